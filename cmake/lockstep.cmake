@@ -1,0 +1,44 @@
+# The three calls every room's CMakeLists.txt is made of.
+include_guard()
+
+# lockstep_library(NAME SOURCES ... [PUBLIC targets...] [PRIVATE targets...])
+# Makes lockstep_NAME, alias lockstep::NAME, from sources in the current folder.
+function(lockstep_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  set(target lockstep_${name})
+  add_library(${target} ${arg_SOURCES})
+  add_library(lockstep::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+                                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  # The same bits everywhere: no compiler may contract a * b + c, here or in code that includes our headers.
+  target_compile_options(${target} PUBLIC $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
+  target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+  lockstep_warnings(${target})
+endfunction()
+
+# lockstep_test(NAME [LINK targets...] [LABELS labels...]): builds NAME.cpp of the current folder with GoogleTest and registers it.
+function(lockstep_test name)
+  if(NOT LOCKSTEP_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(arg "" "" "LINK;LABELS;SOURCES" ${ARGN})
+  add_executable(${name} ${name}.cpp ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_LINK} GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE LOCKSTEP_TEST_DATA="${PROJECT_SOURCE_DIR}/testdata")
+  lockstep_warnings(${name})
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS "${arg_LABELS}")
+endfunction()
+
+function(lockstep_warnings target)
+  # sqrt and fma may be inlined: nothing here reads errno or floating-point exception flags.
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wno-missing-field-initializers -fno-math-errno -fno-trapping-math
+                                           $<$<CONFIG:Release>:-O3> $<$<BOOL:${LOCKSTEP_WERROR}>:-Werror>)
+  if(LOCKSTEP_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${LOCKSTEP_SANITIZE} -fno-omit-frame-pointer
+                                             -fno-sanitize-recover=all)
+    target_link_options(${target} PUBLIC -fsanitize=${LOCKSTEP_SANITIZE})
+  endif()
+endfunction()

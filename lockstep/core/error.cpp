@@ -1,0 +1,26 @@
+#include "lockstep/core/error.h"
+
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+std::string message(const Error::Parts& parts) {
+  std::string text = parts.field;
+  const auto add = [&](const char* separator, const char* word, const std::string& part) {
+    if (part.empty()) return;
+    if (!text.empty()) text += separator;
+    text += word + part;
+  };
+  add(": ", "found ", parts.found);
+  add(parts.found.empty() ? ": " : ", ", "expected ", parts.expected);
+  add("; ", "", parts.remedy);
+  return text;
+}
+
+}  // namespace
+
+Error::Error(ErrorKind kind, Parts parts)
+    : std::runtime_error(message(parts)), kind_(kind), parts_(std::move(parts)) {}
+
+}  // namespace lockstep

@@ -1,0 +1,35 @@
+// A strided view of somebody else's two-dimensional array, in either layout.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+namespace lockstep {
+
+// Element (row, column) lies at data[row * row_stride + column * column_stride]; strides count elements
+// and may be any non-overlapping pair. The view owns nothing.
+template <class T>
+struct MatrixView {
+  T* data = nullptr;
+  std::size_t rows = 0;
+  std::size_t columns = 0;
+  std::ptrdiff_t row_stride = 0;
+  std::ptrdiff_t column_stride = 1;
+
+  static MatrixView row_major(T* data, std::size_t rows, std::size_t columns) {
+    return {data, rows, columns, static_cast<std::ptrdiff_t>(columns), 1};
+  }
+  static MatrixView column_major(T* data, std::size_t rows, std::size_t columns) {
+    return {data, rows, columns, 1, static_cast<std::ptrdiff_t>(rows)};
+  }
+  T& operator()(std::size_t row, std::size_t column) const {
+    return data[static_cast<std::ptrdiff_t>(row) * row_stride + static_cast<std::ptrdiff_t>(column) * column_stride];
+  }
+  operator MatrixView<const T>() const
+    requires(!std::is_const_v<T>)
+  {
+    return {data, rows, columns, row_stride, column_stride};
+  }
+};
+
+}  // namespace lockstep

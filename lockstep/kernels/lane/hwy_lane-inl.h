@@ -1,0 +1,93 @@
+// Lane operations on a SIMD register through Highway; the same interface and bits as ScalarLane.
+// Include after lane/targets.h and hwy/foreach_target.h, outside any namespace.
+#if defined(LOCKSTEP_KERNELS_LANE_HWY_LANE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef LOCKSTEP_KERNELS_LANE_HWY_LANE_INL_H_
+#undef LOCKSTEP_KERNELS_LANE_HWY_LANE_INL_H_
+#else
+#define LOCKSTEP_KERNELS_LANE_HWY_LANE_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <cmath>
+
+#include "lockstep/kernels/lane/scalar_lane.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lockstep {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// D is a Highway tag of float or double: hn::ScalableTag<T> for whole registers.
+template <class D>
+struct HwyLane {
+  using T = hn::TFromD<D>;
+  using V = hn::Vec<D>;
+  using M = hn::Mask<D>;
+  using DI = hn::RebindToSigned<D>;
+  using TI = hn::TFromD<DI>;
+  using I = hn::Vec<DI>;
+
+  static HWY_INLINE V set(T x) { return hn::Set(D(), x); }
+  static HWY_INLINE V zero() { return hn::Zero(D()); }
+  static HWY_INLINE V add(V a, V b) { return hn::Add(a, b); }
+  static HWY_INLINE V sub(V a, V b) { return hn::Sub(a, b); }
+  static HWY_INLINE V mul(V a, V b) { return hn::Mul(a, b); }
+  static HWY_INLINE V div(V a, V b) { return hn::Div(a, b); }
+  static HWY_INLINE V neg(V a) { return hn::Neg(a); }
+  static HWY_INLINE V sqrt(V a) { return hn::Sqrt(a); }
+  static HWY_INLINE V abs(V a) { return hn::Abs(a); }
+#if HWY_TARGET == HWY_SCALAR
+  static HWY_INLINE V fma(V a, V b, V c) { return V(std::fma(a.raw, b.raw, c.raw)); }
+  static HWY_INLINE V nfma(V a, V b, V c) { return V(std::fma(-a.raw, b.raw, c.raw)); }
+  static HWY_INLINE V min(V a, V b) { return b.raw < a.raw ? b : a; }
+  static HWY_INLINE V max(V a, V b) { return b.raw > a.raw ? b : a; }
+#else
+  static_assert(HWY_NATIVE_FMA, "a target that rounds a * b + c twice cannot keep the same bits");
+  static HWY_INLINE V fma(V a, V b, V c) { return hn::MulAdd(a, b, c); }
+  static HWY_INLINE V nfma(V a, V b, V c) { return hn::NegMulAdd(a, b, c); }
+#if HWY_ARCH_X86
+  // MINPS and MAXPS return their second operand when the two compare equal or either is NaN.
+  static HWY_INLINE V min(V a, V b) { return hn::Min(b, a); }
+  static HWY_INLINE V max(V a, V b) { return hn::Max(b, a); }
+#else
+  static HWY_INLINE V min(V a, V b) { return hn::IfThenElse(hn::Lt(b, a), b, a); }
+  static HWY_INLINE V max(V a, V b) { return hn::IfThenElse(hn::Lt(a, b), b, a); }
+#endif
+#endif
+  static HWY_INLINE V copysign(V magnitude, V sign) { return hn::CopySign(magnitude, sign); }
+
+  static HWY_INLINE M lt(V a, V b) { return hn::Lt(a, b); }
+  static HWY_INLINE M le(V a, V b) { return hn::Le(a, b); }
+  static HWY_INLINE M eq(V a, V b) { return hn::Eq(a, b); }
+  static HWY_INLINE M both(M a, M b) { return hn::And(a, b); }
+  static HWY_INLINE M either(M a, M b) { return hn::Or(a, b); }
+  static HWY_INLINE M negate(M a) { return hn::Not(a); }
+  static HWY_INLINE V select(M condition, V yes, V no) { return hn::IfThenElse(condition, yes, no); }
+
+  static HWY_INLINE I bits(V a) { return hn::BitCast(DI(), a); }
+  static HWY_INLINE V from_bits(I a) { return hn::BitCast(D(), a); }
+  static HWY_INLINE I int_set(TI a) { return hn::Set(DI(), a); }
+  static HWY_INLINE I int_add(I a, I b) { return hn::Add(a, b); }
+  static HWY_INLINE I int_sub(I a, I b) { return hn::Sub(a, b); }
+  static HWY_INLINE I int_and(I a, I b) { return hn::And(a, b); }
+  static HWY_INLINE I int_or(I a, I b) { return hn::Or(a, b); }
+  static HWY_INLINE I int_xor(I a, I b) { return hn::Xor(a, b); }
+  template <int k>
+  static HWY_INLINE I shift_left(I a) {
+    return hn::ShiftLeft<k>(a);
+  }
+  template <int k>
+  static HWY_INLINE I shift_right_logical(I a) {
+    const hn::RebindToUnsigned<D> du;
+    return hn::BitCast(DI(), hn::ShiftRight<k>(hn::BitCast(du, a)));
+  }
+  static HWY_INLINE M int_eq(I a, I b) { return hn::RebindMask(D(), hn::Eq(a, b)); }
+  static HWY_INLINE M int_lt(I a, I b) { return hn::RebindMask(D(), hn::Lt(a, b)); }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace lockstep
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard a target

@@ -1,0 +1,8 @@
+// Which Highway targets are compiled. Include before any Highway header.
+// Targets without fused multiply-add (SSE, EMU128) are left out: they could not give the same bits. The fallback is
+// HWY_SCALAR, where lane operations call std::fma (see hwy_lane-inl.h).
+#pragma once
+
+#define HWY_BROKEN_EMU128 1
+#define HWY_DISABLED_TARGETS (~(HWY_AVX2 | HWY_AVX3 | HWY_NEON | HWY_SCALAR))
+#define HWY_COMPILE_ALL_ATTAINABLE
