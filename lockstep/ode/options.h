@@ -1,0 +1,40 @@
+// How an ensemble is advanced. The defaults suit a careful scientist with a smooth, non-stiff problem.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "lockstep/core/precision.h"
+#include "lockstep/kernels/cpu_target.h"
+
+namespace lockstep::ode {
+
+enum class StepControl {
+  per_trajectory,  // each trajectory has its own adaptive step size
+  common,          // one adaptive step size for all: the largest error of any trajectory decides
+  fixed,           // steps of `dt`, the last one shortened to land on the end time
+};
+
+enum class Device { automatic, cpu };
+
+struct Options {
+  std::string method = "tsit5";  // a name from ode::method_names()
+  StepControl control = StepControl::per_trajectory;
+  double rtol = 1e-6;  // local error relative to |u|, and
+  double atol = 1e-6;  // absolute, in the state's units; the norm is the RMS over components of err/(atol + rtol |u|)
+  double dt = 0;       // step size with fixed control (required there, > 0)
+  std::optional<double> initial_step;  // > 0; otherwise chosen by Hairer, Norsett & Wanner I, II.4
+  std::optional<double> max_step;      // > 0
+  std::int64_t max_steps = 100'000;    // attempts a trajectory may make, accepted and rejected
+  Precision precision = Precision::f32;
+  Device device = Device::automatic;
+  int threads = 0;                      // 0: every thread this process may use
+  std::optional<CpuTarget> cpu_target;  // otherwise the best of this machine; the bits do not depend on it
+
+  // Throws Error (invalid_argument, or unsupported for a target this machine lacks).
+  void validate() const;
+};
+
+}  // namespace lockstep::ode

@@ -1,0 +1,43 @@
+// An ensemble of initial value problems that share a right-hand side.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "lockstep/ode/state_function.h"
+
+namespace lockstep::ode {
+
+// Stops a trajectory where function(t, u, p) crosses zero in the given direction. The crossing is located on the
+// method's interpolant after each accepted step; a function that touches zero and returns within a step is not seen.
+struct TerminalEvent {
+  enum class Direction { either, rising, falling };
+  Rhs function;  // outputs() == 1, over the same components and parameters
+  Direction direction = Direction::either;
+};
+
+// All numbers are float64 here and are rounded to the solve's precision when a trajectory starts.
+struct Problem {
+  Rhs rhs;
+  std::vector<double> initial_states;  // [trajectory][component]
+  std::vector<double> parameters;      // [trajectory][parameter], or [parameter] shared by all
+  std::vector<double> start_times{0};  // [trajectory], or one shared by all
+  std::vector<double> end_times;       // likewise; before the start time means backwards
+  std::vector<double> save_times;      // [time] shared by all, or [trajectory][time] with save_times_per_trajectory
+  bool save_times_per_trajectory = false;
+  std::optional<TerminalEvent> event;
+
+  std::size_t trajectories() const;
+  std::size_t save_points() const;  // a trajectory
+  double start_time(std::size_t trajectory) const;
+  double end_time(std::size_t trajectory) const;
+  const double* parameters_of(std::size_t trajectory) const;
+  const double* save_times_of(std::size_t trajectory) const;  // [time], in the direction of integration
+
+  // Throws Error (invalid_argument) naming field, found and expected: sizes that do not fit, numbers that are not
+  // finite, save times outside the span or not in order.
+  void validate() const;
+};
+
+}  // namespace lockstep::ode

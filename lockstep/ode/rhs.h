@@ -1,0 +1,42 @@
+// Right-hand sides: a net, a built-in system, a user's function, or physics plus a net.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/kernels/mlp/mlp.h"
+#include "lockstep/ode/function.h"
+#include "lockstep/ode/state_function.h"
+
+namespace lockstep::ode {
+
+// du/dt = net(u), net(u, p) or net(u, p, t): the net's outputs are the state's components; inputs beyond them are the
+// trajectory's parameters in order, the last one time when `with_time`. Throws Error (invalid_argument) otherwise.
+struct NetOptions {
+  std::string name = "net";
+  bool with_time = false;
+};
+Rhs net(Mlp mlp, NetOptions options = {});
+
+// A built-in system by name: see system_names(). Its parameters are each trajectory's, in the order of
+// system_parameters(). Throws Error (invalid_argument) with the nearest known name.
+Rhs system(std::string_view name);
+std::vector<std::string_view> system_names();
+struct SystemInfo {
+  std::string name;
+  std::string title;                    // "Lorenz 1963"
+  std::string source;                   // paper, equation
+  std::vector<std::string> components;  // names
+  std::vector<std::string> parameters;  // names
+  std::vector<double> default_parameters;
+  std::vector<double> default_initial_state;
+  double default_end_time = 1;
+};
+const SystemInfo& system_info(std::string_view name);
+
+// The sum of two right-hand sides over the same components: built-in physics plus a learned closure (a universal
+// differential equation). Parameters are the first one's followed by the second one's.
+Rhs sum(Rhs physics, Rhs closure);
+
+}  // namespace lockstep::ode

@@ -1,0 +1,100 @@
+// What a solve returns: states at the save points, and for each trajectory how it ended and what it cost.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "lockstep/core/aligned_buffer.h"
+#include "lockstep/core/precision.h"
+
+namespace lockstep::ode {
+
+// How a trajectory ended. The numbers are part of the file format.
+enum class Status : std::uint8_t {
+  success = 0,
+  terminated = 1,      // by its event
+  step_too_small = 2,  // the step fell below the spacing of time itself
+  not_finite = 3,      // the right-hand side or the state became NaN or infinite
+  too_many_steps = 4,  // Options::max_steps reached
+  outside_range = 5,   // left the net's training range (reserved for guards)
+  cancelled = 6,       // stopped by the caller before its end
+};
+inline constexpr int kStatusCount = 7;
+std::string_view to_string(Status status);
+
+// What is known of one trajectory besides its saved states.
+struct TrajectoryRecord {
+  Status status = Status::cancelled;
+  std::int32_t accepted = 0;
+  std::int32_t rejected = 0;
+  std::int32_t evaluations = 0;  // of the right-hand side
+  double end_time = 0;           // where it stopped
+};
+
+// Where an engine writes trajectories [first, first + count). Memory stays valid until the block is committed.
+struct SolutionBlock {
+  std::size_t first = 0;
+  std::size_t count = 0;
+  void* state = nullptr;      // T [trajectory][time][component]; NaN where a trajectory ended before the save point
+  void* end_state = nullptr;  // T [trajectory][component], at end_time
+  TrajectoryRecord* records = nullptr;  // [trajectory]
+  std::size_t token = 0;                // the sink's own
+};
+
+// Receives an ensemble block by block. The engine calls from many threads; blocks come in any order, each once.
+class SolutionSink {
+ public:
+  virtual ~SolutionSink() = default;
+  virtual SolutionBlock acquire(std::size_t first, std::size_t count) = 0;
+  virtual void commit(const SolutionBlock& block) = 0;
+};
+
+// An ensemble's solution in host memory.
+class Solution {
+ public:
+  Solution(Precision precision, std::size_t trajectories, std::size_t components, std::vector<double> times,
+           bool times_per_trajectory);
+
+  std::size_t trajectories() const { return records_.size(); }
+  std::size_t components() const { return components_; }
+  std::size_t save_points() const { return save_points_; }
+  Precision precision() const { return state_.index() == 0 ? Precision::f32 : Precision::f64; }
+
+  // [time], or [trajectory][time] when they differ.
+  std::span<const double> times() const { return times_; }
+  bool times_per_trajectory() const { return times_per_trajectory_; }
+
+  // The state of one trajectory at one save point, one component; NaN if it ended before.
+  double state(std::size_t trajectory, std::size_t time, std::size_t component) const;
+  double end_state(std::size_t trajectory, std::size_t component) const;
+  // All of it: [trajectory][time][component] and [trajectory][component]. T must match precision().
+  template <class T>
+  std::span<const T> states() const {
+    return std::get<AlignedBuffer<T>>(state_).span();
+  }
+  template <class T>
+  std::span<const T> end_states() const {
+    return std::get<AlignedBuffer<T>>(end_state_).span();
+  }
+  const TrajectoryRecord& record(std::size_t trajectory) const { return records_[trajectory]; }
+  std::span<const TrajectoryRecord> records() const { return records_; }
+
+  // The block that lets an engine write straight into this solution.
+  SolutionBlock block(std::size_t first, std::size_t count);
+
+ private:
+  using Numbers = std::variant<AlignedBuffer<float>, AlignedBuffer<double>>;
+  std::size_t components_;
+  std::size_t save_points_;
+  std::vector<double> times_;
+  bool times_per_trajectory_;
+  Numbers state_;
+  Numbers end_state_;
+  std::vector<TrajectoryRecord> records_;
+};
+
+}  // namespace lockstep::ode

@@ -1,0 +1,60 @@
+// What an integrator evaluates: a function of time, state and parameters, one tile of trajectories a call.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "lockstep/kernels/cpu_target.h"
+#include "lockstep/kernels/tile.h"
+
+namespace lockstep::ode {
+
+// A state function lowered for one number type and instruction set. Immutable, shared between threads.
+template <class T>
+class TileFunction {
+ public:
+  virtual ~TileFunction() = default;
+
+  // tile.out[o][lane] = f(tile.t[lane], tile.in[.][lane], tile.parameters[.][lane]). Each lane depends on itself
+  // alone: its bits may not change with its neighbours, its place, or tile.lanes. Never throws: a lane whose
+  // evaluation failed is NaN. The workspace holds workspace_bytes(), 64-byte aligned, for this call alone.
+  virtual void evaluate(const TileView<T>& tile, std::byte* workspace) const = 0;
+  virtual std::size_t workspace_bytes() const { return 0; }
+  // What was chosen (kernel, blocking), for `explain`.
+  virtual std::string description() const { return {}; }
+};
+
+// A right-hand side du/dt = f(t, u, p) where outputs() == components(), or an event function with one output.
+class StateFunction {
+ public:
+  virtual ~StateFunction() = default;
+
+  virtual std::size_t components() const = 0;  // of the state u
+  virtual std::size_t parameters() const = 0;  // of each trajectory
+  virtual std::size_t outputs() const { return components(); }
+
+  // For people and for a file's provenance: "lorenz", "net lorenz_tanh_3_100_3 (3-100-3)".
+  virtual std::string description() const = 0;
+  // Identifies the mathematics: equal digests mean equal results. Weights and constants count, names do not.
+  virtual std::string digest() const = 0;
+
+  virtual std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const = 0;
+  virtual std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const = 0;
+
+  // A built-in system whose integrator is compiled in one piece with it ("lorenz"), or empty. See ode/cpu.
+  virtual std::string inlined_name() const { return {}; }
+};
+
+template <class T>
+std::shared_ptr<const TileFunction<T>> lower(const StateFunction& function, CpuTarget target) {
+  if constexpr (sizeof(T) == 4) {
+    return function.lower_f32(target);
+  } else {
+    return function.lower_f64(target);
+  }
+}
+
+using Rhs = std::shared_ptr<const StateFunction>;
+
+}  // namespace lockstep::ode
