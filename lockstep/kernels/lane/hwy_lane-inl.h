@@ -56,6 +56,7 @@ struct HwyLane {
 #endif
 #endif
   static HWY_INLINE V copysign(V magnitude, V sign) { return hn::CopySign(magnitude, sign); }
+  static HWY_INLINE V copysign_to_abs(V magnitude, V sign) { return hn::CopySignToAbs(magnitude, sign); }
 
   static HWY_INLINE M lt(V a, V b) { return hn::Lt(a, b); }
   static HWY_INLINE M le(V a, V b) { return hn::Le(a, b); }

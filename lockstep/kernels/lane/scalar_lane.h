@@ -58,6 +58,8 @@ struct ScalarLane {
   static LOCKSTEP_HOST_DEVICE V fma(V a, V b, V c) { return std::fma(a, b, c); }  // a b + c
   static LOCKSTEP_HOST_DEVICE V copysign(V magnitude, V sign) { return std::copysign(magnitude, sign); }
 #endif
+  // As copysign, for a magnitude whose sign bit is already clear.
+  static LOCKSTEP_HOST_DEVICE V copysign_to_abs(V magnitude, V sign) { return copysign(magnitude, sign); }
   static LOCKSTEP_HOST_DEVICE V nfma(V a, V b, V c) { return fma(-a, b, c); }  // c - a b
   // The smaller / larger; a when they compare equal or either is NaN (so NaN in a is kept, NaN in b dropped).
   static LOCKSTEP_HOST_DEVICE V min(V a, V b) { return b < a ? b : a; }
