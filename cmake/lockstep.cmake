@@ -2,7 +2,9 @@
 include_guard()
 
 # lockstep_library(NAME SOURCES ... [PUBLIC targets...] [PRIVATE targets...])
-# Makes lockstep_NAME, alias lockstep::NAME, from sources in the current folder.
+# Makes lockstep_NAME, alias lockstep::NAME, from sources in the current folder, and installs it with its headers.
+# Every *.h of the folder is public and must compile alone, but for NAME-inl.h and those in detail/: public
+# headers may include them, so they are installed too.
 function(lockstep_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   set(target lockstep_${name})
@@ -16,6 +18,22 @@ function(lockstep_library name)
   target_compile_options(${target} PUBLIC $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
   target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
   lockstep_warnings(${target})
+
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
+  list(FILTER headers EXCLUDE REGEX "(_test|/test_[^/]*|/testing/[^/]*)\\.h$")
+  set(inner_headers ${headers})
+  list(FILTER headers EXCLUDE REGEX "(-inl\\.h$|/detail/)")
+  list(FILTER inner_headers INCLUDE REGEX "(-inl\\.h$|/detail/)")
+  target_sources(${target} PUBLIC
+    FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${headers}
+    FILE_SET inner_headers TYPE HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${inner_headers})
+  set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON INTERFACE_HEADER_SETS_TO_VERIFY HEADERS)
+  install(TARGETS ${target} EXPORT lockstep_${name}
+          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+          FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+          FILE_SET inner_headers DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  set_property(GLOBAL APPEND PROPERTY LOCKSTEP_COMPONENTS ${name})
 endfunction()
 
 # lockstep_test(NAME [LINK targets...] [LABELS labels...]): builds NAME.cpp of the current folder with GoogleTest and registers it.

@@ -1,0 +1,24 @@
+# Installation: the package description that find_package(lockstep) and pkg-config read.
+# Libraries and headers are installed by lockstep_library(), the tool by its own room.
+include_guard()
+include(CMakePackageConfigHelpers)
+
+set(LOCKSTEP_INSTALL_CMAKEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/lockstep)
+get_property(lockstep_components GLOBAL PROPERTY LOCKSTEP_COMPONENTS)
+foreach(component IN LISTS lockstep_components)
+  install(EXPORT lockstep_${component} NAMESPACE lockstep:: DESTINATION ${LOCKSTEP_INSTALL_CMAKEDIR}
+          FILE lockstep_${component}.cmake)
+endforeach()
+configure_package_config_file(cmake/lockstepConfig.cmake.in ${PROJECT_BINARY_DIR}/cmake/lockstepConfig.cmake
+                              INSTALL_DESTINATION ${LOCKSTEP_INSTALL_CMAKEDIR}
+                              NO_SET_AND_CHECK_MACRO NO_CHECK_REQUIRED_COMPONENTS_MACRO)
+# Before 1.0 a minor version may change the interface.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/cmake/lockstepConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/cmake/lockstepConfig.cmake ${PROJECT_BINARY_DIR}/cmake/lockstepConfigVersion.cmake
+        DESTINATION ${LOCKSTEP_INSTALL_CMAKEDIR})
+
+# pkg-config finds its own place (pcfiledir), so that the prefix may be moved.
+file(RELATIVE_PATH lockstep_pc_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+configure_file(cmake/lockstep.pc.in ${PROJECT_BINARY_DIR}/cmake/lockstep.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/cmake/lockstep.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR})

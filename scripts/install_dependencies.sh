@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Installs the Debian or Ubuntu packages that are missing: what building needs and, when named, what
+# the groups test and benchmark need. Touches neither apt nor the network when nothing is missing.
+#   usage: scripts/install_dependencies.sh [test] [benchmark]
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+packages=(g++ cmake ninja-build pkg-config libhwy-dev libhdf5-dev libtomlplusplus-dev libcli11-dev
+  nlohmann-json3-dev libfmt-dev libxxhash-dev gnuplot-nox)
+for group in "$@"; do
+  case $group in
+    test) packages+=(libgtest-dev libgmock-dev hdf5-tools python3-h5py python3-xarray python3-h5netcdf) ;;
+    benchmark) packages+=(libbenchmark-dev) ;;
+    *) fail "unknown group of packages: $group; known: test benchmark" ;;
+  esac
+done
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+  say "this is neither Debian nor Ubuntu: nothing is installed."
+  say "Needed, by their Debian names: ${packages[*]}"
+  exit 0
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+  status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+  [ "$status" = installed ] || missing+=("$package")
+done
+if [ ${#missing[@]} -eq 0 ]; then
+  say "all ${#packages[@]} packages are installed"
+  exit 0
+fi
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null ||
+    fail "missing packages: ${missing[*]}; installing them needs root or sudo. As root: apt-get install ${missing[*]}"
+  as_root=(sudo)
+fi
+say "installing with apt-get: ${missing[*]}"
+apt_get() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 \
+    -o Dpkg::Use-Pty=0 "$@" </dev/null
+}
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+for step in "update" "install --no-install-recommends ${missing[*]}"; do
+  # Word splitting is meant: package names hold no spaces.
+  if ! apt_get $step >"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    fail "apt-get ${step%% *} failed (its last lines are above); is there a network? Missing: ${missing[*]}"
+  fi
+done
+say "installed ${#missing[@]} packages"

@@ -1,0 +1,13 @@
+# Fails when a text file under PREFIX (package descriptions, headers) contains the path FORBIDDEN.
+file(GLOB_RECURSE files ${PREFIX}/*.cmake ${PREFIX}/*.pc ${PREFIX}/*.h)
+list(LENGTH files count)
+if(count LESS 10)
+  message(FATAL_ERROR "found ${count} files under ${PREFIX}, expected the headers and package descriptions")
+endif()
+foreach(file IN LISTS files)
+  file(READ ${file} text)
+  string(FIND "${text}" "${FORBIDDEN}" position)
+  if(NOT position EQUAL -1)
+    message(SEND_ERROR "${file} names ${FORBIDDEN}: it would not work on another machine")
+  endif()
+endforeach()
