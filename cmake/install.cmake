@@ -17,6 +17,10 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/cmake/lockstepConfigVersi
 install(FILES ${PROJECT_BINARY_DIR}/cmake/lockstepConfig.cmake ${PROJECT_BINARY_DIR}/cmake/lockstepConfigVersion.cmake
         DESTINATION ${LOCKSTEP_INSTALL_CMAKEDIR})
 
+set(lockstep_pc_libraries)
+foreach(component IN LISTS lockstep_components)
+  string(PREPEND lockstep_pc_libraries " -llockstep_${component}")
+endforeach()
 # pkg-config finds its own place (pcfiledir), so that the prefix may be moved.
 file(RELATIVE_PATH lockstep_pc_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(cmake/lockstep.pc.in ${PROJECT_BINARY_DIR}/cmake/lockstep.pc @ONLY)
