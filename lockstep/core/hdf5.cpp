@@ -1,0 +1,296 @@
+#include "lockstep/core/hdf5.h"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <limits>
+#include <system_error>
+
+#include "lockstep/core/detail/hdf5_call.h"
+
+namespace lockstep::hdf5 {
+namespace {
+
+using detail::Call;
+using detail::check;
+using detail::extents;
+using detail::opened;
+using detail::product;
+using detail::text;
+
+namespace fs = std::filesystem;
+
+std::string child(const std::string& parent, const std::string& member) {
+  return parent + (parent.back() == '/' ? "" : "/") + member;
+}
+
+// Files and the objects in them look the same whenever they are made, so equal content is equal bytes.
+Handle creation_properties(hid_t kind, const std::string& object) {
+  Handle properties = opened(H5Pcreate(kind), object, "a property list");
+  check(H5Pset_obj_track_times(properties.id(), false), object, "a property list");
+  return properties;
+}
+
+}  // namespace
+
+namespace detail {
+
+std::string text(const Shape& shape) {
+  std::string result = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) result += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+  return result + "]";
+}
+
+std::size_t product(const Shape& shape, const std::string& object) {
+  std::size_t total = 1;
+  for (const std::size_t extent : shape) {
+    if (extent != 0 && total > std::numeric_limits<std::size_t>::max() / 16 / extent) {
+      throw Error(ErrorKind::file, {object, "shape " + text(shape), "a size this machine can address", ""});
+    }
+    total *= extent;
+  }
+  return total;
+}
+
+std::recursive_mutex& call_mutex() {
+  static std::recursive_mutex mutex;
+  return mutex;
+}
+
+std::string cause() {
+  std::string description;
+  const auto innermost = [](unsigned, const H5E_error2_t* entry, void* result) -> herr_t {
+    if (entry->desc != nullptr && *entry->desc != '\0') *static_cast<std::string*>(result) = entry->desc;
+    return 1;
+  };
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, innermost, &description);
+  return description.empty() ? "a failure HDF5 does not explain" : description;
+}
+
+ElementType element_type(hid_t type) {
+  const std::size_t bytes = H5Tget_size(type);
+  switch (H5Tget_class(type)) {
+    case H5T_INTEGER:
+      return {Kind::integer, bytes};
+    case H5T_FLOAT:
+      return {Kind::real, bytes};
+    case H5T_STRING:
+      return {Kind::string, bytes};
+    default:
+      return {Kind::other, bytes};
+  }
+}
+
+Handle string_type() {
+  Handle type(H5Tcopy(H5T_C_S1));
+  H5Tset_size(type.id(), H5T_VARIABLE);
+  H5Tset_cset(type.id(), H5T_CSET_UTF8);
+  return type;
+}
+
+}  // namespace detail
+
+std::string to_string(ElementType type) {
+  switch (type.kind) {
+    case Kind::integer:
+      return "int" + std::to_string(8 * type.bytes);
+    case Kind::real:
+      return "float" + std::to_string(8 * type.bytes);
+    case Kind::string:
+      return "string";
+    case Kind::other:
+      break;
+  }
+  return "another type";
+}
+
+void Handle::close() noexcept {
+  if (id_ < 0) return;
+  const Call call;
+  if (H5Iis_valid(id_) > 0) H5Idec_ref(id_);
+  id_ = -1;
+}
+
+// ---- groups
+
+bool Group::has(const std::string& member) const {
+  const Call call;
+  return check(H5Lexists(id(), member.c_str(), H5P_DEFAULT), name_, "to look for " + member) > 0;
+}
+
+std::vector<std::string> Group::members(int wanted_type) const {
+  const Call call;
+  std::vector<std::string> all, result;
+  const auto collect = [](hid_t, const char* name, const H5L_info_t*, void* list) -> herr_t {
+    static_cast<std::vector<std::string>*>(list)->emplace_back(name);
+    return 0;
+  };
+  check(H5Literate(id(), H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &all), name_, "readable members");
+  for (std::string& member : all) {
+    const Handle object(H5Oopen(id(), member.c_str(), H5P_DEFAULT));
+    if (object.id() >= 0 && H5Iget_type(object.id()) == wanted_type) result.push_back(std::move(member));
+  }
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+std::vector<std::string> Group::groups() const { return members(H5I_GROUP); }
+std::vector<std::string> Group::datasets() const { return members(H5I_DATASET); }
+
+Group Group::group(const std::string& member) const {
+  const Call call;
+  if (!has(member)) throw Error(ErrorKind::file, {child(name_, member), "nothing of that name", "a group", ""});
+  return Group(opened(H5Gopen2(id(), member.c_str(), H5P_DEFAULT), child(name_, member), "a group"),
+               child(name_, member));
+}
+
+Group Group::create_group(const std::string& member) {
+  const Call call;
+  const std::string full_name = child(name_, member);
+  const Handle properties = creation_properties(H5P_GROUP_CREATE, full_name);
+  return Group(opened(H5Gcreate2(id(), member.c_str(), H5P_DEFAULT, properties.id(), H5P_DEFAULT), full_name,
+                      "to create the group"),
+               full_name);
+}
+
+Dataset Group::dataset(const std::string& member) const {
+  const Call call;
+  if (!has(member)) throw Error(ErrorKind::file, {child(name_, member), "nothing of that name", "a dataset", ""});
+  return Dataset(opened(H5Dopen2(id(), member.c_str(), H5P_DEFAULT), child(name_, member), "a dataset"),
+                 child(name_, member));
+}
+
+Dataset Group::create(const std::string& member, std::int64_t type, const Shape& shape, const DatasetOptions& options) {
+  const Call call;
+  const std::string full_name = child(name_, member);
+  const std::string expected = "to create a dataset of shape " + text(shape);
+  product(shape, full_name);
+  const std::vector<hsize_t> sizes = extents(shape);
+  const Handle space = opened(
+      shape.empty() ? H5Screate(H5S_SCALAR) : H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), nullptr),
+      full_name, expected);
+  const Handle properties = creation_properties(H5P_DATASET_CREATE, full_name);
+  check(H5Pset_alloc_time(properties.id(), H5D_ALLOC_TIME_EARLY), full_name, expected);
+  if (options.fill) {
+    check(H5Pset_fill_value(properties.id(), H5T_NATIVE_DOUBLE, &*options.fill), full_name, expected);
+    check(H5Pset_fill_time(properties.id(), H5D_FILL_TIME_ALLOC), full_name, expected);
+  } else {
+    check(H5Pset_fill_time(properties.id(), H5D_FILL_TIME_NEVER), full_name, expected);
+  }
+  if (!options.chunk.empty()) {
+    const std::vector<hsize_t> chunk = extents(options.chunk);
+    check(H5Pset_chunk(properties.id(), static_cast<int>(chunk.size()), chunk.data()), full_name, expected);
+  }
+  return Dataset(opened(H5Dcreate2(id(), member.c_str(), type, space.id(), H5P_DEFAULT, properties.id(), H5P_DEFAULT),
+                        full_name, expected),
+                 full_name);
+}
+
+template <Number T>
+Dataset Group::create_dataset(const std::string& member, const Shape& shape, const DatasetOptions& options) {
+  const Call call;
+  return create(member, detail::file_type<T>(), shape, options);
+}
+
+Dataset Group::create_strings(const std::string& member, std::span<const std::string> values) {
+  const Call call;
+  const Handle type = detail::string_type();
+  // Strings of variable length are pointers: they need their fill value.
+  const std::string full_name = child(name_, member);
+  const hsize_t count = values.size();
+  const Handle space = opened(H5Screate_simple(1, &count, nullptr), full_name, "a shape");
+  const Handle properties = creation_properties(H5P_DATASET_CREATE, full_name);
+  Dataset dataset(
+      opened(H5Dcreate2(id(), member.c_str(), type.id(), space.id(), H5P_DEFAULT, properties.id(), H5P_DEFAULT),
+             full_name, "to create a list of strings"),
+      full_name);
+  std::vector<const char*> pointers;
+  for (const std::string& value : values) pointers.push_back(value.c_str());
+  if (!values.empty()) dataset.transfer(true, pointers.data(), type.id(), nullptr, nullptr);
+  return dataset;
+}
+
+// ---- files
+
+File::File(Handle root, Handle file, std::string name, fs::path path, std::optional<PendingFile> pending)
+    : Group(std::move(root), std::move(name)),
+      path_(std::move(path)),
+      pending_(std::move(pending)),
+      file_(std::move(file)) {}
+
+bool File::recognises(const fs::path& path) {
+  constexpr std::array<char, 8> kSignature = {'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
+  std::ifstream stream(path, std::ios::binary);
+  std::array<char, 8> found{};
+  for (std::streamoff offset = 0; stream.seekg(offset) && stream.read(found.data(), found.size());
+       offset = offset == 0 ? 512 : 2 * offset) {
+    if (found == kSignature) return true;
+  }
+  return false;
+}
+
+File File::open(const fs::path& path, Access access) {
+  const Call call;
+  std::error_code reason;
+  const fs::file_status status = fs::status(path, reason);
+  if (!fs::exists(status)) {
+    throw Error(ErrorKind::file, {path.string(), "no such file", "an HDF5 file", "check the path"});
+  }
+  if (!fs::is_regular_file(status))
+    throw Error(ErrorKind::file, {path.string(), "no regular file", "an HDF5 file", ""});
+  if (!std::ifstream(path, std::ios::binary)) {
+    throw Error(ErrorKind::file, {path.string(), "no permission to read it", "a readable file", ""});
+  }
+  if (!recognises(path)) {
+    throw Error(ErrorKind::file, {path.string(), "no HDF5 signature", "an HDF5 file", "check the path"});
+  }
+  Handle file = opened(H5Fopen(path.c_str(), access == Access::read ? H5F_ACC_RDONLY : H5F_ACC_RDWR, H5P_DEFAULT),
+                       path.string(), "a whole HDF5 file");
+  Handle root = opened(H5Gopen2(file.id(), "/", H5P_DEFAULT), path.string(), "a whole HDF5 file");
+  return File(std::move(root), std::move(file), path.string() + ":/", path, std::nullopt);
+}
+
+File File::create(const fs::path& path, Existing existing) {
+  const Call call;
+  PendingFile pending(path, existing);
+  const Handle properties = creation_properties(H5P_FILE_CREATE, path.string());
+  Handle file = opened(H5Fcreate(pending.temporary().c_str(), H5F_ACC_TRUNC, properties.id(), H5P_DEFAULT),
+                       path.string(), "to create the file");
+  Handle root = opened(H5Gopen2(file.id(), "/", H5P_DEFAULT), path.string(), "a root group");
+  return File(std::move(root), std::move(file), path.string() + ":/", path, std::move(pending));
+}
+
+void File::flush() {
+  const Call call;
+  check(H5Fflush(file_.id(), H5F_SCOPE_LOCAL), path_.string(), "to flush it");
+}
+
+void File::publish() {
+  flush();
+  if (pending_) pending_->publish();
+}
+
+void File::close() {
+  const Call call;
+  if (file_.id() < 0) return;
+  flush();
+  handle_.close();
+  const ssize_t others = H5Fget_obj_count(file_.id(), H5F_OBJ_ALL | H5F_OBJ_LOCAL) - 1;
+  if (others != 0) {
+    handle_ = opened(H5Gopen2(file_.id(), "/", H5P_DEFAULT), path_.string(), "a root group");
+    throw Error(ErrorKind::invalid_argument, {path_.string(), std::to_string(others) + " objects of it in use", "none",
+                                              "end their lives before closing the file"});
+  }
+  file_.close();
+}
+
+#define LOCKSTEP_HDF5_NUMBER(T) \
+  template Dataset Group::create_dataset<T>(const std::string&, const Shape&, const DatasetOptions&);
+LOCKSTEP_HDF5_NUMBER(float)
+LOCKSTEP_HDF5_NUMBER(double)
+LOCKSTEP_HDF5_NUMBER(std::uint8_t)
+LOCKSTEP_HDF5_NUMBER(std::int32_t)
+LOCKSTEP_HDF5_NUMBER(std::int64_t)
+#undef LOCKSTEP_HDF5_NUMBER
+
+}  // namespace lockstep::hdf5

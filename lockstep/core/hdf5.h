@@ -1,0 +1,183 @@
+// HDF5 files as far as Lockstep needs them: groups, datasets of numbers and strings, attributes, dimension scales.
+// The library's C headers stay out of sight; every failure is an Error (file) naming the file and the object.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "lockstep/core/pending_file.h"
+
+// Threads: a distribution's HDF5 is not safe for concurrent calls, so each function here takes one process-wide
+// lock. Objects may be used from any thread, one at a time each. HDF5's own error printing is off during our calls
+// and left as the program had it outside them.
+namespace lockstep::hdf5 {
+
+using Shape = std::vector<std::size_t>;  // slowest dimension first; empty: a scalar
+
+template <class T>
+concept Number = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, std::uint8_t> ||
+    std::same_as<T, std::int32_t> || std::same_as<T, std::int64_t>;
+
+enum class Kind { integer, real, string, other };
+
+struct ElementType {
+  Kind kind = Kind::other;
+  std::size_t bytes = 0;  // of one element; of the pointer for strings of variable length
+};
+std::string to_string(ElementType type);  // "float32", "int64", "string", ...
+
+// Integers are stored as int64, numbers as float64, strings as UTF-8 of variable length, lists as one dimension.
+using AttributeValue = std::variant<std::string, std::int64_t, double, std::vector<std::string>,
+                                    std::vector<std::int64_t>, std::vector<double>>;
+
+// An open HDF5 identifier, closed at the end of its life.
+class Handle {
+ public:
+  explicit Handle(std::int64_t id = -1) noexcept : id_(id) {}
+  Handle(Handle&& other) noexcept : id_(std::exchange(other.id_, -1)) {}
+  Handle& operator=(Handle&& other) noexcept {
+    std::swap(id_, other.id_);
+    return *this;
+  }
+  ~Handle() { close(); }
+  std::int64_t id() const noexcept { return id_; }
+  void close() noexcept;
+
+ private:
+  std::int64_t id_;
+};
+
+// What files, groups and datasets have in common: a name and attributes.
+class Object {
+ public:
+  // "FILE:/group/dataset", as it stands in messages.
+  const std::string& name() const noexcept { return name_; }
+
+  bool has_attribute(const std::string& attribute) const;
+  std::vector<std::string> attribute_names() const;  // ascending
+  // Replaces an attribute of that name.
+  void set_attribute(const std::string& attribute, const AttributeValue& value);
+  template <std::integral I>
+  void set_attribute(const std::string& attribute, I value) {
+    set_attribute(attribute, AttributeValue(static_cast<std::int64_t>(value)));
+  }
+  // As stored; nothing where HDF5 holds a type that AttributeValue has no room for (references, compounds).
+  std::optional<AttributeValue> attribute(const std::string& attribute) const;
+
+  // As the named type; integers serve as numbers, scalars as lists of one. Throw when missing or of another type.
+  std::string string_attribute(const std::string& attribute) const;
+  std::int64_t integer_attribute(const std::string& attribute) const;
+  double number_attribute(const std::string& attribute) const;
+  std::vector<std::string> string_list_attribute(const std::string& attribute) const;
+  std::vector<double> number_list_attribute(const std::string& attribute) const;
+
+ protected:
+  Object(Handle handle, std::string name) : handle_(std::move(handle)), name_(std::move(name)) {}
+  std::int64_t id() const noexcept { return handle_.id(); }
+
+  Handle handle_;
+  std::string name_;
+};
+
+// An array of one element type. A hyperslab is the box [start, start + count) of it, row-major in memory.
+class Dataset : public Object {
+ public:
+  Shape shape() const;
+  ElementType type() const;
+  std::size_t size() const;  // elements
+
+  // All of it, or a hyperslab. Reading into float or double converts any number; reading into an integer type
+  // needs stored integers no wider than it. Throws before allocating when the box does not lie inside the shape,
+  // or when the size claimed cannot be in a file of this length.
+  template <Number T>
+  std::vector<T> read() const;
+  template <Number T>
+  std::vector<T> read(const Shape& start, const Shape& count) const;
+  std::vector<std::string> read_strings() const;
+
+  // values.size() must be the number of elements written.
+  template <Number T>
+  void write(std::span<const T> values);
+  template <Number T>
+  void write(std::span<const T> values, const Shape& start, const Shape& count);
+  // Hands this dataset's raw data and metadata to the operating system.
+  void flush();
+
+  // Dimension scales, as netCDF and xarray read them: `scale` names the positions along `dimension`.
+  void make_scale(const std::string& dimension_name);
+  void attach_scale(std::size_t dimension, const Dataset& scale);
+
+ private:
+  friend class Group;
+  using Object::Object;
+  void transfer(bool writing, void* data, std::int64_t memory_type, const Shape* start, const Shape* count) const;
+};
+
+struct DatasetOptions {
+  // Space is reserved when the dataset is made, so that a later write cannot fail for want of room in the file's
+  // tables. Without a fill value the space is left as it is until written.
+  std::optional<double> fill;
+  Shape chunk;  // empty: contiguous
+};
+
+class Group : public Object {
+ public:
+  bool has(const std::string& member) const;
+  std::vector<std::string> groups() const;    // names of members, ascending
+  std::vector<std::string> datasets() const;  // names of members, ascending
+
+  Group group(const std::string& member) const;
+  Group create_group(const std::string& member);
+  Dataset dataset(const std::string& member) const;
+  template <Number T>
+  Dataset create_dataset(const std::string& member, const Shape& shape, const DatasetOptions& options = {});
+  // One dimension of UTF-8 strings of variable length.
+  Dataset create_strings(const std::string& member, std::span<const std::string> values);
+
+ protected:
+  using Object::Object;
+
+ private:
+  Dataset create(const std::string& member, std::int64_t type, const Shape& shape, const DatasetOptions& options);
+  std::vector<std::string> members(int wanted_type) const;
+};
+
+// The root group, and the file it stands for.
+class File : public Group {
+ public:
+  enum class Access { read, update };
+
+  // Throws when the path is missing, no HDF5 file, or damaged.
+  static File open(const std::filesystem::path& path, Access access = Access::read);
+  // A new file under a temporary name beside `path`; publish() gives it its name, and without that it vanishes
+  // with this object. Throws at once when `path` exists (unless told to replace it) or the folder is not writable.
+  static File create(const std::filesystem::path& path, Existing existing = Existing::refuse);
+  // True when the file begins like HDF5 (the signature may stand at 0, 512, 1024, ...).
+  static bool recognises(const std::filesystem::path& path);
+
+  // Where the file is meant to be.
+  const std::filesystem::path& path() const noexcept { return path_; }
+  // Flushes, waits for the disk, and renames into place. Writing may go on afterwards.
+  void publish();
+  // Hands all buffered data to the operating system.
+  void flush();
+  // Flushes and closes; throws what a destructor would have to swallow. Objects of this file must be gone.
+  void close();
+
+ private:
+  File(Handle root, Handle file, std::string name, std::filesystem::path path, std::optional<PendingFile> pending);
+
+  std::filesystem::path path_;
+  std::optional<PendingFile> pending_;
+  Handle file_;
+};
+
+}  // namespace lockstep::hdf5

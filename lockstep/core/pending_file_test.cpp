@@ -1,0 +1,105 @@
+#include "lockstep/core/pending_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class PendingFileTest : public testing::Test {
+ protected:
+  PendingFileTest()
+      : folder_(fs::path(testing::TempDir()) / ("lockstep-pending-" + std::to_string(::getpid()) + "-" +
+                                                testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    fs::create_directories(folder_);
+  }
+  ~PendingFileTest() override {
+    fs::permissions(folder_, fs::perms::owner_all);
+    fs::remove_all(folder_);
+  }
+
+  static std::string content(const fs::path& path) {
+    std::ifstream stream(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
+  static void write(const fs::path& path, const std::string& text, Existing existing = Existing::refuse) {
+    write_file(path, std::as_bytes(std::span(text)), existing);
+  }
+  std::size_t files_in_folder() const {
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), {}));
+  }
+  template <class Body>
+  static std::string message_of(Body body) {
+    try {
+      body();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::file);
+      return error.what();
+    }
+    return "no error";
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(PendingFileTest, a_file_appears_only_when_published) {
+  PendingFile pending(folder_ / "a", Existing::refuse);
+  std::ofstream(pending.temporary()) << "text";
+  EXPECT_FALSE(fs::exists(folder_ / "a"));
+  pending.publish();
+  EXPECT_EQ(content(folder_ / "a"), "text");
+  EXPECT_EQ(files_in_folder(), 1u);
+}
+
+TEST_F(PendingFileTest, an_unpublished_file_leaves_nothing_behind) {
+  { const PendingFile pending(folder_ / "a", Existing::refuse); }
+  EXPECT_EQ(files_in_folder(), 0u);
+}
+
+TEST_F(PendingFileTest, an_existing_file_is_refused_unless_told) {
+  write(folder_ / "a", "old");
+  EXPECT_THAT(message_of([&] { write(folder_ / "a", "new"); }),
+              HasSubstr("/a: found a file of that name, expected none; choose another name, or allow overwriting"));
+  EXPECT_EQ(content(folder_ / "a"), "old");
+  write(folder_ / "a", "new", Existing::replace);
+  EXPECT_EQ(content(folder_ / "a"), "new");
+  EXPECT_EQ(files_in_folder(), 1u);
+}
+
+TEST_F(PendingFileTest, a_file_made_meanwhile_is_not_overwritten) {
+  PendingFile pending(folder_ / "a", Existing::refuse);
+  std::ofstream(folder_ / "a") << "somebody else's";
+  EXPECT_THAT(message_of([&] { pending.publish(); }), HasSubstr("found a file of that name"));
+  EXPECT_EQ(content(folder_ / "a"), "somebody else's");
+}
+
+TEST_F(PendingFileTest, a_link_stays_and_the_file_behind_it_is_replaced) {
+  write(folder_ / "a", "old");
+  fs::create_symlink("a", folder_ / "link");
+  write(folder_ / "link", "new", Existing::replace);
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
+  EXPECT_EQ(content(folder_ / "a"), "new");
+}
+
+TEST_F(PendingFileTest, unusable_places_are_named) {
+  EXPECT_THAT(message_of([&] { write(folder_ / "no" / "a", ""); }), HasSubstr("/no, expected an existing folder"));
+  EXPECT_THAT(message_of([&] { write(folder_, ""); }), HasSubstr("found a folder, expected a file name"));
+  EXPECT_THAT(message_of([&] { write("", ""); }), HasSubstr("expected a file name"));
+  EXPECT_THAT(message_of([&] { write("/dev/null", "", Existing::replace); }), HasSubstr("found a device or pipe"));
+  if (::geteuid() == 0) GTEST_SKIP() << "root writes anywhere";
+  fs::permissions(folder_, fs::perms::owner_read | fs::perms::owner_exec);
+  EXPECT_THAT(message_of([&] { write(folder_ / "a", ""); }), HasSubstr("expected a writable folder"));
+}
+
+}  // namespace
+}  // namespace lockstep
