@@ -1,0 +1,51 @@
+#include "lockstep/core/names.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+// Levenshtein's distance, one row of the table at a time.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+std::string nearest_name(std::string_view name, std::span<const std::string_view> known) {
+  std::string_view nearest;
+  std::size_t least = static_cast<std::size_t>(-1);
+  for (const std::string_view candidate : known) {
+    const std::size_t distance = edit_distance(name, candidate);
+    if (distance < least && 3 * distance <= std::max(name.size(), candidate.size())) {
+      nearest = candidate;
+      least = distance;
+    }
+  }
+  return std::string(nearest);
+}
+
+Error unknown_name(std::string field, std::string_view name, std::span<const std::string_view> known) {
+  std::string list;
+  for (const std::string_view candidate : known) list += (list.empty() ? "" : ", ") + std::string(candidate);
+  const std::string nearest = nearest_name(name, known);
+  return Error(ErrorKind::invalid_argument, {.field = std::move(field),
+                                             .found = '"' + std::string(name) + '"',
+                                             .expected = "one of " + list,
+                                             .remedy = nearest.empty() ? "" : "did you mean \"" + nearest + '"'});
+}
+
+}  // namespace lockstep

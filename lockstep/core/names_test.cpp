@@ -1,0 +1,34 @@
+// An unknown name is answered with the one that was probably meant.
+#include "lockstep/core/names.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace lockstep {
+namespace {
+
+constexpr std::array<std::string_view, 4> kKnown{"tsit5", "dopri5", "rtol", "atol"};
+
+TEST(Names, nearest_name_takes_the_fewest_edits) {
+  EXPECT_EQ(nearest_name("tsit", kKnown), "tsit5");
+  EXPECT_EQ(nearest_name("dorpi5", kKnown), "dopri5");
+  EXPECT_EQ(nearest_name("atoll", kKnown), "atol");
+  EXPECT_EQ(nearest_name("rtol", kKnown), "rtol");
+}
+
+TEST(Names, nothing_is_suggested_when_nothing_is_near) {
+  EXPECT_EQ(nearest_name("radau", kKnown), "");
+  EXPECT_EQ(nearest_name("", kKnown), "");
+  EXPECT_EQ(nearest_name("x", {}), "");
+}
+
+TEST(Names, the_message_names_field_found_expected_and_the_nearest) {
+  EXPECT_STREQ(unknown_name("options.method", "tsit", kKnown).what(),
+               "options.method: found \"tsit\", expected one of tsit5, dopri5, rtol, atol; did you mean \"tsit5\"");
+  EXPECT_STREQ(unknown_name("options.method", "radau", kKnown).what(),
+               "options.method: found \"radau\", expected one of tsit5, dopri5, rtol, atol");
+}
+
+}  // namespace
+}  // namespace lockstep
