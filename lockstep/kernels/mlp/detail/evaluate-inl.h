@@ -1,0 +1,122 @@
+// Whole evaluations: samples in strips of two registers of lanes, the last few by rows.
+// No include guard: part of kernels-inl.h.
+
+// x' = (x - shift) / scale over [component][lane]; in and out may be the same.
+template <class T>
+void scale_input(const Packed<T>& net, const T* in, size_t in_stride, T* out, size_t out_stride, int registers) {
+  const Register<T> d;
+  using L = HwyLane<Register<T>>;
+  for (size_t c = 0; c < net.inputs(); ++c) {
+    const auto shift = L::set(net.input_shift[c]), scale = L::set(net.input_scale[c]);
+    for (size_t lane = 0; lane < static_cast<size_t>(registers) * hn::Lanes(d); lane += hn::Lanes(d)) {
+      const auto x = hn::LoadU(d, in + c * in_stride + lane);
+      hn::StoreU(L::div(L::sub(x, shift), scale), d, out + c * out_stride + lane);
+    }
+  }
+}
+
+// y' = fma(y, scale, shift) in place.
+template <class T>
+void scale_output(const Packed<T>& net, T* out, size_t stride, int registers) {
+  const Register<T> d;
+  using L = HwyLane<Register<T>>;
+  for (size_t c = 0; c < net.outputs(); ++c, out += stride) {
+    const auto scale = L::set(net.output_scale[c]), shift = L::set(net.output_shift[c]);
+    for (size_t lane = 0; lane < static_cast<size_t>(registers) * hn::Lanes(d); lane += hn::Lanes(d)) {
+      hn::StoreU(L::fma(hn::LoadU(d, out + lane), scale, shift), d, out + lane);
+    }
+  }
+}
+
+// The whole net for one or two registers of lanes. `in` is only read and may lie in half 0 of the workspace; `out`
+// may be half 0 or 1 or outside.
+template <class T>
+void run_strip(const Packed<T>& net, const T* in, size_t in_stride, T* out, size_t out_stride, int registers,
+               T* workspace) {
+  const size_t stride = 2 * hn::Lanes(Register<T>());
+  T* const halves[2] = {workspace, workspace + net.half()};
+  if (!net.input_scale.empty()) {
+    scale_input(net, in, in_stride, halves[0], stride, registers);
+    in = halves[0];
+    in_stride = stride;
+  }
+  const size_t last = net.layers.size() - 1;
+  for (size_t i = 0; i < last; ++i) {
+    T* const to = halves[(i + 1) % 2];
+    tile_layer(net.layers[i], in, in_stride, to, stride, registers);
+    in = to;
+    in_stride = stride;
+  }
+  tile_layer(net.layers[last], in, in_stride, out, out_stride, registers);
+  if (!net.output_scale.empty()) scale_output(net, out, out_stride, registers);
+}
+
+// The whole net for a few samples; at most net.most_rows.
+template <class T>
+void run_rows(const Packed<T>& net, const MatrixView<const T>& in, const MatrixView<T>& out, size_t first, size_t rows,
+              T* workspace) {
+  const size_t lanes = hn::Lanes(Register<T>());
+  const size_t stride = (net.widest + lanes - 1) / lanes * lanes;
+  T* const halves[2] = {workspace, workspace + net.half()};
+  const T* x = in.data + static_cast<ptrdiff_t>(first) * in.row_stride;
+  ptrdiff_t x_stride = in.row_stride;
+  const bool scaled = !net.input_scale.empty();
+  if (scaled || in.column_stride != 1) {
+    for (size_t row = 0; row < rows; ++row) {
+      for (size_t c = 0; c < in.columns; ++c) {
+        const T value = in(first + row, c);
+        halves[0][row * stride + c] = scaled ? (value - net.input_shift[c]) / net.input_scale[c] : value;
+      }
+    }
+    x = halves[0];
+    x_stride = static_cast<ptrdiff_t>(stride);
+  }
+  T* to = nullptr;
+  for (size_t i = 0; i < net.layers.size(); ++i) {
+    to = halves[(i + 1) % 2];
+    row_layer(net.layers[i], x, x_stride, to, stride, rows);
+    x = to;
+    x_stride = static_cast<ptrdiff_t>(stride);
+  }
+  for (size_t row = 0; row < rows; ++row) {
+    for (size_t c = 0; c < out.columns; ++c) {
+      const T y = to[row * stride + c];
+      out(first + row, c) = net.output_scale.empty() ? y : std::fma(y, net.output_scale[c], net.output_shift[c]);
+    }
+  }
+}
+
+template <class T>
+void evaluate_samples(const Packed<T>& net, MatrixView<const T> in, MatrixView<T> out, T* workspace) {
+  const size_t lanes = hn::Lanes(Register<T>());
+  const size_t strip = 2 * lanes;
+  // A strip's results replace its inputs in the workspace: after an odd number of layers they lie in half 1.
+  T* const result = workspace + (net.layers.size() % 2) * net.half();
+  for (size_t first = 0; first < in.rows;) {
+    const size_t left = in.rows - first;
+    if (left <= net.most_rows) return run_rows(net, in, out, first, left, workspace);
+    // Where few enough samples follow a full register, they go by rows.
+    const bool half = left <= lanes || left - lanes <= net.most_rows;
+    const int registers = half ? 1 : 2;
+    const size_t count = std::min(left, half ? lanes : strip);
+    load_lanes(in, first, count, registers, workspace, strip);
+    run_strip(net, workspace, strip, result, strip, registers, workspace);
+    store_lanes(result, strip, registers, out, first, count);
+    first += count;
+  }
+}
+
+template <class T>
+void evaluate_lanes(const Packed<T>& net, const TileView<T>& tile, T* workspace) {
+  const size_t lanes = hn::Lanes(Register<T>());
+  const size_t wanted = static_cast<size_t>(tile.lanes);
+  if (wanted <= net.most_rows) {
+    const auto stride = static_cast<ptrdiff_t>(kTileLanes);
+    return run_rows<T>(net, {tile.in, wanted, net.inputs(), 1, stride}, {tile.out, wanted, net.outputs(), 1, stride}, 0,
+                       wanted, workspace);
+  }
+  for (size_t lane = 0; lane < wanted; lane += 2 * lanes) {
+    const int registers = wanted - lane <= lanes ? 1 : 2;
+    run_strip(net, tile.in + lane, kTileLanes, tile.out + lane, kTileLanes, registers, workspace);
+  }
+}

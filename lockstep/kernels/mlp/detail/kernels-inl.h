@@ -1,0 +1,62 @@
+// The MLP kernels of one instruction set. Include after lane/targets.h and hwy/foreach_target.h, outside any namespace.
+#if defined(LOCKSTEP_KERNELS_MLP_KERNELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef LOCKSTEP_KERNELS_MLP_KERNELS_INL_H_
+#undef LOCKSTEP_KERNELS_MLP_KERNELS_INL_H_
+#else
+#define LOCKSTEP_KERNELS_MLP_KERNELS_INL_H_
+#endif
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "lockstep/kernels/math/math_hwy-inl.h"
+#include "lockstep/kernels/mlp/detail/packed.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lockstep {
+namespace HWY_NAMESPACE {
+namespace mlp_kernels {
+
+using mlp::Kernels;
+using mlp::Packed;
+using mlp::PackedLayer;
+
+template <class T>
+using Register = hn::ScalableTag<T>;
+
+// Sums in registers: outputs times two in a tile block, three samples times kRowRegisters in a row block. 24 of the
+// 32 registers of AVX-512 and NEON, 12 of the 16 of AVX2; the rest hold inputs and weights.
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
+inline constexpr int kTileOutputs = 12;
+inline constexpr int kRowRegisters = 8;
+#elif HWY_TARGET == HWY_AVX2
+inline constexpr int kTileOutputs = 6;
+inline constexpr int kRowRegisters = 4;
+#else
+inline constexpr int kTileOutputs = 4;
+inline constexpr int kRowRegisters = 1;
+#endif
+
+#include "lockstep/kernels/mlp/detail/activation_pass-inl.h"
+//
+#include "lockstep/kernels/mlp/detail/row_kernel-inl.h"
+#include "lockstep/kernels/mlp/detail/tile_kernel-inl.h"
+#include "lockstep/kernels/mlp/detail/transpose-inl.h"
+//
+#include "lockstep/kernels/mlp/detail/evaluate-inl.h"
+
+template <class T>
+const Kernels<T>* kernel_table() {
+  static constexpr Kernels<T> table = {hn::MaxLanes(Register<T>()), kTileOutputs,      kRowRegisters,
+                                       evaluate_samples<T>,         evaluate_lanes<T>, has_activation<T>};
+  return &table;
+}
+
+}  // namespace mlp_kernels
+}  // namespace HWY_NAMESPACE
+}  // namespace lockstep
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard a target

@@ -1,0 +1,99 @@
+// A net laid out in the order in which the kernels read it, and the table of kernels that read it.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "lockstep/core/aligned_buffer.h"
+#include "lockstep/core/matrix_view.h"
+#include "lockstep/kernels/cpu_target.h"
+#include "lockstep/kernels/mlp/mlp.h"
+#include "lockstep/kernels/mlp/plan.h"
+#include "lockstep/kernels/tile.h"
+
+namespace lockstep::mlp {
+
+template <class T>
+struct Packed;
+
+// What one instruction set offers for one precision.
+template <class T>
+struct Kernels {
+  std::size_t lanes;          // numbers in a register
+  std::size_t tile_outputs;   // most outputs of a tile block: each takes two registers of lanes
+  std::size_t row_registers;  // most registers of outputs in a row block
+  void (*evaluate)(const Packed<T>&, MatrixView<const T> in, MatrixView<T> out, T* workspace);
+  void (*evaluate_tile)(const Packed<T>&, const TileView<T>&, T* workspace);
+
+  bool (*has_activation)(ActivationKind);
+
+  // Lanes that go through the whole net together: two registers.
+  std::size_t strip() const { return 2 * lanes; }
+};
+
+// Defined in kernels_f32.cpp and kernels_f64.cpp.
+template <class T>
+const Kernels<T>& kernels_for(CpuTarget target);
+
+// `total` outputs (or registers of outputs) in as few blocks of at most `most` as will hold them, sizes differing by
+// one at most: a small last block could not hide the latency of its additions.
+struct Partition {
+  std::size_t blocks;
+  std::size_t size;  // of the later blocks
+  std::size_t wide;  // the first `wide` blocks hold one more
+
+  Partition(std::size_t total, std::size_t most) : blocks((total + most - 1) / most) {
+    size = total / blocks;
+    wide = total % blocks;
+  }
+  std::size_t operator[](std::size_t block) const { return size + (block < wide ? 1 : 0); }
+};
+
+template <class T>
+struct PackedLayer {
+  std::size_t inputs;
+  std::size_t outputs;
+  Partition tile_blocks;  // of outputs
+  Partition row_blocks;   // of registers of outputs
+  ActivationKind activation;
+  T alpha;
+  // Block after block, each the bias, then for every input its weights: [1 + input][output of the block].
+  const T* tile_weights;
+  // The same with outputs padded by zeros to whole registers.
+  const T* row_weights;
+};
+
+template <class T>
+struct Packed {
+  const Kernels<T>* kernels;
+  CpuTarget target;
+  std::vector<PackedLayer<T>> layers;
+  AlignedBuffer<T> weights;      // what the layers point into
+  AlignedBuffer<T> input_shift;  // these four are empty or hold one number a feature
+  AlignedBuffer<T> input_scale;
+  AlignedBuffer<T> output_scale;
+  AlignedBuffer<T> output_shift;
+  std::size_t widest;     // largest number of components between layers, inputs and outputs included
+  std::size_t most_rows;  // this many samples or fewer go one by one, vectorised over outputs
+
+  std::size_t inputs() const { return layers.front().inputs; }
+  std::size_t outputs() const { return layers.back().outputs; }
+  // Numbers in one of the two halves of the workspace.
+  std::size_t half() const {
+    const std::size_t lanes = kernels->lanes;
+    const std::size_t padded = (widest + lanes - 1) / lanes * lanes;
+    const std::size_t size = std::max(widest * kernels->strip(), padded * std::max<std::size_t>(most_rows, 1));
+    return (size + kAlignment / sizeof(T) - 1) / (kAlignment / sizeof(T)) * (kAlignment / sizeof(T));
+  }
+};
+
+template <class T>
+Packed<T> pack(const Mlp& mlp, CpuTarget target);
+
+}  // namespace lockstep::mlp
+
+namespace lockstep {
+template <class T>
+struct Plan<T>::Packed : mlp::Packed<T> {};
+}  // namespace lockstep

@@ -1,0 +1,145 @@
+// Samples into lanes and back. No include guard: part of kernels-inl.h.
+// A register is taken as 128-bit blocks of Q numbers (4 float, 2 double): block b of register r holds Q components of
+// sample Q b + r, so transposing Q x Q inside the blocks leaves one component of consecutive samples in a register.
+
+template <class T>
+inline constexpr size_t kQuad = 16 / sizeof(T);
+
+#if HWY_TARGET != HWY_SCALAR
+template <class D>
+inline constexpr size_t kBytes = hn::MaxLanes(D()) * sizeof(hn::TFromD<D>);
+
+// Blocks of 128 bits from p, p + stride, p + 2 stride...
+template <class D>
+HWY_INLINE hn::Vec<D> gather_blocks(D d, const hn::TFromD<D>* p, ptrdiff_t stride) {
+  if constexpr (kBytes<D> <= 16) {
+    return hn::LoadU(d, p);
+  } else {
+    const hn::Half<D> half;
+    constexpr ptrdiff_t blocks = kBytes<D> / 32;
+    return hn::Combine(d, gather_blocks(half, p + blocks * stride, stride), gather_blocks(half, p, stride));
+  }
+}
+
+template <class D>
+HWY_INLINE void scatter_blocks(D d, hn::Vec<D> v, hn::TFromD<D>* p, ptrdiff_t stride) {
+  if constexpr (kBytes<D> <= 16) {
+    hn::StoreU(v, d, p);
+  } else {
+    const hn::Half<D> half;
+    constexpr ptrdiff_t blocks = kBytes<D> / 32;
+    scatter_blocks(half, hn::LowerHalf(half, v), p, stride);
+    scatter_blocks(half, hn::UpperHalf(half, v), p + blocks * stride, stride);
+  }
+}
+
+template <class D, class V>
+HWY_INLINE void transpose_in_blocks(D d, V* v) {
+  if constexpr (sizeof(hn::TFromD<D>) == 4) {
+    const V a = hn::InterleaveLower(d, v[0], v[2]), b = hn::InterleaveLower(d, v[1], v[3]);
+    const V c = hn::InterleaveUpper(d, v[0], v[2]), e = hn::InterleaveUpper(d, v[1], v[3]);
+    v[0] = hn::InterleaveLower(d, a, b);
+    v[1] = hn::InterleaveUpper(d, a, b);
+    v[2] = hn::InterleaveLower(d, c, e);
+    v[3] = hn::InterleaveUpper(d, c, e);
+  } else {
+    const V a = v[0];
+    v[0] = hn::InterleaveLower(d, a, v[1]);
+    v[1] = hn::InterleaveUpper(d, a, v[1]);
+  }
+}
+
+#endif  // HWY_SCALAR
+
+// Samples of a register taken from rows whose components are adjacent; at least kQuad components.
+template <class T>
+void rows_to_lanes(const T* rows, ptrdiff_t row_stride, size_t components, T* to, size_t to_stride) {
+#if HWY_TARGET != HWY_SCALAR
+  const Register<T> d;
+  constexpr size_t quad = kQuad<T>;
+  for (size_t c = 0; c < components; c += quad) {
+    const size_t first = std::min(c, components - quad);  // the last step may repeat components of the one before
+    hn::Vec<Register<T>> v[quad];
+    for (size_t r = 0; r < quad; ++r) {
+      v[r] = gather_blocks(d, rows + static_cast<ptrdiff_t>(r) * row_stride + first,
+                           static_cast<ptrdiff_t>(quad) * row_stride);
+    }
+    transpose_in_blocks(d, v);
+    for (size_t r = 0; r < quad; ++r) hn::StoreU(v[r], d, to + (first + r) * to_stride);
+  }
+#else
+  (void)row_stride;
+  for (size_t c = 0; c < components; ++c) to[c * to_stride] = rows[c];
+#endif
+}
+
+template <class T>
+void lanes_to_rows(const T* from, size_t from_stride, size_t components, T* rows, ptrdiff_t row_stride) {
+#if HWY_TARGET != HWY_SCALAR
+  const Register<T> d;
+  constexpr size_t quad = kQuad<T>;
+  for (size_t c = 0; c < components; c += quad) {
+    const size_t first = std::min(c, components - quad);
+    hn::Vec<Register<T>> v[quad];
+    for (size_t r = 0; r < quad; ++r) v[r] = hn::LoadU(d, from + (first + r) * from_stride);
+    transpose_in_blocks(d, v);
+    for (size_t r = 0; r < quad; ++r) {
+      scatter_blocks(d, v[r], rows + static_cast<ptrdiff_t>(r) * row_stride + first,
+                     static_cast<ptrdiff_t>(quad) * row_stride);
+    }
+  }
+#else
+  (void)row_stride;
+  for (size_t c = 0; c < components; ++c) rows[c] = from[c * from_stride];
+#endif
+}
+
+// Copies samples first .. first + count of a view into lanes [component][lane] of `registers` registers; lanes past
+// count become zero.
+template <class T>
+void load_lanes(const MatrixView<const T>& view, size_t first, size_t count, int registers, T* to, size_t to_stride) {
+  const Register<T> d;
+  const size_t lanes = hn::Lanes(d);
+  const size_t wanted = static_cast<size_t>(registers) * lanes;
+  const T* from = view.data + static_cast<ptrdiff_t>(first) * view.row_stride;
+  if (count == wanted && view.column_stride == 1 && (lanes == 1 || view.columns >= kQuad<T>)) {
+    for (size_t lane = 0; lane < wanted; lane += lanes) {
+      rows_to_lanes(from + static_cast<ptrdiff_t>(lane) * view.row_stride, view.row_stride, view.columns, to + lane,
+                    to_stride);
+    }
+  } else if (count == wanted && view.row_stride == 1) {
+    for (size_t c = 0; c < view.columns; ++c, from += view.column_stride, to += to_stride) {
+      for (size_t lane = 0; lane < wanted; lane += lanes) hn::StoreU(hn::LoadU(d, from + lane), d, to + lane);
+    }
+  } else {
+    for (size_t c = 0; c < view.columns; ++c, from += view.column_stride, to += to_stride) {
+      const T* sample = from;
+      for (size_t lane = 0; lane < count; ++lane, sample += view.row_stride) to[lane] = *sample;
+      for (size_t lane = count; lane < wanted; ++lane) to[lane] = T(0);
+    }
+  }
+}
+
+template <class T>
+void store_lanes(const T* from, size_t from_stride, int registers, const MatrixView<T>& view, size_t first,
+                 size_t count) {
+  const Register<T> d;
+  const size_t lanes = hn::Lanes(d);
+  const size_t held = static_cast<size_t>(registers) * lanes;
+  T* to = view.data + static_cast<ptrdiff_t>(first) * view.row_stride;
+  if (count == held && view.column_stride == 1 && (lanes == 1 || view.columns >= kQuad<T>)) {
+    for (size_t lane = 0; lane < held; lane += lanes) {
+      lanes_to_rows(from + lane, from_stride, view.columns, to + static_cast<ptrdiff_t>(lane) * view.row_stride,
+                    view.row_stride);
+    }
+  } else if (count == held && view.row_stride == 1) {
+    for (size_t c = 0; c < view.columns; ++c, from += from_stride, to += view.column_stride) {
+      for (size_t lane = 0; lane < held; lane += lanes) hn::StoreU(hn::LoadU(d, from + lane), d, to + lane);
+    }
+  } else {
+    for (size_t c = 0; c < view.columns; ++c, from += from_stride, to += view.column_stride) {
+      T* sample = to;
+      for (size_t lane = 0; lane < count; ++lane, sample += view.row_stride) *sample = from[lane];
+    }
+  }
+}

@@ -1,0 +1,272 @@
+// Plans give the bits of the plain reference: every target, width, batch size, layout, split and number of threads.
+#include "lockstep/kernels/mlp/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "lockstep/core/aligned_buffer.h"
+#include "lockstep/core/error.h"
+#include "lockstep/kernels/mlp/detail/reference.h"
+
+namespace lockstep {
+namespace {
+
+using mlp::evaluate_reference;
+using mlp::random_mlp;
+
+// 1009: a prime well past the lane counts.
+constexpr std::size_t kBatches[] = {0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 63, 97, 1009};
+
+template <class T>
+bool same_bits(T a, T b) {
+  return std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+// Samples in row-major order, and what the reference makes of them.
+template <class T>
+struct Samples {
+  std::size_t count;
+  std::vector<T> in, out;
+
+  Samples(const Mlp& mlp, std::size_t samples, unsigned seed = 7) : count(samples) {
+    std::mt19937 random(seed);
+    std::normal_distribution<double> normal;
+    for (std::size_t i = 0; i < count; ++i) {
+      std::vector<T> x(mlp.inputs());
+      for (T& value : x) value = static_cast<T>(normal(random));
+      in.insert(in.end(), x.begin(), x.end());
+      const std::vector<T> y = evaluate_reference(mlp, x);
+      out.insert(out.end(), y.begin(), y.end());
+    }
+  }
+};
+
+// The first sample and output that differ, as text; empty when all bits agree.
+template <class T>
+std::string difference(const MatrixView<const T>& found, const T* expected) {
+  for (std::size_t row = 0; row < found.rows; ++row) {
+    for (std::size_t column = 0; column < found.columns; ++column) {
+      if (same_bits(found(row, column), expected[row * found.columns + column])) continue;
+      return "sample " + std::to_string(row) + " of " + std::to_string(found.rows) + ", output " +
+             std::to_string(column) + ": " + std::to_string(found(row, column)) + " against " +
+             std::to_string(expected[row * found.columns + column]);
+    }
+  }
+  return "";
+}
+
+// Strided storage: guard elements between and around must stay as they were.
+template <class T>
+struct Guarded {
+  static constexpr T kGuard = T(-12345);
+  std::vector<T> storage;
+  MatrixView<T> view;
+
+  Guarded(std::size_t rows, std::size_t columns, std::ptrdiff_t row_stride, std::ptrdiff_t column_stride)
+      : storage(1 + rows * row_stride + columns * column_stride, kGuard),
+        view{storage.data() + 1, rows, columns, row_stride, column_stride} {}
+  Guarded(std::size_t rows, std::size_t columns, std::ptrdiff_t row_stride, std::ptrdiff_t column_stride, const T* from)
+      : Guarded(rows, columns, row_stride, column_stride) {
+    for (std::size_t i = 0; i < rows; ++i) {
+      for (std::size_t j = 0; j < columns; ++j) view(i, j) = from[i * columns + j];
+    }
+  }
+  std::size_t guards() const { return static_cast<std::size_t>(std::count(storage.begin(), storage.end(), kGuard)); }
+};
+
+struct Layout {
+  bool by_column;
+  std::ptrdiff_t gap;       // elements between neighbours
+  std::ptrdiff_t line_gap;  // elements between rows (columns)
+};
+constexpr Layout kLayouts[] = {{false, 0, 0}, {false, 0, 5}, {false, 2, 3}, {true, 0, 0}, {true, 0, 3}, {true, 1, 1}};
+
+template <class T>
+Guarded<T> laid_out(const Layout& layout, std::size_t rows, std::size_t columns, const T* from = nullptr) {
+  const auto near = 1 + layout.gap;
+  const auto far = near * static_cast<std::ptrdiff_t>(layout.by_column ? rows : columns) + layout.line_gap;
+  const auto row_stride = layout.by_column ? near : far, column_stride = layout.by_column ? far : near;
+  return from == nullptr ? Guarded<T>(rows, columns, row_stride, column_stride)
+                         : Guarded<T>(rows, columns, row_stride, column_stride, from);
+}
+
+template <class T>
+class PlanBits : public testing::Test {};
+using Precisions = testing::Types<float, double>;
+TYPED_TEST_SUITE(PlanBits, Precisions);
+
+TYPED_TEST(PlanBits, every_target_width_and_batch_size_matches_the_reference) {
+  using T = TypeParam;
+  const std::vector<std::vector<std::size_t>> stacks = {
+      {1, 1},   {3, 5},     {5, 3, 1},     {31, 32, 33},          {32, 31},           {3, 100, 3}, {128, 4},
+      {4, 133}, {133, 128}, {2, 20, 5, 1}, {7, 1, 12, 13, 25, 2}, {10, 49, 64, 65, 8}};
+  unsigned seed = 0;
+  for (const auto& widths : stacks) {
+    const Mlp mlp = random_mlp(widths, {ActivationKind::tanh}, ++seed);
+    const Samples<T> samples(mlp, 1009);
+    for (const CpuTarget target : available_cpu_targets()) {
+      const auto plan = Plan<T>::compile(mlp, target);
+      for (const std::size_t batch : kBatches) {
+        std::vector<T> out(batch * mlp.outputs());
+        plan.evaluate(MatrixView<const T>::row_major(samples.in.data(), batch, mlp.inputs()),
+                      MatrixView<T>::row_major(out.data(), batch, mlp.outputs()));
+        EXPECT_EQ("", difference(MatrixView<const T>::row_major(out.data(), batch, mlp.outputs()), samples.out.data()))
+            << plan.description();
+      }
+    }
+  }
+}
+
+TYPED_TEST(PlanBits, every_activation_matches_the_reference) {
+  using T = TypeParam;
+  for (const ActivationKind kind :
+       {ActivationKind::identity, ActivationKind::relu, ActivationKind::leaky_relu, ActivationKind::softsign,
+        ActivationKind::sigmoid, ActivationKind::tanh, ActivationKind::square}) {
+    Mlp mlp = random_mlp({4, 37, 14, 3}, {kind, 0.75}, 3);
+    for (double& weight : mlp.layers[0].weights) weight *= 10;  // into the saturated ranges
+    mlp.layers.back().activation = mlp.layers.front().activation;
+    const Samples<T> samples(mlp, 97);
+    for (const CpuTarget target : available_cpu_targets()) {
+      const auto plan = Plan<T>::compile(mlp, target);
+      for (const std::size_t batch : {std::size_t(1), std::size_t(5), std::size_t(97)}) {
+        std::vector<T> out(batch * mlp.outputs());
+        plan.evaluate(MatrixView<const T>::row_major(samples.in.data(), batch, mlp.inputs()),
+                      MatrixView<T>::row_major(out.data(), batch, mlp.outputs()));
+        EXPECT_EQ("", difference(MatrixView<const T>::row_major(out.data(), batch, mlp.outputs()), samples.out.data()))
+            << plan.description() << " activation " << static_cast<int>(kind);
+      }
+    }
+  }
+}
+
+TYPED_TEST(PlanBits, every_layout_gives_the_same_bits_and_gaps_stay_untouched) {
+  using T = TypeParam;
+  for (const auto& widths :
+       std::vector<std::vector<std::size_t>>{{9, 14, 7}, {3, 8, 3}, {2, 5, 1}, {33, 4}, {1, 8, 2}}) {
+    Mlp mlp = random_mlp(widths, {ActivationKind::relu}, 11);
+    const Samples<T> samples(mlp, 97);
+    for (const CpuTarget target : available_cpu_targets()) {
+      const auto plan = Plan<T>::compile(mlp, target);
+      for (const std::size_t batch : {std::size_t(2), std::size_t(16), std::size_t(97)}) {
+        for (const Layout& from : kLayouts) {
+          for (const Layout& to : kLayouts) {
+            const Guarded<T> in = laid_out<T>(from, batch, mlp.inputs(), samples.in.data());
+            Guarded<T> out = laid_out<T>(to, batch, mlp.outputs());
+            plan.evaluate(in.view, out.view);
+            EXPECT_EQ("", difference<T>(out.view, samples.out.data())) << plan.description();
+            EXPECT_EQ(out.guards(), out.storage.size() - batch * mlp.outputs()) << plan.description();
+          }
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(PlanBits, a_view_may_be_replaced_by_its_results) {
+  using T = TypeParam;
+  for (const std::size_t width : {1, 3, 4, 17}) {
+    const Mlp mlp = random_mlp({width, 30, width}, {ActivationKind::tanh}, 5);
+    const Samples<T> samples(mlp, 97);
+    for (const CpuTarget target : available_cpu_targets()) {
+      const auto plan = Plan<T>::compile(mlp, target);
+      for (const Layout& layout : kLayouts) {
+        for (const std::size_t batch : {std::size_t(1), std::size_t(6), std::size_t(97)}) {
+          Guarded<T> both = laid_out<T>(layout, batch, width, samples.in.data());
+          plan.evaluate(both.view, both.view);
+          EXPECT_EQ("", difference<T>(both.view, samples.out.data())) << plan.description();
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(PlanBits, scalings_are_one_subtraction_one_division_and_one_fma) {
+  using T = TypeParam;
+  Mlp mlp = random_mlp({5, 21, 6}, {ActivationKind::tanh}, 13);
+  mlp.input_scaling = {{0.1, -2, 3, 0, 1e-3}, {3, 0.7, 11, 1, 1e-2}};
+  mlp.output_scaling = {{1.7, -3, 1e3, 1, 0.1, 5}, {0.3, 0, -7, 1, 2, 1e-3}};
+  const Samples<T> samples(mlp, 63);
+  for (const CpuTarget target : available_cpu_targets()) {
+    const auto plan = Plan<T>::compile(mlp, target);
+    for (const std::size_t batch : {std::size_t(1), std::size_t(4), std::size_t(18), std::size_t(63)}) {
+      std::vector<T> out(batch * 6);
+      plan.evaluate(MatrixView<const T>::row_major(samples.in.data(), batch, 5),
+                    MatrixView<T>::row_major(out.data(), batch, 6));
+      EXPECT_EQ("", difference(MatrixView<const T>::row_major(out.data(), batch, 6), samples.out.data()))
+          << plan.description();
+    }
+  }
+}
+
+TYPED_TEST(PlanBits, tiles_of_every_lane_count_match_the_reference) {
+  using T = TypeParam;
+  for (const bool scaled : {false, true}) {
+    Mlp mlp = random_mlp({3, 100, 3}, {ActivationKind::tanh}, 17);
+    if (scaled) mlp.input_scaling = {{1, 2, 3}, {4, 5, 6}}, mlp.output_scaling = {{1, 2, 3}, {4, 5, 6}};
+    const Samples<T> samples(mlp, kTileLanes);
+    for (const CpuTarget target : available_cpu_targets()) {
+      const auto plan = Plan<T>::compile(mlp, target);
+      AlignedBuffer<std::byte> workspace(plan.workspace_bytes());
+      for (int lanes = 1; lanes <= kTileLanes; ++lanes) {
+        AlignedBuffer<T> in(3 * kTileLanes), out(3 * kTileLanes);
+        for (std::size_t i = 0; i < in.size(); ++i) in[i] = std::numeric_limits<T>::quiet_NaN();
+        for (int lane = 0; lane < lanes; ++lane) {
+          for (int c = 0; c < 3; ++c) in[c * kTileLanes + lane] = samples.in[lane * 3 + c];
+        }
+        plan.evaluate_tile({nullptr, in.data(), nullptr, out.data(), lanes}, workspace.data());
+        const MatrixView<const T> wanted{out.data(), static_cast<std::size_t>(lanes), 3, 1, kTileLanes};
+        EXPECT_EQ("", difference(wanted, samples.out.data())) << plan.description() << " lanes " << lanes;
+      }
+    }
+  }
+}
+
+TYPED_TEST(PlanBits, threads_and_splits_change_nothing) {
+  using T = TypeParam;
+  const Mlp mlp = random_mlp({10, 64, 64, 4}, {ActivationKind::relu}, 19);
+  const Samples<T> samples(mlp, 4099);
+  const auto plan = Plan<T>::compile(mlp);
+  const auto in = MatrixView<const T>::row_major(samples.in.data(), 4099, 10);
+  for (const int threads : {1, 2, 5}) {
+    std::vector<T> out(4099 * 4);
+    plan.evaluate(in, MatrixView<T>::row_major(out.data(), 4099, 4), threads);
+    EXPECT_EQ("", difference(MatrixView<const T>::row_major(out.data(), 4099, 4), samples.out.data())) << threads;
+  }
+  for (const std::size_t piece : {1, 13, 16, 50, 1000}) {
+    std::vector<T> out(4099 * 4);
+    for (std::size_t first = 0; first < 4099; first += piece) {
+      const std::size_t count = std::min(piece, 4099 - first);
+      plan.evaluate(MatrixView<const T>::row_major(samples.in.data() + first * 10, count, 10),
+                    MatrixView<T>::row_major(out.data() + first * 4, count, 4));
+    }
+    EXPECT_EQ("", difference(MatrixView<const T>::row_major(out.data(), 4099, 4), samples.out.data())) << piece;
+  }
+}
+
+TYPED_TEST(PlanBits, infinite_and_nan_samples_leave_the_others_alone) {
+  using T = TypeParam;
+  const Mlp mlp = random_mlp({6, 40, 3}, {ActivationKind::tanh}, 23);
+  const Samples<T> samples(mlp, 50);
+  const auto plan = Plan<T>::compile(mlp);
+  for (const T bad : {std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::infinity()}) {
+    for (const std::size_t batch : {5, 20, 50}) {
+      std::vector<T> in(samples.in.begin(), samples.in.begin() + static_cast<std::ptrdiff_t>(batch * 6));
+      std::vector<T> out(batch * 3);
+      in[3 * 6 + 2] = bad;
+      plan.evaluate(MatrixView<const T>::row_major(in.data(), batch, 6),
+                    MatrixView<T>::row_major(out.data(), batch, 3));
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        if (i / 3 == 3) continue;
+        EXPECT_TRUE(same_bits(out[i], samples.out[i])) << i;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
