@@ -1,0 +1,298 @@
+// User code as right-hand side: the same bits on every instruction set, place and tile size; failures stay in their
+// lane.
+#include "lockstep/ode/function.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <stdexcept>
+#include <vector>
+
+#include "lockstep/core/aligned_buffer.h"
+#include "lockstep/core/error.h"
+
+namespace lockstep::ode {
+namespace {
+
+// A tile of random numbers and its outputs.
+template <class T>
+struct Tile {
+  AlignedBuffer<double> t{kTileLanes};
+  AlignedBuffer<T> in, parameters, out;
+
+  explicit Tile(const StateFunction& f, unsigned seed = 7)
+      : in(f.components() * kTileLanes), parameters(f.parameters() * kTileLanes), out(f.outputs() * kTileLanes) {
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<double> number(-3, 3);
+    for (double& x : t.span()) x = number(random);
+    for (T& x : in.span()) x = T(number(random));
+    for (T& x : parameters.span()) x = T(number(random));
+  }
+
+  void evaluate(const StateFunction& f, CpuTarget target, int lanes = kTileLanes) {
+    const auto lowered = lower<T>(f, target);
+    AlignedBuffer<std::byte> workspace(lowered->workspace_bytes());
+    for (T& x : out.span()) x = T(-77);
+    lowered->evaluate({t.data(), in.data(), parameters.empty() ? nullptr : parameters.data(), out.data(), lanes},
+                      workspace.data());
+  }
+  T output(std::size_t row, int lane) const { return out[row * kTileLanes + std::size_t(lane)]; }
+};
+
+template <class T>
+bool same_bits(T a, T b) {
+  return std::memcmp(&a, &b, sizeof(T)) == 0;
+}
+
+const auto lorenz = [](auto, const auto& u, const auto& p, auto& du) {
+  du[0] = p[0] * (u[1] - u[0]);
+  du[1] = u[0] * (p[1] - u[2]) - u[1];
+  du[2] = u[0] * u[1] - p[2] * u[2];
+};
+
+template <class T>
+void expect_lorenz_bits(CpuTarget target, int lanes) {
+  const Rhs f = function<3, 3>("lorenz", lorenz);
+  Tile<T> tile(*f);
+  tile.evaluate(*f, target, lanes);
+  for (int lane = 0; lane < lanes; ++lane) {
+    T u[3], p[3];
+    for (int c = 0; c < 3; ++c) {
+      u[c] = tile.in[std::size_t(c * kTileLanes + lane)];
+      p[c] = tile.parameters[std::size_t(c * kTileLanes + lane)];
+    }
+    // Volatile products: nothing can be contracted here.
+    volatile T a = u[0] * (p[1] - u[2]), b = u[0] * u[1], c = p[2] * u[2];
+    EXPECT_TRUE(same_bits<T>(tile.output(0, lane), p[0] * (u[1] - u[0]))) << lane;
+    EXPECT_TRUE(same_bits<T>(tile.output(1, lane), a - u[1])) << lane;
+    EXPECT_TRUE(same_bits<T>(tile.output(2, lane), b - c)) << lane;
+  }
+}
+
+TEST(Function, products_and_sums_are_rounded_one_by_one_on_every_target) {
+  for (const CpuTarget target : available_cpu_targets()) {
+    for (const int lanes : {1, 7, 8, 31, 32}) {
+      SCOPED_TRACE(std::string(to_string(target)) + " " + std::to_string(lanes));
+      expect_lorenz_bits<float>(target, lanes);
+      expect_lorenz_bits<double>(target, lanes);
+    }
+  }
+}
+
+// Every target, number of lanes and place must give what one trajectory alone gets from the scalar target.
+template <class T>
+void expect_same_bits_everywhere(const StateFunction& f) {
+  const Tile<T> inputs(f);
+  for (const CpuTarget target : available_cpu_targets()) {
+    for (const int lanes : {1, 5, 31, 32}) {
+      Tile<T> tile(f);
+      tile.evaluate(f, target, lanes);
+      for (int lane = 0; lane < lanes; ++lane) {
+        Tile<T> alone(f, 99);
+        alone.t[0] = inputs.t[std::size_t(lane)];
+        const auto copy = [lane](const AlignedBuffer<T>& from, AlignedBuffer<T>& to) {
+          for (std::size_t i = 0; i < from.size(); i += kTileLanes) to[i] = from[i + std::size_t(lane)];
+        };
+        copy(inputs.in, alone.in);
+        copy(inputs.parameters, alone.parameters);
+        alone.evaluate(f, CpuTarget::scalar, 1);
+        for (std::size_t row = 0; row < f.outputs(); ++row) {
+          ASSERT_TRUE(same_bits(tile.output(row, lane), alone.output(row, 0)))
+              << to_string(target) << " lane " << lane << " of " << lanes << " row " << row << ": "
+              << tile.output(row, lane) << " not " << alone.output(row, 0);
+        }
+      }
+    }
+  }
+}
+
+TEST(Function, branches_roots_and_fma_keep_their_bits) {
+  const Rhs f = function<2, 1>("branchy", [](auto t, const auto& u, const auto& p, auto& du) {
+    du[0] = u[1] > 0 ? std::sqrt(std::abs(u[0])) : std::fma(u[0], u[1], p[0]);
+    if (t > 0.5) {
+      du[1] = u[0] / u[1];
+    } else {
+      du[1] = u[0] * u[1] + p[0] * p[0];
+    }
+  });
+  expect_same_bits_everywhere<float>(*f);
+  expect_same_bits_everywhere<double>(*f);
+}
+
+TEST(Function, long_states_are_read_in_place) {
+  const Rhs f = function<40, 1>("lorenz 96", [](auto, const auto& u, const auto& p, auto& du) {
+    for (int i = 0; i < 40; ++i) du[i] = (u[(i + 1) % 40] - u[(i + 38) % 40]) * u[(i + 39) % 40] - u[i] + p[0];
+  });
+  expect_same_bits_everywhere<float>(*f);
+  expect_same_bits_everywhere<double>(*f);
+}
+
+TEST(Function, a_component_left_unset_is_zero) {
+  const Rhs f = function<2>("half", [](auto, const auto& u, const auto&, auto& du) { du[0] = u[1]; });
+  Tile<double> tile(*f);
+  tile.evaluate(*f, best_cpu_target());
+  for (int lane = 0; lane < kTileLanes; ++lane) EXPECT_EQ(tile.output(1, lane), 0);
+}
+
+TEST(Function, lanes_that_are_not_wanted_are_left_alone) {
+  const Rhs f = function<3, 3>("lorenz", lorenz);
+  Tile<float> tile(*f);
+  tile.evaluate(*f, best_cpu_target(), 5);
+  EXPECT_NE(tile.output(0, 4), -77);
+  EXPECT_EQ(tile.output(0, 5), -77);
+}
+
+TEST(Function, a_lane_that_throws_becomes_nan_and_the_others_keep_their_bits) {
+  const auto body = [](bool may_throw) {
+    return [may_throw](auto, const auto& u, const auto& p, auto& du) {
+      if (may_throw && u[0] < -2) throw std::runtime_error("outside");
+      lorenz(0.0, u, p, du);
+    };
+  };
+  const Rhs careful = function<3, 3>("careful", body(true));
+  const Rhs careless = function<3, 3>("careless", body(false));
+  for (const CpuTarget target : available_cpu_targets()) {
+    for (const int lanes : {9, 32}) {
+      Tile<double> tile(*careful), expected(*careless);
+      tile.evaluate(*careful, target, lanes);
+      expected.evaluate(*careless, target, lanes);
+      int thrown = 0;
+      for (int lane = 0; lane < lanes; ++lane) {
+        const bool throws = tile.in[std::size_t(lane)] < -2;
+        thrown += throws;
+        for (std::size_t c = 0; c < 3; ++c) {
+          if (throws) {
+            EXPECT_TRUE(std::isnan(tile.output(c, lane)));
+          } else {
+            EXPECT_TRUE(same_bits(tile.output(c, lane), expected.output(c, lane)));
+          }
+        }
+      }
+      EXPECT_GT(thrown, 0);
+      EXPECT_LT(thrown, lanes);
+    }
+  }
+}
+
+TEST(Function, an_event_has_one_output) {
+  const Rhs f = event_function<2, 1>("height", [](auto t, const auto& u, const auto& p) { return u[0] - p[0] * t; });
+  EXPECT_EQ(f->outputs(), 1u);
+  expect_same_bits_everywhere<float>(*f);
+  expect_same_bits_everywhere<double>(*f);
+}
+
+TEST(Function, code_for_double_only_is_refused_in_float32) {
+  const Rhs f = function<2>(
+      "doubles", [](double, const std::array<double, 2>& u, const auto&, std::array<double, 2>& du) { du[0] = -u[1]; });
+  EXPECT_NE(f->lower_f64(best_cpu_target()), nullptr);
+  try {
+    f->lower_f32(best_cpu_target());
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_THAT(error.what(), testing::HasSubstr("function doubles: found a float32 solve of code that takes double"));
+  }
+}
+
+TEST(Function, digest_names_kind_name_and_version) {
+  const Rhs f = function<3, 3>("lorenz", lorenz, "1");
+  EXPECT_EQ(f->digest(), (function<3, 3>("lorenz", lorenz, "1")->digest()));
+  EXPECT_NE(f->digest(), (function<3, 3>("lorenz", lorenz, "2")->digest()));
+  EXPECT_NE(f->digest(), (function<3, 3>("lorentz", lorenz, "1")->digest()));
+  EXPECT_EQ(f->description(), "function lorenz");
+}
+
+// 3-5-2 with tanh, numbers from a fixed generator.
+Mlp small_net(std::size_t inputs) {
+  std::mt19937 random(3);
+  std::uniform_real_distribution<float> number(-1, 1);
+  Mlp mlp;
+  const auto add = [&](std::size_t in, std::size_t out, ActivationKind kind) {
+    DenseLayer layer{in, out, std::vector<double>(in * out), std::vector<double>(out), {kind}};
+    for (double& w : layer.weights) w = number(random);
+    for (double& b : layer.bias) b = number(random);
+    mlp.layers.push_back(layer);
+  };
+  add(inputs, 5, ActivationKind::tanh);
+  add(5, 2, ActivationKind::identity);
+  return mlp;
+}
+
+TEST(FunctionWithNet, hands_the_net_s_outputs_to_the_physics) {
+  const Mlp mlp = small_net(3);
+  const Rhs f =
+      function_with_net<3, 1>("closure", mlp, [](auto, const auto& u, const auto& p, const auto& net, auto& du) {
+        du[0] = p[0] * u[1];
+        du[1] = net[0] - u[1];
+        du[2] = net[1] * u[2];
+      });
+  expect_same_bits_everywhere<float>(*f);
+  expect_same_bits_everywhere<double>(*f);
+  Tile<double> tile(*f);
+  tile.evaluate(*f, best_cpu_target());
+  const auto plan = Plan<double>::compile(mlp, CpuTarget::scalar);
+  for (int lane = 0; lane < kTileLanes; ++lane) {
+    double u[3], net[2];
+    for (int c = 0; c < 3; ++c) u[c] = tile.in[std::size_t(c * kTileLanes + lane)];
+    plan.evaluate(MatrixView<const double>::row_major(u, 1, 3), MatrixView<double>::row_major(net, 1, 2));
+    EXPECT_EQ(tile.output(1, lane), net[0] - u[1]);
+    EXPECT_EQ(tile.output(2, lane), net[1] * u[2]);
+  }
+}
+
+TEST(FunctionWithNet, inputs_may_be_prepared) {
+  const Mlp mlp = small_net(2);
+  const Rhs f = function_with_net<3, 1>(
+      "closure", mlp,
+      [](auto t, const auto& u, const auto& p, const auto& in) {
+        in[0] = u[2] * p[0];
+        in[1] = t;
+      },
+      [](auto, const auto&, const auto&, const auto& net, auto& du) { du[0] = net[0]; });
+  expect_same_bits_everywhere<float>(*f);
+  expect_same_bits_everywhere<double>(*f);
+  Tile<double> tile(*f);
+  tile.evaluate(*f, best_cpu_target());
+  const double in[2] = {tile.in[2 * kTileLanes] * tile.parameters[0], tile.t[0]};
+  double net[2];
+  Plan<double>::compile(mlp, CpuTarget::scalar)
+      .evaluate(MatrixView<const double>::row_major(in, 1, 2), MatrixView<double>::row_major(net, 1, 2));
+  EXPECT_EQ(tile.output(0, 0), net[0]);
+}
+
+TEST(FunctionWithNet, a_net_of_another_width_is_refused) {
+  try {
+    function_with_net<3, 1>("closure", small_net(2), [](auto, const auto&, const auto&, const auto&, auto&) {});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("function closure: found a net with 2 inputs (2-5-2), expected 3"));
+  }
+}
+
+TEST(FunctionWithNet, digest_counts_the_weights) {
+  const auto f = [](auto, const auto&, const auto&, const auto& net, auto& du) { du[0] = net[0]; };
+  Mlp other = small_net(3);
+  other.layers[0].weights[4] += 1e-9;
+  EXPECT_EQ((function_with_net<3>("a", small_net(3), f)->digest()),
+            (function_with_net<3>("a", small_net(3), f)->digest()));
+  EXPECT_NE((function_with_net<3>("a", small_net(3), f)->digest()), (function_with_net<3>("a", other, f)->digest()));
+}
+
+TEST(TileFunction, loops_over_the_tile_itself) {
+  const Rhs f = tile_function(2, 0, "oscillator", [](const auto& tile) {
+    for (int lane = 0; lane < kTileLanes; ++lane) {
+      tile.out[lane] = tile.in[kTileLanes + lane];
+      tile.out[kTileLanes + lane] = -tile.in[lane];
+    }
+  });
+  expect_same_bits_everywhere<float>(*f);
+  expect_same_bits_everywhere<double>(*f);
+}
+
+}  // namespace
+}  // namespace lockstep::ode
