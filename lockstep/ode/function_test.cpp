@@ -13,41 +13,11 @@
 #include <stdexcept>
 #include <vector>
 
-#include "lockstep/core/aligned_buffer.h"
 #include "lockstep/core/error.h"
+#include "lockstep/ode/test_tile.h"
 
 namespace lockstep::ode {
 namespace {
-
-// A tile of random numbers and its outputs.
-template <class T>
-struct Tile {
-  AlignedBuffer<double> t{kTileLanes};
-  AlignedBuffer<T> in, parameters, out;
-
-  explicit Tile(const StateFunction& f, unsigned seed = 7)
-      : in(f.components() * kTileLanes), parameters(f.parameters() * kTileLanes), out(f.outputs() * kTileLanes) {
-    std::mt19937 random(seed);
-    std::uniform_real_distribution<double> number(-3, 3);
-    for (double& x : t.span()) x = number(random);
-    for (T& x : in.span()) x = T(number(random));
-    for (T& x : parameters.span()) x = T(number(random));
-  }
-
-  void evaluate(const StateFunction& f, CpuTarget target, int lanes = kTileLanes) {
-    const auto lowered = lower<T>(f, target);
-    AlignedBuffer<std::byte> workspace(lowered->workspace_bytes());
-    for (T& x : out.span()) x = T(-77);
-    lowered->evaluate({t.data(), in.data(), parameters.empty() ? nullptr : parameters.data(), out.data(), lanes},
-                      workspace.data());
-  }
-  T output(std::size_t row, int lane) const { return out[row * kTileLanes + std::size_t(lane)]; }
-};
-
-template <class T>
-bool same_bits(T a, T b) {
-  return std::memcmp(&a, &b, sizeof(T)) == 0;
-}
 
 const auto lorenz = [](auto, const auto& u, const auto& p, auto& du) {
   du[0] = p[0] * (u[1] - u[0]);
@@ -80,33 +50,6 @@ TEST(Function, products_and_sums_are_rounded_one_by_one_on_every_target) {
       SCOPED_TRACE(std::string(to_string(target)) + " " + std::to_string(lanes));
       expect_lorenz_bits<float>(target, lanes);
       expect_lorenz_bits<double>(target, lanes);
-    }
-  }
-}
-
-// Every target, number of lanes and place must give what one trajectory alone gets from the scalar target.
-template <class T>
-void expect_same_bits_everywhere(const StateFunction& f) {
-  const Tile<T> inputs(f);
-  for (const CpuTarget target : available_cpu_targets()) {
-    for (const int lanes : {1, 5, 31, 32}) {
-      Tile<T> tile(f);
-      tile.evaluate(f, target, lanes);
-      for (int lane = 0; lane < lanes; ++lane) {
-        Tile<T> alone(f, 99);
-        alone.t[0] = inputs.t[std::size_t(lane)];
-        const auto copy = [lane](const AlignedBuffer<T>& from, AlignedBuffer<T>& to) {
-          for (std::size_t i = 0; i < from.size(); i += kTileLanes) to[i] = from[i + std::size_t(lane)];
-        };
-        copy(inputs.in, alone.in);
-        copy(inputs.parameters, alone.parameters);
-        alone.evaluate(f, CpuTarget::scalar, 1);
-        for (std::size_t row = 0; row < f.outputs(); ++row) {
-          ASSERT_TRUE(same_bits(tile.output(row, lane), alone.output(row, 0)))
-              << to_string(target) << " lane " << lane << " of " << lanes << " row " << row << ": "
-              << tile.output(row, lane) << " not " << alone.output(row, 0);
-        }
-      }
     }
   }
 }
@@ -207,24 +150,8 @@ TEST(Function, digest_names_kind_name_and_version) {
   EXPECT_EQ(f->description(), "function lorenz");
 }
 
-// 3-5-2 with tanh, numbers from a fixed generator.
-Mlp small_net(std::size_t inputs) {
-  std::mt19937 random(3);
-  std::uniform_real_distribution<float> number(-1, 1);
-  Mlp mlp;
-  const auto add = [&](std::size_t in, std::size_t out, ActivationKind kind) {
-    DenseLayer layer{in, out, std::vector<double>(in * out), std::vector<double>(out), {kind}};
-    for (double& w : layer.weights) w = number(random);
-    for (double& b : layer.bias) b = number(random);
-    mlp.layers.push_back(layer);
-  };
-  add(inputs, 5, ActivationKind::tanh);
-  add(5, 2, ActivationKind::identity);
-  return mlp;
-}
-
 TEST(FunctionWithNet, hands_the_net_s_outputs_to_the_physics) {
-  const Mlp mlp = small_net(3);
+  const Mlp mlp = small_net(3, 2);
   const Rhs f =
       function_with_net<3, 1>("closure", mlp, [](auto, const auto& u, const auto& p, const auto& net, auto& du) {
         du[0] = p[0] * u[1];
@@ -246,7 +173,7 @@ TEST(FunctionWithNet, hands_the_net_s_outputs_to_the_physics) {
 }
 
 TEST(FunctionWithNet, inputs_may_be_prepared) {
-  const Mlp mlp = small_net(2);
+  const Mlp mlp = small_net(2, 2);
   const Rhs f = function_with_net<3, 1>(
       "closure", mlp,
       [](auto t, const auto& u, const auto& p, const auto& in) {
@@ -267,7 +194,7 @@ TEST(FunctionWithNet, inputs_may_be_prepared) {
 
 TEST(FunctionWithNet, a_net_of_another_width_is_refused) {
   try {
-    function_with_net<3, 1>("closure", small_net(2), [](auto, const auto&, const auto&, const auto&, auto&) {});
+    function_with_net<3, 1>("closure", small_net(2, 2), [](auto, const auto&, const auto&, const auto&, auto&) {});
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("function closure: found a net with 2 inputs (2-5-2), expected 3"));
@@ -276,11 +203,11 @@ TEST(FunctionWithNet, a_net_of_another_width_is_refused) {
 
 TEST(FunctionWithNet, digest_counts_the_weights) {
   const auto f = [](auto, const auto&, const auto&, const auto& net, auto& du) { du[0] = net[0]; };
-  Mlp other = small_net(3);
+  Mlp other = small_net(3, 2);
   other.layers[0].weights[4] += 1e-9;
-  EXPECT_EQ((function_with_net<3>("a", small_net(3), f)->digest()),
-            (function_with_net<3>("a", small_net(3), f)->digest()));
-  EXPECT_NE((function_with_net<3>("a", small_net(3), f)->digest()), (function_with_net<3>("a", other, f)->digest()));
+  EXPECT_EQ((function_with_net<3>("a", small_net(3, 2), f)->digest()),
+            (function_with_net<3>("a", small_net(3, 2), f)->digest()));
+  EXPECT_NE((function_with_net<3>("a", small_net(3, 2), f)->digest()), (function_with_net<3>("a", other, f)->digest()));
 }
 
 TEST(TileFunction, loops_over_the_tile_itself) {

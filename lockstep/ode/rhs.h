@@ -8,6 +8,7 @@
 #include "lockstep/kernels/mlp/mlp.h"
 #include "lockstep/ode/function.h"
 #include "lockstep/ode/state_function.h"
+#include "lockstep/ode/system_info.h"
 
 namespace lockstep::ode {
 
@@ -23,16 +24,6 @@ Rhs net(Mlp mlp, NetOptions options = {});
 // system_parameters(). Throws Error (invalid_argument) with the nearest known name.
 Rhs system(std::string_view name);
 std::vector<std::string_view> system_names();
-struct SystemInfo {
-  std::string name;
-  std::string title;                    // "Lorenz 1963"
-  std::string source;                   // paper, equation
-  std::vector<std::string> components;  // names
-  std::vector<std::string> parameters;  // names
-  std::vector<double> default_parameters;
-  std::vector<double> default_initial_state;
-  double default_end_time = 1;
-};
 const SystemInfo& system_info(std::string_view name);
 
 // The sum of two right-hand sides over the same components: built-in physics plus a learned closure (a universal

@@ -1,0 +1,16 @@
+// The built-in systems as templates over a scalar lane type: for tests, reference integrators and CUDA threads.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lockstep/kernels/lane/scalar_lane.h"
+#include "lockstep/ode/system_info.h"
+
+namespace lockstep::ode::systems {
+
+#define LOCKSTEP_LANE_FN LOCKSTEP_HOST_DEVICE
+#include "lockstep/ode/systems/systems_bodies-inl.h"
+#undef LOCKSTEP_LANE_FN
+
+}  // namespace lockstep::ode::systems
