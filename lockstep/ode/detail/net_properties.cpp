@@ -12,9 +12,8 @@ void add(ContentHash& hash, const std::vector<double>& numbers) { hash.add(std::
 std::string digest(const Mlp& mlp) {
   ContentHash hash;
   for (const DenseLayer& layer : mlp.layers) {
-    const double facts[] = {double(layer.inputs), double(layer.outputs), double(int(layer.activation.kind)),
-                            layer.activation.alpha};
-    hash.add(std::span<const double>(facts));
+    const double sizes[] = {double(layer.inputs), double(layer.outputs)};
+    hash.add(std::span<const double>(sizes)).add(to_string(layer.activation));
     add(hash, layer.weights);
     add(hash, layer.bias);
   }
