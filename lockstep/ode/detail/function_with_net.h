@@ -76,13 +76,13 @@ class NetTile final : public GuardedTile<T> {
     std::byte* const rest = reinterpret_cast<std::byte*>(inputs + prepared_inputs() * kTileLanes);
     if constexpr (Body::kPrepares) {
       every_lane_on(target_,
-                    [tile, inputs, &body = *body_](int lane) { body.template prepare_lane<T>(tile, inputs, lane); });
+                    [&tile, inputs, &body = *body_](int lane) { body.template prepare_lane<T>(tile, inputs, lane); });
       plan_.evaluate_tile({tile.t, inputs, nullptr, outputs, kTileLanes}, rest);
     } else {
       plan_.evaluate_tile({tile.t, tile.in, nullptr, outputs, kTileLanes}, rest);
     }
     every_lane_on(target_,
-                  [tile, outputs, &body = *body_](int lane) { body.template evaluate_lane<T>(tile, outputs, lane); });
+                  [&tile, outputs, &body = *body_](int lane) { body.template evaluate_lane<T>(tile, outputs, lane); });
   }
   std::size_t whole_workspace_bytes() const override {
     return (plan_.outputs() + prepared_inputs()) * kTileLanes * sizeof(T) + plan_.workspace_bytes();

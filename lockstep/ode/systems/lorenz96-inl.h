@@ -7,12 +7,14 @@ struct Lorenz96 {
 
   template <class L>
   static LOCKSTEP_LANE_FN void evaluate(const typename L::V* u, const typename L::V* p, typename L::V* du) {
-    for (int i = 0; i < kComponents; ++i) {
-      const int next = (i + 1) % kComponents;
-      const int before = (i + kComponents - 1) % kComponents;
-      const int before_that = (i + kComponents - 2) % kComponents;
+    constexpr int n = kComponents;
+    const auto site = [&](int before_that, int before, int i, int next) {
       du[i] = L::fma(L::sub(u[next], u[before_that]), u[before], L::sub(p[0], u[i]));
-    }
+    };
+    site(n - 2, n - 1, 0, 1);
+    site(n - 1, 0, 1, 2);
+    for (int i = 2; i < n - 1; ++i) site(i - 2, i - 1, i, i + 1);
+    site(n - 3, n - 2, n - 1, 0);
   }
 
   static SystemInfo info() {
