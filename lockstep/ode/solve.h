@@ -25,6 +25,9 @@ struct Summary {
   int threads = 0;
   std::string kernel;  // what the right-hand side was lowered to
   bool cancelled = false;
+
+  void add(const TrajectoryRecord& record);
+  void add(const Summary& part);  // counts only
 };
 
 // Throws Error (invalid_argument, unsupported) before any work is done; numerical trouble is a trajectory's status.

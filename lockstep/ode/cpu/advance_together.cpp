@@ -1,0 +1,277 @@
+// Common-step control: all trajectories share one time and one step size, decided by the largest error of any. Every
+// tile stays in memory; threads meet twice a step. The maximum is free of order, so the bits do not depend on threads.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "lockstep/core/error.h"
+#include "lockstep/core/parallel.h"
+#include "lockstep/ode/cpu/step_saver.h"
+
+namespace lockstep::ode::cpu {
+namespace {
+
+using D = ScalarLane<double>;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Thirty-two trajectories that stay together from start to end; lanes that ended keep their place.
+template <class T>
+struct ResidentTile {
+  ResidentTile(const SolveContext<T>& context, std::size_t first_trajectory, int lanes)
+      : first(first_trajectory),
+        tile(context.components(), context.parameters(), context.stages() + context.interpolant_stages(), nullptr),
+        saver(context, tile, records) {
+    tile.lanes = lanes;
+    open = lanes == kTileLanes ? ~LaneMask{0} : (LaneMask{1} << lanes) - 1;
+  }
+  ResidentTile(const ResidentTile&) = delete;
+
+  std::size_t first;
+  TileState<T> tile;
+  LaneRecord<T> records[kTileLanes] = {};
+  OpenBlock block;
+  StepSaver<T> saver;
+  LaneMask open;  // lanes still on their way
+};
+
+template <class T>
+class Lockstep {
+ public:
+  Lockstep(const SolveContext<T>& context, int threads, SolutionSink& sink, const RunControl& control)
+      : context_(context), threads_(threads), sink_(sink), control_(control) {
+    const std::size_t count = context.problem->trajectories();
+    for (std::size_t first = 0; first < count; first += kTileLanes) {
+      tiles_.push_back(std::make_unique<ResidentTile<T>>(
+          context, first, static_cast<int>(std::min<std::size_t>(kTileLanes, count - first))));
+    }
+    for (int thread = 0; thread < threads; ++thread) workspaces_.emplace_back(context.workspace_bytes());
+  }
+
+  Summary run() {
+    const Problem& problem = *context_.problem;
+    t_ = problem.start_time(0);
+    t_end_ = problem.end_time(0);
+    double h = kInfinity;
+    for_each_tile([&](ResidentTile<T>& tile) { start(tile); });
+    for (const auto& tile : tiles_) {
+      for (int lane = 0; lane < tile->tile.lanes; ++lane) {
+        if (tile->tile.error_squared[lane] != 0) {
+          end_lane(*tile, lane, Status::not_finite);
+        } else {
+          h = std::min(h, std::fabs(tile->tile.h[lane]));
+        }
+      }
+    }
+    if (t_ == t_end_) {
+      end_all(Status::success);
+    } else {
+      advance(std::copysign(h, t_end_ - t_));
+    }
+    for (const auto& tile : tiles_) {
+      for (int lane = 0; lane < tile->tile.lanes; ++lane) summary_.add(tile->block.block.records[lane]);
+      sink_.commit(tile->block.block);
+    }
+    return summary_;
+  }
+
+ private:
+  void for_each_tile(const std::function<void(ResidentTile<T>&)>& body) {
+    std::atomic<std::size_t> next{0};
+    run_on_threads(threads_, [&](int thread) {
+      for (std::size_t i = next++; i < tiles_.size(); i = next++) {
+        tiles_[i]->tile.workspace = workspaces_[static_cast<std::size_t>(thread)].data();
+        body(*tiles_[i]);
+      }
+    });
+  }
+
+  void start(ResidentTile<T>& resident) {
+    const Problem& problem = *context_.problem;
+    TileState<T>& tile = resident.tile;
+    const std::size_t n = context_.components();
+    resident.block = {sink_.acquire(resident.first, static_cast<std::size_t>(tile.lanes)),
+                      static_cast<std::size_t>(tile.lanes)};
+    for (int lane = 0; lane < tile.lanes; ++lane) {
+      const std::size_t row = static_cast<std::size_t>(lane);
+      const std::size_t trajectory = resident.first + row;
+      for (std::size_t c = 0; c < n; ++c)
+        tile.y[c * kTileLanes + row] = static_cast<T>(problem.initial_states[trajectory * n + c]);
+      const double* p = problem.parameters_of(trajectory);
+      for (std::size_t i = 0; i < context_.parameters(); ++i)
+        tile.parameters[i * kTileLanes + row] = static_cast<T>(p[i]);
+      tile.t[lane] = t_;
+      tile.t_end[lane] = t_end_;
+      LaneRecord<T>& record = resident.records[lane];
+      record = {.block = &resident.block,
+                .row = row,
+                .save_times = problem.save_times_of(trajectory),
+                .state = static_cast<T*>(resident.block.block.state) + row * context_.save_points() * n};
+      while (record.saved < context_.save_points() && record.save_times[record.saved] == t_) {
+        copy_column(tile.y.data(), lane, n, record.state + record.saved * n);
+        ++record.saved;
+      }
+      tile.next_save[lane] = next_save_time(context_, record, t_end_ - t_);
+    }
+    context_.kernels.start(tile, context_.settings);
+    resident.saver.start_events(tile, resident.records);
+  }
+
+  void advance(double h) {
+    const float beta1 = context_.settings.beta1, beta2 = context_.settings.beta2;
+    double log_error = kFirstLogError;
+    bool after_rejection = false;
+    int failures_in_a_row = 0;
+    while (remaining() > 0) {
+      if (control_.cancelled()) return end_all(Status::cancelled);
+      if (attempts_ >= context_.options->max_steps) return end_all(Status::too_many_steps);
+      const auto step = scalar::propose_step<D>(t_, t_end_, h, context_.settings.max_step);
+      const double error = attempt(step.h, step.t_new);
+      ++attempts_;
+      const auto decision = scalar::decide_step<D>(error, step.h, log_error, after_rejection, beta1, beta2);
+      h = decision.h_next;
+      after_rejection = !decision.accept;
+      if (decision.accept) {
+        failures_in_a_row = 0;
+        log_error = decision.log_error;
+        for_each_tile([&](ResidentTile<T>& tile) { accept(tile); });
+        t_ = step.t_new;
+        if (step.last) end_all(Status::success);
+      } else {
+        ++rejected_;
+        // A trajectory that stays NaN however small the step would hold up all others: it is left behind.
+        const bool finite = error <= std::numeric_limits<double>::max();
+        failures_in_a_row = finite ? 0 : failures_in_a_row + 1;
+        if (failures_in_a_row == kMostFailures) {
+          drop_broken_lanes();
+          failures_in_a_row = 0;
+        }
+        if (std::fabs(h) <= scalar::smallest_step<D>(t_, t_end_)) end_all(Status::step_too_small);
+      }
+      if (control_.progress) report();
+    }
+  }
+
+  // Ten steps in a row, each a fifth of the one before.
+  static constexpr int kMostFailures = 10;
+
+  double attempt(double h, double t_new) {
+    std::atomic<double> largest{0};
+    for_each_tile([&](ResidentTile<T>& resident) {
+      TileState<T>& tile = resident.tile;
+      if (resident.open == 0) return;
+      for (int lane = 0; lane < kTileLanes; ++lane) {
+        tile.h_try[lane] = h;
+        tile.t_new[lane] = t_new;
+      }
+      context_.kernels.attempt(tile, context_.settings);
+      double most = 0;
+      for (LaneMask bits = resident.open; bits != 0; bits &= bits - 1) {
+        const double error = tile.error_squared[__builtin_ctz(bits)];
+        most = error <= most ? most : (error <= std::numeric_limits<double>::max() ? error : kInfinity);
+      }
+      double seen = largest.load();
+      while (most > seen && !largest.compare_exchange_weak(seen, most)) {
+      }
+    });
+    return largest.load();
+  }
+
+  void accept(ResidentTile<T>& resident) {
+    TileState<T>& tile = resident.tile;
+    if (resident.open == 0) return;
+    tile.accepted = resident.open;
+    tile.save_due = 0;
+    for (LaneMask bits = resident.open; bits != 0; bits &= bits - 1) {
+      const int lane = __builtin_ctz(bits);
+      if ((tile.t_new[lane] - tile.next_save[lane]) * tile.h_try[lane] >= 0) tile.save_due |= LaneMask{1} << lane;
+    }
+    const LaneMask stopped = resident.saver.save_step();
+    context_.kernels.advance(tile, context_.settings, resident.open & ~stopped);
+    for (LaneMask bits = stopped; bits != 0; bits &= bits - 1) {
+      const int lane = __builtin_ctz(bits);
+      end_lane(resident, lane, Status::terminated, resident.saver.event_states(), resident.saver.event_time(lane));
+    }
+  }
+
+  void drop_broken_lanes() {
+    for (const auto& resident : tiles_) {
+      for (LaneMask bits = resident->open; bits != 0; bits &= bits - 1) {
+        const int lane = __builtin_ctz(bits);
+        if (!(resident->tile.error_squared[lane] <= std::numeric_limits<double>::max())) {
+          end_lane(*resident, lane, Status::not_finite);
+        }
+      }
+    }
+  }
+
+  void end_lane(ResidentTile<T>& resident, int lane, Status status) {
+    end_lane(resident, lane, status, resident.tile.y.data(), resident.tile.t[lane]);
+  }
+  // attempts_ counts an accepted step only after accept() when called from there: the one under way is added.
+  void end_lane(ResidentTile<T>& resident, int lane, Status status, const T* states, double end_time) {
+    LaneRecord<T>& record = resident.records[lane];
+    const std::size_t n = context_.components();
+    copy_column(states, lane, n, static_cast<T*>(resident.block.block.end_state) + record.row * n);
+    record.rejected = static_cast<std::int32_t>(rejected_);
+    close_record(context_, record, status, attempts_, context_.start_evaluations + attempts_ * (context_.stages() - 1),
+                 end_time);
+    resident.open &= ~(LaneMask{1} << lane);
+  }
+  void end_all(Status status) {
+    for (const auto& resident : tiles_) {
+      while (resident->open != 0) end_lane(*resident, __builtin_ctz(resident->open), status);
+    }
+  }
+
+  std::size_t remaining() const {
+    return static_cast<std::size_t>(
+        std::count_if(tiles_.begin(), tiles_.end(), [](const auto& tile) { return tile->open != 0; }));
+  }
+
+  // All trajectories advance together: progress is the share of the time span.
+  void report() {
+    const double share = (t_ - context_.problem->start_time(0)) / (t_end_ - context_.problem->start_time(0));
+    const std::size_t total = context_.problem->trajectories();
+    control_.progress(static_cast<std::size_t>(share * static_cast<double>(total)), total);
+  }
+
+  const SolveContext<T>& context_;
+  int threads_;
+  SolutionSink& sink_;
+  const RunControl& control_;
+  std::vector<std::unique_ptr<ResidentTile<T>>> tiles_;
+  std::vector<AlignedBuffer<std::byte>> workspaces_;
+  double t_ = 0, t_end_ = 0;
+  std::int64_t attempts_ = 0, rejected_ = 0;
+  Summary summary_;
+};
+
+}  // namespace
+
+template <class T>
+Summary advance_together(const Problem& problem, const Options& options, const EnginePlan& plan, SolutionSink& sink,
+                         const RunControl& control) {
+  if (problem.trajectories() == 0) return {};
+  for (std::size_t i = 0; i < problem.trajectories(); ++i) {
+    if (problem.start_time(i) != problem.start_time(0) || problem.end_time(i) != problem.end_time(0)) {
+      throw Error(ErrorKind::invalid_argument,
+                  {.field = "options.control",
+                   .found = "common with a time span of its own for trajectory " + std::to_string(i),
+                   .expected = "one time span for all",
+                   .remedy = "use per_trajectory control"});
+    }
+  }
+  const SolveContext<T> context(problem, options, plan.target);
+  Summary summary = Lockstep<T>(context, plan.threads, sink, control).run();
+  summary.kernel = context.rhs->description();
+  return summary;
+}
+
+template Summary advance_together<float>(const Problem&, const Options&, const EnginePlan&, SolutionSink&,
+                                         const RunControl&);
+template Summary advance_together<double>(const Problem&, const Options&, const EnginePlan&, SolutionSink&,
+                                          const RunControl&);
+
+}  // namespace lockstep::ode::cpu

@@ -1,0 +1,30 @@
+// The CPU engine: whole solves run inside a tile while it sits in L1; lanes that finish take the next trajectory.
+#pragma once
+
+#include "lockstep/core/run_control.h"
+#include "lockstep/ode/options.h"
+#include "lockstep/ode/problem.h"
+#include "lockstep/ode/solution.h"
+#include "lockstep/ode/solve.h"
+
+namespace lockstep::ode::cpu {
+
+// What the engine settled before it starts.
+struct EnginePlan {
+  CpuTarget target;
+  int threads;
+};
+EnginePlan plan(const Problem& problem, const Options& options);
+
+// Advances a validated problem. Per-trajectory or fixed control; T is the state's number type. Counts only in the
+// summary.
+template <class T>
+Summary advance_each(const Problem& problem, const Options& options, const EnginePlan& plan, SolutionSink& sink,
+                     const RunControl& control);
+
+// The same with one step size for all trajectories: the largest error decides. All spans are equal.
+template <class T>
+Summary advance_together(const Problem& problem, const Options& options, const EnginePlan& plan, SolutionSink& sink,
+                         const RunControl& control);
+
+}  // namespace lockstep::ode::cpu

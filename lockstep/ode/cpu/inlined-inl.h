@@ -1,0 +1,225 @@
+// The step of one system by one method, unrolled: see inlined.h. Include like hwy_lane-inl.h.
+#if defined(LOCKSTEP_ODE_CPU_INLINED_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef LOCKSTEP_ODE_CPU_INLINED_INL_H_
+#undef LOCKSTEP_ODE_CPU_INLINED_INL_H_
+#else
+#define LOCKSTEP_ODE_CPU_INLINED_INL_H_
+#endif
+
+#include <utility>
+
+#include "lockstep/ode/cpu/inlined.h"
+#include "lockstep/ode/cpu/lane_numerics-inl.h"
+#include "lockstep/ode/cpu/tile_lanes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lockstep {
+namespace HWY_NAMESPACE {
+
+template <class F, int... i>
+HWY_INLINE void static_for(std::integer_sequence<int, i...>, const F& f) {
+  (f(std::integral_constant<int, i>()), ...);
+}
+
+// Calls f(integral_constant 0 .. count - 1).
+template <int count, class F>
+HWY_INLINE void static_for(const F& f) {
+  static_for(std::make_integer_sequence<int, count>(), f);
+}
+
+// One register of trajectories on their way through a step.
+template <class System, class Method, class T>
+struct InlinedStep {
+  using D = hn::ScalableTag<T>;
+  using L = HwyLane<D>;
+  using V = typename L::V;
+  static constexpr auto kMethod = Method::coefficients();
+  static constexpr int kStages = decltype(kMethod)::kStages;
+  static constexpr int n = System::kComponents;
+  static constexpr int kParameters = System::kParameters;
+
+  V y[n], y1[n], k[kStages][n], p[kParameters == 0 ? 1 : kParameters], h;
+
+  HWY_INLINE void load(TileState<T>& s, int v) {
+    const D d;
+    for (int c = 0; c < n; ++c) {
+      y[c] = hn::Load(d, s.y.data() + c * kTileLanes + v);
+      k[0][c] = hn::Load(d, s.k.data() + c * kTileLanes + v);
+    }
+    for (int i = 0; i < kParameters; ++i) p[i] = hn::Load(d, s.parameters.data() + i * kTileLanes + v);
+  }
+
+  // sum_j weight(j) k_j of component c over the nonzero weights of stages 0 .. count - 1, ascending.
+  template <int count, class Weights>
+  HWY_INLINE V weighted(int c) const {
+    V sum = L::zero();
+    static_for<count>([&](auto index) {
+      constexpr int j = decltype(index)::value;
+      constexpr double weight = Weights::at(j);
+      if constexpr (weight != 0) {
+        const V w = L::set(static_cast<T>(weight));
+        if constexpr (first_nonzero<Weights>() == j) {
+          sum = L::mul(w, k[j][c]);
+        } else {
+          sum = L::fma(w, k[j][c], sum);
+        }
+      }
+    });
+    return sum;
+  }
+  template <class Weights>
+  static constexpr int first_nonzero() {
+    int j = 0;
+    while (Weights::at(j) == 0) ++j;
+    return j;
+  }
+  template <int i>
+  struct Row {
+    static constexpr double at(int j) { return Method::coefficients().a[i][j]; }
+  };
+  struct Error {
+    static constexpr double at(int j) { return Method::coefficients().error[j]; }
+  };
+  struct Error3 {
+    static constexpr double at(int j) { return Method::coefficients().error3[j]; }
+  };
+
+  // Stages 2 .. s: k and y1. These systems do not depend on time.
+  HWY_INLINE void run() {
+    static_for<kStages - 1>([&](auto index) {
+      constexpr int i = decltype(index)::value + 1;
+      V argument[n];
+      static_for<n>([&](auto c) { argument[c] = L::fma(h, weighted<i, Row<i>>(c), y[c]); });
+      System::template evaluate<L>(argument, p, k[i]);
+      if constexpr (i == kStages - 1) {
+        static_for<n>([&](auto c) { y1[c] = argument[c]; });
+      }
+    });
+  }
+
+  template <class Estimate>
+  HWY_INLINE V error_sum(V rtol, V atol) const {
+    V sum = L::zero();
+    static_for<n>([&](auto c) {
+      sum = add_square<L>(sum, L::mul(h, weighted<kStages, Estimate>(c)), error_scale<L>(y[c], y1[c], rtol, atol));
+    });
+    return sum;
+  }
+  HWY_INLINE V finite_check() const {
+    V sum = L::zero();
+    static_for<n>([&](auto c) { sum = add_finite_check<L>(sum, y1[c]); });
+    return sum;
+  }
+};
+
+template <class System, class Method, class T>
+void attempt_inlined(TileState<T>& s, const StepSettings<T>& settings) {
+  using Step = InlinedStep<System, Method, T>;
+  const typename Step::D d;
+  constexpr int n = Step::n;
+  alignas(64) T h_memory[kTileLanes];
+  const T* h = narrow(s.h_try, h_memory, s.lanes);
+  alignas(64) T sums[kTileLanes] = {}, sums3[kTileLanes] = {}, checks[kTileLanes];
+  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
+    Step step;
+    step.load(s, v);
+    step.h = hn::Load(d, h + v);
+    step.run();
+    for (int c = 0; c < n; ++c) {
+      hn::Store(step.y1[c], d, s.y1.data() + c * kTileLanes + v);
+      if (!settings.keep_stages)
+        hn::Store(step.k[Step::kStages - 1][c], d, s.k.data() + ((Step::kStages - 1) * n + c) * kTileLanes + v);
+    }
+    if (settings.keep_stages) {
+      for (int i = 1; i < Step::kStages; ++i) {
+        for (int c = 0; c < n; ++c) hn::Store(step.k[i][c], d, s.k.data() + (i * n + c) * kTileLanes + v);
+      }
+    }
+    hn::Store(step.finite_check(), d, checks + v);
+    if constexpr (Method::kErrorOrder > 0) {
+      if (!settings.fixed) {
+        const auto rtol = hn::Set(d, settings.rtol), atol = hn::Set(d, settings.atol);
+        hn::Store(step.template error_sum<typename Step::Error>(rtol, atol), d, sums + v);
+        if constexpr (Method::kHasError3)
+          hn::Store(step.template error_sum<typename Step::Error3>(rtol, atol), d, sums3 + v);
+      }
+    }
+  }
+  finish_error<T, Method::kHasError3>(s, sums, sums3, checks);
+}
+
+template <class System, class Method, class T>
+bool run_fixed_inlined(TileState<T>& s, const StepSettings<T>& settings, int count) {
+  using Step = InlinedStep<System, Method, T>;
+  using L = typename Step::L;
+  const typename Step::D d;
+  constexpr int n = Step::n;
+  constexpr int kLanes = static_cast<int>(hn::MaxLanes(typename Step::D()));
+  constexpr int kTogether = 2 * kLanes <= kTileLanes ? 2 : 1;  // registers that hide each other's latency
+  (void)settings;
+  alignas(64) T h_memory[kTileLanes];
+  const T* h = narrow(s.h, h_memory, s.lanes);
+  alignas(64) T y_end[n * kTileLanes], k_end[n * kTileLanes];
+  for (int v = 0; v < s.lanes; v += kTogether * kLanes) {
+    typename Step::V y[kTogether][n], k1[kTogether][n];
+    typename Step::V check[kTogether];
+    for (int g = 0; g < kTogether; ++g) {
+      check[g] = L::zero();
+      for (int c = 0; c < n; ++c) {
+        y[g][c] = hn::Load(d, s.y.data() + c * kTileLanes + v + g * kLanes);
+        k1[g][c] = hn::Load(d, s.k.data() + c * kTileLanes + v + g * kLanes);
+      }
+    }
+    for (int i = 0; i < count; ++i) {
+      static_for<kTogether>([&](auto g) {
+        Step step;
+        step.load(s, v + g * kLanes);
+        step.h = hn::Load(d, h + v + g * kLanes);
+        static_for<n>([&](auto c) {
+          step.y[c] = y[g][c];
+          step.k[0][c] = k1[g][c];
+        });
+        step.run();
+        static_for<n>([&](auto c) {
+          y[g][c] = step.y1[c];
+          k1[g][c] = step.k[Step::kStages - 1][c];
+        });
+        check[g] = L::add(check[g], step.finite_check());
+      });
+    }
+    for (int g = 0; g < kTogether; ++g) {
+      // Lanes beyond the active ones may hold anything.
+      const int wanted = s.lanes - v - g * kLanes;
+      const auto ignored = hn::Not(hn::FirstN(d, static_cast<std::size_t>(wanted < 0 ? 0 : wanted)));
+      if (!hn::AllTrue(d, hn::Or(ignored, hn::Eq(check[g], L::zero())))) return false;
+      for (int c = 0; c < n; ++c) {
+        hn::Store(y[g][c], d, y_end + c * kTileLanes + v + g * kLanes);
+        hn::Store(k1[g][c], d, k_end + c * kTileLanes + v + g * kLanes);
+      }
+    }
+  }
+  for (int c = 0; c < n; ++c) {
+    for (int v = 0; v < s.lanes; v += kLanes) {
+      hn::Store(hn::Load(d, y_end + c * kTileLanes + v), d, s.y.data() + c * kTileLanes + v);
+      hn::Store(hn::Load(d, k_end + c * kTileLanes + v), d, s.k.data() + c * kTileLanes + v);
+    }
+  }
+  for (int lane = 0; lane < s.lanes; ++lane) {
+    s.step_index[lane] += count;
+    s.t[lane] = __builtin_fma(s.step_index[lane], s.h[lane], s.t_start[lane]);
+  }
+  return true;
+}
+
+template <class System, class Method, class T>
+const ode::cpu::InlinedKernels<T>* inlined_table() {
+  static constexpr ode::cpu::InlinedKernels<T> kTable = {attempt_inlined<System, Method, T>,
+                                                         run_fixed_inlined<System, Method, T>};
+  return &kTable;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace lockstep
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard a target

@@ -1,0 +1,114 @@
+// What all threads of one solve share, and what is kept of each trajectory on its way.
+#pragma once
+
+#include <array>
+#include <limits>
+#include <memory>
+
+#include "lockstep/ode/cpu/engine.h"
+#include "lockstep/ode/cpu/inlined.h"
+#include "lockstep/ode/cpu/tile_kernels.h"
+#include "lockstep/ode/methods.h"
+
+namespace lockstep::ode::cpu {
+
+inline constexpr double kFirstLogError = -13.287712379549449;  // log2 1e-4: the error before the first step
+
+// Whether a save point may fall between the ends of a step. With fixed steps any might, by a rounding.
+inline bool saves_within_steps(const Problem& problem, bool fixed) {
+  if (problem.save_points() == 0) return false;
+  if (fixed) return true;
+  for (std::size_t i = 0; i < problem.trajectories(); ++i) {
+    const double* times = problem.save_times_of(i);
+    for (std::size_t k = 0; k < problem.save_points(); ++k) {
+      if (times[k] != problem.start_time(i) && times[k] != problem.end_time(i)) return true;
+    }
+    if (!problem.save_times_per_trajectory && problem.start_times.size() == 1 && problem.end_times.size() == 1)
+      return false;
+  }
+  return false;
+}
+
+template <class T>
+struct SolveContext {
+  SolveContext(const Problem& the_problem, const Options& the_options, CpuTarget target)
+      : problem(&the_problem),
+        options(&the_options),
+        kernels(tile_kernels<T>(target)),
+        inlined(inlined_kernels<T>(the_problem.rhs->inlined_name(), the_options.method, target)),
+        tableau(method(the_options.method)),
+        rhs(lower<T>(*the_problem.rhs, target)),
+        event(the_problem.event ? lower<T>(*the_problem.event->function, target) : nullptr) {
+    const float k = static_cast<float>(tableau.source->error_order + 1);
+    const bool fixed = the_options.control == StepControl::fixed;
+    settings = {.tableau = &tableau,
+                .rhs = rhs.get(),
+                .rtol = static_cast<T>(the_options.rtol),
+                .atol = static_cast<T>(the_options.atol),
+                .rtol_f64 = the_options.rtol,
+                .atol_f64 = the_options.atol,
+                .max_step = the_options.max_step.value_or(std::numeric_limits<double>::infinity()),
+                .initial_step = the_options.initial_step.value_or(0),
+                .beta1 = 0.7f / k,
+                .beta2 = 0.4f / k,
+                .fixed = fixed,
+                .keep_stages = event != nullptr || saves_within_steps(the_problem, fixed)};
+    if (inlined != nullptr) kernels.attempt = inlined->attempt;
+    start_evaluations = fixed || the_options.initial_step ? 1 : 2;
+  }
+
+  std::size_t components() const { return problem->rhs->components(); }
+  std::size_t parameters() const { return problem->rhs->parameters(); }
+  std::size_t save_points() const { return problem->save_points(); }
+  int stages() const { return tableau.source->stages; }
+  int interpolant_stages() const { return tableau.source->interpolant_stages; }
+  std::size_t workspace_bytes() const {
+    return std::max(rhs->workspace_bytes(), event ? event->workspace_bytes() : std::size_t{0});
+  }
+
+  const Problem* problem;
+  const Options* options;
+  TileKernels<T> kernels;
+  const InlinedKernels<T>* inlined;  // null without any; kernels.attempt is then the general one
+  LoweredTableau<T> tableau;
+  std::shared_ptr<const TileFunction<T>> rhs;
+  std::shared_ptr<const TileFunction<T>> event;  // null without one
+  StepSettings<T> settings;
+  std::int64_t start_evaluations;  // of the right-hand side before the first step
+};
+
+// A block of the sink with trajectories still on their way.
+struct OpenBlock {
+  SolutionBlock block;
+  std::size_t unfinished;
+};
+
+// One trajectory's bookkeeping.
+template <class T>
+struct LaneRecord {
+  OpenBlock* block = nullptr;
+  std::size_t row = 0;                 // within the block
+  const double* save_times = nullptr;  // [time]
+  T* state = nullptr;                  // [time][component], within the block
+  std::size_t saved = 0;
+  std::int64_t started_at = 0;  // the worker's step count then
+  std::int32_t rejected = 0;
+  std::int32_t extra_evaluations = 0;  // for the interpolant
+  T event_value = 0;                   // at the step's start
+};
+
+// Fills what the trajectory never reached with NaN and writes its record. Returns the record.
+template <class T>
+TrajectoryRecord close_record(const SolveContext<T>& context, LaneRecord<T>& lane, Status status, std::int64_t attempts,
+                              std::int64_t evaluations, double end_time) {
+  const std::size_t n = context.components();
+  for (; lane.saved < context.save_points(); ++lane.saved) {
+    for (std::size_t c = 0; c < n; ++c) lane.state[lane.saved * n + c] = std::numeric_limits<T>::quiet_NaN();
+  }
+  const TrajectoryRecord record{status, static_cast<std::int32_t>(attempts - lane.rejected), lane.rejected,
+                                static_cast<std::int32_t>(evaluations + lane.extra_evaluations), end_time};
+  lane.block->block.records[lane.row] = record;
+  return record;
+}
+
+}  // namespace lockstep::ode::cpu

@@ -1,0 +1,374 @@
+#include "lockstep/ode/cpu/tile_kernels.h"
+
+#include "lockstep/kernels/lane/targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "lockstep/ode/cpu/tile_kernels.cpp"
+#include <hwy/foreach_target.h>
+
+#include "lockstep/ode/cpu/tile_lanes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lockstep {
+namespace HWY_NAMESPACE {
+namespace {
+
+using ode::cpu::StageSum;
+
+// out = y + h sum_j w_j k_j for every component; two registers at a time hide the latency of the sums.
+template <class T>
+HWY_INLINE void combine(TileState<T>& s, const StageSum<T>& sum, const T* HWY_RESTRICT h, T* HWY_RESTRICT out) {
+  const hn::ScalableTag<T> d;
+  const int n = static_cast<int>(hn::Lanes(d));
+  const std::size_t row = s.components * kTileLanes;
+  const T* k = s.k.data();
+  const auto* terms = sum.terms.data();
+  const std::size_t count = sum.terms.size();
+  for (std::size_t c = 0; c < s.components; ++c) {
+    for (int v = 0; v < s.lanes; v += 2 * n) {
+      const std::size_t at = c * kTileLanes + static_cast<std::size_t>(v);
+      const T* first = k + terms[0].stage * row + at;
+      auto sum0 = hn::Mul(hn::Set(d, terms[0].weight), hn::Load(d, first));
+      auto sum1 = hn::Mul(hn::Set(d, terms[0].weight), hn::Load(d, first + n));
+      for (std::size_t i = 1; i < count; ++i) {
+        const T* stage = k + terms[i].stage * row + at;
+        const auto weight = hn::Set(d, terms[i].weight);
+        sum0 = HwyLane<hn::ScalableTag<T>>::fma(weight, hn::Load(d, stage), sum0);
+        sum1 = HwyLane<hn::ScalableTag<T>>::fma(weight, hn::Load(d, stage + n), sum1);
+      }
+      const T* y = s.y.data() + at;
+      using L = HwyLane<hn::ScalableTag<T>>;
+      hn::Store(L::fma(hn::Load(d, h + v), sum0, hn::Load(d, y)), d, out + at);
+      hn::Store(L::fma(hn::Load(d, h + v + n), sum1, hn::Load(d, y + n)), d, out + at + n);
+    }
+  }
+}
+
+template <class T>
+HWY_INLINE void evaluate_stage(TileState<T>& s, const StepSettings<T>& settings, const double* t, const T* in,
+                               std::size_t i) {
+  settings.rhs->evaluate({t, in, s.parameters.data(), s.stage(i), s.lanes}, s.workspace);
+}
+
+HWY_INLINE void stage_times(const double* t, const double* h, double c, double* out, int lanes) {
+  const DoubleTag d;
+  for (int v = 0; v < lanes; v += static_cast<int>(hn::Lanes(d))) {
+    hn::Store(LD::fma(hn::Set(d, c), hn::Load(d, h + v), hn::Load(d, t + v)), d, out + v);
+  }
+}
+
+// Mean squares over components of values / (atol + rtol |y|), in float64: [lane].
+template <class T, class Value>
+HWY_INLINE void start_norm(const TileState<T>& s, const StepSettings<T>& settings, double* HWY_RESTRICT out,
+                           const Value& value) {
+  const DoubleTag d;
+  const auto rtol = hn::Set(d, settings.rtol_f64);
+  const auto atol = hn::Set(d, settings.atol_f64);
+  const auto over_n = hn::Set(d, 1.0 / static_cast<double>(s.components));
+  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
+    auto sum = hn::Zero(d);
+    for (std::size_t c = 0; c < s.components; ++c) {
+      const std::size_t at = c * kTileLanes + static_cast<std::size_t>(v);
+      const auto scale = LD::fma(rtol, LD::abs(widen(s.y.data() + at)), atol);
+      sum = add_square<LD>(sum, value(at), scale);
+    }
+    hn::Store(LD::mul(sum, over_n), d, out + v);
+  }
+}
+
+// First step size: the explicit Euler trial of Hairer, Norsett & Wanner I, II.4.
+template <class T>
+HWY_INLINE void first_steps(TileState<T>& s, const StepSettings<T>& settings) {
+  const DoubleTag d;
+  const int n = static_cast<int>(hn::Lanes(d));
+  const T* k1 = s.stage(0);
+  alignas(64) double d0[kTileLanes], d1[kTileLanes], d2[kTileLanes];
+  start_norm(s, settings, d0, [&](std::size_t at) { return widen(s.y.data() + at); });
+  start_norm(s, settings, d1, [&](std::size_t at) { return widen(k1 + at); });
+  for (int v = 0; v < s.lanes; v += n) {
+    const auto t = hn::Load(d, s.t + v);
+    const auto span = LD::sub(hn::Load(d, s.t_end + v), t);
+    const auto h0 = LD::copysign(trial_step_size<LD>(hn::Load(d, d0 + v), hn::Load(d, d1 + v), span), span);
+    hn::Store(h0, d, s.h_try + v);
+    hn::Store(LD::add(t, h0), d, s.t_stage + v);
+  }
+  alignas(64) T h_memory[kTileLanes];
+  const T* h = narrow(s.h_try, h_memory, s.lanes);
+  const hn::ScalableTag<T> dt;
+  for (std::size_t c = 0; c < s.components; ++c) {
+    for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(dt))) {
+      const std::size_t at = c * kTileLanes + static_cast<std::size_t>(v);
+      hn::Store(
+          HwyLane<hn::ScalableTag<T>>::fma(hn::Load(dt, h + v), hn::Load(dt, k1 + at), hn::Load(dt, s.y.data() + at)),
+          dt, s.scratch.data() + at);
+    }
+  }
+  evaluate_stage(s, settings, s.t_stage, s.scratch.data(), 1);
+  const T* f1 = s.stage(1);
+  start_norm(s, settings, d2, [&](std::size_t at) { return LD::sub(widen(f1 + at), widen(k1 + at)); });
+  const float exponent = 1.0f / static_cast<float>(settings.tableau->source->error_order + 1);
+  for (int v = 0; v < s.lanes; v += n) {
+    const auto t = hn::Load(d, s.t + v);
+    const auto t_end = hn::Load(d, s.t_end + v);
+    const auto span = LD::sub(t_end, t);
+    const auto h = first_step_size<LD>(LD::abs(hn::Load(d, s.h_try + v)), hn::Load(d, d1 + v), hn::Load(d, d2 + v),
+                                       span, hn::Set(d, settings.max_step), exponent);
+    hn::Store(LD::copysign(LD::max(h, smallest_step<LD>(t, t_end)), span), d, s.h + v);
+  }
+}
+
+template <class T>
+void start(TileState<T>& s, const StepSettings<T>& settings) {
+  using D = hn::ScalableTag<T>;
+  const D d;
+  evaluate_stage(s, settings, s.t, s.y.data(), 0);
+  alignas(64) T checks[kTileLanes];
+  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
+    auto sum = hn::Zero(d);
+    for (std::size_t at = static_cast<std::size_t>(v); at < s.components * kTileLanes; at += kTileLanes) {
+      sum = add_finite_check<HwyLane<D>>(sum, hn::Load(d, s.y.data() + at));
+      sum = add_finite_check<HwyLane<D>>(sum, hn::Load(d, s.stage(0) + at));
+    }
+    hn::Store(sum, d, checks + v);
+  }
+  const DoubleTag dd;
+  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(dd))) {
+    hn::Store(widen(checks + v), dd, s.error_squared + v);
+    const auto span = LD::sub(hn::Load(dd, s.t_end + v), hn::Load(dd, s.t + v));
+    if (!settings.fixed) hn::Store(LD::copysign(hn::Set(dd, settings.initial_step), span), dd, s.h + v);
+  }
+  if (!settings.fixed && settings.initial_step == 0) first_steps(s, settings);
+}
+
+template <class T>
+void propose(TileState<T>& s, const StepSettings<T>& settings) {
+  const DoubleTag d;
+  s.last = 0;
+  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
+    const auto t_end = hn::Load(d, s.t_end + v);
+    const auto h = hn::Load(d, s.h + v);
+    const auto step = settings.fixed
+                          ? propose_fixed_step<LD>(hn::Load(d, s.t_start + v), t_end, h, hn::Load(d, s.last_dt + v),
+                                                   hn::Load(d, s.step_index + v), hn::Load(d, s.step_count + v))
+                          : propose_step<LD>(hn::Load(d, s.t + v), t_end, h, hn::Set(d, settings.max_step));
+    hn::Store(step.h, d, s.h_try + v);
+    hn::Store(step.t_new, d, s.t_new + v);
+    s.last |= mask_bits(d, step.last, v);
+  }
+}
+
+// Sum of squares of the scaled errors h sum_j e_j k_j over components, [lane].
+template <class T>
+HWY_INLINE void error_sums(TileState<T>& s, const StageSum<T>& estimate, const StepSettings<T>& settings,
+                           const T* HWY_RESTRICT h, T* HWY_RESTRICT out) {
+  using D = hn::ScalableTag<T>;
+  using L = HwyLane<D>;
+  const D d;
+  const std::size_t row = s.components * kTileLanes;
+  const auto* terms = estimate.terms.data();
+  const auto rtol = hn::Set(d, settings.rtol);
+  const auto atol = hn::Set(d, settings.atol);
+  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
+    auto sum = hn::Zero(d);
+    for (std::size_t c = 0; c < s.components; ++c) {
+      const std::size_t at = c * kTileLanes + static_cast<std::size_t>(v);
+      const T* k = s.k.data() + at;
+      auto error = hn::Mul(hn::Set(d, terms[0].weight), hn::Load(d, k + terms[0].stage * row));
+      for (std::size_t i = 1; i < estimate.terms.size(); ++i) {
+        error = L::fma(hn::Set(d, terms[i].weight), hn::Load(d, k + terms[i].stage * row), error);
+      }
+      const auto scale = error_scale<L>(hn::Load(d, s.y.data() + at), hn::Load(d, s.y1.data() + at), rtol, atol);
+      sum = add_square<L>(sum, hn::Mul(hn::Load(d, h + v), error), scale);
+    }
+    hn::Store(sum, d, out + v);
+  }
+}
+
+template <class T>
+HWY_INLINE void finite_checks(TileState<T>& s, T* HWY_RESTRICT out) {
+  using D = hn::ScalableTag<T>;
+  const D d;
+  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
+    auto sum = hn::Zero(d);
+    for (std::size_t c = 0; c < s.components; ++c) {
+      sum = add_finite_check<HwyLane<D>>(sum, hn::Load(d, s.y1.data() + c * kTileLanes + v));
+    }
+    hn::Store(sum, d, out + v);
+  }
+}
+
+template <class T>
+void attempt(TileState<T>& s, const StepSettings<T>& settings) {
+  const ode::Tableau& tableau = *settings.tableau->source;
+  alignas(64) T h_memory[kTileLanes];
+  const T* h = narrow(s.h_try, h_memory, s.lanes);
+  const auto stages = static_cast<std::size_t>(tableau.stages);
+  for (std::size_t i = 1; i < stages; ++i) {
+    T* argument = i + 1 == stages ? s.y1.data() : s.scratch.data();
+    combine(s, settings.tableau->rows[i], h, argument);
+    const double* t = s.t_new;
+    if (i + 1 < stages) {
+      stage_times(s.t, s.h_try, tableau.c[i], s.t_stage, s.lanes);
+      t = s.t_stage;
+    }
+    evaluate_stage(s, settings, t, argument, i);
+  }
+
+  alignas(64) T sums[kTileLanes] = {}, sums3[kTileLanes] = {}, checks[kTileLanes];
+  finite_checks(s, checks);
+  if (!settings.fixed) {
+    error_sums(s, settings.tableau->error, settings, h, sums);
+    if (!tableau.error3.empty()) error_sums(s, settings.tableau->error3, settings, h, sums3);
+  }
+  if (tableau.error3.empty()) {
+    finish_error<T, false>(s, sums, sums3, checks);
+  } else {
+    finish_error<T, true>(s, sums, sums3, checks);
+  }
+}
+
+template <class T>
+void decide(TileState<T>& s, const StepSettings<T>& settings) {
+  const DoubleTag d;
+  LaneMask accepted = 0, stuck = 0, save_due = 0;
+  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
+    const auto error_squared = hn::Load(d, s.error_squared + v);
+    const auto h_try = hn::Load(d, s.h_try + v);
+    hn::Mask<DoubleTag> accept;
+    if (settings.fixed) {
+      accept = LD::eq(error_squared, hn::Zero(d));
+      stuck |= mask_bits(d, LD::negate(accept), v);
+    } else {
+      const auto log_error = hn::Load(d, s.log_error + v);
+      const auto step = decide_step<LD>(error_squared, h_try, log_error, lanes_of(d, s.after_rejection, v),
+                                        settings.beta1, settings.beta2);
+      accept = step.accept;
+      hn::Store(step.h_next, d, s.h + v);
+      hn::Store(LD::select(accept, step.log_error, log_error), d, s.log_error + v);
+      const auto smallest = smallest_step<LD>(hn::Load(d, s.t + v), hn::Load(d, s.t_end + v));
+      stuck |= mask_bits(d, LD::both(LD::negate(accept), LD::le(LD::abs(step.h_next), smallest)), v);
+    }
+    accepted |= mask_bits(d, accept, v);
+    const auto past = LD::mul(LD::sub(hn::Load(d, s.t_new + v), hn::Load(d, s.next_save + v)), h_try);
+    save_due |= mask_bits(d, LD::both(accept, LD::le(hn::Zero(d), past)), v);
+  }
+  const LaneMask wanted = active(s.lanes);
+  s.accepted = accepted & wanted;
+  s.after_rejection = ~accepted & wanted;
+  s.stuck = stuck & wanted;
+  s.save_due = save_due & wanted;
+}
+
+template <class T>
+void complete_interpolant(TileState<T>& s, const StepSettings<T>& settings) {
+  const ode::Tableau& tableau = *settings.tableau->source;
+  alignas(64) T h_memory[kTileLanes];
+  const T* h = narrow(s.h_try, h_memory, s.lanes);
+  for (int i = tableau.stages; i < tableau.stages + tableau.interpolant_stages; ++i) {
+    const auto stage = static_cast<std::size_t>(i);
+    combine(s, settings.tableau->rows[stage], h, s.scratch.data());
+    stage_times(s.t, s.h_try, tableau.c[stage], s.t_stage, s.lanes);
+    evaluate_stage(s, settings, s.t_stage, s.scratch.data(), stage);
+  }
+}
+
+template <class T>
+void interpolate(TileState<T>& s, const StepSettings<T>& settings) {
+  using D = hn::ScalableTag<T>;
+  using L = HwyLane<D>;
+  constexpr std::size_t kMostStages = 24;
+  const ode::Tableau& tableau = *settings.tableau->source;
+  const auto& stages = settings.tableau->interpolant_stages;
+  const int degree = tableau.interpolant_degree;
+
+  const DoubleTag dd;
+  alignas(64) T weights[kMostStages][kTileLanes];
+  LaneMask at_end = 0;
+  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(dd))) {
+    const auto theta = hn::Load(dd, s.theta + v);
+    at_end |= mask_bits(dd, LD::eq(theta, hn::Set(dd, 1.0)), v);
+    for (std::size_t i = 0; i < stages.size(); ++i) {
+      const double* p = &tableau.interpolant[stages[i] * static_cast<std::size_t>(degree)];
+      const auto weight = interpolant_weight<LD>(p, degree, theta);
+      if constexpr (sizeof(T) == 8) {
+        hn::Store(weight, dd, weights[i] + v);
+      } else {
+        const hn::Rebind<float, DoubleTag> d32;
+        hn::Store(hn::DemoteTo(d32, weight), d32, weights[i] + v);
+      }
+    }
+  }
+
+  const D d;
+  alignas(64) T h_memory[kTileLanes];
+  const T* h = narrow(s.h_try, h_memory, s.lanes);
+  const std::size_t row = s.components * kTileLanes;
+  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
+    const auto end = lanes_of(d, at_end, v);
+    for (std::size_t c = 0; c < s.components; ++c) {
+      const std::size_t at = c * kTileLanes + static_cast<std::size_t>(v);
+      const T* k = s.k.data() + at;
+      auto sum = hn::Mul(hn::Load(d, weights[0] + v), hn::Load(d, k + stages[0] * row));
+      for (std::size_t i = 1; i < stages.size(); ++i) {
+        sum = L::fma(hn::Load(d, weights[i] + v), hn::Load(d, k + stages[i] * row), sum);
+      }
+      const auto inside = L::fma(hn::Load(d, h + v), sum, hn::Load(d, s.y.data() + at));
+      hn::Store(hn::IfThenElse(end, hn::Load(d, s.y1.data() + at), inside), d, s.scratch.data() + at);
+    }
+  }
+}
+
+template <class T>
+void advance(TileState<T>& s, const StepSettings<T>& settings, LaneMask moved) {
+  const hn::ScalableTag<T> d;
+  const std::size_t rows = s.components;
+  T* k1 = s.stage(0);
+  const T* ks = s.stage(static_cast<std::size_t>(settings.tableau->source->stages) - 1);
+  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
+    const auto move = lanes_of(d, moved, v);
+    for (std::size_t c = 0; c < rows; ++c) {
+      const std::size_t at = c * kTileLanes + static_cast<std::size_t>(v);
+      hn::Store(hn::IfThenElse(move, hn::Load(d, s.y1.data() + at), hn::Load(d, s.y.data() + at)), d, s.y.data() + at);
+      hn::Store(hn::IfThenElse(move, hn::Load(d, ks + at), hn::Load(d, k1 + at)), d, k1 + at);
+    }
+  }
+  const DoubleTag dd;
+  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(dd))) {
+    const auto move = lanes_of(dd, moved, v);
+    hn::Store(hn::IfThenElse(move, hn::Load(dd, s.t_new + v), hn::Load(dd, s.t + v)), dd, s.t + v);
+    const auto index = hn::Load(dd, s.step_index + v);
+    hn::Store(hn::IfThenElse(move, hn::Add(index, hn::Set(dd, 1.0)), index), dd, s.step_index + v);
+  }
+}
+
+template <class T>
+const ode::cpu::TileKernels<T>* table() {
+  static constexpr ode::cpu::TileKernels<T> kTable = {
+      start<T>, propose<T>, attempt<T>, decide<T>, complete_interpolant<T>, interpolate<T>, advance<T>};
+  return &kTable;
+}
+
+}  // namespace
+
+const ode::cpu::TileKernels<float>* tile_kernels_f32() { return table<float>(); }
+const ode::cpu::TileKernels<double>* tile_kernels_f64() { return table<double>(); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace lockstep
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "lockstep/kernels/lane/dispatch.h"
+
+namespace lockstep {
+
+template <>
+const ode::cpu::TileKernels<float>& ode::cpu::tile_kernels<float>(CpuTarget target) {
+  return *LOCKSTEP_CHOOSE(target, tile_kernels_f32)();
+}
+template <>
+const ode::cpu::TileKernels<double>& ode::cpu::tile_kernels<double>(CpuTarget target) {
+  return *LOCKSTEP_CHOOSE(target, tile_kernels_f64)();
+}
+
+}  // namespace lockstep
+#endif

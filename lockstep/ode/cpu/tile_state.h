@@ -1,0 +1,131 @@
+// Thirty-two trajectories on their way: everything an engine's thread keeps of them, in structure-of-lanes order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "lockstep/core/aligned_buffer.h"
+#include "lockstep/kernels/tile.h"
+#include "lockstep/ode/state_function.h"
+#include "lockstep/ode/tableau.h"
+
+namespace lockstep::ode::cpu {
+
+using LaneMask = std::uint32_t;  // bit l is lane l
+static_assert(kTileLanes == 32);
+
+// A sum over stages, as the kernels walk it: nonzero coefficients only, stages ascending.
+template <class T>
+struct StageSum {
+  struct Term {
+    std::size_t stage;
+    T weight;
+  };
+  std::vector<Term> terms;
+};
+
+// A tableau in the solve's precision.
+template <class T>
+struct LoweredTableau {
+  explicit LoweredTableau(const Tableau& tableau);
+
+  const Tableau* source;
+  std::vector<StageSum<T>> rows;  // [stages + interpolant_stages]
+  StageSum<T> error;
+  StageSum<T> error3;
+  std::vector<std::size_t> interpolant_stages;  // stages with a nonzero interpolant row, ascending
+};
+
+// Uniform over a solve.
+template <class T>
+struct StepSettings {
+  const LoweredTableau<T>* tableau;
+  const TileFunction<T>* rhs;
+  T rtol, atol;
+  double rtol_f64, atol_f64;  // for the first step's size
+  double max_step;
+  double initial_step;  // 0: chosen by the engine
+  float beta1, beta2;
+  bool fixed;
+  bool keep_stages;  // save points or events may lie within steps: the interpolant will read all stages
+};
+
+template <class T>
+struct TileState {
+  TileState(std::size_t components, std::size_t parameters, int stages, std::byte* workspace);
+
+  // Rows of kTileLanes numbers.
+  T* stage(std::size_t i) { return k.data() + i * components * kTileLanes; }
+
+  std::size_t components;
+  AlignedBuffer<T> y, y1;       // [component][lane]: at t, and proposed at t_new
+  AlignedBuffer<T> k;           // [stage][component][lane]
+  AlignedBuffer<T> scratch;     // [component][lane]: arguments of stages, interpolated states
+  AlignedBuffer<T> parameters;  // [parameter][lane]
+  std::byte* workspace;         // the right-hand side's, of the thread at work
+
+  int lanes = 0;  // the first `lanes` lanes are on their way
+
+  // One number a lane.
+  alignas(64) double t[kTileLanes] = {};
+  alignas(64) double t_end[kTileLanes] = {};
+  alignas(64) double t_stage[kTileLanes] = {};
+  alignas(64) double t_new[kTileLanes] = {};
+  alignas(64) double h[kTileLanes] = {};      // proposed next step, signed
+  alignas(64) double h_try[kTileLanes] = {};  // the step being attempted
+  alignas(64) double error_squared[kTileLanes] = {};
+  alignas(64) double log_error[kTileLanes] = {};
+  alignas(64) double next_save[kTileLanes] = {};  // save time to come; infinite in the step's direction if none
+  alignas(64) double theta[kTileLanes] = {};
+  // Fixed steps.
+  alignas(64) double t_start[kTileLanes] = {};
+  alignas(64) double step_index[kTileLanes] = {};
+  alignas(64) double step_count[kTileLanes] = {};
+  alignas(64) double last_dt[kTileLanes] = {};
+
+  // What the last attempt came to.
+  LaneMask last = 0;  // would land on t_end
+  LaneMask after_rejection = 0;
+  LaneMask accepted = 0;
+  LaneMask stuck = 0;     // rejected, and the next step would be too small
+  LaneMask save_due = 0;  // accepted, and next_save lies within
+};
+
+template <class T>
+LoweredTableau<T>::LoweredTableau(const Tableau& tableau) : source(&tableau) {
+  const auto lower = [](std::span<const double> weights) {
+    StageSum<T> sum;
+    for (std::size_t j = 0; j < weights.size(); ++j) {
+      if (weights[j] != 0) sum.terms.push_back({j, static_cast<T>(weights[j])});
+    }
+    return sum;
+  };
+  const auto total = static_cast<std::size_t>(tableau.stages + tableau.interpolant_stages);
+  for (std::size_t i = 0; i < total; ++i) rows.push_back(lower(tableau.a.subspan(i * total, i)));
+  error = lower(tableau.error);
+  error3 = lower(tableau.error3);
+  const auto degree = static_cast<std::size_t>(tableau.interpolant_degree);
+  for (std::size_t j = 0; j < total; ++j) {
+    for (std::size_t m = 0; m < degree; ++m) {
+      if (tableau.interpolant[j * degree + m] != 0) {
+        interpolant_stages.push_back(j);
+        break;
+      }
+    }
+  }
+}
+
+template <class T>
+TileState<T>::TileState(std::size_t n, std::size_t parameter_count, int stages, std::byte* rhs_workspace)
+    : components(n),
+      y(n * kTileLanes),
+      y1(n * kTileLanes),
+      k(static_cast<std::size_t>(stages) * n * kTileLanes),
+      scratch(n * kTileLanes),
+      parameters(parameter_count * kTileLanes),
+      workspace(rhs_workspace) {}
+
+}  // namespace lockstep::ode::cpu

@@ -1,0 +1,162 @@
+// The arithmetic of one step, over a lane type: what every engine must do, bit for bit (docs/numerics.md).
+// No include guard: included once a target inside its namespace, where log2<L> and exp2<L> are known, with
+// LOCKSTEP_LANE_FN defined, and once for scalars (reference.h). LD names a lane type of float64, LT one of the state.
+
+// Stand-ins until the float32 log2 and exp2 of kernels/math are there.
+template <class L>
+LOCKSTEP_LANE_FN typename L::V controller_exp2(typename L::V x) {
+  using T = typename L::T;
+  const auto m = L::set(T(0x1.8p23f));
+  auto z = L::add(x, m);
+  auto n = L::sub(z, m);
+  auto r = L::mul(L::sub(x, n), L::set(T(0.6931471805599453)));
+  auto q = horner<L>(r, L::set(T(1. / 720)), T(1. / 120), T(1. / 24), T(1. / 6), T(0.5), T(1), T(1));
+  return L::from_bits(L::int_add(L::bits(q), L::template shift_left<23>(L::bits(z))));
+}
+template <class L>
+LOCKSTEP_LANE_FN typename L::V controller_log2(typename L::V x) {
+  using T = typename L::T;
+  auto b = L::bits(x);
+  auto e = L::int_sub(L::template shift_right_logical<23>(b), L::int_set(127));
+  auto m = L::from_bits(L::int_or(L::int_and(b, L::int_set(0x7fffff)), L::int_set(0x3f800000)));
+  auto ef = L::sub(L::from_bits(L::int_add(L::bits(L::set(T(0x1.8p23f))), e)), L::set(T(0x1.8p23f)));
+  auto s = L::div(L::sub(m, L::set(T(1.4142135))), L::add(m, L::set(T(1.4142135))));
+  auto s2 = L::mul(s, s);
+  auto p = horner<L>(s2, L::set(T(2.885390 / 9)), T(2.885390 / 7), T(2.885390 / 5), T(2.885390 / 3), T(2.885390));
+  return L::add(L::fma(p, s, L::set(T(0.5))), ef);
+}
+
+// RMS error norm (Hairer, Norsett & Wanner I, II.4, eq. 4.11), as a sum to which each component adds in turn:
+// q = error / (atol + rtol max(|y0|, |y1|)), sum = fma(q, q, sum). Starting from zero, components ascending.
+template <class L>
+LOCKSTEP_LANE_FN typename L::V error_scale(typename L::V y0, typename L::V y1, typename L::V rtol, typename L::V atol) {
+  return L::fma(rtol, L::max(L::abs(y0), L::abs(y1)), atol);
+}
+template <class L>
+LOCKSTEP_LANE_FN typename L::V add_square(typename L::V sum, typename L::V error, typename L::V scale) {
+  const typename L::V q = L::div(error, scale);
+  return L::fma(q, q, sum);
+}
+
+// DOP853 has two estimates, a fifth- and a third-order one, whose sums of squares combine to
+// |e5|^4 / (|e5|^2 + 0.01 |e3|^2), again the square of a norm (Hairer, Norsett & Wanner I, II.10, the code DOP853).
+template <class LD>
+LOCKSTEP_LANE_FN typename LD::V combine_errors(typename LD::V square5, typename LD::V square3) {
+  const typename LD::V denominator = LD::fma(LD::set(0.01), square3, square5);
+  const typename LD::V ratio = LD::select(LD::eq(denominator, LD::zero()), LD::zero(), LD::div(square5, denominator));
+  return LD::mul(square5, ratio);
+}
+
+// Zero while every component of the new state is finite, NaN after one that is not.
+template <class L>
+LOCKSTEP_LANE_FN typename L::V add_finite_check(typename L::V sum, typename L::V y1) {
+  return L::fma(y1, L::zero(), sum);
+}
+
+// The first step that heads for the end: where it would start within 1 % of the end time it lands on it.
+template <class LD>
+struct StepProposal {
+  typename LD::V h;      // signed
+  typename LD::V t_new;  // exactly the end time when `last`
+  typename LD::M last;
+};
+template <class LD>
+LOCKSTEP_LANE_FN StepProposal<LD> propose_step(typename LD::V t, typename LD::V t_end, typename LD::V h,
+                                               typename LD::V max_step) {
+  const typename LD::V left = LD::sub(t_end, t);
+  const typename LD::V size = LD::min(LD::abs(h), max_step);
+  const typename LD::M last = LD::le(LD::abs(left), LD::mul(size, LD::set(1.01)));
+  const typename LD::V step = LD::select(last, left, LD::copysign(size, left));
+  return {step, LD::select(last, t_end, LD::add(t, step)), last};
+}
+
+// Step `index` (from 0) of `count` equal steps: times by one fma from the start, never by accumulation.
+template <class LD>
+LOCKSTEP_LANE_FN StepProposal<LD> propose_fixed_step(typename LD::V t_start, typename LD::V t_end, typename LD::V dt,
+                                                     typename LD::V last_dt, typename LD::V index,
+                                                     typename LD::V count) {
+  const typename LD::V next = LD::add(index, LD::set(1.0));
+  const typename LD::M last = LD::le(count, next);
+  return {LD::select(last, last_dt, dt), LD::select(last, t_end, LD::fma(next, dt, t_start)), last};
+}
+
+// PI step size control (Gustafsson 1991; Hairer, Norsett & Wanner II, IV.2): h_new = h 0.9 err^-beta1 err_old^beta2,
+// the factor within [1/5, 10], no growth right after a rejection. err is the norm, given as its square; a norm that is
+// not finite counts as a huge one. Powers go through log2 and exp2 in float32: the factor needs no more.
+template <class LD>
+struct StepDecision {
+  typename LD::M accept;
+  typename LD::V h_next;
+  typename LD::V log_error;  // log2 of the norm (at least 1e-4), kept for the next step where accepted
+};
+template <class LD>
+LOCKSTEP_LANE_FN StepDecision<LD> decide_step(typename LD::V error_squared, typename LD::V h,
+                                              typename LD::V log_error_old, typename LD::M after_rejection, float beta1,
+                                              float beta2) {
+  using F = typename Float32Lane<LD>::L;
+  const typename LD::M accept = LD::le(error_squared, LD::set(1.0));
+  const typename LD::V bounded = LD::max(LD::min(LD::set(1e30), error_squared), LD::set(1e-30));  // NaN becomes 1e30
+  const typename F::V log_error = F::mul(F::set(0.5f), controller_log2<F>(Float32Lane<LD>::down(bounded)));
+  const typename LD::V log_kept = LD::max(Float32Lane<LD>::up(log_error), LD::set(-13.287712379549449));  // log2 1e-4
+  const typename F::V base = F::nfma(F::set(beta1), log_error, F::set(-0.15200309344504997f));            // log2 0.9
+  const typename F::V with_memory = F::fma(F::set(beta2), Float32Lane<LD>::down(log_error_old), base);
+  // Powers of two within [1/5, 10] before the exponential: its argument stays small whatever the error.
+  const auto factor_of = [](typename F::V exponent) {
+    return controller_exp2<F>(F::min(F::max(exponent, F::set(-2.321928094887362f)), F::set(3.321928094887362f)));
+  };
+  const typename LD::V grown = Float32Lane<LD>::up(factor_of(with_memory));
+  const typename LD::V shrunk = Float32Lane<LD>::up(factor_of(base));
+  const typename LD::V one = LD::set(1.0);
+  const typename LD::V accepted_factor = LD::select(after_rejection, LD::min(grown, one), grown);
+  return {accept, LD::mul(h, LD::select(accept, accepted_factor, LD::min(shrunk, one))), log_kept};
+}
+
+// Below this a step cannot advance time: 2^-50 of the larger end of the span.
+template <class LD>
+LOCKSTEP_LANE_FN typename LD::V smallest_step(typename LD::V t, typename LD::V t_end) {
+  return LD::mul(LD::set(0x1p-50), LD::max(LD::abs(t), LD::abs(t_end)));
+}
+
+// First step size (Hairer, Norsett & Wanner I, II.4, "Starting Step Size"), from mean squares of the scaled norms:
+// d0 of y0, d1 of f0. Part (b): the size of the explicit Euler trial step.
+template <class LD>
+LOCKSTEP_LANE_FN typename LD::V trial_step_size(typename LD::V d0_squared, typename LD::V d1_squared,
+                                                typename LD::V span) {
+  const typename LD::V small = LD::set(1e-10);
+  const typename LD::V ratio = LD::mul(LD::set(0.01), LD::sqrt(LD::div(d0_squared, d1_squared)));
+  const typename LD::M usable = LD::both(LD::le(small, d0_squared), LD::le(small, d1_squared));
+  return LD::min(LD::abs(span), LD::select(usable, ratio, LD::set(1e-6)));
+}
+// Parts (d) to (f): h0 is the trial step, d2_squared the mean square of the scaled difference f1 - f0, `exponent`
+// 1/(p + 1) with p the order of the embedded formula. Returns the size, not the sign.
+template <class LD>
+LOCKSTEP_LANE_FN typename LD::V first_step_size(typename LD::V h0, typename LD::V d1_squared, typename LD::V d2_squared,
+                                                typename LD::V span, typename LD::V max_step, float exponent) {
+  using F = typename Float32Lane<LD>::L;
+  const typename LD::V d2 = LD::div(LD::sqrt(d2_squared), h0);
+  const typename LD::V steepest = LD::max(LD::sqrt(d1_squared), d2);  // a d2 that is NaN leaves d1
+  const typename LD::V bounded = LD::min(LD::max(LD::div(LD::set(0.01), steepest), LD::set(1e-30)), LD::set(1e30));
+  const typename LD::V power = Float32Lane<LD>::up(
+      controller_exp2<F>(F::mul(F::set(exponent), controller_log2<F>(Float32Lane<LD>::down(bounded)))));
+  const typename LD::V flat = LD::max(LD::set(1e-6), LD::mul(h0, LD::set(1e-3)));
+  const typename LD::V h1 = LD::select(LD::le(steepest, LD::set(1e-15)), flat, power);
+  return LD::min(LD::min(LD::min(LD::mul(LD::set(100.0), h0), h1), LD::abs(span)), max_step);
+}
+
+// An event is bisected on the interpolant to 2^-52 of the step: the resolution of theta near 1.
+inline constexpr int kEventBisections = 52;
+
+// Where save time lies within a step: 1 exactly at its end, so that the saved state is then y1 itself.
+template <class LD>
+LOCKSTEP_LANE_FN typename LD::V step_fraction(typename LD::V save_time, typename LD::V t, typename LD::V t_new,
+                                              typename LD::V h) {
+  return LD::select(LD::eq(save_time, t_new), LD::set(1.0), LD::div(LD::sub(save_time, t), h));
+}
+
+// One row of the interpolant at theta, in float64: sum over m of p[m] theta^(m + 1), by Horner's rule.
+template <class LD>
+LOCKSTEP_LANE_FN typename LD::V interpolant_weight(const double* p, int degree, typename LD::V theta) {
+  typename LD::V weight = LD::set(p[degree - 1]);
+  for (int m = degree - 2; m >= 0; --m) weight = LD::fma(weight, theta, LD::set(p[m]));
+  return LD::mul(weight, theta);
+}

@@ -1,0 +1,116 @@
+#include "lockstep/ode/problem.h"
+
+#include <cmath>
+#include <string>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::ode {
+namespace {
+
+[[noreturn]] void refuse(const std::string& field, const std::string& found, const std::string& expected,
+                         const std::string& remedy = {}) {
+  throw Error(ErrorKind::invalid_argument,
+              {.field = "problem." + field, .found = found, .expected = expected, .remedy = remedy});
+}
+
+std::string numbers(std::size_t count) { return std::to_string(count) + (count == 1 ? " number" : " numbers"); }
+
+void require_finite(const char* field, const std::vector<double>& values, std::size_t row_length) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (std::isfinite(values[i])) continue;
+    const std::size_t row = row_length == 0 ? i : i / row_length;
+    refuse(field,
+           std::to_string(values[i]) + " in row " + std::to_string(row) + ", column " +
+               std::to_string(i - row * row_length),
+           "finite numbers");
+  }
+}
+
+void require_one_or_each(const char* field, std::size_t size, std::size_t trajectories) {
+  if (size == 1 || size == trajectories) return;
+  refuse(field, numbers(size),
+         "one shared by all or one for each of " + std::to_string(trajectories) + " trajectories");
+}
+
+}  // namespace
+
+std::size_t Problem::trajectories() const {
+  return rhs && rhs->components() != 0 ? initial_states.size() / rhs->components() : 0;
+}
+std::size_t Problem::save_points() const {
+  return save_times_per_trajectory ? (trajectories() == 0 ? 0 : save_times.size() / trajectories()) : save_times.size();
+}
+double Problem::start_time(std::size_t i) const { return start_times.size() == 1 ? start_times[0] : start_times[i]; }
+double Problem::end_time(std::size_t i) const { return end_times.size() == 1 ? end_times[0] : end_times[i]; }
+const double* Problem::parameters_of(std::size_t i) const {
+  const std::size_t count = rhs->parameters();
+  return parameters.size() == count ? parameters.data() : parameters.data() + i * count;
+}
+const double* Problem::save_times_of(std::size_t i) const {
+  return save_times_per_trajectory ? save_times.data() + i * save_points() : save_times.data();
+}
+
+void Problem::validate() const {
+  if (!rhs) refuse("rhs", "none", "a right-hand side", "make one with ode::net, ode::system or ode::function");
+  const std::size_t n = rhs->components();
+  if (n == 0 || rhs->outputs() != n) {
+    refuse("rhs", std::to_string(rhs->outputs()) + " outputs over " + std::to_string(n) + " components",
+           "as many derivatives as components");
+  }
+  if (initial_states.size() % n != 0) {
+    refuse("initial_states", numbers(initial_states.size()),
+           "a multiple of " + std::to_string(n) + ", the components of " + rhs->description());
+  }
+  const std::size_t count = trajectories();
+  const std::size_t m = rhs->parameters();
+  if (parameters.size() != m && parameters.size() != m * count) {
+    refuse("parameters", numbers(parameters.size()),
+           m == 0 ? "none: " + rhs->description() + " has no parameters"
+                  : std::to_string(m) + " shared by all, or " + std::to_string(m) + " for each of " +
+                        std::to_string(count) + " trajectories");
+  }
+  require_finite("initial_states", initial_states, n);
+  require_finite("parameters", parameters, m);
+  require_one_or_each("start_times", start_times.size(), count);
+  require_one_or_each("end_times", end_times.size(), count);
+  require_finite("start_times", start_times, 1);
+  require_finite("end_times", end_times, 1);
+  require_finite("save_times", save_times, 0);
+  if (save_times_per_trajectory && (count == 0 ? !save_times.empty() : save_times.size() % count != 0)) {
+    refuse("save_times", numbers(save_times.size()),
+           "the same number for each of " + std::to_string(count) + " trajectories");
+  }
+  if (event) {
+    if (!event->function) refuse("event.function", "none", "a function of time, state and parameters");
+    if (event->function->outputs() != 1) refuse("event.function", numbers(event->function->outputs()), "one output");
+    if (event->function->components() != n || event->function->parameters() != m) {
+      refuse("event.function",
+             std::to_string(event->function->components()) + " components and " +
+                 std::to_string(event->function->parameters()) + " parameters",
+             std::to_string(n) + " and " + std::to_string(m) + ", as the right-hand side");
+    }
+  }
+  // Shared times need one look; anything per trajectory needs one each.
+  const bool shared = start_times.size() == 1 && end_times.size() == 1 && !save_times_per_trajectory;
+  for (std::size_t i = 0; i < (shared ? std::size_t{1} : count); ++i) {
+    const double start = start_time(i), end = end_time(i);
+    const double sign = end < start ? -1 : 1;
+    const double* times = save_times_of(i);
+    for (std::size_t k = 0; k < save_points(); ++k) {
+      const std::string where = "save point " + std::to_string(k) + " at " + std::to_string(times[k]) +
+                                (shared ? "" : " of trajectory " + std::to_string(i));
+      if (sign * (times[k] - start) < 0 || sign * (end - times[k]) < 0) {
+        refuse("save_times", where, "times within [" + std::to_string(start) + ", " + std::to_string(end) + "]",
+               "extend the time span or drop the point");
+      }
+      if (k > 0 && sign * (times[k] - times[k - 1]) <= 0) {
+        refuse("save_times", where + " after " + std::to_string(times[k - 1]),
+               sign > 0 ? "ascending times" : "descending times, as the span runs backwards",
+               "sort them and drop repeats");
+      }
+    }
+  }
+}
+
+}  // namespace lockstep::ode

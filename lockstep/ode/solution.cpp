@@ -1,0 +1,66 @@
+#include "lockstep/ode/solution.h"
+
+#include <limits>
+
+namespace lockstep::ode {
+
+std::string_view to_string(Status status) {
+  switch (status) {
+    case Status::success:
+      return "success";
+    case Status::terminated:
+      return "terminated";
+    case Status::step_too_small:
+      return "step_too_small";
+    case Status::not_finite:
+      return "not_finite";
+    case Status::too_many_steps:
+      return "too_many_steps";
+    case Status::outside_range:
+      return "outside_range";
+    case Status::cancelled:
+      return "cancelled";
+  }
+  return "unknown";
+}
+
+Solution::Solution(Precision precision, std::size_t trajectories, std::size_t components, std::vector<double> times,
+                   bool times_per_trajectory)
+    : components_(components),
+      save_points_(times_per_trajectory ? (trajectories == 0 ? 0 : times.size() / trajectories) : times.size()),
+      times_(std::move(times)),
+      times_per_trajectory_(times_per_trajectory),
+      records_(trajectories) {
+  const auto make = [&]<class T>(T) {
+    state_ = AlignedBuffer<T>(trajectories * save_points_ * components);
+    end_state_ = AlignedBuffer<T>(trajectories * components);
+    // What a cancelled solve never reached is NaN, not zero.
+    for (T& x : std::get<AlignedBuffer<T>>(state_).span()) x = std::numeric_limits<T>::quiet_NaN();
+    for (T& x : std::get<AlignedBuffer<T>>(end_state_).span()) x = std::numeric_limits<T>::quiet_NaN();
+  };
+  if (precision == Precision::f32) {
+    make(float{});
+  } else {
+    make(double{});
+  }
+}
+
+double Solution::state(std::size_t trajectory, std::size_t time, std::size_t component) const {
+  const std::size_t at = (trajectory * save_points_ + time) * components_ + component;
+  return std::visit([&](const auto& numbers) { return static_cast<double>(numbers[at]); }, state_);
+}
+
+double Solution::end_state(std::size_t trajectory, std::size_t component) const {
+  return std::visit(
+      [&](const auto& numbers) { return static_cast<double>(numbers[trajectory * components_ + component]); },
+      end_state_);
+}
+
+SolutionBlock Solution::block(std::size_t first, std::size_t count) {
+  SolutionBlock block{.first = first, .count = count, .records = records_.data() + first};
+  std::visit([&](auto& numbers) { block.state = numbers.data() + first * save_points_ * components_; }, state_);
+  std::visit([&](auto& numbers) { block.end_state = numbers.data() + first * components_; }, end_state_);
+  return block;
+}
+
+}  // namespace lockstep::ode

@@ -1,0 +1,350 @@
+// The engine against the plain reference integrator, bit for bit, over methods, controls, targets, threads and sizes.
+#include "lockstep/ode/solve.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "lockstep/core/error.h"
+#include "lockstep/ode/methods.h"
+#include "lockstep/ode/reference.h"
+#include "lockstep/ode/testing/plain_function.h"
+
+namespace lockstep::ode {
+namespace {
+
+using testing::plain_event;
+using testing::plain_function;
+
+Rhs lorenz() {
+  return plain_function(3, 1, [](double, auto u, auto p, auto du) {
+    using T = std::decay_t<decltype(u(0))>;
+    du(0) = T(10) * (u(1) - u(0));
+    du(1) = std::fma(u(0), p(0) - u(2), -u(1));
+    du(2) = std::fma(u(0), u(1), -(T(8.0 / 3.0) * u(2)));
+  });
+}
+
+// Trajectories of very different cost and shape: rho from quiet to chaotic, spans and starts of their own.
+Problem ensemble(std::size_t count) {
+  Problem problem;
+  problem.rhs = lorenz();
+  problem.start_times.clear();
+  for (std::size_t i = 0; i < count; ++i) {
+    const double x = static_cast<double>(i % 17) / 17;
+    problem.initial_states.insert(problem.initial_states.end(), {1 + x, 0.1 * x, 2 * x});
+    problem.parameters.push_back(28 * x);
+    problem.start_times.push_back(0.25 * static_cast<double>(i % 3));
+    problem.end_times.push_back(problem.start_times.back() + 0.2 + (i % 5 == 4 ? 3 : 0));
+    for (const double share : {0.0, 0.1, 0.105, 0.5, 1.0}) {
+      problem.save_times.push_back(problem.start_times.back() * (1 - share) + problem.end_times.back() * share);
+    }
+  }
+  problem.save_times_per_trajectory = true;
+  return problem;
+}
+
+template <class T>
+bool same_bits(std::span<const T> a, std::span<const T> b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(a[i]) && std::isnan(b[i])) continue;
+    if (std::memcmp(&a[i], &b[i], sizeof(T)) != 0) return false;
+  }
+  return true;
+}
+
+void expect_same(const Solution& a, const Solution& b) {
+  if (a.precision() == Precision::f32) {
+    EXPECT_TRUE(same_bits(a.states<float>(), b.states<float>()));
+    EXPECT_TRUE(same_bits(a.end_states<float>(), b.end_states<float>()));
+  } else {
+    EXPECT_TRUE(same_bits(a.states<double>(), b.states<double>()));
+    EXPECT_TRUE(same_bits(a.end_states<double>(), b.end_states<double>()));
+  }
+  ASSERT_EQ(a.trajectories(), b.trajectories());
+  for (std::size_t i = 0; i < a.trajectories(); ++i) {
+    EXPECT_EQ(a.record(i).status, b.record(i).status) << i;
+    EXPECT_EQ(a.record(i).accepted, b.record(i).accepted) << i;
+    EXPECT_EQ(a.record(i).rejected, b.record(i).rejected) << i;
+    EXPECT_EQ(a.record(i).evaluations, b.record(i).evaluations) << i;
+    EXPECT_EQ(a.record(i).end_time, b.record(i).end_time) << i;
+  }
+}
+
+Options options_for(std::string_view name, Precision precision) {
+  Options options;
+  options.method = name;
+  options.precision = precision;
+  options.rtol = options.atol = precision == Precision::f32 ? 1e-5 : 1e-8;
+  options.threads = 1;
+  if (method(name).error.empty()) {
+    options.control = StepControl::fixed;
+    options.rtol = options.atol = 1e-6;
+    options.dt = 0.0123;
+  }
+  return options;
+}
+
+class EngineAgainstReference : public ::testing::TestWithParam<std::tuple<std::string_view, Precision>> {};
+
+TEST_P(EngineAgainstReference, has_the_same_bits_on_every_target) {
+  const auto [name, precision] = GetParam();
+  const Problem problem = ensemble(71);
+  Options options = options_for(name, precision);
+  const Solution expected = solve_reference(problem, options);
+  for (const CpuTarget target : available_cpu_targets()) {
+    SCOPED_TRACE(to_string(target));
+    options.cpu_target = target;
+    expect_same(expected, solve(problem, options));
+  }
+}
+
+TEST_P(EngineAgainstReference, has_the_same_bits_with_fixed_steps) {
+  const auto [name, precision] = GetParam();
+  const Problem problem = ensemble(37);
+  Options options = options_for(name, precision);
+  options.control = StepControl::fixed;
+  options.dt = 0.01;
+  const Solution expected = solve_reference(problem, options);
+  for (const CpuTarget target : available_cpu_targets()) {
+    options.cpu_target = target;
+    expect_same(expected, solve(problem, options));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(methods, EngineAgainstReference,
+                         ::testing::Combine(::testing::ValuesIn(method_names()),
+                                            ::testing::Values(Precision::f32, Precision::f64)),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param)) + "_" +
+                                  std::string(to_string(std::get<1>(info.param)));
+                         });
+
+TEST(Solve, bits_do_not_depend_on_size_threads_or_order) {
+  for (const std::size_t count : {1, 2, 31, 32, 33, 97, 1009}) {
+    const Problem problem = ensemble(count);
+    Options options = options_for("tsit5", Precision::f32);
+    const Solution whole = solve(problem, options);
+    for (const int threads : {2, 5}) {
+      options.threads = threads;
+      expect_same(whole, solve(problem, options));
+    }
+    Problem reversed = problem;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t j = count - 1 - i;
+      std::copy_n(&problem.initial_states[3 * j], 3, &reversed.initial_states[3 * i]);
+      std::copy_n(&problem.save_times[5 * j], 5, &reversed.save_times[5 * i]);
+      reversed.parameters[i] = problem.parameters[j];
+      reversed.start_times[i] = problem.start_times[j];
+      reversed.end_times[i] = problem.end_times[j];
+    }
+    const Solution backwards = solve(reversed, options);
+    for (std::size_t i = 0; i < count; ++i) {
+      for (std::size_t k = 0; k < 5; ++k) {
+        for (std::size_t c = 0; c < 3; ++c) ASSERT_EQ(whole.state(i, k, c), backwards.state(count - 1 - i, k, c));
+      }
+    }
+  }
+}
+
+TEST(Solve, an_empty_ensemble_is_solved) {
+  Problem problem;
+  problem.rhs = lorenz();
+  problem.end_times = {1};
+  EXPECT_EQ(solve(problem, {}).trajectories(), 0u);
+}
+
+TEST(Solve, integrates_backwards_to_where_it_came_from) {
+  Problem problem = ensemble(5);
+  Options options = options_for("dop853", Precision::f64);
+  options.rtol = options.atol = 1e-12;
+  const Solution forwards = solve(problem, options);
+  Problem back = problem;
+  std::swap(back.start_times, back.end_times);
+  back.save_times = {};
+  back.save_times_per_trajectory = false;
+  for (std::size_t i = 0; i < 5; ++i) {
+    for (std::size_t c = 0; c < 3; ++c) back.initial_states[3 * i + c] = forwards.end_state(i, c);
+  }
+  const Solution backwards = solve(back, options);
+  expect_same(backwards, solve_reference(back, options));
+  for (std::size_t i = 0; i < 4;
+       ++i) {  // the fifth is long, and the Lorenz system is dissipative: errors grow backwards
+    for (std::size_t c = 0; c < 3; ++c) EXPECT_NEAR(backwards.end_state(i, c), problem.initial_states[3 * i + c], 1e-8);
+  }
+}
+
+TEST(Solve, a_bad_trajectory_gets_a_status_and_spoils_no_neighbour) {
+  // u' = u^2 blows up at t = 1/u0; a parameter of 2 makes the right-hand side NaN from t = 0.5 on.
+  const auto rhs = plain_function(1, 1, [](double t, auto u, auto p, auto du) {
+    using T = std::decay_t<decltype(u(0))>;
+    du(0) = p(0) == T(2) && t > 0.5 ? std::numeric_limits<T>::quiet_NaN() : p(0) * u(0) * u(0);
+  });
+  Problem problem;
+  problem.rhs = rhs;
+  problem.end_times = {1};
+  problem.save_times = {0.25, 0.75, 1};
+  for (int i = 0; i < 40; ++i) {
+    problem.initial_states.push_back(0.01 * (i + 1));
+    problem.parameters.push_back(1);
+  }
+  Options options = options_for("tsit5", Precision::f64);
+  const Solution good = solve(problem, options);
+  problem.initial_states[7] = 3;
+  problem.parameters[11] = 2;
+  problem.parameters[13] = 0;
+  const Solution mixed = solve(problem, options);
+  expect_same(mixed, solve_reference(problem, options));
+  EXPECT_NE(mixed.record(7).status, Status::success);
+  EXPECT_NEAR(mixed.record(7).end_time, 1.0 / 3, 1e-6);
+  EXPECT_TRUE(std::isfinite(mixed.state(7, 0, 0)));
+  EXPECT_TRUE(std::isnan(mixed.state(7, 1, 0)));
+  EXPECT_EQ(mixed.record(11).status, Status::not_finite);
+  EXPECT_NEAR(mixed.record(11).end_time, 0.5, 1e-6);
+  for (std::size_t i = 0; i < 40; ++i) {
+    if (i == 7 || i == 11 || i == 13) continue;
+    for (std::size_t k = 0; k < 3; ++k) ASSERT_EQ(good.state(i, k, 0), mixed.state(i, k, 0));
+  }
+}
+
+TEST(Solve, attempts_are_limited_for_each_trajectory) {
+  Problem problem = ensemble(50);
+  Options options = options_for("tsit5", Precision::f32);
+  options.max_steps = 12;
+  const Solution solution = solve(problem, options);
+  expect_same(solution, solve_reference(problem, options));
+  EXPECT_EQ(solution.record(4).status, Status::too_many_steps);
+  EXPECT_EQ(solution.record(4).accepted + solution.record(4).rejected, 12);
+  EXPECT_EQ(solution.record(0).status, Status::success);
+}
+
+TEST(Solve, an_event_ends_a_trajectory_where_it_crosses) {
+  // A falling body: height 1 + v t - t^2/2, terminal velocity none; it lands at t = v + sqrt(v^2 + 2).
+  Problem problem;
+  problem.rhs = plain_function(2, 0, [](double, auto u, auto, auto du) {
+    du(0) = u(1);
+    du(1) = -1;
+  });
+  problem.event = TerminalEvent{plain_event(2, 0, [](double, auto u, auto, auto out) { out(0) = u(0); }),
+                                TerminalEvent::Direction::falling};
+  for (int i = 0; i < 45; ++i) problem.initial_states.insert(problem.initial_states.end(), {1, 0.05 * i});
+  problem.end_times = {3};
+  for (int k = 0; k <= 30; ++k) problem.save_times.push_back(0.1 * k);
+  for (const char* name : {"tsit5", "dop853", "bs3"}) {
+    Options options = options_for(name, Precision::f64);
+    const Solution solution = solve(problem, options);
+    expect_same(solution, solve_reference(problem, options));
+    for (std::size_t i = 0; i < 45; ++i) {
+      const double v = 0.05 * static_cast<double>(i);
+      const double landing = v + std::sqrt(v * v + 2);
+      if (landing > 3) {
+        EXPECT_EQ(solution.record(i).status, Status::success);
+        continue;
+      }
+      EXPECT_EQ(solution.record(i).status, Status::terminated);
+      // The motion is quadratic: every interpolant here is exact but for rounding, which steps of up to 3 amplify.
+      EXPECT_NEAR(solution.record(i).end_time, landing, 1e-13);
+      EXPECT_NEAR(solution.end_state(i, 0), 0, 1e-13);
+      for (std::size_t k = 0; k <= 30; ++k) {
+        if (std::fabs(problem.save_times[k] - landing) < 1e-12) continue;  // either side is right
+        EXPECT_EQ(std::isnan(solution.state(i, k, 0)), problem.save_times[k] > landing);
+      }
+    }
+  }
+}
+
+TEST(Solve, common_control_gives_the_same_bits_on_any_number_of_threads_and_target) {
+  Problem problem = ensemble(75);
+  problem.start_times = {0};
+  problem.end_times = {0.5};
+  problem.save_times = {0, 0.1, 0.33, 0.5};
+  problem.save_times_per_trajectory = false;
+  Options options = options_for("tsit5", Precision::f32);
+  options.control = StepControl::common;
+  options.cpu_target = CpuTarget::scalar;
+  const Solution first = solve(problem, options);
+  for (const CpuTarget target : available_cpu_targets()) {
+    for (const int threads : {1, 2, 5}) {
+      options.cpu_target = target;
+      options.threads = threads;
+      expect_same(first, solve(problem, options));
+    }
+  }
+  for (std::size_t i = 0; i < 75; ++i) EXPECT_EQ(first.record(i).accepted, first.record(0).accepted);
+  // One trajectory alone takes the steps it would take on its own.
+  Problem single = ensemble(1);
+  single.start_times = {0};
+  single.end_times = {0.5};
+  single.save_times = {0.1, 0.5};
+  single.save_times_per_trajectory = false;
+  const Solution together = solve(single, options);
+  options.control = StepControl::per_trajectory;
+  expect_same(together, solve(single, options));
+}
+
+TEST(Solve, a_cancelled_solve_keeps_what_is_finished) {
+  Problem problem = ensemble(4000);
+  Options options = options_for("tsit5", Precision::f32);
+  CancelToken cancel;
+  RunControl control{.cancel = &cancel, .progress = [&](std::size_t done, std::size_t) {
+                       if (done > 0) cancel.request();
+                     }};
+  const Solution partial = solve(problem, options, control);
+  const Solution whole = solve(problem, options);
+  std::size_t finished = 0;
+  for (std::size_t i = 0; i < 4000; ++i) {
+    if (partial.record(i).status == Status::cancelled) continue;
+    ++finished;
+    ASSERT_EQ(partial.state(i, 4, 0), whole.state(i, 4, 0));
+  }
+  EXPECT_GT(finished, 0u);
+  EXPECT_LT(finished, 4000u);
+}
+
+TEST(Options, unusable_values_are_named) {
+  const auto message = [](const Options& options) -> std::string {
+    try {
+      options.validate();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(message({.rtol = -1}), ::testing::HasSubstr("options.rtol: found -1"));
+  EXPECT_THAT(message({.rtol = std::nan("")}), ::testing::HasSubstr("options.rtol"));
+  EXPECT_THAT(message({.atol = 0}), ::testing::HasSubstr("options.atol"));
+  EXPECT_THAT(message({.method = "tsit"}), ::testing::HasSubstr("tsit5"));
+  EXPECT_THAT(message({.control = StepControl::fixed}), ::testing::HasSubstr("options.dt"));
+  EXPECT_THAT(message({.control = StepControl::fixed, .dt = -0.1}), ::testing::HasSubstr("options.dt"));
+  EXPECT_THAT(message({.method = "rk4"}), ::testing::HasSubstr("fixed"));
+  EXPECT_THAT(message({.rtol = 1e-12}), ::testing::HasSubstr("f64"));
+}
+
+TEST(Problem, unusable_values_are_named) {
+  const auto message = [](auto change) -> std::string {
+    Problem problem = ensemble(3);
+    change(problem);
+    try {
+      problem.validate();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  using ::testing::HasSubstr;
+  EXPECT_EQ(message([](Problem&) {}), "");
+  EXPECT_THAT(message([](Problem& p) { p.initial_states.pop_back(); }),
+              HasSubstr("problem.initial_states: found 8 numbers"));
+  EXPECT_THAT(message([](Problem& p) { p.initial_states[4] = NAN; }), HasSubstr("row 1, column 1"));
+  EXPECT_THAT(message([](Problem& p) { p.parameters.pop_back(); }), HasSubstr("problem.parameters"));
+  EXPECT_THAT(message([](Problem& p) { p.save_times[4] += 1; }), HasSubstr("within"));
+  EXPECT_THAT(message([](Problem& p) { p.save_times[1] = p.save_times[2]; }), HasSubstr("ascending"));
+  EXPECT_THAT(message([](Problem& p) { p.end_times.pop_back(); }), HasSubstr("problem.end_times"));
+}
+
+}  // namespace
+}  // namespace lockstep::ode
