@@ -1,0 +1,140 @@
+// Predicts a solve by doing a little of it: one timed evaluation of the right-hand side, and a pilot ensemble.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+
+#include "lockstep/core/aligned_buffer.h"
+#include "lockstep/ode/cpu/engine.h"
+#include "lockstep/ode/cpu/inlined.h"
+#include "lockstep/ode/methods.h"
+#include "lockstep/ode/solve.h"
+
+namespace lockstep::ode {
+namespace {
+
+double seconds_of(const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// The smallest time of one evaluation of a tile, a trajectory, from repeats that take a few milliseconds in all.
+template <class T>
+double evaluation_seconds(const Problem& problem, const TileFunction<T>& rhs) {
+  const std::size_t n = problem.rhs->components(), m = problem.rhs->parameters();
+  AlignedBuffer<T> in(n * kTileLanes), out(n * kTileLanes), parameters(m * kTileLanes);
+  AlignedBuffer<double> t(kTileLanes);
+  AlignedBuffer<std::byte> workspace(rhs.workspace_bytes());
+  for (std::size_t lane = 0; lane < kTileLanes; ++lane) {
+    const std::size_t i = lane % problem.trajectories();
+    for (std::size_t c = 0; c < n; ++c) in[c * kTileLanes + lane] = static_cast<T>(problem.initial_states[i * n + c]);
+    for (std::size_t p = 0; p < m; ++p) parameters[p * kTileLanes + lane] = static_cast<T>(problem.parameters_of(i)[p]);
+    t[lane] = problem.start_time(i);
+  }
+  const TileView<T> tile{t.data(), in.data(), parameters.data(), out.data(), kTileLanes};
+  double best = 1e30, spent = 0;
+  for (int repeat = 0; repeat < 3 || (spent < 0.005 && repeat < 1000); ++repeat) {
+    const int calls = 8;
+    const double seconds = seconds_of([&] {
+      for (int i = 0; i < calls; ++i) rhs.evaluate(tile, workspace.data());
+    });
+    best = std::min(best, seconds / calls / kTileLanes);
+    spent += seconds;
+  }
+  return best;
+}
+
+// An evenly spaced sample of the ensemble.
+Problem sample(const Problem& problem, std::size_t count) {
+  Problem part = problem;
+  const std::size_t n = problem.rhs->components(), m = problem.rhs->parameters(), all = problem.trajectories();
+  const std::size_t saves = problem.save_points();
+  part.initial_states.clear();
+  const bool own_parameters = problem.parameters.size() != m;
+  if (own_parameters) part.parameters.clear();
+  if (problem.start_times.size() != 1) part.start_times.clear();
+  if (problem.end_times.size() != 1) part.end_times.clear();
+  if (problem.save_times_per_trajectory) part.save_times.clear();
+  for (std::size_t s = 0; s < count; ++s) {
+    const std::size_t i = s * all / count;
+    const auto append = [](std::vector<double>& to, const double* from, std::size_t size) {
+      to.insert(to.end(), from, from + size);
+    };
+    append(part.initial_states, &problem.initial_states[i * n], n);
+    if (own_parameters) append(part.parameters, problem.parameters_of(i), m);
+    if (problem.start_times.size() != 1) part.start_times.push_back(problem.start_time(i));
+    if (problem.end_times.size() != 1) part.end_times.push_back(problem.end_time(i));
+    if (problem.save_times_per_trajectory) append(part.save_times, problem.save_times_of(i), saves);
+  }
+  return part;
+}
+
+template <class... Values>
+std::string format(const char* text, Values... values) {
+  char line[400];
+  std::snprintf(line, sizeof line, text, values...);
+  return line;
+}
+
+template <class T>
+void describe_rhs(const Problem& problem, const Options& options, CpuTarget target, Explanation& result) {
+  const auto rhs = lower<T>(*problem.rhs, target);
+  result.kernel = rhs->description();
+  result.evaluation_seconds = evaluation_seconds<T>(problem, *rhs);
+  result.reasons.push_back(format("one evaluation of %s: %.3g ns a trajectory, measured now on a tile of %d",
+                                  problem.rhs->description().c_str(), result.evaluation_seconds * 1e9, kTileLanes));
+  if (cpu::inlined_kernels<T>(problem.rhs->inlined_name(), options.method, target) != nullptr) {
+    result.reasons.push_back("the system is compiled in one piece with the method: its stages stay in registers");
+  }
+}
+
+}  // namespace
+
+Explanation explain(const Problem& problem, const Options& options) {
+  options.validate();
+  problem.validate();
+  const cpu::EnginePlan plan = cpu::plan(problem, options);
+  Explanation result{.engine = "cpu",
+                     .cpu_target = std::string(to_string(plan.target)),
+                     .threads = plan.threads,
+                     .method = std::string(method(options.method).title)};
+  result.reasons.push_back(options.device == Device::automatic ? "engine cpu: the only one in this build"
+                                                               : "engine cpu: asked for");
+  result.reasons.push_back(format("instruction set %s: %s; the bits do not depend on it", result.cpu_target.c_str(),
+                                  options.cpu_target ? "asked for" : "the widest this machine runs"));
+  const std::size_t count = problem.trajectories();
+  result.reasons.push_back(format("%zu trajectories in tiles of %d on %d %s", count, kTileLanes, plan.threads,
+                                  plan.threads == 1 ? "thread" : "threads"));
+  if (count == 0) return result;
+
+  if (options.precision == Precision::f32) {
+    describe_rhs<float>(problem, options, plan.target, result);
+  } else {
+    describe_rhs<double>(problem, options, plan.target, result);
+  }
+
+  // Four tiles show both the steps that trajectories take and what else a step costs.
+  const std::size_t pilot_size = std::min<std::size_t>(count, 4 * kTileLanes);
+  const Problem pilot = sample(problem, pilot_size);
+  Options pilot_options = options;
+  pilot_options.threads = 1;
+  double steps = 0;
+  const double seconds = seconds_of([&] {
+    const Solution solution = solve(pilot, pilot_options);
+    for (const TrajectoryRecord& record : solution.records()) steps += record.accepted + record.rejected;
+  });
+  result.steps_per_trajectory = steps / static_cast<double>(pilot_size);
+  result.predicted_seconds = seconds / static_cast<double>(pilot_size) * static_cast<double>(count) / plan.threads;
+  const int evaluations = method(options.method).stages - 1;
+  result.reasons.push_back(format(
+      "a pilot of %zu trajectories took %.4g steps each, %d evaluations a step, %.4g us a trajectory on one thread",
+      pilot_size, result.steps_per_trajectory, evaluations, seconds / static_cast<double>(pilot_size) * 1e6));
+  const double share = result.evaluation_seconds * evaluations * steps / seconds;
+  result.reasons.push_back(
+      format("the right-hand side is about %.0f %% of that; the rest is step control, saving and lanes that wait",
+             100 * std::min(1.0, share)));
+  return result;
+}
+
+}  // namespace lockstep::ode
