@@ -11,6 +11,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/ode/methods.h"
 #include "lockstep/ode/reference.h"
+#include "lockstep/ode/rhs.h"
 #include "lockstep/ode/testing/plain_function.h"
 
 namespace lockstep::ode {
@@ -123,6 +124,35 @@ INSTANTIATE_TEST_SUITE_P(methods, EngineAgainstReference,
                            return std::string(std::get<0>(info.param)) + "_" +
                                   std::string(to_string(std::get<1>(info.param)));
                          });
+
+TEST(Solve, systems_compiled_into_the_step_have_the_bits_of_the_reference) {
+  for (const Precision precision : {Precision::f32, Precision::f64}) {
+    for (const char* name : {"rk4", "tsit5", "dop853"}) {
+      for (const bool fixed : {false, true}) {
+        if (!fixed && method(name).error.empty()) continue;
+        for (const bool save : {false, true}) {
+          Problem problem = ensemble(75);
+          problem.rhs = system("lorenz");
+          problem.parameters.clear();
+          for (std::size_t i = 0; i < 75; ++i) {
+            problem.parameters.insert(problem.parameters.end(), {10, 0.4 * static_cast<double>(i), 8.0 / 3});
+          }
+          problem.initial_states[3 * 40] = 1e30;  // overflows on the way, in float32
+          if (!save) problem.save_times.clear();
+          Options options = options_for(name, precision);
+          options.control = fixed ? StepControl::fixed : StepControl::per_trajectory;
+          options.dt = fixed ? 0.001 : 0;
+          const Solution expected = solve_reference(problem, options);
+          for (const CpuTarget target : available_cpu_targets()) {
+            SCOPED_TRACE(std::string(name) + " " + std::string(to_string(target)));
+            options.cpu_target = target;
+            expect_same(expected, solve(problem, options));
+          }
+        }
+      }
+    }
+  }
+}
 
 TEST(Solve, bits_do_not_depend_on_size_threads_or_order) {
   for (const std::size_t count : {1, 2, 31, 32, 33, 97, 1009}) {
