@@ -8,7 +8,7 @@
 
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/core/error.h"
-#include "lockstep/kernels/mlp/detail/reference.h"
+#include "lockstep/kernels/mlp/testing/reference.h"
 #include "lockstep/kernels/mlp/plan.h"
 
 extern std::atomic<int> allocations;  // count_allocations.cpp

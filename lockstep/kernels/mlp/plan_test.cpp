@@ -11,7 +11,7 @@
 
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/core/error.h"
-#include "lockstep/kernels/mlp/detail/reference.h"
+#include "lockstep/kernels/mlp/testing/reference.h"
 
 namespace lockstep {
 namespace {

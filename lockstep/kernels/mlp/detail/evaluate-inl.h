@@ -32,7 +32,7 @@ void scale_output(const Packed<T>& net, T* out, size_t stride, int registers) {
 // may be half 0 or 1 or outside.
 template <class T>
 void run_strip(const Packed<T>& net, const T* in, size_t in_stride, T* out, size_t out_stride, int registers,
-               T* workspace) {
+               T* workspace, Ahead* ahead = nullptr) {
   const size_t stride = 2 * hn::Lanes(Register<T>());
   T* const halves[2] = {workspace, workspace + net.half()};
   if (!net.input_scale.empty()) {
@@ -43,11 +43,11 @@ void run_strip(const Packed<T>& net, const T* in, size_t in_stride, T* out, size
   const size_t last = net.layers.size() - 1;
   for (size_t i = 0; i < last; ++i) {
     T* const to = halves[(i + 1) % 2];
-    tile_layer(net.layers[i], in, in_stride, to, stride, registers);
+    tile_layer(net.layers[i], in, in_stride, to, stride, registers, ahead);
     in = to;
     in_stride = stride;
   }
-  tile_layer(net.layers[last], in, in_stride, out, out_stride, registers);
+  tile_layer(net.layers[last], in, in_stride, out, out_stride, registers, ahead);
   if (!net.output_scale.empty()) scale_output(net, out, out_stride, registers);
 }
 
@@ -100,7 +100,8 @@ void evaluate_samples(const Packed<T>& net, MatrixView<const T> in, MatrixView<T
     const int registers = half ? 1 : 2;
     const size_t count = std::min(left, half ? lanes : strip);
     load_lanes(in, first, count, registers, workspace, strip);
-    run_strip(net, workspace, strip, result, strip, registers, workspace);
+    Ahead ahead{CacheLines(in, first + count, std::min(left - count, strip)), CacheLines(out, first, count)};
+    run_strip(net, workspace, strip, result, strip, registers, workspace, &ahead);
     store_lanes(result, strip, registers, out, first, count);
     first += count;
   }

@@ -40,6 +40,7 @@ inline constexpr int kRowRegisters = 1;
 #endif
 
 #include "lockstep/kernels/mlp/detail/activation_pass-inl.h"
+#include "lockstep/kernels/mlp/detail/prefetch-inl.h"
 //
 #include "lockstep/kernels/mlp/detail/row_kernel-inl.h"
 #include "lockstep/kernels/mlp/detail/tile_kernel-inl.h"

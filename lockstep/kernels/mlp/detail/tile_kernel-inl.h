@@ -50,7 +50,7 @@ constexpr std::array<TileBlock<T>, sizeof...(kIndex)> tile_blocks(std::integer_s
 
 // One layer for one or two registers of lanes. x and y may not overlap.
 template <class T>
-void tile_layer(const PackedLayer<T>& layer, const T* x, size_t x_stride, T* y, size_t y_stride, int registers) {
+void tile_layer(const PackedLayer<T>& layer, const T* x, size_t x_stride, T* y, size_t y_stride, int registers, Ahead* ahead) {
   using Sizes = std::make_integer_sequence<int, kTileOutputs>;
   static constexpr std::array<TileBlock<T>, kTileOutputs> kBlocks[2][2] = {
       {tile_blocks<T, 1, false>(Sizes()), tile_blocks<T, 2, false>(Sizes())},
@@ -60,6 +60,7 @@ void tile_layer(const PackedLayer<T>& layer, const T* x, size_t x_stride, T* y, 
   const T* w = layer.tile_weights;
   for (size_t block = 0; block < layer.tile_blocks.blocks; ++block) {
     const size_t outputs = layer.tile_blocks[block];
+    if (ahead != nullptr) ahead->fetch();
     blocks[outputs - 1](x, x_stride, layer.inputs, w, y, y_stride);
     if (activation != nullptr) activation(y, outputs, y_stride, static_cast<size_t>(registers), layer.alpha);
     w += (1 + layer.inputs) * outputs;
