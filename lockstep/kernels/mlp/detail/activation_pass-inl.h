@@ -10,6 +10,10 @@ void apply_activation(T* values, size_t rows, size_t stride, size_t registers, T
   using L = HwyLane<Register<T>>;
   const size_t lanes = hn::Lanes(d);
   const typename L::V slope = L::set(alpha);
+  if (stride == registers * lanes) {
+    registers *= rows;
+    rows = 1;
+  }
   for (size_t row = 0; row < rows; ++row, values += stride) {
     for (size_t r = 0; r < registers; ++r) {
       hn::StoreU(activate<kKind, L>(hn::LoadU(d, values + r * lanes), slope), d, values + r * lanes);

@@ -51,7 +51,7 @@ void run_strip(const Packed<T>& net, const T* in, size_t in_stride, T* out, size
   if (!net.output_scale.empty()) scale_output(net, out, out_stride, registers);
 }
 
-// The whole net for a few samples; at most net.most_rows.
+// The whole net for a few samples, at most net.most_rows.
 template <class T>
 void run_rows(const Packed<T>& net, const MatrixView<const T>& in, const MatrixView<T>& out, size_t first, size_t rows,
               T* workspace) {
@@ -94,11 +94,9 @@ void evaluate_samples(const Packed<T>& net, MatrixView<const T> in, MatrixView<T
   T* const result = workspace + (net.layers.size() % 2) * net.half();
   for (size_t first = 0; first < in.rows;) {
     const size_t left = in.rows - first;
-    if (left <= net.most_rows) return run_rows(net, in, out, first, left, workspace);
-    // Where few enough samples follow a full register, they go by rows.
-    const bool half = left <= lanes || left - lanes <= net.most_rows;
-    const int registers = half ? 1 : 2;
-    const size_t count = std::min(left, half ? lanes : strip);
+    const int registers = left >= strip ? 2 : net.rest[left].registers;
+    if (registers == 0) return run_rows(net, in, out, first, left, workspace);
+    const size_t count = std::min(left, static_cast<size_t>(registers) * lanes);
     load_lanes(in, first, count, registers, workspace, strip);
     Ahead ahead{CacheLines(in, first + count, std::min(left - count, strip)), CacheLines(out, first, count)};
     run_strip(net, workspace, strip, result, strip, registers, workspace, &ahead);
@@ -111,13 +109,15 @@ template <class T>
 void evaluate_lanes(const Packed<T>& net, const TileView<T>& tile, T* workspace) {
   const size_t lanes = hn::Lanes(Register<T>());
   const size_t wanted = static_cast<size_t>(tile.lanes);
-  if (wanted <= net.most_rows) {
-    const auto stride = static_cast<ptrdiff_t>(kTileLanes);
-    return run_rows<T>(net, {tile.in, wanted, net.inputs(), 1, stride}, {tile.out, wanted, net.outputs(), 1, stride}, 0,
-                       wanted, workspace);
-  }
-  for (size_t lane = 0; lane < wanted; lane += 2 * lanes) {
-    const int registers = wanted - lane <= lanes ? 1 : 2;
-    run_strip(net, tile.in + lane, kTileLanes, tile.out + lane, kTileLanes, registers, workspace);
+  for (size_t first = 0; first < wanted;) {
+    const size_t left = wanted - first;
+    const int registers = left >= 2 * lanes ? 2 : net.rest[left].registers;
+    if (registers == 0) {
+      const auto stride = static_cast<ptrdiff_t>(kTileLanes);
+      return run_rows<T>(net, {tile.in, wanted, net.inputs(), 1, stride}, {tile.out, wanted, net.outputs(), 1, stride},
+                         first, left, workspace);
+    }
+    run_strip(net, tile.in + first, kTileLanes, tile.out + first, kTileLanes, registers, workspace);
+    first += static_cast<size_t>(registers) * lanes;
   }
 }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "lockstep/kernels/math/math_hwy-inl.h"
@@ -26,18 +27,20 @@ using mlp::PackedLayer;
 template <class T>
 using Register = hn::ScalableTag<T>;
 
-// Sums in registers: outputs times two in a tile block, three samples times kRowRegisters in a row block. 24 of the
-// 32 registers of AVX-512 and NEON, 12 of the 16 of AVX2; the rest hold inputs and weights.
+// Sums in registers: outputs times two in a tile block; in a row block of n samples, n times kRowRegisters[n - 1].
+// About 24 of the 32 registers of AVX-512 and NEON, 12 of the 16 of AVX2; the rest hold inputs and weights.
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
 inline constexpr int kTileOutputs = 12;
-inline constexpr int kRowRegisters = 8;
+inline constexpr int kRowRegisters[] = {8, 8, 7, 6, 5, 4};
 #elif HWY_TARGET == HWY_AVX2
 inline constexpr int kTileOutputs = 6;
-inline constexpr int kRowRegisters = 4;
+inline constexpr int kRowRegisters[] = {8, 4, 3, 3, 2, 2};
 #else
 inline constexpr int kTileOutputs = 4;
-inline constexpr int kRowRegisters = 1;
+inline constexpr int kRowRegisters[] = {1};
 #endif
+inline constexpr int kRowsAtOnce = std::size(kRowRegisters);
+inline constexpr int kMostRowRegisters = kRowRegisters[0];
 
 #include "lockstep/kernels/mlp/detail/activation_pass-inl.h"
 #include "lockstep/kernels/mlp/detail/prefetch-inl.h"

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "lockstep/core/aligned_buffer.h"
@@ -20,12 +23,11 @@ struct Packed;
 // What one instruction set offers for one precision.
 template <class T>
 struct Kernels {
-  std::size_t lanes;          // numbers in a register
-  std::size_t tile_outputs;   // most outputs of a tile block: each takes two registers of lanes
-  std::size_t row_registers;  // most registers of outputs in a row block
+  std::size_t lanes;                   // numbers in a register
+  std::size_t tile_outputs;            // most outputs of a tile block: each takes two registers of lanes
+  std::span<const int> row_registers;  // most registers of outputs in a row block of 1, 2... samples
   void (*evaluate)(const Packed<T>&, MatrixView<const T> in, MatrixView<T> out, T* workspace);
   void (*evaluate_tile)(const Packed<T>&, const TileView<T>&, T* workspace);
-
   bool (*has_activation)(ActivationKind);
 
   // Lanes that go through the whole net together: two registers.
@@ -43,7 +45,7 @@ struct Partition {
   std::size_t size;  // of the later blocks
   std::size_t wide;  // the first `wide` blocks hold one more
 
-  Partition(std::size_t total, std::size_t most) : blocks((total + most - 1) / most) {
+  Partition(std::size_t total, std::size_t most) : blocks((total - 1) / most + 1) {
     size = total / blocks;
     wide = total % blocks;
   }
@@ -55,14 +57,22 @@ struct PackedLayer {
   std::size_t inputs;
   std::size_t outputs;
   Partition tile_blocks;  // of outputs
-  Partition row_blocks;   // of registers of outputs
   ActivationKind activation;
   T alpha;
   // Block after block, each the bias, then for every input its weights: [1 + input][output of the block].
   const T* tile_weights;
-  // The same with outputs padded by zeros to whole registers.
+  // The same as one block, with outputs padded by zeros to whole registers.
   const T* row_weights;
 };
+
+// How the samples that do not fill a strip are evaluated: as many registers of lanes (0, 1 or 2), the others by rows.
+struct Rest {
+  std::uint8_t registers = 0;
+  std::uint8_t rows = 0;
+};
+
+// The largest strip of any instruction set, in lanes.
+inline constexpr std::size_t kMostLanes = 32;
 
 template <class T>
 struct Packed {
@@ -74,8 +84,9 @@ struct Packed {
   AlignedBuffer<T> input_scale;
   AlignedBuffer<T> output_scale;
   AlignedBuffer<T> output_shift;
-  std::size_t widest;     // largest number of components between layers, inputs and outputs included
-  std::size_t most_rows;  // this many samples or fewer go one by one, vectorised over outputs
+  std::size_t widest;                 // largest number of components between layers, inputs and outputs included
+  std::array<Rest, kMostLanes> rest;  // [samples], less than a strip
+  std::size_t most_rows;              // of any rest
 
   std::size_t inputs() const { return layers.front().inputs; }
   std::size_t outputs() const { return layers.back().outputs; }
@@ -87,6 +98,10 @@ struct Packed {
     return (size + kAlignment / sizeof(T) - 1) / (kAlignment / sizeof(T)) * (kAlignment / sizeof(T));
   }
 };
+
+// Chooses the cheapest way for every number of samples; also returns the largest number of rows among them.
+template <class T>
+std::size_t schedule_rests(Packed<T>& net);
 
 template <class T>
 Packed<T> pack(const Mlp& mlp, CpuTarget target);

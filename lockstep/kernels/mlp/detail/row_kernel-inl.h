@@ -2,14 +2,25 @@
 // output still adds its inputs in ascending order, so the bits are those of the tile kernel.
 // No include guard: part of kernels-inl.h.
 
-// y[row][output] for kRows samples and kRegisters registers of outputs; strides count numbers between samples.
+// y[row][output] for kRows samples and kRegisters registers of outputs. Strides count numbers between samples (x, y)
+// and between inputs (w).
 template <class T>
 using RowBlock = void (*)(const T* HWY_RESTRICT x, ptrdiff_t x_stride, size_t inputs, const T* HWY_RESTRICT w,
-                          T* HWY_RESTRICT y, size_t y_stride);
+                          size_t w_stride, T* HWY_RESTRICT y, size_t y_stride);
+
+// GCC repeats a load rather than keep a register where up to three uses follow; then loads, not sums, set the pace.
+template <class V>
+HWY_INLINE void hold(V& v) {
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR
+  asm("" : "+v"(v.raw));
+#else
+  (void)v;
+#endif
+}
 
 template <class T, int kRows, int kRegisters, bool kRelu>
-void row_block(const T* HWY_RESTRICT x, ptrdiff_t x_stride, size_t inputs, const T* HWY_RESTRICT w, T* HWY_RESTRICT y,
-               size_t y_stride) {
+void row_block(const T* HWY_RESTRICT x, ptrdiff_t x_stride, size_t inputs, const T* HWY_RESTRICT w, size_t w_stride,
+               T* HWY_RESTRICT y, size_t y_stride) {
   const Register<T> d;
   using L = HwyLane<Register<T>>;
   using V = typename L::V;
@@ -22,15 +33,18 @@ void row_block(const T* HWY_RESTRICT x, ptrdiff_t x_stride, size_t inputs, const
     for (int i = 0; i < kRows; ++i) sum[i][r] = bias;
   }
   for (size_t k = 0; k < inputs; ++k) {
-    w += kRegisters * lanes;
-    V in[kRows];
-#pragma GCC unroll 8
-    for (int i = 0; i < kRows; ++i) in[i] = L::set(x[i * x_stride + static_cast<ptrdiff_t>(k)]);
+    w += w_stride;
+    V weight[kRegisters];
 #pragma GCC unroll 8
     for (int r = 0; r < kRegisters; ++r) {
-      const V weight = hn::LoadU(d, w + r * lanes);
+      weight[r] = hn::LoadU(d, w + r * lanes);
+      if constexpr (kRows > 1) hold(weight[r]);
+    }
 #pragma GCC unroll 8
-      for (int i = 0; i < kRows; ++i) sum[i][r] = L::fma(weight, in[i], sum[i][r]);
+    for (int i = 0; i < kRows; ++i) {
+      const V in = L::set(x[i * x_stride + static_cast<ptrdiff_t>(k)]);
+#pragma GCC unroll 8
+      for (int r = 0; r < kRegisters; ++r) sum[i][r] = L::fma(weight[r], in, sum[i][r]);
     }
   }
 #pragma GCC unroll 8
@@ -44,31 +58,42 @@ void row_block(const T* HWY_RESTRICT x, ptrdiff_t x_stride, size_t inputs, const
   }
 }
 
-template <class T, int kRows, bool kRelu, int... kIndex>
+template <class T, bool kRelu, int kRows, int kRegisters>
+constexpr RowBlock<T> row_block_or_null() {
+  if constexpr (kRegisters <= kRowRegisters[kRows - 1]) {
+    return row_block<T, kRows, kRegisters, kRelu>;
+  } else {
+    return nullptr;
+  }
+}
+
+template <class T, bool kRelu, int... kIndex>
 constexpr std::array<RowBlock<T>, sizeof...(kIndex)> row_blocks(std::integer_sequence<int, kIndex...>) {
-  return {row_block<T, kRows, kIndex + 1, kRelu>...};
+  return {row_block_or_null<T, kRelu, kIndex / kMostRowRegisters + 1, kIndex % kMostRowRegisters + 1>()...};
 }
 
 // One layer for `rows` samples. y has room for outputs padded to whole registers. x and y may not overlap.
 template <class T>
 void row_layer(const PackedLayer<T>& layer, const T* x, ptrdiff_t x_stride, T* y, size_t y_stride, size_t rows) {
-  using Sizes = std::make_integer_sequence<int, kRowRegisters>;
-  static constexpr std::array<RowBlock<T>, kRowRegisters> kBlocks[2][3] = {
-      {row_blocks<T, 1, false>(Sizes()), row_blocks<T, 2, false>(Sizes()), row_blocks<T, 3, false>(Sizes())},
-      {row_blocks<T, 1, true>(Sizes()), row_blocks<T, 2, true>(Sizes()), row_blocks<T, 3, true>(Sizes())}};
-  const auto& blocks = kBlocks[layer.activation == ActivationKind::relu];
-  const ActivationPass<T> activation = activation_pass<T>(layer.activation);
-  const T* w = layer.row_weights;
+  using Sizes = std::make_integer_sequence<int, kRowsAtOnce * kMostRowRegisters>;
+  static constexpr auto kPlain = row_blocks<T, false>(Sizes()), kRelu = row_blocks<T, true>(Sizes());
+  const auto& blocks = layer.activation == ActivationKind::relu ? kRelu : kPlain;
   const size_t lanes = hn::Lanes(Register<T>());
-  for (size_t block = 0; block < layer.row_blocks.blocks; ++block) {
-    const size_t registers = layer.row_blocks[block];
-    for (size_t row = 0; row < rows; row += 3) {
-      const size_t count = std::min<size_t>(3, rows - row);
-      blocks[count - 1][registers - 1](x + static_cast<ptrdiff_t>(row) * x_stride, x_stride, layer.inputs, w,
-                                       y + row * y_stride, y_stride);
+  const size_t registers = (layer.outputs + lanes - 1) / lanes;
+  const mlp::Partition groups(rows, kRowsAtOnce);
+  for (size_t group = 0; group < groups.blocks; ++group) {
+    const size_t count = groups[group];
+    const mlp::Partition parts(registers, static_cast<size_t>(kRowRegisters[count - 1]));
+    size_t first = 0;
+    for (size_t part = 0; part < parts.blocks; ++part) {
+      blocks[(count - 1) * kMostRowRegisters + parts[part] - 1](x, x_stride, layer.inputs, layer.row_weights + first,
+                                                                registers * lanes, y + first, y_stride);
+      first += parts[part] * lanes;
     }
-    if (activation != nullptr) activation(y, rows, y_stride, registers, layer.alpha);
-    w += (1 + layer.inputs) * registers * lanes;
-    y += registers * lanes;
+    x += static_cast<ptrdiff_t>(count) * x_stride;
+    if (const auto activation = activation_pass<T>(layer.activation); activation != nullptr) {
+      activation(y, count, y_stride, registers, layer.alpha);
+    }
+    y += count * y_stride;
   }
 }

@@ -50,7 +50,8 @@ constexpr std::array<TileBlock<T>, sizeof...(kIndex)> tile_blocks(std::integer_s
 
 // One layer for one or two registers of lanes. x and y may not overlap.
 template <class T>
-void tile_layer(const PackedLayer<T>& layer, const T* x, size_t x_stride, T* y, size_t y_stride, int registers, Ahead* ahead) {
+void tile_layer(const PackedLayer<T>& layer, const T* x, size_t x_stride, T* y, size_t y_stride, int registers,
+                Ahead* ahead) {
   using Sizes = std::make_integer_sequence<int, kTileOutputs>;
   static constexpr std::array<TileBlock<T>, kTileOutputs> kBlocks[2][2] = {
       {tile_blocks<T, 1, false>(Sizes()), tile_blocks<T, 2, false>(Sizes())},

@@ -94,6 +94,40 @@ void lanes_to_rows(const T* from, size_t from_stride, size_t components, T* rows
 #endif
 }
 
+#if HWY_TARGET != HWY_SCALAR
+// Rows of two or three adjacent numbers, one after another: too narrow for the blocks above.
+template <class T>
+void narrow_rows_to_lanes(const T* rows, size_t components, T* to, size_t to_stride) {
+  const Register<T> d;
+  hn::Vec<Register<T>> a, b, c;
+  if (components == 2) {
+    hn::LoadInterleaved2(d, rows, a, b);
+  } else {
+    hn::LoadInterleaved3(d, rows, a, b, c);
+    hn::StoreU(c, d, to + 2 * to_stride);
+  }
+  hn::StoreU(a, d, to);
+  hn::StoreU(b, d, to + to_stride);
+}
+
+template <class T>
+void lanes_to_narrow_rows(const T* from, size_t from_stride, size_t components, T* rows) {
+  const Register<T> d;
+  const auto a = hn::LoadU(d, from), b = hn::LoadU(d, from + from_stride);
+  if (components == 2) {
+    hn::StoreInterleaved2(a, b, d, rows);
+  } else {
+    hn::StoreInterleaved3(a, b, hn::LoadU(d, from + 2 * from_stride), d, rows);
+  }
+}
+#endif  // HWY_SCALAR
+
+template <class T>
+bool has_narrow_rows(const MatrixView<T>& view) {
+  return HWY_TARGET != HWY_SCALAR && (view.columns == 2 || view.columns == 3) && view.column_stride == 1 &&
+         view.row_stride == static_cast<ptrdiff_t>(view.columns);
+}
+
 // Copies samples first .. first + count of a view into lanes [component][lane] of `registers` registers; lanes past
 // count become zero.
 template <class T>
@@ -107,6 +141,12 @@ void load_lanes(const MatrixView<const T>& view, size_t first, size_t count, int
       rows_to_lanes(from + static_cast<ptrdiff_t>(lane) * view.row_stride, view.row_stride, view.columns, to + lane,
                     to_stride);
     }
+#if HWY_TARGET != HWY_SCALAR
+  } else if (count == wanted && has_narrow_rows(view)) {
+    for (size_t lane = 0; lane < wanted; lane += lanes) {
+      narrow_rows_to_lanes(from + lane * view.columns, view.columns, to + lane, to_stride);
+    }
+#endif
   } else if (count == wanted && view.row_stride == 1) {
     for (size_t c = 0; c < view.columns; ++c, from += view.column_stride, to += to_stride) {
       for (size_t lane = 0; lane < wanted; lane += lanes) hn::StoreU(hn::LoadU(d, from + lane), d, to + lane);
@@ -132,6 +172,12 @@ void store_lanes(const T* from, size_t from_stride, int registers, const MatrixV
       lanes_to_rows(from + lane, from_stride, view.columns, to + static_cast<ptrdiff_t>(lane) * view.row_stride,
                     view.row_stride);
     }
+#if HWY_TARGET != HWY_SCALAR
+  } else if (count == held && has_narrow_rows(view)) {
+    for (size_t lane = 0; lane < held; lane += lanes) {
+      lanes_to_narrow_rows(from + lane, from_stride, view.columns, to + lane * view.columns);
+    }
+#endif
   } else if (count == held && view.row_stride == 1) {
     for (size_t c = 0; c < view.columns; ++c, from += from_stride, to += view.column_stride) {
       for (size_t lane = 0; lane < held; lane += lanes) hn::StoreU(hn::LoadU(d, from + lane), d, to + lane);

@@ -1,0 +1,79 @@
+// Which kernel serves the samples that do not fill a strip. All give the same bits; this is about time only.
+#include <algorithm>
+
+#include "lockstep/kernels/mlp/detail/packed.h"
+
+namespace lockstep::mlp {
+namespace {
+
+// Costs count fused multiply-adds of one register, of which a core begins two a cycle with a latency of four.
+constexpr std::size_t kInFlight = 8;        // sums that must be open to keep the units busy
+constexpr std::size_t kCall = 30;           // a block: call, bias, stores begun
+constexpr std::size_t kActivation = 16;     // a register of tanh or the like
+constexpr std::size_t kFirstCache = 24576;  // bytes of weights that stay in the first-level cache
+
+template <class T>
+std::size_t activation_cost(const PackedLayer<T>& layer) {
+  return layer.activation == ActivationKind::identity || layer.activation == ActivationKind::relu ? 2 : kActivation;
+}
+
+template <class T>
+std::size_t tile_cost(const Packed<T>& net, std::size_t registers, std::size_t samples) {
+  std::size_t cost = 0;
+  for (const PackedLayer<T>& layer : net.layers) {
+    for (std::size_t block = 0; block < layer.tile_blocks.blocks; ++block) {
+      const std::size_t sums = layer.tile_blocks[block] * registers;
+      cost += layer.inputs * std::max(sums, kInFlight) + sums * activation_cost(layer) + kCall;
+    }
+  }
+  // Lanes that are not full are filled and emptied number by number.
+  const bool full = samples == registers * net.kernels->lanes;
+  return cost + (full ? 0 : (net.inputs() + net.outputs()) * samples);
+}
+
+template <class T>
+std::size_t row_cost(const Packed<T>& net, std::size_t rows) {
+  if (rows == 0) return 0;
+  const Kernels<T>& kernels = *net.kernels;
+  // From the second-level cache a register of weights takes the time of two multiply-adds.
+  const std::size_t load = net.weights.size() * sizeof(T) / 2 > kFirstCache ? 2 : 1;
+  const Partition groups(rows, kernels.row_registers.size());
+  std::size_t cost = net.outputs() * rows;
+  for (const PackedLayer<T>& layer : net.layers) {
+    const std::size_t registers = (layer.outputs + kernels.lanes - 1) / kernels.lanes;
+    for (std::size_t group = 0; group < groups.blocks; ++group) {
+      const std::size_t count = groups[group];
+      const Partition parts(registers, static_cast<std::size_t>(kernels.row_registers[count - 1]));
+      for (std::size_t part = 0; part < parts.blocks; ++part) {
+        const std::size_t sums = count * parts[part];
+        cost += layer.inputs * std::max({sums, kInFlight, load * parts[part]}) + sums * activation_cost(layer) + kCall;
+      }
+    }
+  }
+  return cost;
+}
+
+}  // namespace
+
+template <class T>
+std::size_t schedule_rests(Packed<T>& net) {
+  const std::size_t lanes = net.kernels->lanes;
+  std::size_t most_rows = 0;
+  for (std::size_t samples = 1; samples < net.kernels->strip(); ++samples) {
+    std::size_t best = ~std::size_t(0);
+    for (std::size_t registers = 0; registers <= 2; ++registers) {
+      const std::size_t in_lanes = std::min(samples, registers * lanes), rows = samples - in_lanes;
+      const std::size_t cost = (registers == 0 ? 0 : tile_cost(net, registers, in_lanes)) + row_cost(net, rows);
+      if (cost >= best) continue;
+      best = cost;
+      net.rest[samples] = {static_cast<std::uint8_t>(registers), static_cast<std::uint8_t>(rows)};
+    }
+    most_rows = std::max<std::size_t>(most_rows, net.rest[samples].rows);
+  }
+  return most_rows;
+}
+
+template std::size_t schedule_rests<float>(Packed<float>&);
+template std::size_t schedule_rests<double>(Packed<double>&);
+
+}  // namespace lockstep::mlp
