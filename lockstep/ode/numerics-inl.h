@@ -98,17 +98,16 @@ LOCKSTEP_LANE_FN StepDecision<LD> decide_step(typename LD::V error_squared, type
   const typename LD::V bounded = LD::max(LD::min(LD::set(1e30), error_squared), LD::set(1e-30));  // NaN becomes 1e30
   const typename F::V log_error = F::mul(F::set(0.5f), controller_log2<F>(Float32Lane<LD>::down(bounded)));
   const typename LD::V log_kept = LD::max(Float32Lane<LD>::up(log_error), LD::set(-13.287712379549449));  // log2 1e-4
-  const typename F::V base = F::nfma(F::set(beta1), log_error, F::set(-0.15200309344504997f));            // log2 0.9
+  const typename F::V base = F::nfma(F::set(beta1), log_error, F::set(-0.15200309344504997f));  // log2 0.9
   const typename F::V with_memory = F::fma(F::set(beta2), Float32Lane<LD>::down(log_error_old), base);
-  // Powers of two within [1/5, 10] before the exponential: its argument stays small whatever the error.
-  const auto factor_of = [](typename F::V exponent) {
-    return controller_exp2<F>(F::min(F::max(exponent, F::set(-2.321928094887362f)), F::set(3.321928094887362f)));
-  };
-  const typename LD::V grown = Float32Lane<LD>::up(factor_of(with_memory));
-  const typename LD::V shrunk = Float32Lane<LD>::up(factor_of(base));
-  const typename LD::V one = LD::set(1.0);
-  const typename LD::V accepted_factor = LD::select(after_rejection, LD::min(grown, one), grown);
-  return {accept, LD::mul(h, LD::select(accept, accepted_factor, LD::min(shrunk, one))), log_kept};
+  // No growth where this attempt or the one before was rejected. The exponent is bounded before it is raised:
+  // a factor within [1/5, 10] whatever the error.
+  const typename LD::M may_grow = LD::both(accept, LD::negate(after_rejection));
+  const typename LD::V exponent = LD::select(accept, Float32Lane<LD>::up(with_memory), Float32Lane<LD>::up(base));
+  const typename LD::V most = LD::select(may_grow, LD::set(3.321928094887362), LD::zero());  // log2 10
+  const typename LD::V kept = LD::min(LD::max(exponent, LD::set(-2.321928094887362)), most);  // log2 1/5
+  const typename F::V factor = controller_exp2<F>(Float32Lane<LD>::down(kept));
+  return {accept, LD::mul(h, Float32Lane<LD>::up(factor)), log_kept};
 }
 
 // Below this a step cannot advance time: 2^-50 of the larger end of the span.

@@ -51,14 +51,18 @@ class Worker {
   void step() {
     if (context_.inlined != nullptr && context_.settings.fixed && !context_.event) run_plain_steps();
     const auto& kernels = context_.kernels;
-    kernels.propose(tile_, context_.settings);
-    kernels.attempt(tile_, context_.settings);
-    kernels.decide(tile_, context_.settings);
+    if (context_.whole_step != nullptr) {
+      context_.whole_step(tile_, context_.settings);
+    } else {
+      kernels.propose(tile_, context_.settings);
+      kernels.attempt(tile_, context_.settings);
+      kernels.decide(tile_, context_.settings);
+    }
     ++steps_;
 
     LaneMask finished = saver_.save_step();  // lanes stopped by their event
     const LaneMask terminated = finished;
-    kernels.advance(tile_, context_.settings, tile_.accepted & ~terminated);
+    if (context_.whole_step == nullptr) kernels.advance(tile_, context_.settings, tile_.accepted & ~terminated);
     if (!context_.settings.fixed) {
       for (LaneMask bits = tile_.after_rejection; bits != 0; bits &= bits - 1) ++lanes_[__builtin_ctz(bits)].rejected;
     }

@@ -12,6 +12,9 @@
 #include "lockstep/ode/cpu/lane_numerics-inl.h"
 #include "lockstep/ode/cpu/tile_lanes-inl.h"
 
+// Stages are unrolled by lambdas; left to itself the compiler calls the larger ones, their registers through memory.
+#define LOCKSTEP_ALWAYS_INLINE __attribute__((always_inline))
+
 HWY_BEFORE_NAMESPACE();
 namespace lockstep {
 namespace HWY_NAMESPACE {
@@ -53,7 +56,7 @@ struct InlinedStep {
   template <int count, class Weights>
   HWY_INLINE V weighted(int c) const {
     V sum = L::zero();
-    static_for<count>([&](auto index) {
+    static_for<count>([&](auto index) LOCKSTEP_ALWAYS_INLINE {
       constexpr int j = decltype(index)::value;
       constexpr double weight = Weights::at(j);
       if constexpr (weight != 0) {
@@ -86,13 +89,13 @@ struct InlinedStep {
 
   // Stages 2 .. s: k and y1. These systems do not depend on time.
   HWY_INLINE void run() {
-    static_for<kStages - 1>([&](auto index) {
+    static_for<kStages - 1>([&](auto index) LOCKSTEP_ALWAYS_INLINE {
       constexpr int i = decltype(index)::value + 1;
       V argument[n];
-      static_for<n>([&](auto c) { argument[c] = L::fma(h, weighted<i, Row<i>>(c), y[c]); });
+      static_for<n>([&](auto c) LOCKSTEP_ALWAYS_INLINE { argument[c] = L::fma(h, weighted<i, Row<i>>(c), y[c]); });
       System::template evaluate<L>(argument, p, k[i]);
       if constexpr (i == kStages - 1) {
-        static_for<n>([&](auto c) { y1[c] = argument[c]; });
+        static_for<n>([&](auto c) LOCKSTEP_ALWAYS_INLINE { y1[c] = argument[c]; });
       }
     });
   }
@@ -100,14 +103,14 @@ struct InlinedStep {
   template <class Estimate>
   HWY_INLINE V error_sum(V rtol, V atol) const {
     V sum = L::zero();
-    static_for<n>([&](auto c) {
+    static_for<n>([&](auto c) LOCKSTEP_ALWAYS_INLINE {
       sum = add_square<L>(sum, L::mul(h, weighted<kStages, Estimate>(c)), error_scale<L>(y[c], y1[c], rtol, atol));
     });
     return sum;
   }
   HWY_INLINE V finite_check() const {
     V sum = L::zero();
-    static_for<n>([&](auto c) { sum = add_finite_check<L>(sum, y1[c]); });
+    static_for<n>([&](auto c) LOCKSTEP_ALWAYS_INLINE { sum = add_finite_check<L>(sum, y1[c]); });
     return sum;
   }
 };
@@ -148,6 +151,54 @@ void attempt_inlined(TileState<T>& s, const StepSettings<T>& settings) {
   finish_error<T, Method::kHasError3>(s, sums, sums3, checks);
 }
 
+// Two passes: step control is one long chain of dependent operations, and a pass of its own lets the registers of a
+// tile overlap there.
+template <class System, class Method, class T>
+void whole_step_inlined(TileState<T>& s, const StepSettings<T>& settings) {
+  using Step = InlinedStep<System, Method, T>;
+  static_assert(sizeof(T) == 8, "state and time share registers");
+  const DoubleTag d;
+  constexpr int n = Step::n;
+  const auto over_n = hn::Set(d, 1.0 / n);
+  const auto rtol = hn::Set(d, settings.rtol), atol = hn::Set(d, settings.atol);
+  T* last_stage = s.k.data() + (Step::kStages - 1) * n * kTileLanes;
+  s.last = 0;
+  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
+    const auto t = hn::Load(d, s.t + v), t_end = hn::Load(d, s.t_end + v);
+    const auto proposed = propose_step<LD>(t, t_end, hn::Load(d, s.h + v), hn::Set(d, settings.max_step));
+    s.last |= mask_bits(d, proposed.last, v);
+    hn::Store(proposed.h, d, s.h_try + v);
+    hn::Store(proposed.t_new, d, s.t_new + v);
+    Step step;
+    step.load(s, v);
+    step.h = proposed.h;
+    step.run();
+    for (int c = 0; c < n; ++c) {
+      hn::Store(step.y1[c], d, s.y1.data() + c * kTileLanes + v);
+      hn::Store(step.k[Step::kStages - 1][c], d, last_stage + c * kTileLanes + v);
+    }
+    auto square = step.template error_sum<typename Step::Error>(rtol, atol);
+    if constexpr (Method::kHasError3) {
+      square = combine_errors<LD>(square, step.template error_sum<typename Step::Error3>(rtol, atol));
+    }
+    hn::Store(LD::fma(square, over_n, step.finite_check()), d, s.error_squared + v);
+  }
+
+  StepMasks masks;
+  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
+    const auto t = hn::Load(d, s.t + v), t_new = hn::Load(d, s.t_new + v);
+    const auto accept = decide_lanes(s, settings, v, hn::Load(d, s.error_squared + v), t, hn::Load(d, s.t_end + v),
+                                     hn::Load(d, s.h_try + v), t_new, masks);
+    for (int c = 0; c < n; ++c) {
+      const int at = c * kTileLanes + v;
+      hn::BlendedStore(hn::Load(d, s.y1.data() + at), accept, d, s.y.data() + at);
+      hn::BlendedStore(hn::Load(d, last_stage + at), accept, d, s.k.data() + at);
+    }
+    hn::Store(LD::select(accept, t_new, t), d, s.t + v);
+  }
+  masks.store(s);
+}
+
 template <class System, class Method, class T>
 bool run_fixed_inlined(TileState<T>& s, const StepSettings<T>& settings, int count) {
   using Step = InlinedStep<System, Method, T>;
@@ -171,16 +222,16 @@ bool run_fixed_inlined(TileState<T>& s, const StepSettings<T>& settings, int cou
       }
     }
     for (int i = 0; i < count; ++i) {
-      static_for<kTogether>([&](auto g) {
+      static_for<kTogether>([&](auto g) LOCKSTEP_ALWAYS_INLINE {
         Step step;
         step.load(s, v + g * kLanes);
         step.h = hn::Load(d, h + v + g * kLanes);
-        static_for<n>([&](auto c) {
+        static_for<n>([&](auto c) LOCKSTEP_ALWAYS_INLINE {
           step.y[c] = y[g][c];
           step.k[0][c] = k1[g][c];
         });
         step.run();
-        static_for<n>([&](auto c) {
+        static_for<n>([&](auto c) LOCKSTEP_ALWAYS_INLINE {
           y[g][c] = step.y1[c];
           k1[g][c] = step.k[Step::kStages - 1][c];
         });
@@ -213,13 +264,17 @@ bool run_fixed_inlined(TileState<T>& s, const StepSettings<T>& settings, int cou
 
 template <class System, class Method, class T>
 const ode::cpu::InlinedKernels<T>* inlined_table() {
-  static constexpr ode::cpu::InlinedKernels<T> kTable = {attempt_inlined<System, Method, T>,
-                                                         run_fixed_inlined<System, Method, T>};
+  void (*whole_step)(TileState<T>&, const StepSettings<T>&) = nullptr;
+  if constexpr (sizeof(T) == 8 && Method::kErrorOrder > 0) whole_step = whole_step_inlined<System, Method, T>;
+  static const ode::cpu::InlinedKernels<T> kTable = {attempt_inlined<System, Method, T>, whole_step,
+                                                     run_fixed_inlined<System, Method, T>};
   return &kTable;
 }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace lockstep
 HWY_AFTER_NAMESPACE();
+
+#undef LOCKSTEP_ALWAYS_INLINE
 
 #endif  // include guard a target

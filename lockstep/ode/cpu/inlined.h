@@ -12,6 +12,9 @@ template <class T>
 struct InlinedKernels {
   // As TileKernels::attempt. Stores the inner stages only where settings.keep_stages.
   void (*attempt)(TileState<T>&, const StepSettings<T>&);
+  // propose, attempt, decide and advance in one, without leaving the registers: for adaptive float64 solves with
+  // nothing to interpolate; y is then the state at t_new where the step was accepted. Null for float32.
+  void (*whole_step)(TileState<T>&, const StepSettings<T>&);
   // `count` fixed steps at once, none of them a lane's last and none with a save point: y, k_1, t and step_index move.
   // Returns false, having changed nothing, if a state on the way is not finite.
   bool (*run_fixed)(TileState<T>&, const StepSettings<T>&, int count);

@@ -54,12 +54,16 @@ struct SolveContext {
                 .fixed = fixed,
                 .keep_stages = event != nullptr || saves_within_steps(the_problem, fixed)};
     if (inlined != nullptr) kernels.attempt = inlined->attempt;
+    if (inlined != nullptr && !fixed && !settings.keep_stages) whole_step = inlined->whole_step;
+    components_ = the_problem.rhs->components();
+    parameters_ = the_problem.rhs->parameters();
+    save_points_ = the_problem.save_points();
     start_evaluations = fixed || the_options.initial_step ? 1 : 2;
   }
 
-  std::size_t components() const { return problem->rhs->components(); }
-  std::size_t parameters() const { return problem->rhs->parameters(); }
-  std::size_t save_points() const { return problem->save_points(); }
+  std::size_t components() const { return components_; }
+  std::size_t parameters() const { return parameters_; }
+  std::size_t save_points() const { return save_points_; }
   int stages() const { return tableau.source->stages; }
   int interpolant_stages() const { return tableau.source->interpolant_stages; }
   std::size_t workspace_bytes() const {
@@ -70,11 +74,17 @@ struct SolveContext {
   const Options* options;
   TileKernels<T> kernels;
   const InlinedKernels<T>* inlined;  // null without any; kernels.attempt is then the general one
+  // Null, or what replaces propose, attempt, decide and advance.
+  void (*whole_step)(TileState<T>&, const StepSettings<T>&) = nullptr;
   LoweredTableau<T> tableau;
   std::shared_ptr<const TileFunction<T>> rhs;
   std::shared_ptr<const TileFunction<T>> event;  // null without one
   StepSettings<T> settings;
   std::int64_t start_evaluations;  // of the right-hand side before the first step
+
+ private:
+  // Asked for at every trajectory's start and end: kept rather than called for.
+  std::size_t components_, parameters_, save_points_;
 };
 
 // A block of the sink with trajectories still on their way.

@@ -77,7 +77,7 @@ class StepSaver {
       tile_.theta[lane] = theta;
       if (theta != 1) inside |= LaneMask{1} << lane;
     }
-    const T* states = tile_.y1.data();
+    const T* states = context_.whole_step != nullptr ? tile_.y.data() : tile_.y1.data();
     if (inside != 0) {
       make_interpolant_ready(inside);
       context_.kernels.interpolate(tile_, context_.settings);

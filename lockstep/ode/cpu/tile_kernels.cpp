@@ -229,33 +229,19 @@ void attempt(TileState<T>& s, const StepSettings<T>& settings) {
 template <class T>
 void decide(TileState<T>& s, const StepSettings<T>& settings) {
   const DoubleTag d;
-  LaneMask accepted = 0, stuck = 0, save_due = 0;
+  StepMasks masks;
   for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
     const auto error_squared = hn::Load(d, s.error_squared + v);
     const auto h_try = hn::Load(d, s.h_try + v);
-    hn::Mask<DoubleTag> accept;
+    const auto t_new = hn::Load(d, s.t_new + v);
     if (settings.fixed) {
-      accept = LD::eq(error_squared, hn::Zero(d));
-      stuck |= mask_bits(d, LD::negate(accept), v);
+      const auto accept = LD::eq(error_squared, hn::Zero(d));
+      masks.add(v, accept, LD::negate(accept), save_reached(t_new, hn::Load(d, s.next_save + v), h_try));
     } else {
-      const auto log_error = hn::Load(d, s.log_error + v);
-      const auto step = decide_step<LD>(error_squared, h_try, log_error, lanes_of(d, s.after_rejection, v),
-                                        settings.beta1, settings.beta2);
-      accept = step.accept;
-      hn::Store(step.h_next, d, s.h + v);
-      hn::Store(LD::select(accept, step.log_error, log_error), d, s.log_error + v);
-      const auto smallest = smallest_step<LD>(hn::Load(d, s.t + v), hn::Load(d, s.t_end + v));
-      stuck |= mask_bits(d, LD::both(LD::negate(accept), LD::le(LD::abs(step.h_next), smallest)), v);
+      decide_lanes(s, settings, v, error_squared, hn::Load(d, s.t + v), hn::Load(d, s.t_end + v), h_try, t_new, masks);
     }
-    accepted |= mask_bits(d, accept, v);
-    const auto past = LD::mul(LD::sub(hn::Load(d, s.t_new + v), hn::Load(d, s.next_save + v)), h_try);
-    save_due |= mask_bits(d, LD::both(accept, LD::le(hn::Zero(d), past)), v);
   }
-  const LaneMask wanted = active(s.lanes);
-  s.accepted = accepted & wanted;
-  s.after_rejection = ~accepted & wanted;
-  s.stuck = stuck & wanted;
-  s.save_due = save_due & wanted;
+  masks.store(s);
 }
 
 template <class T>

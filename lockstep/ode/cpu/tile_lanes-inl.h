@@ -6,6 +6,8 @@
 #define LOCKSTEP_ODE_CPU_TILE_LANES_INL_H_
 #endif
 
+#include <type_traits>
+
 #include "lockstep/ode/cpu/lane_numerics-inl.h"
 #include "lockstep/ode/cpu/tile_state.h"
 
@@ -23,11 +25,13 @@ using LD = HwyLane<DoubleTag>;
 // Which lanes of a mask that starts at lane `first`, as bits of a LaneMask, and back.
 template <class D>
 HWY_INLINE LaneMask mask_bits(D d, hn::Mask<D> mask, int first) {
-  uint8_t bytes[8] = {};
+  // Read back no more than was stored: a wider load would wait for the store to leave the core.
+  using Bits = std::conditional_t<(hn::MaxLanes(D()) > 8), uint16_t, uint8_t>;
+  uint8_t bytes[8];
   hn::StoreMaskBits(d, mask, bytes);
-  LaneMask bits;
+  Bits bits;
   __builtin_memcpy(&bits, bytes, sizeof bits);
-  return bits << first;
+  return static_cast<LaneMask>(bits) << first;
 }
 template <class D>
 HWY_INLINE hn::Mask<D> lanes_of(D d, LaneMask bits, int first) {
@@ -72,6 +76,49 @@ HWY_INLINE void finish_error(TileState<T>& s, const T* sums, const T* sums3, con
     if constexpr (has_error3) square = combine_errors<LD>(square, widen(sums3 + v));
     hn::Store(LD::fma(square, over_n, widen(checks + v)), d, s.error_squared + v);
   }
+}
+
+// What an attempt came to, gathered over the registers of a tile.
+struct StepMasks {
+  LaneMask accepted = 0, stuck = 0, save_due = 0;
+
+  HWY_INLINE void add(int v, hn::Mask<DoubleTag> accept, hn::Mask<DoubleTag> is_stuck, hn::Mask<DoubleTag> saves) {
+    const DoubleTag d;
+    accepted |= mask_bits(d, accept, v);
+    stuck |= mask_bits(d, is_stuck, v);
+    save_due |= mask_bits(d, saves, v);
+  }
+  template <class T>
+  HWY_INLINE void store(TileState<T>& s) const {
+    const LaneMask wanted = active(s.lanes);
+    s.accepted = accepted & wanted;
+    s.after_rejection = ~accepted & wanted;
+    s.stuck = stuck & wanted;
+    s.save_due = save_due & accepted & wanted;
+  }
+};
+
+HWY_INLINE hn::Mask<DoubleTag> save_reached(hn::Vec<DoubleTag> t_new, hn::Vec<DoubleTag> next_save,
+                                            hn::Vec<DoubleTag> h) {
+  return LD::le(LD::zero(), LD::mul(LD::sub(t_new, next_save), h));
+}
+
+// Accepts or rejects the lanes from v on and stores their next step. Returns the accepted ones.
+template <class T>
+HWY_INLINE hn::Mask<DoubleTag> decide_lanes(TileState<T>& s, const StepSettings<T>& settings, int v,
+                                            hn::Vec<DoubleTag> error_squared, hn::Vec<DoubleTag> t,
+                                            hn::Vec<DoubleTag> t_end, hn::Vec<DoubleTag> h_try,
+                                            hn::Vec<DoubleTag> t_new, StepMasks& masks) {
+  const DoubleTag d;
+  const auto log_error = hn::Load(d, s.log_error + v);
+  const auto step = decide_step<LD>(error_squared, h_try, log_error, lanes_of(d, s.after_rejection, v), settings.beta1,
+                                    settings.beta2);
+  hn::Store(step.h_next, d, s.h + v);
+  hn::Store(LD::select(step.accept, step.log_error, log_error), d, s.log_error + v);
+  const auto too_small = LD::le(LD::abs(step.h_next), smallest_step<LD>(t, t_end));
+  masks.add(v, step.accept, LD::both(LD::negate(step.accept), too_small),
+            save_reached(t_new, hn::Load(d, s.next_save + v), h_try));
+  return step.accept;
 }
 
 }  // namespace HWY_NAMESPACE
