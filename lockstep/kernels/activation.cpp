@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstddef>
 
+#include "lockstep/kernels/math/math.h"
+
 namespace lockstep {
 namespace {
 
@@ -129,5 +131,27 @@ std::span<const Activation> all_activations() {
   }();
   return kAll;
 }
+
+namespace {
+
+template <class T>
+T activate_scalar(const Activation& activation, T x) {
+  return with_activation_kind(activation.kind, [&](auto kind) {
+    return math::activate<kind(), ScalarLane<T>>(x, static_cast<T>(activation.alpha));
+  });
+}
+template <class T>
+T differentiate_scalar(const Activation& activation, T x) {
+  return with_activation_kind(activation.kind, [&](auto kind) {
+    return math::activate_derivative<kind(), ScalarLane<T>>(x, static_cast<T>(activation.alpha));
+  });
+}
+
+}  // namespace
+
+float activate(const Activation& activation, float x) { return activate_scalar(activation, x); }
+double activate(const Activation& activation, double x) { return activate_scalar(activation, x); }
+float activate_derivative(const Activation& activation, float x) { return differentiate_scalar(activation, x); }
+double activate_derivative(const Activation& activation, double x) { return differentiate_scalar(activation, x); }
 
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace lockstep {
 
@@ -26,7 +27,7 @@ enum class ActivationKind {
   hard_swish,    // x hard_sigmoid(x)
   tanh,
   sin,
-  square,        // x^2
+  square,  // x^2
 };
 
 struct Activation {
@@ -35,6 +36,57 @@ struct Activation {
 
   friend bool operator==(const Activation&, const Activation&) = default;
 };
+
+// activation(x) and its derivative, of one number; the bits are those of the vectorised forms in math/activation-inl.h.
+float activate(const Activation& activation, float x);
+double activate(const Activation& activation, double x);
+float activate_derivative(const Activation& activation, float x);
+double activate_derivative(const Activation& activation, double x);
+
+// f(constant) with the kind as a compile-time constant: a std::integral_constant<ActivationKind, kind>.
+template <class F>
+auto with_activation_kind(ActivationKind kind, F&& f) {
+  using Kind = ActivationKind;
+  switch (kind) {
+    case Kind::identity:
+      return f(std::integral_constant<Kind, Kind::identity>{});
+    case Kind::relu:
+      return f(std::integral_constant<Kind, Kind::relu>{});
+    case Kind::leaky_relu:
+      return f(std::integral_constant<Kind, Kind::leaky_relu>{});
+    case Kind::elu:
+      return f(std::integral_constant<Kind, Kind::elu>{});
+    case Kind::selu:
+      return f(std::integral_constant<Kind, Kind::selu>{});
+    case Kind::celu:
+      return f(std::integral_constant<Kind, Kind::celu>{});
+    case Kind::gelu:
+      return f(std::integral_constant<Kind, Kind::gelu>{});
+    case Kind::gelu_tanh:
+      return f(std::integral_constant<Kind, Kind::gelu_tanh>{});
+    case Kind::silu:
+      return f(std::integral_constant<Kind, Kind::silu>{});
+    case Kind::mish:
+      return f(std::integral_constant<Kind, Kind::mish>{});
+    case Kind::softplus:
+      return f(std::integral_constant<Kind, Kind::softplus>{});
+    case Kind::softsign:
+      return f(std::integral_constant<Kind, Kind::softsign>{});
+    case Kind::sigmoid:
+      return f(std::integral_constant<Kind, Kind::sigmoid>{});
+    case Kind::hard_sigmoid:
+      return f(std::integral_constant<Kind, Kind::hard_sigmoid>{});
+    case Kind::hard_swish:
+      return f(std::integral_constant<Kind, Kind::hard_swish>{});
+    case Kind::tanh:
+      return f(std::integral_constant<Kind, Kind::tanh>{});
+    case Kind::sin:
+      return f(std::integral_constant<Kind, Kind::sin>{});
+    case Kind::square:
+      break;
+  }
+  return f(std::integral_constant<Kind, Kind::square>{});
+}
 
 // "tanh", "leaky_relu", "leaky_relu(0.2)": the name, with alpha where it differs from the default.
 std::string to_string(const Activation& activation);

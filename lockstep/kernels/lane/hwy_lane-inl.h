@@ -66,6 +66,25 @@ struct HwyLane {
   static HWY_INLINE M negate(M a) { return hn::Not(a); }
   static HWY_INLINE V select(M condition, V yes, V no) { return hn::IfThenElse(condition, yes, no); }
 
+  static HWY_INLINE bool any(M a) { return !hn::AllFalse(D(), a); }
+
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET <= HWY_AVX3
+  // a 2^n for an integer n, rounded once, in one instruction.
+  static constexpr bool kHasScale = true;
+  static HWY_INLINE V scale(V a, V n) { return V{raw_scale(a.raw, n.raw)}; }
+#else
+  static constexpr bool kHasScale = false;
+#endif
+
+  // f of each lane, one after another: for rare cases.
+  template <class F>
+  static HWY_NOINLINE V map(V a, F f) {
+    HWY_ALIGN T lanes[HWY_MAX_BYTES / sizeof(T)];
+    hn::Store(a, D(), lanes);
+    for (size_t i = 0; i < hn::Lanes(D()); ++i) lanes[i] = f(lanes[i]);
+    return hn::Load(D(), lanes);
+  }
+
   static HWY_INLINE I bits(V a) { return hn::BitCast(DI(), a); }
   static HWY_INLINE V from_bits(I a) { return hn::BitCast(D(), a); }
   static HWY_INLINE I int_set(TI a) { return hn::Set(DI(), a); }
@@ -85,6 +104,16 @@ struct HwyLane {
   }
   static HWY_INLINE M int_eq(I a, I b) { return hn::RebindMask(D(), hn::Eq(a, b)); }
   static HWY_INLINE M int_lt(I a, I b) { return hn::RebindMask(D(), hn::Lt(a, b)); }
+
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET <= HWY_AVX3
+ private:
+  static HWY_INLINE __m512 raw_scale(__m512 a, __m512 n) { return _mm512_scalef_ps(a, n); }
+  static HWY_INLINE __m512d raw_scale(__m512d a, __m512d n) { return _mm512_scalef_pd(a, n); }
+  static HWY_INLINE __m256 raw_scale(__m256 a, __m256 n) { return _mm256_scalef_ps(a, n); }
+  static HWY_INLINE __m256d raw_scale(__m256d a, __m256d n) { return _mm256_scalef_pd(a, n); }
+  static HWY_INLINE __m128 raw_scale(__m128 a, __m128 n) { return _mm_scalef_ps(a, n); }
+  static HWY_INLINE __m128d raw_scale(__m128d a, __m128d n) { return _mm_scalef_pd(a, n); }
+#endif
 };
 
 }  // namespace HWY_NAMESPACE

@@ -31,13 +31,15 @@ struct IntOf<double> {
 };
 }  // namespace detail
 
-// The interface every lane type offers: T (number), V (lanes of T), M (mask), I (lanes of same-sized integers).
+// The interface every lane type offers: T (number), V (lanes of T), M (mask), TI (integer of T's size), I (lanes of
+// TI).
 template <class Number>
 struct ScalarLane {
   using T = Number;
   using V = T;
   using M = bool;
   using I = typename detail::IntOf<T>::type;
+  using TI = I;
   using U = typename detail::IntOf<T>::unsigned_type;
 
   static LOCKSTEP_HOST_DEVICE V set(T x) { return x; }
@@ -73,6 +75,15 @@ struct ScalarLane {
   static LOCKSTEP_HOST_DEVICE M either(M a, M b) { return a || b; }
   static LOCKSTEP_HOST_DEVICE M negate(M a) { return !a; }
   static LOCKSTEP_HOST_DEVICE V select(M condition, V yes, V no) { return condition ? yes : no; }
+
+  static LOCKSTEP_HOST_DEVICE bool any(M a) { return a; }
+  // f of each lane, one after another: for rare cases.
+  template <class F>
+  static LOCKSTEP_HOST_DEVICE V map(V a, F f) {
+    return f(a);
+  }
+  // Whether scale(a, n) = a 2^n is one instruction.
+  static constexpr bool kHasScale = false;
 
   static LOCKSTEP_HOST_DEVICE I bits(V a) {
     I i;

@@ -10,6 +10,8 @@
 
 #include "lockstep/kernels/activation.h"
 #include "lockstep/kernels/lane/hwy_lane-inl.h"
+#include "lockstep/kernels/math/format.h"
+#include "lockstep/kernels/math/reduce_pi.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lockstep {

@@ -1,4 +1,4 @@
-// tanh, and the logistic sigmoid, over a lane type. No include guard: see math_hwy-inl.h.
+// tanh over a lane type. No include guard: see math_hwy-inl.h.
 
 // tanh |x| = h / (h + 1) with h = (e^2|x| - 1)/2 = s g + (s - 1)/2, s = 2^n, g = (e^2r - 1)/2 = r + r^2 q(r).
 // Taken on |x| because h > 0 damps the relative error of h + 1. For h < 1/2 one correction w <- h - h w takes out the
@@ -21,7 +21,8 @@ LOCKSTEP_LANE_FN typename L::V tanh(typename L::V v) {
     const V x = L::min(L::abs(v), L::set(19.1));
     const V magic = L::set(0x1.8p52 + 1023);
     const V z = L::fma(x, L::set(0x1.71547652b82fep+1), magic);
-    const V r = L::fma(L::sub(z, magic), L::set(-0x1.62e42fefa39efp-2), x);
+    const V n = L::sub(z, magic);
+    const V r = L::nfma(n, L::set(0x1.abc9e3b39803fp-57), L::nfma(n, L::set(0x1.62e42fefa39efp-2), x));
     const V q = horner<L>(r, L::set(0x1.af769e3c98795p-16), 0x1.28a27a883ed5cp-13, 0x1.71ddea0a7379fp-11,
                           0x1.a019a6b4f34c3p-9, 0x1.a01a01b5d7c23p-7, 0x1.6c16c17f288dep-5, 0x1.111111110e6cfp-3,
                           0x1.555555555212bp-2, 0x1.555555555555cp-1, 0x1.0000000000005p+0);
@@ -31,12 +32,4 @@ LOCKSTEP_LANE_FN typename L::V tanh(typename L::V v) {
   }
   const V w = L::div(h, L::add(h, L::set(T(1))));
   return L::copysign_to_abs(L::select(L::lt(h, L::set(T(0.5))), L::nfma(h, w, h), w), v);
-}
-
-// First form: 1/2 + tanh(x/2)/2.
-template <class L>
-LOCKSTEP_LANE_FN typename L::V sigmoid(typename L::V x) {
-  using T = typename L::T;
-  const typename L::V half = L::set(T(0.5));
-  return L::fma(half, tanh<L>(L::mul(half, x)), half);
 }

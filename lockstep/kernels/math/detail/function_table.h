@@ -1,0 +1,59 @@
+// Every elementary function, activation and derivative by name, on any instruction set: for tests, the exhaustive check
+// and benchmarks. Not part of the library.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "lockstep/kernels/activation.h"
+#include "lockstep/kernels/cpu_target.h"
+
+namespace lockstep::math {
+
+// Functions of one number that are not activations; pow_X is the power with that fixed exponent.
+enum class Elementary {
+  exp,
+  expm1,
+  exp2,
+  log,
+  log2,
+  tanh,
+  sigmoid,
+  softplus,
+  erf,
+  sin,
+  cos,
+  pow_minus_seventh,  // x^(-1/7), as step size control needs
+  pow_large,          // x^33.7
+  base_pow,           // 1.1^x
+};
+inline constexpr double kSeventh = -1.0 / 7, kLargeExponent = 33.7, kBase = 1.1;
+
+struct Entry {
+  enum class Kind { elementary, activation, derivative };
+  std::string name;
+  Kind kind = Kind::elementary;
+  Elementary elementary{};
+  Activation activation{};
+  // The error bound: at most `ulps`, or at most `absolute` 2^-p times max(1, |x|), p = 24 or 53, whichever is larger.
+  double ulps = 2.5;
+  double absolute = 0;
+};
+
+const std::vector<Entry>& function_table();
+
+// y[i] = entry(x[i]) on one instruction set, n any number.
+template <class T>
+void evaluate(const Entry& entry, CpuTarget target, const T* x, T* y, std::size_t n);
+
+// The same through the scalar templates of math.h.
+template <class T>
+void evaluate_scalar(const Entry& entry, const T* x, T* y, std::size_t n);
+
+extern template void evaluate(const Entry&, CpuTarget, const float*, float*, std::size_t);
+extern template void evaluate(const Entry&, CpuTarget, const double*, double*, std::size_t);
+extern template void evaluate_scalar(const Entry&, const float*, float*, std::size_t);
+extern template void evaluate_scalar(const Entry&, const double*, double*, std::size_t);
+
+}  // namespace lockstep::math

@@ -1,0 +1,114 @@
+// Errors of the elementary functions, activations and derivatives against wider arithmetic, within the bounds stated in
+// function_table.cpp. `math_check` measures the same over all float32 and many more float64.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "lockstep/kernels/math/detail/function_table.h"
+#include "lockstep/kernels/math/detail/reference.h"
+#include "lockstep/kernels/math/detail/samples.h"
+#include "lockstep/kernels/math/math.h"
+
+namespace lockstep::math {
+namespace {
+
+template <class T, class R>
+void expect_within_bounds(const std::vector<T>& x) {
+  std::vector<T> y(x.size());
+  for (const Entry& entry : function_table()) {
+    evaluate(entry, best_cpu_target(), x.data(), y.data(), x.size());
+    int failures = 0;
+    for (std::size_t i = 0; i < x.size() && failures < 3; ++i) {
+      const R truth = reference<T, R>(entry, x[i]);
+      const double error = ulp_error<T, R>(y[i], truth);
+      if (within_bound<T, R>(entry, x[i], y[i], truth, error)) continue;
+      ++failures;
+      ADD_FAILURE() << entry.name << " of " << std::hexfloat << x[i] << " is " << y[i] << ", truth " << double(truth)
+                    << std::defaultfloat << " (" << error << " ulp, x = " << x[i] << ")";
+    }
+  }
+}
+
+TEST(MathAccuracy, float32_errors_are_within_bounds) { expect_within_bounds<float, double>(all_floats_by(16381)); }
+
+TEST(MathAccuracy, float64_errors_are_within_bounds) {
+  // long double must have bits to spare for it to be the truth.
+  if (std::numeric_limits<long double>::digits < 64) GTEST_SKIP() << "long double is double here";
+  expect_within_bounds<double, long double>(double_samples(60000, 7));
+}
+
+template <class T>
+class MathValues : public testing::Test {};
+using Formats = testing::Types<float, double>;
+TYPED_TEST_SUITE(MathValues, Formats);
+
+TYPED_TEST(MathValues, zeros_keep_their_sign) {
+  const TypeParam zero = 0;
+  for (const TypeParam y : {tanh(-zero), sin(-zero), erf(-zero), expm1(-zero)}) {
+    EXPECT_EQ(y, 0);
+    EXPECT_TRUE(std::signbit(y));
+  }
+}
+
+TYPED_TEST(MathValues, small_arguments_come_back_where_the_function_is_x) {
+  for (const TypeParam x : {std::numeric_limits<TypeParam>::denorm_min(), std::numeric_limits<TypeParam>::min()}) {
+    EXPECT_EQ(tanh(x), x);
+    EXPECT_EQ(sin(x), x);
+    EXPECT_EQ(expm1(x), x);
+    EXPECT_EQ(expm1(-x), -x);
+  }
+}
+
+TYPED_TEST(MathValues, powers_of_two_are_exact) {
+  using Limits = std::numeric_limits<TypeParam>;
+  for (int n = Limits::min_exponent - Limits::digits; n < Limits::max_exponent; ++n) {
+    const TypeParam power = std::ldexp(TypeParam(1), n);
+    EXPECT_EQ(exp2(TypeParam(n)), power) << n;
+    EXPECT_EQ(log2(power), TypeParam(n)) << n;
+    EXPECT_EQ(pow(TypeParam(2), TypeParam(n)), power) << n;
+  }
+}
+
+// C's table of special values of pow, which the standard library follows.
+TYPED_TEST(MathValues, pow_has_the_special_values_of_c) {
+  const TypeParam infinity = std::numeric_limits<TypeParam>::infinity();
+  const TypeParam nan = std::numeric_limits<TypeParam>::quiet_NaN();
+  const TypeParam odd = std::numeric_limits<TypeParam>::digits == 24 ? 0x1p24f - 1 : 0x1p53 - 1;
+  const std::vector<TypeParam> special = {0,   1,   2,       3,       TypeParam(0.5), infinity,
+                                          nan, odd, odd + 1, 2 * odd, 1 - 1 / odd};
+  for (const TypeParam magnitude_x : special) {
+    for (const TypeParam magnitude_y : special) {
+      for (const TypeParam x : {magnitude_x, -magnitude_x}) {
+        for (const TypeParam y : {magnitude_y, -magnitude_y}) {
+          const TypeParam expected = std::pow(x, y), found = pow(x, y);
+          if (std::isnan(expected)) {
+            EXPECT_TRUE(std::isnan(found)) << x << " " << y << " " << found;
+          } else {
+            EXPECT_LE((ulp_error<TypeParam, long double>(found, expected)), 2) << x << " " << y << " " << found;
+            EXPECT_EQ(std::signbit(found), std::signbit(expected)) << x << " " << y;
+          }
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(MathValues, pow_is_accurate_over_both_arguments) {
+  using Wide = std::conditional_t<sizeof(TypeParam) == 4, double, long double>;
+  if (std::numeric_limits<Wide>::digits <= std::numeric_limits<TypeParam>::digits) GTEST_SKIP();
+  std::mt19937_64 random(11);
+  for (int i = 0; i < 200000; ++i) {
+    const double u = double(random() >> 11) * 0x1p-53, v = double(random() >> 11) * 0x1p-53;
+    const TypeParam x = TypeParam(std::exp((u - 0.5) * (i % 2 ? 0.01 : 1) * (sizeof(TypeParam) == 4 ? 170 : 1400)));
+    // exponents that bring the result near the ends of the range: there the error of log2 counts most
+    const double limit = (sizeof(TypeParam) == 4 ? 104 : 746) / std::fabs(std::log(double(x)));
+    const TypeParam y = TypeParam((2 * v - 1) * limit);
+    const Wide truth = std::pow(Wide(x), Wide(y));
+    ASSERT_LE((ulp_error<TypeParam, Wide>(pow(x, y), truth)), 2.5) << std::hexfloat << x << " " << y;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::math
