@@ -26,10 +26,9 @@ struct Net {
 
 const std::vector<Net>& nets() {
   static const std::vector<Net> all = {
-      {"ocean_32_128_128_31_relu",
-       {32, 128, 128, 31},
-       ActivationKind::relu,
-       {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14, 15, 16, 17, 24, 31, 32, 64, 256, 4096, 65536, 1048576}},
+      {"ocean_32_128_128_31_relu", {32, 128, 128, 31}, ActivationKind::relu, {1,  2,  3,  4,   5,    6,     7,      8,
+                                                                              10, 12, 13, 14,  15,   16,    17,     24,
+                                                                              31, 32, 64, 256, 4096, 65536, 1048576}},
       {"lorenz_3_100_3_tanh", {3, 100, 3}, ActivationKind::tanh, {1, 4, 16, 32, 256, 4096, 65536}},
       {"chain_4_32_16_4_tanh", {4, 32, 16, 4}, ActivationKind::tanh, {1, 16, 32, 256, 4096, 65536}},
       {"peaks_2_20_5_1_relu", {2, 20, 5, 1}, ActivationKind::relu, {1, 16, 32, 256, 4096, 65536}},
@@ -109,10 +108,9 @@ void add(const Net& net, CpuTarget target, Layout layout, std::size_t batch, int
   const std::string name = std::string(to_string(kPrecisionOf<T>)) + "/" + std::string(to_string(target)) + "/" +
                            net.name + "/" + kLayoutNames[static_cast<int>(layout)] + "/" + std::to_string(batch) + "/" +
                            std::to_string(threads);
-  benchmark::RegisterBenchmark(
-      name.c_str(), [=](benchmark::State& state) { evaluate<T>(state, net, target, layout, batch, threads); })
-      ->UseManualTime()
-      ;
+  benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
+    evaluate<T>(state, net, target, layout, batch, threads);
+  })->UseManualTime();
 }
 
 const bool registered = [] {
@@ -124,7 +122,7 @@ const bool registered = [] {
         if (batch <= 65536) add<double>(net, target, Layout::rows, batch, 1);
         if (batch == 4096) add<float>(net, target, Layout::columns, batch, 1);
         if (batch <= 32) add<float>(net, target, Layout::tile, batch, 1);
-        if (batch >= 4096 && available_threads() > 1) add<float>(net, target, Layout::rows, batch, 2);
+        if (batch >= 256 && available_threads() > 1) add<float>(net, target, Layout::rows, batch, 2);
       }
     }
   }

@@ -15,7 +15,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-def start(description, sizes):
+def start(description, sizes, program="ode_bench"):
     """Parses the command line and fixes every library's number of threads. Returns the options."""
     p = argparse.ArgumentParser(description=description)
     p.add_argument("--threads", type=int, default=1, help="CPUs to use (default 1)")
@@ -24,7 +24,7 @@ def start(description, sizes):
     p.add_argument("--peers", default="", help="substrings of peer names, comma separated (default all)")
     p.add_argument("--budget", type=float, default=2.0, help="seconds of repeats a row (default 2)")
     p.add_argument("--max-call", type=float, default=20.0, help="skip rows predicted to take longer a call, in s")
-    p.add_argument("--ours", default=os.path.join(ROOT, "build", "bin", "ode_bench"), help="our benchmark program")
+    p.add_argument("--ours", default=os.path.join(ROOT, "build", "bin", program), help="our benchmark program")
     p.add_argument("--json", default="", help="add the rows to the array in this file")
     args = p.parse_args()
     args.sizes = [int(s) for s in args.sizes.split(",")]
