@@ -120,7 +120,7 @@ const bool registered = [] {
       for (const std::size_t batch : net.batches) {
         add<float>(net, target, Layout::rows, batch, 1);
         if (batch <= 65536) add<double>(net, target, Layout::rows, batch, 1);
-        if (batch == 4096) add<float>(net, target, Layout::columns, batch, 1);
+        if (batch == 4096 || batch == 65536) add<float>(net, target, Layout::columns, batch, 1);
         if (batch <= 32) add<float>(net, target, Layout::tile, batch, 1);
         if (batch >= 256 && available_threads() > 1) add<float>(net, target, Layout::rows, batch, 2);
       }

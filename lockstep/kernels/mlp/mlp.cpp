@@ -61,6 +61,10 @@ void Mlp::validate() const {
       refuse(name + ".activation.alpha", std::to_string(layer.activation.alpha), "a finite number",
              "give the activation its slope");
     }
+    if (layer.activation.kind == ActivationKind::celu && layer.activation.alpha == 0) {
+      refuse(name + ".activation.alpha", "0", "a number that can be divided by, as celu does",
+             "give celu its alpha; 1 is usual");
+    }
   }
   require_features("input_scaling.shift", input_scaling.shift, inputs());
   require_features("input_scaling.scale", input_scaling.scale, inputs());

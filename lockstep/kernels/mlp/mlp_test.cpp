@@ -8,8 +8,8 @@
 
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/core/error.h"
-#include "lockstep/kernels/mlp/testing/reference.h"
 #include "lockstep/kernels/mlp/plan.h"
+#include "lockstep/kernels/mlp/testing/reference.h"
 
 extern std::atomic<int> allocations;  // count_allocations.cpp
 
@@ -59,6 +59,14 @@ TEST(MlpValidate, names_the_field_that_does_not_fit) {
   mlp = small();
   mlp.output_scaling.shift = {1, 2, 3};
   EXPECT_THAT(refusal(mlp), testing::StartsWith("output_scaling.shift: found 3 numbers, expected 2"));
+}
+
+TEST(MlpValidate, refuses_an_alpha_that_cannot_be_used) {
+  Mlp mlp = small();
+  mlp.layers[0].activation = {ActivationKind::celu, 0};
+  EXPECT_THAT(refusal(mlp), testing::StartsWith("layers[0].activation.alpha: found 0"));
+  mlp.layers[0].activation = {ActivationKind::elu, std::numeric_limits<double>::infinity()};
+  EXPECT_THAT(refusal(mlp), testing::StartsWith("layers[0].activation.alpha: found inf"));
 }
 
 TEST(MlpValidate, names_the_number_that_is_not_finite) {

@@ -124,10 +124,8 @@ TYPED_TEST(PlanBits, every_target_width_and_batch_size_matches_the_reference) {
 
 TYPED_TEST(PlanBits, every_activation_matches_the_reference) {
   using T = TypeParam;
-  for (const ActivationKind kind :
-       {ActivationKind::identity, ActivationKind::relu, ActivationKind::leaky_relu, ActivationKind::softsign,
-        ActivationKind::sigmoid, ActivationKind::tanh, ActivationKind::square}) {
-    Mlp mlp = random_mlp({4, 37, 14, 3}, {kind, 0.75}, 3);
+  for (const Activation& activation : all_activations()) {
+    Mlp mlp = random_mlp({4, 37, 14, 3}, activation, 3);
     for (double& weight : mlp.layers[0].weights) weight *= 10;  // into the saturated ranges
     mlp.layers.back().activation = mlp.layers.front().activation;
     const Samples<T> samples(mlp, 97);
@@ -138,7 +136,7 @@ TYPED_TEST(PlanBits, every_activation_matches_the_reference) {
         plan.evaluate(MatrixView<const T>::row_major(samples.in.data(), batch, mlp.inputs()),
                       MatrixView<T>::row_major(out.data(), batch, mlp.outputs()));
         EXPECT_EQ("", difference(MatrixView<const T>::row_major(out.data(), batch, mlp.outputs()), samples.out.data()))
-            << plan.description() << " activation " << static_cast<int>(kind);
+            << plan.description() << " " << to_string(activation);
       }
     }
   }

@@ -24,25 +24,12 @@ void apply_activation(T* values, size_t rows, size_t stride, size_t registers, T
 // Null for identity, and for relu, which the blocks apply themselves.
 template <class T>
 ActivationPass<T> activation_pass(ActivationKind kind) {
-  switch (kind) {
-    case ActivationKind::identity:
-    case ActivationKind::relu:
+  return with_activation_kind(kind, [](auto constant) -> ActivationPass<T> {
+    constexpr ActivationKind kKind = constant();
+    if constexpr (kKind == ActivationKind::identity || kKind == ActivationKind::relu) {
       return nullptr;
-#define LOCKSTEP_CASE(name)  \
-  case ActivationKind::name: \
-    return apply_activation<T, ActivationKind::name>;
-      LOCKSTEP_CASE(leaky_relu)
-      LOCKSTEP_CASE(softsign)
-      LOCKSTEP_CASE(sigmoid)
-      LOCKSTEP_CASE(tanh)
-      LOCKSTEP_CASE(square)
-#undef LOCKSTEP_CASE
-    default:
-      return nullptr;
-  }
-}
-
-template <class T>
-bool has_activation(ActivationKind kind) {
-  return kind == ActivationKind::identity || kind == ActivationKind::relu || activation_pass<T>(kind) != nullptr;
+    } else {
+      return apply_activation<T, kKind>;
+    }
+  });
 }

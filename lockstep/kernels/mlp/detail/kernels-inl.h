@@ -53,8 +53,8 @@ inline constexpr int kMostRowRegisters = kRowRegisters[0];
 
 template <class T>
 const Kernels<T>* kernel_table() {
-  static constexpr Kernels<T> table = {hn::MaxLanes(Register<T>()), kTileOutputs,      kRowRegisters,
-                                       evaluate_samples<T>,         evaluate_lanes<T>, has_activation<T>};
+  static constexpr Kernels<T> table = {hn::MaxLanes(Register<T>()), kTileOutputs, kRowRegisters, evaluate_samples<T>,
+                                       evaluate_lanes<T>};
   return &table;
 }
 

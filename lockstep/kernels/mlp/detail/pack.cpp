@@ -66,12 +66,6 @@ Packed<T> pack(const Mlp& mlp, CpuTarget target) {
   for (std::size_t i = 0; i < mlp.layers.size(); ++i) {
     const DenseLayer& layer = mlp.layers[i];
     const std::string name = "layers[" + std::to_string(i) + "]";
-    if (!kernels.has_activation(layer.activation.kind)) {
-      throw Error(ErrorKind::unsupported, {.field = name + ".activation",
-                                           .found = to_string(layer.activation),
-                                           .expected = "an activation the kernels know",
-                                           .remedy = "choose another"});
-    }
     rounded<T>(name + ".weights", layer.weights);
     rounded<T>(name + ".bias", layer.bias);
     const std::size_t registers = (layer.outputs + kernels.lanes - 1) / kernels.lanes;

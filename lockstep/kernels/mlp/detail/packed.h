@@ -28,7 +28,6 @@ struct Kernels {
   std::span<const int> row_registers;  // most registers of outputs in a row block of 1, 2... samples
   void (*evaluate)(const Packed<T>&, MatrixView<const T> in, MatrixView<T> out, T* workspace);
   void (*evaluate_tile)(const Packed<T>&, const TileView<T>&, T* workspace);
-  bool (*has_activation)(ActivationKind);
 
   // Lanes that go through the whole net together: two registers.
   std::size_t strip() const { return 2 * lanes; }
@@ -45,7 +44,9 @@ struct Partition {
   std::size_t size;  // of the later blocks
   std::size_t wide;  // the first `wide` blocks hold one more
 
-  Partition(std::size_t total, std::size_t most) : blocks((total - 1) / most + 1) {
+  Partition(std::size_t total, std::size_t most) : blocks(1), size(total), wide(0) {
+    if (total <= most) return;  // spares the small nets' calls three divisions
+    blocks = (total - 1) / most + 1;
     size = total / blocks;
     wide = total % blocks;
   }

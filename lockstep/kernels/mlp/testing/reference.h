@@ -6,30 +6,10 @@
 #include <vector>
 
 #include "lockstep/core/matrix_view.h"
-#include "lockstep/kernels/math/math.h"
+#include "lockstep/kernels/activation.h"
 #include "lockstep/kernels/mlp/mlp.h"
 
 namespace lockstep::mlp {
-
-template <class T>
-T activate_reference(const Activation& activation, T x) {
-  const T alpha = static_cast<T>(activation.alpha);
-  switch (activation.kind) {
-#define LOCKSTEP_CASE(name)  \
-  case ActivationKind::name: \
-    return math::activate<ActivationKind::name, ScalarLane<T>>(x, alpha);
-    LOCKSTEP_CASE(identity)
-    LOCKSTEP_CASE(relu)
-    LOCKSTEP_CASE(leaky_relu)
-    LOCKSTEP_CASE(softsign)
-    LOCKSTEP_CASE(sigmoid)
-    LOCKSTEP_CASE(tanh)
-    LOCKSTEP_CASE(square)
-#undef LOCKSTEP_CASE
-    default:
-      return NAN;
-  }
-}
 
 // y = net(x) for one sample.
 template <class T>
@@ -44,7 +24,7 @@ std::vector<T> evaluate_reference(const Mlp& mlp, std::vector<T> x) {
       for (std::size_t k = 0; k < layer.inputs; ++k) {
         sum = std::fma(static_cast<T>(layer.weights[j * layer.inputs + k]), x[k], sum);
       }
-      y[j] = activate_reference(layer.activation, sum);
+      y[j] = activate(layer.activation, sum);
     }
     x = y;
   }
