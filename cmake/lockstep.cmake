@@ -48,7 +48,10 @@ function(lockstep_test name)
   lockstep_warnings(${name})
   # Test programs take longer to compile than to run: optimise them less than what they test, and leave the
   # undefined-behaviour checks, which double their compile time, to the libraries.
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1> $<$<BOOL:${LOCKSTEP_SANITIZE}>:-fno-sanitize=undefined>)
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  if(LOCKSTEP_SANITIZE)
+    target_compile_options(${name} PRIVATE -fno-sanitize=undefined)
+  endif()
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS "${arg_LABELS}")
 endfunction()
