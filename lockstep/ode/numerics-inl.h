@@ -2,30 +2,6 @@
 // No include guard: included once a target inside its namespace, where log2<L> and exp2<L> are known, with
 // LOCKSTEP_LANE_FN defined, and once for scalars (reference.h). LD names a lane type of float64, LT one of the state.
 
-// Stand-ins until the float32 log2 and exp2 of kernels/math are there.
-template <class L>
-LOCKSTEP_LANE_FN typename L::V controller_exp2(typename L::V x) {
-  using T = typename L::T;
-  const auto m = L::set(T(0x1.8p23f));
-  auto z = L::add(x, m);
-  auto n = L::sub(z, m);
-  auto r = L::mul(L::sub(x, n), L::set(T(0.6931471805599453)));
-  auto q = horner<L>(r, L::set(T(1. / 720)), T(1. / 120), T(1. / 24), T(1. / 6), T(0.5), T(1), T(1));
-  return L::from_bits(L::int_add(L::bits(q), L::template shift_left<23>(L::bits(z))));
-}
-template <class L>
-LOCKSTEP_LANE_FN typename L::V controller_log2(typename L::V x) {
-  using T = typename L::T;
-  auto b = L::bits(x);
-  auto e = L::int_sub(L::template shift_right_logical<23>(b), L::int_set(127));
-  auto m = L::from_bits(L::int_or(L::int_and(b, L::int_set(0x7fffff)), L::int_set(0x3f800000)));
-  auto ef = L::sub(L::from_bits(L::int_add(L::bits(L::set(T(0x1.8p23f))), e)), L::set(T(0x1.8p23f)));
-  auto s = L::div(L::sub(m, L::set(T(1.4142135))), L::add(m, L::set(T(1.4142135))));
-  auto s2 = L::mul(s, s);
-  auto p = horner<L>(s2, L::set(T(2.885390 / 9)), T(2.885390 / 7), T(2.885390 / 5), T(2.885390 / 3), T(2.885390));
-  return L::add(L::fma(p, s, L::set(T(0.5))), ef);
-}
-
 // RMS error norm (Hairer, Norsett & Wanner I, II.4, eq. 4.11), as a sum to which each component adds in turn:
 // q = error / (atol + rtol max(|y0|, |y1|)), sum = fma(q, q, sum). Starting from zero, components ascending.
 template <class L>
@@ -96,17 +72,17 @@ LOCKSTEP_LANE_FN StepDecision<LD> decide_step(typename LD::V error_squared, type
   using F = typename Float32Lane<LD>::L;
   const typename LD::M accept = LD::le(error_squared, LD::set(1.0));
   const typename LD::V bounded = LD::max(LD::min(LD::set(1e30), error_squared), LD::set(1e-30));  // NaN becomes 1e30
-  const typename F::V log_error = F::mul(F::set(0.5f), controller_log2<F>(Float32Lane<LD>::down(bounded)));
+  const typename F::V log_error = F::mul(F::set(0.5f), log2<F>(Float32Lane<LD>::down(bounded)));
   const typename LD::V log_kept = LD::max(Float32Lane<LD>::up(log_error), LD::set(-13.287712379549449));  // log2 1e-4
-  const typename F::V base = F::nfma(F::set(beta1), log_error, F::set(-0.15200309344504997f));  // log2 0.9
+  const typename F::V base = F::nfma(F::set(beta1), log_error, F::set(-0.15200309344504997f));            // log2 0.9
   const typename F::V with_memory = F::fma(F::set(beta2), Float32Lane<LD>::down(log_error_old), base);
   // No growth where this attempt or the one before was rejected. The exponent is bounded before it is raised:
   // a factor within [1/5, 10] whatever the error.
   const typename LD::M may_grow = LD::both(accept, LD::negate(after_rejection));
   const typename LD::V exponent = LD::select(accept, Float32Lane<LD>::up(with_memory), Float32Lane<LD>::up(base));
-  const typename LD::V most = LD::select(may_grow, LD::set(3.321928094887362), LD::zero());  // log2 10
+  const typename LD::V most = LD::select(may_grow, LD::set(3.321928094887362), LD::zero());   // log2 10
   const typename LD::V kept = LD::min(LD::max(exponent, LD::set(-2.321928094887362)), most);  // log2 1/5
-  const typename F::V factor = controller_exp2<F>(Float32Lane<LD>::down(kept));
+  const typename F::V factor = exp2<F>(Float32Lane<LD>::down(kept));
   return {accept, LD::mul(h, Float32Lane<LD>::up(factor)), log_kept};
 }
 
@@ -135,8 +111,8 @@ LOCKSTEP_LANE_FN typename LD::V first_step_size(typename LD::V h0, typename LD::
   const typename LD::V d2 = LD::div(LD::sqrt(d2_squared), h0);
   const typename LD::V steepest = LD::max(LD::sqrt(d1_squared), d2);  // a d2 that is NaN leaves d1
   const typename LD::V bounded = LD::min(LD::max(LD::div(LD::set(0.01), steepest), LD::set(1e-30)), LD::set(1e30));
-  const typename LD::V power = Float32Lane<LD>::up(
-      controller_exp2<F>(F::mul(F::set(exponent), controller_log2<F>(Float32Lane<LD>::down(bounded)))));
+  const typename LD::V power =
+      Float32Lane<LD>::up(exp2<F>(F::mul(F::set(exponent), log2<F>(Float32Lane<LD>::down(bounded)))));
   const typename LD::V flat = LD::max(LD::set(1e-6), LD::mul(h0, LD::set(1e-3)));
   const typename LD::V h1 = LD::select(LD::le(steepest, LD::set(1e-15)), flat, power);
   return LD::min(LD::min(LD::min(LD::mul(LD::set(100.0), h0), h1), LD::abs(span)), max_step);

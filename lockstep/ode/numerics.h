@@ -15,7 +15,8 @@ struct Float32Lane<ScalarLane<double>> {
   static LOCKSTEP_HOST_DEVICE double up(float x) { return static_cast<double>(x); }
 };
 
-using math::horner;
+using math::exp2;
+using math::log2;
 #define LOCKSTEP_LANE_FN LOCKSTEP_HOST_DEVICE
 #include "lockstep/ode/numerics-inl.h"
 #undef LOCKSTEP_LANE_FN
