@@ -135,3 +135,13 @@ LOCKSTEP_LANE_FN typename L::V exp2(typename L::V x) {
   const auto n = L::sub(z, round);
   return times_power_of_two<L>(exp2_near_zero<L>(L::sub(clamped, n)), z, n);
 }
+
+// The same bits for x within [-126, 127] (float32) or [-1022, 1023] (float64); anything else gives nonsense.
+template <class L>
+LOCKSTEP_LANE_FN typename L::V exp2_in_normal_range(typename L::V x) {
+  using F = math::Format<typename L::T>;
+  const auto round = L::set(F::kRound + typename L::T(F::kBias));
+  const auto z = L::add(x, round);
+  const auto power = L::from_bits(L::template shift_left<F::kFractionBits>(L::bits(z)));
+  return L::mul(exp2_near_zero<L>(L::sub(x, L::sub(z, round))), power);
+}

@@ -5,26 +5,29 @@ template <class L>
 struct LogParts {
   typename L::V k, f;
 };
-template <class L>
+template <class L, bool may_be_denormal = true>
 LOCKSTEP_LANE_FN LogParts<L> log_parts(typename L::V x) {
   using T = typename L::T;
   using TI = typename L::TI;
   constexpr bool single = sizeof(T) == 4;
   constexpr int fraction = math::Format<T>::kFractionBits;
-  constexpr T smallest_normal = single ? T(0x1p-126) : T(0x1p-1022);
-  constexpr int lift = fraction + 1;
+  [[maybe_unused]] constexpr T smallest_normal = single ? T(0x1p-126) : T(0x1p-1022);
+  [[maybe_unused]] constexpr int lift = fraction + 1;
   constexpr TI sqrt_half = single ? TI(0x3f3504f3) : TI(0x3fe6a09e667f3bcd);
   constexpr TI mask = (TI(1) << fraction) - 1;
   constexpr int shift = single ? 128 : 1024;          // keeps the integer below positive
   constexpr T unit = single ? T(0x1p23) : T(0x1p52);  // an integer ored into its low bits is added to it
   constexpr TI unit_bits = single ? TI(0x4b000000) : TI(0x4330000000000000);
 
-  const auto denormal = L::lt(x, L::set(smallest_normal));
-  const auto lifted = L::select(denormal, L::mul(x, L::set(T(TI(1) << lift))), x);
+  typename L::V lifted = x, offset = L::set(unit + T(shift));
+  if constexpr (may_be_denormal) {
+    const auto denormal = L::lt(x, L::set(smallest_normal));
+    lifted = L::select(denormal, L::mul(x, L::set(T(TI(1) << lift))), x);
+    offset = L::select(denormal, L::set(unit + T(shift + lift)), offset);
+  }
   const auto i = L::int_sub(L::bits(lifted), L::int_set(sqrt_half));
   const auto exponent = L::template shift_right_logical<fraction>(L::int_add(i, L::int_set(TI(shift) << fraction)));
-  const auto k = L::sub(L::from_bits(L::int_or(exponent, L::int_set(unit_bits))),
-                        L::select(denormal, L::set(unit + T(shift + lift)), L::set(unit + T(shift))));
+  const auto k = L::sub(L::from_bits(L::int_or(exponent, L::int_set(unit_bits))), offset);
   const auto mantissa = L::from_bits(L::int_add(L::int_and(i, L::int_set(mask)), L::int_set(sqrt_half)));
   return {k, L::sub(mantissa, L::set(T(1)))};
 }
@@ -68,17 +71,16 @@ LOCKSTEP_LANE_FN typename L::V log(typename L::V x) {
   return log_edges<L>(x, y);
 }
 
-// The binary logarithm; exact for powers of two.
+// log2(1 + f) + k.
 template <class L>
-LOCKSTEP_LANE_FN typename L::V log2(typename L::V x) {
+LOCKSTEP_LANE_FN typename L::V log2_of_parts(LogParts<L> parts) {
   using V = typename L::V;
-  const auto [k, f] = log_parts<L>(x);
-  V y;
+  const auto [k, f] = parts;
   if constexpr (sizeof(typename L::T) == 4) {
     const V q = horner<L>(f, L::set(-0x1.c698ccp-4f), 0x1.7f72aap-3f, -0x1.879026p-3f, 0x1.a2b5fp-3f, -0x1.eaa98ap-3f,
                           0x1.277fep-2f, -0x1.715aeep-2f, 0x1.ec7092p-2f, -0x1.71547p-1f);
     const V low = L::fma(L::mul(f, f), q, L::mul(f, L::set(0x1.4ae0cp-26f)));
-    y = L::add(k, L::fma(f, L::set(0x1.715476p+0f), low));
+    return L::add(k, L::fma(f, L::set(0x1.715476p+0f), low));
   } else {
     // log(1 + f) = high + low, times 1/ln2 in two parts; k + product with the rounding of that sum given back.
     const V half_square = L::mul(L::mul(L::set(0.5), f), f);
@@ -89,7 +91,18 @@ LOCKSTEP_LANE_FN typename L::V log2(typename L::V x) {
     const V rest =
         L::fma(low, log2e, L::fma(high, L::set(0x1.777d0ffda0d24p-56), L::fma(high, log2e, L::neg(product))));
     const V sum = L::add(k, product);
-    y = L::add(sum, L::add(L::add(L::sub(k, sum), product), rest));
+    return L::add(sum, L::add(L::add(L::sub(k, sum), product), rest));
   }
-  return log_edges<L>(x, y);
+}
+
+// The binary logarithm; exact for powers of two.
+template <class L>
+LOCKSTEP_LANE_FN typename L::V log2(typename L::V x) {
+  return log_edges<L>(x, log2_of_parts<L>(log_parts<L>(x)));
+}
+
+// The same for positive, finite x that is not denormal; anything else gives nonsense.
+template <class L>
+LOCKSTEP_LANE_FN typename L::V log2_of_normal(typename L::V x) {
+  return log2_of_parts<L>(log_parts<L, false>(x));
 }

@@ -71,6 +71,18 @@ TYPED_TEST(MathValues, powers_of_two_are_exact) {
   }
 }
 
+TYPED_TEST(MathValues, forms_for_the_normal_range_give_the_same_bits) {
+  using L = ScalarLane<TypeParam>;
+  using Limits = std::numeric_limits<TypeParam>;
+  const TypeParam low = Limits::min_exponent - 1, high = Limits::max_exponent - 1;
+  for (int i = 0; i <= 10000; ++i) {
+    const TypeParam x = low + (high - low) * TypeParam(i) / 10000;
+    const TypeParam power = exp2(x);
+    EXPECT_EQ(exp2_in_normal_range<L>(x), power) << x;
+    EXPECT_EQ(log2_of_normal<L>(power), log2(power)) << power;
+  }
+}
+
 // C's table of special values of pow, which the standard library follows.
 TYPED_TEST(MathValues, pow_has_the_special_values_of_c) {
   const TypeParam infinity = std::numeric_limits<TypeParam>::infinity();

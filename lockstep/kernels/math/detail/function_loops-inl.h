@@ -14,8 +14,8 @@ LOCKSTEP_LANE_FN typename L::V call_elementary(typename L::V x) {
   if constexpr (function == Elementary::erf) return erf<L>(x);
   if constexpr (function == Elementary::sin) return sin<L>(x);
   if constexpr (function == Elementary::cos) return cos<L>(x);
-  if constexpr (function == Elementary::pow_minus_seventh) return pow<L>(x, L::set(T(kSeventh)));
-  if constexpr (function == Elementary::pow_large) return pow<L>(x, L::set(T(kLargeExponent)));
+  if constexpr (function == Elementary::small_pow) return pow<L>(x, L::set(T(kSmallExponent)));
+  if constexpr (function == Elementary::large_pow) return pow<L>(x, L::set(T(kLargeExponent)));
   if constexpr (function == Elementary::base_pow) return pow<L>(L::set(T(kBase)), x);
 }
 
@@ -45,10 +45,10 @@ auto with_elementary(Elementary function, F&& f) {
       return f(std::integral_constant<E, E::sin>{});
     case E::cos:
       return f(std::integral_constant<E, E::cos>{});
-    case E::pow_minus_seventh:
-      return f(std::integral_constant<E, E::pow_minus_seventh>{});
-    case E::pow_large:
-      return f(std::integral_constant<E, E::pow_large>{});
+    case E::small_pow:
+      return f(std::integral_constant<E, E::small_pow>{});
+    case E::large_pow:
+      return f(std::integral_constant<E, E::large_pow>{});
     case E::base_pow:
       break;
   }

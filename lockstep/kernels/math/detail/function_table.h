@@ -11,7 +11,7 @@
 
 namespace lockstep::math {
 
-// Functions of one number that are not activations; pow_X is the power with that fixed exponent.
+// Functions of one number that are not activations; those in pow have one number fixed.
 enum class Elementary {
   exp,
   expm1,
@@ -24,11 +24,11 @@ enum class Elementary {
   erf,
   sin,
   cos,
-  pow_minus_seventh,  // x^(-1/7), as step size control needs
-  pow_large,          // x^33.7
-  base_pow,           // 1.1^x
+  small_pow,  // x^(-9/64), as step size control needs
+  large_pow,  // x^33.75
+  base_pow,   // 1.125^x
 };
-inline constexpr double kSeventh = -1.0 / 7, kLargeExponent = 33.7, kBase = 1.1;
+inline constexpr double kSmallExponent = -9.0 / 64, kLargeExponent = 33.75, kBase = 1.125;  // exact in float32
 
 struct Entry {
   enum class Kind { elementary, activation, derivative };
@@ -50,6 +50,9 @@ void evaluate(const Entry& entry, CpuTarget target, const T* x, T* y, std::size_
 // The same through the scalar templates of math.h.
 template <class T>
 void evaluate_scalar(const Entry& entry, const T* x, T* y, std::size_t n);
+
+// error[i] = |y[i] - truth[i]| in ulp of float32 at the truth, counted as ulp_error (reference.h) does.
+void float_errors(CpuTarget target, const float* y, const double* truth, double* error, std::size_t n);
 
 extern template void evaluate(const Entry&, CpuTarget, const float*, float*, std::size_t);
 extern template void evaluate(const Entry&, CpuTarget, const double*, double*, std::size_t);

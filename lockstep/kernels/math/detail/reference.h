@@ -61,8 +61,8 @@ R reference_elementary(Elementary function, R x, R fixed) {
       return std::sin(x);
     case E::cos:
       return std::cos(x);
-    case E::pow_minus_seventh:
-    case E::pow_large:
+    case E::small_pow:
+    case E::large_pow:
       return std::pow(x, fixed);
     case E::base_pow:
       return std::pow(fixed, x);
@@ -176,9 +176,9 @@ R reference_derivative(ActivationKind kind, R alpha, R x) {
 template <class T, class R>
 R reference(const Entry& entry, T x) {
   if (entry.kind == Entry::Kind::elementary) {
-    const T fixed = entry.elementary == Elementary::pow_minus_seventh ? T(kSeventh)
-                    : entry.elementary == Elementary::pow_large       ? T(kLargeExponent)
-                                                                      : T(kBase);
+    const T fixed = entry.elementary == Elementary::small_pow   ? T(kSmallExponent)
+                    : entry.elementary == Elementary::large_pow ? T(kLargeExponent)
+                                                                : T(kBase);
     return reference_elementary<R>(entry.elementary, R(x), R(fixed));
   }
   const R alpha = R(T(entry.activation.alpha));
