@@ -58,10 +58,7 @@ endfunction()
 
 function(lockstep_warnings target)
   # sqrt and fma may be inlined: nothing here reads errno or floating-point exception flags.
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wno-missing-field-initializers
-                                           # GCC 12 warns falsely wherever a literal and a string are joined (its bug 105651)
-                                           $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
-                                           -fno-math-errno -fno-trapping-math
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wno-missing-field-initializers -fno-math-errno -fno-trapping-math
                                            $<$<CONFIG:Release>:-O3> $<$<BOOL:${LOCKSTEP_WERROR}>:-Werror>)
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     target_compile_options(${target} PRIVATE -Wno-restrict)  # false alarms on std::string, GCC bug 105651

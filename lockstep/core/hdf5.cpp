@@ -52,6 +52,13 @@ std::size_t product(const Shape& shape, const std::string& object) {
   return total;
 }
 
+const char* c_text(const std::string& value, const std::string& object) {
+  if (value.find('\0') != std::string::npos) {
+    throw Error(ErrorKind::invalid_argument, {object, "a text with a zero byte", "text without", ""});
+  }
+  return value.c_str();
+}
+
 std::recursive_mutex& call_mutex() {
   static std::recursive_mutex mutex;
   return mutex;
@@ -205,7 +212,7 @@ Dataset Group::create_strings(const std::string& member, std::span<const std::st
              full_name, "to create a list of strings"),
       full_name);
   std::vector<const char*> pointers;
-  for (const std::string& value : values) pointers.push_back(value.c_str());
+  for (const std::string& value : values) pointers.push_back(detail::c_text(value, full_name));
   if (!values.empty()) dataset.transfer(true, pointers.data(), type.id(), nullptr, nullptr);
   return dataset;
 }

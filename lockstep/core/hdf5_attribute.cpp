@@ -101,7 +101,7 @@ void Object::set_attribute(const std::string& attribute, const AttributeValue& v
     const T* data = count == 0 ? nullptr : values;
     if constexpr (std::is_same_v<T, std::string>) {
       std::vector<const char*> pointers;
-      for (std::size_t i = 0; i < count; ++i) pointers.push_back(values[i].c_str());
+      for (std::size_t i = 0; i < count; ++i) pointers.push_back(detail::c_text(values[i], name_ + "@" + attribute));
       write_attribute(id(), name_, attribute, detail::string_type().id(), space_of(count, scalar),
                       count == 0 ? nullptr : pointers.data());
     } else {

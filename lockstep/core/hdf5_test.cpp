@@ -135,6 +135,8 @@ TEST_F(Hdf5Test, attributes_keep_their_values_and_types) {
   EXPECT_THAT(file.number_list_attribute("limits"), ElementsAre(-1, 1));
   EXPECT_TRUE(file.number_list_attribute("none").empty());
   EXPECT_EQ(file.attribute("count"), AttributeValue(std::int64_t{7}));
+  EXPECT_THAT(message_of([&] { file.set_attribute("zero", std::string("a\0b", 3)); }),
+              HasSubstr("@zero: found a text with a zero byte"));
   EXPECT_THAT(message_of([&] { file.number_attribute("title"); }),
               HasSubstr(path_.string() + ":/@title: found a string, expected a number"));
   EXPECT_THAT(message_of([&] { file.integer_attribute("rate"); }), HasSubstr("found a number, expected an integer"));

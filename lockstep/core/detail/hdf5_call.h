@@ -56,6 +56,9 @@ inline Handle opened(hid_t id, const std::string& object, const std::string& exp
 ElementType element_type(hid_t type);
 Handle string_type();  // UTF-8, variable length
 
+// For C's sake: throws where the text holds a zero byte, which would silently end it.
+const char* c_text(const std::string& value, const std::string& object);
+
 std::string text(const Shape& shape);  // "[2, 3]"
 // Throws where the number of elements cannot be addressed.
 std::size_t product(const Shape& shape, const std::string& object);

@@ -1,0 +1,17 @@
+// From a model to something that evaluates it.
+#pragma once
+
+#include "lockstep/kernels/mlp/plan.h"
+#include "lockstep/nn/model.h"
+
+namespace lockstep::nn {
+
+// The model lowered for one precision (T is float or double) and instruction set; weights are rounded to T. Throws
+// Error (model) when it is invalid, (unsupported) naming the node when it is no plain stack, or the target when
+// that is not available here.
+template <class T>
+Plan<T> compile(const Model& model, CpuTarget target = best_cpu_target()) {
+  return Plan<T>::compile(to_mlp(model), target);
+}
+
+}  // namespace lockstep::nn

@@ -1,0 +1,306 @@
+#include "lockstep/nn/hdf5_model.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "lockstep/core/error.h"
+#include "lockstep/core/hash.h"
+#include "lockstep/core/names.h"
+#include "lockstep/nn/detail/read_bytes.h"
+
+namespace lockstep::nn {
+namespace {
+
+using hdf5::Dataset;
+using hdf5::File;
+using hdf5::Group;
+using hdf5::Shape;
+
+[[noreturn]] void fail(std::string field, std::string found, std::string expected, std::string remedy = {}) {
+  throw Error(ErrorKind::model, {std::move(field), std::move(found), std::move(expected), std::move(remedy)});
+}
+
+std::string text(const Shape& shape) {
+  std::string result = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) result += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+  return result + "]";
+}
+
+// Only what the format knows may stand in a group: a misspelt "biass" must not be passed over.
+void check_members(const Group& group, std::span<const std::string_view> datasets,
+                   std::span<const std::string_view> groups) {
+  const auto check = [&](const std::vector<std::string>& found, std::span<const std::string_view> known) {
+    for (const std::string& name : found) {
+      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+      const Error error = unknown_name(group.name(), name, known);
+      fail(error.field(), error.found(), error.expected(), error.remedy());
+    }
+  };
+  check(group.datasets(), datasets);
+  check(group.groups(), groups);
+}
+
+// ---- reading
+
+std::vector<double> read_vector(const Group& group, const char* name, std::size_t expected, const char* meaning) {
+  const Dataset dataset = group.dataset(name);
+  if (dataset.shape() != Shape{expected}) {
+    fail(dataset.name(), "shape " + text(dataset.shape()),
+         "[" + std::to_string(expected) + "], one for each " + meaning);
+  }
+  return dataset.read<double>();
+}
+
+std::vector<double> read_vector_if_there(const Group& group, const char* name, std::size_t expected) {
+  return group.has(name) ? read_vector(group, name, expected, "feature") : std::vector<double>{};
+}
+
+struct Layers {
+  Mlp mlp;
+  std::vector<std::string> names;
+  WeightType weight_type = WeightType::f32;
+};
+
+DenseLayer read_layer(const Group& group, const DenseLayer* before) {
+  check_members(group, std::array<std::string_view, 2>{"weight", "bias"}, {});
+  const Dataset weight = group.dataset("weight");
+  const Shape shape = weight.shape();
+  if (shape.size() != 2 || shape[0] == 0 || shape[1] == 0) {
+    fail(weight.name(), "shape " + text(shape), "[outputs, inputs], both above 0");
+  }
+  if (before != nullptr && shape[1] != before->outputs) {
+    fail(weight.name(), std::to_string(shape[1]) + " inputs (shape " + text(shape) + ")",
+         std::to_string(before->outputs) + ", the outputs of the layer before it",
+         shape[0] == before->outputs ? "transpose it: weights are stored [outputs, inputs]" : "");
+  }
+  DenseLayer layer{shape[1], shape[0], weight.read<double>(), {}, {}};
+  layer.bias =
+      group.has("bias") ? read_vector(group, "bias", layer.outputs, "output") : std::vector<double>(layer.outputs);
+  if (!group.has_attribute("activation")) {
+    fail(group.name(), "no attribute \"activation\"", "one, \"identity\" if there is none");
+  }
+  const std::string activation = group.string_attribute("activation");
+  const auto known = parse_activation(activation);
+  if (!known) {
+    std::vector<std::string> names;
+    for (const Activation& each : all_activations()) names.push_back(to_string(each));
+    const std::vector<std::string_view> views(names.begin(), names.end());
+    const Error error = unknown_name(group.name() + "@activation", activation, views);
+    fail(error.field(), error.found(), error.expected(), error.remedy());
+  }
+  layer.activation = *known;
+  return layer;
+}
+
+Layers read_layers(const Group& root) {
+  const Group all = root.group("layers");
+  const std::size_t count = all.groups().size();
+  if (count == 0) fail(all.name(), "no layers", "groups \"0\", \"1\", ...");
+  Layers result;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string number = std::to_string(i);
+    if (!all.has(number)) {
+      fail(all.name(), std::to_string(count) + " groups but none \"" + number + "\"", "groups \"0\", \"1\", ...");
+    }
+    const Group group = all.group(number);
+    result.mlp.layers.push_back(read_layer(group, i == 0 ? nullptr : &result.mlp.layers.back()));
+    result.names.push_back(group.has_attribute("name") ? group.string_attribute("name") : "layers." + number);
+    if (group.dataset("weight").type().bytes > sizeof(float)) result.weight_type = WeightType::f64;
+  }
+  return result;
+}
+
+std::vector<Feature> read_features(const Group& group, std::size_t width) {
+  std::vector<Feature> features(width);
+  const auto read_text = [&](const char* name, std::string Feature::*member) {
+    if (!group.has(name)) return;
+    const Dataset dataset = group.dataset(name);
+    std::vector<std::string> values = dataset.read_strings();
+    if (dataset.shape() != Shape{width}) {
+      fail(dataset.name(), "shape " + text(dataset.shape()), "[" + std::to_string(width) + "], one for each feature");
+    }
+    for (std::size_t i = 0; i < width; ++i) features[i].*member = std::move(values[i]);
+  };
+  const auto read_numbers = [&](const char* name, double Feature::*member) {
+    const std::vector<double> values = read_vector_if_there(group, name, width);
+    for (std::size_t i = 0; i < values.size(); ++i) features[i].*member = values[i];
+  };
+  read_text("name", &Feature::name);
+  read_text("unit", &Feature::unit);
+  read_numbers("minimum", &Feature::minimum);
+  read_numbers("maximum", &Feature::maximum);
+  return features;
+}
+
+// Both numbers of a linear map, or neither.
+std::pair<std::vector<double>, std::vector<double>> read_scaling(const Group& group, std::size_t width) {
+  if (group.has("shift") != group.has("scale")) {
+    fail(group.name(), group.has("shift") ? "shift without scale" : "scale without shift", "both or neither");
+  }
+  return {read_vector_if_there(group, "shift", width), read_vector_if_there(group, "scale", width)};
+}
+
+std::string string_or_empty(const hdf5::Object& object, const char* attribute) {
+  return object.has_attribute(attribute) ? object.string_attribute(attribute) : std::string();
+}
+
+void check_version(const File& file) {
+  if (!file.has_attribute("lockstep_model")) {
+    fail(file.name(), "no attribute \"lockstep_model\"", "a model written by Lockstep");
+  }
+  const std::int64_t version = file.integer_attribute("lockstep_model");
+  if (version < 1 || version > kModelFormatVersion) {
+    throw Error(ErrorKind::unsupported, {file.name() + "@lockstep_model", "format version " + std::to_string(version),
+                                         "version 1", "read it with a newer Lockstep"});
+  }
+}
+
+// ---- writing
+
+void write_vector(Group& group, const std::string& name, const std::vector<double>& values, const Shape& shape) {
+  const bool narrow = std::all_of(values.begin(), values.end(),
+                                  [](double value) { return static_cast<double>(static_cast<float>(value)) == value; });
+  if (narrow) {
+    const std::vector<float> floats(values.begin(), values.end());
+    group.create_dataset<float>(name, shape).write<float>(floats);
+  } else {
+    group.create_dataset<double>(name, shape).write<double>(values);
+  }
+}
+
+void write_port(Group group, const Port& port, const std::vector<double>& shift, const std::vector<double>& scale) {
+  const std::size_t width = port.features.size();
+  group.set_attribute("name", port.name);
+  const auto write_text = [&](const char* name, std::string Feature::*member) {
+    std::vector<std::string> values;
+    for (const Feature& feature : port.features) values.push_back(feature.*member);
+    const bool any = std::any_of(values.begin(), values.end(), [](const std::string& value) { return !value.empty(); });
+    if (any) group.create_strings(name, values);
+  };
+  const auto write_range = [&](const char* name, double Feature::*member, double none) {
+    std::vector<double> values;
+    for (const Feature& feature : port.features) values.push_back(feature.*member);
+    if (std::any_of(values.begin(), values.end(), [&](double value) { return value != none; })) {
+      write_vector(group, name, values, {width});
+    }
+  };
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  write_text("name", &Feature::name);
+  write_text("unit", &Feature::unit);
+  write_range("minimum", &Feature::minimum, -kInfinity);
+  write_range("maximum", &Feature::maximum, kInfinity);
+  if (!scale.empty()) {
+    write_vector(group, "shift", shift, {width});
+    write_vector(group, "scale", scale, {width});
+  }
+}
+
+void set_unless_empty(hdf5::Object& object, const std::string& attribute, const std::string& value) {
+  if (!value.empty()) object.set_attribute(attribute, value);
+}
+
+}  // namespace
+
+Model read_hdf5_model(const std::filesystem::path& path) { return read_hdf5_model(File::open(path)); }
+
+Model read_hdf5_model(const File& file) {
+  check_version(file);
+  check_members(file, {}, std::array<std::string_view, 5>{"layers", "inputs", "outputs", "provenance", "metadata"});
+  constexpr std::array<std::string_view, 6> kLists = {"name", "unit", "minimum", "maximum", "shift", "scale"};
+  Layers layers = read_layers(file);
+  std::optional<Group> inputs, outputs;
+  if (file.has("inputs")) {
+    inputs = file.group("inputs");
+    check_members(*inputs, kLists, {});
+    std::tie(layers.mlp.input_scaling.shift, layers.mlp.input_scaling.scale) =
+        read_scaling(*inputs, layers.mlp.inputs());
+  }
+  if (file.has("outputs")) {
+    outputs = file.group("outputs");
+    check_members(*outputs, kLists, {});
+    std::tie(layers.mlp.output_scaling.shift, layers.mlp.output_scaling.scale) =
+        read_scaling(*outputs, layers.mlp.outputs());
+  }
+
+  Model model = Model::from_mlp(layers.mlp, layers.names);
+  model.weight_type = layers.weight_type;
+  model.name = string_or_empty(file, "name");
+  if (inputs) {
+    model.inputs[0].features = read_features(*inputs, layers.mlp.inputs());
+    if (inputs->has_attribute("name")) {
+      model.inputs[0].name = model.nodes.front().inputs[0] = inputs->string_attribute("name");
+    }
+  }
+  if (outputs) {
+    model.outputs[0].features = read_features(*outputs, layers.mlp.outputs());
+    if (outputs->has_attribute("name")) model.outputs[0].name = outputs->string_attribute("name");
+  }
+  model.provenance.source = file.path().string();
+  model.provenance.format = "lockstep HDF5";
+  model.provenance.digest = content_digest(detail::read_bytes(file.path()));
+  if (file.has("provenance")) {
+    const Group provenance = file.group("provenance");
+    model.provenance.producer = string_or_empty(provenance, "producer");
+    model.provenance.licence = string_or_empty(provenance, "licence");
+    model.provenance.attribution = string_or_empty(provenance, "attribution");
+  }
+  if (file.has("metadata")) {
+    const Group metadata = file.group("metadata");
+    for (const std::string& key : metadata.attribute_names()) model.metadata[key] = metadata.string_attribute(key);
+  }
+  try {
+    model.validate();
+  } catch (const Error& error) {
+    fail(file.path().string() + ": " + error.field(), error.found(), error.expected(), error.remedy());
+  }
+  const std::string digest = string_or_empty(file, "digest");
+  if (!digest.empty() && digest != model.digest()) {
+    fail(file.name() + "@digest", digest, model.digest() + ", computed from the numbers in the file",
+         "get an undamaged copy; if the numbers were changed on purpose, delete this attribute");
+  }
+  return model;
+}
+
+void write_hdf5_model(const std::filesystem::path& path, const Model& model, Existing existing) {
+  const Mlp mlp = to_mlp(model);
+  File file = File::create(path, existing);
+  file.set_attribute("lockstep_model", kModelFormatVersion);
+  file.set_attribute("digest", model.digest());
+  set_unless_empty(file, "name", model.name);
+  {
+    Group layers = file.create_group("layers");
+    std::size_t next = 0;
+    for (const Node& node : model.nodes) {
+      if (!std::holds_alternative<Dense>(node.operation)) continue;
+      const DenseLayer& layer = mlp.layers[next];
+      Group group = layers.create_group(std::to_string(next++));
+      group.set_attribute("name", node.name);
+      group.set_attribute("activation", to_string(layer.activation));
+      write_vector(group, "weight", layer.weights, {layer.outputs, layer.inputs});
+      write_vector(group, "bias", layer.bias, {layer.outputs});
+    }
+    write_port(file.create_group("inputs"), model.inputs[0], mlp.input_scaling.shift, mlp.input_scaling.scale);
+    write_port(file.create_group("outputs"), model.outputs[0], mlp.output_scaling.shift, mlp.output_scaling.scale);
+    Group provenance = file.create_group("provenance");
+    set_unless_empty(provenance, "producer", model.provenance.producer);
+    set_unless_empty(provenance, "licence", model.provenance.licence);
+    set_unless_empty(provenance, "attribution", model.provenance.attribution);
+    set_unless_empty(provenance, "source", model.provenance.source);
+    set_unless_empty(provenance, "source_format", model.provenance.format);
+    set_unless_empty(provenance, "source_digest", model.provenance.digest);
+    Group metadata = file.create_group("metadata");
+    for (const auto& [key, value] : model.metadata) metadata.set_attribute(key, value);
+  }
+  file.publish();
+  file.close();
+}
+
+}  // namespace lockstep::nn

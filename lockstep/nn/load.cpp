@@ -1,0 +1,120 @@
+#include "lockstep/nn/load.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <string_view>
+
+#include "lockstep/core/error.h"
+#include "lockstep/core/hdf5.h"
+#include "lockstep/nn/detail/read_bytes.h"
+#include "lockstep/nn/hdf5_model.h"
+
+namespace lockstep::nn {
+namespace {
+
+// A PyTorch user's way out; the metadata says what the tensors cannot.
+constexpr const char* kFromTorch =
+    "save it as safetensors where it was trained:\n"
+    "  from safetensors.torch import save_file\n"
+    "  save_file({k: v.contiguous() for k, v in net.state_dict().items()}, \"net.safetensors\",\n"
+    "            metadata={\"activations\": \"tanh,tanh,linear\"})  # one for each layer";
+constexpr const char* kFromKeras =
+    "save it as safetensors where it was trained (Keras holds the weights transposed):\n"
+    "  import numpy; from safetensors.numpy import save_file; d = [l for l in net.layers if hasattr(l, \"kernel\")]\n"
+    "  w = {f\"layers.{i}.weight\": numpy.ascontiguousarray(numpy.array(l.kernel).T) for i, l in enumerate(d)}\n"
+    "  save_file(w | {f\"layers.{i}.bias\": numpy.array(l.bias) for i, l in enumerate(d)}, \"net.safetensors\",\n"
+    "            metadata={\"activations\": \",\".join(l.activation.__name__ for l in d)})";
+constexpr const char* kFromOnnx =
+    "save it as safetensors where it was trained, or from the file (dense layers with weights [outputs, inputs]):\n"
+    "  import onnx; from onnx.numpy_helper import to_array; from safetensors.numpy import save_file\n"
+    "  print({t.name: t.dims for t in onnx.load(\"net.onnx\").graph.initializer})  # the names, to be put in order\n"
+    "  save_file({\"layers.0.weight\": ..., \"layers.0.bias\": ...}, \"net.safetensors\", metadata={\"activations\": "
+    "\"tanh,linear\"})";
+
+bool begins_with(std::string_view bytes, std::string_view signature, std::size_t offset = 0) {
+  return bytes.size() >= offset + signature.size() && bytes.substr(offset, signature.size()) == signature;
+}
+
+// Zip archives name their first members near the beginning, and all of them at the end.
+ModelFormat inside_zip(std::string_view bytes) {
+  const auto names = [&](std::string_view name) { return bytes.find(name) != std::string_view::npos; };
+  if (names("data.pkl") || names("/version")) return ModelFormat::torch_archive;
+  if (names("model.weights.h5") || names("metadata.json")) return ModelFormat::keras_archive;
+  if (names(".npy")) return ModelFormat::numpy;
+  return ModelFormat::unknown;
+}
+
+// An ONNX file is a protobuf message whose first field is the version of its representation, below 20 in 2026,
+// followed by the producer's name, a string, an opset import or the graph.
+bool looks_like_onnx(std::string_view bytes) {
+  return bytes.size() > 4 && bytes[0] == 0x08 && bytes[1] > 0 && bytes[1] < 32 &&
+         (bytes[2] == 0x12 || bytes[2] == 0x1a || bytes[2] == 0x22 || bytes[2] == 0x3a || bytes[2] == 0x42);
+}
+
+bool looks_like_safetensors(std::string_view bytes) {
+  std::uint64_t length = 0;
+  if (bytes.size() < sizeof length + 2) return false;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  return length <= 100'000'000 && bytes[sizeof length] == '{';
+}
+
+ModelFormat format_of_hdf5(const std::filesystem::path& path) {
+  const hdf5::File file = hdf5::File::open(path);
+  if (file.has_attribute("lockstep_model")) return ModelFormat::lockstep_hdf5;
+  if (file.has_attribute("model_config") || file.has_attribute("keras_version") || file.has("model_weights")) {
+    return ModelFormat::keras_hdf5;
+  }
+  return ModelFormat::other_hdf5;
+}
+
+}  // namespace
+
+ModelFormat detect_format(const std::filesystem::path& path) {
+  if (hdf5::File::recognises(path)) return format_of_hdf5(path);
+  const std::vector<std::byte> content = detail::read_bytes(path);
+  const std::string_view bytes(reinterpret_cast<const char*>(content.data()), content.size());
+  const std::string extension = path.extension().string();
+  if (begins_with(bytes, "PK\x03\x04")) return inside_zip(bytes);
+  if (begins_with(bytes, "\x93NUMPY")) return ModelFormat::numpy;
+  if (looks_like_safetensors(bytes)) return ModelFormat::safetensors;
+  if (bytes.size() > 2 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5) return ModelFormat::pickle;
+  if (looks_like_onnx(bytes)) return ModelFormat::onnx;
+  if (extension == ".safetensors") return ModelFormat::safetensors;  // damaged: its reader says how
+  if (extension == ".onnx") return ModelFormat::onnx;
+  return ModelFormat::unknown;
+}
+
+Model load(const std::filesystem::path& path, const ReadOptions& options) {
+  const auto refuse = [&](const char* found, const char* remedy) -> Model {
+    throw Error(ErrorKind::unsupported, {path.string(), found, "safetensors or a Lockstep model in HDF5", remedy});
+  };
+  switch (detect_format(path)) {
+    case ModelFormat::safetensors:
+      return read_safetensors(path, options);
+    case ModelFormat::lockstep_hdf5:
+      return read_hdf5_model(path);
+    case ModelFormat::other_hdf5:
+      return refuse("an HDF5 file without a model (no attribute \"lockstep_model\")", "check the path");
+    case ModelFormat::keras_hdf5:
+      return refuse("a Keras model in HDF5, not yet readable", kFromKeras);
+    case ModelFormat::keras_archive:
+      return refuse("a Keras model (.keras), not yet readable", kFromKeras);
+    case ModelFormat::onnx:
+      return refuse("an ONNX model, not yet readable", kFromOnnx);
+    case ModelFormat::torch_archive:
+      return refuse("a PyTorch file (torch.save or TorchScript), not readable without Python", kFromTorch);
+    case ModelFormat::pickle:
+      return refuse("a Python pickle, which cannot be read safely", kFromTorch);
+    case ModelFormat::numpy:
+      return refuse("NumPy arrays",
+                    "save them with safetensors.numpy.save_file as \"layers.0.weight\" [outputs, inputs], ...");
+    case ModelFormat::unknown:
+      break;
+  }
+  return refuse("a file of no known model format", "check the path");
+}
+
+}  // namespace lockstep::nn

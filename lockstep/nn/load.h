@@ -1,0 +1,33 @@
+// A trained net from whatever file holds it.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "lockstep/nn/model.h"
+#include "lockstep/nn/safetensors.h"
+
+namespace lockstep::nn {
+
+enum class ModelFormat {
+  safetensors,
+  lockstep_hdf5,
+  other_hdf5,  // no model of ours inside
+  keras_hdf5,
+  keras_archive,
+  onnx,
+  torch_archive,  // torch.save and TorchScript
+  pickle,         // Python's pickle, older torch.save
+  numpy,          // .npy, .npz
+  unknown,
+};
+
+// By the content, and by the extension only where the content leaves it open. Throws Error (file) when the path is
+// missing or not readable.
+ModelFormat detect_format(const std::filesystem::path& path);
+
+// Reads safetensors and Lockstep's HDF5; `options` speak for safetensors alone. Other formats throw Error
+// (unsupported) that names the format and says how to turn the file into safetensors.
+Model load(const std::filesystem::path& path, const ReadOptions& options = {});
+
+}  // namespace lockstep::nn

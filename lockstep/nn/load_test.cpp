@@ -1,0 +1,102 @@
+#include "lockstep/nn/load.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "lockstep/core/hdf5.h"
+#include "lockstep/nn/hdf5_model.h"
+#include "lockstep/nn/testing/message_of.h"
+
+namespace lockstep::nn {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::message_of;
+using testing::small_model;
+
+class LoadTest : public ::testing::Test {
+ protected:
+  LoadTest()
+      : folder_(std::filesystem::path(::testing::TempDir()) /
+                ("lockstep-load-" + std::to_string(::getpid()) + "-" +
+                 ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~LoadTest() override { std::filesystem::remove_all(folder_); }
+
+  std::filesystem::path file(const std::string& name, const std::string& content) const {
+    std::ofstream(folder_ / name, std::ios::binary) << content;
+    return folder_ / name;
+  }
+  std::string loading(const std::string& name, const std::string& content) const {
+    const std::filesystem::path path = file(name, content);
+    return message_of([&] { load(path); });
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(LoadTest, the_content_decides_not_the_name) {
+  write_hdf5_model(folder_ / "net.safetensors", small_model());
+  write_safetensors(folder_ / "net.h5", small_model());
+  EXPECT_EQ(detect_format(folder_ / "net.safetensors"), ModelFormat::lockstep_hdf5);
+  EXPECT_EQ(detect_format(folder_ / "net.h5"), ModelFormat::safetensors);
+  EXPECT_EQ(load(folder_ / "net.safetensors").digest(), small_model().digest());
+  EXPECT_EQ(load(folder_ / "net.h5").digest(), small_model().digest());
+}
+
+TEST_F(LoadTest, options_reach_the_safetensors_reader) {
+  write_safetensors(folder_ / "net", small_model());
+  const Model model = load(folder_ / "net", {.activations = "relu,relu"});
+  EXPECT_EQ(to_mlp(model).layers[1].activation.kind, ActivationKind::relu);
+}
+
+TEST_F(LoadTest, other_formats_are_named_with_a_way_out) {
+  EXPECT_THAT(loading("net.pt", "PK\x03\x04....net/data.pkl...."),
+              AllOf(HasSubstr("found a PyTorch file"), HasSubstr("from safetensors.torch import save_file")));
+  EXPECT_THAT(loading("net.pkl", std::string("\x80\x04\x95.....", 8)), HasSubstr("found a Python pickle"));
+  EXPECT_THAT(loading("net.keras", "PK\x03\x04....metadata.json....model.weights.h5"),
+              AllOf(HasSubstr("found a Keras model (.keras), not yet readable"), HasSubstr(".T)")));
+  EXPECT_THAT(loading("net.npz", "PK\x03\x04....arr_0.npy...."), HasSubstr("found NumPy arrays"));
+  EXPECT_THAT(loading("net.npy", "\x93NUMPY...."), HasSubstr("found NumPy arrays"));
+  EXPECT_THAT(loading("net.zip", "PK\x03\x04....readme.txt"), HasSubstr("found a file of no known model format"));
+  EXPECT_THAT(loading("net", std::string("\x08\x08\x12\x07pytorch\x1a\x05", 14)),
+              AllOf(HasSubstr("found an ONNX model, not yet readable"), HasSubstr("onnx.load")));
+  EXPECT_THAT(
+      loading("net.txt", "weights: 1 2 3"),
+      HasSubstr("net.txt: found a file of no known model format, expected safetensors or a Lockstep model in HDF5"));
+  EXPECT_THAT(loading("empty", ""), HasSubstr("no known model format"));
+}
+
+TEST_F(LoadTest, hdf5_files_of_others_are_told_apart) {
+  {
+    hdf5::File keras = hdf5::File::create(folder_ / "keras.h5");
+    keras.set_attribute("model_config", "{}");
+    keras.publish();
+    hdf5::File result = hdf5::File::create(folder_ / "result.h5");
+    result.create_group("run");
+    result.publish();
+  }
+  EXPECT_THAT(message_of([&] { load(folder_ / "keras.h5"); }),
+              HasSubstr("found a Keras model in HDF5, not yet readable"));
+  EXPECT_THAT(message_of([&] { load(folder_ / "result.h5"); }), HasSubstr("found an HDF5 file without a model"));
+}
+
+TEST_F(LoadTest, a_damaged_safetensors_file_gets_its_readers_diagnosis) {
+  EXPECT_THAT(loading("net.safetensors", "short"), HasSubstr("found a file of 5 bytes, expected at least 8"));
+  EXPECT_THAT(loading("net.safetensors", ""), HasSubstr("found a file of 0 bytes"));
+  EXPECT_THAT(loading("net.safetensors", std::string(64, '\0')), HasSubstr("no '{' at its start"));
+}
+
+TEST_F(LoadTest, missing_files_are_named) {
+  EXPECT_THAT(message_of([&] { load(folder_ / "absent.safetensors"); }),
+              HasSubstr("absent.safetensors: found no such file, expected a model file"));
+  EXPECT_THAT(message_of([&] { load(folder_); }), HasSubstr("found a folder"));
+}
+
+}  // namespace
+}  // namespace lockstep::nn
