@@ -16,60 +16,93 @@ namespace {
 
 std::filesystem::path data(const std::string& name) { return std::filesystem::path(LOCKSTEP_TEST_DATA) / name; }
 
-// The largest error each output can have when the net is evaluated with unit roundoff u in the activations' stated
-// accuracy, whatever the order of a layer's sum (Higham, Accuracy and Stability of Numerical Algorithms, sections
-// 3.1 and 3.4): k products and k additions, fused or not, err at most gamma(k + 2) (|b| + sum |w||x|), gamma(n) =
-// n u / (1 - n u). Errors of a layer's inputs pass through |w|, then through the activation, whose slope nowhere
-// exceeds 1 for identity, relu and tanh, which adds its own error. Values are those of the exact net to first
-// order; second-order terms are covered by the factor of the last line. Weights and inputs are float32 numbers and
-// suffer no rounding.
+// The largest error each output can have when the net is evaluated with unit roundoff u, to first order.
+// Each step makes an error of its own, for any order of its sums (Higham, Accuracy and Stability of Numerical
+// Algorithms, sections 3.1 and 3.4; gamma(n) = n u / (1 - n u)):
+//   standardisation   gamma(2) |x'|: a subtraction and a division
+//   dense, k inputs   gamma(k + 1) (|b| + sum |w||x|): k products and k additions, fused or not
+//   tanh              the stated ulps of the result, an ulp being at most 2 u of it; relu none
+//   rescaling         gamma(2) (|y s| + |m|)
+// and reaches the outputs through the Jacobian J of all that follows: bound = sum over steps of |J| error. Second-order
+// terms are smaller by the factor (error of a hidden value) x (sum |w|), below 1e-2 for these nets in float32; 1.05
+// covers them and the rounding of this bound. Weights and inputs are float32 numbers: taking them costs nothing.
 std::vector<double> error_bound(const Mlp& mlp, const std::vector<double>& input, double u, double tanh_ulps) {
   const auto gamma = [u](std::size_t n) { return static_cast<double>(n) * u / (1 - static_cast<double>(n) * u); };
-  std::vector<double> x = input, error(input.size(), 0);
+  std::vector<double> x = input, input_error(input.size(), 0);
   if (!mlp.input_scaling.scale.empty()) {
     for (std::size_t i = 0; i < x.size(); ++i) {
       x[i] = (x[i] - mlp.input_scaling.shift[i]) / mlp.input_scaling.scale[i];
-      error[i] = gamma(2) * std::fabs(x[i]);  // one subtraction, one division
+      input_error[i] = gamma(2) * std::fabs(x[i]);
     }
   }
+  struct Step {
+    std::vector<double> slope, error;  // of each output's activation; of each output
+  };
+  std::vector<Step> steps;
   for (const DenseLayer& layer : mlp.layers) {
-    std::vector<double> y(layer.outputs), y_error(layer.outputs);
+    std::vector<double> y(layer.outputs);
+    Step step{std::vector<double>(layer.outputs), std::vector<double>(layer.outputs)};
     for (std::size_t j = 0; j < layer.outputs; ++j) {
-      double sum = layer.bias[j], magnitude = std::fabs(layer.bias[j]), passed = 0;
+      double sum = layer.bias[j], magnitude = std::fabs(layer.bias[j]);
       for (std::size_t k = 0; k < layer.inputs; ++k) {
-        const double w = layer.weights[j * layer.inputs + k];
-        sum += w * x[k];
-        magnitude += std::fabs(w) * (std::fabs(x[k]) + error[k]);
-        passed += std::fabs(w) * error[k];
+        sum += layer.weights[j * layer.inputs + k] * x[k];
+        magnitude += std::fabs(layer.weights[j * layer.inputs + k] * x[k]);
       }
-      y_error[j] = gamma(layer.inputs + 2) * magnitude + passed;
+      const double error = gamma(layer.inputs + 1) * magnitude;
       switch (layer.activation.kind) {
         case ActivationKind::identity:
           y[j] = sum;
+          step.slope[j] = 1;
+          step.error[j] = error;
           break;
         case ActivationKind::relu:
           y[j] = sum > 0 ? sum : 0;
+          step.slope[j] = sum > -error ? 1 : 0;
+          step.error[j] = step.slope[j] * error;
           break;
         case ActivationKind::tanh:
           y[j] = std::tanh(sum);
-          y_error[j] += tanh_ulps * 2 * u * (std::fabs(y[j]) + y_error[j]);  // an ulp is at most 2 u of the value
+          step.slope[j] = 1 - y[j] * y[j];
+          step.error[j] = step.slope[j] * error + tanh_ulps * 2 * u * std::fabs(y[j]);
           break;
         default:
           ADD_FAILURE() << "no bound derived for this activation";
       }
     }
+    steps.push_back(std::move(step));
     x = std::move(y);
-    error = std::move(y_error);
   }
-  if (!mlp.output_scaling.scale.empty()) {
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      const double scaled = std::fabs(x[i] * mlp.output_scaling.scale[i]);
-      error[i] *= std::fabs(mlp.output_scaling.scale[i]);
-      error[i] += gamma(2) * (scaled + std::fabs(mlp.output_scaling.shift[i]) + error[i]);
+  const std::size_t outputs = mlp.outputs();
+  std::vector<double> bound(outputs, 0), jacobian(outputs * outputs, 0);  // [output][value of the present step]
+  for (std::size_t i = 0; i < outputs; ++i) {
+    jacobian[i * outputs + i] = 1;
+    if (mlp.output_scaling.scale.empty()) continue;
+    const double scale = mlp.output_scaling.scale[i];
+    jacobian[i * outputs + i] = scale;
+    bound[i] = gamma(2) * (std::fabs(x[i] * scale) + std::fabs(mlp.output_scaling.shift[i]));
+  }
+  const auto pass = [&](const std::vector<double>& error) {
+    for (std::size_t i = 0; i < outputs; ++i) {
+      for (std::size_t j = 0; j < error.size(); ++j) bound[i] += std::fabs(jacobian[i * error.size() + j]) * error[j];
     }
+  };
+  for (std::size_t l = mlp.layers.size(); l-- > 0;) {
+    const DenseLayer& layer = mlp.layers[l];
+    pass(steps[l].error);
+    std::vector<double> before(outputs * layer.inputs, 0);
+    for (std::size_t i = 0; i < outputs; ++i) {
+      for (std::size_t j = 0; j < layer.outputs; ++j) {
+        const double slope = jacobian[i * layer.outputs + j] * steps[l].slope[j];
+        for (std::size_t k = 0; k < layer.inputs; ++k) {
+          before[i * layer.inputs + k] += slope * layer.weights[j * layer.inputs + k];
+        }
+      }
+    }
+    jacobian = std::move(before);
   }
-  for (double& e : error) e *= 1.001;
-  return error;
+  pass(input_error);
+  for (double& b : bound) b *= 1.05;
+  return bound;
 }
 
 struct Golden {
@@ -116,11 +149,15 @@ class GoldenTest : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(GoldenTest, float32_outputs_lie_within_the_derived_bound) {
-  EXPECT_LE(worst_share_of_bound<float>(model_, golden_), 1);
+  const double worst = worst_share_of_bound<float>(model_, golden_);
+  RecordProperty("share_of_bound", std::to_string(worst));
+  EXPECT_LE(worst, 1);
 }
 
 TEST_P(GoldenTest, float64_outputs_lie_within_the_derived_bound) {
-  EXPECT_LE(worst_share_of_bound<double>(model_, golden_), 1);
+  const double worst = worst_share_of_bound<double>(model_, golden_);
+  RecordProperty("share_of_bound", std::to_string(worst));
+  EXPECT_LE(worst, 1);
 }
 
 TEST_P(GoldenTest, one_weight_off_by_a_part_in_ten_thousand_is_noticed) {
