@@ -74,7 +74,8 @@ ModelFormat format_of_hdf5(const std::filesystem::path& path) {
 
 ModelFormat detect_format(const std::filesystem::path& path) {
   if (hdf5::File::recognises(path)) return format_of_hdf5(path);
-  const std::vector<std::byte> content = detail::read_bytes(path);
+  constexpr std::size_t kEnough = 1 << 16;
+  const std::vector<std::byte> content = detail::read_ends(path, kEnough);
   const std::string_view bytes(reinterpret_cast<const char*>(content.data()), content.size());
   const std::string extension = path.extension().string();
   if (begins_with(bytes, "PK\x03\x04")) return inside_zip(bytes);

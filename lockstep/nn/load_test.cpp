@@ -72,6 +72,11 @@ TEST_F(LoadTest, other_formats_are_named_with_a_way_out) {
   EXPECT_THAT(loading("empty", ""), HasSubstr("no known model format"));
 }
 
+TEST_F(LoadTest, a_long_archive_is_known_by_the_names_at_its_end) {
+  EXPECT_THAT(loading("net.pt", "PK\x03\x04" + std::string(1 << 20, 'x') + "net/data.pkl"),
+              HasSubstr("found a PyTorch file"));
+}
+
 TEST_F(LoadTest, hdf5_files_of_others_are_told_apart) {
   {
     hdf5::File keras = hdf5::File::create(folder_ / "keras.h5");

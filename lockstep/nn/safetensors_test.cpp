@@ -8,6 +8,7 @@
 #include <fstream>
 #include <limits>
 
+#include "lockstep/core/random.h"
 #include "lockstep/nn/testing/message_of.h"
 #include "lockstep/nn/testing/safetensors_bytes.h"
 
@@ -192,6 +193,33 @@ TEST(SafetensorsDamage, every_truncation_of_a_good_file_is_an_error) {
   for (std::size_t size = 0; size < good.size(); ++size) {
     EXPECT_NE(reading({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)}), "no error") << size;
   }
+}
+
+TEST(SafetensorsDamage, changed_bytes_are_read_or_refused_but_never_worse) {
+  // Up to four bytes changed at random places, most of them in the header. What is still read must be a valid net;
+  // the sanitizer build watches for the rest.
+  const std::vector<std::byte> good = to_safetensors(small_model());
+  const Random random(20261121);
+  int refused = 0;
+  constexpr int kFiles = 3000;
+  for (std::uint64_t file = 0; file < kFiles; ++file) {
+    std::vector<std::byte> bytes = good;
+    const std::uint64_t changes = 1 + random.bits(file, 0) % 4;
+    for (std::uint32_t i = 0; i < changes; ++i) {
+      const std::uint64_t bits = random.bits(file, 1 + i);
+      const char palette[] = "0123456789[]{}\",:.-\\\xff";
+      const std::size_t range = bits % 8 == 0 ? 8 : bytes.size() - 8;
+      bytes[(bits % 8 == 0 ? 0 : 8) + (bits >> 8) % range] =
+          static_cast<std::byte>(bits % 2 == 0 ? palette[(bits >> 40) % (sizeof palette - 1)] : bits >> 40);
+    }
+    try {
+      read_safetensors(bytes, "net").validate();
+    } catch (const Error&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, kFiles / 4) << "seed 20261121";
+  EXPECT_LT(refused, kFiles) << "seed 20261121";
 }
 
 TEST(SafetensorsDamage, headers_that_are_no_json_are_placed) {

@@ -1,4 +1,4 @@
-// A whole file in memory.
+// Files in memory.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,10 @@
 
 namespace lockstep::nn::detail {
 
-// Throws Error (file) when the path is missing, no regular file, or not readable.
+// The whole file. Throws Error (file) when the path is missing, no regular file, or not readable.
 std::vector<std::byte> read_bytes(const std::filesystem::path& path);
+
+// The first and last `each` bytes, or all of a file no longer than both; errors as above.
+std::vector<std::byte> read_ends(const std::filesystem::path& path, std::size_t each);
 
 }  // namespace lockstep::nn::detail
