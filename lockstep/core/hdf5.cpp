@@ -1,7 +1,11 @@
 #include "lockstep/core/hdf5.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <fstream>
 #include <limits>
 #include <system_error>
@@ -270,6 +274,26 @@ File File::create(const fs::path& path, Existing existing) {
 void File::flush() {
   const Call call;
   check(H5Fflush(file_.id(), H5F_SCOPE_LOCAL), path_.string(), "to flush it");
+}
+
+void File::reserve_space() {
+  flush();
+  hsize_t bytes = 0;
+  {
+    const Call call;
+    check(H5Fget_filesize(file_.id(), &bytes), path_.string(), "its size");
+  }
+  const fs::path place = pending_ && !pending_->published() ? pending_->temporary() : path_;
+  const int descriptor = ::open(place.c_str(), O_WRONLY | O_CLOEXEC);
+  const int failed = descriptor < 0 ? errno : ::fallocate(descriptor, 0, 0, static_cast<off_t>(bytes)) != 0 ? errno : 0;
+  if (descriptor >= 0) ::close(descriptor);
+  std::error_code ignored;
+  const fs::space_info space = fs::space(place, ignored);
+  const bool full = failed == ENOSPC || failed == EDQUOT || failed == EFBIG || (failed != 0 && space.available < bytes);
+  if (full) {
+    throw Error(ErrorKind::file, {path_.string(), "room for " + std::to_string(space.available) + " bytes on its disk",
+                                  std::to_string(bytes) + " bytes", "free space, choose another disk, or save less"});
+  }
 }
 
 void File::publish() {

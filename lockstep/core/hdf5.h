@@ -169,6 +169,9 @@ class File : public Group {
   void publish();
   // Hands all buffered data to the operating system.
   void flush();
+  // Takes disk space for everything allocated so far, so that a full disk is an Error (file) now and not after hours
+  // of work. Where the file system cannot promise space, what is free is compared with what is needed.
+  void reserve_space();
   // Flushes and closes; throws what a destructor would have to swallow. Objects of this file must be gone.
   void close();
 
