@@ -1,0 +1,144 @@
+#include "lockstep/ode/result_file.h"
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::ode {
+namespace {
+
+namespace names = result_names;
+
+[[noreturn]] void wrong_shape(const std::string& name, const hdf5::Shape& found, const std::string& expected) {
+  std::string text;
+  for (const std::size_t size : found) text += (text.empty() ? "" : " x ") + std::to_string(size);
+  throw Error(ErrorKind::file, {name, "shape " + (text.empty() ? "of a scalar" : text), expected,
+                                "check that the file is whole and was written by lockstep"});
+}
+
+hdf5::Dataset dataset_of_shape(const hdf5::File& file, const char* name, const hdf5::Shape& expected) {
+  hdf5::Dataset dataset = file.dataset(name);
+  const hdf5::Shape shape = dataset.shape();
+  if (shape != expected) {
+    std::string text;
+    for (const std::size_t size : expected) text += (text.empty() ? "" : " x ") + std::to_string(size);
+    wrong_shape(dataset.name(), shape, text);
+  }
+  return dataset;
+}
+
+}  // namespace
+
+bool ResultFile::recognises(const std::filesystem::path& path) {
+  try {
+    if (!hdf5::File::recognises(path)) return false;
+    const hdf5::File file = hdf5::File::open(path);
+    return file.has_attribute(names::kFormatAttribute) && file.has(names::kState);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+ResultFile::ResultFile(const std::filesystem::path& path) : file_(hdf5::File::open(path)) {
+  if (!file_.has_attribute(names::kFormatAttribute) || !file_.has(names::kState)) {
+    throw Error(
+        ErrorKind::file,
+        {path.string(), "an HDF5 file without results of an ensemble", "a file written by `lockstep solve`", {}});
+  }
+  const std::string format = text_attribute(names::kFormatAttribute);
+  if (format != names::kFormat) {
+    throw Error(ErrorKind::file, {path.string(), "format \"" + format + "\"", "\"" + std::string(names::kFormat) + "\"",
+                                  "read it with the version that wrote it"});
+  }
+  const hdf5::Dataset state = file_.dataset(names::kState);
+  const hdf5::Shape shape = state.shape();
+  const hdf5::ElementType type = state.type();
+  if (shape.size() != 3) wrong_shape(state.name(), shape, "three dimensions: trajectory, time, component");
+  if (type.kind != hdf5::Kind::real || (type.bytes != 4 && type.bytes != 8)) {
+    throw Error(ErrorKind::file, {state.name(), to_string(type), "float32 or float64", {}});
+  }
+  precision_ = type.bytes == 4 ? Precision::f32 : Precision::f64;
+  trajectories_ = shape[0];
+  save_points_ = shape[1];
+  component_names_ = file_.dataset(names::kComponent).read_strings();
+  if (component_names_.size() != shape[2]) {
+    wrong_shape(file_.name() + names::kComponent, {component_names_.size()}, std::to_string(shape[2]));
+  }
+  const hdf5::Dataset time = file_.dataset(names::kTime);
+  times_per_trajectory_ = time.shape().size() == 2;
+  dataset_of_shape(file_, names::kTime,
+                   times_per_trajectory_ ? hdf5::Shape{trajectories_, save_points_} : hdf5::Shape{save_points_});
+  for (const char* name :
+       {names::kStatus, names::kAccepted, names::kRejected, names::kEvaluations, names::kEndTime, names::kStartTime}) {
+    dataset_of_shape(file_, name, {trajectories_});
+  }
+  dataset_of_shape(file_, names::kEndState, {trajectories_, components()});
+  dataset_of_shape(file_, names::kInitialState, {trajectories_, components()});
+  if (file_.has(names::kParameters)) {
+    parameter_names_ = file_.dataset(names::kParameter).read_strings();
+    parameters_per_trajectory_ = file_.dataset(names::kParameters).shape().size() == 2;
+    dataset_of_shape(file_, names::kParameters,
+                     parameters_per_trajectory_ ? hdf5::Shape{trajectories_, parameter_names_.size()}
+                                                : hdf5::Shape{parameter_names_.size()});
+  }
+}
+
+template <class T>
+std::vector<T> ResultFile::states(std::size_t first, std::size_t count) const {
+  return file_.dataset(names::kState).read<T>({first, 0, 0}, {count, save_points_, components()});
+}
+
+template <class T>
+std::vector<T> ResultFile::end_states(std::size_t first, std::size_t count) const {
+  return file_.dataset(names::kEndState).read<T>({first, 0}, {count, components()});
+}
+
+template std::vector<float> ResultFile::states<float>(std::size_t, std::size_t) const;
+template std::vector<double> ResultFile::states<double>(std::size_t, std::size_t) const;
+template std::vector<float> ResultFile::end_states<float>(std::size_t, std::size_t) const;
+template std::vector<double> ResultFile::end_states<double>(std::size_t, std::size_t) const;
+
+std::vector<TrajectoryRecord> ResultFile::records(std::size_t first, std::size_t count) const {
+  const auto status = file_.dataset(names::kStatus).read<std::uint8_t>({first}, {count});
+  const auto accepted = file_.dataset(names::kAccepted).read<std::int32_t>({first}, {count});
+  const auto rejected = file_.dataset(names::kRejected).read<std::int32_t>({first}, {count});
+  const auto evaluations = file_.dataset(names::kEvaluations).read<std::int32_t>({first}, {count});
+  const auto end_time = file_.dataset(names::kEndTime).read<double>({first}, {count});
+  std::vector<TrajectoryRecord> records(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (status[i] >= kStatusCount) {
+      throw Error(ErrorKind::file, {file_.name() + names::kStatus,
+                                    std::to_string(status[i]),
+                                    "a status below " + std::to_string(kStatusCount),
+                                    {}});
+    }
+    records[i] = {static_cast<Status>(status[i]), accepted[i], rejected[i], evaluations[i], end_time[i]};
+  }
+  return records;
+}
+
+std::vector<double> ResultFile::initial_states(std::size_t first, std::size_t count) const {
+  return file_.dataset(names::kInitialState).read<double>({first, 0}, {count, components()});
+}
+
+std::vector<double> ResultFile::times(std::size_t trajectory) const {
+  const hdf5::Dataset time = file_.dataset(names::kTime);
+  return times_per_trajectory_ ? time.read<double>({trajectory, 0}, {1, save_points_}) : time.read<double>();
+}
+
+std::vector<double> ResultFile::parameters(std::size_t trajectory) const {
+  if (parameter_names_.empty()) return {};
+  const hdf5::Dataset values = file_.dataset(names::kParameters);
+  return parameters_per_trajectory_ ? values.read<double>({trajectory, 0}, {1, parameter_names_.size()})
+                                    : values.read<double>();
+}
+
+std::optional<hdf5::AttributeValue> ResultFile::attribute(const std::string& name) const {
+  return file_.has_attribute(name) ? file_.attribute(name) : std::nullopt;
+}
+
+std::string ResultFile::text_attribute(const std::string& name) const {
+  const auto value = attribute(name);
+  const auto* text = value ? std::get_if<std::string>(&*value) : nullptr;
+  return text == nullptr ? std::string{} : *text;
+}
+
+}  // namespace lockstep::ode

@@ -1,0 +1,87 @@
+// An ensemble's results as an HDF5 file that xarray, h5py and Lockstep open: docs/file_format.md is the reference.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/core/hdf5.h"
+#include "lockstep/core/precision.h"
+#include "lockstep/ode/solution.h"
+
+namespace lockstep::ode {
+
+// Names within the file. Writer and reader use these alone.
+namespace result_names {
+inline constexpr const char* kState = "state";                 // T [trajectory][time][component]
+inline constexpr const char* kEndState = "end_state";          // T [trajectory][component]
+inline constexpr const char* kTime = "time";                   // f64 [time], or [trajectory][save_point]
+inline constexpr const char* kStatus = "status";               // u8 [trajectory], ode::Status
+inline constexpr const char* kAccepted = "accepted";           // i32 [trajectory]
+inline constexpr const char* kRejected = "rejected";           // i32 [trajectory]
+inline constexpr const char* kEvaluations = "evaluations";     // i32 [trajectory]
+inline constexpr const char* kStartTime = "start_time";        // f64 [trajectory]
+inline constexpr const char* kEndTime = "end_time";            // f64 [trajectory]
+inline constexpr const char* kInitialState = "initial_state";  // f64 [trajectory][component]
+inline constexpr const char* kParameters = "parameters";       // f64 [trajectory][parameter], or [parameter]
+inline constexpr const char* kCommitted = "committed";         // i64, trajectories whose rows are whole
+inline constexpr const char* kTrajectory = "trajectory";       // dimension and its index
+inline constexpr const char* kSavePoint = "save_point";        // dimension in place of time where times differ
+inline constexpr const char* kComponent = "component";         // dimension and its names
+inline constexpr const char* kParameter = "parameter";         // dimension and its names
+inline constexpr const char* kFormatAttribute = "lockstep_format";
+inline constexpr const char* kFormat = "ensemble 1";
+}  // namespace result_names
+
+using Attributes = std::vector<std::pair<std::string, hdf5::AttributeValue>>;
+
+// Reads any part of a result file. One thread at a time.
+class ResultFile {
+ public:
+  // Throws Error (file) when it is missing, damaged, or no result file.
+  explicit ResultFile(const std::filesystem::path& path);
+
+  // True for an HDF5 file that says it holds an ensemble; never throws for other files.
+  static bool recognises(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return file_.path(); }
+  Precision precision() const { return precision_; }
+  std::size_t trajectories() const { return trajectories_; }
+  std::size_t save_points() const { return save_points_; }
+  std::size_t components() const { return component_names_.size(); }
+  const std::vector<std::string>& component_names() const { return component_names_; }
+  const std::vector<std::string>& parameter_names() const { return parameter_names_; }
+  bool times_per_trajectory() const { return times_per_trajectory_; }
+  bool parameters_per_trajectory() const { return parameters_per_trajectory_; }
+
+  // Rows [first, first + count) of the trajectories. float or double; converts where the file holds the other.
+  template <class T>
+  std::vector<T> states(std::size_t first, std::size_t count) const;  // [trajectory][time][component]
+  template <class T>
+  std::vector<T> end_states(std::size_t first, std::size_t count) const;  // [trajectory][component]
+  std::vector<TrajectoryRecord> records(std::size_t first, std::size_t count) const;
+  std::vector<double> initial_states(std::size_t first, std::size_t count) const;  // [trajectory][component]
+
+  std::vector<double> times(std::size_t trajectory) const;       // [time]
+  std::vector<double> parameters(std::size_t trajectory) const;  // [parameter]
+
+  std::optional<hdf5::AttributeValue> attribute(const std::string& name) const;
+  std::string text_attribute(const std::string& name) const;  // "" when there is none
+  std::vector<std::string> attribute_names() const { return file_.attribute_names(); }
+
+ private:
+  hdf5::File file_;
+  Precision precision_ = Precision::f32;
+  std::size_t trajectories_ = 0;
+  std::size_t save_points_ = 0;
+  bool times_per_trajectory_ = false;
+  bool parameters_per_trajectory_ = false;
+  std::vector<std::string> component_names_;
+  std::vector<std::string> parameter_names_;
+};
+
+}  // namespace lockstep::ode

@@ -1,0 +1,48 @@
+// Streams an ensemble's results into a file while it is being solved.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/core/pending_file.h"
+#include "lockstep/ode/problem.h"
+#include "lockstep/ode/result_file.h"
+#include "lockstep/ode/solution.h"
+
+namespace lockstep::ode {
+
+// What a file says about itself beyond the numbers.
+struct ResultMetadata {
+  std::string title;
+  std::vector<std::string> component_names;  // [component]
+  std::vector<std::string> parameter_names;  // [parameter]
+  Attributes attributes;                     // provenance, on the root group
+};
+
+// A sink whose blocks go to an HDF5 file of the layout in docs/file_format.md. The file grows under a temporary name in
+// its own folder, all its disk space taken first, and gets its name in finish(). Trajectories are gathered into chunks
+// of consecutive rows; a thread of the writer's own stores each chunk when its last row is committed, so that solving
+// goes on meanwhile. Engines write into the chunks directly; acquire() waits when more than a few chunks are unwritten.
+class ResultWriter : public SolutionSink {
+ public:
+  // The problem must be valid and outlive the writer. Throws Error (file) when the file exists (unless it may be
+  // replaced), its folder is not writable, or the disk has no room.
+  ResultWriter(const std::filesystem::path& path, const Problem& problem, Precision precision, ResultMetadata metadata,
+               Existing existing = Existing::refuse);
+  ~ResultWriter() override;  // without finish() nothing remains
+
+  SolutionBlock acquire(std::size_t first, std::size_t count) override;
+  void commit(const SolutionBlock& block) override;
+
+  // Stores what is left, marks trajectories never committed as cancelled with NaN states, adds the attributes, and
+  // gives the file its name. Throws Error (file). Returns the file's size in bytes.
+  std::uintmax_t finish(const Attributes& attributes);
+
+ private:
+  class Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace lockstep::ode
