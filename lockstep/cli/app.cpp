@@ -1,0 +1,140 @@
+#include "lockstep/cli/app.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/text.h"
+#include "lockstep/core/error.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr const char* kDescription =
+    "Lockstep advances ensembles of differential equations whose right-hand side is a trained neural network, a\n"
+    "built-in system, or both.";
+
+constexpr const char* kExamples = R"(
+Examples:
+  lockstep explain lorenz.toml                  what would run, and about how long
+  lockstep solve lorenz.toml                    solve it into the file it names
+  lockstep solve lorenz.toml --output b.h5 --cpu-target avx2 --threads 1
+  lockstep validate a.h5 b.h5                   the same bits, or how far apart?
+  lockstep plot a.h5                            pictures beside the file
+  lockstep info a.h5                            what a result or model file holds
+  lockstep evaluate net.safetensors --input x.h5 --output y.h5
+
+A problem file, lorenz.toml:
+  [rhs]
+  model = "lorenz.safetensors"       # or system = "lorenz"; both: physics plus a net
+  [ensemble]
+  trajectories = 10000
+  initial_state = { normal = { mean = [1, 0, 0], std = 0.1 } }
+  [time]
+  span = [0, 1]
+  save = 101
+  [output]
+  file = "lorenz.h5"
+
+`lockstep COMMAND --help` says more about each. Exit codes: 0 done; 1 validate found a difference; 2 an error, told in
+one line; 130 and 143 stopped by Ctrl-C or SIGTERM, with what was finished in the file.)";
+
+int fail(const std::string& message) {
+  std::fprintf(stderr, "lockstep: error: %s\n", one_line(message).c_str());
+  return kFailure;
+}
+
+// What a shell would need to run the same again.
+std::string command_line_text(int argc, const char* const* argv) {
+  std::string text = "lockstep";
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    const bool plain = !word.empty() && word.find_first_of(" \t\n'\"\\$`*?[]{}()<>|&;#~!") == std::string_view::npos;
+    text += " ";
+    if (plain) {
+      text += word;
+      continue;
+    }
+    text += "'";
+    for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    text += "'";
+  }
+  return text;
+}
+
+// An argument nobody expected: the nearest flag or command is named.
+std::string unexpected(const CLI::App& app) {
+  const CLI::App* place = &app;
+  while (!place->get_subcommands().empty()) place = place->get_subcommands().front();
+  const std::vector<std::string> remaining = app.remaining(true);
+  if (remaining.empty()) return {};
+  const std::string& word = remaining.front();
+  std::vector<std::string> known;
+  if (word.starts_with("-")) {
+    for (const CLI::Option* option : place->get_options()) {
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+    }
+  } else if (place == &app) {
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+      known.push_back(command->get_name());
+    }
+  }
+  const std::vector<std::string_view> choices(known.begin(), known.end());
+  const std::string name = word.substr(0, word.find('='));
+  const std::string remedy = did_you_mean(name, choices);
+  return (word.starts_with("-") ? "unknown flag "
+          : place == &app       ? "unknown command "
+                                : "unexpected argument ") +
+         name + "; " + (remedy.empty() ? "" : remedy + " ") + "see lockstep " +
+         (place == &app ? "" : place->get_name() + " ") + "--help";
+}
+
+int parse_and_run(int argc, const char* const* argv) {
+  CLI::App app(kDescription, "lockstep");
+  Chosen chosen;
+  chosen.command_line = command_line_text(argc, argv);
+  app.set_version_flag("--version", "lockstep " LOCKSTEP_VERSION);
+  app.footer(kExamples);
+  app.require_subcommand(1);
+  app.failure_message([](const CLI::App*, const CLI::Error& error) { return std::string(error.what()); });
+  add_solve(app, chosen);
+  add_evaluate(app, chosen);
+  add_validate(app, chosen);
+  add_plot(app, chosen);
+  add_info(app, chosen);
+  add_explain(app, chosen);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {  // --help, --version
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    if (argc == 1) {
+      std::fputs(app.help().c_str(), stdout);
+      return kFailure;
+    }
+    const std::string text = unexpected(app);
+    return fail(text.empty() ? std::string(error.what()) : text);
+  }
+  return chosen.run();
+}
+
+}  // namespace
+
+int run_app(int argc, const char* const* argv) {
+  try {
+    return parse_and_run(argc, argv);
+  } catch (const Error& error) {
+    return fail(error.what());
+  } catch (const std::bad_alloc&) {
+    return fail("not enough memory; solve fewer trajectories or save points at a time");
+  } catch (const std::exception& error) {
+    return fail(error.what());
+  }
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,72 @@
+// `lockstep explain`: what a solve would do, and about how long it would take.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/commands/problem_flags.h"
+#include "lockstep/cli/problem_setup.h"
+#include "lockstep/cli/provenance.h"
+#include "lockstep/cli/text.h"
+#include "lockstep/ode/solve.h"
+
+namespace lockstep::cli {
+namespace {
+
+struct ExplainOptions {
+  std::filesystem::path problem;
+  ProblemOverrides overrides;
+};
+
+constexpr const char* kExamples = R"(
+Examples:
+  lockstep explain lorenz.toml
+  lockstep explain lorenz.toml --trajectories 1000000 --cpu-target avx2 --threads 1
+
+Nothing is written. The prediction comes from a short measurement on this machine.)";
+
+void print_line(const char* name, const std::string& value) { std::printf("%-14s%s\n", name, value.c_str()); }
+
+int explain(const ExplainOptions& options) {
+  ProblemFile file = read_problem_file(options.problem);
+  apply(options.overrides, file);
+  const ProblemSetup setup = set_up(file);
+  const ode::Explanation explanation = ode::explain(setup.problem, setup.options);
+  const std::size_t trajectories = setup.problem.trajectories();
+  const std::size_t save_points = setup.problem.save_points();
+  const std::size_t components = setup.component_names.size();
+  const std::size_t element = setup.options.precision == Precision::f32 ? 4 : 8;
+
+  print_line("problem", setup.title + ": " + setup.problem.rhs->description());
+  print_line("ensemble", count_text(static_cast<std::int64_t>(trajectories)) + " trajectories of " +
+                             std::to_string(components) + " components, " +
+                             count_text(static_cast<std::int64_t>(save_points)) + " save points each");
+  print_line("method", explanation.method + ", " + to_string(setup.options.control) + " steps, " +
+                           std::string(to_string(setup.options.precision)));
+  print_line("engine", explanation.engine + ", " + explanation.cpu_target + ", " + std::to_string(explanation.threads) +
+                           (explanation.threads == 1 ? " thread" : " threads"));
+  print_line("kernel", explanation.kernel);
+  print_line("evaluation", seconds_text(explanation.evaluation_seconds) + " for one trajectory");
+  print_line("steps", rate_text(explanation.steps_per_trajectory) + " a trajectory");
+  print_line("states", size_text(static_cast<std::uint64_t>(trajectories) * save_points * components * element) +
+                           (file.output.file ? " into " + file.output.file->value.string() : ""));
+  print_line("predicted", "about " + seconds_text(explanation.predicted_seconds));
+  if (!explanation.reasons.empty()) std::printf("\n");
+  for (const std::string& reason : explanation.reasons) std::printf("- %s\n", reason.c_str());
+  return kSuccess;
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, Chosen& chosen) {
+  const auto options = std::make_shared<ExplainOptions>();
+  CLI::App* command = app.add_subcommand("explain", "say what solving a problem file would do, and about how long");
+  command->add_option("PROBLEM.toml", options->problem, "the problem file")->required();
+  add_problem_flags(*command, options->overrides);
+  command->footer(kExamples);
+  command->callback([&chosen, options] { chosen.run = [options] { return explain(*options); }; });
+}
+
+}  // namespace lockstep::cli

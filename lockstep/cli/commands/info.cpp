@@ -1,0 +1,214 @@
+// `lockstep info`: what a result or model file holds.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/text.h"
+#include "lockstep/nn/model.h"
+#include "lockstep/nn/safetensors.h"
+#include "lockstep/ode/result_file.h"
+
+namespace lockstep::cli {
+namespace {
+
+struct InfoOptions {
+  std::filesystem::path file;
+  std::optional<std::string> activations;
+};
+
+constexpr const char* kExamples = R"(
+Examples:
+  lockstep info results.h5
+  lockstep info net.safetensors)";
+
+void line(const std::string& name, const std::string& text) {
+  if (!text.empty()) std::printf("%-18s %s\n", name.c_str(), text.c_str());
+}
+
+std::string count(std::size_t number) { return count_text(static_cast<std::int64_t>(number)); }
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+std::string short_number(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.6g", value);
+  return text.data();
+}
+
+std::string attribute_text(const hdf5::AttributeValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return count_text(*integer);
+  if (const auto* number = std::get_if<double>(&value)) return number_text(*number);
+  return "(a list)";
+}
+
+struct Range {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+  std::size_t not_finite = 0;
+};
+
+// What all trajectories together say, read in pieces.
+struct ResultTotals {
+  std::array<std::size_t, ode::kStatusCount> statuses{};
+  std::vector<Range> ranges;  // [component]
+};
+
+ResultTotals totals(const ode::ResultFile& file) {
+  constexpr std::size_t kPieceNumbers = std::size_t{1} << 20;
+  ResultTotals totals;
+  totals.ranges.resize(file.components());
+  const std::size_t row = std::max<std::size_t>(file.save_points() * file.components(), 1);
+  const std::size_t rows = std::clamp<std::size_t>(kPieceNumbers / row, 1, kPieceNumbers);
+  for (std::size_t first = 0; first < file.trajectories(); first += rows) {
+    const std::size_t piece = std::min(rows, file.trajectories() - first);
+    for (const auto& record : file.records(first, piece)) ++totals.statuses[static_cast<std::size_t>(record.status)];
+    const std::vector<double> states = file.states<double>(first, piece);
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      Range& range = totals.ranges[i % file.components()];
+      if (!std::isfinite(states[i])) {
+        ++range.not_finite;
+        continue;
+      }
+      range.low = std::min(range.low, states[i]);
+      range.high = std::max(range.high, states[i]);
+    }
+  }
+  return totals;
+}
+
+void print_result(const std::filesystem::path& path) {
+  const ode::ResultFile file(path);
+  const ResultTotals all = totals(file);
+  std::printf("%s: results of an ensemble, %s\n\n", path.string().c_str(),
+              size_text(std::filesystem::file_size(path)).c_str());
+  line("title", file.text_attribute("title"));
+  line("state", count(file.trajectories()) + " trajectories x " + count(file.save_points()) + " times x " +
+                    std::to_string(file.components()) + " components, " +
+                    (file.precision() == Precision::f32 ? "float32" : "float64"));
+  std::string statuses;
+  for (std::size_t i = 0; i < all.statuses.size(); ++i) {
+    if (all.statuses[i] == 0) continue;
+    statuses += (statuses.empty() ? "" : ", ") + count(all.statuses[i]) + " " +
+                std::string(to_string(static_cast<ode::Status>(i)));
+  }
+  line("trajectories", statuses);
+  if (file.trajectories() > 0 && file.save_points() > 0) {
+    const std::vector<double> times = file.times(0);
+    line("time", short_number(times.front()) + " to " + short_number(times.back()) +
+                     (file.times_per_trajectory() ? " in the first trajectory; others have their own" : ""));
+  }
+  for (std::size_t c = 0; c < file.components(); ++c) {
+    const Range& range = all.ranges[c];
+    line("  " + file.component_names()[c],
+         (range.low <= range.high ? short_number(range.low) + " to " + short_number(range.high) : "no finite number") +
+             (range.not_finite > 0 ? ", " + count(range.not_finite) + " not finite" : ""));
+  }
+  if (!file.parameter_names().empty()) {
+    if (file.parameters_per_trajectory()) {
+      line("parameters", joined(file.parameter_names()) + ", for each trajectory");
+    } else {
+      const std::vector<double> values = file.parameters(0);
+      std::string text;
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        text += (i == 0 ? "" : ", ") + file.parameter_names()[i] + " = " + short_number(values[i]);
+      }
+      line("parameters", text);
+    }
+  }
+  std::printf("\nprovenance\n");
+  static constexpr std::array<std::string_view, 4> kShown{"title", "Conventions", "lockstep_format", "source"};
+  for (const std::string& name : file.attribute_names()) {
+    if (std::ranges::find(kShown, name) != kShown.end()) continue;
+    const auto value = file.attribute(name);
+    if (value) line("  " + name, attribute_text(*value));
+  }
+}
+
+// One line for each layer: what it does and its shape.
+std::string describe(const nn::Operation& operation) {
+  struct Describe {
+    std::string operator()(const nn::Dense& dense) const {
+      return "dense " + std::to_string(dense.inputs) + " -> " + std::to_string(dense.outputs) + ", " +
+             count(dense.weights.size() + dense.bias.size()) + " numbers";
+    }
+    std::string operator()(const nn::Activate& activate) const { return to_string(activate.activation); }
+    std::string operator()(const nn::Standardise& scaling) const {
+      return "(x - shift) / scale of " + std::to_string(scaling.shift.size());
+    }
+    std::string operator()(const nn::Rescale& scaling) const {
+      return "scale x + shift of " + std::to_string(scaling.shift.size());
+    }
+  };
+  return std::visit(Describe{}, operation);
+}
+
+void print_port(const char* kind, const nn::Port& port) {
+  line(kind, port.name + ", " + std::to_string(port.features.size()) +
+                 (port.features.size() == 1 ? " feature" : " features"));
+  for (std::size_t i = 0; i < port.features.size(); ++i) {
+    const nn::Feature& feature = port.features[i];
+    const bool ranged = std::isfinite(feature.minimum) || std::isfinite(feature.maximum);
+    if (feature.name.empty() && feature.unit.empty() && !ranged) continue;
+    line("  " + (feature.name.empty() ? std::to_string(i) : feature.name),
+         (feature.unit.empty() ? std::string("-") : feature.unit) +
+             (ranged ? ", trained on " + short_number(feature.minimum) + " to " + short_number(feature.maximum) : ""));
+  }
+}
+
+void print_model(const InfoOptions& options) {
+  nn::ReadOptions load;
+  if (options.activations) load.activations = *options.activations;
+  const nn::Model model = nn::read_safetensors(options.file, load);
+  std::printf("%s: a model, %s\n\n", options.file.string().c_str(),
+              size_text(std::filesystem::file_size(options.file)).c_str());
+  line("name", model.name);
+  line("parameters", count(model.parameter_count()) + ", stored as " + to_string(model.weight_type));
+  for (const nn::Port& port : model.inputs) print_port("input", port);
+  for (const nn::Port& port : model.outputs) print_port("output", port);
+  std::printf("\nlayers\n");
+  for (const nn::Node& node : model.nodes) line("  " + node.name, describe(node.operation));
+  std::printf("\nprovenance\n");
+  line("  digest", model.digest());
+  line("  format", model.provenance.format);
+  line("  source", model.provenance.source);
+  line("  source digest", model.provenance.digest);
+  line("  producer", model.provenance.producer);
+  line("  licence", model.provenance.licence);
+  line("  attribution", model.provenance.attribution);
+  for (const auto& [name, value] : model.metadata) line("  " + name, one_line(value));
+}
+
+int info(const InfoOptions& options) {
+  if (ode::ResultFile::recognises(options.file)) {
+    print_result(options.file);
+  } else {
+    print_model(options);
+  }
+  return kSuccess;
+}
+
+}  // namespace
+
+void add_info(CLI::App& app, Chosen& chosen) {
+  const auto options = std::make_shared<InfoOptions>();
+  CLI::App* command = app.add_subcommand("info", "say what a result or model file holds");
+  command->add_option("FILE", options->file, "a result file or a model file")->required();
+  command->add_option("--activations", options->activations, "a model's activations, where its file does not say");
+  command->footer(kExamples);
+  command->callback([&chosen, options] { chosen.run = [options] { return info(*options); }; });
+}
+
+}  // namespace lockstep::cli

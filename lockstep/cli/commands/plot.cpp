@@ -1,0 +1,131 @@
+// `lockstep plot`: pictures of a result file.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/plot/figures.h"
+#include "lockstep/cli/text.h"
+#include "lockstep/core/error.h"
+
+namespace lockstep::cli {
+namespace {
+
+struct PlotOptions {
+  std::filesystem::path file;
+  std::filesystem::path output;
+  std::string kind = "all";
+  std::string format;
+  std::vector<std::string> components;
+  std::optional<std::size_t> trajectories;
+};
+
+constexpr const char* kExamples = R"(
+Examples:
+  lockstep plot results.h5                                  results_series.png, _phase.png, _spread.png
+  lockstep plot results.h5 --kind phase --components x,z --output wings.svg
+  lockstep plot results.h5 --kind series --trajectories 3
+
+series  each component over time, for a few trajectories
+phase   one component against another, coloured by time
+spread  median, 50 % and 90 % of the ensemble over time
+Draws with gnuplot, which must be installed (apt install gnuplot-nox).)";
+
+struct Kind {
+  std::string_view name;
+  std::string (*obstacle)(const ode::ResultFile&);
+  Figure (*figure)(const ode::ResultFile&, const FigureOptions&);
+};
+constexpr std::array<Kind, 3> kKinds{Kind{"series", time_series_obstacle, time_series},
+                                     Kind{"phase", phase_portrait_obstacle, phase_portrait},
+                                     Kind{"spread", ensemble_spread_obstacle, ensemble_spread}};
+
+std::vector<std::size_t> component_indices(const ode::ResultFile& file, const std::vector<std::string>& asked) {
+  const std::vector<std::string_view> known(file.component_names().begin(), file.component_names().end());
+  std::vector<std::size_t> indices;
+  for (const std::string& name : asked) {
+    const auto found = std::ranges::find(known, name);
+    if (found == known.end()) {
+      throw Error(ErrorKind::invalid_argument,
+                  {"--components", "\"" + name + "\"", "one of " + list_text(known), did_you_mean(name, known)});
+    }
+    indices.push_back(static_cast<std::size_t>(found - known.begin()));
+  }
+  return indices;
+}
+
+PictureFormat choose_format(const PlotOptions& options) {
+  const std::string extension = options.output.extension().string();
+  const std::string wanted =
+      options.format.empty() ? (extension.empty() ? "png" : extension.substr(1)) : options.format;
+  if (wanted != "png" && wanted != "svg") {
+    throw Error(ErrorKind::invalid_argument, {"--output", "\"" + wanted + "\"", "a name ending in .png or .svg", {}});
+  }
+  return wanted == "svg" ? PictureFormat::svg : PictureFormat::png;
+}
+
+int plot(const PlotOptions& options) {
+  const ode::ResultFile file(options.file);
+  const PictureFormat format = choose_format(options);
+  const FigureOptions figure_options{component_indices(file, options.components), options.trajectories};
+  const bool all = options.kind == "all";
+  // Beside the result file, or beside the name that was given.
+  std::filesystem::path stem = options.output.empty() ? options.file : options.output;
+  stem.replace_extension();
+  const char* extension = format == PictureFormat::svg ? ".svg" : ".png";
+  std::size_t drawn = 0;
+  for (const Kind& kind : kKinds) {
+    if (!all && kind.name != options.kind) continue;
+    const std::string obstacle = kind.obstacle(file);
+    if (!obstacle.empty()) {
+      if (!all) {
+        throw Error(ErrorKind::invalid_argument,
+                    {options.file.string(), obstacle, "results that " + std::string(kind.name) + " can show",
+                     "choose another --kind"});
+      }
+      std::printf("no %s: %s\n", std::string(kind.name).c_str(), obstacle.c_str());
+      continue;
+    }
+    std::filesystem::path target = stem;
+    if (all || options.output.empty()) target += "_" + std::string(kind.name);
+    target += extension;
+    const Figure figure = kind.figure(file, figure_options);
+    draw(figure.script, target, format, figure.size);
+    std::printf("%s\n", target.string().c_str());
+    std::fflush(stdout);
+    ++drawn;
+  }
+  if (drawn == 0) {
+    throw Error(ErrorKind::invalid_argument,
+                {options.file.string(), "nothing to draw", "at least two save points", {}});
+  }
+  return kSuccess;
+}
+
+}  // namespace
+
+void add_plot(CLI::App& app, Chosen& chosen) {
+  const auto options = std::make_shared<PlotOptions>();
+  CLI::App* command = app.add_subcommand("plot", "draw pictures of a result file");
+  command->add_option("FILE", options->file, "a result file")->required();
+  command->add_option("-o,--output", options->output, "picture to write; of several, how their names begin");
+  command->add_option("--kind", options->kind, "series, phase, spread or all")
+      ->check(CLI::IsMember({"series", "phase", "spread", "all"}))
+      ->capture_default_str();
+  command->add_option("--components", options->components, "components to show, by name: x,z")->delimiter(',');
+  command->add_option("--trajectories", options->trajectories, "how many to show, evenly chosen")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--format", options->format, "png or svg, where --output does not say")
+      ->check(CLI::IsMember({"png", "svg"}));
+  command->footer(kExamples);
+  command->callback([&chosen, options] { chosen.run = [options] { return plot(*options); }; });
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,30 @@
+#include "lockstep/cli/commands/problem_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace lockstep::cli {
+
+void add_problem_flags(CLI::App& command, ProblemOverrides& overrides) {
+  const std::string group = "Overriding the problem file";
+  command.add_option("--trajectories", overrides.trajectories, "number of trajectories")
+      ->check(CLI::PositiveNumber)
+      ->group(group);
+  command.add_option("--seed", overrides.seed, "seed of random initial states and parameters")->group(group);
+  command.add_option("--method", overrides.method, "euler, midpoint, heun, rk4, bs3, dopri5, tsit5 or dop853")
+      ->group(group);
+  command.add_option("--rtol", overrides.rtol, "relative tolerance")->group(group);
+  command.add_option("--atol", overrides.atol, "absolute tolerance")->group(group);
+  command.add_option("--dt", overrides.dt, "size of fixed steps")->group(group);
+  command.add_option("--precision", overrides.precision, "arithmetic: f32 or f64")
+      ->check(CLI::IsMember({"f32", "f64"}))
+      ->group(group);
+  command.add_option("--threads", overrides.threads, "number of threads, 0 for all")
+      ->check(CLI::NonNegativeNumber)
+      ->group(group);
+  command.add_option("--cpu-target", overrides.cpu_target, "instruction set: avx512, avx2, neon or scalar")
+      ->group(group);
+  command.add_option("--device", overrides.device, "auto or cpu")->group(group);
+}
+
+}  // namespace lockstep::cli

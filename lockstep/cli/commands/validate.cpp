@@ -1,0 +1,188 @@
+// `lockstep validate`: do two result files hold the same bits?
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/compare.h"
+#include "lockstep/cli/interrupt.h"
+#include "lockstep/cli/progress.h"
+#include "lockstep/cli/text.h"
+#include "lockstep/core/error.h"
+
+namespace lockstep::cli {
+namespace {
+
+struct ValidateOptions {
+  std::filesystem::path a;
+  std::filesystem::path b;
+  bool quiet = false;
+};
+
+constexpr const char* kExamples = R"(
+Examples:
+  lockstep validate avx2.h5 avx512.h5
+  lockstep validate --quiet a.h5 b.h5 && echo "same bits"
+
+Compares states, end states, statuses and counts. NaN equals NaN, whatever its payload. Exit code 0: the same bits;
+1: different, with how far apart and where first; 2: the files could not be compared.)";
+
+std::string count(std::size_t number) { return count_text(static_cast<std::int64_t>(number)); }
+
+std::string scientific(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", value);
+  return text;
+}
+
+// As many digits as tell any two numbers of the precision apart.
+std::string exact(double value, Precision precision) {
+  char text[32];
+  std::snprintf(text, sizeof text, precision == Precision::f32 ? "%.9g" : "%.17g", value);
+  return text;
+}
+
+void line(const char* name, const std::string& text) { std::printf("  %-18s %s\n", name, text.c_str()); }
+
+class Report {
+ public:
+  Report(const ode::ResultFile& a, const ode::ResultFile& b, const Comparison& comparison)
+      : a_(a),
+        b_(b),
+        comparison_(comparison),
+        precision_(a.precision() == b.precision() ? a.precision() : Precision::f64) {}
+
+  void print() const {
+    const std::string shape = count(a_.trajectories()) +
+                              (a_.trajectories() == 1 ? " trajectory x " : " trajectories x ") +
+                              count(a_.save_points()) + (a_.save_points() == 1 ? " time x " : " times x ") +
+                              std::to_string(a_.components()) + (a_.components() == 1 ? " component" : " components");
+    const std::size_t numbers = comparison_.state.numbers;
+    if (comparison_.same_bits()) {
+      std::printf("same bits: all %s numbers of state agree (%s, %s)\n", count(numbers).c_str(), shape.c_str(),
+                  precision_ == Precision::f32 ? "float32" : "float64");
+    } else if (comparison_.state.different == 0) {
+      std::printf("different: state agrees in all %s numbers, but not what lies around it (%s)\n",
+                  count(numbers).c_str(), shape.c_str());
+    } else {
+      std::printf("different: %s of %s numbers of state, in %s (%s)\n", count(comparison_.state.different).c_str(),
+                  count(numbers).c_str(), in_trajectories(comparison_.state.trajectories).c_str(), shape.c_str());
+    }
+    line("a", made(a_));
+    line("b", made(b_));
+    if (!comparison_.same_precision) line("precision", "float32 and float64: compared as float64");
+    if (!comparison_.same_bits()) print_differences();
+    if (comparison_.unfinished > 0) {
+      line("unfinished", in_trajectories(comparison_.unfinished) + " cancelled in one file or both");
+    }
+    print_fields();
+  }
+
+ private:
+  static std::string in_trajectories(std::size_t number) {
+    return count(number) + (number == 1 ? " trajectory" : " trajectories");
+  }
+
+  static std::string made(const ode::ResultFile& file) {
+    const auto add = [&](const char* name) {
+      const std::string text = file.text_attribute(name);
+      return text.empty() ? std::string() : ", " + text;
+    };
+    std::string text =
+        file.path().string() + ": " + file.text_attribute("method") + add("precision") + add("cpu_target");
+    const auto threads = file.attribute("threads");
+    if (threads && std::holds_alternative<std::int64_t>(*threads)) {
+      const std::int64_t number = std::get<std::int64_t>(*threads);
+      text += ", " + std::to_string(number) + (number == 1 ? " thread" : " threads");
+    }
+    return text;
+  }
+
+  std::string place(const Place& place) const {
+    const std::vector<double> times = a_.times(place.trajectory);
+    return "trajectory " + std::to_string(place.trajectory) + ", time " + std::to_string(place.time) +
+           " (t = " + number_text(times[place.time]) + "), component " + a_.component_names()[place.component];
+  }
+  std::string values(const Place& place) const {
+    return exact(place.a, precision_) + " and " + exact(place.b, precision_);
+  }
+
+  void print_differences() const {
+    const ArrayDifference& state = comparison_.state;
+    if (state.largest_absolute) {
+      line("largest absolute", scientific(state.max_absolute) + " at " + place(*state.largest_absolute) + ": " +
+                                   values(*state.largest_absolute));
+      line("largest relative", scientific(state.max_relative) + " at " + place(*state.largest_relative) + ": " +
+                                   values(*state.largest_relative));
+      line("root mean square", scientific(state.root_mean_square()) + " over all numbers finite in both");
+    }
+    if (state.first) line("first in the file", place(*state.first) + ": " + values(*state.first));
+    if (state.earliest) line("earliest in time", place(*state.earliest) + ": " + values(*state.earliest));
+    if (state.only_a_finite + state.only_b_finite > 0) {
+      line("not finite",
+           count(state.only_b_finite) + " numbers in a alone, " + count(state.only_a_finite) + " in b alone");
+    }
+    if (comparison_.end_state.different > 0 && state.different == 0) {
+      const Place& end = *comparison_.end_state.first;
+      line("end states", in_trajectories(comparison_.end_state.trajectories) + ", first trajectory " +
+                             std::to_string(end.trajectory) + ", component " + a_.component_names()[end.component] +
+                             ": " + values(end));
+    }
+    if (comparison_.different_status > 0) {
+      line("statuses", in_trajectories(comparison_.different_status) + ", first trajectory " +
+                           std::to_string(*comparison_.first_status) + ": " +
+                           std::string(to_string(comparison_.status_a)) + " and " +
+                           std::string(to_string(comparison_.status_b)));
+    }
+    if (comparison_.different_counts > 0) {
+      line("steps, evaluations", "other counts in " + in_trajectories(comparison_.different_counts));
+    }
+  }
+
+  void print_fields() const {
+    if (comparison_.fields.empty()) return;
+    std::printf("what differs in how they were made:\n");
+    for (const FieldDifference& field : comparison_.fields) {
+      line(field.field.c_str(), field.a + " and " + field.b);
+    }
+  }
+
+  const ode::ResultFile& a_;
+  const ode::ResultFile& b_;
+  const Comparison& comparison_;
+  Precision precision_;
+};
+
+int validate(const ValidateOptions& options) {
+  const ode::ResultFile a(options.a);
+  const ode::ResultFile b(options.b);
+  const Interrupt interrupt;
+  Comparison comparison;
+  try {
+    Progress progress("comparing", "trajectories", options.quiet ? Verbosity::quiet : Verbosity::normal);
+    comparison = compare(a, b, {&interrupt.token(), progress.function()});
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::cancelled) throw;
+    std::fprintf(stderr, "lockstep: stopped before the end of the files: no verdict\n");
+    return interrupt.exit_code();
+  }
+  if (!options.quiet) Report(a, b, comparison).print();
+  return comparison.same_bits() ? kSuccess : kDifferent;
+}
+
+}  // namespace
+
+void add_validate(CLI::App& app, Chosen& chosen) {
+  const auto options = std::make_shared<ValidateOptions>();
+  CLI::App* command = app.add_subcommand("validate", "say whether two result files hold the same bits");
+  command->add_option("A.h5", options->a, "a result file")->required();
+  command->add_option("B.h5", options->b, "another")->required();
+  command->add_flag("-q,--quiet", options->quiet, "print nothing, answer by exit code");
+  command->footer(kExamples);
+  command->callback([&chosen, options] { chosen.run = [options] { return validate(*options); }; });
+}
+
+}  // namespace lockstep::cli

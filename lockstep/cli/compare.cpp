@@ -1,0 +1,186 @@
+#include "lockstep/cli/compare.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <set>
+#include <span>
+#include <type_traits>
+
+#include "lockstep/cli/text.h"
+#include "lockstep/core/error.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr std::size_t kPieceBytes = std::size_t{8} << 20;
+
+template <class T>
+bool same(T a, T b) {
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  return std::bit_cast<Bits>(a) == std::bit_cast<Bits>(b) || (std::isnan(a) && std::isnan(b));
+}
+
+// Rows [first, first + count) of arrays [trajectory][time][component].
+struct Piece {
+  std::size_t first = 0;
+  std::size_t count = 0;
+  std::size_t times = 0;
+  std::size_t components = 0;
+};
+
+void add_pair(ArrayDifference& difference, const Place& place) {
+  const bool finite_a = std::isfinite(place.a);
+  const bool finite_b = std::isfinite(place.b);
+  ++difference.different;
+  if (!difference.first) difference.first = place;
+  if (!difference.earliest || place.time < difference.earliest->time) difference.earliest = place;
+  if (finite_a != finite_b) ++(finite_a ? difference.only_a_finite : difference.only_b_finite);
+  if (!finite_a || !finite_b) return;
+  const double absolute = std::abs(place.a - place.b);
+  const double relative = absolute == 0 ? 0 : absolute / std::max(std::abs(place.a), std::abs(place.b));
+  difference.sum_of_squares += absolute * absolute;
+  if (!difference.largest_absolute || absolute > difference.max_absolute) {
+    difference.max_absolute = absolute;
+    difference.largest_absolute = place;
+  }
+  if (!difference.largest_relative || relative > difference.max_relative) {
+    difference.max_relative = relative;
+    difference.largest_relative = place;
+  }
+}
+
+template <class T>
+void add_piece(ArrayDifference& difference, const Piece& piece, std::span<const T> a, std::span<const T> b) {
+  const std::size_t row = piece.times * piece.components;
+  difference.numbers += a.size();
+  for (std::size_t i = 0; i < piece.count; ++i) {
+    const std::span<const T> row_a = a.subspan(i * row, row);
+    const std::span<const T> row_b = b.subspan(i * row, row);
+    const std::size_t different_before = difference.different;
+    const bool same_bytes = std::memcmp(row_a.data(), row_b.data(), row_a.size_bytes()) == 0;
+    for (std::size_t j = 0; j < row; ++j) {
+      if (std::isfinite(row_a[j]) && std::isfinite(row_b[j])) ++difference.finite_pairs;
+      if (same_bytes || same(row_a[j], row_b[j])) continue;
+      add_pair(difference, {piece.first + i, j / piece.components, j % piece.components, static_cast<double>(row_a[j]),
+                            static_cast<double>(row_b[j])});
+    }
+    if (difference.different != different_before) ++difference.trajectories;
+  }
+}
+
+template <class T>
+void compare_numbers(const ode::ResultFile& a, const ode::ResultFile& b, const RunControl& control,
+                     Comparison& comparison) {
+  const std::size_t row_bytes = std::max<std::size_t>(a.save_points() * a.components() * sizeof(T), 1);
+  const std::size_t rows = std::clamp<std::size_t>(kPieceBytes / row_bytes, 1, std::size_t{1} << 16);
+  for (std::size_t first = 0; first < a.trajectories(); first += rows) {
+    if (control.cancelled()) throw Error(ErrorKind::cancelled, {"comparison", "a request to stop", {}, {}});
+    const std::size_t count = std::min(rows, a.trajectories() - first);
+    add_piece<T>(comparison.state, {first, count, a.save_points(), a.components()}, a.states<T>(first, count),
+                 b.states<T>(first, count));
+    add_piece<T>(comparison.end_state, {first, count, 1, a.components()}, a.end_states<T>(first, count),
+                 b.end_states<T>(first, count));
+    const auto records_a = a.records(first, count);
+    const auto records_b = b.records(first, count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const ode::TrajectoryRecord& ra = records_a[i];
+      const ode::TrajectoryRecord& rb = records_b[i];
+      if (ra.status == ode::Status::cancelled || rb.status == ode::Status::cancelled) ++comparison.unfinished;
+      if (ra.accepted != rb.accepted || ra.rejected != rb.rejected || ra.evaluations != rb.evaluations ||
+          !same(ra.end_time, rb.end_time)) {
+        ++comparison.different_counts;
+      }
+      if (ra.status == rb.status) continue;
+      if (comparison.different_status++ == 0) {
+        comparison.first_status = first + i;
+        comparison.status_a = ra.status;
+        comparison.status_b = rb.status;
+      }
+    }
+    if (control.progress) control.progress(first + count, a.trajectories());
+  }
+}
+
+[[noreturn]] void cannot_compare(const ode::ResultFile& a, const ode::ResultFile& b, const std::string& found,
+                                 const std::string& expected) {
+  throw Error(ErrorKind::invalid_argument, {a.path().string() + " and " + b.path().string(), found, expected,
+                                            "compare solutions of one problem at the same save points"});
+}
+
+void check_shapes(const ode::ResultFile& a, const ode::ResultFile& b) {
+  const auto check = [&](std::size_t in_a, std::size_t in_b, const char* what) {
+    if (in_a == in_b) return;
+    cannot_compare(a, b,
+                   count_text(static_cast<std::int64_t>(in_a)) + " and " + count_text(static_cast<std::int64_t>(in_b)) +
+                       " " + what,
+                   std::string("as many ") + what + " in both");
+  };
+  check(a.trajectories(), b.trajectories(), "trajectories");
+  check(a.save_points(), b.save_points(), "save points");
+  check(a.components(), b.components(), "components");
+  const bool each = a.times_per_trajectory() || b.times_per_trajectory();
+  for (std::size_t i = 0; i < (each ? a.trajectories() : std::min<std::size_t>(a.trajectories(), 1)); ++i) {
+    const std::vector<double> in_a = a.times(i);
+    const std::vector<double> in_b = b.times(i);
+    const auto [at_a, at_b] = std::ranges::mismatch(in_a, in_b);
+    if (at_a == in_a.end()) continue;
+    cannot_compare(a, b,
+                   "save point " + std::to_string(at_a - in_a.begin()) + " at " + number_text(*at_a) + " and " +
+                       number_text(*at_b) + (each ? " in trajectory " + std::to_string(i) : ""),
+                   "the same times in both");
+  }
+}
+
+std::string value_text(const std::optional<hdf5::AttributeValue>& value) {
+  if (!value) return "-";
+  if (const auto* text = std::get_if<std::string>(&*value)) return *text;
+  if (const auto* integer = std::get_if<std::int64_t>(&*value)) return std::to_string(*integer);
+  if (const auto* number = std::get_if<double>(&*value)) return number_text(*number);
+  return "(a list)";
+}
+
+// How the files were made; what differs of necessity (the moment, the command) stays out.
+void compare_fields(const ode::ResultFile& a, const ode::ResultFile& b, Comparison& comparison) {
+  static const std::set<std::string> kNotOfInterest{"history",        "command",        "source", "seconds",
+                                                    "Conventions",    "title",          "kernel", "accepted_steps",
+                                                    "rejected_steps", "rhs_evaluations"};
+  std::set<std::string> names;
+  for (const auto* file : {&a, &b}) {
+    for (const std::string& name : file->attribute_names()) names.insert(name);
+  }
+  for (const std::string& name : names) {
+    if (kNotOfInterest.contains(name)) continue;
+    const std::string in_a = value_text(a.attribute(name));
+    const std::string in_b = value_text(b.attribute(name));
+    if (in_a != in_b) comparison.fields.push_back({name, in_a, in_b});
+  }
+}
+
+}  // namespace
+
+double ArrayDifference::root_mean_square() const {
+  return finite_pairs == 0 ? 0 : std::sqrt(sum_of_squares / static_cast<double>(finite_pairs));
+}
+
+bool Comparison::same_bits() const {
+  return same_precision && state.different == 0 && end_state.different == 0 && different_status == 0 &&
+         different_counts == 0;
+}
+
+Comparison compare(const ode::ResultFile& a, const ode::ResultFile& b, const RunControl& control) {
+  check_shapes(a, b);
+  Comparison comparison;
+  comparison.same_precision = a.precision() == b.precision();
+  if (comparison.same_precision && a.precision() == Precision::f32) {
+    compare_numbers<float>(a, b, control, comparison);
+  } else {
+    compare_numbers<double>(a, b, control, comparison);  // float32 becomes float64 exactly
+  }
+  compare_fields(a, b, comparison);
+  return comparison;
+}
+
+}  // namespace lockstep::cli

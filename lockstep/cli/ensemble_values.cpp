@@ -1,0 +1,323 @@
+#include "lockstep/cli/ensemble_values.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "lockstep/cli/text.h"
+#include "lockstep/core/hdf5.h"
+#include "lockstep/core/random.h"
+
+namespace lockstep::cli {
+namespace {
+
+using Values = EnsembleValues;
+
+constexpr std::array<std::string_view, 5> kSources{"normal", "box", "linspace", "file", "dataset"};
+
+std::vector<double> number_or_numbers(const TomlValue& value) {
+  if (value.is_number()) return {value.number()};
+  if (value.is_array()) return value.numbers();
+  throw value.error(value.describe(), "a number, or an array with a number for each column");
+}
+
+const TomlValue& required(const TomlValue& table, std::string_view key, std::string_view example) {
+  const TomlValue* value = table.find(key);
+  if (value == nullptr) {
+    throw table.error("no key \"" + std::string(key) + "\"", "for example " + std::string(example));
+  }
+  return *value;
+}
+
+// {low = .., high = ..}, or [low, high] for a single column.
+std::pair<std::vector<double>, std::vector<double>> parse_range(const TomlValue& value) {
+  if (value.is_array()) {
+    const std::vector<double> ends = value.numbers();
+    if (ends.size() != 2) throw value.error(value.describe(), "[low, high], or {low = [..], high = [..]}");
+    return {{ends[0]}, {ends[1]}};
+  }
+  static constexpr std::array<std::string_view, 2> kKeys{"low", "high"};
+  value.allow_only(kKeys);
+  return {number_or_numbers(required(value, "low", "low = [0, 0]")),
+          number_or_numbers(required(value, "high", "high = [1, 1]"))};
+}
+
+std::variant<Values::Shared, Values::Rows, Values::Normal, Values::Box, Values::Linspace, Values::Dataset,
+             Values::Named>
+parse_array(const TomlValue& value) {
+  const TomlValue::Array& entries = value.array();
+  if (entries.empty()) throw value.error("an empty array", "numbers, or rows of numbers");
+  if (!entries.front().is_array()) return Values::Shared{value.numbers()};
+  Values::Rows rows{{}, entries.size(), entries.front().array().size()};
+  for (const TomlValue& entry : entries) {
+    const std::vector<double> row = entry.numbers();
+    if (row.size() != rows.columns) {
+      throw entry.error(entry.describe(), std::to_string(rows.columns) + " numbers as in the first row");
+    }
+    rows.values.insert(rows.values.end(), row.begin(), row.end());
+  }
+  return rows;
+}
+
+EnsembleValues parse_table(const TomlValue& value, const std::filesystem::path& folder) {
+  const std::string where = value.where();
+  const bool is_source = std::ranges::any_of(kSources, [&](auto key) { return value.find(key) != nullptr; });
+  if (!is_source) {
+    Values::Named named;
+    for (const auto& [name, column] : value.table()) {
+      EnsembleValues values = parse_ensemble_values(column, folder);
+      // An array for a single column is a number for each trajectory.
+      if (auto* list = std::get_if<Values::Shared>(&values.source); list != nullptr && column.is_array()) {
+        const std::size_t rows = list->row.size();
+        values.source = Values::Rows{std::move(list->row), rows, 1};
+      }
+      named.columns.emplace_back(name, std::move(values));
+    }
+    if (named.columns.empty())
+      throw value.error("an empty table", "names with values, or one of " + list_text(kSources));
+    return {std::move(named), where};
+  }
+  const auto only = [&](std::span<const std::string_view> keys) {
+    for (const auto& [key, entry] : value.table()) {
+      if (std::ranges::find(keys, key) != keys.end()) continue;
+      if (std::ranges::find(kSources, key) == kSources.end()) value.allow_only(kSources);
+      throw entry.error("a second source of numbers beside \"" + std::string(keys.front()) + "\"", "one of them");
+    }
+  };
+  if (const TomlValue* normal = value.find("normal")) {
+    static constexpr std::array<std::string_view, 1> kOnly{"normal"};
+    static constexpr std::array<std::string_view, 2> kKeys{"mean", "std"};
+    only(kOnly);
+    normal->allow_only(kKeys);
+    Values::Normal source{number_or_numbers(required(*normal, "mean", "mean = [1, 0, 0]")),
+                          number_or_numbers(required(*normal, "std", "std = 0.1"))};
+    for (const double deviation : source.deviation) {
+      if (deviation < 0) throw normal->find("std")->error(number_text(deviation), "a standard deviation of 0 or more");
+    }
+    return {std::move(source), normal->where()};
+  }
+  if (const TomlValue* box = value.find("box")) {
+    static constexpr std::array<std::string_view, 1> kOnly{"box"};
+    only(kOnly);
+    auto [low, high] = parse_range(*box);
+    return {Values::Box{std::move(low), std::move(high)}, box->where()};
+  }
+  if (const TomlValue* linspace = value.find("linspace")) {
+    static constexpr std::array<std::string_view, 1> kOnly{"linspace"};
+    only(kOnly);
+    auto [low, high] = parse_range(*linspace);
+    return {Values::Linspace{std::move(low), std::move(high)}, linspace->where()};
+  }
+  static constexpr std::array<std::string_view, 2> kOnly{"file", "dataset"};
+  only(kOnly);
+  return {Values::Dataset{folder / required(value, "file", "file = \"x.h5\"").text(),
+                          required(value, "dataset", "dataset = \"initial_state\"").text()},
+          where};
+}
+
+std::string numbers_text(std::size_t count) { return std::to_string(count) + (count == 1 ? " number" : " numbers"); }
+
+[[noreturn]] void wrong_width(const std::string& where, std::size_t found, const ColumnNames& columns) {
+  std::string names;
+  for (const std::string& name : columns.names) names += (names.empty() ? "" : ", ") + name;
+  throw Error(ErrorKind::invalid_argument, {where,
+                                            numbers_text(found),
+                                            numbers_text(columns.names.size()) + ", one for each " + columns.what +
+                                                (names.empty() ? "" : " (" + names + ")"),
+                                            {}});
+}
+
+// Element `column` of a vector with a number for each column or one for all.
+double of_column(const std::vector<double>& values, std::size_t column) {
+  return values[values.size() == 1 ? 0 : column];
+}
+
+std::uint32_t draw_index(std::size_t column) { return static_cast<std::uint32_t>(column); }
+
+class Drawing {
+ public:
+  Drawing(std::size_t trajectories, const ColumnNames& columns, RandomStream random)
+      : trajectories_(trajectories), columns_(columns), width_(columns.names.size()), random_(random) {}
+
+  // `first_column` is where a named column stands among all columns: its random numbers are the same whether the
+  // distribution was given for all or by name.
+  EnsembleMatrix draw(const EnsembleValues& values, std::size_t first_column = 0) const {
+    return std::visit([&](const auto& source) { return draw(source, values.where, first_column); }, values.source);
+  }
+
+ private:
+  EnsembleMatrix draw(const Values::Shared& source, const std::string& where, std::size_t) const {
+    if (source.row.size() != width_) wrong_width(where, source.row.size(), columns_);
+    return {source.row, 1};
+  }
+
+  EnsembleMatrix draw(const Values::Rows& source, const std::string& where, std::size_t) const {
+    if (source.columns != width_) wrong_width(where, source.columns, columns_);
+    if (source.rows < trajectories_) {
+      throw Error(ErrorKind::invalid_argument,
+                  {where, count_text(static_cast<std::int64_t>(source.rows)) + " rows",
+                   "at least " + count_text(static_cast<std::int64_t>(trajectories_)) + ", one for each trajectory",
+                   "lower the number of trajectories"});
+    }
+    const auto begin = source.values.begin();
+    return {{begin, begin + static_cast<std::ptrdiff_t>(trajectories_ * width_)}, trajectories_};
+  }
+
+  EnsembleMatrix draw(const Values::Normal& source, const std::string& where, std::size_t first_column) const {
+    check_width(source.mean, where);
+    check_width(source.deviation, where);
+    const Random random(random_.seed, random_.stream);
+    return fill([&](std::size_t trajectory, std::size_t column) {
+      return std::fma(of_column(source.deviation, column), random.normal(trajectory, draw_index(first_column + column)),
+                      of_column(source.mean, column));
+    });
+  }
+
+  EnsembleMatrix draw(const Values::Box& source, const std::string& where, std::size_t first_column) const {
+    check_width(source.low, where);
+    check_width(source.high, where);
+    const Random random(random_.seed, random_.stream);
+    return fill([&](std::size_t trajectory, std::size_t column) {
+      const double low = of_column(source.low, column);
+      return std::fma(of_column(source.high, column) - low,
+                      random.uniform(trajectory, draw_index(first_column + column)), low);
+    });
+  }
+
+  EnsembleMatrix draw(const Values::Linspace& source, const std::string& where, std::size_t) const {
+    check_width(source.low, where);
+    check_width(source.high, where);
+    const double last = trajectories_ > 1 ? static_cast<double>(trajectories_ - 1) : 1;
+    return fill([&](std::size_t trajectory, std::size_t column) {
+      const double low = of_column(source.low, column);
+      const double high = of_column(source.high, column);
+      if (trajectory + 1 == trajectories_ && trajectories_ > 1) return high;
+      return low + (high - low) * static_cast<double>(trajectory) / last;
+    });
+  }
+
+  EnsembleMatrix draw(const Values::Dataset& source, const std::string& where, std::size_t) const {
+    throw Error(ErrorKind::invalid_argument, {where, source.dataset, "loaded datasets", {}});
+  }
+
+  EnsembleMatrix draw(const Values::Named& source, const std::string& where, std::size_t) const {
+    std::vector<std::string_view> known(columns_.names.begin(), columns_.names.end());
+    std::vector<EnsembleMatrix> drawn(width_);
+    for (const auto& [name, values] : source.columns) {
+      const auto found = std::ranges::find(known, name);
+      if (found == known.end()) {
+        throw Error(ErrorKind::invalid_argument,
+                    {values.where, "an unknown " + columns_.what,
+                     known.empty() ? "none: there are no " + columns_.what + "s" : "one of " + list_text(known),
+                     did_you_mean(name, known)});
+      }
+      const auto column = static_cast<std::size_t>(found - known.begin());
+      const ColumnNames single{columns_.what, {name}, {}};
+      drawn[column] = Drawing(trajectories_, single, random_).draw(values, column);
+    }
+    std::size_t rows = 1;
+    for (std::size_t column = 0; column < width_; ++column) {
+      if (drawn[column].values.empty()) {
+        if (columns_.defaults.empty() || !columns_.defaults[column]) {
+          throw Error(ErrorKind::invalid_argument,
+                      {where, "no value for " + columns_.names[column], "one for each " + columns_.what, {}});
+        }
+        drawn[column] = {{*columns_.defaults[column]}, 1};
+      }
+      rows = std::max(rows, drawn[column].rows);
+    }
+    EnsembleMatrix matrix{std::vector<double>(rows * width_), rows};
+    for (std::size_t row = 0; row < rows; ++row) {
+      for (std::size_t column = 0; column < width_; ++column) {
+        matrix.values[row * width_ + column] = drawn[column].values[drawn[column].rows == 1 ? 0 : row];
+      }
+    }
+    return matrix;
+  }
+
+  void check_width(const std::vector<double>& numbers, const std::string& where) const {
+    if (numbers.size() != 1 && numbers.size() != width_) wrong_width(where, numbers.size(), columns_);
+  }
+
+  template <class Function>
+  EnsembleMatrix fill(const Function& function) const {
+    EnsembleMatrix matrix{std::vector<double>(trajectories_ * width_), trajectories_};
+    for (std::size_t trajectory = 0; trajectory < trajectories_; ++trajectory) {
+      for (std::size_t column = 0; column < width_; ++column) {
+        matrix.values[trajectory * width_ + column] = function(trajectory, column);
+      }
+    }
+    return matrix;
+  }
+
+  std::size_t trajectories_;
+  const ColumnNames& columns_;
+  std::size_t width_;
+  RandomStream random_;
+};
+
+}  // namespace
+
+EnsembleValues parse_ensemble_values(const TomlValue& value, const std::filesystem::path& folder) {
+  if (value.is_table()) return parse_table(value, folder);
+  if (value.is_array()) {
+    EnsembleValues values{Values::Shared{}, value.where()};
+    values.source = parse_array(value);
+    return values;
+  }
+  return {Values::Shared{{value.number()}}, value.where()};
+}
+
+EnsembleValues load_datasets(EnsembleValues values, bool single_column) {
+  if (auto* named = std::get_if<Values::Named>(&values.source)) {
+    for (auto& [name, column] : named->columns) column = load_datasets(std::move(column), true);
+    return values;
+  }
+  const auto* source = std::get_if<Values::Dataset>(&values.source);
+  if (source == nullptr) return values;
+  const hdf5::File file = hdf5::File::open(source->file);
+  const hdf5::Dataset dataset = file.dataset(source->dataset);
+  const hdf5::Shape shape = dataset.shape();
+  if (shape.empty() || shape.size() > 2) {
+    throw Error(ErrorKind::invalid_argument, {values.where,
+                                              source->dataset + " with " + std::to_string(shape.size()) + " dimensions",
+                                              "one or two: [trajectory, column] or [column]",
+                                              {}});
+  }
+  std::vector<double> numbers = dataset.read<double>();
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (!std::isfinite(numbers[i])) {
+      throw Error(ErrorKind::invalid_argument,
+                  {values.where,
+                   number_text(numbers[i]) + " at element " + std::to_string(i) + " of " + dataset.name(),
+                   "finite numbers",
+                   {}});
+    }
+  }
+  if (shape.size() == 1 && !single_column) {
+    values.source = Values::Shared{std::move(numbers)};
+  } else {
+    values.source = Values::Rows{std::move(numbers), shape[0], shape.size() == 1 ? 1 : shape[1]};
+  }
+  return values;
+}
+
+std::optional<std::size_t> listed_rows(const EnsembleValues& values) {
+  if (const auto* rows = std::get_if<Values::Rows>(&values.source)) return rows->rows;
+  std::optional<std::size_t> listed;
+  if (const auto* named = std::get_if<Values::Named>(&values.source)) {
+    for (const auto& [name, column] : named->columns) {
+      const auto rows = listed_rows(column);
+      if (rows) listed = std::min(listed.value_or(*rows), *rows);
+    }
+  }
+  return listed;
+}
+
+EnsembleMatrix draw(const EnsembleValues& values, std::size_t trajectories, const ColumnNames& columns,
+                    RandomStream random) {
+  return Drawing(trajectories, columns, random).draw(values);
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,86 @@
+// Numbers for every trajectory as a problem file describes them: one row for all, a list of rows, a distribution, an
+// even spread, a dataset, or any of these name by name.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "lockstep/cli/toml_value.h"
+
+namespace lockstep::cli {
+
+struct EnsembleValues {
+  struct Shared {
+    std::vector<double> row;
+  };
+  struct Rows {
+    std::vector<double> values;  // [row][column]
+    std::size_t rows = 0;
+    std::size_t columns = 0;
+  };
+  // Vectors hold a number a column, or one for all columns.
+  struct Normal {
+    std::vector<double> mean;
+    std::vector<double> deviation;  // >= 0
+  };
+  struct Box {  // uniform in [low, high)
+    std::vector<double> low;
+    std::vector<double> high;
+  };
+  struct Linspace {  // trajectory i of n: low + (high - low) i / (n - 1)
+    std::vector<double> low;
+    std::vector<double> high;
+  };
+  struct Dataset {  // [row][column], or [column] for one row for all; of one column: [row]
+    std::filesystem::path file;
+    std::string dataset;
+  };
+  struct Named {
+    std::vector<std::pair<std::string, EnsembleValues>> columns;
+  };
+
+  std::variant<Shared, Rows, Normal, Box, Linspace, Dataset, Named> source;
+  std::string where;  // names the value in messages
+};
+
+// Paths in the file are relative to `folder`.
+EnsembleValues parse_ensemble_values(const TomlValue& value, const std::filesystem::path& folder);
+
+// What the columns are called and hold where the file is silent.
+struct ColumnNames {
+  std::string what;                             // "component" or "parameter"
+  std::vector<std::string> names;               // [column]
+  std::vector<std::optional<double>> defaults;  // [column]; empty: every column must be given
+};
+
+// A matrix [row][column]; one row stands for all trajectories.
+struct EnsembleMatrix {
+  std::vector<double> values;
+  std::size_t rows = 1;
+};
+
+// Replaces datasets by what they hold; afterwards listed_rows() knows the number of trajectories. A dataset of one
+// dimension is one row for all, unless it is for a single column.
+EnsembleValues load_datasets(EnsembleValues values, bool single_column = false);
+
+// How many trajectories the values list, if they do.
+std::optional<std::size_t> listed_rows(const EnsembleValues& values);
+
+// Random numbers depend on (seed, stream, trajectory, column) alone: trajectory i is the same in an ensemble of any
+// size. Where rows are listed, the first `trajectories` are taken. Throws Error (invalid_argument) where sizes or names
+// do not fit, (file) for a dataset that cannot be read.
+struct RandomStream {
+  std::uint64_t seed = 0;
+  std::uint32_t stream = 0;
+};
+EnsembleMatrix draw(const EnsembleValues& values, std::size_t trajectories, const ColumnNames& columns,
+                    RandomStream random);
+
+}  // namespace lockstep::cli

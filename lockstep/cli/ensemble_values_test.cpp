@@ -1,0 +1,132 @@
+#include "lockstep/cli/ensemble_values.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <string>
+
+#include "lockstep/core/error.h"
+#include "lockstep/core/hdf5.h"
+
+namespace lockstep::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const ColumnNames kXyz{"component", {"x", "y", "z"}, {}};
+
+EnsembleValues parse(const std::string& value, const std::filesystem::path& folder = "folder") {
+  const TomlValue file = parse_toml("v = " + value + "\n", "f.toml");
+  return parse_ensemble_values(*file.find("v"), folder);
+}
+
+EnsembleMatrix draw_from(const std::string& value, std::size_t trajectories, const ColumnNames& columns = kXyz,
+                         std::uint64_t seed = 1) {
+  return draw(parse(value), trajectories, columns, {seed, 0});
+}
+
+std::string message(const std::string& value, std::size_t trajectories = 4, const ColumnNames& columns = kXyz) {
+  try {
+    draw_from(value, trajectories, columns);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(EnsembleValues, one_row_serves_all) {
+  const EnsembleMatrix matrix = draw_from("[1, 2.5, 3]", 4);
+  EXPECT_EQ(matrix.rows, 1u);
+  EXPECT_THAT(matrix.values, ElementsAre(1, 2.5, 3));
+}
+
+TEST(EnsembleValues, of_listed_rows_the_first_are_taken) {
+  EXPECT_EQ(listed_rows(parse("[[1,2,3],[4,5,6],[7,8,9]]")), 3u);
+  EXPECT_THAT(draw_from("[[1,2,3],[4,5,6],[7,8,9]]", 2).values, ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(message("[[1,2,3],[4,5,6]]"), HasSubstr("f.toml:1: v: found 2 rows, expected at least 4"));
+}
+
+TEST(EnsembleValues, a_trajectory_is_the_same_in_an_ensemble_of_any_size) {
+  for (const char* value : {"{normal={mean=[1,0,0], std=0.1}}", "{box={low=-1, high=[1,2,3]}}"}) {
+    const EnsembleMatrix small = draw_from(value, 5);
+    const EnsembleMatrix large = draw_from(value, 101);
+    ASSERT_EQ(small.values.size(), 15u);
+    for (std::size_t i = 0; i < small.values.size(); ++i) EXPECT_EQ(small.values[i], large.values[i]) << value;
+    EXPECT_NE(small.values, draw_from(value, 5, kXyz, 2).values) << value;
+  }
+}
+
+TEST(EnsembleValues, a_distribution_by_name_draws_the_numbers_of_the_distribution_for_all) {
+  const EnsembleMatrix all = draw_from("{box={low=0, high=2}}", 7);
+  const EnsembleMatrix named = draw_from("{x={box=[0,2]}, y={box=[0,2]}, z={box=[0,2]}}", 7);
+  EXPECT_EQ(all.values, named.values);
+}
+
+TEST(EnsembleValues, distributions_have_the_moments_they_name) {
+  // Standard errors with n = 40,000 numbers: mean sigma / 200, variance about sqrt(2) sigma^2 / 200; five of them.
+  constexpr std::size_t kCount = 40000;
+  const ColumnNames one{"component", {"x"}, {}};
+  const auto moments = [&](const std::string& value) {
+    const EnsembleMatrix matrix = draw_from(value, kCount, one);
+    double sum = 0;
+    double squares = 0;
+    for (const double x : matrix.values) sum += x;
+    for (const double x : matrix.values) squares += (x - sum / kCount) * (x - sum / kCount);
+    return std::pair(sum / kCount, squares / kCount);
+  };
+  const auto [normal_mean, normal_variance] = moments("{normal={mean=3, std=2}}");
+  EXPECT_NEAR(normal_mean, 3, 5 * 2.0 / 200);
+  EXPECT_NEAR(normal_variance, 4, 5 * std::sqrt(2.0) * 4 / 200);
+  const auto [box_mean, box_variance] = moments("{box={low=-1, high=3}}");
+  EXPECT_NEAR(box_mean, 1, 5 * std::sqrt(16.0 / 12) / 200);
+  EXPECT_NEAR(box_variance, 16.0 / 12, 5 * std::sqrt(2.0) * (16.0 / 12) / 200);
+}
+
+TEST(EnsembleValues, linspace_has_both_ends) {
+  const ColumnNames rho{"parameter", {"rho"}, {}};
+  EXPECT_THAT(draw_from("{linspace=[0, 21]}", 4, rho).values, ElementsAre(0, 7, 14, 21));
+  EXPECT_THAT(draw_from("{linspace={low=2, high=3}}", 1, rho).values, ElementsAre(2));
+}
+
+TEST(EnsembleValues, names_left_out_take_their_defaults) {
+  const ColumnNames columns{"parameter", {"sigma", "rho", "beta"}, {10.0, std::nullopt, 2.5}};
+  EXPECT_THAT(draw_from("{rho={linspace=[0, 1]}}", 2, columns).values, ElementsAre(10, 0, 2.5, 10, 1, 2.5));
+  EXPECT_THAT(draw_from("{rho=[5, 6]}", 2, columns).values, ElementsAre(10, 5, 2.5, 10, 6, 2.5));
+  EXPECT_THAT(message("{sigma=1}", 2, columns), HasSubstr("found no value for rho, expected one for each parameter"));
+  EXPECT_THAT(message("{rhoo=1}", 2, columns),
+              HasSubstr("v.rhoo: found an unknown parameter, expected one of sigma, rho, beta; did you mean \"rho\"?"));
+}
+
+TEST(EnsembleValues, a_wrong_width_names_the_columns) {
+  EXPECT_EQ(message("[1, 2]"), "f.toml:1: v: found 2 numbers, expected 3 numbers, one for each component (x, y, z)");
+  EXPECT_THAT(message("{normal={mean=[1,2], std=1}}"), HasSubstr("found 2 numbers, expected 3 numbers"));
+  EXPECT_THAT(message("{normal={mean=1, std=-1}}"), HasSubstr("v.normal.std: found -1, expected a standard deviation"));
+}
+
+TEST(EnsembleValues, datasets_are_rows_or_one_row) {
+  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "ensemble_values_test.h5";
+  {
+    hdf5::File file = hdf5::File::create(path, Existing::replace);
+    const std::vector<double> numbers{1, 2, 3, 4, 5, 6};
+    file.create_dataset<double>("rows", {2, 3}).write<double>(numbers);
+    file.create_dataset<double>("row", {3}).write<double>(std::span(numbers).first(3));
+    file.publish();
+  }
+  const auto load = [&](const std::string& dataset) {
+    return load_datasets(parse("{file=\"ensemble_values_test.h5\", dataset=\"" + dataset + "\"}", testing::TempDir()));
+  };
+  EXPECT_EQ(listed_rows(load("rows")), 2u);
+  EXPECT_THAT(draw(load("rows"), 2, kXyz, {}).values, ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(draw(load("row"), 2, kXyz, {}).values, ElementsAre(1, 2, 3));
+  EXPECT_THROW(load("nothing"), Error);
+  const EnsembleValues named =
+      load_datasets(parse("{x={file=\"ensemble_values_test.h5\", dataset=\"row\"}, y=0, z=0}", testing::TempDir()));
+  EXPECT_EQ(listed_rows(named), 3u);
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace lockstep::cli

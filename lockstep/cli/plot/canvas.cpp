@@ -1,0 +1,124 @@
+#include "lockstep/cli/plot/canvas.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "lockstep/cli/text.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr std::size_t kMostPanels = 6;
+constexpr int kPanelPixels = 340;
+constexpr int kTopPixels = 130;     // headings
+constexpr int kBottomPixels = 100;  // tick labels and axis label
+constexpr int kGapPixels = 26;
+constexpr int kLeftPixels = 170;
+
+std::string screen(double pixels, int extent) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.5f", pixels / extent);
+  return text.data();
+}
+
+std::string provenance_line(const ode::ResultFile& file) {
+  std::string text = count_text(static_cast<std::int64_t>(file.trajectories())) +
+                     (file.trajectories() == 1 ? " trajectory" : " trajectories");
+  const auto add = [&](const std::string& part) {
+    if (!part.empty()) text += "  ·  " + part;
+  };
+  add(file.text_attribute("method"));
+  const auto rtol = file.attribute("rtol");
+  const auto atol = file.attribute("atol");
+  const auto dt = file.attribute("dt");
+  const auto number = [](const auto& value) { return number_text(std::get<double>(*value)); };
+  if (rtol && std::holds_alternative<double>(*rtol)) add("rtol " + number(rtol));
+  if (atol && std::holds_alternative<double>(*atol)) add("atol " + number(atol));
+  if (dt && std::holds_alternative<double>(*dt)) add("steps of " + number(dt));
+  add(file.precision() == Precision::f32 ? "float32" : "float64");
+  add(file.path().filename().string());
+  const std::string version = file.text_attribute("version");
+  add(version.empty() ? version : "lockstep " + version);
+  return text;
+}
+
+}  // namespace
+
+std::string heading(const ode::ResultFile& file, const std::string& what, PictureSize size) {
+  const std::string title = file.text_attribute("title");
+  std::string script;
+  script += "set label 1 " + gnuplot_text((title.empty() ? "" : title + ": ") + what) + " at screen " +
+            screen(40, size.width) + "," + screen(size.height - 44, size.height) +
+            " left font 'DejaVu Sans:Bold,' . (GPVAL_TERM eq 'svg' ? '14' : '27') front\n";
+  script += "set label 2 " + gnuplot_text(provenance_line(file)) + " at screen " + screen(40, size.width) + "," +
+            screen(size.height - 92, size.height) +
+            " left textcolor rgb '#666666' font 'DejaVu Sans,' . (GPVAL_TERM eq 'svg' ? '9' : '17') front\n";
+  script +=
+      "set border 3 linecolor rgb '#888888' linewidth 0.6\n"
+      "set tics nomirror out scale 0.5 textcolor rgb '#333333'\n"
+      "set grid linetype 1 linecolor rgb '#e4e4e4' linewidth 0.5\n"
+      "set key textcolor rgb '#333333' samplen 1.5\n"
+      "set style fill solid 1.0 noborder\n"
+      "set format '%g'\n";
+  return script;
+}
+
+PictureSize stacked_size(std::size_t panels) {
+  const int count = static_cast<int>(panels);
+  const int panel = count == 1 ? 2 * kPanelPixels : kPanelPixels;
+  return {1600, kTopPixels + count * panel + (count - 1) * kGapPixels + kBottomPixels};
+}
+
+std::string stacked_panel(std::size_t index, std::size_t count, const std::string& component, PictureSize size,
+                          int right_pixels) {
+  const double room = size.height - kTopPixels - kBottomPixels - static_cast<double>(count - 1) * kGapPixels;
+  const double panel = room / static_cast<double>(count);
+  const double top = size.height - kTopPixels - static_cast<double>(index) * (panel + kGapPixels);
+  std::string script;
+  script += "set lmargin at screen " + screen(kLeftPixels, size.width) + "\n";
+  script += "set rmargin at screen " + screen(size.width - right_pixels, size.width) + "\n";
+  script += "set tmargin at screen " + screen(top, size.height) + "\n";
+  script += "set bmargin at screen " + screen(top - panel, size.height) + "\n";
+  script += "set ylabel " + gnuplot_text(component) + " offset " + (component.size() > 2 ? "0" : "1") +
+            ",0 textcolor rgb '#333333'\n";
+  script += "set ytics autofreq\n";
+  if (index + 1 == count) {
+    script += "set format x '%g'\nset xlabel 'time' textcolor rgb '#333333'\n";
+  } else {
+    script += "set format x ''\nunset xlabel\n";
+  }
+  if (index > 0) script += "unset label 1\nunset label 2\n";
+  return script;
+}
+
+std::vector<std::size_t> shown_components(const ode::ResultFile& file, const std::vector<std::size_t>& asked) {
+  if (!asked.empty()) return asked;
+  std::vector<std::size_t> first(std::min(file.components(), kMostPanels));
+  for (std::size_t i = 0; i < first.size(); ++i) first[i] = i;
+  return first;
+}
+
+std::vector<std::size_t> evenly_chosen(std::size_t total, std::size_t wanted) {
+  const std::size_t count = std::min(total, wanted);
+  std::vector<std::size_t> chosen(count);
+  for (std::size_t i = 0; i < count; ++i) chosen[i] = count < 2 ? 0 : i * (total - 1) / (count - 1);
+  return chosen;
+}
+
+void append_number(std::string& text, double value) {
+  if (!std::isfinite(value)) {
+    text += " nan";
+    return;
+  }
+  std::array<char, 32> number{};
+  std::snprintf(number.data(), number.size(), " %.9g", value);
+  text += number.data();
+}
+
+std::string data_block(const std::string& name, const std::string& rows) {
+  return "$" + name + " << EOD\n" + rows + "EOD\n";
+}
+
+}  // namespace lockstep::cli

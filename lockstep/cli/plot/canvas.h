@@ -1,0 +1,37 @@
+// What all figures have in common: headings, grid, colours, panels, and data as gnuplot reads it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "lockstep/cli/plot/gnuplot.h"
+#include "lockstep/ode/result_file.h"
+
+namespace lockstep::cli {
+
+// Okabe & Ito's colours, told apart by people with any colour vision ("Color Universal Design", 2008), strongest first.
+inline constexpr std::array<const char*, 7> kColours{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                                     "#e69f00", "#56b4e9", "#000000"};
+
+// Title, one line of provenance, quiet axes and grid.
+std::string heading(const ode::ResultFile& file, const std::string& what, PictureSize size);
+
+// Panel `index` of `count` stacked over a common time axis; the last one carries its label.
+std::string stacked_panel(std::size_t index, std::size_t count, const std::string& component, PictureSize size,
+                          int right_pixels);
+PictureSize stacked_size(std::size_t panels);
+
+// Components asked for, or the first few.
+std::vector<std::size_t> shown_components(const ode::ResultFile& file, const std::vector<std::size_t>& asked);
+// Evenly chosen from `total`, first and last among them.
+std::vector<std::size_t> evenly_chosen(std::size_t total, std::size_t wanted);
+
+// "nan" where there is no number: gnuplot leaves a gap.
+void append_number(std::string& text, double value);
+
+// A named data block; rows are lines.
+std::string data_block(const std::string& name, const std::string& rows);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,96 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "lockstep/cli/plot/canvas.h"
+#include "lockstep/cli/plot/figures.h"
+#include "lockstep/cli/text.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr std::size_t kTrajectories = 10000;  // quantiles to about a percent
+constexpr std::size_t kMostTimes = 400;
+constexpr std::array<double, 5> kQuantiles{0.05, 0.25, 0.5, 0.75, 0.95};
+
+// Linear between order statistics; NaN for an empty sample. Reorders the sample.
+double quantile(std::vector<double>& sample, double part) {
+  if (sample.empty()) return std::nan("");
+  const double position = part * static_cast<double>(sample.size() - 1);
+  const auto below = static_cast<std::ptrdiff_t>(position);
+  std::nth_element(sample.begin(), sample.begin() + below, sample.end());
+  const double low = sample[static_cast<std::size_t>(below)];
+  if (static_cast<std::size_t>(below) + 1 >= sample.size()) return low;
+  const double high = *std::min_element(sample.begin() + below + 1, sample.end());
+  return low + (high - low) * (position - static_cast<double>(below));
+}
+
+}  // namespace
+
+std::string ensemble_spread_obstacle(const ode::ResultFile& file) {
+  if (file.trajectories() < 2) return "fewer than two trajectories";
+  if (file.save_points() < 2) return "a single save point";
+  if (file.times_per_trajectory()) return "save points that differ between trajectories";
+  return {};
+}
+
+Figure ensemble_spread(const ode::ResultFile& file, const FigureOptions& options) {
+  const std::vector<std::size_t> components = shown_components(file, options.components);
+  const std::vector<std::size_t> trajectories =
+      evenly_chosen(file.trajectories(), options.trajectories.value_or(kTrajectories));
+  const std::vector<std::size_t> times = evenly_chosen(file.save_points(), kMostTimes);
+  const std::vector<double> all_times = file.times(0);
+
+  // samples[time][component][trajectory]
+  std::vector<std::vector<double>> samples(times.size() * components.size());
+  constexpr std::size_t kRows = 64;  // read at once where neighbours are chosen too
+  std::vector<double> states;
+  std::size_t first = 0;
+  std::size_t count = 0;
+  for (const std::size_t trajectory : trajectories) {
+    if (trajectory < first || trajectory >= first + count) {
+      first = trajectory;
+      count = trajectories.size() == file.trajectories() ? std::min(kRows, file.trajectories() - first) : 1;
+      states = file.states<double>(first, count);
+    }
+    const double* row = states.data() + (trajectory - first) * file.save_points() * file.components();
+    for (std::size_t time = 0; time < times.size(); ++time) {
+      for (std::size_t c = 0; c < components.size(); ++c) {
+        const double value = row[times[time] * file.components() + components[c]];
+        if (std::isfinite(value)) samples[time * components.size() + c].push_back(value);
+      }
+    }
+  }
+  // Columns: time, then the quantiles.
+  std::string script;
+  for (std::size_t c = 0; c < components.size(); ++c) {
+    std::string rows;
+    for (std::size_t time = 0; time < times.size(); ++time) {
+      append_number(rows, all_times[times[time]]);
+      for (const double part : kQuantiles) {
+        append_number(rows, quantile(samples[time * components.size() + c], part));
+      }
+      rows += '\n';
+    }
+    script += data_block("q" + std::to_string(c), rows);
+  }
+
+  Figure figure;
+  figure.size = stacked_size(components.size());
+  script += heading(file, "spread of the ensemble", figure.size);
+  script += "set multiplot\n";
+  for (std::size_t panel = 0; panel < components.size(); ++panel) {
+    script += stacked_panel(panel, components.size(), file.component_names()[components[panel]], figure.size, 290);
+    script += panel == 0 ? "set key outside right top Left reverse\n" : "unset key\n";
+    const std::string data = "$q" + std::to_string(panel);
+    script += "plot " + data + " using 1:2:6 with filledcurves linecolor rgb '#cfe3f1' title '90 % of all', " + data +
+              " using 1:3:5 with filledcurves linecolor rgb '#8fbfdf' title '50 % of all', " + data +
+              " using 1:4 with lines linewidth 1.3 linecolor rgb '#0072b2' title 'median'\n";
+  }
+  script += "unset multiplot\n";
+  figure.script = std::move(script);
+  return figure;
+}
+
+}  // namespace lockstep::cli

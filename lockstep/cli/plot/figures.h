@@ -1,0 +1,36 @@
+// The pictures of a result file, as gnuplot scripts.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/cli/plot/gnuplot.h"
+#include "lockstep/ode/result_file.h"
+
+namespace lockstep::cli {
+
+struct FigureOptions {
+  std::vector<std::size_t> components;      // to show, in order; empty: the figure's own choice
+  std::optional<std::size_t> trajectories;  // how many, evenly chosen; otherwise the figure's own choice
+};
+
+struct Figure {
+  std::string script;
+  PictureSize size;
+};
+
+// Components over time, a panel each, a few trajectories. Needs two save points.
+Figure time_series(const ode::ResultFile& file, const FigureOptions& options);
+// One component against another, coloured by time. Needs two components; of one save point it is a scatter plot.
+Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options);
+// Median and bands of 50 % and 90 % of the ensemble over time. Needs two save points shared by all, two trajectories.
+Figure ensemble_spread(const ode::ResultFile& file, const FigureOptions& options);
+
+// Why the file does not suit a figure, or empty.
+std::string time_series_obstacle(const ode::ResultFile& file);
+std::string phase_portrait_obstacle(const ode::ResultFile& file);
+std::string ensemble_spread_obstacle(const ode::ResultFile& file);
+
+}  // namespace lockstep::cli

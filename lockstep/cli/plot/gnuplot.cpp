@@ -1,0 +1,124 @@
+#include "lockstep/cli/plot/gnuplot.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+#include <vector>
+
+#include "lockstep/cli/text.h"
+#include "lockstep/core/error.h"
+#include "lockstep/core/pending_file.h"
+
+extern char** environ;
+
+namespace lockstep::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder of our own for the script and what gnuplot says; gone with this object.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::error_code ignored;
+    fs::path base = fs::temp_directory_path(ignored);
+    if (base.empty()) base = "/tmp";
+    std::string name = (base / "lockstep-plot-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) {
+      throw Error(ErrorKind::file,
+                  {base.string(), std::generic_category().message(errno), "a writable folder", "set TMPDIR to one"});
+    }
+    path_ = name;
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ~ScratchFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+std::string content(const fs::path& path) {
+  std::ifstream stream(path);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+// Runs gnuplot on the script; both its outputs go to `log`. Its exit code, or -1 when a signal ended it.
+int run_gnuplot(const fs::path& script, const fs::path& log) {
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600);
+  ::posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  std::string program = "gnuplot";
+  std::string argument = script.string();
+  char* const arguments[] = {program.data(), argument.data(), nullptr};
+  pid_t child = 0;
+  const int failed = ::posix_spawnp(&child, program.c_str(), &actions, nullptr, arguments, environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (failed != 0) {
+    throw Error(ErrorKind::unsupported,
+                {"plot", "no gnuplot on this machine (" + std::generic_category().message(failed) + ")",
+                 "gnuplot 5 or later", "install it, on Debian and Ubuntu with: apt install gnuplot-nox"});
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+std::string terminal(PictureFormat format, PictureSize size) {
+  if (format == PictureFormat::png) {
+    return "set terminal pngcairo noenhanced size " + std::to_string(size.width) + "," + std::to_string(size.height) +
+           " font 'DejaVu Sans,20' linewidth 2 background '#ffffff'\n";
+  }
+  return "set terminal svg noenhanced size " + std::to_string(size.width / 2) + "," + std::to_string(size.height / 2) +
+         " font 'DejaVu Sans,10' linewidth 1 background '#ffffff'\n";
+}
+
+}  // namespace
+
+std::string gnuplot_text(std::string_view text) {
+  std::string result = "'";
+  for (const char c : one_line(text)) result += c == '\'' ? std::string("''") : std::string(1, c);
+  return result + "'";
+}
+
+void draw(const std::string& script, const fs::path& target, PictureFormat format, PictureSize size) {
+  PendingFile picture(target, Existing::replace);
+  const ScratchFolder scratch;
+  const fs::path script_file = scratch.path() / "script.gp";
+  const fs::path log = scratch.path() / "log.txt";
+  {
+    std::ofstream stream(script_file);
+    stream << terminal(format, size) << "set output " << gnuplot_text(picture.temporary().string()) << "\n"
+           << script << "\nunset output\n";
+    stream.flush();
+    if (!stream) {
+      throw Error(ErrorKind::file, {script_file.string(), "no room to write", "a writable folder", "set TMPDIR"});
+    }
+  }
+  const int exit_code = run_gnuplot(script_file, log);
+  std::error_code ignored;
+  if (exit_code != 0 || fs::file_size(picture.temporary(), ignored) == 0) {
+    const std::string said = one_line(content(log));
+    throw Error(ErrorKind::file,
+                {target.string(), "gnuplot failed (" + (said.empty() ? "no message" : said.substr(0, 300)) + ")",
+                 "a picture", "check that gnuplot has its pngcairo and svg terminals"});
+  }
+  picture.publish();
+}
+
+}  // namespace lockstep::cli

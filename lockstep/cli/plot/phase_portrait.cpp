@@ -1,0 +1,83 @@
+#include <algorithm>
+
+#include "lockstep/cli/plot/canvas.h"
+#include "lockstep/cli/plot/figures.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr std::size_t kTrajectories = 60;
+constexpr std::size_t kDots = 20000;
+constexpr std::size_t kMostPoints = 200000;  // of all curves together
+
+// Cividis (Nunez, Anderton & Renslow, PLoS ONE 13 (2018) e0199239), light end left out: it fades on white.
+constexpr const char* kPalette =
+    "set palette defined (0 '#00224e', 1 '#2a3f6d', 2 '#575d6d', 3 '#7d7c78', 4 '#a59c74', 5 '#d2c060')\n";
+
+}  // namespace
+
+std::string phase_portrait_obstacle(const ode::ResultFile& file) {
+  if (file.trajectories() == 0) return "no trajectories";
+  if (file.components() < 2) return "a single component";
+  if (file.save_points() < 1) return "no save points";
+  return {};
+}
+
+Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options) {
+  std::vector<std::size_t> axes = options.components;
+  // Of three components first and last: the Lorenz attractor's wings.
+  if (axes.size() < 2) axes = {0, file.components() == 3 ? std::size_t{2} : std::size_t{1}};
+  const bool dots = file.save_points() == 1;
+  const std::vector<std::size_t> trajectories =
+      evenly_chosen(file.trajectories(), options.trajectories.value_or(dots ? kDots : kTrajectories));
+  const std::size_t points = std::max<std::size_t>(kMostPoints / trajectories.size(), 2);
+  const std::size_t stride = (file.save_points() + points - 1) / points;
+  std::string rows;
+  std::string starts;
+  for (const std::size_t trajectory : trajectories) {
+    const std::vector<double> times = file.times(trajectory);
+    const std::vector<double> states = file.states<double>(trajectory, 1);
+    for (std::size_t time = 0; time < times.size(); time += stride) {
+      std::string& target = rows;
+      append_number(target, states[time * file.components() + axes[0]]);
+      append_number(target, states[time * file.components() + axes[1]]);
+      append_number(target, times[time]);
+      target += '\n';
+    }
+    if (!dots) rows += '\n';  // ends the curve
+    append_number(starts, states[axes[0]]);
+    append_number(starts, states[axes[1]]);
+    starts += '\n';
+  }
+
+  Figure figure;
+  figure.size = {1600, 1300};
+  std::string script = data_block("curves", rows) + data_block("starts", starts);
+  script += heading(file, dots ? "end states" : "phase portrait", figure.size);
+  script += kPalette;
+  script += "set lmargin at screen 0.105\nset rmargin at screen " + std::string(dots ? "0.96" : "0.86") +
+            "\nset tmargin at screen 0.895\nset bmargin at screen 0.085\n"
+            "set xlabel " +
+            gnuplot_text(file.component_names()[axes[0]]) +
+            " textcolor rgb '#333333'\n"
+            "set ylabel " +
+            gnuplot_text(file.component_names()[axes[1]]) +
+            " textcolor rgb '#333333'\n"
+            "set offsets graph 0.02, graph 0.02, graph 0.02, graph 0.02\n";
+  if (dots) {
+    script +=
+        "unset key\nplot $curves using 1:2 with points pointtype 7 pointsize 0.35 linecolor rgb '#660072b2' notitle\n";
+  } else {
+    script +=
+        "set cblabel 'time' textcolor rgb '#333333'\n"
+        "set colorbox user origin screen 0.885, screen 0.085 size screen 0.018, screen 0.81 noborder\n"
+        "set cbtics scale 0.4 textcolor rgb '#333333'\n"
+        "set key inside top right\n"
+        "plot $curves using 1:2:3 with lines linewidth 0.9 linecolor palette notitle, "
+        "$starts using 1:2 with points pointtype 7 pointsize 0.5 linecolor rgb '#d55e00' title 'start'\n";
+  }
+  figure.script = std::move(script);
+  return figure;
+}
+
+}  // namespace lockstep::cli

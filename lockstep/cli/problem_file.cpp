@@ -1,0 +1,325 @@
+#include "lockstep/cli/problem_file.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "lockstep/cli/text.h"
+#include "lockstep/cli/toml_value.h"
+
+namespace lockstep::cli {
+namespace {
+
+using Names = std::span<const std::string_view>;
+
+// One section of the file, whose keys were checked against the ones it may have.
+class Section {
+ public:
+  Section(const TomlValue& file, std::string_view name, Names keys) : table_(file.find(name)) {
+    if (table_ == nullptr) return;
+    if (!table_->is_table()) throw table_->error(table_->describe(), "a table: [" + std::string(name) + "]");
+    table_->allow_only(keys);
+  }
+  explicit operator bool() const { return table_ != nullptr; }
+  const TomlValue& table() const { return *table_; }
+  const TomlValue* find(std::string_view key) const { return table_ == nullptr ? nullptr : table_->find(key); }
+
+ private:
+  const TomlValue* table_;
+};
+
+std::uint64_t not_negative(const TomlValue& value) {
+  const std::int64_t number = value.integer();
+  if (number < 0) throw value.error(value.describe(), "an integer of 0 or more");
+  return static_cast<std::uint64_t>(number);
+}
+
+std::size_t positive_count(const TomlValue& value) {
+  const std::int64_t number = value.integer();
+  if (number < 1) throw value.error(value.describe(), "an integer of 1 or more");
+  return static_cast<std::size_t>(number);
+}
+
+double positive_number(const TomlValue& value) {
+  const double number = value.number();
+  if (!(number > 0)) throw value.error(value.describe(), "a number greater than 0");
+  return number;
+}
+
+void read_rhs(const TomlValue& file, ProblemFile& problem) {
+  static constexpr std::array<std::string_view, 6> kKeys{"model",     "system",     "activations",
+                                                         "with_time", "components", "parameters"};
+  const Section section(file, "rhs", kKeys);
+  if (!section) {
+    throw Error(ErrorKind::invalid_argument, {file.where(), "no section [rhs]", "the right-hand side",
+                                              "add [rhs] with model = \"net.safetensors\" or system = \"lorenz\""});
+  }
+  auto& rhs = problem.rhs;
+  rhs.where = section.table().where();
+  if (const TomlValue* model = section.find("model")) {
+    rhs.model = {problem.path.parent_path() / model->text(), model->where()};
+  }
+  if (const TomlValue* system = section.find("system")) rhs.system = {system->text(), system->where()};
+  if (const TomlValue* activations = section.find("activations")) {
+    rhs.activations = {activations->text(), activations->where()};
+    if (!rhs.model) throw activations->error("activations without a model", "a model", "add model, or remove this key");
+  }
+  if (const TomlValue* with_time = section.find("with_time")) {
+    rhs.with_time = with_time->boolean();
+    if (!rhs.model) throw with_time->error("with_time without a model", "a model", "add model, or remove this key");
+  }
+  for (const auto& [key, names] :
+       {std::pair{"components", &rhs.components}, std::pair{"parameters", &rhs.parameters}}) {
+    const TomlValue* value = section.find(key);
+    if (value == nullptr) continue;
+    if (!rhs.model)
+      throw value->error("names beside a built-in system, which has its own", "a model", "remove this key");
+    *names = value->texts();
+    problem.where_of[std::string("rhs.") + key] = value->where();
+  }
+  if (!rhs.model && !rhs.system) {
+    throw Error(ErrorKind::invalid_argument,
+                {rhs.where, "neither model nor system", "one of them, or both for a hybrid",
+                 "add model = \"net.safetensors\" or system = \"lorenz\""});
+  }
+}
+
+void read_ensemble(const TomlValue& file, ProblemFile& problem) {
+  static constexpr std::array<std::string_view, 4> kKeys{"trajectories", "seed", "initial_state", "parameters"};
+  const Section section(file, "ensemble", kKeys);
+  auto& ensemble = problem.ensemble;
+  const std::filesystem::path folder = problem.path.parent_path();
+  if (const TomlValue* trajectories = section.find("trajectories")) {
+    ensemble.trajectories = {positive_count(*trajectories), trajectories->where()};
+  }
+  if (const TomlValue* seed = section.find("seed")) ensemble.seed = not_negative(*seed);
+  if (const TomlValue* initial = section.find("initial_state")) {
+    ensemble.initial_state = parse_ensemble_values(*initial, folder);
+    problem.where_of["problem.initial_states"] = initial->where();
+  }
+  if (const TomlValue* parameters = section.find("parameters")) {
+    ensemble.parameters = parse_ensemble_values(*parameters, folder);
+    problem.where_of["problem.parameters"] = parameters->where();
+  }
+}
+
+void read_save(const TomlValue& save, ProblemFile& problem) {
+  auto& target = problem.time.save.emplace();
+  target.where = save.where();
+  if (save.is_table()) {
+    static constexpr std::array<std::string_view, 3> kKeys{"every", "file", "dataset"};
+    save.allow_only(kKeys);
+    const TomlValue* every = save.find("every");
+    const TomlValue* name = save.find("file");
+    const TomlValue* dataset = save.find("dataset");
+    if ((every != nullptr) == (name != nullptr) || (name != nullptr) != (dataset != nullptr)) {
+      throw save.error("keys that do not go together",
+                       "{every = 0.01}, or {file = \"x.h5\", dataset = \"save_times\"}");
+    }
+    if (every != nullptr) {
+      target.value = Every{positive_number(*every)};
+    } else {
+      target.value = EnsembleValues::Dataset{problem.path.parent_path() / name->text(), dataset->text()};
+    }
+  } else if (save.is_array()) {
+    target.value = Times{save.numbers()};
+    if (save.array().empty()) throw save.error("no save points", "at least one", "remove the key to save the end only");
+  } else if (save.is_number()) {
+    target.value = EvenlySpaced{positive_count(save)};
+  } else {
+    throw save.error(save.describe(),
+                     "a number of evenly spaced points, an array of times, {every = 0.01}, or a dataset");
+  }
+}
+
+void read_time(const TomlValue& file, ProblemFile& problem) {
+  static constexpr std::array<std::string_view, 2> kKeys{"span", "save"};
+  const Section section(file, "time", kKeys);
+  if (const TomlValue* span = section.find("span")) {
+    problem.time.span = parse_ensemble_values(*span, problem.path.parent_path());
+    problem.where_of["problem.start_times"] = problem.where_of["problem.end_times"] = span->where();
+  }
+  if (const TomlValue* save = section.find("save")) {
+    read_save(*save, problem);
+    problem.where_of["problem.save_times"] = save->where();
+  }
+}
+
+void read_method(const TomlValue& file, ProblemFile& problem) {
+  static constexpr std::array<std::string_view, 9> kKeys{"name",         "control",  "rtol",      "atol",     "dt",
+                                                         "initial_step", "max_step", "max_steps", "precision"};
+  static constexpr std::array<std::string_view, 3> kControls{"per_trajectory", "common", "fixed"};
+  static constexpr std::array<std::string_view, 2> kPrecisions{"f32", "f64"};
+  const Section section(file, "method", kKeys);
+  ode::Options& options = problem.options;
+  for (const std::string_view key : kKeys) {
+    if (const TomlValue* value = section.find(key)) {
+      problem.where_of["options." + std::string(key == "name" ? "method" : key)] = value->where();
+    }
+  }
+  if (const TomlValue* name = section.find("name")) options.method = name->text();
+  const TomlValue* control = section.find("control");
+  if (control != nullptr) {
+    const std::string name = control->one_of(kControls);
+    options.control = name == "fixed"    ? ode::StepControl::fixed
+                      : name == "common" ? ode::StepControl::common
+                                         : ode::StepControl::per_trajectory;
+  }
+  if (const TomlValue* dt = section.find("dt")) {
+    options.dt = dt->number();
+    if (control == nullptr) options.control = ode::StepControl::fixed;
+    if (options.control != ode::StepControl::fixed) {
+      throw dt->error("a step size beside control = \"" + control->text() + "\"", "control = \"fixed\"",
+                      "use initial_step or max_step with adaptive steps");
+    }
+  } else if (options.control == ode::StepControl::fixed) {
+    throw control->error("fixed steps without dt", "a step size", "add dt = 0.01");
+  }
+  const auto adaptive_only = [&](const char* key) -> const TomlValue* {
+    const TomlValue* value = section.find(key);
+    if (value != nullptr && options.control == ode::StepControl::fixed) {
+      throw value->error(std::string(key) + " beside fixed steps", "dt alone",
+                         "remove " + std::string(key) + ", or choose control = \"per_trajectory\" without dt");
+    }
+    return value;
+  };
+  if (const TomlValue* rtol = adaptive_only("rtol")) options.rtol = rtol->number();
+  if (const TomlValue* atol = adaptive_only("atol")) options.atol = atol->number();
+  if (const TomlValue* step = adaptive_only("initial_step")) options.initial_step = step->number();
+  if (const TomlValue* step = adaptive_only("max_step")) options.max_step = step->number();
+  if (const TomlValue* steps = section.find("max_steps")) options.max_steps = steps->integer();
+  if (const TomlValue* precision = section.find("precision")) {
+    options.precision = precision->one_of(kPrecisions) == "f32" ? Precision::f32 : Precision::f64;
+  }
+}
+
+void read_event(const TomlValue& file, ProblemFile& problem) {
+  static constexpr std::array<std::string_view, 3> kKeys{"component", "value", "direction"};
+  static constexpr std::array<std::string_view, 3> kDirections{"rising", "falling", "either"};
+  const Section section(file, "event", kKeys);
+  if (!section) return;
+  auto& event = problem.event.emplace();
+  const TomlValue* component = section.find("component");
+  if (component == nullptr) {
+    throw section.table().error("no component", "the component that triggers the event", "add component = \"x\"");
+  }
+  event.where = component->where();
+  if (component->is_text()) {
+    event.component = component->text();
+  } else {
+    event.component = static_cast<std::size_t>(not_negative(*component));
+  }
+  if (const TomlValue* value = section.find("value")) event.value = value->number();
+  if (const TomlValue* direction = section.find("direction")) {
+    const std::string name = direction->one_of(kDirections);
+    event.direction = name == "rising"    ? ode::TerminalEvent::Direction::rising
+                      : name == "falling" ? ode::TerminalEvent::Direction::falling
+                                          : ode::TerminalEvent::Direction::either;
+  }
+}
+
+void choose_device(const std::string& name, const std::string& where, ode::Options& options) {
+  static constexpr std::array<std::string_view, 3> kDevices{"auto", "cpu", "cuda"};
+  if (name == "cuda") {
+    throw Error(ErrorKind::unsupported,
+                {where, "cuda", "auto or cpu",
+                 "this build has no CUDA engine: it is not part of version 0.1; run on the CPU with --device cpu"});
+  }
+  if (name != "auto" && name != "cpu") {
+    throw Error(ErrorKind::invalid_argument,
+                {where, "\"" + name + "\"", "one of " + list_text(kDevices), did_you_mean(name, kDevices)});
+  }
+  options.device = name == "cpu" ? ode::Device::cpu : ode::Device::automatic;
+}
+
+void choose_cpu_target(const std::string& name, const std::string& where, ode::Options& options) {
+  static constexpr std::array<std::string_view, 4> kTargets{"scalar", "avx2", "avx512", "neon"};
+  options.cpu_target = parse_cpu_target(name);
+  if (!options.cpu_target) {
+    throw Error(ErrorKind::invalid_argument,
+                {where, "\"" + name + "\"", "one of " + list_text(kTargets), did_you_mean(name, kTargets)});
+  }
+}
+
+void read_run(const TomlValue& file, ProblemFile& problem) {
+  static constexpr std::array<std::string_view, 3> kKeys{"device", "threads", "cpu_target"};
+  const Section section(file, "run", kKeys);
+  if (const TomlValue* device = section.find("device")) choose_device(device->text(), device->where(), problem.options);
+  if (const TomlValue* threads = section.find("threads")) {
+    if (not_negative(*threads) > 65536) throw threads->error(threads->describe(), "at most 65536, or 0 for all");
+    problem.options.threads = static_cast<int>(threads->integer());
+    problem.where_of["options.threads"] = threads->where();
+  }
+  if (const TomlValue* target = section.find("cpu_target")) {
+    choose_cpu_target(target->text(), target->where(), problem.options);
+    problem.where_of["options.cpu_target"] = target->where();
+  }
+}
+
+void read_output(const TomlValue& file, ProblemFile& problem) {
+  static constexpr std::array<std::string_view, 2> kKeys{"file", "overwrite"};
+  const Section section(file, "output", kKeys);
+  if (const TomlValue* name = section.find("file")) {
+    if (name->text().empty()) throw name->error("an empty name", "a file name");
+    problem.output.file = {name->text(), name->where()};
+  }
+  if (const TomlValue* overwrite = section.find("overwrite")) problem.output.overwrite = overwrite->boolean();
+}
+
+ProblemFile interpret(const TomlValue& file, const std::filesystem::path& path) {
+  static constexpr std::array<std::string_view, 7> kSections{"rhs",   "ensemble", "time",  "method",
+                                                             "event", "run",      "output"};
+  file.allow_only(kSections);
+  ProblemFile problem;
+  problem.path = path;
+  read_rhs(file, problem);
+  read_ensemble(file, problem);
+  read_time(file, problem);
+  read_method(file, problem);
+  read_event(file, problem);
+  read_run(file, problem);
+  read_output(file, problem);
+  return problem;
+}
+
+}  // namespace
+
+ProblemFile read_problem_file(const std::filesystem::path& path) { return interpret(read_toml(path), path); }
+
+ProblemFile parse_problem_file(std::string_view text, const std::filesystem::path& path) {
+  return interpret(parse_toml(text, path.string()), path);
+}
+
+void apply(const ProblemOverrides& overrides, ProblemFile& file) {
+  ode::Options& options = file.options;
+  const auto set = [&](auto& target, const auto& value, const char* field, const char* flag) {
+    if (!value) return;
+    target = *value;
+    file.where_of[field] = flag;
+  };
+  if (overrides.output) file.output.file = {*overrides.output, "--output"};
+  if (overrides.overwrite) file.output.overwrite = true;
+  if (overrides.trajectories) file.ensemble.trajectories = {*overrides.trajectories, "--trajectories"};
+  if (overrides.seed) file.ensemble.seed = *overrides.seed;
+  set(options.method, overrides.method, "options.method", "--method");
+  set(options.threads, overrides.threads, "options.threads", "--threads");
+  set(options.dt, overrides.dt, "options.dt", "--dt");
+  if (overrides.dt) options.control = ode::StepControl::fixed;
+  for (const auto& [value, flag] : {std::pair{overrides.rtol, "--rtol"}, std::pair{overrides.atol, "--atol"}}) {
+    if (value && options.control == ode::StepControl::fixed) {
+      throw Error(ErrorKind::invalid_argument,
+                  {flag, "a tolerance beside fixed steps (dt)", "adaptive steps", "remove one of them"});
+    }
+  }
+  set(options.rtol, overrides.rtol, "options.rtol", "--rtol");
+  set(options.atol, overrides.atol, "options.atol", "--atol");
+  if (overrides.precision) options.precision = *overrides.precision == "f64" ? Precision::f64 : Precision::f32;
+  if (overrides.cpu_target) {
+    choose_cpu_target(*overrides.cpu_target, "--cpu-target", options);
+    file.where_of["options.cpu_target"] = "--cpu-target";
+  }
+  if (overrides.device) choose_device(*overrides.device, "--device", options);
+}
+
+}  // namespace lockstep::cli

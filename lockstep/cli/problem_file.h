@@ -1,0 +1,105 @@
+// PROBLEM.toml: an ensemble, its method and its output as a text file. docs/problem_file.md is the reference.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "lockstep/cli/ensemble_values.h"
+#include "lockstep/ode/options.h"
+#include "lockstep/ode/problem.h"
+
+namespace lockstep::cli {
+
+// A field and where the user wrote it: "lorenz.toml:7: time.span", or "--trajectories".
+template <class T>
+struct Given {
+  T value{};
+  std::string where;
+};
+
+// The sections of the file.
+struct RightHandSide {
+  std::optional<Given<std::filesystem::path>> model;
+  std::optional<Given<std::string>> system;
+  std::optional<Given<std::string>> activations;
+  bool with_time = false;
+  std::vector<std::string> components;  // names for the net's components, where its file has none
+  std::vector<std::string> parameters;  // and for its parameters
+  std::string where;                    // of the section
+};
+
+struct Ensemble {
+  std::optional<Given<std::size_t>> trajectories;
+  std::uint64_t seed = 1;
+  std::optional<EnsembleValues> initial_state;
+  std::optional<EnsembleValues> parameters;
+};
+
+struct EvenlySpaced {  // both ends among them
+  std::size_t points = 0;
+};
+struct Every {  // from the start
+  double interval = 0;
+};
+struct Times {
+  std::vector<double> times;
+};
+struct TimeSection {
+  std::optional<EnsembleValues> span;  // two columns: start and end
+  std::optional<Given<std::variant<EvenlySpaced, Every, Times, EnsembleValues::Dataset>>> save;  // else the end alone
+};
+
+struct Event {
+  std::variant<std::string, std::size_t> component;
+  double value = 0;
+  ode::TerminalEvent::Direction direction = ode::TerminalEvent::Direction::either;
+  std::string where;
+};
+
+struct Output {
+  std::optional<Given<std::filesystem::path>> file;
+  bool overwrite = false;
+};
+
+// What a file says, read and checked key by key, but with no model loaded and nothing drawn yet.
+struct ProblemFile {
+  std::filesystem::path path;
+  RightHandSide rhs;
+  Ensemble ensemble;
+  TimeSection time;
+  std::optional<Event> event;
+  ode::Options options;
+  Output output;
+  // Where each field of Options and Problem was written, by the name that ode's errors use ("options.rtol").
+  std::map<std::string, std::string, std::less<>> where_of;
+};
+
+// Paths to read (model, datasets) are relative to the file's folder; the output's is relative to the current one.
+// Throws Error (file) when it cannot be read, (invalid_argument) with file, line and key for everything else.
+ProblemFile read_problem_file(const std::filesystem::path& path);
+ProblemFile parse_problem_file(std::string_view text, const std::filesystem::path& path);
+
+// Flags of the command line, which win over the file.
+struct ProblemOverrides {
+  std::optional<std::filesystem::path> output;
+  std::optional<std::size_t> trajectories;
+  std::optional<std::uint64_t> seed;
+  std::optional<std::string> method;
+  std::optional<double> rtol;
+  std::optional<double> atol;
+  std::optional<double> dt;  // chooses fixed steps
+  std::optional<std::string> precision;
+  std::optional<int> threads;
+  std::optional<std::string> cpu_target;
+  std::optional<std::string> device;
+  bool overwrite = false;
+};
+void apply(const ProblemOverrides& overrides, ProblemFile& file);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,219 @@
+#include "lockstep/cli/problem_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr const char* kComplete = R"(
+[rhs]
+model = "net.safetensors"
+system = "lorenz"
+activations = "tanh,identity"
+with_time = true
+components = ["x", "y", "z"]
+[ensemble]
+trajectories = 10_000
+seed = 7
+initial_state = { normal = { mean = [1, 0, 0.5], std = 0.1 } }
+parameters = { rho = { linspace = [0, 21] }, sigma = 10 }
+[time]
+span = [0, 2]
+save = { every = 0.01 }
+[method]
+name = "dopri5"
+control = "common"
+rtol = 1e-4
+atol = 1
+max_steps = 1e4
+precision = "f64"
+[event]
+component = "x"
+value = 3
+direction = "rising"
+[run]
+device = "cpu"
+threads = 2
+cpu_target = "scalar"
+[output]
+file = "out.h5"
+overwrite = true
+)";
+
+ProblemFile parse(const std::string& text) { return parse_problem_file(text, "folder/lorenz.toml"); }
+
+std::string message(const std::string& text) {
+  try {
+    parse(text);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(ProblemFile, every_section_is_read) {
+  const ProblemFile file = parse(kComplete);
+  EXPECT_EQ(file.rhs.model->value, "folder/net.safetensors");
+  EXPECT_EQ(file.rhs.system->value, "lorenz");
+  EXPECT_EQ(file.rhs.activations->value, "tanh,identity");
+  EXPECT_TRUE(file.rhs.with_time);
+  EXPECT_THAT(file.rhs.components, ElementsAre("x", "y", "z"));
+  EXPECT_EQ(file.ensemble.trajectories->value, 10000u);
+  EXPECT_EQ(file.ensemble.seed, 7u);
+  const auto& normal = std::get<EnsembleValues::Normal>(file.ensemble.initial_state->source);
+  EXPECT_THAT(normal.mean, ElementsAre(1, 0, 0.5));
+  EXPECT_THAT(normal.deviation, ElementsAre(0.1));
+  const auto& named = std::get<EnsembleValues::Named>(file.ensemble.parameters->source);
+  ASSERT_EQ(named.columns.size(), 2u);
+  EXPECT_EQ(named.columns[0].first, "rho");
+  EXPECT_THAT(std::get<EnsembleValues::Shared>(file.time.span->source).row, ElementsAre(0, 2));
+  EXPECT_EQ(std::get<Every>(file.time.save->value).interval, 0.01);
+  EXPECT_EQ(file.options.method, "dopri5");
+  EXPECT_EQ(file.options.control, ode::StepControl::common);
+  EXPECT_EQ(file.options.rtol, 1e-4);
+  EXPECT_EQ(file.options.atol, 1);
+  EXPECT_EQ(file.options.max_steps, 10000);
+  EXPECT_EQ(file.options.precision, Precision::f64);
+  EXPECT_EQ(file.options.threads, 2);
+  EXPECT_EQ(file.options.cpu_target, CpuTarget::scalar);
+  EXPECT_EQ(file.options.device, ode::Device::cpu);
+  EXPECT_EQ(std::get<std::string>(file.event->component), "x");
+  EXPECT_EQ(file.event->direction, ode::TerminalEvent::Direction::rising);
+  EXPECT_EQ(file.output.file->value, "out.h5");
+  EXPECT_TRUE(file.output.overwrite);
+}
+
+TEST(ProblemFile, a_step_size_alone_means_fixed_steps) {
+  const ProblemFile file = parse("[rhs]\nsystem = \"lorenz\"\n[method]\nname = \"rk4\"\ndt = 0.01\n");
+  EXPECT_EQ(file.options.control, ode::StepControl::fixed);
+  EXPECT_EQ(file.options.dt, 0.01);
+}
+
+TEST(ProblemFile, an_unknown_key_names_its_place_and_the_nearest_known_key) {
+  EXPECT_EQ(message("[rhs]\nsystem = \"lorenz\"\n[method]\nrtoll = 1e-3\n"),
+            "folder/lorenz.toml:4: method.rtoll: found an unknown key, expected one of name, control, rtol, atol, dt, "
+            "initial_step, max_step, max_steps, precision; did you mean \"rtol\"?");
+  EXPECT_THAT(message("[rhs]\nsystem = \"lorenz\"\n[methods]\nrtol = 1e-3\n"),
+              HasSubstr("lorenz.toml:3: methods: found an unknown key"));
+  EXPECT_THAT(
+      message("[rhs]\nsystem = \"lorenz\"\n[ensemble]\ninitial_state = {normal={mean=[0], stdd=1}}\n"),
+      HasSubstr("lorenz.toml:4: ensemble.initial_state.normal.stdd: found an unknown key, expected one of mean, "
+                "std; did you mean \"std\"?"));
+}
+
+TEST(ProblemFile, a_wrong_type_names_what_was_found_and_expected) {
+  const std::string rhs = "[rhs]\nsystem = \"lorenz\"\n";
+  EXPECT_EQ(message(rhs + "[method]\nrtol = \"small\"\n"),
+            "folder/lorenz.toml:4: method.rtol: found \"small\", expected a number");
+  EXPECT_EQ(message(rhs + "[ensemble]\ntrajectories = 1.5\n"),
+            "folder/lorenz.toml:4: ensemble.trajectories: found 1.5, expected an integer");
+  EXPECT_EQ(message(rhs + "[ensemble]\ntrajectories = 0\n"),
+            "folder/lorenz.toml:4: ensemble.trajectories: found 0, expected an integer of 1 or more");
+  EXPECT_EQ(message(rhs + "[ensemble]\ninitial_state = [1, true, 0]\n"),
+            "folder/lorenz.toml:4: ensemble.initial_state[1]: found true, expected a number");
+  EXPECT_EQ(
+      message(rhs + "[ensemble]\ninitial_state = [[1, 2], [3]]\n"),
+      "folder/lorenz.toml:4: ensemble.initial_state[1]: found an array of 1, expected 2 numbers as in the first row");
+  EXPECT_EQ(message("rhs = 3\n"), "folder/lorenz.toml:1: rhs: found 3, expected a table: [rhs]");
+  EXPECT_EQ(message("[rhs]\nsystem = 1979-05-27\n"),
+            "folder/lorenz.toml:2: rhs.system: found a date or time, expected a number, text, array or table; write "
+            "times as numbers");
+  EXPECT_THAT(message(rhs + "[time]\nspan = [0, nan]\n"), HasSubstr("time.span[1]: found a number that is not finite"));
+  EXPECT_EQ(message(rhs + "[output]\noverwrite = \"yes\"\n"),
+            "folder/lorenz.toml:4: output.overwrite: found \"yes\", expected true or false");
+}
+
+TEST(ProblemFile, contradictory_fields_say_what_to_remove) {
+  const std::string rhs = "[rhs]\nsystem = \"lorenz\"\n";
+  EXPECT_EQ(
+      message(rhs + "[method]\ndt = 0.1\ncontrol = \"per_trajectory\"\n"),
+      "folder/lorenz.toml:4: method.dt: found a step size beside control = \"per_trajectory\", expected control = "
+      "\"fixed\"; use initial_step or max_step with adaptive steps");
+  EXPECT_THAT(message(rhs + "[method]\ndt = 0.1\nrtol = 1e-3\n"),
+              HasSubstr("lorenz.toml:5: method.rtol: found rtol beside fixed steps"));
+  EXPECT_THAT(message(rhs + "[method]\ncontrol = \"fixed\"\n"),
+              HasSubstr("method.control: found fixed steps without dt"));
+  EXPECT_THAT(message(rhs + "[ensemble]\ninitial_state = {normal={mean=0, std=1}, box=[0, 1]}\n"),
+              HasSubstr("ensemble.initial_state.box: found a second source of numbers beside \"normal\""));
+  EXPECT_THAT(message("[rhs]\nsystem = \"lorenz\"\nactivations = \"tanh\"\n"),
+              HasSubstr("rhs.activations: found activations without a model"));
+  EXPECT_THAT(message(rhs + "[time]\nsave = {every = 0.1, file = \"x.h5\"}\n"),
+              HasSubstr("time.save: found keys that do not go together"));
+}
+
+TEST(ProblemFile, missing_fields_say_what_to_add) {
+  EXPECT_THAT(message("[time]\nspan = [0, 1]\n"), HasSubstr("found no section [rhs]"));
+  EXPECT_THAT(message("[rhs]\n"), HasSubstr("folder/lorenz.toml:1: rhs: found neither model nor system"));
+  EXPECT_THAT(message("[rhs]\nsystem = \"lorenz\"\n[event]\nvalue = 1\n"), HasSubstr("event: found no component"));
+}
+
+TEST(ProblemFile, choices_suggest_the_nearest) {
+  const std::string rhs = "[rhs]\nsystem = \"lorenz\"\n";
+  EXPECT_EQ(message(rhs + "[method]\ncontrol = \"fixd\"\n"),
+            "folder/lorenz.toml:4: method.control: found \"fixd\", expected one of per_trajectory, common, fixed; did "
+            "you mean \"fixed\"?");
+  EXPECT_THAT(message(rhs + "[run]\ncpu_target = \"avx521\"\n"), HasSubstr("run.cpu_target: found \"avx521\""));
+  EXPECT_THAT(message(rhs + "[run]\ndevice = \"cuda\"\n"),
+              HasSubstr("run.device: found cuda, expected auto or cpu; this build has no CUDA engine"));
+}
+
+TEST(ProblemFile, text_that_is_not_toml_names_the_line) {
+  EXPECT_THAT(message("[rhs]\nsystem = lorenz\n"), HasSubstr("folder/lorenz.toml:2:"));
+  EXPECT_THAT(message("[rhs]\nsystem = \"a\"\nsystem = \"b\"\n"), HasSubstr("folder/lorenz.toml:3:"));
+}
+
+TEST(ProblemFile, an_unreadable_file_is_an_error_of_kind_file) {
+  try {
+    read_problem_file("no/such/file.toml");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::file);
+    EXPECT_THAT(error.what(), HasSubstr("no/such/file.toml: found no readable file"));
+  }
+}
+
+TEST(ProblemOverrides, flags_win_over_the_file) {
+  ProblemFile file = parse(kComplete);
+  ProblemOverrides flags;
+  flags.output = "other.h5";
+  flags.trajectories = 5;
+  flags.seed = 9;
+  flags.method = "tsit5";
+  flags.rtol = 1e-8;
+  flags.precision = "f32";
+  flags.threads = 1;
+  flags.cpu_target = "avx2";
+  apply(flags, file);
+  EXPECT_EQ(file.output.file->value, "other.h5");
+  EXPECT_EQ(file.ensemble.trajectories->value, 5u);
+  EXPECT_EQ(file.ensemble.seed, 9u);
+  EXPECT_EQ(file.options.method, "tsit5");
+  EXPECT_EQ(file.options.rtol, 1e-8);
+  EXPECT_EQ(file.options.atol, 1);
+  EXPECT_EQ(file.options.precision, Precision::f32);
+  EXPECT_EQ(file.options.threads, 1);
+  EXPECT_EQ(file.options.cpu_target, CpuTarget::avx2);
+  EXPECT_EQ(file.where_of.at("options.rtol"), "--rtol");
+}
+
+TEST(ProblemOverrides, a_step_size_chooses_fixed_steps_and_excludes_tolerances) {
+  ProblemFile file = parse(kComplete);
+  ProblemOverrides flags;
+  flags.dt = 0.5;
+  apply(flags, file);
+  EXPECT_EQ(file.options.control, ode::StepControl::fixed);
+  EXPECT_EQ(file.options.dt, 0.5);
+  flags.atol = 1e-3;
+  EXPECT_THROW(apply(flags, file), Error);
+}
+
+}  // namespace
+}  // namespace lockstep::cli

@@ -1,0 +1,247 @@
+#include "lockstep/cli/problem_setup.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include "lockstep/cli/right_hand_side.h"
+#include "lockstep/cli/text.h"
+#include "lockstep/cli/threshold_event.h"
+#include "lockstep/core/error.h"
+#include "lockstep/core/hdf5.h"
+
+namespace lockstep::cli {
+namespace {
+
+// Random numbers of initial states, parameters and spans are independent of each other.
+enum Stream : std::uint32_t { kInitialStates, kParameters, kSpans };
+
+[[noreturn]] void refuse(const std::string& where, const std::string& found, const std::string& expected,
+                         const std::string& remedy = {}) {
+  throw Error(ErrorKind::invalid_argument, {where, found, expected, remedy});
+}
+
+std::string count(std::size_t number) { return count_text(static_cast<std::int64_t>(number)); }
+
+// The values of each part of the ensemble, datasets read.
+struct Sources {
+  std::optional<EnsembleValues> initial_state;
+  std::optional<EnsembleValues> parameters;
+  std::optional<EnsembleValues> span;
+};
+
+std::size_t count_trajectories(const ProblemFile& file, const Sources& sources) {
+  if (file.ensemble.trajectories) return file.ensemble.trajectories->value;
+  std::size_t listed = 0;
+  std::string listed_where;
+  for (const auto* source : {&sources.initial_state, &sources.parameters, &sources.span}) {
+    if (!*source) continue;
+    const auto rows = listed_rows(**source);
+    if (!rows) continue;
+    if (listed != 0 && *rows != listed) {
+      refuse((*source)->where, count(*rows) + " rows", count(listed) + " as " + listed_where + " lists",
+             "set ensemble.trajectories to use the first rows of each");
+    }
+    listed = *rows;
+    listed_where = (*source)->where;
+  }
+  return std::max<std::size_t>(listed, 1);
+}
+
+void draw_initial_states(const ProblemFile& file, const Sources& sources, const NamedRhs& rhs, std::size_t trajectories,
+                         ode::Problem& problem) {
+  const ColumnNames columns{"component", rhs.component_names, {}};
+  EnsembleMatrix states;
+  if (sources.initial_state) {
+    states = draw(*sources.initial_state, trajectories, columns, {file.ensemble.seed, kInitialStates});
+  } else if (!rhs.default_initial_state.empty()) {
+    states = {rhs.default_initial_state, 1};
+  } else {
+    refuse(file.path.string() + ": ensemble.initial_state", "nothing", "the state each trajectory starts from",
+           "add initial_state = [1, 0, 0] to [ensemble]");
+  }
+  if (states.rows == 1 && trajectories > 1) {
+    const std::vector<double> row = states.values;
+    states.values.reserve(row.size() * trajectories);
+    for (std::size_t i = 1; i < trajectories; ++i) states.values.insert(states.values.end(), row.begin(), row.end());
+  }
+  problem.initial_states = std::move(states.values);
+}
+
+void draw_parameters(const ProblemFile& file, const Sources& sources, const NamedRhs& rhs, std::size_t trajectories,
+                     ode::Problem& problem) {
+  const ColumnNames columns{"parameter", rhs.parameter_names, rhs.default_parameters};
+  if (sources.parameters) {
+    problem.parameters = draw(*sources.parameters, trajectories, columns, {file.ensemble.seed, kParameters}).values;
+    return;
+  }
+  for (std::size_t i = 0; i < rhs.parameter_names.size(); ++i) {
+    if (!rhs.default_parameters[i]) {
+      refuse(file.path.string() + ": ensemble.parameters", "no value for " + rhs.parameter_names[i],
+             "a number for each parameter", "add parameters to [ensemble]");
+    }
+    problem.parameters.push_back(*rhs.default_parameters[i]);
+  }
+}
+
+void draw_spans(const ProblemFile& file, const Sources& sources, const NamedRhs& rhs, std::size_t trajectories,
+                ode::Problem& problem) {
+  const ColumnNames columns{"end of the span", {"start", "end"}, {0.0, std::nullopt}};
+  EnsembleMatrix spans;
+  if (sources.span) {
+    spans = draw(*sources.span, trajectories, columns, {file.ensemble.seed, kSpans});
+  } else if (rhs.default_end_time) {
+    spans = {{0, *rhs.default_end_time}, 1};
+  } else {
+    refuse(file.path.string() + ": time.span", "nothing", "start and end of the integration",
+           "add [time] with span = [0, 1]");
+  }
+  problem.start_times.resize(spans.rows);
+  problem.end_times.resize(spans.rows);
+  for (std::size_t i = 0; i < spans.rows; ++i) {
+    problem.start_times[i] = spans.values[2 * i];
+    problem.end_times[i] = spans.values[2 * i + 1];
+  }
+}
+
+std::vector<double> evenly_spaced(double start, double end, std::size_t points) {
+  if (points == 1) return {end};
+  std::vector<double> times(points);
+  for (std::size_t i = 0; i < points; ++i) {
+    // Product first: over [0, 1] these are the numbers nearest to i / (n - 1).
+    times[i] = start + (end - start) * static_cast<double>(i) / static_cast<double>(points - 1);
+  }
+  times.back() = end;
+  return times;
+}
+
+std::vector<double> every(double start, double end, double interval, const std::string& where) {
+  constexpr double kSlack = 1e-9;  // of an interval: 0.1 fits ten times into 1 although rounding says 9.99..
+  const double intervals = std::floor(std::abs(end - start) / interval + kSlack);
+  if (intervals > 1e9) refuse(where, number_text(interval), "at most 1e9 save points", "save less often");
+  const double sign = end < start ? -1 : 1;
+  std::vector<double> times(static_cast<std::size_t>(intervals) + 1);
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    times[i] = start + sign * interval * static_cast<double>(i);
+  }
+  if (std::abs(times.back() - end) <= kSlack * interval) times.back() = end;
+  return times;
+}
+
+void load_save_times(const EnsembleValues::Dataset& source, const std::string& where, std::size_t trajectories,
+                     ode::Problem& problem) {
+  const hdf5::File file = hdf5::File::open(source.file);
+  const hdf5::Dataset dataset = file.dataset(source.dataset);
+  const hdf5::Shape shape = dataset.shape();
+  if (shape.size() == 1) {
+    problem.save_times = dataset.read<double>();
+  } else if (shape.size() == 2 && shape[0] >= trajectories) {
+    problem.save_times = dataset.read<double>({0, 0}, {trajectories, shape[1]});
+    problem.save_times_per_trajectory = true;
+  } else {
+    refuse(where,
+           dataset.name() + " with " + std::to_string(shape.size()) + " dimensions" +
+               (shape.size() == 2 ? " and " + count(shape[0]) + " rows" : ""),
+           "[time], or [trajectory, time] with a row for each of " + count(trajectories) + " trajectories");
+  }
+}
+
+void choose_save_times(const ProblemFile& file, std::size_t trajectories, ode::Problem& problem) {
+  const bool shared_span = problem.start_times.size() == 1;
+  const auto& save = file.time.save;
+  if (save && std::holds_alternative<EnsembleValues::Dataset>(save->value)) {
+    load_save_times(std::get<EnsembleValues::Dataset>(save->value), save->where, trajectories, problem);
+    return;
+  }
+  if (save && std::holds_alternative<Times>(save->value)) {
+    problem.save_times = std::get<Times>(save->value).times;
+    return;
+  }
+  if (save && std::holds_alternative<Every>(save->value)) {
+    const double interval = std::get<Every>(save->value).interval;
+    if (!shared_span) {
+      refuse(save->where, "every = " + number_text(interval) + " with a span for each trajectory",
+             "as many save points in every trajectory", "give a number of points, save = 101");
+    }
+    problem.save_times = every(problem.start_times[0], problem.end_times[0], interval, save->where);
+    return;
+  }
+  const std::size_t points = save ? std::get<EvenlySpaced>(save->value).points : 1;
+  problem.save_times_per_trajectory = !shared_span;
+  for (std::size_t i = 0; i < problem.start_times.size(); ++i) {
+    const std::vector<double> times = evenly_spaced(problem.start_times[i], problem.end_times[i], points);
+    problem.save_times.insert(problem.save_times.end(), times.begin(), times.end());
+  }
+}
+
+void add_event(const ProblemFile& file, const NamedRhs& rhs, ode::Problem& problem) {
+  if (!file.event) return;
+  const Event& event = *file.event;
+  std::size_t component = 0;
+  if (const auto* name = std::get_if<std::string>(&event.component)) {
+    const std::vector<std::string_view> known(rhs.component_names.begin(), rhs.component_names.end());
+    const auto found = std::ranges::find(known, *name);
+    if (found == known.end()) {
+      refuse(event.where, "\"" + *name + "\"", "one of " + list_text(known), did_you_mean(*name, known));
+    }
+    component = static_cast<std::size_t>(found - known.begin());
+  } else {
+    component = std::get<std::size_t>(event.component);
+    if (component >= rhs.component_names.size()) {
+      refuse(event.where, std::to_string(component),
+             "a component from 0 to " + std::to_string(rhs.component_names.size() - 1));
+    }
+  }
+  problem.event = ode::TerminalEvent{threshold(problem.rhs, component, event.value), event.direction};
+}
+
+// The library speaks of "options.rtol"; the user wrote "lorenz.toml:9: method.rtol".
+Error in_users_words(const Error& error, const ProblemFile& file) {
+  std::string field = error.field();
+  if (field == "method") field = "options.method";
+  if (field == "cpu target") field = "options.cpu_target";
+  const std::string base = field.substr(0, field.find('['));
+  const auto place = file.where_of.find(base);
+  if (place != file.where_of.end()) {
+    field = place->second + field.substr(base.size());
+  } else if (field.starts_with("options.") || field.starts_with("problem.")) {
+    field = file.path.string() + ": " + field.substr(8);
+  }
+  return Error(error.kind(), {field, error.found(), error.expected(), error.remedy()});
+}
+
+}  // namespace
+
+ProblemSetup set_up(const ProblemFile& file) {
+  NamedRhs rhs = load_rhs(file);
+  ProblemSetup setup;
+  setup.options = file.options;
+  ode::Problem& problem = setup.problem;
+  problem.rhs = rhs.function;
+
+  const auto load = [](const std::optional<EnsembleValues>& values) {
+    return values ? std::optional(load_datasets(*values)) : std::nullopt;
+  };
+  const Sources sources{load(file.ensemble.initial_state), load(file.ensemble.parameters), load(file.time.span)};
+  const std::size_t trajectories = count_trajectories(file, sources);
+  draw_initial_states(file, sources, rhs, trajectories, problem);
+  draw_parameters(file, sources, rhs, trajectories, problem);
+  draw_spans(file, sources, rhs, trajectories, problem);
+  choose_save_times(file, trajectories, problem);
+  add_event(file, rhs, problem);
+  try {
+    setup.options.validate();
+    problem.validate();
+  } catch (const Error& error) {
+    throw in_users_words(error, file);
+  }
+  setup.title = std::move(rhs.title);
+  setup.component_names = std::move(rhs.component_names);
+  setup.parameter_names = std::move(rhs.parameter_names);
+  setup.model_digest = std::move(rhs.model_digest);
+  return setup;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,25 @@
+// From what a problem file says to a problem that can be solved: models loaded, ensembles drawn, names known.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lockstep/cli/problem_file.h"
+#include "lockstep/ode/options.h"
+#include "lockstep/ode/problem.h"
+
+namespace lockstep::cli {
+
+struct ProblemSetup {
+  ode::Problem problem;
+  ode::Options options;
+  std::string title;                         // "Lorenz 1963"
+  std::vector<std::string> component_names;  // [component]
+  std::vector<std::string> parameter_names;  // [parameter]
+  std::string model_digest;                  // "" without a model
+};
+
+// Throws Error naming file, line and key of the field that is missing or does not fit.
+ProblemSetup set_up(const ProblemFile& file);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,43 @@
+// How far long work has come: a bar with rate and time left on a terminal, a line now and then elsewhere.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+#include "lockstep/core/run_control.h"
+
+namespace lockstep::cli {
+
+enum class Verbosity { normal, quiet };
+
+// Writes to standard error, so that results on standard output stay clean.
+class Progress {
+ public:
+  // "solving", "trajectories"
+  Progress(std::string what, std::string unit, Verbosity verbosity);
+  ~Progress();  // leaves the terminal's line clean
+  Progress(const Progress&) = delete;
+
+  // Cheap: most calls return after a look at the clock. One call at a time.
+  void update(std::size_t done, std::size_t total);
+  ProgressFunction function() {
+    return [this](std::size_t done, std::size_t total) { update(done, total); };
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::string what_;
+  std::string unit_;
+  Verbosity verbosity_;
+  bool terminal_;
+  bool line_open_ = false;
+  Clock::time_point start_ = Clock::now();
+  Clock::time_point next_;
+};
+
+// The text of one report: "solving [#####.....] 50 %, 5,000 of 10,000 trajectories, 48,000/s, 1.2 s left".
+std::string progress_text(const std::string& what, const std::string& unit, std::size_t done, std::size_t total,
+                          double seconds, std::size_t bar_width);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,88 @@
+#include "lockstep/cli/provenance.h"
+
+#include <chrono>
+#include <ctime>
+#include <span>
+
+#include "lockstep/core/hash.h"
+
+namespace lockstep::cli {
+namespace {
+
+std::string utc_now() {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm utc{};
+  ::gmtime_r(&now, &utc);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc)};
+}
+
+}  // namespace
+
+std::string to_string(ode::StepControl control) {
+  switch (control) {
+    case ode::StepControl::per_trajectory:
+      return "per_trajectory";
+    case ode::StepControl::common:
+      return "common";
+    case ode::StepControl::fixed:
+      return "fixed";
+  }
+  return "unknown";
+}
+
+std::string problem_digest(const ode::Problem& problem) {
+  ContentHash hash;
+  hash.add(problem.rhs->digest());
+  for (const auto* numbers :
+       {&problem.initial_states, &problem.parameters, &problem.start_times, &problem.end_times, &problem.save_times}) {
+    hash.add(std::span<const double>(*numbers));
+  }
+  if (problem.event) {
+    hash.add(problem.event->function->digest());
+    hash.add(std::to_string(static_cast<int>(problem.event->direction)));
+  }
+  return hash.hex();
+}
+
+ode::Attributes describe_problem(const ProblemFile& file, const ProblemSetup& setup, const std::string& command_line) {
+  const ode::Options& options = setup.options;
+  ode::Attributes attributes{
+      {"source", std::string("lockstep " LOCKSTEP_VERSION)},
+      {"version", std::string(LOCKSTEP_VERSION)},
+      {"command", command_line},
+      {"history", utc_now() + " " + command_line},
+      {"problem_file", file.path.filename().string()},
+      {"problem_digest", problem_digest(setup.problem)},
+      {"rhs", setup.problem.rhs->description()},
+      {"rhs_digest", setup.problem.rhs->digest()},
+      {"method", options.method},
+      {"control", to_string(options.control)},
+      {"precision", std::string(to_string(options.precision))},
+      {"max_steps", options.max_steps},
+      {"seed", static_cast<std::int64_t>(file.ensemble.seed)},
+  };
+  if (file.rhs.model) {
+    attributes.emplace_back("model", file.rhs.model->value.filename().string());
+    attributes.emplace_back("model_digest", setup.model_digest);
+  }
+  if (options.control == ode::StepControl::fixed) {
+    attributes.emplace_back("dt", options.dt);
+  } else {
+    attributes.emplace_back("rtol", options.rtol);
+    attributes.emplace_back("atol", options.atol);
+    if (options.initial_step) attributes.emplace_back("initial_step", *options.initial_step);
+    if (options.max_step) attributes.emplace_back("max_step", *options.max_step);
+  }
+  if (setup.problem.event) attributes.emplace_back("event", setup.problem.event->function->description());
+  return attributes;
+}
+
+ode::Attributes describe_run(const ode::Summary& summary) {
+  return {{"engine", summary.engine},           {"cpu_target", summary.cpu_target},
+          {"kernel", summary.kernel},           {"threads", std::int64_t{summary.threads}},
+          {"seconds", summary.seconds},         {"accepted_steps", summary.accepted},
+          {"rejected_steps", summary.rejected}, {"rhs_evaluations", summary.evaluations}};
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,24 @@
+// Where a result comes from, as attributes of its file: the problem, how it was solved, and by what.
+#pragma once
+
+#include <string>
+
+#include "lockstep/cli/problem_file.h"
+#include "lockstep/cli/problem_setup.h"
+#include "lockstep/ode/result_file.h"
+#include "lockstep/ode/solve.h"
+
+namespace lockstep::cli {
+
+// 32 hexadecimal digits over all that decides the numbers of `state`: equation, initial states, parameters, times,
+// event. Equal for equal problems, whatever the file they were written in.
+std::string problem_digest(const ode::Problem& problem);
+
+// Known before the solve.
+ode::Attributes describe_problem(const ProblemFile& file, const ProblemSetup& setup, const std::string& command_line);
+// Known after it.
+ode::Attributes describe_run(const ode::Summary& summary);
+
+std::string to_string(ode::StepControl control);  // "per_trajectory", as problem files write it
+
+}  // namespace lockstep::cli

@@ -1,0 +1,105 @@
+#include "lockstep/cli/right_hand_side.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lockstep/cli/text.h"
+#include "lockstep/core/error.h"
+#include "lockstep/nn/model.h"
+#include "lockstep/nn/safetensors.h"
+#include "lockstep/ode/rhs.h"
+
+namespace lockstep::cli {
+namespace {
+
+// Names from the model's ports; where it has none, those of the problem file; else prefix and index.
+std::vector<std::string> feature_names(const std::vector<nn::Feature>& features, std::size_t first, std::size_t count,
+                                       const std::vector<std::string>& given, const std::string& prefix) {
+  std::vector<std::string> names(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i < given.size()) {
+      names[i] = given[i];
+    } else if (first + i < features.size() && !features[first + i].name.empty()) {
+      names[i] = features[first + i].name;
+    } else {
+      names[i] = prefix + std::to_string(i);
+    }
+  }
+  return names;
+}
+
+void check_names(const ProblemFile& file, const char* field, std::size_t found, std::size_t expected) {
+  if (found == 0 || found == expected) return;
+  throw Error(ErrorKind::invalid_argument,
+              {file.where_of.at(field), std::to_string(found) + " names", std::to_string(expected), {}});
+}
+
+NamedRhs load_system(const ProblemFile& file) {
+  const std::string& name = file.rhs.system->value;
+  try {
+    NamedRhs rhs;
+    rhs.function = ode::system(name);
+    const ode::SystemInfo& info = ode::system_info(name);
+    rhs.title = info.title;
+    rhs.component_names = info.components;
+    rhs.parameter_names = info.parameters;
+    rhs.default_parameters.assign(info.default_parameters.begin(), info.default_parameters.end());
+    rhs.default_initial_state = info.default_initial_state;
+    rhs.default_end_time = info.default_end_time;
+    return rhs;
+  } catch (const Error& error) {
+    throw Error(error.kind(), {file.rhs.system->where, error.found(), error.expected(), error.remedy()});
+  }
+}
+
+NamedRhs load_net(const ProblemFile& file) {
+  nn::ReadOptions options;
+  if (file.rhs.activations) options.activations = file.rhs.activations->value;
+  const nn::Model model = nn::read_safetensors(file.rhs.model->value, options);
+  NamedRhs rhs;
+  const std::string name = model.name.empty() ? file.rhs.model->value.stem().string() : model.name;
+  try {
+    rhs.function = ode::net(nn::to_mlp(model), {.name = name, .with_time = file.rhs.with_time});
+  } catch (const Error& error) {
+    throw Error(error.kind(), {file.rhs.model->where + " (" + file.rhs.model->value.string() + ")" +
+                                   (error.field().empty() ? "" : ": " + error.field()),
+                               error.found(), error.expected(), error.remedy()});
+  }
+  rhs.title = "Net " + name;
+  rhs.model_digest = model.digest();
+  const std::vector<nn::Feature> features =
+      model.inputs.empty() ? std::vector<nn::Feature>{} : model.inputs.front().features;
+  const std::size_t components = rhs.function->components();
+  const std::size_t parameters = rhs.function->parameters();
+  check_names(file, "rhs.components", file.rhs.components.size(), components);
+  check_names(file, "rhs.parameters", file.rhs.parameters.size(), parameters);
+  rhs.component_names = feature_names(features, 0, components, file.rhs.components, "u");
+  rhs.parameter_names = feature_names(features, components, parameters, file.rhs.parameters, "p");
+  rhs.default_parameters.assign(parameters, std::nullopt);
+  return rhs;
+}
+
+}  // namespace
+
+NamedRhs load_rhs(const ProblemFile& file) {
+  if (!file.rhs.model) return load_system(file);
+  if (!file.rhs.system) return load_net(file);
+  NamedRhs physics = load_system(file);
+  NamedRhs closure = load_net(file);
+  if (physics.component_names.size() != closure.component_names.size()) {
+    throw Error(ErrorKind::invalid_argument,
+                {file.rhs.model->where, "a net of " + std::to_string(closure.component_names.size()) + " components",
+                 std::to_string(physics.component_names.size()) + " as " + file.rhs.system->value + " has",
+                 "choose a net and a system of one size"});
+  }
+  physics.function = ode::sum(physics.function, closure.function);
+  physics.title += " + " + closure.title;
+  physics.parameter_names.insert(physics.parameter_names.end(), closure.parameter_names.begin(),
+                                 closure.parameter_names.end());
+  physics.default_parameters.insert(physics.default_parameters.end(), closure.default_parameters.begin(),
+                                    closure.default_parameters.end());
+  physics.model_digest = closure.model_digest;
+  return physics;
+}
+
+}  // namespace lockstep::cli

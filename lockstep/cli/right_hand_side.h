@@ -1,0 +1,28 @@
+// The right-hand side a problem file names: a model, a built-in system, or their sum.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/cli/problem_file.h"
+#include "lockstep/ode/state_function.h"
+
+namespace lockstep::cli {
+
+struct NamedRhs {
+  ode::Rhs function;
+  std::string title;                                      // "Lorenz 1963", "net lorenz_tanh_3_100_3"
+  std::vector<std::string> component_names;               // [component]
+  std::vector<std::string> parameter_names;               // [parameter]
+  std::vector<std::optional<double>> default_parameters;  // [parameter]
+  // Of a built-in system without a net; empty otherwise.
+  std::vector<double> default_initial_state;
+  std::optional<double> default_end_time;
+  std::string model_digest;  // of the model file's content, "" without a model
+};
+
+// Throws Error naming the field of the problem file: an unreadable model, an unknown system, shapes that do not fit.
+NamedRhs load_rhs(const ProblemFile& file);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,99 @@
+#include "lockstep/cli/text.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+#include "lockstep/core/names.h"
+
+namespace lockstep::cli {
+namespace {
+
+std::string format(const char* pattern, double value) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), pattern, value);
+  return text.data();
+}
+
+}  // namespace
+
+std::string number_text(double value) {
+  std::array<char, 32> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  return {text.data(), end};
+}
+
+std::string count_text(std::int64_t value) {
+  const std::string digits = std::to_string(value);
+  const std::size_t first = value < 0 ? 1 : 0;
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > first && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+std::string size_text(std::uint64_t bytes) {
+  static constexpr std::array<const char*, 5> kUnits{"kB", "MB", "GB", "TB", "PB"};
+  if (bytes < 1000) return std::to_string(bytes) + " bytes";
+  double value = static_cast<double>(bytes) / 1000;
+  std::size_t unit = 0;
+  while (value >= 999.95 && unit + 1 < kUnits.size()) {
+    value /= 1000;
+    ++unit;
+  }
+  return format(value < 99.95 ? "%.1f " : "%.0f ", value) + kUnits[unit];
+}
+
+std::string seconds_text(double seconds) {
+  if (!(seconds >= 0) || seconds > 1e12) return "?";
+  if (seconds < 1e-6) return format("%.3g ns", seconds * 1e9);
+  if (seconds < 1e-3) return format("%.3g us", seconds * 1e6);
+  if (seconds < 0.9995) return format("%.3g ms", seconds * 1e3);
+  if (seconds < 99.5) return format("%.3g s", seconds);
+  const auto whole = static_cast<std::int64_t>(std::llround(seconds));
+  if (whole < 3600) return std::to_string(whole / 60) + " min " + std::to_string(whole % 60) + " s";
+  const std::int64_t minutes = whole / 60;
+  return std::to_string(minutes / 60) + " h " + format("%02.0f min", static_cast<double>(minutes % 60));
+}
+
+std::string rate_text(double per_second) {
+  if (!std::isfinite(per_second)) return "?";
+  if (per_second < 100) return format("%.3g", per_second);
+  // Three digits are all a rate means.
+  const double unit = std::pow(10.0, std::floor(std::log10(per_second)) - 2);
+  return count_text(static_cast<std::int64_t>(std::llround(per_second / unit) * std::llround(unit)));
+}
+
+std::string list_text(std::span<const std::string_view> words) {
+  std::string text;
+  for (const std::string_view word : words) {
+    if (!text.empty()) text += ", ";
+    text += word;
+  }
+  return text;
+}
+
+std::string one_line(std::string_view text) {
+  std::string line;
+  for (const char c : text) {
+    const bool space = c == ' ' || c == '\n' || c == '\r' || c == '\t';
+    if (!space) {
+      line += c;
+    } else if (!line.empty() && line.back() != ' ') {
+      line += ' ';
+    }
+  }
+  while (!line.empty() && line.back() == ' ') line.pop_back();
+  return line;
+}
+
+std::string did_you_mean(std::string_view word, std::span<const std::string_view> choices) {
+  const std::string nearest = nearest_name(word, choices);
+  return nearest.empty() ? nearest : "did you mean \"" + nearest + "\"?";
+}
+
+}  // namespace lockstep::cli

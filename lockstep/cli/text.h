@@ -1,0 +1,22 @@
+// Numbers, lists and sizes as people read them, for messages and summaries.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace lockstep::cli {
+
+std::string number_text(double value);                           // the shortest text that reads back as this number
+std::string count_text(std::int64_t value);                      // "10,000"
+std::string size_text(std::uint64_t bytes);                      // "12.1 MB" (powers of ten)
+std::string seconds_text(double seconds);                        // "85 ms", "1.24 s", "3 min 20 s", "2 h 05 min"
+std::string rate_text(double per_second);                        // "52,300", "0.31"
+std::string list_text(std::span<const std::string_view> words);  // "a, b, c"
+std::string one_line(std::string_view text);                     // line breaks and runs of spaces become one space
+
+// "did you mean \"tsit5\"?" for the nearest of the choices, "" when none is near.
+std::string did_you_mean(std::string_view word, std::span<const std::string_view> choices);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,45 @@
+#include "lockstep/cli/text.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/cli/progress.h"
+
+namespace lockstep::cli {
+namespace {
+
+TEST(Text, numbers_read_back_and_are_short) {
+  EXPECT_EQ(number_text(1e-6), "1e-06");
+  EXPECT_EQ(number_text(0.1), "0.1");
+  EXPECT_EQ(number_text(-28), "-28");
+}
+
+TEST(Text, counts_group_thousands) {
+  EXPECT_EQ(count_text(0), "0");
+  EXPECT_EQ(count_text(999), "999");
+  EXPECT_EQ(count_text(1000), "1,000");
+  EXPECT_EQ(count_text(-1234567), "-1,234,567");
+}
+
+TEST(Text, sizes_times_and_rates_carry_units) {
+  EXPECT_EQ(size_text(999), "999 bytes");
+  EXPECT_EQ(size_text(12'120'000), "12.1 MB");
+  EXPECT_EQ(size_text(999'990'000), "1.0 GB");
+  EXPECT_EQ(seconds_text(2e-8), "20 ns");
+  EXPECT_EQ(seconds_text(0.0853), "85.3 ms");
+  EXPECT_EQ(seconds_text(0.9999), "1 s");
+  EXPECT_EQ(seconds_text(200), "3 min 20 s");
+  EXPECT_EQ(seconds_text(7500), "2 h 05 min");
+  EXPECT_EQ(rate_text(0.314159), "0.314");
+  EXPECT_EQ(rate_text(52345), "52,300");
+}
+
+TEST(Text, a_message_stays_on_one_line) { EXPECT_EQ(one_line("a\n  b\t c \n"), "a b c"); }
+
+TEST(Progress, a_report_has_part_rate_and_time_left) {
+  EXPECT_EQ(progress_text("solving", "trajectories", 5000, 10000, 0.1, 10),
+            "solving [#####.....] 50 %, 5,000 of 10,000 trajectories, 50,000/s, 100 ms left");
+  EXPECT_EQ(progress_text("solving", "trajectories", 0, 10, 1, 0), "solving 0 %, 0 of 10 trajectories");
+}
+
+}  // namespace
+}  // namespace lockstep::cli
