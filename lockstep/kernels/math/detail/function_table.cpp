@@ -41,11 +41,12 @@ Loop<double> loop_f64(const Entry& entry) {
   return loop_of<HwyLane<hn::ScalableTag<double>>, Registers<double>>(entry);
 }
 
-// Left to the compiler to vectorise.
-void error_loop(const float* y, const double* truth, double* error, size_t n) {
-  constexpr int64_t smallest_exponent = 1023 - 126;
+// Left to the compiler to vectorise; errors are not negative, so that their bits order them.
+math::ErrorSummary error_loop(const float* y, const double* truth, double* error, size_t n) {
+  constexpr int64_t smallest_exponent = 1023 - 126, largest_exponent = 1023 + 127;
+  constexpr double top = 0x1p128;
+  int64_t largest = 0, over_one = 0;
   for (size_t i = 0; i < n; ++i) {
-    const double top = 0x1p128;
     double t = truth[i], v = double(y[i]);
     t = t > top ? top : t < -top ? -top : t;
     v = v > top ? top : v < -top ? -top : v;
@@ -53,13 +54,22 @@ void error_loop(const float* y, const double* truth, double* error, size_t n) {
     memcpy(&bits, &t, 8);
     int64_t exponent = (bits >> 52) & 0x7ff;
     exponent = exponent < smallest_exponent ? smallest_exponent : exponent;
-    exponent = exponent > 1023 + 127 ? 1023 + 127 : exponent;
+    exponent = exponent > largest_exponent ? largest_exponent : exponent;
     const int64_t scale_bits = (2046 + 23 - exponent) << 52;
     double scale;
     memcpy(&scale, &scale_bits, 8);
-    const double e = (v < t ? t - v : v - t) * scale;
-    error[i] = v != v && t != t ? 0 : e != e ? 1e30 : e;
+    double e = (v < t ? t - v : v - t) * scale;
+    e = e != e ? 1e30 : e;
+    e = (v != v) & (t != t) ? 0 : e;
+    error[i] = e;
+    int64_t error_bits;
+    memcpy(&error_bits, &e, 8);
+    largest = error_bits > largest ? error_bits : largest;
+    over_one += error_bits > 0x3ff0000000000000;
   }
+  double result;
+  memcpy(&result, &largest, 8);
+  return {result, uint64_t(over_one)};
 }
 
 }  // namespace HWY_NAMESPACE
@@ -80,8 +90,8 @@ static auto choose_loop(CpuTarget target) {
 
 namespace math {
 
-void float_errors(CpuTarget target, const float* y, const double* truth, double* error, std::size_t n) {
-  LOCKSTEP_CHOOSE(target, error_loop)(y, truth, error, n);
+ErrorSummary float_errors(CpuTarget target, const float* y, const double* truth, double* error, std::size_t n) {
+  return LOCKSTEP_CHOOSE(target, error_loop)(y, truth, error, n);
 }
 
 namespace {

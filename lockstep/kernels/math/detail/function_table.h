@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -52,7 +53,11 @@ template <class T>
 void evaluate_scalar(const Entry& entry, const T* x, T* y, std::size_t n);
 
 // error[i] = |y[i] - truth[i]| in ulp of float32 at the truth, counted as ulp_error (reference.h) does.
-void float_errors(CpuTarget target, const float* y, const double* truth, double* error, std::size_t n);
+struct ErrorSummary {
+  double largest = 0;
+  uint64_t over_one = 0;  // how many are above one ulp
+};
+ErrorSummary float_errors(CpuTarget target, const float* y, const double* truth, double* error, std::size_t n);
 
 extern template void evaluate(const Entry&, CpuTarget, const float*, float*, std::size_t);
 extern template void evaluate(const Entry&, CpuTarget, const double*, double*, std::size_t);
