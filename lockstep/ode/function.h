@@ -28,7 +28,8 @@ namespace lockstep::ode {
 // The call is compiled for each instruction set and vectorised over 32 trajectories where its body allows: arithmetic,
 // std::fma, comparisons and ?:, std::sqrt and std::abs (with -fno-math-errno -fno-trapping-math), loops of fixed
 // length. A product and a sum are never fused behind your back; write std::fma where you want one rounding. For the
-// same bits on every machine take elementary functions from lockstep/kernels/math/math.h rather than from <cmath>.
+// same bits on every machine take elementary functions from lockstep/kernels/math/math.h rather than from <cmath>; exp
+// and tanh are vectorised too, sin and cos (whose large arguments branch) are not.
 //
 // f is copied, shared by all threads and called as const. A trajectory for which it throws gets NaN and ends as
 // Status::not_finite; its neighbours keep their bits. A solution file's provenance identifies the mathematics by

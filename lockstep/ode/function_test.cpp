@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/kernels/math/math.h"
 #include "lockstep/ode/test_tile.h"
 
 namespace lockstep::ode {
@@ -62,6 +63,15 @@ TEST(Function, branches_roots_and_fma_keep_their_bits) {
     } else {
       du[1] = u[0] * u[1] + p[0] * p[0];
     }
+  });
+  expect_same_bits_everywhere<float>(*f);
+  expect_same_bits_everywhere<double>(*f);
+}
+
+TEST(Function, the_library_s_elementary_functions_keep_their_bits) {
+  const Rhs f = function<2, 1>("elementary", [](auto, const auto& u, const auto& p, auto& du) {
+    du[0] = math::tanh(u[1]) + math::sin(p[0]);
+    du[1] = math::exp(u[0]);
   });
   expect_same_bits_everywhere<float>(*f);
   expect_same_bits_everywhere<double>(*f);
