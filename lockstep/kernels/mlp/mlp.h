@@ -17,7 +17,7 @@ struct DenseLayer {
   Activation activation;
 };
 
-// One number a feature. Empty vectors mean none.
+// One number a feature. An empty vector means none: no shift, a scale of 1.
 struct InputScaling {
   std::vector<double> shift;  // x' = (x - shift) / scale: one subtraction, one division
   std::vector<double> scale;
