@@ -41,8 +41,8 @@ struct Ahead {
 
   void fetch() {
     for (int i = 0; i < 2; ++i) {
-      if (const char* line = in.next()) __builtin_prefetch(line, 0, 2);
-      if (const char* line = out.next()) __builtin_prefetch(line, 1, 2);
+      if (const char* line = in.next()) __builtin_prefetch(line, 0, 3);
+      if (const char* line = out.next()) __builtin_prefetch(line, 1, 3);
     }
   }
 };
