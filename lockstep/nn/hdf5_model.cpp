@@ -14,25 +14,19 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/hash.h"
 #include "lockstep/core/names.h"
+#include "lockstep/nn/detail/activation_list.h"
 #include "lockstep/nn/detail/read_bytes.h"
+#include "lockstep/nn/detail/refuse.h"
 
 namespace lockstep::nn {
 namespace {
 
+using detail::refuse;
+using detail::shape_text;
 using hdf5::Dataset;
 using hdf5::File;
 using hdf5::Group;
 using hdf5::Shape;
-
-[[noreturn]] void fail(std::string field, std::string found, std::string expected, std::string remedy = {}) {
-  throw Error(ErrorKind::model, {std::move(field), std::move(found), std::move(expected), std::move(remedy)});
-}
-
-std::string text(const Shape& shape) {
-  std::string result = "[";
-  for (std::size_t i = 0; i < shape.size(); ++i) result += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
-  return result + "]";
-}
 
 // Only what the format knows may stand in a group: a misspelt "biass" must not be passed over.
 void check_members(const Group& group, std::span<const std::string_view> datasets,
@@ -41,7 +35,7 @@ void check_members(const Group& group, std::span<const std::string_view> dataset
     for (const std::string& name : found) {
       if (std::find(known.begin(), known.end(), name) != known.end()) continue;
       const Error error = unknown_name(group.name(), name, known);
-      fail(error.field(), error.found(), error.expected(), error.remedy());
+      refuse(error.field(), error.found(), error.expected(), error.remedy());
     }
   };
   check(group.datasets(), datasets);
@@ -53,8 +47,8 @@ void check_members(const Group& group, std::span<const std::string_view> dataset
 std::vector<double> read_vector(const Group& group, const char* name, std::size_t expected, const char* meaning) {
   const Dataset dataset = group.dataset(name);
   if (dataset.shape() != Shape{expected}) {
-    fail(dataset.name(), "shape " + text(dataset.shape()),
-         "[" + std::to_string(expected) + "], one for each " + meaning);
+    refuse(dataset.name(), "shape " + shape_text(dataset.shape()),
+           "[" + std::to_string(expected) + "], one for each " + meaning);
   }
   return dataset.read<double>();
 }
@@ -74,41 +68,33 @@ DenseLayer read_layer(const Group& group, const DenseLayer* before) {
   const Dataset weight = group.dataset("weight");
   const Shape shape = weight.shape();
   if (shape.size() != 2 || shape[0] == 0 || shape[1] == 0) {
-    fail(weight.name(), "shape " + text(shape), "[outputs, inputs], both above 0");
+    refuse(weight.name(), "shape " + shape_text(shape), "[outputs, inputs], both above 0");
   }
   if (before != nullptr && shape[1] != before->outputs) {
-    fail(weight.name(), std::to_string(shape[1]) + " inputs (shape " + text(shape) + ")",
-         std::to_string(before->outputs) + ", the outputs of the layer before it",
-         shape[0] == before->outputs ? "transpose it: weights are stored [outputs, inputs]" : "");
+    refuse(weight.name(), std::to_string(shape[1]) + " inputs (shape " + shape_text(shape) + ")",
+           std::to_string(before->outputs) + ", the outputs of the layer before it",
+           shape[0] == before->outputs ? "transpose it: weights are stored [outputs, inputs]" : "");
   }
   DenseLayer layer{shape[1], shape[0], weight.read<double>(), {}, {}};
   layer.bias =
       group.has("bias") ? read_vector(group, "bias", layer.outputs, "output") : std::vector<double>(layer.outputs);
   if (!group.has_attribute("activation")) {
-    fail(group.name(), "no attribute \"activation\"", "one, \"identity\" if there is none");
+    refuse(group.name(), "no attribute \"activation\"", "one, \"identity\" if there is none");
   }
   const std::string activation = group.string_attribute("activation");
-  const auto known = parse_activation(activation);
-  if (!known) {
-    std::vector<std::string> names;
-    for (const Activation& each : all_activations()) names.push_back(to_string(each));
-    const std::vector<std::string_view> views(names.begin(), names.end());
-    const Error error = unknown_name(group.name() + "@activation", activation, views);
-    fail(error.field(), error.found(), error.expected(), error.remedy());
-  }
-  layer.activation = *known;
+  layer.activation = detail::known_activation(activation, group.name() + "@activation");
   return layer;
 }
 
 Layers read_layers(const Group& root) {
   const Group all = root.group("layers");
   const std::size_t count = all.groups().size();
-  if (count == 0) fail(all.name(), "no layers", "groups \"0\", \"1\", ...");
+  if (count == 0) refuse(all.name(), "no layers", "groups \"0\", \"1\", ...");
   Layers result;
   for (std::size_t i = 0; i < count; ++i) {
     const std::string number = std::to_string(i);
     if (!all.has(number)) {
-      fail(all.name(), std::to_string(count) + " groups but none \"" + number + "\"", "groups \"0\", \"1\", ...");
+      refuse(all.name(), std::to_string(count) + " groups but none \"" + number + "\"", "groups \"0\", \"1\", ...");
     }
     const Group group = all.group(number);
     result.mlp.layers.push_back(read_layer(group, i == 0 ? nullptr : &result.mlp.layers.back()));
@@ -125,7 +111,8 @@ std::vector<Feature> read_features(const Group& group, std::size_t width) {
     const Dataset dataset = group.dataset(name);
     std::vector<std::string> values = dataset.read_strings();
     if (dataset.shape() != Shape{width}) {
-      fail(dataset.name(), "shape " + text(dataset.shape()), "[" + std::to_string(width) + "], one for each feature");
+      refuse(dataset.name(), "shape " + shape_text(dataset.shape()),
+             "[" + std::to_string(width) + "], one for each feature");
     }
     for (std::size_t i = 0; i < width; ++i) features[i].*member = std::move(values[i]);
   };
@@ -143,7 +130,7 @@ std::vector<Feature> read_features(const Group& group, std::size_t width) {
 // Both numbers of a linear map, or neither.
 std::pair<std::vector<double>, std::vector<double>> read_scaling(const Group& group, std::size_t width) {
   if (group.has("shift") != group.has("scale")) {
-    fail(group.name(), group.has("shift") ? "shift without scale" : "scale without shift", "both or neither");
+    refuse(group.name(), group.has("shift") ? "shift without scale" : "scale without shift", "both or neither");
   }
   return {read_vector_if_there(group, "shift", width), read_vector_if_there(group, "scale", width)};
 }
@@ -154,7 +141,7 @@ std::string string_or_empty(const hdf5::Object& object, const char* attribute) {
 
 void check_version(const File& file) {
   if (!file.has_attribute("lockstep_model")) {
-    fail(file.name(), "no attribute \"lockstep_model\"", "a model written by Lockstep");
+    refuse(file.name(), "no attribute \"lockstep_model\"", "a model written by Lockstep");
   }
   const std::int64_t version = file.integer_attribute("lockstep_model");
   if (version < 1 || version > kModelFormatVersion) {
@@ -166,9 +153,7 @@ void check_version(const File& file) {
 // ---- writing
 
 void write_vector(Group& group, const std::string& name, const std::vector<double>& values, const Shape& shape) {
-  const bool narrow = std::all_of(values.begin(), values.end(),
-                                  [](double value) { return static_cast<double>(static_cast<float>(value)) == value; });
-  if (narrow) {
+  if (detail::all_fit_float32(values)) {
     const std::vector<float> floats(values.begin(), values.end());
     group.create_dataset<float>(name, shape).write<float>(floats);
   } else {
@@ -259,12 +244,12 @@ Model read_hdf5_model(const File& file) {
   try {
     model.validate();
   } catch (const Error& error) {
-    fail(file.path().string() + ": " + error.field(), error.found(), error.expected(), error.remedy());
+    refuse(file.path().string() + ": " + error.field(), error.found(), error.expected(), error.remedy());
   }
   const std::string digest = string_or_empty(file, "digest");
   if (!digest.empty() && digest != model.digest()) {
-    fail(file.name() + "@digest", digest, model.digest() + ", computed from the numbers in the file",
-         "get an undamaged copy; if the numbers were changed on purpose, delete this attribute");
+    refuse(file.name() + "@digest", digest, model.digest() + ", computed from the numbers in the file",
+           "get an undamaged copy; if the numbers were changed on purpose, delete this attribute");
   }
   return model;
 }

@@ -8,30 +8,31 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/hash.h"
+#include "lockstep/nn/detail/refuse.h"
 
 namespace lockstep::nn {
 namespace {
 
-[[noreturn]] void fail(std::string field, std::string found, std::string expected, std::string remedy = {}) {
-  throw Error(ErrorKind::model, {std::move(field), std::move(found), std::move(expected), std::move(remedy)});
-}
+using detail::refuse;
 
 void check_finite(const std::string& field, std::span<const double> values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!std::isfinite(values[i])) {
-      fail(field + "[" + std::to_string(i) + "]", std::isnan(values[i]) ? "nan" : "infinity", "a finite number");
+      refuse(field + "[" + std::to_string(i) + "]", std::isnan(values[i]) ? "nan" : "infinity", "a finite number");
     }
   }
 }
 
 void check_size(const std::string& field, std::size_t found, std::size_t expected, const std::string& what) {
-  if (found != expected) fail(field, std::to_string(found) + " numbers", std::to_string(expected) + " (" + what + ")");
+  if (found != expected) {
+    refuse(field, std::to_string(found) + " numbers", std::to_string(expected) + " (" + what + ")");
+  }
 }
 
 void check_scale(const std::string& field, std::span<const double> scale) {
   check_finite(field, scale);
   for (std::size_t i = 0; i < scale.size(); ++i) {
-    if (scale[i] == 0) fail(field + "[" + std::to_string(i) + "]", "0", "a number other than 0");
+    if (scale[i] == 0) refuse(field + "[" + std::to_string(i) + "]", "0", "a number other than 0");
   }
 }
 
@@ -39,15 +40,15 @@ void check_scale(const std::string& field, std::span<const double> scale) {
 
 std::size_t output_width(const std::string& name, const Dense& dense, std::size_t input) {
   if (dense.inputs == 0 || dense.outputs == 0) {
-    fail(name, std::to_string(dense.inputs) + " inputs and " + std::to_string(dense.outputs) + " outputs",
-         "at least one of each");
+    refuse(name, std::to_string(dense.inputs) + " inputs and " + std::to_string(dense.outputs) + " outputs",
+           "at least one of each");
   }
   if (dense.inputs != input) {
-    fail(name, std::to_string(dense.inputs) + " inputs", std::to_string(input) + ", the width of what it reads");
+    refuse(name, std::to_string(dense.inputs) + " inputs", std::to_string(input) + ", the width of what it reads");
   }
   if (dense.weights.size() / dense.inputs != dense.outputs || dense.weights.size() % dense.inputs != 0) {
-    fail(name + ".weight", std::to_string(dense.weights.size()) + " numbers",
-         std::to_string(dense.outputs) + " x " + std::to_string(dense.inputs));
+    refuse(name + ".weight", std::to_string(dense.weights.size()) + " numbers",
+           std::to_string(dense.outputs) + " x " + std::to_string(dense.inputs));
   }
   check_size(name + ".bias", dense.bias.size(), dense.outputs, "one for each output");
   for (std::size_t j = 0; j < dense.outputs; ++j) {
@@ -60,7 +61,7 @@ std::size_t output_width(const std::string& name, const Dense& dense, std::size_
 
 std::size_t output_width(const std::string& name, const Activate& activate, std::size_t input) {
   if (!std::isfinite(activate.activation.alpha)) {
-    fail(name + ".alpha", std::to_string(activate.activation.alpha), "a finite number");
+    refuse(name + ".alpha", std::to_string(activate.activation.alpha), "a finite number");
   }
   return input;
 }
@@ -87,11 +88,11 @@ void check_features(const Port& port, const std::string& which) {
     const Feature& feature = port.features[i];
     const std::string field = which + " \"" + port.name + "\" feature " + std::to_string(i);
     if (!feature.name.empty() && !names.insert(feature.name).second) {
-      fail(field, "the name \"" + feature.name + "\" a second time", "names that differ");
+      refuse(field, "the name \"" + feature.name + "\" a second time", "names that differ");
     }
     if (!(feature.minimum <= feature.maximum)) {
-      fail(field, "a range from " + std::to_string(feature.minimum) + " to " + std::to_string(feature.maximum),
-           "a minimum not above the maximum");
+      refuse(field, "a range from " + std::to_string(feature.minimum) + " to " + std::to_string(feature.maximum),
+             "a minimum not above the maximum");
     }
   }
 }
@@ -146,27 +147,27 @@ std::size_t Model::parameter_count() const {
 }
 
 void Model::validate() const {
-  if (inputs.empty()) fail("model", "no input port", "at least one");
-  if (outputs.empty()) fail("model", "no output port", "at least one");
+  if (inputs.empty()) refuse("model", "no input port", "at least one");
+  if (outputs.empty()) refuse("model", "no output port", "at least one");
   std::map<std::string, std::size_t> widths;  // of the values known so far
   const auto add = [&](const std::string& field, const std::string& value, std::size_t width) {
-    if (value.empty()) fail(field, "an empty name", "a name");
+    if (value.empty()) refuse(field, "an empty name", "a name");
     if (!widths.emplace(value, width).second)
-      fail(field, "the name \"" + value + "\" a second time", "names that differ");
+      refuse(field, "the name \"" + value + "\" a second time", "names that differ");
   };
   for (const Port& port : inputs) {
-    if (port.features.empty()) fail("input port \"" + port.name + "\"", "no features", "at least one");
+    if (port.features.empty()) refuse("input port \"" + port.name + "\"", "no features", "at least one");
     check_features(port, "input port");
     add("input port", port.name, port.features.size());
   }
   for (const Node& node : nodes) {
     if (node.inputs.size() != 1) {
-      fail(node.name, std::to_string(node.inputs.size()) + " values to read",
-           "one, for each of the present operations");
+      refuse(node.name, std::to_string(node.inputs.size()) + " values to read",
+             "one, for each of the present operations");
     }
     const auto source = widths.find(node.inputs.front());
     if (source == widths.end()) {
-      fail(node.name, "\"" + node.inputs.front() + "\" to read", "the name of an input port or an earlier node");
+      refuse(node.name, "\"" + node.inputs.front() + "\" to read", "the name of an input port or an earlier node");
     }
     const std::size_t width = std::visit(
         [&](const auto& operation) { return output_width(node.name, operation, source->second); }, node.operation);
@@ -175,12 +176,12 @@ void Model::validate() const {
   std::set<std::string> output_names;
   for (const Port& port : outputs) {
     const std::string field = "output port \"" + port.name + "\"";
-    if (port.name.empty() || !output_names.insert(port.name).second) fail(field, "no name of its own", "one");
+    if (port.name.empty() || !output_names.insert(port.name).second) refuse(field, "no name of its own", "one");
     const auto shown = widths.find(port.value);
-    if (shown == widths.end()) fail(field, "\"" + port.value + "\" to show", "the name of an input port or a node");
+    if (shown == widths.end()) refuse(field, "\"" + port.value + "\" to show", "the name of an input port or a node");
     if (shown->second != port.features.size()) {
-      fail(field, std::to_string(port.features.size()) + " features",
-           std::to_string(shown->second) + ", the width of \"" + port.value + "\"");
+      refuse(field, std::to_string(port.features.size()) + " features",
+             std::to_string(shown->second) + ", the width of \"" + port.value + "\"");
     }
     check_features(port, "output port");
   }
@@ -226,43 +227,43 @@ std::string Model::digest() const {
 
 Mlp to_mlp(const Model& model) {
   model.validate();
-  const auto refuse = [](const std::string& field, const std::string& found, const std::string& expected) {
+  const auto not_a_stack = [](const std::string& field, const std::string& found, const std::string& expected) {
     throw Error(ErrorKind::unsupported,
                 {field, found, expected, "only plain stacks of dense layers are evaluated so far"});
   };
-  if (model.inputs.size() != 1) refuse("model", std::to_string(model.inputs.size()) + " input ports", "one");
-  if (model.outputs.size() != 1) refuse("model", std::to_string(model.outputs.size()) + " output ports", "one");
+  if (model.inputs.size() != 1) not_a_stack("model", std::to_string(model.inputs.size()) + " input ports", "one");
+  if (model.outputs.size() != 1) not_a_stack("model", std::to_string(model.outputs.size()) + " output ports", "one");
   Mlp mlp;
   std::string last = model.inputs.front().name;
   enum class Place { start, after_input_scaling, after_dense, after_activation, after_output_scaling };
   Place place = Place::start;
   for (const Node& node : model.nodes) {
     if (node.inputs.front() != last) {
-      refuse(node.name, "\"" + node.inputs.front() + "\" to read", "\"" + last + "\", the value before it");
+      not_a_stack(node.name, "\"" + node.inputs.front() + "\" to read", "\"" + last + "\", the value before it");
     }
     last = node.name;
-    if (place == Place::after_output_scaling) refuse(node.name, "a node after the output scaling", "the end");
+    if (place == Place::after_output_scaling) not_a_stack(node.name, "a node after the output scaling", "the end");
     if (const auto* dense = std::get_if<Dense>(&node.operation)) {
       mlp.layers.push_back({dense->inputs, dense->outputs, dense->weights, dense->bias, Activation{}});
       place = Place::after_dense;
     } else if (const auto* activate = std::get_if<Activate>(&node.operation)) {
-      if (place != Place::after_dense) refuse(node.name, "an activation", "a dense layer before it");
+      if (place != Place::after_dense) not_a_stack(node.name, "an activation", "a dense layer before it");
       mlp.layers.back().activation = activate->activation;
       place = Place::after_activation;
     } else if (const auto* standardise = std::get_if<Standardise>(&node.operation)) {
-      if (place != Place::start) refuse(node.name, "a standardisation", "it before the first layer only");
+      if (place != Place::start) not_a_stack(node.name, "a standardisation", "it before the first layer only");
       mlp.input_scaling = {standardise->shift, standardise->scale};
       place = Place::after_input_scaling;
     } else if (const auto* rescale = std::get_if<Rescale>(&node.operation)) {
-      if (mlp.layers.empty()) refuse(node.name, "a rescaling", "it after the last layer only");
+      if (mlp.layers.empty()) not_a_stack(node.name, "a rescaling", "it after the last layer only");
       mlp.output_scaling = {rescale->scale, rescale->shift};
       place = Place::after_output_scaling;
     }
   }
-  if (mlp.layers.empty()) refuse("model", "no dense layer", "at least one");
+  if (mlp.layers.empty()) not_a_stack("model", "no dense layer", "at least one");
   if (model.outputs.front().value != last) {
-    refuse("output port \"" + model.outputs.front().name + "\"", "\"" + model.outputs.front().value + "\" to show",
-           "\"" + last + "\", the last value");
+    not_a_stack("output port \"" + model.outputs.front().name + "\"", "\"" + model.outputs.front().value + "\" to show",
+                "\"" + last + "\", the last value");
   }
   return mlp;
 }

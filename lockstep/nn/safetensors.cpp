@@ -10,28 +10,21 @@
 #include "lockstep/core/hash.h"
 #include "lockstep/nn/detail/activation_list.h"
 #include "lockstep/nn/detail/read_bytes.h"
+#include "lockstep/nn/detail/refuse.h"
 #include "lockstep/nn/detail/safetensors_container.h"
 
 namespace lockstep::nn {
 namespace {
 
 using detail::Container;
+using detail::refuse;
+using detail::shape_text;
 using detail::Tensor;
 
 constexpr std::array kScalingNames = {"input_mean",    "input_stddev", "output_mean",
                                       "output_stddev", "input_min",    "input_max"};
 constexpr const char* kNaming =
     "name the layers \"layers.0.weight\", \"layers.0.bias\", \"layers.1.weight\", ... or as torch.nn.Sequential does";
-
-[[noreturn]] void fail(std::string field, std::string found, std::string expected, std::string remedy = {}) {
-  throw Error(ErrorKind::model, {std::move(field), std::move(found), std::move(expected), std::move(remedy)});
-}
-
-std::string text(const std::vector<std::uint64_t>& shape) {
-  std::string result = "[";
-  for (std::size_t i = 0; i < shape.size(); ++i) result += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
-  return result + "]";
-}
 
 // "model.net.2.weight" -> prefix "model.net.", number "2", part weight.
 struct LayerName {
@@ -74,19 +67,19 @@ std::vector<LayerTensors> find_layers(const Container& container, const std::str
     if (std::find(kScalingNames.begin(), kScalingNames.end(), name) != kScalingNames.end()) continue;
     const std::string field = source + ": tensor \"" + name + "\"";
     const auto parsed = parse_layer_name(name);
-    if (!parsed) fail(field, "a name that is no layer's weight or bias", "dense layers only", kNaming);
+    if (!parsed) refuse(field, "a name that is no layer's weight or bias", "dense layers only", kNaming);
     if (!prefix) prefix = parsed->prefix;
     if (*prefix != parsed->prefix) {
-      fail(field, "prefix \"" + parsed->prefix + "\"", "\"" + *prefix + "\", as the other layers have it", kNaming);
+      refuse(field, "prefix \"" + parsed->prefix + "\"", "\"" + *prefix + "\", as the other layers have it", kNaming);
     }
     const std::string stem = parsed->prefix + parsed->digits;
     LayerTensors& layer = layers[parsed->digits];
     if (!layer.stem.empty() && layer.stem != stem)
-      fail(field, "the layer's number again", "different numbers", kNaming);
+      refuse(field, "the layer's number again", "different numbers", kNaming);
     layer.stem = stem;
     (parsed->is_weight ? layer.weight : layer.bias) = &tensor;
   }
-  if (layers.empty()) fail(source, "no layers", "tensors such as \"layers.0.weight\"", kNaming);
+  if (layers.empty()) refuse(source, "no layers", "tensors such as \"layers.0.weight\"", kNaming);
   std::vector<LayerTensors> result;
   for (auto& [number, layer] : layers) result.push_back(std::move(layer));
   return result;
@@ -96,8 +89,8 @@ std::vector<double> vector_of(const std::string& name, const Tensor& tensor, std
                               const std::string& meaning, const std::string& source,
                               detail::Allowed allowed = detail::Allowed::finite) {
   if (tensor.shape != std::vector<std::uint64_t>{expected}) {
-    fail(source + ": tensor \"" + name + "\"", "shape " + text(tensor.shape),
-         "[" + std::to_string(expected) + "], one for each " + meaning);
+    refuse(source + ": tensor \"" + name + "\"", "shape " + shape_text(tensor.shape),
+           "[" + std::to_string(expected) + "], one for each " + meaning);
   }
   return detail::numbers_of(name, tensor, source, allowed);
 }
@@ -109,17 +102,17 @@ std::pair<std::vector<double>, std::vector<double>> mean_and_stddev(const Contai
   const auto end = container.tensors.end();
   if (mean == end && stddev == end) return {};
   if (mean == end || stddev == end) {
-    fail(source,
-         port + (mean == end ? "_stddev without " : "_mean without ") + port + (mean == end ? "_mean" : "_stddev"),
-         "both or neither");
+    refuse(source,
+           port + (mean == end ? "_stddev without " : "_mean without ") + port + (mean == end ? "_mean" : "_stddev"),
+           "both or neither");
   }
   std::vector<double> means = vector_of(mean->first, mean->second, width, port, source);
   std::vector<double> stddevs = vector_of(stddev->first, stddev->second, width, port, source);
   for (std::size_t i = 0; i < width; ++i) {
     if (!(stddevs[i] > 0)) {
-      fail(source + ": tensor \"" + stddev->first + "\" element [" + std::to_string(i) + "]",
-           std::to_string(stddevs[i]), "a number above 0",
-           "drop the feature, or give a constant one the standard deviation 1");
+      refuse(source + ": tensor \"" + stddev->first + "\" element [" + std::to_string(i) + "]",
+             std::to_string(stddevs[i]), "a number above 0",
+             "drop the feature, or give a constant one the standard deviation 1");
     }
   }
   return {std::move(means), std::move(stddevs)};
@@ -131,17 +124,18 @@ Mlp read_stack(const Container& container, const std::vector<LayerTensors>& laye
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const std::string weight_name = layers[i].stem + ".weight", bias_name = layers[i].stem + ".bias";
     if (layers[i].weight == nullptr)
-      fail(source + ": layer \"" + layers[i].stem + "\"", "a bias without a weight", "both");
+      refuse(source + ": layer \"" + layers[i].stem + "\"", "a bias without a weight", "both");
     const Tensor& weight = *layers[i].weight;
     const std::string field = source + ": tensor \"" + weight_name + "\"";
     if (weight.shape.size() != 2 || weight.elements() == 0) {
-      fail(field, "shape " + text(weight.shape), "[outputs, inputs], both above 0", "only dense layers are read");
+      refuse(field, "shape " + shape_text(weight.shape), "[outputs, inputs], both above 0",
+             "only dense layers are read");
     }
     if (i > 0 && weight.shape[1] != mlp.layers.back().outputs) {
-      fail(field, std::to_string(weight.shape[1]) + " inputs (shape " + text(weight.shape) + ")",
-           std::to_string(mlp.layers.back().outputs) + ", the outputs of layer \"" + layers[i - 1].stem + "\"",
-           weight.shape[0] == mlp.layers.back().outputs ? "transpose it: weights are stored [outputs, inputs]"
-                                                        : "check the order of the layers");
+      refuse(field, std::to_string(weight.shape[1]) + " inputs (shape " + shape_text(weight.shape) + ")",
+             std::to_string(mlp.layers.back().outputs) + ", the outputs of layer \"" + layers[i - 1].stem + "\"",
+             weight.shape[0] == mlp.layers.back().outputs ? "transpose it: weights are stored [outputs, inputs]"
+                                                          : "check the order of the layers");
     }
     DenseLayer layer{
         weight.shape[1], weight.shape[0], detail::numbers_of(weight_name, weight, source), {}, activations[i]};
@@ -184,8 +178,8 @@ void name_features(std::vector<Feature>& features, std::map<std::string, std::st
   const std::vector<std::string> names = detail::split_list(take(metadata, key));
   if (names.empty()) return;
   if (names.size() != features.size()) {
-    fail(source + ": metadata \"" + key + "\"", std::to_string(names.size()) + " entries",
-         std::to_string(features.size()) + ", one for each feature");
+    refuse(source + ": metadata \"" + key + "\"", std::to_string(names.size()) + " entries",
+           std::to_string(features.size()) + ", one for each feature");
   }
   for (std::size_t i = 0; i < names.size(); ++i) features[i].*member = names[i];
 }
@@ -229,7 +223,7 @@ Model read_safetensors(std::span<const std::byte> bytes, const std::string& sour
   try {
     model.validate();
   } catch (const Error& error) {
-    fail(source + ": " + error.field(), error.found(), error.expected(), error.remedy());
+    refuse(source + ": " + error.field(), error.found(), error.expected(), error.remedy());
   }
   return model;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/nn/detail/refuse.h"
 #include "lockstep/nn/detail/safetensors_container.h"
 #include "lockstep/nn/safetensors.h"
 
@@ -17,9 +18,7 @@ class Writer {
  public:
   // As F32 where no bit is lost, else F64.
   void add(const std::string& name, const std::vector<double>& values, std::vector<std::uint64_t> shape) {
-    const bool narrow = std::all_of(values.begin(), values.end(), [](double value) {
-      return static_cast<double>(static_cast<float>(value)) == value;
-    });
+    const bool narrow = detail::all_fit_float32(values);
     std::vector<std::byte>& data = storage_.emplace_back(values.size() * (narrow ? sizeof(float) : sizeof(double)));
     if (narrow) {
       const std::vector<float> floats(values.begin(), values.end());

@@ -6,8 +6,6 @@
 #include "lockstep/core/names.h"
 
 namespace lockstep::nn::detail {
-namespace {
-
 Activation known_activation(const std::string& name, const std::string& field) {
   if (const auto activation = parse_activation(name)) return *activation;
   std::vector<std::string> names;
@@ -16,8 +14,6 @@ Activation known_activation(const std::string& name, const std::string& field) {
   const Error error = unknown_name(field, name, views);
   throw Error(ErrorKind::model, {error.field(), error.found(), error.expected(), error.remedy()});
 }
-
-}  // namespace
 
 std::vector<std::string> split_list(const std::string& text) {
   constexpr const char* kBlanks = " \t\r\n";

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/nn/detail/refuse.h"
 #include "lockstep/nn/detail/safetensors_header.h"
 
 namespace lockstep::nn::detail {
@@ -39,28 +40,18 @@ unsigned bits_of(std::string_view dtype) {
   return 0;
 }
 
-[[noreturn]] void fail(std::string field, std::string found, std::string expected, std::string remedy = {}) {
-  throw Error(ErrorKind::model, {std::move(field), std::move(found), std::move(expected), std::move(remedy)});
-}
-
-std::string text(const std::vector<std::uint64_t>& shape) {
-  std::string result = "[";
-  for (std::size_t i = 0; i < shape.size(); ++i) result += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
-  return result + "]";
-}
-
 // Bytes of the tensor's data by its shape, overflow checked.
 std::uint64_t bytes_by_shape(const Tensor& tensor, const std::string& field) {
   const unsigned bits = bits_of(tensor.dtype);
-  if (bits == 0) fail(field, "dtype \"" + tensor.dtype + "\"", "F16, BF16, F32 or F64", "save it in one of these");
+  if (bits == 0) refuse(field, "dtype \"" + tensor.dtype + "\"", "F16, BF16, F32 or F64", "save it in one of these");
   std::uint64_t total = bits;
   for (const std::uint64_t extent : tensor.shape) {
     if (extent != 0 && total > std::numeric_limits<std::uint64_t>::max() / extent) {
-      fail(field, "shape " + text(tensor.shape), "a size below 2^64 bits", "check that the file is whole");
+      refuse(field, "shape " + shape_text(tensor.shape), "a size below 2^64 bits", "check that the file is whole");
     }
     total *= extent;
   }
-  if (total % 8 != 0) fail(field, std::to_string(total) + " bits", "whole bytes");
+  if (total % 8 != 0) refuse(field, std::to_string(total) + " bits", "whole bytes");
   return total / 8;
 }
 
@@ -89,7 +80,7 @@ std::string position(std::size_t element, const std::vector<std::uint64_t>& shap
     index[i] = element % shape[i];
     element /= shape[i];
   }
-  return text(index);
+  return shape_text(index);
 }
 
 }  // namespace
@@ -104,20 +95,21 @@ Container parse_container(std::span<const std::byte> bytes, const std::string& s
   const std::string whole = "check that the file is whole and in safetensors format";
   std::uint64_t header_length = 0;
   if (bytes.size() < sizeof header_length) {
-    fail(source, "a file of " + std::to_string(bytes.size()) + " bytes", "at least 8, the length of the header", whole);
+    refuse(source, "a file of " + std::to_string(bytes.size()) + " bytes", "at least 8, the length of the header",
+           whole);
   }
   std::memcpy(&header_length, bytes.data(), sizeof header_length);
   const std::span<const std::byte> rest = bytes.subspan(sizeof header_length);
   if (header_length > kLongestHeader) {
-    fail(source + ": header", "a length of " + std::to_string(header_length) + " bytes",
-         "at most " + std::to_string(kLongestHeader), whole);
+    refuse(source + ": header", "a length of " + std::to_string(header_length) + " bytes",
+           "at most " + std::to_string(kLongestHeader), whole);
   }
   if (header_length > rest.size()) {
-    fail(source + ": header", "a length of " + std::to_string(header_length) + " bytes",
-         "at most the " + std::to_string(rest.size()) + " that follow", whole);
+    refuse(source + ": header", "a length of " + std::to_string(header_length) + " bytes",
+           "at most the " + std::to_string(rest.size()) + " that follow", whole);
   }
   const std::string_view json(reinterpret_cast<const char*>(rest.data()), header_length);
-  if (json.empty() || json.front() != '{') fail(source + ": header", "no '{' at its start", "a JSON object", whole);
+  if (json.empty() || json.front() != '{') refuse(source + ": header", "no '{' at its start", "a JSON object", whole);
   const std::span<const std::byte> data = rest.subspan(header_length);
 
   Container container = parse_header(json, source);
@@ -132,23 +124,25 @@ Container parse_container(std::span<const std::byte> bytes, const std::string& s
     const std::string field = source + ": tensor \"" + entry->first + "\"";
     const std::string offsets =
         "data_offsets [" + std::to_string(tensor.begin) + ", " + std::to_string(tensor.end) + "]";
-    if (tensor.end < tensor.begin) fail(field, offsets, "an end not before the beginning", whole);
+    if (tensor.end < tensor.begin) refuse(field, offsets, "an end not before the beginning", whole);
     if (tensor.end > data.size()) {
-      fail(field, offsets, "an end within the " + std::to_string(data.size()) + " bytes of data", whole);
+      refuse(field, offsets, "an end within the " + std::to_string(data.size()) + " bytes of data", whole);
     }
     const std::uint64_t size = bytes_by_shape(tensor, field);
     if (tensor.end - tensor.begin != size) {
-      fail(field, offsets, std::to_string(size) + " bytes for " + tensor.dtype + " " + text(tensor.shape), whole);
+      refuse(field, offsets, std::to_string(size) + " bytes for " + tensor.dtype + " " + shape_text(tensor.shape),
+             whole);
     }
     if (tensor.begin != next) {
-      fail(field, offsets,
-           "a beginning at " + std::to_string(next) + ", where the tensor before it ends (no overlap, no hole)", whole);
+      refuse(field, offsets,
+             "a beginning at " + std::to_string(next) + ", where the tensor before it ends (no overlap, no hole)",
+             whole);
     }
     next = tensor.end;
     tensor.data = data.subspan(tensor.begin, size);
   }
   if (next != data.size()) {
-    fail(source, std::to_string(data.size() - next) + " bytes behind the last tensor", "none", whole);
+    refuse(source, std::to_string(data.size() - next) + " bytes behind the last tensor", "none", whole);
   }
   return container;
 }
@@ -168,13 +162,13 @@ std::vector<double> numbers_of(const std::string& name, const Tensor& tensor, co
       return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16));
     });
   } else {
-    fail(field, "dtype \"" + tensor.dtype + "\"", "F16, BF16, F32 or F64", "save it in one of these");
+    refuse(field, "dtype \"" + tensor.dtype + "\"", "F16, BF16, F32 or F64", "save it in one of these");
   }
   for (std::size_t i = 0; i < values.size(); ++i) {
     const bool usable = allowed == Allowed::finite ? std::isfinite(values[i]) : !std::isnan(values[i]);
     if (!usable) {
-      fail(field + " element " + position(i, tensor.shape), std::isnan(values[i]) ? "nan" : "infinity",
-           "a finite number", "train or export the net again");
+      refuse(field + " element " + position(i, tensor.shape), std::isnan(values[i]) ? "nan" : "infinity",
+             "a finite number", "train or export the net again");
     }
   }
   return values;
@@ -199,7 +193,7 @@ std::vector<std::byte> write_container(const Container& container) {
   try {
     text = header.dump();
   } catch (const nlohmann::json::exception&) {
-    fail("metadata", "text that is not UTF-8", "UTF-8", "change the model's names and metadata");
+    refuse("metadata", "text that is not UTF-8", "UTF-8", "change the model's names and metadata");
   }
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const std::uint64_t length = text.size();
