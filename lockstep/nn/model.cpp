@@ -82,6 +82,11 @@ std::size_t output_width(const std::string& name, const Rescale& rescale, std::s
   return input;
 }
 
+// An Mlp may leave out shift or scale.
+std::vector<double> filled(const std::vector<double>& values, std::size_t width, double missing) {
+  return values.empty() ? std::vector<double>(width, missing) : values;
+}
+
 void check_features(const Port& port, const std::string& which) {
   std::set<std::string> names;
   for (std::size_t i = 0; i < port.features.size(); ++i) {
@@ -122,7 +127,8 @@ Model Model::from_mlp(const Mlp& mlp, std::span<const std::string> layer_names) 
     last = std::move(name);
   };
   if (!mlp.input_scaling.scale.empty() || !mlp.input_scaling.shift.empty()) {
-    append("input_scaling", Standardise{mlp.input_scaling.shift, mlp.input_scaling.scale});
+    append("input_scaling", Standardise{filled(mlp.input_scaling.shift, mlp.inputs(), 0),
+                                        filled(mlp.input_scaling.scale, mlp.inputs(), 1)});
   }
   for (std::size_t i = 0; i < mlp.layers.size(); ++i) {
     const DenseLayer& layer = mlp.layers[i];
@@ -131,7 +137,8 @@ Model Model::from_mlp(const Mlp& mlp, std::span<const std::string> layer_names) 
     if (layer.activation.kind != ActivationKind::identity) append(name + ".activation", Activate{layer.activation});
   }
   if (!mlp.output_scaling.scale.empty() || !mlp.output_scaling.shift.empty()) {
-    append("output_scaling", Rescale{mlp.output_scaling.scale, mlp.output_scaling.shift});
+    append("output_scaling", Rescale{filled(mlp.output_scaling.scale, mlp.outputs(), 1),
+                                     filled(mlp.output_scaling.shift, mlp.outputs(), 0)});
   }
   model.inputs.push_back(std::move(in));
   model.outputs.push_back({.name = "y", .value = last, .features = std::vector<Feature>(mlp.outputs())});

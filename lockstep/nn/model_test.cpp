@@ -46,6 +46,15 @@ TEST(Model, a_stack_becomes_a_graph_and_a_stack_again) {
   EXPECT_EQ(Model::from_mlp(mlp).digest(), model.digest());
 }
 
+TEST(Model, half_a_scaling_is_completed) {
+  Mlp mlp = to_mlp(small_model());
+  mlp.input_scaling.shift.clear();
+  mlp.output_scaling.scale.clear();
+  const Mlp whole = to_mlp(Model::from_mlp(mlp));
+  EXPECT_EQ(whole.input_scaling.shift, (std::vector<double>{0, 0}));
+  EXPECT_EQ(whole.output_scaling.scale, std::vector<double>{1});
+}
+
 TEST(Model, the_digest_is_that_of_what_is_computed) {
   const std::string digest = small_model().digest();
   Model model = small_model();
