@@ -264,7 +264,12 @@ Summary advance_together(const Problem& problem, const Options& options, const E
     }
   }
   const SolveContext<T> context(problem, options, plan.target);
-  Summary summary = Lockstep<T>(context, plan.threads, sink, control).run();
+  // Threads meet twice a step: each needs enough tiles to be worth the wait.
+  constexpr std::size_t kTilesPerThread = 8;
+  const std::size_t tiles = (problem.trajectories() + kTileLanes - 1) / kTileLanes;
+  const std::size_t useful = std::max<std::size_t>(1, tiles / kTilesPerThread);
+  const int threads = static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(plan.threads), useful));
+  Summary summary = Lockstep<T>(context, threads, sink, control).run();
   summary.kernel = context.rhs->description();
   return summary;
 }
