@@ -12,6 +12,7 @@
 #include <iterator>
 #include <utility>
 
+#include "lockstep/kernels/lane/lane_group-inl.h"
 #include "lockstep/kernels/math/math_hwy-inl.h"
 #include "lockstep/kernels/mlp/detail/packed.h"
 
