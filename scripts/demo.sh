@@ -13,7 +13,7 @@ tool=build/bin/lockstep
 stage "1/5 packages"
 scripts/install_dependencies.sh
 
-stage "2/5 build, Release, into build/ (about a minute or two on the first run)"
+stage "2/5 build, Release, into build/ (a few minutes on the first run)"
 # A build folder that test.sh made keeps its tests; a fresh one goes without.
 if [ ! -f build/CMakeCache.txt ]; then tests=(-DLOCKSTEP_TESTS=OFF); else tests=(); fi
 mkdir -p build
@@ -39,14 +39,18 @@ case $(uname -m) in
 esac
 
 mkdir -p "$results"
-# solve NAME [flags...]: into $results/NAME.h5, unless a file newer than everything it depends on is there.
+# up_to_date FILE SOURCE...: FILE is newer than every source.
+up_to_date() {
+  local file=$1 source
+  shift
+  for source in "$@"; do [ "$file" -nt "$source" ] || return 1; done
+  say "$file is up to date"
+}
+# solve NAME [flags...]: into $results/NAME.h5
 solve() {
   local file=$results/$1.h5
   shift
-  if [ "$file" -nt "$tool" ] && [ "$file" -nt "$problem" ] && [ "$file" -nt "$model" ]; then
-    say "$file is up to date"
-    return
-  fi
+  if up_to_date "$file" "$tool" "$problem" "$model"; then return; fi
   say "$tool solve $problem --output $file $*"
   "$tool" solve "$problem" --output "$file" --overwrite "$@"
 }
@@ -55,12 +59,15 @@ solve "${narrow}_one_thread" --cpu-target "$narrow" --threads 1 "${trajectories[
 solve "${wide}_all_threads" --cpu-target "$wide" --threads "$jobs" "${trajectories[@]}"
 
 stage "4/5 pictures"
-say "$tool plot $results/${wide}_all_threads.h5"
-"$tool" plot "$results/${wide}_all_threads.h5"
+drawn=$results/${wide}_all_threads.h5
+if ! up_to_date "${drawn%.h5}_spread.png" "$tool" "$drawn"; then
+  say "$tool plot $drawn"
+  "$tool" plot "$drawn"
+fi
 
 stage "5/5 verdict: do the two runs agree to the bit?"
-say "$tool validate $results/${narrow}_one_thread.h5 $results/${wide}_all_threads.h5"
-"$tool" validate "$results/${narrow}_one_thread.h5" "$results/${wide}_all_threads.h5"
+say "$tool validate $results/${narrow}_one_thread.h5 $drawn"
+"$tool" validate "$results/${narrow}_one_thread.h5" "$drawn"
 
 stage "done; results lie in $results/"
 for file in "$results"/*; do say "$(du -h "$file" | cut -f1)  $file"; done
