@@ -1,0 +1,215 @@
+#include "lockstep/agreement/certificate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <unordered_map>
+
+#include "lockstep/core/error.h"
+#include "lockstep/core/random.h"
+#include "lockstep/ode/solve.h"
+
+namespace lockstep::agreement {
+namespace {
+
+template <class T>
+double moved(double value, double largest, int ulps, bool up) {
+  T x = static_cast<T>(value);
+  const T towards = up ? std::numeric_limits<T>::infinity() : -std::numeric_limits<T>::infinity();
+  if (x == 0) {
+    // An ulp of zero is denormal: no perturbation at all beside the other components.
+    const T scale = largest > 0 ? static_cast<T>(largest) : T{1};
+    const T step = static_cast<T>(ulps) * std::numeric_limits<T>::epsilon() * scale;
+    return static_cast<double>(up ? step : -step);
+  }
+  for (int i = 0; i < ulps; ++i) x = std::nextafter(x, towards);
+  return static_cast<double>(x);
+}
+
+// One trajectory's initial state as member `member` starts from it.
+void perturb(double* state, std::size_t components, std::size_t trajectory, std::size_t member, Precision precision,
+             const CertificateOptions& which) {
+  double largest = 0;
+  for (std::size_t c = 0; c < components; ++c) largest = std::max(largest, std::abs(state[c]));
+  const Random random(which.seed, 0x43657274);  // a stream of its own
+  for (std::size_t c = 0; c < components; ++c) {
+    const bool up = (random.bits(trajectory, static_cast<std::uint32_t>(member * components + c)) >> 63) != 0;
+    state[c] = precision == Precision::f32 ? moved<float>(state[c], largest, which.ulps, up)
+                                           : moved<double>(state[c], largest, which.ulps, up);
+  }
+}
+
+std::vector<std::size_t> evenly_spaced(std::size_t trajectories, std::size_t samples) {
+  samples = std::min(trajectories, samples);
+  std::vector<std::size_t> chosen(samples);
+  for (std::size_t i = 0; i < samples; ++i) chosen[i] = i * trajectories / samples;
+  return chosen;
+}
+
+// The sampled trajectories, each `members` times over: [member][sample].
+ode::Problem perturbed_problem(const ode::Problem& problem, Precision precision, const std::vector<std::size_t>& chosen,
+                               const CertificateOptions& which) {
+  const std::size_t components = problem.rhs->components();
+  const std::size_t parameters = problem.rhs->parameters();
+  const bool own_parameters = parameters > 0 && problem.parameters.size() != parameters;
+  const std::size_t points = problem.save_points();
+  ode::Problem result = problem;
+  result.initial_states.clear();
+  if (own_parameters) result.parameters.clear();
+  if (problem.start_times.size() > 1) result.start_times.clear();
+  if (problem.end_times.size() > 1) result.end_times.clear();
+  if (problem.save_times_per_trajectory) result.save_times.clear();
+  for (std::size_t member = 0; member < which.members; ++member) {
+    for (const std::size_t i : chosen) {
+      const auto append = [](std::vector<double>& to, const double* from, std::size_t count) {
+        to.insert(to.end(), from, from + count);
+      };
+      append(result.initial_states, problem.initial_states.data() + i * components, components);
+      perturb(result.initial_states.data() + result.initial_states.size() - components, components, i, member,
+              precision, which);
+      if (own_parameters) append(result.parameters, problem.parameters_of(i), parameters);
+      if (problem.start_times.size() > 1) result.start_times.push_back(problem.start_time(i));
+      if (problem.end_times.size() > 1) result.end_times.push_back(problem.end_time(i));
+      if (problem.save_times_per_trajectory) append(result.save_times, problem.save_times_of(i), points);
+    }
+  }
+  return result;
+}
+
+// Keeps the states of chosen trajectories and lets the others go.
+class SampleSink : public ode::SolutionSink {
+ public:
+  SampleSink(const std::vector<std::size_t>& chosen, std::size_t row, Precision precision, std::size_t components,
+             double* states)
+      : chosen_(chosen), row_(row), components_(components), precision_(precision), states_(states) {}
+
+  ode::SolutionBlock acquire(std::size_t first, std::size_t count) override {
+    const std::lock_guard lock(mutex_);
+    Block& block = blocks_[++last_];
+    const std::size_t bytes = precision_ == Precision::f32 ? 4 : 8;
+    block.state.resize(count * row_ * bytes);
+    block.end_state.resize(count * components_ * bytes);
+    block.records.resize(count);
+    return {first, count, block.state.data(), block.end_state.data(), block.records.data(), last_};
+  }
+
+  void commit(const ode::SolutionBlock& block) override {
+    const std::lock_guard lock(mutex_);
+    for (auto i = std::ranges::lower_bound(chosen_, block.first); i != chosen_.end() && *i < block.first + block.count;
+         ++i) {
+      double* to = states_ + static_cast<std::size_t>(i - chosen_.begin()) * row_;
+      const std::size_t from = (*i - block.first) * row_;
+      if (precision_ == Precision::f32) {
+        std::copy_n(static_cast<const float*>(block.state) + from, row_, to);
+      } else {
+        std::copy_n(static_cast<const double*>(block.state) + from, row_, to);
+      }
+    }
+    blocks_.erase(block.token);
+  }
+
+ private:
+  struct Block {
+    std::vector<std::byte> state;
+    std::vector<std::byte> end_state;
+    std::vector<ode::TrajectoryRecord> records;
+  };
+  const std::vector<std::size_t>& chosen_;  // ascending
+  std::size_t row_;
+  std::size_t components_;
+  Precision precision_;
+  double* states_;  // [chosen][time][component]
+  std::mutex mutex_;
+  std::unordered_map<std::size_t, Block> blocks_;
+  std::size_t last_ = 0;
+};
+
+void solve_into(const ode::Problem& problem, const ode::Options& options, const std::vector<std::size_t>& chosen,
+                double* states, const RunControl& control) {
+  const std::size_t components = problem.rhs->components();
+  SampleSink sink(chosen, problem.save_points() * components, options.precision, components, states);
+  if (ode::solve(problem, options, sink, control).cancelled) {
+    throw Error(ErrorKind::cancelled, {"certificate", "a request to stop", {}, {}});
+  }
+}
+
+}  // namespace
+
+Certificate make_certificate(const ode::Problem& problem, const ode::Options& options, const CertificateOptions& which,
+                             const RunControl& control) {
+  problem.validate();
+  Certificate certificate;
+  certificate.precision = options.precision;
+  certificate.ulps = which.ulps;
+  certificate.members = which.members;
+  certificate.save_points = problem.save_points();
+  certificate.components = problem.rhs->components();
+  certificate.trajectories = evenly_spaced(problem.trajectories(), which.samples);
+  const std::size_t row = certificate.save_points * certificate.components;
+  const std::size_t samples = certificate.samples();
+  certificate.states.resize(which.members * samples * row);
+  if (samples == 0 || which.members == 0) return certificate;
+  if (options.control != ode::StepControl::common) {
+    const ode::Problem perturbed = perturbed_problem(problem, options.precision, certificate.trajectories, which);
+    std::vector<std::size_t> all(perturbed.trajectories());
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
+    solve_into(perturbed, options, all, certificate.states.data(), control);
+    return certificate;
+  }
+  for (std::size_t member = 0; member < which.members; ++member) {
+    ode::Problem perturbed = problem;
+    for (std::size_t i = 0; i < problem.trajectories(); ++i) {
+      perturb(perturbed.initial_states.data() + i * certificate.components, certificate.components, i, member,
+              options.precision, which);
+    }
+    solve_into(perturbed, options, certificate.trajectories, certificate.states.data() + member * samples * row,
+               control);
+  }
+  return certificate;
+}
+
+void write_certificate(hdf5::File& file, const Certificate& certificate) {
+  const hdf5::Shape shape{certificate.members, certificate.samples(), certificate.save_points, certificate.components};
+  hdf5::Dataset state = certificate.precision == Precision::f32 ? file.create_dataset<float>(kCertificateState, shape)
+                                                                : file.create_dataset<double>(kCertificateState, shape);
+  if (certificate.precision == Precision::f32) {
+    const std::vector<float> narrow(certificate.states.begin(), certificate.states.end());
+    state.write<float>(narrow);
+  } else {
+    state.write<double>(certificate.states);
+  }
+  state.set_attribute("long_name", "states of trajectories started some units in the last place away");
+  state.set_attribute("ulps", certificate.ulps);
+  hdf5::Dataset trajectory =
+      file.create_dataset<std::int64_t>(kCertificateTrajectory, hdf5::Shape{certificate.samples()});
+  const std::vector<std::int64_t> chosen(certificate.trajectories.begin(), certificate.trajectories.end());
+  trajectory.write<std::int64_t>(chosen);
+  trajectory.set_attribute("long_name", "trajectories of state that certificate_state perturbs");
+}
+
+std::optional<Certificate> read_certificate(const std::filesystem::path& path) {
+  const hdf5::File file = hdf5::File::open(path);
+  if (!file.has(kCertificateState)) return std::nullopt;
+  const hdf5::Dataset state = file.dataset(kCertificateState);
+  const hdf5::Shape shape = state.shape();
+  const auto chosen = file.dataset(kCertificateTrajectory).read<std::int64_t>();
+  if (shape.size() != 4 || shape[1] != chosen.size() || !std::ranges::is_sorted(chosen) ||
+      (!chosen.empty() && chosen.front() < 0)) {
+    throw Error(ErrorKind::file,
+                {state.name(), "a shape that does not fit " + std::string(kCertificateTrajectory),
+                 "[member, sample, time, component], samples ascending", "solve again with --certificate"});
+  }
+  Certificate certificate;
+  certificate.precision = state.type().bytes == 4 ? Precision::f32 : Precision::f64;
+  if (state.has_attribute("ulps")) certificate.ulps = static_cast<int>(state.integer_attribute("ulps"));
+  certificate.members = shape[0];
+  certificate.save_points = shape[2];
+  certificate.components = shape[3];
+  certificate.trajectories.assign(chosen.begin(), chosen.end());
+  certificate.states = state.read<double>();
+  return certificate;
+}
+
+}  // namespace lockstep::agreement

@@ -1,0 +1,58 @@
+// How far rounding alone drives an ensemble's trajectories apart: some of them solved again from initial states a few
+// units in the last place away. Kept in the result file, it lets anybody judge a port later without solving anything.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "lockstep/core/hdf5.h"
+#include "lockstep/core/precision.h"
+#include "lockstep/core/run_control.h"
+#include "lockstep/ode/options.h"
+#include "lockstep/ode/problem.h"
+
+namespace lockstep::agreement {
+
+// Names within a result file.
+inline constexpr const char* kCertificateState = "certificate_state";            // T [member][sample][time][component]
+inline constexpr const char* kCertificateTrajectory = "certificate_trajectory";  // i64 [sample]
+
+struct Certificate {
+  Precision precision = Precision::f64;   // of the solve; a unit in the last place is this precision's
+  int ulps = 4;                           // each initial state component moved by so many, up or down
+  std::size_t members = 0;                // perturbed copies of each sampled trajectory
+  std::size_t save_points = 0;            // a trajectory
+  std::size_t components = 0;             // of a state
+  std::vector<std::size_t> trajectories;  // [sample], ascending
+  std::vector<double> states;             // [member][sample][time][component]
+
+  std::size_t samples() const { return trajectories.size(); }
+  // Of one member of one sampled trajectory: [time][component].
+  const double* states_of(std::size_t member, std::size_t sample) const {
+    return states.data() + (member * samples() + sample) * save_points * components;
+  }
+};
+
+struct CertificateOptions {
+  std::size_t samples = 64;  // trajectories, evenly spaced over the ensemble; all of them where there are fewer
+  std::size_t members = 8;
+  int ulps = 4;
+  std::uint64_t seed = 0;  // decides which components go up and which down
+};
+
+// Solves the perturbed members as `options` says. With common step control every trajectory is perturbed and solved
+// `members` times, for there the whole ensemble decides the steps. Components that are zero move by the ulps of the
+// state's largest component. Throws as ode::solve does, and Error (cancelled) at the caller's request.
+Certificate make_certificate(const ode::Problem& problem, const ode::Options& options,
+                             const CertificateOptions& which = {}, const RunControl& control = {});
+
+// Adds the certificate's datasets to a file that is being written.
+void write_certificate(hdf5::File& file, const Certificate& certificate);
+
+// Nothing when the file holds none. Throws Error (file) when its shapes do not fit.
+std::optional<Certificate> read_certificate(const std::filesystem::path& path);
+
+}  // namespace lockstep::agreement

@@ -1,0 +1,111 @@
+#include "lockstep/agreement/comparable.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <map>
+#include <set>
+
+namespace lockstep::agreement {
+namespace {
+
+// They decide the mathematics and the discretisation. Engine, cpu_target, threads, precision and version do not.
+const std::set<std::string> kMustAgree{"problem_digest", "rhs_digest", "model_digest", "method",       "control", "dt",
+                                       "rtol",           "atol",       "event",        "initial_step", "max_step"};
+const std::set<std::string> kNotOfInterest{"history",        "command",        "source",          "seconds",
+                                           "Conventions",    "title",          "kernel",          "model",
+                                           "accepted_steps", "rejected_steps", "rhs_evaluations", "problem_file"};
+
+std::string text(double value) {
+  char digits[40];
+  return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
+}
+
+class Fields {
+ public:
+  void add(std::string field, std::string a, std::string b, bool forbids) {
+    all_.push_back({std::move(field), std::move(a), std::move(b), forbids});
+  }
+  // The first difference between two lists, named by `what` and its place.
+  bool same(const std::string& what, const std::vector<double>& a, const std::vector<double>& b) {
+    if (a.size() != b.size()) {
+      add(what, std::to_string(a.size()) + " numbers", std::to_string(b.size()) + " numbers", true);
+      return false;
+    }
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      if (std::bit_cast<std::uint64_t>(a[i]) == std::bit_cast<std::uint64_t>(b[i]) || a[i] == b[i]) continue;
+      add(what + " [" + std::to_string(i) + "]", text(a[i]), text(b[i]), true);
+      return false;
+    }
+    return true;
+  }
+  std::vector<FieldDifference> sorted() && {
+    std::ranges::stable_sort(all_, [](const auto& x, const auto& y) { return x.forbids > y.forbids; });
+    return std::move(all_);
+  }
+
+ private:
+  std::vector<FieldDifference> all_;
+};
+
+void compare_shapes(const Ensemble& a, const Ensemble& b, Fields& fields) {
+  const auto size = [&](const char* what, std::size_t in_a, std::size_t in_b) {
+    if (in_a != in_b) fields.add(what, std::to_string(in_a), std::to_string(in_b), true);
+  };
+  size("trajectories", a.trajectories(), b.trajectories());
+  size("save points", a.save_points(), b.save_points());
+  size("components", a.components(), b.components());
+}
+
+void compare_inputs(const Ensemble& a, const Ensemble& b, Fields& fields) {
+  const std::size_t trajectories = a.trajectories();
+  const auto each = [&](bool own, const char* what, const auto& values) {
+    for (std::size_t i = 0; i < (own ? trajectories : std::min<std::size_t>(trajectories, 1)); ++i) {
+      const std::string where = own ? "trajectory " + std::to_string(i) + ": " + what : what;
+      if (!fields.same(where, values(a, i), values(b, i))) return;
+    }
+  };
+  each(a.own_times() || b.own_times(), "save times", [](const Ensemble& e, std::size_t i) { return e.times(i); });
+  each(a.own_parameters() || b.own_parameters(), "parameters",
+       [](const Ensemble& e, std::size_t i) { return e.parameters(i); });
+  constexpr std::size_t kRows = 4096;
+  const std::size_t components = std::max<std::size_t>(a.components(), 1);
+  for (std::size_t first = 0; first < trajectories; first += kRows) {
+    const std::size_t count = std::min(kRows, trajectories - first);
+    const auto in_a = a.initial_states(first, count);
+    const auto in_b = b.initial_states(first, count);
+    const auto place = static_cast<std::size_t>(std::ranges::mismatch(in_a, in_b).in1 - in_a.begin());
+    if (place == in_a.size()) continue;
+    fields.add("trajectory " + std::to_string(first + place / components) + ": initial state [" +
+                   std::to_string(place % components) + "]",
+               text(in_a[place]), text(in_b[place]), true);
+    return;
+  }
+}
+
+void compare_provenance(const Ensemble& a, const Ensemble& b, Fields& fields) {
+  std::map<std::string, std::pair<std::string, std::string>> both;
+  for (const auto& [name, value] : a.provenance()) both[name].first = value;
+  for (const auto& [name, value] : b.provenance()) both[name].second = value;
+  for (const auto& [name, values] : both) {
+    const auto& [in_a, in_b] = values;
+    if (in_a == in_b || kNotOfInterest.contains(name) || name.starts_with("lockstep_")) continue;
+    const bool stated = !in_a.empty() && !in_b.empty();
+    fields.add(name, in_a.empty() ? "not stated" : in_a, in_b.empty() ? "not stated" : in_b,
+               stated && kMustAgree.contains(name));
+  }
+}
+
+}  // namespace
+
+std::vector<FieldDifference> compare_fields(const Ensemble& a, const Ensemble& b) {
+  Fields fields;
+  compare_shapes(a, b, fields);
+  const bool same_shape =
+      a.trajectories() == b.trajectories() && a.save_points() == b.save_points() && a.components() == b.components();
+  if (same_shape) compare_inputs(a, b, fields);
+  compare_provenance(a, b, fields);
+  return std::move(fields).sorted();
+}
+
+}  // namespace lockstep::agreement

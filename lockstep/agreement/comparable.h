@@ -1,0 +1,23 @@
+// May two solutions be compared at all? Only solutions of one problem by one method can be the same up to rounding.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lockstep/agreement/ensemble.h"
+
+namespace lockstep::agreement {
+
+struct FieldDifference {
+  std::string field;  // "save points", "method", "trajectory 17: initial state"
+  std::string a;
+  std::string b;
+  bool forbids = false;  // a comparison; otherwise merely worth knowing (engine, threads, precision, version)
+};
+
+// Everything that differs, what forbids a comparison first. Fields that only one of them states do not forbid: a
+// file from elsewhere need not carry our digests. What tells nothing about the numbers (when, for how long) is left
+// out.
+std::vector<FieldDifference> compare_fields(const Ensemble& a, const Ensemble& b);
+
+}  // namespace lockstep::agreement

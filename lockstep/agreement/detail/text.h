@@ -1,0 +1,21 @@
+// Numbers and counts as the verdict's sentences write them.
+#pragma once
+
+#include <cstddef>
+#include <cstdio>
+#include <string>
+
+namespace lockstep::agreement {
+
+// Three digits: "24.5", "1.3e-07".
+inline std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", value);
+  return text;
+}
+
+inline std::string trajectories_text(std::size_t count) {
+  return std::to_string(count) + (count == 1 ? " trajectory" : " trajectories");
+}
+
+}  // namespace lockstep::agreement

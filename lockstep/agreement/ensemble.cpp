@@ -1,0 +1,128 @@
+#include "lockstep/agreement/ensemble.h"
+
+#include <charconv>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::agreement {
+namespace {
+
+std::string shortest(double value) {
+  char text[40];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+std::string value_text(const hdf5::AttributeValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return std::to_string(*integer);
+  if (const auto* number = std::get_if<double>(&value)) return shortest(*number);
+  return "(a list)";
+}
+
+std::vector<double> rows(const std::vector<double>& of, std::size_t first, std::size_t count, std::size_t width) {
+  const auto begin = of.begin() + static_cast<std::ptrdiff_t>(first * width);
+  return {begin, begin + static_cast<std::ptrdiff_t>(count * width)};
+}
+
+}  // namespace
+
+std::vector<double> StoredEnsemble::states(std::size_t first, std::size_t count) const {
+  // HDF5 converts element by element; widening here is several times faster.
+  if (file_.precision() == Precision::f64) return file_.states<double>(first, count);
+  const std::vector<float> narrow = file_.states<float>(first, count);
+  return {narrow.begin(), narrow.end()};
+}
+
+std::vector<ode::TrajectoryRecord> StoredEnsemble::records(std::size_t first, std::size_t count) const {
+  return file_.records(first, count);
+}
+
+std::vector<double> StoredEnsemble::initial_states(std::size_t first, std::size_t count) const {
+  return file_.initial_states(first, count);
+}
+
+std::vector<double> StoredEnsemble::parameters(std::size_t trajectory) const { return file_.parameters(trajectory); }
+
+std::vector<double> StoredEnsemble::times(std::size_t trajectory) const { return file_.times(trajectory); }
+
+double StoredEnsemble::start_time() const {
+  return hdf5::File::open(file_.path()).dataset(ode::result_names::kStartTime).read<double>({0}, {1})[0];
+}
+
+std::vector<std::pair<std::string, std::string>> StoredEnsemble::provenance() const {
+  std::vector<std::pair<std::string, std::string>> fields;
+  for (const std::string& name : file_.attribute_names()) {
+    if (const auto value = file_.attribute(name)) fields.emplace_back(name, value_text(*value));
+  }
+  return fields;
+}
+
+Numbers numbers_of(const ode::Solution& solution) {
+  Numbers numbers;
+  numbers.precision = solution.precision();
+  if (solution.precision() == Precision::f32) {
+    const auto states = solution.states<float>();
+    numbers.states.assign(states.begin(), states.end());
+  } else {
+    const auto states = solution.states<double>();
+    numbers.states.assign(states.begin(), states.end());
+  }
+  numbers.records.assign(solution.records().begin(), solution.records().end());
+  return numbers;
+}
+
+HeldEnsemble::HeldEnsemble(ode::Problem problem, Numbers numbers)
+    : problem_(std::move(problem)), numbers_(std::move(numbers)) {
+  problem_.validate();
+  const std::size_t expected = problem_.trajectories() * problem_.save_points() * problem_.rhs->components();
+  if (numbers_.states.size() != expected) {
+    throw Error(ErrorKind::invalid_argument,
+                {"numbers.states",
+                 std::to_string(numbers_.states.size()) + " numbers",
+                 std::to_string(expected) + " for [trajectory][time][component] of the problem",
+                 {}});
+  }
+  if (numbers_.records.empty()) {
+    numbers_.records.resize(problem_.trajectories());
+    for (std::size_t i = 0; i < numbers_.records.size(); ++i) {
+      numbers_.records[i].status = ode::Status::success;
+      numbers_.records[i].end_time = problem_.end_time(i);
+    }
+  }
+}
+
+std::vector<std::string> HeldEnsemble::component_names() const {
+  std::vector<std::string> names(problem_.rhs->components());
+  for (std::size_t c = 0; c < names.size(); ++c) names[c] = "u" + std::to_string(c);
+  return names;
+}
+
+std::vector<double> HeldEnsemble::states(std::size_t first, std::size_t count) const {
+  return rows(numbers_.states, first, count, save_points() * problem_.rhs->components());
+}
+
+std::vector<ode::TrajectoryRecord> HeldEnsemble::records(std::size_t first, std::size_t count) const {
+  const auto begin = numbers_.records.begin() + static_cast<std::ptrdiff_t>(first);
+  return {begin, begin + static_cast<std::ptrdiff_t>(count)};
+}
+
+std::vector<double> HeldEnsemble::initial_states(std::size_t first, std::size_t count) const {
+  return rows(problem_.initial_states, first, count, problem_.rhs->components());
+}
+
+bool HeldEnsemble::own_parameters() const {
+  const std::size_t parameters = problem_.rhs->parameters();
+  return parameters > 0 && problem_.parameters.size() != parameters;
+}
+
+std::vector<double> HeldEnsemble::parameters(std::size_t trajectory) const {
+  const double* values = problem_.parameters_of(trajectory);
+  return {values, values + problem_.rhs->parameters()};
+}
+
+std::vector<double> HeldEnsemble::times(std::size_t trajectory) const {
+  const double* values = problem_.save_times_of(trajectory);
+  return {values, values + problem_.save_points()};
+}
+
+}  // namespace lockstep::agreement

@@ -1,0 +1,154 @@
+#include "lockstep/agreement/spread.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+
+namespace lockstep::agreement {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// A normal variable exceeds 3.09 standard deviations once in a thousand. Growth over a time is a product of many
+// factors, so spreads are nearly log-normal over trajectories; a sample of 64 cannot show the 99.9 % quantile of all.
+constexpr double kTailDeviations = 3.0902;
+// The farthest of many trajectories lies above that quantile, more so where a few pass close to a saddle: measured
+// up to 200 times among 10,000 (docs/validation.md). Beyond this, and beyond kGross, no right trajectory goes.
+constexpr double kFarthest = 1e4;
+constexpr double kGross = 0.1;           // of the size
+constexpr double kStillTogether = 1e-4;  // later, nothing is known of single trajectories
+
+double quantile(std::vector<double>& values, double level) {
+  const double place = level * static_cast<double>(values.size() - 1);
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(std::llround(place));
+  std::ranges::nth_element(values, at);
+  return *at;
+}
+
+// One step accepted here and rejected there changes a solution by the tolerance, not by rounding. It is rare (the
+// probability is rounding over tolerance for each step), so that members need not show it.
+double farthest_factor(double rtol, double atol, const Scale& scale, double epsilon) {
+  const double smallest = *std::ranges::min_element(scale.size);
+  const double tolerance = rtol * scale.typical_magnitude() + atol / smallest;
+  return std::max(kFarthest, 10 * tolerance / (4 * epsilon * std::max(scale.typical_magnitude(), 1e-300)));
+}
+
+// Least squares of ln(median) over the times where it lies between its beginning and 1e-2.
+std::optional<double> fit_growth(const std::vector<double>& times, const Spread& spread) {
+  double n = 0, t_sum = 0, y_sum = 0, tt = 0, ty = 0;
+  double least = kInfinity, most = -kInfinity;
+  for (std::size_t k = 0; k < times.size(); ++k) {
+    const double median = spread.at[k][kMedian];
+    if (times[k] <= 0 || !(median > 0) || median > 1e-2) continue;
+    const double y = std::log(median);
+    n += 1;
+    t_sum += times[k];
+    y_sum += y;
+    tt += times[k] * times[k];
+    ty += times[k] * y;
+    least = std::min(least, y);
+    most = std::max(most, y);
+  }
+  if (n < 3 || most - least < 3) return std::nullopt;
+  const double slope = (n * ty - t_sum * y_sum) / (n * tt - t_sum * t_sum);
+  return slope > 0 ? std::optional(slope) : std::nullopt;
+}
+
+}  // namespace
+
+double epsilon_of(Precision precision) { return precision == Precision::f32 ? 0x1p-23 : 0x1p-52; }
+
+std::vector<double> elapsed_times(const Ensemble& ensemble) {
+  if (ensemble.trajectories() == 0) return {};
+  std::vector<double> times = ensemble.times(0);
+  const double start = ensemble.start_time();
+  for (double& t : times) t = std::abs(t - start);
+  return times;
+}
+
+Spread spread_of(const Certificate& certificate, const Ensemble& reference, const Scale& scale, Precision claimed) {
+  const std::size_t points = certificate.save_points;
+  const std::size_t components = certificate.components;
+  const double epsilon = epsilon_of(claimed);
+  const double widening = std::max(1.0, epsilon / epsilon_of(certificate.precision));
+  std::vector<double> base;  // [sample][time][component]
+  for (const std::size_t i : certificate.trajectories) {
+    const std::vector<double> row = reference.states(i, 1);
+    base.insert(base.end(), row.begin(), row.end());
+  }
+  Spread spread;
+  spread.epsilon = epsilon;
+  spread.at.resize(points);
+  spread.farthest.resize(points);
+  spread.source = std::to_string(certificate.members) + " members of " + std::to_string(certificate.samples()) +
+                  " trajectories started " + std::to_string(certificate.ulps) + " ulp away";
+  spread.trajectories = certificate.trajectories;
+  double rtol = 0;
+  double atol = 0;
+  for (const auto& [name, value] : reference.provenance()) {
+    if (name == "rtol") rtol = std::strtod(value.c_str(), nullptr);
+    if (name == "atol") atol = std::strtod(value.c_str(), nullptr);
+  }
+  spread.adaptive = rtol > 0 || atol > 0;
+  const double factor = farthest_factor(rtol, atol, scale, epsilon);
+  std::vector<double> distances;
+  for (std::size_t k = 0; k < points; ++k) {
+    distances.clear();
+    for (std::size_t member = 0; member < certificate.members; ++member) {
+      for (std::size_t s = 0; s < certificate.samples(); ++s) {
+        const double* at = certificate.states_of(member, s) + k * components;
+        const double* from = base.data() + (s * points + k) * components;
+        double distance = 0;
+        bool finite = true;
+        for (std::size_t c = 0; c < components; ++c) {
+          finite = finite && std::isfinite(at[c]) && std::isfinite(from[c]);
+          const double floor = certificate.ulps * epsilon * scale.magnitude[k * components + c];
+          distance = std::max(distance, std::max(std::abs(at[c] - from[c]) * widening, floor) / scale.size[c]);
+        }
+        if (finite) distances.push_back(distance);
+      }
+    }
+    if (distances.empty()) {
+      spread.at[k] = {kInfinity, kInfinity, kInfinity};
+      spread.farthest[k] = kInfinity;
+      continue;
+    }
+    for (std::size_t level = 0; level < kLevels; ++level) {
+      spread.at[k][level] = quantile(distances, kSpreadQuantile[level]);
+    }
+    double sum = 0, squares = 0;
+    for (const double distance : distances) {
+      const double y = std::log(std::max(distance, 1e-300));
+      sum += y;
+      squares += y * y;
+    }
+    const auto n = static_cast<double>(distances.size());
+    const double deviation = std::sqrt(std::max(0.0, squares / n - sum / n * sum / n));
+    const double tail = std::max(spread.at[k][kTail], spread.at[k][kMedian] * std::exp(kTailDeviations * deviation));
+    spread.farthest[k] = tail < kStillTogether ? std::min(factor * tail, kGross) : kInfinity;
+  }
+  spread.growth_rate = fit_growth(elapsed_times(reference), spread);
+  return spread;
+}
+
+Spread spread_by_exponent(double lyapunov, const Ensemble& reference, const Scale& scale, Precision claimed) {
+  const std::vector<double> times = elapsed_times(reference);
+  Spread spread;
+  spread.epsilon = epsilon_of(claimed);
+  spread.farthest.assign(times.size(), kInfinity);
+  char text[96];
+  std::snprintf(text, sizeof text, "4 ulp growing by a stated Lyapunov exponent of %.4g", lyapunov);
+  spread.source = text;
+  for (std::size_t k = 0; k < times.size(); ++k) {
+    const double median = 4 * spread.epsilon * scale.typical_magnitude() * std::exp(lyapunov * times[k]);
+    spread.at.push_back({median, kInfinity, kInfinity});
+    // Quantiles of growth are unknown; a million times the median is far beyond any of them while this is small.
+    spread.farthest[k] = 1e6 * median < kGross ? 1e6 * median : kInfinity;
+  }
+  if (lyapunov > 0) spread.growth_rate = lyapunov;
+  return spread;
+}
+
+}  // namespace lockstep::agreement

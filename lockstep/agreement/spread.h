@@ -1,0 +1,57 @@
+// S(t): how far apart rounding alone may have driven two right solutions of one problem by time t.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/agreement/certificate.h"
+#include "lockstep/agreement/ensemble.h"
+#include "lockstep/agreement/scale.h"
+
+namespace lockstep::agreement {
+
+// Distances are compared as distributions over trajectories: half of all, nine in ten of all, and the tail, where a
+// sample of 64 speaks for itself alone and is compared with the same trajectories' members.
+inline constexpr std::size_t kLevels = 3;
+inline constexpr std::size_t kMedian = 0;
+inline constexpr std::size_t kMost = 1;
+inline constexpr std::size_t kTail = 2;
+// Of the distance. Where adaptive steps let a few trajectories take another decision, they are left to
+// Spread::farthest: the tail is then the 95 % quantile.
+inline constexpr std::array<double, kLevels> kDistanceQuantile{0.5, 0.9, 0.999};
+inline constexpr double kAdaptiveTail = 0.95;
+// Of the spread: a little higher, for it is known from few trajectories.
+inline constexpr std::array<double, kLevels> kSpreadQuantile{0.5, 0.95, 1};
+
+// The distance of two states is the largest over components of |b - a| / size.
+struct Spread {
+  // [time]: the quantiles kSpreadQuantile; infinity where a level is not known.
+  std::vector<std::array<double, kLevels>> at;
+  // [time]: no trajectory of a right solution is farther away than this; infinity where nothing is known.
+  std::vector<double> farthest;
+  std::optional<double> growth_rate;      // of ln(median) per unit of time, where it grows by more than e^3
+  double epsilon = 0;                     // 2^-52 or 2^-23: of the precision claimed
+  std::vector<std::size_t> trajectories;  // the certified ones, ascending
+  bool adaptive = false;                  // the steps answer to rounding
+  std::string source;                     // in words, for the verdict
+};
+
+// From perturbed members against the unperturbed solution in `reference`. `claimed` is the coarser of the two
+// precisions under comparison: spreads of a finer certificate are scaled up, tangent dynamics being linear.
+// Every distance is at least the certificate's ulps of the state's magnitude: members that agree to the bit (at a
+// stable fixed point) do not oblige another summation order to do so.
+Spread spread_of(const Certificate& certificate, const Ensemble& reference, const Scale& scale, Precision claimed);
+
+// Without members: the median of 4 ulps growing as exp(lyapunov t). The higher quantiles are then unknown, because
+// growth rates differ between trajectories.
+Spread spread_by_exponent(double lyapunov, const Ensemble& reference, const Scale& scale, Precision claimed);
+
+double epsilon_of(Precision precision);
+
+// |t - start| of the first trajectory's save points: the time axis of all that follows. [time]
+std::vector<double> elapsed_times(const Ensemble& ensemble);
+
+}  // namespace lockstep::agreement

@@ -1,0 +1,270 @@
+#include "lockstep/agreement/verdict.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "lockstep/agreement/detail/diagnosis.h"
+#include "lockstep/agreement/detail/text.h"
+
+namespace lockstep::agreement {
+namespace {
+
+constexpr std::size_t kMostReasons = 5;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+const char* level_text(std::size_t level) {
+  constexpr const char* kTexts[] = {"the median trajectory", "one trajectory in ten", "the certified trajectories"};
+  return kTexts[level];
+}
+
+SpreadTier judge_spread(const Evidence& evidence) {
+  SpreadTier tier;
+  const auto& at = evidence.difference.at;
+  for (std::size_t k = 0; k < at.size(); ++k) {
+    if (at[k].compared == 0) continue;
+    const auto& spread = evidence.spread.at[k];
+    if (spread[kMedian] < kDecisive && evidence.times[k] > 0) {
+      ++tier.decisive_times;
+      tier.decisive_until = std::max(tier.decisive_until, evidence.times[k]);
+    }
+    for (std::size_t level = 0; level < kLevels; ++level) {
+      if (!(spread[level] < kDecisive)) continue;
+      const double distance = at[k].quantile[level];
+      const double ratio = distance == 0 ? 0 : spread[level] > 0 ? distance / spread[level] : kInfinity;
+      if (ratio > tier.worst_ratio) {
+        tier.worst_ratio = ratio;
+        tier.worst_level = level;
+        tier.worst_time = k;
+      }
+    }
+    const double farthest = evidence.spread.farthest[k];
+    if (!tier.outlier && farthest < kDiverged && at[k].largest > farthest) {
+      tier.outlier = Departure{at[k].largest_trajectory, k, at[k].largest, farthest};
+    }
+  }
+  return tier;
+}
+
+DivergenceTier judge_divergence(const Evidence& evidence) {
+  DivergenceTier tier;
+  tier.observed = evidence.difference.median_divergence(evidence.times);
+  if (!evidence.spread.growth_rate) return tier;
+  const double rounding = evidence.spread.epsilon * evidence.scale.typical_magnitude();
+  tier.predicted = std::log(kDiverged / rounding) / *evidence.spread.growth_rate;
+  tier.limit = (1 - kAllowedEarliness) * tier.predicted;
+  return tier;
+}
+
+std::string spread_reason(const Evidence& evidence) {
+  const SpreadTier& tier = evidence.spread_tier;
+  std::string text =
+      "While rounding alone explains less than 0.1 % of the solution's size (until t = " + number(tier.decisive_until) +
+      "), ";
+  if (tier.worst_ratio <= kAllowedRatio) {
+    return text + "the difference is at most " + number(tier.worst_ratio) +
+           " times the ensemble's own spread, where 10 is allowed; the spread is that of " + evidence.spread.source +
+           ".";
+  }
+  return text + "the difference of " + level_text(tier.worst_level) + " reaches " + number(tier.worst_ratio) +
+         " times the ensemble's own spread (at t = " + number(evidence.times[tier.worst_time]) +
+         "), where 10 is allowed; the spread is that of " + evidence.spread.source + ".";
+}
+
+std::string outlier_reason(const Evidence& evidence) {
+  const Departure& outlier = *evidence.spread_tier.outlier;
+  return "Trajectory " + std::to_string(outlier.trajectory) + " is " +
+         (std::isinf(outlier.distance) ? "finite in one solution and not in the other"
+                                       : number(outlier.distance) + " of the solution's size away") +
+         " at t = " + number(evidence.times[outlier.time]) + ", where rounding takes no trajectory farther than " +
+         number(outlier.allowed) + ".";
+}
+
+std::string divergence_reason(const DivergenceTier& tier, double growth_rate) {
+  const std::string prediction =
+      "Divergence is predicted for t = " + number(tier.predicted) + " (growth rate " + number(growth_rate) + ")";
+  if (std::isinf(tier.observed)) return prediction + " and does not come within the record.";
+  return prediction + " and comes at t = " + number(tier.observed) +
+         (tier.passed() ? ", not before " : ", earlier than the ") + number(tier.limit) +
+         (tier.passed() ? "." : " that 30 % leave.");
+}
+
+std::string statistics_reason(const Statistics& statistics) {
+  double z = 0;
+  double wasserstein = 0;
+  for (const ComponentStatistics& c : statistics.components) {
+    z = std::max({z, std::abs(c.mean_z), std::abs(c.variance_z)});
+    wasserstein = std::max(wasserstein, c.wasserstein_z);
+  }
+  return std::string("After the trajectories have parted, the statistics of the attractor ") +
+         (statistics.agree() ? "agree" : "differ") + ": means and mean squares within " + number(z) +
+         " standard errors (" + number(statistics.z_limit) + " allowed), distributions within " + number(wasserstein) +
+         " of chance (6 allowed).";
+}
+
+// Counted, not hidden.
+std::string finite_reason(const Difference& difference) {
+  std::size_t one_finite = 0;
+  for (const TimeDifference& at : difference.at) one_finite = std::max(one_finite, at.one_finite);
+  std::string text;
+  const auto add = [&](std::size_t count, const char* what) {
+    if (count > 0) text += (text.empty() ? "" : "; ") + trajectories_text(count) + what;
+  };
+  add(difference.left_out, " left out, not finished in one solution or both");
+  add(difference.not_finite, " with NaN or infinite numbers");
+  add(one_finite, " finite at a time in one solution only");
+  add(difference.statuses, " ended with another status");
+  if (!text.empty()) text += ".";
+  return text;
+}
+
+Verdict undecided(Verdict verdict, const std::string& why, const std::string& remedy) {
+  verdict.outcome = Outcome::undecided;
+  verdict.sentence = "No verdict: " + why + ".";
+  if (!remedy.empty()) verdict.reasons.push_back(remedy);
+  return verdict;
+}
+
+void conclude(const Ensemble& a, const Ensemble& b, Verdict& verdict) {
+  const Evidence& evidence = *verdict.evidence;
+  const SpreadTier& spread = evidence.spread_tier;
+  const Statistics& statistics = evidence.difference.statistics;
+  const bool statistics_pass = !statistics.asked() || statistics.agree();
+  const bool agree = spread.passed() && evidence.divergence_tier.passed() && statistics_pass;
+  verdict.outcome = agree ? Outcome::agree : Outcome::disagree;
+  if (agree) {
+    verdict.sentence = b.name() + " agrees with " + a.name() + ": they differ by no more than rounding explains.";
+  } else if (spread.worst_ratio > kAllowedRatio) {
+    verdict.sentence = b.name() + " does not agree with " + a.name() +
+                       ": at t = " + number(evidence.times[spread.worst_time]) + " they differ by " +
+                       number(spread.worst_ratio) + " times what rounding explains.";
+  } else if (spread.outlier) {
+    verdict.sentence = b.name() + " does not agree with " + a.name() + ": trajectory " +
+                       std::to_string(spread.outlier->trajectory) + " goes where rounding cannot have taken it.";
+  } else if (!evidence.divergence_tier.passed()) {
+    verdict.sentence = b.name() + " does not agree with " + a.name() + ": their trajectories part too early.";
+  } else {
+    verdict.sentence = b.name() + " does not agree with " + a.name() + ": their attractors differ.";
+  }
+  if (!agree) {
+    for (std::string& hint : diagnose(a, b, evidence)) verdict.reasons.push_back(std::move(hint));
+  }
+  verdict.reasons.push_back(spread_reason(evidence));
+  if (spread.outlier) verdict.reasons.push_back(outlier_reason(evidence));
+  if (evidence.divergence_tier.asked()) {
+    verdict.reasons.push_back(divergence_reason(evidence.divergence_tier, *evidence.spread.growth_rate));
+  }
+  if (statistics.asked()) verdict.reasons.push_back(statistics_reason(statistics));
+  const std::string finite = finite_reason(evidence.difference);
+  if (!finite.empty()) {
+    if (verdict.reasons.size() >= kMostReasons) verdict.reasons.resize(kMostReasons - 1);
+    verdict.reasons.push_back(finite);
+  }
+  if (verdict.reasons.size() > kMostReasons) verdict.reasons.resize(kMostReasons);
+}
+
+std::optional<Certificate> usable_certificate(const Ensemble& of) {
+  std::optional<Certificate> certificate = of.certificate();
+  if (!certificate || certificate->members == 0 || certificate->samples() == 0) return std::nullopt;
+  if (certificate->save_points != of.save_points() || certificate->components != of.components() ||
+      certificate->trajectories.back() >= of.trajectories()) {
+    return std::nullopt;
+  }
+  return certificate;
+}
+
+// a's members against a; where only b brought members, those against b.
+std::optional<Spread> find_spread(const Ensemble& a, const Ensemble& b, const Settings& settings, const Scale& scale,
+                                  Precision claimed) {
+  if (settings.certificate) {
+    Spread spread = spread_of(*settings.certificate, a, scale, claimed);
+    spread.source += ", computed anew";
+    return spread;
+  }
+  for (const Ensemble* of : {&a, &b}) {
+    if (const auto certificate = usable_certificate(*of)) {
+      Spread spread = spread_of(*certificate, *of, scale, claimed);
+      spread.source += ", stored in " + of->name();
+      return spread;
+    }
+  }
+  if (settings.lyapunov) return spread_by_exponent(*settings.lyapunov, a, scale, claimed);
+  return std::nullopt;
+}
+
+}  // namespace
+
+int exit_code(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::agree:
+      return 0;
+    case Outcome::disagree:
+      return 1;
+    case Outcome::undecided:
+      return 2;
+  }
+  return 2;
+}
+
+Verdict judge(const Ensemble& a, const Ensemble& b, const Settings& settings, const RunControl& control) {
+  Verdict verdict;
+  verdict.fields = compare_fields(a, b);
+  if (!verdict.fields.empty() && verdict.fields.front().forbids) {
+    const FieldDifference& first = verdict.fields.front();
+    return undecided(std::move(verdict),
+                     a.name() + " and " + b.name() + " are not solutions of one problem by one method: " + first.field +
+                         " differs, " + first.a + " and " + first.b,
+                     "Compare solutions of one problem, by one method, at the same times.");
+  }
+  if (a.trajectories() == 0 || a.save_points() == 0 || a.components() == 0) {
+    return undecided(std::move(verdict), "there is nothing to compare", {});
+  }
+  // The coarser of what the two claim to be: a float32 file need not agree with a float64 file to 16 digits.
+  const Precision claimed =
+      a.precision() == Precision::f32 || b.precision() == Precision::f32 ? Precision::f32 : Precision::f64;
+  Evidence evidence;
+  evidence.times = elapsed_times(a);
+  evidence.scale = measure_scale(a);
+  std::optional<Spread> spread = find_spread(a, b, settings, evidence.scale, claimed);
+  const bool have_spread = spread.has_value();
+  if (!have_spread) {
+    spread.emplace();
+    spread->at.assign(a.save_points(), {kInfinity, kInfinity, kInfinity});
+    spread->farthest.assign(a.save_points(), kInfinity);
+    spread->epsilon = epsilon_of(claimed);
+  }
+  evidence.spread = std::move(*spread);
+  evidence.difference = measure_difference(a, b, evidence.scale, evidence.spread, control);
+  evidence.spread_tier = judge_spread(evidence);
+  evidence.divergence_tier = judge_divergence(evidence);
+  const Difference& difference = evidence.difference;
+  const bool nothing_left = difference.left_out == a.trajectories();
+  verdict.evidence = std::move(evidence);
+  if (nothing_left) return undecided(std::move(verdict), "no trajectory is finished in both solutions", {});
+  if (verdict.evidence->difference.different == 0 && verdict.evidence->difference.left_out == 0 &&
+      a.precision() == b.precision()) {
+    verdict.same_bits = true;
+    verdict.outcome = Outcome::agree;
+    verdict.sentence = b.name() + " agrees with " + a.name() + ": the same bits in all states.";
+    const std::string finite = finite_reason(verdict.evidence->difference);
+    if (!finite.empty()) verdict.reasons.push_back(finite);
+    return verdict;
+  }
+  if (!have_spread) {
+    return undecided(std::move(verdict),
+                     "the solutions differ in their bits, and nothing says how much of that is rounding",
+                     "Solve again with --certificate, or state the system's largest Lyapunov exponent with "
+                     "--lyapunov.");
+  }
+  if (verdict.evidence->spread_tier.decisive_times == 0 && !verdict.evidence->spread_tier.outlier &&
+      verdict.evidence->spread_tier.worst_ratio <= kAllowedRatio) {
+    return undecided(std::move(verdict),
+                     "rounding alone drives trajectories apart before the first save point, and attractors that agree "
+                     "prove nothing",
+                     "Save earlier times, while trajectories are still close.");
+  }
+  conclude(a, b, verdict);
+  return verdict;
+}
+
+}  // namespace lockstep::agreement

@@ -1,0 +1,80 @@
+// Do two solutions agree, in the only sense a chaotic system leaves: are they apart by no more than rounding explains?
+// docs/validation.md has the mathematics and the measured error rates.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/agreement/comparable.h"
+#include "lockstep/agreement/difference.h"
+#include "lockstep/agreement/ensemble.h"
+#include "lockstep/agreement/scale.h"
+#include "lockstep/agreement/spread.h"
+#include "lockstep/core/run_control.h"
+
+namespace lockstep::agreement {
+
+// Spreads below this part of the attractor's size are decisive: later, everything is far from everything.
+inline constexpr double kDecisive = 1e-3;
+// A right solution's distance is about half the spread, at most 1.5 times (docs/validation.md).
+inline constexpr double kAllowedRatio = 10;
+// Divergence may come so much earlier than ln(Delta / (eps |y|)) / lambda.
+inline constexpr double kAllowedEarliness = 0.3;
+
+// (A) While S(t) is below kDecisive, each quantile of the distance stays within kAllowedRatio of the spread's, and no
+// single trajectory goes farther than Spread::farthest.
+struct SpreadTier {
+  std::size_t decisive_times = 0;    // save points after the start at which at least the median was decisive
+  double decisive_until = 0;         // time
+  double worst_ratio = 0;            // over decisive quantiles and times
+  std::size_t worst_level = 0;       // of kLevels
+  std::size_t worst_time = 0;        // save point
+  std::optional<Departure> outlier;  // the first trajectory farther than any right one
+  bool passed() const { return worst_ratio <= kAllowedRatio && !outlier; }
+};
+
+// (B) The median trajectory diverges no earlier than predicted.
+struct DivergenceTier {
+  double predicted = std::numeric_limits<double>::infinity();  // time; infinite without a growth rate
+  double limit = std::numeric_limits<double>::infinity();
+  double observed = std::numeric_limits<double>::infinity();  // infinite: not within the record
+  bool asked() const { return predicted < std::numeric_limits<double>::infinity(); }
+  bool passed() const { return !asked() || observed >= limit; }
+};
+
+// What the verdict rests on, for reports.
+struct Evidence {
+  std::vector<double> times;  // [time] elapsed
+  Scale scale;
+  Spread spread;
+  Difference difference;
+  SpreadTier spread_tier;
+  DivergenceTier divergence_tier;
+  // (C) is difference.statistics.
+};
+
+enum class Outcome { agree, disagree, undecided };
+int exit_code(Outcome outcome);  // 0, 1, 2
+
+struct Verdict {
+  Outcome outcome = Outcome::undecided;
+  bool same_bits = false;
+  std::string sentence;
+  std::vector<std::string> reasons;     // at most five
+  std::vector<FieldDifference> fields;  // of how the two were made
+  std::optional<Evidence> evidence;     // absent where the two could not be compared
+};
+
+struct Settings {
+  std::optional<double> lyapunov;          // serves where neither solution carries a certificate
+  std::optional<Certificate> certificate;  // of a, computed anew by the caller; wins over those stored
+};
+
+// Is b a faithful port of a? The certificate is a's; b's own serves if a has none. Throws Error (cancelled), or (file)
+// where a file cannot be read; that two solutions cannot be compared is a verdict, not an error.
+Verdict judge(const Ensemble& a, const Ensemble& b, const Settings& settings = {}, const RunControl& control = {});
+
+}  // namespace lockstep::agreement

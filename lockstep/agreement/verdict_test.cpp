@@ -1,0 +1,332 @@
+// The verdict tried on solvers that are right in another way and on solvers that are wrong: Lorenz' chaos, and the
+// closed orbits of prey and predators.
+#include "lockstep/agreement/verdict.h"
+
+#include <gmock/gmock.h>
+
+#include "lockstep/agreement/testing/ensembles.h"
+#include "lockstep/agreement/testing/foreign_solver.h"
+#include "lockstep/ode/function.h"
+
+namespace lockstep::agreement {
+namespace {
+
+using testing::adaptive;
+using ::testing::AnyOf;
+using ::testing::Contains;
+using testing::fixed_rk4;
+using testing::ForeignLorenz;
+using testing::ForeignLotkaVolterra;
+using ::testing::HasSubstr;
+using testing::kStep;
+using testing::Mistakes;
+using testing::Rounding;
+using ::testing::SizeIs;
+using testing::solve_rk4;
+
+std::string explain(const Verdict& verdict) {
+  std::string text = verdict.sentence;
+  for (const std::string& reason : verdict.reasons) text += "\n  " + reason;
+  return text;
+}
+
+#define EXPECT_OUTCOME(verdict, expected) EXPECT_EQ((verdict).outcome, Outcome::expected) << explain(verdict)
+
+constexpr std::size_t kTrajectories = 150;
+constexpr double kLorenzEnd = 45;  // double precision parts at about 37
+
+// Solved once for all tests of this program.
+const HeldEnsemble& lorenz_f64() {
+  static const HeldEnsemble ensemble = testing::solved(testing::lorenz(kTrajectories, kLorenzEnd), fixed_rk4());
+  return ensemble;
+}
+const HeldEnsemble& lorenz_f32() {
+  static const HeldEnsemble ensemble = testing::solved(testing::lorenz(kTrajectories, 25), fixed_rk4(Precision::f32));
+  return ensemble;
+}
+const HeldEnsemble& orbits_f64() {
+  static const HeldEnsemble ensemble = testing::solved(testing::lotka_volterra(kTrajectories, 20), fixed_rk4());
+  return ensemble;
+}
+
+template <class T, Rounding rounding>
+HeldEnsemble foreign_lorenz(double end, const Mistakes& mistakes = {}) {
+  const ode::Problem problem = testing::lorenz(kTrajectories, end);
+  return {problem, solve_rk4<T, rounding, ForeignLorenz>(problem, kStep, mistakes)};
+}
+template <Rounding rounding>
+HeldEnsemble foreign_orbits(const Mistakes& mistakes = {}) {
+  const ode::Problem problem = testing::lotka_volterra(kTrajectories, 20);
+  return {problem, solve_rk4<double, rounding, ForeignLotkaVolterra>(problem, kStep, mistakes)};
+}
+
+TEST(verdict, says_same_bits_and_stops) {
+  const Verdict verdict = judge(lorenz_f64(), lorenz_f64());
+  EXPECT_OUTCOME(verdict, agree);
+  EXPECT_TRUE(verdict.same_bits);
+  EXPECT_THAT(verdict.sentence, HasSubstr("the same bits"));
+}
+
+TEST(verdict, accepts_plain_contracted_and_reordered_arithmetic) {
+  const auto check = [](const HeldEnsemble& ours, const HeldEnsemble& port) {
+    const Verdict verdict = judge(ours, port);
+    EXPECT_OUTCOME(verdict, agree);
+    EXPECT_FALSE(verdict.same_bits);
+    EXPECT_THAT(verdict.reasons, SizeIs(::testing::Le(5u)));
+  };
+  check(lorenz_f64(), foreign_lorenz<double, Rounding::plain>(kLorenzEnd));
+  check(lorenz_f64(), foreign_lorenz<double, Rounding::contracted>(kLorenzEnd));
+  check(lorenz_f64(), foreign_lorenz<double, Rounding::reversed>(kLorenzEnd));
+  check(lorenz_f32(), foreign_lorenz<float, Rounding::plain>(25));
+  check(lorenz_f32(), foreign_lorenz<float, Rounding::contracted>(25));
+  check(lorenz_f32(), foreign_lorenz<float, Rounding::reversed>(25));
+  check(orbits_f64(), foreign_orbits<Rounding::plain>());
+  check(orbits_f64(), foreign_orbits<Rounding::contracted>());
+}
+
+TEST(verdict, rejects_a_weight_off_by_a_thousandth) {
+  EXPECT_OUTCOME(judge(lorenz_f64(), foreign_lorenz<double, Rounding::plain>(kLorenzEnd, {.weight = 1e-3})), disagree);
+  EXPECT_OUTCOME(judge(lorenz_f32(), foreign_lorenz<float, Rounding::plain>(25, {.weight = 1e-3})), disagree);
+  EXPECT_OUTCOME(judge(orbits_f64(), foreign_orbits<Rounding::plain>({.weight = 1e-3})), disagree);
+}
+
+TEST(verdict, rejects_rho_off_by_1e_12) {
+  EXPECT_OUTCOME(judge(lorenz_f64(), foreign_lorenz<double, Rounding::plain>(kLorenzEnd, {.parameter = 1e-12})),
+                 disagree);
+  EXPECT_OUTCOME(judge(lorenz_f64(), foreign_lorenz<double, Rounding::contracted>(kLorenzEnd, {.parameter = -1e-12})),
+                 disagree);
+  EXPECT_OUTCOME(judge(orbits_f64(), foreign_orbits<Rounding::plain>({.parameter = 1e-12})), disagree);
+}
+
+TEST(verdict, rejects_float32_passed_for_float64_and_says_so) {
+  const auto pass_off = [](const ode::Problem& problem) {
+    Numbers numbers = numbers_of(ode::solve(problem, fixed_rk4(Precision::f32)));
+    numbers.precision = Precision::f64;
+    return HeldEnsemble(problem, std::move(numbers));
+  };
+  for (const auto& [ours, problem] : {std::pair(&lorenz_f64(), testing::lorenz(kTrajectories, kLorenzEnd)),
+                                      std::pair(&orbits_f64(), testing::lotka_volterra(kTrajectories, 20))}) {
+    const Verdict verdict = judge(*ours, pass_off(problem));
+    EXPECT_OUTCOME(verdict, disagree);
+    EXPECT_THAT(verdict.reasons, Contains(HasSubstr("is a float32, though it claims float64")));
+  }
+}
+
+TEST(verdict, rejects_one_trajectory_swapped_with_its_neighbour_and_names_it) {
+  const auto check = [](const HeldEnsemble& ours, const HeldEnsemble& port, const ode::Problem& problem) {
+    Numbers numbers;
+    numbers.precision = port.precision();
+    numbers.states = port.states(0, port.trajectories());
+    const std::size_t row = port.save_points() * port.components();
+    const auto at = numbers.states.begin() + static_cast<std::ptrdiff_t>(17 * row);
+    std::swap_ranges(at, at + static_cast<std::ptrdiff_t>(row), at + static_cast<std::ptrdiff_t>(row));
+    const Verdict verdict = judge(ours, HeldEnsemble(problem, std::move(numbers)));
+    EXPECT_OUTCOME(verdict, disagree);
+    EXPECT_THAT(verdict.reasons, Contains(AnyOf(HasSubstr("is trajectory 18 of"), HasSubstr("is trajectory 17 of"))));
+  };
+  check(lorenz_f64(), foreign_lorenz<double, Rounding::contracted>(kLorenzEnd),
+        testing::lorenz(kTrajectories, kLorenzEnd));
+  check(lorenz_f32(), foreign_lorenz<float, Rounding::contracted>(25), testing::lorenz(kTrajectories, 25));
+  check(orbits_f64(), foreign_orbits<Rounding::contracted>(), testing::lotka_volterra(kTrajectories, 20));
+}
+
+TEST(verdict, rejects_one_swapped_pair_among_many_trajectories) {
+  // Two of 3,000: far fewer than the one in a thousand that quantiles leave out.
+  const ode::Problem problem = testing::lorenz(3000, 10);
+  const HeldEnsemble ours = testing::solved(problem, fixed_rk4());
+  Numbers numbers = solve_rk4<double, Rounding::contracted, ForeignLorenz>(problem, kStep);
+  const auto row = static_cast<std::ptrdiff_t>(ours.save_points() * 3);
+  EXPECT_OUTCOME(judge(ours, HeldEnsemble(problem, numbers)), agree);
+  const auto at = numbers.states.begin() + 2345 * row;
+  std::swap_ranges(at, at + row, at + row);
+  const Verdict verdict = judge(ours, HeldEnsemble(problem, std::move(numbers)));
+  EXPECT_OUTCOME(verdict, disagree);
+  ASSERT_TRUE(verdict.evidence->spread_tier.outlier);
+  EXPECT_THAT(verdict.evidence->spread_tier.outlier->trajectory, AnyOf(2345u, 2346u));
+}
+
+TEST(verdict, rejects_save_points_shifted_by_one_and_says_so) {
+  const Verdict chaotic = judge(lorenz_f64(), foreign_lorenz<double, Rounding::contracted>(kLorenzEnd, {.late_by = 1}));
+  EXPECT_OUTCOME(chaotic, disagree);
+  EXPECT_THAT(chaotic.reasons, Contains(HasSubstr("has at save point 1")));
+  EXPECT_OUTCOME(judge(orbits_f64(), foreign_orbits<Rounding::contracted>({.late_by = 1})), disagree);
+}
+
+// A small net with fixed weights, so that the slope of its activation is all that differs.
+ode::Rhs net_with_slope(double slope) {
+  DenseLayer hidden{2, 6, {}, {}, {}};
+  DenseLayer output{6, 2, {}, {}, {}};
+  const Random random(5);
+  for (std::uint32_t i = 0; i < 12; ++i) hidden.weights.push_back(random.normal(0, i));
+  for (std::uint32_t i = 0; i < 6; ++i) hidden.bias.push_back(random.normal(1, i));
+  for (std::uint32_t i = 0; i < 12; ++i) output.weights.push_back(0.3 * random.normal(2, i));
+  output.bias = {0.1, -0.1};
+  hidden.activation = Activation{ActivationKind::leaky_relu, slope};
+  return ode::net({{hidden, output}, {}, {}});
+}
+
+TEST(verdict, rejects_an_activation_slope_off_by_1e_6) {
+  ode::Problem problem;
+  problem.rhs = net_with_slope(0.01);
+  problem.end_times = {3};
+  problem.save_times = {0, 0.5, 1, 1.5, 2, 2.5, 3};
+  const Random random(9);
+  for (std::uint64_t i = 0; i < 2 * kTrajectories; ++i) problem.initial_states.push_back(random.normal(i, 0));
+  const HeldEnsemble ours = testing::solved(problem, fixed_rk4());
+  ode::Problem wrong = problem;
+  wrong.rhs = net_with_slope(0.01 + 1e-6);
+  EXPECT_OUTCOME(judge(ours, HeldEnsemble(problem, numbers_of(ode::solve(wrong, fixed_rk4())))), disagree);
+}
+
+// The same equations rounded otherwise, advanced by the same adaptive engine: its steps answer to the rounding.
+ode::Rhs another_lorenz(double rho_error = 0) {
+  return ode::function<3, 3>("another lorenz", [rho_error](auto, const auto& u, const auto& p, auto& du) {
+    using T = std::decay_t<decltype(du[0])>;
+    du[0] = p[0] * u[1] - p[0] * u[0];
+    du[1] = u[0] * (p[1] + static_cast<T>(rho_error)) - (u[0] * u[2] + u[1]);
+    du[2] = u[1] * u[0] - u[2] * p[2];
+  });
+}
+
+TEST(verdict, accepts_adaptive_steps_that_answer_to_rounding) {
+  const auto check = [](const ode::Options& options) {
+    const ode::Problem problem = testing::lorenz(kTrajectories, 20);
+    ode::Problem other = problem;
+    other.rhs = another_lorenz();
+    const HeldEnsemble ours = testing::solved(problem, options);
+    EXPECT_OUTCOME(judge(ours, HeldEnsemble(problem, numbers_of(ode::solve(other, options)))), agree);
+  };
+  check(adaptive(Precision::f64, 1e-6));
+  check(adaptive(Precision::f64, 1e-10, "dopri5"));
+  check(adaptive(Precision::f64, 1e-13, "dop853"));
+  check(adaptive(Precision::f32, 1e-5));
+  check(adaptive(Precision::f32, 1e-6));
+  ode::Options common = adaptive(Precision::f64, 1e-8);
+  common.control = ode::StepControl::common;
+  check(common);
+}
+
+TEST(verdict, rejects_rho_off_by_1e_12_under_adaptive_steps) {
+  const ode::Problem problem = testing::lorenz(kTrajectories, 20);
+  ode::Problem wrong = problem;
+  wrong.rhs = another_lorenz(1e-12);
+  const ode::Options options = adaptive(Precision::f64, 1e-8);
+  const HeldEnsemble ours = testing::solved(problem, options);
+  EXPECT_OUTCOME(judge(ours, HeldEnsemble(problem, numbers_of(ode::solve(wrong, options)))), disagree);
+}
+
+TEST(verdict, compares_float32_with_float64_at_float32_spread) {
+  const ode::Problem problem = testing::lorenz(kTrajectories, 20);
+  const HeldEnsemble ours = testing::solved(problem, fixed_rk4());
+  const Verdict verdict =
+      judge(ours, HeldEnsemble(problem, numbers_of(ode::solve(problem, fixed_rk4(Precision::f32)))));
+  EXPECT_OUTCOME(verdict, agree);
+  EXPECT_EQ(verdict.evidence->spread.epsilon, 0x1p-23);
+}
+
+TEST(verdict, serves_with_a_stated_exponent_alone) {
+  const auto without = [](const HeldEnsemble& with, const ode::Problem& problem) {
+    Numbers numbers;
+    numbers.states = with.states(0, with.trajectories());
+    return HeldEnsemble(problem, std::move(numbers));
+  };
+  const HeldEnsemble ours = without(lorenz_f64(), testing::lorenz(kTrajectories, kLorenzEnd));
+  const Settings settings{.lyapunov = 0.906};
+  const Verdict right = judge(ours, foreign_lorenz<double, Rounding::contracted>(kLorenzEnd), settings);
+  EXPECT_OUTCOME(right, agree);
+  ASSERT_TRUE(right.evidence->divergence_tier.asked());
+  // ln(0.1 / (2^-52 |y|)) / 0.906 with |y| about twice the attractor's size.
+  EXPECT_NEAR(right.evidence->divergence_tier.predicted, 37, 1.5);
+  EXPECT_OUTCOME(judge(ours, foreign_lorenz<double, Rounding::contracted>(kLorenzEnd, {.parameter = 1e-12}), settings),
+                 disagree);
+  EXPECT_OUTCOME(judge(ours, foreign_lorenz<double, Rounding::contracted>(kLorenzEnd, {.weight = 1e-3}), settings),
+                 disagree);
+  EXPECT_OUTCOME(judge(ours, foreign_lorenz<double, Rounding::contracted>(kLorenzEnd)), undecided);
+}
+
+TEST(verdict, rests_on_more_than_statistics) {
+  // What statistics miss: they agree for a weight off by a thousandth, which is why they decide nothing.
+  const Verdict verdict = judge(lorenz_f64(), foreign_lorenz<double, Rounding::plain>(kLorenzEnd, {.weight = 1e-3}));
+  ASSERT_TRUE(verdict.evidence->difference.statistics.asked());
+  EXPECT_TRUE(verdict.evidence->difference.statistics.agree());
+  EXPECT_FALSE(verdict.evidence->spread_tier.passed());
+}
+
+TEST(verdict, finds_another_attractor_by_statistics) {
+  const Verdict verdict = judge(lorenz_f64(), foreign_lorenz<double, Rounding::plain>(kLorenzEnd, {.parameter = 2}));
+  EXPECT_FALSE(verdict.evidence->difference.statistics.agree());
+}
+
+TEST(verdict, refuses_solutions_of_different_problems_by_name) {
+  ode::Problem other = testing::lorenz(kTrajectories, kLorenzEnd);
+  other.initial_states[5] += 1;
+  const Verdict verdict = judge(lorenz_f64(), HeldEnsemble(other, numbers_of(ode::solve(other, fixed_rk4()))));
+  EXPECT_OUTCOME(verdict, undecided);
+  EXPECT_THAT(verdict.sentence, HasSubstr("trajectory 1: initial state [2]"));
+  EXPECT_EQ(exit_code(verdict.outcome), 2);
+
+  Numbers numbers;
+  numbers.states = lorenz_f64().states(0, kTrajectories);
+  numbers.provenance = {{"method", "heun"}, {"threads", "4"}};
+  Numbers stated = numbers;
+  stated.provenance = {{"method", "rk4"}, {"threads", "2"}};
+  const ode::Problem problem = testing::lorenz(kTrajectories, kLorenzEnd);
+  const Verdict methods = judge(HeldEnsemble(problem, numbers), HeldEnsemble(problem, stated));
+  EXPECT_OUTCOME(methods, undecided);
+  EXPECT_THAT(methods.sentence, HasSubstr("method differs, heun and rk4"));
+  ASSERT_THAT(methods.fields, SizeIs(2));
+  EXPECT_FALSE(methods.fields[1].forbids);
+}
+
+TEST(verdict, gives_none_where_only_late_times_are_saved) {
+  ode::Problem problem = testing::lorenz(kTrajectories, 60);
+  problem.save_times = {55, 60};
+  const HeldEnsemble ours = testing::solved(problem, fixed_rk4());
+  ode::Problem other = problem;
+  other.rhs = another_lorenz();
+  const Verdict verdict = judge(ours, HeldEnsemble(problem, numbers_of(ode::solve(other, fixed_rk4()))));
+  EXPECT_OUTCOME(verdict, undecided);
+  EXPECT_THAT(verdict.sentence, HasSubstr("before the first save point"));
+}
+
+TEST(verdict, counts_nan_and_rejects_it_where_only_one_solution_has_it) {
+  const ode::Problem problem = testing::lorenz(kTrajectories, kLorenzEnd);
+  Numbers numbers;
+  numbers.states = lorenz_f64().states(0, kTrajectories);
+  numbers.states[33] = std::numeric_limits<double>::quiet_NaN();
+  const Verdict one = judge(lorenz_f64(), HeldEnsemble(problem, numbers));
+  EXPECT_OUTCOME(one, disagree);
+  EXPECT_THAT(one.reasons, Contains(HasSubstr("1 trajectory with NaN or infinite numbers")));
+  Numbers ours = numbers;
+  ours.certificate = lorenz_f64().certificate();
+  const Verdict both = judge(HeldEnsemble(problem, ours), HeldEnsemble(problem, numbers));
+  EXPECT_OUTCOME(both, agree);
+  EXPECT_TRUE(both.same_bits);
+  EXPECT_THAT(both.reasons, Contains(HasSubstr("1 trajectory with NaN or infinite numbers")));
+}
+
+TEST(certificate, moves_each_component_by_four_ulps) {
+  ode::Problem problem = testing::lorenz(5, 1);
+  problem.save_times = {0};
+  problem.initial_states[0] = 0;  // moves by ulps of the largest component instead
+  const Certificate certificate = make_certificate(problem, fixed_rk4(), {.samples = 3, .members = 2});
+  EXPECT_THAT(certificate.trajectories, ::testing::ElementsAre(0, 1, 3));
+  ASSERT_THAT(certificate.states, SizeIs(2 * 3 * 3));
+  for (std::size_t s = 0; s < 3; ++s) {
+    for (std::size_t c = 0; c < 3; ++c) {
+      const double from = problem.initial_states[certificate.trajectories[s] * 3 + c];
+      const double moved = std::abs(certificate.states_of(1, s)[c] - from);
+      const double ulp = std::abs(from) * 0x1p-52;  // at most twice the true one
+      if (s == 0 && c == 0) {
+        EXPECT_GT(moved, 0);
+        EXPECT_LE(moved, 4 * 0x1p-52 * 50);
+      } else {
+        EXPECT_GE(moved, 2 * ulp);
+        EXPECT_LE(moved, 8 * ulp);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::agreement
