@@ -1,0 +1,184 @@
+// How often the verdict errs: right ports rejected, wrong ones accepted, over random ensembles and mistakes. The table
+// of docs/validation.md. Usage: agreement_error_rates [trials] [trajectories]
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lockstep/agreement/testing/ensembles.h"
+#include "lockstep/agreement/testing/foreign_solver.h"
+#include "lockstep/agreement/verdict.h"
+#include "lockstep/ode/function.h"
+
+namespace lockstep::agreement {
+namespace {
+
+using testing::ForeignLorenz;
+using testing::ForeignLotkaVolterra;
+using testing::kStep;
+using testing::Mistakes;
+using testing::Rounding;
+using testing::solve_rk4;
+
+struct Tally {
+  bool right = false;  // should be accepted
+  std::size_t trials = 0;
+  std::size_t agree = 0;
+  std::size_t disagree = 0;
+  double least_ratio = 1e300;  // of distance to spread, over trials
+  double largest_ratio = 0;
+};
+
+class Table {
+ public:
+  void add(const std::string& what, bool right, const Verdict& verdict) {
+    if (!tallies_.contains(what)) order_.push_back(what);
+    Tally& tally = tallies_[what];
+    tally.right = right;
+    ++tally.trials;
+    if (verdict.outcome == Outcome::agree) ++tally.agree;
+    if (verdict.outcome == Outcome::disagree) ++tally.disagree;
+    if (verdict.evidence) {
+      tally.least_ratio = std::min(tally.least_ratio, verdict.evidence->spread_tier.worst_ratio);
+      tally.largest_ratio = std::max(tally.largest_ratio, verdict.evidence->spread_tier.worst_ratio);
+    }
+    if (right == (verdict.outcome == Outcome::agree)) return;
+    std::fprintf(stderr, "%s: %s\n", what.c_str(), verdict.sentence.c_str());
+    for (const std::string& reason : verdict.reasons) std::fprintf(stderr, "  %s\n", reason.c_str());
+  }
+
+  void print() const {
+    std::printf("| port | should be | trials | agree | disagree | no verdict | ratio to the spread |\n");
+    std::printf("|---|---|---|---|---|---|---|\n");
+    for (const std::string& what : order_) {
+      const Tally& t = tallies_.at(what);
+      std::printf("| %s | %s | %zu | %zu | %zu | %zu | %.2g to %.2g |\n", what.c_str(),
+                  t.right ? "accepted" : "rejected", t.trials, t.agree, t.disagree, t.trials - t.agree - t.disagree,
+                  t.least_ratio, t.largest_ratio);
+    }
+  }
+
+ private:
+  std::map<std::string, Tally> tallies_;
+  std::vector<std::string> order_;
+};
+
+ode::Rhs another_lorenz() {
+  return ode::function<3, 3>("another lorenz", [](auto, const auto& u, const auto& p, auto& du) {
+    du[0] = p[0] * u[1] - p[0] * u[0];
+    du[1] = u[0] * p[1] - (u[0] * u[2] + u[1]);
+    du[2] = u[1] * u[0] - u[2] * p[2];
+  });
+}
+
+// A tanh-free net: two inputs, six leaky_relu units, two outputs, weights from the seed.
+ode::Rhs net_with_slope(double slope, std::uint64_t seed) {
+  DenseLayer hidden{2, 6, {}, {}, {}};
+  DenseLayer output{6, 2, {}, {}, {}};
+  const Random random(seed, 7);
+  for (std::uint32_t i = 0; i < 12; ++i) hidden.weights.push_back(random.normal(0, i));
+  for (std::uint32_t i = 0; i < 6; ++i) hidden.bias.push_back(random.normal(1, i));
+  for (std::uint32_t i = 0; i < 12; ++i) output.weights.push_back(0.3 * random.normal(2, i));
+  output.bias = {0.1, -0.1};
+  hidden.activation = Activation{ActivationKind::leaky_relu, slope};
+  return ode::net({{hidden, output}, {}, {}});
+}
+
+template <class T>
+void try_lorenz(std::uint64_t seed, std::size_t trajectories, double end, const std::string& suffix, Table& table) {
+  const ode::Problem problem = testing::lorenz(trajectories, end, seed);
+  const HeldEnsemble ours = testing::solved(problem, testing::fixed_rk4(kPrecisionOf<T>), seed);
+  const auto judged = [&](Numbers numbers) { return judge(ours, HeldEnsemble(problem, std::move(numbers))); };
+  const Random random(seed, 99);
+  const double sign = random.uniform(0, 0) < 0.5 ? -1 : 1;
+  const Numbers contracted = solve_rk4<T, Rounding::contracted, ForeignLorenz>(problem, kStep);
+  table.add("Lorenz, fused multiply-add" + suffix, true, judged(contracted));
+  table.add("Lorenz, other summation order" + suffix, true,
+            judged(solve_rk4<T, Rounding::reversed, ForeignLorenz>(problem, kStep)));
+  table.add("Lorenz, weight off by 0.1 %" + suffix, false,
+            judged(solve_rk4<T, Rounding::contracted, ForeignLorenz>(problem, kStep, {.weight = sign * 1e-3})));
+  if (sizeof(T) == 8) {
+    table.add("Lorenz, rho off by 1e-12" + suffix, false,
+              judged(solve_rk4<T, Rounding::contracted, ForeignLorenz>(problem, kStep, {.parameter = sign * 1e-12})));
+    Numbers narrow = solve_rk4<float, Rounding::plain, ForeignLorenz>(problem, kStep);
+    narrow.precision = Precision::f64;
+    table.add("Lorenz, float32 passed for float64" + suffix, false, judged(narrow));
+  } else {
+    table.add("Lorenz, rho off by 1e-3" + suffix, false,
+              judged(solve_rk4<T, Rounding::contracted, ForeignLorenz>(problem, kStep, {.parameter = sign * 1e-3})));
+  }
+  Numbers swapped = contracted;
+  const auto row = static_cast<std::ptrdiff_t>(ours.save_points() * 3);
+  const auto which = static_cast<std::ptrdiff_t>(random.bits(1, 0) % (trajectories - 1));
+  const auto at = swapped.states.begin() + which * row;
+  std::swap_ranges(at, at + row, at + row);
+  table.add("Lorenz, two neighbours swapped" + suffix, false, judged(swapped));
+  table.add("Lorenz, save points shifted by one" + suffix, false,
+            judged(solve_rk4<T, Rounding::contracted, ForeignLorenz>(problem, kStep, {.late_by = 1})));
+}
+
+void try_adaptive(std::uint64_t seed, std::size_t trajectories, const ode::Options& options, const std::string& suffix,
+                  Table& table) {
+  const ode::Problem problem = testing::lorenz(trajectories, 25, seed);
+  ode::Problem other = problem;
+  other.rhs = another_lorenz();
+  const HeldEnsemble ours = testing::solved(problem, options, seed);
+  table.add("Lorenz, other summation order, adaptive " + suffix, true,
+            judge(ours, HeldEnsemble(problem, numbers_of(ode::solve(other, options)))));
+  other.parameters[1] += 1e-12;
+  if (options.precision == Precision::f64) {
+    table.add("Lorenz, rho off by 1e-12, adaptive " + suffix, false,
+              judge(ours, HeldEnsemble(problem, numbers_of(ode::solve(other, options)))));
+  }
+}
+
+void try_orbits(std::uint64_t seed, std::size_t trajectories, Table& table) {
+  const ode::Problem problem = testing::lotka_volterra(trajectories, 20, seed);
+  const HeldEnsemble ours = testing::solved(problem, testing::fixed_rk4(), seed);
+  const auto judged = [&](const Mistakes& mistakes) {
+    return judge(ours, HeldEnsemble(problem, solve_rk4<double, Rounding::contracted, ForeignLotkaVolterra>(
+                                                 problem, kStep, mistakes)));
+  };
+  table.add("Lotka-Volterra, fused multiply-add", true, judged({}));
+  table.add("Lotka-Volterra, weight off by 0.1 %", false, judged({.weight = 1e-3}));
+  table.add("Lotka-Volterra, beta off by 1e-12", false, judged({.parameter = 1e-12}));
+}
+
+void try_net(std::uint64_t seed, std::size_t trajectories, Table& table) {
+  ode::Problem problem;
+  problem.rhs = net_with_slope(0.01, seed);
+  problem.end_times = {3};
+  problem.save_times = {0, 0.5, 1, 1.5, 2, 2.5, 3};
+  const Random random(seed, 8);
+  for (std::uint64_t i = 0; i < 2 * trajectories; ++i) problem.initial_states.push_back(random.normal(i, 0));
+  const HeldEnsemble ours = testing::solved(problem, testing::fixed_rk4(), seed);
+  ode::Problem wrong = problem;
+  wrong.rhs = net_with_slope(0.01 + 1e-6, seed);
+  table.add("net, activation slope off by 1e-6", false,
+            judge(ours, HeldEnsemble(problem, numbers_of(ode::solve(wrong, testing::fixed_rk4())))));
+}
+
+}  // namespace
+}  // namespace lockstep::agreement
+
+int main(int argc, char** argv) {
+  using namespace lockstep;
+  using namespace lockstep::agreement;
+  const int trials = argc > 1 ? std::atoi(argv[1]) : 200;
+  const std::size_t trajectories = argc > 2 ? static_cast<std::size_t>(std::atol(argv[2])) : 200;
+  Table table;
+  for (int trial = 0; trial < trials; ++trial) {
+    const auto seed = static_cast<std::uint64_t>(1000 + trial);
+    try_lorenz<double>(seed, trajectories, 45, "", table);
+    try_lorenz<float>(seed, trajectories, 25, ", float32", table);
+    try_adaptive(seed, trajectories, agreement::testing::adaptive(Precision::f64, 1e-6), "1e-6", table);
+    try_adaptive(seed, trajectories, agreement::testing::adaptive(Precision::f64, 1e-11), "1e-11", table);
+    try_adaptive(seed, trajectories, agreement::testing::adaptive(Precision::f32, 1e-6), "1e-6, float32", table);
+    try_orbits(seed, trajectories, table);
+    try_net(seed, trajectories, table);
+  }
+  table.print();
+  return 0;
+}
