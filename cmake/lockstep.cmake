@@ -1,12 +1,12 @@
 # The three calls every room's CMakeLists.txt is made of.
 include_guard()
 
-# lockstep_library(NAME SOURCES ... [PUBLIC targets...] [PRIVATE targets...])
+# lockstep_library(NAME SOURCES ... [PUBLIC targets...] [PRIVATE targets...] [UNVERIFIED headers...])
 # Makes lockstep_NAME, alias lockstep::NAME, from sources in the current folder, and installs it with its headers.
 # Every *.h of the folder is public and must compile alone, but for NAME-inl.h and those in detail/: public
-# headers may include them, so they are installed too.
+# headers may include them, so they are installed too. UNVERIFIED names public headers that cannot compile here.
 function(lockstep_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE;UNVERIFIED" ${ARGN})
   set(target lockstep_${name})
   add_library(${target} ${arg_SOURCES})
   add_library(lockstep::${name} ALIAS ${target})
@@ -24,6 +24,10 @@ function(lockstep_library name)
   set(inner_headers ${headers})
   list(FILTER headers EXCLUDE REGEX "(-inl\\.h$|/detail/)")
   list(FILTER inner_headers INCLUDE REGEX "(-inl\\.h$|/detail/)")
+  foreach(header IN LISTS arg_UNVERIFIED)
+    list(REMOVE_ITEM headers ${CMAKE_CURRENT_SOURCE_DIR}/${header})
+    list(APPEND inner_headers ${CMAKE_CURRENT_SOURCE_DIR}/${header})
+  endforeach()
   target_sources(${target} PUBLIC
     FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${headers}
     FILE_SET inner_headers TYPE HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${inner_headers})

@@ -8,7 +8,7 @@ packages=(g++ cmake ninja-build pkg-config libhwy-dev libhdf5-dev libtomlplusplu
   nlohmann-json3-dev libfmt-dev libxxhash-dev gnuplot-nox)
 for group in "$@"; do
   case $group in
-    test) packages+=(libgtest-dev libgmock-dev hdf5-tools python3-h5py python3-xarray python3-h5netcdf) ;;
+    test) packages+=(libgtest-dev libgmock-dev hdf5-tools python3-h5py python3-xarray python3-h5netcdf libboost-dev) ;;
     benchmark) packages+=(libbenchmark-dev) ;;
     *) fail "unknown group of packages: $group; known: test benchmark" ;;
   esac
