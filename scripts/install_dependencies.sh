@@ -4,11 +4,11 @@
 #   usage: scripts/install_dependencies.sh [test] [benchmark]
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-packages=(g++ cmake ninja-build pkg-config libhwy-dev libhdf5-dev libtomlplusplus-dev libcli11-dev
-  nlohmann-json3-dev libfmt-dev libxxhash-dev gnuplot-nox)
+packages=(g++ cmake ninja-build libhwy-dev libhdf5-dev libtomlplusplus-dev libcli11-dev nlohmann-json3-dev
+  libxxhash-dev gnuplot-nox)
 for group in "$@"; do
   case $group in
-    test) packages+=(libgtest-dev libgmock-dev hdf5-tools python3-h5py python3-xarray python3-h5netcdf libboost-dev) ;;
+    test) packages+=(libgtest-dev libgmock-dev libboost-dev pkg-config python3-h5py python3-xarray python3-h5netcdf) ;;
     benchmark) packages+=(libbenchmark-dev) ;;
     *) fail "unknown group of packages: $group; known: test benchmark" ;;
   esac
