@@ -1,11 +1,7 @@
 #include "lockstep/core/hdf5.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <fstream>
 #include <limits>
 #include <system_error>
@@ -261,9 +257,11 @@ File File::open(const fs::path& path, Access access) {
   return File(std::move(root), std::move(file), path.string() + ":/", path, std::nullopt);
 }
 
-File File::create(const fs::path& path, Existing existing) {
+File File::create(const fs::path& path, Existing existing, std::uintmax_t expected_bytes) {
   const Call call;
   PendingFile pending(path, existing);
+  // Before HDF5 has the file: it does not survive a disk that is too full to close it.
+  pending.reserve(expected_bytes);
   const Handle properties = creation_properties(H5P_FILE_CREATE, path.string());
   Handle file = opened(H5Fcreate(pending.temporary().c_str(), H5F_ACC_TRUNC, properties.id(), H5P_DEFAULT),
                        path.string(), "to create the file");
@@ -283,17 +281,7 @@ void File::reserve_space() {
     const Call call;
     check(H5Fget_filesize(file_.id(), &bytes), path_.string(), "its size");
   }
-  const fs::path place = pending_ && !pending_->published() ? pending_->temporary() : path_;
-  const int descriptor = ::open(place.c_str(), O_WRONLY | O_CLOEXEC);
-  const int failed = descriptor < 0 ? errno : ::fallocate(descriptor, 0, 0, static_cast<off_t>(bytes)) != 0 ? errno : 0;
-  if (descriptor >= 0) ::close(descriptor);
-  std::error_code ignored;
-  const fs::space_info space = fs::space(place, ignored);
-  const bool full = failed == ENOSPC || failed == EDQUOT || failed == EFBIG || (failed != 0 && space.available < bytes);
-  if (full) {
-    throw Error(ErrorKind::file, {path_.string(), "room for " + std::to_string(space.available) + " bytes on its disk",
-                                  std::to_string(bytes) + " bytes", "free space, choose another disk, or save less"});
-  }
+  if (pending_) pending_->reserve(bytes);
 }
 
 void File::publish() {

@@ -159,7 +159,9 @@ class File : public Group {
   static File open(const std::filesystem::path& path, Access access = Access::read);
   // A new file under a temporary name beside `path`; publish() gives it its name, and without that it vanishes
   // with this object. Throws at once when `path` exists (unless told to replace it) or the folder is not writable.
-  static File create(const std::filesystem::path& path, Existing existing = Existing::refuse);
+  // With `expected_bytes` it throws when the disk has no room for so many.
+  static File create(const std::filesystem::path& path, Existing existing = Existing::refuse,
+                     std::uintmax_t expected_bytes = 0);
   // True when the file begins like HDF5 (the signature may stand at 0, 512, 1024, ...).
   static bool recognises(const std::filesystem::path& path);
 
@@ -169,8 +171,7 @@ class File : public Group {
   void publish();
   // Hands all buffered data to the operating system.
   void flush();
-  // Takes disk space for everything allocated so far, so that a full disk is an Error (file) now and not after hours
-  // of work. Where the file system cannot promise space, what is free is compared with what is needed.
+  // Takes disk space for everything allocated so far in a new file; see PendingFile::reserve().
   void reserve_space();
   // Flushes and closes; throws what a destructor would have to swallow. Objects of this file must be gone.
   void close();

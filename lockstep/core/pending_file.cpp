@@ -115,6 +115,23 @@ PendingFile::~PendingFile() {
   if (!temporary_.empty()) fs::remove(temporary_, ignored);
 }
 
+void PendingFile::reserve(std::uintmax_t bytes) {
+  if (published() || bytes == 0) return;
+  const Descriptor file(temporary_, O_WRONLY);
+  const int failed = file.get() < 0                                                       ? errno
+                     : ::fallocate(file.get(), 0, 0, static_cast<off_t>(bytes)) != 0 ? errno
+                                                                                     : 0;
+  if (failed == 0) return;
+  std::error_code ignored;
+  const fs::space_info space = fs::space(temporary_, ignored);
+  const bool out_of_room = failed == ENOSPC || failed == EDQUOT || failed == EFBIG || space.available < bytes;
+  if (!out_of_room) return;  // a file system without fallocate that has room today
+  const std::string found = failed == EFBIG    ? "a limit on the size of files"
+                            : failed == EDQUOT ? "a quota that is used up"
+                                               : "room for " + std::to_string(space.available) + " bytes on the disk";
+  fail(target_, found, "room for " + std::to_string(bytes) + " bytes", "free space, choose another disk, or save less");
+}
+
 void PendingFile::publish() {
   if (published()) return;
   wait_for_disk(temporary_, O_RDONLY);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 
@@ -25,6 +26,11 @@ class PendingFile {
   const std::filesystem::path& temporary() const noexcept { return temporary_; }
   const std::filesystem::path& target() const noexcept { return target_; }
   bool published() const noexcept { return temporary_.empty(); }
+
+  // Takes disk space for `bytes` of content, so that a full disk is an Error (file) now and not after hours of work.
+  // Where the file system cannot promise space, what is free is compared with what is needed. The file's size grows
+  // to `bytes` where it was smaller.
+  void reserve(std::uintmax_t bytes);
 
   // Waits until the disk has the content, then renames. With Existing::refuse a file that has appeared under the
   // name meanwhile is an Error and stays as it is. Descriptors open on the file stay valid.
