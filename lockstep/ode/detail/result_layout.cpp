@@ -63,6 +63,16 @@ void describe_status(hdf5::Dataset& status) {
   status.set_attribute("flag_meanings", meanings);
 }
 
+// The numbers, and ample room for HDF5's own tables.
+std::uintmax_t expected_bytes(const Problem& problem, Precision precision) {
+  const std::uintmax_t rows = problem.trajectories();
+  const std::uintmax_t components = problem.rhs->components();
+  const std::uintmax_t element = precision == Precision::f32 ? 4 : 8;
+  const std::uintmax_t states = rows * (problem.save_points() + 1) * components * element;
+  const std::uintmax_t columns = rows * (1 + 3 * 4 + 3 * 8 + components * 8);  // status, counts, times, initial_state
+  return states + columns + 8 * (problem.save_times.size() + problem.parameters.size()) + (std::uintmax_t{1} << 16);
+}
+
 }  // namespace
 
 ResultLayout::ResultLayout(const std::filesystem::path& path, const Problem& problem, Precision precision,
@@ -71,7 +81,7 @@ ResultLayout::ResultLayout(const std::filesystem::path& path, const Problem& pro
       precision_(precision),
       save_points_(problem.save_points()),
       components_(problem.rhs->components()),
-      file_(hdf5::File::create(path, existing)) {
+      file_(hdf5::File::create(path, existing, expected_bytes(problem, precision))) {
   const std::size_t rows = problem.trajectories();
   const bool own_times = problem.save_times_per_trajectory;
   const std::size_t parameters = problem.rhs->parameters();

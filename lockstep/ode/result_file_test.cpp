@@ -1,0 +1,249 @@
+// The writer fed by hand, block by block, and what the reader finds afterwards.
+#include "lockstep/ode/result_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lockstep/core/error.h"
+#include "lockstep/ode/result_writer.h"
+#include "lockstep/ode/testing/plain_function.h"
+
+namespace lockstep::ode {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr std::size_t kComponents = 3;
+
+// A folder of its own for each test, so that leftovers are seen.
+class ResultFiles : public ::testing::Test {
+ protected:
+  ResultFiles()
+      : folder_(fs::path(::testing::TempDir()) /
+                ("result_file_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()))) {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  ~ResultFiles() override { fs::remove_all(folder_); }
+
+  fs::path path(const std::string& name) const { return folder_ / name; }
+  std::size_t files() const {
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+  }
+
+  fs::path folder_;
+};
+
+Problem ensemble(std::size_t trajectories, std::size_t save_points) {
+  Problem problem;
+  problem.rhs = testing::plain_function(kComponents, 1, [](double, auto u, auto p, auto du) {
+    for (int i = 0; i < 3; ++i) du(i) = p(0) * u(i);
+  });
+  problem.initial_states.resize(trajectories * kComponents);
+  std::iota(problem.initial_states.begin(), problem.initial_states.end(), 0.0);
+  problem.parameters = {-1};
+  problem.end_times = {1};
+  for (std::size_t i = 0; i < save_points; ++i) {
+    problem.save_times.push_back(static_cast<double>(i + 1) / static_cast<double>(save_points));
+  }
+  return problem;
+}
+
+ResultMetadata metadata() {
+  return {"A test", {"x", "y", "z"}, {"rate"}, {{"method", std::string("by hand")}, {"rtol", 1e-3}}};
+}
+
+// A number that says where it belongs.
+double number(std::size_t trajectory, std::size_t time, std::size_t component) {
+  return static_cast<double>(trajectory) + static_cast<double>(time) / 128 + static_cast<double>(component) / 4;
+}
+
+template <class T>
+void fill(const SolutionBlock& block, std::size_t save_points) {
+  for (std::size_t i = 0; i < block.count; ++i) {
+    const std::size_t trajectory = block.first + i;
+    T* state = static_cast<T*>(block.state) + i * save_points * kComponents;
+    T* end_state = static_cast<T*>(block.end_state) + i * kComponents;
+    for (std::size_t c = 0; c < kComponents; ++c) {
+      for (std::size_t t = 0; t < save_points; ++t)
+        state[t * kComponents + c] = static_cast<T>(number(trajectory, t, c));
+      end_state[c] = static_cast<T>(number(trajectory, 100, c));
+    }
+    block.records[i] = {trajectory % 5 == 0 ? Status::not_finite : Status::success, static_cast<int>(trajectory), 2, 3,
+                        static_cast<double>(trajectory) / 2};
+  }
+}
+
+// Commits all trajectories in blocks of `block`, in an order shuffled by `seed`, from `threads` threads.
+template <class T>
+void write_all(ResultWriter& writer, const Problem& problem, std::size_t block, unsigned seed, int threads) {
+  std::vector<std::size_t> firsts;
+  for (std::size_t first = 0; first < problem.trajectories(); first += block) firsts.push_back(first);
+  std::shuffle(firsts.begin(), firsts.end(), std::mt19937(seed));
+  std::vector<std::thread> pool;
+  for (int thread = 0; thread < threads; ++thread) {
+    pool.emplace_back([&, thread] {
+      for (std::size_t i = static_cast<std::size_t>(thread); i < firsts.size();
+           i += static_cast<std::size_t>(threads)) {
+        const SolutionBlock b = writer.acquire(firsts[i], std::min(block, problem.trajectories() - firsts[i]));
+        fill<T>(b, problem.save_points());
+        writer.commit(b);
+      }
+    });
+  }
+  for (std::thread& thread : pool) thread.join();
+}
+
+TEST_F(ResultFiles, what_was_written_is_read_back) {
+  const Problem problem = ensemble(100, 7);
+  {
+    ResultWriter writer(path("a.h5"), problem, Precision::f64, metadata());
+    write_all<double>(writer, problem, 32, 1, 1);
+    EXPECT_FALSE(fs::exists(path("a.h5"))) << "the name appears when the file is complete";
+    const std::uintmax_t size = writer.finish({{"seconds", 1.5}});
+    EXPECT_EQ(size, fs::file_size(path("a.h5")));
+  }
+  EXPECT_EQ(files(), 1u);
+  EXPECT_TRUE(ResultFile::recognises(path("a.h5")));
+  const ResultFile file(path("a.h5"));
+  EXPECT_EQ(file.precision(), Precision::f64);
+  EXPECT_EQ(file.trajectories(), 100u);
+  EXPECT_EQ(file.save_points(), 7u);
+  EXPECT_THAT(file.component_names(), ElementsAre("x", "y", "z"));
+  EXPECT_THAT(file.parameter_names(), ElementsAre("rate"));
+  EXPECT_THAT(file.parameters(5), ElementsAre(-1));
+  EXPECT_EQ(file.times(0), problem.save_times);
+  EXPECT_EQ(file.initial_states(0, 100), problem.initial_states);
+  const std::vector<double> states = file.states<double>(31, 3);
+  ASSERT_EQ(states.size(), 3u * 7 * kComponents);
+  EXPECT_EQ(states[(1 * 7 + 4) * kComponents + 2], number(32, 4, 2));
+  EXPECT_EQ(file.end_states<double>(99, 1)[1], number(99, 100, 1));
+  const auto records = file.records(10, 2);
+  EXPECT_EQ(records[0].status, Status::not_finite);
+  EXPECT_EQ(records[1].status, Status::success);
+  EXPECT_EQ(records[1].accepted, 11);
+  EXPECT_EQ(records[1].rejected, 2);
+  EXPECT_EQ(records[1].evaluations, 3);
+  EXPECT_EQ(records[1].end_time, 5.5);
+  EXPECT_EQ(file.text_attribute("title"), "A test");
+  EXPECT_EQ(file.text_attribute("method"), "by hand");
+  EXPECT_EQ(std::get<double>(*file.attribute("seconds")), 1.5);
+}
+
+TEST_F(ResultFiles, bytes_depend_on_neither_order_nor_blocks_nor_threads) {
+  // 4,001 save points: rows of 48 kB, so that several chunks are needed and blocks of 50 lie across their borders.
+  const Problem problem = ensemble(613, 4001);
+  const auto write = [&](const char* name, std::size_t block, unsigned seed, int threads) {
+    ResultWriter writer(path(name), problem, Precision::f32, metadata());
+    write_all<float>(writer, problem, block, seed, threads);
+    writer.finish({});
+    std::ifstream stream(path(name), std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(stream), {});
+  };
+  const std::string whole = write("whole.h5", 613, 1, 1);
+  EXPECT_TRUE(whole == write("tiles.h5", 32, 2, 1));
+  EXPECT_TRUE(whole == write("across.h5", 50, 3, 1));
+  EXPECT_TRUE(whole == write("threads.h5", 32, 4, 3));
+}
+
+TEST_F(ResultFiles, trajectories_never_committed_are_cancelled_and_not_a_number) {
+  const Problem problem = ensemble(5000, 2);
+  ResultWriter writer(path("a.h5"), problem, Precision::f32, metadata());
+  const SolutionBlock block = writer.acquire(100, 50);
+  fill<float>(block, 2);
+  writer.commit(block);
+  writer.acquire(4000, 10);  // never committed
+  writer.finish({});
+  const ResultFile file(path("a.h5"));
+  const auto records = file.records(0, 5000);
+  const auto states = file.states<float>(0, 5000);
+  const auto end_states = file.end_states<float>(0, 5000);
+  for (std::size_t i = 0; i < 5000; ++i) {
+    const bool committed = i >= 100 && i < 150;
+    EXPECT_EQ(records[i].status != Status::cancelled, committed) << i;
+    EXPECT_EQ(std::isnan(states[i * 6 + 5]), !committed) << i;
+    EXPECT_EQ(std::isnan(end_states[i * 3]), !committed) << i;
+  }
+  EXPECT_EQ(records[120].accepted, 120);
+  EXPECT_THAT(hdf5::File::open(path("a.h5")).dataset("committed").read<std::int64_t>(), ElementsAre(50));
+}
+
+TEST_F(ResultFiles, without_finish_nothing_remains) {
+  const Problem problem = ensemble(10, 2);
+  { ResultWriter writer(path("a.h5"), problem, Precision::f32, metadata()); }
+  EXPECT_EQ(files(), 0u);
+}
+
+TEST_F(ResultFiles, an_existing_file_is_refused_and_left_alone) {
+  std::ofstream(path("a.h5")) << "precious";
+  const Problem problem = ensemble(10, 2);
+  EXPECT_THROW(ResultWriter(path("a.h5"), problem, Precision::f32, metadata()), Error);
+  EXPECT_EQ(fs::file_size(path("a.h5")), 8u);
+  EXPECT_EQ(files(), 1u);
+  {
+    ResultWriter writer(path("a.h5"), problem, Precision::f32, metadata(), Existing::replace);
+    write_all<float>(writer, problem, 10, 1, 1);
+    EXPECT_EQ(fs::file_size(path("a.h5")), 8u) << "the old file stays until the new one is complete";
+    writer.finish({});
+  }
+  EXPECT_EQ(ResultFile(path("a.h5")).trajectories(), 10u);
+  EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(ResultFiles, times_and_parameters_of_each_trajectory_keep_their_shape) {
+  Problem problem = ensemble(3, 2);
+  problem.parameters = {1, 2, 3};
+  problem.save_times = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6};
+  problem.save_times_per_trajectory = true;
+  ResultWriter writer(path("a.h5"), problem, Precision::f32, metadata());
+  write_all<float>(writer, problem, 2, 1, 1);
+  writer.finish({});
+  const ResultFile file(path("a.h5"));
+  EXPECT_TRUE(file.times_per_trajectory());
+  EXPECT_EQ(file.save_points(), 2u);
+  EXPECT_THAT(file.times(1), ElementsAre(0.3, 0.4));
+  EXPECT_THAT(file.parameters(2), ElementsAre(3));
+}
+
+TEST_F(ResultFiles, other_files_are_named_for_what_they_are) {
+  const auto message = [&](const std::string& name) -> std::string {
+    try {
+      ResultFile file(path(name));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  std::ofstream(path("text.h5")) << "not HDF5";
+  hdf5::File::create(path("other.h5")).publish();
+  EXPECT_THAT(message("text.h5"), HasSubstr("text.h5: found no HDF5 signature"));
+  EXPECT_THAT(message("other.h5"), HasSubstr("other.h5: found an HDF5 file without results of an ensemble"));
+  EXPECT_THAT(message("missing.h5"), HasSubstr("missing.h5: found no such file"));
+  EXPECT_FALSE(ResultFile::recognises(path("text.h5")));
+  EXPECT_FALSE(ResultFile::recognises(path("other.h5")));
+
+  const Problem problem = ensemble(50, 3);
+  {
+    ResultWriter writer(path("whole.h5"), problem, Precision::f64, metadata());
+    write_all<double>(writer, problem, 50, 1, 1);
+    writer.finish({});
+  }
+  fs::copy_file(path("whole.h5"), path("cut.h5"));
+  fs::resize_file(path("cut.h5"), fs::file_size(path("whole.h5")) / 2);
+  EXPECT_THAT(message("cut.h5"), HasSubstr("cut.h5: found"));
+}
+
+}  // namespace
+}  // namespace lockstep::ode
