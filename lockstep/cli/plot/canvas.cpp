@@ -13,8 +13,8 @@ namespace {
 constexpr std::size_t kMostPanels = 6;
 constexpr int kPanelPixels = 340;
 constexpr int kTopPixels = 130;     // headings
-constexpr int kBottomPixels = 100;  // tick labels and axis label
-constexpr int kGapPixels = 26;
+constexpr int kBottomPixels = 115;  // tick labels and axis label
+constexpr int kGapPixels = 34;
 constexpr int kLeftPixels = 170;
 
 std::string screen(double pixels, int extent) {
@@ -61,7 +61,9 @@ std::string heading(const ode::ResultFile& file, const std::string& what, Pictur
       "set grid linetype 1 linecolor rgb '#e4e4e4' linewidth 0.5\n"
       "set key textcolor rgb '#333333' samplen 1.5\n"
       "set style fill solid 1.0 noborder\n"
-      "set format '%g'\n";
+      "set format '%g'\n"
+      "set autoscale noextend\n"
+      "set offsets 0, 0, graph 0.06, graph 0.06\n";
   return script;
 }
 
@@ -81,8 +83,10 @@ std::string stacked_panel(std::size_t index, std::size_t count, const std::strin
   script += "set rmargin at screen " + screen(size.width - right_pixels, size.width) + "\n";
   script += "set tmargin at screen " + screen(top, size.height) + "\n";
   script += "set bmargin at screen " + screen(top - panel, size.height) + "\n";
-  script += "set ylabel " + gnuplot_text(component) + " offset " + (component.size() > 2 ? "0" : "1") +
-            ",0 textcolor rgb '#333333'\n";
+  // Names stand in one column, whatever the width of the numbers.
+  script += "set label 3 " + gnuplot_text(component) + " at screen " + screen(44, size.width) + "," +
+            screen(top - panel / 2, size.height) + " center " + (component.size() > 3 ? "rotate by 90 " : "norotate ") +
+            "textcolor rgb '#333333'\n";
   script += "set ytics autofreq\n";
   if (index + 1 == count) {
     script += "set format x '%g'\nset xlabel 'time' textcolor rgb '#333333'\n";

@@ -10,9 +10,9 @@ constexpr std::size_t kTrajectories = 60;
 constexpr std::size_t kDots = 20000;
 constexpr std::size_t kMostPoints = 200000;  // of all curves together
 
-// Cividis (Nunez, Anderton & Renslow, PLoS ONE 13 (2018) e0199239), light end left out: it fades on white.
+// Viridis (van der Walt & Smith 2015), without its light end, which fades on white.
 constexpr const char* kPalette =
-    "set palette defined (0 '#00224e', 1 '#2a3f6d', 2 '#575d6d', 3 '#7d7c78', 4 '#a59c74', 5 '#d2c060')\n";
+    "set palette defined (0 '#440154', 1 '#414487', 2 '#2a788e', 3 '#22a884', 4 '#7ad151', 5 '#c8dc30')\n";
 
 }  // namespace
 
@@ -63,7 +63,7 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
             "set ylabel " +
             gnuplot_text(file.component_names()[axes[1]]) +
             " textcolor rgb '#333333'\n"
-            "set offsets graph 0.02, graph 0.02, graph 0.02, graph 0.02\n";
+            "set offsets graph 0.04, graph 0.04, graph 0.04, graph 0.04\n";
   if (dots) {
     script +=
         "unset key\nplot $curves using 1:2 with points pointtype 7 pointsize 0.35 linecolor rgb '#660072b2' notitle\n";
@@ -72,9 +72,9 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
         "set cblabel 'time' textcolor rgb '#333333'\n"
         "set colorbox user origin screen 0.885, screen 0.085 size screen 0.018, screen 0.81 noborder\n"
         "set cbtics scale 0.4 textcolor rgb '#333333'\n"
-        "set key inside top right\n"
+        "set key at screen 0.86, screen 0.928 right samplen 0.5\n"
         "plot $curves using 1:2:3 with lines linewidth 0.9 linecolor palette notitle, "
-        "$starts using 1:2 with points pointtype 7 pointsize 0.5 linecolor rgb '#d55e00' title 'start'\n";
+        "$starts using 1:2 with points pointtype 7 pointsize 0.8 linecolor rgb '#d55e00' title 'start'\n";
   }
   figure.script = std::move(script);
   return figure;
