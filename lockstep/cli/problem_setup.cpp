@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -197,17 +198,32 @@ void add_event(const ProblemFile& file, const NamedRhs& rhs, ode::Problem& probl
   problem.event = ode::TerminalEvent{threshold(problem.rhs, component, event.value), event.direction};
 }
 
-// The library speaks of "options.rtol"; the user wrote "lorenz.toml:9: method.rtol".
+// The library speaks of "options.rtol"; the user wrote "lorenz.toml:9: method.rtol", or should have.
 Error in_users_words(const Error& error, const ProblemFile& file) {
+  static const std::map<std::string, std::string, std::less<>> kKeys{
+      {"problem.rhs", "rhs"},
+      {"problem.initial_states", "ensemble.initial_state"},
+      {"problem.parameters", "ensemble.parameters"},
+      {"problem.start_times", "time.span"},
+      {"problem.end_times", "time.span"},
+      {"problem.save_times", "time.save"},
+      {"options.method", "method.name"},
+      {"options.threads", "run.threads"},
+      {"options.cpu_target", "run.cpu_target"},
+  };
   std::string field = error.field();
   if (field == "method") field = "options.method";
   if (field == "cpu target") field = "options.cpu_target";
   const std::string base = field.substr(0, field.find('['));
+  const std::string index = field.substr(base.size());
   const auto place = file.where_of.find(base);
+  const auto key = kKeys.find(base);
   if (place != file.where_of.end()) {
-    field = place->second + field.substr(base.size());
-  } else if (field.starts_with("options.") || field.starts_with("problem.")) {
-    field = file.path.string() + ": " + field.substr(8);
+    field = place->second + index;
+  } else if (key != kKeys.end()) {
+    field = file.path.string() + ": " + key->second + index;
+  } else if (base.starts_with("options.")) {
+    field = file.path.string() + ": method." + field.substr(8);
   }
   return Error(error.kind(), {field, error.found(), error.expected(), error.remedy()});
 }

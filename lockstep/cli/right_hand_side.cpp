@@ -5,8 +5,8 @@
 
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
+#include "lockstep/nn/load.h"
 #include "lockstep/nn/model.h"
-#include "lockstep/nn/safetensors.h"
 #include "lockstep/ode/rhs.h"
 
 namespace lockstep::cli {
@@ -55,7 +55,7 @@ NamedRhs load_system(const ProblemFile& file) {
 NamedRhs load_net(const ProblemFile& file) {
   nn::ReadOptions options;
   if (file.rhs.activations) options.activations = file.rhs.activations->value;
-  const nn::Model model = nn::read_safetensors(file.rhs.model->value, options);
+  const nn::Model model = nn::load(file.rhs.model->value, options);
   NamedRhs rhs;
   const std::string name = model.name.empty() ? file.rhs.model->value.stem().string() : model.name;
   try {

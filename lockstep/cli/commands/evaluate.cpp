@@ -17,8 +17,8 @@
 #include "lockstep/core/hdf5.h"
 #include "lockstep/core/parallel.h"
 #include "lockstep/kernels/mlp/plan.h"
+#include "lockstep/nn/load.h"
 #include "lockstep/nn/model.h"
-#include "lockstep/nn/safetensors.h"
 
 namespace lockstep::cli {
 namespace {
@@ -76,7 +76,8 @@ int evaluate(const EvaluateOptions& options, const std::string& command_line, co
   const hdf5::File source = hdf5::File::open(options.input);
   const hdf5::Dataset input = open_input(source, options, plan.inputs());
   const std::size_t samples = input.shape()[0];
-  hdf5::File target = hdf5::File::create(options.output, options.overwrite ? Existing::replace : Existing::refuse);
+  hdf5::File target = hdf5::File::create(options.output, options.overwrite ? Existing::replace : Existing::refuse,
+                                         samples * plan.outputs() * sizeof(T) + (1 << 16));
   hdf5::Dataset output = target.create_dataset<T>(options.output_dataset, {samples, plan.outputs()});
   hdf5::Dataset features = target.create_strings("feature", feature_names(model.outputs, plan.outputs(), "y"));
   features.make_scale("feature");
@@ -140,7 +141,7 @@ CpuTarget choose_target(const std::string& name) {
 int evaluate(const EvaluateOptions& options, const std::string& command_line) {
   nn::ReadOptions load;
   if (options.activations) load.activations = *options.activations;
-  const nn::Model model = nn::read_safetensors(options.model, load);
+  const nn::Model model = nn::load(options.model, load);
   const Mlp mlp = nn::to_mlp(model);
   const CpuTarget target = choose_target(options.cpu_target);
   return options.precision == "f64" ? evaluate(options, command_line, model, Plan<double>::compile(mlp, target))

@@ -7,27 +7,33 @@
 #include <filesystem>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/cli/commands/commands.h"
 #include "lockstep/cli/text.h"
+#include "lockstep/core/error.h"
+#include "lockstep/nn/load.h"
 #include "lockstep/nn/model.h"
-#include "lockstep/nn/safetensors.h"
 #include "lockstep/ode/result_file.h"
+#include "lockstep/ode/rhs.h"
 
 namespace lockstep::cli {
 namespace {
 
 struct InfoOptions {
   std::filesystem::path file;
+  bool systems = false;
   std::optional<std::string> activations;
 };
 
 constexpr const char* kExamples = R"(
 Examples:
   lockstep info results.h5
-  lockstep info net.safetensors)";
+  lockstep info net.safetensors
+  lockstep info --systems           the built-in right-hand sides)";
 
 void line(const std::string& name, const std::string& text) {
   if (!text.empty()) std::printf("%-18s %s\n", name.c_str(), text.c_str());
@@ -171,7 +177,7 @@ void print_port(const char* kind, const nn::Port& port) {
 void print_model(const InfoOptions& options) {
   nn::ReadOptions load;
   if (options.activations) load.activations = *options.activations;
-  const nn::Model model = nn::read_safetensors(options.file, load);
+  const nn::Model model = nn::load(options.file, load);
   std::printf("%s: a model, %s\n\n", options.file.string().c_str(),
               size_text(std::filesystem::file_size(options.file)).c_str());
   line("name", model.name);
@@ -191,8 +197,28 @@ void print_model(const InfoOptions& options) {
   for (const auto& [name, value] : model.metadata) line("  " + name, one_line(value));
 }
 
+void print_systems() {
+  for (const std::string_view name : ode::system_names()) {
+    const ode::SystemInfo& system = ode::system_info(name);
+    line(system.name, system.title + " (" + system.source + ")");
+    line("", std::to_string(system.components.size()) + " components: " +
+                 (system.components.size() <= 8 ? joined(system.components)
+                                                : system.components.front() + " .. " + system.components.back()));
+    std::string parameters;
+    for (std::size_t i = 0; i < system.parameters.size(); ++i) {
+      parameters +=
+          (i == 0 ? "parameters: " : ", ") + system.parameters[i] + " = " + short_number(system.default_parameters[i]);
+    }
+    line("", parameters);
+  }
+}
+
 int info(const InfoOptions& options) {
-  if (ode::ResultFile::recognises(options.file)) {
+  if (options.systems) {
+    print_systems();
+  } else if (options.file.empty()) {
+    throw Error(ErrorKind::invalid_argument, {"FILE", "nothing", "a result file or a model file", {}});
+  } else if (ode::ResultFile::recognises(options.file)) {
     print_result(options.file);
   } else {
     print_model(options);
@@ -205,7 +231,8 @@ int info(const InfoOptions& options) {
 void add_info(CLI::App& app, Chosen& chosen) {
   const auto options = std::make_shared<InfoOptions>();
   CLI::App* command = app.add_subcommand("info", "say what a result or model file holds");
-  command->add_option("FILE", options->file, "a result file or a model file")->required();
+  command->add_option("FILE", options->file, "a result file or a model file");
+  command->add_flag("--systems", options->systems, "list the built-in systems and their parameters");
   command->add_option("--activations", options->activations, "a model's activations, where its file does not say");
   command->footer(kExamples);
   command->callback([&chosen, options] { chosen.run = [options] { return info(*options); }; });

@@ -1,0 +1,638 @@
+"""The tool from outside: every command run as a user runs it, its files opened by h5py and xarray.
+
+usage: cli_test.py LOCKSTEP MODEL.safetensors [unittest arguments]
+Exit code 77 without h5py: skipped, not passed.
+"""
+import json
+import os
+import pathlib
+import pty
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import xml.etree.ElementTree
+
+try:
+    import h5py
+    import numpy as np
+except ImportError as error:
+    print(f"skipped: {error}; install python3-h5py", file=sys.stderr)
+    sys.exit(77)
+
+TOOL = pathlib.Path(sys.argv[1]).resolve()
+MODEL = pathlib.Path(sys.argv[2]).resolve()
+
+LORENZ = """
+[rhs]
+system = "lorenz"
+[ensemble]
+trajectories = 100
+seed = 3
+initial_state = { normal = { mean = [1, 0, 0], std = 0.1 } }
+[time]
+span = [0, 2]
+save = 21
+[output]
+file = "lorenz.h5"
+"""
+NET = """
+[rhs]
+model = "net.safetensors"
+components = ["x", "y", "z"]
+[ensemble]
+trajectories = 100
+initial_state = { normal = { mean = [1, 0, 0], std = 0.1 } }
+[time]
+span = [0, 1]
+save = 11
+[output]
+file = "net.h5"
+"""
+# Long enough to be interrupted on any machine.
+ENDLESS = """
+[rhs]
+system = "lorenz"
+[ensemble]
+trajectories = 1000000
+[time]
+span = [0, 200]
+[method]
+max_steps = 1000000000
+precision = "f64"
+[output]
+file = "endless.h5"
+"""
+
+
+def safetensors(tensors, metadata=None):
+    """The bytes of a file with {name: array} as float32."""
+    header, data = {}, b""
+    if metadata:
+        header["__metadata__"] = metadata
+    for name, values in tensors.items():
+        raw = np.asarray(values, dtype="<f4").tobytes()
+        header[name] = {"dtype": "F32", "shape": list(np.shape(values)), "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+class ToolTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="lockstep-cli-test-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        shutil.copy(MODEL, self.folder / "net.safetensors")
+        self.write("lorenz.toml", LORENZ)
+        self.write("net.toml", NET)
+
+    def path(self, name):
+        return self.folder / name
+
+    def write(self, name, content):
+        self.path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    def run_tool(self, *arguments, **options):
+        return subprocess.run([TOOL, *map(str, arguments)], cwd=self.folder, capture_output=True, text=True,
+                              timeout=120, **options)
+
+    def succeed(self, *arguments):
+        done = self.run_tool(*arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr, "")
+        return done.stdout
+
+    def fail_with(self, message, *arguments, **options):
+        """An error is one line on standard error, exit code 2, nothing else printed."""
+        done = self.run_tool(*arguments, **options)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertRegex(done.stderr, r"\Alockstep: error: [^\n]*\n\Z")
+        self.assertIn(message, done.stderr)
+
+    def fail_solving(self, message, problem):
+        self.write("bad.toml", problem)
+        self.fail_with(message, "solve", "bad.toml")
+        self.assertFalse(list(self.folder.glob("*.h5")), "a failed solve leaves no file")
+        self.assertFalse(list(self.folder.glob(".*part*")), "a failed solve leaves no temporary file")
+
+
+class Help(ToolTest):
+    def test_help_teaches_by_example(self):
+        text = self.succeed("--help")
+        for command in ("solve", "evaluate", "validate", "plot", "info", "explain"):
+            self.assertIn(f"lockstep {command} ", text)
+            help_text = self.succeed(command, "--help")
+            self.assertIn("Examples:", help_text)
+            self.assertIn(f"lockstep {command} ", help_text)
+        self.assertIn("[rhs]", text)
+        self.assertRegex(self.succeed("--version"), r"\Alockstep \d+\.\d+\.\d+\n\Z")
+
+    def test_unknown_words_are_answered_with_the_nearest(self):
+        self.fail_with('unknown command solv; did you mean "solve"?', "solv")
+        self.fail_with('unknown flag --outptu; did you mean "--output"?', "solve", "lorenz.toml", "--outptu", "x.h5")
+        self.fail_with("PROBLEM.toml is required", "solve")
+        self.fail_with("--precision", "solve", "lorenz.toml", "--precision", "f16")
+        self.assertEqual(self.run_tool().returncode, 2)
+
+
+class Solve(ToolTest):
+    def test_the_file_has_the_documented_layout(self):
+        out = self.succeed("solve", "lorenz.toml")
+        self.assertRegex(out, r"\A100 trajectories: 100 success\n[\d,]+ steps accepted, [\d,]+ rejected, [\d,]+ evaluations")
+        self.assertIn("lorenz.h5: ", out)
+        with h5py.File(self.path("lorenz.h5")) as file:
+            self.assertEqual(file["state"].shape, (100, 21, 3))
+            self.assertEqual(file["state"].dtype, np.float32)
+            self.assertEqual([name.decode() for name in file["component"][:]], ["x", "y", "z"])
+            np.testing.assert_array_equal(file["time"][:], 2 * np.arange(21) / 20)
+            np.testing.assert_array_equal(file["status"][:], 0)
+            np.testing.assert_array_equal(file["end_time"][:], 2)
+            np.testing.assert_array_equal(file["start_time"][:], 0)
+            np.testing.assert_array_equal(file["state"][:, 0], file["initial_state"][:].astype(np.float32))
+            np.testing.assert_array_equal(file["state"][:, -1], file["end_state"][:])
+            np.testing.assert_allclose(file["parameters"][:], [10, 28, 8 / 3])
+            self.assertEqual(file["committed"][()], 100)
+            self.assertTrue((file["evaluations"][:] > 6 * file["accepted"][:]).all())
+            self.assertEqual(list(file["status"].attrs["flag_values"]), list(range(7)))
+            self.assertEqual(len(file["status"].attrs["flag_meanings"].split()), 7)
+            attributes = dict(file.attrs)
+        self.assertEqual(attributes["method"], "tsit5")
+        self.assertEqual(attributes["rtol"], 1e-6)
+        self.assertEqual(attributes["seed"], 3)
+        self.assertEqual(attributes["command"], "lockstep solve lorenz.toml")
+        self.assertRegex(attributes["problem_digest"], r"\A[0-9a-f]{32}\Z")
+        for name in ("version", "rhs", "rhs_digest", "engine", "cpu_target", "threads", "seconds", "Conventions"):
+            self.assertIn(name, attributes)
+
+    def test_xarray_opens_the_file(self):
+        try:
+            import h5netcdf  # noqa: F401
+            import xarray
+        except ImportError as error:
+            self.skipTest(f"{error}; install python3-xarray and python3-h5netcdf")
+        self.succeed("solve", "lorenz.toml")
+        with xarray.open_dataset(self.path("lorenz.h5"), engine="h5netcdf") as data:
+            self.assertEqual(data.state.dims, ("trajectory", "time", "component"))
+            self.assertEqual(data.state.sel(component="y", trajectory=5).shape, (21,))
+            self.assertEqual(float(data.state.sel(time=2.0, component="z", trajectory=99)),
+                             float(data.end_state.sel(component="z", trajectory=99)))
+            self.assertEqual(list(data.component.values), ["x", "y", "z"])
+            self.assertEqual(data.parameters.dims, ("parameter",))
+            self.assertEqual(data.attrs["title"], "Lorenz 1963")
+        self.write("own.toml", LORENZ.replace("span = [0, 2]", "span = { start = 0, end = { linspace = [1, 2] } }")
+                   .replace("[time]", "parameters = { rho = { linspace = [0, 21] } }\n[time]"))
+        self.succeed("solve", "own.toml", "--output", "own.h5")
+        with xarray.open_dataset(self.path("own.h5"), engine="h5netcdf") as data:
+            self.assertEqual(data.state.dims, ("trajectory", "save_point", "component"))
+            self.assertEqual(data.time.dims, ("trajectory", "save_point"))
+            self.assertIn("time", data.state.coords)
+            self.assertEqual(float(data.time[-1, -1]), 2)
+            self.assertEqual(float(data.time[0, -1]), 1)
+            self.assertEqual(float(data.parameters.sel(parameter="rho")[-1]), 21)
+
+    def test_flags_win_over_the_file(self):
+        self.succeed("solve", "lorenz.toml", "--output", "a.h5", "--trajectories", "7", "--method", "rk4", "--dt", "0.01",
+                     "--precision", "f64", "--seed", "4", "--threads", "1", "--device", "cpu", "--cpu-target", "scalar")
+        with h5py.File(self.path("a.h5")) as file:
+            self.assertEqual(file["state"].shape, (7, 21, 3))
+            self.assertEqual(file["state"].dtype, np.float64)
+            np.testing.assert_array_equal(file["accepted"][:], 200)
+            self.assertEqual(file.attrs["method"], "rk4")
+            self.assertEqual(file.attrs["dt"], 0.01)
+            self.assertNotIn("rtol", file.attrs)
+            self.assertEqual(file.attrs["threads"], 1)
+            self.assertEqual(file.attrs["cpu_target"], "scalar")
+            first = file["initial_state"][:]
+        self.succeed("solve", "lorenz.toml", "--output", "b.h5", "--seed", "4")
+        with h5py.File(self.path("b.h5")) as file:
+            np.testing.assert_array_equal(file["initial_state"][:7], first)
+
+    def test_state_has_the_same_bytes_whatever_the_machine(self):
+        targets = ["scalar"]
+        flags = pathlib.Path("/proc/cpuinfo").read_text()
+        targets += [target for target, flag in (("avx2", "avx2"), ("avx512", "avx512vl")) if flag in flags]
+        for problem in ("lorenz.toml", "net.toml"):
+            states = {}
+            for target in targets:
+                for threads in (1, 3):
+                    name = f"{target}_{threads}.h5"
+                    self.succeed("solve", problem, "--output", name, "--overwrite", "--cpu-target", target,
+                                 "--threads", threads, "--quiet")
+                    with h5py.File(self.path(name)) as file:
+                        states[name] = file["state"][:].tobytes()
+            self.assertEqual(len(set(states.values())), 1, problem)
+            self.assertIn("same bits", self.succeed("validate", "scalar_1.h5", f"{targets[-1]}_3.h5"))
+
+    def test_a_hybrid_is_the_sum_of_its_parts(self):
+        self.write("zero.safetensors", safetensors({"0.weight": np.zeros((3, 3)), "0.bias": np.zeros(3)}))
+        self.write("hybrid.toml", LORENZ.replace("[ensemble]", 'model = "zero.safetensors"\nactivations = "identity"\n[ensemble]'))
+        self.succeed("solve", "hybrid.toml", "--output", "hybrid.h5", "--quiet")
+        self.succeed("solve", "lorenz.toml", "--quiet")
+        with h5py.File(self.path("hybrid.h5")) as hybrid, h5py.File(self.path("lorenz.h5")) as lorenz:
+            np.testing.assert_array_equal(hybrid["state"][:], lorenz["state"][:])
+
+    def test_an_event_ends_its_trajectory(self):
+        self.write("event.toml", LORENZ + '[event]\ncomponent = "z"\nvalue = 20\ndirection = "rising"\n')
+        out = self.succeed("solve", "event.toml", "--precision", "f64")
+        self.assertIn("100 trajectories: 100 terminated", out)
+        with h5py.File(self.path("lorenz.h5")) as file:
+            # z rises by about 100 a unit of time there and the crossing is located to the rounding of time.
+            np.testing.assert_allclose(file["end_state"][:, 2], 20, rtol=1e-10)
+            self.assertTrue((file["end_time"][:] < 1).all())
+            self.assertTrue(np.isnan(file["state"][:, -1]).all())
+
+    def test_one_bad_trajectory_leaves_the_others_their_bits(self):
+        rows = np.random.default_rng(1).normal(size=(40, 3))
+        with h5py.File(self.path("u0.h5"), "w") as file:
+            file["good"] = rows
+            rows[17] = 1e30
+            file["bad"] = rows
+        for name in ("good", "bad"):
+            self.write(f"{name}.toml", LORENZ.replace("trajectories = 100\n", "").replace(
+                "{ normal = { mean = [1, 0, 0], std = 0.1 } }", f'{{ file = "u0.h5", dataset = "{name}" }}'))
+            self.succeed("solve", f"{name}.toml", "--output", f"{name}.h5", "--quiet")
+        with h5py.File(self.path("good.h5")) as good, h5py.File(self.path("bad.h5")) as bad:
+            self.assertEqual(good["state"].shape[0], 40)
+            others = np.arange(40) != 17
+            np.testing.assert_array_equal(good["state"][:][others], bad["state"][:][others])
+            np.testing.assert_array_equal(bad["status"][:][others], 0)
+            self.assertIn(bad["status"][17], (2, 3))
+            self.assertTrue(np.isnan(bad["state"][17, -1]).all())
+
+    def test_save_times_from_a_file_are_each_trajectorys_own(self):
+        times = np.array([[0.5, 1.0], [0.25, 2.0]])
+        with h5py.File(self.path("t.h5"), "w") as file:
+            file["times"] = times
+        self.write("own.toml", LORENZ.replace("save = 21", 'save = { file = "t.h5", dataset = "times" }'))
+        self.succeed("solve", "own.toml", "--trajectories", "2")
+        with h5py.File(self.path("lorenz.h5")) as file:
+            np.testing.assert_array_equal(file["time"][:], times)
+
+    def test_progress_is_a_bar_on_a_terminal(self):
+        self.write("endless.toml", ENDLESS)
+        master, slave = pty.openpty()
+        process = subprocess.Popen([TOOL, "solve", "endless.toml"], cwd=self.folder, stdout=slave, stderr=slave)
+        os.close(slave)
+        self.addCleanup(process.kill)
+        text = b""
+        deadline = time.monotonic() + 60
+        while not re.search(rb"solving \[[#.]+\] \d+ %, [\d,]+ of 1,000,000 trajectories", text):
+            self.assertLess(time.monotonic(), deadline, text)
+            text += os.read(master, 4096)
+        process.kill()
+        process.wait()
+        os.close(master)
+
+
+class Interrupted(ToolTest):
+    def interrupt(self, number):
+        self.write("endless.toml", ENDLESS)
+        process = subprocess.Popen([TOOL, "solve", "endless.toml"], cwd=self.folder, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        deadline = time.monotonic() + 60
+        while not list(self.folder.glob(".endless.h5.part-*")):
+            self.assertLess(time.monotonic(), deadline)
+            self.assertIsNone(process.poll())
+            time.sleep(0.05)
+        time.sleep(0.5)
+        process.send_signal(number)
+        out, errors = process.communicate(timeout=60)
+        return process.returncode, out, errors
+
+    def test_ctrl_c_keeps_what_is_finished(self):
+        code, out, errors = self.interrupt(signal.SIGINT)
+        self.assertEqual(code, 130, errors)
+        finished = re.search(r"lockstep: stopped: ([\d,]+) of 1,000,000 trajectories are finished and in endless.h5", errors)
+        self.assertIsNotNone(finished, errors)
+        with h5py.File(self.path("endless.h5")) as file:
+            count = int(finished[1].replace(",", ""))
+            status = file["status"][:]
+            self.assertEqual(np.count_nonzero(status != 6), count)
+            self.assertEqual(file["committed"][()], count)
+            self.assertTrue(np.isnan(file["state"][:][status == 6]).all())
+            self.assertTrue(np.isfinite(file["state"][:][status == 0]).all())
+        self.assertFalse(list(self.folder.glob(".*part*")))
+        self.assertIn("cancelled", self.succeed("info", "endless.h5"))
+
+    def test_sigterm_exits_with_143(self):
+        code, _, errors = self.interrupt(signal.SIGTERM)
+        self.assertEqual(code, 143, errors)
+        self.assertTrue(self.path("endless.h5").exists())
+
+
+class BadInput(ToolTest):
+    def test_models(self):
+        whole = MODEL.read_bytes()
+        length = struct.unpack("<Q", whole[:8])[0]
+        header = json.loads(whole[8:8 + length])
+
+        def with_header(change):
+            changed = json.loads(json.dumps(header))
+            change(changed)
+            text = json.dumps(changed).encode()
+            return struct.pack("<Q", len(text)) + text + whole[8 + length:]
+
+        def offsets(name, begin, end):
+            def change(h):
+                h[name]["data_offsets"] = [begin, end]
+            return with_header(change)
+
+        nan = safetensors({"0.weight": [[1, float("nan"), 0]] * 3, "0.bias": [0, 0, 0]}, {"activations": "identity"})
+        cases = {
+            "net.safetensors": None,
+            "truncated": whole[:-10],
+            "header cut": whole[:20],
+            "empty": b"",
+            "text": b"this is not a model, but it is long enough to look at",
+            "huge header": struct.pack("<Q", 2**63) + whole[8:],
+            "overflow": offsets("0.bias", 0, 2**64 - 1),
+            "overlap": offsets("0.bias", 4, 404),
+            "outside": offsets("2.weight", 1612, 10**9),
+            "nan": nan,
+        }
+        for case, content in cases.items():
+            with self.subTest(case):
+                name = "bad.safetensors"
+                if content is None:
+                    name = "missing.safetensors"
+                else:
+                    self.write(name, content)
+                self.fail_solving(name, NET.replace("net.safetensors", name))
+                self.fail_with(name, "info", name)
+        self.write("bad.safetensors", nan)
+        self.fail_solving("0.weight", NET.replace("net.safetensors", "bad.safetensors"))
+
+    def test_shapes(self):
+        self.write("wide.safetensors", safetensors({"0.weight": np.zeros((4, 3)), "0.bias": np.zeros(4)},
+                                                   {"activations": "identity"}))
+        self.fail_solving("bad.toml:3: rhs.model", NET.replace("net.safetensors", "wide.safetensors"))
+        self.fail_solving("bad.toml:7: ensemble.initial_state.normal: found 2 numbers, expected 3 numbers, one for each "
+                          "component (x, y, z)", NET.replace("mean = [1, 0, 0]", "mean = [1, 0]"))
+        self.fail_solving("bad.toml:4: rhs.components: found 2 names, expected 3", NET.replace('"x", ', ""))
+
+    def test_toml(self):
+        self.fail_solving('bad.toml:9: time.spam: found an unknown key, expected one of span, save; did you mean "span"?',
+                          LORENZ.replace("span =", "spam ="))
+        self.fail_solving("bad.toml:5: ensemble.trajectories: found \"many\", expected an integer",
+                          LORENZ.replace("= 100", '= "many"'))
+        self.fail_solving('rhs.system: found "lorentz"', LORENZ.replace('"lorenz"', '"lorentz"'))
+        self.fail_solving('did you mean "lorenz"', LORENZ.replace('"lorenz"', '"lorentz"'))
+        self.fail_solving("rhs: found neither model nor system", LORENZ.replace('system = "lorenz"', ""))
+        self.fail_solving("bad.toml: time.span: found nothing", NET.replace("span = [0, 1]", "").replace("save = 11", ""))
+        self.fail_solving("output.file: found nothing", LORENZ.replace('file = "lorenz.h5"', ""))
+        self.fail_with("missing.toml", "solve", "missing.toml")
+
+    def test_times(self):
+        outside = LORENZ.replace("save = 21", "save = [0, 1, 3]")
+        self.fail_solving("bad.toml:10: time.save: found save point 2 at 3", outside)
+        self.fail_solving("bad.toml:10: time.save: found", LORENZ.replace("save = 21", "save = [0, 1, 0.5]"))
+        self.fail_solving("time.save: found 0, expected an integer of 1 or more", LORENZ.replace("save = 21", "save = 0"))
+        self.fail_solving("time.save.every: found -0.1, expected a number greater than 0",
+                          LORENZ.replace("save = 21", "save = { every = -0.1 }"))
+
+    def test_options(self):
+        def method(text):
+            return LORENZ + "[method]\n" + text + "\n"
+        self.fail_solving("bad.toml:14: method.atol: found", method("atol = 0"))
+        self.fail_solving("bad.toml:14: method.rtol: found", method("rtol = -1e-3"))
+        self.fail_solving("method.rtol: found a number that is not finite", method("rtol = nan"))
+        self.fail_solving("bad.toml:14: method.dt: found", method("dt = -0.1"))
+        self.fail_solving('bad.toml:14: method.name: found "tsit", expected one of euler', method('name = "tsit"'))
+        self.fail_solving("method.control", method('name = "rk4"'))
+        self.fail_with("--dt: found", "solve", "lorenz.toml", "--dt", "0")
+        self.fail_with("--rtol: found", "solve", "lorenz.toml", "--rtol", "-1")
+        self.fail_with("--rtol: found a tolerance beside fixed steps", "solve", "lorenz.toml", "--rtol", "1e-3", "--dt", "1")
+        self.fail_with('--method: found "rk5"', "solve", "lorenz.toml", "--method", "rk5")
+
+    def test_cuda_says_how_to_get_on(self):
+        self.fail_with("--device: found cuda, expected auto or cpu; this build has no CUDA engine", "solve", "lorenz.toml",
+                       "--device", "cuda")
+        self.fail_with('--device: found "gpu", expected one of auto, cpu, cuda', "solve", "lorenz.toml", "--device", "gpu")
+
+    def test_unavailable_instruction_sets(self):
+        foreign = "avx2" if os.uname().machine == "aarch64" else "neon"
+        self.fail_with(f"--cpu-target: found {foreign}", "solve", "lorenz.toml", "--cpu-target", foreign)
+
+    def test_outputs(self):
+        self.succeed("solve", "lorenz.toml")
+        before = self.path("lorenz.h5").read_bytes()
+        self.fail_with("lorenz.h5: found a file of that name, expected none; choose another name, or replace it with "
+                       "--overwrite", "solve", "lorenz.toml")
+        self.assertEqual(self.path("lorenz.h5").read_bytes(), before)
+        self.succeed("solve", "lorenz.toml", "--overwrite", "--trajectories", "3")
+        self.assertNotEqual(self.path("lorenz.h5").read_bytes(), before)
+        self.fail_with("no folder", "solve", "lorenz.toml", "--output", "no/such/folder/x.h5")
+        self.fail_with("a writable folder", "solve", "lorenz.toml", "--output", "/proc/x.h5")
+        if os.geteuid() != 0:
+            locked = self.path("locked")
+            locked.mkdir(mode=0o555)
+            self.fail_with("a writable folder", "solve", "lorenz.toml", "--output", "locked/x.h5")
+
+    def test_a_file_that_cannot_grow_is_an_error_before_the_solve(self):
+        import resource
+
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        self.write("endless.toml", ENDLESS)
+        started = time.monotonic()
+        self.fail_with("endless.h5: found a limit on the size of files, expected room for", "solve", "endless.toml", preexec_fn=limit, restore_signals=False)
+        self.assertLess(time.monotonic() - started, 30)
+        self.assertFalse(list(self.folder.glob("*.h5")) + list(self.folder.glob(".*part*")))
+
+
+class Validate(ToolTest):
+    def setUp(self):
+        super().setUp()
+        self.succeed("solve", "lorenz.toml", "--output", "a.h5", "--quiet")
+        shutil.copy(self.path("a.h5"), self.path("b.h5"))
+
+    def change(self, **datasets):
+        with h5py.File(self.path("b.h5"), "r+") as file:
+            for name, edit in datasets.items():
+                values = file[name][...]
+                edit(values)
+                file[name][...] = values
+
+    def verdict(self, code, *patterns):
+        done = self.run_tool("validate", "a.h5", "b.h5")
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        for pattern in patterns:
+            self.assertRegex(done.stdout + done.stderr, pattern)
+        return done.stdout
+
+    def test_equal_files_have_the_same_bits(self):
+        self.verdict(0, r"\Asame bits: all 6,300 numbers of state agree \(100 trajectories x 21 times x 3 components, float32\)")
+        self.assertEqual(self.run_tool("validate", "-q", "a.h5", "b.h5").stdout, "")
+
+    def test_one_bit_is_found_and_placed(self):
+        def edit(state):
+            state[17, 4, 1] = np.nextafter(state[17, 4, 1], np.float32(np.inf))
+        self.change(state=edit)
+        self.verdict(1, r"\Adifferent: 1 of 6,300 numbers of state, in 1 trajectory ",
+                     r"largest absolute +\S+ at trajectory 17, time 4 \(t = 0\.4\), component y: \S+ and \S+\n",
+                     r"largest relative +\S+e-0[78] at", r"first in the file +trajectory 17", r"earliest in time")
+
+    def test_the_earliest_difference_is_told_from_the_first(self):
+        def edit(state):
+            state[3, 20, 0] += 1
+            state[50, 2, 2] += 0.5
+        self.change(state=edit)
+        self.verdict(1, r"first in the file +trajectory 3, time 20", r"earliest in time +trajectory 50, time 2",
+                     r"largest absolute +1 at trajectory 3, ")
+
+    def test_nan_equals_nan_but_not_a_number(self):
+        def edit(state):
+            state[5, 5, 0] = np.nan
+        self.change(state=edit)
+        shutil.copy(self.path("b.h5"), self.path("a.h5"))
+
+        def other_payload(state):
+            state.view(np.uint32)[5, 5, 0] = 0xFFC12345
+        self.change(state=other_payload)
+        self.verdict(0, "same bits")
+
+        def finite(state):
+            state[5, 5, 0] = 1
+        self.change(state=finite)
+        self.verdict(1, r"not finite +1 numbers in a alone, 0 in b alone")
+
+    def test_statuses_and_counts_count(self):
+        def status(values):
+            values[9] = 3
+        self.change(status=status)
+        self.verdict(1, "state agrees in all 6,300 numbers", r"statuses +1 trajectory, first trajectory 9: success and not_finite")
+
+    def test_differing_options_are_named(self):
+        self.succeed("solve", "lorenz.toml", "--output", "b.h5", "--overwrite", "--rtol", "1e-7", "--quiet")
+        self.verdict(1, r"what differs in how they were made:\n", r"  rtol +1e-06 and 1e-07\n")
+
+    def test_float32_passed_for_float64_is_different(self):
+        self.succeed("solve", "lorenz.toml", "--output", "b.h5", "--overwrite", "--precision", "f64", "--quiet")
+        self.verdict(1, "float32 and float64: compared as float64")
+
+    def test_what_cannot_be_compared_is_an_error(self):
+        self.succeed("solve", "lorenz.toml", "--output", "b.h5", "--overwrite", "--trajectories", "50", "--quiet")
+        self.verdict(2, "found 100 and 50 trajectories, expected as many trajectories in both")
+        self.write("b.h5", "text")
+        self.verdict(2, "lockstep: error: b.h5: found no HDF5 signature")
+        self.fail_with("missing.h5", "validate", "a.h5", "missing.h5")
+        self.write("later.toml", LORENZ.replace("span = [0, 2]", "span = [0, 3]"))
+        self.succeed("solve", "later.toml", "--output", "b.h5", "--overwrite", "--quiet")
+        self.verdict(2, r"found save point 1 at 0\.1 and 0\.15")
+
+
+class Evaluate(ToolTest):
+    def test_outputs_are_the_nets(self):
+        rng = np.random.default_rng(5)
+        weights = [rng.normal(size=shape).astype(np.float32) for shape in ((16, 3), (16,), (2, 16), (2,))]
+        self.write("small.safetensors", safetensors(dict(zip(("0.weight", "0.bias", "2.weight", "2.bias"), weights))))
+        rows = rng.normal(size=(1001, 3))
+        with h5py.File(self.path("x.h5"), "w") as file:
+            file["input"] = rows
+        self.succeed("evaluate", "small.safetensors", "--input", "x.h5", "--output", "y.h5", "--precision", "f64",
+                     "--activations", "relu,identity")
+        w1, b1, w2, b2 = [w.astype(np.float64) for w in weights]
+        expected = np.maximum(rows @ w1.T + b1, 0) @ w2.T + b2
+        with h5py.File(self.path("y.h5")) as file:
+            self.assertEqual(file["output"].dtype, np.float64)
+            # Two sums of up to 17 terms of size about 4: 17 * 2^-53 * 17 * 16 is below 1e-12.
+            np.testing.assert_allclose(file["output"][:], expected, rtol=0, atol=1e-12)
+            exact = file["output"][:]
+        self.succeed("evaluate", "small.safetensors", "-i", "x.h5", "-o", "y.h5", "--overwrite", "--activations",
+                     "relu,identity", "--threads", "2")
+        with h5py.File(self.path("y.h5")) as file:
+            self.assertEqual(file["output"].dtype, np.float32)
+            np.testing.assert_allclose(file["output"][:], exact, rtol=0, atol=1e-12 * 2**29)
+
+    def test_bad_inputs_are_named(self):
+        with h5py.File(self.path("x.h5"), "w") as file:
+            file["input"] = np.zeros((4, 2))
+            file["flat"] = np.zeros(4)
+        arguments = ("evaluate", "net.safetensors", "--input", "x.h5", "--output", "y.h5")
+        self.fail_with("x.h5:/input: found 2 columns, expected [sample, feature] with 3 columns", *arguments)
+        self.fail_with("x.h5:/flat: found 1 dimension", *arguments, "--input-dataset", "flat")
+        self.fail_with("x.h5:/nothing", *arguments, "--input-dataset", "nothing")
+        self.fail_with("missing.h5", "evaluate", "net.safetensors", "--input", "missing.h5", "--output", "y.h5")
+        self.assertFalse(self.path("y.h5").exists())
+        self.write("y.h5", "precious")
+        with h5py.File(self.path("x.h5"), "w") as file:
+            file["input"] = np.zeros((4, 3))
+        self.fail_with("y.h5: found a file of that name", *arguments)
+
+
+class Info(ToolTest):
+    def test_models_and_results_are_described(self):
+        text = self.succeed("info", "net.safetensors")
+        for part in ("dense 3 -> 100", "tanh", "703", "digest", "float32"):
+            self.assertIn(part, text)
+        self.succeed("solve", "lorenz.toml", "--quiet")
+        text = self.succeed("info", "lorenz.h5")
+        for part in ("100 trajectories x 21 times x 3 components, float32", "100 success", "rho = 28", "problem_digest"):
+            self.assertIn(part, text)
+        text = self.succeed("info", "--systems")
+        for part in ("lorenz ", "van_der_pol", "pleiades", "robertson"):
+            self.assertIn(part, text)
+
+
+class Explain(ToolTest):
+    def test_a_prediction_has_reasons(self):
+        text = self.succeed("explain", "net.toml", "--cpu-target", "scalar", "--threads", "1")
+        for part in ("scalar", "1 thread", "100 trajectories of 3 components", "predicted", "\n- "):
+            self.assertIn(part, text)
+        self.assertFalse(list(self.folder.glob("*.h5")), "nothing is written")
+        self.fail_with("bad.toml", "explain", "bad.toml")
+
+
+@unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not installed")
+class Plot(ToolTest):
+    def check_png(self, name):
+        content = self.path(name).read_bytes()
+        self.assertEqual(content[:8], b"\x89PNG\r\n\x1a\n")
+        width, height = struct.unpack(">II", content[16:24])
+        self.assertGreaterEqual(min(width, height), 600)
+        self.assertEqual(content[-8:-4], b"IEND")
+        self.assertGreater(len(content), 10_000)
+
+    def test_all_kinds_lie_beside_the_results(self):
+        self.succeed("solve", "lorenz.toml", "--quiet")
+        out = self.succeed("plot", "lorenz.h5")
+        for kind in ("series", "phase", "spread"):
+            self.assertIn(f"lorenz_{kind}.png\n", out)
+            self.check_png(f"lorenz_{kind}.png")
+
+    def test_svg_is_well_formed_and_names_its_axes(self):
+        self.succeed("solve", "lorenz.toml", "--quiet")
+        self.succeed("plot", "lorenz.h5", "--kind", "phase", "--components", "x,z", "--output", "wings.svg")
+        root = xml.etree.ElementTree.parse(self.path("wings.svg")).getroot()
+        self.assertTrue(root.tag.endswith("svg"))
+        text = "".join(root.itertext())
+        for part in ("Lorenz 1963: phase portrait", "100 trajectories", "time"):
+            self.assertIn(part, text)
+
+    def test_what_does_not_suit_a_figure_is_said(self):
+        self.write("end.toml", LORENZ.replace("save = 21", ""))
+        self.succeed("solve", "end.toml", "--quiet")
+        self.fail_with("lorenz.h5: found a single save point", "plot", "lorenz.h5", "--kind", "series")
+        out = self.succeed("plot", "lorenz.h5")
+        self.assertIn("no series: a single save point", out)
+        self.check_png("lorenz_phase.png")
+        self.fail_with('--components: found "w", expected one of x, y, z', "plot", "lorenz.h5", "--components", "w")
+        self.fail_with("a name ending in .png or .svg", "plot", "lorenz.h5", "--output", "x.gif")
+        self.fail_with("no folder", "plot", "lorenz.h5", "--kind", "phase", "--output", "no/folder/x.png")
+
+    def test_without_gnuplot_the_message_says_how_to_install_it(self):
+        self.succeed("solve", "lorenz.toml", "--quiet")
+        self.fail_with("apt install gnuplot-nox", "plot", "lorenz.h5", env={"PATH": str(self.folder)})
+        self.assertFalse(list(self.folder.glob("*.png")))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=1)
