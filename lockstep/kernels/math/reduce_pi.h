@@ -12,7 +12,7 @@
 namespace lockstep::math {
 
 // r with sin r = sin(x + quarter_turns pi/2) and |r| <= pi/2, right to about half an ulp, for |x| >= 2^12 and
-// quarter_turns 0 or 1. NaN for infinities and NaN.
+// quarter_turns 0 or 1. NaN for infinities and NaN; x itself below 2^12, where callers do not want it.
 //
 // x = M 2^e. Bits of 1/pi whose product with M 2^e is a multiple of 2 do not matter; of the others the first 192 leave
 // an error below 2^-138 in x/pi mod 2, and no double comes closer to a multiple of pi than about 2^-62.
@@ -29,6 +29,7 @@ LOCKSTEP_HOST_DEVICE double reduce_huge_angle(double x, int quarter_turns) {
   const uint64_t bits = uint64_t(L::bits(x));
   const int biased = int(bits >> 52 & 0x7ff);
   if (biased == 0x7ff) return x - x;
+  if (biased < 1023 + 12) return x;
   const uint64_t m = (bits & ((uint64_t(1) << 52) - 1)) | uint64_t(1) << 52;
 
   // The 192 bits of 1/pi from weight 2^-e on, most significant word first.

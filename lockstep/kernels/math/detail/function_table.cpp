@@ -60,7 +60,7 @@ math::ErrorSummary error_loop(const float* y, const double* truth, double* error
     memcpy(&scale, &scale_bits, 8);
     double e = (v < t ? t - v : v - t) * scale;
     e = e != e ? 1e30 : e;
-    e = (v != v) & (t != t) ? 0 : e;
+    e = ((v != v) & (t != t)) ? 0 : e;
     error[i] = e;
     int64_t error_bits;
     memcpy(&error_bits, &e, 8);
