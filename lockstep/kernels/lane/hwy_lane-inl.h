@@ -40,12 +40,14 @@ struct HwyLane {
 #if HWY_TARGET == HWY_SCALAR
   static HWY_INLINE V fma(V a, V b, V c) { return V(std::fma(a.raw, b.raw, c.raw)); }
   static HWY_INLINE V nfma(V a, V b, V c) { return V(std::fma(-a.raw, b.raw, c.raw)); }
+  static HWY_INLINE V fms(V a, V b, V c) { return V(std::fma(a.raw, b.raw, -c.raw)); }
   static HWY_INLINE V min(V a, V b) { return b.raw < a.raw ? b : a; }
   static HWY_INLINE V max(V a, V b) { return b.raw > a.raw ? b : a; }
 #else
   static_assert(HWY_NATIVE_FMA, "a target that rounds a * b + c twice cannot keep the same bits");
   static HWY_INLINE V fma(V a, V b, V c) { return hn::MulAdd(a, b, c); }
   static HWY_INLINE V nfma(V a, V b, V c) { return hn::NegMulAdd(a, b, c); }
+  static HWY_INLINE V fms(V a, V b, V c) { return hn::MulSub(a, b, c); }
 #if HWY_ARCH_X86
   // MINPS and MAXPS return their second operand when the two compare equal or either is NaN.
   static HWY_INLINE V min(V a, V b) { return hn::Min(b, a); }

@@ -60,6 +60,7 @@ struct ScalarLane {
   static LOCKSTEP_HOST_DEVICE V fma(V a, V b, V c) { return std::fma(a, b, c); }  // a b + c
   static LOCKSTEP_HOST_DEVICE V copysign(V magnitude, V sign) { return std::copysign(magnitude, sign); }
 #endif
+  static LOCKSTEP_HOST_DEVICE V fms(V a, V b, V c) { return fma(a, b, -c); }  // a b - c
   // As copysign, for a magnitude whose sign bit is already clear.
   static LOCKSTEP_HOST_DEVICE V copysign_to_abs(V magnitude, V sign) { return copysign(magnitude, sign); }
   static LOCKSTEP_HOST_DEVICE V nfma(V a, V b, V c) { return fma(-a, b, c); }  // c - a b

@@ -43,9 +43,14 @@ LOCKSTEP_LANE_FN typename L::V activate(typename L::V x, typename L::V alpha) {
     const V six = L::set(T(6));
     return L::mul(L::max(L::min(L::add(x, L::set(T(3))), six), zero), L::set(T(1) / T(6)));
   } else if constexpr (kind == Kind::hard_swish) {
-    const V three = L::set(T(3));
-    const V ramp = L::max(L::min(L::add(x, three), L::set(T(6))), zero);
-    return L::mul(L::max(x, L::neg(three)), L::mul(ramp, L::set(T(1) / T(6))));
+    // x ramp / 6, the product's rounding given back before the division, a product with 1/6 in two parts
+    const V three = L::set(T(3)), sixth = L::set(T(1) / T(6));
+    const V factor = L::max(x, L::neg(three));
+    const V ramp = L::add(factor, three);
+    const V product = L::mul(factor, ramp);
+    const V product_low = L::fms(factor, ramp, product);
+    const V low = L::fma(product, L::set(T(math::kSixthLow<T>)), L::mul(product_low, sixth));
+    return L::select(L::lt(x, three), L::fma(product, sixth, low), x);
   } else if constexpr (kind == Kind::tanh) {
     return tanh<L>(x);
   } else if constexpr (kind == Kind::sin) {

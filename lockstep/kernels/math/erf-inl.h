@@ -3,12 +3,13 @@
 
 // The upper tail of the normal distribution, 1 - Phi(x) = e^(-x^2/2) g/(x + 4), in parts for each use to put together
 // as accurately as it needs:
-//   1/(x + 4) = r (1 + r_error);  e^(-x^2/2) = 2^n (1 + m), the rounding of x^2 included;  g + g_low = (x + 4) times
-// Mills' ratio, a polynomial in y = (x - 4)/(x + 4), relative error 2^-25.707 and 2^-54.9 before rounding.
+//   1/(x + 4) = r (1 + r_error);  e^(-x^2/2) = 2^n (1 + s + e), e << s, the rounding of x^2 included;
+//   g + g_low = (x + 4) times Mills' ratio, a polynomial in y = (x - 4)/(x + 4), relative error 2^-25.707 and 2^-54.9
+//   before rounding.
 // For x within [0, 14.8] (float32) or [0, 39.2] (float64).
 template <class L>
 struct NormalTail {
-  typename L::V r, r_error, g, g_low, m, z, n;
+  typename L::V r, r_error, g, g_low, s, e, z, n;
 };
 template <class L>
 LOCKSTEP_LANE_FN NormalTail<L> normal_tail(typename L::V x) {
@@ -20,33 +21,38 @@ LOCKSTEP_LANE_FN NormalTail<L> normal_tail(typename L::V x) {
   const V d_low = L::sub(x, L::sub(d, four));
   const V r = L::div(one, d);
   const V r_error = L::nfma(r, d_low, L::nfma(r, d, one));
-  const V y_rounded = L::mul(L::sub(x, four), r);
-  const V y = L::fma(y_rounded, r_error, y_rounded);
-  V q, constant;
+  const V x_less_4 = L::sub(x, four);
+  const V y = L::fma(x_less_4, r, L::mul(L::mul(x_less_4, r), r_error));
+  V q2, c1, c0;
   if constexpr (sizeof(T) == 4) {
-    q = horner<L>(y, L::set(-0x1.1353dep-13f), 0x1.8c1b3ep-13f, 0x1.9e589ep-10f, -0x1.cd2aecp-9f, -0x1.edb7bep-8f,
-                  0x1.eed716p-5f, -0x1.7dff06p-3f, 0x1.8c6d8ep-2f, -0x1.373e3cp-1f);
-    constant = L::set(0x1.82b4bcp-1f);
+    q2 = horner<L>(y, L::set(-0x1.1353dep-13f), 0x1.8c1b3ep-13f, 0x1.9e589ep-10f, -0x1.cd2aecp-9f, -0x1.edb7bep-8f,
+                   0x1.eed716p-5f, -0x1.7dff06p-3f, 0x1.8c6d8ep-2f);
+    c1 = L::set(-0x1.373e3cp-1f);
+    c0 = L::set(0x1.82b4bcp-1f);
   } else {
-    q = horner<L>(y, L::set(-0x1.5170b53174b22p-30), -0x1.4b504589b0919p-32, 0x1.fef1443e32e78p-27,
-                  0x1.129255e0bcc16p-26, -0x1.4e8993fbb3fd6p-24, -0x1.502c3d7696dcp-23, 0x1.1ca5baffef76cp-22,
-                  0x1.1250405f83c17p-20, -0x1.5015c2397c3ecp-21, -0x1.8d4a3b1bb0231p-18, 0x1.80112ced780b9p-21,
-                  0x1.26d07a8054abcp-15, -0x1.0015a95bb1b71p-19, -0x1.e4a4237d4dd98p-13, 0x1.17a4a9ddadb65p-13,
-                  0x1.ab825fba1e834p-10, -0x1.c81719d124fd2p-9, -0x1.ee2761046b95cp-8, 0x1.eec4cc3e4c89bp-5,
-                  -0x1.7dff2bff683b9p-3, 0x1.8c6dbf2cfc291p-2, -0x1.373e3a893c28ap-1);
-    constant = L::set(0x1.82b4bb8c94dcep-1);
+    q2 = horner<L>(y, L::set(-0x1.5170b53174b22p-30), -0x1.4b504589b0919p-32, 0x1.fef1443e32e78p-27,
+                   0x1.129255e0bcc16p-26, -0x1.4e8993fbb3fd6p-24, -0x1.502c3d7696dcp-23, 0x1.1ca5baffef76cp-22,
+                   0x1.1250405f83c17p-20, -0x1.5015c2397c3ecp-21, -0x1.8d4a3b1bb0231p-18, 0x1.80112ced780b9p-21,
+                   0x1.26d07a8054abcp-15, -0x1.0015a95bb1b71p-19, -0x1.e4a4237d4dd98p-13, 0x1.17a4a9ddadb65p-13,
+                   0x1.ab825fba1e834p-10, -0x1.c81719d124fd2p-9, -0x1.ee2761046b95cp-8, 0x1.eec4cc3e4c89bp-5,
+                   -0x1.7dff2bff683b9p-3, 0x1.8c6dbf2cfc291p-2);
+    c1 = L::set(-0x1.373e3a893c28ap-1);
+    c0 = L::set(0x1.82b4bb8c94dcep-1);
   }
-  const V g = L::fma(q, y, constant);
-  const V g_low = L::fma(q, y, L::sub(constant, g));
+  // The last two steps of Horner's rule with their roundings.
+  const V q = L::fma(q2, y, c1);
+  const V g = L::fma(q, y, c0);
+  const V g_low = L::fma(y, L::fma(q2, y, L::sub(c1, q)), L::fma(q, y, L::sub(c0, g)));
 
   const V square = L::mul(x, x);
-  const V square_low = L::fma(x, x, L::neg(square));
+  const V square_low = L::fms(x, x, square);
   const V a = L::mul(minus_half, square);
   const V round = L::set(math::Format<T>::kRound + T(2 * math::Format<T>::kBias));
   const V z = L::fma(a, L::set(T(0x1.71547652b82fep+0)), round);
   const V n = L::sub(z, round);
-  const V rest = L::fma(minus_half, square_low, subtract_multiple_of_ln2<L>(a, n));
-  return {r, r_error, g, g_low, expm1_near_zero<L>(rest), z, n};
+  const V s = L::fma(minus_half, square_low, subtract_multiple_of_ln2<L>(a, n));
+  const V e = L::mul(L::mul(s, s), exp_polynomial<L>(s));
+  return {r, r_error, g, g_low, s, e, z, n};
 }
 
 // erf x: x + x q(x^2) up to 1, 1 - 2 (1 - Phi(sqrt2 |x|)) above.
@@ -71,7 +77,8 @@ LOCKSTEP_LANE_FN typename L::V erf(typename L::V x) {
   const V scaled = L::mul(L::min(magnitude, L::set(end)), L::set(T(0x1.6a09e667f3bcdp+0)));
   const auto tail = normal_tail<L>(scaled);
   const V p = L::mul(L::mul(L::set(T(2)), tail.r), tail.g);
-  const V complement = times_power_of_two<L>(L::fma(p, L::add(tail.m, tail.r_error), p), tail.z, tail.n);
+  const V complement =
+      times_power_of_two<L>(L::fma(p, L::add(tail.s, L::add(tail.e, tail.r_error)), p), tail.z, tail.n);
   const V far = L::copysign(L::sub(one, complement), x);
   return L::select(L::lt(magnitude, one), L::fma(x, q, x), far);
 }
@@ -87,10 +94,10 @@ LOCKSTEP_LANE_FN typename L::V gelu(typename L::V x) {
   const auto tail = normal_tail<L>(L::abs(clamped));
   // clamped (1 - Phi(|clamped|)), with the roundings of the products given back
   const V p = L::mul(clamped, tail.r);
-  const V p_low = L::fma(clamped, tail.r, L::neg(p));
+  const V p_low = L::fms(clamped, tail.r, p);
   const V t = L::mul(p, tail.g);
-  const V t_low = L::fma(p, tail.g_low, L::fma(p_low, tail.g, L::fma(p, tail.g, L::neg(t))));
-  const V value = L::add(t, L::fma(t, L::add(tail.m, tail.r_error), t_low));
-  const V beyond = times_power_of_two<L>(value, tail.z, tail.n);
+  const V t_low = L::fma(p, tail.g_low, L::fma(p_low, tail.g, L::fms(p, tail.g, t)));
+  const V rest = L::fma(t, tail.s, L::fma(t, L::add(tail.e, tail.r_error), t_low));
+  const V beyond = times_power_of_two<L>(L::add(t, rest), tail.z, tail.n);
   return L::select(L::lt(x, L::zero()), beyond, L::sub(x, beyond));
 }

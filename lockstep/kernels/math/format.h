@@ -30,4 +30,8 @@ struct Format<double> {
 inline constexpr double kSeluScale = 1.0507009873554804934193349852946;
 inline constexpr double kSeluScaleAlpha = 1.7580993408473768599402175208123;
 
+// 1/6 less its rounding to T.
+template <class T>
+inline constexpr T kSixthLow = sizeof(T) == 4 ? T(-0x1.555556p-28) : T(0x1.5555555555555p-57);
+
 }  // namespace lockstep::math

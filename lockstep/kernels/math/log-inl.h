@@ -88,8 +88,7 @@ LOCKSTEP_LANE_FN typename L::V log2_of_parts(LogParts<L> parts) {
     const V low = L::add(L::sub(L::sub(f, high), half_square), log1p_remainder<L>(f, half_square));
     const V log2e = L::set(0x1.71547652b82fep+0);
     const V product = L::mul(high, log2e);
-    const V rest =
-        L::fma(low, log2e, L::fma(high, L::set(0x1.777d0ffda0d24p-56), L::fma(high, log2e, L::neg(product))));
+    const V rest = L::fma(low, log2e, L::fma(high, L::set(0x1.777d0ffda0d24p-56), L::fms(high, log2e, product)));
     const V sum = L::add(k, product);
     return L::add(sum, L::add(L::add(L::sub(k, sum), product), rest));
   }

@@ -88,7 +88,7 @@ LOCKSTEP_LANE_FN typename L::V mish(typename L::V x) {
   const V reciprocal = L::div(L::set(T(1)), denominator);
   const V numerator = L::mul(factor, n);
   const V quotient = L::mul(numerator, reciprocal);
-  V residual = L::add(L::nfma(quotient, denominator, numerator), L::fma(factor, n, L::neg(numerator)));
+  V residual = L::add(L::nfma(quotient, denominator, numerator), L::fms(factor, n, numerator));
   residual = L::fma(L::sub(factor, quotient), n_low, L::nfma(quotient, denominator_low, residual));
   const V value = L::fma(residual, reciprocal, quotient);
   const V scaled = L::mul(value, L::from_bits(L::template shift_left<F::kFractionBits>(down)));

@@ -67,6 +67,6 @@ LOCKSTEP_LANE_FN typename L::V gelu_derivative(typename L::V x) {
   const auto tail = normal_tail<L>(a);
   const V mills = L::mul(tail.r, tail.g);
   const V p = L::nfma(a, L::set(T(0x1.9884533d43651p-2)), L::fma(mills, tail.r_error, mills));
-  const V left = times_power_of_two<L>(L::fma(p, tail.m, p), tail.z, tail.n);
+  const V left = times_power_of_two<L>(L::fma(p, L::add(tail.s, tail.e), p), tail.z, tail.n);
   return L::select(L::lt(x, L::zero()), left, L::sub(L::set(T(1)), left));
 }

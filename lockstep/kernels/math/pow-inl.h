@@ -17,7 +17,7 @@ LOCKSTEP_LANE_FN Pair<L> exact_sum(typename L::V a, typename L::V b) {
 template <class L>
 LOCKSTEP_LANE_FN Pair<L> product(Pair<L> a, Pair<L> b) {
   const auto high = L::mul(a.high, b.high);
-  const auto rest = L::fma(a.high, b.high, L::neg(high));
+  const auto rest = L::fms(a.high, b.high, high);
   return {high, L::fma(a.low, b.high, L::fma(a.high, b.low, rest))};
 }
 
@@ -84,7 +84,7 @@ LOCKSTEP_LANE_FN typename L::V pow(typename L::V x, typename L::V y) {
   const V exponent = L::max(L::min(y, bound), L::neg(bound));
   const V w = L::mul(exponent, high);
   const V range = L::set(single ? T(160) : T(1100));
-  const V w_low = L::select(L::lt(L::abs(w), range), L::fma(exponent, low, L::fma(exponent, high, L::neg(w))), zero);
+  const V w_low = L::select(L::lt(L::abs(w), range), L::fma(exponent, low, L::fms(exponent, high, w)), zero);
   const V w_high = L::max(L::min(w, range), L::neg(range));
   const V round = L::set(F::kRound + T(2 * F::kBias));
   const V z = L::add(w_high, round);

@@ -27,6 +27,7 @@ struct CountingLane : ScalarLane<Number> {
   static V abs(V a) { return count(Base::abs(a)); }
   static V fma(V a, V b, V c) { return count(Base::fma(a, b, c)); }
   static V nfma(V a, V b, V c) { return count(Base::nfma(a, b, c)); }
+  static V fms(V a, V b, V c) { return count(Base::fms(a, b, c)); }
   static V copysign(V a, V b) { return count(Base::copysign(a, b)); }
   static V copysign_to_abs(V a, V b) { return count(Base::copysign_to_abs(a, b)); }
   static V min(V a, V b) { return count(Base::min(a, b)); }
