@@ -187,8 +187,8 @@ std::string distributions_figure(const Ensemble& a, const Ensemble& b, const Evi
     const double least = std::min(s.values_a.front(), s.values_b.front());
     const double most = std::max(s.values_a.back(), s.values_b.back());
     Chart chart;
-    chart.title = names[c] + ": mean differs by " + number(s.mean_z) + " standard errors, mean square by " +
-                  number(s.variance_z) + ", Wasserstein-1 distance " + number(s.wasserstein);
+    chart.title = names[c] + ": mean " + number(s.mean_z) + " and mean square " + number(s.variance_z) +
+                  " standard errors apart; Wasserstein-1 " + number(s.wasserstein);
     chart.x_label = names[c] + " in units of its extent";
     chart.y_label = "density";
     chart.height = 230;

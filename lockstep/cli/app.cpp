@@ -24,7 +24,7 @@ Examples:
   lockstep explain lorenz.toml                  what would run, and about how long
   lockstep solve lorenz.toml                    solve it into the file it names
   lockstep solve lorenz.toml --output b.h5 --cpu-target avx2 --threads 1
-  lockstep validate a.h5 b.h5                   the same bits, or how far apart?
+  lockstep validate a.h5 b.h5                   does b agree with a?
   lockstep plot a.h5                            pictures beside the file
   lockstep info a.h5                            what a result or model file holds
   lockstep evaluate net.safetensors --input x.h5 --output y.h5
@@ -41,7 +41,7 @@ A problem file, lorenz.toml:
   [output]
   file = "lorenz.h5"
 
-`lockstep COMMAND --help` says more about each. Exit codes: 0 done; 1 validate found a difference; 2 an error, told in
+`lockstep COMMAND --help` says more about each. Exit codes: 0 done; 1 validate found no agreement; 2 an error, told in
 one line; 130 and 143 stopped by Ctrl-C or SIGTERM, with what was finished in the file.)";
 
 int fail(const std::string& message) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +20,8 @@ struct ResultMetadata {
   std::vector<std::string> component_names;  // [component]
   std::vector<std::string> parameter_names;  // [parameter]
   Attributes attributes;                     // provenance, on the root group
+  // Adds datasets of its own while the file is made; what they hold must be known before the solve. May be empty.
+  std::function<void(hdf5::File&)> more;
 };
 
 // A sink whose blocks go to an HDF5 file of the layout in docs/file_format.md. The file grows under a temporary name in

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "lockstep/agreement/certificate.h"
 #include "lockstep/cli/commands/commands.h"
 #include "lockstep/cli/commands/problem_flags.h"
 #include "lockstep/cli/interrupt.h"
@@ -24,6 +25,8 @@ struct SolveOptions {
   std::filesystem::path problem;
   ProblemOverrides overrides;
   bool quiet = false;
+  bool certificate = false;
+  std::size_t certificate_samples = agreement::CertificateOptions{}.samples;
 };
 
 constexpr const char* kExamples = R"(
@@ -31,6 +34,7 @@ Examples:
   lockstep solve lorenz.toml
   lockstep solve lorenz.toml --output /tmp/a.h5 --trajectories 1000 --precision f64
   lockstep solve lorenz.toml --method rk4 --dt 0.001 --overwrite
+  lockstep solve lorenz.toml --certificate    so that validate can judge a port of this run
 
 Flags win over the file's fields; --dt chooses fixed steps. The bits of `state` depend on neither threads nor
 instruction set. Ctrl-C keeps what is finished (a second one does not wait). docs/problem_file.md lists every key.)";
@@ -80,11 +84,28 @@ int solve(const SolveOptions& options, const std::string& command_line) {
                 {path.string(), "a file of that name", "none", "choose another name, or replace it with --overwrite"});
   }
   const ProblemSetup setup = set_up(file);
-  ode::ResultWriter writer(
-      path, setup.problem, setup.options.precision,
-      {setup.title, setup.component_names, setup.parameter_names, describe_problem(file, setup, command_line)},
-      existing);
   const Interrupt interrupt;
+  std::function<void(hdf5::File&)> more;
+  if (options.certificate) {
+    agreement::CertificateOptions which;
+    which.samples = options.certificate_samples;
+    which.seed = file.ensemble.seed;
+    agreement::Certificate certificate;
+    try {
+      Progress progress("certifying", "trajectories", options.quiet ? Verbosity::quiet : Verbosity::normal);
+      certificate =
+          agreement::make_certificate(setup.problem, setup.options, which, {&interrupt.token(), progress.function()});
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::cancelled) throw;
+      std::fprintf(stderr, "lockstep: stopped before the first trajectory: nothing written\n");
+      return interrupt.exit_code();
+    }
+    more = [certificate = std::move(certificate)](hdf5::File& to) { agreement::write_certificate(to, certificate); };
+  }
+  ode::ResultWriter writer(path, setup.problem, setup.options.precision,
+                           {setup.title, setup.component_names, setup.parameter_names,
+                            describe_problem(file, setup, command_line), std::move(more)},
+                           existing);
   ode::Summary summary;
   {
     Progress progress("solving", "trajectories", options.quiet ? Verbosity::quiet : Verbosity::normal);
@@ -110,6 +131,11 @@ void add_solve(CLI::App& app, Chosen& chosen) {
   command->add_option("-o,--output", options->overrides.output, "file to write, instead of output.file");
   command->add_flag("--overwrite", options->overrides.overwrite, "replace an existing output");
   command->add_flag("-q,--quiet", options->quiet, "print errors only");
+  command->add_flag("--certificate", options->certificate,
+                    "also store perturbed members, for validate to know what rounding does");
+  command->add_option("--certificate-samples", options->certificate_samples, "trajectories to perturb")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   add_problem_flags(*command, options->overrides);
   command->footer(kExamples);
   command->callback(

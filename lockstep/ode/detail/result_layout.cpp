@@ -156,6 +156,7 @@ ResultLayout::ResultLayout(const std::filesystem::path& path, const Problem& pro
   file_.set_attribute("title", metadata.title);
   file_.set_attribute(names::kFormatAttribute, names::kFormat);
   for (const auto& [name, value] : metadata.attributes) file_.set_attribute(name, value);
+  if (metadata.more) metadata.more(file_);
 
   file_.reserve_space();
   const auto index = [](std::size_t i) { return static_cast<std::int64_t>(i); };
