@@ -73,7 +73,7 @@ ode::Rhs another_lorenz() {
   });
 }
 
-// A tanh-free net: two inputs, six leaky_relu units, two outputs, weights from the seed.
+// Two inputs, six leaky_relu units, two outputs, weights from the seed.
 ode::Rhs net_with_slope(double slope, std::uint64_t seed) {
   DenseLayer hidden{2, 6, {}, {}, {}};
   DenseLayer output{6, 2, {}, {}, {}};

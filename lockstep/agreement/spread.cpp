@@ -14,8 +14,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // A normal variable exceeds 3.09 standard deviations once in a thousand. Growth over a time is a product of many
 // factors, so spreads are nearly log-normal over trajectories; a sample of 64 cannot show the 99.9 % quantile of all.
 constexpr double kTailDeviations = 3.0902;
-// The farthest of many trajectories lies above that quantile, more so where a few pass close to a saddle: measured
-// up to 200 times among 10,000 (docs/validation.md). Beyond this, and beyond kGross, no right trajectory goes.
+// The farthest of many trajectories lies above that quantile, more so where a few pass close to a saddle: 54 times
+// for one in a thousand of Lorenz' at t = 2.5. Beyond this, or beyond kGross, no right trajectory goes.
 constexpr double kFarthest = 1e4;
 constexpr double kGross = 0.1;           // of the size
 constexpr double kStillTogether = 1e-4;  // later, nothing is known of single trajectories
