@@ -1,8 +1,6 @@
 // Published end values and other programs' references, in float64 at tight tolerances and in float32 at its own.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,15 +11,17 @@
 #include "lockstep/ode/function.h"
 #include "lockstep/ode/rhs.h"
 #include "lockstep/ode/solve.h"
+#include "reference.h"
 
 namespace lockstep {
 namespace {
 
-const std::string kData = LOCKSTEP_TEST_DATA "/";
+using validation::all_states;
+using validation::largest_difference;
+using validation::Reference;
+using validation::tight;
 
-ode::Options tight(const std::string& method, double tolerance) {
-  return {.method = method, .rtol = tolerance, .atol = tolerance, .max_steps = 20'000'000, .precision = Precision::f64};
-}
+const std::string kData = LOCKSTEP_TEST_DATA "/";
 
 ode::Problem default_problem(const std::string& name) {
   const ode::SystemInfo& info = ode::system_info(name);
@@ -30,76 +30,6 @@ ode::Problem default_problem(const std::string& name) {
           .parameters = info.default_parameters,
           .end_times = {info.default_end_time}};
 }
-
-// [trajectory][saved times, then the end][component].
-std::vector<double> all_states(const ode::Solution& solution) {
-  std::vector<double> states;
-  for (std::size_t i = 0; i < solution.trajectories(); ++i) {
-    EXPECT_EQ(solution.record(i).status, ode::Status::success);
-    for (std::size_t k = 0; k <= solution.save_points(); ++k) {
-      for (std::size_t c = 0; c < solution.components(); ++c) {
-        states.push_back(k < solution.save_points() ? solution.state(i, k, c) : solution.end_state(i, c));
-      }
-    }
-  }
-  return states;
-}
-
-double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
-  EXPECT_EQ(a.size(), b.size());
-  double largest = 0;
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
-  return largest;
-}
-
-// How far an error may have grown: by how much a displacement of the initial states is magnified.
-double growth(const ode::Problem& problem) {
-  ode::Problem displaced = problem;
-  constexpr double kDisplacement = 1e-7;
-  for (std::size_t i = 0; i < displaced.initial_states.size(); ++i) {
-    displaced.initial_states[i] += i % 2 == 0 ? kDisplacement : -kDisplacement;
-  }
-  const ode::Options options = tight("dop853", 1e-12);
-  return largest_difference(all_states(ode::solve(problem, options)), all_states(ode::solve(displaced, options))) /
-         kDisplacement;
-}
-
-// A problem and what all_states() of its solution should be.
-class Reference {
- public:
-  Reference(ode::Problem problem, std::vector<double> states)
-      : problem_(std::move(problem)), states_(std::move(states)), growth_(std::max(1.0, growth(problem_))) {}
-
-  // What a correct solve may differ from the truth by: in each step a local error, of which the RMS over n components
-  // is at most the tolerance, and a few roundings of numbers of the state's size; all magnified by the growth.
-  void expect_within_bound(const ode::Options& options) const {
-    const ode::Solution solution = ode::solve(problem_, options);
-    double size = 0, steps = 0;
-    for (const double u : states_) size = std::max(size, std::abs(u));
-    for (const ode::TrajectoryRecord& record : solution.records()) steps = std::max(steps, double(record.accepted));
-    const double local = std::sqrt(double(solution.components())) * (options.atol + options.rtol * size);
-    const double rounding = 4 * size * (options.precision == Precision::f64 ? 0x1p-53 : 0x1p-24);
-    EXPECT_LT(largest_difference(all_states(solution), states_), growth_ * steps * (local + rounding))
-        << options.method << " at " << options.rtol << ", " << to_string(options.precision);
-  }
-
-  // That bound is the worst case. The sharper claim: errors are proportional to the tolerance, so one 1e4 times tighter
-  // must bring the solution closer by 1e4, less a factor of ten for how unevenly steps fall.
-  void expect_convergence() const {
-    for (const char* method : {"dop853", "tsit5", "dopri5"}) {
-      const auto error_at = [&](double tolerance) {
-        return largest_difference(all_states(ode::solve(problem_, tight(method, tolerance))), states_);
-      };
-      EXPECT_LT(error_at(1e-12), 1e-3 * error_at(1e-8)) << method;
-      expect_within_bound(tight(method, 1e-12));
-    }
-  }
-
- private:
-  ode::Problem problem_;
-  std::vector<double> states_;
-  double growth_;
-};
 
 // Mazzia & Magherini, Test Set for Initial Value Problem Solvers, release 2.4, problem PLEI: x and y, then the
 // velocities, at t = 3. Close encounters on the way magnify errors.

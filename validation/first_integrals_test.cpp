@@ -1,0 +1,140 @@
+// What the exact flow conserves, and how far a correct solve may let it drift.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <complex>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lockstep/ode/methods.h"
+#include "lockstep/ode/rhs.h"
+#include "lockstep/ode/solve.h"
+
+namespace lockstep {
+namespace {
+
+// R(z): one step of y' = lambda y with z = lambda h multiplies y by it (Hairer & Wanner II, IV.2).
+std::complex<double> stability_function(const ode::Tableau& m, std::complex<double> z) {
+  std::vector<std::complex<double>> stage(static_cast<std::size_t>(m.stages), 1.0);
+  for (int i = 1; i < m.stages; ++i) {
+    for (int j = 0; j < i; ++j) stage[std::size_t(i)] += z * m.a_at(i, j) * stage[std::size_t(j)];
+  }
+  return stage.back();
+}
+
+// For x'' = -omega^2 x the energy of v^2 + omega^2 x^2 changes by exactly |R(i omega h)|^2 a step.
+TEST(FirstIntegrals, the_oscillators_energy_follows_the_stability_function) {
+  constexpr double kOmega = 2, kH = 1.0 / 4;
+  constexpr int kSteps = 640;
+  for (const auto name : ode::method_names()) {
+    const ode::Problem problem{.rhs = ode::system("harmonic_oscillator"),
+                               .initial_states = {1, 0},
+                               .parameters = {kOmega},
+                               .end_times = {kSteps * kH}};
+    const ode::Options options{.method = std::string(name),
+                               .control = ode::StepControl::fixed,
+                               .dt = kH,
+                               .precision = Precision::f64,
+                               .threads = 1};
+    const ode::Solution solution = ode::solve(problem, options);
+    const double x = solution.end_state(0, 0), v = solution.end_state(0, 1);
+    const double ratio = (v * v + kOmega * kOmega * x * x) / (kOmega * kOmega);
+    const double expected = std::pow(std::norm(stability_function(ode::method(name), {0, kOmega * kH})), kSteps);
+    // A step rounds its stages' sums of at most 13 terms about 30 times, each by 2^-53 of numbers up to omega and
+    // weights up to 12 (tsit5) and 100 (dop853) times h; the energy feels an error twice.
+    EXPECT_NEAR(ratio / expected, 1, kSteps * 2 * 30 * 100 * kH * kOmega * 0x1p-53) << name;
+  }
+}
+
+using Integral = std::function<double(const std::vector<double>&)>;
+
+double kepler_energy(const std::vector<double>& u) {
+  return (u[2] * u[2] + u[3] * u[3]) / 2 - 1 / std::hypot(u[0], u[1]);
+}
+double angular_momentum(const std::vector<double>& u) { return u[0] * u[3] - u[1] * u[2]; }
+double henon_heiles_energy(const std::vector<double>& u) {
+  const double x = u[0], y = u[1];
+  return (u[2] * u[2] + u[3] * u[3] + x * x + y * y) / 2 + x * x * y - y * y * y / 3;
+}
+double lotka_volterra_integral(const std::vector<double>& u) {
+  return u[0] - 3 * std::log(u[0]) + u[1] - 1.5 * std::log(u[1]);  // delta x - gamma ln x + beta y - alpha ln y
+}
+
+// The largest |grad I|_2 over the saved states, by central differences (their error, 1e-6 squared, is no matter).
+double gradient(const Integral& integral, const std::vector<double>& u) {
+  double square = 0;
+  for (std::size_t c = 0; c < u.size(); ++c) {
+    std::vector<double> up = u, down = u;
+    up[c] += 1e-6;
+    down[c] -= 1e-6;
+    const double slope = (integral(up) - integral(down)) / 2e-6;
+    square += slope * slope;
+  }
+  return std::sqrt(square);
+}
+
+struct Drift {
+  double largest;
+  double bound;
+};
+
+// Errors of steps do not grow in I, which the exact flow keeps: a drift is the sum over steps of grad I . e. Step
+// control holds the RMS of e / (atol + rtol |u|) at or below 1: |e|_2 <= sqrt(n) (atol + rtol max|u|). A step adds some
+// four roundings of numbers of the state's size, and evaluating I some ten. The gradient between saved points may
+// exceed its largest by the unsaved part of an orbit: 1.1.
+Drift drift(const std::string& system, const Integral& integral, const std::string& method, double tolerance) {
+  const ode::SystemInfo& info = ode::system_info(system);
+  ode::Problem problem{.rhs = ode::system(system),
+                       .initial_states = info.default_initial_state,
+                       .parameters = info.default_parameters,
+                       .end_times = {10 * info.default_end_time}};
+  for (int i = 1; i <= 2000; ++i) problem.save_times.push_back(problem.end_times[0] * i / 2000);
+  const ode::Solution solution = ode::solve(
+      problem, {.method = method, .rtol = tolerance, .atol = tolerance, .precision = Precision::f64, .threads = 1});
+  const double start = integral(info.default_initial_state);
+  const std::size_t n = solution.components();
+  double size = 0, steepest = 0;
+  Drift result{0, 0};
+  for (std::size_t k = 0; k < solution.save_points(); ++k) {
+    std::vector<double> u(n);
+    for (std::size_t c = 0; c < n; ++c) {
+      u[c] = solution.state(0, k, c);
+      size = std::max(size, std::abs(u[c]));
+    }
+    steepest = std::max(steepest, gradient(integral, u));
+  }
+  // The drift itself at the end of the last step: saved points carry the interpolant's error besides.
+  std::vector<double> end(n);
+  for (std::size_t c = 0; c < n; ++c) end[c] = solution.end_state(0, c);
+  result.largest = std::abs(integral(end) - start);
+  const double local = std::sqrt(double(n)) * (tolerance * (1 + size) + 4 * size * 0x1p-53);
+  result.bound = 1.1 * steepest * solution.record(0).accepted * local + 10 * size * size * 0x1p-53;
+  EXPECT_EQ(solution.record(0).status, ode::Status::success) << system;
+  return result;
+}
+
+TEST(FirstIntegrals, drift_less_than_the_steps_errors_add_up_to) {
+  const struct {
+    const char* system;
+    Integral integral;
+  } cases[] = {{"kepler", kepler_energy},
+               {"kepler", angular_momentum},
+               {"henon_heiles", henon_heiles_energy},
+               {"lotka_volterra", lotka_volterra_integral}};
+  for (const auto& [system, integral] : cases) {
+    for (const char* method : {"bs3", "tsit5", "dopri5", "dop853"}) {
+      for (const double tolerance : {1e-4, 1e-7, 1e-10}) {
+        if (std::string(method) == "bs3" && tolerance < 1e-7) continue;  // a million steps
+        const Drift found = drift(system, integral, method, tolerance);
+        EXPECT_LT(found.largest, found.bound) << system << " " << method << " " << tolerance;
+      }
+      // In proportion to the tolerance, less a factor of ten for how unevenly steps fall.
+      EXPECT_LT(drift(system, integral, method, 1e-7).largest, 1e-2 * drift(system, integral, method, 1e-4).largest)
+          << system << " " << method;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

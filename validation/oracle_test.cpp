@@ -1,0 +1,59 @@
+// Solves in float64 against the oracle's end states, and the oracle against its own file and a known solution.
+#include "oracle.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "reference.h"
+
+namespace lockstep::validation {
+namespace {
+
+const std::string kFile = LOCKSTEP_ORACLE;
+
+class EveryProblem : public testing::TestWithParam<std::string> {
+ protected:
+  const PublishedProblem& published = published_problem(GetParam());
+  const OracleValue oracle = read_oracle_value(kFile, GetParam());
+};
+INSTANTIATE_TEST_SUITE_P(Oracle, EveryProblem, testing::ValuesIn([] {
+                           std::vector<std::string> names;
+                           for (const PublishedProblem& p : published_problems()) names.push_back(p.name);
+                           return names;
+                         }()),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(EveryProblem, is_known_far_better_than_float64_can_solve_it) {
+  // 2^-53 = 1.1e-16 is half a unit in the last place of 1: what storing the end state costs, before any step.
+  EXPECT_GT(oracle.uncertainty, 0);
+  EXPECT_LT(oracle.uncertainty, 1e-3 * 0x1p-53);
+  EXPECT_EQ(oracle.end_state.size(), published.problem.initial_states.size());
+}
+
+TEST_P(EveryProblem, is_solved_within_the_bound_and_converges) {
+  const Reference reference(published.problem, oracle.end_state);
+  for (const char* method : {"tsit5", "dop853"}) {
+    for (const double tolerance : {1e-6, 1e-9, 1e-12}) reference.expect_within_bound(tight(method, tolerance));
+  }
+  reference.expect_convergence(100);  // a single end state: errors cancel now and then
+}
+
+TEST(Oracle, makes_what_its_file_holds) {
+  // Step sizes depend on the C library's pow; the end state on them by less than the file's uncertainty.
+  for (const char* name : {"harmonic_oscillator", "brusselator"}) {
+    const OracleValue value = read_oracle_value(kFile, name);
+    const auto made = oracle_end_state(published_problem(name), kOracleCheckTolerance);
+    EXPECT_LE(largest_difference(made, value.digits), 2 * value.uncertainty) << name;
+  }
+}
+
+TEST(Oracle, knows_the_cosine_of_ten) {
+  // cos 10 and -sin 10 to 30 digits.
+  const std::vector<std::string> exact{"-0.839071529076452452258863947824", "0.544021110889369813404747661851"};
+  const OracleValue value = read_oracle_value(kFile, "harmonic_oscillator");
+  EXPECT_LT(largest_difference(value.digits, exact), value.uncertainty);
+}
+
+}  // namespace
+}  // namespace lockstep::validation
