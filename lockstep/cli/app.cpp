@@ -99,7 +99,7 @@ int parse_and_run(int argc, const char* const* argv) {
   Chosen chosen;
   chosen.command_line = command_line_text(argc, argv);
   app.set_version_flag("--version", "lockstep " LOCKSTEP_VERSION);
-  app.footer(kExamples);
+  app.footer(std::string(kExamples) + "\n");
   app.require_subcommand(1);
   app.failure_message([](const CLI::App*, const CLI::Error& error) { return std::string(error.what()); });
   add_solve(app, chosen);

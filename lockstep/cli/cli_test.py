@@ -137,6 +137,8 @@ class Help(ToolTest):
         self.fail_with('unknown command solv; did you mean "solve"?', "solv")
         self.fail_with('unknown flag --outptu; did you mean "--output"?', "solve", "lorenz.toml", "--outptu", "x.h5")
         self.fail_with("PROBLEM.toml is required", "solve")
+        self.fail_with("--threads: Value -1 not in range 0 to 4096", "solve", "lorenz.toml", "--threads=-1")
+        self.fail_with("--rtol = abc", "solve", "lorenz.toml", "--rtol", "abc")
         self.fail_with("--precision", "solve", "lorenz.toml", "--precision", "f16")
         self.assertEqual(self.run_tool().returncode, 2)
 
@@ -462,7 +464,7 @@ class Validate(ToolTest):
                 file[name][...] = values
 
     def verdict(self, code, *patterns):
-        done = self.run_tool("validate", "a.h5", "b.h5")
+        done = self.run_tool("validate", "--bits", "a.h5", "b.h5")
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         for pattern in patterns:
             self.assertRegex(done.stdout + done.stderr, pattern)
@@ -470,7 +472,7 @@ class Validate(ToolTest):
 
     def test_equal_files_have_the_same_bits(self):
         self.verdict(0, r"\Asame bits: all 6,300 numbers of state agree \(100 trajectories x 21 times x 3 components, float32\)")
-        self.assertEqual(self.run_tool("validate", "-q", "a.h5", "b.h5").stdout, "")
+        self.assertEqual(self.run_tool("validate", "--bits", "-q", "a.h5", "b.h5").stdout, "")
 
     def test_one_bit_is_found_and_placed(self):
         def edit(state):

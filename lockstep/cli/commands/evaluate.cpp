@@ -167,7 +167,7 @@ void add_evaluate(CLI::App& app, Chosen& chosen) {
   command->add_option("--cpu-target", options->cpu_target, "instruction set: avx512, avx2, neon or scalar");
   command->add_flag("--overwrite", options->overwrite, "replace an existing output");
   command->add_flag("-q,--quiet", options->quiet, "print errors only");
-  command->footer(kExamples);
+  command->footer(std::string(kExamples) + "\n");
   command->callback(
       [&chosen, options] { chosen.run = [options, line = chosen.command_line] { return evaluate(*options, line); }; });
 }

@@ -65,7 +65,7 @@ void add_explain(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand("explain", "say what solving a problem file would do, and about how long");
   command->add_option("PROBLEM.toml", options->problem, "the problem file")->required();
   add_problem_flags(*command, options->overrides);
-  command->footer(kExamples);
+  command->footer(std::string(kExamples) + "\n");
   command->callback([&chosen, options] { chosen.run = [options] { return explain(*options); }; });
 }
 

@@ -234,7 +234,7 @@ void add_info(CLI::App& app, Chosen& chosen) {
   command->add_option("FILE", options->file, "a result file or a model file");
   command->add_flag("--systems", options->systems, "list the built-in systems and their parameters");
   command->add_option("--activations", options->activations, "a model's activations, where its file does not say");
-  command->footer(kExamples);
+  command->footer(std::string(kExamples) + "\n");
   command->callback([&chosen, options] { chosen.run = [options] { return info(*options); }; });
 }
 

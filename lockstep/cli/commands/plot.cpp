@@ -124,7 +124,7 @@ void add_plot(CLI::App& app, Chosen& chosen) {
       ->check(CLI::PositiveNumber);
   command->add_option("--format", options->format, "png or svg, where --output does not say")
       ->check(CLI::IsMember({"png", "svg"}));
-  command->footer(kExamples);
+  command->footer(std::string(kExamples) + "\n");
   command->callback([&chosen, options] { chosen.run = [options] { return plot(*options); }; });
 }
 

@@ -20,7 +20,7 @@ void add_problem_flags(CLI::App& command, ProblemOverrides& overrides) {
       ->check(CLI::IsMember({"f32", "f64"}))
       ->group(group);
   command.add_option("--threads", overrides.threads, "number of threads, 0 for all")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0, 4096))
       ->group(group);
   command.add_option("--cpu-target", overrides.cpu_target, "instruction set: avx512, avx2, neon or scalar")
       ->group(group);

@@ -137,7 +137,7 @@ void add_solve(CLI::App& app, Chosen& chosen) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   add_problem_flags(*command, options->overrides);
-  command->footer(kExamples);
+  command->footer(std::string(kExamples) + "\n");
   command->callback(
       [&chosen, options] { chosen.run = [options, line = chosen.command_line] { return solve(*options, line); }; });
 }

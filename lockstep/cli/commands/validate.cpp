@@ -248,7 +248,7 @@ void add_validate(CLI::App& app, Chosen& chosen) {
   command->add_option("--report", options->report, "write a page with pictures into this folder")->type_name("DIR");
   command->add_option("--lyapunov", options->lyapunov, "largest Lyapunov exponent, where no file has a certificate");
   command->add_flag("-q,--quiet", options->quiet, "print nothing, answer by exit code");
-  command->footer(kExamples);
+  command->footer(std::string(kExamples) + "\n");
   command->callback([&chosen, options] { chosen.run = [options] { return validate(*options); }; });
 }
 

@@ -51,7 +51,7 @@ std::string heading(const ode::ResultFile& file, const std::string& what, Pictur
   std::string script;
   script += "set label 1 " + gnuplot_text((title.empty() ? "" : title + ": ") + what) + " at screen " +
             screen(40, size.width) + "," + screen(size.height - 44, size.height) +
-            " left font 'DejaVu Sans:Bold,' . (GPVAL_TERM eq 'svg' ? '14' : '27') front\n";
+            " left font (GPVAL_TERM eq 'svg' ? 'DejaVu Sans,15' : 'DejaVu Sans:Bold,27') front\n";
   script += "set label 2 " + gnuplot_text(provenance_line(file)) + " at screen " + screen(40, size.width) + "," +
             screen(size.height - 92, size.height) +
             " left textcolor rgb '#666666' font 'DejaVu Sans,' . (GPVAL_TERM eq 'svg' ? '9' : '17') front\n";

@@ -56,7 +56,7 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
   script += heading(file, dots ? "end states" : "phase portrait", figure.size);
   script += kPalette;
   script += "set lmargin at screen 0.105\nset rmargin at screen " + std::string(dots ? "0.96" : "0.86") +
-            "\nset tmargin at screen 0.895\nset bmargin at screen 0.085\n"
+            "\nset tmargin at screen 0.895\nset bmargin at screen 0.092\n"
             "set xlabel " +
             gnuplot_text(file.component_names()[axes[0]]) +
             " textcolor rgb '#333333'\n"
@@ -69,8 +69,8 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
         "unset key\nplot $curves using 1:2 with points pointtype 7 pointsize 0.35 linecolor rgb '#660072b2' notitle\n";
   } else {
     script +=
-        "set cblabel 'time' textcolor rgb '#333333'\n"
-        "set colorbox user origin screen 0.885, screen 0.085 size screen 0.018, screen 0.81 noborder\n"
+        "set cblabel 'time' offset 1.5,0 textcolor rgb '#333333'\n"
+        "set colorbox user origin screen 0.885, screen 0.092 size screen 0.018, screen 0.803 noborder\n"
         "set cbtics scale 0.4 textcolor rgb '#333333'\n"
         "set key at screen 0.86, screen 0.928 right samplen 0.5\n"
         "plot $curves using 1:2:3 with lines linewidth 0.9 linecolor palette notitle, "
