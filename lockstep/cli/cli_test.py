@@ -470,6 +470,14 @@ class Validate(ToolTest):
             self.assertRegex(done.stdout + done.stderr, pattern)
         return done.stdout
 
+    def test_without_a_certificate_any_difference_counts(self):
+        def edit(state):
+            state[17, 4, 1] += 1
+        self.change(state=edit)
+        done = self.run_tool("validate", "a.h5", "b.h5")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"different: 1 of 6,300 numbers(.|\n)*first in the file +trajectory 17, time 4")
+
     def test_equal_files_have_the_same_bits(self):
         self.verdict(0, r"\Asame bits: all 6,300 numbers of state agree \(100 trajectories x 21 times x 3 components, float32\)")
         self.assertEqual(self.run_tool("validate", "--bits", "-q", "a.h5", "b.h5").stdout, "")

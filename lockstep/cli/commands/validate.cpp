@@ -39,7 +39,8 @@ Examples:
 Is the second file a faithful port of the first? The same bits are; NaN equals NaN, whatever its payload. Otherwise the
 two may differ by what rounding explains: while the ensemble's own spread is small, the difference must stay within ten
 times it; trajectories may not part too early; statistics of the attractor must agree. docs/validation.md has the
-mathematics and how often it errs. Exit code 0: they agree; 1: they do not; 2: they could not be compared.)";
+mathematics and how often it errs. With neither certificate nor exponent any difference counts, and the answer is how
+far apart they are and where first. Exit code 0: they agree; 1: they do not; 2: they could not be compared.)";
 
 std::string count(std::size_t number) { return count_text(static_cast<std::int64_t>(number)); }
 
@@ -177,15 +178,10 @@ int validate_bits(const ValidateOptions& options, const RunControl& control, std
   return comparison.same_bits() ? kSuccess : kDifferent;
 }
 
-// In the files' own precision, several times faster than the full comparison, and nothing more to say where it holds.
-std::optional<Comparison> same_bits(const agreement::StoredEnsemble& a, const agreement::StoredEnsemble& b,
-                                    const RunControl& control) {
-  const auto fields = agreement::compare_fields(a, b);
-  if (a.precision() != b.precision() || (!fields.empty() && fields.front().forbids)) return std::nullopt;
-  Comparison comparison = compare(a.file(), b.file(), control);
-  const bool same = comparison.state.different == 0 && comparison.end_state.different == 0 &&
-                    comparison.different_status == 0 && comparison.unfinished == 0;
-  return same ? std::optional(std::move(comparison)) : std::nullopt;
+// Whether all states, ends and statuses agree to the bit, and every trajectory is finished.
+bool same_solution(const Comparison& comparison) {
+  return comparison.same_precision && comparison.state.different == 0 && comparison.end_state.different == 0 &&
+         comparison.different_status == 0 && comparison.unfinished == 0;
 }
 
 void print_verdict(const agreement::Verdict& verdict) {
@@ -199,11 +195,21 @@ void print_verdict(const agreement::Verdict& verdict) {
 int judge(const ValidateOptions& options, const RunControl& control, std::optional<Progress>& progress) {
   const agreement::StoredEnsemble a(options.a);
   const agreement::StoredEnsemble b(options.b);
-  if (!options.json && !options.report) {
-    if (const auto comparison = same_bits(a, b, control)) {
+  const auto fields = agreement::compare_fields(a, b);
+  const bool comparable = fields.empty() || !fields.front().forbids;
+  const bool knows_spread = options.lyapunov || a.certificate() || b.certificate();
+  // The bits come first: in the files' own precision, several times faster than the full comparison, and there is
+  // nothing more to say where they hold. Where nothing tells how much of a difference is rounding, any counts.
+  if (comparable && !options.json && !options.report && (a.precision() == b.precision() || !knows_spread)) {
+    const Comparison comparison = compare(a.file(), b.file(), control);
+    const bool same = same_solution(comparison);
+    if (same || !knows_spread) {
       progress.reset();
-      if (!options.quiet) Report(a.file(), b.file(), *comparison).print();
-      return kSuccess;
+      if (!options.quiet) Report(a.file(), b.file(), comparison).print();
+      if (!options.quiet && !same) {
+        std::printf("whether rounding explains it: solve again with --certificate, or state --lyapunov\n");
+      }
+      return same ? kSuccess : kDifferent;
     }
   }
   agreement::Settings settings;
