@@ -18,6 +18,12 @@ install(FILES ${PROJECT_BINARY_DIR}/cmake/lockstepConfig.cmake ${PROJECT_BINARY_
         DESTINATION ${LOCKSTEP_INSTALL_CMAKEDIR})
 
 set(lockstep_pc_libraries)
+set(lockstep_pc_requires)
+set(lockstep_pc_hdf5)
+if(LOCKSTEP_HDF5)
+  set(lockstep_pc_requires " hdf5")
+  set(lockstep_pc_hdf5 " -lhdf5_hl")
+endif()
 foreach(component IN LISTS lockstep_components)
   string(PREPEND lockstep_pc_libraries " -llockstep_${component}")
 endforeach()

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds and runs every test: first the host code under AddressSanitizer and UndefinedBehaviorSanitizer,
-# then the release build with the header check and the install test. Exit code 0: all passed.
-#   usage: scripts/test.sh [--fast]      --fast leaves the sanitizers out
+# then the release build with the header check and the install test, then a cross build's bits. Exit code 0: all passed.
+#   usage: scripts/test.sh [--fast]      --fast leaves the sanitizers and the cross build out
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 fast=no
@@ -38,3 +38,10 @@ fi
 
 stage "every test of the release build, the install test among them"
 ctest --test-dir build -j"$jobs" --output-on-failure --no-tests=error
+
+if [ $fast = no ]; then
+  stage "the same bits on aarch64, under qemu"
+  require=()
+  if [ "${CI:-}" = true ]; then require=(--require); fi
+  scripts/check_aarch64.sh "${require[@]}"
+fi

@@ -21,6 +21,8 @@ struct LaneGroup {
   using TI = typename One::TI;
   template <class Element>
   struct Many {
+    // GCC compiles an implicit one for the file's instruction set, and cannot inline NEON's constructors there.
+    HWY_INLINE Many() {}
     Element each[kCount];
   };
   using V = Many<typename One::V>;

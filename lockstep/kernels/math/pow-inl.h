@@ -3,6 +3,9 @@
 // An unevaluated sum, |low| at most half an ulp of high.
 template <class L>
 struct Pair {
+  // GCC compiles an implicit constructor for the file's instruction set, and cannot inline NEON's there.
+  LOCKSTEP_LANE_FN Pair() {}
+  LOCKSTEP_LANE_FN Pair(typename L::V a, typename L::V b) : high(a), low(b) {}
   typename L::V high, low;
 };
 

@@ -43,6 +43,9 @@ struct InlinedStep {
 
   V y[n], y1[n], k[kStages][n], p[kParameters == 0 ? 1 : kParameters], h;
 
+  // GCC compiles an implicit one for the file's instruction set, and cannot inline NEON's constructors there.
+  HWY_INLINE InlinedStep() {}
+
   HWY_INLINE void load(TileState<T>& s, int v) {
     const D d;
     for (int c = 0; c < n; ++c) {

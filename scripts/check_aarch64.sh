@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# The same bits on another processor family: builds a small program for 64-bit ARM with the cross compiler, runs it
+# under qemu, and compares its digests with those of this machine's build, line by line.
+#   usage: scripts/check_aarch64.sh [--require]    after building portable_bits in build/, as scripts/test.sh does.
+# Where the cross compiler cannot be had the check is skipped with a message; --require makes that an error.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+require=no
+case ${1:-} in
+  "") ;;
+  --require) require=yes ;;
+  *) fail "unknown argument: $1; usage: scripts/check_aarch64.sh [--require]" ;;
+esac
+skip() {
+  [ $require = no ] || fail "$1"
+  say "skipped: $1"
+  exit 0
+}
+
+[ -x build/bin/portable_bits ] || fail "build/bin/portable_bits is missing; build it: ninja -C build portable_bits"
+if [ "$(uname -m)" = aarch64 ]; then
+  say "this machine is aarch64 itself: its own tests are the check"
+  exit 0
+fi
+(scripts/install_dependencies.sh aarch64) || skip "the packages g++-aarch64-linux-gnu and qemu-user could not be installed"
+for program in aarch64-linux-gnu-g++ qemu-aarch64; do
+  command -v "$program" >/dev/null || skip "no $program here"
+done
+
+configure build-aarch64 --toolchain cmake/aarch64-linux-gnu.cmake -DCMAKE_BUILD_TYPE=Check -DCMAKE_CXX_FLAGS=-O1 \
+  -DLOCKSTEP_HDF5=OFF -DLOCKSTEP_TESTS=OFF -DLOCKSTEP_CLI=OFF -DLOCKSTEP_WERROR="$([ $require = yes ] && echo ON || echo OFF)" >/dev/null
+ninja -C build-aarch64 -j"$jobs" portable_bits
+
+build/bin/portable_bits testdata >build-aarch64/here.txt
+qemu-aarch64 -L /usr/aarch64-linux-gnu build-aarch64/bin/portable_bits testdata >build-aarch64/aarch64.txt
+if ! diff build-aarch64/here.txt build-aarch64/aarch64.txt; then
+  fail "results on aarch64 (>) are not those of this machine (<); portable_bits testdata CASE prints a case's numbers"
+fi
+say "the same bits in $(wc -l <build-aarch64/here.txt) cases"
