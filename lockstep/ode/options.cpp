@@ -4,6 +4,7 @@
 #include <string>
 
 #include "lockstep/core/error.h"
+#include "lockstep/ode/detail/number_text.h"
 #include "lockstep/ode/methods.h"
 
 namespace lockstep::ode {
@@ -16,7 +17,8 @@ namespace {
 }
 
 void require_positive(const char* field, double value, const char* remedy = "") {
-  if (!(value > 0) || !std::isfinite(value)) refuse(field, std::to_string(value), "a finite number above 0", remedy);
+  if (!(value > 0) || !std::isfinite(value))
+    refuse(field, detail::number_text(value), "a finite number above 0", remedy);
 }
 
 }  // namespace
@@ -32,19 +34,19 @@ void Options::validate() const {
              "use fixed control with dt, or a method such as tsit5");
     }
     if (dt != 0) {
-      refuse("dt", std::to_string(dt), "no dt with adaptive steps",
+      refuse("dt", detail::number_text(dt), "no dt with adaptive steps",
              "use fixed control, or initial_step for the first step");
     }
     for (const auto& [field, value] : {std::pair{"rtol", rtol}, std::pair{"atol", atol}}) {
       if (!(value >= 0) || !std::isfinite(value))
-        refuse(field, std::to_string(value), "a finite tolerance, not negative");
+        refuse(field, detail::number_text(value), "a finite tolerance, not negative");
     }
     if (atol == 0) {
       refuse("atol", "0", "a tolerance above 0", "a component that passes through zero needs an absolute tolerance");
     }
     const double finest = precision == Precision::f32 ? 1e-7 : 1e-15;
     if (rtol != 0 && rtol < finest) {
-      refuse("rtol", std::to_string(rtol),
+      refuse("rtol", detail::number_text(rtol),
              "at least " + std::string(precision == Precision::f32 ? "1e-7 with f32" : "1e-15 with f64"),
              precision == Precision::f32 ? "use f64 for tighter tolerances" : "loosen it: float64 carries 16 digits");
     }

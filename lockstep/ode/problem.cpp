@@ -4,6 +4,7 @@
 #include <string>
 
 #include "lockstep/core/error.h"
+#include "lockstep/ode/detail/number_text.h"
 
 namespace lockstep::ode {
 namespace {
@@ -21,7 +22,7 @@ void require_finite(const char* field, const std::vector<double>& values, std::s
     if (std::isfinite(values[i])) continue;
     const std::size_t row = row_length == 0 ? i : i / row_length;
     refuse(field,
-           std::to_string(values[i]) + " in row " + std::to_string(row) + ", column " +
+           detail::number_text(values[i]) + " in row " + std::to_string(row) + ", column " +
                std::to_string(i - row * row_length),
            "finite numbers");
   }
@@ -98,14 +99,15 @@ void Problem::validate() const {
     const double sign = end < start ? -1 : 1;
     const double* times = save_times_of(i);
     for (std::size_t k = 0; k < save_points(); ++k) {
-      const std::string where = "save point " + std::to_string(k) + " at " + std::to_string(times[k]) +
+      const std::string where = "save point " + std::to_string(k) + " at " + detail::number_text(times[k]) +
                                 (shared ? "" : " of trajectory " + std::to_string(i));
       if (sign * (times[k] - start) < 0 || sign * (end - times[k]) < 0) {
-        refuse("save_times", where, "times within [" + std::to_string(start) + ", " + std::to_string(end) + "]",
+        refuse("save_times", where,
+               "times within [" + detail::number_text(start) + ", " + detail::number_text(end) + "]",
                "extend the time span or drop the point");
       }
       if (k > 0 && sign * (times[k] - times[k - 1]) <= 0) {
-        refuse("save_times", where + " after " + std::to_string(times[k - 1]),
+        refuse("save_times", where + " after " + detail::number_text(times[k - 1]),
                sign > 0 ? "ascending times" : "descending times, as the span runs backwards",
                "sort them and drop repeats");
       }
