@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian or Ubuntu packages that are missing: what building needs and, when named, what
-# the groups test, benchmark and aarch64 (cross build) need. Touches neither apt nor the network when nothing is missing.
-#   usage: scripts/install_dependencies.sh [test] [benchmark] [aarch64]
+# the groups test, benchmark, aarch64 (cross build) and fuzz need. Touches neither apt nor the network when nothing is missing.
+#   usage: scripts/install_dependencies.sh [test] [benchmark] [aarch64] [fuzz]
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 packages=(g++ cmake ninja-build libhwy-dev libhdf5-dev libtomlplusplus-dev libcli11-dev nlohmann-json3-dev
@@ -11,7 +11,8 @@ for group in "$@"; do
     test) packages+=(libgtest-dev libgmock-dev libboost-dev pkg-config python3-h5py python3-xarray python3-h5netcdf) ;;
     benchmark) packages+=(libbenchmark-dev) ;;
     aarch64) packages+=(g++-aarch64-linux-gnu qemu-user) ;;
-    *) fail "unknown group of packages: $group; known: test benchmark aarch64" ;;
+    fuzz) packages+=(clang libclang-rt-dev) ;;
+    *) fail "unknown group of packages: $group; known: test benchmark aarch64 fuzz" ;;
   esac
 done
 

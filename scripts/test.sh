@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds and runs every test: first the host code under AddressSanitizer and UndefinedBehaviorSanitizer,
-# then the release build with the header check and the install test, then a cross build's bits. Exit code 0: all passed.
-#   usage: scripts/test.sh [--fast]      --fast leaves the sanitizers and the cross build out
+# then the release build with the header check and the install test, then a cross build's bits and the
+# fuzz targets. Exit code 0: all passed.
+#   usage: scripts/test.sh [--fast]      --fast leaves out the sanitizers, the cross build and the fuzz targets
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 fast=no
@@ -44,4 +45,6 @@ if [ $fast = no ]; then
   require=()
   if [ "${CI:-}" = true ]; then require=(--require); fi
   scripts/check_aarch64.sh "${require[@]}"
+  stage "damaged input, 15 s a reader"
+  scripts/fuzz.sh 15
 fi

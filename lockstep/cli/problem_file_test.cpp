@@ -170,6 +170,12 @@ TEST(ProblemFile, text_that_is_not_toml_names_the_line) {
   EXPECT_THAT(message("[rhs]\nsystem = \"a\"\nsystem = \"b\"\n"), HasSubstr("folder/lorenz.toml:3:"));
 }
 
+// toml++ 3.3 aborts here, or assumes what is not so.
+TEST(ProblemFile, an_unfinished_section_and_greek_outside_quotes_are_errors) {
+  EXPECT_THROW(parse_problem_file("[\n\"x\"\n", "problem.toml"), Error);
+  EXPECT_THROW(parse_problem_file("[rhs]\nsystem = \xCF\x81\n", "problem.toml"), Error);
+}
+
 TEST(ProblemFile, an_unreadable_file_is_an_error_of_kind_file) {
   try {
     read_problem_file("no/such/file.toml");

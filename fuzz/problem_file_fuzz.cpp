@@ -1,0 +1,14 @@
+// PROBLEM.toml: parsed and checked key by key; no model is loaded.
+#include <string_view>
+
+#include "fuzz/fuzz.h"
+#include "lockstep/cli/problem_file.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace lockstep;
+  return fuzz::expect_result_or_error([&] {
+    const std::string_view text(reinterpret_cast<const char*>(data), size);
+    const cli::ProblemFile file = cli::parse_problem_file(text, "folder/problem.toml");
+    file.options.validate();
+  });
+}

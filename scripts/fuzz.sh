@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Feeds damaged input to everything that reads files: builds fuzz/ with Clang (libFuzzer, AddressSanitizer,
+# UndefinedBehaviorSanitizer) into build-fuzz/ and runs each target, starting from fuzz/corpus/.
+#   usage: scripts/fuzz.sh [SECONDS]     per target, 60 by default. Where Clang cannot be had, skipped with a message.
+# A finding stops the run; its input stays in build-fuzz/findings/. Once it is fixed, keep it in fuzz/corpus/TARGET/, which
+# every build replays as a test.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+seconds=${1:-60}
+[[ $seconds =~ ^[1-9][0-9]*$ ]] || fail "found \"$seconds\", expected a number of seconds; usage: scripts/fuzz.sh [SECONDS]"
+(scripts/install_dependencies.sh fuzz) || say "the packages clang and libclang-rt-dev could not be installed"
+if ! command -v clang++ >/dev/null || ! echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, long) { return 0; }' |
+  clang++ -x c++ -fsanitize=fuzzer,address -o /dev/null - 2>/dev/null; then
+  say "skipped: no Clang with libFuzzer here (packages clang and libclang-rt-dev)"
+  exit 0
+fi
+
+launcher=()
+if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+cmake -S fuzz -B build-fuzz -G Ninja -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang "${launcher[@]}" >/dev/null
+ninja -C build-fuzz -j"$jobs"
+
+mkdir -p build-fuzz/findings
+# HDF5 handles an allocation that is refused. It keeps memory for later, which looks like a leak to libFuzzer.
+export ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=0:max_allocation_size_mb=1000
+run_target() {
+  local found=build-fuzz/found/$1
+  mkdir -p "$found"
+  build-fuzz/"$1"_fuzz -max_total_time="$seconds" -max_len=8192 -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 \
+    -artifact_prefix=build-fuzz/findings/"$1"- "$found" fuzz/corpus/"$1" >build-fuzz/"$1".log 2>&1
+}
+targets=(safetensors problem_file hdf5_model result_file)
+running=()
+failed=()
+for target in "${targets[@]}"; do
+  run_target "$target" &
+  running+=($!)
+  if [ ${#running[@]} -lt "$jobs" ] && [ "$target" != "${targets[-1]}" ]; then continue; fi
+  for process in "${running[@]}"; do wait "$process" || failed+=("$process"); done
+  running=()
+done
+for target in "${targets[@]}"; do
+  if grep -q '^SUMMARY' build-fuzz/"$target".log; then
+    say "$target: a finding"
+    grep -E 'ERROR|SUMMARY|runtime error|artifact_prefix|#[0-9]+ .*lockstep' build-fuzz/"$target".log | head -n 20
+  else
+    say "$target: $(grep -oE 'number_of_executed_units: [0-9]+' build-fuzz/"$target".log | grep -oE '[0-9]+$') inputs, nothing found"
+  fi
+done
+[ ${#failed[@]} -eq 0 ] || fail "${#failed[@]} targets did not end well: see build-fuzz/*.log and build-fuzz/findings/"
