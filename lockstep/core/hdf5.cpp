@@ -199,6 +199,35 @@ Dataset Group::create_dataset(const std::string& member, const Shape& shape, con
   return create(member, detail::file_type<T>(), shape, options);
 }
 
+template <Number T>
+Dataset Group::create_virtual(const std::string& member, const Shape& shape, std::span<const VirtualSource> sources,
+                              T fill) {
+  const Call call;
+  const std::string full_name = child(name_, member);
+  const std::string expected = "to create a virtual dataset of shape " + text(shape);
+  const auto space_of = [&](const Shape& sizes) {
+    const std::vector<hsize_t> dims = extents(sizes);
+    return opened(H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr), full_name, expected);
+  };
+  const Handle space = space_of(shape);
+  const Handle properties = creation_properties(H5P_DATASET_CREATE, full_name);
+  check(H5Pset_fill_value(properties.id(), detail::memory_type<T>(), &fill), full_name, expected);
+  for (const VirtualSource& source : sources) {
+    const std::vector<hsize_t> start = extents(source.start), count = extents(source.shape);
+    const Handle source_space = space_of(source.shape);
+    check(H5Sselect_hyperslab(space.id(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr), full_name,
+          expected);
+    check(H5Pset_virtual(properties.id(), space.id(), detail::c_text(source.file, full_name),
+                         detail::c_text(source.dataset, full_name), source_space.id()),
+          full_name, expected);
+  }
+  check(H5Sselect_all(space.id()), full_name, expected);
+  return Dataset(opened(H5Dcreate2(id(), member.c_str(), detail::file_type<T>(), space.id(), H5P_DEFAULT,
+                                   properties.id(), H5P_DEFAULT),
+                        full_name, expected),
+                 full_name);
+}
+
 Dataset Group::create_strings(const std::string& member, std::span<const std::string> values) {
   const Call call;
   const Handle type = detail::string_type();
@@ -303,8 +332,9 @@ void File::close() {
   file_.close();
 }
 
-#define LOCKSTEP_HDF5_NUMBER(T) \
-  template Dataset Group::create_dataset<T>(const std::string&, const Shape&, const DatasetOptions&);
+#define LOCKSTEP_HDF5_NUMBER(T)                                                                       \
+  template Dataset Group::create_dataset<T>(const std::string&, const Shape&, const DatasetOptions&); \
+  template Dataset Group::create_virtual<T>(const std::string&, const Shape&, std::span<const VirtualSource>, T);
 LOCKSTEP_HDF5_NUMBER(float)
 LOCKSTEP_HDF5_NUMBER(double)
 LOCKSTEP_HDF5_NUMBER(std::uint8_t)

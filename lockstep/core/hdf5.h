@@ -101,6 +101,10 @@ class Dataset : public Object {
   std::vector<T> read() const;
   template <Number T>
   std::vector<T> read(const Shape& start, const Shape& count) const;
+  // Into the caller's memory, as long as the box has elements. With a stride the box [start, start + count * stride)
+  // is read in steps: every stride[d]-th element along dimension d (empty: each).
+  template <Number T>
+  void read_into(std::span<T> values, const Shape& start, const Shape& count, const Shape& stride = {}) const;
   std::vector<std::string> read_strings() const;
 
   // values.size() must be the number of elements written.
@@ -114,11 +118,26 @@ class Dataset : public Object {
   // Dimension scales, as netCDF and xarray read them: `scale` names the positions along `dimension`.
   void make_scale(const std::string& dimension_name);
   void attach_scale(std::size_t dimension, const Dataset& scale);
+  bool is_scale() const;
+  // For each dimension the name of the dataset that is its scale, "" where it has none. A scale names itself.
+  std::vector<std::string> scale_names() const;
+
+  // The files a virtual dataset takes its numbers from, as it names them; none for other datasets.
+  std::vector<std::string> source_files() const;
 
  private:
   friend class Group;
   using Object::Object;
-  void transfer(bool writing, void* data, std::int64_t memory_type, const Shape* start, const Shape* count) const;
+  void transfer(bool writing, void* data, std::int64_t memory_type, const Shape* start, const Shape* count,
+                const Shape* stride = nullptr) const;
+};
+
+// A whole dataset of another file that stands in a virtual dataset as the box beginning at `start`.
+struct VirtualSource {
+  std::string file;  // relative to the folder of the file with the virtual dataset
+  std::string dataset;
+  Shape start;
+  Shape shape;
 };
 
 struct DatasetOptions {
@@ -139,6 +158,9 @@ class Group : public Object {
   Dataset dataset(const std::string& member) const;
   template <Number T>
   Dataset create_dataset(const std::string& member, const Shape& shape, const DatasetOptions& options = {});
+  // A dataset that shows parts of other files. HDF5 reads `fill` where no source lies, and where a file is missing.
+  template <Number T>
+  Dataset create_virtual(const std::string& member, const Shape& shape, std::span<const VirtualSource> sources, T fill);
   // One dimension of UTF-8 strings of variable length.
   Dataset create_strings(const std::string& member, std::span<const std::string> values);
 

@@ -17,14 +17,21 @@ using detail::opened;
 using detail::product;
 using detail::text;
 
-void check_box(const std::string& name, const Shape& shape, const Shape& start, const Shape& count) {
-  bool inside = start.size() == shape.size() && count.size() == shape.size() && !shape.empty();
+void check_box(const std::string& name, const Shape& shape, const Shape& start, const Shape& count,
+               const Shape& stride = {}) {
+  bool inside = start.size() == shape.size() && count.size() == shape.size() && !shape.empty() &&
+                (stride.empty() || stride.size() == shape.size());
   for (std::size_t i = 0; inside && i < shape.size(); ++i) {
-    inside = start[i] <= shape[i] && count[i] <= shape[i] - start[i];
+    const std::size_t step = stride.empty() ? 1 : stride[i];
+    // The last element read is start + (count - 1) * step.
+    inside = step > 0 && start[i] <= shape[i] && (count[i] == 0 || start[i] < shape[i]) &&
+             (count[i] == 0 || count[i] - 1 <= (shape[i] - 1 - start[i]) / step);
   }
   if (!inside) {
-    throw Error(ErrorKind::invalid_argument,
-                {name, "start " + text(start) + " count " + text(count), "a part of shape " + text(shape), ""});
+    throw Error(ErrorKind::invalid_argument, {name,
+                                              "start " + text(start) + " count " + text(count) +
+                                                  (stride.empty() ? std::string() : " stride " + text(stride)),
+                                              "a part of shape " + text(shape), ""});
   }
 }
 
@@ -39,6 +46,38 @@ void check_type(const std::string& name, ElementType stored) {
   throw Error(ErrorKind::file, {name, to_string(stored), expected, ""});
 }
 
+// Names of the files behind a virtual dataset, each once.
+std::vector<std::string> files_behind(const std::string& name, std::int64_t dataset) {
+  const Handle properties = opened(H5Dget_create_plist(dataset), name, "its properties");
+  if (H5Pget_layout(properties.id()) != H5D_VIRTUAL) return {};
+  std::size_t sources = 0;
+  check(H5Pget_virtual_count(properties.id(), &sources), name, "its sources");
+  std::vector<std::string> files;
+  for (std::size_t i = 0; i < sources; ++i) {
+    const auto length = static_cast<std::size_t>(
+        check(H5Pget_virtual_filename(properties.id(), i, nullptr, 0), name, "a source's file"));
+    std::string file(length + 1, '\0');
+    check(H5Pget_virtual_filename(properties.id(), i, file.data(), file.size()), name, "a source's file");
+    file.resize(length);
+    if (std::ranges::find(files, file) == files.end()) files.push_back(std::move(file));
+  }
+  return files;
+}
+
+// What a virtual dataset's numbers may fill lies in other files.
+std::uintmax_t source_bytes(const std::string& name, std::int64_t dataset) {
+  const std::vector<std::string> files = files_behind(name, dataset);
+  if (files.empty()) return 0;
+  const std::filesystem::path folder = std::filesystem::path(name.substr(0, name.rfind(":/"))).parent_path();
+  std::uintmax_t bytes = 0;
+  for (const std::string& file : files) {
+    std::error_code missing;
+    const std::uintmax_t size = std::filesystem::file_size(folder / file, missing);
+    if (!missing) bytes += size;
+  }
+  return bytes;
+}
+
 // A few damaged bytes can claim terabytes. No filter of HDF5's own packs more than 1:1032 (deflate's limit).
 void check_claimed_bytes(const std::string& name, std::int64_t dataset, std::size_t bytes) {
   constexpr std::size_t kAlwaysAllowed = 1 << 20, kBestPacking = 1032;
@@ -47,6 +86,7 @@ void check_claimed_bytes(const std::string& name, std::int64_t dataset, std::siz
   const Handle file = opened(H5Iget_file_id(dataset), name, "its file");
   hsize_t file_bytes = 0;
   check(H5Fget_filesize(file.id(), &file_bytes), name, "the size of its file");
+  file_bytes += source_bytes(name, dataset);
   if (bytes / kBestPacking > file_bytes) {
     throw Error(ErrorKind::file,
                 {name, std::to_string(bytes) + " bytes claimed in a file of " + std::to_string(file_bytes),
@@ -72,15 +112,18 @@ ElementType Dataset::type() const {
 
 std::size_t Dataset::size() const { return product(shape(), name_); }
 
-void Dataset::transfer(bool writing, void* data, std::int64_t memory, const Shape* start, const Shape* count) const {
+void Dataset::transfer(bool writing, void* data, std::int64_t memory, const Shape* start, const Shape* count,
+                       const Shape* stride) const {
   const Call call;
   const Handle file_space = opened(H5Dget_space(id()), name_, "a readable shape");
   Handle memory_space(H5S_ALL);
   hid_t file_selection = H5S_ALL;
   if (start != nullptr) {
     const std::vector<hsize_t> first = extents(*start), number = extents(*count);
-    check(H5Sselect_hyperslab(file_space.id(), H5S_SELECT_SET, first.data(), nullptr, number.data(), nullptr), name_,
-          "a part of it");
+    const std::vector<hsize_t> step = stride == nullptr ? std::vector<hsize_t>() : extents(*stride);
+    check(H5Sselect_hyperslab(file_space.id(), H5S_SELECT_SET, first.data(), step.empty() ? nullptr : step.data(),
+                              number.data(), nullptr),
+          name_, "a part of it");
     memory_space = opened(H5Screate_simple(static_cast<int>(number.size()), number.data(), nullptr), name_, "memory");
     file_selection = file_space.id();
   }
@@ -112,6 +155,20 @@ std::vector<T> Dataset::read(const Shape& start, const Shape& count) const {
   std::vector<T> values(product(count, name_));
   if (!values.empty()) transfer(false, values.data(), detail::memory_type<T>(), &start, &count);
   return values;
+}
+
+template <Number T>
+void Dataset::read_into(std::span<T> values, const Shape& start, const Shape& count, const Shape& stride) const {
+  const Call call;
+  check_box(name_, shape(), start, count, stride);
+  check_type<T>(name_, type());
+  if (values.size() != product(count, name_)) {
+    throw Error(ErrorKind::invalid_argument, {name_, "memory for " + std::to_string(values.size()) + " values",
+                                              std::to_string(product(count, name_)) + " for count " + text(count), ""});
+  }
+  if (!values.empty()) {
+    transfer(false, values.data(), detail::memory_type<T>(), &start, &count, stride.empty() ? nullptr : &stride);
+  }
 }
 
 std::vector<std::string> Dataset::read_strings() const {
@@ -163,10 +220,49 @@ void Dataset::attach_scale(std::size_t dimension, const Dataset& scale) {
         "to attach dimension scale " + scale.name_);
 }
 
-#define LOCKSTEP_HDF5_NUMBER(T)                                               \
-  template std::vector<T> Dataset::read<T>() const;                           \
-  template std::vector<T> Dataset::read<T>(const Shape&, const Shape&) const; \
-  template void Dataset::write<T>(std::span<const T>);                        \
+bool Dataset::is_scale() const {
+  const Call call;
+  return check(H5DSis_scale(id()), name_, "to ask whether it is a dimension scale") > 0;
+}
+
+std::vector<std::string> Dataset::scale_names() const {
+  const Call call;
+  const auto own_name = [](hid_t object) {
+    std::string path(1024, '\0');
+    const ssize_t length = H5Iget_name(object, path.data(), path.size());
+    path.resize(length < 0 ? 0 : std::min(static_cast<std::size_t>(length), path.size() - 1));
+    return path.substr(path.rfind('/') + 1);
+  };
+  const auto first_scale = [](hid_t, unsigned, hid_t scale, void* found) -> herr_t {
+    *static_cast<hid_t*>(found) = scale;
+    H5Iinc_ref(scale);
+    return 1;
+  };
+  const std::size_t rank = shape().size();
+  std::vector<std::string> names(rank);
+  if (is_scale()) {
+    if (rank > 0) names[0] = own_name(id());
+    return names;
+  }
+  for (std::size_t dimension = 0; dimension < rank; ++dimension) {
+    hid_t found = -1;
+    if (H5DSiterate_scales(id(), static_cast<unsigned>(dimension), nullptr, first_scale, &found) < 0) continue;
+    const Handle scale(found);
+    if (scale.id() >= 0) names[dimension] = own_name(scale.id());
+  }
+  return names;
+}
+
+std::vector<std::string> Dataset::source_files() const {
+  const Call call;
+  return files_behind(name_, id());
+}
+
+#define LOCKSTEP_HDF5_NUMBER(T)                                                                      \
+  template std::vector<T> Dataset::read<T>() const;                                                  \
+  template std::vector<T> Dataset::read<T>(const Shape&, const Shape&) const;                        \
+  template void Dataset::read_into<T>(std::span<T>, const Shape&, const Shape&, const Shape&) const; \
+  template void Dataset::write<T>(std::span<const T>);                                               \
   template void Dataset::write<T>(std::span<const T>, const Shape&, const Shape&);
 LOCKSTEP_HDF5_NUMBER(float)
 LOCKSTEP_HDF5_NUMBER(double)

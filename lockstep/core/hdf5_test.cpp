@@ -170,6 +170,57 @@ TEST_F(Hdf5Test, dimension_scales_are_attached) {
   EXPECT_THAT(message_of([&] { state.attach_scale(2, time); }), HasSubstr("to attach dimension scale"));
 }
 
+TEST_F(Hdf5Test, datasets_name_their_scales) {
+  File file = File::create(path_);
+  Dataset x = file.create_dataset<double>("x", {3});
+  x.make_scale("x");
+  Dataset state = file.create_dataset<double>("state", {2, 3});
+  state.attach_scale(1, x);
+  EXPECT_TRUE(x.is_scale());
+  EXPECT_FALSE(state.is_scale());
+  EXPECT_THAT(state.scale_names(), ElementsAre("", "x"));
+  EXPECT_THAT(x.scale_names(), ElementsAre("x"));
+}
+
+TEST_F(Hdf5Test, boxes_are_read_in_steps) {
+  File file = File::create(path_);
+  Dataset state = file.create_dataset<double>("state", {5, 4});
+  state.write<double>(ramp(20));
+  std::vector<double> part(4);
+  state.read_into<double>(part, {1, 0}, {2, 2}, {3, 2});
+  EXPECT_THAT(part, ElementsAre(2, 3, 8, 9));
+  EXPECT_THAT(message_of([&] {
+                state.read_into<double>(part, {1, 0}, {2, 2}, {4, 2});
+              }),
+              HasSubstr("start [1, 0] count [2, 2] stride [4, 2]"));
+  EXPECT_THAT(message_of([&] { state.read_into<double>(part, {1, 0}, {2, 2}, {1, 0}); }), HasSubstr("stride [1, 0]"));
+  EXPECT_THAT(message_of([&] { state.read_into<double>(part, {0, 0}, {1, 3}); }), HasSubstr("memory for 4 values"));
+}
+
+TEST_F(Hdf5Test, virtual_datasets_show_other_files_and_name_them) {
+  const fs::path part = path_.parent_path() / (path_.stem().string() + ".part.h5");
+  fs::remove(part);
+  {
+    File file = File::create(part);
+    file.create_dataset<double>("state", {2, 3}).write<double>(ramp(6));
+    file.publish();
+  }
+  {
+    File file = File::create(path_);
+    const std::vector<VirtualSource> sources{{part.filename(), "state", {1, 0}, {2, 3}}};
+    file.create_virtual<double>("state", {4, 3}, sources, -1);
+    file.publish();
+  }
+  {
+    const File file = File::open(path_);
+    EXPECT_THAT(file.dataset("state").source_files(), ElementsAre(part.filename()));
+    EXPECT_THAT(file.dataset("state").read<double>(), ElementsAre(-1, -1, -1, 0, 0.5, 1, 1.5, 2, 2.5, -1, -1, -1));
+  }
+  fs::remove(part);
+  // What HDF5 does with a missing file: the reason why readers look whether the sources are there.
+  EXPECT_THAT(File::open(path_).dataset("state").read<double>({1, 0}, {1, 3}), ElementsAre(-1, -1, -1));
+}
+
 TEST_F(Hdf5Test, boxes_outside_the_shape_and_wrong_counts_are_refused) {
   File file = File::create(path_);
   Dataset x = file.create_dataset<double>("x", {4, 2});

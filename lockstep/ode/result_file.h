@@ -72,6 +72,8 @@ class ResultFile {
   std::optional<hdf5::AttributeValue> attribute(const std::string& name) const;
   std::string text_attribute(const std::string& name) const;  // "" when there is none
   std::vector<std::string> attribute_names() const { return file_.attribute_names(); }
+  // Everything else it holds, by name.
+  const hdf5::File& hdf5() const { return file_; }
 
  private:
   hdf5::File file_;
