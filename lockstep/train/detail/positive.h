@@ -1,0 +1,35 @@
+// Checks that several options share.
+#pragma once
+
+#include <charconv>
+#include <cmath>
+#include <string>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::train::detail {
+
+inline std::string number_text(double value) {
+  char text[32];
+  return std::string(text, std::to_chars(text, text + sizeof text, value).ptr);
+}
+
+[[noreturn]] inline void refuse(const std::string& field, const std::string& found, const std::string& expected,
+                                const std::string& remedy = {}) {
+  throw Error(ErrorKind::invalid_argument, {field, found, expected, remedy});
+}
+
+inline void require_positive(const char* field, double value) {
+  if (!(value > 0) || !std::isfinite(value)) refuse(field, number_text(value), "a finite number above 0");
+}
+
+inline void require_not_negative(const char* field, double value) {
+  if (!(value >= 0) || !std::isfinite(value)) refuse(field, number_text(value), "a finite number, not negative");
+}
+
+// In [0, 1).
+inline void require_fraction(const char* field, double value) {
+  if (!(value >= 0 && value < 1)) refuse(field, number_text(value), "a number from 0 to below 1");
+}
+
+}  // namespace lockstep::train::detail
