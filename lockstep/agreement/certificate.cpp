@@ -31,6 +31,7 @@ double moved(double value, double largest, int ulps, bool up) {
 // One trajectory's initial state as member `member` starts from it.
 void perturb(double* state, std::size_t components, std::size_t trajectory, std::size_t member, Precision precision,
              const CertificateOptions& which) {
+  if (which.ulps == 0) return;
   double largest = 0;
   for (std::size_t c = 0; c < components; ++c) largest = std::max(largest, std::abs(state[c]));
   const Random random(which.seed, 0x43657274);  // a stream of its own
@@ -39,13 +40,6 @@ void perturb(double* state, std::size_t components, std::size_t trajectory, std:
     state[c] = precision == Precision::f32 ? moved<float>(state[c], largest, which.ulps, up)
                                            : moved<double>(state[c], largest, which.ulps, up);
   }
-}
-
-std::vector<std::size_t> evenly_spaced(std::size_t trajectories, std::size_t samples) {
-  samples = std::min(trajectories, samples);
-  std::vector<std::size_t> chosen(samples);
-  for (std::size_t i = 0; i < samples; ++i) chosen[i] = i * trajectories / samples;
-  return chosen;
 }
 
 // The sampled trajectories, each `members` times over: [member][sample].
@@ -136,6 +130,13 @@ void solve_into(const ode::Problem& problem, const ode::Options& options, const 
 }
 
 }  // namespace
+
+std::vector<std::size_t> evenly_spaced(std::size_t trajectories, std::size_t samples) {
+  samples = std::min(trajectories, samples);
+  std::vector<std::size_t> chosen(samples);
+  for (std::size_t i = 0; i < samples; ++i) chosen[i] = i * trajectories / samples;
+  return chosen;
+}
 
 Certificate make_certificate(const ode::Problem& problem, const ode::Options& options, const CertificateOptions& which,
                              const RunControl& control) {

@@ -39,7 +39,7 @@ struct Certificate {
 struct CertificateOptions {
   std::size_t samples = 64;  // trajectories, evenly spaced over the ensemble; all of them where there are fewer
   std::size_t members = 8;
-  int ulps = 4;
+  int ulps = 4;            // 0: not perturbed at all
   std::uint64_t seed = 0;  // decides which components go up and which down
 };
 
@@ -48,6 +48,9 @@ struct CertificateOptions {
 // state's largest component. Throws as ode::solve does, and Error (cancelled) at the caller's request.
 Certificate make_certificate(const ode::Problem& problem, const ode::Options& options,
                              const CertificateOptions& which = {}, const RunControl& control = {});
+
+// The trajectories a certificate samples: i * trajectories / samples, all of them where there are fewer. Ascending.
+std::vector<std::size_t> evenly_spaced(std::size_t trajectories, std::size_t samples);
 
 // Adds the certificate's datasets to a file that is being written.
 void write_certificate(hdf5::File& file, const Certificate& certificate);

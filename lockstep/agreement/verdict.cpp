@@ -177,8 +177,9 @@ std::optional<Certificate> usable_certificate(const Ensemble& of) {
 std::optional<Spread> find_spread(const Ensemble& a, const Ensemble& b, const Settings& settings, const Scale& scale,
                                   Precision claimed) {
   if (settings.certificate) {
-    Spread spread = spread_of(*settings.certificate, a, scale, claimed);
-    spread.source += ", computed anew";
+    const Ensemble& of = settings.certificate_of == Settings::Of::a ? a : b;
+    Spread spread = spread_of(*settings.certificate, of, scale, claimed);
+    spread.source += ", computed anew from the problem in " + of.name();
     return spread;
   }
   for (const Ensemble* of : {&a, &b}) {

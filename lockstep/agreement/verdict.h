@@ -70,7 +70,8 @@ struct Verdict {
 
 struct Settings {
   std::optional<double> lyapunov;          // serves where neither solution carries a certificate
-  std::optional<Certificate> certificate;  // of a, computed anew by the caller; wins over those stored
+  std::optional<Certificate> certificate;  // computed anew by the caller; wins over those stored
+  enum class Of { a, b } certificate_of = Of::a;
 };
 
 // Is b a faithful port of a? The certificate is a's; b's own serves if a has none. Throws Error (cancelled), or (file)

@@ -470,13 +470,28 @@ class Validate(ToolTest):
             self.assertRegex(done.stdout + done.stderr, pattern)
         return done.stdout
 
-    def test_without_a_certificate_any_difference_counts(self):
+    def test_without_a_certificate_the_spread_is_computed_anew(self):
         def edit(state):
             state[17, 4, 1] += 1
         self.change(state=edit)
         done = self.run_tool("validate", "a.h5", "b.h5")
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"trajectory 17 goes where rounding(.|\n)*computed anew from the problem in a.h5")
+
+    def test_without_a_spread_there_is_no_verdict_but_how_far_apart(self):
+        def edit(state):
+            state[17, 4, 1] += 1
+        self.change(state=edit)
+        done = self.run_tool("validate", "--stored-only", "a.h5", "b.h5")
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"different: 1 of 6,300 numbers(.|\n)*first in the file +trajectory 17, time 4")
+        self.assertRegex(done.stdout, r"no verdict: nothing tells how much")
+        for name in ("a.h5", "b.h5"):
+            with h5py.File(self.path(name), "r+") as file:
+                del file["problem"]
+        done = self.run_tool("validate", "a.h5", "b.h5")
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"a.h5: found no description of its problem(.|\n)*b.h5: found no description")
 
     def test_equal_files_have_the_same_bits(self):
         self.verdict(0, r"\Asame bits: all 6,300 numbers of state agree \(100 trajectories x 21 times x 3 components, float32\)")

@@ -257,6 +257,7 @@ ProblemSetup set_up(const ProblemFile& file) {
   setup.component_names = std::move(rhs.component_names);
   setup.parameter_names = std::move(rhs.parameter_names);
   setup.model_digest = std::move(rhs.model_digest);
+  setup.model_bytes = std::move(rhs.model_bytes);
   return setup;
 }
 

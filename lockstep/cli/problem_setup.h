@@ -1,6 +1,7 @@
 // From what a problem file says to a problem that can be solved: models loaded, ensembles drawn, names known.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct ProblemSetup {
   std::vector<std::string> component_names;  // [component]
   std::vector<std::string> parameter_names;  // [parameter]
   std::string model_digest;                  // "" without a model
+  std::vector<std::byte> model_bytes;        // as safetensors; empty without a model, or where it has no such form
 };
 
 // Throws Error naming file, line and key of the field that is missing or does not fit.

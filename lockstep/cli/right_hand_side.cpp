@@ -7,6 +7,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/nn/load.h"
 #include "lockstep/nn/model.h"
+#include "lockstep/nn/safetensors.h"
 #include "lockstep/ode/rhs.h"
 
 namespace lockstep::cli {
@@ -67,6 +68,11 @@ NamedRhs load_net(const ProblemFile& file) {
   }
   rhs.title = "Net " + name;
   rhs.model_digest = model.digest();
+  try {
+    rhs.model_bytes = nn::to_safetensors(model);
+  } catch (const Error&) {
+    // A model that safetensors cannot say is not kept with the results.
+  }
   const std::vector<nn::Feature> features =
       model.inputs.empty() ? std::vector<nn::Feature>{} : model.inputs.front().features;
   const std::size_t components = rhs.function->components();
@@ -99,6 +105,7 @@ NamedRhs load_rhs(const ProblemFile& file) {
   physics.default_parameters.insert(physics.default_parameters.end(), closure.default_parameters.begin(),
                                     closure.default_parameters.end());
   physics.model_digest = closure.model_digest;
+  physics.model_bytes = std::move(closure.model_bytes);
   return physics;
 }
 

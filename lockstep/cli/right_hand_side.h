@@ -1,6 +1,7 @@
 // The right-hand side a problem file names: a model, a built-in system, or their sum.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,7 +20,8 @@ struct NamedRhs {
   // Of a built-in system without a net; empty otherwise.
   std::vector<double> default_initial_state;
   std::optional<double> default_end_time;
-  std::string model_digest;  // of the model file's content, "" without a model
+  std::string model_digest;            // of the model file's content, "" without a model
+  std::vector<std::byte> model_bytes;  // as safetensors; empty without a model, or where it has no such form
 };
 
 // Throws Error naming the field of the problem file: an unreadable model, an unknown system, shapes that do not fit.

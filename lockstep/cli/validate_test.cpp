@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lockstep/cli/app.h"
+#include "lockstep/cli/stored_problem.h"
 #include "lockstep/core/hdf5.h"
 
 namespace lockstep::cli {
@@ -92,12 +93,46 @@ TEST_F(Validate, answers_1_for_more_than_rounding) {
   EXPECT_GT(std::filesystem::file_size(folder_ / "report" / "index.html"), 10'000u);
 }
 
-TEST_F(Validate, without_a_certificate_any_difference_counts) {
+TEST_F(Validate, without_a_certificate_a_sample_is_solved_again) {
   std::filesystem::rename(path("b.h5"), path("plain.h5"));
   solve({"--output", path("b.h5")});
   change_b(0x1p-52);
-  EXPECT_EQ(validate("plain.h5", "b.h5"), 1);
+  EXPECT_EQ(validate("plain.h5", "b.h5"), 0);
+  EXPECT_EQ(validate("b.h5", "plain.h5"), 0);  // b.h5 is not what its problem gives; plain.h5 is
+  EXPECT_EQ(validate("plain.h5", "b.h5", {"--stored-only"}), 2);
   EXPECT_EQ(validate("plain.h5", "b.h5", {"--lyapunov", "0.906"}), 0);
+  change_b(1e-9);
+  EXPECT_EQ(validate("plain.h5", "b.h5"), 1);
+  EXPECT_EQ(validate("plain.h5", "b.h5", {"--json"}), 1);
+}
+
+// Every way to state a problem: solved again from the file alone, the bits are the file's.
+TEST_F(Validate, rebuilds_every_kind_of_problem_from_its_file) {
+  const std::string net = std::string("model = \"") + LOCKSTEP_TEST_DATA "/lorenz_tanh_3_100_3.safetensors\"\n";
+  const std::string ensemble =
+      "[ensemble]\ntrajectories = 70\ninitial_state = { normal = { mean = [1, 1, 25], std = 5 } }\n";
+  const std::string time = "[time]\nspan = [0, 1]\nsave = 6\n";
+  const std::string adaptive = "[method]\nname = \"dopri5\"\nrtol = 1e-5\natol = 1e-6\n";
+  const std::string event = "[event]\ncomponent = \"z\"\nvalue = 20.0\ndirection = \"falling\"\n";
+  const std::vector<std::string> problems{
+      "[rhs]\nsystem = \"lorenz\"\n" + ensemble + time + adaptive + "control = \"common\"\nprecision = \"f64\"\n",
+      "[rhs]\n" + net + ensemble + time + "[method]\nname = \"rk4\"\ncontrol = \"fixed\"\ndt = 0.01\n",
+      "[rhs]\nsystem = \"lorenz\"\n" + net + ensemble + time + adaptive + "initial_step = 0.001\nmax_step = 0.05\n",
+      "[rhs]\nsystem = \"lorenz\"\n" + ensemble + time + adaptive + event,
+      "[rhs]\nsystem = \"lorenz\"\n" + ensemble +
+          "parameters = { box = { low = [9, 20, 2], high = [11, 30, 3] } }\n"
+          "[time]\nspan = { box = { low = [0, 1], high = [0.5, 2] } }\nsave = 5\n" +
+          adaptive,
+  };
+  for (const std::string& problem : problems) {
+    SCOPED_TRACE(problem);
+    std::ofstream(folder_ / "kind.toml") << problem;
+    ASSERT_EQ(run({"solve", path("kind.toml"), "--output", path("kind.h5"), "--quiet", "--overwrite"}), 0);
+    const agreement::Certificate certificate =
+        recompute_certificate(ode::ResultFile(path("kind.h5")), {.samples = 13, .members = 2}, {});
+    EXPECT_EQ(certificate.trajectories, agreement::evenly_spaced(70, 13));
+    EXPECT_EQ(certificate.states.size(), 2 * 13 * certificate.save_points * 3);
+  }
 }
 
 TEST_F(Validate, answers_2_for_another_problem) {

@@ -13,6 +13,7 @@
 #include "lockstep/cli/problem_setup.h"
 #include "lockstep/cli/progress.h"
 #include "lockstep/cli/provenance.h"
+#include "lockstep/cli/stored_problem.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
 #include "lockstep/ode/result_writer.h"
@@ -85,7 +86,7 @@ int solve(const SolveOptions& options, const std::string& command_line) {
   }
   const ProblemSetup setup = set_up(file);
   const Interrupt interrupt;
-  std::function<void(hdf5::File&)> more;
+  std::function<void(hdf5::File&)> more = [&](hdf5::File& to) { store_problem(to, file, setup); };
   if (options.certificate) {
     agreement::CertificateOptions which;
     which.samples = options.certificate_samples;
@@ -100,7 +101,10 @@ int solve(const SolveOptions& options, const std::string& command_line) {
       std::fprintf(stderr, "lockstep: stopped before the first trajectory: nothing written\n");
       return interrupt.exit_code();
     }
-    more = [certificate = std::move(certificate)](hdf5::File& to) { agreement::write_certificate(to, certificate); };
+    more = [&file, &setup, certificate = std::move(certificate)](hdf5::File& to) {
+      store_problem(to, file, setup);
+      agreement::write_certificate(to, certificate);
+    };
   }
   ode::ResultWriter writer(path, setup.problem, setup.options.precision,
                            {setup.title, setup.component_names, setup.parameter_names,

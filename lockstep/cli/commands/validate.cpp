@@ -13,6 +13,7 @@
 #include "lockstep/cli/compare.h"
 #include "lockstep/cli/interrupt.h"
 #include "lockstep/cli/progress.h"
+#include "lockstep/cli/stored_problem.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
 
@@ -25,6 +26,7 @@ struct ValidateOptions {
   bool quiet = false;
   bool bits = false;
   bool json = false;
+  bool stored_only = false;
   std::optional<std::filesystem::path> report;
   std::optional<double> lyapunov;
 };
@@ -39,8 +41,9 @@ Examples:
 Is the second file a faithful port of the first? The same bits are; NaN equals NaN, whatever its payload. Otherwise the
 two may differ by what rounding explains: while the ensemble's own spread is small, the difference must stay within ten
 times it; trajectories may not part too early; statistics of the attractor must agree. docs/validation.md has the
-mathematics and how often it errs. With neither certificate nor exponent any difference counts, and the answer is how
-far apart they are and where first. Exit code 0: they agree; 1: they do not; 2: they could not be compared.)";
+mathematics and how often it errs. That spread comes from the certificate that `solve --certificate` stored; where there
+is none, from --lyapunov, or 64 trajectories of A.h5 (or B.h5) are solved again from what the file holds of its problem.
+Exit code 0: they agree; 1: they do not; 2: they could not be compared, or nothing tells how much rounding explains.)";
 
 std::string count(std::size_t number) { return count_text(static_cast<std::int64_t>(number)); }
 
@@ -192,28 +195,67 @@ void print_verdict(const agreement::Verdict& verdict) {
   for (const agreement::FieldDifference& field : verdict.fields) line(field.field.c_str(), field.a + " and " + field.b);
 }
 
-int judge(const ValidateOptions& options, const RunControl& control, std::optional<Progress>& progress) {
+// Puts a certificate computed anew from a, or else from b, into the settings. Returns why there is none, by file.
+std::string find_spread(const agreement::StoredEnsemble& a, const agreement::StoredEnsemble& b,
+                        const ValidateOptions& options, const Interrupt& interrupt, agreement::Settings& settings,
+                        std::optional<Progress>& progress) {
+  std::string why_not;
+  const auto cannot = [&](const std::string& text) { why_not += "  - " + text + "\n"; };
+  if (options.stored_only) {
+    cannot("neither file has a certificate, and --stored-only asks for no solve");
+    return why_not;
+  }
+  using Of = agreement::Settings::Of;
+  for (const auto& [of, ensemble] : {std::pair(Of::a, &a), std::pair(Of::b, &b)}) {
+    try {
+      progress.emplace("solving a sample of " + ensemble->name() + " again", "trajectories",
+                       options.quiet ? Verbosity::quiet : Verbosity::normal);
+      settings.certificate = recompute_certificate(ensemble->file(), {}, {&interrupt.token(), progress->function()});
+      settings.certificate_of = of;
+      why_not.clear();
+      break;
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::cancelled) throw;
+      cannot(error.what());
+    }
+  }
+  progress.emplace("comparing", "trajectories", options.quiet ? Verbosity::quiet : Verbosity::normal);
+  return why_not;
+}
+
+int judge(const ValidateOptions& options, const Interrupt& interrupt, std::optional<Progress>& progress) {
+  // The bar is another one after a solve.
+  const RunControl control{&interrupt.token(), [&progress](std::size_t done, std::size_t total) {
+                             if (progress) progress->update(done, total);
+                           }};
   const agreement::StoredEnsemble a(options.a);
   const agreement::StoredEnsemble b(options.b);
   const auto fields = agreement::compare_fields(a, b);
   const bool comparable = fields.empty() || !fields.front().forbids;
   const bool knows_spread = options.lyapunov || a.certificate() || b.certificate();
-  // The bits come first: in the files' own precision, several times faster than the full comparison, and there is
-  // nothing more to say where they hold. Where nothing tells how much of a difference is rounding, any counts.
-  if (comparable && !options.json && !options.report && (a.precision() == b.precision() || !knows_spread)) {
-    const Comparison comparison = compare(a.file(), b.file(), control);
-    const bool same = same_solution(comparison);
-    if (same || !knows_spread) {
-      progress.reset();
-      if (!options.quiet) Report(a.file(), b.file(), comparison).print();
-      if (!options.quiet && !same) {
-        std::printf("whether rounding explains it: solve again with --certificate, or state --lyapunov\n");
-      }
-      return same ? kSuccess : kDifferent;
-    }
-  }
+  const bool page_or_json = options.json || options.report;
   agreement::Settings settings;
   settings.lyapunov = options.lyapunov;
+  // The bits come first: in the files' own precision, several times faster than the full comparison, and there is
+  // nothing more to say where they hold.
+  if (comparable && (a.precision() == b.precision() || !knows_spread) && !(page_or_json && knows_spread)) {
+    const Comparison comparison = compare(a.file(), b.file(), control);
+    const bool same = same_solution(comparison);
+    if (same && !page_or_json) {
+      progress.reset();
+      if (!options.quiet) Report(a.file(), b.file(), comparison).print();
+      return kSuccess;
+    }
+    if (!same && !knows_spread) {
+      const std::string why_not = find_spread(a, b, options, interrupt, settings, progress);
+      if (!settings.certificate && !page_or_json) {
+        progress.reset();
+        if (!options.quiet) Report(a.file(), b.file(), comparison).print();
+        if (!options.quiet) std::printf("no verdict: nothing tells how much of that is rounding\n%s", why_not.c_str());
+        return kFailure;
+      }
+    }
+  }
   const agreement::Verdict verdict = agreement::judge(a, b, settings, control);
   progress.reset();
   if (options.report) {
@@ -234,7 +276,7 @@ int validate(const ValidateOptions& options) {
     std::optional<Progress> progress;
     progress.emplace("comparing", "trajectories", options.quiet ? Verbosity::quiet : Verbosity::normal);
     const RunControl control{&interrupt.token(), progress->function()};
-    return options.bits ? validate_bits(options, control, progress) : judge(options, control, progress);
+    return options.bits ? validate_bits(options, control, progress) : judge(options, interrupt, progress);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::cancelled) throw;
     std::fprintf(stderr, "lockstep: stopped before the end of the files: no verdict\n");
@@ -253,6 +295,7 @@ void add_validate(CLI::App& app, Chosen& chosen) {
   command->add_flag("--json", options->json, "print the verdict and its numbers as JSON");
   command->add_option("--report", options->report, "write a page with pictures into this folder")->type_name("DIR");
   command->add_option("--lyapunov", options->lyapunov, "largest Lyapunov exponent, where no file has a certificate");
+  command->add_flag("--stored-only", options->stored_only, "solve nothing, where no file has a certificate");
   command->add_flag("-q,--quiet", options->quiet, "print nothing, answer by exit code");
   command->footer(std::string(kExamples) + "\n");
   command->callback([&chosen, options] { chosen.run = [options] { return validate(*options); }; });

@@ -1,0 +1,210 @@
+#include "lockstep/cli/stored_problem.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "lockstep/cli/provenance.h"
+#include "lockstep/cli/right_hand_side.h"
+#include "lockstep/cli/threshold_event.h"
+#include "lockstep/core/error.h"
+#include "lockstep/nn/model.h"
+#include "lockstep/nn/safetensors.h"
+#include "lockstep/ode/rhs.h"
+
+namespace lockstep::cli {
+namespace {
+
+namespace names = ode::result_names;
+
+constexpr const char* kGroup = "problem";
+constexpr const char* kEndTimes = "end_time";  // f64 [1] or [trajectory]: what was asked for, not what was reached
+constexpr const char* kModel = "model";        // u8: safetensors
+constexpr const char* kSystem = "system";
+constexpr const char* kWithTime = "with_time";
+constexpr const char* kEventComponent = "event_component";
+constexpr const char* kEventValue = "event_value";
+constexpr const char* kEventDirection = "event_direction";
+// A larger net is not worth a copy in each of its results.
+constexpr std::size_t kLargestModel = std::size_t{64} << 20;
+
+using Direction = ode::TerminalEvent::Direction;
+
+std::string direction_text(Direction direction) {
+  if (direction == Direction::rising) return "rising";
+  return direction == Direction::falling ? "falling" : "either";
+}
+
+Direction direction_of(const std::string& text) {
+  if (text == "rising") return Direction::rising;
+  return text == "falling" ? Direction::falling : Direction::either;
+}
+
+[[noreturn]] void cannot(const ode::ResultFile& file, const std::string& found, const std::string& expected) {
+  throw Error(ErrorKind::unsupported, {file.path().string(), found, expected, "solve again with --certificate"});
+}
+
+double number(const ode::ResultFile& file, const char* name) {
+  const auto value = file.attribute(name);
+  if (value) {
+    if (const auto* real = std::get_if<double>(&*value)) return *real;
+    if (const auto* integer = std::get_if<std::int64_t>(&*value)) return static_cast<double>(*integer);
+  }
+  cannot(file, std::string("no attribute ") + name, "all options of its solve");
+}
+
+ode::Rhs rebuild_rhs(const ode::ResultFile& file, const hdf5::Group& group) {
+  ode::Rhs rhs;
+  if (group.has_attribute(kSystem)) rhs = ode::system(group.string_attribute(kSystem));
+  if (group.has(kModel)) {
+    const auto bytes = group.dataset(kModel).read<std::uint8_t>();
+    const nn::Model model =
+        nn::read_safetensors(std::as_bytes(std::span(bytes)), file.path().string() + ":/problem/model");
+    ode::NetOptions options;
+    options.with_time = group.has_attribute(kWithTime) && group.integer_attribute(kWithTime) != 0;
+    ode::Rhs net = ode::net(nn::to_mlp(model), options);
+    rhs = rhs ? ode::sum(rhs, net) : net;
+  }
+  if (!rhs) cannot(file, "neither a system nor a net", "the equation, which its group \"problem\" holds");
+  if (rhs->digest() != file.text_attribute("rhs_digest")) {
+    cannot(file, "another equation than the one of its attribute rhs_digest", "the equation it was solved with");
+  }
+  return rhs;
+}
+
+ode::Options rebuild_options(const ode::ResultFile& file) {
+  ode::Options options;
+  options.method = file.text_attribute("method");
+  options.precision = file.precision();
+  const std::string control = file.text_attribute("control");
+  bool known = false;
+  for (const auto one : {ode::StepControl::per_trajectory, ode::StepControl::common, ode::StepControl::fixed}) {
+    if (to_string(one) != control) continue;
+    options.control = one;
+    known = true;
+  }
+  if (!known) cannot(file, "step control \"" + control + "\"", "per_trajectory, common or fixed");
+  if (options.control == ode::StepControl::fixed) {
+    options.dt = number(file, "dt");
+  } else {
+    options.rtol = number(file, "rtol");
+    options.atol = number(file, "atol");
+    if (file.attribute("initial_step")) options.initial_step = number(file, "initial_step");
+    if (file.attribute("max_step")) options.max_step = number(file, "max_step");
+  }
+  options.max_steps = static_cast<std::int64_t>(number(file, "max_steps"));
+  options.validate();
+  return options;
+}
+
+template <class T>
+bool same_bits(T a, T b) {
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  return std::bit_cast<Bits>(a) == std::bit_cast<Bits>(b) || (std::isnan(a) && std::isnan(b));
+}
+
+// Whether a solve of the sampled trajectories gave what the file holds of them.
+void check_bits(const ode::ResultFile& file, const agreement::Certificate& again,
+                std::span<const std::size_t> trajectories) {
+  for (std::size_t s = 0; s < trajectories.size(); ++s) {
+    const std::size_t i = trajectories[s];
+    if (file.records(i, 1)[0].status == ode::Status::cancelled) continue;
+    const std::vector<double> stored = file.states<double>(i, 1);
+    for (std::size_t j = 0; j < stored.size(); ++j) {
+      if (same_bits(stored[j], again.states_of(0, s)[j])) continue;
+      cannot(file, "other numbers than its problem gives when solved again (trajectory " + std::to_string(i) + ")",
+             "the same bits, to know that it is the same problem");
+    }
+  }
+}
+
+}  // namespace
+
+void store_problem(hdf5::File& file, const ProblemFile& problem_file, const ProblemSetup& setup) {
+  hdf5::Group group = file.create_group(kGroup);
+  const std::vector<double>& ends = setup.problem.end_times;
+  group.create_dataset<double>(kEndTimes, {ends.size()}).write<double>(ends);
+  if (problem_file.rhs.system) group.set_attribute(kSystem, problem_file.rhs.system->value);
+  if (!setup.model_bytes.empty() && setup.model_bytes.size() <= kLargestModel) {
+    const std::span<const std::uint8_t> bytes(reinterpret_cast<const std::uint8_t*>(setup.model_bytes.data()),
+                                              setup.model_bytes.size());
+    group.create_dataset<std::uint8_t>(kModel, {bytes.size()}).write<std::uint8_t>(bytes);
+    group.set_attribute(kWithTime, problem_file.rhs.with_time ? 1 : 0);
+  }
+  if (const auto& event = problem_file.event) {
+    std::size_t component = 0;
+    if (const auto* name = std::get_if<std::string>(&event->component)) {
+      while (setup.component_names[component] != *name) ++component;
+    } else {
+      component = std::get<std::size_t>(event->component);
+    }
+    group.set_attribute(kEventComponent, component);
+    group.set_attribute(kEventValue, event->value);
+    group.set_attribute(kEventDirection, direction_text(event->direction));
+  }
+}
+
+StoredProblem rebuild_problem(const ode::ResultFile& file, std::span<const std::size_t> trajectories) {
+  const hdf5::File raw = hdf5::File::open(file.path());
+  if (!raw.has(kGroup)) cannot(file, "no description of its problem", "one, which `lockstep solve` writes");
+  const hdf5::Group group = raw.group(kGroup);
+  StoredProblem stored;
+  ode::Problem& problem = stored.problem;
+  problem.rhs = rebuild_rhs(file, group);
+  stored.options = rebuild_options(file);
+  const auto own_ends = group.dataset(kEndTimes).read<double>();
+  if (own_ends.size() != 1 && own_ends.size() != file.trajectories()) {
+    cannot(file, std::to_string(own_ends.size()) + " end times", "one, or one for each trajectory");
+  }
+  const auto starts = raw.dataset(names::kStartTime).read<double>();
+  const bool own_span = own_ends.size() != 1 || std::ranges::any_of(starts, [&](double t) { return t != starts[0]; });
+  problem.start_times = own_span || starts.empty() ? std::vector<double>{} : std::vector{starts[0]};
+  problem.end_times = own_span ? std::vector<double>{} : own_ends;
+  problem.save_times_per_trajectory = file.times_per_trajectory();
+  if (!problem.save_times_per_trajectory) problem.save_times = file.times(0);
+  if (!file.parameters_per_trajectory()) problem.parameters = file.parameters(0);
+  const auto append = [](std::vector<double>& to, const std::vector<double>& from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  for (const std::size_t i : trajectories) {
+    append(problem.initial_states, file.initial_states(i, 1));
+    if (file.parameters_per_trajectory()) append(problem.parameters, file.parameters(i));
+    if (problem.save_times_per_trajectory) append(problem.save_times, file.times(i));
+    if (!own_span) continue;
+    problem.start_times.push_back(starts[i]);
+    problem.end_times.push_back(own_ends.size() == 1 ? own_ends[0] : own_ends[i]);
+  }
+  if (group.has_attribute(kEventValue)) {
+    const auto component = static_cast<std::size_t>(group.integer_attribute(kEventComponent));
+    if (component >= problem.rhs->components()) cannot(file, "an event of no component", "a component's index");
+    problem.event = ode::TerminalEvent{threshold(problem.rhs, component, group.number_attribute(kEventValue)),
+                                       direction_of(group.string_attribute(kEventDirection))};
+  } else if (file.attribute("event")) {
+    cannot(file, "an event without its value", "component, value and direction");
+  }
+  problem.validate();
+  return stored;
+}
+
+agreement::Certificate recompute_certificate(const ode::ResultFile& file, const agreement::CertificateOptions& which,
+                                             const RunControl& control) {
+  const std::vector<std::size_t> sample = agreement::evenly_spaced(file.trajectories(), which.samples);
+  // Where one step size serves all trajectories, all must be solved again; otherwise the sample speaks for itself.
+  std::vector<std::size_t> solved = sample;
+  if (file.text_attribute("control") == to_string(ode::StepControl::common)) {
+    solved.resize(file.trajectories());
+    std::iota(solved.begin(), solved.end(), std::size_t{0});
+  }
+  const StoredProblem stored = rebuild_problem(file, solved);
+  const agreement::CertificateOptions unperturbed{.samples = which.samples, .members = 1, .ulps = 0};
+  check_bits(file, make_certificate(stored.problem, stored.options, unperturbed, control), sample);
+  agreement::Certificate certificate = make_certificate(stored.problem, stored.options, which, control);
+  certificate.trajectories = sample;
+  return certificate;
+}
+
+}  // namespace lockstep::cli
