@@ -17,6 +17,13 @@ TEST(Names, nearest_name_takes_the_fewest_edits) {
   EXPECT_EQ(nearest_name("rtol", kKnown), "rtol");
 }
 
+TEST(Names, exchanged_neighbours_are_one_edit) {
+  constexpr std::array<std::string_view, 2> kCommands{"solve", "plot"};
+  EXPECT_EQ(nearest_name("slove", kCommands), "solve");
+  EXPECT_EQ(nearest_name("plto", kCommands), "plot");
+  EXPECT_EQ(nearest_name("lpto", kCommands), "");
+}
+
 TEST(Names, nothing_is_suggested_when_nothing_is_near) {
   EXPECT_EQ(nearest_name("radau", kKnown), "");
   EXPECT_EQ(nearest_name("", kKnown), "");
