@@ -1,0 +1,41 @@
+// Reverse mode of one instruction set. Include after lane/targets.h and hwy/foreach_target.h, outside any namespace.
+#if defined(LOCKSTEP_KERNELS_MLP_REVERSE_KERNELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef LOCKSTEP_KERNELS_MLP_REVERSE_KERNELS_INL_H_
+#undef LOCKSTEP_KERNELS_MLP_REVERSE_KERNELS_INL_H_
+#else
+#define LOCKSTEP_KERNELS_MLP_REVERSE_KERNELS_INL_H_
+#endif
+
+#include "lockstep/kernels/mlp/detail/kernels-inl.h"
+#include "lockstep/kernels/mlp/detail/reverse_packed.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lockstep {
+namespace HWY_NAMESPACE {
+namespace mlp_kernels {
+
+using mlp::kSlots;
+using mlp::Places;
+using mlp::ReverseKernels;
+using mlp::ReverseLayer;
+using mlp::ReverseNet;
+
+#include "lockstep/kernels/mlp/detail/derivative_pass-inl.h"
+#include "lockstep/kernels/mlp/detail/weight_gradient-inl.h"
+//
+#include "lockstep/kernels/mlp/detail/reverse_sample-inl.h"
+#include "lockstep/kernels/mlp/detail/reverse_tile-inl.h"
+
+template <class T>
+const ReverseKernels<T>* reverse_table() {
+  static constexpr ReverseKernels<T> table = {evaluate_recording<T>, reverse_tile<T>,   accumulate_tiles<T>,
+                                              evaluate_sample<T>,    reverse_sample<T>, accumulate_samples<T>};
+  return &table;
+}
+
+}  // namespace mlp_kernels
+}  // namespace HWY_NAMESPACE
+}  // namespace lockstep
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard a target

@@ -1,0 +1,100 @@
+// A net laid out for evaluation and for its transpose, with weights that can be replaced.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "lockstep/kernels/mlp/detail/packed.h"
+#include "lockstep/kernels/mlp/reverse.h"
+
+namespace lockstep::mlp {
+
+// Where a layer's numbers lie in the records, counted in rows: a row is kTileLanes numbers of a tile's record and one
+// of a sample's, where each array is padded to whole kSlots.
+struct Places {
+  std::size_t x = 0;          // inputs of the layer
+  std::size_t y = kNone;      // outputs after the activation
+  std::size_t z = kNone;      // sums before the activation
+  std::size_t cotangent = 0;  // of the sums, in the record of cotangents
+
+  static constexpr std::size_t kNone = ~std::size_t(0);
+};
+
+// Sums of weight gradients run in this many interleaved parts, on every instruction set.
+template <class T>
+inline constexpr std::size_t kSlots = 64 / sizeof(T);
+
+// Layers with at most this many inputs send their cotangents back by sums over slots, not over inputs side by side.
+inline constexpr std::size_t kNarrow = 8;
+
+// Whether the derivative is cheaply and exactly enough known from the activation's value: then the sums before it are
+// not recorded.
+constexpr bool derivative_from_value(ActivationKind kind) {
+  return kind == ActivationKind::identity || kind == ActivationKind::relu || kind == ActivationKind::tanh ||
+         kind == ActivationKind::sigmoid;
+}
+
+template <class T>
+struct ReverseLayer {
+  PackedLayer<T> forward;
+  PackedLayer<T> linear;  // the same without its activation
+  PackedLayer<T> back;    // transposed, no bias, no activation
+  T* tile_weights;        // what these read, for set_parameters
+  T* row_weights;
+  T* back_tile_weights;
+  T* back_row_weights;
+  T* columns;              // [input][output, padded to kSlots] of a narrow layer
+  std::size_t parameters;  // offset of the weights in the flat vector; the bias follows them
+  Places tile, sample;
+  std::size_t sum;  // offset in the sample path's sum of gradients
+
+  bool narrow() const { return forward.inputs <= kNarrow; }
+  // The sample path's sums are [1 + input][output] with the bias first, or [output][input] followed by the bias; the
+  // inner index is padded to kSlots.
+  bool sum_by_input() const { return forward.outputs >= forward.inputs; }
+};
+
+template <class T>
+struct ReverseNet;
+
+template <class T>
+struct ReverseKernels {
+  void (*evaluate_tile)(const ReverseNet<T>&, const TileView<T>&, T* activations, T* workspace);
+  void (*reverse_tile)(const ReverseNet<T>&, const T* activations, const T* out_bar, T* in_bar, T* cotangents,
+                       int lanes, T* workspace);
+  void (*accumulate_tiles)(const ReverseNet<T>&, std::span<const RecordedTile<T>>, T* gradient);
+  void (*evaluate_sample)(const ReverseNet<T>&, const T* in, T* out, T* activations, T* workspace);
+  void (*reverse_sample)(const ReverseNet<T>&, const T* activations, const T* out_bar, T* in_bar, T* cotangents,
+                         T* workspace);
+  void (*accumulate_samples)(const ReverseNet<T>&, std::span<const RecordedSample<T>>, T* sum);
+};
+
+// Defined in reverse_f32.cpp and reverse_f64.cpp.
+template <class T>
+const ReverseKernels<T>& reverse_kernels_for(CpuTarget target);
+
+template <class T>
+struct ReverseNet {
+  Packed<T> packed;  // evaluates without a record; its weights are replaced too
+  const ReverseKernels<T>* kernels;
+  std::vector<ReverseLayer<T>> layers;
+  AlignedBuffer<T> weights;  // of the transposes
+  std::size_t parameters = 0;
+  std::size_t tile_activations = 0, tile_cotangents = 0;  // rows
+  std::size_t sample_activations = 0, sample_cotangents = 0, sample_sum = 0;
+};
+
+template <class T>
+constexpr std::size_t padded(std::size_t count) {
+  return (count + kSlots<T> - 1) / kSlots<T> * kSlots<T>;
+}
+
+template <class T>
+ReverseNet<T> prepare_reverse(const Mlp& mlp, CpuTarget target);
+
+// Replaces every packed copy of the weights.
+template <class T>
+void repack(ReverseNet<T>& net, const T* parameters);
+
+}  // namespace lockstep::mlp

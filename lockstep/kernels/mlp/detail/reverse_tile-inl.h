@@ -1,0 +1,91 @@
+// The tile path of reverse mode: forward with a record, and cotangents back through the layers.
+// No include guard: part of reverse_kernels-inl.h.
+
+// Lanes computed: whole groups of slots, so that every instruction set leaves the same numbers in the records.
+template <class T>
+HWY_INLINE size_t computed_lanes(int lanes) {
+  return mlp::padded<T>(static_cast<size_t>(lanes));
+}
+
+// f(first lane, registers) for strips of one or two registers.
+template <class T, class F>
+HWY_INLINE void for_strips(int wanted, F f) {
+  const size_t lanes = hn::Lanes(Register<T>());
+  const size_t end = computed_lanes<T>(wanted);
+  for (size_t first = 0; first < end;) {
+    const int registers = end - first >= 2 * lanes ? 2 : 1;
+    f(first, registers);
+    first += static_cast<size_t>(registers) * lanes;
+  }
+}
+
+template <class T>
+void evaluate_recording(const ReverseNet<T>& net, const TileView<T>& tile, T* activations, T*) {
+  constexpr size_t kRow = kTileLanes;
+  const auto& packed = net.packed;
+  const size_t wanted = static_cast<size_t>(tile.lanes), computed = computed_lanes<T>(tile.lanes);
+  for (size_t c = 0; c < packed.inputs(); ++c) {
+    T* const to = activations + c * kRow;
+    for (size_t lane = 0; lane < wanted; ++lane) to[lane] = tile.in[c * kRow + lane];
+    for (size_t lane = wanted; lane < computed; ++lane) to[lane] = T(0);
+  }
+  for_strips<T>(tile.lanes, [&](size_t first, int registers) {
+    if (!packed.input_scale.empty()) {
+      scale_input(packed, activations + first, kRow, activations + first, kRow, registers);
+    }
+    T* const record = activations + first;
+    T* const out = tile.out + first;
+    for (const ReverseLayer<T>& layer : net.layers) {
+      const Places& at = layer.tile;
+      const T* const x = record + at.x * kRow;
+      T* const y = at.y == Places::kNone ? out : record + at.y * kRow;
+      if (at.z == Places::kNone) {
+        tile_layer(layer.forward, x, kRow, y, kRow, registers, nullptr);
+      } else {
+        T* const z = record + at.z * kRow;
+        tile_layer(layer.linear, x, kRow, z, kRow, registers, nullptr);
+        activate_pass<T>(layer.forward.activation)(z, kRow, y, kRow, layer.forward.outputs,
+                                                   static_cast<size_t>(registers), layer.forward.alpha);
+      }
+    }
+    const size_t last = net.layers.back().tile.y;
+    const size_t lanes = static_cast<size_t>(registers) * hn::Lanes(Register<T>());
+    for (size_t c = 0; last != Places::kNone && c < packed.outputs(); ++c) {
+      std::copy_n(record + (last + c) * kRow, lanes, out + c * kRow);
+    }
+    if (!packed.output_scale.empty()) scale_output(packed, out, kRow, registers);
+  });
+}
+
+template <class T>
+void reverse_tile(const ReverseNet<T>& net, const T* activations, const T* out_bar, T* in_bar, T* cotangents,
+                  int wanted, T* workspace) {
+  constexpr size_t kRow = kTileLanes;
+  const auto& packed = net.packed;
+  const size_t computed = computed_lanes<T>(wanted);
+  T* const last = cotangents + net.layers.back().tile.cotangent * kRow;
+  for (size_t c = 0; c < packed.outputs(); ++c) {
+    const T scale = packed.output_scale.empty() ? T(1) : packed.output_scale[c];
+    const size_t lanes = static_cast<size_t>(wanted);
+    for (size_t lane = 0; lane < lanes; ++lane) last[c * kRow + lane] = out_bar[c * kRow + lane] * scale;
+    for (size_t lane = lanes; lane < computed; ++lane) last[c * kRow + lane] = T(0);
+  }
+  for_strips<T>(wanted, [&](size_t first, int registers) {
+    for (size_t l = net.layers.size(); l-- > 0;) {
+      const ReverseLayer<T>& layer = net.layers[l];
+      T* const bars = cotangents + layer.tile.cotangent * kRow + first;
+      through_layer(layer, layer.tile, activations + first, kRow, bars, layer.forward.outputs,
+                    static_cast<size_t>(registers));
+      if (l == 0 && in_bar == nullptr) return;
+      T* const to = (l > 0 ? cotangents + net.layers[l - 1].tile.cotangent * kRow : workspace) + first;
+      tile_layer(layer.back, bars, kRow, to, kRow, registers, nullptr);
+    }
+  });
+  if (in_bar == nullptr) return;
+  for (size_t c = 0; c < packed.inputs(); ++c) {
+    const T scale = packed.input_scale.empty() ? T(1) : packed.input_scale[c];
+    for (size_t lane = 0; lane < static_cast<size_t>(wanted); ++lane) {
+      in_bar[c * kRow + lane] = workspace[c * kRow + lane] / scale;
+    }
+  }
+}
