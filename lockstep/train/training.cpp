@@ -1,0 +1,185 @@
+#include "lockstep/train/training.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "lockstep/train/detail/positive.h"
+#include "lockstep/train/sums.h"
+
+namespace lockstep::train {
+
+void Phase::validate() const {
+  if (iterations < 1) detail::refuse("phase.iterations", std::to_string(iterations), "at least 1");
+  if (patience < 0) detail::refuse("phase.patience", std::to_string(patience), "0 or more");
+  if (target && !std::isfinite(*target)) detail::refuse("phase.target", detail::number_text(*target), "a finite loss");
+  std::visit([](const auto& options) { options.validate(); }, rule);
+  if (is_lbfgs()) return;
+  learning_rate.validate();
+  clip.validate();
+}
+
+template <class T>
+Training<T>::Training(std::vector<Phase> phases, std::vector<T> parameters) : phases_(std::move(phases)) {
+  if (phases_.empty()) detail::refuse("phases", "none", "at least one");
+  for (const Phase& phase : phases_) phase.validate();
+  state_.parameters = std::move(parameters);
+  state_.best = state_.parameters;
+  gradient_.resize(state_.parameters.size());
+  begin_phase();
+}
+
+template <class T>
+void Training<T>::validate_with(Validation validation, std::int64_t every) {
+  if (every < 1) detail::refuse("validation.every", std::to_string(every), "at least 1");
+  validation_ = std::move(validation);
+  validate_every_ = every;
+}
+
+template <class T>
+std::int64_t Training<T>::total_iterations() const {
+  std::int64_t total = 0;
+  for (const Phase& phase : phases_) total += phase.iterations;
+  return total;
+}
+
+template <class T>
+void Training<T>::begin_phase() {
+  optimiser_.reset();
+  rate_.reset();
+  lbfgs_.reset();
+  state_.parameters = state_.best;
+  if (finished()) return;
+  state_.best_loss = state_.watched = std::numeric_limits<double>::infinity();
+  state_.best_at = state_.place.total;
+  const Phase& phase = phases_[state_.place.phase];
+  if (const auto* options = std::get_if<LbfgsOptions>(&phase.rule)) {
+    lbfgs_.emplace(*options);
+  } else {
+    optimiser_.emplace(std::get<OptimiserOptions>(phase.rule), state_.parameters.size());
+    rate_.emplace(phase.learning_rate);
+  }
+}
+
+template <class T>
+IterationReport Training<T>::iterate(const Loss& loss) {
+  return lbfgs_ ? quasi_newton(loss) : descend(loss);
+}
+
+template <class T>
+void Training<T>::require_finite(double loss, double gradient_norm) const {
+  if (std::isfinite(loss) && std::isfinite(gradient_norm)) return;
+  const Phase& phase = phases_[state_.place.phase];
+  detail::refuse(
+      "iteration " + std::to_string(state_.place.total) +
+          (phase.name.empty() ? "" : " (" + phase.name + ", " + std::to_string(state_.place.iteration) + ")"),
+      "a loss of " + detail::number_text(loss) + ", a gradient of norm " + detail::number_text(gradient_norm),
+      "finite numbers", "lower the learning rate, or clip the gradient");
+}
+
+template <class T>
+bool Training<T>::watch(double loss, std::span<const T> parameters, IterationReport& report) {
+  report.watched = loss;
+  if (validation_) {
+    if (state_.place.iteration % validate_every_ == 0) {
+      report.watched = validation_(state_.place, parameters);
+    } else {
+      report.watched = state_.watched;
+    }
+  }
+  state_.watched = report.watched;
+  report.best = report.watched < state_.best_loss;
+  if (report.best) {
+    state_.best_loss = report.watched;
+    state_.best.assign(parameters.begin(), parameters.end());
+    state_.best_at = state_.place.total;
+  }
+  return report.best;
+}
+
+template <class T>
+IterationReport Training<T>::descend(const Loss& loss) {
+  const Phase& phase = phases_[state_.place.phase];
+  IterationReport report;
+  report.place = state_.place;
+  report.loss = loss(state_.place, state_.parameters, gradient_);
+  report.gradient_norm = clip(std::span<T>(gradient_), phase.clip);
+  require_finite(report.loss, report.gradient_norm);
+  report.learning_rate = rate_->rate(state_.place.iteration);
+  watch(report.loss, state_.parameters, report);
+  rate_->observe(report.watched);
+  optimiser_->step(state_.parameters, gradient_, report.learning_rate);
+  end_iteration(report, false);
+  return report;
+}
+
+template <class T>
+IterationReport Training<T>::quasi_newton(const Loss& loss) {
+  IterationReport report;
+  report.place = state_.place;
+  if (lbfgs_->state().gradient.empty()) {
+    const double start = loss(state_.place, state_.parameters, gradient_);
+    require_finite(start, norm(std::span<const T>(gradient_)));
+    lbfgs_->restore({.loss = start, .gradient = gradient_});
+    if (!validation_) watch(start, state_.parameters, report);
+  }
+  const LbfgsReport step = lbfgs_->step(state_.parameters, [&](std::span<const T> parameters, std::span<T> gradient) {
+    return loss(state_.place, parameters, gradient);
+  });
+  report.loss = step.loss;
+  report.gradient_norm = step.gradient_norm;
+  report.learning_rate = step.step;
+  watch(report.loss, state_.parameters, report);
+  end_iteration(report, step.status != LbfgsStatus::advanced);
+  return report;
+}
+
+template <class T>
+void Training<T>::end_iteration(IterationReport& report, bool stalled) {
+  const Phase& phase = phases_[state_.place.phase];
+  const std::int64_t since_best = state_.place.total - state_.best_at;
+  ++state_.place.iteration;
+  ++state_.place.total;
+  report.phase_ended = stalled || state_.place.iteration == phase.iterations ||
+                       (phase.target && report.watched <= *phase.target) ||
+                       (phase.patience > 0 && since_best >= phase.patience);
+  if (!report.phase_ended) return;
+  const double best_loss = state_.best_loss;
+  ++state_.place.phase;
+  state_.place.iteration = 0;
+  begin_phase();
+  if (finished()) state_.best_loss = best_loss;
+}
+
+template <class T>
+TrainingState<T> Training<T>::state() const {
+  TrainingState<T> state = state_;
+  if (optimiser_) state.optimiser = optimiser_->state();
+  if (rate_) state.plateau = rate_->state();
+  if (lbfgs_) state.lbfgs = lbfgs_->state();
+  return state;
+}
+
+template <class T>
+void Training<T>::restore(TrainingState<T> state) {
+  const std::size_t count = state_.parameters.size();
+  if (state.parameters.size() != count || state.best.size() != count) {
+    detail::refuse("training state", std::to_string(state.parameters.size()) + " parameters", std::to_string(count),
+                   "restore the state of a training of the same net");
+  }
+  if (state.place.phase > phases_.size()) {
+    detail::refuse("training state", "phase " + std::to_string(state.place.phase),
+                   "at most " + std::to_string(phases_.size()), "restore the state of a training of the same phases");
+  }
+  state_.place = state.place;
+  begin_phase();
+  if (optimiser_) optimiser_->restore(state.optimiser);
+  if (rate_) rate_->restore(state.plateau);
+  if (lbfgs_) lbfgs_->restore(std::move(state.lbfgs));
+  state_ = std::move(state);
+}
+
+template class Training<float>;
+template class Training<double>;
+
+}  // namespace lockstep::train

@@ -1,0 +1,125 @@
+// A training as a sequence of phases of gradient descent or L-BFGS over one parameter vector, which can be stopped
+// after any iteration and continued from its state with the same bits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "lockstep/train/clip.h"
+#include "lockstep/train/lbfgs.h"
+#include "lockstep/train/learning_rate.h"
+#include "lockstep/train/optimiser.h"
+
+namespace lockstep::train {
+
+struct Phase {
+  std::string name;                // for people; may be empty
+  std::int64_t iterations = 1000;  // >= 1
+  // Either; the options that follow belong to gradient descent.
+  std::variant<OptimiserOptions, LbfgsOptions> rule = OptimiserOptions{};
+  LearningRateOptions learning_rate;
+  ClipOptions clip;
+  std::optional<double> target;  // the phase ends when the watched loss is at or below this
+  std::int64_t patience = 0;     // > 0: and when this many iterations brought none below the best
+
+  bool is_lbfgs() const { return std::holds_alternative<LbfgsOptions>(rule); }
+  // Throws Error (invalid_argument) naming the field.
+  void validate() const;
+};
+
+// Where an iteration stands.
+struct Place {
+  std::size_t phase = 0;
+  std::int64_t iteration = 0;  // within the phase, from 0
+  std::int64_t total = 0;      // over all phases: those finished before this one
+};
+
+struct IterationReport {
+  Place place;
+  double loss = 0;           // before the step (L-BFGS: after it)
+  double watched = 0;        // what decides about the best: the validation loss where there is one, else `loss`
+  double gradient_norm = 0;  // before clipping
+  double learning_rate = 0;  // L-BFGS: the step's length relative to the quasi-Newton step
+  bool best = false;         // no lower watched loss came before in this phase
+  bool phase_ended = false;
+};
+
+// All that decides what follows, besides phases and losses.
+template <class T>
+struct TrainingState {
+  Place place;                // of the next iteration
+  std::vector<T> parameters;  // [parameter]
+  OptimiserState<T> optimiser;
+  PlateauState plateau;
+  LbfgsState<T> lbfgs;
+  std::vector<T> best;  // parameters of the lowest watched loss of this phase
+  double best_loss = std::numeric_limits<double>::infinity();
+  std::int64_t best_at = 0;                                  // iterations over all phases before it
+  double watched = std::numeric_limits<double>::infinity();  // the last one
+};
+
+// A phase starts from the best parameters of the one before. Within a phase the best is the lowest watched loss; phases
+// may have different losses (a longer horizon), which are not compared. T is float or double.
+template <class T>
+class Training {
+ public:
+  // The loss at `parameters`, its derivative into `gradient`. May depend on the place (mini-batches, horizons); with
+  // L-BFGS on its phase alone.
+  using Loss = std::function<double(const Place& place, std::span<const T> parameters, std::span<T> gradient)>;
+  // A loss on other data, without gradient.
+  using Validation = std::function<double(const Place& place, std::span<const T> parameters)>;
+
+  // Throws like the phases' validate(), and when there is none.
+  Training(std::vector<Phase> phases, std::vector<T> parameters);
+
+  bool finished() const { return state_.place.phase == phases_.size(); }
+  // One iteration; not to be called when finished(). Throws Error (invalid_argument) naming phase and iteration when
+  // loss or gradient are not finite; parameters and the best stay as they were before. What the loss throws passes
+  // through likewise.
+  IterationReport iterate(const Loss& loss);
+
+  // `validation` is asked every `every` iterations from a phase's first on; in between its last value stands.
+  void validate_with(Validation validation, std::int64_t every = 1);
+
+  std::span<const T> parameters() const { return state_.parameters; }
+  // Of the current phase or, when that has made no iteration yet, what it starts from.
+  std::span<const T> best_parameters() const { return state_.best; }
+  double best_loss() const { return state_.best_loss; }
+  const std::vector<Phase>& phases() const { return phases_; }
+  const Place& place() const { return state_.place; }
+  std::int64_t total_iterations() const;  // that all phases may make
+
+  TrainingState<T> state() const;
+  // Throws Error (invalid_argument) when the state does not fit phases and parameters.
+  void restore(TrainingState<T> state);
+
+ private:
+  void begin_phase();
+  IterationReport descend(const Loss& loss);
+  IterationReport quasi_newton(const Loss& loss);
+  // Notes the watched loss at `parameters`; true when it is the phase's best.
+  bool watch(double loss, std::span<const T> parameters, IterationReport& report);
+  void end_iteration(IterationReport& report, bool stalled);
+  void require_finite(double loss, double gradient_norm) const;
+
+  std::vector<Phase> phases_;
+  TrainingState<T> state_;  // optimiser and lbfgs are kept in the objects below
+  std::vector<T> gradient_;
+  std::optional<Optimiser<T>> optimiser_;
+  std::optional<LearningRate> rate_;
+  std::optional<Lbfgs<T>> lbfgs_;
+  Validation validation_;
+  std::int64_t validate_every_ = 1;
+};
+
+extern template class Training<float>;
+extern template class Training<double>;
+
+}  // namespace lockstep::train

@@ -1,0 +1,128 @@
+#include "lockstep/train/training.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <vector>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::train {
+namespace {
+
+using testing::HasSubstr;
+
+// A valley around (1, 1): Rosenbrock's function.
+double valley(const Place&, std::span<const double> x, std::span<double> g) {
+  const double r = x[1] - x[0] * x[0], s = 1 - x[0];
+  g[0] = -40 * x[0] * r - 2 * s;
+  g[1] = 20 * r;
+  return 10 * r * r + s * s;
+}
+
+std::vector<Phase> adam_then_lbfgs() {
+  return {
+      {.name = "adam", .iterations = 60, .learning_rate = {.schedule = Schedule::plateau, .rate = 0.1, .patience = 5}},
+      {.name = "polish", .iterations = 40, .rule = LbfgsOptions{}}};
+}
+
+TEST(Training, phases_follow_each_other_and_end_below_where_they_began) {
+  Training<double> training(adam_then_lbfgs(), {-1, 1});
+  double first = 0, last = 0;
+  std::size_t phase = 0;
+  while (!training.finished()) {
+    const IterationReport report = training.iterate(valley);
+    if (report.place.total == 0) first = report.loss;
+    EXPECT_GE(report.place.phase, phase);
+    phase = report.place.phase;
+    last = report.loss;
+  }
+  EXPECT_EQ(phase, 1u);
+  EXPECT_EQ(first, 4);
+  // L-BFGS converges superlinearly: what is left is rounding, (2^-53)^2 times a curvature of some tens, with room.
+  EXPECT_LT(last, 1e-28);
+  EXPECT_EQ(training.best_loss(), last);
+  EXPECT_NEAR(training.best_parameters()[0], 1, 1e-13);
+}
+
+TEST(Training, a_state_restored_after_any_iteration_continues_with_the_same_bits) {
+  Training<double> whole(adam_then_lbfgs(), {-1, 1});
+  std::vector<TrainingState<double>> states{whole.state()};
+  std::vector<double> losses;
+  while (!whole.finished()) {
+    losses.push_back(whole.iterate(valley).loss);
+    states.push_back(whole.state());
+  }
+  for (std::size_t start = 0; start < states.size(); start += 7) {
+    Training<double> rest(adam_then_lbfgs(), {0, 0});
+    rest.restore(states[start]);
+    std::vector<double> again(losses.begin(), losses.begin() + static_cast<std::ptrdiff_t>(start));
+    while (!rest.finished()) again.push_back(rest.iterate(valley).loss);
+    ASSERT_EQ(again, losses) << start;
+    EXPECT_EQ(rest.state().best, whole.state().best);
+  }
+}
+
+TEST(Training, the_best_parameters_are_those_of_the_lowest_loss) {
+  // A rate this large jumps over the minimum at 0 and away from it.
+  Training<double> training(
+      {{.iterations = 5, .rule = OptimiserOptions{.rule = Rule::sgd, .momentum = 0}, .learning_rate = {.rate = 1.5}}},
+      {2.0});
+  const auto loss = [](const Place&, std::span<const double> x, std::span<double> g) {
+    g[0] = 2 * x[0];
+    return x[0] * x[0];
+  };
+  while (!training.finished()) training.iterate(loss);
+  EXPECT_EQ(training.best_parameters()[0], 2);
+  EXPECT_EQ(training.best_loss(), 4);
+}
+
+TEST(Training, a_validation_loss_decides_about_the_best_and_stops_early) {
+  Training<double> training({{.iterations = 1000, .learning_rate = {.rate = 0.1}, .patience = 10}}, {3.0});
+  training.validate_with([](const Place&, std::span<const double> x) { return std::fabs(x[0] - 1); }, 2);
+  const auto loss = [](const Place&, std::span<const double> x, std::span<double> g) {
+    g[0] = 2 * x[0];
+    return x[0] * x[0];
+  };
+  IterationReport report;
+  while (!training.finished()) report = training.iterate(loss);
+  EXPECT_LT(report.place.total, 100);
+  EXPECT_NEAR(training.best_parameters()[0], 1, 0.2);  // two steps of at most the rate around 1
+}
+
+TEST(Training, a_target_ends_the_phase) {
+  Training<double> training({{.iterations = 1000, .rule = LbfgsOptions{}, .target = 1e-3}}, {-1, 1});
+  IterationReport report;
+  while (!training.finished()) report = training.iterate(valley);
+  EXPECT_LE(report.loss, 1e-3);
+  EXPECT_TRUE(report.phase_ended);
+  EXPECT_LT(report.place.total, 40);
+}
+
+TEST(Training, a_loss_that_is_not_finite_names_the_iteration_and_leaves_the_parameters) {
+  Training<double> training({{.name = "adam", .iterations = 10, .learning_rate = {.rate = 0.1}}}, {1.0});
+  const auto loss = [](const Place& place, std::span<const double> x, std::span<double> g) {
+    g[0] = 1;
+    return place.iteration == 3 ? NAN : x[0];
+  };
+  for (int i = 0; i < 3; ++i) training.iterate(loss);
+  const double before = training.parameters()[0];
+  try {
+    training.iterate(loss);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("iteration 3 (adam, 3): found a loss of nan"));
+  }
+  EXPECT_EQ(training.parameters()[0], before);
+  EXPECT_EQ(training.place().total, 3);
+}
+
+TEST(Training, states_and_phases_that_do_not_fit_are_refused) {
+  EXPECT_THROW(Training<double>({}, {1.0}), Error);
+  EXPECT_THROW(Training<double>({{.iterations = 0}}, {1.0}), Error);
+  Training<double> one({Phase{}}, {1.0}), two({Phase{}}, {1.0, 2.0});
+  EXPECT_THROW(two.restore(one.state()), Error);
+}
+
+}  // namespace
+}  // namespace lockstep::train
