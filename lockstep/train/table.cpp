@@ -1,0 +1,172 @@
+#include "lockstep/train/table.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+#include "lockstep/core/error.h"
+#include "lockstep/core/names.h"
+
+namespace lockstep::train {
+namespace {
+
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+[[noreturn]] void refuse(const std::string& field, const std::string& found, const std::string& expected,
+                         const std::string& remedy = {}) {
+  throw Error(ErrorKind::invalid_argument, {field, found, expected, remedy});
+}
+
+std::string_view trimmed(std::string_view text) {
+  const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
+  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+std::vector<std::string_view> split(std::string_view line, char separator) {
+  std::vector<std::string_view> fields;
+  while (true) {
+    const std::size_t end = line.find(separator);
+    fields.push_back(trimmed(line.substr(0, end)));
+    if (end == std::string_view::npos) return fields;
+    line.remove_prefix(end + 1);
+  }
+}
+
+std::string quoted(std::string_view text) {
+  return text.empty() ? "an empty field" : "\"" + std::string(text.substr(0, 40)) + "\"";
+}
+
+class Reader {
+ public:
+  Reader(std::string_view text, const std::string& source) : text_(text) {
+    if (text_.starts_with(kByteOrderMark)) text_.remove_prefix(kByteOrderMark.size());
+    table_.source = source;
+  }
+
+  Table read() {
+    std::string_view line;
+    while (next(line)) {
+      if (table_.columns.empty()) {
+        read_names(line);
+      } else {
+        read_row(line);
+      }
+    }
+    if (table_.columns.empty()) refuse(table_.source, "an empty file", "a line of column names, then numbers");
+    if (table_.rows == 0) refuse(table_.source, "no rows", "at least one row of numbers below the names");
+    return std::move(table_);
+  }
+
+ private:
+  // The next line with content.
+  bool next(std::string_view& line) {
+    while (!text_.empty()) {
+      const std::size_t end = text_.find('\n');
+      line = trimmed(text_.substr(0, end));
+      text_.remove_prefix(end == std::string_view::npos ? text_.size() : end + 1);
+      ++line_;
+      if (!line.empty() && line.front() != '#') return true;
+    }
+    return false;
+  }
+  std::string place() const { return table_.source + ":" + std::to_string(line_); }
+
+  void read_names(std::string_view line) {
+    for (const char c : {'\t', ';', ','}) {
+      if (line.find(c) == std::string_view::npos) continue;
+      separator_ = c;
+      break;
+    }
+    for (std::string_view name : split(line, separator_)) {
+      if (name.size() >= 2 && name.front() == '"' && name.back() == '"') name = name.substr(1, name.size() - 2);
+      double number = 0;
+      const auto parsed = std::from_chars(name.data(), name.data() + name.size(), number);
+      if (name.empty() || (parsed.ec == std::errc() && parsed.ptr == name.data() + name.size())) {
+        refuse(place(), quoted(name), "the name of a column", "begin the file with a line of names");
+      }
+      if (std::find(table_.columns.begin(), table_.columns.end(), name) != table_.columns.end()) {
+        refuse(place(), "two columns called " + quoted(name), "a name for each");
+      }
+      table_.columns.emplace_back(name);
+    }
+  }
+
+  void read_row(std::string_view line) {
+    const std::vector<std::string_view> fields = split(line, separator_);
+    if (fields.size() != table_.columns.size()) {
+      refuse(place(), std::to_string(fields.size()) + (fields.size() == 1 ? " field" : " fields"),
+             std::to_string(table_.columns.size()) + ", one for each column named");
+    }
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      std::string_view field = fields[i];
+      if (field.starts_with('+')) field.remove_prefix(1);
+      double number = 0;
+      const auto parsed = std::from_chars(field.data(), field.data() + field.size(), number);
+      if (parsed.ec != std::errc() || parsed.ptr != field.data() + field.size() || !std::isfinite(number)) {
+        refuse(place() + ", column " + table_.columns[i], quoted(fields[i]), "a finite number",
+               "repair the row or leave it out");
+      }
+      table_.values.push_back(number);
+    }
+    ++table_.rows;
+    table_.lines.push_back(line_);
+  }
+
+  std::string_view text_;
+  std::size_t line_ = 0;
+  char separator_ = ',';
+  Table table_;
+};
+
+}  // namespace
+
+std::size_t Table::column(const std::string& field, std::string_view name) const {
+  const auto found = std::find(columns.begin(), columns.end(), name);
+  if (found != columns.end()) return static_cast<std::size_t>(found - columns.begin());
+  const std::vector<std::string_view> known(columns.begin(), columns.end());
+  throw unknown_name(field, name, known);
+}
+
+Table parse_csv(std::string_view text, const std::string& source) { return Reader(text, source).read(); }
+
+Table read_csv(const std::filesystem::path& path) {
+  std::error_code ignored;
+  std::ifstream stream(path, std::ios::binary);
+  std::ostringstream text;
+  if (stream && !std::filesystem::is_directory(path, ignored)) text << stream.rdbuf();
+  if (!stream || std::filesystem::is_directory(path, ignored)) {
+    throw Error(ErrorKind::file, {path.string(), "no readable file (" + std::generic_category().message(errno) + ")",
+                                  "a table of numbers", "check the path"});
+  }
+  return parse_csv(text.view(), path.string());
+}
+
+ColumnStatistics column_statistics(std::span<const double> values, std::size_t columns, std::size_t column) {
+  ColumnStatistics result;
+  const std::size_t rows = values.size() / columns;
+  result.minimum = result.maximum = values[column];
+  double sum = 0;
+  for (std::size_t row = 0; row < rows; ++row) {
+    const double value = values[row * columns + column];
+    result.minimum = std::min(result.minimum, value);
+    result.maximum = std::max(result.maximum, value);
+    sum += value;
+  }
+  result.mean = sum / static_cast<double>(rows);
+  // The second pass keeps the digits that a sum of squares would lose.
+  double squares = 0;
+  for (std::size_t row = 0; row < rows; ++row) {
+    const double distance = values[row * columns + column] - result.mean;
+    squares += distance * distance;
+  }
+  result.deviation = std::sqrt(squares / static_cast<double>(rows));
+  return result;
+}
+
+}  // namespace lockstep::train
