@@ -1,5 +1,6 @@
 #include "lockstep/agreement/ensemble.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "lockstep/core/error.h"
@@ -26,11 +27,24 @@ std::vector<double> rows(const std::vector<double>& of, std::size_t first, std::
 
 }  // namespace
 
-std::vector<double> StoredEnsemble::states(std::size_t first, std::size_t count) const {
+std::vector<double> Ensemble::states(std::size_t first, std::size_t count) const {
+  std::vector<double> rows(count * save_points() * components());
+  read_states(first, count, rows);
+  return rows;
+}
+
+void StoredEnsemble::read_states(std::size_t first, std::size_t count, std::span<float> to) const {
+  file_.hdf5().dataset(ode::result_names::kState).read_into(to, {first, 0, 0}, {count, save_points(), components()});
+}
+
+void StoredEnsemble::read_states(std::size_t first, std::size_t count, std::span<double> to) const {
+  if (file_.precision() == Precision::f64) {
+    file_.hdf5().dataset(ode::result_names::kState).read_into(to, {first, 0, 0}, {count, save_points(), components()});
+    return;
+  }
   // HDF5 converts element by element; widening here is several times faster.
-  if (file_.precision() == Precision::f64) return file_.states<double>(first, count);
   const std::vector<float> narrow = file_.states<float>(first, count);
-  return {narrow.begin(), narrow.end()};
+  std::ranges::copy(narrow, to.begin());
 }
 
 std::vector<ode::TrajectoryRecord> StoredEnsemble::records(std::size_t first, std::size_t count) const {
@@ -97,8 +111,13 @@ std::vector<std::string> HeldEnsemble::component_names() const {
   return names;
 }
 
-std::vector<double> HeldEnsemble::states(std::size_t first, std::size_t count) const {
-  return rows(numbers_.states, first, count, save_points() * problem_.rhs->components());
+void HeldEnsemble::read_states(std::size_t first, std::size_t, std::span<float> to) const {
+  const double* from = numbers_.states.data() + first * save_points() * problem_.rhs->components();
+  std::transform(from, from + to.size(), to.begin(), [](double x) { return static_cast<float>(x); });
+}
+
+void HeldEnsemble::read_states(std::size_t first, std::size_t, std::span<double> to) const {
+  std::copy_n(numbers_.states.data() + first * save_points() * problem_.rhs->components(), to.size(), to.begin());
 }
 
 std::vector<ode::TrajectoryRecord> HeldEnsemble::records(std::size_t first, std::size_t count) const {

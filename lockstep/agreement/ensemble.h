@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,8 +26,10 @@ class Ensemble {
   virtual std::size_t save_points() const = 0;
   virtual std::vector<std::string> component_names() const = 0;
 
-  // Rows [first, first + count): [trajectory][time][component], float32 made float64 exactly.
-  virtual std::vector<double> states(std::size_t first, std::size_t count) const = 0;
+  // Rows [first, first + count): [trajectory][time][component] into memory for as many. float32 becomes float64
+  // exactly; as float only where precision() is f32. From one thread at a time, any one.
+  virtual void read_states(std::size_t first, std::size_t count, std::span<float> to) const = 0;
+  virtual void read_states(std::size_t first, std::size_t count, std::span<double> to) const = 0;
   virtual std::vector<ode::TrajectoryRecord> records(std::size_t first, std::size_t count) const = 0;
   virtual std::vector<double> initial_states(std::size_t first, std::size_t count) const = 0;
   virtual std::vector<double> parameters(std::size_t trajectory) const = 0;
@@ -39,6 +42,7 @@ class Ensemble {
   virtual std::optional<Certificate> certificate() const = 0;
 
   std::size_t components() const { return component_names().size(); }
+  std::vector<double> states(std::size_t first, std::size_t count) const;
 };
 
 // A result file, read piece by piece.
@@ -51,7 +55,8 @@ class StoredEnsemble : public Ensemble {
   std::size_t trajectories() const override { return file_.trajectories(); }
   std::size_t save_points() const override { return file_.save_points(); }
   std::vector<std::string> component_names() const override { return file_.component_names(); }
-  std::vector<double> states(std::size_t first, std::size_t count) const override;
+  void read_states(std::size_t first, std::size_t count, std::span<float> to) const override;
+  void read_states(std::size_t first, std::size_t count, std::span<double> to) const override;
   std::vector<ode::TrajectoryRecord> records(std::size_t first, std::size_t count) const override;
   std::vector<double> initial_states(std::size_t first, std::size_t count) const override;
   std::vector<double> parameters(std::size_t trajectory) const override;
@@ -90,7 +95,8 @@ class HeldEnsemble : public Ensemble {
   std::size_t trajectories() const override { return problem_.trajectories(); }
   std::size_t save_points() const override { return problem_.save_points(); }
   std::vector<std::string> component_names() const override;
-  std::vector<double> states(std::size_t first, std::size_t count) const override;
+  void read_states(std::size_t first, std::size_t count, std::span<float> to) const override;
+  void read_states(std::size_t first, std::size_t count, std::span<double> to) const override;
   std::vector<ode::TrajectoryRecord> records(std::size_t first, std::size_t count) const override;
   std::vector<double> initial_states(std::size_t first, std::size_t count) const override;
   std::vector<double> parameters(std::size_t trajectory) const override;

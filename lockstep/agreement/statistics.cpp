@@ -15,10 +15,11 @@ constexpr std::size_t kSampledTimes = 32;
 constexpr std::uint32_t kPermutations = 100;
 constexpr double kFalseAlarms = 1e-4;
 
-// The mean of n values in units of its standard error.
-double z_score(double sum, double squares, double n) {
+// The mean of n values in units of its standard error, to which `rounding` adds: where pairs differ in their last places
+// alone (trajectories that never parted), a bias of rounding is no other attractor.
+double z_score(double sum, double squares, double n, double rounding) {
   const double mean = sum / n;
-  const double variance = (squares / n - mean * mean) / (n - 1);
+  const double variance = (squares / n - mean * mean) / (n - 1) + rounding * rounding;
   if (variance > 0) return mean / std::sqrt(variance);
   return mean == 0 ? 0 : std::copysign(std::numeric_limits<double>::infinity(), mean);
 }
@@ -74,7 +75,7 @@ bool Statistics::agree() const {
 }
 
 StatisticsCollector::StatisticsCollector(std::size_t trajectories, const Scale& scale, const Spread& spread)
-    : scale_(scale), points_(spread.at.size()) {
+    : scale_(scale), points_(spread.at.size()), rounding_(4 * spread.epsilon * scale.typical_magnitude()) {
   // From where typical trajectories have parted. Before, the pairs differ by rounding, whose bias is no statistic.
   std::size_t first = points_;
   while (first > 0 && spread.at[first - 1][kMedian] > kDiverged) --first;
@@ -92,20 +93,24 @@ StatisticsCollector::StatisticsCollector(std::size_t trajectories, const Scale& 
   sample_b_.resize(components);
 }
 
-void StatisticsCollector::add(std::size_t trajectory, std::span<const double> a, std::span<const double> b) {
+template <class T>
+void StatisticsCollector::add(std::size_t trajectory, std::span<const T> a, std::span<const T> b) {
   const std::size_t components = scale_.components();
   const std::size_t begin = result_.first_time * components;
   if (result_.times == 0) return;
-  const auto finite = [](double x) { return std::isfinite(x); };
-  if (!std::ranges::all_of(a.subspan(begin), finite) || !std::ranges::all_of(b.subspan(begin), finite)) return;
+  bool finite = true;
+  for (std::size_t i = begin; i < a.size(); ++i) {
+    finite &= std::abs(a[i]) <= std::numeric_limits<T>::max() && std::abs(b[i]) <= std::numeric_limits<T>::max();
+  }
+  if (!finite) return;
   ++result_.trajectories;
   for (std::size_t c = 0; c < components; ++c) {
-    const double size = scale_.size[c];
+    const double inverse_size = 1 / scale_.size[c];
     // Squares about one place for both files, near the mean: the first trajectory's means would do as well.
     double mean_a = 0, mean_b = 0, square_a = 0, square_b = 0;
     for (std::size_t i = begin + c; i < a.size(); i += components) {
-      const double x = a[i] / size;
-      const double y = b[i] / size;
+      const double x = static_cast<double>(a[i]) * inverse_size;
+      const double y = static_cast<double>(b[i]) * inverse_size;
       mean_a += x;
       mean_b += y;
       square_a += x * x;
@@ -120,11 +125,14 @@ void StatisticsCollector::add(std::size_t trajectory, std::span<const double> a,
     variances_[c].squares += square * square;
     if (trajectory % stride_ != 0) continue;
     for (std::size_t k = 0; k < result_.times; k += time_stride_) {
-      sample_a_[c].push_back(a[begin + k * components + c] / size);
-      sample_b_[c].push_back(b[begin + k * components + c] / size);
+      sample_a_[c].push_back(static_cast<double>(a[begin + k * components + c]) * inverse_size);
+      sample_b_[c].push_back(static_cast<double>(b[begin + k * components + c]) * inverse_size);
     }
   }
 }
+
+template void StatisticsCollector::add(std::size_t, std::span<const float>, std::span<const float>);
+template void StatisticsCollector::add(std::size_t, std::span<const double>, std::span<const double>);
 
 Statistics StatisticsCollector::finish() && {
   if (!result_.asked()) return std::move(result_);
@@ -133,8 +141,10 @@ Statistics StatisticsCollector::finish() && {
   result_.z_limit = normal_quantile(1 - kFalseAlarms / (2 * tests));
   for (std::size_t c = 0; c < result_.components.size(); ++c) {
     ComponentStatistics& out = result_.components[c];
-    out.mean_z = z_score(means_[c].sum, means_[c].squares, n);
-    out.variance_z = z_score(variances_[c].sum, variances_[c].squares, n);
+    out.mean_z = z_score(means_[c].sum, means_[c].squares, n, rounding_);
+    // d(x^2) = 2 x dx
+    const double rounding_of_squares = 2 * scale_.typical_magnitude() * rounding_;
+    out.variance_z = z_score(variances_[c].sum, variances_[c].squares, n, rounding_of_squares);
     compare_distributions(sample_a_[c], sample_b_[c], sampled_times_, out);
     out.values_a = std::move(sample_a_[c]);
     out.values_b = std::move(sample_b_[c]);

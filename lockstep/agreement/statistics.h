@@ -38,8 +38,9 @@ class StatisticsCollector {
  public:
   StatisticsCollector(std::size_t trajectories, const Scale& scale, const Spread& spread);
 
-  // Rows of one trajectory, [time][component].
-  void add(std::size_t trajectory, std::span<const double> a, std::span<const double> b);
+  // Rows of one trajectory, [time][component], of float or double.
+  template <class T>
+  void add(std::size_t trajectory, std::span<const T> a, std::span<const T> b);
   Statistics finish() &&;
 
  private:
@@ -49,6 +50,7 @@ class StatisticsCollector {
   };
   const Scale& scale_;
   std::size_t points_;
+  double rounding_;  // 4 ulp of a typical state, in units of its size
   Statistics result_;
   std::size_t stride_ = 1;  // of trajectories sampled for distributions
   std::size_t time_stride_ = 1;

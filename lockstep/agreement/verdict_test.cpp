@@ -257,6 +257,17 @@ TEST(verdict, finds_another_attractor_by_statistics) {
   EXPECT_FALSE(verdict.evidence->difference.statistics.agree());
 }
 
+TEST(verdict, takes_no_bias_of_the_last_place_for_another_attractor) {
+  // What passes through a program that always rounds up, long after trajectories of another solver would have parted.
+  Numbers numbers;
+  numbers.states = lorenz_f64().states(0, kTrajectories);
+  for (double& x : numbers.states) x = std::nextafter(x, std::numeric_limits<double>::infinity());
+  const Verdict verdict =
+      judge(lorenz_f64(), HeldEnsemble(testing::lorenz(kTrajectories, kLorenzEnd), std::move(numbers)));
+  ASSERT_TRUE(verdict.evidence->difference.statistics.asked());
+  EXPECT_OUTCOME(verdict, agree);
+}
+
 TEST(verdict, refuses_solutions_of_different_problems_by_name) {
   ode::Problem other = testing::lorenz(kTrajectories, kLorenzEnd);
   other.initial_states[5] += 1;

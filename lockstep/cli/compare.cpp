@@ -5,17 +5,19 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <set>
 #include <span>
 #include <type_traits>
 
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/read_ahead.h"
 
 namespace lockstep::cli {
 namespace {
 
-constexpr std::size_t kPieceBytes = std::size_t{8} << 20;
+constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
 
 template <class T>
 bool same(T a, T b) {
@@ -61,9 +63,15 @@ void add_piece(ArrayDifference& difference, const Piece& piece, std::span<const 
     const std::span<const T> row_b = b.subspan(i * row, row);
     const std::size_t different_before = difference.different;
     const bool same_bytes = std::memcmp(row_a.data(), row_b.data(), row_a.size_bytes()) == 0;
+    // In a loop of its own, which the compiler can vectorise.
+    std::size_t finite = 0;
     for (std::size_t j = 0; j < row; ++j) {
-      if (std::isfinite(row_a[j]) && std::isfinite(row_b[j])) ++difference.finite_pairs;
-      if (same_bytes || same(row_a[j], row_b[j])) continue;
+      constexpr T kLargest = std::numeric_limits<T>::max();
+      finite += std::abs(row_a[j]) <= kLargest && std::abs(row_b[j]) <= kLargest ? 1 : 0;
+    }
+    difference.finite_pairs += finite;
+    for (std::size_t j = 0; !same_bytes && j < row; ++j) {
+      if (same(row_a[j], row_b[j])) continue;
       add_pair(difference, {piece.first + i, j / piece.components, j % piece.components, static_cast<double>(row_a[j]),
                             static_cast<double>(row_b[j])});
     }
@@ -72,35 +80,75 @@ void add_piece(ArrayDifference& difference, const Piece& piece, std::span<const 
 }
 
 template <class T>
-void compare_numbers(const ode::ResultFile& a, const ode::ResultFile& b, const RunControl& control,
+struct Rows {
+  std::vector<T> state_a, state_b;
+  std::vector<T> end_a, end_b;
+  std::vector<ode::TrajectoryRecord> records_a, records_b;
+};
+
+template <class T>
+void read_states(const ode::ResultFile& file, std::size_t first, std::size_t count, std::vector<T>& to) {
+  to.resize(count * file.save_points() * file.components());
+  const bool widen = sizeof(T) == 8 && file.precision() == Precision::f32;
+  if (widen) {  // several times faster than HDF5's conversion
+    std::ranges::copy(file.states<float>(first, count), to.begin());
+    return;
+  }
+  file.hdf5()
+      .dataset(ode::result_names::kState)
+      .read_into(std::span<T>(to), {first, 0, 0}, {count, file.save_points(), file.components()});
+}
+
+template <class T>
+void add_rows(const ode::ResultFile& a, std::size_t first, const Rows<T>& rows, Comparison& comparison) {
+  const std::size_t count = rows.records_a.size();
+  add_piece<T>(comparison.state, {first, count, a.save_points(), a.components()}, rows.state_a, rows.state_b);
+  add_piece<T>(comparison.end_state, {first, count, 1, a.components()}, rows.end_a, rows.end_b);
+  for (std::size_t i = 0; i < count; ++i) {
+    const ode::TrajectoryRecord& ra = rows.records_a[i];
+    const ode::TrajectoryRecord& rb = rows.records_b[i];
+    if (ra.status == ode::Status::cancelled || rb.status == ode::Status::cancelled) ++comparison.unfinished;
+    if (ra.accepted != rb.accepted || ra.rejected != rb.rejected || ra.evaluations != rb.evaluations ||
+        !same(ra.end_time, rb.end_time)) {
+      ++comparison.different_counts;
+    }
+    if (ra.status == rb.status) continue;
+    if (comparison.different_status++ == 0) {
+      comparison.first_status = first + i;
+      comparison.status_a = ra.status;
+      comparison.status_b = rb.status;
+    }
+  }
+}
+
+template <class T>
+void compare_numbers(const ode::ResultFile& a, const ode::ResultFile& b, const RunControl& control, Extent extent,
                      Comparison& comparison) {
+  const std::size_t trajectories = a.trajectories();
   const std::size_t row_bytes = std::max<std::size_t>(a.save_points() * a.components() * sizeof(T), 1);
   const std::size_t rows = std::clamp<std::size_t>(kPieceBytes / row_bytes, 1, std::size_t{1} << 16);
-  for (std::size_t first = 0; first < a.trajectories(); first += rows) {
-    if (control.cancelled()) throw Error(ErrorKind::cancelled, {"comparison", "a request to stop", {}, {}});
-    const std::size_t count = std::min(rows, a.trajectories() - first);
-    add_piece<T>(comparison.state, {first, count, a.save_points(), a.components()}, a.states<T>(first, count),
-                 b.states<T>(first, count));
-    add_piece<T>(comparison.end_state, {first, count, 1, a.components()}, a.end_states<T>(first, count),
-                 b.end_states<T>(first, count));
-    const auto records_a = a.records(first, count);
-    const auto records_b = b.records(first, count);
-    for (std::size_t i = 0; i < count; ++i) {
-      const ode::TrajectoryRecord& ra = records_a[i];
-      const ode::TrajectoryRecord& rb = records_b[i];
-      if (ra.status == ode::Status::cancelled || rb.status == ode::Status::cancelled) ++comparison.unfinished;
-      if (ra.accepted != rb.accepted || ra.rejected != rb.rejected || ra.evaluations != rb.evaluations ||
-          !same(ra.end_time, rb.end_time)) {
-        ++comparison.different_counts;
-      }
-      if (ra.status == rb.status) continue;
-      if (comparison.different_status++ == 0) {
-        comparison.first_status = first + i;
-        comparison.status_a = ra.status;
-        comparison.status_b = rb.status;
-      }
-    }
-    if (control.progress) control.progress(first + count, a.trajectories());
+  struct Enough {};
+  try {
+    read_ahead<Rows<T>>((trajectories + rows - 1) / rows,
+                        [&](std::size_t i, Rows<T>& piece) {
+                          const std::size_t first = i * rows;
+                          const std::size_t count = std::min(rows, trajectories - first);
+                          read_states(a, first, count, piece.state_a);
+                          read_states(b, first, count, piece.state_b);
+                          piece.end_a = a.end_states<T>(first, count);
+                          piece.end_b = b.end_states<T>(first, count);
+                          piece.records_a = a.records(first, count);
+                          piece.records_b = b.records(first, count);
+                        },
+                        [&](std::size_t i, const Rows<T>& piece) {
+                          if (control.cancelled())
+                            throw Error(ErrorKind::cancelled, {"comparison", "a request to stop", {}, {}});
+                          add_rows(a, i * rows, piece, comparison);
+                          if (extent == Extent::first_difference && !comparison.same_bits()) throw Enough();
+                          if (control.progress) control.progress(i * rows + piece.records_a.size(), trajectories);
+                        });
+  } catch (const Enough&) {
+    // What was looked at so far stands in the comparison.
   }
 }
 
@@ -170,14 +218,14 @@ bool Comparison::same_bits() const {
          different_counts == 0;
 }
 
-Comparison compare(const ode::ResultFile& a, const ode::ResultFile& b, const RunControl& control) {
+Comparison compare(const ode::ResultFile& a, const ode::ResultFile& b, const RunControl& control, Extent extent) {
   check_shapes(a, b);
   Comparison comparison;
   comparison.same_precision = a.precision() == b.precision();
   if (comparison.same_precision && a.precision() == Precision::f32) {
-    compare_numbers<float>(a, b, control, comparison);
+    compare_numbers<float>(a, b, control, extent, comparison);
   } else {
-    compare_numbers<double>(a, b, control, comparison);  // float32 becomes float64 exactly
+    compare_numbers<double>(a, b, control, extent, comparison);  // float32 becomes float64 exactly
   }
   compare_fields(a, b, comparison);
   return comparison;

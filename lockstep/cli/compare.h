@@ -62,6 +62,9 @@ struct Comparison {
 
 // Streams both files in pieces of a few MB. Throws Error where they cannot be compared: another number of trajectories,
 // save points or components, other times.
-Comparison compare(const ode::ResultFile& a, const ode::ResultFile& b, const RunControl& control = {});
+// With Extent::first_difference it stops soon after one and tells no more than that there is one.
+enum class Extent { whole, first_difference };
+Comparison compare(const ode::ResultFile& a, const ode::ResultFile& b, const RunControl& control = {},
+                   Extent extent = Extent::whole);
 
 }  // namespace lockstep::cli

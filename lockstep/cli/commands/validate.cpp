@@ -239,7 +239,8 @@ int judge(const ValidateOptions& options, const Interrupt& interrupt, std::optio
   // The bits come first: in the files' own precision, several times faster than the full comparison, and there is
   // nothing more to say where they hold.
   if (comparable && (a.precision() == b.precision() || !knows_spread) && !(page_or_json && knows_spread)) {
-    const Comparison comparison = compare(a.file(), b.file(), control);
+    const Comparison comparison =
+        compare(a.file(), b.file(), control, knows_spread ? Extent::first_difference : Extent::whole);
     const bool same = same_solution(comparison);
     if (same && !page_or_json) {
       progress.reset();
