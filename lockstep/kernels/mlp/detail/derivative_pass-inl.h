@@ -31,15 +31,19 @@ Pass<T> activate_pass(ActivationKind kind) {
   return with_activation_kind(kind, [](auto constant) -> Pass<T> { return activate_from<T, constant()>; });
 }
 
-// The derivative from the activation's value where derivative_from_value, else from its argument.
+// bar times the derivative: from the activation's value where derivative_from_value, else from its argument.
 template <class L, ActivationKind kKind>
-HWY_INLINE typename L::V recorded_derivative(typename L::V recorded, typename L::V alpha) {
-  if constexpr (kKind == ActivationKind::tanh) {
-    return L::nfma(recorded, recorded, L::set(1));
+HWY_INLINE typename L::V times_derivative(typename L::V bar, typename L::V recorded, typename L::V alpha) {
+  if constexpr (kKind == ActivationKind::identity) {
+    return bar;
+  } else if constexpr (kKind == ActivationKind::relu) {  // its value is positive where its argument is
+    return L::select(L::lt(L::zero(), recorded), bar, L::zero());
+  } else if constexpr (kKind == ActivationKind::tanh) {
+    return L::mul(bar, L::nfma(recorded, recorded, L::set(1)));
   } else if constexpr (kKind == ActivationKind::sigmoid) {
-    return L::nfma(recorded, recorded, recorded);
+    return L::mul(bar, L::nfma(recorded, recorded, recorded));
   } else {
-    return activate_derivative<kKind, L>(recorded, alpha);  // relu's value is positive where its argument is
+    return L::mul(bar, activate_derivative<kKind, L>(recorded, alpha));
   }
 }
 
@@ -49,9 +53,8 @@ void through_activation(const T* from, size_t from_stride, T* to, size_t to_stri
                         T alpha) {
   using L = HwyLane<Register<T>>;
   const auto slope = L::set(alpha);
-  for_registers(from, from_stride, to, to_stride, rows, registers, [slope](auto recorded, auto bar) {
-    return L::mul(bar, recorded_derivative<L, kKind>(recorded, slope));
-  });
+  for_registers(from, from_stride, to, to_stride, rows, registers,
+                [slope](auto recorded, auto bar) { return times_derivative<L, kKind>(bar, recorded, slope); });
 }
 
 // Null for identity.

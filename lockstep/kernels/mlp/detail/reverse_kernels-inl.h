@@ -21,15 +21,20 @@ using mlp::ReverseLayer;
 using mlp::ReverseNet;
 
 #include "lockstep/kernels/mlp/detail/derivative_pass-inl.h"
+//
+#include "lockstep/kernels/mlp/detail/back_kernel-inl.h"
 #include "lockstep/kernels/mlp/detail/weight_gradient-inl.h"
 //
 #include "lockstep/kernels/mlp/detail/reverse_sample-inl.h"
 #include "lockstep/kernels/mlp/detail/reverse_tile-inl.h"
+//
+#include "lockstep/kernels/mlp/detail/regression-inl.h"
 
 template <class T>
 const ReverseKernels<T>* reverse_table() {
   static constexpr ReverseKernels<T> table = {evaluate_recording<T>, reverse_tile<T>,   accumulate_tiles<T>,
-                                              evaluate_sample<T>,    reverse_sample<T>, accumulate_samples<T>};
+                                              evaluate_sample<T>,    reverse_sample<T>, accumulate_samples<T>,
+                                              regression_chunk<T>};
   return &table;
 }
 

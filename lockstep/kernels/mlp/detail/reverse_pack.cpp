@@ -104,6 +104,16 @@ ReverseNet<T> prepare_reverse(const Mlp& mlp, CpuTarget target) {
   net.sample_sum = sums.size();
   place(net, &ReverseLayer<T>::tile, false, net.tile_activations, net.tile_cotangents);
   place(net, &ReverseLayer<T>::sample, true, net.sample_activations, net.sample_cotangents);
+  Layout<T> chunk(false);
+  for (ReverseLayer<T>& layer : net.layers) {
+    const bool last = &layer == &net.layers.back();
+    const ActivationKind kind = layer.forward.activation;
+    layer.chunk_y = chunk.take(layer.forward.outputs);
+    if (!derivative_from_value(kind) || (last && kind != ActivationKind::identity)) {
+      layer.chunk_z = chunk.take(layer.forward.outputs);
+    }
+  }
+  net.chunk_rows = chunk.size();
   repack(net, gather_parameters<T>(mlp).data());
   return net;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lockstep/kernels/mlp/detail/packed.h"
+#include "lockstep/kernels/mlp/regression.h"
 #include "lockstep/kernels/mlp/reverse.h"
 
 namespace lockstep::mlp {
@@ -48,6 +49,9 @@ struct ReverseLayer {
   std::size_t parameters;  // offset of the weights in the flat vector; the bias follows them
   Places tile, sample;
   std::size_t sum;  // offset in the sample path's sum of gradients
+  // Rows of a tile in the workspace of regression: values, which cotangents replace on the way back; sums before the
+  // activation, or a copy of the values, where the derivative needs them.
+  std::size_t chunk_y, chunk_z = Places::kNone;
 
   bool narrow() const { return forward.inputs <= kNarrow; }
   // The sample path's sums are [1 + input][output] with the bias first, or [output][input] followed by the bias; the
@@ -59,6 +63,23 @@ template <class T>
 struct ReverseNet;
 
 template <class T>
+struct RegressionCost {
+  Residual residual;
+  T delta;
+  const T* weights;      // [output] of the loss
+  const T* bar_weights;  // [output] of its derivative: weights times the batch's scale
+};
+
+// Neighbouring tiles of TiledSamples.
+template <class T>
+struct RegressionChunk {
+  const T* inputs;
+  const T* targets;
+  std::size_t tiles;
+  std::size_t samples;
+};
+
+template <class T>
 struct ReverseKernels {
   void (*evaluate_tile)(const ReverseNet<T>&, const TileView<T>&, T* activations, T* workspace);
   void (*reverse_tile)(const ReverseNet<T>&, const T* activations, const T* out_bar, T* in_bar, T* cotangents,
@@ -68,6 +89,9 @@ struct ReverseKernels {
   void (*reverse_sample)(const ReverseNet<T>&, const T* activations, const T* out_bar, T* in_bar, T* cotangents,
                          T* workspace);
   void (*accumulate_samples)(const ReverseNet<T>&, std::span<const RecordedSample<T>>, T* sum);
+  // The chunk's weighted cost; adds its derivative to the gradient unless that is null.
+  double (*regression)(const ReverseNet<T>&, const RegressionCost<T>&, const RegressionChunk<T>&, T* gradient,
+                       T* workspace);
 };
 
 // Defined in reverse_f32.cpp and reverse_f64.cpp.
@@ -83,7 +107,14 @@ struct ReverseNet {
   std::size_t parameters = 0;
   std::size_t tile_activations = 0, tile_cotangents = 0;  // rows
   std::size_t sample_activations = 0, sample_cotangents = 0, sample_sum = 0;
+  std::size_t chunk_rows = 0;
 };
+
+// Rows of one tile in the workspace of regression.
+template <class T>
+std::size_t regression_rows(const ReverseNet<T>& net) {
+  return net.chunk_rows;
+}
 
 template <class T>
 constexpr std::size_t padded(std::size_t count) {

@@ -89,9 +89,9 @@ constexpr std::array<GradientBlock<T>, sizeof...(kIndex)> gradient_blocks(std::i
   return {gradient_block<T, kIndex / (kGradientInputs + 1) + 1, kIndex % (kGradientInputs + 1)>...};
 }
 
-// One layer's gradient += its sums over the tiles.
+// One layer's gradient += its sums over the tiles, whose cotangents begin at row z, inputs at row x.
 template <class T>
-void layer_gradient(const ReverseLayer<T>& layer, RecordedTiles<T> tiles, T* gradient) {
+void layer_gradient(const ReverseLayer<T>& layer, RecordedTiles<T> tiles, size_t z, size_t x, T* gradient) {
   static constexpr auto kBlocks =
       gradient_blocks<T>(std::make_integer_sequence<int, kGradientOutputs*(kGradientInputs + 1)>());
   const size_t inputs = layer.forward.inputs, outputs = layer.forward.outputs;
@@ -106,14 +106,14 @@ void layer_gradient(const ReverseLayer<T>& layer, RecordedTiles<T> tiles, T* gra
     size_t k = 0;
     for (size_t column = 0; column < columns.blocks; ++column) {
       const size_t width = columns[column];
-      blocks[width](tiles, layer.tile.cotangent + j, layer.tile.x + k, sums);
+      blocks[width](tiles, z + j, x + k, sums);
       add_slots(sums, height * width, totals);
       for (size_t a = 0; a < height; ++a) {
         for (size_t b = 0; b < width; ++b) w[a * inputs + k + b] += totals[a * width + b];
       }
       k += width;
     }
-    blocks[0](tiles, layer.tile.cotangent + j, 0, sums);
+    blocks[0](tiles, z + j, 0, sums);
     add_slots(sums, height, totals);
     for (size_t a = 0; a < height; ++a) gradient[outputs * inputs + j + a] += totals[a];
     j += height;
@@ -122,5 +122,6 @@ void layer_gradient(const ReverseLayer<T>& layer, RecordedTiles<T> tiles, T* gra
 
 template <class T>
 void accumulate_tiles(const ReverseNet<T>& net, RecordedTiles<T> tiles, T* gradient) {
-  for (const ReverseLayer<T>& layer : net.layers) layer_gradient(layer, tiles, gradient + layer.parameters);
+  for (const ReverseLayer<T>& layer : net.layers)
+    layer_gradient(layer, tiles, layer.tile.cotangent, layer.tile.x, gradient + layer.parameters);
 }

@@ -1,0 +1,80 @@
+// Cotangents from a layer's sums to the values it read, times the derivative of the activation that made those values:
+// written over them. No include guard: part of reverse_kernels-inl.h.
+
+// y[k][lane] = times_derivative(sum over j of w[j][k] bar[j][lane], y[k][lane]) for kInputs inputs of the layer; rows
+// are kTileLanes apart, w holds [output][input of the block].
+template <class T>
+using BackBlock = void (*)(const T* HWY_RESTRICT bar, size_t outputs, const T* HWY_RESTRICT w, T* HWY_RESTRICT y);
+
+template <class T, int kInputs, int kRegisters, ActivationKind kKind>
+void back_block(const T* HWY_RESTRICT bar, size_t outputs, const T* HWY_RESTRICT w, T* HWY_RESTRICT y) {
+  const Register<T> d;
+  using L = HwyLane<Register<T>>;
+  using V = typename L::V;
+  const size_t lanes = hn::Lanes(d);
+  V sum[kInputs][kRegisters];
+#pragma GCC unroll 16
+  for (int k = 0; k < kInputs; ++k) {
+#pragma GCC unroll 2
+    for (int r = 0; r < kRegisters; ++r) sum[k][r] = L::zero();
+  }
+  for (size_t j = 0; j < outputs; ++j, bar += kTileLanes, w += kInputs) {
+    V in[kRegisters];
+#pragma GCC unroll 2
+    for (int r = 0; r < kRegisters; ++r) in[r] = hn::LoadU(d, bar + r * lanes);
+#pragma GCC unroll 16
+    for (int k = 0; k < kInputs; ++k) {
+      const V weight = L::set(w[k]);
+#pragma GCC unroll 2
+      for (int r = 0; r < kRegisters; ++r) sum[k][r] = L::fma(weight, in[r], sum[k][r]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int k = 0; k < kInputs; ++k, y += kTileLanes) {
+#pragma GCC unroll 2
+    for (int r = 0; r < kRegisters; ++r) {
+      const V value = times_derivative<L, kKind>(sum[k][r], hn::LoadU(d, y + r * lanes), L::zero());
+      hn::StoreU(value, d, y + r * lanes);
+    }
+  }
+}
+
+template <class T, int kRegisters, ActivationKind kKind, int... kIndex>
+constexpr std::array<BackBlock<T>, sizeof...(kIndex)> back_blocks(std::integer_sequence<int, kIndex...>) {
+  return {back_block<T, kIndex + 1, kRegisters, kKind>...};
+}
+
+// bar [output][.] and y [input][.] do not overlap.
+template <class T>
+using BackLayer = void (*)(const ReverseLayer<T>& layer, const T* bar, T* y, int registers);
+
+template <class T, ActivationKind kKind>
+void run_back_layer(const ReverseLayer<T>& layer, const T* bar, T* y, int registers) {
+  using Sizes = std::make_integer_sequence<int, kTileOutputs>;
+  static constexpr std::array<BackBlock<T>, kTileOutputs> kBlocks[2] = {back_blocks<T, 1, kKind>(Sizes()),
+                                                                        back_blocks<T, 2, kKind>(Sizes())};
+  const auto& blocks = kBlocks[registers - 1];
+  const T* w = layer.back_tile_weights;
+  const size_t outputs = layer.forward.outputs;
+  for (size_t block = 0; block < layer.back.tile_blocks.blocks; ++block) {
+    const size_t inputs = layer.back.tile_blocks[block];
+    blocks[inputs - 1](bar, outputs, w + inputs, y);  // past the bias
+    w += (1 + outputs) * inputs;
+    y += inputs * kTileLanes;
+  }
+}
+
+// For kinds whose derivative comes from the value; identity for those that need a pass of their own afterwards.
+template <class T>
+BackLayer<T> back_layer(ActivationKind kind) {
+  switch (kind) {
+    case ActivationKind::relu:
+      return run_back_layer<T, ActivationKind::relu>;
+    case ActivationKind::tanh:
+      return run_back_layer<T, ActivationKind::tanh>;
+    case ActivationKind::sigmoid:
+      return run_back_layer<T, ActivationKind::sigmoid>;
+    default:
+      return run_back_layer<T, ActivationKind::identity>;
+  }
+}
