@@ -45,13 +45,15 @@ std::string problem_digest(const ode::Problem& problem) {
   return hash.hex();
 }
 
+std::string history_line(const std::string& command_line) { return utc_now() + " " + command_line; }
+
 ode::Attributes describe_problem(const ProblemFile& file, const ProblemSetup& setup, const std::string& command_line) {
   const ode::Options& options = setup.options;
   ode::Attributes attributes{
       {"source", std::string("lockstep " LOCKSTEP_VERSION)},
       {"version", std::string(LOCKSTEP_VERSION)},
       {"command", command_line},
-      {"history", utc_now() + " " + command_line},
+      {"history", history_line(command_line)},
       {"problem_file", file.path.filename().string()},
       {"problem_digest", problem_digest(setup.problem)},
       {"rhs", setup.problem.rhs->description()},

@@ -14,6 +14,9 @@ namespace lockstep::cli {
 // event. Equal for equal problems, whatever the file they were written in.
 std::string problem_digest(const ode::Problem& problem);
 
+// A line of the `history` attribute: the time and the command.
+std::string history_line(const std::string& command_line);
+
 // Known before the solve.
 ode::Attributes describe_problem(const ProblemFile& file, const ProblemSetup& setup, const std::string& command_line);
 // Known after it.

@@ -52,6 +52,26 @@ const double* Problem::save_times_of(std::size_t i) const {
   return save_times_per_trajectory ? save_times.data() + i * save_points() : save_times.data();
 }
 
+Problem Problem::part(std::size_t first, std::size_t count) const {
+  const std::size_t all = trajectories();
+  if (first > all || count > all - first) {
+    refuse("part",
+           "trajectories " + std::to_string(first) + " to " + std::to_string(first + count) + ", the last excluded",
+           "trajectories below " + std::to_string(all));
+  }
+  Problem part = *this;
+  const auto keep = [&](std::vector<double>& values, std::size_t width) {
+    const auto begin = values.begin() + static_cast<std::ptrdiff_t>(first * width);
+    values = std::vector<double>(begin, begin + static_cast<std::ptrdiff_t>(count * width));
+  };
+  keep(part.initial_states, rhs->components());
+  if (parameters.size() != rhs->parameters()) keep(part.parameters, rhs->parameters());
+  if (start_times.size() != 1) keep(part.start_times, 1);
+  if (end_times.size() != 1) keep(part.end_times, 1);
+  if (save_times_per_trajectory) keep(part.save_times, save_points());
+  return part;
+}
+
 void Problem::validate() const {
   if (!rhs) refuse("rhs", "none", "a right-hand side", "make one with ode::net, ode::system or ode::function");
   const std::size_t n = rhs->components();

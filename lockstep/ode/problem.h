@@ -35,6 +35,10 @@ struct Problem {
   const double* parameters_of(std::size_t trajectory) const;
   const double* save_times_of(std::size_t trajectory) const;  // [time], in the direction of integration
 
+  // The ensemble of trajectories [first, first + count) alone. Those solve to the same bits as within the whole, but
+  // where all share one step size (StepControl::common).
+  Problem part(std::size_t first, std::size_t count) const;
+
   // Throws Error (invalid_argument) naming field, found and expected: sizes that do not fit, numbers that are not
   // finite, save times outside the span or not in order.
   void validate() const;

@@ -1,6 +1,7 @@
 #include "lockstep/ode/result_file.h"
 
 #include "lockstep/core/error.h"
+#include "lockstep/ode/detail/index_check.h"
 
 namespace lockstep::ode {
 namespace {
@@ -47,6 +48,10 @@ ResultFile::ResultFile(const std::filesystem::path& path) : file_(hdf5::File::op
   if (format != names::kFormat) {
     throw Error(ErrorKind::file, {path.string(), "format \"" + format + "\"", "\"" + std::string(names::kFormat) + "\"",
                                   "read it with the version that wrote it"});
+  }
+  index_files_ = check_index(file_);
+  if (file_.has_attribute(names::kFirstTrajectory)) {
+    first_trajectory_ = static_cast<std::size_t>(file_.integer_attribute(names::kFirstTrajectory));
   }
   const hdf5::Dataset state = file_.dataset(names::kState);
   const hdf5::Shape shape = state.shape();

@@ -35,6 +35,13 @@ inline constexpr const char* kComponent = "component";         // dimension and 
 inline constexpr const char* kParameter = "parameter";         // dimension and its names
 inline constexpr const char* kFormatAttribute = "lockstep_format";
 inline constexpr const char* kFormat = "ensemble 1";
+// Attributes of a file that holds a part of an ensemble: its first trajectory, and how many the ensemble has.
+inline constexpr const char* kFirstTrajectory = "first_trajectory";
+inline constexpr const char* kEnsembleTrajectories = "ensemble_trajectories";
+inline constexpr const char* kShard = "shard";  // "3/16"
+// Attributes of an index: the files it shows, relative to its folder, and the first trajectory of each.
+inline constexpr const char* kIndexFiles = "index_files";
+inline constexpr const char* kIndexFirst = "index_first_trajectories";
 }  // namespace result_names
 
 using Attributes = std::vector<std::pair<std::string, hdf5::AttributeValue>>;
@@ -57,6 +64,11 @@ class ResultFile {
   const std::vector<std::string>& parameter_names() const { return parameter_names_; }
   bool times_per_trajectory() const { return times_per_trajectory_; }
   bool parameters_per_trajectory() const { return parameters_per_trajectory_; }
+
+  // The files behind an index (merge.h), as it names them; none for other files.
+  const std::vector<std::string>& index_files() const { return index_files_; }
+  // The ensemble's number of row 0, where the file holds a part of one.
+  std::size_t first_trajectory() const { return first_trajectory_; }
 
   // Rows [first, first + count) of the trajectories. float or double; converts where the file holds the other.
   template <class T>
@@ -82,6 +94,8 @@ class ResultFile {
   std::size_t save_points_ = 0;
   bool times_per_trajectory_ = false;
   bool parameters_per_trajectory_ = false;
+  std::size_t first_trajectory_ = 0;
+  std::vector<std::string> index_files_;
   std::vector<std::string> component_names_;
   std::vector<std::string> parameter_names_;
 };

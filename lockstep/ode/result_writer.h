@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,13 @@ struct ResultMetadata {
   Attributes attributes;                     // provenance, on the root group
   // Adds datasets of its own while the file is made; what they hold must be known before the solve. May be empty.
   std::function<void(hdf5::File&)> more;
+  // Where the problem is Problem::part() of a larger ensemble: its place there.
+  struct PartOf {
+    std::size_t first_trajectory = 0;
+    std::size_t trajectories = 0;            // of the whole ensemble
+    bool parameters_per_trajectory = false;  // in the whole ensemble; a part of one row cannot tell
+  };
+  std::optional<PartOf> part_of;
 };
 
 // A sink whose blocks go to an HDF5 file of the layout in docs/file_format.md. The file grows under a temporary name in

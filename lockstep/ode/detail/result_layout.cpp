@@ -85,7 +85,9 @@ ResultLayout::ResultLayout(const std::filesystem::path& path, const Problem& pro
   const std::size_t rows = problem.trajectories();
   const bool own_times = problem.save_times_per_trajectory;
   const std::size_t parameters = problem.rhs->parameters();
-  const bool own_parameters = parameters > 0 && problem.parameters.size() != parameters;
+  const ResultMetadata::PartOf part_of = metadata.part_of.value_or(ResultMetadata::PartOf{});
+  const bool own_parameters =
+      parameters > 0 && (problem.parameters.size() != parameters || part_of.parameters_per_trajectory);
 
   // Dimensions and their coordinates.
   hdf5::Dataset trajectory = file_.create_dataset<std::int64_t>(names::kTrajectory, {rows});
@@ -156,11 +158,15 @@ ResultLayout::ResultLayout(const std::filesystem::path& path, const Problem& pro
   file_.set_attribute("title", metadata.title);
   file_.set_attribute(names::kFormatAttribute, names::kFormat);
   for (const auto& [name, value] : metadata.attributes) file_.set_attribute(name, value);
+  if (metadata.part_of) {
+    file_.set_attribute(names::kFirstTrajectory, part_of.first_trajectory);
+    file_.set_attribute(names::kEnsembleTrajectories, part_of.trajectories);
+  }
   if (metadata.more) metadata.more(file_);
 
   file_.reserve_space();
   const auto index = [](std::size_t i) { return static_cast<std::int64_t>(i); };
-  write_column<std::int64_t>(trajectory, rows, index);
+  write_column<std::int64_t>(trajectory, rows, [&](std::size_t i) { return index(part_of.first_trajectory + i); });
   if (save_point) write_column<std::int64_t>(*save_point, save_points_, index);
   time.write<double>(problem.save_times);
   write_column<double>(start_time, rows, [&](std::size_t i) { return problem.start_time(i); });

@@ -1,0 +1,15 @@
+// Whether the files behind an index are there: HDF5 itself shows fill values in place of a missing one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lockstep/core/hdf5.h"
+
+namespace lockstep::ode {
+
+// The names of the files behind an index; none for other files. Throws Error (file) naming the first that is missing,
+// no result file, or of another run than the index was made of.
+std::vector<std::string> check_index(const hdf5::File& index);
+
+}  // namespace lockstep::ode
