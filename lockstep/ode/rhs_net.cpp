@@ -6,8 +6,10 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/hash.h"
+#include "lockstep/kernels/mlp/parameters.h"
 #include "lockstep/kernels/mlp/plan.h"
 #include "lockstep/ode/detail/function_with_net.h"
+#include "lockstep/ode/detail/reverse_net.h"
 #include "lockstep/ode/rhs.h"
 
 namespace lockstep::ode {
@@ -73,6 +75,13 @@ class Net final : public StateFunction {
   std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const override { return lower<float>(target); }
   std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const override {
     return lower<double>(target);
+  }
+  std::vector<double> weights() const override { return gather_parameters<double>(mlp_); }
+  std::shared_ptr<DifferentiableTile<float>> differentiable_f32(CpuTarget target) const override {
+    return detail::reverse_net<float>(mlp_, components(), parameters(), options_.with_time, target);
+  }
+  std::shared_ptr<DifferentiableTile<double>> differentiable_f64(CpuTarget target) const override {
+    return detail::reverse_net<double>(mlp_, components(), parameters(), options_.with_time, target);
   }
 
  private:

@@ -6,6 +6,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/hash.h"
+#include "lockstep/ode/differentiable_tile.h"
 #include "lockstep/ode/rhs.h"
 
 namespace lockstep::ode {
@@ -48,6 +49,76 @@ class SumTile final : public TileFunction<T> {
   std::size_t second_parameters_;
 };
 
+// The derivative of a sum; weights are the first one's followed by the second one's.
+template <class T>
+class ReverseSum final : public DifferentiableTile<T> {
+ public:
+  using Part = std::shared_ptr<DifferentiableTile<T>>;
+  ReverseSum(Part first, Part second, std::size_t components, std::size_t first_parameters,
+             std::size_t second_parameters)
+      : first_(first),
+        second_(second),
+        sum_(first, second, components, first_parameters, second_parameters),
+        components_(components),
+        first_parameters_(first_parameters),
+        second_parameters_(second_parameters) {}
+
+  void evaluate(const TileView<T>& tile, std::byte* workspace) const override { sum_.evaluate(tile, workspace); }
+  std::size_t workspace_bytes() const override { return sum_.workspace_bytes(); }
+  std::string description() const override { return sum_.description(); }
+
+  void evaluate_recording(const TileView<T>& tile, std::byte* record, std::byte* workspace) const override {
+    T* const addend = reinterpret_cast<T*>(workspace);
+    std::byte* const rest = workspace + components_ * kTileLanes * sizeof(T);
+    TileView<T> part = tile;
+    if (first_parameters_ == 0) part.parameters = nullptr;
+    first_->evaluate_recording(part, record, rest);
+    part.parameters = second_parameters_ == 0 ? nullptr : tile.parameters + first_parameters_ * kTileLanes;
+    part.out = addend;
+    second_->evaluate_recording(part, record + first_->record_bytes(), rest);
+    for (std::size_t i = 0; i < components_ * kTileLanes; ++i) tile.out[i] += addend[i];
+  }
+  std::size_t record_bytes() const override { return first_->record_bytes() + second_->record_bytes(); }
+  std::size_t cotangent_bytes() const override { return first_->cotangent_bytes() + second_->cotangent_bytes(); }
+
+  void reverse(const ReverseTileView<T>& tile, std::byte* workspace) const override {
+    ReverseTileView<T> part = tile;
+    if (first_parameters_ == 0) part.parameters = part.parameter_bar = nullptr;
+    first_->reverse(part, workspace);
+    const bool more = second_parameters_ != 0;
+    part.parameters = more ? tile.parameters + first_parameters_ * kTileLanes : nullptr;
+    part.parameter_bar = more ? tile.parameter_bar + first_parameters_ * kTileLanes : nullptr;
+    part.record = tile.record + first_->record_bytes();
+    part.cotangents = tile.cotangents + first_->cotangent_bytes();
+    second_->reverse(part, workspace);
+  }
+  std::size_t reverse_workspace_bytes() const override {
+    return std::max(first_->reverse_workspace_bytes(), second_->reverse_workspace_bytes());
+  }
+  std::size_t weights() const override { return first_->weights() + second_->weights(); }
+  void set_weights(std::span<const T> weights) override {
+    first_->set_weights(weights.first(first_->weights()));
+    second_->set_weights(weights.subspan(first_->weights()));
+  }
+  void accumulate(std::span<const RecordedEvaluation> evaluations, T* gradient) const override {
+    first_->accumulate(evaluations, gradient);
+    std::vector<RecordedEvaluation> theirs(evaluations.begin(), evaluations.end());
+    for (RecordedEvaluation& evaluation : theirs) {
+      evaluation.record += first_->record_bytes();
+      evaluation.cotangents += first_->cotangent_bytes();
+    }
+    second_->accumulate(theirs, gradient + first_->weights());
+  }
+
+ private:
+  Part first_;
+  Part second_;
+  SumTile<T> sum_;
+  std::size_t components_;
+  std::size_t first_parameters_;
+  std::size_t second_parameters_;
+};
+
 class Sum final : public StateFunction {
  public:
   Sum(Rhs first, Rhs second) : first_(std::move(first)), second_(std::move(second)) {}
@@ -62,8 +133,27 @@ class Sum final : public StateFunction {
   std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const override {
     return lower<double>(target);
   }
+  std::vector<double> weights() const override {
+    std::vector<double> weights = first_->weights();
+    const std::vector<double> more = second_->weights();
+    weights.insert(weights.end(), more.begin(), more.end());
+    return weights;
+  }
+  std::shared_ptr<DifferentiableTile<float>> differentiable_f32(CpuTarget target) const override {
+    return differentiable<float>(first_->differentiable_f32(target), second_->differentiable_f32(target));
+  }
+  std::shared_ptr<DifferentiableTile<double>> differentiable_f64(CpuTarget target) const override {
+    return differentiable<double>(first_->differentiable_f64(target), second_->differentiable_f64(target));
+  }
 
  private:
+  template <class T>
+  std::shared_ptr<DifferentiableTile<T>> differentiable(std::shared_ptr<DifferentiableTile<T>> first,
+                                                        std::shared_ptr<DifferentiableTile<T>> second) const {
+    if (!first || !second) return nullptr;
+    return std::make_shared<ReverseSum<T>>(std::move(first), std::move(second), components(), first_->parameters(),
+                                           second_->parameters());
+  }
   template <class T>
   std::shared_ptr<const TileFunction<T>> lower(CpuTarget target) const {
     return std::make_shared<SumTile<T>>(ode::lower<T>(*first_, target), ode::lower<T>(*second_, target), components(),

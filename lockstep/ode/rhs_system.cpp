@@ -9,6 +9,7 @@
 #include "lockstep/core/names.h"
 #include "lockstep/kernels/lane/targets.h"
 #include "lockstep/kernels/tile.h"
+#include "lockstep/ode/detail/reverse_system.h"
 #include "lockstep/ode/rhs.h"
 #include "lockstep/ode/systems/systems.h"
 
@@ -124,6 +125,12 @@ class System final : public StateFunction {
   }
   std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const override {
     return std::make_shared<SystemTile<double>>(index_, target);
+  }
+  std::shared_ptr<DifferentiableTile<float>> differentiable_f32(CpuTarget target) const override {
+    return detail::reverse_system<float>(index_, target, lower_f32(target));
+  }
+  std::shared_ptr<DifferentiableTile<double>> differentiable_f64(CpuTarget target) const override {
+    return detail::reverse_system<double>(index_, target, lower_f64(target));
   }
 
  private:

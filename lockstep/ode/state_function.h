@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "lockstep/kernels/cpu_target.h"
 #include "lockstep/kernels/tile.h"
@@ -25,6 +26,9 @@ class TileFunction {
   virtual std::string description() const { return {}; }
 };
 
+template <class T>
+class DifferentiableTile;  // differentiable_tile.h
+
 // A right-hand side du/dt = f(t, u, p) where outputs() == components(), or an event function with one output.
 class StateFunction {
  public:
@@ -41,6 +45,13 @@ class StateFunction {
 
   virtual std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const = 0;
   virtual std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const = 0;
+
+  // Its numbers that training may change, in a flat order of its own (a net's: layer by layer, weights [output][input]
+  // before bias).
+  virtual std::vector<double> weights() const { return {}; }
+  // A new tile function that can be differentiated, with these weights; null when there is no derivative.
+  virtual std::shared_ptr<DifferentiableTile<float>> differentiable_f32(CpuTarget) const { return nullptr; }
+  virtual std::shared_ptr<DifferentiableTile<double>> differentiable_f64(CpuTarget) const { return nullptr; }
 
   // A built-in system whose integrator is compiled in one piece with it ("lorenz"), or empty. See ode/cpu.
   virtual std::string inlined_name() const { return {}; }

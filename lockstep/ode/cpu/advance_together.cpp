@@ -39,8 +39,9 @@ struct ResidentTile {
 template <class T>
 class Lockstep {
  public:
-  Lockstep(const SolveContext<T>& context, int threads, SolutionSink& sink, const RunControl& control)
-      : context_(context), threads_(threads), sink_(sink), control_(control) {
+  Lockstep(const SolveContext<T>& context, int threads, SolutionSink& sink, const RunControl& control,
+           std::vector<AcceptedStep>* accepted)
+      : context_(context), threads_(threads), sink_(sink), control_(control), accepted_(accepted) {
     const std::size_t count = context.problem->trajectories();
     for (std::size_t first = 0; first < count; first += kTileLanes) {
       tiles_.push_back(std::make_unique<ResidentTile<T>>(
@@ -136,6 +137,7 @@ class Lockstep {
         failures_in_a_row = 0;
         log_error = decision.log_error;
         for_each_tile([&](ResidentTile<T>& tile) { accept(tile); });
+        if (accepted_ != nullptr) accepted_->push_back({t_, step.t_new, step.h});
         t_ = step.t_new;
         if (step.last) end_all(Status::success);
       } else {
@@ -241,6 +243,7 @@ class Lockstep {
   int threads_;
   SolutionSink& sink_;
   const RunControl& control_;
+  std::vector<AcceptedStep>* accepted_;  // null, or where accepted steps are noted
   std::vector<std::unique_ptr<ResidentTile<T>>> tiles_;
   std::vector<AlignedBuffer<std::byte>> workspaces_;
   double t_ = 0, t_end_ = 0;
@@ -252,7 +255,8 @@ class Lockstep {
 
 template <class T>
 Summary advance_together(const Problem& problem, const Options& options, const EnginePlan& plan, SolutionSink& sink,
-                         const RunControl& control) {
+                         const RunControl& control, std::vector<AcceptedStep>* accepted,
+                         std::shared_ptr<const TileFunction<T>> rhs) {
   if (problem.trajectories() == 0) return {};
   for (std::size_t i = 0; i < problem.trajectories(); ++i) {
     if (problem.start_time(i) != problem.start_time(0) || problem.end_time(i) != problem.end_time(0)) {
@@ -263,20 +267,23 @@ Summary advance_together(const Problem& problem, const Options& options, const E
                    .remedy = "use per_trajectory control"});
     }
   }
-  const SolveContext<T> context(problem, options, plan.target);
+  SolveContext<T> context(problem, options, plan.target);
+  if (rhs != nullptr) context.use(std::move(rhs), plan.target);
   // Threads meet twice a step: each needs enough tiles to be worth the wait.
   constexpr std::size_t kTilesPerThread = 8;
   const std::size_t tiles = (problem.trajectories() + kTileLanes - 1) / kTileLanes;
   const std::size_t useful = std::max<std::size_t>(1, tiles / kTilesPerThread);
   const int threads = static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(plan.threads), useful));
-  Summary summary = Lockstep<T>(context, threads, sink, control).run();
+  Summary summary = Lockstep<T>(context, threads, sink, control, accepted).run();
   summary.kernel = context.rhs->description();
   return summary;
 }
 
 template Summary advance_together<float>(const Problem&, const Options&, const EnginePlan&, SolutionSink&,
-                                         const RunControl&);
+                                         const RunControl&, std::vector<AcceptedStep>*,
+                                         std::shared_ptr<const TileFunction<float>>);
 template Summary advance_together<double>(const Problem&, const Options&, const EnginePlan&, SolutionSink&,
-                                          const RunControl&);
+                                          const RunControl&, std::vector<AcceptedStep>*,
+                                          std::shared_ptr<const TileFunction<double>>);
 
 }  // namespace lockstep::ode::cpu

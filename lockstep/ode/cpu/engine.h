@@ -1,7 +1,10 @@
 // The CPU engine: whole solves run inside a tile while it sits in L1; lanes that finish take the next trajectory.
 #pragma once
 
+#include <vector>
+
 #include "lockstep/core/run_control.h"
+#include "lockstep/ode/gradient.h"
 #include "lockstep/ode/options.h"
 #include "lockstep/ode/problem.h"
 #include "lockstep/ode/solution.h"
@@ -22,9 +25,11 @@ template <class T>
 Summary advance_each(const Problem& problem, const Options& options, const EnginePlan& plan, SolutionSink& sink,
                      const RunControl& control);
 
-// The same with one step size for all trajectories: the largest error decides. All spans are equal.
+// The same with one step size for all trajectories: the largest error decides. All spans are equal. Where `accepted` is
+// not null it is given the steps. `rhs` stands in for the problem's own when it is not null.
 template <class T>
 Summary advance_together(const Problem& problem, const Options& options, const EnginePlan& plan, SolutionSink& sink,
-                         const RunControl& control);
+                         const RunControl& control, std::vector<AcceptedStep>* accepted = nullptr,
+                         std::shared_ptr<const TileFunction<T>> rhs = nullptr);
 
 }  // namespace lockstep::ode::cpu

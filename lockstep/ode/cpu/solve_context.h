@@ -61,6 +61,16 @@ struct SolveContext {
     start_evaluations = fixed || the_options.initial_step ? 1 : 2;
   }
 
+  // Advances with another right-hand side over the same state, with the general kernels: those compiled in one piece
+  // with a system have the same bits, but know the system alone.
+  void use(std::shared_ptr<const TileFunction<T>> function, CpuTarget target) {
+    rhs = std::move(function);
+    settings.rhs = rhs.get();
+    kernels = tile_kernels<T>(target);
+    inlined = nullptr;
+    whole_step = nullptr;
+  }
+
   std::size_t components() const { return components_; }
   std::size_t parameters() const { return parameters_; }
   std::size_t save_points() const { return save_points_; }

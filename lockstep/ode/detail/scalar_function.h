@@ -78,7 +78,7 @@ class ScalarTile final : public GuardedTile<T> {
 };
 
 template <class Body>
-class ScalarFunction final : public StateFunction {
+class ScalarFunction : public StateFunction {
  public:
   ScalarFunction(FunctionName name, Body body)
       : name_(std::move(name)), body_(std::make_shared<const Body>(std::move(body))) {}
@@ -107,6 +107,8 @@ class ScalarFunction final : public StateFunction {
   }
 
   FunctionName name_;
+
+ protected:
   std::shared_ptr<const Body> body_;
 };
 

@@ -1,0 +1,147 @@
+#include "lockstep/ode/cpu/adjoint_kernels.h"
+
+#include "lockstep/kernels/lane/targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "lockstep/ode/cpu/adjoint_kernels.cpp"
+#include <hwy/foreach_target.h>
+
+#include "lockstep/ode/cpu/tile_lanes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lockstep {
+namespace HWY_NAMESPACE {
+namespace {
+
+using ode::cpu::LoweredTableau;
+using ode::cpu::StageSum;
+using ode::cpu::TileCotangents;
+
+template <class T>
+using Tag = hn::ScalableTag<T>;
+template <class T>
+using Lane = HwyLane<Tag<T>>;
+
+// body(register's first lane, index of its first number) for every register of `rows` rows.
+template <class T, class Body>
+HWY_INLINE void each_register(std::size_t rows, const Body& body) {
+  const int n = static_cast<int>(hn::Lanes(Tag<T>()));
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (int v = 0; v < kTileLanes; v += n) body(v, row * kTileLanes + static_cast<std::size_t>(v));
+  }
+}
+
+template <class T>
+void begin(TileCotangents<T>& bar, std::size_t components, int stages, int total_stages, LaneMask accepted) {
+  const Tag<T> d;
+  const std::size_t size = components * kTileLanes;
+  T* const k_last = bar.k.data() + static_cast<std::size_t>(stages - 1) * size;
+  each_register<T>(components * static_cast<std::size_t>(total_stages),
+                   [&](int, std::size_t at) { hn::Store(hn::Zero(d), d, bar.k.data() + at); });
+  each_register<T>(components, [&](int v, std::size_t at) {
+    const auto taken = lanes_of(d, accepted, v);
+    const auto y = hn::Load(d, bar.y.data() + at);
+    hn::Store(hn::IfThenElseZero(taken, hn::Load(d, bar.k_first.data() + at)), d, k_last + at);
+    hn::Store(hn::IfThenElseZero(taken, y), d, bar.y1.data() + at);
+    hn::Store(hn::Zero(d), d, bar.stage_argument.data() + at);
+    hn::Store(hn::IfThenZeroElse(taken, y), d, bar.y.data() + at);
+  });
+}
+
+template <class T>
+void interpolate(TileCotangents<T>& bar, std::size_t components, const LoweredTableau<T>& tableau) {
+  using L = Lane<T>;
+  const Tag<T> d;
+  const DoubleTag dd;
+  const int degree = tableau.source->interpolant_degree;
+  alignas(64) T weights[kTileLanes];
+  each_register<T>(components, [&](int v, std::size_t at) {
+    const auto saved = hn::Load(d, bar.saved.data() + at);
+    hn::Store(L::add(hn::Load(d, bar.y.data() + at), saved), d, bar.y.data() + at);
+    hn::Store(L::mul(hn::Load(d, bar.h + v), saved), d, bar.saved.data() + at);
+  });
+  for (const std::size_t j : tableau.interpolant_stages) {
+    const double* p = &tableau.source->interpolant[j * static_cast<std::size_t>(degree)];
+    for (int v = 0; v < kTileLanes; v += static_cast<int>(hn::Lanes(dd))) {
+      const auto weight = interpolant_weight<LD>(p, degree, hn::Load(dd, bar.theta + v));
+      if constexpr (sizeof(T) == 8) {
+        hn::Store(weight, dd, weights + v);
+      } else {
+        const hn::Rebind<float, DoubleTag> d32;
+        hn::Store(hn::DemoteTo(d32, weight), d32, weights + v);
+      }
+    }
+    T* const k = bar.k.data() + j * components * kTileLanes;
+    each_register<T>(components, [&](int v, std::size_t at) {
+      hn::Store(L::fma(hn::Load(d, weights + v), hn::Load(d, bar.saved.data() + at), hn::Load(d, k + at)), d, k + at);
+    });
+  }
+}
+
+template <class T>
+void stage(TileCotangents<T>& bar, std::size_t components, const StageSum<T>& row) {
+  using L = Lane<T>;
+  const Tag<T> d;
+  const std::size_t size = components * kTileLanes;
+  each_register<T>(components, [&](int v, std::size_t at) {
+    const auto argument = hn::Load(d, bar.stage_argument.data() + at);
+    hn::Store(L::add(hn::Load(d, bar.y.data() + at), argument), d, bar.y.data() + at);
+    hn::Store(hn::Zero(d), d, bar.stage_argument.data() + at);
+    const auto scaled = L::mul(hn::Load(d, bar.h + v), argument);
+    for (const auto& term : row.terms) {
+      T* const k = bar.k.data() + term.stage * size + at;
+      hn::Store(L::fma(L::set(term.weight), scaled, hn::Load(d, k)), d, k);
+    }
+  });
+}
+
+template <class T>
+void end(TileCotangents<T>& bar, std::size_t components, LaneMask accepted) {
+  const Tag<T> d;
+  each_register<T>(components, [&](int v, std::size_t at) {
+    const auto taken = lanes_of(d, accepted, v);
+    hn::Store(hn::IfThenElse(taken, hn::Load(d, bar.k.data() + at), hn::Load(d, bar.k_first.data() + at)), d,
+              bar.k_first.data() + at);
+  });
+}
+
+template <class T>
+void merge(T* in_out, std::size_t rows, const T* other, std::size_t components, LaneMask kept) {
+  const Tag<T> d;
+  const std::size_t size = components * kTileLanes;
+  each_register<T>(rows, [&](int v, std::size_t at) {
+    const auto keep = lanes_of(d, kept, v);
+    hn::Store(hn::IfThenElse(keep, hn::Load(d, in_out + at), hn::Load(d, other + at % size)), d, in_out + at);
+  });
+}
+
+template <class T>
+const ode::cpu::AdjointKernels<T>* table() {
+  static constexpr ode::cpu::AdjointKernels<T> kTable = {begin<T>, interpolate<T>, stage<T>, end<T>, merge<T>};
+  return &kTable;
+}
+
+}  // namespace
+
+const ode::cpu::AdjointKernels<float>* adjoint_kernels_f32() { return table<float>(); }
+const ode::cpu::AdjointKernels<double>* adjoint_kernels_f64() { return table<double>(); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace lockstep
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "lockstep/kernels/lane/dispatch.h"
+
+namespace lockstep {
+
+template <>
+const ode::cpu::AdjointKernels<float>& ode::cpu::adjoint_kernels<float>(CpuTarget target) {
+  return *LOCKSTEP_CHOOSE(target, adjoint_kernels_f32)();
+}
+template <>
+const ode::cpu::AdjointKernels<double>& ode::cpu::adjoint_kernels<double>(CpuTarget target) {
+  return *LOCKSTEP_CHOOSE(target, adjoint_kernels_f64)();
+}
+
+}  // namespace lockstep
+#endif

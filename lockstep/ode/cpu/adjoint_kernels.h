@@ -1,0 +1,48 @@
+// The vector work of a step's transpose on a tile, compiled for each instruction set. Arrays are [component][lane].
+#pragma once
+
+#include "lockstep/kernels/cpu_target.h"
+#include "lockstep/ode/cpu/tile_state.h"
+
+namespace lockstep::ode::cpu {
+
+// Cotangents on their way back. A lane that took no part in a step keeps `y` and `k_first` as they are.
+template <class T>
+struct TileCotangents {
+  TileCotangents(std::size_t components, int stages)
+      : y(components * kTileLanes),
+        k_first(components * kTileLanes),
+        y1(components * kTileLanes),
+        stage_argument(components * kTileLanes),
+        k(static_cast<std::size_t>(stages) * components * kTileLanes),
+        saved(components * kTileLanes) {}
+
+  AlignedBuffer<T> y;               // of the state before the step
+  AlignedBuffer<T> k_first;         // of k_1, which the step before evaluated as its k_s
+  AlignedBuffer<T> y1;              // of the state after it
+  AlignedBuffer<T> stage_argument;  // of Y_i
+  AlignedBuffer<T> k;               // [stage]
+  AlignedBuffer<T> saved;           // of states saved within the step
+  alignas(64) T h[kTileLanes];      // 0 in lanes that took no part
+  alignas(64) double theta[kTileLanes];
+};
+
+template <class T>
+struct AdjointKernels {
+  // k_s = k_first, y1 = y and y = 0 in the lanes of `accepted`; every other k and, in other lanes, y1 are zero; so is
+  // stage_argument.
+  void (*begin)(TileCotangents<T>&, std::size_t components, int stages, int total_stages, LaneMask accepted);
+  // A save point within the step at theta: y += saved, k_j += h p_j(theta) saved.
+  void (*interpolate)(TileCotangents<T>&, std::size_t components, const LoweredTableau<T>&);
+  // Y_i = y + h sum_j a_ij k_j: y += stage_argument, k_j += h a_ij stage_argument; then stage_argument = 0.
+  void (*stage)(TileCotangents<T>&, std::size_t components, const StageSum<T>& row);
+  // k_first = k_1 in the lanes of `accepted`.
+  void (*end)(TileCotangents<T>&, std::size_t components, LaneMask accepted);
+  // out = in in the lanes of `kept`, row by row, else the row of `other` [components] that comes round.
+  void (*merge)(T* in_out, std::size_t rows, const T* other, std::size_t components, LaneMask kept);
+};
+
+template <class T>
+const AdjointKernels<T>& adjoint_kernels(CpuTarget target);
+
+}  // namespace lockstep::ode::cpu

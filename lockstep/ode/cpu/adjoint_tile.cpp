@@ -1,0 +1,425 @@
+#include "lockstep/ode/cpu/adjoint_tile.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "lockstep/ode/detail/fixed_steps.h"
+
+namespace lockstep::ode::cpu {
+namespace {
+
+using D = ScalarLane<double>;
+
+// Steps that a trajectory may be thought to take, to choose what to keep.
+double expected_steps(const Problem& problem, const Options& options) {
+  if (options.control != StepControl::fixed || problem.trajectories() == 0) return 256;
+  const double start = problem.start_time(0), end = problem.end_time(0);
+  return start == end ? 0 : detail::fixed_steps(start, end, options.dt).count;
+}
+
+bool any_nonzero(const auto* values, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (values[i] != 0) return true;  // NaN too
+  }
+  return false;
+}
+
+template <class Element>
+AlignedBuffer<Element> copy_of(const AlignedBuffer<Element>& from, std::size_t count) {
+  AlignedBuffer<Element> to(count);
+  std::copy_n(from.data(), count, to.data());
+  return to;
+}
+
+}  // namespace
+
+template <class T>
+AdjointTile<T>::AdjointTile(const Problem& problem, const Options& options, const DifferentiableTile<T>& rhs,
+                            CpuTarget target, std::size_t memory_bytes)
+    : context_(problem, options, target),
+      rhs_(rhs),
+      recorder_(std::make_shared<Recorder<T>>(rhs, context_.components())),
+      adjoint_(adjoint_kernels<T>(target)),
+      plan_(plan_records<T>(memory_bytes, context_.components(), total_stages() - 1, rhs.record_bytes(),
+                            expected_steps(problem, options))),
+      workspace_(std::max(rhs.workspace_bytes(), rhs.reverse_workspace_bytes())),
+      tile_(context_.components(), context_.parameters(), static_cast<int>(total_stages()), workspace_.data()),
+      saver_(context_, tile_, lanes_),
+      initial_(context_.components() * kTileLanes),
+      states_(kTileLanes * context_.save_points() * context_.components()),
+      bar_(context_.components(), static_cast<int>(total_stages())),
+      parameter_bar_(context_.parameters() * kTileLanes),
+      scratch_record_(total_stages() * rhs.record_bytes()),
+      cotangents_(total_stages() * rhs.cotangent_bytes()) {
+  context_.use(recorder_, target);
+}
+
+// --- forward -----------------------------------------------------------------------------------------------------
+
+template <class T>
+void AdjointTile<T>::forward(std::size_t first, int lanes, std::span<const AcceptedStep> common,
+                             std::span<const TrajectoryRecord> ends) {
+  load(first, lanes);
+  recorder_->point_at(nullptr);
+  context_.kernels.start(tile_, context_.settings);
+  steps_.clear();
+  checkpoints_.clear();
+  segment_first_ = segment_count_ = 0;
+  begin_lanes();
+  if (ends.empty()) {
+    run_own_steps();
+  } else {
+    run_common_steps(common, ends);
+  }
+}
+
+// Lanes past the last trajectory hold copies of it, so that none computes with numbers that no trajectory has.
+template <class T>
+void AdjointTile<T>::load(std::size_t first, int lanes) {
+  const Problem& problem = *context_.problem;
+  const std::size_t n = context_.components();
+  tile_.lanes = kTileLanes;
+  tile_.after_rejection = 0;
+  attempts_ = 0;
+  open_ = 0;
+  for (int lane = 0; lane < kTileLanes; ++lane) {
+    const auto column = static_cast<std::size_t>(lane);
+    const std::size_t trajectory = first + static_cast<std::size_t>(std::min(lane, lanes - 1));
+    const double* u0 = &problem.initial_states[trajectory * n];
+    for (std::size_t c = 0; c < n; ++c) tile_.y[c * kTileLanes + column] = static_cast<T>(u0[c]);
+    const double* p = problem.parameters_of(trajectory);
+    for (std::size_t i = 0; i < context_.parameters(); ++i) {
+      tile_.parameters[i * kTileLanes + column] = static_cast<T>(p[i]);
+    }
+    const double start = problem.start_time(trajectory), end = problem.end_time(trajectory);
+    tile_.t[lane] = tile_.t_start[lane] = start;
+    tile_.t_end[lane] = end;
+    tile_.step_index[lane] = 0;
+    tile_.log_error[lane] = kFirstLogError;
+    if (context_.settings.fixed && start != end) {
+      const auto steps = detail::fixed_steps(start, end, context_.options->dt);
+      tile_.h[lane] = steps.dt;
+      tile_.last_dt[lane] = steps.last_dt;
+      tile_.step_count[lane] = steps.count;
+    }
+    lanes_[lane] = {.block = &block_,
+                    .row = column,
+                    .save_times = problem.save_times_of(trajectory),
+                    .state = states_.data() + column * context_.save_points() * n};
+    if (lane < lanes) open_ |= LaneMask{1} << lane;
+  }
+  std::copy_n(tile_.y.data(), n * kTileLanes, initial_.data());
+}
+
+template <class T>
+void AdjointTile<T>::begin_lanes() {
+  const std::size_t n = context_.components();
+  for (LaneMask bits = open_; bits != 0; bits &= bits - 1) {
+    const int lane = __builtin_ctz(bits);
+    LaneRecord<T>& record = lanes_[lane];
+    while (record.saved < context_.save_points() && record.save_times[record.saved] == tile_.t[lane]) {
+      copy_column(tile_.y.data(), lane, n, record.state + record.saved * n);
+      ++record.saved;
+    }
+    tile_.next_save[lane] = next_save_time(context_, record, tile_.t_end[lane] - tile_.t[lane]);
+    outcome_[lane] = {};
+    if (tile_.error_squared[lane] != 0) {
+      end_lane(lane, Status::not_finite);
+    } else if (tile_.t[lane] == tile_.t_end[lane]) {
+      end_lane(lane, Status::success);
+    }
+  }
+}
+
+template <class T>
+void AdjointTile<T>::end_lane(int lane, Status status) {
+  LaneRecord<T>& record = lanes_[lane];
+  const std::size_t n = context_.components();
+  for (std::size_t i = record.saved * n; i < context_.save_points() * n; ++i) {
+    record.state[i] = std::numeric_limits<T>::quiet_NaN();
+  }
+  const std::int64_t evaluations = context_.start_evaluations + attempts_ * (context_.stages() - 1);
+  outcome_[lane] = {status, static_cast<std::int32_t>(attempts_ - record.rejected), record.rejected,
+                    static_cast<std::int32_t>(evaluations + record.extra_evaluations), tile_.t[lane]};
+  open_ &= ~(LaneMask{1} << lane);
+}
+
+template <class T>
+void AdjointTile<T>::run_own_steps() {
+  const auto& kernels = context_.kernels;
+  const bool fixed = context_.settings.fixed;
+  while (open_ != 0) {
+    StageRecord<T>& record = next_record();
+    recorder_->point_at(&record);
+    kernels.propose(tile_, context_.settings);
+    kernels.attempt(tile_, context_.settings);
+    kernels.decide(tile_, context_.settings);
+    ++attempts_;
+    tile_.accepted &= open_;
+    tile_.save_due &= open_;
+    saver_.save_step();
+    const LaneMask accepted = tile_.accepted;
+    if (accepted != 0)
+      keep_step(record, accepted, recorder_->stages() + 1 > static_cast<std::size_t>(context_.stages()));
+    recorder_->point_at(nullptr);
+    kernels.advance(tile_, context_.settings, accepted);
+    const LaneMask rejected = open_ & ~accepted;
+    if (!fixed) {
+      for (LaneMask bits = rejected; bits != 0; bits &= bits - 1) ++lanes_[__builtin_ctz(bits)].rejected;
+    }
+    const LaneMask successful = accepted & tile_.last;
+    const LaneMask stuck = tile_.stuck & open_;
+    for (LaneMask bits = successful; bits != 0; bits &= bits - 1) end_lane(__builtin_ctz(bits), Status::success);
+    for (LaneMask bits = stuck; bits != 0; bits &= bits - 1) {
+      const int lane = __builtin_ctz(bits);
+      const bool finite = tile_.error_squared[lane] <= std::numeric_limits<double>::max();
+      if (fixed) ++lanes_[lane].rejected;
+      end_lane(lane, finite && !fixed ? Status::step_too_small : Status::not_finite);
+    }
+    if (attempts_ >= context_.options->max_steps) {
+      for (LaneMask bits = open_; bits != 0; bits &= bits - 1) end_lane(__builtin_ctz(bits), Status::too_many_steps);
+    }
+  }
+}
+
+// The steps that all trajectories were found to take; a trajectory left behind stops at its end time.
+template <class T>
+void AdjointTile<T>::run_common_steps(std::span<const AcceptedStep> steps, std::span<const TrajectoryRecord> ends) {
+  const auto& kernels = context_.kernels;
+  for (const AcceptedStep& step : steps) {
+    for (LaneMask bits = open_; bits != 0; bits &= bits - 1) {
+      const int lane = __builtin_ctz(bits);
+      if (ends[static_cast<std::size_t>(lane)].end_time == tile_.t[lane]) open_ &= ~(LaneMask{1} << lane);
+    }
+    if (open_ == 0) break;
+    StageRecord<T>& record = next_record();
+    recorder_->point_at(&record);
+    tile_.save_due = 0;
+    for (int lane = 0; lane < kTileLanes; ++lane) {
+      const bool moves = (open_ >> lane) & 1;
+      tile_.h_try[lane] = moves ? step.h : 0;
+      tile_.t_new[lane] = moves ? step.t_new : tile_.t[lane];
+      if (moves && (step.t_new - tile_.next_save[lane]) * step.h >= 0) tile_.save_due |= LaneMask{1} << lane;
+    }
+    kernels.attempt(tile_, context_.settings);
+    tile_.accepted = open_;
+    saver_.save_step();
+    keep_step(record, open_, recorder_->stages() + 1 > static_cast<std::size_t>(context_.stages()));
+    recorder_->point_at(nullptr);
+    kernels.advance(tile_, context_.settings, open_);
+  }
+  for (std::size_t lane = 0; lane < ends.size(); ++lane) {
+    outcome_[lane] = ends[lane];
+    const std::size_t n = context_.components();
+    for (std::size_t i = lanes_[lane].saved * n; i < context_.save_points() * n; ++i) {
+      lanes_[lane].state[i] = std::numeric_limits<T>::quiet_NaN();
+    }
+  }
+  open_ = 0;
+}
+
+// Where the next step's stages go. A full segment starts anew from a checkpoint.
+template <class T>
+StageRecord<T>& AdjointTile<T>::next_record() {
+  if (segment_count_ == plan_.segment_steps) {
+    segment_first_ = steps_.size();
+    segment_count_ = 0;
+  }
+  if (segment_count_ == 0 && (checkpoints_.empty() || checkpoints_.back().step != steps_.size())) add_checkpoint();
+  if (segment_count_ == segment_.size()) {
+    const std::size_t stages = total_stages() - 1;
+    segment_.push_back({AlignedBuffer<T>(stages * context_.components() * kTileLanes),
+                        AlignedBuffer<std::byte>(plan_.keep_recorded ? stages * rhs_.record_bytes() : 0)});
+  }
+  return segment_[segment_count_];
+}
+
+template <class T>
+void AdjointTile<T>::add_checkpoint() {
+  if (checkpoints_.size() >= plan_.most_checkpoints) {
+    for (std::size_t i = 1; 2 * i < checkpoints_.size(); ++i) std::swap(checkpoints_[i], checkpoints_[2 * i]);
+    checkpoints_.resize((checkpoints_.size() + 1) / 2);
+  }
+  const std::size_t size = context_.components() * kTileLanes;
+  checkpoints_.push_back({steps_.size(), copy_of(tile_.y, size), copy_of(tile_.k, size)});
+}
+
+template <class T>
+void AdjointTile<T>::keep_step(StageRecord<T>& record, LaneMask accepted, bool interpolated) {
+  TileStep& step = steps_.emplace_back();
+  for (int lane = 0; lane < kTileLanes; ++lane) {
+    const bool moved = (accepted >> lane) & 1;
+    step.t[lane] = tile_.t[lane];
+    step.t_new[lane] = moved ? tile_.t_new[lane] : tile_.t[lane];
+    step.h[lane] = moved ? tile_.h_try[lane] : 0;
+  }
+  step.accepted = accepted;
+  step.interpolated = interpolated;
+  record.usable = !record.recorded.empty();
+  if (accepted != ~LaneMask{0}) {
+    // What other lanes tried and gave up must not reach the way back, where even zero times infinity counts.
+    const std::size_t evaluated = recorder_->stages() * context_.components();
+    adjoint_.merge(record.arguments.data(), evaluated, tile_.y.data(), context_.components(), accepted);
+    for (LaneMask bits = ~accepted; bits != 0; bits &= bits - 1) {
+      if (!(tile_.error_squared[__builtin_ctz(bits)] <= std::numeric_limits<double>::max())) record.usable = false;
+    }
+  }
+  ++segment_count_;
+}
+
+template <class T>
+std::vector<AcceptedStep> AdjointTile<T>::steps_of(int lane) const {
+  std::vector<AcceptedStep> steps;
+  for (const TileStep& step : steps_) {
+    if ((step.accepted >> lane) & 1) steps.push_back({step.t[lane], step.t_new[lane], step.h[lane]});
+  }
+  return steps;
+}
+
+// --- back --------------------------------------------------------------------------------------------------------
+
+// Makes the segment hold the steps up to `end`, computed again from the last checkpoint before it.
+template <class T>
+void AdjointTile<T>::restore(std::size_t end) {
+  const auto after = std::find_if(checkpoints_.begin(), checkpoints_.end(),
+                                  [end](const Checkpoint<T>& checkpoint) { return checkpoint.step >= end; });
+  const Checkpoint<T>& from = *(after - 1);
+  const std::size_t size = context_.components() * kTileLanes;
+  std::copy_n(from.y.data(), size, tile_.y.data());
+  std::copy_n(from.k_first.data(), size, tile_.stage(0));
+  segment_first_ = end - std::min(end - from.step, plan_.segment_steps);
+  for (std::size_t step = from.step; step < segment_first_; ++step) replay(step, nullptr);
+  for (std::size_t step = segment_first_; step < end; ++step) replay(step, &segment_[step - segment_first_]);
+  segment_count_ = end - segment_first_;
+}
+
+// Lanes that did not move in the step stay where they are: their step is zero.
+template <class T>
+void AdjointTile<T>::replay(std::size_t index, StageRecord<T>* record) {
+  const TileStep& step = steps_[index];
+  std::copy_n(step.t, kTileLanes, tile_.t);
+  std::copy_n(step.t_new, kTileLanes, tile_.t_new);
+  std::copy_n(step.h, kTileLanes, tile_.h_try);
+  recorder_->point_at(record);
+  context_.kernels.attempt(tile_, context_.settings);
+  if (record != nullptr) {
+    if (step.interpolated) context_.kernels.complete_interpolant(tile_, context_.settings);
+    record->usable = !record->recorded.empty();
+  }
+  recorder_->point_at(nullptr);
+  context_.kernels.advance(tile_, context_.settings, step.accepted);
+}
+
+template <class T>
+void AdjointTile<T>::backward(std::span<const T> states_bar, T* gradient) {
+  const std::size_t n = context_.components(), size = n * kTileLanes;
+  std::fill_n(bar_.y.data(), size, T(0));
+  std::fill_n(bar_.k_first.data(), size, T(0));
+  std::fill_n(parameter_bar_.data(), parameter_bar_.size(), T(0));
+  for (int lane = 0; lane < kTileLanes; ++lane) saved_[lane] = lanes_[lane].saved;
+  pending_.clear();
+  for (std::size_t step = steps_.size(); step-- > 0;) {
+    if (step < segment_first_) restore(step + 1);
+    reverse_step(steps_[step], segment_[step - segment_first_], states_bar);
+    flush(gradient);
+  }
+  // Save points at the start, and k_1 = f(t0, u0).
+  for (int lane = 0; lane < kTileLanes; ++lane) {
+    for (std::size_t save = 0; save < saved_[lane]; ++save) {
+      const T* bar = states_bar.data() + (static_cast<std::size_t>(lane) * context_.save_points() + save) * n;
+      for (std::size_t c = 0; c < n; ++c) bar_.y[c * kTileLanes + static_cast<std::size_t>(lane)] += bar[c];
+    }
+  }
+  if (any_nonzero(bar_.k_first.data(), size)) {
+    reverse_evaluation(tile_.t_start, initial_.data(), nullptr, bar_.k_first.data(), bar_.y.data());
+    flush(gradient);
+  }
+}
+
+template <class T>
+void AdjointTile<T>::reverse_step(const TileStep& step, StageRecord<T>& record, std::span<const T> states_bar) {
+  const std::size_t n = context_.components(), size = n * kTileLanes;
+  const Tableau& tableau = *context_.tableau.source;
+  for (int lane = 0; lane < kTileLanes; ++lane) bar_.h[lane] = static_cast<T>(step.h[lane]);
+  adjoint_.begin(bar_, n, tableau.stages, static_cast<int>(total_stages()), step.accepted);
+  reverse_saves(step, states_bar);
+  const auto last = static_cast<std::size_t>(tableau.stages) - 1;
+  alignas(64) double t_stage[kTileLanes];
+  for (std::size_t i = step.interpolated ? total_stages() - 1 : last; i > 0; --i) {
+    // Y_s = y1 has a cotangent of its own already; the others' begin at zero.
+    if (i == last) std::swap(bar_.stage_argument, bar_.y1);
+    const double* t = step.t_new;
+    if (i != last) {
+      for (int lane = 0; lane < kTileLanes; ++lane) t_stage[lane] = std::fma(tableau.c[i], step.h[lane], step.t[lane]);
+      t = t_stage;
+    }
+    const T* k_bar = bar_.k.data() + i * size;
+    if (any_nonzero(k_bar, size)) {
+      const std::byte* recorded = record.usable ? record.recorded.data() + (i - 1) * rhs_.record_bytes() : nullptr;
+      reverse_evaluation(t, record.arguments.data() + (i - 1) * size, recorded, k_bar, bar_.stage_argument.data());
+    }
+    adjoint_.stage(bar_, n, context_.tableau.rows[i]);
+  }
+  adjoint_.end(bar_, n, step.accepted);
+}
+
+// Save points in (t, t_new], one of each lane at a time.
+template <class T>
+void AdjointTile<T>::reverse_saves(const TileStep& step, std::span<const T> states_bar) {
+  const std::size_t n = context_.components();
+  while (true) {
+    LaneMask inside = 0, due = 0;
+    std::fill_n(bar_.saved.data(), n * kTileLanes, T(0));
+    std::fill_n(bar_.theta, kTileLanes, 0.0);
+    for (LaneMask bits = step.accepted; bits != 0; bits &= bits - 1) {
+      const int lane = __builtin_ctz(bits);
+      const auto column = static_cast<std::size_t>(lane);
+      if (saved_[lane] == 0) continue;
+      const double time = lanes_[lane].save_times[saved_[lane] - 1];
+      if (!((time - step.t[lane]) * step.h[lane] > 0)) continue;
+      --saved_[lane];
+      due |= LaneMask{1} << lane;
+      const double theta = scalar::step_fraction<D>(time, step.t[lane], step.t_new[lane], step.h[lane]);
+      const T* bar = states_bar.data() + (column * context_.save_points() + saved_[lane]) * n;
+      T* const to = theta == 1 ? bar_.y1.data() : bar_.saved.data();
+      for (std::size_t c = 0; c < n; ++c) to[c * kTileLanes + column] += bar[c];
+      if (theta == 1) continue;
+      bar_.theta[lane] = theta;
+      inside |= LaneMask{1} << lane;
+    }
+    if (inside != 0) adjoint_.interpolate(bar_, n, context_.tableau);
+    if (due == 0) return;
+  }
+}
+
+template <class T>
+void AdjointTile<T>::reverse_evaluation(const double* t, const T* argument, const std::byte* recorded, const T* out_bar,
+                                        T* in_bar) {
+  const bool has_parameters = context_.parameters() != 0;
+  const T* parameters = has_parameters ? tile_.parameters.data() : nullptr;
+  std::byte* const cotangents = cotangents_.data() + pending_.size() * rhs_.cotangent_bytes();
+  if (recorded == nullptr) {
+    std::byte* const record = scratch_record_.data() + pending_.size() * rhs_.record_bytes();
+    if (rhs_.record_bytes() != 0) {
+      rhs_.evaluate_recording({t, argument, parameters, tile_.scratch.data(), kTileLanes}, record, workspace_.data());
+    }
+    recorded = record;
+  }
+  rhs_.reverse({t, argument, parameters, out_bar, in_bar, has_parameters ? parameter_bar_.data() : nullptr, recorded,
+                cotangents},
+               workspace_.data());
+  pending_.push_back({recorded, cotangents});
+}
+
+// The evaluations of one step are summed at a time: the same ones however much memory there was for records.
+template <class T>
+void AdjointTile<T>::flush(T* gradient) {
+  if (gradient != nullptr) rhs_.accumulate(pending_, gradient);
+  pending_.clear();
+}
+
+template class AdjointTile<float>;
+template class AdjointTile<double>;
+
+}  // namespace lockstep::ode::cpu

@@ -1,0 +1,99 @@
+// One tile of trajectories forward with a record, and back again. The forward pass uses the engine's own kernels: its
+// states have the engine's bits.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "lockstep/ode/cpu/adjoint_kernels.h"
+#include "lockstep/ode/cpu/step_record.h"
+#include "lockstep/ode/cpu/step_saver.h"
+#include "lockstep/ode/gradient.h"
+
+namespace lockstep::ode::cpu {
+
+// A thread's workplace; it takes tile after tile. The right-hand side may get other weights between tiles.
+template <class T>
+class AdjointTile {
+ public:
+  // problem, options and rhs are kept by reference. `memory_bytes` bounds the records.
+  AdjointTile(const Problem& problem, const Options& options, const DifferentiableTile<T>& rhs, CpuTarget target,
+              std::size_t memory_bytes);
+
+  // Advances trajectories [first, first + lanes), lanes <= kTileLanes. With common control `common` holds the accepted
+  // steps and `ends` each of these trajectories' outcome.
+  void forward(std::size_t first, int lanes, std::span<const AcceptedStep> common = {},
+               std::span<const TrajectoryRecord> ends = {});
+
+  // Of the last forward(): [lane][time][component], and how each lane ended.
+  std::span<const T> states() const { return states_.span(); }
+  const TrajectoryRecord& record(int lane) const { return outcome_[lane]; }
+  std::vector<AcceptedStep> steps_of(int lane) const;
+
+  // The transpose, once after each forward(). states_bar [lane][time][component]; zeros for lanes to be left out.
+  // gradient[weight] += (null when there are no weights); the rest is read from below.
+  void backward(std::span<const T> states_bar, T* gradient);
+  T initial_state_bar(int lane, std::size_t component) const { return at(bar_.y, lane, component); }
+  T parameter_bar(int lane, std::size_t parameter) const { return at(parameter_bar_, lane, parameter); }
+
+  const RecordPlan& plan() const { return plan_; }
+  std::size_t kept_stages() const { return total_stages() - 1; }
+
+ private:
+  static T at(const AlignedBuffer<T>& rows, int lane, std::size_t row) {
+    return rows[row * kTileLanes + static_cast<std::size_t>(lane)];
+  }
+  std::size_t total_stages() const {
+    return static_cast<std::size_t>(context_.stages() + context_.interpolant_stages());
+  }
+  std::size_t segment_end() const { return segment_first_ + segment_count_; }
+
+  void load(std::size_t first, int lanes);
+  void begin_lanes();
+  void end_lane(int lane, Status status);
+  void run_own_steps();
+  void run_common_steps(std::span<const AcceptedStep> steps, std::span<const TrajectoryRecord> ends);
+  StageRecord<T>& next_record();
+  void keep_step(StageRecord<T>& record, LaneMask accepted, bool interpolated);
+  void add_checkpoint();
+  void restore(std::size_t end);
+  void replay(std::size_t step, StageRecord<T>* record);
+  void reverse_step(const TileStep& step, StageRecord<T>& record, std::span<const T> states_bar);
+  void reverse_saves(const TileStep& step, std::span<const T> states_bar);
+  void reverse_evaluation(const double* t, const T* argument, const std::byte* recorded, const T* out_bar, T* in_bar);
+  void flush(T* gradient);
+
+  SolveContext<T> context_;
+  const DifferentiableTile<T>& rhs_;
+  std::shared_ptr<Recorder<T>> recorder_;
+  const AdjointKernels<T>& adjoint_;
+  RecordPlan plan_;
+  AlignedBuffer<std::byte> workspace_;
+  TileState<T> tile_;
+  LaneRecord<T> lanes_[kTileLanes] = {};
+  OpenBlock block_{};
+  StepSaver<T> saver_;
+  TrajectoryRecord outcome_[kTileLanes] = {};
+  LaneMask open_ = 0;
+  std::int64_t attempts_ = 0;
+  AlignedBuffer<T> initial_;  // u0 [component][lane]
+  AlignedBuffer<T> states_;   // [lane][time][component]
+
+  std::vector<TileStep> steps_;
+  std::vector<StageRecord<T>> segment_;  // steps [segment_first_, segment_first_ + segment_count_)
+  std::size_t segment_first_ = 0, segment_count_ = 0;
+  std::vector<Checkpoint<T>> checkpoints_;
+
+  TileCotangents<T> bar_;
+  AlignedBuffer<T> parameter_bar_;
+  std::size_t saved_[kTileLanes] = {};       // save points not yet met on the way back
+  AlignedBuffer<std::byte> scratch_record_;  // [pending][record_bytes()]
+  AlignedBuffer<std::byte> cotangents_;      // [pending][cotangent_bytes()]
+  std::vector<RecordedEvaluation> pending_;
+};
+
+extern template class AdjointTile<float>;
+extern template class AdjointTile<double>;
+
+}  // namespace lockstep::ode::cpu

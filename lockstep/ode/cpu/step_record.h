@@ -1,0 +1,91 @@
+// What a tile's forward pass leaves for its way back: times of every step, and the arguments of every stage while
+// memory lasts; before that, states at checkpoints from which steps are computed again.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "lockstep/ode/cpu/tile_state.h"
+#include "lockstep/ode/differentiable_tile.h"
+
+namespace lockstep::ode::cpu {
+
+// One attempt of the tile in which some lane moved.
+struct TileStep {
+  alignas(64) double t[kTileLanes];
+  alignas(64) double t_new[kTileLanes];
+  alignas(64) double h[kTileLanes];  // 0 in lanes that did not move
+  LaneMask accepted;
+  bool interpolated;  // the stages that only the interpolant needs were evaluated
+};
+
+// A step's stage arguments Y_i, i = 2 .. all stages, and what the right-hand side recorded there.
+template <class T>
+struct StageRecord {
+  AlignedBuffer<T> arguments;         // [stage - 1][component][lane]
+  AlignedBuffer<std::byte> recorded;  // [stage - 1][record_bytes()], empty when not kept
+  bool usable = false;                // `recorded` belongs to `arguments`
+};
+
+template <class T>
+struct Checkpoint {
+  std::size_t step;
+  AlignedBuffer<T> y, k_first;  // [component][lane]
+};
+
+// Stands for a right-hand side and keeps the arguments of its evaluations in the StageRecord it is pointed at.
+template <class T>
+class Recorder final : public TileFunction<T> {
+ public:
+  Recorder(const DifferentiableTile<T>& rhs, std::size_t components) : rhs_(&rhs), size_(components * kTileLanes) {}
+
+  // The next evaluations are stages 2, 3, ... of a step; null: not recorded.
+  void point_at(StageRecord<T>* record) {
+    record_ = record;
+    stage_ = 0;
+  }
+  // Evaluations since then.
+  std::size_t stages() const { return stage_; }
+  void evaluate(const TileView<T>& tile, std::byte* workspace) const override {
+    if (record_ == nullptr) return rhs_->evaluate(tile, workspace);
+    std::copy_n(tile.in, size_, record_->arguments.data() + stage_ * size_);
+    if (record_->recorded.empty()) {
+      rhs_->evaluate(tile, workspace);
+    } else {
+      rhs_->evaluate_recording(tile, record_->recorded.data() + stage_ * rhs_->record_bytes(), workspace);
+    }
+    ++stage_;
+  }
+
+ private:
+  const DifferentiableTile<T>* rhs_;
+  std::size_t size_;
+  StageRecord<T>* record_ = nullptr;
+  mutable std::size_t stage_ = 0;
+};
+
+// How a tile's records are divided over its share of memory.
+struct RecordPlan {
+  std::size_t segment_steps = 1;     // steps whose stages are kept at once
+  std::size_t most_checkpoints = 2;  // beyond, every other one is dropped
+  bool keep_recorded = false;        // the right-hand side's own records too
+};
+
+// `bytes` for one tile; `stages` counts those whose arguments are kept.
+template <class T>
+RecordPlan plan_records(std::size_t bytes, std::size_t components, std::size_t stages, std::size_t record_bytes,
+                        double expected_steps) {
+  RecordPlan plan;
+  const double stage_bytes = static_cast<double>(stages * components * kTileLanes * sizeof(T));
+  const double with_records = stage_bytes + static_cast<double>(stages * record_bytes);
+  const double budget = 0.75 * static_cast<double>(bytes);
+  plan.keep_recorded = record_bytes != 0 && expected_steps * with_records <= budget;
+  plan.segment_steps =
+      static_cast<std::size_t>(std::max(1.0, budget / (plan.keep_recorded ? with_records : stage_bytes)));
+  const double checkpoint_bytes = static_cast<double>(2 * components * kTileLanes * sizeof(T));
+  plan.most_checkpoints = static_cast<std::size_t>(std::max(2.0, 0.25 * static_cast<double>(bytes) / checkpoint_bytes));
+  return plan;
+}
+
+}  // namespace lockstep::ode::cpu

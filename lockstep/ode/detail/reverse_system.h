@@ -1,0 +1,16 @@
+// A built-in system with its transposed derivative.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "lockstep/ode/differentiable_tile.h"
+
+namespace lockstep::ode::detail {
+
+// `index` is the system's place in AllSystems, `forward` its tile function for the same target.
+template <class T>
+std::shared_ptr<DifferentiableTile<T>> reverse_system(std::size_t index, CpuTarget target,
+                                                      std::shared_ptr<const TileFunction<T>> forward);
+
+}  // namespace lockstep::ode::detail

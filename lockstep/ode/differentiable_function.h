@@ -1,0 +1,42 @@
+// Your own code as a right-hand side with a derivative: by dual numbers, or with a transpose written by hand.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "lockstep/ode/detail/reverse_function.h"
+
+namespace lockstep::ode {
+
+// As function(), for an f that also takes arrays of Dual<T> (dual.h) for u, p and du: it is called once more for each
+// component and parameter to form the Jacobian, which suits a few of them. Write arithmetic as usual, and elementary
+// functions unqualified after a using-declaration, so that those of dual.h are found:
+//
+//   auto pendulum = ode::differentiable_function<2, 1>("pendulum", [](auto t, const auto& u, const auto& p, auto& du) {
+//     using lockstep::math::sin;
+//     du[0] = u[1];
+//     du[1] = -p[0] * sin(u[0]);
+//   });
+//
+// The derivative by time is not taken: step sizes and times are constants of the record.
+template <std::size_t components, std::size_t parameters = 0, class F>
+Rhs differentiable_function(std::string name, F f, std::string version = {}) {
+  using Body = detail::Derivative<components, parameters, F>;
+  return std::make_shared<detail::DifferentiableFunction<Body, detail::ByDuals>>(
+      detail::FunctionName{"function", std::move(name), std::move(version)}, Body{std::move(f)}, detail::ByDuals{});
+}
+
+// As function(), with the transposed derivative given: transpose(t, u, p, du_bar, u_bar, p_bar) adds
+//   u_bar[c] += sum_o du_bar[o] d du[o] / d u[c]   and   p_bar[i] += sum_o du_bar[o] d du[o] / d p[i].
+template <std::size_t components, std::size_t parameters = 0, class F, class Transpose>
+Rhs function_with_transpose(std::string name, F f, Transpose transpose, std::string version = {}) {
+  using Body = detail::Derivative<components, parameters, F>;
+  using ByHand = detail::ByHand<Transpose>;
+  return std::make_shared<detail::DifferentiableFunction<Body, ByHand>>(
+      detail::FunctionName{"function", std::move(name), std::move(version)}, Body{std::move(f)},
+      ByHand{std::move(transpose)});
+}
+
+}  // namespace lockstep::ode

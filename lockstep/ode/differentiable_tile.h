@@ -1,0 +1,65 @@
+// A tile function that can be differentiated: what the adjoint of a solve asks of a right-hand side.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "lockstep/ode/state_function.h"
+
+namespace lockstep::ode {
+
+// One application of the transposed derivative, on a tile laid out as TileView is. With J_u and J_p the derivatives of
+// out = f(t, u, p; w) by state and parameters:
+//   in_bar += J_u^T out_bar,   parameter_bar += J_p^T out_bar.
+// All 32 lanes are computed; those that do not count come with finite inputs and out_bar = 0, and add zeros. Nothing
+// overlaps; all memory is 64-byte aligned.
+template <class T>
+struct ReverseTileView {
+  const double* t;          // [lane]
+  const T* in;              // [component][lane]
+  const T* parameters;      // [parameter][lane], null when there are none
+  const T* out_bar;         // [output][lane]
+  T* in_bar;                // [component][lane]
+  T* parameter_bar;         // [parameter][lane], null when there are none
+  const std::byte* record;  // [record_bytes()], of evaluate_recording() with the same inputs
+  std::byte* cotangents;    // [cotangent_bytes()], written for accumulate()
+};
+
+// What one evaluation and its reverse() left behind.
+struct RecordedEvaluation {
+  const std::byte* record;
+  const std::byte* cotangents;
+};
+
+// Any number of threads may use one at a time; set_weights() needs it to itself.
+template <class T>
+class DifferentiableTile : public TileFunction<T> {
+ public:
+  // As evaluate(), with the same bits, for all 32 lanes; leaves in `record` what reverse() and accumulate() need.
+  virtual void evaluate_recording(const TileView<T>& tile, std::byte* /*record*/, std::byte* workspace) const {
+    this->evaluate(tile, workspace);
+  }
+  virtual std::size_t record_bytes() const { return 0; }     // a multiple of 64
+  virtual std::size_t cotangent_bytes() const { return 0; }  // a multiple of 64
+
+  // Each lane's in_bar and parameter_bar depend on that lane alone. The workspace holds reverse_workspace_bytes().
+  virtual void reverse(const ReverseTileView<T>& tile, std::byte* workspace) const = 0;
+  virtual std::size_t reverse_workspace_bytes() const { return this->workspace_bytes(); }
+
+  // Trainable numbers, in StateFunction::weights()' order.
+  virtual std::size_t weights() const { return 0; }
+  virtual void set_weights(std::span<const T> /*weights*/) {}
+  // gradient[weight] += J_w^T out_bar, summed over lanes and evaluations in an order of its own that is the same on
+  // every instruction set.
+  virtual void accumulate(std::span<const RecordedEvaluation> /*evaluations*/, T* /*gradient*/) const {}
+};
+
+// Throws Error (unsupported) for a function that cannot be differentiated.
+template <class T>
+std::shared_ptr<DifferentiableTile<T>> lower_differentiable(const StateFunction& function, CpuTarget target);
+
+extern template std::shared_ptr<DifferentiableTile<float>> lower_differentiable(const StateFunction&, CpuTarget);
+extern template std::shared_ptr<DifferentiableTile<double>> lower_differentiable(const StateFunction&, CpuTarget);
+
+}  // namespace lockstep::ode

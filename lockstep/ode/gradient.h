@@ -1,0 +1,100 @@
+// Derivatives of a loss over saved states: by weights, initial states and parameters, through the whole solve.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "lockstep/core/run_control.h"
+#include "lockstep/ode/options.h"
+#include "lockstep/ode/problem.h"
+#include "lockstep/ode/solution.h"
+
+namespace lockstep::ode {
+
+// L = scale * sum over trajectories, save points and components of weight[component] (state - target)^2.
+struct SquaredError {
+  std::vector<double> targets;  // [trajectory][time][component]
+  std::vector<double> weights;  // [component], or empty: 1
+  double scale = 1;
+};
+
+// L = sum of what this returns for each trajectory, given its states[time][component]; sets gradient[time][component]
+// to its derivative. Called from several threads at once, never for a trajectory that failed.
+using TrajectoryLoss =
+    std::function<double(std::size_t trajectory, std::span<const double> states, std::span<double> gradient)>;
+
+// Any function of all saved states at once; both spans [trajectory][time][component], gradient zero at first. States of
+// failed trajectories are NaN where they never arrived; their gradient is ignored. Costs a second forward solve.
+using EnsembleLoss = std::function<double(std::span<const double> states, std::span<double> gradient)>;
+
+using Loss = std::variant<SquaredError, TrajectoryLoss, EnsembleLoss>;
+
+enum class FailedTrajectories { leave_out, stop };
+
+struct GradientOptions {
+  FailedTrajectories failed = FailedTrajectories::leave_out;  // stop: throws Error naming the first that failed
+  // For the records of all threads together. Where they would need more, states are kept at checkpoints only and the
+  // steps between them computed again; the gradient keeps its bits. A few steps are kept whatever the budget.
+  std::size_t memory_bytes = std::size_t{1} << 30;
+  enum class Keep { gradients, steps };
+  Keep keep = Keep::gradients;  // steps: fills Gradients::steps
+};
+
+// An accepted step: t_new = t + h up to rounding (the end time exactly, at the end).
+struct AcceptedStep {
+  double t = 0, t_new = 0, h = 0;
+};
+
+struct Gradients {
+  double loss = 0;                        // of the trajectories that succeeded
+  std::vector<double> weights;            // [weight]: dL/dw in the order of StateFunction::weights()
+  std::vector<double> initial_states;     // [trajectory][component]; zero for those left out
+  std::vector<double> parameters;         // as Problem::parameters: [trajectory][parameter], or [parameter] summed
+  std::vector<TrajectoryRecord> records;  // [trajectory]
+  std::size_t left_out = 0;               // trajectories that failed
+  std::vector<std::vector<AcceptedStep>> steps;  // [trajectory], where asked for
+};
+
+// Prepared once for a problem and a loss, then asked again and again with other weights.
+//
+// The gradient is exact for what was computed with the accepted steps taken as constants: t and h of each step do not
+// vary with the weights (docs/adjoint.md says what that means). States have the bits of solve(). Sums over trajectories
+// run over at most 64 fixed groups and then a fixed tree: the same bits for any number of threads and on every
+// instruction set.
+class GradientSolver {
+ public:
+  // Throws Error (invalid_argument, unsupported): as solve(), and for events, for functions without a derivative and
+  // for targets that do not fit.
+  GradientSolver(Problem problem, Options options, Loss loss, GradientOptions gradient_options = {});
+  ~GradientSolver();
+  GradientSolver(GradientSolver&&) noexcept;
+  GradientSolver& operator=(GradientSolver&&) noexcept;
+
+  std::size_t weights() const;
+  // Loss and derivatives at these weights, rounded to the solve's precision. The result stays until the next call.
+  // Throws Error (cancelled) when control.cancel is requested.
+  const Gradients& evaluate(std::span<const double> weights, const RunControl& control = {});
+  // At the right-hand side's own weights.
+  const Gradients& evaluate(const RunControl& control = {});
+
+  // New initial states [trajectory][component] for the following calls: as many numbers as before.
+  void set_initial_states(std::span<const double> states);
+
+  // What is recorded, how much memory that takes and what is computed again: sentences for people.
+  std::vector<std::string> explain() const;
+
+ private:
+  class Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+// The same for one evaluation.
+Gradients solve_with_gradients(const Problem& problem, const Options& options, const Loss& loss,
+                               const GradientOptions& gradient_options = {}, const RunControl& control = {});
+
+}  // namespace lockstep::ode

@@ -1,0 +1,115 @@
+// The built-in systems' transposed derivatives, column by column: one pass of dual lanes for each component and
+// parameter.
+#include "lockstep/ode/detail/reverse_system.h"
+
+#include "lockstep/kernels/lane/targets.h"
+#include "lockstep/ode/systems/systems.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "lockstep/ode/reverse_system.cpp"
+#include <hwy/foreach_target.h>
+#include "lockstep/kernels/lane/dispatch.h"
+#include "lockstep/ode/systems/systems_hwy-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lockstep {
+namespace HWY_NAMESPACE {
+namespace {
+
+#define LOCKSTEP_LANE_FN HWY_INLINE
+#include "lockstep/ode/detail/dual_lane-inl.h"
+#undef LOCKSTEP_LANE_FN
+
+using ode::ReverseTileView;
+
+template <class System, class T>
+void reverse_system(const ReverseTileView<T>& tile) {
+  const hn::ScalableTag<T> d;
+  using L = HwyLane<decltype(d)>;
+  using Dual = DualLane<L>;
+  constexpr int n = System::kComponents, m = System::kParameters;
+  for (int lane = 0; lane < kTileLanes; lane += static_cast<int>(hn::Lanes(d))) {
+    for (int direction = 0; direction < n + m; ++direction) {
+      typename Dual::V u[n], p[m > 0 ? m : 1], du[n];
+      const auto seed = [&](const T* row, int index) {
+        return typename Dual::V(hn::Load(d, row + lane), L::set(index == direction ? T(1) : T(0)));
+      };
+      for (int c = 0; c < n; ++c) u[c] = seed(tile.in + c * kTileLanes, c);
+      for (int q = 0; q < m; ++q) p[q] = seed(tile.parameters + q * kTileLanes, n + q);
+      System::template evaluate<Dual>(u, p, du);
+      T* const bar =
+          (direction < n ? tile.in_bar + direction * kTileLanes : tile.parameter_bar + (direction - n) * kTileLanes) +
+          lane;
+      auto sum = hn::Load(d, bar);
+      for (int c = 0; c < n; ++c) sum = L::fma(hn::Load(d, tile.out_bar + c * kTileLanes + lane), du[c].slope, sum);
+      hn::Store(sum, d, bar);
+    }
+  }
+}
+
+template <class T>
+using Reverse = void (*)(const ReverseTileView<T>&);
+
+// By place in AllSystems.
+template <class T, class... System>
+Reverse<T> reverse_function(systems::SystemList<System...>, std::size_t index) {
+  constexpr Reverse<T> functions[] = {reverse_system<System, T>...};
+  return functions[index];
+}
+
+}  // namespace
+
+Reverse<float> reverse_f32(std::size_t index) { return reverse_function<float>(systems::AllSystems(), index); }
+Reverse<double> reverse_f64(std::size_t index) { return reverse_function<double>(systems::AllSystems(), index); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace lockstep
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace lockstep {
+namespace {
+
+template <class T>
+auto choose_reverse(CpuTarget target, std::size_t index) {
+  require_cpu_target(target);
+  if constexpr (sizeof(T) == 4) {
+    return LOCKSTEP_CHOOSE(target, reverse_f32)(index);
+  } else {
+    return LOCKSTEP_CHOOSE(target, reverse_f64)(index);
+  }
+}
+
+template <class T>
+class ReverseSystem final : public ode::DifferentiableTile<T> {
+ public:
+  ReverseSystem(std::size_t index, CpuTarget target, std::shared_ptr<const ode::TileFunction<T>> forward)
+      : forward_(std::move(forward)), reverse_(choose_reverse<T>(target, index)) {}
+
+  void evaluate(const TileView<T>& tile, std::byte* workspace) const override { forward_->evaluate(tile, workspace); }
+  void reverse(const ode::ReverseTileView<T>& tile, std::byte*) const override { reverse_(tile); }
+  std::size_t workspace_bytes() const override { return forward_->workspace_bytes(); }
+  std::string description() const override { return forward_->description(); }
+
+ private:
+  std::shared_ptr<const ode::TileFunction<T>> forward_;
+  void (*reverse_)(const ode::ReverseTileView<T>&);
+};
+
+}  // namespace
+
+namespace ode::detail {
+
+template <class T>
+std::shared_ptr<DifferentiableTile<T>> reverse_system(std::size_t index, CpuTarget target,
+                                                      std::shared_ptr<const TileFunction<T>> forward) {
+  return std::make_shared<ReverseSystem<T>>(index, target, std::move(forward));
+}
+template std::shared_ptr<DifferentiableTile<float>> reverse_system(std::size_t, CpuTarget,
+                                                                   std::shared_ptr<const TileFunction<float>>);
+template std::shared_ptr<DifferentiableTile<double>> reverse_system(std::size_t, CpuTarget,
+                                                                    std::shared_ptr<const TileFunction<double>>);
+
+}  // namespace ode::detail
+}  // namespace lockstep
+#endif  // HWY_ONCE
