@@ -143,7 +143,9 @@ void Training<T>::end_iteration(IterationReport& report, bool stalled) {
   report.phase_ended = stalled || state_.place.iteration == phase.iterations ||
                        (phase.target && report.watched <= *phase.target) ||
                        (phase.patience > 0 && since_best >= phase.patience);
+  last_.clear();
   if (!report.phase_ended) return;
+  last_ = state_.parameters;
   const double best_loss = state_.best_loss;
   ++state_.place.phase;
   state_.place.iteration = 0;

@@ -92,6 +92,8 @@ class Training {
   // Of the current phase or, when that has made no iteration yet, what it starts from.
   std::span<const T> best_parameters() const { return state_.best; }
   double best_loss() const { return state_.best_loss; }
+  // Where the last iteration's step led, even if it ended its phase; not part of the state.
+  std::span<const T> last_parameters() const { return last_.empty() ? state_.parameters : last_; }
   const std::vector<Phase>& phases() const { return phases_; }
   const Place& place() const { return state_.place; }
   std::int64_t total_iterations() const;  // that all phases may make
@@ -112,6 +114,7 @@ class Training {
   std::vector<Phase> phases_;
   TrainingState<T> state_;  // optimiser and lbfgs are kept in the objects below
   std::vector<T> gradient_;
+  std::vector<T> last_;  // empty within a phase
   std::optional<Optimiser<T>> optimiser_;
   std::optional<LearningRate> rate_;
   std::optional<Lbfgs<T>> lbfgs_;

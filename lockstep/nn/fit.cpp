@@ -1,0 +1,245 @@
+#include "lockstep/nn/fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <string>
+
+#include "lockstep/core/error.h"
+#include "lockstep/core/random.h"
+#include "lockstep/kernels/mlp/parameters.h"
+
+namespace lockstep::nn {
+namespace {
+
+constexpr std::uint32_t kSplitStream = 0x53504c54;  // independent of the streams of initial weights
+constexpr std::uint32_t kOrderStream = 0x4f524452;
+
+[[noreturn]] void refuse(std::string field, std::string found, std::string expected, std::string remedy = {}) {
+  throw Error(ErrorKind::invalid_argument,
+              {std::move(field), std::move(found), std::move(expected), std::move(remedy)});
+}
+
+// Fisher and Yates, from the counter-based numbers of (seed, stream, epoch). Fewer than 2^32 rows.
+void shuffle(std::span<std::uint32_t> rows, std::uint64_t seed, std::uint32_t stream, std::uint64_t epoch) {
+  const Random random(seed, stream);
+  for (std::size_t i = rows.size(); i-- > 1;) {
+    const std::uint64_t high = random.bits(epoch, static_cast<std::uint32_t>(i)) >> 32;
+    std::swap(rows[i], rows[static_cast<std::size_t>(high * (i + 1) >> 32)]);
+  }
+}
+
+template <class T>
+AlignedBuffer<T> rounded(const char* field, const MatrixView<const double>& view) {
+  AlignedBuffer<T> numbers(view.rows * view.columns);
+  for (std::size_t row = 0; row < view.rows; ++row) {
+    for (std::size_t c = 0; c < view.columns; ++c) {
+      const double value = view(row, c);
+      if (!std::isfinite(static_cast<T>(value))) {
+        refuse(std::string(field) + " of sample " + std::to_string(row) + ", column " + std::to_string(c),
+               std::isnan(value) ? "NaN" : std::to_string(value), "a finite number",
+               std::isfinite(value) ? "train in float64" : "leave the sample out or repair it");
+      }
+      numbers[row * view.columns + c] = static_cast<T>(value);
+    }
+  }
+  return numbers;
+}
+
+void require_shape(const char* name, const RegressionData& data, const Mlp& mlp) {
+  const auto text = [](std::size_t rows, std::size_t columns) {
+    return std::to_string(rows) + " x " + std::to_string(columns);
+  };
+  const std::string field(name);
+  if (data.inputs.columns != mlp.inputs()) {
+    refuse(field + ".inputs", text(data.inputs.rows, data.inputs.columns),
+           std::to_string(mlp.inputs()) + " columns, the inputs of the net");
+  }
+  if (data.targets.columns != mlp.outputs()) {
+    refuse(field + ".targets", text(data.targets.rows, data.targets.columns),
+           std::to_string(mlp.outputs()) + " columns, the outputs of the net");
+  }
+  if (data.targets.rows != data.inputs.rows) {
+    refuse(field + ".targets", std::to_string(data.targets.rows) + " samples",
+           std::to_string(data.inputs.rows) + ", as many as inputs");
+  }
+  if (data.inputs.rows == 0 || data.inputs.rows > std::numeric_limits<std::uint32_t>::max()) {
+    refuse(field, std::to_string(data.inputs.rows) + " samples", "at least one, fewer than 2^32");
+  }
+}
+
+const FitOptions& checked(const FitOptions& options) {
+  options.validate();
+  return options;
+}
+
+}  // namespace
+
+void FitOptions::validate() const {
+  if (phases.empty()) refuse("fit.phases", "none", "at least one");
+  for (const train::Phase& phase : phases) phase.validate();
+  if (!(validation_fraction >= 0 && validation_fraction < 1)) {
+    refuse("fit.validation_fraction", std::to_string(validation_fraction), "a number from 0 to below 1");
+  }
+  if (validate_every < 1) refuse("fit.validate_every", std::to_string(validate_every), "at least 1");
+  if (threads < 1) refuse("fit.threads", std::to_string(threads), "at least 1");
+  if (cpu_target) require_cpu_target(*cpu_target);
+}
+
+template <class T>
+RegressionLoss<T>::RegressionLoss(const Mlp& mlp, const RegressionData& data, const FitOptions& options)
+    : options_(checked(options)),
+      plan_(RegressionPlan<T>::compile(mlp, options.cost, options.cpu_target.value_or(best_cpu_target()))) {
+  require_shape("data", data, mlp);
+  inputs_ = rounded<T>("inputs", data.inputs);
+  targets_ = rounded<T>("targets", data.targets);
+  const auto in = MatrixView<const T>::row_major(inputs_.data(), data.inputs.rows, mlp.inputs());
+  const auto targets = MatrixView<const T>::row_major(targets_.data(), data.inputs.rows, mlp.outputs());
+  training_.resize(in.rows);
+  std::iota(training_.begin(), training_.end(), 0u);
+  if (options.validation) {
+    require_shape("validation", *options.validation, mlp);
+    const AlignedBuffer<T> x = rounded<T>("validation inputs", options.validation->inputs);
+    const AlignedBuffer<T> y = rounded<T>("validation targets", options.validation->targets);
+    const std::size_t count = options.validation->inputs.rows;
+    validation_ = plan_.make_samples(count);
+    plan_.assign(validation_, MatrixView<const T>::row_major(x.data(), count, mlp.inputs()),
+                 MatrixView<const T>::row_major(y.data(), count, mlp.outputs()));
+  } else if (options.validation_fraction > 0) {
+    const auto kept = static_cast<std::size_t>(options.validation_fraction * static_cast<double>(in.rows));
+    if (kept == 0) {
+      refuse("fit.validation_fraction",
+             std::to_string(options.validation_fraction) + " of " + std::to_string(in.rows) + " samples",
+             "at least one sample", "raise it, or set it to 0");
+    }
+    shuffle(training_, options.seed, kSplitStream, 0);
+    const std::span<const std::uint32_t> rows = std::span(training_).last(kept);
+    validation_ = plan_.make_samples(kept);
+    plan_.assign(validation_, in, targets, rows);
+    training_.resize(in.rows - kept);
+    std::sort(training_.begin(), training_.end());
+  }
+  all_ = plan_.make_samples(training_.size());
+  plan_.assign(all_, in, targets, training_);
+  if (options.batch > 0 && options.batch < training_.size()) batch_ = plan_.make_samples(options.batch);
+}
+
+template <class T>
+std::int64_t RegressionLoss<T>::iterations_per_epoch() const {
+  if (batch_.inputs.empty()) return 1;
+  return static_cast<std::int64_t>((training_.size() + options_.batch - 1) / options_.batch);
+}
+
+template <class T>
+double RegressionLoss<T>::scale(std::size_t samples) const {
+  return options_.reduction == Reduction::sum ? 1 : 1 / static_cast<double>(samples * plan_.outputs());
+}
+
+template <class T>
+void RegressionLoss<T>::fill_batch(std::int64_t iteration) {
+  const std::int64_t epoch = iteration / iterations_per_epoch();
+  if (epoch != order_epoch_) {
+    order_ = training_;
+    shuffle(order_, options_.seed, kOrderStream, static_cast<std::uint64_t>(epoch));
+    order_epoch_ = epoch;
+  }
+  const std::size_t first = static_cast<std::size_t>(iteration % iterations_per_epoch()) * options_.batch;
+  const std::size_t count = std::min(options_.batch, order_.size() - first);
+  const std::size_t rows = inputs_.size() / plan_.inputs();
+  plan_.assign(batch_, MatrixView<const T>::row_major(inputs_.data(), rows, plan_.inputs()),
+               MatrixView<const T>::row_major(targets_.data(), rows, plan_.outputs()),
+               std::span(order_).subspan(first, count));
+}
+
+template <class T>
+double RegressionLoss<T>::operator()(const train::Place& place, std::span<const T> parameters, std::span<T> gradient) {
+  plan_.set_parameters(parameters);
+  const bool whole = batch_.inputs.empty() || options_.phases[place.phase].is_lbfgs();
+  if (!whole) fill_batch(place.total);
+  const TiledSamples<T>& samples = whole ? all_ : batch_;
+  return plan_.loss_and_gradient(samples, scale(samples.samples), gradient, options_.threads);
+}
+
+template <class T>
+double RegressionLoss<T>::loss(std::span<const T> parameters) {
+  plan_.set_parameters(parameters);
+  return plan_.loss(all_, scale(all_.samples), options_.threads);
+}
+
+template <class T>
+double RegressionLoss<T>::validation_loss(std::span<const T> parameters) {
+  plan_.set_parameters(parameters);
+  return plan_.loss(validation_, scale(validation_.samples), options_.threads);
+}
+
+namespace {
+
+template <class T>
+FitReport fit_in(Model& model, const RegressionData& data, const FitOptions& options, const FitControl& control) {
+  const Mlp mlp = to_mlp(model);
+  RegressionLoss<T> loss(mlp, data, options);
+  train::Training<T> training(options.phases, gather_parameters<T>(mlp));
+  const bool validated = loss.validation_samples() > 0;
+  if (validated) {
+    training.validate_with([&loss](const train::Place&, std::span<const T> x) { return loss.validation_loss(x); },
+                           options.validate_every);
+  }
+  FitReport report;
+  const auto finish = [&](std::span<const T> parameters) {
+    set_parameters(model, parameters);
+    model.weight_type = options.precision == Precision::f32 ? WeightType::f32 : WeightType::f64;
+    report.iterations = training.place().total;
+    report.loss = loss.loss(parameters);
+    if (validated) report.validation_loss = loss.validation_loss(parameters);
+  };
+  try {
+    while (!training.finished()) {
+      if (control.cancel != nullptr && control.cancel->requested()) {
+        report.cancelled = true;
+        break;
+      }
+      const train::IterationReport iteration = training.iterate(std::ref(loss));
+      if (control.progress) control.progress(iteration);
+    }
+    // The watched loss is that before each step: what the last one led to has not been looked at.
+    const auto judge = [&](std::span<const T> x) { return validated ? loss.validation_loss(x) : loss.loss(x); };
+    const bool best_is_known = validated || loss.iterations_per_epoch() == 1;
+    const bool last_is_better = !(judge(training.best_parameters()) <= judge(training.last_parameters()));
+    finish(last_is_better || !best_is_known ? training.last_parameters() : training.best_parameters());
+  } catch (...) {
+    set_parameters(model, training.best_parameters());
+    throw;
+  }
+  return report;
+}
+
+}  // namespace
+
+FitReport fit(Model& model, const RegressionData& data, const FitOptions& options, const FitControl& control) {
+  return options.precision == Precision::f32 ? fit_in<float>(model, data, options, control)
+                                             : fit_in<double>(model, data, options, control);
+}
+
+template <class T>
+void set_parameters(Model& model, std::span<const T> parameters) {
+  if (parameters.size() != model.parameter_count()) {
+    refuse("parameters", std::to_string(parameters.size()) + " numbers", std::to_string(model.parameter_count()),
+           "give every dense node's weights, then its bias");
+  }
+  auto from = parameters.begin();
+  for (Node& node : model.nodes) {
+    auto* const dense = std::get_if<Dense>(&node.operation);
+    if (dense == nullptr) continue;
+    for (std::vector<double>* numbers : {&dense->weights, &dense->bias}) {
+      for (double& number : *numbers) number = *from++;
+    }
+  }
+}
+
+template class RegressionLoss<float>;
+template class RegressionLoss<double>;
+template void set_parameters<float>(Model&, std::span<const float>);
+template void set_parameters<double>(Model&, std::span<const double>);
+
+}  // namespace lockstep::nn

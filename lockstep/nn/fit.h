@@ -1,0 +1,113 @@
+// Regression: a net trained on samples with known answers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "lockstep/core/matrix_view.h"
+#include "lockstep/core/precision.h"
+#include "lockstep/core/run_control.h"
+#include "lockstep/kernels/cpu_target.h"
+#include "lockstep/kernels/mlp/regression.h"
+#include "lockstep/nn/model.h"
+#include "lockstep/train/training.h"
+
+namespace lockstep::nn {
+
+// Somebody else's numbers; rows are samples.
+struct RegressionData {
+  MatrixView<const double> inputs;   // [sample][input]
+  MatrixView<const double> targets;  // [sample][output]
+};
+
+// What the cost's sum over samples and outputs is divided by.
+enum class Reduction {
+  mean,  // samples times outputs: with squared residuals, the mean squared error
+  sum,   // nothing
+};
+
+struct FitOptions {
+  ResidualCost cost;  // squared residuals
+  Reduction reduction = Reduction::mean;
+  // One iteration is one batch; its loss is that of the batch, before the step. L-BFGS takes all samples.
+  std::vector<train::Phase> phases{train::Phase{}};
+  std::size_t batch = 0;   // samples; 0: all of them
+  std::uint64_t seed = 0;  // of shuffling: each epoch has an order of its own, a function of seed and epoch alone
+  std::optional<RegressionData> validation;  // watched for the best parameters and for patience
+  // In [0, 1), when there is no `validation`: this part of the samples, drawn by the seed, is kept for it.
+  double validation_fraction = 0;
+  std::int64_t validate_every = 1;  // iterations
+  Precision precision = Precision::f32;
+  int threads = 1;                      // the bits do not depend on it
+  std::optional<CpuTarget> cpu_target;  // nor on this
+
+  // Throws Error (invalid_argument) naming the field.
+  void validate() const;
+};
+
+// The loss of a regression as train::Training wants it, for callers that run the training themselves: to write
+// checkpoints, or losses of their own beside it. T is float or double.
+template <class T>
+class RegressionLoss {
+ public:
+  // Copies what it needs of the data. Throws Error (invalid_argument) naming the sample when a number is not finite or
+  // does not fit into T, or when shapes are not the net's.
+  RegressionLoss(const Mlp& mlp, const RegressionData& data, const FitOptions& options);
+
+  std::size_t samples() const { return training_.size(); }  // without those kept for validation
+  std::size_t validation_samples() const { return validation_.samples; }
+  std::int64_t iterations_per_epoch() const;
+
+  // Of the batch that belongs to `place` (its total: batches continue from phase to phase).
+  double operator()(const train::Place& place, std::span<const T> parameters, std::span<T> gradient);
+  // Of all training samples.
+  double loss(std::span<const T> parameters);
+  double validation_loss(std::span<const T> parameters);
+
+ private:
+  void fill_batch(std::int64_t iteration);
+  double scale(std::size_t samples) const;
+
+  FitOptions options_;
+  RegressionPlan<T> plan_;
+  AlignedBuffer<T> inputs_, targets_;    // all samples, row-major
+  std::vector<std::uint32_t> training_;  // rows for training
+  TiledSamples<T> all_, batch_, validation_;
+  std::vector<std::uint32_t> order_;  // of the epoch in order_epoch_
+  std::int64_t order_epoch_ = -1;
+};
+
+struct FitReport {
+  bool cancelled = false;
+  std::int64_t iterations = 0;
+  double loss = 0;                        // of the parameters in the model, over all training samples
+  std::optional<double> validation_loss;  // the same over the validation samples
+};
+
+struct FitControl {
+  const CancelToken* cancel = nullptr;  // looked at between iterations
+  std::function<void(const train::IterationReport&)> progress;
+};
+
+// Trains the model's weights in place. It ends with the best parameters of the last phase by the watched loss:
+// validation's, or the training loss of full batches. With mini-batches and no validation it ends with the last
+// parameters, since a batch's loss does not tell. Throws Error: (model, unsupported) for nets that are no plain stack,
+// (invalid_argument) for options and data, and where a loss or gradient is not finite, naming the iteration; the model
+// then has the best parameters so far.
+FitReport fit(Model& model, const RegressionData& data, const FitOptions& options = {}, const FitControl& control = {});
+
+// Replaces the numbers of a plain stack's dense nodes, in the order of gather_parameters(to_mlp(model)). Throws Error
+// (invalid_argument) when there are not as many.
+template <class T>
+void set_parameters(Model& model, std::span<const T> parameters);
+
+extern template class RegressionLoss<float>;
+extern template class RegressionLoss<double>;
+extern template void set_parameters<float>(Model&, std::span<const float>);
+extern template void set_parameters<double>(Model&, std::span<const double>);
+
+}  // namespace lockstep::nn

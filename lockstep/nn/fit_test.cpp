@@ -1,0 +1,237 @@
+// Regression trains, in the same way whatever the threads, and says what is wrong with data and options.
+#include "lockstep/nn/fit.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+#include <string>
+
+#include "lockstep/core/error.h"
+#include "lockstep/core/random.h"
+#include "lockstep/kernels/mlp/parameters.h"
+#include "lockstep/train/initialise.h"
+
+namespace lockstep::nn {
+namespace {
+
+// y = sin(3 x0) x1 on random points of the square, and the same again for validation.
+struct Toy {
+  std::vector<double> x, y;
+  explicit Toy(std::size_t count, std::uint64_t seed = 1) {
+    const Random random(seed);
+    for (std::size_t i = 0; i < count; ++i) {
+      x.push_back(2 * random.uniform(i, 0) - 1);
+      x.push_back(2 * random.uniform(i, 1) - 1);
+      y.push_back(std::sin(3 * x[2 * i]) * x[2 * i + 1]);
+    }
+  }
+  RegressionData data() const {
+    return {MatrixView<const double>::row_major(x.data(), y.size(), 2),
+            MatrixView<const double>::row_major(y.data(), y.size(), 1)};
+  }
+};
+
+Model net(const std::vector<std::size_t>& widths, ActivationKind kind, std::uint64_t seed = 1) {
+  Mlp mlp;
+  for (std::size_t i = 0; i + 1 < widths.size(); ++i) {
+    DenseLayer layer{.inputs = widths[i], .outputs = widths[i + 1]};
+    layer.weights.resize(layer.inputs * layer.outputs);
+    layer.bias.resize(layer.outputs);
+    if (i + 2 < widths.size()) layer.activation = {kind};
+    mlp.layers.push_back(layer);
+  }
+  train::initialise(mlp, train::Initialisation::glorot_uniform, seed);
+  return Model::from_mlp(mlp);
+}
+
+FitOptions adam(std::int64_t iterations, double rate) {
+  FitOptions options;
+  options.phases[0].iterations = iterations;
+  options.phases[0].learning_rate.rate = rate;
+  return options;
+}
+
+std::vector<double> numbers(const Model& model) { return gather_parameters<double>(to_mlp(model)); }
+
+TEST(Fit, learns_a_smooth_function_by_adam_and_then_lbfgs) {
+  const Toy toy(500);
+  Model model = net({2, 20, 1}, ActivationKind::tanh);
+  FitOptions options = adam(300, 0.02);
+  options.precision = Precision::f64;
+  options.phases.push_back({.iterations = 200, .rule = train::LbfgsOptions{}});
+  const FitReport report = fit(model, toy.data(), options);
+  // The targets' variance is 0.17: a net that learned nothing leaves that.
+  EXPECT_LT(report.loss, 1e-4);
+  EXPECT_EQ(report.iterations, 500);
+  // What is reported is what the model does.
+  FitOptions none = options;
+  RegressionLoss<double> loss(to_mlp(model), toy.data(), none);
+  EXPECT_EQ(loss.loss(numbers(model)), report.loss);
+}
+
+TEST(Fit, gives_the_same_bits_for_any_number_of_threads) {
+  const Toy toy(2000);
+  for (const std::size_t batch : {std::size_t{0}, std::size_t{600}}) {
+    std::vector<double> expected;
+    std::vector<double> expected_curve;
+    for (const int threads : {1, 2, 5}) {
+      Model model = net({2, 20, 5, 1}, ActivationKind::relu);
+      FitOptions options = adam(40, 0.01);
+      options.threads = threads;
+      options.batch = batch;
+      options.validation_fraction = 0.1;
+      std::vector<double> curve;
+      fit(model, toy.data(), options, {.progress = [&](const train::IterationReport& report) {
+            curve.push_back(report.loss);
+            curve.push_back(report.watched);
+            curve.push_back(report.gradient_norm);
+          }});
+      if (threads == 1) {
+        expected = numbers(model);
+        expected_curve = curve;
+      }
+      EXPECT_EQ(numbers(model), expected) << threads;
+      EXPECT_EQ(curve, expected_curve) << threads;
+    }
+  }
+}
+
+TEST(Fit, every_epoch_visits_each_sample_once_in_an_order_of_its_own) {
+  // One weight, no bias to speak of: with the sum of residuals' absolute values the gradient is the sum of inputs.
+  std::vector<double> x, y(10, 1e9);
+  for (int i = 0; i < 10; ++i) x.push_back(1 << i);
+  const RegressionData data{MatrixView<const double>::row_major(x.data(), 10, 1),
+                            MatrixView<const double>::row_major(y.data(), 10, 1)};
+  FitOptions options = adam(1, 0.1);
+  options.cost.residual = Residual::absolute;
+  options.reduction = Reduction::sum;
+  options.batch = 3;
+  const Model model = net({1, 1}, ActivationKind::identity);
+  RegressionLoss<double> loss(to_mlp(model), data, options);
+  ASSERT_EQ(loss.iterations_per_epoch(), 4);
+  const std::vector<double> parameters(2);
+  std::set<std::vector<double>> orders;
+  for (std::int64_t epoch = 0; epoch < 5; ++epoch) {
+    std::vector<double> batches(4);
+    double all = 0;
+    for (std::int64_t i = 0; i < 4; ++i) {
+      std::vector<double> gradient(2);
+      loss({.total = 4 * epoch + i}, parameters, gradient);
+      batches[static_cast<std::size_t>(i)] = gradient[0];
+      all += gradient[0];
+      EXPECT_EQ(gradient[1], i < 3 ? -3 : -1);  // as many samples
+    }
+    EXPECT_EQ(all, -1023);
+    orders.insert(batches);
+  }
+  EXPECT_GE(orders.size(), 4u);
+}
+
+TEST(Fit, keeps_the_best_parameters_by_validation_and_stops_early) {
+  const Toy toy(40), other(200, 2);
+  Model model = net({2, 50, 50, 1}, ActivationKind::tanh);
+  FitOptions options = adam(5000, 0.01);
+  options.validation = other.data();
+  options.phases[0].patience = 100;
+  double best = 1e30;
+  const FitReport report =
+      fit(model, toy.data(), options,
+          {.progress = [&](const train::IterationReport& iteration) { best = std::min(best, iteration.watched); }});
+  ASSERT_TRUE(report.validation_loss);
+  EXPECT_LE(*report.validation_loss, best);
+  EXPECT_LT(report.iterations, 5000);
+  EXPECT_LT(report.loss, *report.validation_loss);
+}
+
+TEST(Fit, weights_of_outputs_decide_what_is_learned) {
+  const Toy toy(200);
+  std::vector<double> targets;
+  for (const double y : toy.y) {
+    targets.push_back(y);
+    targets.push_back(-5);
+  }
+  const RegressionData data{toy.data().inputs, MatrixView<const double>::row_major(targets.data(), 200, 2)};
+  Model model = net({2, 10, 2}, ActivationKind::tanh);
+  const std::vector<double> before = to_mlp(model).layers[1].weights;
+  FitOptions options = adam(50, 0.01);
+  options.cost.weights = {1, 0};
+  fit(model, data, options);
+  const DenseLayer last = to_mlp(model).layers[1];
+  EXPECT_EQ(last.bias[1], 0);
+  for (std::size_t k = 0; k < 10; ++k) {
+    EXPECT_EQ(static_cast<float>(before[10 + k]), last.weights[10 + k]);
+    EXPECT_NE(static_cast<float>(before[k]), last.weights[k]);
+  }
+}
+
+TEST(Fit, a_loss_that_is_not_finite_names_the_iteration_and_keeps_the_last_good_parameters) {
+  const Toy toy(100);
+  Model model = net({2, 10, 1}, ActivationKind::square);
+  FitOptions options = adam(1000, 1e18);
+  options.phases[0].rule = train::OptimiserOptions{.rule = train::Rule::sgd, .momentum = 0};
+  std::int64_t last = -1;
+  try {
+    fit(model, toy.data(), options,
+        {.progress = [&](const train::IterationReport& report) { last = report.place.total; }});
+    FAIL() << "a step of 1e18 went well";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.field(), "iteration " + std::to_string(last + 1));
+  }
+  EXPECT_GE(last, 0);
+  EXPECT_NO_THROW(to_mlp(model));  // finite
+}
+
+TEST(Fit, stops_when_asked_and_keeps_what_it_has) {
+  const Toy toy(100);
+  Model model = net({2, 10, 1}, ActivationKind::tanh);
+  CancelToken cancel;
+  const FitReport report = fit(model, toy.data(), adam(1000, 0.01),
+                               {.cancel = &cancel, .progress = [&](const train::IterationReport& iteration) {
+                                  if (iteration.place.total == 9) cancel.request();
+                                }});
+  EXPECT_TRUE(report.cancelled);
+  EXPECT_EQ(report.iterations, 10);
+}
+
+std::string field_of(const RegressionData& data, const FitOptions& options) {
+  Model model = net({2, 3, 1}, ActivationKind::tanh);
+  try {
+    fit(model, data, options);
+  } catch (const Error& error) {
+    return error.field();
+  }
+  return "";
+}
+
+TEST(Fit, refuses_bad_data_and_options_by_name) {
+  Toy toy(20);
+  FitOptions options = adam(2, 0.1);
+  EXPECT_EQ(field_of(toy.data(), options), "");
+  RegressionData data = toy.data();
+  data.inputs.columns = 1;
+  EXPECT_EQ(field_of(data, options), "data.inputs");
+  data = toy.data();
+  data.targets.rows = 19;
+  EXPECT_EQ(field_of(data, options), "data.targets");
+  data.inputs.rows = data.targets.rows = 0;
+  EXPECT_EQ(field_of(data, options), "data");
+  toy.x[7] = std::nan("");
+  EXPECT_EQ(field_of(toy.data(), options), "inputs of sample 3, column 1");
+  toy.x[7] = 1e300;
+  EXPECT_EQ(field_of(toy.data(), options), "inputs of sample 3, column 1");
+  toy.x[7] = 0;
+  for (const double fraction : {1.0, -0.1, 0.01}) {
+    options.validation_fraction = fraction;
+    EXPECT_EQ(field_of(toy.data(), options), "fit.validation_fraction");
+  }
+  options.validation_fraction = 0;
+  options.threads = 0;
+  EXPECT_EQ(field_of(toy.data(), options), "fit.threads");
+  options.threads = 1;
+  options.phases.clear();
+  EXPECT_EQ(field_of(toy.data(), options), "fit.phases");
+}
+
+}  // namespace
+}  // namespace lockstep::nn
