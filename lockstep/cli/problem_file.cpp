@@ -291,6 +291,11 @@ ProblemFile parse_problem_file(std::string_view text, const std::filesystem::pat
   return interpret(parse_toml(text, path.string()), path);
 }
 
+void read_solver_sections(const TomlValue& file, ProblemFile& problem) {
+  read_method(file, problem);
+  read_run(file, problem);
+}
+
 void apply(const ProblemOverrides& overrides, ProblemFile& file) {
   ode::Options& options = file.options;
   const auto set = [&](auto& target, const auto& value, const char* field, const char* flag) {

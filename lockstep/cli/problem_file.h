@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lockstep/cli/ensemble_values.h"
+#include "lockstep/core/error.h"
 #include "lockstep/ode/options.h"
 #include "lockstep/ode/problem.h"
 
@@ -84,6 +85,12 @@ struct ProblemFile {
 // Throws Error (file) when it cannot be read, (invalid_argument) with file, line and key for everything else.
 ProblemFile read_problem_file(const std::filesystem::path& path);
 ProblemFile parse_problem_file(std::string_view text, const std::filesystem::path& path);
+
+// Sections [method] and [run] alone, into options and where_of: for files that share them.
+class TomlValue;
+void read_solver_sections(const TomlValue& file, ProblemFile& problem);
+// The library speaks of "options.rtol"; the user wrote "lorenz.toml:9: method.rtol", or should have.
+Error in_users_words(const Error& error, const ProblemFile& file);
 
 // Flags of the command line, which win over the file.
 struct ProblemOverrides {

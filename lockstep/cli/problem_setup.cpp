@@ -198,7 +198,8 @@ void add_event(const ProblemFile& file, const NamedRhs& rhs, ode::Problem& probl
   problem.event = ode::TerminalEvent{threshold(problem.rhs, component, event.value), event.direction};
 }
 
-// The library speaks of "options.rtol"; the user wrote "lorenz.toml:9: method.rtol", or should have.
+}  // namespace
+
 Error in_users_words(const Error& error, const ProblemFile& file) {
   static const std::map<std::string, std::string, std::less<>> kKeys{
       {"problem.rhs", "rhs"},
@@ -227,8 +228,6 @@ Error in_users_words(const Error& error, const ProblemFile& file) {
   }
   return Error(error.kind(), {field, error.found(), error.expected(), error.remedy()});
 }
-
-}  // namespace
 
 ProblemSetup set_up(const ProblemFile& file) {
   NamedRhs rhs = load_rhs(file);

@@ -1,0 +1,51 @@
+// The numbers a training learns from, read from CSV or HDF5, checked, split and normalised.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "lockstep/cli/training_file.h"
+#include "lockstep/kernels/mlp/mlp.h"
+#include "lockstep/nn/model.h"
+
+namespace lockstep::cli {
+
+// Inputs and targets of a regression, row by row.
+struct RegressionTable {
+  std::vector<std::string> input_names, target_names;
+  std::vector<double> inputs;   // [row][input]
+  std::vector<double> targets;  // [row][target]
+  std::size_t rows() const { return inputs.size() / input_names.size(); }
+};
+
+// Trajectories with as many points each; the first point is the initial state.
+struct TrajectoryTable {
+  std::vector<std::string> component_names;
+  std::size_t points = 0;      // of each trajectory
+  std::vector<double> times;   // [trajectory][time]
+  std::vector<double> states;  // [trajectory][time][component]
+  std::size_t trajectories() const { return times.size() / points; }
+};
+
+struct RegressionData {
+  RegressionTable training, validation;  // validation may have no rows
+  std::string digest;                    // of all numbers, as read
+};
+struct TrajectoryData {
+  TrajectoryTable training, validation;
+  std::string digest;
+};
+
+// The split takes a fixed share drawn by the net's seed. Throws Error naming file and place: columns or datasets that
+// are missing or do not fit together, numbers that are not finite (by row), times that do not ascend.
+RegressionData load_regression(const TrainingFile& file);
+TrajectoryData load_trajectories(const TrainingFile& file);
+
+// What a net of these features needs: scaling from the columns' statistics (of values [row][feature]), and the range
+// each column covers, as the port's guard.
+InputScaling input_scaling(Normalisation normalisation, const std::vector<double>& values, std::size_t features);
+OutputScaling output_scaling(Normalisation normalisation, const std::vector<double>& values, std::size_t features);
+std::vector<nn::Feature> features(const std::vector<std::string>& names, const std::vector<double>& values);
+
+}  // namespace lockstep::cli

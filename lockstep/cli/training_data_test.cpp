@@ -1,0 +1,139 @@
+#include "lockstep/cli/training_data.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "lockstep/core/error.h"
+#include "lockstep/core/hdf5.h"
+
+namespace lockstep::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class TrainingDataTest : public testing::Test {
+ protected:
+  TrainingDataTest() {
+    folder_ = std::filesystem::path(testing::TempDir()) /
+              (std::string("training_data_") + testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+  ~TrainingDataTest() override { std::filesystem::remove_all(folder_); }
+
+  void write(const std::string& name, const std::string& text) { std::ofstream(folder_ / name) << text; }
+  TrainingFile file(const std::string& data) {
+    return parse_training_file("[net]\nhidden = [4]\n[training]\n[data]\n" + data, folder_ / "train.toml");
+  }
+  std::string message_of(const std::string& data, bool trajectories) {
+    try {
+      if (trajectories) {
+        load_trajectories(file(data));
+      } else {
+        load_regression(file(data));
+      }
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+  std::filesystem::path folder_;
+};
+
+const std::string kRegression = "file = \"t.csv\"\ninputs = [\"b\", \"a\"]\ntargets = [\"c\"]\n";
+const std::string kTrajectory = "file = \"t.csv\"\ntime = \"t\"\nstates = [\"x\"]\n";
+
+TEST_F(TrainingDataTest, columns_are_taken_in_the_order_asked) {
+  write("t.csv", "a,b,c\n1,2,3\n4,5,6\n");
+  const RegressionData data = load_regression(file(kRegression));
+  EXPECT_THAT(data.training.inputs, ElementsAre(2, 1, 5, 4));
+  EXPECT_THAT(data.training.targets, ElementsAre(3, 6));
+  EXPECT_EQ(data.validation.rows(), 0u);
+}
+
+TEST_F(TrainingDataTest, the_split_is_a_partition_that_the_seed_decides) {
+  std::string text = "a,b,c\n";
+  for (int i = 0; i < 50; ++i) text += std::to_string(i) + ",0,0\n";
+  write("t.csv", text);
+  const RegressionData data = load_regression(file(kRegression + "validation = 0.2\n"));
+  EXPECT_EQ(data.training.rows(), 40u);
+  EXPECT_EQ(data.validation.rows(), 10u);
+  std::vector<int> seen(50);
+  for (const RegressionTable* table : {&data.training, &data.validation}) {
+    for (std::size_t i = 0; i < table->rows(); ++i) ++seen[static_cast<std::size_t>(table->inputs[2 * i + 1])];
+  }
+  EXPECT_EQ(seen, std::vector<int>(50, 1));
+  EXPECT_EQ(load_regression(file(kRegression + "validation = 0.2\n")).training.inputs, data.training.inputs);
+}
+
+TEST_F(TrainingDataTest, trajectories_of_a_csv_are_told_apart_by_their_column) {
+  write("t.csv", "run,t,x\n1,0,5\n1,1,6\n2,0,7\n2,3,8\n");
+  const TrajectoryData data = load_trajectories(file(kTrajectory + "trajectory = \"run\"\n"));
+  EXPECT_EQ(data.training.trajectories(), 2u);
+  EXPECT_THAT(data.training.times, ElementsAre(0, 1, 0, 3));
+  EXPECT_THAT(data.training.states, ElementsAre(5, 6, 7, 8));
+}
+
+TEST_F(TrainingDataTest, times_that_do_not_ascend_name_the_line) {
+  write("t.csv", "t,x\n0,1\n0.5,1\n0.5,2\n");
+  EXPECT_THAT(message_of(kTrajectory, true), HasSubstr("t.csv:4: found time 0.5 after 0.5"));
+}
+
+TEST_F(TrainingDataTest, trajectories_of_different_length_are_refused) {
+  write("t.csv", "run,t,x\n1,0,5\n1,1,6\n2,0,7\n");
+  EXPECT_THAT(message_of(kTrajectory + "trajectory = \"run\"\n", true), HasSubstr("t.csv:4: found a trajectory of 1"));
+}
+
+TEST_F(TrainingDataTest, hdf5_datasets_are_read_and_nan_named_by_row) {
+  {
+    hdf5::File target = hdf5::File::create(folder_ / "t.h5");
+    const std::vector<float> x{1, 2, 3, 4, 5, NAN}, y{1, 2, 3};
+    target.create_dataset<float>("x", {3, 2}).write<float>(x);
+    target.create_dataset<float>("y", {3}).write<float>(y);
+    target.create_dataset<float>("good", {3, 2}).write<float>(std::vector<float>{1, 2, 3, 4, 5, 6});
+    target.publish();
+  }
+  const std::string base = "file = \"t.h5\"\ntargets = \"y\"\n";
+  EXPECT_THAT(message_of(base + "inputs = \"x\"\n", false), HasSubstr("x, row 2: found NaN"));
+  EXPECT_THAT(message_of(base + "inputs = \"god\"\n", false), HasSubstr("did you mean \"good\"?"));
+  const RegressionData data = load_regression(file(base + "inputs = \"good\"\n"));
+  EXPECT_EQ(data.training.rows(), 3u);
+  EXPECT_THAT(data.training.input_names, ElementsAre("x0", "x1"));
+}
+
+TEST_F(TrainingDataTest, a_result_file_gives_states_times_and_names) {
+  {
+    hdf5::File target = hdf5::File::create(folder_ / "t.h5");
+    target.create_dataset<double>("state", {2, 2, 1}).write<double>(std::vector<double>{1, 2, 3, 4});
+    target.create_dataset<double>("time", {2}).write<double>(std::vector<double>{0, 1});
+    target.create_strings("component", std::vector<std::string>{"x"});
+    target.publish();
+  }
+  const TrajectoryData data = load_trajectories(file("file = \"t.h5\"\n[ode]\n"));
+  EXPECT_EQ(data.training.trajectories(), 2u);
+  EXPECT_THAT(data.training.times, ElementsAre(0, 1, 0, 1));
+  EXPECT_THAT(data.training.component_names, ElementsAre("x"));
+}
+
+TEST_F(TrainingDataTest, a_missing_file_is_named) {
+  EXPECT_THAT(message_of(kRegression, false), HasSubstr("no file "));
+}
+
+TEST(Scaling, standard_and_min_max_map_columns_as_they_say) {
+  const std::vector<double> values{1, 7, 3, 7};
+  const InputScaling standard = input_scaling(Normalisation::standard, values, 2);
+  EXPECT_THAT(standard.shift, ElementsAre(2, 7));
+  EXPECT_THAT(standard.scale, ElementsAre(1, 1));
+  const OutputScaling min_max = output_scaling(Normalisation::min_max, {0, 10}, 1);
+  EXPECT_THAT(min_max.shift, ElementsAre(5));
+  EXPECT_THAT(min_max.scale, ElementsAre(5));
+  EXPECT_TRUE(input_scaling(Normalisation::none, values, 2).shift.empty());
+}
+
+}  // namespace
+}  // namespace lockstep::cli

@@ -1,0 +1,90 @@
+// TRAIN.toml: data, a net and how to train it as a text file. docs/training.md is the reference.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/cli/problem_file.h"
+#include "lockstep/kernels/activation.h"
+#include "lockstep/ode/options.h"
+#include "lockstep/train/initialise.h"
+#include "lockstep/train/training.h"
+
+namespace lockstep::cli {
+
+struct NetSection {
+  std::string where;
+  std::optional<Given<std::filesystem::path>> start;  // a model to go on from; then neither of the next two
+  std::vector<std::size_t> hidden;                    // widths of the hidden layers
+  std::vector<Activation> activations;                // one for each layer, the last among them
+  train::Initialisation initialisation = train::Initialisation::glorot_uniform;
+  std::uint64_t seed = 1;
+  std::string name;  // of the model
+};
+
+enum class Normalisation { none, standard, min_max };
+
+struct DataSection {
+  std::string where;
+  Given<std::filesystem::path> file;  // CSV, or HDF5 by its content
+  // Columns of a CSV, in order; the name of one dataset [sample, feature] of an HDF5 file.
+  std::vector<std::string> inputs;
+  std::vector<std::string> targets;
+  // Of a neural ODE instead: columns of a CSV, or datasets time and state of an HDF5 file.
+  std::vector<std::string> states;
+  std::string time;
+  std::string trajectory;  // column of a CSV: a new number begins a new trajectory
+  std::string where_inputs, where_targets, where_states, where_time, where_trajectory;
+  Normalisation normalisation = Normalisation::none;
+  double validation = 0;  // share of rows or trajectories kept from training
+};
+
+// Net and, where named, built-in system: du/dt = system(u) + net(u).
+struct OdeSection {
+  std::optional<Given<std::string>> system;
+  std::vector<double> parameters;  // of the system
+  bool with_time = false;          // time is the net's last input
+};
+
+enum class LossKind { mean_squared, sum_squared };
+
+// A phase and what the task makes of it.
+struct TrainingPhase {
+  train::Phase phase;
+  std::size_t batch = 0;          // rows in a step; 0: all
+  std::optional<double> horizon;  // a neural ODE's save points up to this time alone
+  std::string where;
+};
+
+struct TrainingOutput {
+  std::string where;
+  std::filesystem::path stem;  // "net": net.h5, net.safetensors, net_checkpoint.h5, net_loss.png
+  bool overwrite = false;
+  double checkpoint_seconds = 30;  // between checkpoints
+};
+
+struct TrainingFile {
+  std::filesystem::path path;
+  NetSection net;
+  DataSection data;
+  std::optional<OdeSection> ode;  // absent: a regression
+  LossKind loss = LossKind::mean_squared;
+  std::vector<TrainingPhase> phases;
+  ode::Options options;  // method, precision, threads, target
+  TrainingOutput output;
+};
+
+// Relative paths to read are relative to the file's folder, the output's to the current one. Throws Error (file) when
+// it cannot be read, (invalid_argument) with file, line and key for everything else.
+TrainingFile read_training_file(const std::filesystem::path& path);
+TrainingFile parse_training_file(std::string_view text, const std::filesystem::path& path);
+
+// Of everything that decides the trained bits, output and threads left out.
+std::string options_digest(const TrainingFile& file);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,100 @@
+#include "lockstep/cli/training_file.h"
+
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const std::string kData = "[data]\nfile = \"t.csv\"\ninputs = [\"x\"]\ntargets = [\"y\"]\n";
+const std::string kNet = "[net]\nhidden = [20, 5]\nactivation = \"relu\"\n";
+const std::string kTraining = "[training]\noptimiser = \"adam\"\nrate = 0.08\niterations = 2000\n";
+
+TrainingFile parse(const std::string& text) { return parse_training_file(text, "folder/train.toml"); }
+std::string message_of(const std::string& text) {
+  try {
+    parse(text);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(TrainingFile, a_regression_is_read) {
+  const TrainingFile file = parse(kNet + kData + kTraining);
+  EXPECT_FALSE(file.ode);
+  EXPECT_EQ(file.data.file.value, "folder/t.csv");
+  EXPECT_THAT(file.net.hidden, ElementsAre(20u, 5u));
+  EXPECT_EQ(file.net.activations.size(), 3u);
+  EXPECT_EQ(file.net.activations.back().kind, ActivationKind::identity);
+  ASSERT_EQ(file.phases.size(), 1u);
+  EXPECT_EQ(file.phases[0].phase.iterations, 2000);
+  EXPECT_EQ(file.phases[0].phase.learning_rate.rate, 0.08);
+  EXPECT_EQ(file.loss, LossKind::mean_squared);
+}
+
+TEST(TrainingFile, phases_of_a_neural_ode_are_read) {
+  const TrainingFile file = parse(
+      "[net]\nhidden = [100]\n[data]\nfile = \"l.h5\"\n[ode]\n[method]\nname = \"bs3\"\n"
+      "[[phase]]\nname = \"half\"\nhorizon = 0.5\nschedule = \"cosine\"\nfinal_fraction = 0.1\n"
+      "[[phase]]\noptimiser = \"lbfgs\"\nhistory = 30\ntarget = 92\n");
+  ASSERT_TRUE(file.ode);
+  EXPECT_EQ(file.loss, LossKind::sum_squared);
+  EXPECT_EQ(file.options.method, "bs3");
+  ASSERT_EQ(file.phases.size(), 2u);
+  EXPECT_EQ(file.phases[0].horizon, 0.5);
+  EXPECT_EQ(file.phases[0].phase.learning_rate.total, 1000);
+  EXPECT_TRUE(file.phases[1].phase.is_lbfgs());
+  EXPECT_EQ(file.phases[1].phase.target, 92);
+}
+
+TEST(TrainingFile, unknown_keys_and_names_are_told_the_nearest) {
+  EXPECT_THAT(message_of(kNet + kData + "[training]\noptimizer = \"adam\"\n"),
+              HasSubstr("did you mean \"optimiser\"?"));
+  EXPECT_THAT(message_of(kNet + kData + "[training]\noptimiser = \"adm\"\n"), HasSubstr("did you mean \"adam\"?"));
+  EXPECT_THAT(message_of(kNet + kData + "[training]\noptimiser = \"lbfg\"\n"), HasSubstr("did you mean \"lbfgs\"?"));
+  EXPECT_THAT(message_of(kNet + kData + "[training]\nschedule = \"platau\"\n"), HasSubstr("\"plateau\""));
+  EXPECT_THAT(message_of("[nett]\n" + kData + kTraining), HasSubstr("did you mean \"net\"?"));
+  EXPECT_THAT(message_of("[net]\nhidden = [3]\nactivation = \"tanhh\"\n" + kData + kTraining),
+              HasSubstr("did you mean \"tanh\"?"));
+  EXPECT_THAT(message_of("[net]\nhidden = [3]\ninitialisation = \"he_unifrom\"\n" + kData + kTraining),
+              HasSubstr("\"he_uniform\""));
+}
+
+TEST(TrainingFile, keys_that_would_be_passed_over_are_refused) {
+  EXPECT_THAT(message_of(kNet + kData + kTraining + "every = 3\n"), HasSubstr("every with schedule = \"constant\""));
+  EXPECT_THAT(message_of(kNet + kData + kTraining + "momentum = 0.5\n"),
+              HasSubstr("momentum with optimiser = \"adam\""));
+  EXPECT_THAT(message_of(kNet + kData + "[training]\noptimiser = \"lbfgs\"\nrate = 1\n"), HasSubstr("rate with"));
+  EXPECT_THAT(message_of(kNet + kData + "[training]\noptimiser = \"lbfgs\"\nbatch = 10\n"), HasSubstr("all rows"));
+  EXPECT_THAT(message_of(kNet + kData + kTraining + "horizon = 0.5\n"), HasSubstr("expected a neural ODE"));
+  EXPECT_THAT(message_of(kNet + kData + kTraining + "[[phase]]\nrate = 1\n"), HasSubstr("an unknown key"));
+  EXPECT_THAT(message_of(kNet + kData + kTraining + "[method]\nrtol = 1e-3\n"), HasSubstr("method.rtol"));
+}
+
+TEST(TrainingFile, values_that_cannot_be_name_file_line_and_key) {
+  EXPECT_THAT(message_of(kNet + kData + "[training]\nrate = 0\n"), HasSubstr("train.toml:9: training.rate: found 0"));
+  EXPECT_THAT(message_of(kNet + kData + "[training]\niterations = 0\n"), HasSubstr("training.iterations"));
+  EXPECT_THAT(message_of("[net]\nhidden = [0]\n" + kData + kTraining), HasSubstr("net.hidden[0]"));
+  EXPECT_THAT(message_of(kNet + kTraining), HasSubstr("no section [data]"));
+  EXPECT_THAT(message_of(kNet + kData), HasSubstr("neither [training] nor [[phase]]"));
+  EXPECT_THAT(message_of(kNet + "[data]\nfile = \"t.csv\"\n" + kTraining), HasSubstr("neither inputs and targets nor"));
+  EXPECT_THAT(message_of(kNet + kData + "validation = 1.5\n" + kTraining), HasSubstr("data.validation"));
+}
+
+TEST(TrainingFile, the_digest_of_options_changes_with_what_decides_the_bits_alone) {
+  const std::string base = options_digest(parse(kNet + kData + kTraining));
+  EXPECT_EQ(options_digest(parse(kNet + kData + kTraining + "[run]\nthreads = 3\n[output]\nfile = \"a\"\n")), base);
+  EXPECT_NE(options_digest(parse(kNet + kData + kTraining + "beta1 = 0.8\n")), base);
+  EXPECT_NE(options_digest(parse(kNet + kData + kTraining + "batch = 16\n")), base);
+  EXPECT_NE(options_digest(parse(kNet + kData + kTraining + "clip_norm = 1\n")), base);
+}
+
+}  // namespace
+}  // namespace lockstep::cli
