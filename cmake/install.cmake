@@ -5,7 +5,8 @@ include(CMakePackageConfigHelpers)
 
 set(LOCKSTEP_INSTALL_CMAKEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/lockstep)
 get_property(lockstep_components GLOBAL PROPERTY LOCKSTEP_COMPONENTS)
-foreach(component IN LISTS lockstep_components)
+get_property(lockstep_shared_components GLOBAL PROPERTY LOCKSTEP_SHARED_COMPONENTS)  # bindings: they need no other
+foreach(component IN LISTS lockstep_components lockstep_shared_components)
   install(EXPORT lockstep_${component} NAMESPACE lockstep:: DESTINATION ${LOCKSTEP_INSTALL_CMAKEDIR}
           FILE lockstep_${component}.cmake)
 endforeach()
@@ -30,5 +31,13 @@ endforeach()
 # pkg-config finds its own place (pcfiledir), so that the prefix may be moved.
 file(RELATIVE_PATH lockstep_pc_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(cmake/lockstep.pc.in ${PROJECT_BINARY_DIR}/cmake/lockstep.pc @ONLY)
+if("c" IN_LIST lockstep_shared_components)
+  configure_file(cmake/lockstep_c.pc.in ${PROJECT_BINARY_DIR}/cmake/lockstep_c.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/cmake/lockstep_c.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
+if("fortran" IN_LIST lockstep_shared_components)
+  configure_file(cmake/lockstep_fortran.pc.in ${PROJECT_BINARY_DIR}/cmake/lockstep_fortran.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/cmake/lockstep_fortran.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
 install(FILES ${PROJECT_BINARY_DIR}/cmake/lockstep.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -8,9 +8,11 @@
 #include <string_view>
 
 #include "lockstep/core/error.h"
-#include "lockstep/core/hdf5.h"
 #include "lockstep/nn/detail/read_bytes.h"
+#ifdef LOCKSTEP_HDF5
+#include "lockstep/core/hdf5.h"
 #include "lockstep/nn/hdf5_model.h"
+#endif
 
 namespace lockstep::nn {
 namespace {
@@ -61,6 +63,7 @@ bool looks_like_safetensors(std::string_view bytes) {
   return length <= 100'000'000 && bytes[sizeof length] == '{';
 }
 
+#ifdef LOCKSTEP_HDF5
 ModelFormat format_of_hdf5(const std::filesystem::path& path) {
   const hdf5::File file = hdf5::File::open(path);
   if (file.has_attribute("lockstep_model")) return ModelFormat::lockstep_hdf5;
@@ -69,15 +72,21 @@ ModelFormat format_of_hdf5(const std::filesystem::path& path) {
   }
   return ModelFormat::other_hdf5;
 }
+#endif
 
 }  // namespace
 
 ModelFormat detect_format(const std::filesystem::path& path) {
+#ifdef LOCKSTEP_HDF5
   if (hdf5::File::recognises(path)) return format_of_hdf5(path);
+#endif
   constexpr std::size_t kEnough = 1 << 16;
   const std::vector<std::byte> content = detail::read_ends(path, kEnough);
   const std::string_view bytes(reinterpret_cast<const char*>(content.data()), content.size());
   const std::string extension = path.extension().string();
+#ifndef LOCKSTEP_HDF5
+  if (begins_with(bytes, "\x89HDF\r\n\x1a\n")) return ModelFormat::lockstep_hdf5;  // of which kind, only HDF5 can say
+#endif
   if (begins_with(bytes, "PK\x03\x04")) return inside_zip(bytes);
   if (begins_with(bytes, "\x93NUMPY")) return ModelFormat::numpy;
   if (looks_like_safetensors(bytes)) return ModelFormat::safetensors;
@@ -96,7 +105,12 @@ Model load(const std::filesystem::path& path, const ReadOptions& options) {
     case ModelFormat::safetensors:
       return read_safetensors(path, options);
     case ModelFormat::lockstep_hdf5:
+#ifdef LOCKSTEP_HDF5
       return read_hdf5_model(path);
+#else
+      return refuse("an HDF5 file, in a build without HDF5",
+                    "build Lockstep with LOCKSTEP_HDF5=ON, or use safetensors");
+#endif
     case ModelFormat::other_hdf5:
       return refuse("an HDF5 file without a model (no attribute \"lockstep_model\")", "check the path");
     case ModelFormat::keras_hdf5:

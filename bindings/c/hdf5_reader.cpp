@@ -1,0 +1,38 @@
+// liblockstep_c_hdf5: reads a model of Lockstep's HDF5 format for liblockstep_c, which opens this library when it meets
+// such a file, so that a host without such files carries nothing of HDF5. What crosses is plain bytes: safetensors.
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "lockstep/core/error.h"
+#include "lockstep/nn/hdf5_model.h"
+#include "lockstep/nn/safetensors.h"
+
+// 0: *bytes and *size hold the model. Otherwise 1 + the ErrorKind, and *bytes is the message, ended by a zero. The
+// caller frees *bytes; it is null when even that ran out of memory.
+extern "C" __attribute__((visibility("default"))) int lockstep_hdf5_to_safetensors(const char* path,
+                                                                                   unsigned char** bytes,
+                                                                                   std::size_t* size) noexcept {
+  const auto hand_over = [&](const void* data, std::size_t count) {
+    *bytes = static_cast<unsigned char*>(std::malloc(count + 1));
+    *size = count;
+    if (!*bytes) return;
+    std::memcpy(*bytes, data, count);
+    (*bytes)[count] = 0;
+  };
+  *bytes = nullptr;
+  try {
+    const std::vector<std::byte> content = lockstep::nn::to_safetensors(lockstep::nn::read_hdf5_model(path));
+    hand_over(content.data(), content.size());
+    return 0;
+  } catch (const lockstep::Error& error) {
+    hand_over(error.what(), std::strlen(error.what()));
+    return 1 + static_cast<int>(error.kind());
+  } catch (const std::exception& error) {
+    hand_over(error.what(), std::strlen(error.what()));
+    return -1;
+  }
+}

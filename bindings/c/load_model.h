@@ -1,0 +1,15 @@
+// A model from whatever file holds it, without linking HDF5.
+#pragma once
+
+#include <filesystem>
+
+#include "lockstep/nn/model.h"
+#include "lockstep/nn/safetensors.h"
+
+namespace lockstep::c {
+
+// As nn::load(); HDF5 files go through liblockstep_c_hdf5, opened when it is needed. Throws Error (unsupported) when
+// that library is not there.
+nn::Model load_model(const std::filesystem::path& path, const nn::ReadOptions& options);
+
+}  // namespace lockstep::c

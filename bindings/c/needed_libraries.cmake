@@ -1,0 +1,13 @@
+# Fails when LIBRARY needs more than the C and C++ runtimes (and what sanitizers bring), or grows past 3 MB stripped.
+execute_process(COMMAND ${READELF} -d ${LIBRARY} OUTPUT_VARIABLE dynamic COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCHALL "NEEDED[^\\[]*\\[[^]]+" needed "${dynamic}")
+if(NOT needed)
+  message(FATAL_ERROR "no needed library found in: ${dynamic}")
+endif()
+foreach(entry IN LISTS needed)
+  string(REGEX REPLACE ".*\\[" "" name "${entry}")
+  message(STATUS "needs ${name}")
+  if(NOT name MATCHES "^(libstdc\\+\\+|libm|libgcc_s|libc|libgomp|libdl|libpthread|ld-linux[^.]*|libasan|libubsan|libtsan)\\.so")
+    message(FATAL_ERROR "${LIBRARY} needs ${name}")
+  endif()
+endforeach()

@@ -1,0 +1,98 @@
+! What the Fortran module claims: every rank, layout, stride and precision gives the bits of one plain call; what does
+! not fit is refused in words. usage: fortran_test MODEL (a net of 3 inputs and 3 outputs)
+program fortran_test
+  use, intrinsic :: iso_fortran_env, only: real32, real64, error_unit
+  use lockstep
+  implicit none
+  integer, parameter :: n = 70
+  type(lockstep_model) :: model
+  type(lockstep_plan) :: plan, plan64
+  real(real32) :: x(3, n), y(3, n), xt(n, 3), yt(n, 3), wide(7, 2 * n), out(5, 3 * n), one(3)
+  real(real32) :: x3(3, 7, 10), y3(3, 7, 10), xm(7, 3, 10), ym(7, 3, 10), xl(7, 10, 3), yl(7, 10, 3)
+  real(real64) :: x64(3, n), y64(3, n)
+  character(300) :: message
+  character(4096) :: path
+  integer :: i, j, stat, claims
+
+  claims = 0
+  message = ''
+  call get_command_argument(1, path)
+  call model%load(path)
+  call plan%compile(model)
+  call claim(model%inputs() == 3 .and. model%outputs() == 3, 'the model counts its features')
+  call claim(plan%inputs() == 3 .and. plan%outputs() == 3, 'so does the plan')
+  call claim(index(plan%description(), '3-100-3') > 0, 'the plan describes itself')
+  do i = 1, n
+    x(:, i) = [0.1, 0.2, 0.3] * real(i - 20)
+  end do
+  call plan%evaluate(x, y)
+  call claim(any(y /= 0), 'the net answers')
+
+  xt = transpose(x)
+  call plan%evaluate(xt, yt, feature_dimension=2)
+  call claim(all(transpose(yt) == y), 'features along either dimension')
+
+  wide = -1
+  out = -1
+  wide(2:6:2, 1::2) = x
+  call plan%evaluate(wide(2:6:2, 1::2), out(5:1:-2, 3::3))
+  call claim(all(out(5:1:-2, 3::3) == y), 'sections with strides, backward too')
+  call claim(all(out(2:4:2, :) == -1) .and. all(out(:, 1::3) == -1), 'and nothing beside them is touched')
+
+  one = -1
+  call plan%evaluate(x(:, 9), one)
+  call claim(all(one == y(:, 9)), 'rank 1 is one sample')
+
+  x3 = reshape(x, shape(x3))
+  call plan%evaluate(x3, y3)
+  call claim(all(reshape(y3, shape(y)) == y), 'rank 3, features first')
+  do j = 1, 3
+    xm(:, j, :) = x3(j, :, :)
+    xl(:, :, j) = x3(j, :, :)
+  end do
+  call plan%evaluate(xm, ym, feature_dimension=2)
+  call plan%evaluate(xl, yl, feature_dimension=3)
+  call claim(all([(all(ym(:, j, :) == y3(j, :, :)), j=1, 3)]), 'rank 3, features in the middle')
+  call claim(all([(all(yl(:, :, j) == y3(j, :, :)), j=1, 3)]), 'rank 3, features last')
+
+  call plan64%compile(model, precision=lockstep_float64)
+  x64 = real(x, real64)
+  call plan64%evaluate(x64, y64)
+  call claim(maxval(abs(y64 - y)) < 1e-4 * maxval(abs(y64)), 'float64 arrays')
+  call plan%evaluate(x(:, 1:0), y(:, 1:0), stat=stat)
+  call claim(stat == lockstep_ok, 'no samples are no error')
+  call plan%compile(model, cpu_target='scalar')
+  yt = 0
+  call plan%evaluate(xt, yt, feature_dimension=2)
+  call claim(all(transpose(yt) == y), 'another instruction set gives the same bits')
+
+  call plan%evaluate(x64, y64, stat=stat, errmsg=message)
+  call claim(stat == lockstep_invalid_argument .and. index(message, 'float32 plan') > 0, 'the wrong precision is named')
+  call plan%evaluate(xt, yt, stat=stat, errmsg=message)
+  call claim(stat == lockstep_invalid_argument .and. index(message, 'x: found 70 features') > 0, 'wrong widths are named')
+  call plan%evaluate(x, y(:, 2:), stat=stat, errmsg=message)
+  call claim(stat == lockstep_invalid_argument .and. index(message, 'found 69 samples') > 0, 'so are wrong counts')
+  call plan%compile(model, cpu_target='mmx', stat=stat, errmsg=message)
+  call claim(stat == lockstep_invalid_argument .and. index(message, '"mmx"') > 0, 'an unknown target is named')
+  call model%load('no_such_file.safetensors', stat=stat, errmsg=message)
+  call claim(stat == lockstep_bad_file .and. index(message, 'no_such_file') > 0, 'a missing file is named')
+  call claim(model%inputs() == 3, 'a failed load leaves the model as it was')
+  call plan%free()
+  call plan%evaluate(x, y, stat=stat, errmsg=message)
+  call claim(stat == lockstep_invalid_argument .and. index(message, 'plan%compile') > 0, 'a freed plan is refused')
+  call plan64%free()
+  call model%free()
+  call model%free()
+  write (*, '(a, i0, a)') 'all ', claims, ' claims hold'
+
+contains
+  subroutine claim(holds, what)
+    logical, intent(in) :: holds
+    character(*), intent(in) :: what
+    claims = claims + 1
+    if (holds) return
+    write (error_unit, '(2a)') 'does not hold: ', what
+    write (error_unit, '(2a)') 'last message: ', message
+    error stop 1
+  end subroutine
+end program

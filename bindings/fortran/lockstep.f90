@@ -1,0 +1,502 @@
+! Lockstep from Fortran 2008: trained nets evaluated in place on the host program's arrays, in any layout, without copies.
+!
+!   use lockstep
+!   type(lockstep_model) :: model
+!   type(lockstep_plan) :: plan
+!   call model%load('net.safetensors')
+!   call plan%compile(model)
+!   call plan%evaluate(temperature, flux, feature_dimension=2)   ! temperature(column, level), flux(column, interface)
+!
+! Arrays are taken as they are: sections with strides too. Each procedure that can fail has the optional arguments stat
+! (an integer, lockstep_ok when all went well) and errmsg (a string that takes what was found, what was expected, what
+! to do; untouched when all went well). Without stat, a failure stops the program with that message, as in allocate. A
+! plan is immutable: any number of threads may evaluate one at once. Assignment copies the handle: free each once.
+module lockstep
+  use, intrinsic :: iso_c_binding
+  use, intrinsic :: iso_fortran_env, only: error_unit
+  implicit none
+  private
+  public :: lockstep_model, lockstep_plan, lockstep_version
+
+  ! Status codes, as in lockstep.h.
+  integer, parameter, public :: lockstep_ok = 0, lockstep_invalid_argument = 1, lockstep_bad_model = 2
+  integer, parameter, public :: lockstep_bad_file = 3, lockstep_unsupported = 4, lockstep_cancelled = 5
+  integer, parameter, public :: lockstep_out_of_memory = 6, lockstep_internal = 7
+  ! Precision of a plan's arithmetic and arrays.
+  integer, parameter, public :: lockstep_float32 = 0, lockstep_float64 = 1
+
+  type :: lockstep_model
+    private
+    type(c_ptr) :: handle = c_null_ptr
+  contains
+    procedure :: load => model_load
+    procedure :: inputs => model_inputs
+    procedure :: outputs => model_outputs
+    procedure :: input_name => model_input_name
+    procedure :: output_name => model_output_name
+    procedure :: free => model_free
+  end type
+
+  type :: lockstep_plan
+    private
+    type(c_ptr) :: handle = c_null_ptr
+    integer :: input_count = 0, output_count = 0
+  contains
+    procedure :: compile => plan_compile
+    procedure :: inputs => plan_inputs
+    procedure :: outputs => plan_outputs
+    procedure :: description => plan_description
+    procedure :: free => plan_free
+    ! evaluate(x, y [, feature_dimension] [, stat] [, errmsg]): y = net(x) sample by sample. Of rank 1, one sample:
+    ! x(feature). Of rank 2 or 3, features lie along feature_dimension (1 by default), the other dimensions count
+    ! samples and must agree between x and y. x and y may not overlap unless they are the same array section.
+    procedure, private :: evaluate_f32_1, evaluate_f32_2, evaluate_f32_3
+    procedure, private :: evaluate_f64_1, evaluate_f64_2, evaluate_f64_3
+    generic :: evaluate => evaluate_f32_1, evaluate_f32_2, evaluate_f32_3, evaluate_f64_1, evaluate_f64_2, evaluate_f64_3
+  end type
+
+  type, bind(c) :: load_options
+    integer(c_size_t) :: size
+    type(c_ptr) :: activations, hidden_activation
+  end type
+  type, bind(c) :: compile_options
+    integer(c_size_t) :: size
+    integer(c_int) :: precision
+    type(c_ptr) :: cpu_target
+  end type
+  type, bind(c) :: feature_text
+    type(c_ptr) :: name, unit
+    real(c_double) :: minimum, maximum
+  end type
+
+  interface
+    integer(c_int) function c_model_load(path, options, model) bind(c, name='lockstep_model_load')
+      import
+      character(kind=c_char), intent(in) :: path(*)
+      type(load_options), intent(in) :: options
+      type(c_ptr), intent(inout) :: model
+    end function
+    subroutine c_model_free(model) bind(c, name='lockstep_model_free')
+      import
+      type(c_ptr), value :: model
+    end subroutine
+    integer(c_size_t) function c_model_inputs(model) bind(c, name='lockstep_model_inputs')
+      import
+      type(c_ptr), value :: model
+    end function
+    integer(c_size_t) function c_model_outputs(model) bind(c, name='lockstep_model_outputs')
+      import
+      type(c_ptr), value :: model
+    end function
+    integer(c_int) function c_model_input(model, index, feature) bind(c, name='lockstep_model_input')
+      import
+      type(c_ptr), value :: model
+      integer(c_size_t), value :: index
+      type(feature_text), intent(out) :: feature
+    end function
+    integer(c_int) function c_model_output(model, index, feature) bind(c, name='lockstep_model_output')
+      import
+      type(c_ptr), value :: model
+      integer(c_size_t), value :: index
+      type(feature_text), intent(out) :: feature
+    end function
+    integer(c_int) function c_compile(model, options, plan) bind(c, name='lockstep_compile')
+      import
+      type(c_ptr), value :: model
+      type(compile_options), intent(in) :: options
+      type(c_ptr), intent(inout) :: plan
+    end function
+    subroutine c_plan_free(plan) bind(c, name='lockstep_plan_free')
+      import
+      type(c_ptr), value :: plan
+    end subroutine
+    integer(c_size_t) function c_plan_inputs(plan) bind(c, name='lockstep_plan_inputs')
+      import
+      type(c_ptr), value :: plan
+    end function
+    integer(c_size_t) function c_plan_outputs(plan) bind(c, name='lockstep_plan_outputs')
+      import
+      type(c_ptr), value :: plan
+    end function
+    type(c_ptr) function c_plan_description(plan) bind(c, name='lockstep_plan_description')
+      import
+      type(c_ptr), value :: plan
+    end function
+    integer(c_int) function c_evaluate_f32(plan, samples, x, xs, xf, y, ys, yf, workspace, bytes) &
+        bind(c, name='lockstep_evaluate_f32')
+      import
+      type(c_ptr), value :: plan, x, y, workspace
+      integer(c_size_t), value :: samples, bytes
+      integer(c_intptr_t), value :: xs, xf, ys, yf
+    end function
+    integer(c_int) function c_evaluate_f64(plan, samples, x, xs, xf, y, ys, yf, workspace, bytes) &
+        bind(c, name='lockstep_evaluate_f64')
+      import
+      type(c_ptr), value :: plan, x, y, workspace
+      integer(c_size_t), value :: samples, bytes
+      integer(c_intptr_t), value :: xs, xf, ys, yf
+    end function
+    type(c_ptr) function c_last_error() bind(c, name='lockstep_last_error')
+      import
+    end function
+    type(c_ptr) function c_version() bind(c, name='lockstep_version')
+      import
+    end function
+    integer(c_size_t) function c_strlen(text) bind(c, name='strlen')
+      import
+      type(c_ptr), value :: text
+    end function
+  end interface
+
+contains
+
+  ! "0.1.0"
+  function lockstep_version() result(text)
+    character(:), allocatable :: text
+    text = from_c(c_version())
+  end function
+
+  ! Reads a model file. For files that do not name their activations: one a layer ('tanh,tanh,linear'), or one for
+  ! all layers but the last.
+  subroutine model_load(self, path, activations, hidden_activation, stat, errmsg)
+    class(lockstep_model), intent(inout) :: self
+    character(*), intent(in) :: path
+    character(*), intent(in), optional :: activations, hidden_activation
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    character(kind=c_char), target, allocatable :: all(:), hidden(:)
+    type(load_options) :: options
+    type(c_ptr) :: handle
+    integer(c_int) :: status
+    options = load_options(c_sizeof(options), c_null_ptr, c_null_ptr)
+    if (present(activations)) then
+      all = to_c(activations)
+      options%activations = c_loc(all)
+    end if
+    if (present(hidden_activation)) then
+      hidden = to_c(hidden_activation)
+      options%hidden_activation = c_loc(hidden)
+    end if
+    status = c_model_load(to_c(path), options, handle)
+    if (status == lockstep_ok) then
+      call self%free()
+      self%handle = handle
+    end if
+    call answer(status, stat, errmsg)
+  end subroutine
+
+  integer function model_inputs(self)
+    class(lockstep_model), intent(in) :: self
+    model_inputs = int(c_model_inputs(self%handle))
+  end function
+
+  integer function model_outputs(self)
+    class(lockstep_model), intent(in) :: self
+    model_outputs = int(c_model_outputs(self%handle))
+  end function
+
+  ! Name of the feature, counted from 1; '' where the file gives none or there is no such feature.
+  function model_input_name(self, index) result(name)
+    class(lockstep_model), intent(in) :: self
+    integer, intent(in) :: index
+    character(:), allocatable :: name
+    type(feature_text) :: feature
+    name = ''
+    if (c_model_input(self%handle, int(index - 1, c_size_t), feature) == lockstep_ok) name = from_c(feature%name)
+  end function
+
+  function model_output_name(self, index) result(name)
+    class(lockstep_model), intent(in) :: self
+    integer, intent(in) :: index
+    character(:), allocatable :: name
+    type(feature_text) :: feature
+    name = ''
+    if (c_model_output(self%handle, int(index - 1, c_size_t), feature) == lockstep_ok) name = from_c(feature%name)
+  end function
+
+  subroutine model_free(self)
+    class(lockstep_model), intent(inout) :: self
+    call c_model_free(self%handle)
+    self%handle = c_null_ptr
+  end subroutine
+
+  ! Lowers the model for this machine: precision lockstep_float32 (default) or lockstep_float64, cpu_target 'avx512',
+  ! 'avx2', 'neon' or 'scalar' (default: the best here; the bits do not depend on it).
+  subroutine plan_compile(self, model, precision, cpu_target, stat, errmsg)
+    class(lockstep_plan), intent(inout) :: self
+    type(lockstep_model), intent(in) :: model
+    integer, intent(in), optional :: precision
+    character(*), intent(in), optional :: cpu_target
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    character(kind=c_char), target, allocatable :: target_name(:)
+    type(compile_options) :: options
+    type(c_ptr) :: handle
+    integer(c_int) :: status
+    options = compile_options(c_sizeof(options), int(lockstep_float32, c_int), c_null_ptr)
+    if (present(precision)) options%precision = int(precision, c_int)
+    if (present(cpu_target)) then
+      target_name = to_c(cpu_target)
+      options%cpu_target = c_loc(target_name)
+    end if
+    status = c_compile(model%handle, options, handle)
+    if (status == lockstep_ok) then
+      call self%free()
+      self%handle = handle
+      self%input_count = int(c_plan_inputs(handle))
+      self%output_count = int(c_plan_outputs(handle))
+    end if
+    call answer(status, stat, errmsg)
+  end subroutine
+
+  integer function plan_inputs(self)
+    class(lockstep_plan), intent(in) :: self
+    plan_inputs = self%input_count
+  end function
+
+  integer function plan_outputs(self)
+    class(lockstep_plan), intent(in) :: self
+    plan_outputs = self%output_count
+  end function
+
+  ! Which kernel was chosen.
+  function plan_description(self) result(text)
+    class(lockstep_plan), intent(in) :: self
+    character(:), allocatable :: text
+    text = from_c(c_plan_description(self%handle))
+  end function
+
+  subroutine plan_free(self)
+    class(lockstep_plan), intent(inout) :: self
+    call c_plan_free(self%handle)
+    self%handle = c_null_ptr
+    self%input_count = 0
+    self%output_count = 0
+  end subroutine
+
+  subroutine evaluate_f32_1(self, x, y, stat, errmsg)
+    class(lockstep_plan), intent(in) :: self
+    real(c_float), intent(in), target :: x(:)
+    real(c_float), intent(inout), target :: y(:)
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    if (.not. fits(self, [size(x)], [size(y)], 1, stat, errmsg)) return
+    call answer(c_evaluate_f32(self%handle, 1_c_size_t, c_loc(x(1)), 1_c_intptr_t, stride_f32_1(x), c_loc(y(1)), &
+                               1_c_intptr_t, stride_f32_1(y), c_null_ptr, 0_c_size_t), stat, errmsg)
+  end subroutine
+
+  subroutine evaluate_f64_1(self, x, y, stat, errmsg)
+    class(lockstep_plan), intent(in) :: self
+    real(c_double), intent(in), target :: x(:)
+    real(c_double), intent(inout), target :: y(:)
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    if (.not. fits(self, [size(x)], [size(y)], 1, stat, errmsg)) return
+    call answer(c_evaluate_f64(self%handle, 1_c_size_t, c_loc(x(1)), 1_c_intptr_t, stride_f64_1(x), c_loc(y(1)), &
+                               1_c_intptr_t, stride_f64_1(y), c_null_ptr, 0_c_size_t), stat, errmsg)
+  end subroutine
+
+  subroutine evaluate_f32_2(self, x, y, feature_dimension, stat, errmsg)
+    class(lockstep_plan), intent(in) :: self
+    real(c_float), intent(in), target :: x(:, :)
+    real(c_float), intent(inout), target :: y(:, :)
+    integer, intent(in), optional :: feature_dimension
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer :: f, s
+    integer(c_intptr_t) :: xs(2), ys(2)
+    f = chosen(feature_dimension)
+    if (.not. fits(self, shape(x), shape(y), f, stat, errmsg)) return
+    s = 3 - f
+    xs = [stride_f32_1(x(:, 1)), stride_f32_1(x(1, :))]
+    ys = [stride_f32_1(y(:, 1)), stride_f32_1(y(1, :))]
+    call answer(c_evaluate_f32(self%handle, size(x, s, c_size_t), c_loc(x(1, 1)), xs(s), xs(f), c_loc(y(1, 1)), &
+                               ys(s), ys(f), c_null_ptr, 0_c_size_t), stat, errmsg)
+  end subroutine
+
+  subroutine evaluate_f64_2(self, x, y, feature_dimension, stat, errmsg)
+    class(lockstep_plan), intent(in) :: self
+    real(c_double), intent(in), target :: x(:, :)
+    real(c_double), intent(inout), target :: y(:, :)
+    integer, intent(in), optional :: feature_dimension
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer :: f, s
+    integer(c_intptr_t) :: xs(2), ys(2)
+    f = chosen(feature_dimension)
+    if (.not. fits(self, shape(x), shape(y), f, stat, errmsg)) return
+    s = 3 - f
+    xs = [stride_f64_1(x(:, 1)), stride_f64_1(x(1, :))]
+    ys = [stride_f64_1(y(:, 1)), stride_f64_1(y(1, :))]
+    call answer(c_evaluate_f64(self%handle, size(x, s, c_size_t), c_loc(x(1, 1)), xs(s), xs(f), c_loc(y(1, 1)), &
+                               ys(s), ys(f), c_null_ptr, 0_c_size_t), stat, errmsg)
+  end subroutine
+
+  ! Rank 3: slices along the last dimension that does not hold the features.
+  subroutine evaluate_f32_3(self, x, y, feature_dimension, stat, errmsg)
+    class(lockstep_plan), intent(in) :: self
+    real(c_float), intent(in), target :: x(:, :, :)
+    real(c_float), intent(inout), target :: y(:, :, :)
+    integer, intent(in), optional :: feature_dimension
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer :: f, j, status
+    f = chosen(feature_dimension)
+    if (.not. fits(self, shape(x), shape(y), f, stat, errmsg)) return
+    status = lockstep_ok
+    do j = 1, size(x, merge(2, 3, f == 3))
+      if (f == 3) then
+        call evaluate_f32_2(self, x(:, j, :), y(:, j, :), 2, status, errmsg)
+      else
+        call evaluate_f32_2(self, x(:, :, j), y(:, :, j), f, status, errmsg)
+      end if
+      if (status /= lockstep_ok) exit
+    end do
+    call answer(int(status, c_int), stat, errmsg)
+  end subroutine
+
+  subroutine evaluate_f64_3(self, x, y, feature_dimension, stat, errmsg)
+    class(lockstep_plan), intent(in) :: self
+    real(c_double), intent(in), target :: x(:, :, :)
+    real(c_double), intent(inout), target :: y(:, :, :)
+    integer, intent(in), optional :: feature_dimension
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer :: f, j, status
+    f = chosen(feature_dimension)
+    if (.not. fits(self, shape(x), shape(y), f, stat, errmsg)) return
+    status = lockstep_ok
+    do j = 1, size(x, merge(2, 3, f == 3))
+      if (f == 3) then
+        call evaluate_f64_2(self, x(:, j, :), y(:, j, :), 2, status, errmsg)
+      else
+        call evaluate_f64_2(self, x(:, :, j), y(:, :, j), f, status, errmsg)
+      end if
+      if (status /= lockstep_ok) exit
+    end do
+    call answer(int(status, c_int), stat, errmsg)
+  end subroutine
+
+  ! Elements between neighbours; 1 where there are none.
+  integer(c_intptr_t) function stride_f32_1(a) result(stride)
+    real(c_float), intent(in), target :: a(:)
+    stride = 1
+    if (size(a) > 1) stride = (address(c_loc(a(2))) - address(c_loc(a(1)))) / (storage_size(a) / 8)
+  end function
+
+  integer(c_intptr_t) function stride_f64_1(a) result(stride)
+    real(c_double), intent(in), target :: a(:)
+    stride = 1
+    if (size(a) > 1) stride = (address(c_loc(a(2))) - address(c_loc(a(1)))) / (storage_size(a) / 8)
+  end function
+
+  integer(c_intptr_t) function address(pointer)
+    type(c_ptr), intent(in) :: pointer
+    address = transfer(pointer, address)
+  end function
+
+  integer function chosen(feature_dimension)
+    integer, intent(in), optional :: feature_dimension
+    chosen = 1
+    if (present(feature_dimension)) chosen = feature_dimension
+  end function
+
+  ! False when there is nothing to do: no samples, or shapes that do not fit, which the caller is told.
+  logical function fits(self, x_shape, y_shape, f, stat, errmsg)
+    class(lockstep_plan), intent(in) :: self
+    integer, intent(in) :: x_shape(:), y_shape(:), f
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer :: d
+    fits = .false.
+    if (.not. c_associated(self%handle)) then
+      call refuse('plan: found an empty one, expected a compiled one; call plan%compile first', stat, errmsg)
+      return
+    end if
+    if (f < 1 .or. f > size(x_shape)) then
+      call refuse('feature_dimension: found ' // text(f) // ', expected 1 to ' // text(size(x_shape)), stat, errmsg)
+      return
+    end if
+    if (x_shape(f) /= self%input_count) then
+      call refuse('x: found ' // text(x_shape(f)) // ' features along dimension ' // text(f) // ', expected ' // &
+                  text(self%input_count) // '; give feature_dimension if they lie elsewhere', stat, errmsg)
+      return
+    end if
+    if (y_shape(f) /= self%output_count) then
+      call refuse('y: found ' // text(y_shape(f)) // ' features along dimension ' // text(f) // ', expected ' // &
+                  text(self%output_count) // '; give feature_dimension if they lie elsewhere', stat, errmsg)
+      return
+    end if
+    do d = 1, size(x_shape)
+      if (d /= f .and. x_shape(d) /= y_shape(d)) then
+        call refuse('y: found ' // text(y_shape(d)) // ' samples along dimension ' // text(d) // ', expected ' // &
+                    text(x_shape(d)) // ' as in x', stat, errmsg)
+        return
+      end if
+    end do
+    fits = all(x_shape > 0) .and. all(y_shape > 0)
+    if (.not. fits) call answer(int(lockstep_ok, c_int), stat, errmsg)
+  end function
+
+  subroutine answer(status, stat, errmsg)
+    integer(c_int), intent(in) :: status
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    if (present(stat)) stat = status
+    if (status == lockstep_ok) return
+    call tell(from_c(c_last_error()), present(stat), errmsg)
+  end subroutine
+
+  subroutine refuse(message, stat, errmsg)
+    character(*), intent(in) :: message
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    if (present(stat)) stat = lockstep_invalid_argument
+    call tell(message, present(stat), errmsg)
+  end subroutine
+
+  subroutine tell(message, handled, errmsg)
+    character(*), intent(in) :: message
+    logical, intent(in) :: handled
+    character(*), intent(inout), optional :: errmsg
+    if (present(errmsg)) errmsg = message
+    if (handled) return
+    write (error_unit, '(2a)') 'lockstep: ', message
+    stop 1
+  end subroutine
+
+  function text(number)
+    integer, intent(in) :: number
+    character(:), allocatable :: text
+    character(12) :: digits
+    write (digits, '(i0)') number
+    text = trim(digits)
+  end function
+
+  function to_c(string) result(chars)
+    character(*), intent(in) :: string
+    character(kind=c_char), allocatable :: chars(:)
+    integer :: i
+    allocate (chars(len_trim(string) + 1))
+    do i = 1, len_trim(string)
+      chars(i) = string(i:i)
+    end do
+    chars(size(chars)) = c_null_char
+  end function
+
+  function from_c(pointer) result(string)
+    type(c_ptr), intent(in) :: pointer
+    character(:), allocatable :: string
+    character(kind=c_char), pointer :: chars(:)
+    integer :: i
+    if (.not. c_associated(pointer)) then
+      string = ''
+      return
+    end if
+    call c_f_pointer(pointer, chars, [c_strlen(pointer)])
+    allocate (character(size(chars)) :: string)
+    do i = 1, size(chars)
+      string(i:i) = chars(i)
+    end do
+  end function
+end module

@@ -1,0 +1,10 @@
+# Runs two programs on one model: what they print must be the same, and hold a checksum.
+foreach(program IN ITEMS FIRST SECOND)
+  execute_process(COMMAND ${${program}} ${MODEL} OUTPUT_VARIABLE out_${program} COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCH "checksum ([0-9]+)" found "${out_${program}}")
+  set(sum_${program} "${CMAKE_MATCH_1}")
+  message(STATUS "${out_${program}}")
+endforeach()
+if(NOT sum_FIRST OR NOT sum_FIRST STREQUAL sum_SECOND)
+  message(FATAL_ERROR "checksums differ: '${sum_FIRST}' and '${sum_SECOND}'")
+endif()
