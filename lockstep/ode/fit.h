@@ -1,0 +1,120 @@
+// Trains what is trainable in a right-hand side (a net, or a net beside physics) from trajectories.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "lockstep/core/run_control.h"
+#include "lockstep/kernels/mlp/mlp.h"
+#include "lockstep/ode/gradient.h"
+#include "lockstep/ode/options.h"
+#include "lockstep/ode/state_function.h"
+#include "lockstep/train/training.h"
+
+namespace lockstep::ode {
+
+// Measured or simulated trajectories. The first point of each is where its solve begins.
+struct TrajectoryData {
+  std::size_t trajectories = 1;
+  std::vector<double> times;       // [time] shared by all, or [trajectory][time]; ascending or descending
+  std::vector<double> states;      // [trajectory][time][component]
+  std::vector<double> parameters;  // [trajectory][parameter], or [parameter] shared by all; empty without
+
+  // Throws Error (invalid_argument): counts that do not fit `rhs`, times not in order, numbers that are not finite, by
+  // trajectory and row.
+  void validate(const StateFunction& rhs) const;
+  std::size_t points(std::size_t components) const;  // a trajectory
+  bool shares_times(std::size_t components) const { return times.size() == points(components); }
+};
+
+// A phase of training, and what of the data it sees. The loss is the sum over points and components of
+// weight[component] (state - data)^2, averaged over trajectories.
+struct FitPhase {
+  train::Phase training;
+  // Multiple shooting: trajectories are cut into segments of this many intervals, each solved on its own from the
+  // data at its start; the last one reaches back where the intervals do not divide. 0: one segment.
+  std::size_t segment = 0;
+  // Growing horizon: only the first this many points of each trajectory are used. 0: all.
+  std::size_t horizon = 0;
+  // Steps for this phase, where they are to differ from FitOptions::solve: short segments need no adaptive ones.
+  std::optional<Options> solve;
+};
+
+struct FitOptions {
+  Options solve;  // method, tolerances, precision, threads
+  std::vector<FitPhase> phases{FitPhase{}};
+  std::vector<double> component_weights;  // [component], or empty: 1
+  FailedTrajectories failed = FailedTrajectories::stop;
+  std::size_t memory_bytes = std::size_t{1} << 30;  // for the records of solves
+  std::optional<TrajectoryData> validation;         // watched for the best weights and for patience
+  std::int64_t validate_every = 10;                 // iterations
+
+  // Throws Error (invalid_argument) naming the field.
+  void validate() const;
+};
+
+// Short segments first, whose loss is nearly that of a regression, then longer ones, then whole trajectories by
+// L-BFGS: what fits a net to a smooth trajectory of some hundred points in seconds. `points` a trajectory; the last
+// phase ends at `target`.
+std::vector<FitPhase> recommended_phases(std::size_t points, std::optional<double> target = {});
+
+// Scalings of a net whose inputs are the state, then parameters and time where it has that many inputs, and whose
+// outputs are the state's derivative: inputs to mean 0 and deviation 1 over the data, outputs from that of the
+// difference quotients of successive points. Weights drawn for inputs and outputs of size 1 then fit the problem, which
+// decides whether a training gets anywhere; set it before they are drawn. Throws Error (invalid_argument) when the data
+// are not the net's.
+void fit_scaling(Mlp& mlp, const TrajectoryData& data);
+
+// The loss of the phases as train::Training wants it, for callers that run the training themselves: to write
+// checkpoints, or losses of their own beside it. T is the type of the weights; the solves run in options.solve's
+// precision.
+template <class T>
+class FitLoss {
+ public:
+  // Copies what it needs. Throws Error (invalid_argument, unsupported).
+  FitLoss(Rhs rhs, TrajectoryData data, FitOptions options);
+  ~FitLoss();
+  FitLoss(FitLoss&&) noexcept;
+  FitLoss& operator=(FitLoss&&) noexcept;
+
+  std::size_t weights() const;
+  double operator()(const train::Place& place, std::span<const T> weights, std::span<T> gradient);
+  // Of whole trajectories.
+  double loss(std::span<const T> weights);
+  double validation_loss(std::span<const T> weights);
+  // Trajectories or segments of the last call that failed and were left out.
+  std::size_t left_out() const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+struct FitControl {
+  const CancelToken* cancel = nullptr;  // looked at between iterations
+  std::function<void(const train::IterationReport&)> progress;
+};
+
+struct FitResult {
+  std::vector<double> weights;  // the best of the last phase, in the order of StateFunction::weights()
+  double loss = 0;              // of whole trajectories at these weights
+  std::optional<double> validation_loss;
+  std::int64_t iterations = 0;
+  bool cancelled = false;
+};
+
+// Starts from the right-hand side's own weights, or from `start`. Throws Error: (invalid_argument, unsupported) for
+// data and options; (invalid_argument) naming phase and iteration when loss or gradient are not finite, or naming the
+// trajectory that failed, as options.failed asks.
+FitResult fit(const Rhs& rhs, const TrajectoryData& data, const FitOptions& options = {},
+              const FitControl& control = {}, std::optional<std::vector<double>> start = {});
+
+extern template class FitLoss<float>;
+extern template class FitLoss<double>;
+
+}  // namespace lockstep::ode

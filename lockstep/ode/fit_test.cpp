@@ -1,0 +1,170 @@
+#include "lockstep/ode/fit.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lockstep/core/error.h"
+#include "lockstep/ode/rhs.h"
+#include "lockstep/ode/solve.h"
+#include "lockstep/train/initialise.h"
+
+namespace lockstep::ode {
+namespace {
+
+// The Lorenz trajectory of the examples: (1, 0, 0), t 0 .. 1 at `points` times, in float32.
+TrajectoryData lorenz_data(std::size_t points = 101) {
+  Problem problem{
+      .rhs = system("lorenz"), .initial_states = {1, 0, 0}, .parameters = {10, 28, 8.0 / 3}, .end_times = {1}};
+  for (std::size_t i = 0; i < points; ++i) {
+    problem.save_times.push_back(static_cast<double>(i) / static_cast<double>(points - 1));
+  }
+  const Options options{.method = "dop853", .rtol = 1e-12, .atol = 1e-12, .precision = Precision::f64};
+  const Solution solution = solve(problem, options);
+  TrajectoryData data{.times = problem.save_times};
+  for (const double x : solution.states<double>()) data.states.push_back(static_cast<float>(x));
+  return data;
+}
+
+Mlp lorenz_net(std::size_t width) {
+  Mlp mlp;
+  mlp.layers.push_back({3, width, std::vector<double>(3 * width), std::vector<double>(width), {ActivationKind::tanh}});
+  mlp.layers.push_back({width, 3, std::vector<double>(3 * width), std::vector<double>(3), {ActivationKind::identity}});
+  return mlp;
+}
+
+train::Phase adam(std::int64_t iterations) {
+  train::Phase phase;
+  phase.iterations = iterations;
+  phase.learning_rate.rate = 0.01;
+  return phase;
+}
+
+// A sum of squared errors of 92 or less, which is 0.55 in every number of a state up to 40 in size.
+// A part of the recommended iterations is enough, and keeps the test short.
+TEST(Fit, recommended_phases_fit_the_lorenz_trajectory_from_any_seed) {
+  const TrajectoryData data = lorenz_data();
+  for (const std::uint64_t seed : {0, 1, 2, 3, 4}) {
+    Mlp mlp = lorenz_net(100);
+    fit_scaling(mlp, data);
+    train::initialise(mlp, train::Initialisation::glorot_uniform, seed);
+    FitOptions options{.phases = recommended_phases(101, 92.0)};
+    for (FitPhase& phase : options.phases)
+      phase.training.iterations = std::min<std::int64_t>(40, phase.training.iterations);
+    const FitResult result = fit(net(mlp), data, options);
+    EXPECT_LE(result.loss, 92) << "seed " << seed;
+  }
+}
+
+TEST(Fit, has_the_same_bits_for_any_threads_and_targets) {
+  const TrajectoryData data = lorenz_data(41);
+  Mlp mlp = lorenz_net(20);
+  fit_scaling(mlp, data);
+  train::initialise(mlp, train::Initialisation::glorot_uniform, 3);
+  FitOptions options;
+  options.phases = {
+      {.training = adam(5), .segment = 1}, {.training = adam(5), .segment = 7, .horizon = 30}, {.training = adam(3)}};
+  options.solve.threads = 1;
+  const FitResult one = fit(net(mlp), data, options);
+  EXPECT_EQ(one.iterations, 13);
+  options.solve.threads = 2;
+  EXPECT_EQ(fit(net(mlp), data, options).weights, one.weights);
+  for (const CpuTarget target : available_cpu_targets()) {
+    options.solve.cpu_target = target;
+    EXPECT_EQ(fit(net(mlp), data, options).weights, one.weights) << to_string(target);
+  }
+}
+
+TEST(Fit, segments_of_a_net_that_is_right_have_no_loss) {
+  // A net that is linear: du = -u, whose trajectory is known.
+  Mlp mlp;
+  mlp.layers.push_back({1, 1, {-1}, {0}, {ActivationKind::identity}});
+  TrajectoryData data;
+  for (int i = 0; i <= 10; ++i) {
+    data.times.push_back(0.1 * i);
+    data.states.push_back(std::exp(-data.times.back()));
+  }
+  FitOptions options;
+  options.solve.precision = Precision::f64;
+  options.solve.rtol = options.solve.atol = 1e-12;
+  options.phases = {{.training = adam(1), .segment = 3}};
+  FitLoss<double> loss(net(mlp), data, options);
+  std::vector<double> weights{-1, 0}, gradient(2);
+  EXPECT_LT(loss(train::Place{}, weights, gradient), 1e-20);  // (1e-11)^2 for ten points
+  EXPECT_LT(loss.loss(weights), 1e-20);
+  // With du = -u + b each segment ends too high: d(loss)/db > 0 at b > 0.
+  weights[1] = 0.1;
+  EXPECT_GT(loss(train::Place{}, weights, gradient), 0);
+  EXPECT_GT(gradient[1], 0);
+}
+
+TEST(Fit, scaling_is_that_of_data_and_their_difference_quotients) {
+  TrajectoryData data{.times = {0, 1, 2}, .states = {0, 10, 2, 10, 4, 10}};
+  Mlp mlp;
+  mlp.layers.push_back({3, 2, std::vector<double>(6), std::vector<double>(2), {}});
+  fit_scaling(mlp, data);  // the third input is time
+  EXPECT_THAT(mlp.input_scaling.shift, ::testing::ElementsAre(2, 10, 1));
+  EXPECT_DOUBLE_EQ(mlp.input_scaling.scale[0], std::sqrt(8.0 / 3));
+  EXPECT_EQ(mlp.input_scaling.scale[1], 1);  // does not vary
+  EXPECT_THAT(mlp.output_scaling.shift, ::testing::ElementsAre(2, 0));
+  EXPECT_THAT(mlp.output_scaling.scale, ::testing::ElementsAre(1, 1));
+}
+
+TEST(Fit, a_validation_set_decides_which_weights_are_best) {
+  const TrajectoryData data = lorenz_data(21);
+  Mlp mlp = lorenz_net(8);
+  fit_scaling(mlp, data);
+  train::initialise(mlp, train::Initialisation::glorot_uniform, 1);
+  FitOptions options;
+  options.phases = {{.training = adam(20), .segment = 1}};
+  options.validation = data;
+  options.validate_every = 1;
+  const FitResult result = fit(net(mlp), data, options);
+  ASSERT_TRUE(result.validation_loss);
+  EXPECT_EQ(*result.validation_loss, result.loss);
+  FitLoss<float> loss(net(mlp), data, options);
+  const std::vector<double> start = net(mlp)->weights();
+  EXPECT_LE(result.loss, loss.loss(std::vector<float>(start.begin(), start.end())));
+}
+
+TEST(Fit, bad_data_are_refused_by_name) {
+  const Rhs rhs = net(lorenz_net(4));
+  const auto message = [&](const TrajectoryData& data, const FitOptions& options = {}) -> std::string {
+    try {
+      fit(rhs, data, options);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  TrajectoryData data = lorenz_data(5);
+  data.times[3] = 0.4;
+  EXPECT_THAT(message(data), ::testing::HasSubstr("data.times: found 0.400000 after 0.500000 in trajectory 0, row 3"));
+  data = lorenz_data(5);
+  data.states[7] = std::nan("");
+  EXPECT_THAT(message(data), ::testing::HasSubstr("trajectory 0, row 2, component 1"));
+  data.states.pop_back();
+  EXPECT_THAT(message(data), ::testing::HasSubstr("data.states: found 14 numbers, expected a multiple of 1"));
+  data = lorenz_data(5);
+  data.parameters = {1};
+  EXPECT_THAT(message(data), ::testing::HasSubstr("data.parameters: found 1 numbers"));
+  EXPECT_THAT(message(lorenz_data(5), {.component_weights = {1}}), ::testing::HasSubstr("options.component_weights"));
+  EXPECT_THROW(fit(system("lorenz"), lorenz_data(5)), Error);
+}
+
+TEST(Fit, a_trajectory_that_fails_stops_the_run_by_name) {
+  Mlp mlp;  // du = 1e30 u: not finite at once
+  mlp.layers.push_back({1, 1, {1e30}, {0}, {ActivationKind::square}});
+  const TrajectoryData data{.times = {0, 1}, .states = {1, 2}};
+  try {
+    fit(net(mlp), data);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.field(), "trajectory 0");
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::ode
