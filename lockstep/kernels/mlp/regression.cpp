@@ -144,7 +144,7 @@ void RegressionPlan<T>::set_parameters(std::span<const T> parameters) {
     refuse("parameters", std::to_string(parameters.size()) + " numbers", std::to_string(parameter_count()),
            "give every layer's weights, then its bias");
   }
-  mlp::repack(state_->net, parameters.data());
+  mlp::repack_tiles(state_->net, parameters.data());
 }
 
 template <class T>

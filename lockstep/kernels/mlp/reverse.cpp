@@ -39,14 +39,15 @@ CpuTarget TrainablePlan<T>::cpu_target() const {
 }
 
 template <class T>
-void TrainablePlan<T>::set_parameters(std::span<const T> parameters) {
+void TrainablePlan<T>::set_parameters(std::span<const T> parameters, Paths paths) {
   if (parameters.size() != net_->parameters) {
     throw Error(ErrorKind::invalid_argument, {.field = "parameters",
                                               .found = std::to_string(parameters.size()) + " numbers",
                                               .expected = std::to_string(net_->parameters),
                                               .remedy = "give every layer's weights, then its bias"});
   }
-  mlp::repack(*net_, parameters.data());
+  if (paths != Paths::samples) mlp::repack_tiles(*net_, parameters.data());
+  if (paths != Paths::tiles) mlp::repack_samples(*net_, parameters.data());
 }
 
 template <class T>

@@ -1,13 +1,15 @@
 // Cotangents from a layer's sums to the values it read, times the derivative of the activation that made those values:
 // written over them. No include guard: part of reverse_kernels-inl.h.
 
-// y[k][lane] = times_derivative(sum over j of w[j][k] bar[j][lane], y[k][lane]) for kInputs inputs of the layer; rows
-// are kTileLanes apart, w holds [output][input of the block].
+// to[k][lane] = times_derivative(sum over j of w[j][k] bar[j][lane], value[k][lane]) for kInputs inputs of the layer;
+// rows of lanes are kTileLanes apart, rows of w, the weights as the parameters hold them, w_stride. `to` may be `value`.
 template <class T>
-using BackBlock = void (*)(const T* HWY_RESTRICT bar, size_t outputs, const T* HWY_RESTRICT w, T* HWY_RESTRICT y);
+using BackBlock = void (*)(const T* HWY_RESTRICT bar, size_t outputs, const T* HWY_RESTRICT w, size_t w_stride,
+                           const T* value, T* to);
 
 template <class T, int kInputs, int kRegisters, ActivationKind kKind>
-void back_block(const T* HWY_RESTRICT bar, size_t outputs, const T* HWY_RESTRICT w, T* HWY_RESTRICT y) {
+void back_block(const T* HWY_RESTRICT bar, size_t outputs, const T* HWY_RESTRICT w, size_t w_stride, const T* value,
+                T* to) {
   const Register<T> d;
   using L = HwyLane<Register<T>>;
   using V = typename L::V;
@@ -18,7 +20,7 @@ void back_block(const T* HWY_RESTRICT bar, size_t outputs, const T* HWY_RESTRICT
 #pragma GCC unroll 2
     for (int r = 0; r < kRegisters; ++r) sum[k][r] = L::zero();
   }
-  for (size_t j = 0; j < outputs; ++j, bar += kTileLanes, w += kInputs) {
+  for (size_t j = 0; j < outputs; ++j, bar += kTileLanes, w += w_stride) {
     V in[kRegisters];
 #pragma GCC unroll 2
     for (int r = 0; r < kRegisters; ++r) in[r] = hn::LoadU(d, bar + r * lanes);
@@ -30,11 +32,14 @@ void back_block(const T* HWY_RESTRICT bar, size_t outputs, const T* HWY_RESTRICT
     }
   }
 #pragma GCC unroll 16
-  for (int k = 0; k < kInputs; ++k, y += kTileLanes) {
+  for (int k = 0; k < kInputs; ++k) {
 #pragma GCC unroll 2
     for (int r = 0; r < kRegisters; ++r) {
-      const V value = times_derivative<L, kKind>(sum[k][r], hn::LoadU(d, y + r * lanes), L::zero());
-      hn::StoreU(value, d, y + r * lanes);
+      V bar_of_value = sum[k][r];
+      if constexpr (kKind != ActivationKind::identity) {
+        bar_of_value = times_derivative<L, kKind>(bar_of_value, hn::LoadU(d, value + k * kTileLanes + r * lanes), L::zero());
+      }
+      hn::StoreU(bar_of_value, d, to + k * kTileLanes + r * lanes);
     }
   }
 }
@@ -44,23 +49,23 @@ constexpr std::array<BackBlock<T>, sizeof...(kIndex)> back_blocks(std::integer_s
   return {back_block<T, kIndex + 1, kRegisters, kKind>...};
 }
 
-// bar [output][.] and y [input][.] do not overlap.
+// bar [output][.] overlaps neither value nor `to` [input][.].
 template <class T>
-using BackLayer = void (*)(const ReverseLayer<T>& layer, const T* bar, T* y, int registers);
+using BackLayer = void (*)(const ReverseLayer<T>& layer, const T* bar, const T* value, T* to, int registers);
 
 template <class T, ActivationKind kKind>
-void run_back_layer(const ReverseLayer<T>& layer, const T* bar, T* y, int registers) {
+void run_back_layer(const ReverseLayer<T>& layer, const T* bar, const T* value, T* to, int registers) {
   using Sizes = std::make_integer_sequence<int, kTileOutputs>;
   static constexpr std::array<BackBlock<T>, kTileOutputs> kBlocks[2] = {back_blocks<T, 1, kKind>(Sizes()),
                                                                         back_blocks<T, 2, kKind>(Sizes())};
   const auto& blocks = kBlocks[registers - 1];
-  const T* w = layer.back_tile_weights;
-  const size_t outputs = layer.forward.outputs;
-  for (size_t block = 0; block < layer.back.tile_blocks.blocks; ++block) {
-    const size_t inputs = layer.back.tile_blocks[block];
-    blocks[inputs - 1](bar, outputs, w + inputs, y);  // past the bias
-    w += (1 + outputs) * inputs;
-    y += inputs * kTileLanes;
+  const size_t inputs = layer.forward.inputs;
+  size_t first = 0;
+  for (size_t block = 0; block < layer.back_blocks.blocks; ++block) {
+    const size_t size = layer.back_blocks[block];
+    blocks[size - 1](bar, layer.forward.outputs, layer.weights + first, inputs, value + first * kTileLanes,
+                     to + first * kTileLanes);
+    first += size;
   }
 }
 

@@ -118,7 +118,8 @@ double regression_chunk(const ReverseNet<T>& net, const mlp::RegressionCost<T>& 
     for (size_t i = 0; i < chunk.tiles; ++i) {
       T* const rows = workspace + i * tile_size;
       for (size_t first = 0; first < kRow; first += 2 * lanes) {
-        back(layer, rows + layer.chunk_y * kRow + first, rows + before.chunk_y * kRow + first, 2);
+        T* const values = rows + before.chunk_y * kRow + first;
+        back(layer, rows + layer.chunk_y * kRow + first, values, values, 2);
       }
     }
   }

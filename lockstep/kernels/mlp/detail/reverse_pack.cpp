@@ -44,22 +44,6 @@ void place(ReverseNet<T>& net, Places ReverseLayer<T>::*places, bool pad, std::s
   cotangents = bars.size();
 }
 
-// Blocks of [1 + input][output of the block], the bias first; see pack.cpp.
-template <class T, class Weight, class Bias>
-void fill_blocks(const Partition& partition, std::size_t inputs, std::size_t outputs, T* to, Weight weight, Bias bias) {
-  std::size_t first = 0;
-  for (std::size_t block = 0; block < partition.blocks; ++block) {
-    const std::size_t size = partition[block];
-    const std::size_t wanted = std::min(size, outputs - first);
-    for (std::size_t j = 0; j < wanted; ++j) to[j] = bias(first + j);
-    to += size;
-    for (std::size_t k = 0; k < inputs; ++k, to += size) {
-      for (std::size_t j = 0; j < wanted; ++j) to[j] = weight(first + j, k);
-    }
-    first += size;
-  }
-}
-
 }  // namespace
 
 template <class T>
@@ -71,28 +55,27 @@ ReverseNet<T> prepare_reverse(const Mlp& mlp, CpuTarget target) {
   const auto registers = [lanes](std::size_t count) { return (count + lanes - 1) / lanes * lanes; };
   std::size_t size = 0;
   for (const PackedLayer<T>& layer : net.packed.layers) {
-    size += padded<T>((1 + layer.outputs) * layer.inputs) + padded<T>((1 + layer.outputs) * registers(layer.inputs)) +
-            kNarrow * padded<T>(layer.outputs);
+    size += padded<T>((1 + layer.outputs) * registers(layer.inputs)) + kNarrow * padded<T>(layer.outputs);
   }
   net.weights = AlignedBuffer<T>(size);
   T* to = net.weights.data();
   Layout<T> sums(true);
   for (const PackedLayer<T>& forward : net.packed.layers) {
-    ReverseLayer<T> layer{.forward = forward, .linear = forward, .back = forward};
+    ReverseLayer<T> layer{.forward = forward,
+                          .linear = forward,
+                          .back = forward,
+                          .back_blocks = Partition(forward.inputs, net.packed.kernels->tile_outputs)};
     layer.linear.activation = ActivationKind::identity;
     layer.back.activation = ActivationKind::identity;
     std::swap(layer.back.inputs, layer.back.outputs);
-    layer.back.tile_blocks = Partition(forward.inputs, net.packed.kernels->tile_outputs);
+    layer.back.tile_weights = nullptr;
     T* const first = net.packed.weights.data();
     layer.tile_weights = first + (forward.tile_weights - first);
     layer.row_weights = first + (forward.row_weights - first);
-    layer.back_tile_weights = to;
-    to += padded<T>((1 + forward.outputs) * forward.inputs);
     layer.back_row_weights = to;
     to += padded<T>((1 + forward.outputs) * registers(forward.inputs));
     layer.columns = to;
     to += kNarrow * padded<T>(forward.outputs);
-    layer.back.tile_weights = layer.back_tile_weights;
     layer.back.row_weights = layer.back_row_weights;
     layer.parameters = net.parameters;
     net.parameters += forward.outputs * (forward.inputs + 1);
@@ -114,40 +97,59 @@ ReverseNet<T> prepare_reverse(const Mlp& mlp, CpuTarget target) {
     }
   }
   net.chunk_rows = chunk.size();
-  repack(net, gather_parameters<T>(mlp).data());
+  net.flat = AlignedBuffer<T>(net.parameters);
+  for (ReverseLayer<T>& layer : net.layers) layer.weights = net.flat.data() + layer.parameters;
+  const std::vector<T> parameters = gather_parameters<T>(mlp);
+  repack_tiles(net, parameters.data());
+  repack_samples(net, parameters.data());
   return net;
 }
 
 template <class T>
-void repack(ReverseNet<T>& net, const T* parameters) {
+void repack_tiles(ReverseNet<T>& net, const T* parameters) {
+  std::copy_n(parameters, net.parameters, net.flat.data());
+  for (ReverseLayer<T>& layer : net.layers) {
+    const std::size_t inputs = layer.forward.inputs;
+    const T* row = layer.weights;
+    const T* bias = row + inputs * layer.forward.outputs;
+    T* to = layer.tile_weights;
+    for (std::size_t block = 0; block < layer.forward.tile_blocks.blocks; ++block) {
+      const std::size_t size = layer.forward.tile_blocks[block];
+      for (std::size_t j = 0; j < size; ++j, row += inputs) {
+        to[j] = *bias++;
+        for (std::size_t k = 0; k < inputs; ++k) to[(1 + k) * size + j] = row[k];
+      }
+      to += (1 + inputs) * size;
+    }
+  }
+}
+
+template <class T>
+void repack_samples(ReverseNet<T>& net, const T* parameters) {
   const std::size_t lanes = net.packed.kernels->lanes;
-  const auto whole = [lanes](std::size_t count) {
-    return Partition((count + lanes - 1) / lanes * lanes, ~std::size_t(0));
-  };
+  const auto whole = [lanes](std::size_t count) { return (count + lanes - 1) / lanes * lanes; };
   for (ReverseLayer<T>& layer : net.layers) {
     const std::size_t inputs = layer.forward.inputs, outputs = layer.forward.outputs;
     const T* const w = parameters + layer.parameters;
-    const T* const b = w + inputs * outputs;
-    const auto weight = [=](std::size_t j, std::size_t k) { return w[j * inputs + k]; };
-    const auto transposed = [=](std::size_t k, std::size_t j) { return w[j * inputs + k]; };
-    const auto bias = [=](std::size_t j) { return b[j]; };
-    const auto none = [](std::size_t) { return T(0); };
-    fill_blocks(layer.forward.tile_blocks, inputs, outputs, layer.tile_weights, weight, bias);
-    fill_blocks(whole(outputs), inputs, outputs, layer.row_weights, weight, bias);
-    fill_blocks(layer.back.tile_blocks, outputs, inputs, layer.back_tile_weights, transposed, none);
-    if (layer.narrow()) {
-      for (std::size_t k = 0; k < inputs; ++k) {
-        for (std::size_t j = 0; j < outputs; ++j) layer.columns[k * padded<T>(outputs) + j] = weight(j, k);
-      }
-    } else {
-      fill_blocks(whole(inputs), outputs, inputs, layer.back_row_weights, transposed, none);
+    const std::size_t width = whole(outputs);
+    std::copy_n(w + inputs * outputs, outputs, layer.row_weights);
+    for (std::size_t k = 0; k < inputs; ++k) {
+      T* const to = layer.row_weights + (1 + k) * width;
+      for (std::size_t j = 0; j < outputs; ++j) to[j] = w[j * inputs + k];
+      if (layer.narrow()) std::copy_n(to, outputs, layer.columns + k * padded<T>(outputs));
+    }
+    if (layer.narrow()) continue;
+    for (std::size_t j = 0; j < outputs; ++j) {
+      std::copy_n(w + j * inputs, inputs, layer.back_row_weights + (1 + j) * whole(inputs));
     }
   }
 }
 
 template ReverseNet<float> prepare_reverse<float>(const Mlp&, CpuTarget);
 template ReverseNet<double> prepare_reverse<double>(const Mlp&, CpuTarget);
-template void repack<float>(ReverseNet<float>&, const float*);
-template void repack<double>(ReverseNet<double>&, const double*);
+template void repack_tiles<float>(ReverseNet<float>&, const float*);
+template void repack_tiles<double>(ReverseNet<double>&, const double*);
+template void repack_samples<float>(ReverseNet<float>&, const float*);
+template void repack_samples<double>(ReverseNet<double>&, const double*);
 
 }  // namespace lockstep::mlp

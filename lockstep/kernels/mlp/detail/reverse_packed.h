@@ -40,10 +40,11 @@ template <class T>
 struct ReverseLayer {
   PackedLayer<T> forward;
   PackedLayer<T> linear;  // the same without its activation
-  PackedLayer<T> back;    // transposed, no bias, no activation
-  T* tile_weights;        // what these read, for set_parameters
+  PackedLayer<T> back;    // transposed, no bias, no activation; by rows only
+  Partition back_blocks;  // of inputs, for the tile path
+  const T* weights;       // [output][input]
+  T* tile_weights;        // what forward and back read, for repack
   T* row_weights;
-  T* back_tile_weights;
   T* back_row_weights;
   T* columns;              // [input][output, padded to kSlots] of a narrow layer
   std::size_t parameters;  // offset of the weights in the flat vector; the bias follows them
@@ -103,6 +104,7 @@ struct ReverseNet {
   Packed<T> packed;  // evaluates without a record; its weights are replaced too
   const ReverseKernels<T>* kernels;
   std::vector<ReverseLayer<T>> layers;
+  AlignedBuffer<T> flat;     // the parameters as they came
   AlignedBuffer<T> weights;  // of the transposes
   std::size_t parameters = 0;
   std::size_t tile_activations = 0, tile_cotangents = 0;  // rows
@@ -124,8 +126,11 @@ constexpr std::size_t padded(std::size_t count) {
 template <class T>
 ReverseNet<T> prepare_reverse(const Mlp& mlp, CpuTarget target);
 
-// Replaces every packed copy of the weights.
+// Replaces the weights: the packed copies of the tile path, those of the sample path and of evaluation by rows, or
+// both.
 template <class T>
-void repack(ReverseNet<T>& net, const T* parameters);
+void repack_tiles(ReverseNet<T>& net, const T* parameters);
+template <class T>
+void repack_samples(ReverseNet<T>& net, const T* parameters);
 
 }  // namespace lockstep::mlp

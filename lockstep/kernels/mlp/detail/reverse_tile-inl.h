@@ -71,14 +71,27 @@ void reverse_tile(const ReverseNet<T>& net, const T* activations, const T* out_b
     for (size_t lane = lanes; lane < computed; ++lane) last[c * kRow + lane] = T(0);
   }
   for_strips<T>(wanted, [&](size_t first, int registers) {
+    const ReverseLayer<T>& end = net.layers.back();
+    through_layer(end, end.tile, activations + first, kRow, last + first, end.forward.outputs,
+                  static_cast<size_t>(registers));
     for (size_t l = net.layers.size(); l-- > 0;) {
       const ReverseLayer<T>& layer = net.layers[l];
-      T* const bars = cotangents + layer.tile.cotangent * kRow + first;
-      through_layer(layer, layer.tile, activations + first, kRow, bars, layer.forward.outputs,
-                    static_cast<size_t>(registers));
-      if (l == 0 && in_bar == nullptr) return;
-      T* const to = (l > 0 ? cotangents + net.layers[l - 1].tile.cotangent * kRow : workspace) + first;
-      tile_layer(layer.back, bars, kRow, to, kRow, registers, nullptr);
+      const T* const bars = cotangents + layer.tile.cotangent * kRow + first;
+      if (l == 0) {
+        if (in_bar == nullptr) return;
+        back_layer<T>(ActivationKind::identity)(layer, bars, nullptr, workspace + first, registers);
+        return;
+      }
+      const ReverseLayer<T>& before = net.layers[l - 1];
+      T* const to = cotangents + before.tile.cotangent * kRow + first;
+      const T* const values = activations + before.tile.y * kRow + first;
+      if (before.tile.z == Places::kNone) {
+        back_layer<T>(before.forward.activation)(layer, bars, values, to, registers);
+      } else {
+        back_layer<T>(ActivationKind::identity)(layer, bars, values, to, registers);
+        through_layer(before, before.tile, activations + first, kRow, to, before.forward.outputs,
+                      static_cast<size_t>(registers));
+      }
     }
   });
   if (in_bar == nullptr) return;

@@ -41,7 +41,12 @@ void gradient_block(RecordedTiles<T> tiles, size_t z_row, size_t x_row, T* sums)
       for (int lane = 0; lane < tile.lanes; lane += kSlots<T>, z += kSlots<T>, x += kSlots<T>) {
         V bar[kOutputs];
 #pragma GCC unroll 16
-        for (int j = 0; j < kOutputs; ++j) bar[j] = hn::LoadU(d, z + j * kTileLanes);
+        for (int j = 0; j < kOutputs; ++j) {
+          bar[j] = hn::LoadU(d, z + j * kTileLanes);
+          if constexpr (kInputs == kGradientInputs) {  // of the block of outputs that comes next
+            if (part == 0) __builtin_prefetch(z + (j + kOutputs) * kTileLanes);
+          }
+        }
         if constexpr (kInputs == 0) {
 #pragma GCC unroll 16
           for (int j = 0; j < kOutputs; ++j) sum[j][0] = L::add(sum[j][0], bar[j]);
@@ -63,25 +68,79 @@ void gradient_block(RecordedTiles<T> tiles, size_t z_row, size_t x_row, T* sums)
   }
 }
 
-// totals[i] = sums[i][slot] added in halves: i to i + half. Both have room for whole registers.
+// The two halves of a[i] and b[i] added, slot to slot kDistance registers' lanes further, a's sums and b's side by
+// side. kDistance counts lanes: half a register, then a quarter...
+#if HWY_TARGET != HWY_SCALAR
+template <int kDistance, class D, class V>
+HWY_INLINE V add_halves(D d, V a, V b) {
+  // Even groups of kDistance lanes from a, odd ones from b, and the other way round.
+  V straight, crossed;
+  if constexpr (kDistance * sizeof(hn::TFromD<D>) == 32) {
+    straight = hn::ConcatUpperLower(d, b, a);
+    crossed = hn::ConcatLowerUpper(d, b, a);
+  } else if constexpr (kDistance * sizeof(hn::TFromD<D>) == 16) {
+    if constexpr (hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) == 32) {
+      straight = hn::ConcatUpperLower(d, b, a);
+      crossed = hn::ConcatLowerUpper(d, b, a);
+    } else {
+      straight = hn::OddEvenBlocks(b, a);
+      crossed = hn::SwapAdjacentBlocks(hn::OddEvenBlocks(a, b));
+    }
+  } else if constexpr (kDistance * sizeof(hn::TFromD<D>) == 8) {
+    const hn::Repartition<double, D> wide;
+    const auto a8 = hn::BitCast(wide, a), b8 = hn::BitCast(wide, b);
+    straight = hn::BitCast(d, hn::OddEven(b8, a8));
+    crossed = hn::BitCast(d, hn::Shuffle01(hn::OddEven(a8, b8)));
+  } else {
+    straight = hn::OddEven(b, a);
+    crossed = hn::Shuffle2301(hn::OddEven(a, b));
+  }
+  return hn::Add(straight, crossed);
+}
+
+// v[0] becomes the slot sums of kCount registers whose slots are kDistance lanes times two wide; kCount = 2 kDistance.
+template <int kDistance, class D, class V>
+HWY_INLINE void add_register_slots(D d, V* v) {
+#pragma GCC unroll 8
+  for (int i = 0; i < kDistance; ++i) v[i] = add_halves<kDistance>(d, v[i], v[i + kDistance]);
+  if constexpr (kDistance > 1) add_register_slots<kDistance / 2>(d, v);
+}
+#endif
+
+// totals[i] = sums[i][slot] added in halves: slot s to s + half. Both have room for whole registers.
 template <class T>
 void add_slots(const T* sums, size_t count, T* totals) {
+#if HWY_TARGET == HWY_SCALAR
+  for (size_t i = 0; i < count; ++i, sums += kSlots<T>) {
+    T slots[kSlots<T>];
+    std::copy_n(sums, kSlots<T>, slots);
+    for (size_t half = kSlots<T> / 2; half > 0; half /= 2) {
+      for (size_t s = 0; s < half; ++s) slots[s] += slots[s + half];
+    }
+    totals[i] = slots[0];
+  }
+#else
   const Register<T> d;
   using L = HwyLane<Register<T>>;
-  const size_t lanes = hn::Lanes(d);
-  HWY_ALIGN T turned[kSlots<T> * hn::MaxLanes(Register<T>())];
-  for (size_t first = 0; first < count; first += lanes) {
-    rows_to_lanes(sums + first * kSlots<T>, kSlots<T>, kSlots<T>, turned, lanes);
-    typename L::V part[kSlots<T>];
+  constexpr size_t kLanes = hn::MaxLanes(Register<T>()), kParts = kSlots<T> / kLanes;
+  for (size_t first = 0; first < count; first += kLanes, sums += kLanes * kSlots<T>) {
+    typename L::V sum[kLanes];
 #pragma GCC unroll 16
-    for (size_t s = 0; s < kSlots<T>; ++s) part[s] = hn::LoadU(d, turned + s * lanes);
+    for (size_t i = 0; i < kLanes; ++i) {
+      typename L::V part[kParts];
 #pragma GCC unroll 4
-    for (size_t half = kSlots<T> / 2; half > 0; half /= 2) {
-#pragma GCC unroll 8
-      for (size_t s = 0; s < half; ++s) part[s] = L::add(part[s], part[s + half]);
+      for (size_t p = 0; p < kParts; ++p) part[p] = hn::Load(d, sums + i * kSlots<T> + p * kLanes);
+#pragma GCC unroll 2
+      for (size_t half = kParts / 2; half > 0; half /= 2) {
+#pragma GCC unroll 2
+        for (size_t p = 0; p < half; ++p) part[p] = L::add(part[p], part[p + half]);
+      }
+      sum[i] = part[0];
     }
-    hn::StoreU(part[0], d, totals + first);
+    add_register_slots<kLanes / 2>(d, sum);
+    hn::Store(sum[0], d, totals + first);
   }
+#endif
 }
 
 template <class T, int... kIndex>
@@ -98,25 +157,25 @@ void layer_gradient(const ReverseLayer<T>& layer, RecordedTiles<T> tiles, size_t
   HWY_ALIGN T sums[kGradientSums * kSlots<T>];
   HWY_ALIGN T totals[kGradientSums];
   const mlp::Partition rows(outputs, kGradientOutputs), columns(inputs, kGradientInputs);
-  size_t j = 0;
-  for (size_t row = 0; row < rows.blocks; ++row) {
-    const size_t height = rows[row];
-    const auto* const blocks = &kBlocks[(height - 1) * (kGradientInputs + 1)];
-    T* const w = gradient + j * inputs;
-    size_t k = 0;
-    for (size_t column = 0; column < columns.blocks; ++column) {
-      const size_t width = columns[column];
-      blocks[width](tiles, z + j, x + k, sums);
+  // Inputs stay in the first-level cache while the cotangents of all outputs pass by.
+  for (size_t column = 0, k = 0; column < columns.blocks; k += columns[column++]) {
+    const size_t width = columns[column];
+    for (size_t row = 0, j = 0; row < rows.blocks; j += rows[row++]) {
+      const size_t height = rows[row];
+      kBlocks[(height - 1) * (kGradientInputs + 1) + width](tiles, z + j, x + k, sums);
       add_slots(sums, height * width, totals);
+      T* const w = gradient + j * inputs + k;
       for (size_t a = 0; a < height; ++a) {
-        for (size_t b = 0; b < width; ++b) w[a * inputs + k + b] += totals[a * width + b];
+        for (size_t b = 0; b < width; ++b) w[a * inputs + b] += totals[a * width + b];
       }
-      k += width;
     }
-    blocks[0](tiles, z + j, 0, sums);
+  }
+  T* const bias = gradient + outputs * inputs;
+  for (size_t row = 0, j = 0; row < rows.blocks; j += rows[row++]) {
+    const size_t height = rows[row];
+    kBlocks[(height - 1) * (kGradientInputs + 1)](tiles, z + j, 0, sums);
     add_slots(sums, height, totals);
-    for (size_t a = 0; a < height; ++a) gradient[outputs * inputs + j + a] += totals[a];
-    j += height;
+    for (size_t a = 0; a < height; ++a) bias[j + a] += totals[a];
   }
 }
 
