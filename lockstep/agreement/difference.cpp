@@ -134,7 +134,8 @@ class Measurement {
     std::size_t different = 0;
     bool departed = false;
     bool diverged = false;
-    bool all_finite = true;
+    bool all_finite_a = true;
+    bool all_finite_b = true;
     for (std::size_t k = 0; k < points_; ++k) {
       double distance = 0;
       bool finite_a = true;
@@ -146,7 +147,8 @@ class Measurement {
         ++different;
         distance = std::max(distance, distances_[j]);
       }
-      all_finite = all_finite && finite_a && finite_b;
+      all_finite_a = all_finite_a && finite_a;
+      all_finite_b = all_finite_b && finite_b;
       if (!finite_a && !finite_b) continue;  // ended in both
       if (finite_a != finite_b) {
         ++result_.at[k].one_finite;
@@ -154,7 +156,9 @@ class Measurement {
       }
       note(trajectory, k, distance, certified, departed, diverged);
     }
-    if (!all_finite) ++result_.not_finite;
+    if (!all_finite_a) ++result_.not_finite_a;
+    if (!all_finite_b) ++result_.not_finite_b;
+    if (!all_finite_a || !all_finite_b) ++result_.not_finite;
     return different;
   }
 

@@ -41,8 +41,10 @@ struct Difference {
   std::size_t trajectories = 0;    // with such numbers
   std::size_t left_out = 0;        // not finished in one solution or both
   std::size_t statuses = 0;        // trajectories that ended in another way
-  std::size_t not_finite = 0;      // trajectories with numbers that are not finite in either
-  bool b_is_float32 = true;        // every number of b is a float32
+  std::size_t not_finite = 0;      // trajectories with numbers that are not finite, in either
+  std::size_t not_finite_a = 0;    // in a
+  std::size_t not_finite_b = 0;
+  bool b_is_float32 = true;  // every number of b is a float32
   bool a_is_float32 = true;
   std::vector<Departure> first;  // up to 3, earliest first
   Statistics statistics;

@@ -1,15 +1,20 @@
 // How often the verdict errs: right ports rejected, wrong ones accepted, over random ensembles and mistakes. The table
-// of docs/validation.md. Usage: agreement_error_rates [trials] [trajectories]
+// of docs/validation.md. Usage: agreement_error_rates [trials] [trajectories] [threads]
+#include <array>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
+#include "lockstep/agreement/testing/compiled_solver.h"
 #include "lockstep/agreement/testing/ensembles.h"
 #include "lockstep/agreement/testing/foreign_solver.h"
 #include "lockstep/agreement/verdict.h"
+#include "lockstep/core/parallel.h"
 #include "lockstep/ode/function.h"
 
 namespace lockstep::agreement {
@@ -34,6 +39,7 @@ struct Tally {
 class Table {
  public:
   void add(const std::string& what, bool right, const Verdict& verdict) {
+    const std::lock_guard lock(mutex_);
     if (!tallies_.contains(what)) order_.push_back(what);
     Tally& tally = tallies_[what];
     tally.right = right;
@@ -61,6 +67,7 @@ class Table {
   }
 
  private:
+  std::mutex mutex_;
   std::map<std::string, Tally> tallies_;
   std::vector<std::string> order_;
 };
@@ -86,6 +93,29 @@ ode::Rhs net_with_slope(double slope, std::uint64_t seed) {
   return ode::net({{hidden, output}, {}, {}});
 }
 
+// The same net by somebody who sums from the other end, and starts from the bias or adds it last.
+ode::Rhs net_summed_backwards(double slope, std::uint64_t seed) {
+  const Random random(seed, 7);
+  std::array<double, 12> in{}, out{};
+  std::array<double, 6> bias{};
+  for (std::uint32_t i = 0; i < 12; ++i) in[i] = random.normal(0, i);
+  for (std::uint32_t i = 0; i < 6; ++i) bias[i] = random.normal(1, i);
+  for (std::uint32_t i = 0; i < 12; ++i) out[i] = 0.3 * random.normal(2, i);
+  return ode::function<2, 0>("net summed backwards", [=](auto, const auto& u, const auto&, auto& du) {
+    using T = std::decay_t<decltype(du[0])>;
+    du[0] = T(0.0);
+    du[1] = T(0.0);
+    for (std::size_t j = 6; j-- > 0;) {
+      const T sum = u[1] * T(in[2 * j + 1]) + u[0] * T(in[2 * j]) + T(bias[j]);
+      const T hidden = sum > T(0) ? sum : T(slope) * sum;
+      du[0] = du[0] + T(out[j]) * hidden;
+      du[1] = du[1] + T(out[6 + j]) * hidden;
+    }
+    du[0] = du[0] + T(0.1);
+    du[1] = du[1] - T(0.1);
+  });
+}
+
 template <class T>
 void try_lorenz(std::uint64_t seed, std::size_t trajectories, double end, const std::string& suffix, Table& table) {
   const ode::Problem problem = testing::lorenz(trajectories, end, seed);
@@ -97,6 +127,10 @@ void try_lorenz(std::uint64_t seed, std::size_t trajectories, double end, const 
   table.add("Lorenz, fused multiply-add" + suffix, true, judged(contracted));
   table.add("Lorenz, other summation order" + suffix, true,
             judged(solve_rk4<T, Rounding::reversed, ForeignLorenz>(problem, kStep)));
+  for (const testing::CompiledSolver& solver : testing::compiled_solvers()) {
+    table.add("Lorenz, compiled for " + solver.name + suffix, true,
+              judged(sizeof(T) == 8 ? solver.solve_f64(problem, kStep) : solver.solve_f32(problem, kStep)));
+  }
   table.add("Lorenz, weight off by 0.1 %" + suffix, false,
             judged(solve_rk4<T, Rounding::contracted, ForeignLorenz>(problem, kStep, {.weight = sign * 1e-3})));
   if (sizeof(T) == 8) {
@@ -154,6 +188,10 @@ void try_net(std::uint64_t seed, std::size_t trajectories, Table& table) {
   const Random random(seed, 8);
   for (std::uint64_t i = 0; i < 2 * trajectories; ++i) problem.initial_states.push_back(random.normal(i, 0));
   const HeldEnsemble ours = testing::solved(problem, testing::fixed_rk4(), seed);
+  ode::Problem backwards = problem;
+  backwards.rhs = net_summed_backwards(0.01, seed);
+  table.add("net, other summation order", true,
+            judge(ours, HeldEnsemble(problem, numbers_of(ode::solve(backwards, testing::fixed_rk4())))));
   ode::Problem wrong = problem;
   wrong.rhs = net_with_slope(0.01 + 1e-6, seed);
   table.add("net, activation slope off by 1e-6", false,
@@ -168,8 +206,9 @@ int main(int argc, char** argv) {
   using namespace lockstep::agreement;
   const int trials = argc > 1 ? std::atoi(argv[1]) : 200;
   const std::size_t trajectories = argc > 2 ? static_cast<std::size_t>(std::atol(argv[2])) : 200;
+  const int threads = argc > 3 ? std::atoi(argv[3]) : available_threads();
   Table table;
-  for (int trial = 0; trial < trials; ++trial) {
+  const auto attempt = [&](int trial) {
     const auto seed = static_cast<std::uint64_t>(1000 + trial);
     try_lorenz<double>(seed, trajectories, 45, "", table);
     try_lorenz<float>(seed, trajectories, 25, ", float32", table);
@@ -178,7 +217,12 @@ int main(int argc, char** argv) {
     try_adaptive(seed, trajectories, agreement::testing::adaptive(Precision::f32, 1e-6), "1e-6, float32", table);
     try_orbits(seed, trajectories, table);
     try_net(seed, trajectories, table);
-  }
+  };
+  attempt(0);  // alone, for the order of the rows
+  std::atomic<int> next{1};
+  run_on_threads(threads, [&](int) {
+    for (int trial = next++; trial < trials; trial = next++) attempt(trial);
+  });
   table.print();
   return 0;
 }

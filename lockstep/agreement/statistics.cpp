@@ -15,8 +15,8 @@ constexpr std::size_t kSampledTimes = 32;
 constexpr std::uint32_t kPermutations = 100;
 constexpr double kFalseAlarms = 1e-4;
 
-// The mean of n values in units of its standard error, to which `rounding` adds: where pairs differ in their last places
-// alone (trajectories that never parted), a bias of rounding is no other attractor.
+// The mean of n values in units of its standard error, to which `rounding` adds: where pairs differ in their last
+// places alone (trajectories that never parted), a bias of rounding is no other attractor.
 double z_score(double sum, double squares, double n, double rounding) {
   const double mean = sum / n;
   const double variance = (squares / n - mean * mean) / (n - 1) + rounding * rounding;

@@ -103,7 +103,7 @@ std::string statistics_reason(const Statistics& statistics) {
 }
 
 // Counted, not hidden.
-std::string finite_reason(const Difference& difference) {
+std::string finite_reason(const Ensemble& a, const Ensemble& b, const Difference& difference) {
   std::size_t one_finite = 0;
   for (const TimeDifference& at : difference.at) one_finite = std::max(one_finite, at.one_finite);
   std::string text;
@@ -111,7 +111,9 @@ std::string finite_reason(const Difference& difference) {
     if (count > 0) text += (text.empty() ? "" : "; ") + trajectories_text(count) + what;
   };
   add(difference.left_out, " left out, not finished in one solution or both");
-  add(difference.not_finite, " with NaN or infinite numbers");
+  const std::string where = " with NaN or infinite numbers (" + std::to_string(difference.not_finite_a) + " in " +
+                            a.name() + ", " + std::to_string(difference.not_finite_b) + " in " + b.name() + ")";
+  add(difference.not_finite, where.c_str());
   add(one_finite, " finite at a time in one solution only");
   add(difference.statuses, " ended with another status");
   if (!text.empty()) text += ".";
@@ -155,7 +157,7 @@ void conclude(const Ensemble& a, const Ensemble& b, Verdict& verdict) {
     verdict.reasons.push_back(divergence_reason(evidence.divergence_tier, *evidence.spread.growth_rate));
   }
   if (statistics.asked()) verdict.reasons.push_back(statistics_reason(statistics));
-  const std::string finite = finite_reason(evidence.difference);
+  const std::string finite = finite_reason(a, b, evidence.difference);
   if (!finite.empty()) {
     if (verdict.reasons.size() >= kMostReasons) verdict.reasons.resize(kMostReasons - 1);
     verdict.reasons.push_back(finite);
@@ -247,7 +249,7 @@ Verdict judge(const Ensemble& a, const Ensemble& b, const Settings& settings, co
     verdict.same_bits = true;
     verdict.outcome = Outcome::agree;
     verdict.sentence = b.name() + " agrees with " + a.name() + ": the same bits in all states.";
-    const std::string finite = finite_reason(verdict.evidence->difference);
+    const std::string finite = finite_reason(a, b, verdict.evidence->difference);
     if (!finite.empty()) verdict.reasons.push_back(finite);
     return verdict;
   }

@@ -20,6 +20,8 @@ json evidence_json(const Evidence& evidence) {
   result["different_trajectories"] = difference.trajectories;
   result["left_out_trajectories"] = difference.left_out;
   result["not_finite_trajectories"] = difference.not_finite;
+  result["not_finite_trajectories_a"] = difference.not_finite_a;
+  result["not_finite_trajectories_b"] = difference.not_finite_b;
   result["other_status_trajectories"] = difference.statuses;
   result["spread"] = {{"passed", spread.passed()},
                       {"source", evidence.spread.source},

@@ -4,6 +4,9 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
+
+#include "lockstep/agreement/testing/compiled_solver.h"
 #include "lockstep/agreement/testing/ensembles.h"
 #include "lockstep/agreement/testing/foreign_solver.h"
 #include "lockstep/ode/function.h"
@@ -82,6 +85,26 @@ TEST(verdict, accepts_plain_contracted_and_reordered_arithmetic) {
   check(lorenz_f32(), foreign_lorenz<float, Rounding::reversed>(25));
   check(orbits_f64(), foreign_orbits<Rounding::plain>());
   check(orbits_f64(), foreign_orbits<Rounding::contracted>());
+}
+
+// Machine code of other instruction sets, by other compiler settings: vectors of 2, 4 and 8, fused or not, sums in any
+// order, 80-bit registers.
+TEST(verdict, accepts_a_solver_compiled_for_another_instruction_set) {
+  const ode::Problem problem = testing::lorenz(kTrajectories, kLorenzEnd);
+  const ode::Problem short_problem = testing::lorenz(kTrajectories, 25);
+  std::set<std::vector<double>> solutions;
+  for (const testing::CompiledSolver& solver : testing::compiled_solvers()) {
+    SCOPED_TRACE(solver.name);
+    const Numbers wide = solver.solve_f64(problem, kStep);
+    solutions.insert(wide.states);
+    EXPECT_OUTCOME(judge(lorenz_f64(), HeldEnsemble(problem, wide)), agree);
+    EXPECT_OUTCOME(judge(lorenz_f32(), HeldEnsemble(short_problem, solver.solve_f32(short_problem, kStep))), agree);
+    ode::Problem wrong = problem;
+    wrong.parameters[1] += 1e-12;
+    EXPECT_OUTCOME(judge(lorenz_f64(), HeldEnsemble(problem, solver.solve_f64(wrong, kStep))), disagree);
+  }
+  // Each rounds in its own way, else this shows nothing.
+  EXPECT_EQ(solutions.size(), testing::compiled_solvers().size());
 }
 
 TEST(verdict, rejects_a_weight_off_by_a_thousandth) {
@@ -307,7 +330,7 @@ TEST(verdict, counts_nan_and_rejects_it_where_only_one_solution_has_it) {
   numbers.states[33] = std::numeric_limits<double>::quiet_NaN();
   const Verdict one = judge(lorenz_f64(), HeldEnsemble(problem, numbers));
   EXPECT_OUTCOME(one, disagree);
-  EXPECT_THAT(one.reasons, Contains(HasSubstr("1 trajectory with NaN or infinite numbers")));
+  EXPECT_THAT(one.reasons, Contains(HasSubstr("1 trajectory with NaN or infinite numbers (0 in ours, 1 in solution)")));
   Numbers ours = numbers;
   ours.certificate = lorenz_f64().certificate();
   const Verdict both = judge(HeldEnsemble(problem, ours), HeldEnsemble(problem, numbers));

@@ -522,12 +522,31 @@ class Validate(ToolTest):
         def other_payload(state):
             state.view(np.uint32)[5, 5, 0] = 0xFFC12345
         self.change(state=other_payload)
-        self.verdict(0, "same bits")
+        self.verdict(0, "same bits", r"NaN or infinite +1 trajectory of a, 1 trajectory of b")
 
         def finite(state):
             state[5, 5, 0] = 1
         self.change(state=finite)
         self.verdict(1, r"not finite +1 numbers in a alone, 0 in b alone")
+
+    def test_nan_in_one_file_is_counted_and_no_agreement(self):
+        def edit(state):
+            state[5, 5:, :] = np.nan
+            state[6, 20, 1] = np.inf
+        self.change(state=edit)
+        for files, counts in ((("a.h5", "b.h5"), "0 in a.h5, 2 in b.h5"), (("b.h5", "a.h5"), "2 in b.h5, 0 in a.h5")):
+            done = self.run_tool("validate", *files)
+            self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+            self.assertIn(f"2 trajectories with NaN or infinite numbers ({counts}); "
+                          "2 trajectories finite at a time in one solution only", done.stdout)
+
+    def test_a_file_of_another_version_is_told_by_its_version(self):
+        with h5py.File(self.path("b.h5"), "r+") as file:
+            file.attrs["version"] = "0.0.7"
+        self.verdict(0, "same bits", r"  version +\S+ and 0\.0\.7\n")
+        with h5py.File(self.path("b.h5"), "r+") as file:
+            file.attrs["lockstep_format"] = "ensemble 9"
+        self.verdict(2, r'b.h5: found format "ensemble 9" of version 0\.0\.7, expected "ensemble 1"')
 
     def test_statuses_and_counts_count(self):
         def status(values):

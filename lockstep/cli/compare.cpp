@@ -65,11 +65,19 @@ void add_piece(ArrayDifference& difference, const Piece& piece, std::span<const 
     const bool same_bytes = std::memcmp(row_a.data(), row_b.data(), row_a.size_bytes()) == 0;
     // In a loop of its own, which the compiler can vectorise.
     std::size_t finite = 0;
+    std::size_t finite_a = 0;
+    std::size_t finite_b = 0;
     for (std::size_t j = 0; j < row; ++j) {
       constexpr T kLargest = std::numeric_limits<T>::max();
-      finite += std::abs(row_a[j]) <= kLargest && std::abs(row_b[j]) <= kLargest ? 1 : 0;
+      const std::size_t a_is = std::abs(row_a[j]) <= kLargest ? 1 : 0;
+      const std::size_t b_is = std::abs(row_b[j]) <= kLargest ? 1 : 0;
+      finite += a_is & b_is;
+      finite_a += a_is;
+      finite_b += b_is;
     }
     difference.finite_pairs += finite;
+    if (finite_a < row) ++difference.not_finite_a;
+    if (finite_b < row) ++difference.not_finite_b;
     for (std::size_t j = 0; !same_bytes && j < row; ++j) {
       if (same(row_a[j], row_b[j])) continue;
       add_pair(difference, {piece.first + i, j / piece.components, j % piece.components, static_cast<double>(row_a[j]),

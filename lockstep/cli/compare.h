@@ -24,6 +24,8 @@ struct ArrayDifference {
   std::size_t numbers = 0;       // compared
   std::size_t different = 0;     // in their bits
   std::size_t trajectories = 0;  // with at least one such number
+  std::size_t not_finite_a = 0;  // trajectories with NaN or infinite numbers in a
+  std::size_t not_finite_b = 0;
   std::size_t only_a_finite = 0;
   std::size_t only_b_finite = 0;
   double sum_of_squares = 0;  // over pairs of finite numbers

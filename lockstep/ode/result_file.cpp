@@ -46,8 +46,10 @@ ResultFile::ResultFile(const std::filesystem::path& path) : file_(hdf5::File::op
   }
   const std::string format = text_attribute(names::kFormatAttribute);
   if (format != names::kFormat) {
-    throw Error(ErrorKind::file, {path.string(), "format \"" + format + "\"", "\"" + std::string(names::kFormat) + "\"",
-                                  "read it with the version that wrote it"});
+    const std::string version = text_attribute("version");
+    throw Error(ErrorKind::file,
+                {path.string(), "format \"" + format + "\"" + (version.empty() ? "" : " of version " + version),
+                 "\"" + std::string(names::kFormat) + "\"", "read it with the version that wrote it"});
   }
   index_files_ = check_index(file_);
   if (file_.has_attribute(names::kFirstTrajectory)) {

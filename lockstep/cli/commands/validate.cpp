@@ -90,6 +90,11 @@ class Report {
     line("b", made(b_));
     if (!comparison_.same_precision) line("precision", "float32 and float64: compared as float64");
     if (!comparison_.same_bits()) print_differences();
+    const std::size_t not_finite_a = comparison_.state.not_finite_a;
+    const std::size_t not_finite_b = comparison_.state.not_finite_b;
+    if (not_finite_a + not_finite_b > 0) {
+      line("NaN or infinite", in_trajectories(not_finite_a) + " of a, " + in_trajectories(not_finite_b) + " of b");
+    }
     if (comparison_.unfinished > 0) {
       line("unfinished", in_trajectories(comparison_.unfinished) + " cancelled in one file or both");
     }
