@@ -5,6 +5,7 @@
 #include <span>
 
 #include "lockstep/core/hash.h"
+#include "lockstep/ode/cpu/engine.h"
 
 namespace lockstep::cli {
 namespace {
@@ -85,6 +86,22 @@ ode::Attributes describe_run(const ode::Summary& summary) {
           {"kernel", summary.kernel},           {"threads", std::int64_t{summary.threads}},
           {"seconds", summary.seconds},         {"accepted_steps", summary.accepted},
           {"rejected_steps", summary.rejected}, {"rhs_evaluations", summary.evaluations}};
+}
+
+ode::Summary planned_run(const ProblemSetup& setup) {
+  const ode::cpu::EnginePlan plan = ode::cpu::plan(setup.problem, setup.options);
+  ode::Summary summary;
+  summary.engine = "cpu";
+  summary.cpu_target = to_string(plan.target);
+  summary.threads = plan.threads;
+  summary.kernel = setup.options.precision == Precision::f32 ? setup.problem.rhs->lower_f32(plan.target)->description()
+                                                             : setup.problem.rhs->lower_f64(plan.target)->description();
+  return summary;
+}
+
+std::vector<std::string> deciding_attributes() {
+  return {"version", "precision", "model_digest", "rhs",          "rhs_digest", "problem_digest", "method", "control",
+          "rtol",    "atol",      "dt",           "initial_step", "max_step",   "max_steps",      "event"};
 }
 
 }  // namespace lockstep::cli

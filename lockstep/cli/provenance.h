@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "lockstep/cli/problem_file.h"
 #include "lockstep/cli/problem_setup.h"
@@ -19,8 +20,14 @@ std::string history_line(const std::string& command_line);
 
 // Known before the solve.
 ode::Attributes describe_problem(const ProblemFile& file, const ProblemSetup& setup, const std::string& command_line);
-// Known after it.
+// Known after it; of the last run where the file was made in several, but for totals.
 ode::Attributes describe_run(const ode::Summary& summary);
+// Where the run will take place: a summary without counts, so that attributes that are written before the run need not
+// change after it.
+ode::Summary planned_run(const ProblemSetup& setup);
+
+// The attributes that decide the numbers: a run may be continued where all of them are equal.
+std::vector<std::string> deciding_attributes();
 
 std::string to_string(ode::StepControl control);  // "per_trajectory", as problem files write it
 

@@ -1,5 +1,8 @@
 #include "lockstep/core/hdf5.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <fstream>
@@ -286,21 +289,73 @@ File File::open(const fs::path& path, Access access) {
   return File(std::move(root), std::move(file), path.string() + ":/", path, std::nullopt);
 }
 
+namespace {
+
+// Files of ours are guarded by PendingFile's lock. HDF5's own would keep readers out while the file grows.
+Handle without_locking(const std::string& object) {
+  Handle properties = opened(H5Pcreate(H5P_FILE_ACCESS), object, "a property list");
+#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 11, 0))
+  check(H5Pset_file_locking(properties.id(), false, true), object, "to open it without a lock");
+#endif
+  return properties;
+}
+
+}  // namespace
+
 File File::create(const fs::path& path, Existing existing, std::uintmax_t expected_bytes) {
+  return create(PendingFile(path, existing), expected_bytes);
+}
+
+File File::create(PendingFile pending, std::uintmax_t expected_bytes) {
   const Call call;
-  PendingFile pending(path, existing);
+  const fs::path path = pending.target();
   // Before HDF5 has the file: it does not survive a disk that is too full to close it.
   pending.reserve(expected_bytes);
   const Handle properties = creation_properties(H5P_FILE_CREATE, path.string());
-  Handle file = opened(H5Fcreate(pending.temporary().c_str(), H5F_ACC_TRUNC, properties.id(), H5P_DEFAULT),
+  const Handle access = without_locking(path.string());
+  Handle file = opened(H5Fcreate(pending.temporary().c_str(), H5F_ACC_TRUNC, properties.id(), access.id()),
                        path.string(), "to create the file");
   Handle root = opened(H5Gopen2(file.id(), "/", H5P_DEFAULT), path.string(), "a root group");
   return File(std::move(root), std::move(file), path.string() + ":/", path, std::move(pending));
 }
 
+File File::resume(PendingFile pending) {
+  const Call call;
+  const fs::path target = pending.target();
+  const std::string name = pending.temporary().string();
+  const Handle access = without_locking(name);
+  Handle file = opened(H5Fopen(name.c_str(), H5F_ACC_RDWR, access.id()), name, "a whole HDF5 file");
+  Handle root = opened(H5Gopen2(file.id(), "/", H5P_DEFAULT), name, "a whole HDF5 file");
+  return File(std::move(root), std::move(file), name + ":/", target, std::move(pending));
+}
+
 void File::flush() {
   const Call call;
   check(H5Fflush(file_.id(), H5F_SCOPE_LOCAL), path_.string(), "to flush it");
+}
+
+void File::sync() {
+  flush();
+  if (pending_) pending_->sync();
+}
+
+void File::reveal() {
+  if (pending_) pending_->reveal();
+}
+
+void File::keep() noexcept {
+  if (pending_) pending_->keep();
+}
+
+void File::abandon() noexcept {
+  const Call call;
+  void* handle = nullptr;
+  const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (nowhere < 0) return;
+  if (H5Fget_vfd_handle(file_.id(), H5P_DEFAULT, &handle) >= 0 && handle != nullptr) {
+    ::dup2(nowhere, *static_cast<int*>(handle));  // the default driver's handle is its descriptor
+  }
+  ::close(nowhere);
 }
 
 void File::reserve_space() {

@@ -184,6 +184,9 @@ class File : public Group {
   // With `expected_bytes` it throws when the disk has no room for so many.
   static File create(const std::filesystem::path& path, Existing existing = Existing::refuse,
                      std::uintmax_t expected_bytes = 0);
+  // The same with a pending file of the caller's making; one that was resumed is opened for update.
+  static File create(PendingFile pending, std::uintmax_t expected_bytes);
+  static File resume(PendingFile pending);
   // True when the file begins like HDF5 (the signature may stand at 0, 512, 1024, ...).
   static bool recognises(const std::filesystem::path& path);
 
@@ -195,6 +198,14 @@ class File : public Group {
   void flush();
   // Takes disk space for everything allocated so far in a new file; see PendingFile::reserve().
   void reserve_space();
+  // flush(), then waits until the disk has it: what follows is later on the disk too.
+  void sync();
+  // Gives a new pending file its visible name and lets it outlive this object: see PendingFile::resumable().
+  void reveal();
+  void keep() noexcept;
+  // After a failed write: whatever the library still holds is dropped, so that the file stays as the disk has it and
+  // closing it cannot fail. Only for files all of whose space was allocated before.
+  void abandon() noexcept;
   // Flushes and closes; throws what a destructor would have to swallow. Objects of this file must be gone.
   void close();
 

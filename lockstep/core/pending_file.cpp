@@ -1,12 +1,14 @@
 #include "lockstep/core/pending_file.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -59,26 +61,43 @@ void wait_for_disk(const fs::path& path, int flags) {
   }
 }
 
+[[noreturn]] void refuse_folder(const fs::path& target, const fs::path& folder) {
+  fail(target, "folder " + folder.string() + ": " + reason(errno), "a writable folder",
+       "choose another place or change its permissions");
+}
+
+// What `ulimit -f` allows.
+std::string size_limit_text() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "a limit on the size of files";
+  return "a limit of " + std::to_string(limit.rlim_cur) + " bytes on the size of files (ulimit -f)";
+}
+
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
 }  // namespace
 
-PendingFile::PendingFile(const fs::path& target, Existing existing) : existing_(existing) {
+void PendingFile::check_target(const fs::path& asked_for) {
   std::error_code ignored;
-  if (target.empty() || !target.has_filename()) {
-    fail(target, "\"" + target.string() + "\"", "a file name", "name a file to write");
+  if (asked_for.empty() || !asked_for.has_filename()) {
+    fail(asked_for, "\"" + asked_for.string() + "\"", "a file name", "name a file to write");
   }
-  target_ = behind_links(target);
+  target_ = behind_links(asked_for);
   const fs::file_status status = fs::status(target_, ignored);
-  if (fs::is_directory(status)) fail(target, "a folder", "a file name", "name a file inside it");
+  if (fs::is_directory(status)) fail(asked_for, "a folder", "a file name", "name a file inside it");
   if (fs::exists(status)) {
-    if (existing == Existing::refuse) refuse_existing(target);
-    if (!fs::is_regular_file(status)) fail(target, "a device or pipe", "a regular file", "choose another name");
+    if (existing_ == Existing::refuse) refuse_existing(asked_for);
+    if (!fs::is_regular_file(status)) fail(asked_for, "a device or pipe", "a regular file", "choose another name");
   }
-  const fs::path folder = folder_of(target_);
-  if (!fs::is_directory(folder, ignored)) {
-    fail(target, "no folder " + folder.string(), "an existing folder", "create it first");
+  if (!fs::is_directory(folder(), ignored)) {
+    fail(asked_for, "no folder " + folder().string(), "an existing folder", "create it first");
   }
+}
+
+fs::path PendingFile::folder() const { return folder_of(target_); }
+
+PendingFile::PendingFile(const fs::path& target, Existing existing) : existing_(existing) {
+  check_target(target);
   static std::atomic<unsigned> counter{0};
   const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
   for (int attempt = 0; attempt < 100; ++attempt) {
@@ -86,7 +105,7 @@ PendingFile::PendingFile(const fs::path& target, Existing existing) : existing_(
                                std::to_string(counter.fetch_add(1));
     std::string name = ".";
     name.append(target_.filename().string()).append(".part-").append(suffix);
-    fs::path candidate = folder / name;
+    fs::path candidate = folder() / name;
     const Descriptor file(candidate, O_CREAT | O_EXCL | O_WRONLY);
     if (file.get() >= 0) {
       temporary_ = std::move(candidate);
@@ -94,64 +113,158 @@ PendingFile::PendingFile(const fs::path& target, Existing existing) : existing_(
     }
     if (errno != EEXIST) break;
   }
-  fail(target, "folder " + folder.string() + ": " + reason(errno), "a writable folder",
-       "choose another place or change its permissions");
+  refuse_folder(target, folder());
 }
 
-PendingFile::PendingFile(PendingFile&& other) noexcept
-    : target_(std::move(other.target_)),
-      temporary_(std::exchange(other.temporary_, fs::path{})),
-      existing_(other.existing_) {}
+fs::path PendingFile::unfinished_name(const fs::path& target) {
+  fs::path name = behind_links(target);
+  name += ".part";
+  return name;
+}
 
-PendingFile& PendingFile::operator=(PendingFile&& other) noexcept {
+PendingFile PendingFile::resumable(const fs::path& target, Existing existing, Unfinished unfinished) {
+  PendingFile file;
+  file.existing_ = existing;
+  const fs::path name = unfinished_name(target);
+  std::error_code ignored;
+  // A publish() by way of a link may have been killed before it removed the old name.
+  if (fs::equivalent(name, behind_links(target), ignored)) fs::remove(name, ignored);
+  const std::uintmax_t size_before = fs::file_size(name, ignored);
+  const bool nothing_unfinished = ignored || size_before == 0;
+  // A file that was given its name unfinished, by a run that was asked to stop.
+  const bool take_back = unfinished == Unfinished::resume && nothing_unfinished && fs::is_regular_file(target, ignored);
+  if (take_back) {
+    file.target_ = behind_links(target);
+  } else {
+    file.check_target(target);
+  }
+  for (int attempt = 0;; ++attempt) {
+    detail::FileLock lock(name, detail::FileLock::Create::yes);
+    if (!lock.opened()) refuse_folder(target, file.folder());
+    if (!lock.locked() || attempt == 100) {
+      fail(target, "another run that is writing it, as " + name.string(), "one run at a time",
+           "wait until it has ended, or choose another name");
+    }
+    // Between opening and locking, the former owner may have renamed or removed it.
+    if (!lock.is_named(name)) continue;
+    if (fs::file_size(name) > 0) {
+      if (unfinished == Unfinished::refuse) {
+        fail(target, "the unfinished file " + name.string() + " of an earlier run", "none",
+             "continue that run (--resume), or allow overwriting to begin anew");
+      }
+      if (unfinished == Unfinished::resume) {
+        file.temporary_ = name;
+        file.lock_ = std::move(lock);
+        file.resumed_ = file.kept_ = true;
+        return file;
+      }
+    }
+    file.placeholder_ = name;
+    file.placeholder_lock_ = std::move(lock);
+    break;
+  }
+  if (take_back) {
+    file.lock_ = detail::FileLock(file.target_, detail::FileLock::Create::no);
+    if (!file.lock_.opened()) fail(target, reason(errno), "a file to continue", "check its permissions");
+    if (!file.lock_.locked()) fail(target, "another run that is writing it", "one run at a time", "wait for its end");
+    if (::rename(file.target_.c_str(), name.c_str()) != 0) {
+      fail(target, reason(errno), "to rename it to " + name.string(), "check the folder's permissions");
+    }
+    file.placeholder_.clear();
+    file.placeholder_lock_ = {};
+    file.temporary_ = name;
+    file.resumed_ = file.kept_ = true;
+    return file;
+  }
+  // Discarding what an earlier run left: its space may be needed.
+  fs::resize_file(name, 0, ignored);
+  fs::path made = file.folder() / ("." + name.filename().string() + ".new");
+  fs::remove(made, ignored);
+  file.lock_ = detail::FileLock(made, detail::FileLock::Create::yes);
+  file.temporary_ = std::move(made);
+  if (!file.lock_.opened()) refuse_folder(target, file.folder());
+  return file;
+}
+
+void PendingFile::reveal() {
+  if (placeholder_.empty()) return;
+  if (::rename(temporary_.c_str(), placeholder_.c_str()) != 0) {
+    fail(target_, reason(errno), "to rename " + temporary_.string(), "check the folder's permissions");
+  }
+  temporary_ = std::exchange(placeholder_, fs::path{});
+  placeholder_lock_ = {};
+}
+
+void PendingFile::sync() const {
+  if (published()) return;
+  const int failed = lock_.opened() ? (::fdatasync(lock_.descriptor()) != 0 ? errno : 0) : -1;
+  if (failed == 0 || failed == EINVAL) return;
+  if (failed < 0) return wait_for_disk(temporary_, O_RDONLY);
+  fail(target_, reason(failed), "the content on the disk", "check the disk's free space and health");
+}
+
+void PendingFile::swap(PendingFile& other) noexcept {
   std::swap(target_, other.target_);
   std::swap(temporary_, other.temporary_);
   std::swap(existing_, other.existing_);
+  std::swap(resumed_, other.resumed_);
+  std::swap(kept_, other.kept_);
+  std::swap(placeholder_, other.placeholder_);
+  std::swap(placeholder_lock_, other.placeholder_lock_);
+  std::swap(lock_, other.lock_);
+}
+
+PendingFile::PendingFile(PendingFile&& other) noexcept { swap(other); }
+
+PendingFile& PendingFile::operator=(PendingFile&& other) noexcept {
+  swap(other);
   return *this;
 }
 
 PendingFile::~PendingFile() {
   std::error_code ignored;
-  if (!temporary_.empty()) fs::remove(temporary_, ignored);
+  if (!temporary_.empty() && !kept_) fs::remove(temporary_, ignored);
+  if (!placeholder_.empty()) fs::remove(placeholder_, ignored);
+}
+
+std::uintmax_t PendingFile::available_bytes() const {
+  std::error_code ignored;
+  return fs::space(folder(), ignored).available;
 }
 
 void PendingFile::reserve(std::uintmax_t bytes) {
   if (published() || bytes == 0) return;
   const Descriptor file(temporary_, O_WRONLY);
-  const int failed = file.get() < 0                                                       ? errno
-                     : ::fallocate(file.get(), 0, 0, static_cast<off_t>(bytes)) != 0 ? errno
-                                                                                     : 0;
+  const int failed = file.get() < 0 ? errno : ::fallocate(file.get(), 0, 0, static_cast<off_t>(bytes)) != 0 ? errno : 0;
   if (failed == 0) return;
-  std::error_code ignored;
-  const fs::space_info space = fs::space(temporary_, ignored);
-  const bool out_of_room = failed == ENOSPC || failed == EDQUOT || failed == EFBIG || space.available < bytes;
+  const std::uintmax_t available = available_bytes();
+  const bool out_of_room = failed == ENOSPC || failed == EDQUOT || failed == EFBIG || available < bytes;
   if (!out_of_room) return;  // a file system without fallocate that has room today
-  const std::string found = failed == EFBIG    ? "a limit on the size of files"
+  const std::string found = failed == EFBIG    ? size_limit_text()
                             : failed == EDQUOT ? "a quota that is used up"
-                                               : "room for " + std::to_string(space.available) + " bytes on the disk";
+                                               : "room for " + std::to_string(available) + " bytes on the disk";
   fail(target_, found, "room for " + std::to_string(bytes) + " bytes", "free space, choose another disk, or save less");
 }
 
 void PendingFile::publish() {
   if (published()) return;
+  reveal();
   wait_for_disk(temporary_, O_RDONLY);
+  const char* from = temporary_.c_str();
+  const char* to = target_.c_str();
+  // A name that was taken since we looked must not be replaced: rename() alone would. Some file systems cannot rename
+  // so (EINVAL) but can link; where neither works, the check at the beginning is the best there is.
+  bool done = false;
   if (existing_ == Existing::refuse) {
-    // link() fails when the name is taken: rename() alone would replace a file made since we looked.
-    if (::link(temporary_.c_str(), target_.c_str()) == 0) {
-      ::unlink(temporary_.c_str());
-      temporary_.clear();
-    } else if (errno == EEXIST || fs::exists(target_)) {
-      refuse_existing(target_);
-    }
-    // else: a file system without hard links; the check above is the best it offers
+    done = ::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0;
+    if (!done && errno != EEXIST && ::link(from, to) == 0) done = ::unlink(from) == 0;
+    if (!done && (errno == EEXIST || fs::exists(target_))) refuse_existing(target_);
   }
-  if (!published()) {
-    if (::rename(temporary_.c_str(), target_.c_str()) != 0) {
-      fail(target_, reason(errno), "to rename " + temporary_.string(), "check the folder's permissions");
-    }
-    temporary_.clear();
+  if (!done && ::rename(from, to) != 0) {
+    fail(target_, reason(errno), "to rename " + temporary_.string(), "check the folder's permissions");
   }
-  wait_for_disk(folder_of(target_), O_RDONLY | O_DIRECTORY);
+  temporary_.clear();
+  wait_for_disk(folder(), O_RDONLY | O_DIRECTORY);
 }
 
 void write_file(const fs::path& path, std::span<const std::byte> content, Existing existing) {

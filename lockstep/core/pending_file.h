@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <span>
 
+#include "lockstep/core/detail/file_lock.h"
+
 namespace lockstep {
 
 enum class Existing {
@@ -13,19 +15,46 @@ enum class Existing {
   replace,  // the old file stays until the new one is complete
 };
 
-// A file being written under a temporary name in its folder: ".NAME.part-...".
+// What becomes of the unfinished file that a killed writer left.
+enum class Unfinished {
+  refuse,   // an Error that says it is there
+  discard,  // written anew
+  resume,   // its content is kept and added to
+};
+
+// A file being written under a temporary name in its folder: ".NAME.part-...", gone when its writer ends. Or, when it
+// is worth keeping, "NAME.part" (see resumable()).
 class PendingFile {
  public:
   // Creates the temporary file, empty. Throws Error (file) when `target` exists (unless it may be replaced), is no
   // regular file, or its folder is missing or not writable.
   PendingFile(const std::filesystem::path& target, Existing existing);
+
+  // A file that outlives a killed writer: "NAME.part", locked while somebody writes it, so that a second writer of the
+  // same target gets an Error (file). A new one is made as ".NAME.part.new" and appears as "NAME.part" in reveal(),
+  // whole from the first moment. With Unfinished::resume and no such file, one that already has the target's name is
+  // taken back: it becomes "NAME.part" again. Locks need a file system that has them (NFS and Lustre may not).
+  static PendingFile resumable(const std::filesystem::path& target, Existing existing, Unfinished unfinished);
+  static std::filesystem::path unfinished_name(const std::filesystem::path& target);  // "folder/NAME.part"
+
   PendingFile(PendingFile&& other) noexcept;
   PendingFile& operator=(PendingFile&& other) noexcept;
-  ~PendingFile();  // removes the temporary file unless published
+  ~PendingFile();  // removes the temporary file unless published or kept
+
+  // The temporary file holds what an earlier writer left.
+  bool resumed() const noexcept { return resumed_; }
+  // Gives a new resumable file its visible name; nothing for other files.
+  void reveal();
+  // From now on the temporary file outlives this object.
+  void keep() noexcept { kept_ = true; }
+  // Waits until the disk has what was handed to the operating system.
+  void sync() const;
 
   const std::filesystem::path& temporary() const noexcept { return temporary_; }
   const std::filesystem::path& target() const noexcept { return target_; }
   bool published() const noexcept { return temporary_.empty(); }
+  // Of the disk that takes the file; the largest number where the file system does not say.
+  std::uintmax_t available_bytes() const;
 
   // Takes disk space for `bytes` of content, so that a full disk is an Error (file) now and not after hours of work.
   // Where the file system cannot promise space, what is free is compared with what is needed. The file's size grows
@@ -37,9 +66,19 @@ class PendingFile {
   void publish();
 
  private:
+  PendingFile() = default;
+  void check_target(const std::filesystem::path& asked_for);
+  std::filesystem::path folder() const;
+  void swap(PendingFile& other) noexcept;
+
   std::filesystem::path target_;
   std::filesystem::path temporary_;
-  Existing existing_;
+  Existing existing_ = Existing::refuse;
+  bool resumed_ = false;
+  bool kept_ = false;
+  std::filesystem::path placeholder_;  // holds the name and the lock until reveal()
+  detail::FileLock placeholder_lock_;
+  detail::FileLock lock_;  // on the temporary file
 };
 
 // The whole content in one go.

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -89,6 +91,107 @@ TEST_F(PendingFileTest, a_link_stays_and_the_file_behind_it_is_replaced) {
   write(folder_ / "link", "new", Existing::replace);
   EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
   EXPECT_EQ(content(folder_ / "a"), "new");
+}
+
+void fill(const PendingFile& file, const std::string& text) { std::ofstream(file.temporary()) << text; }
+
+TEST_F(PendingFileTest, a_resumable_file_appears_whole_and_outlives_its_writer) {
+  {
+    PendingFile file = PendingFile::resumable(folder_ / "a", Existing::refuse, Unfinished::refuse);
+    fill(file, "half");
+    EXPECT_EQ(fs::file_size(folder_ / "a.part"), 0u) << "not before it is revealed";
+    file.reveal();
+    EXPECT_EQ(content(folder_ / "a.part"), "half");
+    file.keep();
+  }
+  EXPECT_EQ(files_in_folder(), 1u);
+  EXPECT_THAT(
+      message_of([&] { PendingFile::resumable(folder_ / "a", Existing::refuse, Unfinished::refuse); }),
+      HasSubstr("/a.part of an earlier run, expected none; continue that run (--resume), or allow overwriting"));
+  PendingFile file = PendingFile::resumable(folder_ / "a", Existing::refuse, Unfinished::resume);
+  EXPECT_TRUE(file.resumed());
+  EXPECT_EQ(content(file.temporary()), "half");
+  file.publish();
+  EXPECT_EQ(content(folder_ / "a"), "half");
+  EXPECT_EQ(files_in_folder(), 1u);
+}
+
+TEST_F(PendingFileTest, a_resumable_file_that_was_not_worth_keeping_leaves_nothing) {
+  {
+    PendingFile file = PendingFile::resumable(folder_ / "a", Existing::refuse, Unfinished::refuse);
+    fill(file, "text");
+  }
+  EXPECT_EQ(files_in_folder(), 0u);
+  {
+    PendingFile file = PendingFile::resumable(folder_ / "a", Existing::refuse, Unfinished::refuse);
+    file.reveal();
+  }
+  EXPECT_EQ(files_in_folder(), 0u);
+}
+
+TEST_F(PendingFileTest, a_second_writer_is_refused) {
+  for (const bool revealed : {false, true}) {
+    PendingFile first = PendingFile::resumable(folder_ / "a", Existing::refuse, Unfinished::refuse);
+    fill(first, "first");
+    if (revealed) first.reveal();
+    for (const Unfinished unfinished : {Unfinished::refuse, Unfinished::discard, Unfinished::resume}) {
+      EXPECT_THAT(message_of([&] { PendingFile::resumable(folder_ / "a", Existing::replace, unfinished); }),
+                  HasSubstr("/a: found another run that is writing it, as"));
+    }
+    EXPECT_EQ(content(first.temporary()), "first");
+  }
+}
+
+TEST_F(PendingFileTest, what_a_writer_killed_at_its_beginning_left_is_nothing) {
+  std::ofstream(folder_ / "a.part");
+  std::ofstream(folder_ / ".a.part.new") << "half made";
+  PendingFile file = PendingFile::resumable(folder_ / "a", Existing::refuse, Unfinished::resume);
+  EXPECT_FALSE(file.resumed());
+  fill(file, "whole");
+  file.publish();
+  EXPECT_EQ(content(folder_ / "a"), "whole");
+  EXPECT_EQ(files_in_folder(), 1u);
+}
+
+TEST_F(PendingFileTest, a_named_file_is_taken_back_to_be_resumed) {
+  write(folder_ / "a", "stopped");
+  {
+    PendingFile file = PendingFile::resumable(folder_ / "a", Existing::refuse, Unfinished::resume);
+    EXPECT_TRUE(file.resumed());
+    EXPECT_EQ(content(folder_ / "a.part"), "stopped");
+    EXPECT_FALSE(fs::exists(folder_ / "a")) << "nothing unfinished under the final name";
+  }
+  EXPECT_EQ(content(folder_ / "a.part"), "stopped") << "what was there is not lost";
+}
+
+TEST_F(PendingFileTest, a_name_taken_while_a_resumable_file_grew_is_not_replaced) {
+  PendingFile file = PendingFile::resumable(folder_ / "a", Existing::refuse, Unfinished::refuse);
+  file.reveal();
+  std::ofstream(folder_ / "a") << "somebody else's";
+  EXPECT_THAT(message_of([&] { file.publish(); }), HasSubstr("found a file of that name"));
+  EXPECT_EQ(content(folder_ / "a"), "somebody else's");
+}
+
+TEST_F(PendingFileTest, a_file_beyond_the_limit_is_refused_before_it_is_written) {
+  struct Limited {  // SIGXFSZ would end the program
+    Limited() {
+      ::getrlimit(RLIMIT_FSIZE, &before);
+      rlimit limit = before;
+      limit.rlim_cur = 1'000'000;
+      ::setrlimit(RLIMIT_FSIZE, &limit);
+      handler = ::signal(SIGXFSZ, SIG_IGN);
+    }
+    ~Limited() {
+      ::setrlimit(RLIMIT_FSIZE, &before);
+      ::signal(SIGXFSZ, handler);
+    }
+    rlimit before{};
+    void (*handler)(int);
+  } const limited;
+  PendingFile file = PendingFile::resumable(folder_ / "a", Existing::refuse, Unfinished::refuse);
+  EXPECT_THAT(message_of([&] { file.reserve(2'000'000); }),
+              HasSubstr("/a: found a limit of 1000000 bytes on the size of files (ulimit -f), expected room for "
+                        "2000000 bytes"));
 }
 
 TEST_F(PendingFileTest, unusable_places_are_named) {

@@ -16,7 +16,9 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/ode/result_writer.h"
+#include "lockstep/ode/row_selection.h"
 #include "lockstep/ode/testing/plain_function.h"
+#include "lockstep/ode/unfinished_result.h"
 
 namespace lockstep::ode {
 namespace {
@@ -184,6 +186,142 @@ TEST_F(ResultFiles, without_finish_nothing_remains) {
   const Problem problem = ensemble(10, 2);
   { ResultWriter writer(path("a.h5"), problem, Precision::f32, metadata()); }
   EXPECT_EQ(files(), 0u);
+}
+
+// Commits rows [first, end) of the problem.
+template <class T>
+void write_rows(ResultWriter& writer, const Problem& problem, std::size_t first, std::size_t end) {
+  const SolutionBlock block = writer.acquire(first, end - first);
+  fill<T>(block, problem.save_points());
+  writer.commit(block);
+}
+
+TEST_F(ResultFiles, a_writer_that_ends_early_leaves_what_was_committed) {
+  const Problem problem = ensemble(1000, 3);
+  {
+    ResultWriter writer(path("a.h5"), problem, Precision::f32, metadata());
+    write_rows<float>(writer, problem, 100, 200);
+  }
+  EXPECT_FALSE(fs::exists(path("a.h5")));
+  EXPECT_THROW(ResultWriter(path("a.h5"), problem, Precision::f32, metadata()), Error);
+  const auto left = find_unfinished(path("a.h5"));
+  ASSERT_TRUE(left);
+  EXPECT_EQ(left->file, path("a.h5.part"));
+  EXPECT_EQ(left->stored, 100u);
+  EXPECT_EQ(left->totals.count_of[static_cast<std::size_t>(Status::not_finite)], 20u);
+  EXPECT_FALSE(left->complete());
+  EXPECT_EQ(ResultFile(left->file).states<float>(150, 1)[2], static_cast<float>(number(150, 0, 2)));
+}
+
+TEST_F(ResultFiles, a_file_written_in_parts_is_the_file_written_at_once) {
+  // Rows of 48 kB: several chunks.
+  const Problem problem = ensemble(613, 4001);
+  {
+    ResultWriter whole(path("whole.h5"), problem, Precision::f32, metadata());
+    write_all<float>(whole, problem, 613, 1, 1);
+    whole.finish({});
+  }
+  {
+    ResultWriter writer(path("a.h5"), problem, Precision::f32, metadata());
+    write_rows<float>(writer, problem, 500, 550);  // killed
+  }
+  {
+    ResultWriter writer(path("a.h5"), problem, Precision::f32, metadata(), Existing::refuse, Unfinished::resume);
+    EXPECT_EQ(writer.open_rows().size(), 563u);
+    write_rows<float>(writer, problem, 0, 40);
+    EXPECT_EQ(writer.leave({}), path("a.h5.part"));  // stopped, too large to complete
+  }
+  {
+    ResultWriter writer(path("a.h5"), problem, Precision::f32, metadata(), Existing::refuse, Unfinished::resume);
+    write_rows<float>(writer, problem, 600, 613);
+    writer.finish({});  // stopped, and completed with NaN
+    EXPECT_EQ(files(), 2u);
+  }
+  {
+    ResultWriter writer(path("a.h5"), problem, Precision::f32, metadata(), Existing::refuse, Unfinished::resume);
+    EXPECT_FALSE(fs::exists(path("a.h5")));
+    const std::vector<std::size_t> rows = writer.open_rows();
+    EXPECT_EQ(rows.size(), 510u);
+    EXPECT_EQ(rows.front(), 40u);
+    const Problem open = select_rows(problem, rows);
+    ASSERT_EQ(open.trajectories(), 510u);
+    RowSink sink(writer, problem, Precision::f32, rows);
+    for (std::size_t first = 0; first < 510; first += 34) {
+      const SolutionBlock block = sink.acquire(first, 34);
+      SolutionBlock there = block;
+      for (std::size_t i = 0; i < 34; ++i) {  // fill() goes by the whole problem's numbers
+        there.first = rows[first + i];
+        there.count = 1;
+        fill<float>(there, problem.save_points());
+        there.state = static_cast<float*>(there.state) + 4001 * kComponents;
+        there.end_state = static_cast<float*>(there.end_state) + kComponents;
+        ++there.records;
+      }
+      sink.commit(block);
+    }
+    writer.finish({});
+  }
+  const ResultFile whole(path("whole.h5")), parts(path("a.h5"));
+  EXPECT_TRUE(whole.states<float>(0, 613) == parts.states<float>(0, 613));
+  EXPECT_TRUE(whole.end_states<float>(0, 613) == parts.end_states<float>(0, 613));
+  const auto a = whole.records(0, 613), b = parts.records(0, 613);
+  for (std::size_t i = 0; i < 613; ++i) {
+    EXPECT_EQ(a[i].status, b[i].status) << i;
+    EXPECT_EQ(a[i].accepted, b[i].accepted) << i;
+    EXPECT_EQ(a[i].end_time, b[i].end_time) << i;
+  }
+  EXPECT_EQ(std::get<std::int64_t>(*parts.attribute("resumed")), 3);
+  EXPECT_THAT(hdf5::File::open(path("a.h5")).dataset("committed").read<std::int64_t>(), ElementsAre(613));
+}
+
+TEST_F(ResultFiles, a_file_of_another_run_is_not_continued) {
+  const Problem problem = ensemble(100, 3);
+  ResultMetadata described = metadata();
+  described.must_match = {"method", "rtol"};
+  {
+    ResultWriter writer(path("a.h5"), problem, Precision::f32, described);
+    write_rows<float>(writer, problem, 0, 50);
+  }
+  const auto message = [&](const Problem& other, Precision precision, const ResultMetadata& about) -> std::string {
+    try {
+      ResultWriter(path("a.h5"), other, precision, about, Existing::refuse, Unfinished::resume);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  ResultMetadata changed = described;
+  changed.attributes = {{"method", "by machine"}, {"rtol", 1e-9}};
+  EXPECT_THAT(
+      message(problem, Precision::f32, changed),
+      HasSubstr("a.h5.part: found results of another run: method by hand, rtol 0.001, expected method by machine, "
+                "rtol 1e-09; undo the change"));
+  EXPECT_THAT(message(problem, Precision::f64, described), HasSubstr("precision f32, expected precision f64"));
+  EXPECT_THAT(message(ensemble(99, 3), Precision::f32, described),
+              HasSubstr("trajectories 100, expected trajectories 99"));
+  EXPECT_THAT(message(ensemble(100, 4), Precision::f32, described), HasSubstr("save points 3, expected save points 4"));
+  Problem other = problem;
+  other.initial_states[3 * 71 + 1] = 0.125;
+  EXPECT_THAT(message(other, Precision::f32, described), HasSubstr("initial y of trajectory 71"));
+  other = problem;
+  other.parameters = {-2};
+  EXPECT_THAT(message(other, Precision::f32, described), HasSubstr("rate -1, expected rate -2"));
+  other = problem;
+  other.save_times[1] /= 2;
+  EXPECT_THAT(message(other, Precision::f32, described), HasSubstr("save point 1"));
+  EXPECT_EQ(find_unfinished(path("a.h5"))->stored, 50u) << "the file stays as it was";
+}
+
+TEST_F(ResultFiles, a_damaged_unfinished_file_is_not_taken_for_nothing) {
+  std::ofstream(path("a.h5.part")) << "not HDF5";
+  const Problem problem = ensemble(10, 2);
+  try {
+    ResultWriter(path("a.h5"), problem, Precision::f32, metadata(), Existing::refuse, Unfinished::resume);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("a.h5.part: found no HDF5 signature, expected a file that can be continued; "
+                                        "remove"));
+  }
 }
 
 TEST_F(ResultFiles, an_existing_file_is_refused_and_left_alone) {

@@ -15,6 +15,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/ode/detail/result_layout.h"
+#include "lockstep/ode/unfinished_result.h"
 
 namespace lockstep::ode {
 namespace {
@@ -23,6 +24,7 @@ constexpr std::size_t kChunkBytes = std::size_t{4} << 20;  // of state: large en
 constexpr std::size_t kLeastChunkRows = 64;                // two tiles
 constexpr std::size_t kMostChunkRows = std::size_t{1} << 16;
 constexpr std::size_t kUnwrittenChunks = 8;  // of memory between the engine and the disk
+constexpr std::chrono::milliseconds kGatheringInterval{250};
 
 // A power of two, so that an engine's blocks of a power of two of trajectories lie within one chunk.
 std::size_t rows_per_chunk(std::size_t row_bytes) {
@@ -32,21 +34,30 @@ std::size_t rows_per_chunk(std::size_t row_bytes) {
 
 }  // namespace
 
-// Mutex: guards chunks, queue, pool and failure. Numbers inside a chunk are written by the engine without it, each row
-// by its block's owner, and read by the writing thread after the commit of the last row.
+// Mutex: guards chunks, queue, pool, stored rows and failure. Numbers inside a chunk are written by the engine without
+// it, each row by its block's owner, and read by the writing thread after the row's commit.
 class ResultWriter::Implementation {
  public:
-  Implementation(const std::filesystem::path& path, const Problem& problem, Precision precision,
-                 ResultMetadata metadata, Existing existing)
+  Implementation(PendingFile pending, const Problem& problem, Precision precision, const ResultMetadata& metadata)
       : problem_(problem),
-        file_(path, problem, precision, metadata, existing),
+        file_(std::move(pending), problem, precision, metadata),
         element_bytes_(precision == Precision::f32 ? 4 : 8),
         components_(problem.rhs->components()),
         row_elements_(problem.save_points() * components_),
         chunk_rows_(rows_per_chunk(row_elements_ * element_bytes_)),
+        stored_(file_.stored_before()),
         thread_([this] { write_chunks(); }) {}
 
-  ~Implementation() { stop(); }
+  // What is done is stored: a solve that ends by an exception can be continued.
+  ~Implementation() {
+    stop();
+    if (failure_ || finished_) return;
+    try {
+      store_rest();
+    } catch (...) {
+      file_.abandon();
+    }
+  }
 
   SolutionBlock acquire(std::size_t first, std::size_t count) {
     std::unique_lock lock(mutex_);
@@ -81,24 +92,56 @@ class ResultWriter::Implementation {
     loose_.erase(loose);
   }
 
-  std::uintmax_t finish(const Attributes& attributes) {
+  std::vector<std::size_t> open_rows() {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::size_t> rows;
+    for (std::size_t i = 0; i < stored_.size(); ++i) {
+      if (!stored_[i]) rows.push_back(i);
+    }
+    return rows;
+  }
+
+  std::uintmax_t open_bytes() { return open_rows().size() * (row_elements_ + components_) * element_bytes_; }
+
+ private:
+  // After a failure the file is left as it stands: every trajectory committed before stays readable.
+  template <class Body>
+  auto guarded(Body body) {
     stop();
     if (failure_) std::rethrow_exception(failure_);
-    const std::size_t total = problem_.trajectories();
-    for (std::size_t first = 0; first < total; first += chunk_rows_) {
-      const std::size_t index = chunk_index(first);
-      if (stored_.size() > index && stored_[index]) continue;
-      ResultChunk& chunk = chunk_of(first);
-      for (std::size_t row = 0; row < chunk.count; ++row) {
-        if (!chunk.done[row]) mark_cancelled(chunk, row);
-      }
-      file_.store(chunk);
-      retire(index);
+    finished_ = true;
+    try {
+      return body();
+    } catch (const Error& error) {
+      file_.abandon();
+      throw file_.explain(error);
     }
-    return file_.publish(attributes);
+  }
+
+ public:
+  std::uintmax_t finish(const Attributes& attributes) {
+    return guarded([&] {
+      store_rest();
+      fill_open_rows();
+      return file_.publish(attributes);
+    });
+  }
+
+  std::filesystem::path leave(const Attributes& attributes) {
+    return guarded([&] {
+      store_rest();
+      return file_.leave(attributes);
+    });
   }
 
  private:
+  using Row = ResultChunk::Row;
+  struct Run {  // rows [row, row + count) of a chunk that are done and not stored
+    ResultChunk* chunk;
+    std::size_t row;
+    std::size_t count;
+  };
+
   std::size_t chunk_index(std::size_t trajectory) const { return trajectory / chunk_rows_; }
 
   ResultChunk new_chunk(std::size_t first, std::size_t count) {
@@ -109,8 +152,8 @@ class ResultWriter::Implementation {
     }
     chunk.first = first;
     chunk.count = count;
-    chunk.committed = 0;
-    chunk.done.assign(count, false);
+    chunk.rows.assign(count, Row::open);
+    chunk.settled = 0;
     chunk.records.assign(count, TrajectoryRecord{});
     chunk.state.resize(count * row_elements_ * element_bytes_);
     chunk.end_state.resize(count * components_ * element_bytes_);
@@ -122,8 +165,14 @@ class ResultWriter::Implementation {
     const auto found = chunks_.find(index);
     if (found != chunks_.end()) return found->second;
     const std::size_t first = index * chunk_rows_;
-    return chunks_.emplace(index, new_chunk(first, std::min(chunk_rows_, problem_.trajectories() - first)))
-        .first->second;
+    ResultChunk& chunk =
+        chunks_.emplace(index, new_chunk(first, std::min(chunk_rows_, problem_.trajectories() - first))).first->second;
+    for (std::size_t row = 0; row < chunk.count; ++row) {
+      if (!stored_[first + row]) continue;
+      chunk.rows[row] = Row::stored;
+      ++chunk.settled;
+    }
+    return chunk;
   }
 
   void point_into(SolutionBlock& block, ResultChunk& chunk, std::size_t first) const {
@@ -146,59 +195,128 @@ class ResultWriter::Implementation {
 
   void mark_done(std::size_t first, std::size_t count) {
     ResultChunk& chunk = chunk_of(first);
-    std::fill_n(chunk.done.begin() + static_cast<std::ptrdiff_t>(first - chunk.first), count, true);
-    chunk.committed += count;
-    if (chunk.committed < chunk.count) return;
+    std::fill_n(chunk.rows.begin() + static_cast<std::ptrdiff_t>(first - chunk.first), count, Row::done);
+    chunk.settled += count;
+    if (chunk.settled < chunk.count) return;
     queue_.push_back(chunk_index(first));
     ready_.notify_one();
   }
 
-  void mark_cancelled(ResultChunk& chunk, std::size_t row) const {
-    const auto fill = [&](std::vector<std::byte>& bytes, std::size_t width) {
-      for (std::size_t i = row * width; i < (row + 1) * width; ++i) {
-        if (element_bytes_ == 4) {
-          const float nan = std::numeric_limits<float>::quiet_NaN();
-          std::memcpy(bytes.data() + i * 4, &nan, 4);
-        } else {
-          const double nan = std::numeric_limits<double>::quiet_NaN();
-          std::memcpy(bytes.data() + i * 8, &nan, 8);
-        }
-      }
-    };
-    fill(chunk.state, row_elements_);
-    fill(chunk.end_state, components_);
-    chunk.records[row] = TrajectoryRecord{};
-    chunk.records[row].end_time = problem_.start_time(chunk.first + row);
+  static std::vector<Run> done_runs(ResultChunk& chunk) {
+    std::vector<Run> runs;
+    for (std::size_t row = 0; row < chunk.count;) {
+      std::size_t end = row;
+      while (end < chunk.count && chunk.rows[end] == Row::done) ++end;
+      if (end > row) runs.push_back({&chunk, row, end - row});
+      row = std::max(end, row + 1);
+    }
+    return runs;
   }
 
-  // The chunk is in the file: its memory serves another.
+  void mark_stored(const Run& run) {
+    const std::size_t first = run.chunk->first + run.row;
+    for (std::size_t i = 0; i < run.count; ++i) {
+      run.chunk->rows[run.row + i] = Row::stored;
+      stored_[first + i] = true;
+    }
+  }
+
+  // All rows of the chunk are in the file: its memory serves another.
   void retire(std::size_t index) {
     const auto chunk = chunks_.find(index);
     if (pool_.size() < kUnwrittenChunks) pool_.push_back(std::move(chunk->second));
     chunks_.erase(chunk);
-    if (stored_.size() <= index) stored_.resize(index + 1, false);
-    stored_[index] = true;
   }
 
+  // Whole chunks as they come; what else is done when a commit is due.
   void write_chunks() {
     std::unique_lock lock(mutex_);
+    auto next_gathering = std::chrono::steady_clock::now() + kGatheringInterval;
     while (true) {
-      ready_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
-      if (queue_.empty() || failure_) return;
-      const std::size_t index = queue_.front();
-      const ResultChunk& chunk = chunks_.at(index);
-      lock.unlock();
-      std::exception_ptr failure;
-      try {
-        file_.store(chunk);
-      } catch (...) {
-        failure = std::current_exception();
+      ready_.wait_until(lock, next_gathering, [&] { return stopping_ || !queue_.empty(); });
+      if (failure_ || (stopping_ && queue_.empty())) return;
+      std::vector<Run> runs;
+      const bool whole = !queue_.empty();
+      if (whole) runs = done_runs(chunks_.at(queue_.front()));
+      if (std::chrono::steady_clock::now() >= next_gathering) {
+        for (auto& [index, chunk] : chunks_) {
+          if (whole && index == queue_.front()) continue;
+          const std::vector<Run> more = done_runs(chunk);
+          runs.insert(runs.end(), more.begin(), more.end());
+        }
+        next_gathering = std::chrono::steady_clock::now() + kGatheringInterval;
       }
+      lock.unlock();
+      std::exception_ptr failure = store(runs);
       lock.lock();
-      failure_ = failure;
-      queue_.pop_front();
-      if (!failure) retire(index);
+      if (failure) {
+        failure_ = failure;
+        queue_.clear();
+        written_.notify_all();
+        return;
+      }
+      for (const Run& run : runs) mark_stored(run);
+      if (whole) {
+        const std::size_t index = queue_.front();
+        queue_.pop_front();
+        retire(index);
+      }
       written_.notify_all();
+    }
+  }
+
+  std::exception_ptr store(const std::vector<Run>& runs) {
+    try {
+      for (const Run& run : runs) file_.store(*run.chunk, run.row, run.count);
+      if (file_.commit_is_due()) file_.commit();
+    } catch (const Error& error) {
+      file_.abandon();
+      return std::make_exception_ptr(file_.explain(error));
+    } catch (...) {
+      file_.abandon();
+      return std::current_exception();
+    }
+    return nullptr;
+  }
+
+  // The thread has ended.
+  void store_rest() {
+    for (auto& [index, chunk] : chunks_) {
+      for (const Run& run : done_runs(chunk)) {
+        file_.store(chunk, run.row, run.count);
+        mark_stored(run);
+      }
+    }
+    chunks_.clear();
+    file_.commit();
+  }
+
+  void fill_open_rows() {
+    ResultChunk empty = new_chunk(0, std::min(chunk_rows_, problem_.trajectories()));
+    fill_with_nan(empty.state);
+    fill_with_nan(empty.end_state);
+    for (std::size_t first = 0; first < stored_.size(); ++first) {
+      if (stored_[first]) continue;
+      std::size_t count = 0;
+      while (count < empty.count && first + count < stored_.size() && !stored_[first + count]) {
+        empty.records[count] = TrajectoryRecord{};
+        empty.records[count].end_time = problem_.start_time(first + count);
+        ++count;
+      }
+      empty.first = first;
+      file_.store(empty, 0, count);
+      first += count - 1;
+    }
+  }
+
+  void fill_with_nan(std::vector<std::byte>& bytes) const {
+    const auto fill = [&]<class T>(T nan) {
+      for (std::size_t i = 0; i < bytes.size(); i += sizeof(T)) std::memcpy(bytes.data() + i, &nan, sizeof(T));
+    };
+    if (element_bytes_ == 4) {
+      fill(std::numeric_limits<float>::quiet_NaN());
+    } else {
+      fill(std::numeric_limits<double>::quiet_NaN());
     }
   }
 
@@ -225,16 +343,27 @@ class ResultWriter::Implementation {
   std::map<std::size_t, ResultChunk> loose_;   // blocks across chunks, by token
   std::vector<ResultChunk> pool_;
   std::deque<std::size_t> queue_;
-  std::vector<bool> stored_;  // [chunk]
+  std::vector<bool> stored_;  // [trajectory], by this run or one before
   std::size_t last_token_ = 0;
   std::exception_ptr failure_;
   bool stopping_ = false;
+  bool finished_ = false;  // or tried to
   std::thread thread_;
 };
 
 ResultWriter::ResultWriter(const std::filesystem::path& path, const Problem& problem, Precision precision,
                            ResultMetadata metadata, Existing existing)
-    : implementation_(std::make_unique<Implementation>(path, problem, precision, std::move(metadata), existing)) {}
+    : ResultWriter(path, problem, precision, std::move(metadata), existing,
+                   existing == Existing::replace ? Unfinished::discard : Unfinished::refuse) {}
+
+ResultWriter::ResultWriter(const std::filesystem::path& path, const Problem& problem, Precision precision,
+                           ResultMetadata metadata, Existing existing, Unfinished unfinished) {
+  if (unfinished == Unfinished::resume) {
+    if (const auto left = find_unfinished(path)) check_continues(*left, problem, precision, metadata);
+  }
+  implementation_ = std::make_unique<Implementation>(PendingFile::resumable(path, existing, unfinished), problem,
+                                                     precision, metadata);
+}
 
 ResultWriter::~ResultWriter() = default;
 
@@ -243,6 +372,12 @@ SolutionBlock ResultWriter::acquire(std::size_t first, std::size_t count) {
 }
 
 void ResultWriter::commit(const SolutionBlock& block) { implementation_->commit(block); }
+
+std::vector<std::size_t> ResultWriter::open_rows() const { return implementation_->open_rows(); }
+
+std::uintmax_t ResultWriter::open_bytes() const { return implementation_->open_bytes(); }
+
+std::filesystem::path ResultWriter::leave(const Attributes& attributes) { return implementation_->leave(attributes); }
 
 std::uintmax_t ResultWriter::finish(const Attributes& attributes) { return implementation_->finish(attributes); }
 

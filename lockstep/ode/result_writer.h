@@ -30,19 +30,34 @@ struct ResultMetadata {
     bool parameters_per_trajectory = false;  // in the whole ensemble; a part of one row cannot tell
   };
   std::optional<PartOf> part_of;
+  // Names of attributes that decide the numbers: a file in which one of them differs is not continued.
+  std::vector<std::string> must_match;
 };
 
-// A sink whose blocks go to an HDF5 file of the layout in docs/file_format.md. The file grows under a temporary name in
-// its own folder, all its disk space taken first, and gets its name in finish(). Trajectories are gathered into chunks
-// of consecutive rows; a thread of the writer's own stores each chunk when its last row is committed, so that solving
-// goes on meanwhile. Engines write into the chunks directly; acquire() waits when more than a few chunks are unwritten.
+// A sink whose blocks go to an HDF5 file of the layout in docs/file_format.md. The file grows as NAME.part beside its
+// target, all its disk space taken first, locked against a second writer, and gets its name in finish(). Trajectories
+// are gathered into chunks of consecutive rows; a thread of the writer's own stores each chunk when its last row is
+// committed, and a few times a second what else has become ready, so that solving goes on meanwhile. Engines write into
+// the chunks directly; acquire() waits when more than a few chunks are unwritten. Without finish(), and when the
+// process is killed, NAME.part keeps every trajectory stored so far.
 class ResultWriter : public SolutionSink {
  public:
   // The problem must be valid and outlive the writer. Throws Error (file) when the file exists (unless it may be
-  // replaced), its folder is not writable, or the disk has no room.
+  // replaced), an earlier run left NAME.part (likewise), somebody else is writing it, its folder is not writable, or
+  // the disk has no room.
   ResultWriter(const std::filesystem::path& path, const Problem& problem, Precision precision, ResultMetadata metadata,
                Existing existing = Existing::refuse);
-  ~ResultWriter() override;  // without finish() nothing remains
+  // With Unfinished::resume continues NAME.part, or a file of the target's name in which trajectories are cancelled;
+  // begins anew where there is neither. Throws Error (file) when it is of another problem: see check_continues().
+  ResultWriter(const std::filesystem::path& path, const Problem& problem, Precision precision, ResultMetadata metadata,
+               Existing existing, Unfinished unfinished);
+  ~ResultWriter() override;
+
+  // The trajectories that are not in the file yet, ascending: at first all of them, or what an earlier run left open.
+  // Only these are to be committed; see ode/row_selection.h.
+  std::vector<std::size_t> open_rows() const;
+  // What finish() would have to fill, in bytes.
+  std::uintmax_t open_bytes() const;
 
   SolutionBlock acquire(std::size_t first, std::size_t count) override;
   void commit(const SolutionBlock& block) override;
@@ -50,6 +65,8 @@ class ResultWriter : public SolutionSink {
   // Stores what is left, marks trajectories never committed as cancelled with NaN states, adds the attributes, and
   // gives the file its name. Throws Error (file). Returns the file's size in bytes.
   std::uintmax_t finish(const Attributes& attributes);
+  // Stores what is left and leaves the file unfinished as NAME.part, which it returns: quick, however much is open.
+  std::filesystem::path leave(const Attributes& attributes);
 
  private:
   class Implementation;

@@ -3,7 +3,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lockstep/agreement/certificate.h"
 #include "lockstep/cli/commands/commands.h"
@@ -17,7 +20,9 @@
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
 #include "lockstep/ode/result_writer.h"
+#include "lockstep/ode/row_selection.h"
 #include "lockstep/ode/solve.h"
+#include "lockstep/ode/unfinished_result.h"
 
 namespace lockstep::cli {
 namespace {
@@ -26,6 +31,8 @@ struct SolveOptions {
   std::filesystem::path problem;
   ProblemOverrides overrides;
   bool quiet = false;
+  bool resume = false;
+  std::string time_limit;
   bool certificate = false;
   std::size_t certificate_samples = agreement::CertificateOptions{}.samples;
 };
@@ -37,8 +44,15 @@ Examples:
   lockstep solve lorenz.toml --method rk4 --dt 0.001 --overwrite
   lockstep solve lorenz.toml --certificate    so that validate can judge a port of this run
 
+  lockstep solve lorenz.toml --resume --time-limit 23:50:00    as often as it takes
+
 Flags win over the file's fields; --dt chooses fixed steps. The bits of `state` depend on neither threads nor
-instruction set. Ctrl-C keeps what is finished (a second one does not wait). docs/problem_file.md lists every key.)";
+instruction set, nor on how often the run was killed and continued. Ctrl-C, SIGTERM and the time limit keep what is
+finished and exit with 130, 143 and 124; a second Ctrl-C does not wait. With --resume a job script may begin, continue
+and find the work done. docs/problem_file.md lists every key, docs/file_format.md how a run survives.)";
+
+// More than this is not filled with NaN when a run is stopped: a queue kills soon after it has asked.
+constexpr std::uintmax_t kMostToFill = std::uintmax_t{1} << 30;
 
 std::string plural(std::size_t count, const std::string& what) {
   return count_text(static_cast<std::int64_t>(count)) + " " + what + (count == 1 ? "" : what.back() == 'y' ? "" : "s");
@@ -48,8 +62,8 @@ std::string trajectories_text(std::size_t count) {
   return count_text(static_cast<std::int64_t>(count)) + (count == 1 ? " trajectory" : " trajectories");
 }
 
-void print_summary(const ode::Summary& summary, const ode::Options& options, const std::string& path,
-                   std::uintmax_t bytes) {
+void print_summary(const ode::Summary& summary, std::size_t earlier, const ode::Options& options,
+                   const std::string& path, std::uintmax_t bytes) {
   std::size_t total = 0;
   std::string statuses;
   for (int i = 0; i < ode::kStatusCount; ++i) {
@@ -63,12 +77,70 @@ void print_summary(const ode::Summary& summary, const ode::Options& options, con
   std::printf("%s accepted, %s rejected, %s of the right-hand side\n",
               plural(static_cast<std::size_t>(summary.accepted), "step").c_str(), count_text(summary.rejected).c_str(),
               plural(static_cast<std::size_t>(summary.evaluations), "evaluation").c_str());
-  std::printf("%s, %s trajectories/s: %s, %s, %s on %s (%s), %s\n", seconds_text(summary.seconds).c_str(),
-              rate_text(static_cast<double>(total) / summary.seconds).c_str(), options.method.c_str(),
-              to_string(options.control).c_str(), std::string(to_string(options.precision)).c_str(),
-              summary.engine.c_str(), summary.cpu_target.c_str(),
-              plural(static_cast<std::size_t>(summary.threads), "thread").c_str());
+  if (total > earlier) {
+    std::printf("%s, %s trajectories/s: %s, %s, %s on %s (%s), %s\n", seconds_text(summary.seconds).c_str(),
+                rate_text(static_cast<double>(total - earlier) / summary.seconds).c_str(), options.method.c_str(),
+                to_string(options.control).c_str(), std::string(to_string(options.precision)).c_str(),
+                summary.engine.c_str(), summary.cpu_target.c_str(),
+                plural(static_cast<std::size_t>(summary.threads), "thread").c_str());
+  }
   std::printf("%s: %s\n", path.c_str(), size_text(bytes).c_str());
+}
+
+std::string finished_text(std::size_t finished, std::size_t total) {
+  return count_text(static_cast<std::int64_t>(finished)) + " of " + trajectories_text(total) +
+         (finished == 1 ? " is" : " are") + " finished";
+}
+
+// What is there already, when nobody has said what to do with it.
+void refuse_what_is_there(const std::filesystem::path& path) {
+  const bool named = std::filesystem::exists(path);
+  const auto left = ode::find_unfinished(path);
+  if (!named && (!left || left->has_name)) return;
+  const bool unfinished = left && !left->complete();
+  throw Error(ErrorKind::file, {path.string(),
+                                unfinished ? left->file.filename().string() + " of an earlier run, where " +
+                                                 finished_text(left->stored, left->trajectories)
+                                           : "a file of that name",
+                                "none",
+                                unfinished ? "continue that run with --resume, or begin anew with --overwrite"
+                                           : "choose another name, or replace it with --overwrite"});
+}
+
+// What --resume found, for people.
+void tell(const std::optional<ode::UnfinishedResult>& left, const std::filesystem::path& path, bool can_continue) {
+  if (!left) {
+    std::fprintf(stderr, "lockstep: nothing of %s to continue: beginning\n", path.c_str());
+  } else if (!can_continue) {
+    std::fprintf(stderr,
+                 "lockstep: one step size for all (control = \"common\") cannot be continued: beginning anew\n");
+  } else {
+    std::fprintf(stderr, "lockstep: continuing %s: %s\n", left->file.c_str(),
+                 finished_text(left->stored, left->trajectories).c_str());
+  }
+}
+
+bool holds_certificate(const std::filesystem::path& path) {
+  return hdf5::File::open(path).has(agreement::kCertificateState);
+}
+
+agreement::Certificate certify(const SolveOptions& options, const ProblemSetup& setup, std::uint64_t seed,
+                               const Interrupt& interrupt) {
+  agreement::CertificateOptions which;
+  which.samples = options.certificate_samples;
+  which.seed = seed;
+  Progress progress("certifying", "trajectories", options.quiet ? Verbosity::quiet : Verbosity::normal);
+  return agreement::make_certificate(setup.problem, setup.options, which, {&interrupt.token(), progress.function()});
+}
+
+// Solves what is not in the file yet.
+ode::Summary solve_open_rows(const ProblemSetup& setup, ode::ResultWriter& writer, const RunControl& control) {
+  const std::vector<std::size_t> rows = writer.open_rows();
+  if (rows.empty()) return planned_run(setup);
+  if (rows.size() == setup.problem.trajectories()) return ode::solve(setup.problem, setup.options, writer, control);
+  const ode::Problem open = ode::select_rows(setup.problem, rows);
+  ode::RowSink sink(writer, setup.problem, setup.options.precision, rows);
+  return ode::solve(open, setup.options, sink, control);
 }
 
 int solve(const SolveOptions& options, const std::string& command_line) {
@@ -78,51 +150,76 @@ int solve(const SolveOptions& options, const std::string& command_line) {
     throw Error(ErrorKind::invalid_argument, {file.path.string() + ": output.file", "nothing", "the file to write",
                                               "add [output] with file = \"results.h5\", or --output results.h5"});
   }
+  const auto time_limit =
+      options.time_limit.empty() ? std::nullopt : std::optional(parse_time_limit(options.time_limit));
   const std::filesystem::path& path = file.output.file->value;
-  const Existing existing = file.output.overwrite ? Existing::replace : Existing::refuse;
-  if (existing == Existing::refuse && std::filesystem::exists(path)) {
-    throw Error(ErrorKind::file,
-                {path.string(), "a file of that name", "none", "choose another name, or replace it with --overwrite"});
-  }
+  Existing existing = file.output.overwrite ? Existing::replace : Existing::refuse;
+  if (!options.resume && existing == Existing::refuse) refuse_what_is_there(path);
   const ProblemSetup setup = set_up(file);
-  const Interrupt interrupt;
-  std::function<void(hdf5::File&)> more = [&](hdf5::File& to) { store_problem(to, file, setup); };
-  if (options.certificate) {
-    agreement::CertificateOptions which;
-    which.samples = options.certificate_samples;
-    which.seed = file.ensemble.seed;
-    agreement::Certificate certificate;
+  ode::ResultMetadata metadata{setup.title, setup.component_names, setup.parameter_names,
+                               describe_problem(file, setup, command_line)};
+  metadata.must_match = deciding_attributes();
+  metadata.more = [&](hdf5::File& to) { store_problem(to, file, setup); };
+  for (auto& attribute : describe_run(planned_run(setup))) metadata.attributes.push_back(std::move(attribute));
+
+  auto left = options.resume ? ode::find_unfinished(path) : std::nullopt;
+  if (left) ode::check_continues(*left, setup.problem, setup.options.precision, metadata);
+  if (left && options.certificate && !holds_certificate(left->file)) {
+    throw Error(ErrorKind::file, {left->file.string(), "no certificate", "one, as --certificate asks",
+                                  "leave out --certificate, or begin anew with --overwrite instead of --resume"});
+  }
+  const bool can_continue = !left || left->complete() || setup.options.control != ode::StepControl::common;
+  if (left && left->complete() && left->has_name) {
+    if (!options.quiet) {
+      std::printf("%s: %s: nothing to do\n", path.c_str(), finished_text(left->stored, left->trajectories).c_str());
+    }
+    return kSuccess;
+  }
+  if (options.resume && !options.quiet) tell(left, path, can_continue);
+  const bool certify_now = options.certificate && (!left || !can_continue);
+  if (!can_continue) {
+    if (left->has_name) existing = Existing::replace;
+    left.reset();
+  }
+
+  const Interrupt interrupt(time_limit);
+  if (certify_now) {
     try {
-      Progress progress("certifying", "trajectories", options.quiet ? Verbosity::quiet : Verbosity::normal);
-      certificate =
-          agreement::make_certificate(setup.problem, setup.options, which, {&interrupt.token(), progress.function()});
+      metadata.more = [&, certificate = certify(options, setup, file.ensemble.seed, interrupt)](hdf5::File& to) {
+        store_problem(to, file, setup);
+        agreement::write_certificate(to, certificate);
+      };
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::cancelled) throw;
       std::fprintf(stderr, "lockstep: stopped before the first trajectory: nothing written\n");
       return interrupt.exit_code();
     }
-    more = [&file, &setup, certificate = std::move(certificate)](hdf5::File& to) {
-      store_problem(to, file, setup);
-      agreement::write_certificate(to, certificate);
-    };
   }
-  ode::ResultWriter writer(path, setup.problem, setup.options.precision,
-                           {setup.title, setup.component_names, setup.parameter_names,
-                            describe_problem(file, setup, command_line), std::move(more)},
-                           existing);
+  const Unfinished unfinished = left                                              ? Unfinished::resume
+                                : options.resume || existing == Existing::replace ? Unfinished::discard
+                                                                                  : Unfinished::refuse;
+  ode::ResultWriter writer(path, setup.problem, setup.options.precision, std::move(metadata), existing, unfinished);
   ode::Summary summary;
   {
     Progress progress("solving", "trajectories", options.quiet ? Verbosity::quiet : Verbosity::normal);
-    summary = ode::solve(setup.problem, setup.options, writer, {&interrupt.token(), progress.function()});
+    summary = solve_open_rows(setup, writer, {&interrupt.token(), progress.function()});
   }
-  const std::uintmax_t bytes = writer.finish(describe_run(summary));
-  if (!options.quiet) print_summary(summary, setup.options, path.string(), bytes);
-  if (!summary.cancelled) return kSuccess;
+  if (left) summary.add(left->totals);
   const std::size_t total = setup.problem.trajectories();
   const std::size_t open = summary.count_of[static_cast<std::size_t>(ode::Status::cancelled)];
-  std::fprintf(stderr, "lockstep: stopped: %s of %s are finished and in %s\n",
-               count_text(static_cast<std::int64_t>(total - open)).c_str(), trajectories_text(total).c_str(),
-               path.string().c_str());
+  if (open > 0 && writer.open_bytes() > kMostToFill) {
+    const std::filesystem::path kept = writer.leave(describe_run(summary));
+    std::fprintf(stderr, "lockstep: stopped: %s and in %s; continue with --resume\n",
+                 finished_text(total - open, total).c_str(), kept.c_str());
+    return interrupt.exit_code();
+  }
+  const std::uintmax_t bytes = writer.finish(describe_run(summary));
+  if (!options.quiet) {
+    print_summary(summary, left ? left->stored : 0, setup.options, path.string(), bytes);
+  }
+  if (open == 0) return kSuccess;
+  std::fprintf(stderr, "lockstep: stopped: %s and in %s; continue with --resume\n",
+               finished_text(total - open, total).c_str(), path.c_str());
   return interrupt.exit_code();
 }
 
@@ -134,6 +231,9 @@ void add_solve(CLI::App& app, Chosen& chosen) {
   command->add_option("PROBLEM.toml", options->problem, "the problem file")->required();
   command->add_option("-o,--output", options->overrides.output, "file to write, instead of output.file");
   command->add_flag("--overwrite", options->overrides.overwrite, "replace an existing output");
+  command->add_flag("--resume", options->resume, "continue what an earlier run of the same problem has left, if any");
+  command->add_option("--time-limit", options->time_limit, "stop after so long and keep what is finished")
+      ->type_name("SECONDS|HH:MM:SS");
   command->add_flag("-q,--quiet", options->quiet, "print errors only");
   command->add_flag("--certificate", options->certificate,
                     "also store perturbed members, for validate to know what rounding does");

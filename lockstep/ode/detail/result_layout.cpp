@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <span>
+#include <string_view>
 #include <system_error>
 
 #include "lockstep/core/error.h"
@@ -11,7 +12,9 @@ namespace lockstep::ode {
 namespace {
 
 namespace names = result_names;
-constexpr std::chrono::seconds kFlushInterval{1};
+constexpr std::chrono::milliseconds kCommitInterval{250};
+constexpr int kCommitShare = 4;  // as many times as long as a commit took until the next
+constexpr const char* kResumed = "resumed";
 
 // Writes of a long dataset go in pieces of this many rows: memory stays bounded whatever the ensemble's size.
 constexpr std::size_t kPieceRows = std::size_t{1} << 16;
@@ -33,14 +36,14 @@ void write_column(hdf5::Dataset& dataset, std::size_t rows, const Function& valu
   }
 }
 
-void write_bytes(hdf5::Dataset& dataset, Precision precision, const std::vector<std::byte>& bytes,
-                 const hdf5::Shape& start, const hdf5::Shape& count) {
+void write_bytes(hdf5::Dataset& dataset, Precision precision, const std::byte* bytes, const hdf5::Shape& start,
+                 const hdf5::Shape& count) {
   const std::size_t elements =
       std::accumulate(count.begin(), count.end(), std::size_t{1}, [](auto a, auto b) { return a * b; });
   if (precision == Precision::f32) {
-    dataset.write<float>(std::span(reinterpret_cast<const float*>(bytes.data()), elements), start, count);
+    dataset.write<float>(std::span(reinterpret_cast<const float*>(bytes), elements), start, count);
   } else {
-    dataset.write<double>(std::span(reinterpret_cast<const double*>(bytes.data()), elements), start, count);
+    dataset.write<double>(std::span(reinterpret_cast<const double*>(bytes), elements), start, count);
   }
 }
 
@@ -73,15 +76,44 @@ std::uintmax_t expected_bytes(const Problem& problem, Precision precision) {
   return states + columns + 8 * (problem.save_times.size() + problem.parameters.size()) + (std::uintmax_t{1} << 16);
 }
 
+hdf5::File create_or_resume(PendingFile pending, std::uintmax_t expected_bytes) {
+  return pending.resumed() ? hdf5::File::resume(std::move(pending))
+                           : hdf5::File::create(std::move(pending), expected_bytes);
+}
+
 }  // namespace
 
-ResultLayout::ResultLayout(const std::filesystem::path& path, const Problem& problem, Precision precision,
-                           const ResultMetadata& metadata, Existing existing)
-    : path_(path),
+ResultLayout::ResultLayout(PendingFile pending, const Problem& problem, Precision precision,
+                           const ResultMetadata& metadata)
+    : unfinished_(PendingFile::unfinished_name(pending.target())),
       precision_(precision),
+      trajectories_(problem.trajectories()),
       save_points_(problem.save_points()),
       components_(problem.rhs->components()),
-      file_(hdf5::File::create(path, existing, expected_bytes(problem, precision))) {
+      file_(create_or_resume(std::move(pending), expected_bytes(problem, precision))) {
+  try {
+    if (file_.has(names::kCommitted)) {
+      reopen();
+    } else {
+      create(problem, metadata);
+    }
+  } catch (const Error& error) {
+    abandon();
+    throw explain(error);
+  }
+  next_commit_ = std::chrono::steady_clock::now() + kCommitInterval;
+}
+
+ResultLayout::~ResultLayout() {
+  try {
+    if (data_ && !abandoned_) commit();
+  } catch (const Error&) {
+    abandon();
+  }
+  if (committed_ > 0) file_.keep();
+}
+
+void ResultLayout::create(const Problem& problem, const ResultMetadata& metadata) {
   const std::size_t rows = problem.trajectories();
   const bool own_times = problem.save_times_per_trajectory;
   const std::size_t parameters = problem.rhs->parameters();
@@ -109,8 +141,8 @@ ResultLayout::ResultLayout(const std::filesystem::path& path, const Problem& pro
   hdf5::Dataset& time_scale = save_point ? *save_point : time;
 
   // What the solve fills.
-  data_.emplace(Datasets{create_numbers(file_, names::kState, precision, {rows, save_points_, components_}),
-                         create_numbers(file_, names::kEndState, precision, {rows, components_}),
+  data_.emplace(Datasets{create_numbers(file_, names::kState, precision_, {rows, save_points_, components_}),
+                         create_numbers(file_, names::kEndState, precision_, {rows, components_}),
                          file_.create_dataset<std::uint8_t>(names::kStatus, {rows}),
                          file_.create_dataset<std::int32_t>(names::kAccepted, {rows}),
                          file_.create_dataset<std::int32_t>(names::kRejected, {rows}),
@@ -162,6 +194,7 @@ ResultLayout::ResultLayout(const std::filesystem::path& path, const Problem& pro
     file_.set_attribute(names::kFirstTrajectory, part_of.first_trajectory);
     file_.set_attribute(names::kEnsembleTrajectories, part_of.trajectories);
   }
+  file_.set_attribute(kResumed, 0);
   if (metadata.more) metadata.more(file_);
 
   file_.reserve_space();
@@ -175,19 +208,41 @@ ResultLayout::ResultLayout(const std::filesystem::path& path, const Problem& pro
   write_column<std::uint8_t>(data.status, rows,
                              [](std::size_t) { return static_cast<std::uint8_t>(Status::cancelled); });
   data.committed.write<std::int64_t>(std::vector<std::int64_t>{0});
-  file_.flush();
+  file_.sync();
+  stored_before_.assign(rows, false);
+  // From here on no table of the file changes any more: whenever the writer is killed, the file can be opened.
+  file_.reveal();
 }
 
-void ResultLayout::store(const ResultChunk& chunk) {
+void ResultLayout::reopen() {
+  data_.emplace(Datasets{file_.dataset(names::kState), file_.dataset(names::kEndState), file_.dataset(names::kStatus),
+                         file_.dataset(names::kAccepted), file_.dataset(names::kRejected),
+                         file_.dataset(names::kEvaluations), file_.dataset(names::kEndTime),
+                         file_.dataset(names::kCommitted)});
+  stored_before_.reserve(trajectories_);
+  for (std::size_t first = 0; first < trajectories_; first += kPieceRows) {
+    const std::size_t count = std::min(kPieceRows, trajectories_ - first);
+    for (const std::uint8_t status : data_->status.read<std::uint8_t>({first}, {count})) {
+      stored_before_.push_back(status != static_cast<std::uint8_t>(Status::cancelled));
+    }
+  }
+  committed_ = static_cast<std::size_t>(std::ranges::count(stored_before_, true));
+  const std::int64_t resumed = file_.has_attribute(kResumed) ? file_.integer_attribute(kResumed) : 0;
+  file_.set_attribute(kResumed, resumed + 1);
+}
+
+void ResultLayout::store(const ResultChunk& chunk, std::size_t row, std::size_t count) {
   Datasets& data = *data_;
-  const std::size_t first = chunk.first;
-  const std::size_t count = chunk.count;
-  write_bytes(data.state, precision_, chunk.state, {first, 0, 0}, {count, save_points_, components_});
-  write_bytes(data.end_state, precision_, chunk.end_state, {first, 0}, {count, components_});
+  const std::size_t first = chunk.first + row;
+  const std::size_t element = precision_ == Precision::f32 ? 4 : 8;
+  write_bytes(data.state, precision_, chunk.state.data() + row * save_points_ * components_ * element, {first, 0, 0},
+              {count, save_points_, components_});
+  write_bytes(data.end_state, precision_, chunk.end_state.data() + row * components_ * element, {first, 0},
+              {count, components_});
+  const std::span records = std::span(chunk.records).subspan(row, count);
   const auto column = [&]<class T>(hdf5::Dataset& dataset, T TrajectoryRecord::*member) {
     std::vector<T> values(count);
-    std::ranges::transform(chunk.records, values.begin(),
-                           [&](const TrajectoryRecord& record) { return record.*member; });
+    std::ranges::transform(records, values.begin(), [&](const TrajectoryRecord& record) { return record.*member; });
     dataset.write<T>(values, {first}, {count});
   };
   column(data.accepted, &TrajectoryRecord::accepted);
@@ -196,13 +251,14 @@ void ResultLayout::store(const ResultChunk& chunk) {
   column(data.end_time, &TrajectoryRecord::end_time);
 
   Pending& pending = pending_.emplace_back(Pending{first, std::vector<std::uint8_t>(count)});
-  std::ranges::transform(chunk.records, pending.status.begin(),
+  std::ranges::transform(records, pending.status.begin(),
                          [](const TrajectoryRecord& record) { return static_cast<std::uint8_t>(record.status); });
-  if (std::chrono::steady_clock::now() - last_flush_ >= kFlushInterval) commit_pending();
 }
 
-void ResultLayout::commit_pending() {
-  file_.flush();
+void ResultLayout::commit() {
+  if (pending_.empty()) return;
+  const auto begin = std::chrono::steady_clock::now();
+  file_.sync();
   for (const Pending& rows : pending_) {
     data_->status.write<std::uint8_t>(rows.status, {rows.first}, {rows.status.size()});
     committed_ += rows.status.size() - static_cast<std::size_t>(std::ranges::count(
@@ -211,18 +267,60 @@ void ResultLayout::commit_pending() {
   pending_.clear();
   data_->committed.write<std::int64_t>(std::vector<std::int64_t>{static_cast<std::int64_t>(committed_)});
   file_.flush();
-  last_flush_ = std::chrono::steady_clock::now();
+  const auto end = std::chrono::steady_clock::now();
+  next_commit_ = end + std::max<std::chrono::steady_clock::duration>(kCommitInterval, kCommitShare * (end - begin));
+}
+
+void ResultLayout::abandon() noexcept {
+  if (!abandoned_) file_.abandon();
+  abandoned_ = true;
+}
+
+Error ResultLayout::explain(const Error& cause) const {
+  if (cause.kind() != ErrorKind::file) return cause;
+  // HDF5 tells a failed write at length; the system's own words are among it.
+  std::string found = cause.found();
+  constexpr std::string_view kMark = "error message = '";
+  const std::size_t mark = found.find(kMark);
+  if (mark == std::string::npos) return cause;
+  found = found.substr(mark + kMark.size());
+  found = found.substr(0, found.find('\''));
+  const std::uintmax_t row_bytes = (save_points_ + 1) * components_ * (precision_ == Precision::f32 ? 4 : 8);
+  std::error_code ignored;
+  const std::uintmax_t available = std::filesystem::space(unfinished_.parent_path(), ignored).available;
+  return Error(ErrorKind::file,
+               {file_.path().string(),
+                found + ", with " + (ignored ? "an unknown number of" : std::to_string(available)) +
+                    " bytes available on the disk",
+                "to write " + std::to_string((trajectories_ - committed_) * row_bytes) + " more bytes",
+                committed_ > 0 ? "the " + std::to_string(committed_) + " trajectories stored so far stay in " +
+                                     unfinished_.string() + ": make room there and continue with --resume"
+                               : "make room, choose another disk, or save less"});
+}
+
+void ResultLayout::add_attributes(const Attributes& attributes) {
+  for (const auto& [name, value] : attributes) file_.set_attribute(name, value);
 }
 
 std::uintmax_t ResultLayout::publish(const Attributes& attributes) {
-  commit_pending();
-  for (const auto& [name, value] : attributes) file_.set_attribute(name, value);
+  commit();
+  add_attributes(attributes);
   data_.reset();
   file_.publish();
   file_.close();
   std::error_code ignored;
-  const std::uintmax_t size = std::filesystem::file_size(path_, ignored);
+  const std::uintmax_t size = std::filesystem::file_size(file_.path(), ignored);
   return ignored ? 0 : size;
+}
+
+std::filesystem::path ResultLayout::leave(const Attributes& attributes) {
+  commit();
+  add_attributes(attributes);
+  data_.reset();
+  file_.keep();
+  file_.sync();
+  file_.close();
+  return unfinished_;
 }
 
 }  // namespace lockstep::ode
