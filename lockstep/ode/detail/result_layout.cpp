@@ -287,7 +287,7 @@ Error ResultLayout::explain(const Error& cause) const {
   found = found.substr(0, found.find('\''));
   const std::uintmax_t row_bytes = (save_points_ + 1) * components_ * (precision_ == Precision::f32 ? 4 : 8);
   std::error_code ignored;
-  const std::uintmax_t available = std::filesystem::space(unfinished_.parent_path(), ignored).available;
+  const std::uintmax_t available = std::filesystem::space(unfinished_, ignored).available;
   return Error(ErrorKind::file,
                {file_.path().string(),
                 found + ", with " + (ignored ? "an unknown number of" : std::to_string(available)) +

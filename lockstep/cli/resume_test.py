@@ -1,0 +1,347 @@
+"""Runs that are killed, stopped, or out of room: what their files hold, and that --resume gives the same bits.
+
+usage: resume_test.py LOCKSTEP [unittest arguments]
+LOCKSTEP_KILLS in the environment sets the number of kills, LOCKSTEP_SEED their moments.
+Exit code 77 without h5py: skipped, not passed.
+"""
+import os
+import pathlib
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+try:
+    import h5py
+    import numpy as np
+except ImportError as error:
+    print(f"skipped: {error}; install python3-h5py", file=sys.stderr)
+    sys.exit(77)
+
+TOOL = pathlib.Path(sys.argv[1]).resolve()
+KILLS = int(os.environ.get("LOCKSTEP_KILLS", 50))
+SEED = int(os.environ.get("LOCKSTEP_SEED", 1))
+CANCELLED = 6
+COLUMNS = ("state", "end_state", "status", "accepted", "rejected", "evaluations", "end_time")
+
+# Tight tolerances: much work for few numbers, so that there are many moments to be killed at.
+SLOW = """
+[rhs]
+system = "lorenz"
+[ensemble]
+trajectories = {trajectories}
+initial_state = {{ normal = {{ mean = [1, 0, 0], std = 0.1 }} }}
+[time]
+span = [0, 20]
+save = 6
+[method]
+precision = "f64"
+rtol = 1e-10
+atol = 1e-10
+[output]
+file = "slow.h5"
+"""
+# Never done in time, in a file of 40 MB.
+ENDLESS = """
+[rhs]
+system = "lorenz"
+[ensemble]
+trajectories = 200000
+[time]
+span = [0, 10000]
+save = 11
+[method]
+precision = "f32"
+max_steps = 1000000000
+[output]
+file = "endless.h5"
+"""
+
+
+class ResumeTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="lockstep-resume-test-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.write("slow.toml", SLOW.format(trajectories=2000))
+        self.write("endless.toml", ENDLESS)
+
+    def path(self, name):
+        return self.folder / name
+
+    def write(self, name, text):
+        self.path(name).write_text(text)
+
+    def run_tool(self, *arguments, **options):
+        return subprocess.run([TOOL, *map(str, arguments)], cwd=self.folder, capture_output=True, text=True,
+                              timeout=300, **options)
+
+    def succeed(self, *arguments):
+        done = self.run_tool(*arguments)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done
+
+    def fail_with(self, message, *arguments, **options):
+        done = self.run_tool(*arguments, **options)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertRegex(done.stderr.splitlines()[-1], r"\Alockstep: error: ")
+        self.assertIn(message, done.stderr)
+
+    def start(self, *arguments):
+        process = subprocess.Popen([TOOL, *arguments], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True)
+        self.addCleanup(lambda: (process.kill(), process.wait(), process.stdout.close(), process.stderr.close()))
+        return process
+
+    def wait_until(self, condition, process=None):
+        deadline = time.monotonic() + 60
+        while not condition():
+            self.assertLess(time.monotonic(), deadline)
+            if process is not None:
+                self.assertIsNone(process.poll(), "ended too early")
+            time.sleep(0.01)
+
+    def begun(self, name):
+        return self.path(name).exists() and self.path(name).stat().st_size > 0
+
+    def stored(self, name):
+        with h5py.File(self.path(name), "r") as file:
+            return int(np.count_nonzero(file["status"][:] != CANCELLED))
+
+    def kill_with_some_stored(self, *arguments):
+        """A run of slow.toml killed when a part of its trajectories is in slow.h5.part; how many."""
+        process = self.start("solve", "slow.toml", "--threads", "1", *arguments)
+        self.wait_until(lambda: self.begun("slow.h5.part") and self.stored("slow.h5.part") > 0, process)
+        process.kill()
+        process.wait()
+        return self.stored("slow.h5.part")
+
+    def columns(self, name):
+        with h5py.File(self.path(name), "r") as file:
+            return {column: file[column][:] for column in COLUMNS}
+
+    def assert_same(self, name, whole, rows=slice(None)):
+        found = self.columns(name)
+        for column in COLUMNS:
+            self.assertEqual(found[column][rows].tobytes(), whole[column][rows].tobytes(), f"{column} of {name}")
+
+    def nothing_left(self):
+        left = [path.name for path in self.folder.iterdir() if "part" in path.name]
+        self.assertFalse(left)
+
+
+class Killed(ResumeTest):
+    def test_every_committed_trajectory_survives_kills_at_any_moment(self):
+        random.seed(SEED)
+        print(f"seed {SEED}, {KILLS} kills", file=sys.stderr)
+        # As long as some kills take, on any machine.
+        trajectories = 500
+        while True:
+            self.write("slow.toml", SLOW.format(trajectories=trajectories))
+            begin = time.monotonic()
+            self.succeed("solve", "slow.toml", "--output", "whole.h5", "--overwrite", "--quiet")
+            whole_seconds = time.monotonic() - begin
+            if whole_seconds > 1 or trajectories > 200_000:
+                break
+            trajectories *= 2
+        whole = self.columns("whole.h5")
+        kills = finished = longest_chain = chain = 0
+        deadline = time.monotonic() + 90
+        while kills < KILLS and time.monotonic() < deadline:
+            process = self.start("solve", "slow.toml", "--resume", "--quiet")
+            time.sleep(random.uniform(0, min(0.6 * whole_seconds, 0.8)))
+            process.kill()
+            if process.wait() == 0:
+                self.assert_same("slow.h5", whole)
+                self.path("slow.h5").unlink()
+                finished += 1
+                chain = 0
+                continue
+            self.assertEqual(process.returncode, -signal.SIGKILL, process.stderr.read())
+            kills += 1
+            chain += 1
+            longest_chain = max(longest_chain, chain)
+            if self.path("slow.h5").exists():  # killed after it was done
+                self.assert_same("slow.h5", whole)
+            elif self.begun("slow.h5.part"):
+                with h5py.File(self.path("slow.h5.part"), "r") as file:
+                    rows = np.flatnonzero(file["status"][:] != CANCELLED)
+                    # The counter is written after the statuses it counts.
+                    self.assertLessEqual(file["committed"][()], len(rows))
+                self.assert_same("slow.h5.part", whole, rows)
+        self.succeed("solve", "slow.toml", "--resume", "--quiet")
+        self.assert_same("slow.h5", whole)
+        self.nothing_left()
+        print(f"{kills} kills, {finished} runs finished meanwhile, up to {longest_chain} kills of one", file=sys.stderr)
+        self.assertGreater(kills, KILLS // 2, "the machine is too slow for this test")
+
+    def test_resume_says_what_it_does(self):
+        done = self.succeed("solve", "slow.toml", "--output", "whole.h5", "--resume")
+        self.assertIn("lockstep: nothing of whole.h5 to continue: beginning", done.stderr)
+        self.write("slow.toml", SLOW.format(trajectories=20000))
+        count = self.kill_with_some_stored()
+        self.fail_with(f"slow.h5: found slow.h5.part of an earlier run, where {count:,} of 20,000 trajectories are finished, "
+                       "expected none; continue that run with --resume, or begin anew with --overwrite",
+                       "solve", "slow.toml")
+        self.assertIn(f"{count:,} success, {20000 - count:,} cancelled", self.succeed("info", "slow.h5.part").stdout)
+        done = self.succeed("solve", "slow.toml", "--resume")
+        self.assertIn(f"lockstep: continuing slow.h5.part: {count:,} of 20,000 trajectories are finished", done.stderr)
+        self.assertIn("20,000 trajectories: 20,000 success", done.stdout)
+        self.nothing_left()
+        done = self.succeed("solve", "slow.toml", "--resume")
+        self.assertEqual(done.stdout, "slow.h5: 20,000 of 20,000 trajectories are finished: nothing to do\n")
+        self.succeed("solve", "slow.toml", "--output", "whole.h5", "--overwrite")
+        self.assertIn("same bits", self.succeed("validate", "whole.h5", "slow.h5").stdout)
+        with h5py.File(self.path("slow.h5")) as parts, h5py.File(self.path("whole.h5")) as whole:
+            self.assertEqual(parts.attrs["resumed"], 1)
+            for total in ("accepted_steps", "rejected_steps", "rhs_evaluations"):
+                self.assertEqual(parts.attrs[total], whole.attrs[total])
+
+    def test_overwrite_begins_anew(self):
+        self.write("slow.toml", SLOW.format(trajectories=20000))
+        self.kill_with_some_stored()
+        self.succeed("solve", "slow.toml", "--overwrite", "--trajectories", 100)
+        self.assertEqual(self.stored("slow.h5"), 100)
+        self.nothing_left()
+
+    def test_another_run_is_not_continued(self):
+        self.write("slow.toml", SLOW.format(trajectories=20000))
+        self.kill_with_some_stored()
+        for change, found, expected in (
+                (("--rtol", "1e-9"), "rtol 1e-10", "rtol 1e-09"),
+                (("--method", "rk4", "--dt", "0.1"), "method tsit5, control per_trajectory, rtol 1e-10, atol 1e-10, dt none",
+                 "method rk4, control fixed, rtol none, atol none, dt 0.1"),
+                (("--trajectories", "30"), "trajectories 20000", "trajectories 30"),
+                (("--seed", "4"), "initial x of trajectory 0 ", "initial x of trajectory 0 ")):
+            with self.subTest(change):
+                self.fail_with(f"slow.h5.part: found results of another run: {found}", "solve", "slow.toml", "--resume", *change)
+                self.fail_with(f", expected {expected}", "solve", "slow.toml", "--resume", *change)
+        text = self.path("slow.toml").read_text()
+        for change, found in ((("[0, 20]", "[0, 21]"), "save point 1 4, expected save point 1 4.2"),
+                              (("[time]", "parameters = { rho = 28.5 }\n[time]"), "rho 28, expected rho 28.5"),
+                              (('"lorenz"', '"rossler"'), "rhs lorenz")):
+            with self.subTest(change):
+                self.write("changed.toml", text.replace(*change))
+                self.fail_with(found, "solve", "changed.toml", "--resume")
+        with h5py.File(self.path("slow.h5.part"), "r+") as file:
+            file.attrs["version"] = "0.0.9"
+        self.fail_with("version 0.0.9, expected version", "solve", "slow.toml", "--resume")
+
+    def test_one_step_for_all_begins_anew(self):
+        self.write("slow.toml", SLOW.format(trajectories=64).replace('rtol', 'control = "common"\nrtol', 1))
+        self.succeed("solve", "slow.toml", "--output", "whole.h5")
+        shutil.copy(self.path("whole.h5"), self.path("slow.h5.part"))
+        with h5py.File(self.path("slow.h5.part"), "r+") as file:
+            file["status"][3] = CANCELLED
+        done = self.succeed("solve", "slow.toml", "--resume")
+        self.assertIn('one step size for all (control = "common") cannot be continued: beginning anew', done.stderr)
+        self.assert_same("slow.h5", self.columns("whole.h5"))
+
+    def test_a_damaged_file_is_not_taken_for_nothing(self):
+        self.write("slow.h5.part", "not HDF5")
+        self.fail_with("slow.h5.part: found no HDF5 signature, expected a file that can be continued; remove slow.h5.part",
+                       "solve", "slow.toml", "--resume")
+
+
+class Stopped(ResumeTest):
+    def stop(self, number, *arguments):
+        process = self.start("solve", "slow.toml", "--threads", "1", *arguments)
+        self.wait_until(lambda: self.begun("slow.h5.part") and self.stored("slow.h5.part") > 0, process)
+        process.send_signal(number)
+        out, errors = process.communicate(timeout=60)
+        return process.returncode, errors
+
+    def test_signals_commit_and_the_run_goes_on_from_there(self):
+        self.write("slow.toml", SLOW.format(trajectories=20000))
+        self.succeed("solve", "slow.toml", "--output", "whole.h5")
+        whole = self.columns("whole.h5")
+        arguments = ()
+        for number, code in ((signal.SIGTERM, 143), (signal.SIGUSR1, 138)):
+            found, errors = self.stop(number, *arguments)
+            if found == 0:
+                break  # was quicker
+            self.assertEqual(found, code, errors)
+            self.assertRegex(errors, r"lockstep: stopped: [\d,]+ of 20,000 trajectories are finished and in slow.h5; "
+                                     r"continue with --resume")
+            rows = np.flatnonzero(self.columns("slow.h5")["status"] != CANCELLED)
+            self.assertGreater(len(rows), 0)
+            self.assert_same("slow.h5", whole, rows)
+            self.assertTrue(np.isnan(self.columns("slow.h5")["end_state"]).any())
+            self.fail_with(f"slow.h5: found slow.h5 of an earlier run, where {len(rows):,} of 20,000", "solve", "slow.toml")
+            arguments = ("--resume",)
+        self.succeed("solve", "slow.toml", "--resume")
+        self.assert_same("slow.h5", whole)
+        self.nothing_left()
+
+    def test_a_time_limit_commits_and_exits_with_124(self):
+        done = self.run_tool("solve", "endless.toml", "--time-limit", "1")
+        self.assertEqual(done.returncode, 124, done.stderr)
+        self.assertRegex(done.stderr, r"lockstep: stopped: \d+ of 200,000 trajectories are finished and in endless.h5")
+        for text in ("0", "soon", "1:2:3:4", "-5", "1:", "2-3", ""):
+            if text:
+                self.fail_with(f'--time-limit: found "{text}", expected seconds, or MM:SS, HH:MM:SS, D-HH:MM:SS',
+                               "solve", "endless.toml", f"--time-limit={text}")
+        self.succeed("solve", "slow.toml", "--time-limit", "1-00:00:00")
+
+    def test_a_second_run_is_refused(self):
+        process = self.start("solve", "endless.toml")
+        self.wait_until(lambda: self.begun("endless.h5.part"), process)
+        for flags in ((), ("--resume",), ("--overwrite",)):
+            with self.subTest(flags):
+                self.fail_with("endless.h5", "solve", "endless.toml", *flags)
+        self.fail_with("endless.h5: found another run that is writing it, as endless.h5.part, expected one run at a time",
+                       "solve", "endless.toml", "--overwrite")
+        self.assertIsNone(process.poll(), "the first goes on")
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(timeout=60), 130)
+
+
+class OutOfRoom(ResumeTest):
+    def test_a_limit_reached_during_the_run_keeps_what_is_committed(self):
+        self.write("slow.toml", SLOW.format(trajectories=20000))
+        self.succeed("solve", "slow.toml", "--output", "whole.h5")
+        whole = self.columns("whole.h5")
+        process = self.start("solve", "slow.toml", "--threads", "1")
+        self.wait_until(lambda: self.begun("slow.h5.part") and self.stored("slow.h5.part") > 0, process)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+        out, errors = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 2, errors)
+        self.assertRegex(errors, r"\Alockstep: error: slow.h5: found File too large, with \d+ bytes available on the disk, "
+                                 r"expected to write \d+ more bytes; the \d+ trajectories stored so far stay in "
+                                 r"slow.h5.part: make room there and continue with --resume\n\Z")
+        self.assertFalse(self.path("slow.h5").exists(), "nothing half-written under the final name")
+        columns = self.columns("slow.h5.part")
+        rows = np.flatnonzero(columns["status"] != CANCELLED)
+        self.assertIn(f"the {len(rows)} trajectories stored", errors)
+        self.assert_same("slow.h5.part", whole, rows)
+        self.succeed("solve", "slow.toml", "--resume")
+        self.assert_same("slow.h5", whole)
+
+    def test_a_limit_reached_at_the_beginning_leaves_nothing(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, resource.RLIM_INFINITY))
+        self.fail_with("endless.h5: found a limit of 1000000 bytes on the size of files (ulimit -f), expected room for",
+                       "solve", "endless.toml", preexec_fn=limit)
+        self.assertEqual([path.name for path in self.folder.iterdir() if "h5" in path.name], [])
+
+    def test_a_full_disk_is_an_error_before_the_solve(self):
+        disk = self.path("disk")
+        disk.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", disk], capture_output=True, text=True)
+        if mounted.returncode != 0:
+            self.skipTest(f"needs to mount a small tmpfs: {mounted.stderr.strip()}")
+        self.addCleanup(lambda: subprocess.run(["umount", disk], check=True))
+        self.fail_with("disk/a.h5: found room for 4194304 bytes on the disk, expected room for ", "solve", "endless.toml",
+                       "--output", "disk/a.h5")
+        self.assertEqual(list(disk.iterdir()), [])
+        self.succeed("solve", "slow.toml", "--output", "disk/a.h5")
+        self.assertEqual([path.name for path in disk.iterdir()], ["a.h5"])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
