@@ -107,6 +107,30 @@ struct HwyLane {
   static HWY_INLINE M int_eq(I a, I b) { return hn::RebindMask(D(), hn::Eq(a, b)); }
   static HWY_INLINE M int_lt(I a, I b) { return hn::RebindMask(D(), hn::Lt(a, b)); }
 
+  // table[i mod 16] for each lane of a whole register; `table` is aligned to 64 bytes. For float32 only.
+  static HWY_INLINE V lookup16(const T* table, I i) {
+    static_assert(sizeof(T) == 4 && hn::MaxLanes(D()) == hn::MaxLanes(hn::ScalableTag<T>()));
+#if HWY_TARGET == HWY_SCALAR
+    return V(table[i.raw & 15]);
+#elif HWY_TARGET == HWY_AVX2
+    // Each permutation reads three bits of i; the fourth, as a sign, chooses between them.
+    const __m256 low = _mm256_permutevar8x32_ps(_mm256_load_ps(table), i.raw);
+    const __m256 high = _mm256_permutevar8x32_ps(_mm256_load_ps(table + 8), i.raw);
+    const __m256i sign = _mm256_slli_epi32(i.raw, 28);
+    __m256 entry;  // GCC would compare the sign with zero before blending by it
+    asm("vblendvps %3, %2, %1, %0" : "=x"(entry) : "x"(low), "x"(high), "x"(sign));
+    return V{entry};
+#elif HWY_ARCH_X86
+    return V{_mm512_permutexvar_ps(i.raw, _mm512_load_ps(table))};
+#else
+    // The four bytes of entry i begin at 4 i.
+    const uint8x16x4_t bytes = vld1q_u8_x4(reinterpret_cast<const uint8_t*>(table));
+    const uint32x4_t entry = vandq_u32(vreinterpretq_u32_s32(i.raw), vdupq_n_u32(15));
+    const uint32x4_t at = vmlaq_u32(vdupq_n_u32(0x03020100), entry, vdupq_n_u32(0x04040404));
+    return V(vreinterpretq_f32_u8(vqtbl4q_u8(bytes, vreinterpretq_u8_u32(at))));
+#endif
+  }
+
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET <= HWY_AVX3
  private:
   static HWY_INLINE __m512 raw_scale(__m512 a, __m512 n) { return _mm512_scalef_ps(a, n); }

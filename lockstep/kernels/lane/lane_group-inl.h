@@ -29,11 +29,11 @@ struct LaneGroup {
   using M = Many<typename One::M>;
   using I = Many<typename One::I>;
 
-#define LOCKSTEP_EACH(Result, expression)                                                  \
-  {                                                                                        \
-    Result out;                                                                            \
+#define LOCKSTEP_EACH(Result, expression)                                                    \
+  {                                                                                          \
+    Result out;                                                                              \
     _Pragma("GCC unroll 16") for (size_t i = 0; i < kCount; ++i) out.each[i] = (expression); \
-    return out;                                                                            \
+    return out;                                                                              \
   }
   // clang-format off
   static HWY_INLINE V set(T x) LOCKSTEP_EACH(V, One::set(x))
@@ -55,6 +55,9 @@ struct LaneGroup {
   static HWY_INLINE V from_bits(I a) LOCKSTEP_EACH(V, One::from_bits(a.each[i]))
   template <int k>
   static HWY_INLINE I shift_left(I a) LOCKSTEP_EACH(I, One::template shift_left<k>(a.each[i]))
+  template <int k>
+  static HWY_INLINE I shift_right_logical(I a) LOCKSTEP_EACH(I, One::template shift_right_logical<k>(a.each[i]))
+  static HWY_INLINE V lookup16(const T* table, I a) LOCKSTEP_EACH(V, One::lookup16(table, a.each[i]))
   // clang-format on
 #undef LOCKSTEP_EACH
 };

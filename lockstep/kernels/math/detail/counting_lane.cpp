@@ -48,6 +48,7 @@ struct CountingLane : ScalarLane<Number> {
   // As on AVX-512; elsewhere 2^n takes five operations more.
   static constexpr bool kHasScale = true;
   static V scale(V a, V n) { return count(std::ldexp(a, int(n))); }
+  static V lookup16(const Number* table, I i) { return count(Base::lookup16(table, i)); }
   template <int k>
   static I shift_left(I a) {
     return ++counted.all, Base::template shift_left<k>(a);
