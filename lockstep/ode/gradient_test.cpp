@@ -319,6 +319,47 @@ TEST(Gradient, has_the_same_bits_on_any_threads_targets_and_memory) {
   }
 }
 
+// Few trajectories of a net are taken one by one, by other loops with the same forward bits.
+TEST(Gradient, one_by_one_and_by_tiles_agree) {
+  const Case c = net_case();
+  for (const Mode& mode : all_modes()) {
+    if (mode.control == StepControl::common) continue;
+    for (const Precision precision : {Precision::f32, Precision::f64}) {
+      Options options = f64(mode.method, mode.control);
+      options.precision = precision;
+      const Problem few = ensemble(c, 5);
+      const Numbers states =
+          precision == Precision::f32 ? saved_states<float>(few, options) : saved_states<double>(few, options);
+      const Solution solution = solve(few, options);
+      for (std::size_t i = 0; i < states.size(); ++i) {
+        ASSERT_EQ(states[i], solution.state(i / 18, i / 3 % 6, i % 3)) << mode.method;
+      }
+      const Gradients one = solve_with_gradients(few, options, TrajectoryLoss(linear_loss));
+      for (std::size_t i = 0; i < 5; ++i) {
+        EXPECT_EQ(one.records[i].accepted, solution.record(i).accepted);
+        EXPECT_EQ(one.records[i].rejected, solution.record(i).rejected);
+        EXPECT_EQ(one.records[i].evaluations, solution.record(i).evaluations) << mode.method;
+        EXPECT_EQ(one.records[i].end_time, solution.record(i).end_time);
+      }
+      for (const CpuTarget target : available_cpu_targets()) {
+        options.cpu_target = target;
+        expect_same_bits(one, solve_with_gradients(few, options, TrajectoryLoss(linear_loss)),
+                         std::string(to_string(target)) + " " + mode.method);
+      }
+    }
+    // The plain replay is the judge of the derivative, with the bound of the test above.
+    const Problem few = ensemble(c, 5);
+    const Gradients gradients = solve_with_gradients(few, f64(mode.method, mode.control), TrajectoryLoss(linear_loss),
+                                                     {.keep = GradientOptions::Keep::steps});
+    const Direction direction(few, 17);
+    const auto loss = plain_loss<Dual<double>>(c, few, mode.method, gradients, direction,
+                                               [](double x, double d) { return Dual<double>(x, d); });
+    double magnitude = 0;
+    const double along = direction.along(gradients, magnitude);
+    EXPECT_NEAR(along, loss.slope, 1e-12 * magnitude) << mode.method;
+  }
+}
+
 TEST(Gradient, checkpoints_thinned_out_give_the_same_bits) {
   const Case c = lorenz_case();
   Problem problem = ensemble(c, 2);
