@@ -28,6 +28,7 @@ Examples:
   lockstep merge part-*.h5 --output whole.h5    one file of an ensemble solved in parts
   lockstep plot a.h5                            pictures beside the file
   lockstep info a.h5                            what a result or model file holds
+  lockstep train train.toml                     a net from data: docs/training.md
   lockstep evaluate net.safetensors --input x.h5 --output y.h5
 
 A problem file, lorenz.toml:
@@ -104,6 +105,7 @@ int parse_and_run(int argc, const char* const* argv) {
   app.require_subcommand(1);
   app.failure_message([](const CLI::App*, const CLI::Error& error) { return std::string(error.what()); });
   add_solve(app, chosen);
+  add_train(app, chosen);
   add_evaluate(app, chosen);
   add_validate(app, chosen);
   add_merge(app, chosen);

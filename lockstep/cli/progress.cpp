@@ -26,7 +26,7 @@ bool is_terminal() {
 }  // namespace
 
 std::string progress_text(const std::string& what, const std::string& unit, std::size_t done, std::size_t total,
-                          double seconds, std::size_t bar_width) {
+                          double seconds, std::size_t bar_width, std::size_t before) {
   const double part = total == 0 ? 1 : static_cast<double>(done) / static_cast<double>(total);
   std::string text = what;
   if (bar_width > 0) {
@@ -35,8 +35,8 @@ std::string progress_text(const std::string& what, const std::string& unit, std:
   }
   text += " " + std::to_string(static_cast<int>(100 * part)) + " %, " + count_text(static_cast<std::int64_t>(done)) +
           " of " + count_text(static_cast<std::int64_t>(total)) + " " + unit;
-  if (done > 0 && seconds > 0) {
-    const double rate = static_cast<double>(done) / seconds;
+  if (done > before && seconds > 0) {
+    const double rate = static_cast<double>(done - before) / seconds;
     text += ", " + rate_text(rate) + "/s, " + seconds_text(static_cast<double>(total - done) / rate) + " left";
   }
   return text;
@@ -49,17 +49,23 @@ Progress::Progress(std::string what, std::string unit, Verbosity verbosity)
       terminal_(is_terminal()),
       next_(start_ + (terminal_ ? Clock::duration(kTerminalInterval) : Clock::duration(kLineInterval))) {}
 
-Progress::~Progress() {
+Progress::~Progress() { clear(); }
+
+void Progress::clear() {
   if (line_open_) std::fputs(kClearLine, stderr);
+  line_open_ = false;
 }
 
-void Progress::update(std::size_t done, std::size_t total) {
+void Progress::update(std::size_t done, std::size_t total) { update(done, total, {}); }
+
+void Progress::update(std::size_t done, std::size_t total, const std::function<std::string()>& note) {
   const Clock::time_point now = Clock::now();
   if (verbosity_ == Verbosity::quiet || now < next_) return;
   next_ = now + (terminal_ ? Clock::duration(kTerminalInterval) : Clock::duration(kLineInterval));
   const double seconds = std::chrono::duration<double>(now - start_).count();
-  const std::string text =
-      progress_text(what_, unit_, std::min(done, total), total, seconds, terminal_ ? kBarWidth : 0);
+  std::string text =
+      progress_text(what_, unit_, std::min(done, total), total, seconds, terminal_ ? kBarWidth : 0, before_);
+  if (note) text += ", " + note();
   std::fputs((terminal_ ? kClearLine + text : text + "\n").c_str(), stderr);
   std::fflush(stderr);
   line_open_ = terminal_;

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <string>
 
 #include "lockstep/core/run_control.h"
@@ -21,6 +22,12 @@ class Progress {
 
   // Cheap: most calls return after a look at the clock. One call at a time.
   void update(std::size_t done, std::size_t total);
+  // The same with words added at the end, which are asked for only when they are shown.
+  void update(std::size_t done, std::size_t total, const std::function<std::string()>& note);
+  // Wipes the bar off a terminal, so that a line can be printed there.
+  void clear();
+  // Work that was done before this program began: not counted in the rate.
+  void resume_from(std::size_t done) { before_ = done; }
   ProgressFunction function() {
     return [this](std::size_t done, std::size_t total) { update(done, total); };
   }
@@ -32,12 +39,13 @@ class Progress {
   Verbosity verbosity_;
   bool terminal_;
   bool line_open_ = false;
+  std::size_t before_ = 0;
   Clock::time_point start_ = Clock::now();
   Clock::time_point next_;
 };
 
 // The text of one report: "solving [#####.....] 50 %, 5,000 of 10,000 trajectories, 48,000/s, 1.2 s left".
 std::string progress_text(const std::string& what, const std::string& unit, std::size_t done, std::size_t total,
-                          double seconds, std::size_t bar_width);
+                          double seconds, std::size_t bar_width, std::size_t before = 0);
 
 }  // namespace lockstep::cli

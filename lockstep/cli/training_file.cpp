@@ -149,7 +149,8 @@ void read_data(const TomlValue& file, TrainingFile& training) {
 }
 
 void read_ode(const TomlValue& file, TrainingFile& training) {
-  static constexpr std::array<std::string_view, 3> kKeys{"system", "parameters", "with_time"};
+  static constexpr std::array<std::string_view, 4> kKeys{"system", "parameters", "with_time", "failed"};
+  static constexpr std::array<std::string_view, 2> kFailed{"stop", "leave_out"};
   const TomlValue* table = section(file, "ode", kKeys);
   if (table == nullptr) return;
   OdeSection& ode = training.ode.emplace();
@@ -159,13 +160,18 @@ void read_ode(const TomlValue& file, TrainingFile& training) {
     if (!ode.system) throw parameters->error("parameters without a system", "a built-in system", "add system");
   }
   if (const TomlValue* with_time = table->find("with_time")) ode.with_time = with_time->boolean();
+  if (const TomlValue* failed = table->find("failed")) {
+    training.failed =
+        failed->one_of(kFailed) == "stop" ? ode::FailedTrajectories::stop : ode::FailedTrajectories::leave_out;
+  }
 }
 
 // Keys of a phase, in groups that belong to some rules or schedules alone.
-constexpr std::array<std::string_view, 24> kPhaseKeys{
-    "name",    "optimiser", "iterations", "rate",        "schedule", "warm_up",      "total",   "final_fraction",
-    "factor",  "every",     "patience",   "improvement", "floor",    "momentum",     "beta1",   "beta2",
-    "epsilon", "clip_norm", "clip_value", "target",      "batch",    "weight_decay", "horizon", "history"};
+constexpr std::array<std::string_view, 27> kPhaseKeys{
+    "name",           "optimiser", "iterations", "rate",         "schedule",    "warm_up",    "total",
+    "final_fraction", "factor",    "every",      "patience",     "improvement", "floor",      "momentum",
+    "beta1",          "beta2",     "epsilon",    "weight_decay", "clip_norm",   "clip_value", "target",
+    "stop_after",     "batch",     "segment",    "horizon",      "dt",          "history"};
 
 train::LearningRateOptions read_rate(const TomlValue& table, std::int64_t iterations) {
   train::LearningRateOptions options;
@@ -236,7 +242,7 @@ void read_lbfgs(const TomlValue& table, train::Phase& phase) {
   static constexpr std::array<std::string_view, 6> kKeys{"name",   "optimiser", "iterations",
                                                          "target", "horizon",   "history"};
   for (const auto& [key, value] : table.table()) {
-    if (key == "loss" || key == "stop_after" || std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end()) continue;
+    if (key == "loss" || std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end()) continue;
     throw value.error(key + " with optimiser = \"lbfgs\"", "one of " + list_text(kKeys),
                       key == "batch" ? "L-BFGS needs the same loss in every iteration: all rows" : "remove this key");
   }
@@ -274,9 +280,19 @@ TrainingPhase read_phase(const TomlValue& table, bool neural_ode) {
     if (neural_ode) throw batch->error("batch", "a regression", "remove this key: every step sees all trajectories");
     result.batch = static_cast<std::size_t>(at_least(*batch, 1));
   }
+  for (const char* key : {"segment", "horizon", "dt"}) {
+    const TomlValue* value = table.find(key);
+    if (value != nullptr && !neural_ode) throw value->error(key, "a neural ODE", "remove this key");
+  }
+  if (const TomlValue* segment = table.find("segment")) {
+    result.segment = static_cast<std::size_t>(at_least(*segment, 1));
+  }
   if (const TomlValue* horizon = table.find("horizon")) {
-    if (!neural_ode) throw horizon->error("horizon", "a neural ODE", "remove this key");
-    result.horizon = horizon->number();
+    result.horizon = static_cast<std::size_t>(at_least(*horizon, 2));
+  }
+  if (const TomlValue* dt = table.find("dt")) {
+    result.dt = dt->number();
+    if (!(*result.dt > 0)) throw dt->error(dt->describe(), "a number greater than 0");
   }
   try {
     phase.validate();
@@ -290,27 +306,46 @@ TrainingPhase read_phase(const TomlValue& table, bool neural_ode) {
   return result;
 }
 
+LossKind loss_of(const TomlValue& value, bool neural_ode) {
+  static constexpr std::array<std::string_view, 4> kLosses{"mean_squared", "sum_squared", "mean_absolute",
+                                                           "mean_huber"};
+  if (neural_ode) {
+    throw value.error("a loss for a neural ODE", "none: it is the sum of squares, averaged over trajectories",
+                      "remove this key");
+  }
+  const std::string name = value.one_of(kLosses);
+  return static_cast<LossKind>(std::find(kLosses.begin(), kLosses.end(), name) - kLosses.begin());
+}
+
 void read_training(const TomlValue& file, TrainingFile& training) {
-  static constexpr std::array<std::string_view, 2> kLosses{"mean_squared", "sum_squared"};
-  std::vector<std::string_view> phase_keys(kPhaseKeys.begin(), kPhaseKeys.end());
-  phase_keys.push_back("stop_after");
-  std::vector<std::string_view> all_keys{"loss"};
-  all_keys.insert(all_keys.end(), phase_keys.begin(), phase_keys.end());
+  std::vector<std::string_view> all_keys(kPhaseKeys.begin(), kPhaseKeys.end());
+  all_keys.push_back("loss");
+  all_keys.push_back("phases");
   const TomlValue* table = section(file, "training", all_keys);
-  training.loss = training.ode ? LossKind::sum_squared : LossKind::mean_squared;
+  const bool neural_ode = training.ode.has_value();
   if (table != nullptr) {
-    if (const TomlValue* loss = table->find("loss")) {
-      training.loss = loss->one_of(kLosses) == "mean_squared" ? LossKind::mean_squared : LossKind::sum_squared;
-    }
+    if (const TomlValue* loss = table->find("loss")) training.loss = loss_of(*loss, neural_ode);
   }
   const TomlValue* phases = file.find("phase");
+  const TomlValue* recommended = table != nullptr ? table->find("phases") : nullptr;
+  if (recommended != nullptr) {
+    static constexpr std::array<std::string_view, 1> kChoices{"recommended"};
+    static constexpr std::array<std::string_view, 2> kKeys{"phases", "target"};
+    recommended->one_of(kChoices);
+    if (!neural_ode)
+      throw recommended->error("recommended phases", "a neural ODE", "say how to train: rate, iterations");
+    if (phases != nullptr) throw phases->error("[[phase]] beside recommended ones", "one of them");
+    table->allow_only(kKeys);
+    if (const TomlValue* target = table->find("target")) training.target = target->number();
+    return;
+  }
   if (phases == nullptr) {
     if (table == nullptr) {
       throw Error(ErrorKind::invalid_argument,
                   {file.where(), "neither [training] nor [[phase]]", "how to train",
                    "add [training] with optimiser = \"adam\", rate = 0.01, iterations = 1000"});
     }
-    training.phases.push_back(read_phase(*table, training.ode.has_value()));
+    training.phases.push_back(read_phase(*table, neural_ode));
     return;
   }
   if (table != nullptr) {
@@ -319,8 +354,8 @@ void read_training(const TomlValue& file, TrainingFile& training) {
   }
   if (!phases->is_array()) throw phases->error(phases->describe(), "an array of tables: [[phase]]");
   for (const TomlValue& phase : phases->array()) {
-    phase.allow_only(phase_keys);
-    training.phases.push_back(read_phase(phase, training.ode.has_value()));
+    phase.allow_only(kPhaseKeys);
+    training.phases.push_back(read_phase(phase, neural_ode));
   }
 }
 
@@ -383,13 +418,17 @@ std::string options_digest(const TrainingFile& file) {
   count(static_cast<int>(file.loss));
   count(static_cast<int>(file.data.normalisation));
   number(file.data.validation);
+  number(file.target.value_or(-1));
+  count(static_cast<int>(file.failed));
   for (const TrainingPhase& each : file.phases) {
     const train::Phase& phase = each.phase;
     count(phase.iterations);
     number(phase.target.value_or(-1));
     count(phase.patience);
     count(each.batch);
-    number(each.horizon.value_or(-1));
+    count(each.segment);
+    count(each.horizon);
+    number(each.dt.value_or(-1));
     if (const auto* lbfgs = std::get_if<train::LbfgsOptions>(&phase.rule)) {
       count(lbfgs->history);
       continue;

@@ -11,6 +11,7 @@
 
 #include "lockstep/cli/problem_file.h"
 #include "lockstep/kernels/activation.h"
+#include "lockstep/ode/gradient.h"
 #include "lockstep/ode/options.h"
 #include "lockstep/train/initialise.h"
 #include "lockstep/train/training.h"
@@ -51,13 +52,17 @@ struct OdeSection {
   bool with_time = false;          // time is the net's last input
 };
 
-enum class LossKind { mean_squared, sum_squared };
+// Of a regression, over rows and targets. A neural ODE's is the sum of squares over points and components, averaged
+// over trajectories.
+enum class LossKind { mean_squared, sum_squared, mean_absolute, mean_huber };
 
 // A phase and what the task makes of it.
 struct TrainingPhase {
   train::Phase phase;
-  std::size_t batch = 0;          // rows in a step; 0: all
-  std::optional<double> horizon;  // a neural ODE's save points up to this time alone
+  std::size_t batch = 0;     // of a regression: rows in a step; 0: all
+  std::size_t segment = 0;   // of a neural ODE: intervals solved at a time (multiple shooting); 0: all
+  std::size_t horizon = 0;   // and: points of each trajectory used; 0: all
+  std::optional<double> dt;  // and: fixed steps in this phase
   std::string where;
 };
 
@@ -74,7 +79,9 @@ struct TrainingFile {
   DataSection data;
   std::optional<OdeSection> ode;  // absent: a regression
   LossKind loss = LossKind::mean_squared;
-  std::vector<TrainingPhase> phases;
+  std::vector<TrainingPhase> phases;  // empty: those that ode::recommended_phases gives
+  std::optional<double> target;       // of the recommended ones
+  ode::FailedTrajectories failed = ode::FailedTrajectories::stop;
   ode::Options options;  // method, precision, threads, target
   TrainingOutput output;
 };

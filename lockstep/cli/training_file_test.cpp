@@ -42,16 +42,26 @@ TEST(TrainingFile, a_regression_is_read) {
 TEST(TrainingFile, phases_of_a_neural_ode_are_read) {
   const TrainingFile file = parse(
       "[net]\nhidden = [100]\n[data]\nfile = \"l.h5\"\n[ode]\n[method]\nname = \"bs3\"\n"
-      "[[phase]]\nname = \"half\"\nhorizon = 0.5\nschedule = \"cosine\"\nfinal_fraction = 0.1\n"
+      "[[phase]]\nname = \"half\"\nhorizon = 50\nsegment = 5\nschedule = \"cosine\"\nfinal_fraction = 0.1\n"
       "[[phase]]\noptimiser = \"lbfgs\"\nhistory = 30\ntarget = 92\n");
   ASSERT_TRUE(file.ode);
-  EXPECT_EQ(file.loss, LossKind::sum_squared);
   EXPECT_EQ(file.options.method, "bs3");
   ASSERT_EQ(file.phases.size(), 2u);
-  EXPECT_EQ(file.phases[0].horizon, 0.5);
+  EXPECT_EQ(file.phases[0].horizon, 50u);
+  EXPECT_EQ(file.phases[0].segment, 5u);
   EXPECT_EQ(file.phases[0].phase.learning_rate.total, 1000);
   EXPECT_TRUE(file.phases[1].phase.is_lbfgs());
   EXPECT_EQ(file.phases[1].phase.target, 92);
+}
+
+TEST(TrainingFile, recommended_phases_are_left_to_the_library) {
+  const std::string ode = "[net]\nhidden = [100]\n[data]\nfile = \"l.h5\"\n[ode]\nfailed = \"leave_out\"\n";
+  const TrainingFile file = parse(ode + "[training]\nphases = \"recommended\"\ntarget = 92\n");
+  EXPECT_TRUE(file.phases.empty());
+  EXPECT_EQ(file.target, 92);
+  EXPECT_EQ(file.failed, ode::FailedTrajectories::leave_out);
+  EXPECT_THAT(message_of(kNet + kData + "[training]\nphases = \"recommended\"\n"), HasSubstr("a neural ODE"));
+  EXPECT_THAT(message_of(ode + "[training]\nloss = \"mean_squared\"\n"), HasSubstr("a loss for a neural ODE"));
 }
 
 TEST(TrainingFile, unknown_keys_and_names_are_told_the_nearest) {
@@ -73,7 +83,7 @@ TEST(TrainingFile, keys_that_would_be_passed_over_are_refused) {
               HasSubstr("momentum with optimiser = \"adam\""));
   EXPECT_THAT(message_of(kNet + kData + "[training]\noptimiser = \"lbfgs\"\nrate = 1\n"), HasSubstr("rate with"));
   EXPECT_THAT(message_of(kNet + kData + "[training]\noptimiser = \"lbfgs\"\nbatch = 10\n"), HasSubstr("all rows"));
-  EXPECT_THAT(message_of(kNet + kData + kTraining + "horizon = 0.5\n"), HasSubstr("expected a neural ODE"));
+  EXPECT_THAT(message_of(kNet + kData + kTraining + "horizon = 50\n"), HasSubstr("expected a neural ODE"));
   EXPECT_THAT(message_of(kNet + kData + kTraining + "[[phase]]\nrate = 1\n"), HasSubstr("an unknown key"));
   EXPECT_THAT(message_of(kNet + kData + kTraining + "[method]\nrtol = 1e-3\n"), HasSubstr("method.rtol"));
 }

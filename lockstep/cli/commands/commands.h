@@ -22,6 +22,7 @@ struct Chosen {
 };
 
 void add_solve(CLI::App& app, Chosen& chosen);
+void add_train(CLI::App& app, Chosen& chosen);
 void add_evaluate(CLI::App& app, Chosen& chosen);
 void add_validate(CLI::App& app, Chosen& chosen);
 void add_merge(CLI::App& app, Chosen& chosen);

@@ -1,0 +1,91 @@
+// `lockstep train`: a training file in; a model, a checkpoint and the loss curve out.
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/training_run.h"
+
+namespace lockstep::cli {
+namespace {
+
+struct TrainOptions {
+  std::filesystem::path file;
+  std::optional<std::filesystem::path> output;
+  std::optional<std::uint64_t> seed;
+  std::optional<int> threads;
+  std::optional<std::string> cpu_target;
+  bool overwrite = false;
+  RunFlags flags;
+};
+
+constexpr const char* kExamples = R"(
+A training file for a regression:
+  [net]
+  hidden = [20, 5]
+  activation = "relu"
+  [data]
+  file = "table.csv"
+  inputs = ["x", "y"]
+  targets = ["z"]
+  [training]
+  optimiser = "adam"
+  rate = 0.01
+  iterations = 2000
+  [output]
+  file = "net"
+
+and for a neural ODE, du/dt = net(u), instead of inputs and targets:
+  time = "t"
+  states = ["x", "y", "z"]
+
+Writes net.h5 and net.safetensors (the best parameters), net_checkpoint.h5, net_loss.csv and net_loss.png. Ctrl-C keeps
+what was reached; --resume goes on from there with the same bits, or begins when there is no checkpoint. The bits depend
+on neither threads nor instruction set. docs/training.md lists every key.)";
+
+int train(TrainOptions options) {
+  TrainingFile file = read_training_file(options.file);
+  if (options.output) {
+    file.output.stem = *options.output;
+    const auto extension = file.output.stem.extension();
+    if (extension == ".h5" || extension == ".safetensors") file.output.stem.replace_extension();
+  }
+  if (options.overwrite) file.output.overwrite = true;
+  if (options.seed) file.net.seed = *options.seed;
+  if (options.threads) file.options.threads = *options.threads;
+  if (options.cpu_target) {
+    file.options.cpu_target = parse_cpu_target(*options.cpu_target);
+    if (!file.options.cpu_target) {
+      throw Error(ErrorKind::invalid_argument,
+                  {"--cpu-target", "\"" + *options.cpu_target + "\"", "one of scalar, avx2, avx512, neon", {}});
+    }
+    require_cpu_target(*file.options.cpu_target);
+  }
+  return run_training(file, options.flags);
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, Chosen& chosen) {
+  const auto options = std::make_shared<TrainOptions>();
+  CLI::App* command = app.add_subcommand("train", "train a net: a regression from a table, or a neural ODE");
+  command->add_option("TRAIN.toml", options->file, "the training file")->required();
+  command->add_option("-o,--output", options->output, "how the files to write begin, instead of output.file");
+  command->add_flag("--resume", options->flags.resume, "go on from the checkpoint of an earlier run");
+  command->add_flag("--overwrite", options->overwrite, "replace existing outputs");
+  command->add_flag("-q,--quiet", options->flags.quiet, "print errors only");
+  command->add_option("--seed", options->seed, "seed of the initial weights, the split and the shuffling");
+  command->add_option("--threads", options->threads, "number of threads, 0 for all")->check(CLI::Range(0, 4096));
+  command->add_option("--cpu-target", options->cpu_target, "instruction set: avx512, avx2, neon or scalar");
+  command->footer(std::string(kExamples) + "\n");
+  command->callback([&chosen, options] {
+    chosen.run = [options, line = chosen.command_line] {
+      options->flags.command_line = line;
+      return train(*options);
+    };
+  });
+}
+
+}  // namespace lockstep::cli

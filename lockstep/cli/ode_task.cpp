@@ -1,0 +1,150 @@
+// A neural ODE as a task of `train`.
+#include <algorithm>
+#include <utility>
+
+#include "lockstep/cli/text.h"
+#include "lockstep/cli/training_data.h"
+#include "lockstep/cli/training_task.h"
+#include "lockstep/nn/model.h"
+#include "lockstep/ode/fit.h"
+#include "lockstep/ode/rhs.h"
+
+namespace lockstep::cli {
+namespace {
+
+ode::TrajectoryData library_data(const TrajectoryTable& table, const std::vector<double>& parameters) {
+  ode::TrajectoryData data{table.trajectories(), table.times, table.states, parameters};
+  const auto points = static_cast<std::ptrdiff_t>(table.points);
+  bool shared = true;
+  for (std::size_t i = 1; i < data.trajectories; ++i) {
+    shared = shared && std::equal(table.times.begin(), table.times.begin() + points,
+                                  table.times.begin() + static_cast<std::ptrdiff_t>(i) * points);
+  }
+  if (shared) data.times.resize(table.points);
+  return data;
+}
+
+std::vector<double> system_parameters(const OdeSection& ode) {
+  if (!ode.system) return {};
+  std::vector<double> defaults;
+  try {
+    defaults = ode::system_info(ode.system->value).default_parameters;
+  } catch (const Error& error) {
+    throw Error(error.kind(), {ode.system->where, error.found(), error.expected(), error.remedy()});
+  }
+  if (ode.parameters.empty()) return defaults;
+  if (ode.parameters.size() != defaults.size()) {
+    throw Error(ErrorKind::invalid_argument, {ode.system->where,
+                                              std::to_string(ode.parameters.size()) + " parameters",
+                                              std::to_string(defaults.size()) + " as " + ode.system->value + " has",
+                                              {}});
+  }
+  return ode.parameters;
+}
+
+template <class T>
+class OdeTask : public TrainingTask<T> {
+ public:
+  explicit OdeTask(const TrainingFile& file)
+      : file_(file), data_(load_trajectories(file)), phases_(fit_phases(file)), loss_(make_loss(file)) {}
+
+  std::vector<train::Phase> phases() const override {
+    std::vector<train::Phase> phases;
+    for (const ode::FitPhase& phase : phases_) phases.push_back(phase.training);
+    return phases;
+  }
+  double loss(const train::Place& place, std::span<const T> parameters, std::span<T> gradient) override {
+    return loss_(place, parameters, gradient);
+  }
+  typename train::Training<T>::Validation validation() override {
+    if (!has_validation()) return {};
+    return [this](const train::Place&, std::span<const T> p) { return loss_.validation_loss(p); };
+  }
+  std::int64_t validate_every() const override { return 10; }
+  double final_loss(std::span<const T> parameters) override { return loss_.loss(parameters); }
+  std::optional<double> final_validation_loss(std::span<const T> parameters) override {
+    if (!has_validation()) return std::nullopt;
+    return loss_.validation_loss(parameters);
+  }
+
+  std::string data_text() const override {
+    const std::size_t training = data_.training.trajectories(), validation = data_.validation.trajectories();
+    return count_text(static_cast<std::int64_t>(training)) + (training == 1 ? " trajectory" : " trajectories") +
+           " of " + count_text(static_cast<std::int64_t>(data_.training.points)) + " points" +
+           (validation > 0 ? ", " + count_text(static_cast<std::int64_t>(validation)) + " more for validation"
+                           : std::string());
+  }
+  std::string watched_text() const override { return has_validation() ? ", validation data" : ""; }
+  std::string loss_text() const override {
+    return data_.training.trajectories() == 1 ? "sum of squared errors"
+                                              : "sum of squared errors a trajectory, averaged";
+  }
+
+ private:
+  bool has_validation() const { return !data_.validation.times.empty(); }
+
+  std::vector<ode::FitPhase> fit_phases(const TrainingFile& file) const {
+    if (file.phases.empty()) return ode::recommended_phases(data_.training.points, file.target);
+    std::vector<ode::FitPhase> phases;
+    for (const TrainingPhase& phase : file.phases) {
+      phases.push_back({.training = phase.phase, .segment = phase.segment, .horizon = phase.horizon, .solve = {}});
+      if (!phase.dt) continue;
+      ode::Options& solve = phases.back().solve.emplace(file.options);
+      solve.control = ode::StepControl::fixed;
+      solve.dt = *phase.dt;
+    }
+    return phases;
+  }
+
+  ode::FitLoss<T> make_loss(const TrainingFile& file) {
+    this->data_digest_ = data_.digest;
+    const std::vector<nn::Feature> states = features(data_.training.component_names, data_.training.states);
+    std::vector<nn::Feature> inputs = states, outputs(states.size());
+    if (file.ode->with_time) inputs.push_back(features({"t"}, data_.training.times).front());
+    for (std::size_t i = 0; i < states.size(); ++i) outputs[i].name = "d" + states[i].name + "/dt";
+    Mlp scaled;  // shapes alone: what fit_scaling looks at
+    scaled.layers = {{.inputs = inputs.size(), .outputs = outputs.size()}};
+    if (file.data.normalisation == Normalisation::standard) {
+      ode::fit_scaling(scaled, library_data(data_.training, {}));
+    } else if (file.data.normalisation == Normalisation::min_max) {
+      throw Error(ErrorKind::invalid_argument,
+                  {file.data.where + ".normalise", "min_max", "none or standard for a neural ODE", {}});
+    }
+    this->start_ =
+        initial_model(file, std::move(inputs), std::move(outputs), scaled.input_scaling, scaled.output_scaling);
+    ode::Rhs rhs = ode::net(nn::to_mlp(this->start_), {.name = this->start_.name, .with_time = file.ode->with_time});
+    const std::vector<double> parameters = system_parameters(*file.ode);
+    if (file.ode->system) {
+      ode::Rhs system = ode::system(file.ode->system->value);
+      if (system->components() != rhs->components()) {
+        throw Error(ErrorKind::invalid_argument, {file.ode->system->where,
+                                                  std::to_string(system->components()) + " components",
+                                                  std::to_string(rhs->components()) + " as the data have",
+                                                  {}});
+      }
+      rhs = ode::sum(std::move(system), std::move(rhs));
+    }
+    ode::FitOptions options;
+    options.solve = file.options;
+    options.phases = phases_;
+    options.failed = file.failed;
+    if (has_validation()) options.validation = library_data(data_.validation, parameters);
+    return ode::FitLoss<T>(std::move(rhs), library_data(data_.training, parameters), std::move(options));
+  }
+
+  TrainingFile file_;
+  TrajectoryData data_;
+  std::vector<ode::FitPhase> phases_;
+  ode::FitLoss<T> loss_;
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<TrainingTask<T>> make_ode_task(const TrainingFile& file) {
+  return std::make_unique<OdeTask<T>>(file);
+}
+template std::unique_ptr<TrainingTask<float>> make_ode_task<float>(const TrainingFile&);
+template std::unique_ptr<TrainingTask<double>> make_ode_task<double>(const TrainingFile&);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,65 @@
+#include "lockstep/cli/plot/loss_curve.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "lockstep/cli/plot/canvas.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr std::size_t kMostPoints = 4000;  // more than a picture's pixels
+
+std::string label(int number, const std::string& text, const std::string& place, const std::string& style) {
+  return "set label " + std::to_string(number) + " " + gnuplot_text(text) + " at screen " + place + " left " + style +
+         "\n";
+}
+
+}  // namespace
+
+Figure loss_curve(const std::vector<train::CurvePoint>& curve, const std::string& title, const std::string& subtitle,
+                  const std::string& loss, const std::string& watched) {
+  Figure figure;
+  figure.size = {1600, 1000};
+  const std::size_t stride = std::max<std::size_t>((curve.size() + kMostPoints - 1) / kMostPoints, 1);
+  bool positive = true, separate = false;
+  std::string rows;
+  for (std::size_t i = 0; i < curve.size(); i += stride) {
+    const train::CurvePoint& point = curve[i];
+    positive = positive && point.loss > 0 && (point.watched > 0 || !std::isfinite(point.watched));
+    separate = separate || point.watched != point.loss;
+    append_number(rows, static_cast<double>(point.iteration));
+    append_number(rows, point.loss);
+    append_number(rows, point.watched);
+    append_number(rows, point.gradient_norm);
+    rows += '\n';
+  }
+  std::string& script = figure.script;
+  script += data_block("curve", rows);
+  script +=
+      label(1, title, "0.025,0.956", "font (GPVAL_TERM eq 'svg' ? 'DejaVu Sans,15' : 'DejaVu Sans:Bold,27') front");
+  script += label(2, subtitle, "0.025,0.908",
+                  "textcolor rgb '#666666' font 'DejaVu Sans,' . (GPVAL_TERM eq 'svg' ? '9' : '17') front");
+  script +=
+      "set border 3 linecolor rgb '#888888' linewidth 0.6\n"
+      "set tics nomirror out scale 0.5 textcolor rgb '#333333'\n"
+      "set grid linetype 1 linecolor rgb '#e4e4e4' linewidth 0.5\n"
+      "set key top right textcolor rgb '#333333' samplen 1.5\n"
+      "set lmargin at screen 0.1\nset rmargin at screen 0.96\nset tmargin at screen 0.86\nset bmargin at screen 0.11\n"
+      "set autoscale noextend\nset offsets 0, 0, graph 0.05, graph 0.05\n"
+      "set xlabel 'iteration' textcolor rgb '#333333'\n";
+  script += "set ylabel " + gnuplot_text(loss) + " textcolor rgb '#333333'\n";
+  script += "set format y '%g'\n";
+  if (positive) script += "set logscale y\n";
+  script += "plot $curve using 1:2 with lines linewidth 1.1 linecolor rgb '" + std::string(kColours[0]) +
+            "' title 'training'";
+  if (separate) {
+    script += ", $curve using 1:3 with lines linewidth 1.1 linecolor rgb '" + std::string(kColours[1]) + "' title " +
+              gnuplot_text(watched.starts_with(", ") ? watched.substr(2) : "watched");
+  }
+  script += "\n";
+  return figure;
+}
+
+}  // namespace lockstep::cli

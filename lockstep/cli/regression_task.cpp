@@ -1,0 +1,125 @@
+// A regression as a task of `train`.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "lockstep/cli/text.h"
+#include "lockstep/cli/training_data.h"
+#include "lockstep/cli/training_task.h"
+#include "lockstep/core/parallel.h"
+#include "lockstep/nn/fit.h"
+
+namespace lockstep::cli {
+namespace {
+
+std::string rows_text(std::size_t rows) { return count_text(static_cast<std::int64_t>(rows)); }
+
+nn::RegressionData view(const RegressionTable& table) {
+  return {MatrixView<const double>::row_major(table.inputs.data(), table.rows(), table.input_names.size()),
+          MatrixView<const double>::row_major(table.targets.data(), table.rows(), table.target_names.size())};
+}
+
+template <class T>
+class RegressionTask : public TrainingTask<T> {
+ public:
+  explicit RegressionTask(const TrainingFile& file) : file_(file), data_(load_regression(file)) {
+    this->data_digest_ = data_.digest;
+    const RegressionTable& table = data_.training;
+    this->start_ =
+        initial_model(file, features(table.input_names, table.inputs), features(table.target_names, table.targets),
+                      input_scaling(file.data.normalisation, table.inputs, table.input_names.size()),
+                      output_scaling(file.data.normalisation, table.targets, table.target_names.size()));
+    for (const TrainingPhase& phase : file.phases) loss_of_batch(phase.batch);
+  }
+
+  std::vector<train::Phase> phases() const override {
+    std::vector<train::Phase> phases;
+    for (const TrainingPhase& phase : file_.phases) phases.push_back(phase.phase);
+    return phases;
+  }
+
+  double loss(const train::Place& place, std::span<const T> parameters, std::span<T> gradient) override {
+    return loss_of_batch(file_.phases[place.phase].batch)(place, parameters, gradient);
+  }
+
+  typename train::Training<T>::Validation validation() override {
+    if (data_.validation.rows() > 0) {
+      return [this](const train::Place&, std::span<const T> p) { return any().validation_loss(p); };
+    }
+    if (!has_batches()) return {};
+    // A batch's loss does not tell which parameters are best: all rows do.
+    return [this](const train::Place&, std::span<const T> p) { return any().loss(p); };
+  }
+  std::int64_t validate_every() const override {
+    std::int64_t every = 1;
+    for (const auto& [batch, loss] : losses_) every = std::max(every, loss.iterations_per_epoch());
+    return every;
+  }
+
+  double final_loss(std::span<const T> parameters) override { return any().loss(parameters); }
+  std::optional<double> final_validation_loss(std::span<const T> parameters) override {
+    if (data_.validation.rows() == 0) return std::nullopt;
+    return any().validation_loss(parameters);
+  }
+
+  std::string data_text() const override {
+    const std::size_t training = data_.training.rows(), validation = data_.validation.rows();
+    return rows_text(training) + " rows" +
+           (validation > 0 ? ", " + rows_text(validation) + " more for validation" : std::string());
+  }
+  std::string watched_text() const override {
+    return data_.validation.rows() > 0 ? ", validation data" : has_batches() ? ", all rows" : "";
+  }
+  std::string loss_text() const override {
+    switch (file_.loss) {
+      case LossKind::mean_squared:
+        return "mean squared error";
+      case LossKind::sum_squared:
+        return "sum of squared errors";
+      case LossKind::mean_absolute:
+        return "mean absolute error";
+      case LossKind::mean_huber:
+        break;
+    }
+    return "mean Huber loss";
+  }
+
+ private:
+  bool has_batches() const {
+    return std::any_of(file_.phases.begin(), file_.phases.end(), [](const auto& phase) { return phase.batch > 0; });
+  }
+  nn::RegressionLoss<T>& any() { return losses_.begin()->second; }
+
+  nn::RegressionLoss<T>& loss_of_batch(std::size_t batch) {
+    const auto found = losses_.find(batch);
+    if (found != losses_.end()) return found->second;
+    nn::FitOptions options;
+    options.cost.residual = file_.loss == LossKind::mean_absolute ? Residual::absolute
+                            : file_.loss == LossKind::mean_huber  ? Residual::huber
+                                                                  : Residual::squared;
+    options.reduction = file_.loss == LossKind::sum_squared ? nn::Reduction::sum : nn::Reduction::mean;
+    options.phases = phases();
+    options.batch = batch;
+    options.seed = file_.net.seed;
+    if (data_.validation.rows() > 0) options.validation = view(data_.validation);
+    options.precision = file_.options.precision;
+    options.threads = file_.options.threads == 0 ? available_threads() : file_.options.threads;
+    options.cpu_target = file_.options.cpu_target;
+    return losses_.try_emplace(batch, nn::to_mlp(this->start_), view(data_.training), options).first->second;
+  }
+
+  TrainingFile file_;
+  RegressionData data_;
+  std::map<std::size_t, nn::RegressionLoss<T>> losses_;  // by batch size
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<TrainingTask<T>> make_regression_task(const TrainingFile& file) {
+  return std::make_unique<RegressionTask<T>>(file);
+}
+template std::unique_ptr<TrainingTask<float>> make_regression_task<float>(const TrainingFile&);
+template std::unique_ptr<TrainingTask<double>> make_regression_task<double>(const TrainingFile&);
+
+}  // namespace lockstep::cli

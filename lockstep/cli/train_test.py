@@ -1,0 +1,202 @@
+"""`lockstep train` from outside: regression and neural ODE, killed and resumed, and what it says to wrong input.
+
+usage: train_test.py LOCKSTEP [unittest arguments]
+Exit code 77 without h5py: skipped, not passed.
+"""
+import os
+import pathlib
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+try:
+    import h5py
+    import numpy as np
+except ImportError as error:
+    print(f"skipped: {error}; install python3-h5py", file=sys.stderr)
+    sys.exit(77)
+
+TOOL = pathlib.Path(sys.argv[1]).resolve()
+
+REGRESSION = """
+[net]
+hidden = [8]
+activation = "tanh"
+[data]
+file = "table.csv"
+inputs = ["x", "y"]
+targets = ["z"]
+normalise = "standard"
+validation = 0.2
+[[phase]]
+name = "adam"
+rate = 0.02
+iterations = 300
+batch = 32
+[[phase]]
+optimiser = "lbfgs"
+iterations = 40
+[output]
+file = "net"
+"""
+SPIRAL = """
+[net]
+hidden = [16]
+[data]
+file = "spiral.csv"
+time = "t"
+states = ["u", "v"]
+[training]
+rate = 0.01
+iterations = 120
+[method]
+rtol = 1e-4
+atol = 1e-4
+[output]
+file = "spiral"
+checkpoint_every = 0
+"""
+
+
+class TrainTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lockstep_train_test."))
+        self.addCleanup(shutil.rmtree, self.folder)
+        x = np.random.default_rng(1).uniform(-1, 1, (200, 2))
+        self.write("table.csv", "x,y,z\n" + "".join(f"{a},{b},{np.sin(2 * a) * b}\n" for a, b in x))
+        t = np.linspace(0, 2, 21)
+        self.write("spiral.csv", "t,u,v\n" + "".join(
+            f"{s},{np.exp(-s) * np.cos(3 * s)},{np.exp(-s) * np.sin(3 * s)}\n" for s in t))
+        self.write("train.toml", REGRESSION)
+        self.write("spiral.toml", SPIRAL)
+
+    def write(self, name, text):
+        (self.folder / name).write_text(text)
+
+    def run_tool(self, *arguments):
+        return subprocess.run([str(TOOL), *arguments], cwd=self.folder, capture_output=True, text=True, timeout=300)
+
+    def succeed(self, *arguments):
+        result = self.run_tool(*arguments)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def fail_with(self, message, *arguments):
+        result = self.run_tool(*arguments)
+        self.assertEqual(result.returncode, 2, result.stdout)
+        self.assertIn(message, result.stderr)
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+
+    def bytes_of(self, name):
+        return (self.folder / name).read_bytes()
+
+    def state_of(self, name):
+        with h5py.File(self.folder / name) as file:
+            return {key: file[key][()].tobytes() for key in ("parameters", "best_parameters", "curve/loss")}
+
+    def test_a_regression_writes_a_model_that_other_commands_take(self):
+        out = self.succeed("train", "train.toml")
+        self.assertIn("2-8-1 tanh, 33 parameters, f32; 160 rows, 40 more for validation", out)
+        self.assertIn("phase 2 of 2: ", out)
+        with h5py.File(self.folder / "net.h5") as model:
+            self.assertEqual([n.decode() for n in model["inputs/name"][()]], ["x", "y"])
+            self.assertLess(model["inputs/maximum"][0], 1)
+            self.assertAlmostEqual(model["inputs/shift"][0], 0, delta=0.2)
+        with h5py.File(self.folder / "x.h5", "w") as file:
+            file["input"] = np.array([[0.5, 0.5], [-0.3, 0.8]], np.float32)
+        self.succeed("evaluate", "net.safetensors", "--input", "x.h5", "--output", "y.h5")
+        with h5py.File(self.folder / "y.h5") as file:
+            truth = [np.sin(1) * 0.5, np.sin(-0.6) * 0.8]
+            # The validation error of this net is below 0.01 mean squared: 0.3 would be a wrong scaling.
+            np.testing.assert_allclose(file["output"][:, 0], truth, atol=0.3)
+        self.assertEqual(struct.unpack(">II", self.bytes_of("net_loss.png")[16:24]), (1600, 1000))
+        losses = (self.folder / "net_loss.csv").read_text().splitlines()
+        self.assertEqual(losses[0], "iteration,loss,watched,gradient_norm,learning_rate")
+        self.assertGreater(float(losses[1].split(",")[1]), 20 * float(losses[-1].split(",")[1]))
+
+    def test_threads_and_instruction_sets_do_not_change_a_byte(self):
+        for text, stem in ((REGRESSION, "net"), (SPIRAL, "spiral")):
+            self.write("run.toml", text.replace("iterations = 300", "iterations = 60"))
+            for name, flags in (("a", ["--threads", "1"]), ("b", ["--threads", "2"]),
+                                ("c", ["--cpu-target", "avx2"])):
+                result = self.run_tool("train", "run.toml", "--output", name, "--overwrite", "-q", *flags)
+                if "--cpu-target" in flags and "cpu target" in result.stderr:
+                    continue
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertEqual(self.bytes_of(f"{name}_loss.csv"), self.bytes_of("a_loss.csv"))
+                self.assertEqual(self.state_of(f"{name}_checkpoint.h5"), self.state_of("a_checkpoint.h5"))
+
+    def test_a_neural_ode_is_trained_and_solved(self):
+        out = self.succeed("train", "spiral.toml")
+        self.assertIn("1 trajectory of 21 points", out)
+        self.write("problem.toml", '[rhs]\nmodel = "spiral.h5"\n[ensemble]\ninitial_state = [1, 0]\n'
+                   '[time]\nspan = [0, 2]\n[output]\nfile = "solved.h5"\n')
+        self.succeed("solve", "problem.toml", "-q")
+
+    def test_killed_runs_continue_with_the_same_bits(self):
+        self.succeed("train", "spiral.toml", "--output", "whole", "-q")
+        # Iterations take some milliseconds with a checkpoint after every 16th; three kills fall somewhere among them.
+        for wait in (0.15, 0.3, 0.45):
+            process = subprocess.Popen([str(TOOL), "train", "spiral.toml", "--resume", "-q"], cwd=self.folder)
+            time.sleep(wait)
+            process.kill()
+            process.wait()
+        self.succeed("train", "spiral.toml", "--resume", "-q")
+        self.assertEqual(self.bytes_of("spiral_loss.csv"), self.bytes_of("whole_loss.csv"))
+        self.assertEqual(self.state_of("spiral_checkpoint.h5"), self.state_of("whole_checkpoint.h5"))
+
+    def test_ctrl_c_keeps_what_was_reached_and_exits_130(self):
+        self.write("long.toml", SPIRAL.replace("iterations = 120", "iterations = 1000000"))
+        process = subprocess.Popen([str(TOOL), "train", "long.toml"], cwd=self.folder, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        while not (self.folder / "spiral_checkpoint.h5").exists():
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130)
+        self.assertIn("go on with --resume", err)
+        self.assertIn("best so far: ", out)
+        self.assertTrue((self.folder / "spiral.safetensors").exists())
+
+    def test_other_data_or_options_are_refused_on_resume(self):
+        self.succeed("train", "spiral.toml", "-q")
+        self.write("spiral.toml", SPIRAL.replace("rate = 0.01", "rate = 0.02"))
+        self.fail_with(": options: found ", "train", "spiral.toml", "--resume")
+        self.write("spiral.toml", SPIRAL)
+        text = (self.folder / "spiral.csv").read_text()
+        self.write("spiral.csv", text.replace("0,1.0,0.0", "0,1.0,0.01").replace("0.0,1.0,0.0", "0.0,1.0,0.01"))
+        self.fail_with(": data: found ", "train", "spiral.toml", "--resume")
+
+    def test_an_existing_output_is_refused(self):
+        self.succeed("train", "spiral.toml", "-q")
+        self.fail_with("go on with --resume, or replace it with --overwrite", "train", "spiral.toml")
+        self.succeed("train", "spiral.toml", "-q", "--overwrite")
+
+    def test_a_rate_too_large_names_the_iteration_and_keeps_the_best(self):
+        self.write("wild.toml", SPIRAL.replace("rate = 0.01", "rate = 1e30").replace("[training]", "[training]"))
+        result = self.run_tool("train", "wild.toml", "-q")
+        self.assertEqual(result.returncode, 2)
+        self.assertRegex(result.stderr, r"iteration \d+")
+        self.assertIn("the last good state in spiral_checkpoint.h5", result.stderr)
+        self.assertTrue((self.folder / "spiral.h5").exists())
+
+    def test_wrong_files_are_told_in_one_line(self):
+        self.write("bad.toml", REGRESSION.replace("rate = 0.02", "rat = 0.02"))
+        self.fail_with('bad.toml:13: phase[0].rat: found an unknown key', "train", "bad.toml")
+        self.write("bad.toml", REGRESSION.replace('"x", "y"', '"x", "w"'))
+        self.fail_with('data.inputs: found "w", expected one of x, y, z', "train", "bad.toml")
+        self.write("table.csv", "x,y,z\n1,2,3\n1,,3\n")
+        self.fail_with("table.csv:3, column y: found an empty field", "train", "train.toml")
+        self.write("spiral.csv", "t,u,v\n0,1,0\n0.1,1,0\n0.1,1,0\n")
+        self.fail_with("spiral.csv:4: found time 0.1 after 0.1", "train", "spiral.toml")
+        self.write("bad.toml", SPIRAL.replace('file = "spiral"', ""))
+        self.fail_with("how the files to write are called", "train", "bad.toml")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=1)

@@ -1,0 +1,274 @@
+#include "lockstep/cli/training_run.h"
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/interrupt.h"
+#include "lockstep/cli/plot/loss_curve.h"
+#include "lockstep/cli/progress.h"
+#include "lockstep/cli/text.h"
+#include "lockstep/cli/training_task.h"
+#include "lockstep/core/pending_file.h"
+#include "lockstep/kernels/mlp/parameters.h"
+#include "lockstep/nn/hdf5_model.h"
+#include "lockstep/nn/safetensors.h"
+#include "lockstep/train/checkpoint.h"
+
+namespace lockstep::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t kMostCurvePoints = 20'000;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+std::string short_number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.5g", value);
+  return text;
+}
+
+std::string shape_text(const Mlp& mlp) {
+  std::string text = std::to_string(mlp.inputs());
+  for (const DenseLayer& layer : mlp.layers) text += "-" + std::to_string(layer.outputs);
+  return text + " " + to_string(mlp.layers.front().activation);
+}
+
+std::string count(std::int64_t n) { return count_text(n); }
+
+std::string iterations_text(std::int64_t n) { return count(n) + (n == 1 ? " iteration" : " iterations"); }
+
+template <class T>
+class Run {
+ public:
+  Run(const TrainingFile& file, const RunFlags& flags, TrainingTask<T>& task)
+      : file_(file),
+        flags_(flags),
+        task_(task),
+        outputs_(outputs_of(file.output.stem)),
+        training_(task.phases(), gather_parameters<T>(nn::to_mlp(task.start()))),
+        identity_{{"data", task.data_digest()}, {"options", options_digest(file)}, {"net", task.start().digest()}} {
+    if (auto validation = task.validation()) training_.validate_with(std::move(validation), task.validate_every());
+    while (training_.total_iterations() / stride_ > kMostCurvePoints) stride_ *= 2;
+    if (flags.resume) resume();
+    say_start();
+  }
+
+  int run() {
+    const Interrupt interrupt;
+    const bool stopped = iterate(interrupt);
+    write_outputs();
+    if (!flags_.quiet) say_end(stopped);
+    if (!stopped) return kSuccess;
+    std::fprintf(stderr, "lockstep: stopped after %s; go on with --resume\n",
+                 iterations_text(training_.place().total).c_str());
+    return interrupt.exit_code();
+  }
+
+ private:
+  void resume() {
+    if (!std::filesystem::exists(outputs_.checkpoint)) {
+      say("nothing to resume in " + outputs_.checkpoint.string() + ": training from the start");
+      return;
+    }
+    train::Checkpoint<T> checkpoint = train::read_checkpoint<T>(outputs_.checkpoint, identity_);
+    training_.restore(std::move(checkpoint.state));
+    curve_ = std::move(checkpoint.curve);
+    say("resuming after " + iterations_text(training_.place().total));
+  }
+
+  // True when a signal stopped it.
+  bool iterate(const Interrupt& interrupt) {
+    Progress progress("training", "iterations", flags_.quiet ? Verbosity::quiet : Verbosity::normal);
+    progress.resume_from(static_cast<std::size_t>(training_.place().total));
+    const auto total = static_cast<std::size_t>(training_.total_iterations());
+    const auto loss = [this](const train::Place& place, std::span<const T> p, std::span<T> g) {
+      return task_.loss(place, p, g);
+    };
+    Clock::time_point checkpointed = Clock::now(), phase_start = checkpointed;
+    std::int64_t phase_from = training_.place().total;
+    while (!training_.finished()) {
+      if (interrupt.token().requested()) {
+        write_checkpoint();
+        return true;
+      }
+      train::IterationReport report;
+      try {
+        report = training_.iterate(loss);
+      } catch (const Error& error) {
+        keep_what_is_good(error);
+      }
+      note(report);
+      progress.update(static_cast<std::size_t>(training_.place().total), total, [&] {
+        return "loss " + short_number(report.loss) +
+               (report.watched != report.loss ? ", watched " + short_number(report.watched) : std::string()) +
+               ", gradient " + short_number(report.gradient_norm) + ", rate " + short_number(report.learning_rate);
+      });
+      if (report.phase_ended) {
+        say_phase(report, seconds_since(phase_start), phase_from, progress);
+        phase_start = Clock::now();
+        phase_from = training_.place().total;
+      }
+      // The clock is looked at every 16 iterations: iterations may take microseconds.
+      if (training_.place().total % 16 == 0 && seconds_since(checkpointed) > file_.output.checkpoint_seconds) {
+        write_checkpoint();
+        checkpointed = Clock::now();
+      }
+    }
+    write_checkpoint();
+    return false;
+  }
+
+  // After a failed iteration: the state before it, and the best so far, are written; then the error goes on.
+  [[noreturn]] void keep_what_is_good(const Error& error) {
+    write_checkpoint();
+    std::string remedy = error.remedy();
+    if (std::isfinite(training_.best_loss())) {
+      write_outputs();
+      remedy += (remedy.empty() ? "" : "; ") + std::string("the best model so far is in ") + outputs_.model.string();
+    }
+    remedy += (remedy.empty() ? "" : ", ") + std::string("the last good state in ") + outputs_.checkpoint.string();
+    std::string field = error.field();
+    if (!field.starts_with("iteration ")) {
+      field = "iteration " + std::to_string(training_.place().total) + (field.empty() ? "" : ", " + field);
+    }
+    throw Error(error.kind(), {field, error.found(), error.expected(), remedy});
+  }
+
+  void note(const train::IterationReport& report) {
+    if (report.place.total % stride_ != 0 && !report.phase_ended) return;
+    curve_.push_back({report.place.total, report.loss, report.watched, report.gradient_norm, report.learning_rate});
+  }
+
+  void write_checkpoint() { train::write_checkpoint<T>(outputs_.checkpoint, {training_.state(), curve_, identity_}); }
+
+  nn::Model best_model() const {
+    nn::Model model = task_.model(training_.best_parameters());
+    model.metadata["training_file"] = file_.path.filename().string();
+    model.metadata["training_data"] = file_.data.file.value.filename().string();
+    model.metadata["training_data_digest"] = task_.data_digest();
+    model.metadata["training_iterations"] = std::to_string(training_.place().total);
+    model.metadata["training_loss"] =
+        number_text(training_.best_loss()) + " (" + task_.loss_text() + task_.watched_text() + ")";
+    return model;
+  }
+
+  void write_outputs() {
+    const nn::Model model = best_model();
+    nn::write_hdf5_model(outputs_.model, model, Existing::replace);
+    try {
+      nn::write_safetensors(outputs_.safetensors, model, Existing::replace);
+    } catch (const Error& error) {
+      say("no safetensors: " + std::string(error.what()));
+    }
+    std::string text = "iteration,loss,watched,gradient_norm,learning_rate\n";
+    for (const train::CurvePoint& point : curve_) {
+      text += std::to_string(point.iteration);
+      for (const double x : {point.loss, point.watched, point.gradient_norm, point.learning_rate}) {
+        text += "," + number_text(x);
+      }
+      text += "\n";
+    }
+    write_file(outputs_.curve, std::as_bytes(std::span(text)), Existing::replace);
+    if (curve_.size() < 2) return;
+    try {
+      const Figure figure = loss_curve(curve_, "Training of " + model.name,
+                                       shape_text(nn::to_mlp(model)) + "  ·  " + task_.data_text() + "  ·  " +
+                                           file_.path.filename().string() + "  ·  lockstep " LOCKSTEP_VERSION,
+                                       task_.loss_text(), task_.watched_text());
+      draw(figure.script, outputs_.picture, PictureFormat::png, figure.size);
+      drawn_ = true;
+    } catch (const Error& error) {
+      say("no picture of the loss: " + std::string(error.what()));
+    }
+  }
+
+  void say(const std::string& text) const {
+    if (!flags_.quiet) std::fprintf(stderr, "lockstep: %s\n", text.c_str());
+  }
+
+  void say_start() const {
+    if (flags_.quiet) return;
+    std::printf("%s, %s parameters, %s; %s\n", shape_text(nn::to_mlp(task_.start())).c_str(),
+                count(static_cast<std::int64_t>(training_.parameters().size())).c_str(),
+                std::string(to_string(file_.options.precision)).c_str(), task_.data_text().c_str());
+    std::fflush(stdout);
+  }
+
+  void say_phase(const train::IterationReport& report, double seconds, std::int64_t from, Progress& progress) const {
+    if (flags_.quiet) return;
+    progress.clear();
+    const std::int64_t made = report.place.total + 1 - from;
+    const std::string& name = training_.phases()[report.place.phase].name;
+    std::printf("phase %zu of %zu%s: %s in %s (%s each), loss %s\n", report.place.phase + 1, training_.phases().size(),
+                name.empty() ? "" : (" (" + name + ")").c_str(), iterations_text(made).c_str(),
+                seconds_text(seconds).c_str(), seconds_text(seconds / static_cast<double>(made)).c_str(),
+                short_number(report.loss).c_str());
+    std::fflush(stdout);
+  }
+
+  void say_end(bool stopped) {
+    if (!std::isfinite(training_.best_loss()) && training_.place().iteration == 0 && !training_.finished()) return;
+    const std::span<const T> best = training_.best_parameters();
+    std::printf("%s: %s %s", stopped ? "best so far" : "result", task_.loss_text().c_str(),
+                short_number(task_.final_loss(best)).c_str());
+    if (const auto validation = task_.final_validation_loss(best)) {
+      std::printf(", %s on the validation data", short_number(*validation).c_str());
+    }
+    std::printf("\n%s, %s\n%s\n", outputs_.model.string().c_str(), outputs_.safetensors.string().c_str(),
+                outputs_.checkpoint.string().c_str());
+    std::printf("%s%s\n", outputs_.curve.string().c_str(), drawn_ ? (", " + outputs_.picture.string()).c_str() : "");
+  }
+
+  const TrainingFile& file_;
+  const RunFlags& flags_;
+  TrainingTask<T>& task_;
+  const TrainingOutputs outputs_;
+  train::Training<T> training_;
+  const train::Identity identity_;
+  std::vector<train::CurvePoint> curve_;
+  std::int64_t stride_ = 1;  // iterations between points of the curve
+  bool drawn_ = false;
+};
+
+void refuse_existing(const TrainingFile& file, const RunFlags& flags) {
+  if (file.output.overwrite || flags.resume) return;
+  const TrainingOutputs outputs = outputs_of(file.output.stem);
+  for (const auto& path : {outputs.model, outputs.safetensors, outputs.checkpoint, outputs.curve, outputs.picture}) {
+    if (!std::filesystem::exists(path)) continue;
+    throw Error(ErrorKind::file, {path.string(), "a file of that name", "none",
+                                  "choose another name, go on with --resume, or replace it with --overwrite"});
+  }
+}
+
+template <class T>
+int run_with(const TrainingFile& file, const RunFlags& flags) {
+  const std::unique_ptr<TrainingTask<T>> task = file.ode ? make_ode_task<T>(file) : make_regression_task<T>(file);
+  return Run<T>(file, flags, *task).run();
+}
+
+}  // namespace
+
+TrainingOutputs outputs_of(const std::filesystem::path& stem) {
+  const auto with = [&](const char* ending) { return std::filesystem::path(stem.string() + ending); };
+  return {with(".h5"), with(".safetensors"), with("_checkpoint.h5"), with("_loss.csv"), with("_loss.png")};
+}
+
+int run_training(const TrainingFile& file, const RunFlags& flags) {
+  if (file.output.stem.empty()) {
+    throw Error(ErrorKind::invalid_argument, {file.output.where, "nothing", "how the files to write are called",
+                                              "add [output] with file = \"net\", or --output net"});
+  }
+  refuse_existing(file, flags);
+  return file.options.precision == Precision::f32 ? run_with<float>(file, flags) : run_with<double>(file, flags);
+}
+
+}  // namespace lockstep::cli

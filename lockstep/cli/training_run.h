@@ -1,0 +1,27 @@
+// One run of `train`: iterations with progress, checkpoints, and what is written at the end.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "lockstep/cli/training_file.h"
+
+namespace lockstep::cli {
+
+struct RunFlags {
+  bool resume = false;
+  bool quiet = false;
+  std::string command_line;  // as typed, for provenance
+};
+
+// The files a training writes.
+struct TrainingOutputs {
+  std::filesystem::path model, safetensors, checkpoint, curve, picture;
+};
+TrainingOutputs outputs_of(const std::filesystem::path& stem);
+
+// Trains, writes the outputs, reports. Returns the exit code; throws Error, after what was reached is in the checkpoint
+// and the best model in its files.
+int run_training(const TrainingFile& file, const RunFlags& flags);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,58 @@
+// What `train` trains: a net's parameters and their loss, whether a regression or a neural ODE.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lockstep/cli/training_file.h"
+#include "lockstep/nn/model.h"
+#include "lockstep/train/training.h"
+
+namespace lockstep::cli {
+
+// T is float or double: the arithmetic of the loss, and of the parameters.
+template <class T>
+class TrainingTask {
+ public:
+  virtual ~TrainingTask() = default;
+  virtual std::vector<train::Phase> phases() const = 0;
+  virtual double loss(const train::Place& place, std::span<const T> parameters, std::span<T> gradient) = 0;
+  // What is watched instead of the loss, and how often; none where the loss itself tells which parameters are best.
+  virtual typename train::Training<T>::Validation validation() { return {}; }
+  virtual std::int64_t validate_every() const { return 1; }
+  // Over all that was trained on, for the last line of the report.
+  virtual double final_loss(std::span<const T> parameters) = 0;
+  virtual std::optional<double> final_validation_loss(std::span<const T>) { return std::nullopt; }
+
+  // "1,000 rows, 100 of them for validation".
+  virtual std::string data_text() const = 0;
+  virtual std::string loss_text() const = 0;  // "mean squared error"
+  // Of what the watched loss is taken, where it is not the training loss: ", validation data".
+  virtual std::string watched_text() const { return {}; }
+  const std::string& data_digest() const { return data_digest_; }
+
+  // Shapes, names, scaling and ranges, with the weights that training starts from.
+  const nn::Model& start() const { return start_; }
+  // The start with these weights instead.
+  nn::Model model(std::span<const T> parameters) const;
+
+ protected:
+  nn::Model start_;
+  std::string data_digest_;
+};
+
+// Throw Error naming file, line and key, or file and row of the data.
+template <class T>
+std::unique_ptr<TrainingTask<T>> make_regression_task(const TrainingFile& file);
+template <class T>
+std::unique_ptr<TrainingTask<T>> make_ode_task(const TrainingFile& file);
+
+// The net that the file asks for, between ports of these features; `where` is what messages call the data.
+nn::Model initial_model(const TrainingFile& file, std::vector<nn::Feature> inputs, std::vector<nn::Feature> outputs,
+                        const InputScaling& input_scaling, const OutputScaling& output_scaling);
+
+}  // namespace lockstep::cli
