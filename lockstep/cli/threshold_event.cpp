@@ -34,6 +34,9 @@ class Threshold : public ode::StateFunction {
     return "component " + std::to_string(component_) + " - " + number_text(value_);
   }
   std::string digest() const override { return "threshold " + description(); }
+  std::vector<ode::FunctionPart> parts() const override {
+    return {{ode::ThresholdPart{component_, value_}, parameters_}};
+  }
   std::shared_ptr<const ode::TileFunction<float>> lower_f32(CpuTarget) const override {
     return std::make_shared<ThresholdTile<float>>(component_, value_);
   }

@@ -32,6 +32,31 @@ struct RecordedEvaluation {
   const std::byte* cotangents;
 };
 
+// The same function for one trajectory at a time, of numbers side by side: for ensembles so small that most lanes of a
+// tile would be idle. Forward bits are the tile's. Sums of weight gradients run in an order of their own.
+template <class T>
+class DifferentiableSample {
+ public:
+  virtual ~DifferentiableSample() = default;
+
+  virtual std::size_t inputs() const = 0;        // components, then parameters, then what else the function reads
+  virtual std::size_t record_bytes() const = 0;  // these are multiples of 64
+  virtual std::size_t cotangent_bytes() const = 0;
+  virtual std::size_t workspace_bytes() const = 0;
+
+  // out[component]; `record` null: nothing is recorded.
+  virtual void evaluate(double t, const T* in, const T* parameters, T* out, std::byte* record,
+                        std::byte* workspace) const = 0;
+  // in_bar[input] = J^T out_bar, parameters after the state.
+  virtual void reverse(const std::byte* record, const T* out_bar, T* in_bar, std::byte* cotangents,
+                       std::byte* workspace) const = 0;
+  // Adds evaluations to sum[sum_size()], zero at first; its bits do not depend on how they are grouped into calls.
+  virtual std::size_t sum_size() const = 0;
+  virtual void accumulate(std::span<const RecordedEvaluation> evaluations, T* sum) const = 0;
+  // gradient[weight] += sum.
+  virtual void add_gradient(const T* sum, T* gradient) const = 0;
+};
+
 // Any number of threads may use one at a time; set_weights() needs it to itself.
 template <class T>
 class DifferentiableTile : public TileFunction<T> {
@@ -53,6 +78,9 @@ class DifferentiableTile : public TileFunction<T> {
   // gradient[weight] += J_w^T out_bar, summed over lanes and evaluations in an order of its own that is the same on
   // every instruction set.
   virtual void accumulate(std::span<const RecordedEvaluation> /*evaluations*/, T* /*gradient*/) const {}
+
+  // One trajectory at a time with the same weights, or null where that is not to be had.
+  virtual const DifferentiableSample<T>* sample() const { return nullptr; }
 };
 
 // Throws Error (unsupported) for a function that cannot be differentiated.

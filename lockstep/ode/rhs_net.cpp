@@ -72,6 +72,7 @@ class Net final : public StateFunction {
   std::string digest() const override {
     return ContentHash().add("net").add(detail::digest(mlp_)).add(options_.with_time ? "time" : "").hex();
   }
+  std::vector<FunctionPart> parts() const override { return {{NetPart{&mlp_, options_.with_time}, parameters()}}; }
   std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const override { return lower<float>(target); }
   std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const override {
     return lower<double>(target);

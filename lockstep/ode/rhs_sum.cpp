@@ -129,6 +129,14 @@ class Sum final : public StateFunction {
   std::string digest() const override {
     return ContentHash().add("sum").add(first_->digest()).add(second_->digest()).hex();
   }
+  // A sum in the second place is added up first: not from left to right.
+  std::vector<FunctionPart> parts() const override {
+    std::vector<FunctionPart> all = first_->parts();
+    const std::vector<FunctionPart> rest = second_->parts();
+    if (all.empty() || rest.size() != 1) return {};
+    all.push_back(rest.front());
+    return all;
+  }
   std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const override { return lower<float>(target); }
   std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const override {
     return lower<double>(target);

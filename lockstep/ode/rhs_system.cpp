@@ -120,6 +120,7 @@ class System final : public StateFunction {
   // The number is the equations' version: raise it when an order of operations changes.
   std::string digest() const override { return ContentHash().add("system").add(info().name).add("1").hex(); }
   std::string inlined_name() const override { return info().name; }
+  std::vector<FunctionPart> parts() const override { return {{SystemPart{info().name}, parameters()}}; }
   std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const override {
     return std::make_shared<SystemTile<float>>(index_, target);
   }

@@ -8,6 +8,7 @@
 
 #include "lockstep/kernels/cpu_target.h"
 #include "lockstep/kernels/tile.h"
+#include "lockstep/ode/function_part.h"
 
 namespace lockstep::ode {
 
@@ -55,6 +56,9 @@ class StateFunction {
 
   // A built-in system whose integrator is compiled in one piece with it ("lorenz"), or empty. See ode/cpu.
   virtual std::string inlined_name() const { return {}; }
+
+  // The parts it is the sum of, from left to right, or none where only lower_f32() and lower_f64() know.
+  virtual std::vector<FunctionPart> parts() const { return {}; }
 };
 
 template <class T>

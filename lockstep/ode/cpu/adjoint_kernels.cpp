@@ -1,5 +1,7 @@
 #include "lockstep/ode/cpu/adjoint_kernels.h"
 
+#include <algorithm>
+
 #include "lockstep/kernels/lane/targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lockstep/ode/cpu/adjoint_kernels.cpp"
@@ -115,8 +117,53 @@ void merge(T* in_out, std::size_t rows, const T* other, std::size_t components, 
 }
 
 template <class T>
+HWY_INLINE void squared_error_eight(const T* states, const double* targets, const double* weights, T* bar,
+                                    double* sums) {
+  const DoubleTag d;
+  for (std::size_t v = 0; v < 8; v += hn::Lanes(d)) {
+    hn::Vec<DoubleTag> state;
+    if constexpr (sizeof(T) == 8) {
+      state = hn::LoadU(d, states + v);
+    } else {
+      state = hn::PromoteTo(d, hn::LoadU(hn::Rebind<float, DoubleTag>(), states + v));
+    }
+    const auto difference = LD::sub(state, hn::LoadU(d, targets + v));
+    const auto weighted = LD::mul(hn::LoadU(d, weights + v), difference);
+    hn::StoreU(LD::fma(weighted, difference, hn::LoadU(d, sums + v)), d, sums + v);
+    const auto slope = LD::add(weighted, weighted);
+    if constexpr (sizeof(T) == 8) {
+      hn::StoreU(slope, d, bar + v);
+    } else {
+      const hn::Rebind<float, DoubleTag> d32;
+      hn::StoreU(hn::DemoteTo(d32, slope), d32, bar + v);
+    }
+  }
+}
+
+template <class T>
+double squared_error(const T* states, const double* targets, const double* weights, std::size_t count, T* bar) {
+  double sums[8] = {};
+  std::size_t i = 0;
+  for (; i + 8 <= count; i += 8) squared_error_eight(states + i, targets + i, weights + i, bar + i, sums);
+  if (i < count) {
+    T last_states[8] = {}, last_bar[8];
+    double last_targets[8] = {}, last_weights[8] = {};
+    std::copy(states + i, states + count, last_states);
+    std::copy(targets + i, targets + count, last_targets);
+    std::copy(weights + i, weights + count, last_weights);
+    squared_error_eight(last_states, last_targets, last_weights, last_bar, sums);
+    std::copy(last_bar, last_bar + (count - i), bar + i);
+  }
+  for (int half = 4; half > 0; half /= 2) {
+    for (int s = 0; s < half; ++s) sums[s] += sums[s + half];
+  }
+  return sums[0];
+}
+
+template <class T>
 const ode::cpu::AdjointKernels<T>* table() {
-  static constexpr ode::cpu::AdjointKernels<T> kTable = {begin<T>, interpolate<T>, stage<T>, end<T>, merge<T>};
+  static constexpr ode::cpu::AdjointKernels<T> kTable = {begin<T>, interpolate<T>, stage<T>,
+                                                         end<T>,   merge<T>,       squared_error<T>};
   return &kTable;
 }
 

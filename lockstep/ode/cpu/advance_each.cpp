@@ -41,7 +41,9 @@ class Worker {
     double room = 4096;  // steps between looks at the caller's wish to stop
     for (int lane = 0; lane < tile_.lanes; ++lane) {
       const double until_save = std::floor((tile_.next_save[lane] - tile_.t[lane]) / tile_.h[lane]) - 1;
-      const auto attempts_left = static_cast<double>(context_.options->max_steps - (steps_ - lanes_[lane].started_at));
+      // One attempt is left for the step after these.
+      const auto attempts_left =
+          static_cast<double>(context_.options->max_steps - (steps_ - lanes_[lane].started_at) - 1);
       room = std::min({room, tile_.step_count[lane] - tile_.step_index[lane] - 1, until_save, attempts_left});
     }
     const int count = static_cast<int>(room);

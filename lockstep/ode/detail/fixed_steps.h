@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "lockstep/kernels/lane/scalar_lane.h"
+
 namespace lockstep::ode::detail {
 
 struct FixedSteps {
@@ -12,7 +14,7 @@ struct FixedSteps {
 };
 
 // Spans that are a whole number of steps to within 1e-9 of a step get that number, all of the same size.
-inline FixedSteps fixed_steps(double t_start, double t_end, double dt_size) {
+LOCKSTEP_HOST_DEVICE FixedSteps fixed_steps(double t_start, double t_end, double dt_size) {
   const double dt = t_end < t_start ? -dt_size : dt_size;
   const double ratio = (t_end - t_start) / dt;
   const double nearest = std::round(ratio);

@@ -9,6 +9,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel.h"
+#include "lockstep/ode/cpu/adjoint_sample.h"
 #include "lockstep/ode/cpu/adjoint_tile.h"
 #include "lockstep/ode/cpu/engine.h"
 
@@ -67,6 +68,7 @@ class Engine final : public GradientEngine {
     gradients_.parameters.resize(problem_.parameters.size());
     gradients_.records.resize(count);
     if (gradient_options_.keep == GradientOptions::Keep::steps) gradients_.steps.resize(count);
+    expand_loss_weights();
     worker(0);
   }
 
@@ -106,6 +108,11 @@ class Engine final : public GradientEngine {
     const double step_bytes = static_cast<double>(stages * problem_.rhs->components() * kTileLanes * sizeof(T)) +
                               (plan.keep_recorded ? static_cast<double>(stages * rhs_->record_bytes()) : 0.0);
     std::vector<std::string> sentences;
+    if (workers_[0]->sample) {
+      sentences.push_back(
+          "trajectories are taken one by one, vectorised over neurons, and keep every activation; one "
+          "that needs more than 32 MiB for that goes the way of larger ensembles:");
+    }
     sentences.push_back("a discrete adjoint: accepted steps are recorded and transposed, their sizes are constants");
     sentences.push_back("each of " + std::to_string(plan_.threads) + " threads keeps the stages of up to " +
                         std::to_string(plan.segment_steps) + " steps of 32 trajectories, " +
@@ -128,9 +135,13 @@ class Engine final : public GradientEngine {
           stages(tile.kept_stages()),
           states(row),
           bar(row),
-          states_bar(kTileLanes * row),
-          gradient(rhs.weights()) {}
+          states_bar(kTileLanes * row + kSlack),
+          gradient(rhs.weights()) {
+      if (cpu::AdjointSample<T>::suits(problem, options, rhs)) sample.emplace(problem, options, *rhs.sample(), target);
+    }
+    static constexpr std::size_t kSlack = 1024;  // numbers past the end that may be read
     cpu::AdjointTile<T> tile;
+    std::optional<cpu::AdjointSample<T>> sample;  // where trajectories are taken one by one
     std::size_t stages;
     std::vector<double> states, bar;  // of one trajectory
     std::vector<T> states_bar;        // [lane][time][component]
@@ -194,63 +205,115 @@ class Engine final : public GradientEngine {
   }
 
   void collect_states(Worker& worker, std::size_t tile) {
+    const std::size_t first = tile * kTileLanes;
+    const auto keep = [&](std::size_t trajectory, const T* states) {
+      std::copy_n(states, row(), states_.begin() + static_cast<std::ptrdiff_t>(trajectory * row()));
+    };
+    std::size_t done = 0;
+    while (worker.sample && done < problem_.trajectories() && worker.sample->forward(done)) {
+      keep(done, worker.sample->states().data());
+      ++done;
+    }
+    if (worker.sample && done == problem_.trajectories()) return;
     const int lanes = forward(worker, tile);
-    const auto states = worker.tile.states();
-    for (std::size_t i = 0; i < static_cast<std::size_t>(lanes) * row(); ++i) {
-      states_[tile * kTileLanes * row() + i] = static_cast<double>(states[i]);
+    for (int lane = 0; lane < lanes; ++lane) {
+      keep(first + static_cast<std::size_t>(lane),
+           worker.tile.states().data() + static_cast<std::size_t>(lane) * row());
     }
   }
 
-  // Loss and cotangents of the saved states of one trajectory; zeros where it failed.
-  void differentiate_loss(Worker& worker, std::size_t trajectory, int lane, bool good) {
-    T* const out = worker.states_bar.data() + static_cast<std::size_t>(lane) * row();
-    if (!good) {
+  // Loss and cotangents [time][component] of the saved states of one trajectory; zeros where it failed.
+  void differentiate_loss(Worker& worker, std::size_t trajectory, const T* states, const TrajectoryRecord& record,
+                          T* out) {
+    gradients_.records[trajectory] = record;
+    if (record.status != Status::success) {
+      ++worker.sum->left_out;
       std::fill_n(out, row(), T(0));
-      return;
-    }
-    const double* bar = worker.bar.data();
-    if (std::holds_alternative<EnsembleLoss>(loss_)) {
-      bar = states_bar_.data() + trajectory * row();
-    } else {
-      const T* states = worker.tile.states().data() + static_cast<std::size_t>(lane) * row();
+    } else if (const auto* squares = std::get_if<SquaredError>(&loss_)) {
+      worker.sum->loss += adjoint_.squared_error(states, squares->targets.data() + trajectory * row(),
+                                                 loss_weights_.data(), row(), out);
+    } else if (const auto* callback = std::get_if<TrajectoryLoss>(&loss_)) {
       std::copy_n(states, row(), worker.states.data());
       std::fill(worker.bar.begin(), worker.bar.end(), 0.0);
-      worker.sum->loss += trajectory_loss(loss_, trajectory, worker.states, worker.bar, problem_.rhs->components());
+      worker.sum->loss += (*callback)(trajectory, worker.states, worker.bar);
+      std::transform(worker.bar.begin(), worker.bar.end(), out, [](double x) { return static_cast<T>(x); });
+    } else {
+      std::transform(states_bar_.begin() + static_cast<std::ptrdiff_t>(trajectory * row()),
+                     states_bar_.begin() + static_cast<std::ptrdiff_t>((trajectory + 1) * row()), out,
+                     [](double x) { return static_cast<T>(x); });
     }
-    for (std::size_t i = 0; i < row(); ++i) out[i] = static_cast<T>(bar[i]);
   }
 
   void differentiate(Worker& worker, std::size_t tile) {
-    const int lanes = forward(worker, tile);
-    const std::size_t first = tile * kTileLanes;
-    const std::size_t n = problem_.rhs->components(), m = problem_.rhs->parameters();
-    std::fill(worker.states_bar.begin(), worker.states_bar.end(), T(0));
-    for (int lane = 0; lane < lanes; ++lane) {
-      const std::size_t trajectory = first + static_cast<std::size_t>(lane);
-      gradients_.records[trajectory] = worker.tile.record(lane);
-      const bool good = worker.tile.record(lane).status == Status::success;
-      if (!good) ++worker.sum->left_out;
-      differentiate_loss(worker, trajectory, lane, good);
-      if (!gradients_.steps.empty()) gradients_.steps[trajectory] = worker.tile.steps_of(lane);
-    }
     std::fill_n(worker.gradient.data(), worker.gradient.size(), T(0));
-    worker.tile.backward(worker.states_bar, worker.gradient.empty() ? nullptr : worker.gradient.data());
+    if (!worker.sample || !differentiate_samples(worker)) differentiate_tile(worker, tile);
     for (std::size_t i = 0; i < worker.gradient.size(); ++i) {
       worker.sum->weights[i] += static_cast<double>(worker.gradient[i]);
     }
+  }
+
+  // False when a trajectory is too long for its record: the tile keeps checkpoints.
+  bool differentiate_samples(Worker& worker) {
+    for (std::size_t trajectory = 0; trajectory < problem_.trajectories(); ++trajectory) {
+      if (!worker.sample->forward(trajectory)) {
+        worker.sum->loss = 0;
+        worker.sum->left_out = 0;
+        std::fill(worker.sum->parameters.begin(), worker.sum->parameters.end(), 0.0);
+        std::fill_n(worker.gradient.data(), worker.gradient.size(), T(0));
+        return false;
+      }
+      T* const bar = worker.states_bar.data();
+      differentiate_loss(worker, trajectory, worker.sample->states().data(), worker.sample->record(), bar);
+      if (!gradients_.steps.empty()) gradients_.steps[trajectory] = worker.sample->steps();
+      const bool good = worker.sample->record().status == Status::success;
+      if (good) worker.sample->backward(bar, worker.gradient.data());
+      keep_inputs(
+          worker, trajectory, [&](std::size_t c) { return good ? worker.sample->initial_state_bar(c) : T(0); },
+          [&](std::size_t i) { return good ? worker.sample->parameter_bar(i) : T(0); });
+    }
+    return true;
+  }
+
+  void differentiate_tile(Worker& worker, std::size_t tile) {
+    const int lanes = forward(worker, tile);
+    std::fill(worker.states_bar.begin(), worker.states_bar.end(), T(0));
     for (int lane = 0; lane < lanes; ++lane) {
-      const std::size_t trajectory = first + static_cast<std::size_t>(lane);
-      for (std::size_t c = 0; c < n; ++c) {
-        gradients_.initial_states[trajectory * n + c] = static_cast<double>(worker.tile.initial_state_bar(lane, c));
+      const std::size_t trajectory = tile * kTileLanes + static_cast<std::size_t>(lane);
+      const std::size_t at = static_cast<std::size_t>(lane) * row();
+      differentiate_loss(worker, trajectory, worker.tile.states().data() + at, worker.tile.record(lane),
+                         worker.states_bar.data() + at);
+      if (!gradients_.steps.empty()) gradients_.steps[trajectory] = worker.tile.steps_of(lane);
+    }
+    worker.tile.backward(worker.states_bar, worker.gradient.empty() ? nullptr : worker.gradient.data());
+    for (int lane = 0; lane < lanes; ++lane) {
+      keep_inputs(
+          worker, tile * kTileLanes + static_cast<std::size_t>(lane),
+          [&](std::size_t c) { return worker.tile.initial_state_bar(lane, c); },
+          [&](std::size_t i) { return worker.tile.parameter_bar(lane, i); });
+    }
+  }
+
+  void keep_inputs(Worker& worker, std::size_t trajectory, const auto& state_bar, const auto& parameter_bar) {
+    const std::size_t n = problem_.rhs->components(), m = problem_.rhs->parameters();
+    for (std::size_t c = 0; c < n; ++c) {
+      gradients_.initial_states[trajectory * n + c] = static_cast<double>(state_bar(c));
+    }
+    for (std::size_t i = 0; i < m; ++i) {
+      const auto bar = static_cast<double>(parameter_bar(i));
+      if (shares_parameters()) {
+        worker.sum->parameters[i] += bar;
+      } else {
+        gradients_.parameters[trajectory * m + i] = bar;
       }
-      for (std::size_t i = 0; i < m; ++i) {
-        const double bar = static_cast<double>(worker.tile.parameter_bar(lane, i));
-        if (shares_parameters()) {
-          worker.sum->parameters[i] += bar;
-        } else {
-          gradients_.parameters[trajectory * m + i] = bar;
-        }
-      }
+    }
+  }
+
+  void expand_loss_weights() {
+    const auto* squares = std::get_if<SquaredError>(&loss_);
+    if (squares == nullptr) return;
+    const std::size_t n = problem_.rhs->components();
+    for (std::size_t i = 0; i < row(); ++i) {
+      loss_weights_.push_back(squares->scale * (squares->weights.empty() ? 1.0 : squares->weights[i % n]));
     }
   }
 
@@ -268,6 +331,8 @@ class Engine final : public GradientEngine {
   }
 
   cpu::EnginePlan plan_;
+  const cpu::AdjointKernels<T>& adjoint_ = cpu::adjoint_kernels<T>(plan_.target);
+  std::vector<double> loss_weights_;  // [time][component], of a squared error
   std::shared_ptr<DifferentiableTile<T>> rhs_;
   std::size_t tiles_, tiles_per_group_, groups_;
   std::vector<T> weights_;
@@ -290,25 +355,6 @@ void GradientEngine::set_initial_states(std::span<const double> states) {
                  .expected = std::to_string(problem_.initial_states.size()) + " finite numbers"});
   }
   std::copy(states.begin(), states.end(), problem_.initial_states.begin());
-}
-
-double trajectory_loss(const Loss& loss, std::size_t trajectory, std::span<const double> states,
-                       std::span<double> gradient, std::size_t components) {
-  if (const auto* callback = std::get_if<TrajectoryLoss>(&loss)) return (*callback)(trajectory, states, gradient);
-  const SquaredError& squares = std::get<SquaredError>(loss);
-  const double* targets = squares.targets.data() + trajectory * states.size();
-  // Eight sums side by side, added in halves.
-  double sums[8] = {};
-  for (std::size_t i = 0; i < states.size(); ++i) {
-    const double weight = squares.scale * (squares.weights.empty() ? 1.0 : squares.weights[i % components]);
-    const double difference = states[i] - targets[i];
-    sums[i % 8] = std::fma(weight * difference, difference, sums[i % 8]);
-    gradient[i] = 2 * weight * difference;
-  }
-  for (int half = 4; half > 0; half /= 2) {
-    for (int i = 0; i < half; ++i) sums[i] += sums[i + half];
-  }
-  return sums[0];
 }
 
 std::unique_ptr<GradientEngine> make_gradient_engine(Problem problem, Options options, Loss loss,

@@ -38,8 +38,4 @@ class GradientEngine {
 std::unique_ptr<GradientEngine> make_gradient_engine(Problem problem, Options options, Loss loss,
                                                      GradientOptions gradient_options);
 
-// One trajectory's share of a loss that is a sum of such: sets gradient[time][component], of the same size as states.
-double trajectory_loss(const Loss& loss, std::size_t trajectory, std::span<const double> states,
-                       std::span<double> gradient, std::size_t components);
-
 }  // namespace lockstep::ode::detail

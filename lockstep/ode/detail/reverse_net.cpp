@@ -12,10 +12,73 @@ namespace lockstep::ode::detail {
 namespace {
 
 template <class T>
+class SampleNet final : public DifferentiableSample<T> {
+ public:
+  SampleNet(const TrainablePlan<T>& plan, std::size_t components, std::size_t parameters, bool with_time)
+      : plan_(plan), components_(components), parameters_(parameters), with_time_(with_time) {}
+
+  std::size_t inputs() const override { return plan_.inputs(); }
+  std::size_t record_bytes() const override {
+    return round_up_to_alignment(plan_.sample_activation_numbers() * sizeof(T));
+  }
+  std::size_t cotangent_bytes() const override {
+    return round_up_to_alignment(plan_.sample_cotangent_numbers() * sizeof(T));
+  }
+  std::size_t workspace_bytes() const override { return gathered_bytes() + plan_.workspace_numbers() * sizeof(T); }
+
+  void evaluate(double t, const T* in, const T* parameters, T* out, std::byte* record,
+                std::byte* workspace) const override {
+    if (plan_.inputs() != components_) {
+      T* const inputs = reinterpret_cast<T*>(workspace);
+      T* end = std::copy_n(in, components_, inputs);
+      if (parameters_ != 0) end = std::copy_n(parameters, parameters_, end);
+      if (with_time_) *end = static_cast<T>(t);
+      in = inputs;
+    }
+    plan_.evaluate_sample(in, out, reinterpret_cast<T*>(record), reinterpret_cast<T*>(workspace + gathered_bytes()));
+  }
+  void reverse(const std::byte* record, const T* out_bar, T* in_bar, std::byte* cotangents,
+               std::byte* workspace) const override {
+    plan_.reverse_sample(reinterpret_cast<const T*>(record), out_bar, in_bar, reinterpret_cast<T*>(cotangents),
+                         reinterpret_cast<T*>(workspace));
+  }
+
+  std::size_t sum_size() const override { return plan_.sample_gradient_numbers(); }
+  void accumulate(std::span<const RecordedEvaluation> evaluations, T* sum) const override {
+    constexpr std::size_t kAtOnce = 64;
+    RecordedSample<T> samples[kAtOnce];
+    while (!evaluations.empty()) {
+      const std::size_t count = std::min(kAtOnce, evaluations.size());
+      for (std::size_t i = 0; i < count; ++i) {
+        samples[i] = {reinterpret_cast<const T*>(evaluations[i].record),
+                      reinterpret_cast<const T*>(evaluations[i].cotangents)};
+      }
+      plan_.accumulate_samples({samples, count}, sum);
+      evaluations = evaluations.subspan(count);
+    }
+  }
+  void add_gradient(const T* sum, T* gradient) const override { plan_.add_sample_gradient(sum, gradient); }
+
+ private:
+  std::size_t gathered_bytes() const { return round_up_to_alignment(plan_.inputs() * sizeof(T)); }
+
+  const TrainablePlan<T>& plan_;
+  std::size_t components_;
+  std::size_t parameters_;
+  bool with_time_;
+};
+
+template <class T>
 class ReverseNet final : public DifferentiableTile<T> {
  public:
   ReverseNet(TrainablePlan<T> plan, std::size_t components, std::size_t parameters, bool with_time)
-      : plan_(std::move(plan)), components_(components), parameters_(parameters), with_time_(with_time) {}
+      : plan_(std::move(plan)),
+        components_(components),
+        parameters_(parameters),
+        with_time_(with_time),
+        sample_(plan_, components, parameters, with_time) {}
+
+  const DifferentiableSample<T>* sample() const override { return &sample_; }
 
   void evaluate(const TileView<T>& tile, std::byte* workspace) const override { run(tile, nullptr, workspace); }
   void evaluate_recording(const TileView<T>& tile, std::byte* record, std::byte* workspace) const override {
@@ -78,6 +141,7 @@ class ReverseNet final : public DifferentiableTile<T> {
   std::size_t components_;
   std::size_t parameters_;
   bool with_time_;
+  SampleNet<T> sample_;
 };
 
 }  // namespace

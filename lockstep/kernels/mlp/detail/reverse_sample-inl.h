@@ -8,6 +8,13 @@ HWY_INLINE size_t sample_registers(size_t count) {
 }
 
 template <class T>
+HWY_INLINE void scale_sample(const Packed<T>& packed, const T* y, T* out) {
+  for (size_t c = 0; c < packed.outputs(); ++c) {
+    out[c] = packed.output_scale.empty() ? y[c] : std::fma(y[c], packed.output_scale[c], packed.output_shift[c]);
+  }
+}
+
+template <class T>
 void evaluate_sample(const ReverseNet<T>& net, const T* in, T* out, T* record, T* workspace) {
   const auto& packed = net.packed;
   const auto inputs = static_cast<ptrdiff_t>(packed.inputs()), outputs = static_cast<ptrdiff_t>(packed.outputs());
@@ -19,6 +26,16 @@ void evaluate_sample(const ReverseNet<T>& net, const T* in, T* out, T* record, T
     record[c] = packed.input_scale.empty() ? in[c] : (in[c] - packed.input_shift[c]) / packed.input_scale[c];
   }
   std::fill(record + packed.inputs(), record + mlp::padded<T>(packed.inputs()), T(0));
+#if HWY_TARGET != HWY_SCALAR
+  if (const FusedForward<T> fused = fused_forward_of(net); fused != nullptr) {
+    HWY_ALIGN T sums[hn::MaxLanes(Register<T>())];
+    fused(net, record, sums);
+    const size_t neurons = net.layers[0].forward.outputs;
+    std::fill(record + net.layers[0].sample.y + neurons, record + net.layers[0].sample.y + mlp::padded<T>(neurons),
+              T(0));
+    return scale_sample(packed, sums, out);
+  }
+#endif
   for (const ReverseLayer<T>& layer : net.layers) {
     const Places& at = layer.sample;
     T* const y = at.y == Places::kNone ? workspace : record + at.y;
@@ -30,10 +47,7 @@ void evaluate_sample(const ReverseNet<T>& net, const T* in, T* out, T* record, T
     }
     // Padding is zero in every record: the gradients run over it.
     std::fill(y + layer.forward.outputs, y + mlp::padded<T>(layer.forward.outputs), T(0));
-    if (&layer != &net.layers.back()) continue;
-    for (size_t c = 0; c < packed.outputs(); ++c) {
-      out[c] = packed.output_scale.empty() ? y[c] : std::fma(y[c], packed.output_scale[c], packed.output_shift[c]);
-    }
+    if (&layer == &net.layers.back()) scale_sample(packed, y, out);
   }
 }
 
@@ -67,6 +81,17 @@ void reverse_sample(const ReverseNet<T>& net, const T* record, const T* out_bar,
     last[c] = packed.output_scale.empty() ? out_bar[c] : out_bar[c] * packed.output_scale[c];
   }
   std::fill(last + packed.outputs(), last + mlp::padded<T>(packed.outputs()), T(0));
+  const auto leave = [&](const T* x_bar) {
+    for (size_t c = 0; in_bar != nullptr && c < packed.inputs(); ++c) {
+      in_bar[c] = packed.input_scale.empty() ? x_bar[c] : x_bar[c] / packed.input_scale[c];
+    }
+  };
+#if HWY_TARGET != HWY_SCALAR
+  if (const FusedReverse<T> fused = fused_reverse_of(net); fused != nullptr) {
+    fused(net, record, cotangents, workspace);
+    return leave(workspace);
+  }
+#endif
   for (size_t l = net.layers.size(); l-- > 0;) {
     const ReverseLayer<T>& layer = net.layers[l];
     const size_t inputs = layer.forward.inputs, outputs = layer.forward.outputs;
@@ -82,23 +107,60 @@ void reverse_sample(const ReverseNet<T>& net, const T* record, const T* out_bar,
     }
     std::fill(to + inputs, to + mlp::padded<T>(inputs), T(0));
   }
-  for (size_t c = 0; c < packed.inputs(); ++c) {
-    in_bar[c] = packed.input_scale.empty() ? workspace[c] : workspace[c] / packed.input_scale[c];
+  leave(workspace);
+}
+
+// sum[i][.] = fma(outer[i], inner[.], sum[i][.]) over the samples for kRows rows i and kRegisters registers of inner's
+// components.
+template <class T, int kRows, int kRegisters, class Outer, class Inner>
+HWY_INLINE void outer_block(size_t samples, Outer outer, Inner inner, T* sum, size_t stride) {
+  const Register<T> d;
+  using L = HwyLane<Register<T>>;
+  const size_t lanes = hn::Lanes(d);
+  typename L::V total[kRows][kRegisters];
+#pragma GCC unroll 4
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 4
+    for (int r = 0; r < kRegisters; ++r) total[i][r] = hn::LoadU(d, sum + i * stride + r * lanes);
+  }
+  for (size_t s = 0; s < samples; ++s) {
+    const T* const from = inner(s);
+    const T* const factor = outer(s);
+    typename L::V in[kRegisters];
+#pragma GCC unroll 4
+    for (int r = 0; r < kRegisters; ++r) in[r] = hn::LoadU(d, from + r * lanes);
+#pragma GCC unroll 4
+    for (int i = 0; i < kRows; ++i) {
+      const auto weight = L::set(factor[i]);
+#pragma GCC unroll 4
+      for (int r = 0; r < kRegisters; ++r) total[i][r] = L::fma(weight, in[r], total[i][r]);
+    }
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 4
+    for (int r = 0; r < kRegisters; ++r) hn::StoreU(total[i][r], d, sum + i * stride + r * lanes);
   }
 }
 
-// sum[i][.] = fma(outer[i], inner[.], sum[i][.]) over the samples, `inner` in whole kSlots.
+template <class T, int kRows, class Outer, class Inner>
+HWY_INLINE void outer_rows(size_t samples, size_t columns, Outer outer, Inner inner, T* sum) {
+  const size_t lanes = hn::Lanes(Register<T>());
+  const auto from = [&](size_t j) { return [&, j](size_t s) { return inner(s) + j; }; };
+  size_t j = 0;
+  for (; j + 2 * lanes <= columns; j += 2 * lanes) outer_block<T, kRows, 2>(samples, outer, from(j), sum + j, columns);
+  for (; j < columns; j += lanes) outer_block<T, kRows, 1>(samples, outer, from(j), sum + j, columns);
+}
+
+// All rows; `columns` are whole kSlots.
 template <class T, class Outer, class Inner>
 void outer_products(size_t samples, size_t rows, size_t columns, Outer outer, Inner inner, T* sum) {
-  const Register<T> d;
-  using L = HwyLane<Register<T>>;
-  for (size_t i = 0; i < rows; ++i, sum += columns) {
-    for (size_t j = 0; j < columns; j += hn::Lanes(d)) {
-      auto total = hn::LoadU(d, sum + j);
-      for (size_t s = 0; s < samples; ++s) total = L::fma(L::set(outer(s)[i]), hn::LoadU(d, inner(s) + j), total);
-      hn::StoreU(total, d, sum + j);
-    }
-  }
+  const auto from = [&](size_t i) { return [&, i](size_t s) { return outer(s) + i; }; };
+  size_t i = 0;
+  for (; i + 4 <= rows; i += 4) outer_rows<T, 4>(samples, columns, from(i), inner, sum + i * columns);
+  if (rows - i == 3) outer_rows<T, 3>(samples, columns, from(i), inner, sum + i * columns);
+  if (rows - i == 2) outer_rows<T, 2>(samples, columns, from(i), inner, sum + i * columns);
+  if (rows - i == 1) outer_rows<T, 1>(samples, columns, from(i), inner, sum + i * columns);
 }
 
 template <class T>

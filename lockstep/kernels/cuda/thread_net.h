@@ -1,0 +1,127 @@
+// A dense net evaluated by one thread for one sample, on the device or the host, with the bits of every other kernel:
+// each output is the bias, then one fma an input, inputs ascending. Weights are read by all threads of a warp at once.
+#pragma once
+
+#include <utility>
+
+#include "lockstep/kernels/cuda/net_image.h"
+#include "lockstep/kernels/math/math.h"
+
+namespace lockstep::cuda {
+
+// One copy for all places that call it: inlined everywhere, the larger bodies take the compiler minutes.
+#ifdef __CUDACC__
+#define LOCKSTEP_HOST_DEVICE_CALL __host__ __device__ __noinline__
+#else
+#define LOCKSTEP_HOST_DEVICE_CALL inline
+#endif
+
+// activation(x) for a kind known at run time, the same for all threads of a launch.
+template <class T, int... kinds>
+LOCKSTEP_HOST_DEVICE T activate_any(std::integer_sequence<int, kinds...>, int kind, T x, T alpha) {
+  T result = x;
+  (void)((kind == kinds &&
+          (result = math::activate<static_cast<ActivationKind>(kinds), ScalarLane<T>>(x, alpha), true)) ||
+         ...);
+  return result;
+}
+template <class T>
+LOCKSTEP_HOST_DEVICE_CALL T activate_any(int kind, T x, T alpha) {
+  constexpr int count = static_cast<int>(ActivationKind::square) + 1;
+  return activate_any(std::make_integer_sequence<int, count>(), kind, x, alpha);
+}
+
+// Read at once: two or four loads of 16 bytes.
+template <class T>
+struct alignas(16) WeightBlock {
+  T of[kNetBlock];
+};
+
+template <class T>
+LOCKSTEP_HOST_DEVICE void evaluate_layer(const LayerImage& layer, const T* weights, const T* in, T* out) {
+  using L = ScalarLane<T>;
+  const auto* block = reinterpret_cast<const WeightBlock<T>*>(weights + layer.weights);
+  const T alpha = static_cast<T>(layer.alpha);
+  for (int first = 0; first < layer.outputs; first += kNetBlock) {
+    WeightBlock<T> sum = *block++;
+    for (int k = 0; k < layer.inputs; ++k) {
+      const WeightBlock<T> w = *block++;
+      const T x = in[k];
+      for (int j = 0; j < kNetBlock; ++j) sum.of[j] = L::fma(w.of[j], x, sum.of[j]);
+    }
+    for (int j = 0; j < kNetBlock; ++j) {
+      if (first + j < layer.outputs) out[first + j] = activate_any(layer.activation, sum.of[j], alpha);
+    }
+  }
+}
+
+// out[output] = net(x[input]). x and scratch hold net.widest numbers each and are overwritten.
+template <class T>
+LOCKSTEP_HOST_DEVICE void evaluate_net(const NetImage& net, const T* weights, T* x, T* scratch, T* out) {
+  using L = ScalarLane<T>;
+  if (net.input_scale >= 0) {
+    for (int c = 0; c < net.inputs; ++c)
+      x[c] = L::div(L::sub(x[c], weights[net.input_shift + c]), weights[net.input_scale + c]);
+  }
+  T* from = x;
+  T* to = scratch;
+  for (int i = 0; i < net.layers; ++i) {
+    evaluate_layer(net.layer[i], weights, from, to);
+    T* const next = from;
+    from = to;
+    to = next;
+  }
+  for (int c = 0; c < net.outputs; ++c) {
+    out[c] =
+        net.output_scale < 0 ? from[c] : L::fma(from[c], weights[net.output_scale + c], weights[net.output_shift + c]);
+  }
+}
+
+// A net n - width - n with a linear end needs no array of hidden values: each unit's activation goes into the outputs
+// as soon as it is known. Units ascend, so that an output sees the same sequence of fma as in evaluate_layer.
+template <class T, int n>
+struct alignas(16) FoldedHead {
+  T bias[n], input_shift[n], input_scale[n], output_scale[n], output_shift[n];
+};
+template <class T, int n>
+struct alignas(16) FoldedUnit {
+  T bias, in[n], out[n];
+};
+// Their sizes in numbers of T, for n known at run time.
+template <class T>
+LOCKSTEP_HOST_DEVICE constexpr std::int64_t folded_head_numbers(int n) {
+  constexpr int step = 16 / sizeof(T);
+  return (5 * n + step - 1) / step * step;
+}
+template <class T>
+LOCKSTEP_HOST_DEVICE constexpr std::int64_t folded_unit_numbers(int n) {
+  constexpr int step = 16 / sizeof(T);
+  return (1 + 2 * n + step - 1) / step * step;
+}
+
+template <ActivationKind kind, class T, int n>
+LOCKSTEP_HOST_DEVICE void evaluate_folded(const T* image, const NetImage& net, const T* u, T* out) {
+  using L = ScalarLane<T>;
+  static_assert(sizeof(FoldedHead<T, n>) == sizeof(T) * folded_head_numbers<T>(n));
+  static_assert(sizeof(FoldedUnit<T, n>) == sizeof(T) * folded_unit_numbers<T>(n));
+  const auto& head = *reinterpret_cast<const FoldedHead<T, n>*>(image);
+  const auto* unit = reinterpret_cast<const FoldedUnit<T, n>*>(image + folded_head_numbers<T>(n));
+  T x[n], sum[n];
+  for (int c = 0; c < n; ++c) {
+    x[c] = net.input_scale >= 0 ? L::div(L::sub(u[c], head.input_shift[c]), head.input_scale[c]) : u[c];
+    sum[c] = head.bias[c];
+  }
+  const int units = net.layer[0].outputs;
+  const T alpha = static_cast<T>(net.layer[0].alpha);
+  for (int j = 0; j < units; ++j) {
+    const FoldedUnit<T, n> w = unit[j];
+    T hidden = w.bias;
+    for (int c = 0; c < n; ++c) hidden = L::fma(w.in[c], x[c], hidden);
+    const T h = math::activate<kind, ScalarLane<T>>(hidden, alpha);
+    for (int c = 0; c < n; ++c) sum[c] = L::fma(w.out[c], h, sum[c]);
+  }
+  for (int c = 0; c < n; ++c)
+    out[c] = net.output_scale >= 0 ? L::fma(sum[c], head.output_scale[c], head.output_shift[c]) : sum[c];
+}
+
+}  // namespace lockstep::cuda

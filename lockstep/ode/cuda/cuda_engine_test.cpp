@@ -1,0 +1,350 @@
+// The kernels' own source, run by the host, against the CPU engine: the same bits over methods, sizes, save points,
+// events and failures; and the engine's batches through little memory.
+#include "lockstep/ode/cuda/engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "lockstep/core/error.h"
+#include "lockstep/kernels/mlp/testing/reference.h"
+#include "lockstep/ode/cuda/testing/host_runtime.h"
+#include "lockstep/ode/methods.h"
+#include "lockstep/ode/rhs.h"
+#include "lockstep/ode/testing/plain_function.h"
+
+namespace lockstep::ode::cuda {
+namespace {
+
+using ::testing::HasSubstr;
+
+class MemorySink : public SolutionSink {
+ public:
+  explicit MemorySink(Solution& solution) : solution_(solution) {}
+  SolutionBlock acquire(std::size_t first, std::size_t count) override { return solution_.block(first, count); }
+  void commit(const SolutionBlock& block) override { committed += block.count; }
+  std::size_t committed = 0;
+
+ private:
+  Solution& solution_;
+};
+
+Solution solve_on(HostDevice& device, const Problem& problem, const Options& options,
+                  std::size_t budget = std::size_t{1} << 28, Summary* summary = nullptr) {
+  Solution solution(options.precision, problem.trajectories(), problem.rhs->components(), problem.save_times,
+                    problem.save_times_per_trajectory);
+  MemorySink sink(solution);
+  HostRuntime runtime(device);
+  const DeviceTarget target{&runtime, 0, budget};
+  const Summary result = options.precision == Precision::f32 ? advance<float>(problem, options, target, sink, {})
+                                                             : advance<double>(problem, options, target, sink, {});
+  EXPECT_EQ(sink.committed, problem.trajectories());
+  if (summary != nullptr) *summary = result;
+  return solution;
+}
+
+template <class T>
+void expect_same_numbers(std::span<const T> a, std::span<const T> b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(a[i]) && std::isnan(b[i])) continue;
+    ASSERT_EQ(std::memcmp(&a[i], &b[i], sizeof(T)), 0) << "number " << i << ": " << a[i] << " and " << b[i];
+  }
+}
+
+void expect_same(const Solution& a, const Solution& b) {
+  ASSERT_EQ(a.trajectories(), b.trajectories());
+  for (std::size_t i = 0; i < a.trajectories(); ++i) {
+    ASSERT_EQ(a.record(i).status, b.record(i).status) << i;
+    ASSERT_EQ(a.record(i).accepted, b.record(i).accepted) << i;
+    ASSERT_EQ(a.record(i).rejected, b.record(i).rejected) << i;
+    ASSERT_EQ(a.record(i).evaluations, b.record(i).evaluations) << i;
+    ASSERT_EQ(a.record(i).end_time, b.record(i).end_time) << i;
+  }
+  if (a.precision() == Precision::f32) {
+    expect_same_numbers(a.states<float>(), b.states<float>());
+    expect_same_numbers(a.end_states<float>(), b.end_states<float>());
+  } else {
+    expect_same_numbers(a.states<double>(), b.states<double>());
+    expect_same_numbers(a.end_states<double>(), b.end_states<double>());
+  }
+}
+
+// Both engines on one problem; the kernel that ran.
+std::string expect_same_on_both(const Problem& problem, const Options& options) {
+  HostDevice device;
+  expect_same(solve(problem, options), solve_on(device, problem, options));
+  return device.launches.empty() ? std::string() : device.launches.begin()->first;
+}
+
+// Trajectories whose parameters, starts, spans (some of them backwards) and save points differ.
+Problem ensemble(Rhs rhs, const std::vector<double>& u0, const std::vector<double>& parameters, std::size_t count,
+                 double span) {
+  Problem problem;
+  problem.rhs = std::move(rhs);
+  problem.start_times.clear();
+  for (std::size_t i = 0; i < count; ++i) {
+    const double x = static_cast<double>(i % 17) / 17;
+    for (const double u : u0) problem.initial_states.push_back(u + 0.1 * x);
+    for (const double p : parameters) problem.parameters.push_back(p * (1 + 0.1 * x));
+    const double start = 0.25 * static_cast<double>(i % 3);
+    const double length = (i % 7 == 6 ? -0.3 : 1.0) * span * (i % 5 == 4 ? 3 : 1);
+    problem.start_times.push_back(start);
+    problem.end_times.push_back(start + length);
+    for (const double share : {0.0, 0.1, 0.105, 0.5, 1.0})
+      problem.save_times.push_back(share == 1 ? start + length : start + length * share);
+  }
+  problem.save_times_per_trajectory = true;
+  return problem;
+}
+
+Problem lorenz(std::size_t count) { return ensemble(system("lorenz"), {1, 2, 20}, {10, 28, 8.0 / 3}, count, 0.3); }
+
+Options options_for(std::string_view name, Precision precision) {
+  Options options;
+  options.method = name;
+  options.precision = precision;
+  options.threads = 1;
+  options.rtol = options.atol = precision == Precision::f32 ? 1e-5 : 1e-8;
+  if (method(name).error.empty()) {
+    options.control = StepControl::fixed;
+    options.dt = 0.0123;
+  }
+  return options;
+}
+
+Options fixed(Options options, double dt) {
+  options.control = StepControl::fixed;
+  options.dt = dt;
+  return options;
+}
+
+class OnTheDevice : public ::testing::TestWithParam<std::tuple<std::string_view, Precision>> {};
+
+TEST_P(OnTheDevice, every_method_has_the_bits_of_the_cpu_engine) {
+  const auto [name, precision] = GetParam();
+  const Options options = options_for(name, precision);
+  const std::string suffix = precision == Precision::f32 ? "_f32" : "_f64";
+  const bool compiled = name == "rk4" || name == "tsit5" || name == "dop853";
+  EXPECT_EQ(expect_same_on_both(lorenz(71), options),
+            compiled ? "lorenz_" + std::string(name) + suffix : "general_small" + suffix);
+  expect_same_on_both(lorenz(37), fixed(options, 0.01));
+  expect_same_on_both(lorenz(5), fixed(options, 0.0173));
+}
+
+TEST_P(OnTheDevice, every_method_has_the_same_bits_from_its_table) {
+  const auto [name, precision] = GetParam();
+  // No kernel of its own knows this sum.
+  const Mlp mlp = mlp::random_mlp({3, 20, 3}, {ActivationKind::tanh}, 7);
+  const Problem problem = ensemble(sum(system("lorenz"), net(mlp)), {1, 2, 20}, {10, 28, 8.0 / 3}, 13, 0.2);
+  const Options options = options_for(name, precision);
+  EXPECT_THAT(expect_same_on_both(problem, options), HasSubstr("general_small"));
+  expect_same_on_both(problem, fixed(options, 0.01));
+}
+
+std::string test_name(const ::testing::TestParamInfo<OnTheDevice::ParamType>& info) {
+  return std::string(std::get<0>(info.param)) + (std::get<1>(info.param) == Precision::f32 ? "_f32" : "_f64");
+}
+INSTANTIATE_TEST_SUITE_P(methods, OnTheDevice,
+                         ::testing::Combine(::testing::ValuesIn(method_names()),
+                                            ::testing::Values(Precision::f32, Precision::f64)),
+                         test_name);
+
+TEST(DeviceKernels, have_the_same_bits_for_every_count_of_trajectories) {
+  for (const std::size_t count : {0u, 1u, 2u, 31u, 32u, 33u, 101u}) {
+    SCOPED_TRACE(count);
+    expect_same_on_both(lorenz(count), options_for("tsit5", Precision::f32));
+    expect_same_on_both(lorenz(count), options_for("tsit5", Precision::f64));
+  }
+}
+
+TEST(DeviceKernels, have_the_same_bits_for_every_built_in_system) {
+  for (const std::string_view name : system_names()) {
+    SCOPED_TRACE(name);
+    const SystemInfo& info = system_info(name);
+    const Problem problem = ensemble(system(name), info.default_initial_state, info.default_parameters, 5,
+                                     std::min(0.05, info.default_end_time));
+    expect_same_on_both(problem, options_for("tsit5", Precision::f32));
+    expect_same_on_both(problem, options_for("dop853", Precision::f64));
+  }
+}
+
+TEST(DeviceKernels, fold_a_net_of_one_hidden_layer_with_the_same_bits) {
+  for (const std::size_t width : {1u, 3u, 31u, 100u, 129u}) {
+    SCOPED_TRACE(width);
+    for (const std::size_t n : {2u, 3u}) {
+      Mlp mlp = mlp::random_mlp({n, width, n}, {ActivationKind::tanh}, static_cast<unsigned>(width));
+      const auto run = [&](Precision precision) {
+        const Problem problem = ensemble(net(mlp), std::vector<double>(n, 0.5), {}, 11, 2);
+        EXPECT_EQ(expect_same_on_both(problem, options_for("tsit5", precision)),
+                  "net" + std::to_string(n) + (precision == Precision::f32 ? "_tanh_tsit5_f32" : "_tanh_tsit5_f64"));
+      };
+      run(Precision::f32);
+      run(Precision::f64);
+      mlp.input_scaling = {std::vector<double>(n, 0.1), std::vector<double>(n, 1.7)};
+      run(Precision::f32);
+      mlp.output_scaling = {std::vector<double>(n, 0.9), {}};
+      run(Precision::f32);
+      mlp.input_scaling = {};
+      run(Precision::f64);
+    }
+  }
+}
+
+TEST(DeviceKernels, run_nets_of_any_depth_activation_parameters_and_time) {
+  for (const Activation& activation : all_activations()) {
+    SCOPED_TRACE(to_string(activation));
+    const Mlp mlp = mlp::random_mlp({7, 31, 9, 3}, activation, 3);
+    const Problem problem = ensemble(net(mlp, {"net", true}), {0.5, 0.2, -0.4}, {0.3, 0.2, -0.1}, 5, 1);
+    EXPECT_EQ(expect_same_on_both(problem, options_for("tsit5", Precision::f32)), "general_small_f32");
+    expect_same_on_both(problem, options_for("bs3", Precision::f64));
+  }
+  const Mlp wide = mlp::random_mlp({3, 256, 129, 3}, {ActivationKind::relu}, 5);
+  EXPECT_EQ(expect_same_on_both(ensemble(net(wide), {0.5, 0.2, -0.4}, {}, 5, 1), options_for("tsit5", Precision::f32)),
+            "general_f32");
+}
+
+TEST(DeviceKernels, share_inputs_that_the_problem_shares) {
+  Problem problem;
+  problem.rhs = system("lorenz");
+  for (int i = 0; i < 40; ++i) problem.initial_states.insert(problem.initial_states.end(), {1.0 + i, 1, 1});
+  problem.parameters = {10, 28, 8.0 / 3};
+  problem.end_times = {0.5};
+  expect_same_on_both(problem, options_for("tsit5", Precision::f64));  // nothing saved
+  problem.save_times = {0, 0.1, 0.25, 0.5};
+  expect_same_on_both(problem, options_for("tsit5", Precision::f64));
+  expect_same_on_both(problem, options_for("rk4", Precision::f32));
+}
+
+TEST(DeviceKernels, end_broken_trajectories_as_the_cpu_engine_does) {
+  Problem problem = lorenz(9);
+  problem.initial_states[3] = 1e200;  // blows up at once
+  problem.initial_states[6] = 1e30;   // infinite in float32 after a stage
+  Problem unsaved = problem;
+  unsaved.save_times.clear();
+  unsaved.end_times[4] = unsaved.start_times[4];  // an empty span
+  for (const Precision precision : {Precision::f32, Precision::f64}) {
+    Options options = options_for("tsit5", precision);
+    expect_same_on_both(problem, options);
+    expect_same_on_both(problem, fixed(options, 0.01));
+    expect_same_on_both(unsaved, options);
+    expect_same_on_both(unsaved, fixed(options, 0.01));
+    options.max_steps = 7;
+    expect_same_on_both(problem, options);
+    options.max_steps = 1;
+    options.initial_step = 0.01;
+    expect_same_on_both(problem, options);
+    options.max_steps = 100;
+    options.max_step = 0.02;
+    expect_same_on_both(problem, options);
+    expect_same_on_both(problem, fixed(options, 0.001));
+  }
+  // A pole: the step shrinks until time stands still.
+  Mlp square;
+  square.layers = {{1, 1, {1}, {0}, {ActivationKind::square}}};
+  const Problem pole = ensemble(net(square), {1}, {}, 4, 1.5);
+  expect_same_on_both(pole, options_for("tsit5", Precision::f64));
+  expect_same_on_both(pole, options_for("dop853", Precision::f32));
+}
+
+// u[component] - value; says so to engines that ask.
+Rhs threshold(std::size_t components, std::size_t parameters, std::size_t component, double value) {
+  class Known : public StateFunction {
+   public:
+    Known(Rhs rhs, ThresholdPart part) : rhs_(std::move(rhs)), part_(part) {}
+    std::size_t components() const override { return rhs_->components(); }
+    std::size_t parameters() const override { return rhs_->parameters(); }
+    std::size_t outputs() const override { return 1; }
+    std::string description() const override { return "threshold"; }
+    std::string digest() const override { return "threshold"; }
+    std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget t) const override { return rhs_->lower_f32(t); }
+    std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget t) const override { return rhs_->lower_f64(t); }
+    std::vector<FunctionPart> parts() const override { return {{part_, parameters()}}; }
+
+   private:
+    Rhs rhs_;
+    ThresholdPart part_;
+  };
+  return std::make_shared<Known>(testing::plain_event(components, parameters,
+                                                      [component, value](double, auto u, auto, auto out) {
+                                                        using T = std::decay_t<decltype(u(0))>;
+                                                        out(0) = u(component) - T(value);
+                                                      }),
+                                 ThresholdPart{component, value});
+}
+
+TEST(DeviceKernels, stop_at_events_where_the_cpu_engine_does) {
+  for (const auto direction :
+       {TerminalEvent::Direction::either, TerminalEvent::Direction::rising, TerminalEvent::Direction::falling}) {
+    for (const std::string_view name : {"tsit5", "dop853", "bs3"}) {
+      Problem problem = lorenz(23);
+      problem.event = {threshold(3, 3, 0, 6.5), direction};
+      expect_same_on_both(problem, options_for(name, Precision::f64));
+      expect_same_on_both(problem, options_for(name, Precision::f32));
+      expect_same_on_both(problem, fixed(options_for(name, Precision::f32), 0.01));
+    }
+  }
+}
+
+TEST(DeviceBatches, halve_until_they_fit_with_the_same_bits) {
+  const Problem problem = lorenz(301);
+  const Options options = options_for("tsit5", Precision::f64);
+  const Solution expected = solve(problem, options);
+  HostDevice device;
+  device.memory = 60'000;
+  Summary summary;
+  expect_same(expected, solve_on(device, problem, options, std::size_t{1} << 28, &summary));
+  EXPECT_GT(device.batches.size(), 2u);
+  EXPECT_EQ(summary.count_of[0], 301u);
+  EXPECT_EQ(device.used, 0u);
+  HostDevice tight;
+  expect_same(expected, solve_on(tight, problem, options, 30'000));  // a small budget instead
+  EXPECT_GT(tight.batches.size(), 2u);
+  HostDevice failing;
+  failing.failing_launches = 2;  // memory that a launch itself needs
+  expect_same(expected, solve_on(failing, problem, options));
+  EXPECT_LT(failing.batches.front(), 301u);
+}
+
+std::string message_of(HostDevice& device, const Problem& problem, const Options& options) {
+  try {
+    solve_on(device, problem, options);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(DeviceErrors, name_the_kernel_and_say_what_to_try) {
+  HostDevice device;
+  device.failing_launches = 1;
+  device.failures_are_memory = false;
+  const std::string text = message_of(device, lorenz(40), options_for("tsit5", Precision::f64));
+  EXPECT_THAT(text, HasSubstr("cuda kernel lorenz_tsit5_f64: found an illegal memory access was encountered"));
+  EXPECT_THAT(text, HasSubstr("--device cpu"));
+  HostDevice tiny;
+  tiny.memory = 1000;
+  EXPECT_THAT(message_of(tiny, lorenz(40), options_for("tsit5", Precision::f64)), HasSubstr("cuda memory"));
+}
+
+TEST(DeviceErrors, refuse_what_the_kernels_cannot_run) {
+  HostDevice device;
+  Problem problem = lorenz(4);
+  Options options = options_for("tsit5", Precision::f64);
+  options.control = StepControl::common;
+  EXPECT_THAT(message_of(device, problem, options), HasSubstr("options.control: found common"));
+  options.control = StepControl::per_trajectory;
+  problem.event = {testing::plain_event(3, 3, [](double, auto u, auto, auto out) { out(0) = u(0); })};
+  EXPECT_THAT(message_of(device, problem, options), HasSubstr("problem.event"));
+  problem.event.reset();
+  problem.rhs = testing::plain_function(3, 3, [](double, auto u, auto, auto du) { du(0) = du(1) = du(2) = u(0); });
+  EXPECT_THAT(message_of(device, problem, options), HasSubstr("your own code"));
+  const Mlp wide = mlp::random_mlp({3, 600, 3}, {ActivationKind::tanh}, 1);
+  problem = ensemble(net(wide), {0, 0, 0}, {}, 3, 1);
+  EXPECT_THAT(message_of(device, problem, options), HasSubstr("a net 600 wide"));
+}
+
+}  // namespace
+}  // namespace lockstep::ode::cuda

@@ -1,0 +1,213 @@
+// What gradients do not depend on, which losses there are, and what happens to trajectories that fail.
+#include "lockstep/ode/gradient.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "lockstep/core/error.h"
+#include "lockstep/ode/solve.h"
+#include "lockstep/ode/testing/gradient_cases.h"
+
+namespace lockstep::ode {
+namespace {
+
+using namespace testing;
+
+template <class T>
+Numbers saved_states(const Problem& problem, const Options& options) {
+  Numbers all(problem.trajectories() * problem.save_points() * problem.rhs->components());
+  std::mutex mutex;
+  const TrajectoryLoss keep = [&](std::size_t trajectory, std::span<const double> states, std::span<double>) {
+    const std::lock_guard lock(mutex);
+    std::copy(states.begin(), states.end(), all.begin() + static_cast<std::ptrdiff_t>(trajectory * states.size()));
+    return 0.0;
+  };
+  solve_with_gradients(problem, options, keep);
+  return all;
+}
+
+TEST(GradientBits, states_have_the_bits_of_solve) {
+  for (const Case& c : all_cases()) {
+    for (const Mode& mode : all_modes()) {
+      for (const Precision precision : {Precision::f32, Precision::f64}) {
+        const Problem problem = ensemble(c, 35);
+        Options options = f64(mode.method, mode.control);
+        options.precision = precision;
+        const Numbers states = precision == Precision::f32 ? saved_states<float>(problem, options)
+                                                           : saved_states<double>(problem, options);
+        const Solution solution = solve(problem, options);
+        std::size_t at = 0;
+        for (std::size_t i = 0; i < problem.trajectories(); ++i) {
+          for (std::size_t k = 0; k < problem.save_points(); ++k) {
+            for (std::size_t d = 0; d < problem.rhs->components(); ++d, ++at) {
+              ASSERT_EQ(states[at], solution.state(i, k, d)) << c.name << " " << mode.method << " trajectory " << i;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+void expect_same_bits(const Gradients& a, const Gradients& b, const std::string& what) {
+  EXPECT_EQ(a.loss, b.loss) << what;
+  EXPECT_EQ(a.weights, b.weights) << what;
+  EXPECT_EQ(a.initial_states, b.initial_states) << what;
+  EXPECT_EQ(a.parameters, b.parameters) << what;
+}
+
+TEST(GradientBits, has_the_same_bits_on_any_threads_targets_and_memory) {
+  for (const Case& c : all_cases()) {
+    for (const StepControl control : {StepControl::per_trajectory, StepControl::common, StepControl::fixed}) {
+      for (const Precision precision : {Precision::f32, Precision::f64}) {
+        Problem problem = ensemble(c, 101);
+        problem.parameters = c.parameters;  // shared: summed over trajectories
+        Options options = f64("dop853", control);
+        options.precision = precision;
+        options.threads = 1;
+        const Gradients one = solve_with_gradients(problem, options, TrajectoryLoss(linear_loss));
+        for (const int threads : {2, 5}) {
+          options.threads = threads;
+          expect_same_bits(one, solve_with_gradients(problem, options, TrajectoryLoss(linear_loss)), "threads");
+        }
+        options.threads = 1;
+        for (const std::size_t bytes : {std::size_t{0}, std::size_t{40'000}, std::size_t{200'000}}) {
+          expect_same_bits(one,
+                           solve_with_gradients(problem, options, TrajectoryLoss(linear_loss), {.memory_bytes = bytes}),
+                           std::to_string(bytes) + " bytes, " + c.name);
+        }
+        for (const CpuTarget target : available_cpu_targets()) {
+          options.cpu_target = target;
+          expect_same_bits(one, solve_with_gradients(problem, options, TrajectoryLoss(linear_loss)),
+                           std::string(to_string(target)) + " " + c.name);
+        }
+      }
+    }
+  }
+}
+
+// Few trajectories of a net are taken one by one, by other loops with the same forward bits.
+TEST(GradientBits, one_by_one_and_by_tiles_agree) {
+  const Case c = net_case();
+  for (const Mode& mode : all_modes()) {
+    if (mode.control == StepControl::common) continue;
+    for (const Precision precision : {Precision::f32, Precision::f64}) {
+      Options options = f64(mode.method, mode.control);
+      options.precision = precision;
+      const Problem few = ensemble(c, 5);
+      const Numbers states =
+          precision == Precision::f32 ? saved_states<float>(few, options) : saved_states<double>(few, options);
+      const Solution solution = solve(few, options);
+      for (std::size_t i = 0; i < states.size(); ++i) {
+        ASSERT_EQ(states[i], solution.state(i / 18, i / 3 % 6, i % 3)) << mode.method;
+      }
+      const Gradients one = solve_with_gradients(few, options, TrajectoryLoss(linear_loss));
+      for (std::size_t i = 0; i < 5; ++i) {
+        EXPECT_EQ(one.records[i].accepted, solution.record(i).accepted);
+        EXPECT_EQ(one.records[i].rejected, solution.record(i).rejected);
+        EXPECT_EQ(one.records[i].evaluations, solution.record(i).evaluations) << mode.method;
+        EXPECT_EQ(one.records[i].end_time, solution.record(i).end_time);
+      }
+      for (const CpuTarget target : available_cpu_targets()) {
+        options.cpu_target = target;
+        expect_same_bits(one, solve_with_gradients(few, options, TrajectoryLoss(linear_loss)),
+                         std::string(to_string(target)) + " " + mode.method);
+      }
+    }
+    // The plain replay is the judge of the derivative, with the bound of the test above.
+    const Problem few = ensemble(c, 5);
+    const Gradients gradients = solve_with_gradients(few, f64(mode.method, mode.control), TrajectoryLoss(linear_loss),
+                                                     {.keep = GradientOptions::Keep::steps});
+    const Direction direction(few, 17);
+    const auto loss = plain_loss<Dual<double>>(c, few, mode.method, gradients, direction,
+                                               [](double x, double d) { return Dual<double>(x, d); });
+    double magnitude = 0;
+    const double along = direction.along(gradients, magnitude);
+    EXPECT_NEAR(along, loss.slope, 1e-12 * magnitude) << mode.method;
+  }
+}
+
+TEST(GradientBits, checkpoints_thinned_out_give_the_same_bits) {
+  const Case c = lorenz_case();
+  Problem problem = ensemble(c, 2);
+  problem.end_times = {3};
+  Options options = f64("rk4", StepControl::fixed);
+  options.dt = 0.003;
+  const Gradients plenty = solve_with_gradients(problem, options, TrajectoryLoss(linear_loss));
+  const Gradients little =
+      solve_with_gradients(problem, options, TrajectoryLoss(linear_loss), {.memory_bytes = 16'000});
+  expect_same_bits(plenty, little, "1,000 steps within 16 kB");
+}
+
+TEST(GradientBits, squared_error_and_ensemble_loss_are_what_they_say) {
+  const Case c = net_case();
+  const Problem problem = ensemble(c, 40);
+  const Options options = f64("tsit5", StepControl::per_trajectory);
+  const std::size_t count = 40 * 6 * 3;
+  SquaredError squares{.targets = Numbers(count), .weights = {1, 2, 0.5}, .scale = 0.25};
+  for (std::size_t i = 0; i < count; ++i) squares.targets[i] = coefficient(0, i);
+  const Gradients built_in = solve_with_gradients(problem, options, squares);
+  const EnsembleLoss by_hand = [&](std::span<const double> states, std::span<double> gradient) {
+    double sum = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const double difference = states[i] - squares.targets[i];
+      sum += 0.25 * squares.weights[i % 3] * difference * difference;
+      gradient[i] = 2 * (0.25 * squares.weights[i % 3]) * difference;
+    }
+    return sum;
+  };
+  const Gradients all_at_once = solve_with_gradients(problem, options, by_hand);
+  EXPECT_NEAR(built_in.loss, all_at_once.loss, 1e-13 * built_in.loss);  // sums of 720 positive terms
+  EXPECT_EQ(built_in.weights, all_at_once.weights);
+  EXPECT_EQ(built_in.initial_states, all_at_once.initial_states);
+}
+
+// u' = u^2 from u0 blows up at t = 1 / u0.
+Rhs blow_up() {
+  return differentiable_function<1>("blow_up", [](auto, const auto& u, const auto&, auto& du) { du[0] = u[0] * u[0]; });
+}
+
+TEST(GradientBits, failed_trajectories_are_left_out_or_stop_the_run) {
+  Problem problem{.rhs = blow_up(), .initial_states = {0.5, 5, 0.25}, .end_times = {1}, .save_times = {0.5, 1}};
+  const Options options = f64("tsit5", StepControl::per_trajectory);
+  const Gradients gradients = solve_with_gradients(problem, options, TrajectoryLoss(linear_loss));
+  EXPECT_EQ(gradients.left_out, 1u);
+  EXPECT_NE(gradients.records[1].status, Status::success);
+  EXPECT_EQ(gradients.initial_states[1], 0);
+  Problem alone = problem;
+  alone.initial_states = {0.5};
+  EXPECT_EQ(gradients.initial_states[0],
+            solve_with_gradients(alone, options, TrajectoryLoss(linear_loss)).initial_states[0]);
+  try {
+    solve_with_gradients(problem, options, TrajectoryLoss(linear_loss), {.failed = FailedTrajectories::stop});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.field(), "trajectory 1");
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("at t = "));
+  }
+}
+
+TEST(GradientBits, refuses_what_it_cannot_differentiate) {
+  Problem problem = ensemble(lorenz_case(), 1);
+  problem.rhs =
+      function<3, 3>("opaque", [](auto, const auto& u, const auto&, auto& du) { du[0] = du[1] = du[2] = u[0]; });
+  EXPECT_THROW(solve_with_gradients(problem, f64("tsit5", StepControl::per_trajectory), TrajectoryLoss(linear_loss)),
+               Error);
+  problem = ensemble(lorenz_case(), 1);
+  problem.event = TerminalEvent{event_function<3, 3>("x", [](auto, const auto& u, const auto&) { return u[0]; })};
+  EXPECT_THROW(solve_with_gradients(problem, f64("tsit5", StepControl::per_trajectory), TrajectoryLoss(linear_loss)),
+               Error);
+  problem.event.reset();
+  try {
+    solve_with_gradients(problem, f64("tsit5", StepControl::per_trajectory), SquaredError{.targets = {1, 2}});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "loss.targets: found 2 numbers, expected 18: 1 trajectories x 6 save points x 3 components");
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::ode
