@@ -15,6 +15,24 @@ namespace {
 constexpr std::size_t kMostChunkTiles = 16;      // further tiles no longer make the sum over slots cheaper
 constexpr std::size_t kChunkBytes = 768 * 1024;  // a chunk's record stays in the second-level cache
 constexpr std::size_t kMostGroups = 64;
+constexpr std::size_t kApart = 1024;  // numbers between threads' memory: prefetches run past the end of what is used
+
+constexpr std::size_t kBlock = 512;             // numbers of each group that are added up together
+constexpr std::size_t kWorthThreads = 1 << 15;  // additions that take longer than waking threads
+
+// rows[0][i] = sum over rows, halves first, for `count` columns from `first`; rows are `stride` apart.
+template <class T>
+void add_in_halves(T* rows, std::size_t height, std::size_t stride, std::size_t first, std::size_t count) {
+  while (height > 1) {
+    const std::size_t half = (height + 1) / 2;
+    for (std::size_t row = 0; row + half < height; ++row) {
+      T* const to = rows + row * stride + first;
+      const T* const from = to + half * stride;
+      for (std::size_t i = 0; i < count; ++i) to[i] += from[i];
+    }
+    height = half;
+  }
+}
 
 [[noreturn]] void refuse(const char* field, std::string found, std::string expected, std::string remedy) {
   throw Error(ErrorKind::invalid_argument, {field, std::move(found), std::move(expected), std::move(remedy)});
@@ -169,28 +187,35 @@ double RegressionPlan<T>::run(const TiledSamples<T>& samples, double scale, T* g
   const std::size_t chunks = (tiles + state.chunk_tiles - 1) / state.chunk_tiles;
   const std::size_t groups = std::min(chunks, kMostGroups);
   const std::size_t stride = mlp::padded<T>(parameter_count());
-  threads = std::max(1, std::min(threads, static_cast<int>(groups)));
+  const std::size_t record = mlp::regression_rows(state.net) * kTileLanes * state.chunk_tiles;
+  // Waking threads takes some microseconds: each must have work for at least ten, counted at three fused multiply-adds
+  // of one register a nanosecond.
+  const double nanoseconds = static_cast<double>(parameter_count() * tiles * kTileLanes) /
+                             static_cast<double>(state.net.packed.kernels->lanes);
+  threads = std::max(1, std::min({threads, static_cast<int>(groups), static_cast<int>(nanoseconds / 10e3)}));
   if (state.losses.size() < groups) state.losses = AlignedBuffer<double>(groups);
   if (gradient != nullptr && state.gradients.size() < groups * stride) {
     state.gradients = AlignedBuffer<T>(groups * stride);
   }
   while (state.workspaces.size() < static_cast<std::size_t>(threads)) {
-    state.workspaces.emplace_back(mlp::regression_rows(state.net) * kTileLanes * state.chunk_tiles);
+    state.workspaces.emplace_back(record + stride + kApart);
   }
   for (std::size_t c = 0; c < outputs(); ++c) state.bar_weights[c] = static_cast<T>(scale) * state.weights[c];
 
   struct Work {
     State& state;
     const TiledSamples<T>& samples;
-    std::size_t tiles, chunks, groups, stride;
+    std::size_t tiles, chunks, groups, stride, record;
     bool with_gradient;
-    std::atomic<std::size_t> next{0};
-  } work{state, samples, tiles, chunks, groups, stride, gradient != nullptr};
+    alignas(128) std::atomic<std::size_t> next{0};
+  } work{state, samples, tiles, chunks, groups, stride, record, gradient != nullptr};
   const auto body = [&work](int thread) {
     State& s = work.state;
     const std::size_t x_tile = s.net.packed.inputs() * kTileLanes, y_tile = s.net.packed.outputs() * kTileLanes;
+    T* const workspace = s.workspaces[static_cast<std::size_t>(thread)].data();
+    // A group is summed apart from its neighbours', which other threads are writing.
+    T* const sum = work.with_gradient ? workspace + work.record : nullptr;
     for (std::size_t group; (group = work.next.fetch_add(1, std::memory_order_relaxed)) < work.groups;) {
-      T* const sum = work.with_gradient ? s.gradients.data() + group * work.stride : nullptr;
       if (sum != nullptr) std::fill_n(sum, work.stride, T(0));
       double loss = 0;
       const std::size_t end = (group + 1) * work.chunks / work.groups;
@@ -201,8 +226,9 @@ double RegressionPlan<T>::run(const TiledSamples<T>& samples, double scale, T* g
             s.net, s.cost,
             {work.samples.inputs.data() + first * x_tile, work.samples.targets.data() + first * y_tile, count,
              std::min(count * kTileLanes, work.samples.samples - first * kTileLanes)},
-            sum, s.workspaces[static_cast<std::size_t>(thread)].data());
+            sum, workspace);
       }
+      if (sum != nullptr) std::copy_n(sum, work.stride, s.gradients.data() + group * work.stride);
       s.losses[group] = loss;
     }
   };
@@ -211,22 +237,26 @@ double RegressionPlan<T>::run(const TiledSamples<T>& samples, double scale, T* g
   } else {
     run_on_threads(threads, body);
   }
-  for (std::size_t count = groups; count > 1;) {
-    const std::size_t half = (count + 1) / 2;
-    for (std::size_t i = 0; i + half < count; ++i) {
-      state.losses[i] += state.losses[i + half];
-      if (gradient == nullptr) continue;
-      T* const to = state.gradients.data() + i * stride;
-      const T* const from = to + half * stride;
-      for (std::size_t p = 0; p < stride; ++p) to[p] += from[p];
+  add_in_halves(state.losses.data(), groups, 1, 0, 1);
+  if (gradient != nullptr && groups == 0) std::fill_n(gradient, parameter_count(), T(0));
+  if (gradient != nullptr && groups > 0) {
+    const std::size_t blocks = (parameter_count() + kBlock - 1) / kBlock;
+    const auto sum_blocks = [&](std::size_t first, std::size_t end) {
+      for (std::size_t block = first; block < end; ++block) {
+        const std::size_t from = block * kBlock, count = std::min(kBlock, parameter_count() - from);
+        add_in_halves(state.gradients.data(), groups, stride, from, count);
+        std::copy_n(state.gradients.data() + from, count, gradient + from);
+      }
+    };
+    if (threads == 1 || parameter_count() * groups < kWorthThreads) {
+      sum_blocks(0, blocks);
+    } else {
+      const auto n = static_cast<std::size_t>(threads);
+      run_on_threads(threads, [&](int thread) {
+        const auto i = static_cast<std::size_t>(thread);
+        sum_blocks(i * blocks / n, (i + 1) * blocks / n);
+      });
     }
-    count = half;
-  }
-  if (gradient != nullptr) {
-    if (groups == 0)
-      std::fill_n(gradient, parameter_count(), T(0));
-    else
-      std::copy_n(state.gradients.data(), parameter_count(), gradient);
   }
   return groups == 0 ? 0 : scale * state.losses[0];
 }

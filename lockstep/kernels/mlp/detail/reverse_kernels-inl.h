@@ -33,10 +33,24 @@ using mlp::ReverseNet;
 #include "lockstep/kernels/mlp/detail/regression-inl.h"
 
 template <class T>
+void transpose(const T* from, size_t rows, size_t columns, T* to) {
+  const size_t lanes = hn::Lanes(Register<T>());
+  size_t k = 0;
+  if (lanes == 1 || rows >= kQuad<T>) {
+    for (; k + lanes <= columns; k += lanes) {
+      lanes_to_rows(from + k, columns, rows, to + k * rows, static_cast<ptrdiff_t>(rows));
+    }
+  }
+  for (; k < columns; ++k) {
+    for (size_t j = 0; j < rows; ++j) to[k * rows + j] = from[j * columns + k];
+  }
+}
+
+template <class T>
 const ReverseKernels<T>* reverse_table() {
   static constexpr ReverseKernels<T> table = {evaluate_recording<T>, reverse_tile<T>,   accumulate_tiles<T>,
                                               evaluate_sample<T>,    reverse_sample<T>, accumulate_samples<T>,
-                                              regression_chunk<T>};
+                                              regression_chunk<T>,   transpose<T>};
   return &table;
 }
 

@@ -115,10 +115,10 @@ void repack_tiles(ReverseNet<T>& net, const T* parameters) {
     T* to = layer.tile_weights;
     for (std::size_t block = 0; block < layer.forward.tile_blocks.blocks; ++block) {
       const std::size_t size = layer.forward.tile_blocks[block];
-      for (std::size_t j = 0; j < size; ++j, row += inputs) {
-        to[j] = *bias++;
-        for (std::size_t k = 0; k < inputs; ++k) to[(1 + k) * size + j] = row[k];
-      }
+      std::copy_n(bias, size, to);
+      net.kernels->transpose(row, size, inputs, to + size);
+      bias += size;
+      row += size * inputs;
       to += (1 + inputs) * size;
     }
   }

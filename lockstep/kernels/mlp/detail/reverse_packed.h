@@ -93,6 +93,8 @@ struct ReverseKernels {
   // The chunk's weighted cost; adds its derivative to the gradient unless that is null.
   double (*regression)(const ReverseNet<T>&, const RegressionCost<T>&, const RegressionChunk<T>&, T* gradient,
                        T* workspace);
+  // to[column][row] of from[row][column], rows as wide as `columns`; what lies in `to` is adjacent.
+  void (*transpose)(const T* from, std::size_t rows, std::size_t columns, T* to);
 };
 
 // Defined in reverse_f32.cpp and reverse_f64.cpp.
