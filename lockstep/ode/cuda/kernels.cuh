@@ -1,0 +1,40 @@
+// A kernel round each body of kernel_list.h: weights to shared memory, then trajectory after trajectory from a counter.
+#pragma once
+
+#include "lockstep/ode/cuda/kernel_list.h"
+#include "lockstep/ode/cuda/kernels.h"
+
+namespace lockstep::ode::cuda {
+
+template <class Body>
+__global__ void __launch_bounds__(Body::kThreads, Body::kBlocks)
+    advance_kernel(const __grid_constant__ Launch<typename Body::T> launch) {
+  using T = typename Body::T;
+  extern __shared__ __align__(16) unsigned char shared_bytes[];
+  T* const shared = reinterpret_cast<T*>(shared_bytes);
+  const SharedWeights wanted = Body::Derivative::shared_weights(launch);
+  for (std::int64_t i = threadIdx.x; i < wanted.count; i += blockDim.x) shared[i] = launch.weights[wanted.first + i];
+  __syncthreads();
+  Body::run(launch, shared, [&] { return static_cast<std::int64_t>(atomicAdd(launch.counter, 1ull)); });
+}
+
+template <class Body>
+CompiledKernel describe_kernel(std::string_view name) {
+  using T = typename Body::T;
+  return {name, reinterpret_cast<const void*>(advance_kernel<Body>), Body::kThreads,
+          [](const void* launch) {
+            const auto wanted = Body::Derivative::shared_weights(*static_cast<const Launch<T>*>(launch));
+            return static_cast<std::size_t>(wanted.count) * sizeof(T);
+          },
+          [](const void* launch) { return static_cast<const Launch<T>*>(launch)->ensemble.count; }};
+}
+
+struct AddKernel {
+  std::vector<CompiledKernel>& kernels;
+  template <class Body>
+  void operator()(std::string_view name) const {
+    kernels.push_back(describe_kernel<Body>(name));
+  }
+};
+
+}  // namespace lockstep::ode::cuda

@@ -1,0 +1,6 @@
+// The kernels of float32 states.
+#include "lockstep/ode/cuda/kernels.cuh"
+
+namespace lockstep::ode::cuda {
+void add_kernels_f32(std::vector<CompiledKernel>& kernels) { for_each_kernel<float>(AddKernel{kernels}); }
+}  // namespace lockstep::ode::cuda

@@ -1,0 +1,6 @@
+// The kernels of float64 states.
+#include "lockstep/ode/cuda/kernels.cuh"
+
+namespace lockstep::ode::cuda {
+void add_kernels_f64(std::vector<CompiledKernel>& kernels) { for_each_kernel<double>(AddKernel{kernels}); }
+}  // namespace lockstep::ode::cuda
