@@ -5,10 +5,12 @@
 #include <cstring>
 #include <limits>
 #include <mutex>
+#include <numeric>
 #include <unordered_map>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/random.h"
+#include "lockstep/ode/result_file.h"
 #include "lockstep/ode/solve.h"
 
 namespace lockstep::agreement {
@@ -61,8 +63,8 @@ ode::Problem perturbed_problem(const ode::Problem& problem, Precision precision,
         to.insert(to.end(), from, from + count);
       };
       append(result.initial_states, problem.initial_states.data() + i * components, components);
-      perturb(result.initial_states.data() + result.initial_states.size() - components, components, i, member,
-              precision, which);
+      perturb(result.initial_states.data() + result.initial_states.size() - components, components,
+              which.first_trajectory + i, member, precision, which);
       if (own_parameters) append(result.parameters, problem.parameters_of(i), parameters);
       if (problem.start_times.size() > 1) result.start_times.push_back(problem.start_time(i));
       if (problem.end_times.size() > 1) result.end_times.push_back(problem.end_time(i));
@@ -129,6 +131,12 @@ void solve_into(const ode::Problem& problem, const ode::Options& options, const 
   }
 }
 
+// The number that the file's first row has in its ensemble.
+std::int64_t first_trajectory(const hdf5::File& file) {
+  constexpr const char* kName = ode::result_names::kFirstTrajectory;
+  return file.has_attribute(kName) ? file.integer_attribute(kName) : 0;
+}
+
 }  // namespace
 
 std::vector<std::size_t> evenly_spaced(std::size_t trajectories, std::size_t samples) {
@@ -147,7 +155,11 @@ Certificate make_certificate(const ode::Problem& problem, const ode::Options& op
   certificate.members = which.members;
   certificate.save_points = problem.save_points();
   certificate.components = problem.rhs->components();
-  certificate.trajectories = evenly_spaced(problem.trajectories(), which.samples);
+  const std::size_t all = which.ensemble_trajectories == 0 ? problem.trajectories() : which.ensemble_trajectories;
+  for (const std::size_t i : evenly_spaced(all, which.samples)) {
+    if (i < which.first_trajectory || i - which.first_trajectory >= problem.trajectories()) continue;
+    certificate.trajectories.push_back(i - which.first_trajectory);
+  }
   const std::size_t row = certificate.save_points * certificate.components;
   const std::size_t samples = certificate.samples();
   certificate.states.resize(which.members * samples * row);
@@ -185,9 +197,24 @@ void write_certificate(hdf5::File& file, const Certificate& certificate) {
   state.set_attribute("ulps", certificate.ulps);
   hdf5::Dataset trajectory =
       file.create_dataset<std::int64_t>(kCertificateTrajectory, hdf5::Shape{certificate.samples()});
-  const std::vector<std::int64_t> chosen(certificate.trajectories.begin(), certificate.trajectories.end());
+  std::vector<std::int64_t> chosen(certificate.trajectories.begin(), certificate.trajectories.end());
+  for (std::int64_t& i : chosen) i += first_trajectory(file);
   trajectory.write<std::int64_t>(chosen);
   trajectory.set_attribute("long_name", "trajectories of state that certificate_state perturbs");
+  trajectory.make_scale(kCertificateTrajectory);
+  hdf5::Dataset member = file.create_dataset<std::int64_t>(kCertificateMember, hdf5::Shape{certificate.members});
+  std::vector<std::int64_t> members(certificate.members);
+  std::iota(members.begin(), members.end(), 0);
+  member.write<std::int64_t>(members);
+  member.set_attribute("long_name", "perturbed copies of each sampled trajectory");
+  member.make_scale(kCertificateMember);
+  // xarray opens no file in which a dimension has no name.
+  state.attach_scale(0, member);
+  state.attach_scale(1, trajectory);
+  namespace names = ode::result_names;
+  const char* const times = file.has(names::kSavePoint) ? names::kSavePoint : names::kTime;
+  if (file.has(times)) state.attach_scale(2, file.dataset(times));
+  if (file.has(names::kComponent)) state.attach_scale(3, file.dataset(names::kComponent));
 }
 
 std::optional<Certificate> read_certificate(const std::filesystem::path& path) {
@@ -195,9 +222,10 @@ std::optional<Certificate> read_certificate(const std::filesystem::path& path) {
   if (!file.has(kCertificateState)) return std::nullopt;
   const hdf5::Dataset state = file.dataset(kCertificateState);
   const hdf5::Shape shape = state.shape();
-  const auto chosen = file.dataset(kCertificateTrajectory).read<std::int64_t>();
-  if (shape.size() != 4 || shape[1] != chosen.size() || !std::ranges::is_sorted(chosen) ||
-      (!chosen.empty() && chosen.front() < 0)) {
+  auto chosen = file.dataset(kCertificateTrajectory).read<std::int64_t>();
+  if (chosen.empty()) return std::nullopt;
+  for (std::int64_t& i : chosen) i -= first_trajectory(file);
+  if (shape.size() != 4 || shape[1] != chosen.size() || !std::ranges::is_sorted(chosen) || chosen.front() < 0) {
     throw Error(ErrorKind::file,
                 {state.name(), "a shape that does not fit " + std::string(kCertificateTrajectory),
                  "[member, sample, time, component], samples ascending", "solve again with --certificate"});

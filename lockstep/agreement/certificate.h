@@ -18,7 +18,8 @@ namespace lockstep::agreement {
 
 // Names within a result file.
 inline constexpr const char* kCertificateState = "certificate_state";            // T [member][sample][time][component]
-inline constexpr const char* kCertificateTrajectory = "certificate_trajectory";  // i64 [sample]
+inline constexpr const char* kCertificateTrajectory = "certificate_trajectory";  // i64 [sample], as in `trajectory`
+inline constexpr const char* kCertificateMember = "certificate_member";          // i64 [member], 0, 1, 2, ...
 
 struct Certificate {
   Precision precision = Precision::f64;   // of the solve; a unit in the last place is this precision's
@@ -41,6 +42,10 @@ struct CertificateOptions {
   std::size_t members = 8;
   int ulps = 4;            // 0: not perturbed at all
   std::uint64_t seed = 0;  // decides which components go up and which down
+  // Where the problem is a part of an ensemble: the number its first trajectory has there, and how many that has (0:
+  // the problem is all of it). The part gets its share of the whole ensemble's certificate, which may be none.
+  std::size_t first_trajectory = 0;
+  std::size_t ensemble_trajectories = 0;
 };
 
 // Solves the perturbed members as `options` says. With common step control every trajectory is perturbed and solved
@@ -52,10 +57,10 @@ Certificate make_certificate(const ode::Problem& problem, const ode::Options& op
 // The trajectories a certificate samples: i * trajectories / samples, all of them where there are fewer. Ascending.
 std::vector<std::size_t> evenly_spaced(std::size_t trajectories, std::size_t samples);
 
-// Adds the certificate's datasets to a file that is being written.
+// Adds the certificate's datasets to a file that is being written, the attribute first_trajectory of a part set.
 void write_certificate(hdf5::File& file, const Certificate& certificate);
 
-// Nothing when the file holds none. Throws Error (file) when its shapes do not fit.
+// Nothing when the file holds none, or no sample. Throws Error (file) when its shapes do not fit.
 std::optional<Certificate> read_certificate(const std::filesystem::path& path);
 
 }  // namespace lockstep::agreement

@@ -12,9 +12,13 @@ namespace {
 // They decide the mathematics and the discretisation. Engine, cpu_target, threads, precision and version do not.
 const std::set<std::string> kMustAgree{"problem_digest", "rhs_digest", "model_digest", "method",       "control", "dt",
                                        "rtol",           "atol",       "event",        "initial_step", "max_step"};
-const std::set<std::string> kNotOfInterest{"history",        "command",        "source",          "seconds",
-                                           "Conventions",    "title",          "kernel",          "model",
-                                           "accepted_steps", "rejected_steps", "rhs_evaluations", "problem_file"};
+const std::set<std::string> kNotOfInterest{"history",         "command",
+                                           "source",          "seconds",
+                                           "Conventions",     "title",
+                                           "kernel",          "model",
+                                           "accepted_steps",  "rejected_steps",
+                                           "rhs_evaluations", "problem_file",
+                                           "index_files",     "index_first_trajectories"};
 
 std::string text(double value) {
   char digits[40];

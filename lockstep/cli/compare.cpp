@@ -200,9 +200,18 @@ std::string value_text(const std::optional<hdf5::AttributeValue>& value) {
 
 // How the files were made; what differs of necessity (the moment, the command) stays out.
 void compare_fields(const ode::ResultFile& a, const ode::ResultFile& b, Comparison& comparison) {
-  static const std::set<std::string> kNotOfInterest{"history",        "command",        "source", "seconds",
-                                                    "Conventions",    "title",          "kernel", "accepted_steps",
-                                                    "rejected_steps", "rhs_evaluations"};
+  static const std::set<std::string> kNotOfInterest{"history",
+                                                    "command",
+                                                    "source",
+                                                    "seconds",
+                                                    "Conventions",
+                                                    "title",
+                                                    "kernel",
+                                                    "accepted_steps",
+                                                    "rejected_steps",
+                                                    "rhs_evaluations",
+                                                    ode::result_names::kIndexFiles,
+                                                    ode::result_names::kIndexFirst};
   std::set<std::string> names;
   for (const auto* file : {&a, &b}) {
     for (const std::string& name : file->attribute_names()) names.insert(name);

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "lockstep/cli/problem_file.h"
 #include "lockstep/ode/options.h"
 #include "lockstep/ode/problem.h"
+#include "lockstep/ode/result_writer.h"
 
 namespace lockstep::cli {
 
@@ -19,6 +21,10 @@ struct ProblemSetup {
   std::vector<std::string> parameter_names;  // [parameter]
   std::string model_digest;                  // "" without a model
   std::vector<std::byte> model_bytes;        // as safetensors; empty without a model, or where it has no such form
+  // Where the problem is one shard of what the file describes (shard.h): its place, its name, and the whole's digest.
+  std::optional<ode::ResultMetadata::PartOf> part_of;
+  std::string shard;
+  std::string whole_digest;
 };
 
 // Throws Error naming file, line and key of the field that is missing or does not fit.

@@ -56,7 +56,7 @@ ode::Attributes describe_problem(const ProblemFile& file, const ProblemSetup& se
       {"command", command_line},
       {"history", history_line(command_line)},
       {"problem_file", file.path.filename().string()},
-      {"problem_digest", problem_digest(setup.problem)},
+      {"problem_digest", setup.part_of ? setup.whole_digest : problem_digest(setup.problem)},
       {"rhs", setup.problem.rhs->description()},
       {"rhs_digest", setup.problem.rhs->digest()},
       {"method", options.method},
@@ -65,6 +65,7 @@ ode::Attributes describe_problem(const ProblemFile& file, const ProblemSetup& se
       {"max_steps", options.max_steps},
       {"seed", static_cast<std::int64_t>(file.ensemble.seed)},
   };
+  if (setup.part_of) attributes.emplace_back(ode::result_names::kShard, setup.shard);
   if (file.rhs.model) {
     attributes.emplace_back("model", file.rhs.model->value.filename().string());
     attributes.emplace_back("model_digest", setup.model_digest);
@@ -101,7 +102,7 @@ ode::Summary planned_run(const ProblemSetup& setup) {
 
 std::vector<std::string> deciding_attributes() {
   return {"version", "precision", "model_digest", "rhs",          "rhs_digest", "problem_digest", "method", "control",
-          "rtol",    "atol",      "dt",           "initial_step", "max_step",   "max_steps",      "event"};
+          "rtol",    "atol",      "dt",           "initial_step", "max_step",   "max_steps",      "event",  "shard"};
 }
 
 }  // namespace lockstep::cli

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdio>
 
+#include "lockstep/cli/provenance.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
 
@@ -34,7 +35,7 @@ std::filesystem::path shard_path(const std::filesystem::path& whole, const Shard
   return whole.parent_path() / name;
 }
 
-ode::ResultMetadata::PartOf keep_shard(ProblemSetup& setup, const Shard& shard) {
+void keep_shard(ProblemSetup& setup, const Shard& shard) {
   const std::size_t total = setup.problem.trajectories();
   const std::string found = shard.text();
   if (setup.options.control == ode::StepControl::common) {
@@ -58,8 +59,11 @@ ode::ResultMetadata::PartOf keep_shard(ProblemSetup& setup, const Shard& shard) 
   place.trajectories = total;
   const std::size_t parameters = setup.problem.rhs->parameters();
   place.parameters_per_trajectory = parameters > 0 && setup.problem.parameters.size() != parameters;
+  setup.whole_digest = problem_digest(setup.problem);
+  place.end_times_per_trajectory = setup.problem.end_times.size() > 1;
   setup.problem = setup.problem.part(place.first_trajectory, start(shard.index) - place.first_trajectory);
-  return place;
+  setup.part_of = place;
+  setup.shard = found;
 }
 
 }  // namespace lockstep::cli

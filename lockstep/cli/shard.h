@@ -6,7 +6,6 @@
 #include <string>
 
 #include "lockstep/cli/problem_setup.h"
-#include "lockstep/ode/result_writer.h"
 
 namespace lockstep::cli {
 
@@ -25,8 +24,8 @@ Shard parse_shard(const std::string& text);
 std::filesystem::path shard_path(const std::filesystem::path& whole, const Shard& shard);
 
 // Keeps the shard's trajectories of a problem that was set up whole: consecutive ones, the shards' sizes equal up to
-// one. Returns their place in the ensemble. Throws Error (invalid_argument) where there are fewer trajectories than
-// shards, or where all share one adaptive step: the bits of each then depend on the others.
-ode::ResultMetadata::PartOf keep_shard(ProblemSetup& setup, const Shard& shard);
+// one. Sets setup.part_of, shard and whole_digest. Throws Error (invalid_argument) where there are fewer trajectories
+// than shards, or where all share one adaptive step: the bits of each then depend on the others.
+void keep_shard(ProblemSetup& setup, const Shard& shard);
 
 }  // namespace lockstep::cli

@@ -53,7 +53,8 @@ TEST(Shards, cover_the_ensemble_once_and_evenly) {
       std::size_t next = 0, smallest = total, largest = 0;
       for (std::size_t index = 1; index <= count; ++index) {
         ProblemSetup setup = setup_of(total);
-        const auto place = keep_shard(setup, {index, count});
+        keep_shard(setup, {index, count});
+        const auto place = setup.part_of.value();
         ASSERT_EQ(place.first_trajectory, next);
         ASSERT_EQ(place.trajectories, total);
         ASSERT_EQ(setup.problem.initial_states[0], 3.0 * static_cast<double>(next));

@@ -127,7 +127,12 @@ void check_bits(const ode::ResultFile& file, const agreement::Certificate& again
 void store_problem(hdf5::File& file, const ProblemFile& problem_file, const ProblemSetup& setup) {
   hdf5::Group group = file.create_group(kGroup);
   const std::vector<double>& ends = setup.problem.end_times;
-  group.create_dataset<double>(kEndTimes, {ends.size()}).write<double>(ends);
+  hdf5::Dataset end_times = group.create_dataset<double>(kEndTimes, {ends.size()});
+  end_times.write<double>(ends);
+  // Tells one for each trajectory from one for all, so that parts of an ensemble can be merged.
+  if (ends.size() > 1 || (setup.part_of && setup.part_of->end_times_per_trajectory)) {
+    end_times.attach_scale(0, file.dataset(names::kTrajectory));
+  }
   if (problem_file.rhs.system) group.set_attribute(kSystem, problem_file.rhs.system->value);
   if (!setup.model_bytes.empty() && setup.model_bytes.size() <= kLargestModel) {
     const std::span<const std::uint8_t> bytes(reinterpret_cast<const std::uint8_t*>(setup.model_bytes.data()),

@@ -50,6 +50,10 @@ class Whole {
 
   template <class MakeRows>
   void create(const MakeRows& make_rows) {
+    for (const GroupPlan& plan : set_.groups) {
+      hdf5::Group group = file_.create_group(plan.name);
+      for (const auto& [name, value] : plan.attributes) group.set_attribute(name, value);
+    }
     for (const DatasetPlan& plan : set_.datasets) {
       hdf5::Dataset dataset = plan.axis ? make_rows(plan) : create_shared(plan);
       for (const auto& [name, value] : plan.attributes) dataset.set_attribute(name, value);

@@ -28,6 +28,7 @@ struct ResultMetadata {
     std::size_t first_trajectory = 0;
     std::size_t trajectories = 0;            // of the whole ensemble
     bool parameters_per_trajectory = false;  // in the whole ensemble; a part of one row cannot tell
+    bool end_times_per_trajectory = false;   // likewise
   };
   std::optional<PartOf> part_of;
   // Names of attributes that decide the numbers: a file in which one of them differs is not continued.

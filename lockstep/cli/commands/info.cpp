@@ -101,6 +101,15 @@ void print_result(const std::filesystem::path& path) {
   std::printf("%s: results of an ensemble, %s\n\n", path.string().c_str(),
               size_text(std::filesystem::file_size(path)).c_str());
   line("title", file.text_attribute("title"));
+  if (const auto& parts = file.index_files(); !parts.empty()) {
+    line("index of", count(parts.size()) +
+                         " files: " + (parts.size() <= 4 ? joined(parts) : parts.front() + " .. " + parts.back()));
+  }
+  if (const auto total = file.attribute(ode::result_names::kEnsembleTrajectories)) {
+    line("part", "trajectories " + std::to_string(file.first_trajectory()) + " to " +
+                     std::to_string(file.first_trajectory() + file.trajectories() - 1) + " of " +
+                     attribute_text(*total));
+  }
   line("state", count(file.trajectories()) + " trajectories x " + count(file.save_points()) + " times x " +
                     std::to_string(file.components()) + " components, " +
                     (file.precision() == Precision::f32 ? "float32" : "float64"));
@@ -135,11 +144,18 @@ void print_result(const std::filesystem::path& path) {
     }
   }
   std::printf("\nprovenance\n");
-  static constexpr std::array<std::string_view, 4> kShown{"title", "Conventions", "lockstep_format", "source"};
+  static constexpr std::array<std::string_view, 8> kShown{"title",
+                                                          "Conventions",
+                                                          "lockstep_format",
+                                                          "source",
+                                                          ode::result_names::kIndexFiles,
+                                                          ode::result_names::kIndexFirst,
+                                                          ode::result_names::kFirstTrajectory,
+                                                          ode::result_names::kEnsembleTrajectories};
   for (const std::string& name : file.attribute_names()) {
     if (std::ranges::find(kShown, name) != kShown.end()) continue;
     const auto value = file.attribute(name);
-    if (value) line("  " + name, attribute_text(*value));
+    if (value) line("  " + name, one_line(attribute_text(*value)));
   }
 }
 

@@ -16,6 +16,7 @@
 #include "lockstep/cli/problem_setup.h"
 #include "lockstep/cli/progress.h"
 #include "lockstep/cli/provenance.h"
+#include "lockstep/cli/shard.h"
 #include "lockstep/cli/stored_problem.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
@@ -34,6 +35,7 @@ struct SolveOptions {
   bool resume = false;
   std::string time_limit;
   bool certificate = false;
+  std::string shard;
   std::size_t certificate_samples = agreement::CertificateOptions{}.samples;
 };
 
@@ -42,6 +44,7 @@ Examples:
   lockstep solve lorenz.toml
   lockstep solve lorenz.toml --output /tmp/a.h5 --trajectories 1000 --precision f64
   lockstep solve lorenz.toml --method rk4 --dt 0.001 --overwrite
+  lockstep solve lorenz.toml --shard 3/16     the third of sixteen shares, into NAME.shard-03-of-16.h5
   lockstep solve lorenz.toml --certificate    so that validate can judge a port of this run
 
   lockstep solve lorenz.toml --resume --time-limit 23:50:00    as often as it takes
@@ -129,6 +132,10 @@ agreement::Certificate certify(const SolveOptions& options, const ProblemSetup& 
   agreement::CertificateOptions which;
   which.samples = options.certificate_samples;
   which.seed = seed;
+  if (setup.part_of) {
+    which.first_trajectory = setup.part_of->first_trajectory;
+    which.ensemble_trajectories = setup.part_of->trajectories;
+  }
   Progress progress("certifying", "trajectories", options.quiet ? Verbosity::quiet : Verbosity::normal);
   return agreement::make_certificate(setup.problem, setup.options, which, {&interrupt.token(), progress.function()});
 }
@@ -152,13 +159,20 @@ int solve(const SolveOptions& options, const std::string& command_line) {
   }
   const auto time_limit =
       options.time_limit.empty() ? std::nullopt : std::optional(parse_time_limit(options.time_limit));
-  const std::filesystem::path& path = file.output.file->value;
+  const std::optional<Shard> shard = options.shard.empty() ? std::nullopt : std::optional(parse_shard(options.shard));
+  const std::filesystem::path path =
+      shard && !options.overrides.output ? shard_path(file.output.file->value, *shard) : file.output.file->value;
   Existing existing = file.output.overwrite ? Existing::replace : Existing::refuse;
   if (!options.resume && existing == Existing::refuse) refuse_what_is_there(path);
-  const ProblemSetup setup = set_up(file);
+  ProblemSetup setup = set_up(file);
+  if (shard) keep_shard(setup, *shard);
   ode::ResultMetadata metadata{setup.title, setup.component_names, setup.parameter_names,
                                describe_problem(file, setup, command_line)};
   metadata.must_match = deciding_attributes();
+  metadata.part_of = setup.part_of;
+  if (options.certificate) {
+    metadata.attributes.emplace_back("certificate_samples", static_cast<std::int64_t>(options.certificate_samples));
+  }
   metadata.more = [&](hdf5::File& to) { store_problem(to, file, setup); };
   for (auto& attribute : describe_run(planned_run(setup))) metadata.attributes.push_back(std::move(attribute));
 
@@ -234,6 +248,10 @@ void add_solve(CLI::App& app, Chosen& chosen) {
   command->add_flag("--resume", options->resume, "continue what an earlier run of the same problem has left, if any");
   command->add_option("--time-limit", options->time_limit, "stop after so long and keep what is finished")
       ->type_name("SECONDS|HH:MM:SS");
+  command
+      ->add_option("--shard", options->shard,
+                   "solve share I of N alone, same bits; `lockstep merge` puts the shares together")
+      ->type_name("I/N");
   command->add_flag("-q,--quiet", options->quiet, "print errors only");
   command->add_flag("--certificate", options->certificate,
                     "also store perturbed members, for validate to know what rounding does");

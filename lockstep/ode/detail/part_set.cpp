@@ -187,6 +187,9 @@ std::optional<std::size_t> row_axis(const std::vector<std::string>& scales) {
 bool same_content(const hdf5::Dataset& a, const hdf5::Dataset& b) {
   if (a.shape() != b.shape() || a.type().kind != b.type().kind || a.type().bytes != b.type().bytes) return false;
   if (a.type().kind == hdf5::Kind::string) return a.read_strings() == b.read_strings();
+  if (a.type().kind == hdf5::Kind::integer && a.type().bytes == 1) {
+    return a.read<std::uint8_t>() == b.read<std::uint8_t>();
+  }
   return a.type().kind == hdf5::Kind::integer ? a.read<std::int64_t>() == b.read<std::int64_t>()
                                               : a.read<double>() == b.read<double>();
 }
@@ -197,6 +200,15 @@ std::string shape_text(const hdf5::ElementType& type, const hdf5::Shape& shape) 
   return text + "]";
 }
 
+Attributes attributes_of(const hdf5::Object& object) {
+  Attributes attributes;
+  for (const std::string& name : object.attribute_names()) {
+    if (among(name, kOfScales)) continue;
+    if (const auto value = object.attribute(name)) attributes.emplace_back(name, *value);
+  }
+  return attributes;
+}
+
 DatasetPlan plan_of(const hdf5::Dataset& dataset, const std::string& name) {
   DatasetPlan plan;
   plan.name = name;
@@ -205,19 +217,18 @@ DatasetPlan plan_of(const hdf5::Dataset& dataset, const std::string& name) {
   plan.scales = dataset.scale_names();
   plan.is_scale = dataset.is_scale();
   plan.axis = row_axis(plan.scales);
-  for (const std::string& attribute : dataset.attribute_names()) {
-    if (among(attribute, kOfScales)) continue;
-    if (const auto value = dataset.attribute(attribute)) plan.attributes.emplace_back(attribute, *value);
-  }
+  plan.attributes = attributes_of(dataset);
   if (plan.axis) plan.shape[*plan.axis] = 0;
   return plan;
 }
 
-void add_datasets(std::vector<DatasetPlan>& plans, const ResultFile& file, std::size_t part,
-                  const std::vector<EnsemblePart>& parts) {
-  for (const std::string& name : file.hdf5().datasets()) {
+// The datasets of a group; `prefix` is its name and a slash, or nothing for the root.
+void add_datasets(std::vector<DatasetPlan>& plans, const ResultFile& file, const hdf5::Group& group,
+                  const std::string& prefix, std::size_t part, const std::vector<EnsemblePart>& parts) {
+  for (const std::string& member : group.datasets()) {
+    const std::string name = prefix + member;
     if (name == names::kCommitted) continue;
-    const hdf5::Dataset dataset = file.hdf5().dataset(name);
+    const hdf5::Dataset dataset = group.dataset(member);
     auto plan = std::ranges::find(plans, name, &DatasetPlan::name);
     if (plan == plans.end()) {
       plans.push_back(plan_of(dataset, name));
@@ -248,6 +259,20 @@ void add_datasets(std::vector<DatasetPlan>& plans, const ResultFile& file, std::
   }
 }
 
+void add_groups(PartSet& set, const ResultFile& file, std::size_t part) {
+  for (const std::string& name : file.hdf5().groups()) {
+    const hdf5::Group group = file.hdf5().group(name);
+    const Attributes attributes = attributes_of(group);
+    const auto known = std::ranges::find(set.groups, name, &GroupPlan::name);
+    if (known == set.groups.end()) {
+      set.groups.push_back({name, attributes});
+    } else if (known->attributes != attributes) {
+      refuse(file.path(), "other attributes of group " + name, "the same in all parts", "give the parts of one run");
+    }
+    add_datasets(set.datasets, file, group, name + "/", part, set.parts);
+  }
+}
+
 }  // namespace
 
 PartSet plan_whole(std::span<const fs::path> paths, Unfinished unfinished) {
@@ -275,7 +300,9 @@ PartSet plan_whole(std::span<const fs::path> paths, Unfinished unfinished) {
              "all of them finished", "solve that part to its end, or accept cancelled trajectories");
     }
     set.committed += static_cast<std::int64_t>(part.count - part.unfinished);
-    add_datasets(set.datasets, ResultFile(part.path), i, set.parts);
+    const ResultFile file(part.path);
+    add_datasets(set.datasets, file, file.hdf5(), "", i, set.parts);
+    add_groups(set, file, i);
   }
   set.attributes = attributes.all();
   return set;

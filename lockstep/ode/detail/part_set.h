@@ -21,18 +21,25 @@ struct PartRows {
 };
 
 struct DatasetPlan {
-  std::string name;
+  std::string name;  // within the file: "state", "problem/end_time"
   hdf5::ElementType type;
   hdf5::Shape shape;                // of the whole
   std::optional<std::size_t> axis;  // the dimension along which parts follow each other; without: the same in all
   std::vector<PartRows> rows;       // with an axis: every part that has some; without: the first alone
   std::vector<std::string> scales;  // [dimension], names; "" for none
   bool is_scale = false;
-  std::vector<std::pair<std::string, hdf5::AttributeValue>> attributes;
+  Attributes attributes;
+};
+
+// A group below the root: the same in all parts.
+struct GroupPlan {
+  std::string name;
+  Attributes attributes;
 };
 
 struct PartSet {
   std::vector<EnsemblePart> parts;
+  std::vector<GroupPlan> groups;
   std::vector<DatasetPlan> datasets;
   Attributes attributes;  // of the whole
   std::int64_t committed = 0;

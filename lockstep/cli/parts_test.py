@@ -1,0 +1,227 @@
+"""Ensembles solved in shards, merged and indexed, from outside: the files by h5py and xarray, the messages as read.
+
+usage: parts_test.py LOCKSTEP [unittest arguments]
+Exit code 77 without h5py: skipped, not passed.
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import h5py
+    import numpy as np
+except ImportError as error:
+    print(f"skipped: {error}; install python3-h5py", file=sys.stderr)
+    sys.exit(77)
+
+TOOL = pathlib.Path(sys.argv[1]).resolve()
+
+# Random states, a parameter and an end of its own for each trajectory: everything that a shard must number right.
+PROBLEM = """
+[rhs]
+system = "lorenz"
+[ensemble]
+trajectories = 101
+seed = 3
+initial_state = { normal = { mean = [1, 0, 0], std = 0.1 } }
+parameters = { rho = { linspace = { low = 20, high = 28 } } }
+[time]
+span = { start = 0, end = { linspace = { low = 1, high = 2 } } }
+save = 5
+[output]
+file = "lorenz.h5"
+"""
+# Datasets shared by all trajectories.
+SHARED = """
+[rhs]
+system = "lorenz"
+[ensemble]
+trajectories = 64
+initial_state = { box = { low = -1, high = [1, 2, 3] } }
+[time]
+span = [0, 1]
+save = 3
+[output]
+file = "lorenz.h5"
+"""
+
+
+def datasets(file):
+    """{path: dataset} of every dataset, in groups too."""
+    found = {}
+    file.visititems(lambda name, item: found.update({name: item}) if isinstance(item, h5py.Dataset) else None)
+    return found
+
+
+class PartsTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="lockstep-parts-test-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.path("p.toml").write_text(PROBLEM)
+
+    def path(self, name):
+        return self.folder / name
+
+    def run_tool(self, *arguments, **options):
+        options.setdefault("cwd", self.folder)
+        return subprocess.run([TOOL, *map(str, arguments)], capture_output=True, text=True, timeout=120, **options)
+
+    def succeed(self, *arguments, **options):
+        done = self.run_tool(*arguments, **options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr, "")
+        return done.stdout
+
+    def fail_with(self, message, *arguments):
+        done = self.run_tool(*arguments)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertIn(message, done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, "one line: " + done.stderr)
+
+    def solve_shards(self, count, *flags):
+        for index in range(1, count + 1):
+            self.succeed("solve", "p.toml", "--shard", f"{index}/{count}", "--quiet", *flags)
+        return sorted(path.name for path in self.folder.glob("lorenz.shard-*.h5"))
+
+    def expect_same_datasets(self, a, b):
+        with h5py.File(self.path(a)) as in_a, h5py.File(self.path(b)) as in_b:
+            all_a, all_b = datasets(in_a), datasets(in_b)
+            self.assertEqual(sorted(all_a), sorted(all_b))
+            for name, one in all_a.items():
+                other = all_b[name]
+                self.assertEqual((one.shape, one.dtype), (other.shape, other.dtype), name)
+                if one.dtype.kind == "O":
+                    self.assertEqual(list(one[()]), list(other[()]), name)
+                else:
+                    self.assertEqual(one[()].tobytes(), other[()].tobytes(), name)
+
+
+class Shards(PartsTest):
+    def test_merged_and_indexed_shards_are_the_whole_run(self):
+        for text, flags in ((PROBLEM, ["--certificate"]), (PROBLEM, ["--certificate", "--certificate-samples", "2"]),
+                            (PROBLEM, ["--precision", "f64", "--trajectories", "7"]), (SHARED, [])):
+            with self.subTest(flags=flags):
+                self.path("p.toml").write_text(text)
+                self.succeed("solve", "p.toml", "--output", "whole.h5", "--quiet", *flags)
+                shards = self.solve_shards(7, *flags)
+                self.assertEqual(shards[2], "lorenz.shard-3-of-7.h5")
+                self.succeed("merge", *shards, "--output", "merged.h5")
+                self.succeed("merge", *reversed(shards), "--output", "index.h5", "--index")
+                for name in ("merged.h5", "index.h5"):
+                    self.expect_same_datasets("whole.h5", name)
+                    self.assertRegex(self.succeed("validate", "--bits", "whole.h5", name), r"\Asame bits: all")
+                    self.assertRegex(self.succeed("validate", "whole.h5", name), "same bits")
+                for path in self.folder.glob("*.h5"):
+                    path.unlink()
+
+    def test_a_shard_knows_its_place(self):
+        self.solve_shards(3)
+        with h5py.File(self.path("lorenz.shard-2-of-3.h5")) as file:
+            self.assertEqual(file.attrs["shard"], "2/3")
+            self.assertEqual(file.attrs["first_trajectory"], 33)
+            self.assertEqual(file.attrs["ensemble_trajectories"], 101)
+            self.assertEqual(list(file["trajectory"][:]), list(range(33, 67)))
+        self.assertIn("trajectories 33 to 66 of 101", self.succeed("info", "lorenz.shard-2-of-3.h5"))
+
+    def test_an_output_that_is_named_keeps_its_name(self):
+        self.succeed("solve", "p.toml", "--shard", "2/3", "--output", "mine.h5", "--quiet")
+        self.assertTrue(self.path("mine.h5").exists())
+
+    def test_wrong_shards_are_refused(self):
+        self.fail_with('--shard: found "4/3", expected I/N with I from 1 to N', "solve", "p.toml", "--shard", "4/3")
+        self.fail_with('--shard: found "2", expected', "solve", "p.toml", "--shard", "2")
+        self.fail_with("--shard: found 1/200 of 101 trajectories, expected at most 101 shards", "solve", "p.toml", "--shard", "1/200")
+        self.path("common.toml").write_text(SHARED.replace("[output]", '[method]\ncontrol = "common"\n[output]'))
+        self.fail_with("--shard: found 1/2 of an ensemble with one common step", "solve", "common.toml", "--shard", "1/2")
+
+    def test_merging_what_does_not_fit_is_refused_by_name(self):
+        shards = self.solve_shards(3)
+        merge = ("merge", "--output", "whole.h5")
+        self.fail_with("found no file with trajectories 33 to 66", *merge, shards[0], shards[2])
+        shutil.copy(self.path(shards[1]), self.path("copy.h5"))
+        self.fail_with("found trajectories 33 to 66, which", *merge, *shards, "copy.h5")
+        self.succeed("solve", "p.toml", "--shard", "2/3", "--rtol", "1e-7", "--quiet", "--output", "other.h5")
+        self.fail_with("other.h5: found rtol", *merge, shards[0], "other.h5", shards[2])
+        self.succeed("solve", "p.toml", "--shard", "2/3", "--seed", "4", "--quiet", "--output", "other.h5", "--overwrite")
+        self.fail_with("other.h5: found problem_digest", *merge, shards[0], "other.h5", shards[2])
+        self.path("text.h5").write_text("text")
+        self.fail_with("text.h5: found no HDF5 signature", *merge, *shards, "text.h5")
+        self.path("cut.h5").write_bytes(self.path(shards[1]).read_bytes()[:9000])
+        self.fail_with("cut.h5: found", *merge, shards[0], "cut.h5", shards[2])
+        with h5py.File(self.path("copy.h5"), "r+") as file:
+            file.attrs["lockstep_format"] = "ensemble 7"
+        self.fail_with('copy.h5: found format "ensemble 7", expected "ensemble 1"; read it with the version that wrote it',
+                       *merge, shards[0], "copy.h5", shards[2])
+        self.fail_with("missing.h5: found no such file", *merge, shards[0], "missing.h5")
+        self.path("whole.h5").write_text("precious")
+        self.fail_with("whole.h5: found a file of that name, expected none; choose another name, or replace it with "
+                       "--overwrite", *merge, *shards)
+        self.assertEqual(self.path("whole.h5").read_text(), "precious")
+        self.succeed(*merge, *shards, "--overwrite", "--quiet")
+        self.assertFalse(list(self.folder.glob(".*")), "nothing half-written is left")
+
+
+class Index(PartsTest):
+    def setUp(self):
+        super().setUp()
+        self.succeed("solve", "p.toml", "--output", "whole.h5", "--quiet")
+        self.shards = self.solve_shards(3)
+        self.succeed("merge", *self.shards, "--output", "index.h5", "--index")
+
+    def test_it_opens_from_anywhere_and_after_a_move(self):
+        moved = self.path("moved")
+        moved.mkdir()
+        for name in [*self.shards, "index.h5"]:
+            shutil.move(self.path(name), moved / name)
+        elsewhere = self.path("elsewhere")
+        elsewhere.mkdir()
+        for folder, name in ((elsewhere, "../moved/index.h5"), (moved, "index.h5"), (elsewhere, moved / "index.h5")):
+            self.assertRegex(self.succeed("validate", "--bits", self.path("whole.h5"), name, cwd=folder), "same bits")
+        self.expect_same_datasets("whole.h5", "moved/index.h5")
+
+    def test_tools_open_it_like_a_file(self):
+        text = self.succeed("info", "index.h5")
+        self.assertIn("index of           3 files: lorenz.shard-1-of-3.h5, ", text)
+        self.assertIn("101 success", text)
+        if shutil.which("gnuplot"):
+            self.succeed("plot", "index.h5", "--kind", "phase")
+        self.succeed("merge", "index.h5", "--output", "again.h5")
+        self.expect_same_datasets("whole.h5", "again.h5")
+
+    def test_xarray_opens_it(self):
+        try:
+            import h5netcdf  # noqa: F401
+            import xarray
+        except ImportError:
+            self.skipTest("xarray or h5netcdf is not installed")
+        with xarray.open_dataset(self.path("index.h5"), engine="h5netcdf") as index, \
+                xarray.open_dataset(self.path("whole.h5"), engine="h5netcdf") as whole:
+            self.assertEqual(index.state.dims, ("trajectory", "save_point", "component"))
+            xarray.testing.assert_identical(index.drop_attrs() if hasattr(index, "drop_attrs") else
+                                            index.assign_attrs(whole.attrs), whole.drop_attrs()
+                                            if hasattr(whole, "drop_attrs") else whole.assign_attrs(index.attrs))
+
+    def test_a_missing_part_is_named_and_shows_as_cancelled_elsewhere(self):
+        self.path(self.shards[1]).unlink()
+        for command in (["info", "index.h5"], ["validate", "--bits", "whole.h5", "index.h5"], ["plot", "index.h5"],
+                        ["merge", "index.h5", "--output", "again.h5"]):
+            self.fail_with("index.h5: found no file lorenz.shard-2-of-3.h5 behind this index, expected the file with "
+                           "trajectories 33 to 66", *command)
+        # HDF5 itself raises no error: what it shows must at least not look like results.
+        with h5py.File(self.path("index.h5")) as file:
+            self.assertTrue(np.isnan(file["state"][33:67]).all())
+            self.assertTrue((file["status"][33:67] == 6).all())
+            self.assertFalse(np.isnan(file["state"][:33]).any())
+
+    def test_a_part_solved_again_otherwise_is_named(self):
+        self.succeed("solve", "p.toml", "--shard", "2/3", "--seed", "4", "--quiet", "--overwrite")
+        self.fail_with("lorenz.shard-2-of-3.h5: found another file than index.h5 was made of", "info", "index.h5")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=1)
