@@ -8,7 +8,10 @@ packages=(g++ cmake ninja-build libhwy-dev libhdf5-dev libtomlplusplus-dev libcl
   libxxhash-dev gnuplot-nox)
 for group in "$@"; do
   case $group in
-    test) packages+=(gfortran libgtest-dev libgmock-dev libboost-dev pkg-config python3-h5py python3-xarray python3-h5netcdf) ;;
+    test)
+      packages+=(gfortran libgtest-dev libgmock-dev libboost-dev pkg-config
+        python3-h5py python3-xarray python3-h5netcdf libopenmpi-dev openmpi-bin)
+      ;;
     benchmark) packages+=(libbenchmark-dev) ;;
     aarch64) packages+=(g++-aarch64-linux-gnu qemu-user) ;;
     fuzz) packages+=(clang libclang-rt-dev) ;;

@@ -155,7 +155,7 @@ class Shards(PartsTest):
         self.fail_with("cut.h5: found", *merge, shards[0], "cut.h5", shards[2])
         with h5py.File(self.path("copy.h5"), "r+") as file:
             file.attrs["lockstep_format"] = "ensemble 7"
-        self.fail_with('copy.h5: found format "ensemble 7", expected "ensemble 1"; read it with the version that wrote it',
+        self.fail_with('copy.h5: found format "ensemble 7" of version',
                        *merge, shards[0], "copy.h5", shards[2])
         self.fail_with("missing.h5: found no such file", *merge, shards[0], "missing.h5")
         self.path("whole.h5").write_text("precious")
@@ -202,9 +202,9 @@ class Index(PartsTest):
         with xarray.open_dataset(self.path("index.h5"), engine="h5netcdf") as index, \
                 xarray.open_dataset(self.path("whole.h5"), engine="h5netcdf") as whole:
             self.assertEqual(index.state.dims, ("trajectory", "save_point", "component"))
-            xarray.testing.assert_identical(index.drop_attrs() if hasattr(index, "drop_attrs") else
-                                            index.assign_attrs(whole.attrs), whole.drop_attrs()
-                                            if hasattr(whole, "drop_attrs") else whole.assign_attrs(index.attrs))
+            xarray.testing.assert_equal(index, whole)
+            for name in whole.variables:
+                self.assertEqual(index[name].attrs.keys(), whole[name].attrs.keys(), name)
 
     def test_a_missing_part_is_named_and_shows_as_cancelled_elsewhere(self):
         self.path(self.shards[1]).unlink()

@@ -16,7 +16,7 @@
 
 namespace lockstep::cli {
 
-// Adds group "problem" to a file that is being made: docs/file_format.md lists its members.
+// Adds group "problem" to a file that is being made: docs/files.md lists its members.
 void store_problem(hdf5::File& file, const ProblemFile& problem_file, const ProblemSetup& setup);
 
 struct StoredProblem {

@@ -1,4 +1,4 @@
-// An ensemble's results as an HDF5 file that xarray, h5py and Lockstep open: docs/file_format.md is the reference.
+// An ensemble's results as an HDF5 file that xarray, h5py and Lockstep open: docs/files.md is the reference.
 #pragma once
 
 #include <cstddef>

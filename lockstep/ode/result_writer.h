@@ -35,7 +35,7 @@ struct ResultMetadata {
   std::vector<std::string> must_match;
 };
 
-// A sink whose blocks go to an HDF5 file of the layout in docs/file_format.md. The file grows as NAME.part beside its
+// A sink whose blocks go to an HDF5 file of the layout in docs/files.md. The file grows as NAME.part beside its
 // target, all its disk space taken first, locked against a second writer, and gets its name in finish(). Trajectories
 // are gathered into chunks of consecutive rows; a thread of the writer's own stores each chunk when its last row is
 // committed, and a few times a second what else has become ready, so that solving goes on meanwhile. Engines write into

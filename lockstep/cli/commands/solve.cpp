@@ -11,11 +11,13 @@
 #include "lockstep/agreement/certificate.h"
 #include "lockstep/cli/commands/commands.h"
 #include "lockstep/cli/commands/problem_flags.h"
+#include "lockstep/cli/commands/solve_on_ranks.h"
 #include "lockstep/cli/interrupt.h"
 #include "lockstep/cli/problem_file.h"
 #include "lockstep/cli/problem_setup.h"
 #include "lockstep/cli/progress.h"
 #include "lockstep/cli/provenance.h"
+#include "lockstep/cli/ranks.h"
 #include "lockstep/cli/shard.h"
 #include "lockstep/cli/stored_problem.h"
 #include "lockstep/cli/text.h"
@@ -52,7 +54,8 @@ Examples:
 Flags win over the file's fields; --dt chooses fixed steps. The bits of `state` depend on neither threads nor
 instruction set, nor on how often the run was killed and continued. Ctrl-C, SIGTERM and the time limit keep what is
 finished and exit with 130, 143 and 124; a second Ctrl-C does not wait. With --resume a job script may begin, continue
-and find the work done. docs/problem_file.md lists every key, docs/file_format.md how a run survives.)";
+and find the work done. Under mpirun or srun each rank solves a share into a file of its own, and the output
+is an index of them. docs/problem_file.md lists every key, docs/files.md how runs survive and are split.)";
 
 // More than this is not filled with NaN when a run is stopped: a queue kills soon after it has asked.
 constexpr std::uintmax_t kMostToFill = std::uintmax_t{1} << 30;
@@ -150,7 +153,8 @@ ode::Summary solve_open_rows(const ProblemSetup& setup, ode::ResultWriter& write
   return ode::solve(open, setup.options, sink, control);
 }
 
-int solve(const SolveOptions& options, const std::string& command_line) {
+// Into the file of its shard where it is one rank's share, which its caller tells of.
+int solve(const SolveOptions& options, const std::string& command_line, RankShare* share = nullptr) {
   ProblemFile file = read_problem_file(options.problem);
   apply(options.overrides, file);
   if (!file.output.file) {
@@ -159,9 +163,12 @@ int solve(const SolveOptions& options, const std::string& command_line) {
   }
   const auto time_limit =
       options.time_limit.empty() ? std::nullopt : std::optional(parse_time_limit(options.time_limit));
-  const std::optional<Shard> shard = options.shard.empty() ? std::nullopt : std::optional(parse_shard(options.shard));
-  const std::filesystem::path path =
-      shard && !options.overrides.output ? shard_path(file.output.file->value, *shard) : file.output.file->value;
+  std::optional<Shard> shard;
+  if (share != nullptr) shard = share->shard;
+  if (!options.shard.empty()) shard = parse_shard(options.shard);
+  const std::filesystem::path path = shard && (share != nullptr || !options.overrides.output)
+                                         ? shard_path(file.output.file->value, *shard)
+                                         : file.output.file->value;
   Existing existing = file.output.overwrite ? Existing::replace : Existing::refuse;
   if (!options.resume && existing == Existing::refuse) refuse_what_is_there(path);
   ProblemSetup setup = set_up(file);
@@ -184,7 +191,10 @@ int solve(const SolveOptions& options, const std::string& command_line) {
   }
   const bool can_continue = !left || left->complete() || setup.options.control != ode::StepControl::common;
   if (left && left->complete() && left->has_name) {
-    if (!options.quiet) {
+    if (share != nullptr) {
+      share->summary = left->totals;
+      share->earlier = left->stored;
+    } else if (!options.quiet) {
       std::printf("%s: %s: nothing to do\n", path.c_str(), finished_text(left->stored, left->trajectories).c_str());
     }
     return kSuccess;
@@ -205,7 +215,7 @@ int solve(const SolveOptions& options, const std::string& command_line) {
       };
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::cancelled) throw;
-      std::fprintf(stderr, "lockstep: stopped before the first trajectory: nothing written\n");
+      if (share == nullptr) std::fprintf(stderr, "lockstep: stopped before the first trajectory: nothing written\n");
       return interrupt.exit_code();
     }
   }
@@ -213,21 +223,29 @@ int solve(const SolveOptions& options, const std::string& command_line) {
                                 : options.resume || existing == Existing::replace ? Unfinished::discard
                                                                                   : Unfinished::refuse;
   ode::ResultWriter writer(path, setup.problem, setup.options.precision, std::move(metadata), existing, unfinished);
+  if (share != nullptr) share->ready();
   ode::Summary summary;
   {
-    Progress progress("solving", "trajectories", options.quiet ? Verbosity::quiet : Verbosity::normal);
+    Progress progress(shard ? "solving share " + shard->text() : "solving", "trajectories",
+                      options.quiet ? Verbosity::quiet : Verbosity::normal);
     summary = solve_open_rows(setup, writer, {&interrupt.token(), progress.function()});
   }
   if (left) summary.add(left->totals);
+  if (share != nullptr) {
+    share->summary = summary;
+    share->earlier = left ? left->stored : 0;
+  }
   const std::size_t total = setup.problem.trajectories();
   const std::size_t open = summary.count_of[static_cast<std::size_t>(ode::Status::cancelled)];
   if (open > 0 && writer.open_bytes() > kMostToFill) {
     const std::filesystem::path kept = writer.leave(describe_run(summary));
+    if (share != nullptr) return interrupt.exit_code();
     std::fprintf(stderr, "lockstep: stopped: %s and in %s; continue with --resume\n",
                  finished_text(total - open, total).c_str(), kept.c_str());
     return interrupt.exit_code();
   }
   const std::uintmax_t bytes = writer.finish(describe_run(summary));
+  if (share != nullptr) return open == 0 ? kSuccess : interrupt.exit_code();
   if (!options.quiet) {
     print_summary(summary, left ? left->stored : 0, setup.options, path.string(), bytes);
   }
@@ -235,6 +253,31 @@ int solve(const SolveOptions& options, const std::string& command_line) {
   std::fprintf(stderr, "lockstep: stopped: %s and in %s; continue with --resume\n",
                finished_text(total - open, total).c_str(), path.c_str());
   return interrupt.exit_code();
+}
+
+int solve_shares(const SolveOptions& options, const std::string& command_line) {
+  RanksRun run;
+  SolveOptions mine = options;
+  mine.quiet = options.quiet || launch().rank != 0;
+  run.quiet = options.quiet;
+  run.resume = options.resume;
+  run.command_line = command_line;
+  ProblemFile file;
+  try {
+    file = read_problem_file(options.problem);
+    apply(options.overrides, file);
+  } catch (const Error&) {
+    // Every share will find the same, and one tells it.
+  }
+  if (file.output.file) run.whole = file.output.file->value;
+  run.existing = file.output.overwrite ? Existing::replace : Existing::refuse;
+  run.solve_share = [&](RankShare& share) { return solve(mine, command_line, &share); };
+  run.report = [&](const ode::Summary& all, std::size_t earlier, std::uintmax_t bytes) {
+    print_summary(all, earlier, file.options, run.whole.string(), bytes);
+    std::printf("an index of %zu files beside it, one of each rank; `lockstep merge` makes one of them\n",
+                launch().count);
+  };
+  return solve_on_ranks(run);
 }
 
 }  // namespace
@@ -260,8 +303,12 @@ void add_solve(CLI::App& app, Chosen& chosen) {
       ->capture_default_str();
   add_problem_flags(*command, options->overrides);
   command->footer(std::string(kExamples) + "\n");
-  command->callback(
-      [&chosen, options] { chosen.run = [options, line = chosen.command_line] { return solve(*options, line); }; });
+  command->callback([&chosen, options] {
+    chosen.run = [options, line = chosen.command_line] {
+      const bool ranks = options->shard.empty() && launch().count > 1;
+      return ranks ? solve_shares(*options, line) : solve(*options, line);
+    };
+  });
 }
 
 }  // namespace lockstep::cli
