@@ -1,12 +1,14 @@
 // Your own code as a right-hand side with a derivative: by dual numbers, or with a transpose written by hand.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "lockstep/ode/detail/reverse_function.h"
+#include "lockstep/ode/detail/reverse_function_with_net.h"
 
 namespace lockstep::ode {
 
@@ -37,6 +39,25 @@ Rhs function_with_transpose(std::string name, F f, Transpose transpose, std::str
   return std::make_shared<detail::DifferentiableFunction<Body, ByHand>>(
       detail::FunctionName{"function", std::move(name), std::move(version)}, Body{std::move(f)},
       ByHand{std::move(transpose)});
+}
+
+// As function_with_net(), for an f that also takes dual numbers: f(t, u, p, net, du). The net's weights are trainable.
+template <std::size_t components, std::size_t parameters = 0, class F>
+Rhs differentiable_function_with_net(std::string name, Mlp mlp, F f, std::string version = {}) {
+  using Body = detail::NetDerivative<components, parameters, detail::NoPreparation, F>;
+  return std::make_shared<detail::DifferentiableFunctionWithNet<Body>>(
+      detail::FunctionName{"function_with_net", std::move(name), std::move(version)}, std::move(mlp),
+      Body{{}, std::move(f)});
+}
+
+// The same where prepare(t, u, p, in), on dual numbers too, sets the net's inputs.
+template <std::size_t components, std::size_t parameters = 0, class Prepare, class F>
+requires(!std::convertible_to<F, std::string>) Rhs
+    differentiable_function_with_net(std::string name, Mlp mlp, Prepare prepare, F f, std::string version = {}) {
+  using Body = detail::NetDerivative<components, parameters, Prepare, F>;
+  return std::make_shared<detail::DifferentiableFunctionWithNet<Body>>(
+      detail::FunctionName{"function_with_net", std::move(name), std::move(version)}, std::move(mlp),
+      Body{std::move(prepare), std::move(f)});
 }
 
 }  // namespace lockstep::ode

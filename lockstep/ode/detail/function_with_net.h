@@ -97,7 +97,7 @@ class NetTile final : public GuardedTile<T> {
 };
 
 template <class Body>
-class FunctionWithNet final : public StateFunction {
+class FunctionWithNet : public StateFunction {
  public:
   FunctionWithNet(FunctionName name, Mlp mlp, Body body)
       : name_(std::move(name)), mlp_(std::move(mlp)), body_(std::make_shared<const Body>(std::move(body))) {
@@ -126,6 +126,8 @@ class FunctionWithNet final : public StateFunction {
   }
 
   FunctionName name_;
+
+ protected:
   Mlp mlp_;
   std::shared_ptr<const Body> body_;
 };

@@ -67,6 +67,22 @@ inline Case pendulum_case() {
           {3}};
 }
 
+inline Case closure_case() {
+  return {"closure",
+          differentiable_function_with_net<2, 1>(
+              "closure", small_net(2, 1),
+              [](auto t, const auto& u, const auto& p, const auto& in) {
+                in[0] = u[0] * u[1];
+                in[1] = p[0] + 0.5 * t;
+              },
+              [](auto, const auto& u, const auto& p, const auto& net, auto& du) {
+                du[0] = u[1] + net[0] * u[0];
+                du[1] = -p[0] * u[0] + net[0];
+              }),
+          {0.5, 0.1},
+          {1.5}};
+}
+
 template <class N>
 std::vector<N> plain_rhs(const Case& c, double t, const std::vector<N>& u, const std::vector<N>& p,
                          const std::vector<N>& w) {
@@ -74,6 +90,10 @@ std::vector<N> plain_rhs(const Case& c, double t, const std::vector<N>& u, const
   const std::string name = c.name;
   if (name == "lorenz") return plain_lorenz(u, p);
   if (name == "net") return plain_net<N>({u[0], u[1], u[2], p[0], N(t)}, w.data(), 3);
+  if (name == "closure") {
+    const N net = plain_net<N>({u[0] * u[1], p[0] + N(0.5 * t)}, w.data(), 1)[0];
+    return {u[1] + net * u[0], net - p[0] * u[0]};
+  }
   if (name == "pendulum") return {u[1], N(0.25 * t) - p[0] * sin(u[0])};
   auto du = plain_lorenz(u, p);
   const auto more = plain_net<N>(u, w.data(), 3);
@@ -81,7 +101,9 @@ std::vector<N> plain_rhs(const Case& c, double t, const std::vector<N>& u, const
   return du;
 }
 
-inline std::vector<Case> all_cases() { return {lorenz_case(), net_case(), hybrid_case(), pendulum_case()}; }
+inline std::vector<Case> all_cases() {
+  return {lorenz_case(), net_case(), hybrid_case(), pendulum_case(), closure_case()};
+}
 
 // Trajectories whose initial states and parameters differ a little.
 inline Problem ensemble(const Case& c, std::size_t trajectories) {
