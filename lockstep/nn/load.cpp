@@ -9,6 +9,9 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/nn/detail/read_bytes.h"
+#ifdef LOCKSTEP_ONNX
+#include "lockstep/nn/onnx.h"
+#endif
 #ifdef LOCKSTEP_HDF5
 #include "lockstep/core/hdf5.h"
 #include "lockstep/nn/hdf5_model.h"
@@ -16,6 +19,13 @@
 
 namespace lockstep::nn {
 namespace {
+
+constexpr const char* kReadable =
+#ifdef LOCKSTEP_ONNX
+    "ONNX, safetensors or a Lockstep model in HDF5";
+#else
+    "safetensors or a Lockstep model in HDF5";
+#endif
 
 // A PyTorch user's way out; the metadata says what the tensors cannot.
 constexpr const char* kFromTorch =
@@ -29,12 +39,10 @@ constexpr const char* kFromKeras =
     "  w = {f\"layers.{i}.weight\": numpy.ascontiguousarray(numpy.array(l.kernel).T) for i, l in enumerate(d)}\n"
     "  save_file(w | {f\"layers.{i}.bias\": numpy.array(l.bias) for i, l in enumerate(d)}, \"net.safetensors\",\n"
     "            metadata={\"activations\": \",\".join(l.activation.__name__ for l in d)})";
+#ifndef LOCKSTEP_ONNX
 constexpr const char* kFromOnnx =
-    "save it as safetensors where it was trained, or from the file (dense layers with weights [outputs, inputs]):\n"
-    "  import onnx; from onnx.numpy_helper import to_array; from safetensors.numpy import save_file\n"
-    "  print({t.name: t.dims for t in onnx.load(\"net.onnx\").graph.initializer})  # the names, to be put in order\n"
-    "  save_file({\"layers.0.weight\": ..., \"layers.0.bias\": ...}, \"net.safetensors\", metadata={\"activations\": "
-    "\"tanh,linear\"})";
+    "turn it into safetensors with a Lockstep that reads ONNX: lockstep import net.onnx -o net.safetensors";
+#endif
 
 bool begins_with(std::string_view bytes, std::string_view signature, std::size_t offset = 0) {
   return bytes.size() >= offset + signature.size() && bytes.substr(offset, signature.size()) == signature;
@@ -99,7 +107,7 @@ ModelFormat detect_format(const std::filesystem::path& path) {
 
 Model load(const std::filesystem::path& path, const ReadOptions& options) {
   const auto refuse = [&](const char* found, const char* remedy) -> Model {
-    throw Error(ErrorKind::unsupported, {path.string(), found, "safetensors or a Lockstep model in HDF5", remedy});
+    throw Error(ErrorKind::unsupported, {path.string(), found, kReadable, remedy});
   };
   switch (detect_format(path)) {
     case ModelFormat::safetensors:
@@ -118,7 +126,11 @@ Model load(const std::filesystem::path& path, const ReadOptions& options) {
     case ModelFormat::keras_archive:
       return refuse("a Keras model (.keras), not yet readable", kFromKeras);
     case ModelFormat::onnx:
-      return refuse("an ONNX model, not yet readable", kFromOnnx);
+#ifdef LOCKSTEP_ONNX
+      return read_onnx(path);
+#else
+      return refuse("an ONNX model, in a build without ONNX", kFromOnnx);
+#endif
     case ModelFormat::torch_archive:
       return refuse("a PyTorch file (torch.save or TorchScript), not readable without Python", kFromTorch);
     case ModelFormat::pickle:

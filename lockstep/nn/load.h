@@ -26,7 +26,7 @@ enum class ModelFormat {
 // missing or not readable.
 ModelFormat detect_format(const std::filesystem::path& path);
 
-// Reads safetensors and, where built with HDF5, Lockstep's own format; `options` speak for safetensors alone. Other formats throw Error
+// Reads safetensors and, where built with them, ONNX and Lockstep's own format in HDF5; `options` speak for safetensors alone. Other formats throw Error
 // (unsupported) that names the format and says how to turn the file into safetensors.
 Model load(const std::filesystem::path& path, const ReadOptions& options = {});
 

@@ -1,0 +1,119 @@
+#include "lockstep/nn/detail/onnx_steps.h"
+
+#include <cmath>
+
+namespace lockstep::nn::detail {
+namespace {
+
+// Constants of spelled-out functions are float32 or shorter in the files; different functions differ by far more.
+bool near(double found, double expected) { return std::fabs(found - expected) <= 1e-5 * std::fabs(expected); }
+
+bool is_scalar(const Step& step) { return step.constant.size() == 1; }
+
+}  // namespace
+
+std::size_t StepBuilder::append(Step step) {
+  graph_.steps.push_back(std::move(step));
+  return graph_.steps.size() - 1;
+}
+
+std::size_t StepBuilder::activation(std::size_t x, Activation activation, const std::string& where) {
+  if (activation.kind == ActivationKind::identity) return x;
+  Step step{StepKind::activation, where, {x}, {}, {}, false, activation};
+  return append(std::move(step));
+}
+
+std::size_t StepBuilder::piece(std::size_t x, StepKind kind, const std::string& where) {
+  return append({kind, where, {x}, {}, {}, false, {}});
+}
+
+std::size_t StepBuilder::with_constant(std::size_t x, StepKind kind, std::vector<double> constant,
+                                       const std::string& where) {
+  const Step& before = at(x);
+  if (kind == StepKind::multiply && constant.size() == 1 && before.kind == StepKind::multiply && is_scalar(before)) {
+    const double factor = before.constant[0] * constant[0];
+    return factor == 1 ? before.from[0] : with_constant(before.from[0], kind, {factor}, where);
+  }
+  return append({kind, where, {x}, std::move(constant), {}, false, {}});
+}
+
+bool StepBuilder::is_activation(std::size_t step, ActivationKind kind) const {
+  return at(step).kind == StepKind::activation && at(step).activation.kind == kind;
+}
+
+std::pair<std::size_t, double> StepBuilder::without_factors(std::size_t step) const {
+  double factor = 1;
+  for (; is_scalar(at(step)); step = at(step).from[0]) {
+    if (at(step).kind == StepKind::multiply) {
+      factor *= at(step).constant[0];
+    } else if (at(step).kind == StepKind::divide) {
+      factor /= at(step).constant[0];
+    } else {
+      break;
+    }
+  }
+  return {step, factor};
+}
+
+std::optional<std::size_t> StepBuilder::one_plus(std::size_t step, StepKind kind) const {
+  if (at(step).kind != StepKind::add || !is_scalar(at(step)) || at(step).constant[0] != 1) return {};
+  const std::size_t inner = at(step).from[0];
+  const bool matches =
+      kind == StepKind::activation ? is_activation(inner, ActivationKind::tanh) : at(inner).kind == kind;
+  if (!matches) return {};
+  return at(inner).from[0];
+}
+
+// 0.5 x (1 + erf(x / sqrt 2)), and 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), the half wherever it stands.
+std::optional<std::size_t> StepBuilder::gelu(std::size_t a, std::size_t b, const std::string& where) {
+  const auto [x, x_factor] = without_factors(a);
+  const auto [bracket, bracket_factor] = without_factors(b);
+  std::optional<Activation> found;
+  if (const auto argument = one_plus(bracket, StepKind::erf)) {
+    const auto [inner, factor] = without_factors(*argument);
+    if (inner == x && near(factor, 0.7071067811865476)) found = Activation{ActivationKind::gelu};
+  } else if (const auto argument = one_plus(bracket, StepKind::activation)) {
+    const auto [inner, factor] = without_factors(*argument);
+    if (at(inner).kind == StepKind::gelu_inner && at(inner).from[0] == x && near(factor, 0.7978845608028654)) {
+      found = Activation{ActivationKind::gelu_tanh};
+    }
+  }
+  if (!found) return {};
+  const double twice = 2 * x_factor * bracket_factor;  // 1 where the half was already met
+  const std::size_t step = activation(x, *found, where);
+  return twice == 1 ? step : with_constant(step, StepKind::multiply, {twice}, where);
+}
+
+std::size_t StepBuilder::product(std::size_t a, std::size_t b, const std::string& where) {
+  if (a == b) return activation(a, {ActivationKind::square}, where);
+  for (const auto& [x, other] : {std::pair(a, b), std::pair(b, a)}) {
+    // x^3 as x * x^2
+    if (is_activation(other, ActivationKind::square) && at(other).from[0] == x) return piece(x, StepKind::cube, where);
+    if (is_activation(other, ActivationKind::sigmoid) && at(other).from[0] == x) {
+      return activation(x, {ActivationKind::silu}, where);
+    }
+    if (is_activation(other, ActivationKind::hard_sigmoid) && at(other).from[0] == x) {
+      return activation(x, {ActivationKind::hard_swish}, where);
+    }
+    if (is_activation(other, ActivationKind::tanh)) {
+      const std::size_t inner = at(other).from[0];
+      if (is_activation(inner, ActivationKind::softplus) && at(inner).from[0] == x) {
+        return activation(x, {ActivationKind::mish}, where);
+      }
+    }
+    if (const auto found = gelu(x, other, where)) return *found;
+  }
+  return append({StepKind::product, where, {a, b}, {}, {}, false, {}});
+}
+
+std::size_t StepBuilder::sum(std::size_t a, std::size_t b, const std::string& where) {
+  for (const auto& [x, other] : {std::pair(a, b), std::pair(b, a)}) {
+    const auto [cube, factor] = without_factors(other);
+    if (at(cube).kind == StepKind::cube && at(cube).from[0] == x && near(factor, 0.044715)) {
+      return piece(x, StepKind::gelu_inner, where);
+    }
+  }
+  return append({StepKind::sum, where, {a, b}, {}, {}, false, {}});
+}
+
+}  // namespace lockstep::nn::detail

@@ -1,0 +1,30 @@
+// The constants of an ONNX graph as plain numbers.
+#pragma once
+
+#include <onnx/onnx_pb.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "lockstep/nn/model.h"
+
+namespace lockstep::nn::detail {
+
+struct OnnxTensor {
+  std::vector<std::int64_t> shape;
+  std::vector<double> values;  // row-major; integers are held exactly up to 2^53, which axes and shapes do not reach
+  bool integral = false;
+  WeightType type = WeightType::f32;
+
+  bool is_scalar() const { return values.size() == 1; }
+};
+
+// `model_path` is the file the message came from: external data is looked for in its folder only. `name` is what
+// messages call the tensor. Throws Error (model) for types other than floats and integers, for sizes that do not fit
+// the data, for numbers that are not finite, and for data outside the folder; (file) when it cannot be read.
+OnnxTensor read_tensor(const onnx::TensorProto& tensor, const std::string& name,
+                       const std::filesystem::path& model_path);
+
+}  // namespace lockstep::nn::detail

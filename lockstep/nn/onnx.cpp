@@ -1,0 +1,219 @@
+#include "lockstep/nn/onnx.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "lockstep/core/error.h"
+#include "lockstep/core/hash.h"
+#include "lockstep/nn/detail/onnx_graph.h"
+#include "lockstep/nn/detail/read_bytes.h"
+#include "lockstep/nn/detail/refuse.h"
+
+namespace lockstep::nn {
+namespace {
+
+using detail::refuse;
+using detail::Step;
+using detail::StepGraph;
+using detail::StepKind;
+
+// x * factor + term, one of each a feature; empty vectors are ones and zeros.
+struct Affine {
+  std::vector<double> factor, term;
+  std::vector<std::string> places;
+
+  bool empty() const { return places.empty(); }
+  void append(const Step& step, std::size_t width) {
+    if (step.constant.size() != 1 && step.constant.size() != width) {
+      refuse(step.where, std::to_string(step.constant.size()) + " constants",
+             "1 or " + std::to_string(width) + ", the width of what it reads");
+    }
+    if (factor.empty()) {
+      factor.assign(width, 1.0);
+      term.assign(width, 0.0);
+    }
+    for (std::size_t i = 0; i < width; ++i) {
+      const double c = step.constant[step.constant.size() == 1 ? 0 : i];
+      switch (step.kind) {
+        case StepKind::add:
+          term[i] += c;
+          break;
+        case StepKind::multiply:
+          factor[i] *= c;
+          term[i] *= c;
+          break;
+        default:
+          factor[i] /= c;
+          term[i] /= c;
+          break;
+      }
+    }
+    places.push_back(step.where);
+  }
+};
+
+// The chain of steps from the input to the output.
+std::vector<const Step*> chain_of(const StepGraph& graph) {
+  std::vector<const Step*> chain;
+  for (std::size_t i = graph.output; graph.steps[i].kind != StepKind::input; i = graph.steps[i].from[0]) {
+    const Step& step = graph.steps[i];
+    const bool plain = step.kind == StepKind::dense || step.kind == StepKind::add || step.kind == StepKind::multiply ||
+                       step.kind == StepKind::divide || step.kind == StepKind::activation;
+    if (!plain) {
+      throw Error(ErrorKind::unsupported,
+                  {step.where, step.from.size() > 1 ? "two branches that meet" : "a piece of no activation known here",
+                   "a plain stack of layers", "residual and gated nets cannot be read yet"});
+    }
+    chain.push_back(&step);
+  }
+  std::reverse(chain.begin(), chain.end());
+  return chain;
+}
+
+std::size_t input_width(const StepGraph& graph, const std::vector<const Step*>& chain) {
+  for (const Step* step : chain) {
+    if (step->kind == StepKind::dense) return step->dense.inputs;
+    if (step->constant.size() > 1) return step->constant.size();
+  }
+  return graph.input_width;
+}
+
+class StackBuilder {
+ public:
+  StackBuilder(std::size_t width, OnnxNotes& notes) : width_(width), notes_(notes) {}
+
+  Mlp build(const std::vector<const Step*>& chain, const std::string& source) {
+    for (const Step* step : chain) append(*step);
+    if (mlp_.layers.empty()) {
+      throw Error(ErrorKind::unsupported, {source, "no layer with weights", "at least one Gemm or MatMul", ""});
+    }
+    if (!affine_.empty()) mlp_.output_scaling = {affine_.factor, affine_.term};
+    return std::move(mlp_);
+  }
+
+ private:
+  void append(const Step& step) {
+    if (step.kind == StepKind::dense) return append_dense(step);
+    if (step.kind == StepKind::activation) return append_activation(step);
+    if (mlp_.layers.empty() && keeps_input_scaling(step)) return;
+    if (step.kind == StepKind::add && affine_.empty() && bias_open_ && fits(step)) {
+      for (std::size_t j = 0; j < width_; ++j) mlp_.layers.back().bias[j] = at(step, j);
+      bias_open_ = false;
+      return;
+    }
+    affine_.append(step, width_);
+  }
+
+  bool fits(const Step& step) const { return step.constant.size() == 1 || step.constant.size() == width_; }
+  static double at(const Step& step, std::size_t i) { return step.constant[step.constant.size() == 1 ? 0 : i]; }
+
+  // First an Add or Sub, then a Div: (x - shift) / scale as it stands.
+  bool keeps_input_scaling(const Step& step) {
+    InputScaling& scaling = mlp_.input_scaling;
+    if (!affine_.empty() || !fits(step) || !scaling.scale.empty()) return false;
+    if (step.kind == StepKind::add && scaling.shift.empty()) {
+      for (std::size_t i = 0; i < width_; ++i) scaling.shift.push_back(-at(step, i));
+      return true;
+    }
+    if (step.kind == StepKind::divide) {
+      for (std::size_t i = 0; i < width_; ++i) scaling.scale.push_back(at(step, i));
+      return true;
+    }
+    return false;
+  }
+
+  void append_dense(const Step& step) {
+    DenseLayer layer{step.dense.inputs, step.dense.outputs, step.dense.weights, step.dense.bias, {}};
+    if (layer.inputs != width_) {
+      refuse(step.where, std::to_string(layer.inputs) + " inputs",
+             std::to_string(width_) + ", the width of what it reads");
+    }
+    if (!affine_.empty()) {  // W (f x + t) + b
+      for (std::size_t j = 0; j < layer.outputs; ++j) {
+        for (std::size_t k = 0; k < layer.inputs; ++k) {
+          double& weight = layer.weights[j * layer.inputs + k];
+          layer.bias[j] += weight * affine_.term[k];
+          weight *= affine_.factor[k];
+        }
+      }
+      note("into the weights of " + step.where);
+    }
+    width_ = layer.outputs;
+    bias_open_ = !step.has_bias;
+    mlp_.layers.push_back(std::move(layer));
+    last_dense_ = step.where;
+  }
+
+  void append_activation(const Step& step) {
+    if (mlp_.layers.empty() || mlp_.layers.back().activation.kind != ActivationKind::identity) {
+      throw Error(ErrorKind::unsupported, {step.where, mlp_.layers.empty() ? "an activation before the first layer"
+                                                                           : "two activations in a row",
+                                           "an activation after each layer", ""});
+    }
+    DenseLayer& layer = mlp_.layers.back();
+    if (!affine_.empty()) {  // f (W x + b) + t
+      for (std::size_t j = 0; j < layer.outputs; ++j) {
+        for (std::size_t k = 0; k < layer.inputs; ++k) layer.weights[j * layer.inputs + k] *= affine_.factor[j];
+        layer.bias[j] = layer.bias[j] * affine_.factor[j] + affine_.term[j];
+      }
+      note("into the weights of " + last_dense_);
+    }
+    layer.activation = step.activation;
+    bias_open_ = false;
+  }
+
+  void note(const std::string& what) {
+    for (const std::string& place : affine_.places) notes_.notes.push_back(place + " went " + what);
+    affine_ = {};
+  }
+
+  std::size_t width_;
+  OnnxNotes& notes_;
+  Mlp mlp_;
+  Affine affine_;           // steps not yet placed
+  bool bias_open_ = false;  // the last layer came without a bias, and nothing followed it yet
+  std::string last_dense_;
+};
+
+onnx::ModelProto parse(const std::vector<std::byte>& bytes, const std::string& source) {
+  if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
+    refuse(source, std::to_string(bytes.size()) + " bytes", "at most 2 GiB, the limit of protobuf");
+  }
+  onnx::ModelProto model;
+  if (!model.ParsePartialFromArray(bytes.data(), static_cast<int>(bytes.size())) || !model.has_graph()) {
+    refuse(source, "bytes that are no ONNX model, or a truncated one", "an ONNX file", "export or copy it again");
+  }
+  return model;
+}
+
+}  // namespace
+
+Model read_onnx(const std::filesystem::path& path, OnnxNotes* notes) {
+  const std::vector<std::byte> bytes = detail::read_bytes(path);
+  const onnx::ModelProto file = parse(bytes, path.string());
+  const StepGraph graph = detail::read_steps(file, path);
+  const std::vector<const Step*> chain = chain_of(graph);
+  OnnxNotes said;
+  const std::size_t width = input_width(graph, chain);
+  if (graph.input_width != 0 && graph.input_width != width) {
+    refuse(path.string() + ": input \"" + graph.input_name + '"', std::to_string(graph.input_width) + " features",
+           std::to_string(width) + ", what the first layer reads");
+  }
+  Model model = Model::from_mlp(StackBuilder(width, said).build(chain, path.string()));
+  model.name = file.graph().name();
+  model.weight_type = graph.weight_type;
+  model.provenance.source = path.string();
+  model.provenance.format = "ONNX, opset " + std::to_string(graph.opset);
+  model.provenance.digest = content_digest(bytes);
+  model.provenance.producer = file.producer_name();
+  if (!file.producer_version().empty()) model.provenance.producer += " " + file.producer_version();
+  model.metadata["onnx_input"] = graph.input_name;
+  model.metadata["onnx_output"] = graph.output_name;
+  for (const auto& entry : file.metadata_props()) model.metadata.emplace(entry.key(), entry.value());
+  model.validate();
+  if (notes) *notes = std::move(said);
+  return model;
+}
+
+}  // namespace lockstep::nn

@@ -1,0 +1,421 @@
+// ONNX graphs: the same net as from safetensors, every spelling of a layer, and words for what cannot be read.
+#include "lockstep/nn/onnx.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <onnx/onnx_pb.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "lockstep/nn/compile.h"
+#include "lockstep/nn/load.h"
+#include "lockstep/nn/testing/message_of.h"
+
+namespace lockstep::nn {
+namespace {
+
+using testing::message_of;
+using ::testing::AllOf;
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pointwise;
+
+std::filesystem::path data(const std::string& name) { return std::filesystem::path(LOCKSTEP_TEST_DATA) / name; }
+
+// Builds a graph of one input "x" [batch, 2] and one output "y", node by node.
+class Graph {
+ public:
+  Graph() {
+    model_.set_ir_version(8);
+    model_.set_producer_name("a test");
+    auto* opset = model_.add_opset_import();
+    opset->set_version(17);
+    auto* type = add_input("x")->mutable_type()->mutable_tensor_type();
+    type->set_elem_type(onnx::TensorProto::FLOAT);
+    type->mutable_shape()->add_dim()->set_dim_param("batch");
+    type->mutable_shape()->add_dim()->set_dim_value(2);
+    model_.mutable_graph()->add_output()->set_name("y");
+  }
+
+  onnx::ModelProto& proto() { return model_; }
+  onnx::ValueInfoProto* add_input(const std::string& name) {
+    auto* input = model_.mutable_graph()->add_input();
+    input->set_name(name);
+    return input;
+  }
+  onnx::TensorProto* tensor(const std::string& name, std::vector<std::int64_t> shape, std::vector<float> values) {
+    auto* tensor = model_.mutable_graph()->add_initializer();
+    tensor->set_name(name);
+    tensor->set_data_type(onnx::TensorProto::FLOAT);
+    for (const std::int64_t extent : shape) tensor->add_dims(extent);
+    tensor->set_raw_data(std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)));
+    return tensor;
+  }
+  onnx::NodeProto* node(const std::string& op, std::vector<std::string> inputs, const std::string& output) {
+    auto* node = model_.mutable_graph()->add_node();
+    node->set_op_type(op);
+    node->set_name("/" + output);
+    for (const std::string& input : inputs) node->add_input(input);
+    node->add_output(output);
+    return node;
+  }
+  static void set(onnx::NodeProto* node, const std::string& name, float value) {
+    auto* attribute = node->add_attribute();
+    attribute->set_name(name);
+    attribute->set_f(value);
+  }
+  static void set(onnx::NodeProto* node, const std::string& name, std::int64_t value) {
+    auto* attribute = node->add_attribute();
+    attribute->set_name(name);
+    attribute->set_i(value);
+  }
+  // 2 -> 3 -> 1 with `between` from "h" to "a".
+  template <class Between>
+  Graph& around(Between between) {
+    tensor("w0", {2, 3}, {1, 2, 3, -1, 0.5F, 0.25F});
+    tensor("b0", {3}, {0.5F, -0.5F, 0.125F});
+    tensor("w1", {3, 1}, {1, -1, 2});
+    node("MatMul", {"x", "w0"}, "m");
+    node("Add", {"b0", "m"}, "h");
+    between(*this);
+    node("MatMul", {"a", "w1"}, "y");
+    return *this;
+  }
+
+  std::filesystem::path save(const std::string& name = "graph.onnx") const {
+    const std::filesystem::path path = std::filesystem::path(::testing::TempDir()) / name;
+    std::ofstream(path, std::ios::binary) << model_.SerializeAsString();
+    return path;
+  }
+
+ private:
+  onnx::ModelProto model_;
+};
+
+Activation activation_of(const Graph& graph) { return to_mlp(read_onnx(graph.save())).layers.at(0).activation; }
+std::string refusal_of(const Graph& graph) {
+  return message_of([&] { read_onnx(graph.save()); });
+}
+
+std::vector<double> outputs(const Model& model, std::vector<double> x) {
+  std::vector<double> y(model.outputs[0].features.size());
+  const auto plan = compile<double>(model);
+  plan.evaluate(MatrixView<const double>{x.data(), 1, x.size(), static_cast<std::ptrdiff_t>(x.size()), 1},
+                MatrixView<double>::row_major(y.data(), 1, y.size()));
+  return y;
+}
+
+class SameNetTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(SameNetTest, onnx_and_safetensors_hold_the_same_net) {
+  const std::string name = GetParam();
+  EXPECT_EQ(load(data(name + ".onnx")).weight_type, WeightType::f32);
+  const Mlp a = to_mlp(load(data(name + ".onnx"))), b = to_mlp(load(data(name + ".safetensors")));
+  EXPECT_EQ(a.input_scaling.shift, b.input_scaling.shift);
+  EXPECT_EQ(a.input_scaling.scale, b.input_scaling.scale);
+  EXPECT_EQ(a.output_scaling.shift, b.output_scaling.shift);
+  EXPECT_EQ(a.output_scaling.scale, b.output_scaling.scale);
+  ASSERT_EQ(a.layers.size(), b.layers.size());
+  for (std::size_t i = 0; i < a.layers.size(); ++i) {
+    EXPECT_EQ(a.layers[i].weights, b.layers[i].weights);
+    EXPECT_EQ(a.layers[i].bias, b.layers[i].bias);
+    EXPECT_EQ(a.layers[i].activation, b.layers[i].activation);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Models, SameNetTest,
+                         ::testing::Values("lorenz_tanh_3_100_3", "peaks_relu_2_20_5_1", "ocean_relu_32_128_128_31",
+                                           "qlknn_7_11_tanh_10_133x5_8"));
+
+TEST(Onnx, gemm_with_every_attribute) {
+  for (const bool transposed : {false, true}) {
+    Graph graph;
+    if (transposed) {
+      graph.tensor("w", {3, 2}, {1, 4, 2, 5, 3, 6});
+    } else {
+      graph.tensor("w", {2, 3}, {1, 2, 3, 4, 5, 6});
+    }
+    graph.tensor("c", {1, 3}, {10, 20, 30});
+    auto* node = graph.node("Gemm", {"x", "w", "c"}, "y");
+    Graph::set(node, "alpha", 2.0F);
+    Graph::set(node, "beta", 0.5F);
+    Graph::set(node, "transB", std::int64_t{transposed});
+    EXPECT_THAT(outputs(read_onnx(graph.save()), {1, 1}), ElementsAre(15, 24, 33));
+  }
+  Graph without;
+  without.tensor("w", {2, 1}, {3, 4});
+  without.node("Gemm", {"x", "w"}, "y");
+  EXPECT_THAT(outputs(read_onnx(without.save()), {1, 2}), ElementsAre(11));
+}
+
+TEST(Onnx, activation_operators_and_their_attributes) {
+  const auto one = [](const std::string& op, std::vector<std::pair<std::string, float>> attributes = {}) {
+    Graph graph;
+    graph.around([&](Graph& g) {
+      auto* node = g.node(op, {"h"}, "a");
+      for (const auto& [name, value] : attributes) Graph::set(node, name, value);
+    });
+    return to_string(activation_of(graph));
+  };
+  EXPECT_EQ(one("Relu"), "relu");
+  EXPECT_EQ(one("Tanh"), "tanh");
+  EXPECT_EQ(one("Sigmoid"), "sigmoid");
+  EXPECT_EQ(one("Softplus"), "softplus");
+  EXPECT_EQ(one("Softsign"), "softsign");
+  EXPECT_EQ(one("HardSwish"), "hard_swish");
+  EXPECT_EQ(one("Mish"), "mish");
+  EXPECT_EQ(one("Sin"), "sin");
+  EXPECT_EQ(one("Selu"), "selu");
+  EXPECT_EQ(one("Gelu"), "gelu");
+  EXPECT_EQ(one("Elu"), "elu");
+  EXPECT_EQ(one("Elu", {{"alpha", 0.5F}}), "elu(0.5)");
+  EXPECT_EQ(one("Celu", {{"alpha", 2.0F}}), "celu(2)");
+  EXPECT_EQ(one("LeakyRelu", {{"alpha", 0.25F}}), "leaky_relu(0.25)");
+  EXPECT_EQ(one("HardSigmoid", {{"alpha", 1.0F / 6}}), "hard_sigmoid");
+}
+
+TEST(Onnx, activations_spelled_out_in_primitives) {
+  const auto spelled = [](auto between) {
+    Graph graph;
+    graph.tensor("half", {}, {0.5F});
+    graph.tensor("one", {1}, {1});
+    graph.tensor("root2", {}, {1.4142135F});
+    graph.tensor("three", {}, {3});
+    graph.tensor("c", {}, {0.044715F});
+    graph.tensor("k", {}, {0.7978846F});
+    graph.tensor("zero", {}, {0});
+    return to_string(activation_of(graph.around(between)));
+  };
+  EXPECT_EQ(spelled([](Graph& g) {
+              g.node("Sigmoid", {"h"}, "s");
+              g.node("Mul", {"h", "s"}, "a");
+            }),
+            "silu");
+  EXPECT_EQ(spelled([](Graph& g) {
+              g.node("Softplus", {"h"}, "p");
+              g.node("Tanh", {"p"}, "t");
+              g.node("Mul", {"h", "t"}, "a");
+            }),
+            "mish");
+  EXPECT_EQ(spelled([](Graph& g) {  // PyTorch: x (1 + erf(x / sqrt 2)) 0.5
+              g.node("Div", {"h", "root2"}, "d");
+              g.node("Erf", {"d"}, "e");
+              g.node("Add", {"e", "one"}, "p");
+              g.node("Mul", {"h", "p"}, "m1");
+              g.node("Mul", {"m1", "half"}, "a");
+            }),
+            "gelu");
+  EXPECT_EQ(spelled([](Graph& g) {  // 0.5 x first
+              g.node("Mul", {"half", "h"}, "x2");
+              g.node("Div", {"h", "root2"}, "d");
+              g.node("Erf", {"d"}, "e");
+              g.node("Add", {"one", "e"}, "p");
+              g.node("Mul", {"x2", "p"}, "a");
+            }),
+            "gelu");
+  EXPECT_EQ(spelled([](Graph& g) {
+              g.node("Pow", {"h", "three"}, "c3");
+              g.node("Mul", {"c", "c3"}, "cc");
+              g.node("Add", {"h", "cc"}, "in");
+              g.node("Mul", {"in", "k"}, "u");
+              g.node("Tanh", {"u"}, "t");
+              g.node("Add", {"t", "one"}, "p");
+              g.node("Mul", {"h", "p"}, "m1");
+              g.node("Mul", {"half", "m1"}, "a");
+            }),
+            "gelu_tanh");
+  EXPECT_EQ(spelled([](Graph& g) { g.node("Mul", {"h", "h"}, "a"); }), "square");
+  EXPECT_EQ(spelled([](Graph& g) { g.node("Max", {"h", "zero"}, "a"); }), "relu");
+  EXPECT_EQ(spelled([](Graph& g) { g.node("Clip", {"h", "zero"}, "a"); }), "relu");
+  EXPECT_EQ(spelled([](Graph& g) {
+              g.node("Identity", {"h"}, "i");
+              g.node("Dropout", {"i"}, "d");
+              g.node("Tanh", {"d"}, "a");
+            }),
+            "tanh");
+}
+
+TEST(Onnx, scaling_before_and_after_stays_as_it_is) {
+  Graph graph;
+  graph.tensor("mean", {2}, {1, 2});
+  graph.tensor("deviation", {1, 2}, {3, 4});
+  graph.tensor("w", {2, 1}, {5, 6});
+  graph.tensor("scale", {1}, {7});
+  graph.tensor("shift", {}, {8});
+  graph.node("Sub", {"x", "mean"}, "s");
+  graph.node("Div", {"s", "deviation"}, "d");
+  graph.node("MatMul", {"d", "w"}, "m");
+  graph.node("Mul", {"m", "scale"}, "n");
+  graph.node("Add", {"n", "shift"}, "y");
+  OnnxNotes notes;
+  const Mlp mlp = to_mlp(read_onnx(graph.save(), &notes));
+  EXPECT_THAT(mlp.input_scaling.shift, ElementsAre(1, 2));
+  EXPECT_THAT(mlp.input_scaling.scale, ElementsAre(3, 4));
+  EXPECT_THAT(mlp.output_scaling.scale, ElementsAre(7));
+  EXPECT_THAT(mlp.output_scaling.shift, ElementsAre(8));
+  EXPECT_THAT(notes.notes, ElementsAre());
+}
+
+TEST(Onnx, other_scalings_go_into_the_weights_and_are_told) {
+  Graph graph;
+  graph.tensor("factor", {2}, {2, 4});
+  graph.tensor("gamma", {3}, {1, 2, 3});
+  graph.tensor("beta", {3}, {0.5F, 0, -0.5F});
+  graph.tensor("mean", {3}, {0.25F, 0, 1});
+  graph.tensor("variance", {3}, {0.25F, 1, 4});
+  graph.tensor("w0", {2, 3}, {1, 2, 3, 4, 5, 6});
+  graph.tensor("w1", {3, 1}, {1, -1, 2});
+  graph.node("Mul", {"x", "factor"}, "f");
+  graph.node("MatMul", {"f", "w0"}, "h");
+  auto* norm = graph.node("BatchNormalization", {"h", "gamma", "beta", "mean", "variance"}, "n");
+  Graph::set(norm, "epsilon", 0.0F);
+  graph.node("Relu", {"n"}, "a");
+  graph.node("MatMul", {"a", "w1"}, "y");
+  OnnxNotes notes;
+  const Model model = read_onnx(graph.save(), &notes);
+  // h = [2 x0 + 16 x1, 4 x0 + 20 x1, 6 x0 + 24 x1] at x = (1, 1): 18, 24, 30; normalised: 36, 48, 43
+  EXPECT_THAT(outputs(model, {1, 1}), ElementsAre(DoubleNear(36 - 48 + 2 * 43, 1e-12)));
+  ASSERT_EQ(notes.notes.size(), 3u);
+  EXPECT_THAT(notes.notes[0], AllOf(HasSubstr("\"/f\" (Mul, opset 17)"), HasSubstr("into the weights of")));
+}
+
+TEST(Onnx, numbers_in_every_storage) {
+  const std::vector<float> values{1, -2, 0.5F, 3};
+  const auto weights_of = [&](auto fill) {
+    Graph graph;
+    auto* tensor = graph.proto().mutable_graph()->add_initializer();
+    tensor->set_name("w");
+    tensor->add_dims(2);
+    tensor->add_dims(2);
+    fill(*tensor);
+    graph.node("MatMul", {"x", "w"}, "y");
+    return to_mlp(read_onnx(graph.save())).layers.at(0).weights;
+  };
+  const auto expected = ElementsAre(1, 0.5, -2, 3);  // [output][input]
+  EXPECT_THAT(weights_of([&](onnx::TensorProto& t) {
+                t.set_data_type(onnx::TensorProto::FLOAT);
+                for (const float value : values) t.add_float_data(value);
+              }),
+              expected);
+  EXPECT_THAT(weights_of([&](onnx::TensorProto& t) {
+                t.set_data_type(onnx::TensorProto::DOUBLE);
+                for (const float value : values) t.add_double_data(value);
+              }),
+              expected);
+  EXPECT_THAT(weights_of([&](onnx::TensorProto& t) {
+                t.set_data_type(onnx::TensorProto::FLOAT16);
+                for (const int bits : {0x3c00, 0xc000, 0x3800, 0x4200}) t.add_int32_data(bits);
+              }),
+              expected);
+  EXPECT_THAT(weights_of([&](onnx::TensorProto& t) {
+                t.set_data_type(onnx::TensorProto::BFLOAT16);
+                for (const int bits : {0x3f80, 0xc000, 0x3f00, 0x4040}) t.add_int32_data(bits);
+              }),
+              expected);
+  EXPECT_THAT(weights_of([&](onnx::TensorProto& t) {
+                std::ofstream(std::filesystem::path(::testing::TempDir()) / "graph.data", std::ios::binary)
+                    << "12345678"
+                    << std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+                t.set_data_type(onnx::TensorProto::FLOAT);
+                t.set_data_location(onnx::TensorProto::EXTERNAL);
+                for (const auto& [key, value] : {std::pair("location", "graph.data"), std::pair("offset", "8")}) {
+                  auto* entry = t.add_external_data();
+                  entry->set_key(key);
+                  entry->set_value(value);
+                }
+              }),
+              expected);
+}
+
+TEST(Onnx, external_data_stays_in_its_folder_and_within_its_file) {
+  const auto refused = [](const std::string& location, const std::string& offset) {
+    Graph graph;
+    auto* tensor = graph.proto().mutable_graph()->add_initializer();
+    tensor->set_name("w");
+    tensor->add_dims(2);
+    tensor->add_dims(2);
+    tensor->set_data_type(onnx::TensorProto::FLOAT);
+    tensor->set_data_location(onnx::TensorProto::EXTERNAL);
+    for (const auto& [key, value] : {std::pair<std::string, std::string>("location", location), {"offset", offset}}) {
+      auto* entry = tensor->add_external_data();
+      entry->set_key(key);
+      entry->set_value(value);
+    }
+    graph.node("MatMul", {"x", "w"}, "y");
+    return refusal_of(graph);
+  };
+  const std::filesystem::path folder(::testing::TempDir());
+  std::ofstream(folder / "short.data", std::ios::binary) << "12345678";
+  std::error_code ignored;
+  std::filesystem::remove(folder / "link.data", ignored);
+  std::filesystem::create_symlink(folder / "short.data", folder / "link.data");
+  EXPECT_THAT(refused("../secret", "0"), HasSubstr("the model's own folder"));
+  EXPECT_THAT(refused("/etc/passwd", "0"), HasSubstr("the model's own folder"));
+  EXPECT_THAT(refused("..", "0"), HasSubstr("the model's own folder"));
+  EXPECT_THAT(refused("link.data", "0"), HasSubstr("no regular file"));
+  EXPECT_THAT(refused("missing.data", "0"), HasSubstr("missing.data"));
+  EXPECT_THAT(refused("short.data", "0"), HasSubstr("a range within its 8 bytes"));
+  EXPECT_THAT(refused("short.data", "18446744073709551615"), HasSubstr("a range within its 8 bytes"));
+  EXPECT_THAT(refused("short.data", "-1"), HasSubstr("a whole number of bytes"));
+}
+
+TEST(Onnx, what_is_no_plain_stack_is_named) {
+  Graph residual;
+  residual.around([](Graph& g) {
+    g.node("Tanh", {"h"}, "t");
+    g.node("Add", {"h", "t"}, "a");
+  });
+  EXPECT_THAT(refusal_of(residual), AllOf(HasSubstr("node \"/a\" (Add, opset 17)"), HasSubstr("two branches")));
+  Graph unknown;
+  unknown.around([](Graph& g) { g.node("Softmax", {"h"}, "a"); });
+  EXPECT_THAT(refusal_of(unknown), AllOf(HasSubstr("(Softmax, opset 17)"), HasSubstr("not supported here")));
+  Graph foreign;
+  foreign.around([](Graph& g) { g.node("Tanh", {"h"}, "a")->set_domain("com.example"); });
+  EXPECT_THAT(refusal_of(foreign), HasSubstr("the domain \"com.example\""));
+  Graph twice;
+  twice.around([](Graph& g) {
+    g.node("Tanh", {"h"}, "t");
+    g.node("Relu", {"t"}, "a");
+  });
+  EXPECT_THAT(refusal_of(twice), HasSubstr("two activations in a row"));
+  Graph slope;
+  slope.around([](Graph& g) { g.node("HardSigmoid", {"h"}, "a"); });
+  EXPECT_THAT(refusal_of(slope), HasSubstr("alpha = 0.2"));
+  Graph ports;
+  ports.around([](Graph& g) { g.node("Tanh", {"h"}, "a"); }).add_input("z");
+  EXPECT_THAT(refusal_of(ports), HasSubstr("inputs \"x\" and \"z\""));
+  Graph old;
+  old.around([](Graph& g) { g.node("Tanh", {"h"}, "a"); }).proto().mutable_opset_import(0)->set_version(6);
+  EXPECT_THAT(refusal_of(old), AllOf(HasSubstr("opset 6"), HasSubstr("opset_version=17")));
+}
+
+TEST(Onnx, damaged_files_are_errors) {
+  Graph order;
+  order.node("Relu", {"later"}, "y");
+  EXPECT_THAT(refusal_of(order), HasSubstr("the value \"later\", which nothing before it makes"));
+  Graph shape;
+  shape.tensor("w", {2, 1000000}, {1, 2});
+  EXPECT_THAT(refusal_of(shape), HasSubstr("found 8 bytes, expected 8000000"));
+  Graph huge;
+  huge.tensor("w", {std::int64_t{1} << 40, std::int64_t{1} << 40}, {1});
+  EXPECT_THAT(refusal_of(huge), HasSubstr("more numbers than memory holds"));
+  Graph nan;
+  nan.tensor("w", {2, 1}, {1, std::nanf("")});
+  EXPECT_THAT(refusal_of(nan), AllOf(HasSubstr("initializer \"w\""), HasSubstr("nan")));
+  Graph widths;
+  widths.tensor("w", {3, 1}, {1, 2, 3});
+  widths.node("MatMul", {"x", "w"}, "y");
+  EXPECT_THAT(refusal_of(widths), AllOf(HasSubstr("input \"x\""), HasSubstr("found 2 features, expected 3")));
+  const std::string whole = Graph().around([](Graph& g) { g.node("Tanh", {"h"}, "a"); }).proto().SerializeAsString();
+  for (std::size_t length = 1; length < whole.size(); length += 7) {  // any cut: an error, never a crash
+    const std::filesystem::path path = std::filesystem::path(::testing::TempDir()) / "cut.onnx";
+    std::ofstream(path, std::ios::binary) << whole.substr(0, length);
+    EXPECT_NE(message_of([&] { read_onnx(path); }), "no error") << length;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::nn
