@@ -5,7 +5,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 packages=(g++ cmake ninja-build libhwy-dev libhdf5-dev libtomlplusplus-dev libcli11-dev nlohmann-json3-dev
-  libxxhash-dev gnuplot-nox)
+  libxxhash-dev libonnx-dev libprotobuf-dev protobuf-compiler gnuplot-nox)
 for group in "$@"; do
   case $group in
     test)

@@ -107,6 +107,7 @@ int parse_and_run(int argc, const char* const* argv) {
   add_solve(app, chosen);
   add_train(app, chosen);
   add_evaluate(app, chosen);
+  add_import(app, chosen);
   add_validate(app, chosen);
   add_merge(app, chosen);
   add_plot(app, chosen);

@@ -68,6 +68,7 @@ struct Provenance {
   std::string producer;  // the program that trained or wrote it
   std::string licence;
   std::string attribution;
+  std::vector<std::string> notes;  // what reading changed beside copying numbers; not stored
 };
 
 // Plain host data: edit it freely, then validate().

@@ -81,7 +81,7 @@ std::size_t input_width(const StepGraph& graph, const std::vector<const Step*>& 
 
 class StackBuilder {
  public:
-  StackBuilder(std::size_t width, OnnxNotes& notes) : width_(width), notes_(notes) {}
+  StackBuilder(std::size_t width, std::vector<std::string>& notes) : width_(width), notes_(notes) {}
 
   Mlp build(const std::vector<const Step*>& chain, const std::string& source) {
     for (const Step* step : chain) append(*step);
@@ -147,9 +147,10 @@ class StackBuilder {
 
   void append_activation(const Step& step) {
     if (mlp_.layers.empty() || mlp_.layers.back().activation.kind != ActivationKind::identity) {
-      throw Error(ErrorKind::unsupported, {step.where, mlp_.layers.empty() ? "an activation before the first layer"
-                                                                           : "two activations in a row",
-                                           "an activation after each layer", ""});
+      throw Error(
+          ErrorKind::unsupported,
+          {step.where, mlp_.layers.empty() ? "an activation before the first layer" : "two activations in a row",
+           "an activation after each layer", ""});
     }
     DenseLayer& layer = mlp_.layers.back();
     if (!affine_.empty()) {  // f (W x + b) + t
@@ -164,12 +165,14 @@ class StackBuilder {
   }
 
   void note(const std::string& what) {
-    for (const std::string& place : affine_.places) notes_.notes.push_back(place + " went " + what);
+    // BatchNormalization is two steps from one place.
+    const auto last = std::unique(affine_.places.begin(), affine_.places.end());
+    for (auto place = affine_.places.begin(); place != last; ++place) notes_.push_back(*place + " went " + what);
     affine_ = {};
   }
 
   std::size_t width_;
-  OnnxNotes& notes_;
+  std::vector<std::string>& notes_;
   Mlp mlp_;
   Affine affine_;           // steps not yet placed
   bool bias_open_ = false;  // the last layer came without a bias, and nothing followed it yet
@@ -189,18 +192,18 @@ onnx::ModelProto parse(const std::vector<std::byte>& bytes, const std::string& s
 
 }  // namespace
 
-Model read_onnx(const std::filesystem::path& path, OnnxNotes* notes) {
+Model read_onnx(const std::filesystem::path& path) {
   const std::vector<std::byte> bytes = detail::read_bytes(path);
   const onnx::ModelProto file = parse(bytes, path.string());
   const StepGraph graph = detail::read_steps(file, path);
   const std::vector<const Step*> chain = chain_of(graph);
-  OnnxNotes said;
+  std::vector<std::string> notes;
   const std::size_t width = input_width(graph, chain);
   if (graph.input_width != 0 && graph.input_width != width) {
     refuse(path.string() + ": input \"" + graph.input_name + '"', std::to_string(graph.input_width) + " features",
            std::to_string(width) + ", what the first layer reads");
   }
-  Model model = Model::from_mlp(StackBuilder(width, said).build(chain, path.string()));
+  Model model = Model::from_mlp(StackBuilder(width, notes).build(chain, path.string()));
   model.name = file.graph().name();
   model.weight_type = graph.weight_type;
   model.provenance.source = path.string();
@@ -208,11 +211,17 @@ Model read_onnx(const std::filesystem::path& path, OnnxNotes* notes) {
   model.provenance.digest = content_digest(bytes);
   model.provenance.producer = file.producer_name();
   if (!file.producer_version().empty()) model.provenance.producer += " " + file.producer_version();
+  const std::string prefix = path.string() + ": ";
+  for (std::string& note : notes) {
+    for (std::size_t at = note.find(prefix); at != std::string::npos; at = note.find(prefix, at)) {
+      note.erase(at, prefix.size());
+    }
+  }
+  model.provenance.notes = std::move(notes);
   model.metadata["onnx_input"] = graph.input_name;
   model.metadata["onnx_output"] = graph.output_name;
   for (const auto& entry : file.metadata_props()) model.metadata.emplace(entry.key(), entry.value());
   model.validate();
-  if (notes) *notes = std::move(said);
   return model;
 }
 

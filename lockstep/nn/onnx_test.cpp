@@ -10,6 +10,7 @@
 #include <fstream>
 #include <random>
 
+#include "lockstep/core/hdf5.h"
 #include "lockstep/nn/compile.h"
 #include "lockstep/nn/load.h"
 #include "lockstep/nn/testing/message_of.h"
@@ -17,11 +18,11 @@
 namespace lockstep::nn {
 namespace {
 
-using testing::message_of;
 using ::testing::AllOf;
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::message_of;
 using ::testing::Pointwise;
 
 std::filesystem::path data(const std::string& name) { return std::filesystem::path(LOCKSTEP_TEST_DATA) / name; }
@@ -129,6 +130,65 @@ TEST_P(SameNetTest, onnx_and_safetensors_hold_the_same_net) {
 INSTANTIATE_TEST_SUITE_P(Models, SameNetTest,
                          ::testing::Values("lorenz_tanh_3_100_3", "peaks_relu_2_20_5_1", "ocean_relu_32_128_128_31",
                                            "qlknn_7_11_tanh_10_133x5_8"));
+
+// What an evaluation in float32 (unit roundoff u) may differ from one in float64 by, to first order: each sum of k
+// products errs by at most gamma(k + 2) (|b| + |W||x|) (Higham, Accuracy and Stability of Numerical Algorithms, 3.1);
+// an activation passes on an error times its largest slope, below 1.2 for all these (gelu's is 1.13), and adds its own,
+// below 8 u (|x| + |y|) for functions good to a few ulp of their intermediate values.
+std::vector<double> float32_bound(const Mlp& mlp, std::vector<double> x) {
+  constexpr double u = 0x1p-24;
+  std::vector<double> error(x.size(), 0);
+  for (std::size_t i = 0; i < x.size() && !mlp.input_scaling.scale.empty(); ++i) {
+    x[i] = (x[i] - mlp.input_scaling.shift[i]) / mlp.input_scaling.scale[i];
+    error[i] = 4 * u * (std::fabs(x[i]) + std::fabs(mlp.input_scaling.shift[i] / mlp.input_scaling.scale[i]));
+  }
+  for (const DenseLayer& layer : mlp.layers) {
+    std::vector<double> y(layer.outputs), y_error(layer.outputs);
+    for (std::size_t j = 0; j < layer.outputs; ++j) {
+      double sum = layer.bias[j], magnitude = std::fabs(layer.bias[j]), passed = 0;
+      for (std::size_t k = 0; k < layer.inputs; ++k) {
+        const double weight = layer.weights[j * layer.inputs + k];
+        sum += weight * x[k];
+        magnitude += std::fabs(weight * x[k]);
+        passed += std::fabs(weight) * error[k];
+      }
+      y[j] = activate(layer.activation, sum);
+      // Folded normalisations: a product and a sum more, of numbers no larger than `magnitude` by more than a factor 4.
+      y_error[j] = 1.2 * (passed + 4 * static_cast<double>(layer.inputs + 4) * u * magnitude) +
+                   8 * u * (std::fabs(sum) + std::fabs(y[j]));
+    }
+    x = std::move(y);
+    error = std::move(y_error);
+  }
+  for (std::size_t j = 0; j < x.size() && !mlp.output_scaling.scale.empty(); ++j) {
+    const double scaled = x[j] * mlp.output_scaling.scale[j];
+    error[j] = std::fabs(mlp.output_scaling.scale[j]) * error[j] +
+               4 * u * (std::fabs(scaled) + std::fabs(mlp.output_scaling.shift[j]));
+  }
+  return error;
+}
+
+class ExportedTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(ExportedTest, gives_the_exporting_tools_answers) {
+  const std::string name = GetParam();
+  const Model model = read_onnx(data("exported/" + name + ".onnx"));
+  const hdf5::File file = hdf5::File::open(data("exported/" + name + ".samples.h5"));
+  const auto x = file.dataset("input").read<double>(), expected = file.dataset("output").read<double>();
+  const std::size_t inputs = file.dataset("input").shape()[1], width = file.dataset("output").shape()[1];
+  ASSERT_EQ(x.size(), 16 * inputs);
+  for (std::size_t i = 0; i < 16; ++i) {
+    const std::vector<double> row(x.begin() + static_cast<std::ptrdiff_t>(i * inputs),
+                                  x.begin() + static_cast<std::ptrdiff_t>((i + 1) * inputs));
+    const std::vector<double> y = outputs(model, row), bound = float32_bound(to_mlp(model), row);
+    for (std::size_t j = 0; j < width; ++j) EXPECT_NEAR(y[j], expected[i * width + j], bound[j]) << i << ", " << j;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Tools, ExportedTest,
+                         ::testing::Values("torch_gelu_legacy", "torch_gelu_dynamo", "torch_scaled_legacy",
+                                           "torch_scaled_dynamo", "torch_batchnorm_legacy", "torch_batchnorm_dynamo",
+                                           "sklearn_mlp"),
+                         [](const auto& info) { return std::string(info.param); });
 
 TEST(Onnx, gemm_with_every_attribute) {
   for (const bool transposed : {false, true}) {
@@ -250,13 +310,13 @@ TEST(Onnx, scaling_before_and_after_stays_as_it_is) {
   graph.node("MatMul", {"d", "w"}, "m");
   graph.node("Mul", {"m", "scale"}, "n");
   graph.node("Add", {"n", "shift"}, "y");
-  OnnxNotes notes;
-  const Mlp mlp = to_mlp(read_onnx(graph.save(), &notes));
+  const Model model = read_onnx(graph.save());
+  const Mlp mlp = to_mlp(model);
   EXPECT_THAT(mlp.input_scaling.shift, ElementsAre(1, 2));
   EXPECT_THAT(mlp.input_scaling.scale, ElementsAre(3, 4));
   EXPECT_THAT(mlp.output_scaling.scale, ElementsAre(7));
   EXPECT_THAT(mlp.output_scaling.shift, ElementsAre(8));
-  EXPECT_THAT(notes.notes, ElementsAre());
+  EXPECT_THAT(model.provenance.notes, ElementsAre());
 }
 
 TEST(Onnx, other_scalings_go_into_the_weights_and_are_told) {
@@ -274,12 +334,11 @@ TEST(Onnx, other_scalings_go_into_the_weights_and_are_told) {
   Graph::set(norm, "epsilon", 0.0F);
   graph.node("Relu", {"n"}, "a");
   graph.node("MatMul", {"a", "w1"}, "y");
-  OnnxNotes notes;
-  const Model model = read_onnx(graph.save(), &notes);
+  const Model model = read_onnx(graph.save());
   // h = [2 x0 + 16 x1, 4 x0 + 20 x1, 6 x0 + 24 x1] at x = (1, 1): 18, 24, 30; normalised: 36, 48, 43
   EXPECT_THAT(outputs(model, {1, 1}), ElementsAre(DoubleNear(36 - 48 + 2 * 43, 1e-12)));
-  ASSERT_EQ(notes.notes.size(), 3u);
-  EXPECT_THAT(notes.notes[0], AllOf(HasSubstr("\"/f\" (Mul, opset 17)"), HasSubstr("into the weights of")));
+  ASSERT_EQ(model.provenance.notes.size(), 2u);
+  EXPECT_THAT(model.provenance.notes[0], AllOf(HasSubstr("\"/f\" (Mul, opset 17)"), HasSubstr("into the weights of")));
 }
 
 TEST(Onnx, numbers_in_every_storage) {

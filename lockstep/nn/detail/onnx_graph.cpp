@@ -1,6 +1,8 @@
 #include "lockstep/nn/detail/onnx_graph.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -19,12 +21,12 @@ namespace {
 constexpr std::int64_t kOldestOpset = 7;   // before it, broadcasting was an attribute
 constexpr std::int64_t kNewestOpset = 25;  // of ONNX 1.20; a later one may mean something else
 
-
 const std::map<std::string_view, ActivationKind>& plain_activations() {
   using Kind = ActivationKind;
-  static const std::map<std::string_view, Kind> kinds{
-      {"Relu", Kind::relu},         {"Tanh", Kind::tanh},         {"Sigmoid", Kind::sigmoid}, {"Softplus", Kind::softplus},
-      {"Softsign", Kind::softsign}, {"HardSwish", Kind::hard_swish}, {"Mish", Kind::mish},    {"Sin", Kind::sin}};
+  static const std::map<std::string_view, Kind> kinds{{"Relu", Kind::relu},         {"Tanh", Kind::tanh},
+                                                      {"Sigmoid", Kind::sigmoid},   {"Softplus", Kind::softplus},
+                                                      {"Softsign", Kind::softsign}, {"HardSwish", Kind::hard_swish},
+                                                      {"Mish", Kind::mish},         {"Sin", Kind::sin}};
   return kinds;
 }
 
@@ -74,8 +76,7 @@ class GraphReader {
   }
   [[noreturn]] void unsupported(const Node& node, std::string found, std::string expected = "a plain stack of layers",
                                 std::string remedy = {}) const {
-    throw Error(ErrorKind::unsupported,
-                {field(where(node)), std::move(found), std::move(expected), std::move(remedy)});
+    throw Error(ErrorKind::unsupported, {field(where(node)), std::move(found), std::move(expected), std::move(remedy)});
   }
 
   void read_opset(const onnx::ModelProto& model) {
@@ -108,10 +109,12 @@ class GraphReader {
                     "rank 2, [batch, features]", "export with an example input of that shape");
       }
       const auto& last = type.shape().dim(1);
-      if (last.has_dim_value() && last.dim_value() > 0) result_.input_width = static_cast<std::size_t>(last.dim_value());
+      if (last.has_dim_value() && last.dim_value() > 0)
+        result_.input_width = static_cast<std::size_t>(last.dim_value());
     }
     result_.input_name = input->name();
-    values_[input->name()] = builder_.append({StepKind::input, field("input \"" + input->name() + '"'), {}, {}, {}, false, {}});
+    values_[input->name()] =
+        builder_.append({StepKind::input, field("input \"" + input->name() + '"'), {}, {}, {}, false, {}});
   }
 
   const Value& known(const std::string& name, const std::string& who) const {
@@ -153,9 +156,16 @@ class GraphReader {
     }
     return nullptr;
   }
+  // Attributes are float32 in the file; what its author wrote is the shortest decimal that rounds to it: 0.2, not
+  // 0.20000000298. In float32 arithmetic both are the same number.
   double number(const Node& node, std::string_view name, double otherwise) const {
     const auto* found = attribute(node, name);
-    return found ? static_cast<double>(found->f()) : otherwise;
+    if (!found) return otherwise;
+    std::array<char, 32> text{};
+    const auto written = std::to_chars(text.data(), text.data() + text.size(), found->f());
+    double value = found->f();
+    std::from_chars(text.data(), written.ptr, value);
+    return value;
   }
   std::int64_t integer(const Node& node, std::string_view name, std::int64_t otherwise) const {
     const auto* found = attribute(node, name);
@@ -172,7 +182,8 @@ class GraphReader {
   }
 
   void read_node(const Node& node) {
-    if (!node.domain().empty() && node.domain() != "ai.onnx") {
+    const bool scaler = node.domain() == "ai.onnx.ml" && node.op_type() == "Scaler";
+    if (!node.domain().empty() && node.domain() != "ai.onnx" && !scaler) {
       unsupported(node, "an operator of the domain \"" + node.domain() + '"', "operators of ONNX itself",
                   "export without custom functions (PyTorch: dynamo=False)");
     }
@@ -192,6 +203,7 @@ class GraphReader {
     if (op == "Gemm") return gemm(node);
     if (op == "MatMul") return matmul(node);
     if (op == "Add" || op == "Sub" || op == "Mul" || op == "Div") return arithmetic(node);
+    if (op == "Scaler") return scaler(node);
     if (op == "BatchNormalization") return batch_normalization(node);
     if (op == "Transpose" || op == "Sqrt" || op == "Neg" || op == "Reciprocal") return on_constant(node);
     if (op == "Identity" || op == "Dropout" || op == "Cast" || op == "Flatten" || op == "Reshape" || op == "Squeeze" ||
@@ -299,7 +311,8 @@ class GraphReader {
   // Of two constants, one of them a single number or both of one shape.
   OnnxTensor fold(const Node& node, const OnnxTensor& a, const OnnxTensor& b) const {
     const bool fits = a.is_scalar() || b.is_scalar() || a.values.size() == b.values.size();
-    if (!fits || a.values.empty() || b.values.empty()) unsupported(node, "constants of different shapes", "of one shape");
+    if (!fits || a.values.empty() || b.values.empty())
+      unsupported(node, "constants of different shapes", "of one shape");
     const OnnxTensor& larger = a.is_scalar() && !b.is_scalar() ? b : a;
     OnnxTensor result = larger;
     result.type = std::max(a.type, b.type);
@@ -327,7 +340,8 @@ class GraphReader {
       const auto* order = attribute(node, "perm");
       const bool kept = order && order->ints_size() == 2 && order->ints(0) == 0;
       if (tensor->shape.size() < 2 || kept) return result;
-      const auto rows = static_cast<std::size_t>(tensor->shape[0]), columns = static_cast<std::size_t>(tensor->shape[1]);
+      const auto rows = static_cast<std::size_t>(tensor->shape[0]),
+                 columns = static_cast<std::size_t>(tensor->shape[1]);
       std::swap(result.shape[0], result.shape[1]);
       for (std::size_t r = 0; r < rows; ++r) {
         for (std::size_t c = 0; c < columns; ++c) result.values[c * rows + r] = tensor->values[r * columns + c];
@@ -341,6 +355,24 @@ class GraphReader {
     return result;
   }
 
+  // scikit-learn's: (x - offset) * scale, the numbers in attributes.
+  std::size_t scaler(const Node& node) {
+    const auto numbers = [&](const char* name) {
+      std::vector<double> values;
+      if (const auto* found = attribute(node, name)) values.assign(found->floats().begin(), found->floats().end());
+      for (const double value : values) {
+        if (!std::isfinite(value)) refuse(field(where(node)) + "." + name, "nan or infinity", "finite numbers");
+      }
+      return values;
+    };
+    std::size_t x = data(node, 0);
+    std::vector<double> offset = numbers("offset"), scale = numbers("scale");
+    for (double& value : offset) value = -value;
+    if (!offset.empty()) x = builder_.with_constant(x, StepKind::add, std::move(offset), field(where(node)));
+    if (!scale.empty()) x = builder_.with_constant(x, StepKind::multiply, std::move(scale), field(where(node)));
+    return x;
+  }
+
   // (x - mean) / sqrt(variance + epsilon) * scale + shift, as one factor and one term.
   std::size_t batch_normalization(const Node& node) {
     if (integer(node, "training_mode", 0) != 0) unsupported(node, "training_mode = 1", "0: export for inference");
@@ -349,10 +381,12 @@ class GraphReader {
     const auto& shift = constant_operand(node, 2).values;
     const auto& mean = constant_operand(node, 3).values;
     const auto& variance = constant_operand(node, 4).values;
-    if (shift.size() != scale.size() || mean.size() != scale.size() || variance.size() != scale.size() || scale.empty()) {
-      refuse(field(where(node)), "scale, shift, mean and variance of different lengths", "one number a feature in each");
+    if (shift.size() != scale.size() || mean.size() != scale.size() || variance.size() != scale.size() ||
+        scale.empty()) {
+      refuse(field(where(node)), "scale, shift, mean and variance of different lengths",
+             "one number a feature in each");
     }
-    const double epsilon = number(node, "epsilon", 1e-5F);
+    const double epsilon = number(node, "epsilon", 1e-5);
     std::vector<double> factor(scale.size()), term(scale.size());
     for (std::size_t i = 0; i < scale.size(); ++i) {
       factor[i] = scale[i] / std::sqrt(variance[i] + epsilon);
@@ -387,7 +421,8 @@ class GraphReader {
       if (axis != 1 && axis != -1) unsupported(node, "axis = " + std::to_string(axis), "axis = 1: the batch kept");
     } else if (op == "Reshape") {
       const OnnxTensor& shape = constant_operand(node, 1);
-      const bool keeps = shape.values.size() == 2 && shape.values[0] <= 0 && (shape.values[0] != shape.values[1] || shape.values[0] == 0);
+      const bool keeps = shape.values.size() == 2 && shape.values[0] <= 0 &&
+                         (shape.values[0] != shape.values[1] || shape.values[0] == 0);
       if (!keeps) unsupported(node, "a shape that does not keep the batch", "[-1, features]");
     } else if (op == "Squeeze" || op == "Unsqueeze") {
       unsupported(node, "another rank than [batch, features]");
@@ -403,7 +438,7 @@ class GraphReader {
       return builder_.activation(data(node, 0), {kind, alpha}, place);
     };
     if (plain != plain_activations().end()) return make(plain->second);
-    if (op == "LeakyRelu") return make(ActivationKind::leaky_relu, number(node, "alpha", 0.01F));
+    if (op == "LeakyRelu") return make(ActivationKind::leaky_relu, number(node, "alpha", 0.01));
     if (op == "Elu") return make(ActivationKind::elu, number(node, "alpha", 1));
     if (op == "Celu") return make(ActivationKind::celu, number(node, "alpha", 1));
     if (op == "Erf") return builder_.piece(data(node, 0), StepKind::erf, place);
@@ -418,8 +453,8 @@ class GraphReader {
       return make(ActivationKind::selu);
     }
     if (op == "HardSigmoid") {
-      check_value(node, "alpha", number(node, "alpha", 0.2F), 1.0 / 6);
-      check_value(node, "beta", number(node, "beta", 0.5F), 0.5);
+      check_value(node, "alpha", number(node, "alpha", 0.2), 1.0 / 6);
+      check_value(node, "beta", number(node, "beta", 0.5), 0.5);
       return make(ActivationKind::hard_sigmoid);
     }
     if (op == "Gelu") {

@@ -64,8 +64,9 @@ std::size_t external_number(const std::string& text, const std::string& name, co
   return value;
 }
 
-// Only a regular file in the model's own folder is opened: no way up, no absolute path, no link (these were CVE-2022-25882,
-// CVE-2024-27318 and CVE-2026-27489 in other readers). Nothing is allocated before the file is known to be long enough.
+// Only a regular file in the model's own folder is opened: no way up, no absolute path, no link (these were
+// CVE-2022-25882, CVE-2024-27318 and CVE-2026-27489 in other readers). Nothing is allocated before the file is known to
+// be long enough.
 std::vector<std::byte> external_bytes(const onnx::TensorProto& tensor, const std::string& name,
                                       const std::filesystem::path& model_path, std::size_t bytes) {
   std::string location, offset = "0", length;
@@ -82,8 +83,9 @@ std::vector<std::byte> external_bytes(const onnx::TensorProto& tensor, const std
   const std::filesystem::path path = model_path.parent_path() / file_name;
   std::error_code error;
   if (!std::filesystem::is_regular_file(std::filesystem::symlink_status(path, error))) {
-    throw Error(ErrorKind::file, {path.string(), "no regular file", "the weights that " + model_path.string() +
-                                  " keeps there", "copy the file beside the model"});
+    throw Error(ErrorKind::file,
+                {path.string(), "no regular file", "the weights that " + model_path.string() + " keeps there",
+                 "copy the file beside the model"});
   }
   const std::size_t begin = external_number(offset, name, "offset");
   if (!length.empty() && external_number(length, name, "length") != bytes) {
@@ -117,7 +119,8 @@ std::vector<double> integers(std::span<const std::byte> data) {
 std::vector<double> from_bytes(std::span<const std::byte> data, const Stored& stored, std::size_t count,
                                const std::string& name) {
   if (data.size() != count * stored.bytes) {
-    refuse(name, std::to_string(data.size()) + " bytes", std::to_string(count * stored.bytes) + ", as its shape asks for");
+    refuse(name, std::to_string(data.size()) + " bytes",
+           std::to_string(count * stored.bytes) + ", as its shape asks for");
   }
   if (stored.integral) return stored.bytes == 8 ? integers<std::int64_t>(data) : integers<std::int32_t>(data);
   const Tensor tensor{stored.name, {count}, 0, data.size(), data};
