@@ -1,8 +1,6 @@
 #include "lockstep/nn/detail/onnx_graph.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -11,6 +9,7 @@
 #include <variant>
 
 #include "lockstep/core/error.h"
+#include "lockstep/nn/detail/onnx_node.h"
 #include "lockstep/nn/detail/onnx_steps.h"
 #include "lockstep/nn/detail/onnx_tensor.h"
 #include "lockstep/nn/detail/refuse.h"
@@ -150,28 +149,6 @@ class GraphReader {
     return *tensor;
   }
 
-  const onnx::AttributeProto* attribute(const Node& node, std::string_view name) const {
-    for (const auto& candidate : node.attribute()) {
-      if (candidate.name() == name) return &candidate;
-    }
-    return nullptr;
-  }
-  // Attributes are float32 in the file; what its author wrote is the shortest decimal that rounds to it: 0.2, not
-  // 0.20000000298. In float32 arithmetic both are the same number.
-  double number(const Node& node, std::string_view name, double otherwise) const {
-    const auto* found = attribute(node, name);
-    if (!found) return otherwise;
-    std::array<char, 32> text{};
-    const auto written = std::to_chars(text.data(), text.data() + text.size(), found->f());
-    double value = found->f();
-    std::from_chars(text.data(), written.ptr, value);
-    return value;
-  }
-  std::int64_t integer(const Node& node, std::string_view name, std::int64_t otherwise) const {
-    const auto* found = attribute(node, name);
-    return found ? found->i() : otherwise;
-  }
-
   // A constant that acts on features alone: one number, or one for each: shapes [], [n], [1, n].
   std::vector<double> per_feature(const Node& node, const OnnxTensor& tensor) const {
     for (std::size_t i = 0; i + 1 < tensor.shape.size(); ++i) {
@@ -199,42 +176,20 @@ class GraphReader {
 
   Value result_of(const Node& node) {
     const std::string& op = node.op_type();
-    if (op == "Constant") return read_constant(node);
+    if (op == "Constant") return read_constant(node, field(where(node)), path_);
     if (op == "Gemm") return gemm(node);
     if (op == "MatMul") return matmul(node);
     if (op == "Add" || op == "Sub" || op == "Mul" || op == "Div") return arithmetic(node);
     if (op == "Scaler") return scaler(node);
     if (op == "BatchNormalization") return batch_normalization(node);
-    if (op == "Transpose" || op == "Sqrt" || op == "Neg" || op == "Reciprocal") return on_constant(node);
+    if (op == "Transpose" || op == "Sqrt" || op == "Neg" || op == "Reciprocal") {
+      return apply_to_constant(node, constant_operand(node, 0), field(where(node)));
+    }
     if (op == "Identity" || op == "Dropout" || op == "Cast" || op == "Flatten" || op == "Reshape" || op == "Squeeze" ||
         op == "Unsqueeze") {
       return unchanged(node);
     }
     return activation(node);
-  }
-
-  Value read_constant(const Node& node) const {
-    OnnxTensor result;
-    if (const auto* tensor = attribute(node, "value")) return read_tensor(tensor->t(), field(where(node)), path_);
-    if (const auto* one = attribute(node, "value_float")) {
-      result.values = {static_cast<double>(one->f())};
-    } else if (const auto* many = attribute(node, "value_floats")) {
-      result.values.assign(many->floats().begin(), many->floats().end());
-      result.shape = {many->floats_size()};
-    } else if (const auto* integer = attribute(node, "value_int")) {
-      result.values = {static_cast<double>(integer->i())};
-      result.integral = true;
-    } else if (const auto* integers = attribute(node, "value_ints")) {
-      result.values.assign(integers->ints().begin(), integers->ints().end());
-      result.shape = {integers->ints_size()};
-      result.integral = true;
-    } else {
-      unsupported(node, "a constant of another kind than tensors and numbers", "numbers");
-    }
-    for (const double value : result.values) {
-      if (!std::isfinite(value)) refuse(field(where(node)), "nan or infinity", "finite numbers");
-    }
-    return result;
   }
 
   // y = alpha x B + beta C, or with B transposed.
@@ -280,7 +235,7 @@ class GraphReader {
 
   Value arithmetic(const Node& node) {
     const OnnxTensor *a = constant(node, 0), *b = constant(node, 1);
-    if (a && b) return fold(node, *a, *b);
+    if (a && b) return combine_constants(node, *a, *b, field(where(node)));
     const std::string& op = node.op_type();
     const std::string place = field(where(node));
     if (!a && !b) {
@@ -306,53 +261,6 @@ class GraphReader {
       refuse(place, "a division by 0", "numbers other than 0");
     }
     return builder_.with_constant(x, StepKind::divide, std::move(c), place);
-  }
-
-  // Of two constants, one of them a single number or both of one shape.
-  OnnxTensor fold(const Node& node, const OnnxTensor& a, const OnnxTensor& b) const {
-    const bool fits = a.is_scalar() || b.is_scalar() || a.values.size() == b.values.size();
-    if (!fits || a.values.empty() || b.values.empty())
-      unsupported(node, "constants of different shapes", "of one shape");
-    const OnnxTensor& larger = a.is_scalar() && !b.is_scalar() ? b : a;
-    OnnxTensor result = larger;
-    result.type = std::max(a.type, b.type);
-    for (std::size_t i = 0; i < result.values.size(); ++i) {
-      const double x = a.values[a.is_scalar() ? 0 : i], y = b.values[b.is_scalar() ? 0 : i];
-      const std::string& op = node.op_type();
-      result.values[i] = op == "Add" ? x + y : op == "Sub" ? x - y : op == "Mul" ? x * y : x / y;
-    }
-    check_finite(node, result);
-    return result;
-  }
-
-  void check_finite(const Node& node, const OnnxTensor& tensor) const {
-    for (const double value : tensor.values) {
-      if (!std::isfinite(value)) refuse(field(where(node)), "constants that give nan or infinity", "finite numbers");
-    }
-  }
-
-  OnnxTensor on_constant(const Node& node) const {
-    const OnnxTensor* tensor = constant(node, 0);
-    if (!tensor) unsupported(node, "an operand that depends on the input");
-    OnnxTensor result = *tensor;
-    if (node.op_type() == "Transpose") {
-      if (tensor->shape.size() > 2) unsupported(node, "a tensor of rank above 2", "a matrix");
-      const auto* order = attribute(node, "perm");
-      const bool kept = order && order->ints_size() == 2 && order->ints(0) == 0;
-      if (tensor->shape.size() < 2 || kept) return result;
-      const auto rows = static_cast<std::size_t>(tensor->shape[0]),
-                 columns = static_cast<std::size_t>(tensor->shape[1]);
-      std::swap(result.shape[0], result.shape[1]);
-      for (std::size_t r = 0; r < rows; ++r) {
-        for (std::size_t c = 0; c < columns; ++c) result.values[c * rows + r] = tensor->values[r * columns + c];
-      }
-      return result;
-    }
-    for (double& value : result.values) {
-      value = node.op_type() == "Sqrt" ? std::sqrt(value) : node.op_type() == "Neg" ? -value : 1 / value;
-    }
-    check_finite(node, result);
-    return result;
   }
 
   // scikit-learn's: (x - offset) * scale, the numbers in attributes.
