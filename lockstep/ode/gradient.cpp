@@ -13,14 +13,7 @@ namespace lockstep::ode {
 namespace {
 
 void check(const Problem& problem, const Options& options, const Loss& loss) {
-  options.validate();
-  problem.validate();
-  if (problem.event) {
-    throw Error(ErrorKind::unsupported, {.field = "problem.event",
-                                         .found = "a terminal event",
-                                         .expected = "none where a gradient is wanted",
-                                         .remedy = "remove the event, or end the time span where it happens"});
-  }
+  detail::require_differentiable(problem, options);
   const auto* squares = std::get_if<SquaredError>(&loss);
   if (squares == nullptr) return;
   const std::size_t n = problem.rhs->components();

@@ -50,8 +50,8 @@ AdjointTile<T>::AdjointTile(const Problem& problem, const Options& options, cons
       states_(kTileLanes * context_.save_points() * context_.components()),
       bar_(context_.components(), static_cast<int>(total_stages())),
       parameter_bar_(context_.parameters() * kTileLanes),
-      scratch_record_(total_stages() * rhs.record_bytes()),
-      cotangents_(total_stages() * rhs.cotangent_bytes()) {
+      scratch_record_(kSumSteps * total_stages() * rhs.record_bytes()),
+      cotangents_(kSumSteps * total_stages() * rhs.cotangent_bytes()) {
   context_.use(recorder_, target);
 }
 
@@ -322,7 +322,7 @@ void AdjointTile<T>::backward(std::span<const T> states_bar, T* gradient) {
   for (std::size_t step = steps_.size(); step-- > 0;) {
     if (step < segment_first_) restore(step + 1);
     reverse_step(steps_[step], segment_[step - segment_first_], states_bar);
-    flush(gradient);
+    if (step % kSumSteps == 0) flush(gradient);
   }
   // Save points at the start, and k_1 = f(t0, u0).
   for (int lane = 0; lane < kTileLanes; ++lane) {
@@ -412,7 +412,8 @@ void AdjointTile<T>::reverse_evaluation(const double* t, const T* argument, cons
   pending_.push_back({recorded, cotangents});
 }
 
-// The evaluations of one step are summed at a time: the same ones however much memory there was for records.
+// The evaluations of kSumSteps steps are summed at a time. Segments are whole numbers of them, so that they are the
+// same ones however much memory there was for records.
 template <class T>
 void AdjointTile<T>::flush(T* gradient) {
   if (gradient != nullptr) rhs_.accumulate(pending_, gradient);

@@ -34,6 +34,9 @@ class AdjointTile {
   // The transpose, once after each forward(). states_bar [lane][time][component]; zeros for lanes to be left out.
   // gradient[weight] += (null when there are no weights); the rest is read from below.
   void backward(std::span<const T> states_bar, T* gradient);
+  // Instead of backward(): out [lane][time][component][components, then parameters], the derivatives of the saved
+  // states by initial state and parameters; NaN at save points that were not reached. Defined in sensitivity_tile.cpp.
+  void sensitivities(std::span<T> out);
   T initial_state_bar(int lane, std::size_t component) const { return at(bar_.y, lane, component); }
   T parameter_bar(int lane, std::size_t parameter) const { return at(parameter_bar_, lane, parameter); }
 

@@ -65,6 +65,9 @@ class Recorder final : public TileFunction<T> {
   mutable std::size_t stage_ = 0;
 };
 
+// Steps whose weight gradients are summed at a time: few enough that their records stay in the second-level cache.
+inline constexpr std::size_t kSumSteps = 4;
+
 // How a tile's records are divided over its share of memory.
 struct RecordPlan {
   std::size_t segment_steps = 1;     // steps whose stages are kept at once
@@ -81,8 +84,8 @@ RecordPlan plan_records(std::size_t bytes, std::size_t components, std::size_t s
   const double with_records = stage_bytes + static_cast<double>(stages * record_bytes);
   const double budget = 0.75 * static_cast<double>(bytes);
   plan.keep_recorded = record_bytes != 0 && expected_steps * with_records <= budget;
-  plan.segment_steps =
-      static_cast<std::size_t>(std::max(1.0, budget / (plan.keep_recorded ? with_records : stage_bytes)));
+  const double steps = budget / (plan.keep_recorded ? with_records : stage_bytes) / static_cast<double>(kSumSteps);
+  plan.segment_steps = kSumSteps * static_cast<std::size_t>(std::max(1.0, steps));
   const double checkpoint_bytes = static_cast<double>(2 * components * kTileLanes * sizeof(T));
   plan.most_checkpoints = static_cast<std::size_t>(std::max(2.0, 0.25 * static_cast<double>(bytes) / checkpoint_bytes));
   return plan;

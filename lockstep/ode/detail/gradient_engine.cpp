@@ -79,7 +79,7 @@ class Engine final : public GradientEngine {
   }
 
   const Gradients& evaluate(const RunControl& control) override {
-    prepare_common_steps(control);
+    common_ = find_common_steps<T>(problem_, options_, plan_, rhs_, control);
     const auto* ensemble = std::get_if<EnsembleLoss>(&loss_);
     std::optional<double> ensemble_loss;
     if (ensemble != nullptr) {
@@ -184,23 +184,10 @@ class Engine final : public GradientEngine {
     });
   }
 
-  // With common control the steps are found first, by the engine itself.
-  void prepare_common_steps(const RunControl& control) {
-    if (options_.control != StepControl::common) return;
-    Solution solution(options_.precision, problem_.trajectories(), problem_.rhs->components(), problem_.save_times,
-                      problem_.save_times_per_trajectory);
-    DiscardingSink sink(solution);
-    common_steps_.clear();
-    cpu::advance_together<T>(problem_, options_, plan_, sink, control, &common_steps_, rhs_);
-    common_ends_.assign(solution.records().begin(), solution.records().end());
-  }
-
   int forward(Worker& worker, std::size_t tile) {
     const std::size_t first = tile * kTileLanes;
     const std::size_t lanes = std::min<std::size_t>(kTileLanes, problem_.trajectories() - first);
-    std::span<const TrajectoryRecord> ends;
-    if (options_.control == StepControl::common) ends = std::span(common_ends_).subspan(first, lanes);
-    worker.tile.forward(first, static_cast<int>(lanes), common_steps_, ends);
+    worker.tile.forward(first, static_cast<int>(lanes), common_.steps, common_.ends_of(first, lanes));
     return static_cast<int>(lanes);
   }
 
@@ -338,8 +325,7 @@ class Engine final : public GradientEngine {
   std::vector<T> weights_;
   std::vector<std::unique_ptr<Worker>> workers_;  // [thread], made when first needed
   std::vector<GroupSum> sums_;                    // [group]
-  std::vector<AcceptedStep> common_steps_;
-  std::vector<TrajectoryRecord> common_ends_;
+  CommonSteps common_;
   std::vector<double> states_, states_bar_;  // [trajectory][time][component], for a loss over all of them
   Gradients gradients_;
 };
@@ -356,6 +342,33 @@ void GradientEngine::set_initial_states(std::span<const double> states) {
   }
   std::copy(states.begin(), states.end(), problem_.initial_states.begin());
 }
+
+void require_differentiable(const Problem& problem, const Options& options) {
+  options.validate();
+  problem.validate();
+  if (!problem.event) return;
+  throw Error(ErrorKind::unsupported, {.field = "problem.event",
+                                       .found = "a terminal event",
+                                       .expected = "none where derivatives are wanted",
+                                       .remedy = "remove the event, or end the time span where it happens"});
+}
+
+template <class T>
+CommonSteps find_common_steps(const Problem& problem, const Options& options, const cpu::EnginePlan& plan,
+                              std::shared_ptr<const TileFunction<T>> rhs, const RunControl& control) {
+  CommonSteps common;
+  if (options.control != StepControl::common) return common;
+  Solution solution(options.precision, problem.trajectories(), problem.rhs->components(), problem.save_times,
+                    problem.save_times_per_trajectory);
+  DiscardingSink sink(solution);
+  cpu::advance_together<T>(problem, options, plan, sink, control, &common.steps, std::move(rhs));
+  common.ends.assign(solution.records().begin(), solution.records().end());
+  return common;
+}
+template CommonSteps find_common_steps(const Problem&, const Options&, const cpu::EnginePlan&,
+                                       std::shared_ptr<const TileFunction<float>>, const RunControl&);
+template CommonSteps find_common_steps(const Problem&, const Options&, const cpu::EnginePlan&,
+                                       std::shared_ptr<const TileFunction<double>>, const RunControl&);
 
 std::unique_ptr<GradientEngine> make_gradient_engine(Problem problem, Options options, Loss loss,
                                                      GradientOptions gradient_options) {

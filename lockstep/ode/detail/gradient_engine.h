@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/ode/cpu/engine.h"
 #include "lockstep/ode/gradient.h"
 
 namespace lockstep::ode::detail {
@@ -33,6 +34,21 @@ class GradientEngine {
   Loss loss_;
   GradientOptions gradient_options_;
 };
+
+// Throws Error when the two are not valid, or the problem has events.
+void require_differentiable(const Problem& problem, const Options& options);
+
+// With common control, the steps that the engine finds for all trajectories; nothing otherwise.
+struct CommonSteps {
+  std::vector<AcceptedStep> steps;
+  std::vector<TrajectoryRecord> ends;  // [trajectory]
+  std::span<const TrajectoryRecord> ends_of(std::size_t first, std::size_t count) const {
+    return ends.empty() ? std::span<const TrajectoryRecord>() : std::span(ends).subspan(first, count);
+  }
+};
+template <class T>
+CommonSteps find_common_steps(const Problem& problem, const Options& options, const cpu::EnginePlan& plan,
+                              std::shared_ptr<const TileFunction<T>> rhs, const RunControl& control);
 
 // Of a validated problem, for the options' precision.
 std::unique_ptr<GradientEngine> make_gradient_engine(Problem problem, Options options, Loss loss,

@@ -1,0 +1,123 @@
+// Derivatives of a tile's states by initial states and parameters, carried forward through the recorded steps.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "lockstep/ode/cpu/adjoint_tile.h"
+
+namespace lockstep::ode::cpu {
+namespace {
+
+// Rows of kTileLanes numbers: out = y + sum_j (h w_j) k_j, h and the weights for each lane.
+template <class T>
+void add_scaled(std::size_t rows, const T* scale, const T* k, T* out) {
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t lane = 0; lane < kTileLanes; ++lane) {
+      out[row * kTileLanes + lane] += scale[lane] * k[row * kTileLanes + lane];
+    }
+  }
+}
+
+}  // namespace
+
+// With y' the derivative of y by every column of (u0, p): Y_i' = y' + h sum_j a_ij k_j', k_i' = J_u(Y_i) Y_i' + J_p.
+template <class T>
+void AdjointTile<T>::sensitivities(std::span<T> out) {
+  const std::size_t n = context_.components(), m = context_.parameters(), columns = n + m;
+  const std::size_t rows = n * columns, size = rows * kTileLanes;
+  const Tableau& tableau = *context_.tableau.source;
+  const auto last = static_cast<std::size_t>(tableau.stages) - 1;
+  AlignedBuffer<T> y(size), y1(size), argument(size), k(total_stages() * size);
+  AlignedBuffer<T> unit(n * kTileLanes), row_bar(n * kTileLanes);
+  AlignedBuffer<std::byte> recording(rhs_.record_bytes());
+  std::fill(out.begin(), out.end(), std::numeric_limits<T>::quiet_NaN());
+  const auto write = [&](std::size_t lane, std::size_t save, const auto& value) {
+    T* const to = out.data() + (lane * context_.save_points() + save) * rows;
+    for (std::size_t row = 0; row < rows; ++row) to[row] = value(row * kTileLanes + lane);
+  };
+
+  // k' = J_u argument' + J_p, a row of J from the transpose of each unit vector.
+  const auto stage = [&](const double* t, const T* at, T* k_dot) {
+    const T* const parameters = m == 0 ? nullptr : tile_.parameters.data();
+    rhs_.evaluate_recording({t, at, parameters, tile_.scratch.data(), kTileLanes}, recording.data(), workspace_.data());
+    for (std::size_t o = 0; o < n; ++o) {
+      std::fill_n(unit.data(), n * kTileLanes, T(0));
+      std::fill_n(unit.data() + o * kTileLanes, kTileLanes, T(1));
+      std::fill_n(row_bar.data(), n * kTileLanes, T(0));
+      std::fill_n(parameter_bar_.data(), m * kTileLanes, T(0));
+      rhs_.reverse({t, at, parameters, unit.data(), row_bar.data(), m == 0 ? nullptr : parameter_bar_.data(),
+                    recording.data(), cotangents_.data()},
+                   workspace_.data());
+      T* const to = k_dot + o * columns * kTileLanes;
+      std::fill_n(to, n * kTileLanes, T(0));
+      if (m != 0) std::copy_n(parameter_bar_.data(), m * kTileLanes, to + n * kTileLanes);
+      for (std::size_t c = 0; c < n; ++c) {
+        const T* const jacobian = row_bar.data() + c * kTileLanes;
+        const T* const from = argument.data() + c * columns * kTileLanes;
+        for (std::size_t d = 0; d < columns; ++d) {
+          for (std::size_t lane = 0; lane < kTileLanes; ++lane) {
+            to[d * kTileLanes + lane] += jacobian[lane] * from[d * kTileLanes + lane];
+          }
+        }
+      }
+    }
+  };
+
+  for (std::size_t c = 0; c < n; ++c) std::fill_n(y.data() + (c * columns + c) * kTileLanes, kTileLanes, T(1));
+  std::copy_n(y.data(), size, argument.data());
+  stage(tile_.t_start, initial_.data(), k.data());
+  for (std::size_t lane = 0; lane < kTileLanes; ++lane) {
+    const LaneRecord<T>& record_of = lanes_[lane];
+    saved_[lane] = 0;
+    while (saved_[lane] < record_of.saved && record_of.save_times[saved_[lane]] == tile_.t_start[lane]) {
+      write(lane, saved_[lane]++, [&](std::size_t at) { return y[at]; });
+    }
+  }
+
+  alignas(64) double t_stage[kTileLanes];
+  alignas(64) T scale[kTileLanes];
+  for (std::size_t index = 0; index < steps_.size(); ++index) {
+    if (index < segment_first_ || index >= segment_end()) restore(std::min(steps_.size(), index + plan_.segment_steps));
+    const TileStep& step = steps_[index];
+    const StageRecord<T>& stages = segment_[index - segment_first_];
+    for (std::size_t i = 1; i < (step.interpolated ? total_stages() : last + 1); ++i) {
+      std::copy_n(y.data(), size, argument.data());
+      for (const auto& term : context_.tableau.rows[i].terms) {
+        for (std::size_t lane = 0; lane < kTileLanes; ++lane) scale[lane] = static_cast<T>(step.h[lane]) * term.weight;
+        add_scaled(rows, scale, k.data() + term.stage * size, argument.data());
+      }
+      if (i == last) std::copy_n(argument.data(), size, y1.data());
+      for (int lane = 0; lane < kTileLanes; ++lane) t_stage[lane] = std::fma(tableau.c[i], step.h[lane], step.t[lane]);
+      stage(i == last ? step.t_new : t_stage, stages.arguments.data() + (i - 1) * n * kTileLanes, k.data() + i * size);
+    }
+    for (LaneMask bits = step.accepted; bits != 0; bits &= bits - 1) {
+      const auto lane = static_cast<std::size_t>(__builtin_ctz(bits));
+      const double h = step.h[lane];
+      for (; saved_[lane] < lanes_[lane].saved; ++saved_[lane]) {
+        const double time = lanes_[lane].save_times[saved_[lane]];
+        if ((step.t_new[lane] - time) * h < 0) break;
+        const double theta = scalar::step_fraction<ScalarLane<double>>(time, step.t[lane], step.t_new[lane], h);
+        write(lane, saved_[lane], [&](std::size_t at) {
+          if (theta == 1) return y1[at];
+          T value = y[at];
+          for (const std::size_t j : context_.tableau.interpolant_stages) {
+            const double* p = &tableau.interpolant[j * static_cast<std::size_t>(tableau.interpolant_degree)];
+            const double weight = scalar::interpolant_weight<ScalarLane<double>>(p, tableau.interpolant_degree, theta);
+            value += static_cast<T>(h * weight) * k[j * size + at];
+          }
+          return value;
+        });
+      }
+      for (std::size_t row = 0; row < rows; ++row) {
+        const std::size_t at = row * kTileLanes + lane;
+        y[at] = y1[at];
+        k[at] = k[last * size + at];
+      }
+    }
+  }
+}
+
+template void AdjointTile<float>::sensitivities(std::span<float>);
+template void AdjointTile<double>::sensitivities(std::span<double>);
+
+}  // namespace lockstep::ode::cpu

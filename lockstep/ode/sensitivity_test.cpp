@@ -1,0 +1,78 @@
+#include "lockstep/ode/sensitivity.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lockstep/core/error.h"
+#include "lockstep/ode/solve.h"
+#include "lockstep/ode/testing/gradient_cases.h"
+
+namespace lockstep::ode {
+namespace {
+
+using namespace testing;
+
+// Bound as in gradient_test: 1e-12 of the largest derivative of the trajectory.
+TEST(Sensitivity, agrees_with_dual_numbers_column_by_column) {
+  for (const Case& c : all_cases()) {
+    for (const Mode& mode : {Mode{"tsit5", StepControl::per_trajectory}, Mode{"dop853", StepControl::common},
+                             Mode{"rk4", StepControl::fixed}}) {
+      const Problem problem = ensemble(c, 34);
+      const Options options = f64(mode.method, mode.control);
+      const Sensitivities ours = solve_with_sensitivities(problem, options);
+      const Gradients steps =
+          solve_with_gradients(problem, options, TrajectoryLoss(linear_loss), {.keep = GradientOptions::Keep::steps});
+      const std::size_t n = problem.rhs->components(), m = problem.rhs->parameters(), row = problem.save_points() * n;
+      const Numbers weights = problem.rhs->weights();
+      const std::vector<Dual<double>> w(weights.begin(), weights.end());
+      for (const std::size_t trajectory : {std::size_t{0}, std::size_t{33}}) {
+        for (std::size_t column = 0; column < n + m; ++column) {
+          std::vector<Dual<double>> u, p;
+          for (std::size_t i = 0; i < n; ++i) u.emplace_back(problem.initial_states[trajectory * n + i], i == column);
+          for (std::size_t i = 0; i < m; ++i) p.emplace_back(problem.parameters[trajectory * m + i], n + i == column);
+          const auto states = replay<Dual<double>>(
+              method(mode.method),
+              [&](double t, const auto& y, const auto& q) { return plain_rhs<Dual<double>>(c, t, y, q, w); }, u, p,
+              steps.steps[trajectory], problem.save_times);
+          double largest = 0;
+          for (const auto& state : states) largest = std::max(largest, std::fabs(state.slope));
+          for (std::size_t i = 0; i < row; ++i) {
+            const double slope = column < n ? ours.by_initial_state[(trajectory * row + i) * n + column]
+                                            : ours.by_parameter[(trajectory * row + i) * m + column - n];
+            EXPECT_NEAR(slope, states[i].slope, 1e-12 * largest)
+                << c.name << " " << mode.method << " column " << column;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Sensitivity, states_have_the_bits_of_solve) {
+  const Problem problem = ensemble(lorenz_case(), 40);
+  const Options options = f64("tsit5", StepControl::per_trajectory);
+  const Sensitivities ours = solve_with_sensitivities(problem, options);
+  const Solution solution = solve(problem, options);
+  EXPECT_TRUE(std::equal(ours.states.begin(), ours.states.end(), solution.states<double>().begin()));
+  EXPECT_EQ(ours.records[39].accepted, solution.record(39).accepted);
+}
+
+TEST(Sensitivity, of_a_trajectory_that_fails_is_nan_from_there_on) {
+  Problem problem;
+  problem.rhs =
+      differentiable_function<1>("blow_up", [](auto, const auto& u, const auto&, auto& du) { du[0] = u[0] * u[0]; });
+  problem.initial_states = {2};
+  problem.end_times = {1};
+  problem.save_times = {0.25, 1};
+  const Sensitivities ours = solve_with_sensitivities(problem, f64("tsit5", StepControl::per_trajectory));
+  EXPECT_NE(ours.records[0].status, Status::success);
+  EXPECT_NEAR(ours.by_initial_state[0], 4, 1e-3);  // u = u0 / (1 - u0 t): du/du0 = 1 / (1 - u0 t)^2; tolerance 1e-5
+  EXPECT_TRUE(std::isnan(ours.by_initial_state[1]));
+  problem.event = TerminalEvent{event_function<1>("x", [](auto, const auto& u, const auto&) { return u[0] - 1; })};
+  EXPECT_THROW(solve_with_sensitivities(problem), Error);
+}
+
+}  // namespace
+}  // namespace lockstep::ode
