@@ -254,6 +254,7 @@ ProblemSetup set_up(const ProblemFile& file) {
   }
   setup.title = std::move(rhs.title);
   setup.component_names = std::move(rhs.component_names);
+  setup.component_units = std::move(rhs.component_units);
   setup.parameter_names = std::move(rhs.parameter_names);
   setup.model_digest = std::move(rhs.model_digest);
   setup.model_bytes = std::move(rhs.model_bytes);

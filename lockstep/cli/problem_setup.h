@@ -18,6 +18,7 @@ struct ProblemSetup {
   ode::Options options;
   std::string title;                         // "Lorenz 1963"
   std::vector<std::string> component_names;  // [component]
+  std::vector<std::string> component_units;  // [component]; empty where any is unknown
   std::vector<std::string> parameter_names;  // [parameter]
   std::string model_digest;                  // "" without a model
   std::vector<std::byte> model_bytes;        // as safetensors; empty without a model, or where it has no such form

@@ -1,5 +1,6 @@
 #include "lockstep/cli/provenance.h"
 
+#include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <span>
@@ -47,6 +48,24 @@ std::string problem_digest(const ode::Problem& problem) {
 }
 
 std::string history_line(const std::string& command_line) { return utc_now() + " " + command_line; }
+
+void describe_units(hdf5::File& file, const ProblemSetup& setup) {
+  namespace names = ode::result_names;
+  if (setup.component_units.size() != setup.component_names.size()) return;
+  std::vector<std::string> units;
+  for (const std::string& name : file.dataset(names::kComponent).read_strings()) {
+    const auto found = std::ranges::find(setup.component_names, name);
+    if (found == setup.component_names.end()) return;
+    units.push_back(setup.component_units[static_cast<std::size_t>(found - setup.component_names.begin())]);
+  }
+  if (units.empty()) return;
+  for (const char* name : {names::kState, names::kEndState, names::kInitialState}) {
+    hdf5::Dataset dataset = file.dataset(name);
+    dataset.set_attribute("component_units", units);
+    // The CF conventions know one unit for a variable.
+    if (std::ranges::count(units, units.front()) == std::ssize(units)) dataset.set_attribute("units", units.front());
+  }
+}
 
 ode::Attributes describe_problem(const ProblemFile& file, const ProblemSetup& setup, const std::string& command_line) {
   const ode::Options& options = setup.options;

@@ -18,6 +18,9 @@ std::string problem_digest(const ode::Problem& problem);
 // A line of the `history` attribute: the time and the command.
 std::string history_line(const std::string& command_line);
 
+// Units of the states as attributes of their datasets, where they are known; the file is being made.
+void describe_units(hdf5::File& file, const ProblemSetup& setup);
+
 // Known before the solve.
 ode::Attributes describe_problem(const ProblemFile& file, const ProblemSetup& setup, const std::string& command_line);
 // Known after it; of the last run where the file was made in several, but for totals.

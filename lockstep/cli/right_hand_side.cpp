@@ -80,6 +80,10 @@ NamedRhs load_net(const ProblemFile& file) {
   check_names(file, "rhs.components", file.rhs.components.size(), components);
   check_names(file, "rhs.parameters", file.rhs.parameters.size(), parameters);
   rhs.component_names = feature_names(features, 0, components, file.rhs.components, "u");
+  for (std::size_t i = 0; i < std::min(components, features.size()); ++i) {
+    if (!features[i].unit.empty()) rhs.component_units.push_back(features[i].unit);
+  }
+  if (rhs.component_units.size() != components) rhs.component_units.clear();
   rhs.parameter_names = feature_names(features, components, parameters, file.rhs.parameters, "p");
   rhs.default_parameters.assign(parameters, std::nullopt);
   return rhs;
@@ -104,6 +108,7 @@ NamedRhs load_rhs(const ProblemFile& file) {
                                  closure.parameter_names.end());
   physics.default_parameters.insert(physics.default_parameters.end(), closure.default_parameters.begin(),
                                     closure.default_parameters.end());
+  physics.component_units = closure.component_units;
   physics.model_digest = closure.model_digest;
   physics.model_bytes = std::move(closure.model_bytes);
   return physics;

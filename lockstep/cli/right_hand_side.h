@@ -15,6 +15,7 @@ struct NamedRhs {
   ode::Rhs function;
   std::string title;                                      // "Lorenz 1963", "net lorenz_tanh_3_100_3"
   std::vector<std::string> component_names;               // [component]
+  std::vector<std::string> component_units;               // [component]; empty where any is unknown
   std::vector<std::string> parameter_names;               // [parameter]
   std::vector<std::optional<double>> default_parameters;  // [parameter]
   // Of a built-in system without a net; empty otherwise.

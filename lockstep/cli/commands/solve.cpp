@@ -180,7 +180,11 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
   if (options.certificate) {
     metadata.attributes.emplace_back("certificate_samples", static_cast<std::int64_t>(options.certificate_samples));
   }
-  metadata.more = [&](hdf5::File& to) { store_problem(to, file, setup); };
+  const auto describe = [&](hdf5::File& to) {
+    store_problem(to, file, setup);
+    describe_units(to, setup);
+  };
+  metadata.more = describe;
   for (auto& attribute : describe_run(planned_run(setup))) metadata.attributes.push_back(std::move(attribute));
 
   auto left = options.resume ? ode::find_unfinished(path) : std::nullopt;
@@ -210,7 +214,7 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
   if (certify_now) {
     try {
       metadata.more = [&, certificate = certify(options, setup, file.ensemble.seed, interrupt)](hdf5::File& to) {
-        store_problem(to, file, setup);
+        describe(to);
         agreement::write_certificate(to, certificate);
       };
     } catch (const Error& error) {

@@ -19,9 +19,10 @@ constexpr std::array<std::string_view, 12> kOfTheRun{"command", "history", "prob
                                                      "source",  "version", "engine",       "cpu_target",
                                                      "kernel",  "threads", "host",         "resumed"};
 constexpr std::array<std::string_view, 4> kSums{"seconds", "accepted_steps", "rejected_steps", "rhs_evaluations"};
-// They place a part in its ensemble, and mean nothing for the whole.
-constexpr std::array<std::string_view, 5> kOfThePart{names::kFirstTrajectory, names::kEnsembleTrajectories,
-                                                     names::kShard, names::kIndexFiles, names::kIndexFirst};
+// They place a part in its ensemble or tell of its file, and mean nothing for the whole.
+constexpr std::array<std::string_view, 6> kOfThePart{
+    "packed",      names::kFirstTrajectory, names::kEnsembleTrajectories,
+    names::kShard, names::kIndexFiles,      names::kIndexFirst};
 // HDF5's own bookkeeping of dimension scales.
 constexpr std::array<std::string_view, 4> kOfScales{"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST"};
 
