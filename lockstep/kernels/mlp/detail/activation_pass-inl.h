@@ -8,7 +8,9 @@ using ActivationPass = void (*)(T* values, size_t rows, size_t stride, size_t re
 // the constants and temporaries of tanh leave room for. Measured on Zen 4, they take 0.93 (AVX2) to 0.94 (AVX-512) of
 // the time of one at a time.
 template <ActivationKind kKind>
-inline constexpr size_t kTogether = kKind != ActivationKind::tanh ? 1 : HWY_TARGET == HWY_AVX2 ? 2 : 4;
+inline constexpr size_t kTogether = kKind != ActivationKind::tanh ? 1
+                                    : HWY_TARGET == HWY_AVX2      ? 2
+                                                                  : 4;
 
 // Registers from `first` on, as many as whole groups of kCount cover; returns the first one left.
 template <class T, ActivationKind kKind, size_t kCount>

@@ -58,13 +58,21 @@ void tile_layer(const PackedLayer<T>& layer, const T* x, size_t x_stride, T* y, 
       {tile_blocks<T, 1, true>(Sizes()), tile_blocks<T, 2, true>(Sizes())}};
   const auto& blocks = kBlocks[layer.activation == ActivationKind::relu][registers - 1];
   const ActivationPass<T> activation = activation_pass<T>(layer.activation);
+  // Activations wait for as many sums as stay in the first-level cache beside the inputs and weights: each call of a
+  // pass loads its constants anew.
+  constexpr size_t kMostBytes = 16384;
+  T* raw = y;  // the first row without its activation
   const T* w = layer.tile_weights;
   for (size_t block = 0; block < layer.tile_blocks.blocks; ++block) {
     const size_t outputs = layer.tile_blocks[block];
     if (ahead != nullptr) ahead->fetch();
     blocks[outputs - 1](x, x_stride, layer.inputs, w, y, y_stride);
-    if (activation != nullptr) activation(y, outputs, y_stride, static_cast<size_t>(registers), layer.alpha);
     w += (1 + layer.inputs) * outputs;
     y += outputs * y_stride;
+    if (activation == nullptr) continue;
+    const auto rows = static_cast<size_t>(y - raw) / y_stride;
+    if (block + 1 < layer.tile_blocks.blocks && rows * y_stride * sizeof(T) < kMostBytes) continue;
+    activation(raw, rows, y_stride, static_cast<size_t>(registers), layer.alpha);
+    raw = y;
   }
 }
