@@ -55,23 +55,24 @@ struct InlinedStep {
     for (int i = 0; i < kParameters; ++i) p[i] = hn::Load(d, s.parameters.data() + i * kTileLanes + v);
   }
 
-  // sum_j weight(j) k_j of component c over the nonzero weights of stages 0 .. count - 1, ascending.
+  // sum[c] = sum_j weight(j) k_j of every component over the nonzero weights of stages 0 .. count - 1, ascending.
+  // Components inside: they are independent of one another, and a weight can stay in a register for all of them.
   template <int count, class Weights>
-  HWY_INLINE V weighted(int c) const {
-    V sum = L::zero();
+  HWY_INLINE void weighted(V (&sum)[n]) const {
     static_for<count>([&](auto index) LOCKSTEP_ALWAYS_INLINE {
       constexpr int j = decltype(index)::value;
       constexpr double weight = Weights::at(j);
       if constexpr (weight != 0) {
         const V w = L::set(static_cast<T>(weight));
-        if constexpr (first_nonzero<Weights>() == j) {
-          sum = L::mul(w, k[j][c]);
-        } else {
-          sum = L::fma(w, k[j][c], sum);
-        }
+        static_for<n>([&](auto c) LOCKSTEP_ALWAYS_INLINE {
+          if constexpr (first_nonzero<Weights>() == j) {
+            sum[c] = L::mul(w, k[j][c]);
+          } else {
+            sum[c] = L::fma(w, k[j][c], sum[c]);
+          }
+        });
       }
     });
-    return sum;
   }
   template <class Weights>
   static constexpr int first_nonzero() {
@@ -95,7 +96,8 @@ struct InlinedStep {
     static_for<kStages - 1>([&](auto index) LOCKSTEP_ALWAYS_INLINE {
       constexpr int i = decltype(index)::value + 1;
       V argument[n];
-      static_for<n>([&](auto c) LOCKSTEP_ALWAYS_INLINE { argument[c] = L::fma(h, weighted<i, Row<i>>(c), y[c]); });
+      weighted<i, Row<i>>(argument);
+      static_for<n>([&](auto c) LOCKSTEP_ALWAYS_INLINE { argument[c] = L::fma(h, argument[c], y[c]); });
       System::template evaluate<L>(argument, p, k[i]);
       if constexpr (i == kStages - 1) {
         static_for<n>([&](auto c) LOCKSTEP_ALWAYS_INLINE { y1[c] = argument[c]; });
@@ -105,9 +107,11 @@ struct InlinedStep {
 
   template <class Estimate>
   HWY_INLINE V error_sum(V rtol, V atol) const {
+    V error[n];
+    weighted<kStages, Estimate>(error);
     V sum = L::zero();
     static_for<n>([&](auto c) LOCKSTEP_ALWAYS_INLINE {
-      sum = add_square<L>(sum, L::mul(h, weighted<kStages, Estimate>(c)), error_scale<L>(y[c], y1[c], rtol, atol));
+      sum = add_square<L>(sum, L::mul(h, error[c]), error_scale<L>(y[c], y1[c], rtol, atol));
     });
     return sum;
   }
@@ -216,9 +220,7 @@ bool run_fixed_inlined(TileState<T>& s, const StepSettings<T>& settings, int cou
   alignas(64) T y_end[n * kTileLanes], k_end[n * kTileLanes];
   for (int v = 0; v < s.lanes; v += kTogether * kLanes) {
     typename Step::V y[kTogether][n], k1[kTogether][n];
-    typename Step::V check[kTogether];
     for (int g = 0; g < kTogether; ++g) {
-      check[g] = L::zero();
       for (int c = 0; c < n; ++c) {
         y[g][c] = hn::Load(d, s.y.data() + c * kTileLanes + v + g * kLanes);
         k1[g][c] = hn::Load(d, s.k.data() + c * kTileLanes + v + g * kLanes);
@@ -238,14 +240,16 @@ bool run_fixed_inlined(TileState<T>& s, const StepSettings<T>& settings, int cou
           y[g][c] = step.y1[c];
           k1[g][c] = step.k[Step::kStages - 1][c];
         });
-        check[g] = L::add(check[g], step.finite_check());
       });
     }
     for (int g = 0; g < kTogether; ++g) {
       // Lanes beyond the active ones may hold anything.
       const int wanted = s.lanes - v - g * kLanes;
       const auto ignored = hn::Not(hn::FirstN(d, static_cast<std::size_t>(wanted < 0 ? 0 : wanted)));
-      if (!hn::AllTrue(d, hn::Or(ignored, hn::Eq(check[g], L::zero())))) return false;
+      // The new state is the old one plus something: a component that was once not finite is not finite at the end.
+      typename Step::V check = L::zero();
+      static_for<n>([&](auto c) LOCKSTEP_ALWAYS_INLINE { check = add_finite_check<L>(check, y[g][c]); });
+      if (!hn::AllTrue(d, hn::Or(ignored, hn::Eq(check, L::zero())))) return false;
       for (int c = 0; c < n; ++c) {
         hn::Store(y[g][c], d, y_end + c * kTileLanes + v + g * kLanes);
         hn::Store(k1[g][c], d, k_end + c * kTileLanes + v + g * kLanes);
