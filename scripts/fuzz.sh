@@ -30,6 +30,7 @@ run_target() {
     -artifact_prefix=build-fuzz/findings/"$1"- "$found" fuzz/corpus/"$1" >build-fuzz/"$1".log 2>&1
 }
 targets=(safetensors problem_file hdf5_model result_file)
+if [ -e build-fuzz/onnx_fuzz ]; then targets+=(onnx); fi
 running=()
 failed=()
 for target in "${targets[@]}"; do

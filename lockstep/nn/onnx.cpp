@@ -179,7 +179,7 @@ class StackBuilder {
   std::string last_dense_;
 };
 
-onnx::ModelProto parse(const std::vector<std::byte>& bytes, const std::string& source) {
+onnx::ModelProto parse(std::span<const std::byte> bytes, const std::string& source) {
   if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
     refuse(source, std::to_string(bytes.size()) + " bytes", "at most 2 GiB, the limit of protobuf");
   }
@@ -192,8 +192,9 @@ onnx::ModelProto parse(const std::vector<std::byte>& bytes, const std::string& s
 
 }  // namespace
 
-Model read_onnx(const std::filesystem::path& path) {
-  const std::vector<std::byte> bytes = detail::read_bytes(path);
+Model read_onnx(const std::filesystem::path& path) { return read_onnx(detail::read_bytes(path), path); }
+
+Model read_onnx(std::span<const std::byte> bytes, const std::filesystem::path& path) {
   const onnx::ModelProto file = parse(bytes, path.string());
   const StepGraph graph = detail::read_steps(file, path);
   const std::vector<const Step*> chain = chain_of(graph);

@@ -1,7 +1,9 @@
 // Models in ONNX files: what PyTorch, Keras, scikit-learn, MATLAB and others export.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
+#include <span>
 
 #include "lockstep/nn/model.h"
 
@@ -18,5 +20,7 @@ namespace lockstep::nn {
 // Throws Error: (file) when a file cannot be read; (unsupported) naming node, operator and opset for graphs that are no
 // plain stack; (model) for files that are damaged, or point outside their own folder.
 Model read_onnx(const std::filesystem::path& path);
+// The same from memory; `path` is what messages call the file, and in whose folder weights outside it are looked for.
+Model read_onnx(std::span<const std::byte> bytes, const std::filesystem::path& path);
 
 }  // namespace lockstep::nn

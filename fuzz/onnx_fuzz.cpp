@@ -1,0 +1,15 @@
+// Models in ONNX bytes: read, then lowered to a stack and written again.
+#include <span>
+
+#include "fuzz/fuzz.h"
+#include "lockstep/nn/onnx.h"
+#include "lockstep/nn/safetensors.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace lockstep;
+  return fuzz::expect_result_or_error([&] {
+    const nn::Model model = nn::read_onnx(std::as_bytes(std::span(data, size)), "no-such-folder/bytes.onnx");
+    nn::to_mlp(model).validate();
+    nn::to_safetensors(model);
+  });
+}
