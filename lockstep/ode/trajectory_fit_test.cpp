@@ -51,6 +51,7 @@ TEST(Fit, recommended_phases_fit_the_lorenz_trajectory_from_any_seed) {
     fit_scaling(mlp, data);
     train::initialise(mlp, train::Initialisation::glorot_uniform, seed);
     FitOptions options{.phases = recommended_phases(101, 92.0)};
+    options.solve.threads = 1;
     for (FitPhase& phase : options.phases)
       phase.training.iterations = std::min<std::int64_t>(40, phase.training.iterations);
     const FitResult result = fit(net(mlp), data, options);

@@ -137,6 +137,7 @@ inline Options f64(std::string method, StepControl control) {
   options.method = std::move(method);
   options.control = control;
   options.precision = Precision::f64;
+  options.threads = 1;  // threads that wait for each other are slow on a busy machine
   options.rtol = options.atol = 1e-5;
   if (control == StepControl::fixed) options.dt = 0.027;
   return options;
