@@ -10,6 +10,7 @@
 #include "lockstep/ode/methods.h"
 #include "lockstep/ode/rhs.h"
 #include "lockstep/ode/solve.h"
+#include "problems.h"
 
 namespace lockstep {
 namespace {
@@ -83,16 +84,13 @@ struct Drift {
 // control holds the RMS of e / (atol + rtol |u|) at or below 1: |e|_2 <= sqrt(n) (atol + rtol max|u|). A step adds some
 // four roundings of numbers of the state's size, and evaluating I some ten. The gradient between saved points may
 // exceed its largest by the unsaved part of an orbit: 1.1.
-Drift drift(const std::string& system, const Integral& integral, const std::string& method, double tolerance) {
-  const ode::SystemInfo& info = ode::system_info(system);
-  ode::Problem problem{.rhs = ode::system(system),
-                       .initial_states = info.default_initial_state,
-                       .parameters = info.default_parameters,
-                       .end_times = {10 * info.default_end_time}};
+Drift drift(const std::string& name, const Integral& integral, const std::string& method, double tolerance) {
+  ode::Problem problem = validation::published_problem(name).problem;
+  problem.end_times[0] *= 10;
   for (int i = 1; i <= 2000; ++i) problem.save_times.push_back(problem.end_times[0] * i / 2000);
   const ode::Solution solution = ode::solve(
       problem, {.method = method, .rtol = tolerance, .atol = tolerance, .precision = Precision::f64, .threads = 1});
-  const double start = integral(info.default_initial_state);
+  const double start = integral(problem.initial_states);
   const std::size_t n = solution.components();
   double size = 0, steepest = 0;
   Drift result{0, 0};
@@ -110,28 +108,60 @@ Drift drift(const std::string& system, const Integral& integral, const std::stri
   result.largest = std::abs(integral(end) - start);
   const double local = std::sqrt(double(n)) * (tolerance * (1 + size) + 4 * size * 0x1p-53);
   result.bound = 1.1 * steepest * solution.record(0).accepted * local + 10 * size * size * 0x1p-53;
-  EXPECT_EQ(solution.record(0).status, ode::Status::success) << system;
+  EXPECT_EQ(solution.record(0).status, ode::Status::success) << name;
   return result;
 }
 
 TEST(FirstIntegrals, drift_less_than_the_steps_errors_add_up_to) {
   const struct {
-    const char* system;
+    const char* name;
     Integral integral;
   } cases[] = {{"kepler", kepler_energy},
                {"kepler", angular_momentum},
                {"henon_heiles", henon_heiles_energy},
-               {"lotka_volterra", lotka_volterra_integral}};
-  for (const auto& [system, integral] : cases) {
+               {"lotka_volterra", lotka_volterra_integral},
+               {"detest_b5", [](const auto& u) { return u[0] * u[0] + u[1] * u[1]; }},
+               {"detest_b5", [](const auto& u) { return 0.51 * u[0] * u[0] + u[2] * u[2]; }}};
+  for (const auto& [name, integral] : cases) {
     for (const char* method : {"bs3", "tsit5", "dopri5", "dop853"}) {
       for (const double tolerance : {1e-4, 1e-7, 1e-10}) {
         if (std::string(method) == "bs3" && tolerance < 1e-7) continue;  // a million steps
-        const Drift found = drift(system, integral, method, tolerance);
-        EXPECT_LT(found.largest, found.bound) << system << " " << method << " " << tolerance;
+        const Drift found = drift(name, integral, method, tolerance);
+        EXPECT_LT(found.largest, found.bound) << name << " " << method << " " << tolerance;
       }
       // In proportion to the tolerance, less a factor of ten for how unevenly steps fall.
-      EXPECT_LT(drift(system, integral, method, 1e-7).largest, 1e-2 * drift(system, integral, method, 1e-4).largest)
-          << system << " " << method;
+      EXPECT_LT(drift(name, integral, method, 1e-7).largest, 1e-2 * drift(name, integral, method, 1e-4).largest)
+          << name << " " << method;
+    }
+  }
+}
+
+// A Runge-Kutta method keeps what the flow keeps and is linear in the state, w . u: each stage's slope has w . k = 0. What
+// is left is rounding. A slope here costs at most 3 roundings a component and the step's sum 2 for each stage, all
+// times h and that stage's weight; adding it to the state one of the state's size.
+TEST(FirstIntegrals, linear_ones_drift_by_rounding_alone) {
+  constexpr double kH = 1.0 / 32, kUlp = 0x1p-53;
+  constexpr int kSteps = 640;  // to t = 20
+  for (const char* name : {"detest_b2", "detest_b3", "detest_c1", "detest_c2"}) {
+    const ode::Problem& problem = validation::published_problem(name).problem;
+    const std::size_t n = problem.initial_states.size();
+    double before = 0;
+    for (const double u : problem.initial_states) before += u;  // the largest state too: none is negative
+    for (const auto method : ode::method_names()) {
+      const ode::Options options{.method = std::string(method),
+                                 .control = ode::StepControl::fixed,
+                                 .dt = kH,
+                                 .precision = Precision::f64,
+                                 .threads = 1};
+      const ode::Solution solution = ode::solve(problem, options);
+      double after = 0;
+      for (std::size_t c = 0; c < n; ++c) after += solution.end_state(0, c);
+      const ode::Tableau& tableau = ode::method(method);
+      double weights = 0;
+      for (int j = 0; j + 1 < tableau.stages; ++j) weights += std::abs(tableau.a_at(tableau.stages - 1, j));
+      // Slopes are at most 9 times the state (C2's rates), its rates' products among the 3 roundings.
+      const double slope = 9 * before * (3 + 2 * tableau.stages);
+      EXPECT_NEAR(after, before, kSteps * double(n) * kUlp * (before + kH * weights * slope)) << name << " " << method;
     }
   }
 }

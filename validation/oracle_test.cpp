@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "reference.h"
 
@@ -53,6 +54,18 @@ TEST(Oracle, knows_the_cosine_of_ten) {
   const std::vector<std::string> exact{"-0.839071529076452452258863947824", "0.544021110889369813404747661851"};
   const OracleValue value = read_oracle_value(kFile, "harmonic_oscillator");
   EXPECT_LT(largest_difference(value.digits, exact), value.uncertainty);
+}
+
+TEST(Oracle, knows_what_the_scalar_problems_of_detest_come_to) {
+  // e^-20, 1/sqrt(21), e^(sin 20), 20/(1 + 19 e^-5)
+  const std::pair<const char*, const char*> exact[] = {{"detest_a1", "2.061153622438557827965940380155820976376e-9"},
+                                                       {"detest_a2", "0.2182178902359923812660974854156194518564"},
+                                                       {"detest_a3", "2.491650271850414523461175372365122620338"},
+                                                       {"detest_a4", "17.7301664813148398488682900585529623114"}};
+  for (const auto& [name, digits] : exact) {
+    const OracleValue value = read_oracle_value(kFile, name);
+    EXPECT_LT(largest_difference(value.digits, {digits}), value.uncertainty) << name;
+  }
 }
 
 }  // namespace

@@ -1,10 +1,8 @@
 #include "problems.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "lockstep/core/names.h"
-#include "lockstep/ode/function.h"
 #include "lockstep/ode/rhs.h"
 
 namespace lockstep::validation {
@@ -22,48 +20,17 @@ PublishedProblem as_published(const std::string& name) {
            .end_times = {info.default_end_time}}};
 }
 
-// Hull, Enright, Fellen & Sedgwick 1972, Comparing numerical methods for ordinary differential equations, SIAM J.
-// Numer. Anal. 9, 603-637, whose problems all end at t = 20.
-PublishedProblem detest(const std::string& name, const std::string& equations, ode::Rhs rhs,
-                        std::vector<double> initial_state, std::vector<double> parameters) {
-  return {name,
-          equations,
-          "Hull, Enright, Fellen & Sedgwick 1972, SIAM J. Numer. Anal. 9, 603-637",
-          {.rhs = std::move(rhs),
-           .initial_states = std::move(initial_state),
-           .parameters = std::move(parameters),
-           .end_times = {20}}};
-}
-
-PublishedProblem detest_orbit(const std::string& name, double eccentricity) {
-  const double e = eccentricity;
-  return detest(name, "kepler", ode::system("kepler"), {1 - e, 0, 0, std::sqrt((1 + e) / (1 - e))}, {1});
-}
-
 std::vector<PublishedProblem> make_problems() {
-  const ode::Rhs rigid_body = ode::function<3>("rigid body", [](auto, const auto& u, const auto&, auto& du) {
-    du[0] = u[1] * u[2];
-    du[1] = -u[0] * u[2];
-    du[2] = -0.51 * u[0] * u[1];
-  });
-  return {
-      as_published("arenstorf"),
-      as_published("brusselator"),
-      as_published("fitzhugh_nagumo"),
-      as_published("harmonic_oscillator"),
-      as_published("henon_heiles"),
-      as_published("kepler"),
-      as_published("lorenz"),
-      as_published("lotka_volterra"),
-      as_published("pleiades"),
-      as_published("rossler"),
+  std::vector<PublishedProblem> problems{
+      as_published("arenstorf"),       as_published("brusselator"),
+      as_published("fitzhugh_nagumo"), as_published("harmonic_oscillator"),
+      as_published("henon_heiles"),    as_published("kepler"),
+      as_published("lorenz"),          as_published("lotka_volterra"),
+      as_published("pleiades"),        as_published("rossler"),
       as_published("van_der_pol"),
-      detest("detest_b1", "lotka_volterra", ode::system("lotka_volterra"), {1, 3}, {2, 2, 1, 1}),
-      detest("detest_b5", "rigid_body", rigid_body, {0, 1, 1}, {}),
-      detest_orbit("detest_d1", 0.1),
-      detest_orbit("detest_d3", 0.5),
-      detest_orbit("detest_d5", 0.9),
   };
+  add_detest_problems(problems);
+  return problems;
 }
 
 }  // namespace

@@ -19,6 +19,9 @@ struct PublishedProblem {
 // exactly these.
 const std::vector<PublishedProblem>& published_problems();
 
+// The 25 of the DETEST set, by detest.cpp.
+void add_detest_problems(std::vector<PublishedProblem>& to);
+
 // By name; throws Error (invalid_argument) with the nearest known one.
 const PublishedProblem& published_problem(const std::string& name);
 

@@ -60,29 +60,43 @@ class Reference {
   // is at most the tolerance, and a few roundings of numbers of the state's size; all magnified by the growth.
   void expect_within_bound(const ode::Options& options) const {
     const ode::Solution solution = ode::solve(problem_, options);
-    double size = 0, steps = 0;
-    for (const double u : states_) size = std::max(size, std::abs(u));
-    for (const ode::TrajectoryRecord& record : solution.records()) steps = std::max(steps, double(record.accepted));
-    const double local = std::sqrt(double(solution.components())) * (options.atol + options.rtol * size);
-    const double rounding = 4 * size * (options.precision == Precision::f64 ? 0x1p-53 : 0x1p-24);
-    EXPECT_LT(largest_difference(all_states(solution), states_), growth_ * steps * (local + rounding))
+    const double local = std::sqrt(double(solution.components())) * (options.atol + options.rtol * size());
+    EXPECT_LT(largest_difference(all_states(solution), states_),
+              growth_ * (steps_of(solution) * local + rounding_of(solution)))
         << options.method << " at " << options.rtol << ", " << to_string(options.precision);
   }
 
   // That bound is the worst case. The sharper claim: errors are proportional to the tolerance, so one 1e4 times tighter
   // must bring the solution closer by 1e4, less a factor for how unevenly steps fall and for errors that happen to
-  // cancel at the time looked at.
+  // cancel at the time looked at; down to what rounding adds up to, which is all that a state at rest is left with.
   void expect_convergence(double unevenness = 10) const {
     for (const char* method : {"dop853", "tsit5", "dopri5"}) {
-      const auto error_at = [&](double tolerance) {
-        return largest_difference(all_states(ode::solve(problem_, tight(method, tolerance))), states_);
-      };
-      EXPECT_LT(error_at(1e-12), unevenness * 1e-4 * error_at(1e-8)) << method;
+      const ode::Solution coarse = ode::solve(problem_, tight(method, 1e-8));
+      const ode::Solution fine = ode::solve(problem_, tight(method, 1e-12));
+      const double error = largest_difference(all_states(coarse), states_);
+      EXPECT_LT(largest_difference(all_states(fine), states_),
+                std::max(unevenness * 1e-4 * error, growth_ * rounding_of(fine)))
+          << method;
       expect_within_bound(tight(method, 1e-12));
     }
   }
 
  private:
+  double size() const {
+    double largest = 0;
+    for (const double u : states_) largest = std::max(largest, std::abs(u));
+    return largest;
+  }
+  static double steps_of(const ode::Solution& solution) {
+    double most = 0;
+    for (const ode::TrajectoryRecord& record : solution.records()) most = std::max(most, double(record.accepted));
+    return most;
+  }
+  // A few roundings of numbers of the state's size in each step.
+  double rounding_of(const ode::Solution& solution) const {
+    return steps_of(solution) * 4 * size() * (solution.precision() == Precision::f64 ? 0x1p-53 : 0x1p-24);
+  }
+
   ode::Problem problem_;
   std::vector<double> states_;
   double growth_;
