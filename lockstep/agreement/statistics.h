@@ -24,8 +24,10 @@ struct Statistics {
   std::size_t first_time = 0;  // save points from here on
   std::size_t times = 0;       // 0: trajectories did not part within the record: nothing to ask
   std::size_t trajectories = 0;
-  double z_limit = 0;  // for any of the z-scores: one false alarm in 10,000 comparisons
-  double wasserstein_limit = 6;
+  double z_limit = 0;  // for any of the z-scores: one false alarm in a million comparisons
+  // The distance of two random halves is the integral of a Gaussian process's absolute value, at worst that of a single
+  // normal variable: mean 0.80, deviation 0.60. Eight deviations above its mean then come once in 10^8.
+  double wasserstein_limit = 8;
   std::vector<ComponentStatistics> components;
 
   bool asked() const { return times > 0 && trajectories >= kLeastTrajectories; }

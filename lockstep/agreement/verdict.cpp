@@ -99,7 +99,7 @@ std::string statistics_reason(const Statistics& statistics) {
   return std::string("After the trajectories have parted, the statistics of the attractor ") +
          (statistics.agree() ? "agree" : "differ") + ": means and mean squares within " + number(z) +
          " standard errors (" + number(statistics.z_limit) + " allowed), distributions within " + number(wasserstein) +
-         " standard deviations of chance (6 allowed).";
+         " standard deviations of chance (" + number(statistics.wasserstein_limit) + " allowed).";
 }
 
 // Counted, not hidden.
