@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The same bits on another processor family: builds a small program for 64-bit ARM with the cross compiler, runs it
-# under qemu, and compares its digests with those of this machine's build, line by line.
-#   usage: scripts/check_aarch64.sh [--require]    after building portable_bits in build/, as scripts/test.sh does.
+# The same bits on another processor family: builds two small programs for 64-bit ARM with the cross compiler and runs them
+# under qemu. The digests of the one are compared with those of this machine's build, line by line; the solutions of the
+# other become result files that `lockstep validate` compares with this machine's.
+#   usage: scripts/check_aarch64.sh [--require]    after building build/, as scripts/test.sh does.
 # Where the cross compiler cannot be had the check is skipped with a message; --require makes that an error.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -17,7 +18,9 @@ skip() {
   exit 0
 }
 
-[ -x build/bin/portable_bits ] || fail "build/bin/portable_bits is missing; build it: ninja -C build portable_bits"
+for program in portable_bits portable_carry lockstep; do
+  [ -x build/bin/$program ] || fail "build/bin/$program is missing; build it: ninja -C build $program"
+done
 if [ "$(uname -m)" = aarch64 ]; then
   say "this machine is aarch64 itself: its own tests are the check"
   exit 0
@@ -29,7 +32,7 @@ done
 
 configure build-aarch64 --toolchain cmake/aarch64-linux-gnu.cmake -DCMAKE_BUILD_TYPE=Check -DCMAKE_CXX_FLAGS=-O1 \
   -DLOCKSTEP_HDF5=OFF -DLOCKSTEP_TESTS=OFF -DLOCKSTEP_CLI=OFF -DLOCKSTEP_WERROR="$([ $require = yes ] && echo ON || echo OFF)" >/dev/null
-ninja -C build-aarch64 -j"$jobs" portable_bits
+ninja -C build-aarch64 -j"$jobs" portable_bits portable_solve
 
 build/bin/portable_bits testdata >build-aarch64/here.txt
 qemu-aarch64 -L /usr/aarch64-linux-gnu build-aarch64/bin/portable_bits testdata >build-aarch64/aarch64.txt
@@ -37,3 +40,5 @@ if ! diff build-aarch64/here.txt build-aarch64/aarch64.txt; then
   fail "results on aarch64 (>) are not those of this machine (<); portable_bits testdata CASE prints a case's numbers"
 fi
 say "the same bits in $(wc -l <build-aarch64/here.txt) cases"
+tests/portable/same_bits.sh build/bin build-aarch64/carried qemu-aarch64 -L /usr/aarch64-linux-gnu build-aarch64/bin/portable_solve |
+  while IFS= read -r line; do say "$line"; done
