@@ -26,6 +26,7 @@ Examples:
   lockstep solve lorenz.toml --output b.h5 --cpu-target avx2 --threads 1
   lockstep validate a.h5 b.h5                   does b agree with a?
   lockstep merge part-*.h5 --output whole.h5    one file of an ensemble solved in parts
+  lockstep pack lorenz.h5                       smaller, for the archive
   lockstep plot a.h5                            pictures beside the file
   lockstep info a.h5                            what a result or model file holds
   lockstep train train.toml                     a net from data: docs/training.md
@@ -110,6 +111,7 @@ int parse_and_run(int argc, const char* const* argv) {
   add_import(app, chosen);
   add_validate(app, chosen);
   add_merge(app, chosen);
+  add_pack(app, chosen);
   add_plot(app, chosen);
   add_info(app, chosen);
   add_explain(app, chosen);

@@ -258,13 +258,20 @@ void read_run(const TomlValue& file, ProblemFile& problem) {
 }
 
 void read_output(const TomlValue& file, ProblemFile& problem) {
-  static constexpr std::array<std::string_view, 2> kKeys{"file", "overwrite"};
+  static constexpr std::array<std::string_view, 4> kKeys{"file", "overwrite", "components", "every"};
   const Section section(file, "output", kKeys);
   if (const TomlValue* name = section.find("file")) {
     if (name->text().empty()) throw name->error("an empty name", "a file name");
     problem.output.file = {name->text(), name->where()};
   }
   if (const TomlValue* overwrite = section.find("overwrite")) problem.output.overwrite = overwrite->boolean();
+  if (const TomlValue* components = section.find("components")) {
+    if (components->texts().empty()) {
+      throw components->error("no components", "at least one name", "remove the key to store all");
+    }
+    problem.output.components = {components->texts(), components->where()};
+  }
+  if (const TomlValue* every = section.find("every")) problem.output.every = {positive_count(*every), every->where()};
 }
 
 ProblemFile interpret(const TomlValue& file, const std::filesystem::path& path) {

@@ -66,6 +66,8 @@ struct Event {
 struct Output {
   std::optional<Given<std::filesystem::path>> file;
   bool overwrite = false;
+  std::optional<Given<std::vector<std::string>>> components;  // names of those to store; else all
+  std::optional<Given<std::size_t>> every;                    // of the save points, from the first
 };
 
 // What a file says, read and checked key by key, but with no model loaded and nothing drawn yet.

@@ -198,6 +198,43 @@ void add_event(const ProblemFile& file, const NamedRhs& rhs, ode::Problem& probl
   problem.event = ode::TerminalEvent{threshold(problem.rhs, component, event.value), event.direction};
 }
 
+// Which components go to the file.
+std::vector<std::size_t> choose_components(const Output& output, const NamedRhs& rhs) {
+  std::vector<std::size_t> chosen;
+  if (!output.components) return chosen;
+  const auto& [names, where] = *output.components;
+  const std::vector<std::string_view> known(rhs.component_names.begin(), rhs.component_names.end());
+  for (const std::string& name : names) {
+    const auto found = std::ranges::find(known, name);
+    if (found == known.end()) {
+      refuse(where, "\"" + name + "\"", "names among " + list_text(known), did_you_mean(name, known));
+    }
+    const auto component = static_cast<std::size_t>(found - known.begin());
+    if (std::ranges::find(chosen, component) != chosen.end()) {
+      refuse(where, "\"" + name + "\" twice", "each component once");
+    }
+    chosen.push_back(component);
+  }
+  return chosen;
+}
+
+// Every so many of the save points, from the first. They are hit by the interpolant, so that leaving some out changes
+// no bit of the others.
+void thin_save_times(const Output& output, ode::Problem& problem) {
+  if (!output.every || output.every->value == 1) return;
+  const std::size_t every = output.every->value;
+  const std::size_t points = problem.save_points();
+  if (every >= points) {
+    refuse(output.every->where, count(every), "a number below that of the save points, which is " + count(points),
+           "save fewer points with time.save");
+  }
+  std::vector<double> kept;
+  for (std::size_t i = 0; i < problem.save_times.size(); ++i) {
+    if (i % points % every == 0) kept.push_back(problem.save_times[i]);
+  }
+  problem.save_times = std::move(kept);
+}
+
 }  // namespace
 
 Error in_users_words(const Error& error, const ProblemFile& file) {
@@ -229,6 +266,13 @@ Error in_users_words(const Error& error, const ProblemFile& file) {
   return Error(error.kind(), {field, error.found(), error.expected(), error.remedy()});
 }
 
+std::vector<std::string> ProblemSetup::stored_names() const {
+  if (stored.empty()) return component_names;
+  std::vector<std::string> names;
+  for (const std::size_t component : stored) names.push_back(component_names[component]);
+  return names;
+}
+
 ProblemSetup set_up(const ProblemFile& file) {
   NamedRhs rhs = load_rhs(file);
   ProblemSetup setup;
@@ -245,7 +289,9 @@ ProblemSetup set_up(const ProblemFile& file) {
   draw_parameters(file, sources, rhs, trajectories, problem);
   draw_spans(file, sources, rhs, trajectories, problem);
   choose_save_times(file, trajectories, problem);
+  thin_save_times(file.output, problem);
   add_event(file, rhs, problem);
+  setup.stored = choose_components(file.output, rhs);
   try {
     setup.options.validate();
     problem.validate();

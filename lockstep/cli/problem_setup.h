@@ -26,6 +26,9 @@ struct ProblemSetup {
   std::optional<ode::ResultMetadata::PartOf> part_of;
   std::string shard;
   std::string whole_digest;
+  std::vector<std::size_t> stored;           // components that go to the file; empty: all
+
+  std::vector<std::string> stored_names() const;
 };
 
 // Throws Error naming file, line and key of the field that is missing or does not fit.

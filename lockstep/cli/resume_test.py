@@ -288,6 +288,21 @@ class Stopped(ResumeTest):
                                "solve", "endless.toml", f"--time-limit={text}")
         self.succeed("solve", "slow.toml", "--time-limit", "1-00:00:00")
 
+    def test_a_large_file_is_left_unfinished_rather_than_filled(self):
+        if shutil.disk_usage(self.folder).free < 4e9:
+            self.skipTest("needs room for a file of 1.3 GB")
+        self.write("endless.toml", ENDLESS.replace("200000", "1000000").replace("save = 11", "save = 101"))
+        process = self.start("solve", "endless.toml")
+        self.wait_until(lambda: self.begun("endless.h5.part"), process)
+        process.send_signal(signal.SIGTERM)
+        begin = time.monotonic()
+        out, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 143, errors)
+        self.assertIn("of 1,000,000 trajectories are finished and in endless.h5.part; continue with --resume", errors)
+        self.assertLess(time.monotonic() - begin, 20)
+        self.assertFalse(self.path("endless.h5").exists())
+        self.assertEqual(self.run_tool("solve", "endless.toml", "--resume", "--time-limit", "1").returncode, 124)
+
     def test_a_second_run_is_refused(self):
         process = self.start("solve", "endless.toml")
         self.wait_until(lambda: self.begun("endless.h5.part"), process)

@@ -160,6 +160,10 @@ StoredProblem rebuild_problem(const ode::ResultFile& file, std::span<const std::
   StoredProblem stored;
   ode::Problem& problem = stored.problem;
   problem.rhs = rebuild_rhs(file, group);
+  if (file.components() != problem.rhs->components()) {
+    cannot(file, std::to_string(file.components()) + " of " + std::to_string(problem.rhs->components()) + " components",
+           "all of them, to solve trajectories again");
+  }
   stored.options = rebuild_options(file);
   const auto own_ends = group.dataset(kEndTimes).read<double>();
   if (own_ends.size() != 1 && own_ends.size() != file.trajectories()) {

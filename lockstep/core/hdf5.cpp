@@ -1,6 +1,8 @@
 #include "lockstep/core/hdf5.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -180,7 +182,8 @@ Dataset Group::create(const std::string& member, std::int64_t type, const Shape&
       shape.empty() ? H5Screate(H5S_SCALAR) : H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), nullptr),
       full_name, expected);
   const Handle properties = creation_properties(H5P_DATASET_CREATE, full_name);
-  check(H5Pset_alloc_time(properties.id(), H5D_ALLOC_TIME_EARLY), full_name, expected);
+  const H5D_alloc_time_t when = options.deflate > 0 ? H5D_ALLOC_TIME_INCR : H5D_ALLOC_TIME_EARLY;
+  check(H5Pset_alloc_time(properties.id(), when), full_name, expected);
   if (options.fill) {
     check(H5Pset_fill_value(properties.id(), H5T_NATIVE_DOUBLE, &*options.fill), full_name, expected);
     check(H5Pset_fill_time(properties.id(), H5D_FILL_TIME_ALLOC), full_name, expected);
@@ -190,6 +193,10 @@ Dataset Group::create(const std::string& member, std::int64_t type, const Shape&
   if (!options.chunk.empty()) {
     const std::vector<hsize_t> chunk = extents(options.chunk);
     check(H5Pset_chunk(properties.id(), static_cast<int>(chunk.size()), chunk.data()), full_name, expected);
+    if (options.deflate > 0) {
+      check(H5Pset_shuffle(properties.id()), full_name, expected);
+      check(H5Pset_deflate(properties.id(), static_cast<unsigned>(options.deflate)), full_name, expected);
+    }
   }
   return Dataset(opened(H5Dcreate2(id(), member.c_str(), type, space.id(), H5P_DEFAULT, properties.id(), H5P_DEFAULT),
                         full_name, expected),
@@ -350,7 +357,12 @@ void File::keep() noexcept {
 void File::abandon() noexcept {
   const Call call;
   void* handle = nullptr;
-  const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  // Memory can be lengthened, as HDF5 does to files it closes, but obeys a limit on their size; /dev/null cannot and
+  // does not. Files that meet such a limit had all their space allocated before.
+  rlimit limit{};
+  const bool limited = ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  int nowhere = limited ? -1 : ::memfd_create("abandoned", MFD_CLOEXEC);
+  if (nowhere < 0) nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   if (nowhere < 0) return;
   if (H5Fget_vfd_handle(file_.id(), H5P_DEFAULT, &handle) >= 0 && handle != nullptr) {
     ::dup2(nowhere, *static_cast<int*>(handle));  // the default driver's handle is its descriptor
@@ -368,8 +380,10 @@ void File::reserve_space() {
   if (pending_) pending_->reserve(bytes);
 }
 
+fs::path File::current_path() const { return pending_ && !pending_->published() ? pending_->temporary() : path_; }
+
 void File::publish() {
-  flush();
+  if (file_.id() >= 0) flush();
   if (pending_) pending_->publish();
 }
 

@@ -145,6 +145,8 @@ struct DatasetOptions {
   // tables. Without a fill value the space is left as it is until written.
   std::optional<double> fill;
   Shape chunk;  // empty: contiguous
+  int deflate =
+      0;  // 1 to 9: chunks are shuffled (bytes of equal weight side by side) and deflated; space comes as used
 };
 
 class Group : public Object {
@@ -192,7 +194,9 @@ class File : public Group {
 
   // Where the file is meant to be.
   const std::filesystem::path& path() const noexcept { return path_; }
-  // Flushes, waits for the disk, and renames into place. Writing may go on afterwards.
+  // Where it is now.
+  std::filesystem::path current_path() const;
+  // Flushes, waits for the disk, and renames into place. Writing may go on afterwards, or the file be closed before.
   void publish();
   // Hands all buffered data to the operating system.
   void flush();
@@ -204,7 +208,7 @@ class File : public Group {
   void reveal();
   void keep() noexcept;
   // After a failed write: whatever the library still holds is dropped, so that the file stays as the disk has it and
-  // closing it cannot fail. Only for files all of whose space was allocated before.
+  // closing it does not fail.
   void abandon() noexcept;
   // Flushes and closes; throws what a destructor would have to swallow. Objects of this file must be gone.
   void close();

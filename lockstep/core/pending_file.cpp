@@ -122,7 +122,7 @@ fs::path PendingFile::unfinished_name(const fs::path& target) {
   return name;
 }
 
-PendingFile PendingFile::resumable(const fs::path& target, Existing existing, Unfinished unfinished) {
+PendingFile PendingFile::resumable(const fs::path& target, Existing existing, Leftover unfinished) {
   PendingFile file;
   file.existing_ = existing;
   const fs::path name = unfinished_name(target);
@@ -132,7 +132,7 @@ PendingFile PendingFile::resumable(const fs::path& target, Existing existing, Un
   const std::uintmax_t size_before = fs::file_size(name, ignored);
   const bool nothing_unfinished = ignored || size_before == 0;
   // A file that was given its name unfinished, by a run that was asked to stop.
-  const bool take_back = unfinished == Unfinished::resume && nothing_unfinished && fs::is_regular_file(target, ignored);
+  const bool take_back = unfinished == Leftover::resume && nothing_unfinished && fs::is_regular_file(target, ignored);
   if (take_back) {
     file.target_ = behind_links(target);
   } else {
@@ -148,11 +148,11 @@ PendingFile PendingFile::resumable(const fs::path& target, Existing existing, Un
     // Between opening and locking, the former owner may have renamed or removed it.
     if (!lock.is_named(name)) continue;
     if (fs::file_size(name) > 0) {
-      if (unfinished == Unfinished::refuse) {
+      if (unfinished == Leftover::refuse) {
         fail(target, "the unfinished file " + name.string() + " of an earlier run", "none",
              "continue that run (--resume), or allow overwriting to begin anew");
       }
-      if (unfinished == Unfinished::resume) {
+      if (unfinished == Leftover::resume) {
         file.temporary_ = name;
         file.lock_ = std::move(lock);
         file.resumed_ = file.kept_ = true;

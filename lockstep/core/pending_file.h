@@ -16,7 +16,7 @@ enum class Existing {
 };
 
 // What becomes of the unfinished file that a killed writer left.
-enum class Unfinished {
+enum class Leftover {
   refuse,   // an Error that says it is there
   discard,  // written anew
   resume,   // its content is kept and added to
@@ -32,9 +32,9 @@ class PendingFile {
 
   // A file that outlives a killed writer: "NAME.part", locked while somebody writes it, so that a second writer of the
   // same target gets an Error (file). A new one is made as ".NAME.part.new" and appears as "NAME.part" in reveal(),
-  // whole from the first moment. With Unfinished::resume and no such file, one that already has the target's name is
+  // whole from the first moment. With Leftover::resume and no such file, one that already has the target's name is
   // taken back: it becomes "NAME.part" again. Locks need a file system that has them (NFS and Lustre may not).
-  static PendingFile resumable(const std::filesystem::path& target, Existing existing, Unfinished unfinished);
+  static PendingFile resumable(const std::filesystem::path& target, Existing existing, Leftover unfinished);
   static std::filesystem::path unfinished_name(const std::filesystem::path& target);  // "folder/NAME.part"
 
   PendingFile(PendingFile&& other) noexcept;

@@ -97,7 +97,7 @@ void fill(const PendingFile& file, const std::string& text) { std::ofstream(file
 
 TEST_F(PendingFileTest, a_resumable_file_appears_whole_and_outlives_its_writer) {
   {
-    PendingFile file = PendingFile::resumable(folder_ / "a", Existing::refuse, Unfinished::refuse);
+    PendingFile file = PendingFile::resumable(folder_ / "a", Existing::refuse, Leftover::refuse);
     fill(file, "half");
     EXPECT_EQ(fs::file_size(folder_ / "a.part"), 0u) << "not before it is revealed";
     file.reveal();
@@ -106,9 +106,9 @@ TEST_F(PendingFileTest, a_resumable_file_appears_whole_and_outlives_its_writer) 
   }
   EXPECT_EQ(files_in_folder(), 1u);
   EXPECT_THAT(
-      message_of([&] { PendingFile::resumable(folder_ / "a", Existing::refuse, Unfinished::refuse); }),
+      message_of([&] { PendingFile::resumable(folder_ / "a", Existing::refuse, Leftover::refuse); }),
       HasSubstr("/a.part of an earlier run, expected none; continue that run (--resume), or allow overwriting"));
-  PendingFile file = PendingFile::resumable(folder_ / "a", Existing::refuse, Unfinished::resume);
+  PendingFile file = PendingFile::resumable(folder_ / "a", Existing::refuse, Leftover::resume);
   EXPECT_TRUE(file.resumed());
   EXPECT_EQ(content(file.temporary()), "half");
   file.publish();
@@ -118,12 +118,12 @@ TEST_F(PendingFileTest, a_resumable_file_appears_whole_and_outlives_its_writer) 
 
 TEST_F(PendingFileTest, a_resumable_file_that_was_not_worth_keeping_leaves_nothing) {
   {
-    PendingFile file = PendingFile::resumable(folder_ / "a", Existing::refuse, Unfinished::refuse);
+    PendingFile file = PendingFile::resumable(folder_ / "a", Existing::refuse, Leftover::refuse);
     fill(file, "text");
   }
   EXPECT_EQ(files_in_folder(), 0u);
   {
-    PendingFile file = PendingFile::resumable(folder_ / "a", Existing::refuse, Unfinished::refuse);
+    PendingFile file = PendingFile::resumable(folder_ / "a", Existing::refuse, Leftover::refuse);
     file.reveal();
   }
   EXPECT_EQ(files_in_folder(), 0u);
@@ -131,10 +131,10 @@ TEST_F(PendingFileTest, a_resumable_file_that_was_not_worth_keeping_leaves_nothi
 
 TEST_F(PendingFileTest, a_second_writer_is_refused) {
   for (const bool revealed : {false, true}) {
-    PendingFile first = PendingFile::resumable(folder_ / "a", Existing::refuse, Unfinished::refuse);
+    PendingFile first = PendingFile::resumable(folder_ / "a", Existing::refuse, Leftover::refuse);
     fill(first, "first");
     if (revealed) first.reveal();
-    for (const Unfinished unfinished : {Unfinished::refuse, Unfinished::discard, Unfinished::resume}) {
+    for (const Leftover unfinished : {Leftover::refuse, Leftover::discard, Leftover::resume}) {
       EXPECT_THAT(message_of([&] { PendingFile::resumable(folder_ / "a", Existing::replace, unfinished); }),
                   HasSubstr("/a: found another run that is writing it, as"));
     }
@@ -145,7 +145,7 @@ TEST_F(PendingFileTest, a_second_writer_is_refused) {
 TEST_F(PendingFileTest, what_a_writer_killed_at_its_beginning_left_is_nothing) {
   std::ofstream(folder_ / "a.part");
   std::ofstream(folder_ / ".a.part.new") << "half made";
-  PendingFile file = PendingFile::resumable(folder_ / "a", Existing::refuse, Unfinished::resume);
+  PendingFile file = PendingFile::resumable(folder_ / "a", Existing::refuse, Leftover::resume);
   EXPECT_FALSE(file.resumed());
   fill(file, "whole");
   file.publish();
@@ -156,7 +156,7 @@ TEST_F(PendingFileTest, what_a_writer_killed_at_its_beginning_left_is_nothing) {
 TEST_F(PendingFileTest, a_named_file_is_taken_back_to_be_resumed) {
   write(folder_ / "a", "stopped");
   {
-    PendingFile file = PendingFile::resumable(folder_ / "a", Existing::refuse, Unfinished::resume);
+    PendingFile file = PendingFile::resumable(folder_ / "a", Existing::refuse, Leftover::resume);
     EXPECT_TRUE(file.resumed());
     EXPECT_EQ(content(folder_ / "a.part"), "stopped");
     EXPECT_FALSE(fs::exists(folder_ / "a")) << "nothing unfinished under the final name";
@@ -165,7 +165,7 @@ TEST_F(PendingFileTest, a_named_file_is_taken_back_to_be_resumed) {
 }
 
 TEST_F(PendingFileTest, a_name_taken_while_a_resumable_file_grew_is_not_replaced) {
-  PendingFile file = PendingFile::resumable(folder_ / "a", Existing::refuse, Unfinished::refuse);
+  PendingFile file = PendingFile::resumable(folder_ / "a", Existing::refuse, Leftover::refuse);
   file.reveal();
   std::ofstream(folder_ / "a") << "somebody else's";
   EXPECT_THAT(message_of([&] { file.publish(); }), HasSubstr("found a file of that name"));
@@ -188,7 +188,7 @@ TEST_F(PendingFileTest, a_file_beyond_the_limit_is_refused_before_it_is_written)
     rlimit before{};
     void (*handler)(int);
   } const limited;
-  PendingFile file = PendingFile::resumable(folder_ / "a", Existing::refuse, Unfinished::refuse);
+  PendingFile file = PendingFile::resumable(folder_ / "a", Existing::refuse, Leftover::refuse);
   EXPECT_THAT(message_of([&] { file.reserve(2'000'000); }),
               HasSubstr("/a: found a limit of 1000000 bytes on the size of files (ulimit -f), expected room for "
                         "2000000 bytes"));

@@ -226,19 +226,19 @@ TEST_F(ResultFiles, a_file_written_in_parts_is_the_file_written_at_once) {
     write_rows<float>(writer, problem, 500, 550);  // killed
   }
   {
-    ResultWriter writer(path("a.h5"), problem, Precision::f32, metadata(), Existing::refuse, Unfinished::resume);
+    ResultWriter writer(path("a.h5"), problem, Precision::f32, metadata(), Existing::refuse, Leftover::resume);
     EXPECT_EQ(writer.open_rows().size(), 563u);
     write_rows<float>(writer, problem, 0, 40);
     EXPECT_EQ(writer.leave({}), path("a.h5.part"));  // stopped, too large to complete
   }
   {
-    ResultWriter writer(path("a.h5"), problem, Precision::f32, metadata(), Existing::refuse, Unfinished::resume);
+    ResultWriter writer(path("a.h5"), problem, Precision::f32, metadata(), Existing::refuse, Leftover::resume);
     write_rows<float>(writer, problem, 600, 613);
     writer.finish({});  // stopped, and completed with NaN
     EXPECT_EQ(files(), 2u);
   }
   {
-    ResultWriter writer(path("a.h5"), problem, Precision::f32, metadata(), Existing::refuse, Unfinished::resume);
+    ResultWriter writer(path("a.h5"), problem, Precision::f32, metadata(), Existing::refuse, Leftover::resume);
     EXPECT_FALSE(fs::exists(path("a.h5")));
     const std::vector<std::size_t> rows = writer.open_rows();
     EXPECT_EQ(rows.size(), 510u);
@@ -284,7 +284,7 @@ TEST_F(ResultFiles, a_file_of_another_run_is_not_continued) {
   }
   const auto message = [&](const Problem& other, Precision precision, const ResultMetadata& about) -> std::string {
     try {
-      ResultWriter(path("a.h5"), other, precision, about, Existing::refuse, Unfinished::resume);
+      ResultWriter(path("a.h5"), other, precision, about, Existing::refuse, Leftover::resume);
     } catch (const Error& error) {
       return error.what();
     }
@@ -316,7 +316,7 @@ TEST_F(ResultFiles, a_damaged_unfinished_file_is_not_taken_for_nothing) {
   std::ofstream(path("a.h5.part")) << "not HDF5";
   const Problem problem = ensemble(10, 2);
   try {
-    ResultWriter(path("a.h5"), problem, Precision::f32, metadata(), Existing::refuse, Unfinished::resume);
+    ResultWriter(path("a.h5"), problem, Precision::f32, metadata(), Existing::refuse, Leftover::resume);
     FAIL();
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("a.h5.part: found no HDF5 signature, expected a file that can be continued; "

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "lockstep/core/error.h"
+#include "lockstep/ode/detail/component_sink.h"
 #include "lockstep/ode/detail/result_layout.h"
 #include "lockstep/ode/unfinished_result.h"
 
@@ -36,20 +37,20 @@ std::size_t rows_per_chunk(std::size_t row_bytes) {
 
 // Mutex: guards chunks, queue, pool, stored rows and failure. Numbers inside a chunk are written by the engine without
 // it, each row by its block's owner, and read by the writing thread after the row's commit.
-class ResultWriter::Implementation {
+class ResultWriter::Implementation : public SolutionSink {
  public:
   Implementation(PendingFile pending, const Problem& problem, Precision precision, const ResultMetadata& metadata)
       : problem_(problem),
         file_(std::move(pending), problem, precision, metadata),
         element_bytes_(precision == Precision::f32 ? 4 : 8),
-        components_(problem.rhs->components()),
+        components_(file_.components()),
         row_elements_(problem.save_points() * components_),
         chunk_rows_(rows_per_chunk(row_elements_ * element_bytes_)),
         stored_(file_.stored_before()),
         thread_([this] { write_chunks(); }) {}
 
   // What is done is stored: a solve that ends by an exception can be continued.
-  ~Implementation() {
+  ~Implementation() override {
     stop();
     if (failure_ || finished_) return;
     try {
@@ -59,7 +60,7 @@ class ResultWriter::Implementation {
     }
   }
 
-  SolutionBlock acquire(std::size_t first, std::size_t count) {
+  SolutionBlock acquire(std::size_t first, std::size_t count) override {
     std::unique_lock lock(mutex_);
     written_.wait(lock, [&] { return failure_ || queue_.size() < kUnwrittenChunks; });
     if (failure_) std::rethrow_exception(failure_);
@@ -74,7 +75,7 @@ class ResultWriter::Implementation {
     return block;
   }
 
-  void commit(const SolutionBlock& block) {
+  void commit(const SolutionBlock& block) override {
     std::unique_lock lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);
     if (block.token == 0) {
@@ -354,24 +355,33 @@ class ResultWriter::Implementation {
 ResultWriter::ResultWriter(const std::filesystem::path& path, const Problem& problem, Precision precision,
                            ResultMetadata metadata, Existing existing)
     : ResultWriter(path, problem, precision, std::move(metadata), existing,
-                   existing == Existing::replace ? Unfinished::discard : Unfinished::refuse) {}
+                   existing == Existing::replace ? Leftover::discard : Leftover::refuse) {}
 
 ResultWriter::ResultWriter(const std::filesystem::path& path, const Problem& problem, Precision precision,
-                           ResultMetadata metadata, Existing existing, Unfinished unfinished) {
-  if (unfinished == Unfinished::resume) {
+                           ResultMetadata metadata, Existing existing, Leftover unfinished) {
+  if (unfinished == Leftover::resume) {
     if (const auto left = find_unfinished(path)) check_continues(*left, problem, precision, metadata);
   }
   implementation_ = std::make_unique<Implementation>(PendingFile::resumable(path, existing, unfinished), problem,
                                                      precision, metadata);
+  if (!metadata.components.empty()) {
+    selection_ = std::make_unique<ComponentSink>(*implementation_, problem, precision, metadata.components);
+  }
 }
 
 ResultWriter::~ResultWriter() = default;
 
 SolutionBlock ResultWriter::acquire(std::size_t first, std::size_t count) {
-  return implementation_->acquire(first, count);
+  return selection_ ? selection_->acquire(first, count) : implementation_->acquire(first, count);
 }
 
-void ResultWriter::commit(const SolutionBlock& block) { implementation_->commit(block); }
+void ResultWriter::commit(const SolutionBlock& block) {
+  if (selection_) {
+    selection_->commit(block);
+  } else {
+    implementation_->commit(block);
+  }
+}
 
 std::vector<std::size_t> ResultWriter::open_rows() const { return implementation_->open_rows(); }
 

@@ -18,7 +18,7 @@ namespace lockstep::ode {
 // What a file says about itself beyond the numbers.
 struct ResultMetadata {
   std::string title;
-  std::vector<std::string> component_names;  // [component]
+  std::vector<std::string> component_names;  // [component], of those that are stored
   std::vector<std::string> parameter_names;  // [parameter]
   Attributes attributes;                     // provenance, on the root group
   // Adds datasets of its own while the file is made; what they hold must be known before the solve. May be empty.
@@ -31,6 +31,8 @@ struct ResultMetadata {
     bool end_times_per_trajectory = false;   // likewise
   };
   std::optional<PartOf> part_of;
+  // Which components of the state are stored; empty: all of them. The solve's blocks hold them all in any case.
+  std::vector<std::size_t> components;
   // Names of attributes that decide the numbers: a file in which one of them differs is not continued.
   std::vector<std::string> must_match;
 };
@@ -48,10 +50,10 @@ class ResultWriter : public SolutionSink {
   // the disk has no room.
   ResultWriter(const std::filesystem::path& path, const Problem& problem, Precision precision, ResultMetadata metadata,
                Existing existing = Existing::refuse);
-  // With Unfinished::resume continues NAME.part, or a file of the target's name in which trajectories are cancelled;
+  // With Leftover::resume continues NAME.part, or a file of the target's name in which trajectories are cancelled;
   // begins anew where there is neither. Throws Error (file) when it is of another problem: see check_continues().
   ResultWriter(const std::filesystem::path& path, const Problem& problem, Precision precision, ResultMetadata metadata,
-               Existing existing, Unfinished unfinished);
+               Existing existing, Leftover unfinished);
   ~ResultWriter() override;
 
   // The trajectories that are not in the file yet, ascending: at first all of them, or what an earlier run left open.
@@ -72,6 +74,7 @@ class ResultWriter : public SolutionSink {
  private:
   class Implementation;
   std::unique_ptr<Implementation> implementation_;
+  std::unique_ptr<SolutionSink> selection_;  // before the implementation, where not all components are stored
 };
 
 }  // namespace lockstep::ode

@@ -47,6 +47,12 @@ class Differences {
   std::string then_, now_;
 };
 
+std::string joined(const std::vector<std::string>& words) {
+  std::string list;
+  for (const std::string& word : words) list += (list.empty() ? "" : " ") + word;
+  return list;
+}
+
 std::string text(const std::optional<hdf5::AttributeValue>& value) {
   if (!value) return "none";
   if (const auto* string = std::get_if<std::string>(&*value)) return *string;
@@ -72,13 +78,21 @@ std::optional<hdf5::AttributeValue> find(const Attributes& attributes, const std
 }
 
 // Sizes are equal. Names the first number that is not.
-void compare_numbers(const ResultFile& file, const Problem& problem, Differences& differences) {
+void compare_numbers(const ResultFile& file, const Problem& problem, const std::vector<std::size_t>& selection,
+                     Differences& differences) {
   const std::size_t components = file.components();
+  const std::size_t all = problem.rhs->components();
+  std::vector<double> now;
   for (std::size_t first = 0; first < file.trajectories(); first += kPieceRows) {
     const std::size_t count = std::min(kPieceRows, file.trajectories() - first);
     const std::vector<double> then = file.initial_states(first, count);
-    const auto [a, b] =
-        std::ranges::mismatch(then, std::span(problem.initial_states).subspan(first * components, count * components));
+    now.clear();
+    for (std::size_t i = first; i < first + count; ++i) {
+      for (std::size_t c = 0; c < components; ++c) {
+        now.push_back(problem.initial_states[i * all + (selection.empty() ? c : selection[c])]);
+      }
+    }
+    const auto [a, b] = std::ranges::mismatch(then, now);
     if (a == then.end()) continue;
     const std::size_t at = first * components + static_cast<std::size_t>(a - then.begin());
     const std::string name =
@@ -126,6 +140,10 @@ std::optional<UnfinishedResult> find_unfinished(const fs::path& target) {
     result.trajectories = file.trajectories();
     result.has_name = has_name;
     add_stored(file, result);
+    if (file.attribute("packed") && !result.complete()) {
+      throw Error(ErrorKind::file, {target.string(), "a packed file", "one as lockstep solve writes it",
+                                    "begin anew under another name or with --overwrite instead of --resume"});
+    }
     return result;
   } catch (const Error& error) {
     if (has_name) throw;
@@ -144,7 +162,7 @@ void check_continues(const UnfinishedResult& left, const Problem& problem, Preci
   differences.compare("first trajectory", size(file.first_trajectory()), size(part_of.first_trajectory));
   differences.compare("trajectories", size(file.trajectories()), size(problem.trajectories()));
   differences.compare("save points", size(file.save_points()), size(problem.save_points()));
-  differences.compare("components", size(file.components()), size(problem.rhs->components()));
+  differences.compare("components", joined(file.component_names()), joined(metadata.component_names));
   const std::size_t parameters = problem.rhs->parameters();
   differences.compare("parameters", size(file.parameter_names().size()), size(parameters));
   const auto sharing = [](bool own) { return std::string(own ? "each trajectory's own" : "shared"); };
@@ -152,7 +170,7 @@ void check_continues(const UnfinishedResult& left, const Problem& problem, Preci
   differences.compare(
       "parameter values", sharing(file.parameters_per_trajectory()),
       sharing(parameters > 0 && (problem.parameters.size() != parameters || part_of.parameters_per_trajectory)));
-  if (differences.empty()) compare_numbers(file, problem, differences);
+  if (differences.empty()) compare_numbers(file, problem, metadata.components, differences);
   const bool numbers_differ = !differences.empty();
   for (const std::string& name : metadata.must_match) {
     // A digest says less than the numbers it stands for.

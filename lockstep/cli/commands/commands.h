@@ -27,6 +27,7 @@ void add_evaluate(CLI::App& app, Chosen& chosen);
 void add_import(CLI::App& app, Chosen& chosen);
 void add_validate(CLI::App& app, Chosen& chosen);
 void add_merge(CLI::App& app, Chosen& chosen);
+void add_pack(CLI::App& app, Chosen& chosen);
 void add_plot(CLI::App& app, Chosen& chosen);
 void add_info(CLI::App& app, Chosen& chosen);
 void add_explain(CLI::App& app, Chosen& chosen);

@@ -130,6 +130,18 @@ bool holds_certificate(const std::filesystem::path& path) {
   return hdf5::File::open(path).has(agreement::kCertificateState);
 }
 
+// Of the components that the file has.
+agreement::Certificate stored_part(const agreement::Certificate& whole, const std::vector<std::size_t>& stored) {
+  if (stored.empty()) return whole;
+  agreement::Certificate part = whole;
+  part.components = stored.size();
+  part.states.clear();
+  for (std::size_t state = 0; state < whole.states.size(); state += whole.components) {
+    for (const std::size_t component : stored) part.states.push_back(whole.states[state + component]);
+  }
+  return part;
+}
+
 agreement::Certificate certify(const SolveOptions& options, const ProblemSetup& setup, std::uint64_t seed,
                                const Interrupt& interrupt) {
   agreement::CertificateOptions which;
@@ -140,7 +152,8 @@ agreement::Certificate certify(const SolveOptions& options, const ProblemSetup& 
     which.ensemble_trajectories = setup.part_of->trajectories;
   }
   Progress progress("certifying", "trajectories", options.quiet ? Verbosity::quiet : Verbosity::normal);
-  return agreement::make_certificate(setup.problem, setup.options, which, {&interrupt.token(), progress.function()});
+  const RunControl control{&interrupt.token(), progress.function()};
+  return stored_part(agreement::make_certificate(setup.problem, setup.options, which, control), setup.stored);
 }
 
 // Solves what is not in the file yet.
@@ -173,8 +186,9 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
   if (!options.resume && existing == Existing::refuse) refuse_what_is_there(path);
   ProblemSetup setup = set_up(file);
   if (shard) keep_shard(setup, *shard);
-  ode::ResultMetadata metadata{setup.title, setup.component_names, setup.parameter_names,
+  ode::ResultMetadata metadata{setup.title, setup.stored_names(), setup.parameter_names,
                                describe_problem(file, setup, command_line)};
+  metadata.components = setup.stored;
   metadata.must_match = deciding_attributes();
   metadata.part_of = setup.part_of;
   if (options.certificate) {
@@ -223,9 +237,9 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
       return interrupt.exit_code();
     }
   }
-  const Unfinished unfinished = left                                              ? Unfinished::resume
-                                : options.resume || existing == Existing::replace ? Unfinished::discard
-                                                                                  : Unfinished::refuse;
+  const Leftover unfinished = left                                              ? Leftover::resume
+                              : options.resume || existing == Existing::replace ? Leftover::discard
+                                                                                : Leftover::refuse;
   ode::ResultWriter writer(path, setup.problem, setup.options.precision, std::move(metadata), existing, unfinished);
   if (share != nullptr) share->ready();
   ode::Summary summary;

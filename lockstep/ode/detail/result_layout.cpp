@@ -66,10 +66,13 @@ void describe_status(hdf5::Dataset& status) {
   status.set_attribute("flag_meanings", meanings);
 }
 
+std::size_t stored_components(const Problem& problem, const ResultMetadata& metadata) {
+  return metadata.components.empty() ? problem.rhs->components() : metadata.components.size();
+}
+
 // The numbers, and ample room for HDF5's own tables.
-std::uintmax_t expected_bytes(const Problem& problem, Precision precision) {
+std::uintmax_t expected_bytes(const Problem& problem, Precision precision, std::uintmax_t components) {
   const std::uintmax_t rows = problem.trajectories();
-  const std::uintmax_t components = problem.rhs->components();
   const std::uintmax_t element = precision == Precision::f32 ? 4 : 8;
   const std::uintmax_t states = rows * (problem.save_points() + 1) * components * element;
   const std::uintmax_t columns = rows * (1 + 3 * 4 + 3 * 8 + components * 8);  // status, counts, times, initial_state
@@ -89,8 +92,8 @@ ResultLayout::ResultLayout(PendingFile pending, const Problem& problem, Precisio
       precision_(precision),
       trajectories_(problem.trajectories()),
       save_points_(problem.save_points()),
-      components_(problem.rhs->components()),
-      file_(create_or_resume(std::move(pending), expected_bytes(problem, precision))) {
+      components_(stored_components(problem, metadata)),
+      file_(create_or_resume(std::move(pending), expected_bytes(problem, precision, components_))) {
   try {
     if (file_.has(names::kCommitted)) {
       reopen();
@@ -203,7 +206,20 @@ void ResultLayout::create(const Problem& problem, const ResultMetadata& metadata
   if (save_point) write_column<std::int64_t>(*save_point, save_points_, index);
   time.write<double>(problem.save_times);
   write_column<double>(start_time, rows, [&](std::size_t i) { return problem.start_time(i); });
-  initial.write<double>(problem.initial_states);
+  if (metadata.components.empty()) {
+    initial.write<double>(problem.initial_states);
+  } else {
+    const std::size_t all = problem.rhs->components();
+    std::vector<double> piece;
+    for (std::size_t first = 0; first < rows; first += kPieceRows) {
+      const std::size_t count = std::min(kPieceRows, rows - first);
+      piece.clear();
+      for (std::size_t i = first; i < first + count; ++i) {
+        for (const std::size_t c : metadata.components) piece.push_back(problem.initial_states[i * all + c]);
+      }
+      initial.write<double>(piece, {first, 0}, {count, components_});
+    }
+  }
   if (values) values->write<double>(problem.parameters);
   write_column<std::uint8_t>(data.status, rows,
                              [](std::size_t) { return static_cast<std::uint8_t>(Status::cancelled); });

@@ -36,6 +36,7 @@ class ResultLayout {
   ResultLayout(PendingFile pending, const Problem& problem, Precision precision, const ResultMetadata& metadata);
   ~ResultLayout();  // the unfinished file stays where trajectories are committed in it
 
+  std::size_t components() const { return components_; }  // that are stored
   // [trajectory]: committed by an earlier run, with any status but "cancelled".
   const std::vector<bool>& stored_before() const { return stored_before_; }
 

@@ -1,0 +1,187 @@
+"""What goes to a result file and how: chosen components and save points, and files packed for the archive.
+
+usage: output_test.py LOCKSTEP [unittest arguments]
+Exit code 77 without h5py: skipped, not passed.
+"""
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+try:
+    import h5py
+    import numpy as np
+except ImportError as error:
+    print(f"skipped: {error}; install python3-h5py", file=sys.stderr)
+    sys.exit(77)
+
+TOOL = pathlib.Path(sys.argv[1]).resolve()
+
+LORENZ = """
+[rhs]
+system = "lorenz"
+[ensemble]
+trajectories = 3000
+seed = 3
+initial_state = { normal = { mean = [1, 0, 0], std = 0.1 } }
+[time]
+span = [0, 2]
+save = 21
+[output]
+file = "lorenz.h5"
+"""
+
+
+class OutputTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="lockstep-output-test-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.write("lorenz.toml", LORENZ)
+
+    def path(self, name):
+        return self.folder / name
+
+    def write(self, name, text):
+        self.path(name).write_text(text)
+
+    def run_tool(self, *arguments):
+        return subprocess.run([TOOL, *map(str, arguments)], cwd=self.folder, capture_output=True, text=True, timeout=120)
+
+    def succeed(self, *arguments):
+        done = self.run_tool(*arguments)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
+    def fail_with(self, message, *arguments):
+        done = self.run_tool(*arguments)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertRegex(done.stderr, r"\Alockstep: error: [^\n]*\n\Z")
+        self.assertIn(message, done.stderr)
+
+
+class Selection(OutputTest):
+    def test_chosen_components_and_times_have_the_bits_of_a_whole_file(self):
+        self.write("some.toml", LORENZ + 'components = ["z", "x"]\nevery = 4\n')
+        self.succeed("solve", "lorenz.toml")
+        self.succeed("solve", "some.toml", "--output", "some.h5", "--certificate")
+        with h5py.File(self.path("lorenz.h5")) as whole, h5py.File(self.path("some.h5")) as some:
+            self.assertEqual(some["state"].shape, (3000, 6, 2))
+            self.assertEqual([name.decode() for name in some["component"][:]], ["z", "x"])
+            np.testing.assert_array_equal(some["state"][:], whole["state"][:][:, ::4][:, :, [2, 0]])
+            np.testing.assert_array_equal(some["end_state"][:], whole["end_state"][:][:, [2, 0]])
+            np.testing.assert_array_equal(some["initial_state"][:], whole["initial_state"][:][:, [2, 0]])
+            np.testing.assert_array_equal(some["time"][:], whole["time"][:][::4])
+            self.assertEqual(some["certificate_state"].shape[2:], (6, 2))
+        self.assertIn("3,000 trajectories x 6 times x 2 components", self.succeed("info", "some.h5"))
+        self.succeed("solve", "some.toml", "--output", "again.h5", "--threads", "1")
+        self.assertIn("same bits", self.succeed("validate", "some.h5", "again.h5"))
+        with h5py.File(self.path("again.h5"), "r+") as file:
+            file["state"][:] *= np.float32(1.001)
+        done = self.run_tool("validate", "some.h5", "again.h5")
+        self.assertEqual(done.returncode, 1, "judged by the certificate: " + done.stdout + done.stderr)
+
+    def test_a_run_with_chosen_components_is_continued(self):
+        self.write("some.toml", LORENZ.replace("3000", "60000").replace("[0, 2]", "[0, 40]") + 'components = ["y"]\n')
+        self.succeed("solve", "some.toml", "--output", "whole.h5")
+        process = subprocess.Popen([TOOL, "solve", "some.toml", "--threads", "1"], cwd=self.folder)
+        deadline = time.monotonic() + 60
+        stored = 0
+        while stored == 0:
+            self.assertLess(time.monotonic(), deadline)
+            part = self.path("lorenz.h5.part")
+            if part.exists() and part.stat().st_size > 0:
+                with h5py.File(part, "r") as file:
+                    stored = np.count_nonzero(file["status"][:] != 6)
+            self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        self.write("other.toml", self.path("some.toml").read_text().replace('["y"]', '["z"]'))
+        self.fail_with("found results of another run: components y, expected components z", "solve", "other.toml", "--resume")
+        self.succeed("solve", "some.toml", "--resume")
+        self.assertIn("same bits", self.succeed("validate", "lorenz.h5", "whole.h5"))
+
+    def test_wrong_choices_name_their_line(self):
+        for keys, message in (
+                ('components = ["w"]', 'bad.toml:13: output.components: found "w", expected names among x, y, z'),
+                ('components = ["x", "x"]', 'output.components: found "x" twice, expected each component once'),
+                ("components = []", "output.components: found no components, expected at least one name"),
+                ("components = 3", "output.components: found 3"),
+                ("every = 0", "bad.toml:13: output.every: found 0, expected an integer of 1 or more"),
+                ("every = 21", "output.every: found 21, expected a number below that of the save points, which is 21"),
+                ("evry = 2", 'did you mean "every"?')):
+            with self.subTest(keys):
+                self.write("bad.toml", LORENZ + keys + "\n")
+                self.fail_with(message, "solve", "bad.toml")
+
+
+class Pack(OutputTest):
+    def contents(self, name):
+        found = {}
+        with h5py.File(self.path(name), "r") as file:
+            def visit(path, thing):
+                if isinstance(thing, h5py.Dataset):
+                    value = thing[()]
+                    found[path] = value.tobytes() if value.dtype != object else list(value)
+            file.visititems(visit)
+            for key, value in file.attrs.items():
+                if key not in ("history", "packed"):
+                    found["@" + key] = value
+        return found
+
+    def test_a_packed_file_is_smaller_and_holds_the_same(self):
+        self.succeed("solve", "lorenz.toml", "--certificate")
+        out = self.succeed("pack", "lorenz.h5", "--output", "small.h5")
+        self.assertRegex(out, r"\Asmall.h5: [\d.]+ [kM]B, was [\d.]+ [kM]B: \d+\.\d\d times smaller, every bit verified\n\Z")
+        self.assertLess(self.path("small.h5").stat().st_size, 0.95 * self.path("lorenz.h5").stat().st_size)
+        self.assertEqual(self.contents("small.h5"), self.contents("lorenz.h5"))
+        with h5py.File(self.path("small.h5")) as file:
+            self.assertEqual(file["state"].compression, "gzip")
+            self.assertTrue(file["state"].shuffle)
+            self.assertIsNotNone(file["state"].chunks)
+            self.assertEqual(file.attrs["packed"], "shuffle, deflate 4")
+            self.assertEqual(file["state"].dims[2][0].name, "/component")
+        self.assertIn("same bits", self.succeed("validate", "small.h5", "lorenz.h5"))
+        self.assertIn("3,000 success", self.succeed("info", "small.h5"))
+        self.assertIn("nothing to do", self.succeed("solve", "lorenz.toml", "--output", "small.h5", "--resume"))
+
+    def test_xarray_opens_a_packed_file(self):
+        try:
+            import h5netcdf  # noqa: F401
+            import xarray
+        except ImportError as error:
+            self.skipTest(f"{error}; install python3-xarray and python3-h5netcdf")
+        self.succeed("solve", "lorenz.toml")
+        self.succeed("pack", "lorenz.h5", "--output", "small.h5")
+        with xarray.open_dataset(self.path("small.h5"), engine="h5netcdf") as small, \
+                xarray.open_dataset(self.path("lorenz.h5"), engine="h5netcdf") as whole:
+            self.assertEqual(small.state.dims, ("trajectory", "time", "component"))
+            self.assertTrue(small.state.equals(whole.state))
+            self.assertEqual(list(small.component.values), ["x", "y", "z"])
+
+    def test_without_output_the_file_is_replaced(self):
+        self.succeed("solve", "lorenz.toml")
+        before = self.contents("lorenz.h5")
+        self.succeed("pack", "lorenz.h5", "--level", "9", "--quiet")
+        self.assertEqual(self.contents("lorenz.h5"), before)
+        self.fail_with("lorenz.h5: found a file that is packed already (shuffle, deflate 9), expected one that is not",
+                       "pack", "lorenz.h5")
+        self.assertEqual([path.name for path in self.folder.iterdir() if "h5" in path.name], ["lorenz.h5"])
+
+    def test_what_cannot_be_packed_stays_as_it_is(self):
+        self.succeed("solve", "lorenz.toml")
+        self.write("text.h5", "not HDF5")
+        self.fail_with("text.h5: found no HDF5 signature", "pack", "text.h5")
+        self.fail_with("missing.h5: found no such file", "pack", "missing.h5")
+        self.fail_with("text.h5: found a file of that name", "pack", "lorenz.h5", "--output", "text.h5")
+        self.assertEqual(self.path("text.h5").read_text(), "not HDF5")
+        self.fail_with("--level", "pack", "lorenz.h5", "--level", "10")
+        self.succeed("merge", "lorenz.h5", "--output", "index.h5", "--index")
+        self.fail_with("index.h5: found an index of other files", "pack", "index.h5")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])

@@ -1,0 +1,40 @@
+// Some components of the state go on to another sink, the rest is dropped.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "lockstep/core/precision.h"
+#include "lockstep/ode/problem.h"
+#include "lockstep/ode/solution.h"
+
+namespace lockstep::ode {
+
+class ComponentSink : public SolutionSink {
+ public:
+  // Takes the problem's whole states and hands on state[trajectory][time][i] = component selection[i].
+  ComponentSink(SolutionSink& inner, const Problem& problem, Precision precision, std::vector<std::size_t> selection);
+
+  SolutionBlock acquire(std::size_t first, std::size_t count) override;
+  void commit(const SolutionBlock& block) override;
+
+ private:
+  struct Open {
+    SolutionBlock inner;
+    std::vector<std::byte> state, end_state;
+  };
+  void gather(const void* from, void* to, std::size_t states) const;
+
+  SolutionSink& inner_;
+  std::size_t save_points_;
+  std::size_t components_;
+  std::size_t element_bytes_;
+  std::vector<std::size_t> selection_;
+  std::mutex mutex_;
+  std::map<std::size_t, Open> open_;  // by token
+  std::size_t last_token_ = 0;
+};
+
+}  // namespace lockstep::ode
