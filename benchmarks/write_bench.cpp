@@ -1,0 +1,205 @@
+// What storing an ensemble costs: the result writer against plain writes of as many bytes with the same flush habit,
+// and solving while writing against the slower of the two.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "lockstep/core/error.h"
+#include "lockstep/core/random.h"
+#include "lockstep/ode/result_writer.h"
+#include "lockstep/ode/rhs.h"
+#include "lockstep/ode/solve.h"
+
+namespace {
+
+using namespace lockstep;
+namespace fs = std::filesystem;
+
+constexpr std::size_t kComponents = 3;
+constexpr std::size_t kSavePoints = 101;
+constexpr std::size_t kBlockRows = 2048;
+
+double seconds_of(const auto& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+ode::Problem lorenz(std::size_t trajectories, double end) {
+  ode::Problem problem;
+  problem.rhs = ode::system("lorenz");
+  problem.parameters = {10, 28, 8.0 / 3};
+  const Random random(1, 0);
+  problem.initial_states.resize(trajectories * kComponents);
+  for (std::size_t i = 0; i < problem.initial_states.size(); ++i) {
+    problem.initial_states[i] = static_cast<double>(i % kComponents) + 0.1 * random.uniform(i, 0);
+  }
+  problem.end_times = {end};
+  for (std::size_t i = 0; i < kSavePoints; ++i) {
+    problem.save_times.push_back(end * static_cast<double>(i) / (kSavePoints - 1));
+  }
+  return problem;
+}
+
+ode::ResultMetadata metadata() { return {"write_bench", {"x", "y", "z"}, {"sigma", "rho", "beta"}, {}}; }
+
+// Keeps nothing: what a solve costs alone.
+class NowhereSink : public ode::SolutionSink {
+ public:
+  explicit NowhereSink(int threads) : buffers_(static_cast<std::size_t>(8 * threads)) {}
+  ode::SolutionBlock acquire(std::size_t first, std::size_t count) override {
+    const std::lock_guard lock(mutex_);
+    const auto buffer = std::ranges::find(buffers_, false, &Buffer::used);
+    buffer->used = true;
+    buffer->state.resize(count * kSavePoints * kComponents);
+    buffer->end_state.resize(count * kComponents);
+    buffer->records.resize(count);
+    return {first,
+            count,
+            buffer->state.data(),
+            buffer->end_state.data(),
+            buffer->records.data(),
+            static_cast<std::size_t>(buffer - buffers_.begin())};
+  }
+  void commit(const ode::SolutionBlock& block) override {
+    const std::lock_guard lock(mutex_);
+    buffers_[block.token].used = false;
+  }
+
+ private:
+  struct Buffer {
+    bool used = false;
+    std::vector<float> state, end_state;
+    std::vector<ode::TrajectoryRecord> records;
+  };
+  std::vector<Buffer> buffers_;
+  std::mutex mutex_;
+};
+
+// write(2) of 4 MiB at a time into space taken before, fdatasync as often as the writer commits, fsync at the end.
+double plain_write(const fs::path& path, const std::vector<float>& numbers, std::uintmax_t bytes) {
+  fs::remove(path);
+  const int file = ::open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
+  double seconds = 0;
+  if (file >= 0) {
+    seconds = seconds_of([&] {
+      if (::fallocate(file, 0, 0, static_cast<off_t>(bytes)) != 0) std::perror("fallocate");
+      auto next = std::chrono::steady_clock::now() + std::chrono::milliseconds(250);
+      std::size_t at = 0;
+      for (std::uintmax_t done = 0; done < bytes;) {
+        const std::size_t piece = std::min<std::uintmax_t>(std::size_t{4} << 20, bytes - done);
+        const ssize_t written = ::write(file, reinterpret_cast<const char*>(numbers.data()) + at, piece);
+        if (written <= 0) {
+          std::perror("write");
+          std::exit(1);
+        }
+        done += static_cast<std::uintmax_t>(written);
+        at = (at + static_cast<std::size_t>(written)) % (numbers.size() * sizeof(float) - (std::size_t{4} << 20));
+        const auto begin = std::chrono::steady_clock::now();
+        if (begin < next) continue;
+        ::fdatasync(file);
+        const auto end = std::chrono::steady_clock::now();
+        next = end + std::max<std::chrono::steady_clock::duration>(std::chrono::milliseconds(250), 4 * (end - begin));
+      }
+      ::fsync(file);
+    });
+    ::close(file);
+  }
+  fs::remove(path);
+  return seconds;
+}
+
+// Ready numbers handed to the writer as an engine would.
+double write_results(const fs::path& path, const ode::Problem& problem, const std::vector<float>& numbers) {
+  fs::remove(path);
+  return seconds_of([&] {
+    ode::ResultWriter writer(path, problem, Precision::f32, metadata(), Existing::replace);
+    const std::size_t spare = numbers.size() - kBlockRows * kSavePoints * kComponents;
+    std::size_t at = 0;
+    for (std::size_t first = 0; first < problem.trajectories(); first += kBlockRows) {
+      const std::size_t count = std::min(kBlockRows, problem.trajectories() - first);
+      const ode::SolutionBlock block = writer.acquire(first, count);
+      std::memcpy(block.state, numbers.data() + at, count * kSavePoints * kComponents * sizeof(float));
+      std::memcpy(block.end_state, numbers.data() + at, count * kComponents * sizeof(float));
+      for (std::size_t i = 0; i < count; ++i) block.records[i] = {ode::Status::success, 1, 0, 7, 1.0};
+      writer.commit(block);
+      at = (at + 4099) % spare;
+    }
+    writer.finish({});
+  });
+}
+
+double solve_into(ode::SolutionSink& sink, const ode::Problem& problem, const ode::Options& options) {
+  return seconds_of([&] { ode::solve(problem, options, sink); });
+}
+
+double solve_and_write(const fs::path& path, const ode::Problem& problem, const ode::Options& options) {
+  fs::remove(path);
+  return seconds_of([&] {
+    ode::ResultWriter writer(path, problem, Precision::f32, metadata(), Existing::replace);
+    ode::solve(problem, options, writer);
+    writer.finish({});
+  });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("stores 101 x 3 float32 a trajectory and compares with plain writes", "write_bench");
+  std::size_t trajectories = 1'000'000;
+  fs::path folder = ".";
+  int repeats = 3;
+  double end = 4;
+  int threads = 0;
+  app.add_option("--trajectories", trajectories, "in the file: 1.2 kB each")->capture_default_str();
+  app.add_option("--folder", folder, "on the disk to measure")->capture_default_str();
+  app.add_option("--repeats", repeats, "the best counts")->capture_default_str();
+  app.add_option("--end", end, "span of the solve, in steps of 0.005: longer makes solving the slower part")
+      ->capture_default_str();
+  app.add_option("--threads", threads, "of the solve")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  try {
+    const fs::path path = folder / "write_bench.h5";
+    const ode::Problem problem = lorenz(trajectories, end);
+    ode::Options options;
+    options.method = "rk4";
+    options.control = ode::StepControl::fixed;
+    options.dt = 0.005;
+    options.threads = threads;
+    std::vector<float> numbers(std::size_t{16} << 20);
+    const Random random(2, 0);
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(random.uniform(i, 0));
+    double plain = 1e300, write = 1e300, solve = 1e300, both = 1e300;
+    std::uintmax_t bytes = 0;
+    for (int i = 0; i < repeats; ++i) {
+      write = std::min(write, write_results(path, problem, numbers));
+      bytes = fs::file_size(path);
+      plain = std::min(plain, plain_write(path, numbers, bytes));
+      NowhereSink nowhere(64);
+      solve = std::min(solve, solve_into(nowhere, problem, options));
+      both = std::min(both, solve_and_write(path, problem, options));
+      fs::remove(path);
+    }
+    const double mb = static_cast<double>(bytes) / 1e6;
+    std::printf("%zu trajectories x %zu x %zu float32, %.0f MB, best of %d\n", trajectories, kSavePoints, kComponents,
+                mb, repeats);
+    std::printf("plain writes        %7.2f s  %7.0f MB/s\n", plain, mb / plain);
+    std::printf("result writer       %7.2f s  %7.0f MB/s  %.0f %% of plain\n", write, mb / write, 100 * plain / write);
+    std::printf("solve alone         %7.2f s\n", solve);
+    std::printf("solve and write     %7.2f s  %.2f x the slower of the two\n", both, both / std::max(solve, write));
+  } catch (const Error& error) {
+    std::fprintf(stderr, "write_bench: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}
