@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -48,7 +49,7 @@ GradientSolver make_solver(const Rhs& rhs, const TrajectoryData& data, const Fit
       }
     }
   }
-  const GradientOptions gradient_options{.failed = options.failed, .memory_bytes = options.memory_bytes};
+  const GradientOptions gradient_options{.failed = FailedTrajectories::leave_out, .memory_bytes = options.memory_bytes};
   return GradientSolver(std::move(problem), phase.solve.value_or(options.solve), std::move(loss), gradient_options);
 }
 
@@ -204,6 +205,7 @@ struct FitLoss<T>::Parts {
   std::optional<GradientSolver> whole, validation;
   std::vector<double> weights;
   std::size_t left_out = 0;
+  std::optional<std::size_t> good_phase;  // the one in which all trajectories have reached their ends before
 
   const Gradients& evaluate(std::optional<GradientSolver>& solver, const TrajectoryData& of, const FitPhase& phase,
                             std::span<const T> at) {
@@ -212,6 +214,23 @@ struct FitLoss<T>::Parts {
     const Gradients& gradients = solver->evaluate(weights);
     left_out = gradients.left_out;
     return gradients;
+  }
+
+  bool must_stop() const { return left_out != 0 && options.failed == FailedTrajectories::stop; }
+
+  // Names the first trajectory, and its segment where they are cut, that did not reach its end.
+  void require_success(const Gradients& gradients, const TrajectoryData& of) const {
+    if (!must_stop()) return;
+    const std::size_t segments = gradients.records.size() / of.trajectories;
+    for (std::size_t i = 0; i < gradients.records.size(); ++i) {
+      const TrajectoryRecord& record = gradients.records[i];
+      if (record.status == Status::success) continue;
+      refuse("trajectory " + std::to_string(i / segments) +
+                 (segments == 1 ? "" : ", segment " + std::to_string(i % segments)),
+             std::string(to_string(record.status)) + " at t = " + std::to_string(record.end_time),
+             "every trajectory to reach its end",
+             "lower the learning rate, begin with short segments, or leave failed trajectories out");
+    }
   }
 };
 
@@ -255,6 +274,13 @@ template <class T>
 double FitLoss<T>::operator()(const train::Place& place, std::span<const T> weights, std::span<T> gradient) {
   const FitPhase& phase = parts_->options.phases[place.phase];
   const Gradients& gradients = parts_->evaluate(parts_->phases[place.phase], parts_->data, phase, weights);
+  // A line search that went too far takes a shorter step when it is told so.
+  if (parts_->must_stop() && phase.training.is_lbfgs() && parts_->good_phase == place.phase) {
+    std::fill(gradient.begin(), gradient.end(), T(0));
+    return std::numeric_limits<double>::infinity();
+  }
+  parts_->require_success(gradients, parts_->data);
+  parts_->good_phase = place.phase;
   std::transform(gradients.weights.begin(), gradients.weights.end(), gradient.begin(),
                  [](double g) { return static_cast<T>(g); });
   return gradients.loss;
@@ -262,13 +288,15 @@ double FitLoss<T>::operator()(const train::Place& place, std::span<const T> weig
 
 template <class T>
 double FitLoss<T>::loss(std::span<const T> weights) {
-  return parts_->evaluate(parts_->whole, parts_->data, {}, weights).loss;
+  const Gradients& gradients = parts_->evaluate(parts_->whole, parts_->data, {}, weights);
+  return parts_->must_stop() ? std::numeric_limits<double>::infinity() : gradients.loss;
 }
 
 template <class T>
 double FitLoss<T>::validation_loss(std::span<const T> weights) {
   if (!parts_->options.validation) refuse("options.validation", "none", "validation data");
-  return parts_->evaluate(parts_->validation, *parts_->options.validation, {}, weights).loss;
+  const Gradients& gradients = parts_->evaluate(parts_->validation, *parts_->options.validation, {}, weights);
+  return parts_->must_stop() ? std::numeric_limits<double>::infinity() : gradients.loss;
 }
 
 template class FitLoss<float>;

@@ -83,8 +83,10 @@ class FitLoss {
   FitLoss& operator=(FitLoss&&) noexcept;
 
   std::size_t weights() const;
+  // Where failed trajectories are to stop the run: throws Error naming the first. With L-BFGS, once all have succeeded
+  // in the phase, the loss is infinite instead, which shortens the line search's step.
   double operator()(const train::Place& place, std::span<const T> weights, std::span<T> gradient);
-  // Of whole trajectories.
+  // Of whole trajectories; infinite when one fails that is not to be left out.
   double loss(std::span<const T> weights);
   double validation_loss(std::span<const T> weights);
   // Trajectories or segments of the last call that failed and were left out.
@@ -102,7 +104,7 @@ struct FitControl {
 
 struct FitResult {
   std::vector<double> weights;  // the best of the last phase, in the order of StateFunction::weights()
-  double loss = 0;              // of whole trajectories at these weights
+  double loss = 0;              // of whole trajectories at these weights, as FitLoss::loss
   std::optional<double> validation_loss;
   std::int64_t iterations = 0;
   bool cancelled = false;

@@ -167,5 +167,32 @@ TEST(Fit, a_trajectory_that_fails_stops_the_run_by_name) {
   }
 }
 
+// A quasi-Newton step along which the solve blows up is shortened, not the end of the run: u' = w u^2 from u0 = 1 blows
+// up before t = 1 for w > 1, and the loss at w = 0.9 is steep.
+TEST(Fit, a_line_search_survives_trajectories_that_fail) {
+  Mlp mlp;
+  mlp.layers.push_back({1, 1, {0.5}, {0}, {ActivationKind::square}});  // (w u)^2
+  TrajectoryData data;
+  for (int i = 0; i <= 10; ++i) {
+    data.times.push_back(0.1 * i);
+    data.states.push_back(1 / (1 - 0.95 * 0.95 * data.times.back()));
+  }
+  train::Phase phase;
+  phase.iterations = 60;
+  phase.rule = train::LbfgsOptions{};
+  FitOptions options;
+  options.solve.precision = Precision::f64;
+  options.phases = {{.training = phase}};
+  const FitResult result = fit(net(mlp), data, options);
+  EXPECT_NEAR(std::fabs(result.weights[0]), 0.95, 1e-3);
+  FitLoss<double> loss(net(mlp), data, options);
+  const std::vector<double> good{0.5, 0}, too_far{1.3, 0};
+  std::vector<double> gradient(2);
+  EXPECT_THROW(loss(train::Place{}, too_far, gradient), Error);  // nowhere to go back to
+  EXPECT_TRUE(std::isfinite(loss(train::Place{}, good, gradient)));
+  EXPECT_TRUE(std::isinf(loss(train::Place{}, too_far, gradient)));
+  EXPECT_TRUE(std::isinf(loss.loss(too_far)));
+}
+
 }  // namespace
 }  // namespace lockstep::ode
