@@ -42,8 +42,8 @@ void print_summary(const std::vector<ode::EnsemblePart>& parts, const MergeComma
   std::size_t unfinished = 0;
   for (const ode::EnsemblePart& part : parts) unfinished += part.unfinished;
   const std::size_t total = parts.front().total;
-  std::printf("%s of %s: %s%s\n", command.index ? "index" : "merged",
-              parts.size() == 1 ? "1 file" : (count(parts.size()) + " files").c_str(),
+  const std::string files = parts.size() == 1 ? "1 file" : count(parts.size()) + " files";
+  std::printf("%s: %s%s\n", (command.index ? "index of " + files : files + " merged").c_str(),
               (count(total) + (total == 1 ? " trajectory" : " trajectories")).c_str(),
               unfinished > 0 ? (", " + count(unfinished) + " of them not finished").c_str() : "");
   std::printf("%s: %s\n", command.output.string().c_str(), size_text(bytes).c_str());

@@ -292,7 +292,7 @@ int solve_shares(const SolveOptions& options, const std::string& command_line) {
   run.solve_share = [&](RankShare& share) { return solve(mine, command_line, &share); };
   run.report = [&](const ode::Summary& all, std::size_t earlier, std::uintmax_t bytes) {
     print_summary(all, earlier, file.options, run.whole.string(), bytes);
-    std::printf("an index of %zu files beside it, one of each rank; `lockstep merge` makes one of them\n",
+    std::printf("an index of %zu files beside it, one of each rank; `lockstep merge` makes one file of them\n",
                 launch().count);
   };
   return solve_on_ranks(run);
