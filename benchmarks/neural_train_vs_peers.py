@@ -103,11 +103,15 @@ def weighted(coefficients, stages):
     return sum(c * k for c, k in zip(coefficients, stages))
 
 
-def jax_by_hand(data, adaptive, max_steps=256):
-    """(loss, gradient) with a reverse sweep written out: y and k1..k7 of each step are kept, steps are constants."""
+def jax_by_hand(all_data, adaptive, tile=None, max_steps=256):
+    """(loss, gradient) with a reverse sweep written out: y and k1..k7 of each step are kept, steps are constants.
+
+    `tile` trajectories are taken at a time, each group until its slowest one is done; None: all at once.
+    """
     import jax
     import jax.numpy as jnp
-    data = jnp.asarray(data)
+    batch = tile or M
+    groups = jnp.asarray(all_data).reshape(-1, batch, N, 3)
     tol, ts = 1e-6, jnp.asarray(TIMES, jnp.float32)
 
     def field(y, p):
@@ -140,8 +144,6 @@ def jax_by_hand(data, adaptive, max_steps=256):
         return jnp.concatenate([ys, last[None]]), N - 1, (hs, ys, ks), None
 
     def solve_adaptive(p, y0):
-        batch = y0.shape[0]
-
         def attempt(carry):
             i, t, h, y, k1, (rt, rh, ry, rk) = carry
             h = jnp.where(t < 1, jnp.minimum(h, 1 - t), 0)
@@ -170,7 +172,7 @@ def jax_by_hand(data, adaptive, max_steps=256):
         weights = h[..., None] * (powers @ jnp.asarray(P.T, jnp.float32))
         return ry[at, lane] + jnp.einsum("tbs,tbsd->tbd", weights, rk[at, lane]), n, (rh, ry, rk), (at, weights)
 
-    def value_and_gradient(p):
+    def group_gradient(p, data):
         ys, n, (rh, ry, rk), where = (solve_adaptive if adaptive else solve_fixed)(p, data[:, 0])
         difference = ys - data.swapaxes(0, 1)
         g = 2 * difference / M
@@ -178,7 +180,7 @@ def jax_by_hand(data, adaptive, max_steps=256):
             gy, gys, gks = g[-1], g[:-1], None
         else:
             at, weights = where
-            lane = jnp.arange(M)[None]
+            lane = jnp.arange(batch)[None]
             gy = jnp.zeros_like(data[:, 0])
             gys = jnp.zeros_like(ry).at[at, lane].add(g)
             gks = jnp.zeros_like(rk).at[at, lane].add(weights[..., None] * g[:, :, None])
@@ -207,6 +209,12 @@ def jax_by_hand(data, adaptive, max_steps=256):
             return jnp.where(took, out, gy) + gys[i], jnp.where(took, gk[0], gk_end), gp
         gy, gk, gp = jax.lax.fori_loop(0, n, reverse, (gy, jnp.zeros_like(gy), jax.tree.map(jnp.zeros_like, p)))
         return jnp.sum(difference**2) / M, pull(data[:, 0], gk, gp)[1], n
+
+    def value_and_gradient(p):
+        if tile is None:
+            return group_gradient(p, groups[0])
+        value, g, n = jax.lax.map(lambda data: group_gradient(p, data), groups)
+        return jnp.sum(value), jax.tree.map(lambda v: jnp.sum(v, 0), g), jnp.max(n)
     return value_and_gradient, jax.__version__
 
 
@@ -297,6 +305,8 @@ rows = []
 DATA = lorenz_data() if pairing.importable("scipy") else None
 for steps in args.steps.split(","):
     peers = [("lockstep", None), ("jax by hand", jax_by_hand), ("diffrax", diffrax_gradient)]
+    if M % 64 == 0:
+        peers.append(("jax in tiles", lambda data, adaptive: jax_by_hand(data, adaptive, tile=64)))
     for name, make in peers:
         if make is not None and (DATA is None or not pairing.wanted(args.peers, name)):
             continue
