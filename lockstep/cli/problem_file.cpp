@@ -47,9 +47,16 @@ double positive_number(const TomlValue& value) {
   return number;
 }
 
+ode::GuardAction guard_action(const std::string& name, const std::string& where) {
+  static constexpr std::array<std::string_view, 4> kActions{"flag", "clamp", "stop", "ignore"};
+  if (const auto action = ode::parse_guard_action(name)) return *action;
+  throw Error(ErrorKind::invalid_argument,
+              {where, "\"" + name + "\"", "one of " + list_text(kActions), did_you_mean(name, kActions)});
+}
+
 void read_rhs(const TomlValue& file, ProblemFile& problem) {
-  static constexpr std::array<std::string_view, 6> kKeys{"model",     "system",     "activations",
-                                                         "with_time", "components", "parameters"};
+  static constexpr std::array<std::string_view, 7> kKeys{"model",      "system",     "activations", "with_time",
+                                                         "components", "parameters", "guard"};
   const Section section(file, "rhs", kKeys);
   if (!section) {
     throw Error(ErrorKind::invalid_argument, {file.where(), "no section [rhs]", "the right-hand side",
@@ -68,6 +75,10 @@ void read_rhs(const TomlValue& file, ProblemFile& problem) {
   if (const TomlValue* with_time = section.find("with_time")) {
     rhs.with_time = with_time->boolean();
     if (!rhs.model) throw with_time->error("with_time without a model", "a model", "add model, or remove this key");
+  }
+  if (const TomlValue* guard = section.find("guard")) {
+    if (!rhs.model) throw guard->error("guard without a model", "a model", "add model, or remove this key");
+    rhs.guard = {guard_action(guard->text(), guard->where()), guard->where()};
   }
   for (const auto& [key, names] :
        {std::pair{"components", &rhs.components}, std::pair{"parameters", &rhs.parameters}}) {
@@ -312,6 +323,7 @@ void apply(const ProblemOverrides& overrides, ProblemFile& file) {
   };
   if (overrides.output) file.output.file = {*overrides.output, "--output"};
   if (overrides.overwrite) file.output.overwrite = true;
+  if (overrides.guard) file.rhs.guard = {guard_action(*overrides.guard, "--guard"), "--guard"};
   if (overrides.trajectories) file.ensemble.trajectories = {*overrides.trajectories, "--trajectories"};
   if (overrides.seed) file.ensemble.seed = *overrides.seed;
   set(options.method, overrides.method, "options.method", "--method");

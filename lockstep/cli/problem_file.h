@@ -12,6 +12,7 @@
 
 #include "lockstep/cli/ensemble_values.h"
 #include "lockstep/core/error.h"
+#include "lockstep/ode/guard.h"
 #include "lockstep/ode/options.h"
 #include "lockstep/ode/problem.h"
 
@@ -30,9 +31,10 @@ struct RightHandSide {
   std::optional<Given<std::string>> system;
   std::optional<Given<std::string>> activations;
   bool with_time = false;
-  std::vector<std::string> components;  // names for the net's components, where its file has none
-  std::vector<std::string> parameters;  // and for its parameters
-  std::string where;                    // of the section
+  std::optional<Given<ode::GuardAction>> guard;  // else flag, where the model says what it was trained on
+  std::vector<std::string> components;           // names for the net's components, where its file has none
+  std::vector<std::string> parameters;           // and for its parameters
+  std::string where;                             // of the section
 };
 
 struct Ensemble {
@@ -107,6 +109,7 @@ struct ProblemOverrides {
   std::optional<int> threads;
   std::optional<std::string> cpu_target;
   std::optional<std::string> device;
+  std::optional<std::string> guard;
   bool overwrite = false;
 };
 void apply(const ProblemOverrides& overrides, ProblemFile& file);

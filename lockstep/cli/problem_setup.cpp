@@ -292,12 +292,20 @@ ProblemSetup set_up(const ProblemFile& file) {
   thin_save_times(file.output, problem);
   add_event(file, rhs, problem);
   setup.stored = choose_components(file.output, rhs);
+  if (rhs.guard == ode::GuardAction::stop) {
+    if (problem.event) {
+      refuse(file.event->where, "an event beside guard = \"stop\"", "one of them", "use guard = \"flag\"");
+    }
+    problem.event = ode::leaves_range(problem.rhs, rhs.range);
+  }
   try {
     setup.options.validate();
     problem.validate();
   } catch (const Error& error) {
     throw in_users_words(error, file);
   }
+  setup.range = std::move(rhs.range);
+  setup.guard = rhs.guard;
   setup.title = std::move(rhs.title);
   setup.component_names = std::move(rhs.component_names);
   setup.component_units = std::move(rhs.component_units);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lockstep/cli/problem_file.h"
+#include "lockstep/ode/guard.h"
 #include "lockstep/ode/options.h"
 #include "lockstep/ode/problem.h"
 #include "lockstep/ode/result_writer.h"
@@ -20,6 +21,8 @@ struct ProblemSetup {
   std::vector<std::string> component_names;  // [component]
   std::vector<std::string> component_units;  // [component]; empty where any is unknown
   std::vector<std::string> parameter_names;  // [parameter]
+  ode::Range range;                          // the net's training range, or nothing
+  ode::GuardAction guard = ode::GuardAction::ignore;
   std::string model_digest;                  // "" without a model
   std::vector<std::byte> model_bytes;        // as safetensors; empty without a model, or where it has no such form
   // Where the problem is one shard of what the file describes (shard.h): its place, its name, and the whole's digest.

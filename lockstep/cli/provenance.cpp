@@ -97,6 +97,7 @@ ode::Attributes describe_problem(const ProblemFile& file, const ProblemSetup& se
     if (options.initial_step) attributes.emplace_back("initial_step", *options.initial_step);
     if (options.max_step) attributes.emplace_back("max_step", *options.max_step);
   }
+  if (setup.guard != ode::GuardAction::ignore) attributes.emplace_back("guard", std::string(to_string(setup.guard)));
   if (setup.problem.event) attributes.emplace_back("event", setup.problem.event->function->description());
   return attributes;
 }
@@ -121,7 +122,8 @@ ode::Summary planned_run(const ProblemSetup& setup) {
 
 std::vector<std::string> deciding_attributes() {
   return {"version", "precision", "model_digest", "rhs",          "rhs_digest", "problem_digest", "method", "control",
-          "rtol",    "atol",      "dt",           "initial_step", "max_step",   "max_steps",      "event",  "shard"};
+          "rtol",    "atol",      "dt",           "initial_step", "max_step",   "max_steps",      "event",  "guard",
+          "shard"};
 }
 
 }  // namespace lockstep::cli

@@ -53,6 +53,28 @@ NamedRhs load_system(const ProblemFile& file) {
   }
 }
 
+// Takes the training range from the model's input features, and clamps where that was asked for.
+void guard(const ProblemFile& file, const std::vector<nn::Feature>& features, NamedRhs& rhs) {
+  const std::size_t count = rhs.function->components() + rhs.function->parameters();
+  if (features.size() >= count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      rhs.range.minimum.push_back(features[i].minimum);
+      rhs.range.maximum.push_back(features[i].maximum);
+    }
+  }
+  const auto& asked = file.rhs.guard;
+  if (!rhs.range.bounded()) {
+    rhs.range = {};
+    if (!asked || asked->value == ode::GuardAction::ignore) return;
+    throw Error(ErrorKind::invalid_argument,
+                {asked->where, std::string(to_string(asked->value)) + " with a model that has no training range",
+                 "minimum and maximum of its inputs in " + file.rhs.model->value.string(),
+                 "remove the guard, or train the net with lockstep train, which stores them"});
+  }
+  rhs.guard = asked ? asked->value : ode::GuardAction::flag;
+  if (rhs.guard == ode::GuardAction::clamp) rhs.function = ode::clamp_to_range(rhs.function, rhs.range);
+}
+
 NamedRhs load_net(const ProblemFile& file) {
   nn::ReadOptions options;
   if (file.rhs.activations) options.activations = file.rhs.activations->value;
@@ -86,6 +108,7 @@ NamedRhs load_net(const ProblemFile& file) {
   if (rhs.component_units.size() != components) rhs.component_units.clear();
   rhs.parameter_names = feature_names(features, components, parameters, file.rhs.parameters, "p");
   rhs.default_parameters.assign(parameters, std::nullopt);
+  guard(file, features, rhs);
   return rhs;
 }
 
@@ -102,6 +125,7 @@ NamedRhs load_rhs(const ProblemFile& file) {
                  std::to_string(physics.component_names.size()) + " as " + file.rhs.system->value + " has",
                  "choose a net and a system of one size"});
   }
+  const std::size_t components = physics.component_names.size();
   physics.function = ode::sum(physics.function, closure.function);
   physics.title += " + " + closure.title;
   physics.parameter_names.insert(physics.parameter_names.end(), closure.parameter_names.begin(),
@@ -110,6 +134,10 @@ NamedRhs load_rhs(const ProblemFile& file) {
                                     closure.default_parameters.end());
   physics.component_units = closure.component_units;
   physics.model_digest = closure.model_digest;
+  physics.guard = closure.guard;
+  physics.range = std::move(closure.range);
+  physics.range.minimum.resize(std::min(physics.range.minimum.size(), components));  // the net's parameters come last
+  physics.range.maximum.resize(physics.range.minimum.size());
   physics.model_bytes = std::move(closure.model_bytes);
   return physics;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lockstep/cli/problem_file.h"
+#include "lockstep/ode/guard.h"
 #include "lockstep/ode/state_function.h"
 
 namespace lockstep::cli {
@@ -21,6 +22,9 @@ struct NamedRhs {
   // Of a built-in system without a net; empty otherwise.
   std::vector<double> default_initial_state;
   std::optional<double> default_end_time;
+  // Of the net: what it was trained on and what to do outside; no range where the model does not say.
+  ode::Range range;
+  ode::GuardAction guard = ode::GuardAction::ignore;
   std::string model_digest;            // of the model file's content, "" without a model
   std::vector<std::byte> model_bytes;  // as safetensors; empty without a model, or where it has no such form
 };

@@ -137,6 +137,48 @@ class TrainTest(unittest.TestCase):
         self.write("problem.toml", '[rhs]\nmodel = "spiral.h5"\n[ensemble]\ninitial_state = [1, 0]\n'
                    '[time]\nspan = [0, 2]\n[output]\nfile = "solved.h5"\n')
         self.succeed("solve", "problem.toml", "-q")
+        self.check_guards()
+
+    def check_guards(self):
+        """Trained on 0 <= t <= 2 from (1, 0): (0.9, 0) spirals in, (5, 0) starts far outside."""
+        problem = ('[rhs]\nmodel = "spiral.h5"\n[ensemble]\ninitial_state = [[0.9, 0.01], [5, 0]]\n[time]\n'
+                   'span = [0, 1]\nsave = 11\n[output]\nfile = "g.h5"\n')
+        self.write("guard.toml", problem)
+
+        def solve(*flags):
+            out = self.succeed("solve", "guard.toml", "--overwrite", *flags)
+            with h5py.File(self.folder / "g.h5") as file:
+                return out, file["state"][()], list(file["status"][()]), file.attrs.get("guard")
+
+        out, flagged, status, guard = solve()
+        self.assertEqual((status, guard), ([0, 5], "flag"))
+        self.assertIn("1 success, 1 outside_range", out)
+        _, ignored, status, guard = solve("--guard", "ignore")
+        self.assertEqual((status, guard), ([0, 0], None))
+        self.assertEqual(ignored.tobytes(), flagged.tobytes())
+        _, stopped, status, _ = solve("--guard", "stop")
+        self.assertEqual(status, [0, 5])
+        self.assertEqual(stopped[1, 0, 0], 5)
+        self.assertTrue(np.isnan(stopped[1, 1:]).all())
+        _, clamped, status, _ = solve("--guard", "clamp")
+        self.assertEqual(status, [0, 0])
+        self.assertEqual(clamped[0].tobytes(), flagged[0].tobytes())
+        self.assertNotEqual(clamped[1].tobytes(), flagged[1].tobytes())
+        self.fail_with('did you mean "clamp"?', "solve", "guard.toml", "--guard", "clamps", "--overwrite")
+
+        with h5py.File(self.folder / "gx.h5", "w") as file:
+            file["input"] = np.array([[0.5, 0.1], [5, 0]], np.float32)
+        out = self.succeed("evaluate", "spiral.h5", "--input", "gx.h5", "--output", "gy.h5")
+        self.assertIn("1 of them outside the training range", out)
+        with h5py.File(self.folder / "gy.h5") as file:
+            self.assertEqual(list(file["outside_range"][()]), [0, 1])
+            plain = file["output"][()]
+        self.succeed("evaluate", "spiral.h5", "--input", "gx.h5", "--output", "gc.h5", "--guard", "clamp")
+        with h5py.File(self.folder / "gc.h5") as file:
+            self.assertEqual(file["output"][0].tobytes(), plain[0].tobytes())
+            self.assertNotEqual(file["output"][1].tobytes(), plain[1].tobytes())
+        self.fail_with("row 1: found an input outside the range", "evaluate", "spiral.h5", "--input", "gx.h5",
+                       "--output", "gs.h5", "--guard", "stop")
 
     def test_killed_runs_continue_with_the_same_bits(self):
         self.succeed("train", "spiral.toml", "--output", "whole", "-q")

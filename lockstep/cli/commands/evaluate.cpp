@@ -2,6 +2,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -32,6 +34,7 @@ struct EvaluateOptions {
   std::optional<std::string> activations;
   std::string precision = "f32";
   std::string cpu_target;
+  std::string guard = "flag";
   int threads = 0;
   bool overwrite = false;
   bool quiet = false;
@@ -42,7 +45,10 @@ Examples:
   lockstep evaluate net.safetensors --input x.h5 --output y.h5
   lockstep evaluate net.safetensors --input x.h5 --output y.h5 --precision f64 --activations tanh,identity
 
+Where the model says what it was trained on, dataset outside_range[sample] tells which inputs lie outside.
 Reads dataset input[sample, feature], writes output[sample, feature]. Files may be larger than memory.)";
+
+constexpr const char* kOutside = "outside_range";  // dataset [sample]: 1 where an input lies outside
 
 constexpr std::size_t kPieceBytes = std::size_t{32} << 20;  // of input and output together
 
@@ -54,6 +60,38 @@ std::vector<std::string> feature_names(const std::vector<nn::Port>& ports, std::
   }
   return names;
 }
+
+// What the model was trained on, rounded to T as the inputs are.
+template <class T>
+struct TrainingRange {
+  std::vector<T> minimum, maximum;  // [feature]; empty where the model does not say
+  std::size_t outside = 0;          // samples found there
+
+  explicit TrainingRange(const nn::Model& model) {
+    bool bounded = false;
+    for (const nn::Feature& feature : model.inputs.at(0).features) {
+      minimum.push_back(static_cast<T>(feature.minimum));
+      maximum.push_back(static_cast<T>(feature.maximum));
+      bounded = bounded || std::isfinite(feature.minimum) || std::isfinite(feature.maximum);
+    }
+    if (!bounded) minimum.clear();
+  }
+  bool known() const { return !minimum.empty(); }
+
+  // Which rows [row][feature] lie outside, as 0 and 1; clamps them where `clamp` is set. NaN lies nowhere.
+  std::vector<std::uint8_t> look(std::vector<T>& rows, bool clamp) {
+    const std::size_t features = minimum.size();
+    std::vector<std::uint8_t> flags(rows.size() / features);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const T low = minimum[i % features], high = maximum[i % features];
+      if (!(rows[i] < low) && !(rows[i] > high)) continue;
+      flags[i / features] = 1;
+      if (clamp) rows[i] = rows[i] < low ? low : high;
+    }
+    outside += static_cast<std::size_t>(std::count(flags.begin(), flags.end(), 1));
+    return flags;
+  }
+};
 
 hdf5::Dataset open_input(const hdf5::File& file, const EvaluateOptions& options, std::size_t features) {
   hdf5::Dataset input = file.dataset(options.input_dataset);
@@ -88,6 +126,13 @@ int evaluate(const EvaluateOptions& options, const std::string& command_line, co
   target.set_attribute("model_digest", model.digest());
   target.set_attribute("precision", options.precision);
   target.set_attribute("cpu_target", std::string(to_string(plan.cpu_target())));
+  TrainingRange<T> range(model);
+  const bool guarded = range.known() && options.guard != "ignore";
+  std::optional<hdf5::Dataset> outside;
+  if (guarded) {
+    outside = target.create_dataset<std::uint8_t>(kOutside, {samples});
+    target.set_attribute("guard", options.guard);
+  }
   target.reserve_space();
 
   const int threads = options.threads == 0 ? available_threads() : options.threads;
@@ -106,8 +151,19 @@ int evaluate(const EvaluateOptions& options, const std::string& command_line, co
         return interrupt.exit_code();
       }
       const std::size_t count = std::min(piece, samples - first);
-      const std::vector<T> rows = input.read<T>({first, 0}, {count, plan.inputs()});
+      std::vector<T> rows = input.read<T>({first, 0}, {count, plan.inputs()});
       results.resize(count * plan.outputs());
+      if (guarded) {
+        const std::vector<std::uint8_t> flags = range.look(rows, options.guard == "clamp");
+        outside->write<std::uint8_t>(flags, {first}, {count});
+        if (options.guard == "stop" && range.outside > 0) {
+          const auto row = std::find(flags.begin(), flags.end(), 1) - flags.begin();
+          throw Error(ErrorKind::invalid_argument,
+                      {input.name() + ", row " + std::to_string(first + static_cast<std::size_t>(row)),
+                       "an input outside the range " + options.model.string() + " was trained on",
+                       "inputs within it (lockstep info shows the range)", "leave out the row, or use --guard flag"});
+        }
+      }
       const auto start = std::chrono::steady_clock::now();
       plan.evaluate(MatrixView<const T>::row_major(rows.data(), count, plan.inputs()),
                     MatrixView<T>::row_major(results.data(), count, plan.outputs()), threads);
@@ -124,6 +180,11 @@ int evaluate(const EvaluateOptions& options, const std::string& command_line, co
                 seconds_text(seconds).c_str(), seconds_text(each).c_str(),
                 std::string(to_string(plan.cpu_target())).c_str(), threads, threads == 1 ? "thread" : "threads",
                 options.precision.c_str());
+    if (range.outside > 0) {
+      std::printf("%s of them outside the training range%s: dataset %s\n",
+                  count_text(static_cast<std::int64_t>(range.outside)).c_str(),
+                  options.guard == "clamp" ? ", clamped" : "", kOutside);
+    }
     std::printf("%s\n", options.output.string().c_str());
   }
   return kSuccess;
@@ -165,6 +226,9 @@ void add_evaluate(CLI::App& app, Chosen& chosen) {
       ->capture_default_str();
   command->add_option("--threads", options->threads, "number of threads, 0 for all")->check(CLI::Range(0, 4096));
   command->add_option("--cpu-target", options->cpu_target, "instruction set: avx512, avx2, neon or scalar");
+  command->add_option("--guard", options->guard, "inputs outside the training range: flag, clamp, stop or ignore")
+      ->check(CLI::IsMember({"flag", "clamp", "stop", "ignore"}))
+      ->capture_default_str();
   command->add_flag("--overwrite", options->overwrite, "replace an existing output");
   command->add_flag("-q,--quiet", options->quiet, "print errors only");
   command->footer(std::string(kExamples) + "\n");

@@ -24,6 +24,8 @@ void add_problem_flags(CLI::App& command, ProblemOverrides& overrides) {
       ->group(group);
   command.add_option("--cpu-target", overrides.cpu_target, "instruction set: avx512, avx2, neon or scalar")
       ->group(group);
+  command.add_option("--guard", overrides.guard, "outside the net's training range: flag, clamp, stop or ignore")
+      ->group(group);
   command.add_option("--device", overrides.device, "auto or cpu")->group(group);
 }
 

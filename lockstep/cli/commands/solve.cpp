@@ -156,14 +156,26 @@ agreement::Certificate certify(const SolveOptions& options, const ProblemSetup& 
   return stored_part(agreement::make_certificate(setup.problem, setup.options, which, control), setup.stored);
 }
 
+// With statuses as the guard of the net's training range asks.
+ode::Summary solve_guarded(const ode::Problem& problem, const ProblemSetup& setup, ode::SolutionSink& sink,
+                           const RunControl& control) {
+  if (setup.guard != ode::GuardAction::flag && setup.guard != ode::GuardAction::stop) {
+    return ode::solve(problem, setup.options, sink, control);
+  }
+  ode::GuardedSink guarded(sink, problem, setup.options.precision, setup.range, setup.guard);
+  ode::Summary summary = ode::solve(problem, setup.options, guarded, control);
+  guarded.correct(summary);
+  return summary;
+}
+
 // Solves what is not in the file yet.
 ode::Summary solve_open_rows(const ProblemSetup& setup, ode::ResultWriter& writer, const RunControl& control) {
   const std::vector<std::size_t> rows = writer.open_rows();
   if (rows.empty()) return planned_run(setup);
-  if (rows.size() == setup.problem.trajectories()) return ode::solve(setup.problem, setup.options, writer, control);
+  if (rows.size() == setup.problem.trajectories()) return solve_guarded(setup.problem, setup, writer, control);
   const ode::Problem open = ode::select_rows(setup.problem, rows);
   ode::RowSink sink(writer, setup.problem, setup.options.precision, rows);
-  return ode::solve(open, setup.options, sink, control);
+  return solve_guarded(open, setup, sink, control);
 }
 
 // Into the file of its shard where it is one rank's share, which its caller tells of.

@@ -1,0 +1,251 @@
+#include "lockstep/ode/guard.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "lockstep/core/error.h"
+#include "lockstep/core/hash.h"
+
+namespace lockstep::ode {
+namespace {
+
+constexpr std::array<std::string_view, 4> kNames{"ignore", "flag", "clamp", "stop"};
+
+std::string digest_of(const char* what, const Range& range, const std::string& more) {
+  ContentHash hash;
+  hash.add(what).add(more);
+  hash.add(std::span<const double>(range.minimum)).add(std::span<const double>(range.maximum));
+  return hash.hex();
+}
+
+template <class T>
+std::vector<T> rounded(const std::vector<double>& values) {
+  return {values.begin(), values.end()};
+}
+
+template <class T>
+class ClampedTile final : public TileFunction<T> {
+ public:
+  ClampedTile(std::shared_ptr<const TileFunction<T>> net, std::size_t components, std::size_t parameters,
+              const Range& range)
+      : net_(std::move(net)),
+        components_(components),
+        parameters_(parameters),
+        minimum_(rounded<T>(range.minimum)),
+        maximum_(rounded<T>(range.maximum)) {}
+
+  void evaluate(const TileView<T>& tile, std::byte* workspace) const override {
+    T* const in = reinterpret_cast<T*>(workspace);
+    T* const parameters = in + components_ * kTileLanes;
+    for (std::size_t i = 0; i < components_; ++i) clamp(tile.in + i * kTileLanes, in + i * kTileLanes, i);
+    for (std::size_t i = 0; i < parameters_; ++i) {
+      clamp(tile.parameters + i * kTileLanes, parameters + i * kTileLanes, components_ + i);
+    }
+    net_->evaluate({tile.t, in, parameters, tile.out, tile.lanes}, workspace + own_bytes());
+  }
+  std::size_t workspace_bytes() const override { return own_bytes() + net_->workspace_bytes(); }
+  std::string description() const override { return net_->description() + ", inputs clamped"; }
+
+ private:
+  std::size_t own_bytes() const { return (components_ + parameters_) * kTileLanes * sizeof(T); }
+  // Comparisons with NaN are false: it passes.
+  void clamp(const T* from, T* to, std::size_t i) const {
+    const bool bounded = i < minimum_.size();
+    const T low = bounded ? minimum_[i] : -std::numeric_limits<T>::infinity();
+    const T high = bounded ? maximum_[i] : std::numeric_limits<T>::infinity();
+    for (int lane = 0; lane < kTileLanes; ++lane) {
+      const T value = from[lane] < low ? low : from[lane];
+      to[lane] = value > high ? high : value;
+    }
+  }
+
+  std::shared_ptr<const TileFunction<T>> net_;
+  std::size_t components_, parameters_;
+  std::vector<T> minimum_, maximum_;
+};
+
+class Clamped final : public StateFunction {
+ public:
+  Clamped(Rhs net, Range range) : net_(std::move(net)), range_(std::move(range)) {}
+
+  std::size_t components() const override { return net_->components(); }
+  std::size_t parameters() const override { return net_->parameters(); }
+  std::string description() const override { return net_->description() + ", inputs clamped to the training range"; }
+  std::string digest() const override { return digest_of("clamped", range_, net_->digest()); }
+  std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const override { return make<float>(target); }
+  std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const override {
+    return make<double>(target);
+  }
+
+ private:
+  template <class T>
+  std::shared_ptr<const TileFunction<T>> make(CpuTarget target) const {
+    return std::make_shared<ClampedTile<T>>(lower<T>(*net_, target), components(), parameters(), range_);
+  }
+  Rhs net_;
+  Range range_;
+};
+
+// 1 inside, -1 outside: events are located by the sign alone, and a bound itself is inside.
+template <class T>
+class InsideTile final : public TileFunction<T> {
+ public:
+  InsideTile(std::size_t components, const Range& range)
+      : components_(components), minimum_(rounded<T>(range.minimum)), maximum_(rounded<T>(range.maximum)) {}
+
+  void evaluate(const TileView<T>& tile, std::byte*) const override {
+    for (int lane = 0; lane < kTileLanes; ++lane) tile.out[lane] = 1;
+    for (std::size_t i = 0; i < components_; ++i) {
+      const T* row = tile.in + i * kTileLanes;
+      for (int lane = 0; lane < kTileLanes; ++lane) {
+        const bool inside = row[lane] >= minimum_[i] && row[lane] <= maximum_[i];
+        tile.out[lane] = inside ? tile.out[lane] : T(-1);
+      }
+    }
+  }
+
+ private:
+  std::size_t components_;
+  std::vector<T> minimum_, maximum_;
+};
+
+class Inside final : public StateFunction {
+ public:
+  Inside(const Rhs& rhs, Range range)
+      : components_(rhs->components()), parameters_(rhs->parameters()), range_(std::move(range)) {}
+
+  std::size_t components() const override { return components_; }
+  std::size_t parameters() const override { return parameters_; }
+  std::size_t outputs() const override { return 1; }
+  std::string description() const override { return "leaves the training range"; }
+  std::string digest() const override { return digest_of("inside", range_, std::to_string(components_)); }
+  std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget) const override {
+    return std::make_shared<InsideTile<float>>(components_, range_);
+  }
+  std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget) const override {
+    return std::make_shared<InsideTile<double>>(components_, range_);
+  }
+
+ private:
+  std::size_t components_, parameters_;
+  Range range_;
+};
+
+void require_fitting(const StateFunction& rhs, const Range& range) {
+  const std::size_t n = rhs.components();
+  if (range.minimum.size() == range.maximum.size() && range.minimum.size() >= n &&
+      range.minimum.size() <= n + rhs.parameters()) {
+    return;
+  }
+  throw Error(ErrorKind::invalid_argument,
+              {"range",
+               std::to_string(range.minimum.size()) + " minima, " + std::to_string(range.maximum.size()) + " maxima",
+               "one of each for " + std::to_string(n) + " components, then perhaps for parameters",
+               {}});
+}
+
+}  // namespace
+
+std::string_view to_string(GuardAction action) { return kNames[static_cast<std::size_t>(action)]; }
+
+std::optional<GuardAction> parse_guard_action(std::string_view name) {
+  const auto found = std::find(kNames.begin(), kNames.end(), name);
+  if (found == kNames.end()) return std::nullopt;
+  return static_cast<GuardAction>(found - kNames.begin());
+}
+
+bool Range::bounded() const {
+  const auto finite = [](double x) { return std::isfinite(x); };
+  return std::any_of(minimum.begin(), minimum.end(), finite) || std::any_of(maximum.begin(), maximum.end(), finite);
+}
+
+Rhs clamp_to_range(Rhs net, Range range) {
+  require_fitting(*net, range);
+  return std::make_shared<Clamped>(std::move(net), std::move(range));
+}
+
+TerminalEvent leaves_range(const Rhs& rhs, const Range& range) {
+  require_fitting(*rhs, range);
+  return {std::make_shared<Inside>(rhs, range), TerminalEvent::Direction::falling};
+}
+
+GuardedSink::GuardedSink(SolutionSink& inner, const Problem& problem, Precision precision, Range range,
+                         GuardAction action)
+    : inner_(inner), problem_(problem), precision_(precision), range_(std::move(range)), action_(action) {
+  require_fitting(*problem.rhs, range_);
+}
+
+template <class T>
+bool GuardedSink::inside(const T* values, std::size_t first, std::size_t count) const {
+  for (std::size_t i = 0; i < count; ++i) {
+    // NaN, where a trajectory had ended, is nowhere.
+    if (values[i] < static_cast<T>(range_.minimum[first + i]) ||
+        values[i] > static_cast<T>(range_.maximum[first + i])) {
+      return false;
+    }
+  }
+  return true;
+}
+
+template <class T>
+void GuardedSink::judge(const SolutionBlock& block, std::size_t row) {
+  const std::size_t n = problem_.rhs->components(), points = problem_.save_points(), trajectory = block.first + row;
+  TrajectoryRecord& record = block.records[row];
+  if (record.status == Status::cancelled) return;
+  T* const states = static_cast<T*>(block.state) + row * points * n;
+  T* const end = static_cast<T*>(block.end_state) + row * n;
+  std::vector<T> start(n), parameters(range_.minimum.size() - n);
+  for (std::size_t i = 0; i < n; ++i) start[i] = static_cast<T>(problem_.initial_states[trajectory * n + i]);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    parameters[i] = static_cast<T>(problem_.parameters_of(trajectory)[i]);
+  }
+  const bool starts_inside = inside(start.data(), 0, n) && inside(parameters.data(), n, parameters.size());
+  bool outside = !starts_inside;
+  if (action_ == GuardAction::stop) {
+    outside = outside || record.status == Status::terminated;
+    if (!starts_inside) {
+      const double* times = problem_.save_times_of(trajectory);
+      const double begin = problem_.start_time(trajectory);
+      for (std::size_t time = 0; time < points; ++time) {
+        if (times[time] == begin) continue;
+        std::fill_n(states + time * n, n, std::numeric_limits<T>::quiet_NaN());
+      }
+      std::copy(start.begin(), start.end(), end);
+      record.end_time = begin;
+    }
+  } else {
+    outside = outside || !inside(end, 0, n);
+    for (std::size_t time = 0; !outside && time < points; ++time) outside = !inside(states + time * n, 0, n);
+    // What went wrong otherwise says more.
+    if (record.status != Status::success && record.status != Status::terminated) return;
+  }
+  if (!outside) return;
+  changed_[static_cast<std::size_t>(record.status)].fetch_add(1, std::memory_order_relaxed);
+  record.status = Status::outside_range;
+}
+
+void GuardedSink::commit(const SolutionBlock& block) {
+  for (std::size_t row = 0; row < block.count; ++row) {
+    if (precision_ == Precision::f32) {
+      judge<float>(block, row);
+    } else {
+      judge<double>(block, row);
+    }
+  }
+  inner_.commit(block);
+}
+
+void GuardedSink::correct(Summary& summary) const {
+  for (std::size_t i = 0; i < changed_.size(); ++i) {
+    const std::size_t count = changed_[i].load();
+    summary.count_of[i] -= count;
+    summary.count_of[static_cast<std::size_t>(Status::outside_range)] += count;
+  }
+}
+
+}  // namespace lockstep::ode

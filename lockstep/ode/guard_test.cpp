@@ -1,0 +1,138 @@
+#include "lockstep/ode/guard.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "lockstep/core/error.h"
+#include "lockstep/ode/rhs.h"
+#include "lockstep/ode/solve.h"
+
+namespace lockstep::ode {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// du/dt = net(u) with one weight: u(t) = e^t u0.
+Rhs growth() { return net({.layers = {{1, 1, {1.0}, {0.0}, {}}}}); }
+
+// Starts at 0.5, 0.9, 1.5 and -2; e = 2.718 takes the second beyond 2 at t = ln(2 / 0.9), never the first.
+Problem problem() {
+  Problem problem;
+  problem.rhs = growth();
+  problem.initial_states = {0.5, 0.9, 1.5, -2};
+  problem.end_times = {1};
+  problem.save_times = {0, 0.5, 1};
+  return problem;
+}
+const Range kRange{{-1}, {2}};
+const Options kOptions{.rtol = 1e-10, .atol = 1e-10, .precision = Precision::f64, .threads = 1};
+
+struct Result {
+  Solution solution;
+  Summary summary;
+};
+
+class Memory : public SolutionSink {
+ public:
+  explicit Memory(Solution& solution) : solution_(solution) {}
+  SolutionBlock acquire(std::size_t first, std::size_t count) override { return solution_.block(first, count); }
+  void commit(const SolutionBlock&) override {}
+
+ private:
+  Solution& solution_;
+};
+
+Result guarded(Problem problem, GuardAction action) {
+  if (action == GuardAction::stop) problem.event = leaves_range(problem.rhs, kRange);
+  Result result{Solution(Precision::f64, problem.trajectories(), 1, problem.save_times, false), {}};
+  Memory memory(result.solution);
+  GuardedSink sink(memory, problem, Precision::f64, kRange, action);
+  result.summary = solve(problem, kOptions, sink, {});
+  sink.correct(result.summary);
+  return result;
+}
+
+TEST(Guard, flag_changes_statuses_and_no_state) {
+  const Solution plain = solve(problem(), kOptions);
+  const Result flagged = guarded(problem(), GuardAction::flag);
+  const Status expected[] = {Status::success, Status::outside_range, Status::outside_range, Status::outside_range};
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(flagged.solution.record(i).status, expected[i]) << i;
+    EXPECT_EQ(flagged.solution.record(i).end_time, 1);
+    for (std::size_t time = 0; time < 3; ++time) EXPECT_EQ(flagged.solution.state(i, time, 0), plain.state(i, time, 0));
+  }
+  EXPECT_EQ(flagged.summary.count_of[static_cast<std::size_t>(Status::success)], 1u);
+  EXPECT_EQ(flagged.summary.count_of[static_cast<std::size_t>(Status::outside_range)], 3u);
+}
+
+TEST(Guard, stop_ends_a_trajectory_where_it_leaves) {
+  const Result stopped = guarded(problem(), GuardAction::stop);
+  EXPECT_EQ(stopped.solution.record(0).status, Status::success);
+  EXPECT_EQ(stopped.solution.record(1).status, Status::outside_range);
+  // The solution is known to the tolerance; the interpolant's error at rtol 1e-10 is of its order.
+  EXPECT_NEAR(stopped.solution.record(1).end_time, std::log(2 / 0.9), 1e-8);
+  EXPECT_NEAR(stopped.solution.end_state(1, 0), 2, 1e-8);
+  EXPECT_TRUE(std::isnan(stopped.solution.state(1, 2, 0)));
+  EXPECT_FALSE(std::isnan(stopped.solution.state(1, 1, 0)));
+  EXPECT_EQ(stopped.summary.count_of[static_cast<std::size_t>(Status::outside_range)], 3u);
+  EXPECT_EQ(stopped.summary.count_of[static_cast<std::size_t>(Status::terminated)], 0u);
+}
+
+TEST(Guard, stop_ends_a_trajectory_that_starts_outside_at_its_start) {
+  const Result stopped = guarded(problem(), GuardAction::stop);
+  EXPECT_EQ(stopped.solution.record(3).status, Status::outside_range);
+  EXPECT_EQ(stopped.solution.record(3).end_time, 0);
+  EXPECT_EQ(stopped.solution.end_state(3, 0), -2);
+  EXPECT_EQ(stopped.solution.state(3, 0, 0), -2);
+  EXPECT_TRUE(std::isnan(stopped.solution.state(3, 1, 0)));
+}
+
+TEST(Guard, a_bound_itself_is_inside) {
+  Problem at_bound = problem();
+  at_bound.initial_states = {-1};
+  at_bound.end_times = {-1};  // backwards, towards zero
+  at_bound.save_times = {0, -1};
+  for (const GuardAction action : {GuardAction::flag, GuardAction::stop}) {
+    EXPECT_EQ(guarded(at_bound, action).solution.record(0).status, Status::success) << to_string(action);
+  }
+}
+
+TEST(Guard, clamp_evaluates_the_net_at_the_nearest_point_of_its_range) {
+  Problem clamped = problem();
+  clamped.rhs = clamp_to_range(growth(), kRange);
+  const Solution solution = solve(clamped, kOptions);
+  // Beyond 2 the rate stays 2: u = 2 + 2 (t - ln(2 / u0)); below -1 it is -1: u = -2 - t. The kink costs the method
+  // some digits of its tolerance.
+  EXPECT_NEAR(solution.state(2, 2, 0), 2 + 2 * (1 - std::log(2 / 1.5)), 1e-8);
+  EXPECT_NEAR(solution.state(3, 2, 0), -3, 1e-8);
+  EXPECT_EQ(solution.state(0, 2, 0), solve(problem(), kOptions).state(0, 2, 0));
+  EXPECT_NE(clamped.rhs->digest(), growth()->digest());
+}
+
+TEST(Guard, parameters_outside_are_outside_from_the_start) {
+  Problem with_parameter;
+  with_parameter.rhs = net({.layers = {{2, 1, {1.0, 1.0}, {0.0}, {}}}});
+  with_parameter.initial_states = {0, 0};
+  with_parameter.parameters = {0.5, 3};
+  with_parameter.end_times = {1};
+  with_parameter.save_times = {1};
+  Solution solution(Precision::f64, 2, 1, with_parameter.save_times, false);
+  Memory memory(solution);
+  GuardedSink sink(memory, with_parameter, Precision::f64, {{-5, 0}, {5, 1}}, GuardAction::flag);
+  solve(with_parameter, kOptions, sink, {});
+  EXPECT_EQ(solution.record(0).status, Status::success);
+  EXPECT_EQ(solution.record(1).status, Status::outside_range);
+}
+
+TEST(Guard, ranges_that_do_not_fit_are_refused) {
+  EXPECT_THROW(clamp_to_range(growth(), {{}, {}}), Error);
+  EXPECT_THROW(leaves_range(growth(), {{0, 0}, {1, 1}}), Error);
+  EXPECT_FALSE((Range{{-kInfinity}, {kInfinity}}.bounded()));
+  EXPECT_TRUE((Range{{-kInfinity}, {3}}.bounded()));
+}
+
+}  // namespace
+}  // namespace lockstep::ode
