@@ -8,9 +8,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/plot/against.h"
 #include "lockstep/cli/plot/figures.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
@@ -21,6 +23,7 @@ namespace {
 struct PlotOptions {
   std::filesystem::path file;
   std::filesystem::path output;
+  std::filesystem::path against;
   std::string kind = "all";
   std::string format;
   std::vector<std::string> components;
@@ -32,10 +35,12 @@ Examples:
   lockstep plot results.h5                                  results_series.png, _phase.png, _spread.png
   lockstep plot results.h5 --kind phase --components x,z --output wings.svg
   lockstep plot results.h5 --kind series --trajectories 3
+  lockstep plot net.h5 --against truth.h5                   net_overlay.png, net_distance.png
 
 series  each component over time, for a few trajectories
 phase   one component against another, coloured by time
 spread  median, 50 % and 90 % of the ensemble over time
+With --against: overlay, both files' components over time, and distance between them, median and 90 %.
 Draws with gnuplot, which must be installed (apt install gnuplot-nox).)";
 
 struct Kind {
@@ -71,7 +76,27 @@ PictureFormat choose_format(const PlotOptions& options) {
   return wanted == "svg" ? PictureFormat::svg : PictureFormat::png;
 }
 
+// The pictures of two files.
+int plot_against(const PlotOptions& options) {
+  const ode::ResultFile file(options.file), truth(options.against);
+  require_comparable(file, truth);
+  FigureOptions figure_options;
+  figure_options.components = component_indices(file, options.components);
+  figure_options.trajectories = options.trajectories;
+  const PictureFormat format = choose_format(options);
+  std::filesystem::path stem = options.output.empty() ? options.file : options.output;
+  stem.replace_extension();
+  for (const auto& [name, make] : {std::pair{"overlay", &overlay}, std::pair{"distance", &distance}}) {
+    const std::filesystem::path target = stem.string() + "_" + name + (format == PictureFormat::svg ? ".svg" : ".png");
+    const Figure figure = make(file, truth, figure_options);
+    draw(figure.script, target, format, figure.size);
+    std::printf("%s\n", target.string().c_str());
+  }
+  return kSuccess;
+}
+
 int plot(const PlotOptions& options) {
+  if (!options.against.empty()) return plot_against(options);
   const ode::ResultFile file(options.file);
   const PictureFormat format = choose_format(options);
   const FigureOptions figure_options{component_indices(file, options.components), options.trajectories};
@@ -119,6 +144,7 @@ void add_plot(CLI::App& app, Chosen& chosen) {
   command->add_option("--kind", options->kind, "series, phase, spread or all")
       ->check(CLI::IsMember({"series", "phase", "spread", "all"}))
       ->capture_default_str();
+  command->add_option("--against", options->against, "another result file of the same problem to compare with");
   command->add_option("--components", options->components, "components to show, by name: x,z")->delimiter(',');
   command->add_option("--trajectories", options->trajectories, "how many to show, evenly chosen")
       ->check(CLI::PositiveNumber);

@@ -5,6 +5,7 @@
 
 #include "lockstep/cli/plot/canvas.h"
 #include "lockstep/cli/plot/figures.h"
+#include "lockstep/cli/plot/quantile.h"
 #include "lockstep/cli/text.h"
 
 namespace lockstep::cli {
@@ -14,7 +15,8 @@ constexpr std::size_t kTrajectories = 10000;  // quantiles to about a percent
 constexpr std::size_t kMostTimes = 400;
 constexpr std::array<double, 5> kQuantiles{0.05, 0.25, 0.5, 0.75, 0.95};
 
-// Linear between order statistics; NaN for an empty sample. Reorders the sample.
+}  // namespace
+
 double quantile(std::vector<double>& sample, double part) {
   if (sample.empty()) return std::nan("");
   const double position = part * static_cast<double>(sample.size() - 1);
@@ -25,8 +27,6 @@ double quantile(std::vector<double>& sample, double part) {
   const double high = *std::min_element(sample.begin() + below + 1, sample.end());
   return low + (high - low) * (position - static_cast<double>(below));
 }
-
-}  // namespace
 
 std::string ensemble_spread_obstacle(const ode::ResultFile& file) {
   if (file.trajectories() < 2) return "fewer than two trajectories";
