@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 # From a bare machine to the Lorenz demo's pictures and verdict: installs what is missing, builds the command line
-# tool, advances a trained net from 10,000 initial states twice (one thread with the narrower instruction set, all
-# threads with the widest), draws the result and compares the two files to the bit. A second run skips what is done.
+# tool, makes trajectories of the Lorenz equations, trains nets on them, advances one from 10,000 initial states twice
+# (one thread with the narrower instruction set, all threads with the widest), draws where it may be trusted and
+# compares the two files to the bit. A second run skips what is done.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 [ $# -eq 0 ] || fail "unknown argument: $1; usage: scripts/demo.sh"
 
-problem=examples/lorenz/ensemble.toml
-model=examples/lorenz/lorenz_tanh_3_100_3.safetensors
+examples=examples/lorenz
 results=out/lorenz
 tool=build/bin/lockstep
 
-stage "1/5 packages"
+stage "1/6 packages"
 scripts/install_dependencies.sh
 
-stage "2/5 build, Release, into build/ (a few minutes on the first run)"
+stage "2/6 build, Release, into build/ (a few minutes on the first run)"
 # A build folder that test.sh made keeps its tests; a fresh one goes without.
 if [ ! -f build/CMakeCache.txt ]; then tests=(-DLOCKSTEP_TESTS=OFF); else tests=(); fi
 mkdir -p build
@@ -46,28 +46,54 @@ up_to_date() {
   for source in "$@"; do [ "$file" -nt "$source" ] || return 1; done
   say "$file is up to date"
 }
-# solve NAME [flags...]: into $results/NAME.h5
+# solve PROBLEM OUTPUT SOURCE [flags...]: unless the output is newer than tool, problem file and source.
 solve() {
-  local file=$results/$1.h5
-  shift
-  if up_to_date "$file" "$tool" "$problem" "$model"; then return; fi
+  local problem=$examples/$1.toml file=$results/$2.h5 source=$3
+  shift 3
+  if up_to_date "$file" "$tool" "$problem" "$source"; then return; fi
   say "$tool solve $problem --output $file $*"
   "$tool" solve "$problem" --output "$file" --overwrite "$@"
 }
-stage "3/5 solve: the trained net from 10,000 initial states (described in $problem)"
-solve "${narrow}_one_thread" --cpu-target "$narrow" --threads 1 "${trajectories[@]}"
-solve "${wide}_all_threads" --cpu-target "$wide" --threads "$jobs" "${trajectories[@]}"
+# train TRAINING OUTPUT DATA
+train() {
+  if up_to_date "$results/$2.h5" "$tool" "$examples/$1.toml" "$results/$3.h5"; then return; fi
+  say "$tool train $examples/$1.toml"
+  "$tool" train "$examples/$1.toml" --output "$results/$2" --overwrite
+}
+# plot FILE PICTURE [flags...]
+plot() {
+  if up_to_date "$results/$2" "$tool" "$results/$1.h5"; then return; fi
+  local file=$results/$1.h5
+  shift 2
+  say "$tool plot $file $*"
+  "$tool" plot "$file" "$@"
+}
 
-stage "4/5 pictures"
-drawn=$results/${wide}_all_threads.h5
-if ! up_to_date "${drawn%.h5}_spread.png" "$tool" "$drawn"; then
-  say "$tool plot $drawn"
-  "$tool" plot "$drawn"
-fi
+stage "3/6 data and training: 3-100-3 tanh nets learn du/dt from trajectories of the Lorenz equations"
+solve data data "$tool"
+say "1,000 iterations of Adam, for the clock:"
+train adam adam data
+say "the training that counts (a loss of 92 is what 30,000 iterations of Adam reach):"
+train train net data
+say "the same on twenty trajectories, for a net that knows its neighbourhood:"
+solve neighbours neighbours "$tool"
+train train_neighbours neighbours_net neighbours
 
-stage "5/5 verdict: do the two runs agree to the bit?"
-say "$tool validate $results/${narrow}_one_thread.h5 $drawn"
-"$tool" validate "$results/${narrow}_one_thread.h5" "$drawn"
+stage "4/6 solve: the first net along its trajectory, the second from 10,000 initial states around it"
+solve net_alone net_alone "$results/net.h5"
+solve net_ensemble "${narrow}_one_thread" "$results/neighbours_net.h5" --cpu-target "$narrow" --threads 1 "${trajectories[@]}"
+solve net_ensemble "${wide}_all_threads" "$results/neighbours_net.h5" --cpu-target "$wide" --threads "$jobs" "${trajectories[@]}"
+solve truth_ensemble truth_ensemble "$tool" "${trajectories[@]}"
+
+stage "5/6 pictures: net over truth, the ensemble, and how far from the truth it is inside and outside its training range"
+wide_file=${wide}_all_threads
+plot net_alone net_alone_overlay.png --against "$results/data.h5"
+plot "$wide_file" "${wide_file}_spread.png"
+plot "$wide_file" "${wide_file}_distance.png" --against "$results/truth_ensemble.h5"
+
+stage "6/6 verdict: do the two runs agree to the bit?"
+say "$tool validate $results/${narrow}_one_thread.h5 $results/$wide_file.h5"
+"$tool" validate "$results/${narrow}_one_thread.h5" "$results/$wide_file.h5"
 
 stage "done; results lie in $results/"
 for file in "$results"/*; do say "$(du -h "$file" | cut -f1)  $file"; done
