@@ -199,8 +199,8 @@ double RegressionPlan<T>::run(const TiledSamples<T>& samples, double scale, T* g
   if (gradient != nullptr && state.gradients.size() < groups * stride) {
     state.gradients = AlignedBuffer<T>(groups * stride);
   }
-  while (state.workspaces.size() < static_cast<std::size_t>(threads)) {
-    state.workspaces.emplace_back(record + stride + kApart / sizeof(T));
+  if (state.workspaces.size() < static_cast<std::size_t>(threads)) {
+    state.workspaces.resize(static_cast<std::size_t>(threads));
   }
   for (std::size_t c = 0; c < outputs(); ++c) state.bar_weights[c] = static_cast<T>(scale) * state.weights[c];
 
@@ -224,7 +224,10 @@ double RegressionPlan<T>::run(const TiledSamples<T>& samples, double scale, T* g
   const auto body = [&work](int thread) {
     State& s = work.state;
     const std::size_t x_tile = s.net.packed.inputs() * kTileLanes, y_tile = s.net.packed.outputs() * kTileLanes;
-    T* const workspace = s.workspaces[static_cast<std::size_t>(thread)].data();
+    // Made by the thread that uses it: its memory is then near it and away from the others'.
+    AlignedBuffer<T>& own = s.workspaces[static_cast<std::size_t>(thread)];
+    if (own.empty()) own = AlignedBuffer<T>(work.record + work.stride + kApart / sizeof(T));
+    T* const workspace = own.data();
     // A group is summed apart from its neighbours', which other threads are writing.
     T* const sum = work.only != nullptr ? work.only : work.with_gradient ? workspace + work.record : nullptr;
     for (std::size_t group; (group = work.next.fetch_add(1, std::memory_order_relaxed)) < work.groups;) {
