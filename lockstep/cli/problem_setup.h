@@ -23,13 +23,13 @@ struct ProblemSetup {
   std::vector<std::string> parameter_names;  // [parameter]
   ode::Range range;                          // the net's training range, or nothing
   ode::GuardAction guard = ode::GuardAction::ignore;
-  std::string model_digest;                  // "" without a model
-  std::vector<std::byte> model_bytes;        // as safetensors; empty without a model, or where it has no such form
+  std::string model_digest;            // "" without a model
+  std::vector<std::byte> model_bytes;  // as safetensors; empty without a model, or where it has no such form
   // Where the problem is one shard of what the file describes (shard.h): its place, its name, and the whole's digest.
   std::optional<ode::ResultMetadata::PartOf> part_of;
   std::string shard;
   std::string whole_digest;
-  std::vector<std::size_t> stored;           // components that go to the file; empty: all
+  std::vector<std::size_t> stored;  // components that go to the file; empty: all
 
   std::vector<std::string> stored_names() const;
 };

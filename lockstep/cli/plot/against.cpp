@@ -133,7 +133,7 @@ Figure distance(const ode::ResultFile& file, const ode::ResultFile& truth, const
   }
   script += heading(file, "distance from " + truth.text_attribute("title"), figure.size);
   script += stacked_panel(0, 1, "distance", figure.size, 60);
-  script += "set logscale y\nset key bottom right\n" + plots + "\n";
+  script += "set logscale y\nset key top left\n" + plots + "\n";
   return figure;
 }
 
