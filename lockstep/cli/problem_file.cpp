@@ -230,20 +230,6 @@ void read_event(const TomlValue& file, ProblemFile& problem) {
   }
 }
 
-void choose_device(const std::string& name, const std::string& where, ode::Options& options) {
-  static constexpr std::array<std::string_view, 3> kDevices{"auto", "cpu", "cuda"};
-  if (name == "cuda") {
-    throw Error(ErrorKind::unsupported,
-                {where, "cuda", "auto or cpu",
-                 "this build has no CUDA engine: it is not part of version 0.1; run on the CPU with --device cpu"});
-  }
-  if (name != "auto" && name != "cpu") {
-    throw Error(ErrorKind::invalid_argument,
-                {where, "\"" + name + "\"", "one of " + list_text(kDevices), did_you_mean(name, kDevices)});
-  }
-  options.device = name == "cpu" ? ode::Device::cpu : ode::Device::automatic;
-}
-
 void choose_cpu_target(const std::string& name, const std::string& where, ode::Options& options) {
   static constexpr std::array<std::string_view, 4> kTargets{"scalar", "avx2", "avx512", "neon"};
   options.cpu_target = parse_cpu_target(name);
@@ -256,7 +242,10 @@ void choose_cpu_target(const std::string& name, const std::string& where, ode::O
 void read_run(const TomlValue& file, ProblemFile& problem) {
   static constexpr std::array<std::string_view, 3> kKeys{"device", "threads", "cpu_target"};
   const Section section(file, "run", kKeys);
-  if (const TomlValue* device = section.find("device")) choose_device(device->text(), device->where(), problem.options);
+  if (const TomlValue* device = section.find("device")) {
+    problem.options.device = ode::parse_device(device->text(), device->where());
+    problem.where_of["options.device"] = device->where();
+  }
   if (const TomlValue* threads = section.find("threads")) {
     if (not_negative(*threads) > 65536) throw threads->error(threads->describe(), "at most 65536, or 0 for all");
     problem.options.threads = static_cast<int>(threads->integer());
@@ -343,7 +332,10 @@ void apply(const ProblemOverrides& overrides, ProblemFile& file) {
     choose_cpu_target(*overrides.cpu_target, "--cpu-target", options);
     file.where_of["options.cpu_target"] = "--cpu-target";
   }
-  if (overrides.device) choose_device(*overrides.device, "--device", options);
+  if (overrides.device) {
+    options.device = ode::parse_device(*overrides.device, "--device");
+    file.where_of["options.device"] = "--device";
+  }
 }
 
 }  // namespace lockstep::cli

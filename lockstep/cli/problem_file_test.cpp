@@ -84,7 +84,7 @@ TEST(ProblemFile, every_section_is_read) {
   EXPECT_EQ(file.options.precision, Precision::f64);
   EXPECT_EQ(file.options.threads, 2);
   EXPECT_EQ(file.options.cpu_target, CpuTarget::scalar);
-  EXPECT_EQ(file.options.device, ode::Device::cpu);
+  EXPECT_EQ(file.options.device, ode::DeviceChoice::cpu());
   EXPECT_EQ(std::get<std::string>(file.event->component), "x");
   EXPECT_EQ(file.event->direction, ode::TerminalEvent::Direction::rising);
   EXPECT_EQ(file.output.file->value, "out.h5");
@@ -161,8 +161,9 @@ TEST(ProblemFile, choices_suggest_the_nearest) {
             "folder/lorenz.toml:4: method.control: found \"fixd\", expected one of per_trajectory, common, fixed; did "
             "you mean \"fixed\"?");
   EXPECT_THAT(message(rhs + "[run]\ncpu_target = \"avx521\"\n"), HasSubstr("run.cpu_target: found \"avx521\""));
-  EXPECT_THAT(message(rhs + "[run]\ndevice = \"cuda\"\n"),
-              HasSubstr("run.device: found cuda, expected auto or cpu; this build has no CUDA engine"));
+  EXPECT_THAT(message(rhs + "[run]\ndevice = \"cudo\"\n"),
+              HasSubstr("run.device: found \"cudo\", expected auto, cpu, cuda, cuda:N, or shares such as "
+                        "cpu=20%,cuda=80%; did you mean \"cuda\"?"));
 }
 
 TEST(ProblemFile, text_that_is_not_toml_names_the_line) {

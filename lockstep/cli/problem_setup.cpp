@@ -248,6 +248,7 @@ Error in_users_words(const Error& error, const ProblemFile& file) {
       {"options.method", "method.name"},
       {"options.threads", "run.threads"},
       {"options.cpu_target", "run.cpu_target"},
+      {"options.device", "run.device"},
   };
   std::string field = error.field();
   if (field == "method") field = "options.method";

@@ -7,6 +7,7 @@
 
 #include "lockstep/core/hash.h"
 #include "lockstep/ode/cpu/engine.h"
+#include "lockstep/ode/detail/device_plan.h"
 
 namespace lockstep::cli {
 namespace {
@@ -103,7 +104,8 @@ ode::Attributes describe_problem(const ProblemFile& file, const ProblemSetup& se
 }
 
 ode::Attributes describe_run(const ode::Summary& summary) {
-  return {{"engine", summary.engine},           {"cpu_target", summary.cpu_target},
+  return {{"engine", summary.engine},           {"engine_reason", summary.reason},
+          {"device", summary.device},           {"cpu_target", summary.cpu_target},
           {"kernel", summary.kernel},           {"threads", std::int64_t{summary.threads}},
           {"seconds", summary.seconds},         {"accepted_steps", summary.accepted},
           {"rejected_steps", summary.rejected}, {"rhs_evaluations", summary.evaluations}};
@@ -112,7 +114,10 @@ ode::Attributes describe_run(const ode::Summary& summary) {
 ode::Summary planned_run(const ProblemSetup& setup) {
   const ode::cpu::EnginePlan plan = ode::cpu::plan(setup.problem, setup.options);
   ode::Summary summary;
-  summary.engine = "cpu";
+  const auto devices = ode::detail::plan_devices(setup.problem, setup.options);
+  summary.engine = devices.engine;
+  summary.device = devices.device;
+  summary.reason = devices.reason;
   summary.cpu_target = to_string(plan.target);
   summary.threads = plan.threads;
   summary.kernel = setup.options.precision == Precision::f32 ? setup.problem.rhs->lower_f32(plan.target)->description()

@@ -5,8 +5,12 @@
 #include <functional>
 
 #include "lockstep/core/aligned_buffer.h"
+#include "lockstep/ode/cost_model.h"
 #include "lockstep/ode/cpu/engine.h"
 #include "lockstep/ode/cpu/inlined.h"
+#include "lockstep/ode/cuda/load.h"
+#include "lockstep/ode/cuda/program.h"
+#include "lockstep/ode/detail/device_plan.h"
 #include "lockstep/ode/methods.h"
 #include "lockstep/ode/solve.h"
 
@@ -89,6 +93,32 @@ void describe_rhs(const Problem& problem, const Options& options, CpuTarget targ
   }
 }
 
+// An H200 SXM, to show what a GPU would do where there is none.
+const cuda::DeviceInfo kExampleDevice{
+    .name = "an NVIDIA H200", .major = 9, .minor = 0, .multiprocessors = 132, .clock_ghz = 1.785};
+
+// Which engine solve() would take, and what both would take by the cost model.
+void choose_engine(const Problem& problem, const Options& options, Explanation& result) {
+  const Work work = estimate_work(problem, options, result.steps_per_trajectory);
+  const double cpu_seconds = predict_cpu_seconds(work, *parse_cpu_target(result.cpu_target), result.threads);
+  const cuda::LoadedRuntime& loaded = cuda::load_runtime();
+  const cuda::DeviceInfo& device = loaded.devices.empty() ? kExampleDevice : loaded.devices.front();
+  const double cuda_seconds = predict_cuda_seconds(work, device);
+  std::string line =
+      format("cost model, by built-in figures (the GPU's not yet measured): %.2g s on the CPU, %.2g s on %s",
+             cpu_seconds, cuda_seconds, device.name.c_str());
+  if (loaded.runtime == nullptr) line += ", which is not here: " + loaded.missing;
+  result.reasons.insert(result.reasons.begin(), line);
+  const detail::DevicePlan devices = detail::plan_devices(problem, options, result.steps_per_trajectory);
+  result.engine = devices.engine;
+  if (devices.engine != "cpu") {
+    result.predicted_seconds = cuda_seconds;
+    result.kernel = options.precision == Precision::f32 ? cuda::lower_problem<float>(problem, options).kernel
+                                                        : cuda::lower_problem<double>(problem, options).kernel;
+  }
+  result.reasons.insert(result.reasons.begin(), "engine " + devices.engine + ": " + devices.reason);
+}
+
 }  // namespace
 
 Explanation explain(const Problem& problem, const Options& options) {
@@ -99,14 +129,15 @@ Explanation explain(const Problem& problem, const Options& options) {
                      .cpu_target = std::string(to_string(plan.target)),
                      .threads = plan.threads,
                      .method = std::string(method(options.method).title)};
-  result.reasons.push_back(options.device == Device::automatic ? "engine cpu: the only one in this build"
-                                                               : "engine cpu: asked for");
   result.reasons.push_back(format("instruction set %s: %s; the bits do not depend on it", result.cpu_target.c_str(),
                                   options.cpu_target ? "asked for" : "the widest this machine runs"));
   const std::size_t count = problem.trajectories();
   result.reasons.push_back(format("%zu trajectories in tiles of %d on %d %s", count, kTileLanes, plan.threads,
                                   plan.threads == 1 ? "thread" : "threads"));
-  if (count == 0) return result;
+  if (count == 0) {
+    choose_engine(problem, options, result);
+    return result;
+  }
 
   if (options.precision == Precision::f32) {
     describe_rhs<float>(problem, options, plan.target, result);
@@ -119,6 +150,7 @@ Explanation explain(const Problem& problem, const Options& options) {
   const Problem pilot = sample(problem, pilot_size);
   Options pilot_options = options;
   pilot_options.threads = 1;
+  pilot_options.device = DeviceChoice::cpu();
   double steps = 0, seconds = 1e30;
   // The better of three: a machine that is busy elsewhere would spoil one.
   for (int repeat = 0; repeat < 3; ++repeat) {
@@ -138,6 +170,7 @@ Explanation explain(const Problem& problem, const Options& options) {
   result.reasons.push_back(
       format("the right-hand side is about %.0f %% of that; the rest is step control, saving and lanes that wait",
              100 * std::min(1.0, share)));
+  choose_engine(problem, options, result);
   return result;
 }
 

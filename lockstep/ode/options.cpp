@@ -58,6 +58,7 @@ void Options::validate() const {
   if (threads < 0) refuse("threads", std::to_string(threads), "a number of threads, or 0 for all");
   if (threads > 4096) refuse("threads", std::to_string(threads), "at most 4096");
   if (cpu_target) require_cpu_target(*cpu_target);
+  device.validate();
 }
 
 }  // namespace lockstep::ode

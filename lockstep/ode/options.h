@@ -8,6 +8,7 @@
 
 #include "lockstep/core/precision.h"
 #include "lockstep/kernels/cpu_target.h"
+#include "lockstep/ode/device_choice.h"
 
 namespace lockstep::ode {
 
@@ -16,8 +17,6 @@ enum class StepControl {
   common,          // one adaptive step size for all: the largest error of any trajectory decides
   fixed,           // steps of `dt`, the last one shortened to land on the end time
 };
-
-enum class Device { automatic, cpu };
 
 struct Options {
   std::string method = "tsit5";  // a name from ode::method_names()
@@ -29,7 +28,7 @@ struct Options {
   std::optional<double> max_step;      // > 0
   std::int64_t max_steps = 100'000;    // attempts a trajectory may make, accepted and rejected
   Precision precision = Precision::f32;
-  Device device = Device::automatic;
+  DeviceChoice device;                  // automatic: by predicted times; the bits do not depend on it
   int threads = 0;                      // 0: every thread this process may use
   std::optional<CpuTarget> cpu_target;  // otherwise the best of this machine; the bits do not depend on it
 

@@ -2,10 +2,17 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel.h"
 #include "lockstep/ode/cpu/engine.h"
+#include "lockstep/ode/cuda/engine.h"
+#include "lockstep/ode/cuda/load.h"
+#include "lockstep/ode/detail/device_plan.h"
 
 namespace lockstep::ode {
 namespace {
@@ -28,6 +35,79 @@ Summary advance(const Problem& problem, const Options& options, const cpu::Engin
     return cpu::advance_together<T>(problem, options, plan, sink, control);
   }
   return cpu::advance_each<T>(problem, options, plan, sink, control);
+}
+
+// A part of the ensemble's blocks, handed on as the whole's.
+class PartSink : public SolutionSink {
+ public:
+  PartSink(SolutionSink& whole, std::size_t first) : whole_(whole), first_(first) {}
+  SolutionBlock acquire(std::size_t first, std::size_t count) override {
+    SolutionBlock block = whole_.acquire(first_ + first, count);
+    block.first = first;
+    return block;
+  }
+  void commit(const SolutionBlock& block) override {
+    SolutionBlock moved = block;
+    moved.first += first_;
+    whole_.commit(moved);
+  }
+
+ private:
+  SolutionSink& whole_;
+  std::size_t first_;
+};
+
+template <class T>
+Summary advance_part(const Problem& problem, const Options& options, const detail::DevicePart& part, SolutionSink& sink,
+                     const RunControl& control) {
+  if (part.kind == DeviceShare::Kind::cpu)
+    return advance<T>(problem, options, cpu::plan(problem, options), sink, control);
+  cuda::DeviceTarget target;
+  target.runtime = cuda::load_runtime().runtime;
+  target.device = part.device;
+  return cuda::advance<T>(problem, options, target, sink, control);
+}
+
+// Each part on a thread of its own; what one throws stops the others.
+template <class T>
+Summary advance_parts(const Problem& problem, const Options& options, const std::vector<detail::DevicePart>& parts,
+                      SolutionSink& sink, const RunControl& control) {
+  if (parts.size() == 1) return advance_part<T>(problem, options, parts[0], sink, control);
+  CancelToken stop;
+  std::mutex mutex;
+  std::exception_ptr failure;
+  std::vector<std::size_t> done(parts.size());
+  Summary sum;
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    threads.emplace_back([&, i] {
+      RunControl own;
+      own.cancel = &stop;
+      own.progress = [&, i](std::size_t part_done, std::size_t) {
+        const std::lock_guard lock(mutex);
+        if (control.cancelled()) stop.request();
+        done[i] = part_done;
+        std::size_t all = 0;
+        for (const std::size_t count : done) all += count;
+        if (control.progress) control.progress(all, problem.trajectories());
+      };
+      try {
+        PartSink part_sink(sink, parts[i].first);
+        const Problem part = detail::slice(problem, parts[i].first, parts[i].count);
+        const Summary summary = advance_part<T>(part, options, parts[i], part_sink, own);
+        const std::lock_guard lock(mutex);
+        sum.add(summary);
+        if (!summary.kernel.empty()) sum.kernel += (sum.kernel.empty() ? "" : "; ") + summary.kernel;
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (!failure) failure = std::current_exception();
+        stop.request();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (failure) std::rethrow_exception(failure);
+  return sum;
 }
 
 }  // namespace
@@ -58,9 +138,13 @@ Summary solve(const Problem& problem, const Options& options, SolutionSink& sink
   options.validate();
   problem.validate();
   const cpu::EnginePlan plan = cpu::plan(problem, options);
-  Summary summary = options.precision == Precision::f32 ? advance<float>(problem, options, plan, sink, control)
-                                                        : advance<double>(problem, options, plan, sink, control);
-  summary.engine = "cpu";
+  const detail::DevicePlan devices = detail::plan_devices(problem, options);
+  Summary summary = options.precision == Precision::f32
+                        ? advance_parts<float>(problem, options, devices.parts, sink, control)
+                        : advance_parts<double>(problem, options, devices.parts, sink, control);
+  summary.engine = devices.engine;
+  summary.device = devices.device;
+  summary.reason = devices.reason;
   summary.cpu_target = to_string(plan.target);
   summary.threads = plan.threads;
   summary.cancelled = control.cancelled();

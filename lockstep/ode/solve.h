@@ -20,7 +20,9 @@ struct Summary {
   std::int64_t rejected = 0;
   std::int64_t evaluations = 0;
   double seconds = 0;      // wall time of the solve, writing included
-  std::string engine;      // "cpu"
+  std::string engine;      // "cpu", "cuda_fused" or both
+  std::string device;      // the GPUs' names, empty without
+  std::string reason;      // why that engine
   std::string cpu_target;  // "avx512"
   int threads = 0;
   std::string kernel;  // what the right-hand side was lowered to

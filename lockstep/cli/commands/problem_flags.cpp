@@ -26,7 +26,7 @@ void add_problem_flags(CLI::App& command, ProblemOverrides& overrides) {
       ->group(group);
   command.add_option("--guard", overrides.guard, "outside the net's training range: flag, clamp, stop or ignore")
       ->group(group);
-  command.add_option("--device", overrides.device, "auto or cpu")->group(group);
+  command.add_option("--device", overrides.device, "auto, cpu, cuda, cuda:N, or shares: cpu=20%,cuda=80%")->group(group);
 }
 
 }  // namespace lockstep::cli
