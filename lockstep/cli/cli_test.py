@@ -414,9 +414,15 @@ class BadInput(ToolTest):
         self.fail_with('--method: found "rk5"', "solve", "lorenz.toml", "--method", "rk5")
 
     def test_cuda_says_how_to_get_on(self):
-        self.fail_with("--device: found cuda, expected auto or cpu; this build has no CUDA engine", "solve", "lorenz.toml",
-                       "--device", "cuda")
-        self.fail_with('--device: found "gpu", expected one of auto, cpu, cuda', "solve", "lorenz.toml", "--device", "gpu")
+        # Whatever this machine has: a component that is not there.
+        without = {**os.environ, "LOCKSTEP_CUDA_LIBRARY": str(self.folder / "absent.so")}
+        for device in ("cuda", "cuda:1", "cpu=20%,cuda=80%"):
+            self.fail_with(f"--device: found {device}, expected cpu or auto here: this installation has no CUDA component",
+                           "solve", "lorenz.toml", "--device", device, env=without)
+        self.fail_with('--device: found "gpu", expected auto, cpu, cuda, cuda:N, or shares', "solve", "lorenz.toml",
+                       "--device", "gpu")
+        self.fail_with("--device: found shares that add up to 90%", "solve", "lorenz.toml", "--device",
+                       "cpu=20%,cuda=70%")
 
     def test_unavailable_instruction_sets(self):
         foreign = "avx2" if os.uname().machine == "aarch64" else "neon"

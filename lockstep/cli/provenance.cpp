@@ -104,11 +104,17 @@ ode::Attributes describe_problem(const ProblemFile& file, const ProblemSetup& se
 }
 
 ode::Attributes describe_run(const ode::Summary& summary) {
-  return {{"engine", summary.engine},           {"engine_reason", summary.reason},
-          {"device", summary.device},           {"cpu_target", summary.cpu_target},
-          {"kernel", summary.kernel},           {"threads", std::int64_t{summary.threads}},
-          {"seconds", summary.seconds},         {"accepted_steps", summary.accepted},
-          {"rejected_steps", summary.rejected}, {"rhs_evaluations", summary.evaluations}};
+  ode::Attributes attributes{{"engine", summary.engine},
+                             {"engine_reason", summary.reason},
+                             {"cpu_target", summary.cpu_target},
+                             {"kernel", summary.kernel},
+                             {"threads", std::int64_t{summary.threads}},
+                             {"seconds", summary.seconds},
+                             {"accepted_steps", summary.accepted},
+                             {"rejected_steps", summary.rejected},
+                             {"rhs_evaluations", summary.evaluations}};
+  if (!summary.device.empty()) attributes.emplace_back("device", summary.device);
+  return attributes;
 }
 
 ode::Summary planned_run(const ProblemSetup& setup) {

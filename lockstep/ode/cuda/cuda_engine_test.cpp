@@ -1,15 +1,19 @@
 // The kernels' own source, run by the host, against the CPU engine: the same bits over methods, sizes, save points,
-// events and failures; and the engine's batches through little memory.
+// events and failures; and the engine's batches through little memory. With LOCKSTEP_TEST_DEVICE=cuda the same problems
+// run on this machine's first GPU (scripts/gpu_check.sh).
 #include "lockstep/ode/cuda/engine.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/mlp/testing/reference.h"
+#include "lockstep/ode/cuda/load.h"
+#include "lockstep/ode/cuda/program.h"
 #include "lockstep/ode/cuda/testing/host_runtime.h"
 #include "lockstep/ode/methods.h"
 #include "lockstep/ode/rhs.h"
@@ -32,12 +36,12 @@ class MemorySink : public SolutionSink {
 };
 
 Solution solve_on(HostDevice& device, const Problem& problem, const Options& options,
-                  std::size_t budget = std::size_t{1} << 28, Summary* summary = nullptr) {
+                  std::size_t budget = std::size_t{1} << 28, Summary* summary = nullptr, Runtime* card = nullptr) {
   Solution solution(options.precision, problem.trajectories(), problem.rhs->components(), problem.save_times,
                     problem.save_times_per_trajectory);
   MemorySink sink(solution);
-  HostRuntime runtime(device);
-  const DeviceTarget target{&runtime, 0, budget};
+  HostRuntime host(device);
+  const DeviceTarget target{card != nullptr ? card : &host, 0, budget};
   const Summary result = options.precision == Precision::f32 ? advance<float>(problem, options, target, sink, {})
                                                              : advance<double>(problem, options, target, sink, {});
   EXPECT_EQ(sink.committed, problem.trajectories());
@@ -72,11 +76,24 @@ void expect_same(const Solution& a, const Solution& b) {
   }
 }
 
+// The machine's GPU where it was asked for, else null: the host.
+Runtime* wanted_card() {
+  const char* wanted = std::getenv("LOCKSTEP_TEST_DEVICE");
+  if (wanted == nullptr || std::string_view(wanted) != "cuda") return nullptr;
+  const LoadedRuntime& loaded = load_runtime();
+  if (loaded.runtime == nullptr) throw std::runtime_error("LOCKSTEP_TEST_DEVICE=cuda: " + loaded.missing);
+  return loaded.runtime;
+}
+
 // Both engines on one problem; the kernel that ran.
-std::string expect_same_on_both(const Problem& problem, const Options& options) {
+std::string expect_same_on_both(const Problem& problem, Options options) {
+  options.device = DeviceChoice::cpu();
   HostDevice device;
-  expect_same(solve(problem, options), solve_on(device, problem, options));
-  return device.launches.empty() ? std::string() : device.launches.begin()->first;
+  Summary summary;
+  const Solution other = solve_on(device, problem, options, std::size_t{1} << 28, &summary, wanted_card());
+  expect_same(solve(problem, options), other);
+  const std::string text = summary.kernel.substr(0, summary.kernel.find(','));
+  return text.substr(text.find(' ') + 1);  // "cuda NAME, ..."
 }
 
 // Trajectories whose parameters, starts, spans (some of them backwards) and save points differ.

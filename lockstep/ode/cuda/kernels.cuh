@@ -18,6 +18,12 @@ __global__ void __launch_bounds__(Body::kThreads, Body::kBlocks)
   Body::run(launch, shared, [&] { return static_cast<std::int64_t>(atomicAdd(launch.counter, 1ull)); });
 }
 
+// Never launched: sass_test.py looks whether the compiler contracted the two roundings into one.
+template <class T>
+__global__ void contraction_probe(const T* a, const T* b, const T* c, T* out) {
+  out[threadIdx.x] = a[threadIdx.x] * b[threadIdx.x] + c[threadIdx.x];
+}
+
 template <class Body>
 CompiledKernel describe_kernel(std::string_view name) {
   using T = typename Body::T;

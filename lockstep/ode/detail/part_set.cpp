@@ -15,9 +15,9 @@ namespace names = result_names;
 namespace fs = std::filesystem;
 
 // They say how a part was made, not of what: they may differ between parts.
-constexpr std::array<std::string_view, 12> kOfTheRun{"command", "history", "problem_file", "model",
-                                                     "source",  "version", "engine",       "cpu_target",
-                                                     "kernel",  "threads", "host",         "resumed"};
+constexpr std::array<std::string_view, 14> kOfTheRun{"command", "history", "problem_file",  "model",  "source",
+                                                     "version", "engine",  "engine_reason", "device", "cpu_target",
+                                                     "kernel",  "threads", "host",          "resumed"};
 constexpr std::array<std::string_view, 4> kSums{"seconds", "accepted_steps", "rejected_steps", "rhs_evaluations"};
 // They place a part in its ensemble or tell of its file, and mean nothing for the whole.
 constexpr std::array<std::string_view, 6> kOfThePart{

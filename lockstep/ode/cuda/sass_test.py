@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Looks at the code of the CUDA component: what must hold for the same bits, and for speed. Needs no device.
+
+sass_test.py CUOBJDUMP LIBRARY REGISTERS.tsv [--write]
+
+- In PTX every operation is one rounded to nearest (or a conversion, comparison, selection): no .ftz, no .approx.
+- In machine code a product and a sum written apart stay apart (a probe kernel), and the only approximations are the
+  first guesses of correctly rounded division and square root (MUFU.RCP, MUFU.RSQ), never a function.
+- Kernels compiled for one shape have no stack and spill nothing; registers stay within the committed table.
+"""
+import re
+import subprocess
+import sys
+
+GUESSES = {"MUFU.RCP", "MUFU.RSQ", "MUFU.RCP64H", "MUFU.RSQ64H"}
+# What PTX may do with floating-point numbers besides moving, comparing and converting them.
+ARITHMETIC = re.compile(r"(add|sub|mul|fma|div|sqrt|rcp)\.rn\.f(32|64)|(abs|neg|copysign|min|max|selp)\.f(32|64)|"
+                        r"(min|max)\.NaN\.f(32|64)|add\.rz\.f64")  # add.rz: inside round()
+HARMLESS = re.compile(r"(mov|ld|st|setp|cvt|selp|testp|slct|call|atom)\b")
+
+
+def run(tool, *arguments):
+    return subprocess.run([tool, *arguments], check=True, capture_output=True, text=True).stdout
+
+
+def short(mangled):
+    """"lorenz_tsit5_f64" from a mangled name: words in order."""
+    precision = "f32" if re.search(r"KernelBodyIf", mangled) else "f64"
+    method = re.search(r"(Rk4|Tsit5|Dop853)", mangled)
+    if "ProgramDerivative" in mangled:
+        size = re.search(r"ProgramDerivativeILi(\d+)ELi(\d+)", mangled)
+        return ("general_small_" if size.group(1) == "8" else "general_") + precision
+    if "FoldedNet" in mangled:
+        n = re.search(r"FoldedNetDerivativeILi(\d+)", mangled).group(1)
+        return f"net{n}_tanh_{method.group(1).lower()}_{precision}"
+    system = re.search(r"systems\d+([A-Z][A-Za-z0-9]*?)E", mangled).group(1)
+    return f"{system.lower()}_{method.group(1).lower()}_{precision}"
+
+
+def resources(tool, library):
+    """(architecture, kernel) -> registers, stack, local bytes."""
+    table, architecture, kernel = {}, None, None
+    for line in run(tool, "-res-usage", library).splitlines():
+        if found := re.search(r"arch = (sm_\d+)", line):
+            architecture = found.group(1)
+        elif found := re.search(r"Function (_Z\S+):", line):
+            kernel = found.group(1)
+        elif (found := re.search(r"REG:(\d+) STACK:(\d+).* LOCAL:(\d+)", line)) and kernel and "advance_kernel" in kernel:
+            table[architecture, short(kernel)] = tuple(map(int, found.groups()))
+    return table
+
+
+def code(tool, library):
+    """(architecture, kernel) -> instructions, operands cut off."""
+    result, architecture, kernel = {}, None, None
+    for line in run(tool, "-sass", library).splitlines():
+        if found := re.search(r"arch = (sm_\d+)", line):
+            architecture = found.group(1)
+        elif found := re.search(r"Function : (_Z\S+)", line):
+            name = found.group(1)
+            kernel = short(name) if "advance_kernel" in name else "probe" if "contraction_probe" in name else None
+        elif kernel and (found := re.match(r"\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+ )?([A-Z][A-Z0-9_.]*)", line)):
+            result.setdefault((architecture, kernel), []).append(found.group(1))
+    return result
+
+
+def main():
+    tool, library, committed = sys.argv[1:4]
+    failures = []
+    usage = resources(tool, library)
+    if not usage:
+        sys.exit("no kernels found: has cuobjdump changed what it prints?")
+    if "--write" in sys.argv:
+        with open(committed, "w") as file:
+            file.write("# Registers a thread, as nvcc 13.0 assigns them; sass_test.py --write renews this.\n")
+            for (architecture, kernel), (registers, _, _) in sorted(usage.items()):
+                file.write(f"{architecture}\t{kernel}\t{registers}\n")
+    known = {}
+    with open(committed) as file:
+        for line in file:
+            if not line.startswith("#"):
+                architecture, kernel, registers = line.split()
+                known[architecture, kernel] = int(registers)
+    for key, (registers, stack, local) in sorted(usage.items()):
+        name = " ".join(key)
+        if key not in known:
+            failures.append(f"{name}: not in the table of registers")
+        elif registers > known[key] + 8:
+            failures.append(f"{name}: {registers} registers, {known[key]} in the table")
+        if "general" not in key[1] and (stack or local):
+            failures.append(f"{name}: {stack} bytes of stack, {local} local: something left the registers")
+    instructions = code(tool, library)
+    if set(instructions) - {key for key in instructions if key[1] == "probe"} != set(usage):
+        failures.append("machine code and resources name different kernels")
+    for key, listing in sorted(instructions.items()):
+        name = " ".join(key)
+        for instruction in sorted({i for i in listing if i.startswith("MUFU") and i not in GUESSES}):
+            failures.append(f"{name}: {instruction}")
+        if key[1] == "probe":
+            kinds = [i.split(".")[0] for i in listing if re.match(r"[FD](MUL|ADD|FMA)\b", i)]
+            if sorted(kinds) != ["DADD", "DMUL", "FADD", "FMUL"]:
+                failures.append(f"{name}: a * b + c became {kinds}")
+    failures += check_ptx(run(tool, "-ptx", library))
+    for failure in failures:
+        print(failure)
+    print(f"{len(usage)} kernels looked at, {len(failures)} complaints")
+    sys.exit(bool(failures))
+
+
+def check_ptx(text):
+    operations = set(re.findall(r"^\s*(?:@!?%p\d+\s+)?([a-z][a-zA-Z0-9._]*)\s", text, re.MULTILINE))
+    floating = {o for o in operations if re.search(r"f32|f64|f16", o)}
+    bad = {o for o in floating if not ARITHMETIC.fullmatch(o) and not HARMLESS.match(o)}
+    bad |= {o for o in operations if re.search(r"ftz|approx|\.full|\.sat", o)}
+    if not any(o.startswith("fma.rn") for o in floating):
+        return ["no PTX found in the library"]
+    return [f"PTX: {operation}" for operation in sorted(bad)]
+
+
+if __name__ == "__main__":
+    main()

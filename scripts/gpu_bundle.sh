@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Makes one folder that runs the CUDA engine and its checks on a machine with nothing but an NVIDIA driver (and a C
+# library no older than this machine's): programs, the libraries they need, examples, scripts. Copy it there, then run
+# ./gpu_check.sh in it. Usage: scripts/gpu_bundle.sh [FOLDER], by default out/gpu_bundle.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+[ $# -le 1 ] || fail "usage: scripts/gpu_bundle.sh [FOLDER]"
+bundle=${1:-out/gpu_bundle}
+build=${LOCKSTEP_BUILD:-build}
+limit=60  # MiB
+
+stage "1/3 build into $build/"
+if [ ! -f "$build/CMakeCache.txt" ]; then
+  mkdir -p "$build"
+  configure "$build" -DCMAKE_BUILD_TYPE=Release -DLOCKSTEP_CUDA=ON
+fi
+grep -q '^LOCKSTEP_HAS_CUDA' "$build/CMakeCache.txt" || ninja -C "$build" -t query lockstep_cuda >/dev/null 2>&1 ||
+  fail "$build was configured without the CUDA component: install nvcc, then cmake -B $build -DLOCKSTEP_CUDA=ON"
+ninja -C "$build" -j"$jobs" lockstep lockstep_cuda cuda_engine_test
+
+stage "2/3 gather into $bundle/"
+case $bundle in /|.|"") fail "give a folder of its own" ;; esac
+if [ -e "$bundle" ] && [ ! -f "$bundle/gpu_check.sh" ]; then
+  fail "$bundle exists and is no bundle: give another folder, or remove it"
+fi
+rm -rf "$bundle"
+mkdir -p "$bundle"/{bin,lib,examples}
+cp "$build"/bin/{lockstep,cuda_engine_test} "$bundle/bin/"
+cp "$build/lib/liblockstep_cuda.so" "$bundle/lib/"
+strip "$bundle"/bin/* "$bundle"/lib/*
+# The C library belongs to the machine it runs on; everything else comes along.
+ldd "$bundle"/bin/* "$bundle"/lib/*.so | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
+  grep -vE '/(libc|libm|libdl|librt|libpthread|ld-linux[^/]*)\.so' | while read -r library; do
+  cp -L "$library" "$bundle/lib/"
+done
+cp -r examples/lorenz "$bundle/examples/"
+cp scripts/gpu_check.sh "$bundle/"
+git rev-parse HEAD >"$bundle/commit" 2>/dev/null || echo unknown >"$bundle/commit"
+
+stage "3/3 look at it"
+size=$(du -sm "$bundle" | cut -f1)
+say "$bundle: $size MiB of at most $limit"
+[ "$size" -lt "$limit" ] || fail "the bundle is too large"
+LD_LIBRARY_PATH="$bundle/lib" "$bundle/bin/lockstep" --version
+say "next: copy $bundle to the machine with the GPU and run ./gpu_check.sh there"
