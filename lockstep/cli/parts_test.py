@@ -119,6 +119,38 @@ class Shards(PartsTest):
                 for path in self.folder.glob("*.h5"):
                     path.unlink()
 
+    def test_packed_shards_of_chosen_components_merge_like_others(self):
+        chosen = PROBLEM.replace("[output]", '[output]\ncomponents = ["z", "x"]\nevery = 2').replace("= 101", "= 5000")
+        self.path("p.toml").write_text(chosen)
+        self.succeed("solve", "p.toml", "--output", "whole.h5", "--quiet", "--certificate")
+        shards = self.solve_shards(3, "--certificate")
+        self.succeed("pack", shards[1])
+        with h5py.File(self.path(shards[1])) as file:
+            self.assertIn("packed", file.attrs)
+        self.succeed("merge", *shards, "--output", "merged.h5")
+        self.succeed("merge", *shards, "--output", "index.h5", "--index")
+        for name in ("merged.h5", "index.h5"):
+            self.expect_same_datasets("whole.h5", name)
+            with h5py.File(self.path(name)) as file:
+                self.assertNotIn("packed", file.attrs)
+                self.assertEqual([text.decode() for text in file["component"][:]], ["z", "x"])
+
+    def test_a_shard_is_resumed_and_no_other_in_its_place(self):
+        self.succeed("solve", "p.toml", "--output", "whole.h5", "--quiet")
+        self.solve_shards(2)
+        with h5py.File(self.path("lorenz.shard-2-of-2.h5"), "r+") as file:  # as a stopped run leaves it
+            file["status"][3:9] = 6
+            file["state"][3:9] = np.nan
+            file["committed"][()] = file["committed"][()] - 6
+        self.fail_with("found 6 trajectories that were not finished", "merge", "lorenz.shard-1-of-2.h5",
+                       "lorenz.shard-2-of-2.h5", "--output", "merged.h5")
+        shutil.copy(self.path("lorenz.shard-2-of-2.h5"), self.path("mine.h5"))
+        self.fail_with("results of another run: first trajectory 50", "solve", "p.toml", "--shard", "1/2", "--output", "mine.h5",
+                       "--resume", "--quiet")
+        self.succeed("solve", "p.toml", "--shard", "2/2", "--resume", "--quiet")
+        self.succeed("merge", "lorenz.shard-1-of-2.h5", "lorenz.shard-2-of-2.h5", "--output", "merged.h5")
+        self.expect_same_datasets("whole.h5", "merged.h5")
+
     def test_a_shard_knows_its_place(self):
         self.solve_shards(3)
         with h5py.File(self.path("lorenz.shard-2-of-3.h5")) as file:
