@@ -12,6 +12,7 @@
 #include "lockstep/cli/threshold_event.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/hdf5.h"
+#include "lockstep/ode/solve.h"
 
 namespace lockstep::cli {
 namespace {
@@ -302,6 +303,7 @@ ProblemSetup set_up(const ProblemFile& file) {
   try {
     setup.options.validate();
     problem.validate();
+    ode::require_devices(problem, setup.options);
   } catch (const Error& error) {
     throw in_users_words(error, file);
   }

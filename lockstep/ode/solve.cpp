@@ -166,4 +166,8 @@ Solution solve(const Problem& problem, const Options& options, const RunControl&
   return solution;
 }
 
+void require_devices(const Problem& problem, const Options& options) {
+  if (!options.device.is_automatic()) detail::plan_devices(problem, options);
+}
+
 }  // namespace lockstep::ode

@@ -40,6 +40,9 @@ Solution solve(const Problem& problem, const Options& options = {}, const RunCon
 // Blocks that were not finished when the solve was cancelled are committed too, their open trajectories marked.
 Summary solve(const Problem& problem, const Options& options, SolutionSink& sink, const RunControl& control = {});
 
+// Throws what solve() would throw for options.device, before files are made and memory is taken.
+void require_devices(const Problem& problem, const Options& options);
+
 // What solve() would do, and why.
 struct Explanation {
   std::string engine;
