@@ -11,18 +11,13 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
-try:
-    import h5py
-    import numpy as np
-except ImportError as error:
-    print(f"skipped: {error}; install python3-h5py", file=sys.stderr)
-    sys.exit(77)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from tool_test import ToolTest, TOOL, h5py, np
 
-TOOL, PAGE, EXAMPLE, MODEL = (pathlib.Path(word).resolve() for word in sys.argv[1:5])
+PAGE, EXAMPLE, MODEL = (pathlib.Path(word).resolve() for word in sys.argv[2:5])
 
 LORENZ = """
 [rhs]
@@ -109,22 +104,14 @@ def items(file):
     return found
 
 
-class PageTest(unittest.TestCase):
+class PageTest(ToolTest):
+    silent = False
+
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="lockstep-page-test-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         shutil.copy(MODEL, self.path("net.safetensors"))
         for name, text in (("lorenz", LORENZ), ("own", OWN), ("net", NET), ("endless", ENDLESS)):
             self.path(name + ".toml").write_text(text)
-
-    def path(self, name):
-        return self.folder / name
-
-    def succeed(self, *arguments):
-        done = subprocess.run([TOOL, *map(str, arguments)], cwd=self.folder, capture_output=True, text=True, timeout=120)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout
 
     def make_all(self):
         """Every kind of file: whole, own rows, of a net, certified, shards, merged, index."""

@@ -13,19 +13,13 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 import xml.etree.ElementTree
 
-try:
-    import h5py
-    import numpy as np
-except ImportError as error:
-    print(f"skipped: {error}; install python3-h5py", file=sys.stderr)
-    sys.exit(77)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
+from tool_test import ToolTest, TOOL, h5py, np
 
-TOOL = pathlib.Path(sys.argv[1]).resolve()
 MODEL = pathlib.Path(sys.argv[2]).resolve()
 
 LORENZ = """
@@ -83,37 +77,12 @@ def safetensors(tensors, metadata=None):
     return struct.pack("<Q", len(text)) + text + data
 
 
-class ToolTest(unittest.TestCase):
+class CliTest(ToolTest):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="lockstep-cli-test-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         shutil.copy(MODEL, self.folder / "net.safetensors")
         self.write("lorenz.toml", LORENZ)
         self.write("net.toml", NET)
-
-    def path(self, name):
-        return self.folder / name
-
-    def write(self, name, content):
-        self.path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
-
-    def run_tool(self, *arguments, **options):
-        return subprocess.run([TOOL, *map(str, arguments)], cwd=self.folder, capture_output=True, text=True,
-                              timeout=120, **options)
-
-    def succeed(self, *arguments):
-        done = self.run_tool(*arguments)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(done.stderr, "")
-        return done.stdout
-
-    def fail_with(self, message, *arguments, **options):
-        """An error is one line on standard error, exit code 2, nothing else printed."""
-        done = self.run_tool(*arguments, **options)
-        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
-        self.assertRegex(done.stderr, r"\Alockstep: error: [^\n]*\n\Z")
-        self.assertIn(message, done.stderr)
 
     def fail_solving(self, message, problem):
         self.write("bad.toml", problem)
@@ -122,7 +91,7 @@ class ToolTest(unittest.TestCase):
         self.assertFalse(list(self.folder.glob("*part*")) + list(self.folder.glob(".*part*")), "a failed solve leaves no temporary file")
 
 
-class Help(ToolTest):
+class Help(CliTest):
     def test_help_teaches_by_example(self):
         text = self.succeed("--help")
         for command in ("solve", "evaluate", "validate", "plot", "info", "explain"):
@@ -143,7 +112,7 @@ class Help(ToolTest):
         self.assertEqual(self.run_tool().returncode, 2)
 
 
-class Solve(ToolTest):
+class Solve(CliTest):
     def test_the_file_has_the_documented_layout(self):
         out = self.succeed("solve", "lorenz.toml")
         self.assertRegex(out, r"\A100 trajectories: 100 success\n[\d,]+ steps accepted, [\d,]+ rejected, [\d,]+ evaluations")
@@ -292,7 +261,7 @@ class Solve(ToolTest):
         os.close(master)
 
 
-class Interrupted(ToolTest):
+class Interrupted(CliTest):
     def interrupt(self, number):
         self.write("endless.toml", ENDLESS)
         process = subprocess.Popen([TOOL, "solve", "endless.toml"], cwd=self.folder, stdout=subprocess.PIPE,
@@ -329,7 +298,7 @@ class Interrupted(ToolTest):
         self.assertTrue(self.path("endless.h5").exists())
 
 
-class BadInput(ToolTest):
+class BadInput(CliTest):
     def test_models(self):
         whole = MODEL.read_bytes()
         length = struct.unpack("<Q", whole[:8])[0]
@@ -456,7 +425,7 @@ class BadInput(ToolTest):
         self.assertFalse(list(self.folder.glob("*.h5")) + list(self.folder.glob(".*part*")))
 
 
-class Validate(ToolTest):
+class Validate(CliTest):
     def setUp(self):
         super().setUp()
         self.succeed("solve", "lorenz.toml", "--output", "a.h5", "--quiet")
@@ -579,7 +548,7 @@ class Validate(ToolTest):
         self.verdict(2, r"found save point 1 at 0\.1 and 0\.15")
 
 
-class Evaluate(ToolTest):
+class Evaluate(CliTest):
     def test_outputs_are_the_nets(self):
         rng = np.random.default_rng(5)
         weights = [rng.normal(size=shape).astype(np.float32) for shape in ((16, 3), (16,), (2, 16), (2,))]
@@ -618,7 +587,7 @@ class Evaluate(ToolTest):
         self.fail_with("y.h5: found a file of that name", *arguments)
 
 
-class Info(ToolTest):
+class Info(CliTest):
     def test_models_and_results_are_described(self):
         text = self.succeed("info", "net.safetensors")
         for part in ("dense 3 -> 100", "tanh", "703", "digest", "float32"):
@@ -632,7 +601,7 @@ class Info(ToolTest):
             self.assertIn(part, text)
 
 
-class Explain(ToolTest):
+class Explain(CliTest):
     def test_a_prediction_has_reasons(self):
         text = self.succeed("explain", "net.toml", "--cpu-target", "scalar", "--threads", "1")
         for part in ("scalar", "1 thread", "100 trajectories of 3 components", "predicted", "\n- "):
@@ -642,7 +611,7 @@ class Explain(ToolTest):
 
 
 @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not installed")
-class Plot(ToolTest):
+class Plot(CliTest):
     def check_png(self, name):
         content = self.path(name).read_bytes()
         self.assertEqual(content[:8], b"\x89PNG\r\n\x1a\n")

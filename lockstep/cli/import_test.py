@@ -1,24 +1,16 @@
 """`lockstep import` from outside. usage: import_test.py LOCKSTEP TESTDATA [unittest arguments]"""
 import pathlib
-import subprocess
 import sys
-import tempfile
 import unittest
 
-TOOL = pathlib.Path(sys.argv[1]).resolve()
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
+from tool_test import ToolTest
+
 DATA = pathlib.Path(sys.argv[2]).resolve()
 EXPORTED = DATA / "exported"
 
 
-class ImportTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="lockstep-import-test-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
-    def run_tool(self, *arguments):
-        return subprocess.run([TOOL, *map(str, arguments)], cwd=self.folder, capture_output=True, text=True)
-
+class ImportTest(ToolTest):
     def test_prints_what_it_understood_and_checks_the_answers(self):
         done = self.run_tool("import", EXPORTED / "torch_scaled_dynamo.onnx", "-o", "net.h5", "--check",
                              EXPORTED / "torch_scaled_dynamo.samples.h5")

@@ -7,18 +7,12 @@ import pathlib
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
-try:
-    import h5py
-    import numpy as np
-except ImportError as error:
-    print(f"skipped: {error}; install python3-h5py", file=sys.stderr)
-    sys.exit(77)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
+from tool_test import ToolTest, TOOL, h5py, np
 
-TOOL = pathlib.Path(sys.argv[1]).resolve()
 
 LORENZ = """
 [rhs]
@@ -35,32 +29,12 @@ file = "lorenz.h5"
 """
 
 
-class OutputTest(unittest.TestCase):
+class OutputTest(ToolTest):
+    silent = False
+
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="lockstep-output-test-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         self.write("lorenz.toml", LORENZ)
-
-    def path(self, name):
-        return self.folder / name
-
-    def write(self, name, text):
-        self.path(name).write_text(text)
-
-    def run_tool(self, *arguments):
-        return subprocess.run([TOOL, *map(str, arguments)], cwd=self.folder, capture_output=True, text=True, timeout=120)
-
-    def succeed(self, *arguments):
-        done = self.run_tool(*arguments)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        return done.stdout
-
-    def fail_with(self, message, *arguments):
-        done = self.run_tool(*arguments)
-        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
-        self.assertRegex(done.stderr, r"\Alockstep: error: [^\n]*\n\Z")
-        self.assertIn(message, done.stderr)
 
 
 class Selection(OutputTest):

@@ -3,22 +3,14 @@
 usage: parts_test.py LOCKSTEP [unittest arguments]
 Exit code 77 without h5py: skipped, not passed.
 """
-import os
 import pathlib
 import shutil
-import subprocess
 import sys
-import tempfile
 import unittest
 
-try:
-    import h5py
-    import numpy as np
-except ImportError as error:
-    print(f"skipped: {error}; install python3-h5py", file=sys.stderr)
-    sys.exit(77)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
+from tool_test import ToolTest, h5py, np
 
-TOOL = pathlib.Path(sys.argv[1]).resolve()
 
 # Random states, a parameter and an end of its own for each trajectory: everything that a shard must number right.
 PROBLEM = """
@@ -57,31 +49,10 @@ def datasets(file):
     return found
 
 
-class PartsTest(unittest.TestCase):
+class PartsTest(ToolTest):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="lockstep-parts-test-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         self.path("p.toml").write_text(PROBLEM)
-
-    def path(self, name):
-        return self.folder / name
-
-    def run_tool(self, *arguments, **options):
-        options.setdefault("cwd", self.folder)
-        return subprocess.run([TOOL, *map(str, arguments)], capture_output=True, text=True, timeout=120, **options)
-
-    def succeed(self, *arguments, **options):
-        done = self.run_tool(*arguments, **options)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(done.stderr, "")
-        return done.stdout
-
-    def fail_with(self, message, *arguments):
-        done = self.run_tool(*arguments)
-        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
-        self.assertIn(message, done.stderr)
-        self.assertEqual(done.stderr.count("\n"), 1, "one line: " + done.stderr)
 
     def solve_shards(self, count, *flags):
         for index in range(1, count + 1):

@@ -12,18 +12,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
-try:
-    import h5py
-    import numpy as np
-except ImportError as error:
-    print(f"skipped: {error}; install python3-h5py", file=sys.stderr)
-    sys.exit(77)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
+from tool_test import ToolTest, TOOL, h5py, np
 
-TOOL = pathlib.Path(sys.argv[1]).resolve()
 KILLS = int(os.environ.get("LOCKSTEP_KILLS", 50))
 SEED = int(os.environ.get("LOCKSTEP_SEED", 1))
 CANCELLED = 6
@@ -63,34 +57,18 @@ file = "endless.h5"
 """
 
 
-class ResumeTest(unittest.TestCase):
+class ResumeTest(ToolTest):
+    silent = False
+
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="lockstep-resume-test-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         self.write("slow.toml", SLOW.format(trajectories=2000))
         self.write("endless.toml", ENDLESS)
-
-    def path(self, name):
-        return self.folder / name
-
-    def write(self, name, text):
-        self.path(name).write_text(text)
-
-    def run_tool(self, *arguments, **options):
-        return subprocess.run([TOOL, *map(str, arguments)], cwd=self.folder, capture_output=True, text=True,
-                              timeout=300, **options)
 
     def succeed(self, *arguments):
         done = self.run_tool(*arguments)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done
-
-    def fail_with(self, message, *arguments, **options):
-        done = self.run_tool(*arguments, **options)
-        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
-        self.assertRegex(done.stderr.splitlines()[-1], r"\Alockstep: error: ")
-        self.assertIn(message, done.stderr)
 
     def start(self, *arguments):
         process = subprocess.Popen([TOOL, *arguments], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -3,25 +3,17 @@
 usage: train_test.py LOCKSTEP [unittest arguments]
 Exit code 77 without h5py: skipped, not passed.
 """
-import os
 import pathlib
-import shutil
 import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
-try:
-    import h5py
-    import numpy as np
-except ImportError as error:
-    print(f"skipped: {error}; install python3-h5py", file=sys.stderr)
-    sys.exit(77)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
+from tool_test import ToolTest, TOOL, h5py, np
 
-TOOL = pathlib.Path(sys.argv[1]).resolve()
 
 REGRESSION = """
 [net]
@@ -63,10 +55,11 @@ checkpoint_every = 0
 """
 
 
-class TrainTest(unittest.TestCase):
+class TrainTest(ToolTest):
+    silent = False
+
     def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lockstep_train_test."))
-        self.addCleanup(shutil.rmtree, self.folder)
+        super().setUp()
         x = np.random.default_rng(1).uniform(-1, 1, (200, 2))
         self.write("table.csv", "x,y,z\n" + "".join(f"{a},{b},{np.sin(2 * a) * b}\n" for a, b in x))
         t = np.linspace(0, 2, 21)
@@ -74,23 +67,6 @@ class TrainTest(unittest.TestCase):
             f"{s},{np.exp(-s) * np.cos(3 * s)},{np.exp(-s) * np.sin(3 * s)}\n" for s in t))
         self.write("train.toml", REGRESSION)
         self.write("spiral.toml", SPIRAL)
-
-    def write(self, name, text):
-        (self.folder / name).write_text(text)
-
-    def run_tool(self, *arguments):
-        return subprocess.run([str(TOOL), *arguments], cwd=self.folder, capture_output=True, text=True, timeout=300)
-
-    def succeed(self, *arguments):
-        result = self.run_tool(*arguments)
-        self.assertEqual(result.returncode, 0, result.stderr)
-        return result.stdout
-
-    def fail_with(self, message, *arguments):
-        result = self.run_tool(*arguments)
-        self.assertEqual(result.returncode, 2, result.stdout)
-        self.assertIn(message, result.stderr)
-        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
 
     def bytes_of(self, name):
         return (self.folder / name).read_bytes()

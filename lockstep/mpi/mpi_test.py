@@ -13,13 +13,9 @@ import tempfile
 import time
 import unittest
 
-try:
-    import h5py
-except ImportError as error:
-    print(f"skipped: {error}; install python3-h5py", file=sys.stderr)
-    sys.exit(77)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
+from tool_test import ToolTest, TOOL, h5py
 
-TOOL = pathlib.Path(sys.argv[1]).resolve()
 MPIEXEC = sys.argv[2]
 ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                    OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_btl="self,vader,tcp",
@@ -62,19 +58,16 @@ def mpirun(count, *arguments, **options):
                           timeout=120, env=ENVIRONMENT, **options)
 
 
-class MpiTest(unittest.TestCase):
+class MpiTest(ToolTest):
+    silent = False
+
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="lockstep-mpi-test-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         (self.folder / "p.toml").write_text(PROBLEM)
         (self.folder / "long.toml").write_text(LONG)
 
     def names(self):
         return sorted(path.name for path in self.folder.glob("*.h5*"))
-
-    def run_tool(self, *arguments):
-        return subprocess.run([TOOL, *map(str, arguments)], capture_output=True, text=True, timeout=120, cwd=self.folder)
 
     def on_ranks(self, count, *arguments):
         return mpirun(count, "solve", *arguments, cwd=self.folder)

@@ -1,0 +1,54 @@
+"""What the tests of the tool from outside share: a folder of their own, the tool run in it, answers judged.
+
+A test program imports this first: exit code 77 without h5py (skipped, not passed). argv[1] is the tool.
+"""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import h5py
+    import numpy as np
+except ImportError as error:
+    print(f"skipped: {error}; install python3-h5py", file=sys.stderr)
+    sys.exit(77)
+
+TOOL = pathlib.Path(sys.argv[1]).resolve()
+
+
+class ToolTest(unittest.TestCase):
+    silent = True  # whether a success may say nothing on standard error
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="lockstep-test-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def path(self, name):
+        return self.folder / name
+
+    def write(self, name, content):
+        self.path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    def run_tool(self, *arguments, **options):
+        options = {"cwd": self.folder, "timeout": 300} | options
+        return subprocess.run([TOOL, *map(str, arguments)], capture_output=True, text=True, **options)
+
+    def succeed(self, *arguments, **options):
+        done = self.run_tool(*arguments, **options)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        if self.silent:
+            self.assertEqual(done.stderr, "")
+        return done.stdout
+
+    def fail_with(self, message, *arguments, **options):
+        """An error is one line, the last on standard error, with exit code 2."""
+        done = self.run_tool(*arguments, **options)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        lines = done.stderr.splitlines()
+        self.assertRegex(lines[-1], r"\Alockstep: error: ")
+        if self.silent:
+            self.assertEqual(len(lines), 1, done.stderr)
+        self.assertIn(message, done.stderr)
