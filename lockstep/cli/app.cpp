@@ -30,6 +30,7 @@ Examples:
   lockstep plot a.h5                            pictures beside the file
   lockstep info a.h5                            what a result or model file holds
   lockstep train train.toml                     a net from data: docs/training.md
+  lockstep import net.onnx --output net.h5      a net of another tool, checked if you have its answers
   lockstep evaluate net.safetensors --input x.h5 --output y.h5
 
 A problem file, lorenz.toml:
