@@ -15,23 +15,10 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from tool_test import ToolTest, TOOL, h5py, np
+from tool_test import LORENZ, ToolTest, TOOL, h5py, np
 
 PAGE, EXAMPLE, MODEL = (pathlib.Path(word).resolve() for word in sys.argv[2:5])
 
-LORENZ = """
-[rhs]
-system = "lorenz"
-[ensemble]
-trajectories = 100
-seed = 3
-initial_state = { normal = { mean = [1, 0, 0], std = 0.1 } }
-[time]
-span = [0, 2]
-save = 21
-[output]
-file = "lorenz.h5"
-"""
 # Everything that has a row of its own for each trajectory, and an event.
 OWN = """
 [rhs]

@@ -18,23 +18,10 @@ import unittest
 import xml.etree.ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
-from tool_test import ToolTest, TOOL, h5py, np
+from tool_test import LORENZ, ToolTest, TOOL, h5py, np
 
 MODEL = pathlib.Path(sys.argv[2]).resolve()
 
-LORENZ = """
-[rhs]
-system = "lorenz"
-[ensemble]
-trajectories = 100
-seed = 3
-initial_state = { normal = { mean = [1, 0, 0], std = 0.1 } }
-[time]
-span = [0, 2]
-save = 21
-[output]
-file = "lorenz.h5"
-"""
 NET = """
 [rhs]
 model = "net.safetensors"

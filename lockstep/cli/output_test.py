@@ -11,22 +11,10 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
+import tool_test
 from tool_test import ToolTest, TOOL, h5py, np
 
-
-LORENZ = """
-[rhs]
-system = "lorenz"
-[ensemble]
-trajectories = 3000
-seed = 3
-initial_state = { normal = { mean = [1, 0, 0], std = 0.1 } }
-[time]
-span = [0, 2]
-save = 21
-[output]
-file = "lorenz.h5"
-"""
+LORENZ = tool_test.LORENZ.replace("trajectories = 100", "trajectories = 3000")
 
 
 class OutputTest(ToolTest):

@@ -59,6 +59,8 @@ file = "endless.h5"
 
 class ResumeTest(ToolTest):
     silent = False
+    one_line = False
+    timeout = 300
 
     def setUp(self):
         super().setUp()

@@ -57,6 +57,7 @@ checkpoint_every = 0
 
 class TrainTest(ToolTest):
     silent = False
+    timeout = 300
 
     def setUp(self):
         super().setUp()
