@@ -2,11 +2,8 @@
 
 #include <dlfcn.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -20,13 +17,6 @@ namespace {
 
 constexpr const char* kReader = "liblockstep_c_hdf5.so";
 using HdfToSafetensors = int (*)(const char* path, unsigned char** bytes, std::size_t* size);
-
-bool is_hdf5(const std::filesystem::path& path) {
-  constexpr std::array<char, 8> kSignature{'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
-  std::array<char, 8> begin{};
-  std::ifstream file(path, std::ios::binary);
-  return file.read(begin.data(), begin.size()) && begin == kSignature;
-}
 
 // The reader lies beside this library, or where the system looks for libraries. It stays open.
 HdfToSafetensors find_reader(const std::filesystem::path& path) {
@@ -67,7 +57,9 @@ nn::Model load_hdf5(const std::filesystem::path& path) {
 }  // namespace
 
 nn::Model load_model(const std::filesystem::path& path, const nn::ReadOptions& options) {
-  return is_hdf5(path) ? load_hdf5(path) : nn::load(path, options);
+  // Compiled without HDF5, detect_format() calls every HDF5 file by this name.
+  const bool hdf5 = nn::detect_format(path) == nn::ModelFormat::lockstep_hdf5;
+  return hdf5 ? load_hdf5(path) : nn::load(path, options);
 }
 
 }  // namespace lockstep::c

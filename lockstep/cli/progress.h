@@ -12,6 +12,8 @@ namespace lockstep::cli {
 
 enum class Verbosity { normal, quiet };
 
+inline constexpr std::size_t kMegabyte = 1'000'000;  // bytes
+
 // Writes to standard error, so that results on standard output stay clean.
 class Progress {
  public:
@@ -28,8 +30,9 @@ class Progress {
   void clear();
   // Work that was done before this program began: not counted in the rate.
   void resume_from(std::size_t done) { before_ = done; }
-  ProgressFunction function() {
-    return [this](std::size_t done, std::size_t total) { update(done, total); };
+  // For work that is counted in smaller pieces than the unit shown: `pieces` make one.
+  ProgressFunction function(std::size_t pieces = 1) {
+    return [this, pieces](std::size_t done, std::size_t total) { update(done / pieces, total / pieces); };
   }
 
  private:

@@ -50,6 +50,11 @@ std::string problem_digest(const ode::Problem& problem) {
 
 std::string history_line(const std::string& command_line) { return utc_now() + " " + command_line; }
 
+std::string history_line(const std::string& command_line, const ode::ResultFile& from) {
+  const std::string before = from.text_attribute("history");
+  return history_line(command_line) + (before.empty() ? "" : "\n" + before);
+}
+
 void describe_units(hdf5::File& file, const ProblemSetup& setup) {
   namespace names = ode::result_names;
   if (setup.component_units.size() != setup.component_names.size()) return;

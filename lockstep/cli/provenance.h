@@ -17,6 +17,8 @@ std::string problem_digest(const ode::Problem& problem);
 
 // A line of the `history` attribute: the time and the command.
 std::string history_line(const std::string& command_line);
+// The same above the history of the file that the command starts from.
+std::string history_line(const std::string& command_line, const ode::ResultFile& from);
 
 // Units of the states as attributes of their datasets, where they are known; the file is being made.
 void describe_units(hdf5::File& file, const ProblemSetup& setup);

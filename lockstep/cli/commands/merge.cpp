@@ -50,7 +50,6 @@ void print_summary(const std::vector<ode::EnsemblePart>& parts, const MergeComma
 }
 
 int merge(const MergeCommand& command, const std::string& command_line) {
-  constexpr std::size_t kMegabyte = 1'000'000;
   ode::MergeOptions options;
   options.existing = command.overwrite ? Existing::replace : Existing::refuse;
   options.unfinished = command.allow_unfinished ? ode::Unfinished::accept : ode::Unfinished::refuse;
@@ -61,18 +60,15 @@ int merge(const MergeCommand& command, const std::string& command_line) {
   const Interrupt interrupt;
   try {
     const auto parts = ode::arrange_parts(command.parts, options.unfinished);
-    const std::string before = ode::ResultFile(parts.front().path).text_attribute("history");
     options.attributes = {{"command", command_line},
-                          {"history", history_line(command_line) + (before.empty() ? "" : "\n" + before)}};
+                          {"history", history_line(command_line, ode::ResultFile(parts.front().path))}};
     std::uintmax_t bytes = 0;
     if (command.index) {
       bytes = ode::index_parts(command.parts, command.output, options);
     } else {
       Progress progress("merging", "MB", command.quiet ? Verbosity::quiet : Verbosity::normal);
-      bytes = ode::merge_parts(command.parts, command.output, options,
-                               {&interrupt.token(), [&](std::size_t done, std::size_t total) {
-                                  progress.update(done / kMegabyte, total / kMegabyte);
-                                }});
+      bytes =
+          ode::merge_parts(command.parts, command.output, options, {&interrupt.token(), progress.function(kMegabyte)});
     }
     if (!command.quiet) print_summary(parts, command, bytes);
   } catch (const Error& error) {

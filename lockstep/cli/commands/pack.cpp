@@ -35,7 +35,6 @@ number is read back and compared before the new file takes its name. Chaotic sta
 digits: expect a tenth to a third less, and more from smooth or early-ending trajectories.)";
 
 int pack(const PackCommand& command, const std::string& command_line) {
-  constexpr std::size_t kMegabyte = 1'000'000;
   const bool in_place = command.output.empty();
   const std::filesystem::path& target = in_place ? command.file : command.output;
   ode::PackOptions options;
@@ -47,14 +46,11 @@ int pack(const PackCommand& command, const std::string& command_line) {
   }
   const Interrupt interrupt;
   try {
-    const std::string before = ode::ResultFile(command.file).text_attribute("history");
-    options.attributes = {{"history", history_line(command_line) + (before.empty() ? "" : "\n" + before)}};
+    options.attributes = {{"history", history_line(command_line, ode::ResultFile(command.file))}};
     ode::Packed packed;
     {
       Progress progress("packing", "MB", command.quiet ? Verbosity::quiet : Verbosity::normal);
-      packed = ode::pack(command.file, target, options, {&interrupt.token(), [&](std::size_t done, std::size_t total) {
-                                                           progress.update(done / kMegabyte, total / kMegabyte);
-                                                         }});
+      packed = ode::pack(command.file, target, options, {&interrupt.token(), progress.function(kMegabyte)});
     }
     if (!command.quiet) {
       std::printf("%s: %s, was %s: %.2f times smaller, every bit verified\n", target.c_str(),

@@ -56,11 +56,9 @@ OnnxTensor read_constant(const onnx::NodeProto& node, const std::string& where, 
     result.shape = {many->floats_size()};
   } else if (const auto* whole = attribute(node, "value_int")) {
     result.values = {static_cast<double>(whole->i())};
-    result.integral = true;
   } else if (const auto* wholes = attribute(node, "value_ints")) {
     result.values.assign(wholes->ints().begin(), wholes->ints().end());
     result.shape = {wholes->ints_size()};
-    result.integral = true;
   } else {
     unsupported(where, "a constant of another kind than tensors and numbers", "numbers");
   }

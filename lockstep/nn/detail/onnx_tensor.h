@@ -15,7 +15,6 @@ namespace lockstep::nn::detail {
 struct OnnxTensor {
   std::vector<std::int64_t> shape;
   std::vector<double> values;  // row-major; integers are held exactly up to 2^53, which axes and shapes do not reach
-  bool integral = false;
   WeightType type = WeightType::f32;
 
   bool is_scalar() const { return values.size() == 1; }
