@@ -15,6 +15,7 @@
 #include "lockstep/nn/model.h"
 #include "lockstep/ode/rhs.h"
 #include "lockstep/ode/solve.h"
+#include "lorenz_ensemble.h"
 
 namespace {
 
@@ -28,19 +29,6 @@ struct Arguments {
   std::string model = LOCKSTEP_BENCH_MODEL;
   std::string cpu_target;
 };
-
-// Lorenz systems with rho from 0 to 21, u0 = (1, 0, 0), t from 0 to 1, end state only.
-ode::Problem lorenz(std::size_t size) {
-  ode::Problem problem;
-  problem.rhs = ode::system("lorenz");
-  problem.end_times = {1};
-  for (std::size_t i = 0; i < size; ++i) {
-    problem.initial_states.insert(problem.initial_states.end(), {1, 0, 0});
-    const double share = size == 1 ? 0 : static_cast<double>(i) / static_cast<double>(size - 1);
-    problem.parameters.insert(problem.parameters.end(), {10, 21 * share, 8.0 / 3});
-  }
-  return problem;
-}
 
 // The trained 3-100-3 net from (1, 0, 0) plus normal noise of 0.1, t from 0 to 1, 101 saved states.
 ode::Problem neural(std::size_t size, const std::string& model) {
@@ -182,12 +170,14 @@ ode::Options fixed(const std::string& method, double dt) {
 
 void run(const Arguments& arguments) {
   if (arguments.workload == "lorenz_f64_adaptive") {
-    Bench bench(arguments, lorenz(arguments.size));
-    for (const double tolerance : {2e-6, 1e-6, 1e-7, 1e-8}) bench.run(adaptive("tsit5", Precision::f64, tolerance));
-    for (const double tolerance : {1e-6, 5e-9, 1e-10, 1e-11, 8e-13})
-      bench.run(adaptive("dop853", Precision::f64, tolerance));
+    Bench bench(arguments, lorenz_ensemble(arguments.size));
+    // Those nearest below the errors that the peers are compared at, and some between.
+    for (const double tolerance : {1.5e-6, 1e-6, 1e-8}) bench.run(adaptive("tsit5", Precision::f64, tolerance));
+    for (const double tolerance : {2e-5, 1e-5, 1e-7}) bench.run(adaptive("vern7", Precision::f64, tolerance));
+    for (const double tolerance : {1e-8, 5e-13}) bench.run(adaptive("dop853", Precision::f64, tolerance));
+    for (const double tolerance : {2.5e-7, 1e-9, 2e-11}) bench.run(adaptive("vern9", Precision::f64, tolerance));
   } else if (arguments.workload == "lorenz_f32_fixed") {
-    Bench(arguments, lorenz(arguments.size)).run(fixed("rk4", 1e-3));
+    Bench(arguments, lorenz_ensemble(arguments.size)).run(fixed("rk4", 1e-3));
   } else if (arguments.workload == "neural_f32_fixed") {
     Bench(arguments, neural(arguments.size, arguments.model)).run(fixed("tsit5", 0.01));
   } else if (arguments.workload == "neural_f32_adaptive") {

@@ -1,6 +1,7 @@
 // What storing an ensemble costs: the result writer against plain writes of as many bytes with the same flush habit,
 // and solving while writing against the slower of the two.
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/parallel.h"
 #include "lockstep/core/random.h"
 #include "lockstep/ode/result_writer.h"
 #include "lockstep/ode/rhs.h"
@@ -29,10 +31,32 @@ constexpr std::size_t kComponents = 3;
 constexpr std::size_t kSavePoints = 101;
 constexpr std::size_t kBlockRows = 2048;
 
-double seconds_of(const auto& work) {
+// Of the clock on the wall, and of all threads of this process on processors: the second hardly depends on what else
+// the machine does. The kernel's own threads, which carry dirty pages to the disk, are in neither.
+struct Cost {
+  double seconds = 1e300;
+  double user = 1e300;
+  double system = 1e300;
+  double processor() const { return user + system; }
+  void keep_best(const Cost& other) {
+    seconds = std::min(seconds, other.seconds);
+    if (other.processor() < processor()) user = other.user, system = other.system;
+  }
+};
+
+double in_seconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+}
+
+Cost cost_of(const auto& work) {
+  rusage before{}, after{};
+  ::getrusage(RUSAGE_SELF, &before);
   const auto begin = std::chrono::steady_clock::now();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  ::getrusage(RUSAGE_SELF, &after);
+  return {seconds, in_seconds(after.ru_utime) - in_seconds(before.ru_utime),
+          in_seconds(after.ru_stime) - in_seconds(before.ru_stime)};
 }
 
 ode::Problem lorenz(std::size_t trajectories, double end) {
@@ -87,12 +111,12 @@ class NowhereSink : public ode::SolutionSink {
 };
 
 // write(2) of 4 MiB at a time into space taken before, fdatasync as often as the writer commits, fsync at the end.
-double plain_write(const fs::path& path, const std::vector<float>& numbers, std::uintmax_t bytes) {
+Cost plain_write(const fs::path& path, const std::vector<float>& numbers, std::uintmax_t bytes) {
   fs::remove(path);
   const int file = ::open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
-  double seconds = 0;
+  Cost cost;
   if (file >= 0) {
-    seconds = seconds_of([&] {
+    cost = cost_of([&] {
       if (::fallocate(file, 0, 0, static_cast<off_t>(bytes)) != 0) std::perror("fallocate");
       auto next = std::chrono::steady_clock::now() + std::chrono::milliseconds(250);
       std::size_t at = 0;
@@ -116,13 +140,13 @@ double plain_write(const fs::path& path, const std::vector<float>& numbers, std:
     ::close(file);
   }
   fs::remove(path);
-  return seconds;
+  return cost;
 }
 
 // Ready numbers handed to the writer as an engine would.
-double write_results(const fs::path& path, const ode::Problem& problem, const std::vector<float>& numbers) {
+Cost write_results(const fs::path& path, const ode::Problem& problem, const std::vector<float>& numbers) {
   fs::remove(path);
-  return seconds_of([&] {
+  return cost_of([&] {
     ode::ResultWriter writer(path, problem, Precision::f32, metadata(), Existing::replace);
     const std::size_t spare = numbers.size() - kBlockRows * kSavePoints * kComponents;
     std::size_t at = 0;
@@ -139,13 +163,13 @@ double write_results(const fs::path& path, const ode::Problem& problem, const st
   });
 }
 
-double solve_into(ode::SolutionSink& sink, const ode::Problem& problem, const ode::Options& options) {
-  return seconds_of([&] { ode::solve(problem, options, sink); });
+Cost solve_into(ode::SolutionSink& sink, const ode::Problem& problem, const ode::Options& options) {
+  return cost_of([&] { ode::solve(problem, options, sink); });
 }
 
-double solve_and_write(const fs::path& path, const ode::Problem& problem, const ode::Options& options) {
+Cost solve_and_write(const fs::path& path, const ode::Problem& problem, const ode::Options& options) {
   fs::remove(path);
-  return seconds_of([&] {
+  return cost_of([&] {
     ode::ResultWriter writer(path, problem, Precision::f32, metadata(), Existing::replace);
     ode::solve(problem, options, writer);
     writer.finish({});
@@ -167,6 +191,8 @@ int main(int argc, char** argv) {
   app.add_option("--end", end, "span of the solve, in steps of 0.005: longer makes solving the slower part")
       ->capture_default_str();
   app.add_option("--threads", threads, "of the solve")->capture_default_str();
+  std::string only;
+  app.add_option("--only", only, "one part, for a profile: plain, write, solve or both");
   CLI11_PARSE(app, argc, argv);
   try {
     const fs::path path = folder / "write_bench.h5";
@@ -179,24 +205,39 @@ int main(int argc, char** argv) {
     std::vector<float> numbers(std::size_t{16} << 20);
     const Random random(2, 0);
     for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(random.uniform(i, 0));
-    double plain = 1e300, write = 1e300, solve = 1e300, both = 1e300;
-    std::uintmax_t bytes = 0;
+    Cost plain, write, solve, both;
+    const std::uintmax_t bytes =
+        trajectories * ((kSavePoints + 1) * kComponents * 4 + 1 + 3 * 4 + 3 * 8 + kComponents * 8);
     for (int i = 0; i < repeats; ++i) {
-      write = std::min(write, write_results(path, problem, numbers));
-      bytes = fs::file_size(path);
-      plain = std::min(plain, plain_write(path, numbers, bytes));
+      const auto wanted = [&](const char* part) { return only.empty() || only == part; };
+      if (wanted("write")) write.keep_best(write_results(path, problem, numbers));
+      if (wanted("plain")) plain.keep_best(plain_write(path, numbers, bytes));
       NowhereSink nowhere(64);
-      solve = std::min(solve, solve_into(nowhere, problem, options));
-      both = std::min(both, solve_and_write(path, problem, options));
+      if (wanted("solve")) solve.keep_best(solve_into(nowhere, problem, options));
+      if (wanted("both")) both.keep_best(solve_and_write(path, problem, options));
       fs::remove(path);
     }
     const double mb = static_cast<double>(bytes) / 1e6;
     std::printf("%zu trajectories x %zu x %zu float32, %.0f MB, best of %d\n", trajectories, kSavePoints, kComponents,
                 mb, repeats);
-    std::printf("plain writes        %7.2f s  %7.0f MB/s\n", plain, mb / plain);
-    std::printf("result writer       %7.2f s  %7.0f MB/s  %.0f %% of plain\n", write, mb / write, 100 * plain / write);
-    std::printf("solve alone         %7.2f s\n", solve);
-    std::printf("solve and write     %7.2f s  %.2f x the slower of the two\n", both, both / std::max(solve, write));
+    const auto line = [&](const char* what, const Cost& cost) {
+      std::printf("%-16s %7.3f s  processor %7.3f s (user %.3f, system %.3f)  %5.0f MB/s\n", what, cost.seconds,
+                  cost.processor(), cost.user, cost.system, mb / cost.seconds);
+    };
+    const auto done = [](const Cost& cost) { return cost.seconds < 1e300; };
+    if (done(plain)) line("plain writes", plain);
+    if (done(write)) line("result writer", write);
+    if (done(solve)) line("solve alone", solve);
+    if (done(both)) line("solve and write", both);
+    if (!only.empty()) return 0;
+    std::printf("result writer: %.0f %% of the speed of plain writes\n", 100 * plain.seconds / write.seconds);
+    std::printf("solve and write: %.2f x the slower of the two in time, %.2f x solving in processor time\n",
+                both.seconds / std::max(solve.seconds, write.seconds), both.processor() / solve.processor());
+    // Where solving takes all processors, what writing takes of them comes on top.
+    const double shared = (solve.processor() + write.processor()) / available_threads();
+    std::printf("both on %d processors: at least %.3f s; took %.2f x that\n", available_threads(),
+                std::max({shared, solve.seconds, write.seconds}),
+                both.seconds / std::max({shared, solve.seconds, write.seconds}));
   } catch (const Error& error) {
     std::fprintf(stderr, "write_bench: %s\n", error.what());
     return 1;

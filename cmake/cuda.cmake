@@ -41,6 +41,7 @@ function(lockstep_cuda_options target)
                                              CUDA_ARCHITECTURES "${LOCKSTEP_CUDA_ARCHITECTURES}")
   target_compile_options(${target} PRIVATE
     "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;-prec-div=true;-prec-sqrt=true;-ftz=false;-Xcompiler=-ffp-contract=off>"
+    "$<$<COMPILE_LANGUAGE:CUDA>:--compress-mode=size>"  # of machine code in the library
     "$<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${LOCKSTEP_WERROR}>>:-Werror=all-warnings>"
     "$<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off;-Wall;-Wextra>")
 endfunction()

@@ -6,7 +6,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace lockstep;
   return fuzz::expect_result_or_error([&] {
-    nn::to_mlp(nn::read_hdf5_model(fuzz::damaged(std::array{"peaks_model.h5", "small_model.h5"}, data, size)))
-        .validate();
+    nn::to_graph(nn::read_hdf5_model(fuzz::damaged(std::array{"peaks_model.h5", "small_model.h5"}, data, size)))
+        .widths();
   });
 }

@@ -1,13 +1,19 @@
 #!/usr/bin/env bash
 # Feeds damaged input to everything that reads files: builds fuzz/ with Clang (libFuzzer, AddressSanitizer,
 # UndefinedBehaviorSanitizer) into build-fuzz/ and runs each target, starting from fuzz/corpus/.
-#   usage: scripts/fuzz.sh [SECONDS]     per target, 60 by default. Where Clang cannot be had, skipped with a message.
+#   usage: scripts/fuzz.sh [SECONDS | --same]     per target, 60 by default. Where Clang cannot be had, skipped with a message.
+# --same: the same inputs in every run (a fixed seed and number, none kept), so that the verdict depends on the sources alone:
+# what CI does. SECONDS explores, from another seed each time, and keeps what it learns in build-fuzz/found/.
 # A finding stops the run; its input stays in build-fuzz/findings/. Once it is fixed, keep it in fuzz/corpus/TARGET/, which
 # every build replays as a test.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 seconds=${1:-60}
-[[ $seconds =~ ^[1-9][0-9]*$ ]] || fail "found \"$seconds\", expected a number of seconds; usage: scripts/fuzz.sh [SECONDS]"
+[[ $seconds =~ ^([1-9][0-9]*|--same)$ ]] ||
+  fail "found \"$seconds\", expected a number of seconds or --same; usage: scripts/fuzz.sh [SECONDS | --same]"
+# Numbers of inputs that take each target 3 to 8 s on one core.
+declare -A same=([safetensors]=60000 [problem_file]=25000 [hdf5_model]=3000 [keras]=1500 [plan]=60000 [result_file]=3000
+  [onnx]=20000)
 (scripts/install_dependencies.sh fuzz) || say "the packages clang and libclang-rt-dev could not be installed"
 if ! command -v clang++ >/dev/null || ! echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, long) { return 0; }' |
   clang++ -x c++ -fsanitize=fuzzer,address -o /dev/null - 2>/dev/null; then
@@ -25,11 +31,17 @@ mkdir -p build-fuzz/findings
 export ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=0:max_allocation_size_mb=1000
 run_target() {
   local found=build-fuzz/found/$1
+  local extent=(-max_total_time="$seconds")
+  if [ "$seconds" = --same ]; then
+    found=build-fuzz/same/$1
+    rm -rf "$found"
+    extent=(-seed=1 -runs="${same[$1]}" -reload=0)
+  fi
   mkdir -p "$found"
-  build-fuzz/"$1"_fuzz -max_total_time="$seconds" -max_len=8192 -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 \
+  build-fuzz/"$1"_fuzz "${extent[@]}" -max_len=8192 -timeout=60 -rss_limit_mb=2048 -print_final_stats=1 \
     -artifact_prefix=build-fuzz/findings/"$1"- "$found" fuzz/corpus/"$1" >build-fuzz/"$1".log 2>&1
 }
-targets=(safetensors problem_file hdf5_model result_file)
+targets=(safetensors problem_file hdf5_model keras plan result_file)
 if [ -e build-fuzz/onnx_fuzz ]; then targets+=(onnx); fi
 running=()
 failed=()

@@ -15,7 +15,8 @@ if [ ! -f "$build/CMakeCache.txt" ]; then
 fi
 grep -q '^LOCKSTEP_HAS_CUDA' "$build/CMakeCache.txt" || ninja -C "$build" -t query lockstep_cuda >/dev/null 2>&1 ||
   fail "$build was configured without the CUDA component: install nvcc, then cmake -B $build -DLOCKSTEP_CUDA=ON"
-ninja -C "$build" -j"$jobs" lockstep lockstep_cuda cuda_engine_test
+programs=(lockstep cuda_engine_test device_plan_test gpu_peak gpu_mlp gpu_bench gpu_verdict ocean_column_cuda)
+ninja -C "$build" -j"$jobs" lockstep_cuda "${programs[@]}"
 
 stage "2/3 gather into $bundle/"
 case $bundle in /|.|"") fail "give a folder of its own" ;; esac
@@ -23,22 +24,31 @@ if [ -e "$bundle" ] && [ ! -f "$bundle/gpu_check.sh" ]; then
   fail "$bundle exists and is no bundle: give another folder, or remove it"
 fi
 rm -rf "$bundle"
-mkdir -p "$bundle"/{bin,lib,examples}
-cp "$build"/bin/{lockstep,cuda_engine_test} "$bundle/bin/"
+mkdir -p "$bundle"/{bin,lib,examples,benchmarks}
+cp "${programs[@]/#/$build/bin/}" "$bundle/bin/"
 cp "$build/lib/liblockstep_cuda.so" "$bundle/lib/"
-strip "$bundle"/bin/* "$bundle"/lib/*
+strip "$bundle"/bin/* "$bundle"/lib/*  # before the texts come
 # The C library belongs to the machine it runs on; everything else comes along.
 ldd "$bundle"/bin/* "$bundle"/lib/*.so | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
-  grep -vE '/(libc|libm|libdl|librt|libpthread|ld-linux[^/]*)\.so' | while read -r library; do
+  grep -vE '/(libc|libm|libdl|librt|libpthread|libresolv|ld-linux[^/]*)\.so' | while read -r library; do
   cp -L "$library" "$bundle/lib/"
 done
-cp -r examples/lorenz "$bundle/examples/"
+cp -r examples/lorenz examples/ocean_column "$bundle/examples/"
+cp lockstep/ode/cuda/testing/*_body.inc "$bundle/bin/"
+cp benchmarks/gpu_peers*.py "$bundle/benchmarks/"
 cp scripts/gpu_check.sh "$bundle/"
 git rev-parse HEAD >"$bundle/commit" 2>/dev/null || echo unknown >"$bundle/commit"
 
 stage "3/3 look at it"
 size=$(du -sm "$bundle" | cut -f1)
 say "$bundle: $size MiB of at most $limit"
-[ "$size" -lt "$limit" ] || fail "the bundle is too large"
+[ "$size" -lt "$limit" ] ||
+  fail "the bundle is too large: build for the one card, with cmake -D LOCKSTEP_CUDA_ARCHITECTURES=90-real $build"
+# Each program finds its libraries in the bundle or, for the C library's own, in the system's place: nowhere else.
+for program in "${programs[@]/#/$bundle/bin/}" "$bundle"/lib/*.so*; do
+  strangers=$(LD_LIBRARY_PATH="$bundle/lib" ldd "$program" | grep '=>' | grep -vF "$(realpath "$bundle/lib")/" |
+    grep -vE '/(libc|libm|libdl|librt|libpthread|libresolv|ld-linux[^/]*)\.so' || true)
+  [ -z "$strangers" ] || fail "$program needs what the bundle lacks: $strangers"
+done
 LD_LIBRARY_PATH="$bundle/lib" "$bundle/bin/lockstep" --version
 say "next: copy $bundle to the machine with the GPU and run ./gpu_check.sh there"

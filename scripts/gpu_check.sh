@@ -1,22 +1,30 @@
 #!/usr/bin/env bash
-# Checks the CUDA engine on this machine's GPU: every test of the kernels, the same bits as the CPU over problems in
-# both precisions, compute-sanitizer where it is installed, and timings. Run it inside a bundle (scripts/gpu_bundle.sh)
-# or from a built tree. Writes gpu_check.json beside itself, or where the first argument says.
+# Checks the CUDA engine on this machine's GPU: timings with an answer to each question of speed, every test of the
+# kernels, the same bits as the CPU over problems in both precisions, compute-sanitizer and other libraries where they
+# are installed. Run it inside a bundle (scripts/gpu_bundle.sh) or from a built tree. Writes gpu_check.json beside
+# itself, or where the first argument says: after the first minute already, and again at the end.
+#   LOCKSTEP_GPU_SECONDS   how long all of it may take (540): what no longer fits is left out, and named
+#   LOCKSTEP_GPU_PYTHON    the Python that has torch, jax or diffrax (python3)
 # Exit code 0: all passed; 1: something failed; 3: there is no device to check.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+theirs=${LD_LIBRARY_PATH:-}  # for programs that are not the bundle's
 if [ -x "$here/bin/lockstep" ]; then
   root=$here
   export LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
   bin=$here/bin
+  export LOCKSTEP_TEST_BODIES=$bin
 else
   root=$(cd "$here/.." && pwd)
   bin=${LOCKSTEP_BUILD:-$root/build}/bin
 fi
 report=${1:-$here/gpu_check.json}
+python=${LOCKSTEP_GPU_PYTHON:-python3}
+limit=${LOCKSTEP_GPU_SECONDS:-540}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rows=() failed=0
+left() { echo $((limit - SECONDS)); }
 
 say() { printf '%s\n' "$*"; }
 text() { printf '%s' "$1" | tr '\n\t' '  ' | sed 's/\\/\\\\/g; s/"/\\"/g'; }  # inside a JSON string
@@ -29,21 +37,25 @@ row() {
 }
 finish() {
   {
-    printf '{"device": "%s", "commit": "%s", "date": "%s", "result": "%s",\n "rows": [\n' "$(text "$device")" \
+    printf '{"device": "%s", "seconds": %d, "commit": "%s", "date": "%s", "result": "%s",\n "rows": [\n' "$(text "$device")" "$SECONDS" \
       "$(cat "$root/commit" 2>/dev/null || git -C "$root" rev-parse HEAD 2>/dev/null || echo unknown)" \
       "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$1"
     local separator=
     for line in "${rows[@]+"${rows[@]}"}"; do printf '%s  %s' "$separator" "$line"; separator=$',\n'; done
-    printf '\n ]}\n'
+    printf '\n ],\n "questions": %s,\n "measured": [' "$(cat "$work/questions.json" 2>/dev/null || echo '[]')"
+    cat "$work"/{peak,mlp,bench,peers}.jsonl 2>/dev/null | sed -n '/^{.*}$/p' | sed '$!s/$/,/; s/^/\n  /'
+    printf ' ]}\n'
   } >"$report" || { say "error: cannot write $report"; exit 1; }
   say "results: $report"
 }
 
 device=none
-[ -x "$bin/lockstep" ] && [ -x "$bin/cuda_engine_test" ] || {
-  say "error: no programs in $bin; build lockstep, lockstep_cuda and cuda_engine_test first"
+for program in lockstep cuda_engine_test device_plan_test gpu_peak gpu_mlp gpu_bench gpu_verdict; do
+  [ -x "$bin/$program" ] && continue
+  say "error: no $program in $bin; build lockstep_cuda and these first:"
+  say "  lockstep cuda_engine_test device_plan_test gpu_peak gpu_mlp gpu_bench gpu_verdict"
   exit 1
-}
+done
 
 # problem NAME SYSTEM PRECISION TRAJECTORIES [ENSEMBLE-LINE]: a file in $work, trajectories of different lengths
 problem() {
@@ -61,8 +73,8 @@ precision = "$3"
 TOML
 }
 
-# solve PROBLEM DEVICE OUTPUT: prints what the tool says
-solve() { "$bin/lockstep" solve "$1" --device "$2" --output "$3" --overwrite --quiet 2>&1; }
+# solve PROBLEM DEVICE OUTPUT [FLAGS]: prints what the tool says
+solve() { "$bin/lockstep" solve "$1" --device "$2" --output "$3" --overwrite --quiet "${@:4}" 2>&1; }
 
 example=$root/examples/lorenz/ensemble.toml
 said=$(solve "$example" cuda "$work/first.h5")
@@ -73,16 +85,48 @@ if [ $? -ne 0 ]; then
   finish no_device
   exit 3
 fi
-device=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1)
+device=$(LD_LIBRARY_PATH=$theirs nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1)
 device=${device:-unknown}
 say "device: $device"
 
-started=$(date +%s.%N)
-if LOCKSTEP_TEST_DEVICE=cuda "$bin/cuda_engine_test" >"$work/tests.log" 2>&1; then
-  row "kernel tests" passed "$(grep -c '  OK' "$work/tests.log") tests" "$(echo "$(date +%s.%N) $started" | awk '{print $1 - $2}')"
+# Speed first, so that the shortest visit to a card brings the figures home.
+if "$bin/gpu_peak" >"$work/peak.jsonl" 2>"$work/peak.log"; then
+  row "the card's peaks" passed "$(grep -o '"tflops": [0-9.]*' "$work/peak.jsonl" | tr '\n' ' ')"
 else
-  row "kernel tests" failed "$(grep -m 3 -E 'FAILED|Failure' "$work/tests.log" | tr '\n' ' ')"
+  row "the card's peaks" failed "$(tail -n 1 "$work/peak.log")"
 fi
+if timeout 60 "$bin/gpu_mlp" >"$work/mlp.jsonl" 2>"$work/mlp.log"; then
+  row "timings of a net" passed "$(wc -l <"$work/mlp.jsonl") rows"
+else
+  row "timings of a net" failed "$(tail -n 1 "$work/mlp.log")"
+fi
+if timeout "$(left)" "$bin/gpu_bench" --folder "$(dirname "$report")" \
+  --model "$root/examples/lorenz/lorenz_tanh_3_100_3.safetensors" >"$work/bench.jsonl" 2>"$work/bench.log"; then
+  row "timings" passed "$(wc -l <"$work/bench.jsonl") rows"
+else
+  row "timings" failed "$(grep error_text "$work/bench.jsonl" | head -n 1) $(tail -n 1 "$work/bench.log")"
+fi
+judge() {
+  local files=()
+  for file in "$work"/{peak,mlp,bench,peers}.jsonl; do [ ! -f "$file" ] || files+=("$file"); done
+  "$bin/gpu_verdict" "${files[@]}" >"$work/questions.json"
+}
+judge
+finish first_minute
+
+# tests NAME PROGRAM: those that run on a card; others of the program run as everywhere
+tests() {
+  local started
+  started=$(date +%s.%N)
+  if LOCKSTEP_TEST_DEVICE=cuda timeout "$(left)" "$bin/$2" >"$work/tests.log" 2>&1; then
+    row "$1" passed "$(grep -c '  OK' "$work/tests.log") tests, $(grep -c 'SKIPPED \] [A-Za-z/]*\.[^ ]* (' "$work/tests.log") skipped" \
+      "$(echo "$(date +%s.%N) $started" | awk '{print $1 - $2}')"
+  else
+    row "$1" failed "$(grep -m 3 -E 'FAILED|Failure' "$work/tests.log" | tr '\n' ' ')"
+  fi
+}
+tests "kernel tests" cuda_engine_test
+tests "tests of nets on the device" device_plan_test
 
 # compare NAME PROBLEM: the CPU's file and the GPU's
 compare() {
@@ -90,7 +134,7 @@ compare() {
   said=$(solve "$2" cpu "$work/cpu.h5") || { row "same bits: $1" failed "cpu: $said"; return; }
   said=$(solve "$2" cuda "$work/cuda.h5") || { row "same bits: $1" failed "cuda: $said"; return; }
   said=$("$bin/lockstep" validate "$work/cpu.h5" "$work/cuda.h5" 2>&1)
-  if printf '%s' "$said" | grep -q 'same bits'; then
+  if [[ $said == "same bits"* ]]; then
     row "same bits: $1" passed
   else
     row "same bits: $1" failed "$(printf '%s' "$said" | head -n 2)"
@@ -106,8 +150,38 @@ for precision in f32 f64; do
   done
 done
 
+# The engine cuda_gemm has bits of its own: the certificate decides.
+for precision in f32 f64; do
+  sed "s/^precision.*/precision = \"$precision\"/" "$example" >"$work/net.toml"
+  name="certificate: lorenz net by cuda_gemm, $precision"
+  said=$(solve "$work/net.toml" cpu "$work/cpu.h5") || { row "$name" failed "cpu: $said"; continue; }
+  if ! said=$(solve "$work/net.toml" cuda "$work/cuda.h5" --engine cuda_gemm); then
+    if [[ $said == *cuBLASLt* ]]; then row "$name" skipped "$said"; else row "$name" failed "$said"; fi
+    continue
+  fi
+  if said=$("$bin/lockstep" validate "$work/cpu.h5" "$work/cuda.h5" 2>&1); then
+    row "$name" passed "$(printf '%s' "$said" | head -n 1)"
+  else
+    row "$name" failed "$(printf '%s' "$said" | head -n 2)"
+  fi
+done
+
+# A net inside the kernels of a program of its own, as an exported header and by the library: the CPU's checksum.
+ocean() { timeout "$(left)" "$bin/ocean_column_cuda" "$@" 2>&1; }
+expected=$(CUDA_VISIBLE_DEVICES='' ocean 64 32 24 | grep checksum)
+for form in header library; do
+  model=()
+  [ $form = header ] || model=("$root/examples/ocean_column/closure.safetensors")
+  said=$(ocean 64 32 24 "${model[@]}")
+  if [ -n "$expected" ] && [[ $said == *"on the card"*"$expected"* ]]; then
+    row "same bits: an ocean with a net, by $form" passed "$(ocean 1024 1024 24 "${model[@]}" | grep 'on the card')"
+  else
+    row "same bits: an ocean with a net, by $form" failed "$(printf '%s' "$said" | tail -n 1)"
+  fi
+done
+
 if command -v compute-sanitizer >/dev/null; then
-  if LOCKSTEP_TEST_DEVICE=cuda compute-sanitizer --error-exitcode 9 "$bin/cuda_engine_test" \
+  if LOCKSTEP_TEST_DEVICE=cuda timeout 120 compute-sanitizer --error-exitcode 9 "$bin/cuda_engine_test" \
     --gtest_filter='DeviceKernels.have_the_same_bits_for_every_count*' >"$work/sanitizer.log" 2>&1; then
     row "compute-sanitizer" passed
   else
@@ -117,30 +191,54 @@ else
   row "compute-sanitizer" skipped "not installed"
 fi
 
-# Timings: whole solves, device start and file included; the better of three.
-for precision in f32 f64; do
-  problem "time_$precision" lorenz "$precision" 524288 'initial_state = { box = { low = [-10, -10, 10], high = [10, 10, 30] } }'
-  for where in cpu cuda; do
-    best=
-    for _ in 1 2 3; do
-      started=$(date +%s.%N)
-      said=$(solve "$work/time_$precision.toml" "$where" "$work/time.h5") || { row "time: lorenz $precision, $where" failed "$said"; break; }
-      best=$(echo "$(date +%s.%N) $started $best" | awk '{t = $1 - $2; print ($3 == "" || t < $3) ? t : $3}')
-    done
-    [ -z "$best" ] || row "time: lorenz $precision, 524288 trajectories, $where" passed "$best s" "$best"
+# Does `auto` take the faster engine? A wrong choice may cost no more than twice the time of the right one. First by the
+# figures that are built in, then by those of this machine.
+solve_seconds() {
+  local began
+  began=$(date +%s.%N)
+  solve "$1" "$2" "$work/choice.h5" >/dev/null || { echo none; return; }
+  echo "$(date +%s.%N) $began" | awk '{print $1 - $2}'
+}
+# choice NAME PROBLEM FIGURES
+choice() {
+  [ "$(left)" -ge 60 ] || { row "choice: $1, $3" skipped "no time left"; return; }
+  local cpu cuda chosen
+  cpu=$(solve_seconds "$2" cpu) cuda=$(solve_seconds "$2" cuda)
+  chosen=$("$bin/lockstep" explain "$2" 2>/dev/null | sed -n 's/^engine *\([a-z_]*\).*/\1/p')
+  if [ "$cpu" = none ] || [ "$cuda" = none ] || [ -z "$chosen" ]; then
+    row "choice: $1, $3" failed "cpu $cpu s, cuda $cuda s, auto takes ${chosen:-nothing}"
+  elif echo "$cpu $cuda $chosen" | awk '{own = $3 == "cpu" ? $1 : $2; other = $3 == "cpu" ? $2 : $1; exit own > 2 * other}'; then
+    row "choice: $1, $3" passed "cpu $cpu s, cuda $cuda s, auto takes $chosen"
+  else
+    row "choice: $1, $3" failed "cpu $cpu s, cuda $cuda s, auto takes $chosen"
+  fi
+}
+export XDG_CACHE_HOME=$work/cache
+for figures in "built-in figures" "calibrated"; do
+  if [ "$figures" = calibrated ]; then
+    said=$(timeout "$(left)" "$bin/lockstep" calibrate 2>&1) || { row "calibrate" failed "$said"; continue; }
+    row "calibrate" passed
+  fi
+  for trajectories in 100 10000 1000000; do
+    problem choice lorenz f64 "$trajectories"
+    choice "lorenz, $trajectories" "$work/choice.toml" "$figures"
+    sed "s/^trajectories.*/trajectories = $trajectories/; s/^save.*/save = 2/" "$example" >"$work/choice_net.toml"
+    choice "a net, $trajectories" "$work/choice_net.toml" "$figures"
   done
 done
-# Other libraries on the same card, where their script is given and Python has them.
-if [ -n "${LOCKSTEP_GPU_PEERS:-}" ]; then
-  if python3 "$LOCKSTEP_GPU_PEERS" >"$work/peers.jsonl" 2>"$work/peers.log"; then
-    row "peers" passed "$(wc -l <"$work/peers.jsonl") rows in gpu_peers.jsonl"
-    cp "$work/peers.jsonl" "$(dirname "$report")/gpu_peers.jsonl"
-  else
-    row "peers" failed "$(tail -n 1 "$work/peers.log")"
-  fi
+
+# Other libraries on the same card, where Python has them.
+peers=$root/benchmarks/gpu_peers.py
+if ! LD_LIBRARY_PATH=$theirs "$python" -c 'import numpy' 2>/dev/null; then
+  row "other libraries" skipped "no $python with numpy, torch, jax or diffrax: set LOCKSTEP_GPU_PYTHON"
+elif [ "$(left)" -lt 30 ]; then
+  row "other libraries" skipped "no time left: raise LOCKSTEP_GPU_SECONDS"
+elif LD_LIBRARY_PATH=$theirs "$python" "$peers" --total $(($(left) - 20)) >"$work/peers.jsonl" 2>"$work/peers.log"; then
+  row "other libraries" passed "$(grep -c '"best"' "$work/peers.jsonl") timings, $(grep -c '"error"' "$work/peers.jsonl") failed"
 else
-  row "peers" skipped "set LOCKSTEP_GPU_PEERS to a script that prints timings of other libraries"
+  row "other libraries" failed "$(tail -n 1 "$work/peers.log")"
 fi
+judge
 
 if [ $failed = 0 ]; then finish passed; else finish failed; fi
 exit $failed

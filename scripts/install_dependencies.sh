@@ -5,12 +5,13 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 packages=(g++ cmake ninja-build libhwy-dev libhdf5-dev libtomlplusplus-dev libcli11-dev nlohmann-json3-dev
-  libxxhash-dev libonnx-dev libprotobuf-dev protobuf-compiler gnuplot-nox)
+  libxxhash-dev zlib1g-dev libonnx-dev libprotobuf-dev protobuf-compiler gnuplot-nox)
 for group in "$@"; do
   case $group in
     test)
       packages+=(gfortran libgtest-dev libgmock-dev libboost-dev pkg-config
-        python3-h5py python3-xarray python3-h5netcdf libopenmpi-dev openmpi-bin)
+        python3-h5py python3-xarray python3-h5netcdf libopenmpi-dev openmpi-bin
+        python3-venv python3-dev python3-numpy)
       ;;
     benchmark) packages+=(libbenchmark-dev) ;;
     aarch64) packages+=(g++-aarch64-linux-gnu qemu-user) ;;

@@ -71,7 +71,9 @@ class EveryMethod : public testing::TestWithParam<std::string> {
 };
 const auto kNames = testing::ValuesIn([] {
   std::vector<std::string> names;
-  for (const auto name : ode::method_names()) names.emplace_back(name);
+  for (const auto name : ode::method_names()) {
+    if (name != "vern9") names.emplace_back(name);  // see below
+  }
   return names;
 }());
 INSTANTIATE_TEST_SUITE_P(Methods, EveryMethod, kNames, [](const auto& info) { return info.param; });
@@ -106,12 +108,40 @@ TEST_P(EveryMethod, interpolant_has_its_order_within_a_step) {
     const double start = 0.7;
     return largest_error(ode::solve(circle_from(start, start + h, {start + 0.35 * h}), fixed_steps(GetParam(), 2 * h)));
   });
-  EXPECT_NEAR(order, m.interpolant_order + 1, 0.5);
+  // Vern7's interpolant misses order 7 by residuals of 4e-6, which do not show here.
+  EXPECT_NEAR(order, (GetParam() == "vern7" ? 7 : m.interpolant_order) + 1, 0.5);
+}
+
+// At order 9 rounding leaves no step so small that the ninth power stands alone: higher ones still add to the slope,
+// 10.0, 9.5, 9.1 on an oscillator. What can be seen is that it is no lower order; methods_test has each condition.
+TEST(Vern9, converges_at_least_with_its_order) {
+  const auto error_of = [](double end, std::vector<double> times, double dt) {
+    const ode::Problem problem{.rhs = ode::system("harmonic_oscillator"),
+                               .initial_states = {1, 0},
+                               .parameters = {1},
+                               .end_times = {end},
+                               .save_times = std::move(times)};
+    const ode::Solution solution = ode::solve(problem, fixed_steps("vern9", dt));
+    double error = 0;
+    for (std::size_t k = 0; k < solution.save_points(); ++k) {
+      error = std::max(error, std::abs(solution.state(0, k, 0) - std::cos(solution.times()[k])));
+      error = std::max(error, std::abs(solution.state(0, k, 1) + std::sin(solution.times()[k])));
+    }
+    return error;
+  };
+  for (const int count : {8, 47}) {  // step ends, and times between them
+    const auto at = [&](double dt) { return error_of(20, between(20, count), dt); };
+    EXPECT_GT(std::log2(at(1.25) / at(0.3125)) / 2, 9) << count;
+  }
+  for (const double theta : {0.2, 0.35, 0.5, 0.65, 0.8}) {  // one step
+    const auto at = [&](double h) { return error_of(h, {theta * h}, 2 * h); };
+    EXPECT_GT(std::log2(at(1) / at(0.5)), 10) << theta;
+  }
 }
 
 class EveryAdaptiveMethod : public EveryMethod {};
 INSTANTIATE_TEST_SUITE_P(Methods, EveryAdaptiveMethod,
-                         testing::Values("midpoint", "heun", "bs3", "dopri5", "tsit5", "dop853"),
+                         testing::Values("midpoint", "heun", "bs3", "dopri5", "tsit5", "vern7", "dop853", "vern9"),
                          [](const auto& info) { return info.param; });
 
 // The estimate, O(h^(q+1)), is held at the tolerance, so the error of order p goes with its p/(q+1)-th power: the first

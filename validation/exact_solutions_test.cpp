@@ -105,6 +105,35 @@ TEST(ExactSolutions, one_common_step_keeps_every_trajectory_s_tolerance) {
   expect_exact(oscillators, options);
 }
 
+// A driven linear oscillator, x'' = gamma cos(omega t) - x: from x = a, v = 0 with a = gamma / (1 - omega^2) the answer
+// is a cos(omega t) and nothing of the free oscillation. A difference from it swings freely and does not grow, so that
+// the steps' errors add up; the bound is Oscillation's.
+TEST(ExactSolutions, a_driven_system_follows_its_drive) {
+  const double gamma = 0.75;
+  for (const char* method : {"dopri5", "tsit5", "dop853"}) {
+    for (const double omega : {0.5, 2.0, 3.25}) {
+      const double a = gamma / (1 - omega * omega), t0 = std::numbers::pi / omega;  // half a period later: from -a
+      ode::Problem problem;
+      problem.rhs = ode::system("duffing");
+      problem.parameters = {0, 1, 0, gamma, omega};
+      problem.initial_states = {-a, 0};
+      problem.start_times = {t0};
+      problem.end_times = {t0 + 20};
+      problem.save_times = {t0 + 0.3, t0 + 7, t0 + 19.9};
+      ode::Options options = kOptions;
+      options.method = method;
+      const ode::Solution solution = ode::solve(problem, options);
+      const Oscillation size{1, t0, a, a * omega};
+      const double bound = size.error_bound(solution.record(0).accepted);
+      for (std::size_t k = 0; k < 3; ++k) {
+        const double t = problem.save_times[k];
+        EXPECT_NEAR(solution.state(0, k, 0), a * std::cos(omega * t), bound) << method << omega;
+        EXPECT_NEAR(solution.state(0, k, 1), -a * omega * std::sin(omega * t), bound) << method << omega;
+      }
+    }
+  }
+}
+
 // Thrown upwards from height p0 with speed p1 and gravity 1; the event is the ground.
 struct Throw {
   ode::Rhs fall = ode::function<2, 2>("fall", [](auto, const auto& u, const auto&, auto& du) {
@@ -131,7 +160,7 @@ TEST(ExactSolutions, a_ball_hits_the_ground_when_it_must) {
     problem.initial_states.insert(problem.initial_states.end(), {height, speed});
     problem.parameters.insert(problem.parameters.end(), {height, speed});
   }
-  for (const char* method : {"bs3", "dopri5", "tsit5", "dop853"}) {
+  for (const char* method : {"bs3", "dopri5", "tsit5", "dop853", "vern7", "vern9"}) {
     ode::Options options = kOptions;
     options.method = method;
     const ode::Solution solution = ode::solve(problem, options);

@@ -11,15 +11,16 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/nn/load.h"
+#include "lockstep/nn/plan_file.h"
 
 namespace lockstep::c {
 namespace {
 
-constexpr const char* kReader = "liblockstep_c_hdf5.so";
-using HdfToSafetensors = int (*)(const char* path, unsigned char** bytes, std::size_t* size);
+constexpr const char* kReader = "liblockstep_c_readers.so";
+using ReadModel = int (*)(const char* path, unsigned char** bytes, std::size_t* size);
 
 // The reader lies beside this library, or where the system looks for libraries. It stays open.
-HdfToSafetensors find_reader(const std::filesystem::path& path) {
+ReadModel find_reader(const std::filesystem::path& path) {
   Dl_info self{};
   void* library = nullptr;
   if (dladdr(reinterpret_cast<void*>(&find_reader), &self) && self.dli_fname) {
@@ -27,20 +28,19 @@ HdfToSafetensors find_reader(const std::filesystem::path& path) {
     library = dlopen(beside.c_str(), RTLD_NOW | RTLD_LOCAL);
   }
   if (!library) library = dlopen(kReader, RTLD_NOW | RTLD_LOCAL);
-  void* function = library ? dlsym(library, "lockstep_hdf5_to_safetensors") : nullptr;
+  void* function = library ? dlsym(library, "lockstep_read_model") : nullptr;
   if (!function) {
     const char* why = dlerror();
-    throw Error(ErrorKind::unsupported, {path.string(), "an HDF5 file",
-                                         "safetensors, or Lockstep's HDF5 reader beside "
-                                         "this library (" +
-                                             std::string(why ? why : kReader) + ")",
-                                         "install " + std::string(kReader) + ", or save the model as safetensors"});
+    throw Error(ErrorKind::unsupported,
+                {path.string(), "a file of ONNX, Keras or HDF5",
+                 "safetensors, or Lockstep's readers beside this library (" + std::string(why ? why : kReader) + ")",
+                 "install " + std::string(kReader) + ", or turn the model into safetensors by lockstep import"});
   }
-  return reinterpret_cast<HdfToSafetensors>(function);
+  return reinterpret_cast<ReadModel>(function);
 }
 
-nn::Model load_hdf5(const std::filesystem::path& path) {
-  const HdfToSafetensors read = find_reader(path);
+nn::Model load_elsewhere(const std::filesystem::path& path) {
+  const ReadModel read = find_reader(path);
   unsigned char* bytes = nullptr;
   std::size_t size = 0;
   const int result = read(path.c_str(), &bytes, &size);
@@ -51,15 +51,21 @@ nn::Model load_hdf5(const std::filesystem::path& path) {
     // The message is whole already; its parts stayed on the other side.
     throw Error(static_cast<ErrorKind>(result - 1), {reinterpret_cast<const char*>(bytes), "", "", ""});
   }
-  return nn::read_safetensors(std::as_bytes(std::span(bytes, size)), path.string());
+  return nn::read_plan(std::as_bytes(std::span(bytes, size)), path.string()).model;
 }
 
 }  // namespace
 
 nn::Model load_model(const std::filesystem::path& path, const nn::ReadOptions& options) {
   // Compiled without HDF5, detect_format() calls every HDF5 file by this name.
-  const bool hdf5 = nn::detect_format(path) == nn::ModelFormat::lockstep_hdf5;
-  return hdf5 ? load_hdf5(path) : nn::load(path, options);
+  switch (nn::detect_format(path)) {
+    case nn::ModelFormat::lockstep_hdf5:
+    case nn::ModelFormat::keras_archive:
+    case nn::ModelFormat::onnx:
+      return load_elsewhere(path);
+    default:
+      return nn::load(path, options);
+  }
 }
 
 }  // namespace lockstep::c

@@ -1,4 +1,4 @@
-// A model from whatever file holds it, without linking HDF5.
+// A model from whatever file holds it, without linking HDF5 or protobuf.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 namespace lockstep::c {
 
-// As nn::load(); HDF5 files go through liblockstep_c_hdf5, opened when it is needed. Throws Error (unsupported) when
+// As nn::load(); ONNX, Keras and HDF5 go through liblockstep_c_readers, opened when it is needed. Throws Error (unsupported) when
 // that library is not there.
 nn::Model load_model(const std::filesystem::path& path, const nn::ReadOptions& options);
 

@@ -51,14 +51,27 @@ typedef struct lockstep_load_options {
   const char *hidden_activation; /* or one for all layers but the last; or NULL */
 } lockstep_load_options;
 
-/* Reads safetensors, and Lockstep's HDF5 where liblockstep_c_hdf5 is installed beside this library. `options` (for
- * safetensors alone) may be NULL. Handles are freed by the caller. */
+/* Reads safetensors and, where liblockstep_c_readers is installed beside this library, ONNX, Keras' files and Lockstep's
+ * HDF5. `options` (for safetensors alone) may be NULL. Handles are freed by the caller. */
 lockstep_status lockstep_model_load(const char *path, const lockstep_load_options *options, lockstep_model **model);
 void lockstep_model_free(lockstep_model *model);
 
-/* Counts of features; 0 for a null or wrong handle. */
+/* Counts of features, of all ports together; 0 for a null or wrong handle. */
 size_t lockstep_model_inputs(const lockstep_model *model);
 size_t lockstep_model_outputs(const lockstep_model *model);
+
+/* Most nets have one input port and one output port. A port is named and has features; those of the ports are counted
+ * one port after another. */
+typedef enum lockstep_direction { LOCKSTEP_INPUT = 0, LOCKSTEP_OUTPUT = 1 } lockstep_direction;
+typedef struct lockstep_port {
+  const char *name; /* belongs to the model or plan */
+  size_t features;
+  size_t first_feature; /* features of the ports before it */
+} lockstep_port;
+/* How many ports; 0 for a null or wrong handle. */
+size_t lockstep_model_ports(const lockstep_model *model, lockstep_direction direction);
+lockstep_status lockstep_model_port(const lockstep_model *model, lockstep_direction direction, size_t index,
+                                    lockstep_port *port);
 
 /* What the file says of one feature. Strings belong to the model and are "" where the file says nothing; the range
  * of the training data is -inf to inf where unknown. */
@@ -81,6 +94,7 @@ typedef struct lockstep_compile_options {
   size_t size;                  /* sizeof(lockstep_compile_options) */
   lockstep_precision precision; /* of the arithmetic and of the arrays; weights are rounded to it */
   const char *cpu_target;       /* "avx512", "avx2", "neon", "scalar"; NULL: the best of this machine. Same bits. */
+  int derivatives;              /* not 0: prepare lockstep_jvp_* and lockstep_vjp_*, at three times the memory */
 } lockstep_compile_options;
 
 /* `options` may be NULL: float32, best instruction set. The model may be freed afterwards. */
@@ -88,8 +102,16 @@ lockstep_status lockstep_compile(const lockstep_model *model, const lockstep_com
                                  lockstep_plan **plan);
 void lockstep_plan_free(lockstep_plan *plan);
 
+/* Loads a plan file that `lockstep compile` wrote: no model has to be read. LOCKSTEP_UNSUPPORTED when it was made for an
+ * instruction set this machine lacks, or by another version; LOCKSTEP_BAD_MODEL when it is damaged. */
+lockstep_status lockstep_plan_load(const char *path, lockstep_plan **plan);
+
+/* Features and ports, as of the model. */
 size_t lockstep_plan_inputs(const lockstep_plan *plan);
 size_t lockstep_plan_outputs(const lockstep_plan *plan);
+size_t lockstep_plan_ports(const lockstep_plan *plan, lockstep_direction direction);
+lockstep_status lockstep_plan_port(const lockstep_plan *plan, lockstep_direction direction, size_t index,
+                                   lockstep_port *port);
 lockstep_precision lockstep_plan_precision(const lockstep_plan *plan);
 /* Which kernel was chosen, for people. Belongs to the plan. */
 const char *lockstep_plan_description(const lockstep_plan *plan);
@@ -106,7 +128,8 @@ size_t lockstep_plan_workspace_bytes(const lockstep_plan *plan);
  * keeps one of its own, allocated by its first call. Nothing else is allocated. The bits of a sample's outputs depend
  * neither on the other samples, nor their number, nor the strides, nor the instruction set.
  *
- * LOCKSTEP_INVALID_ARGUMENT when the plan is of the other precision, a pointer is NULL, or the workspace too small. */
+ * LOCKSTEP_INVALID_ARGUMENT when the plan is of the other precision, a pointer is NULL, the workspace too small, or the
+ * net has several input or output ports: use the function after these. */
 lockstep_status lockstep_evaluate_f32(const lockstep_plan *plan, size_t samples, const float *in,
                                       ptrdiff_t in_sample_stride, ptrdiff_t in_feature_stride, float *out,
                                       ptrdiff_t out_sample_stride, ptrdiff_t out_feature_stride, void *workspace,
@@ -115,6 +138,123 @@ lockstep_status lockstep_evaluate_f64(const lockstep_plan *plan, size_t samples,
                                       ptrdiff_t in_sample_stride, ptrdiff_t in_feature_stride, double *out,
                                       ptrdiff_t out_sample_stride, ptrdiff_t out_feature_stride, void *workspace,
                                       size_t workspace_bytes);
+
+/* Arrays of one port: element (sample, feature) lies at data[sample * sample_stride + feature * feature_stride]. */
+typedef struct lockstep_input_f32 {
+  const float *data;
+  ptrdiff_t sample_stride, feature_stride;
+} lockstep_input_f32;
+typedef struct lockstep_output_f32 {
+  float *data;
+  ptrdiff_t sample_stride, feature_stride;
+} lockstep_output_f32;
+typedef struct lockstep_input_f64 {
+  const double *data;
+  ptrdiff_t sample_stride, feature_stride;
+} lockstep_input_f64;
+typedef struct lockstep_output_f64 {
+  double *data;
+  ptrdiff_t sample_stride, feature_stride;
+} lockstep_output_f64;
+
+/* The same for any net: one array for each port, in the order of lockstep_plan_port; `in_ports` and `out_ports` are how
+ * many are given. No output may overlap another, nor an input unless it is the same view. */
+lockstep_status lockstep_evaluate_ports_f32(const lockstep_plan *plan, size_t samples, const lockstep_input_f32 *in,
+                                            size_t in_ports, const lockstep_output_f32 *out, size_t out_ports,
+                                            void *workspace, size_t workspace_bytes);
+lockstep_status lockstep_evaluate_ports_f64(const lockstep_plan *plan, size_t samples, const lockstep_input_f64 *in,
+                                            size_t in_ports, const lockstep_output_f64 *out, size_t out_ports,
+                                            void *workspace, size_t workspace_bytes);
+
+/* ---- derivatives by the inputs, for implicit solvers and adjoint models around the net ---------------------- */
+
+/* Bytes of scratch the calls below need; 0 for a plan compiled without derivatives. */
+size_t lockstep_plan_derivative_workspace_bytes(const lockstep_plan *plan);
+
+/* out_dot[sample] = J in_dot[sample], J [output][input] being the Jacobian at in[sample]; out[sample] = net(in[sample])
+ * unless out is NULL. Views, workspace, threads and bits as for lockstep_evaluate_*; what is written may not overlap
+ * anything else unless it is the same view. LOCKSTEP_UNSUPPORTED for a plan compiled without derivatives. */
+lockstep_status lockstep_jvp_f32(const lockstep_plan *plan, size_t samples, const float *in,
+                                 ptrdiff_t in_sample_stride, ptrdiff_t in_feature_stride, const float *in_dot,
+                                 ptrdiff_t in_dot_sample_stride, ptrdiff_t in_dot_feature_stride, float *out,
+                                 ptrdiff_t out_sample_stride, ptrdiff_t out_feature_stride, float *out_dot,
+                                 ptrdiff_t out_dot_sample_stride, ptrdiff_t out_dot_feature_stride, void *workspace,
+                                 size_t workspace_bytes);
+lockstep_status lockstep_jvp_f64(const lockstep_plan *plan, size_t samples, const double *in,
+                                 ptrdiff_t in_sample_stride, ptrdiff_t in_feature_stride, const double *in_dot,
+                                 ptrdiff_t in_dot_sample_stride, ptrdiff_t in_dot_feature_stride, double *out,
+                                 ptrdiff_t out_sample_stride, ptrdiff_t out_feature_stride, double *out_dot,
+                                 ptrdiff_t out_dot_sample_stride, ptrdiff_t out_dot_feature_stride, void *workspace,
+                                 size_t workspace_bytes);
+
+/* in_bar[sample] = J^T out_bar[sample], and out as above. */
+lockstep_status lockstep_vjp_f32(const lockstep_plan *plan, size_t samples, const float *in,
+                                 ptrdiff_t in_sample_stride, ptrdiff_t in_feature_stride, const float *out_bar,
+                                 ptrdiff_t out_bar_sample_stride, ptrdiff_t out_bar_feature_stride, float *out,
+                                 ptrdiff_t out_sample_stride, ptrdiff_t out_feature_stride, float *in_bar,
+                                 ptrdiff_t in_bar_sample_stride, ptrdiff_t in_bar_feature_stride, void *workspace,
+                                 size_t workspace_bytes);
+lockstep_status lockstep_vjp_f64(const lockstep_plan *plan, size_t samples, const double *in,
+                                 ptrdiff_t in_sample_stride, ptrdiff_t in_feature_stride, const double *out_bar,
+                                 ptrdiff_t out_bar_sample_stride, ptrdiff_t out_bar_feature_stride, double *out,
+                                 ptrdiff_t out_sample_stride, ptrdiff_t out_feature_stride, double *in_bar,
+                                 ptrdiff_t in_bar_sample_stride, ptrdiff_t in_bar_feature_stride, void *workspace,
+                                 size_t workspace_bytes);
+
+/* The same for any net, one array for each port: in_dot and in_bar for the input ports, out, out_dot and out_bar for the
+ * output ports; `in_ports` and `out_ports` are how many there are. `out` may be NULL, and so may the data of any of its
+ * ports. */
+lockstep_status lockstep_jvp_ports_f32(const lockstep_plan *plan, size_t samples, const lockstep_input_f32 *in,
+                                       const lockstep_input_f32 *in_dot, const lockstep_output_f32 *out,
+                                       const lockstep_output_f32 *out_dot, size_t in_ports,
+                                       size_t out_ports, void *workspace, size_t workspace_bytes);
+lockstep_status lockstep_jvp_ports_f64(const lockstep_plan *plan, size_t samples, const lockstep_input_f64 *in,
+                                       const lockstep_input_f64 *in_dot, const lockstep_output_f64 *out,
+                                       const lockstep_output_f64 *out_dot, size_t in_ports,
+                                       size_t out_ports, void *workspace, size_t workspace_bytes);
+lockstep_status lockstep_vjp_ports_f32(const lockstep_plan *plan, size_t samples, const lockstep_input_f32 *in,
+                                       const lockstep_input_f32 *out_bar, const lockstep_output_f32 *out,
+                                       const lockstep_output_f32 *in_bar, size_t in_ports,
+                                       size_t out_ports, void *workspace, size_t workspace_bytes);
+lockstep_status lockstep_vjp_ports_f64(const lockstep_plan *plan, size_t samples, const lockstep_input_f64 *in,
+                                       const lockstep_input_f64 *out_bar, const lockstep_output_f64 *out,
+                                       const lockstep_output_f64 *in_bar, size_t in_ports,
+                                       size_t out_ports, void *workspace, size_t workspace_bytes);
+
+/* ---- on an NVIDIA GPU: arrays that lie on the device, in order on the host program's own stream ------------ */
+
+typedef struct lockstep_device_plan lockstep_device_plan;
+
+typedef struct lockstep_device_options {
+  size_t size;                  /* sizeof(lockstep_device_options) */
+  lockstep_precision precision; /* of the arithmetic and of the arrays */
+  int device;                   /* as nvidia-smi counts */
+  const char *matrix_precision; /* "f32" or NULL: the bits of the CPU; "tf32", "bf16", "fp16": tensor cores, other bits */
+} lockstep_device_options;
+
+/* Uploads the net to a GPU; `options` may be NULL: float32, the first one. Plain stacks of dense layers, up to 256 wide.
+ * Opens liblockstep_cuda.so, which nothing links: LOCKSTEP_UNSUPPORTED, saying which, where that, a driver, the device or
+ * memory on it is missing. The model may be freed afterwards. */
+lockstep_status lockstep_device_compile(const lockstep_model *model, const lockstep_device_options *options,
+                                        lockstep_device_plan **plan);
+/* Wait for what was queued first. */
+void lockstep_device_plan_free(lockstep_device_plan *plan);
+
+size_t lockstep_device_plan_inputs(const lockstep_device_plan *plan);
+size_t lockstep_device_plan_outputs(const lockstep_device_plan *plan);
+/* Device and tile sizes, for people. Belongs to the plan. */
+const char *lockstep_device_plan_description(const lockstep_device_plan *plan);
+
+/* Queues out[sample][output] = net(in[sample][input]) on `stream`, a cudaStream_t of the plan's device (NULL: its default
+ * stream), and returns at once. `in` and `out` are addresses on the device; strides, overlaps and bits as for
+ * lockstep_evaluate_*. Allocates nothing, waits for nothing, may be captured in a CUDA graph, and leaves the thread's
+ * current device as it was. What goes wrong while it runs is reported by the stream, as for any kernel. */
+lockstep_status lockstep_enqueue_f32(const lockstep_device_plan *plan, void *stream, size_t samples, const float *in,
+                                     ptrdiff_t in_sample_stride, ptrdiff_t in_feature_stride, float *out,
+                                     ptrdiff_t out_sample_stride, ptrdiff_t out_feature_stride);
+lockstep_status lockstep_enqueue_f64(const lockstep_device_plan *plan, void *stream, size_t samples, const double *in,
+                                     ptrdiff_t in_sample_stride, ptrdiff_t in_feature_stride, double *out,
+                                     ptrdiff_t out_sample_stride, ptrdiff_t out_feature_stride);
 
 #ifdef __cplusplus
 }

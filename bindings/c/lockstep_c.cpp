@@ -1,43 +1,30 @@
-// The C interface: handles that know what they are, exceptions turned into statuses.
+// The C interface: models and plans, what they are made of and say of themselves.
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <exception>
 #include <memory>
 #include <new>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
+#include "bindings/c/handles.h"
 #include "bindings/c/load_model.h"
 #include "bindings/c/lockstep.h"
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/cpu_target.h"
-#include "lockstep/kernels/mlp/plan.h"
+#include "lockstep/kernels/tile.h"
 #include "lockstep/nn/compile.h"
+#include "lockstep/nn/net_plan.h"
+#include "lockstep/nn/plan_file.h"
 
-// Each handle begins with a mark, so that a handle of the wrong kind is noticed; freeing wipes it.
-struct lockstep_model {
-  std::uint64_t mark;
-  lockstep::nn::Model model;
-};
-struct lockstep_plan {
-  std::uint64_t mark;
-  lockstep_precision precision;
-  std::variant<lockstep::Plan<float>, lockstep::Plan<double>> plan;
-  std::size_t inputs, outputs, workspace_bytes;
-  std::string description;
-};
-
+namespace lockstep::c {
 namespace {
-
-using lockstep::Error;
-using lockstep::ErrorKind;
-using lockstep::MatrixView;
-
-constexpr std::uint64_t kModelMark = 0x6c6f636b6d6f646c;
-constexpr std::uint64_t kPlanMark = 0x6c6f636b706c616e;
-
 thread_local std::string last_error;
+}
 
 lockstep_status status_of(ErrorKind kind) {
   switch (kind) {
@@ -55,7 +42,6 @@ lockstep_status status_of(ErrorKind kind) {
   return LOCKSTEP_INTERNAL;
 }
 
-// Keeping the message may itself run out of memory: then there is none, and the status still tells.
 void remember(const char* message) noexcept {
   try {
     last_error = message;
@@ -64,103 +50,96 @@ void remember(const char* message) noexcept {
   }
 }
 
-template <class Work>
-lockstep_status guarded(const Work& work) noexcept {
-  try {
-    work();
-    return LOCKSTEP_OK;
-  } catch (const Error& error) {
-    remember(error.what());
-    return status_of(error.kind());
-  } catch (const std::bad_alloc&) {
-    remember("out of memory");
-    return LOCKSTEP_OUT_OF_MEMORY;
-  } catch (const std::exception& error) {
-    remember(error.what());
-    return LOCKSTEP_INTERNAL;
-  } catch (...) {
-    remember("an exception of unknown type");
-    return LOCKSTEP_INTERNAL;
-  }
+}  // namespace lockstep::c
+
+namespace {
+
+using namespace lockstep::c;
+using lockstep::MatrixView;
+
+void require_index(std::size_t index, std::size_t count) {
+  if (index < count) return;
+  refuse("index", std::to_string(index), "less than " + std::to_string(count), "count from 0");
 }
 
-[[noreturn]] void refuse(std::string field, std::string found, std::string expected, std::string remedy) {
-  throw Error(ErrorKind::invalid_argument,
-              {std::move(field), std::move(found), std::move(expected), std::move(remedy)});
+template <class List>
+std::size_t features_of(const List& ports) {
+  std::size_t count = 0;
+  for (const auto& port : ports) count += port.features.size();
+  return count;
 }
 
-void require_pointer(const void* pointer, const char* field) {
-  if (!pointer) refuse(field, "a null pointer", "an address", "");
+const std::vector<lockstep::nn::Port>& ports_of(const lockstep_model& model, lockstep_direction direction) {
+  return direction == LOCKSTEP_INPUT ? model.model.inputs : model.model.outputs;
 }
 
-template <class Handle>
-const Handle& require_handle(const Handle* handle, std::uint64_t mark, const char* field, const char* maker) {
-  if (!handle) refuse(field, "a null pointer", "a handle", std::string("check the status of ") + maker);
-  if (handle->mark != mark) refuse(field, "no such handle", std::string("one made by ") + maker, "was it freed");
-  return *handle;
-}
-const lockstep_model& known(const lockstep_model* model) {
-  return require_handle(model, kModelMark, "model", "lockstep_model_load");
-}
-const lockstep_plan& known(const lockstep_plan* plan) {
-  return require_handle(plan, kPlanMark, "plan", "lockstep_compile");
+void require_direction(lockstep_direction direction) {
+  if (direction == LOCKSTEP_INPUT || direction == LOCKSTEP_OUTPUT) return;
+  refuse("direction", std::to_string(direction), "LOCKSTEP_INPUT or LOCKSTEP_OUTPUT", "");
 }
 
-// Written although nothing reads it before the memory goes back.
-void wipe(volatile std::uint64_t& mark) { mark = 0; }
-
-// The fields of an options struct that the caller knew of, the rest as defaults; `least` is its first version's size.
-template <class Options>
-Options known_fields(const Options* options, std::size_t least, const char* name) {
-  Options result{};
-  result.size = sizeof result;
-  if (!options) return result;
-  if (options->size < least) {
-    refuse(std::string(name) + ".size", std::to_string(options->size), std::to_string(sizeof result),
-           std::string("set it to sizeof(lockstep_") + name + ")");
-  }
-  if (options->size > sizeof result) {
-    refuse(std::string(name) + ".size", std::to_string(options->size), "at most " + std::to_string(sizeof result),
-           "the program was built for a newer Lockstep than the one loaded: update the library");
-  }
-  std::memcpy(&result, options, options->size);
-  return result;
-}
-
-lockstep_status describe(const lockstep_model* model, std::size_t index, lockstep_feature* feature, bool input) {
+lockstep_status describe(const lockstep_model* model, std::size_t index, lockstep_feature* feature,
+                         lockstep_direction direction) {
   return guarded([&] {
-    const lockstep::nn::Model& net = known(model).model;
+    const auto& ports = ports_of(known(model), direction);
     require_pointer(feature, "feature");
-    const auto& features = (input ? net.inputs : net.outputs).front().features;
-    if (index >= features.size()) {
-      refuse("index", std::to_string(index), "less than " + std::to_string(features.size()), "count from 0");
-    }
-    const lockstep::nn::Feature& one = features[index];
+    require_index(index, features_of(ports));
+    std::size_t port = 0;
+    for (; index >= ports[port].features.size(); ++port) index -= ports[port].features.size();
+    const lockstep::nn::Feature& one = ports[port].features[index];
     *feature = {one.name.c_str(), one.unit.c_str(), one.minimum, one.maximum};
   });
 }
 
+// A plan's first evaluation brings its code and weights into memory, which takes tens of microseconds: it is made here,
+// so that the host's first step costs no more than its second.
 template <class T>
-lockstep_status evaluate(const lockstep_plan* handle, std::size_t samples, MatrixView<const T> in, MatrixView<T> out,
-                         void* workspace, std::size_t workspace_bytes) noexcept {
-  return guarded([&] {
-    const lockstep_plan& plan = known(handle);
-    const auto* typed = std::get_if<lockstep::Plan<T>>(&plan.plan);
-    if (!typed) {
-      refuse("plan", plan.precision == LOCKSTEP_FLOAT32 ? "a float32 plan" : "a float64 plan",
-             sizeof(T) == 4 ? "a float32 plan" : "a float64 plan", "compile one of that precision");
+void warm_up(const lockstep::nn::NetPlan<T>& plan) {
+  constexpr std::size_t kSamples = 2 * lockstep::kTileLanes + 3;  // whole tiles and the rest beside them
+  std::vector<std::vector<T>> numbers;
+  for (const auto& ports : {plan.inputs(), plan.outputs()}) {
+    for (const auto& port : ports) numbers.emplace_back(kSamples * port.width);
+  }
+  for (const std::size_t samples : {kSamples, std::size_t{1}}) {
+    std::vector<MatrixView<const T>> in;
+    std::vector<MatrixView<T>> out;
+    for (const auto& port : plan.inputs()) {
+      in.push_back(MatrixView<const T>::row_major(numbers[in.size()].data(), samples, port.width));
     }
-    if (samples == 0) return;
-    require_pointer(in.data, "in");
-    require_pointer(out.data, "out");
-    in.columns = plan.inputs;
-    out.columns = plan.outputs;
-    if (workspace) {
-      typed->evaluate(in, out, {static_cast<std::byte*>(workspace), workspace_bytes});
-    } else {
-      typed->evaluate(in, out, 1);
+    for (const auto& port : plan.outputs()) {
+      out.push_back(MatrixView<T>::row_major(numbers[in.size() + out.size()].data(), samples, port.width));
     }
-  });
+    plan.evaluate(std::span<const MatrixView<const T>>(in), std::span<const MatrixView<T>>(out), 1);
+  }
+}
+
+template <class List>
+Ports ports_of_plan(const List& list) {
+  Ports ports;
+  for (const auto& port : list) {
+    ports.list.push_back({port.name.c_str(), port.width, ports.features});
+    ports.features += port.width;
+  }
+  return ports;
+}
+
+template <class T>
+std::unique_ptr<lockstep_plan> lower(const lockstep::nn::Model& net, lockstep::CpuTarget target, bool derivatives) {
+  auto plan = lockstep::nn::NetPlan<T>::compile(net, target);
+  const std::size_t bytes = plan.workspace_bytes();
+  std::string description = plan.description();
+  Ports inputs = ports_of_plan(plan.inputs()), outputs = ports_of_plan(plan.outputs());
+  const lockstep_precision precision = sizeof(T) == 4 ? LOCKSTEP_FLOAT32 : LOCKSTEP_FLOAT64;
+  auto made = std::make_unique<lockstep_plan>(lockstep_plan{
+      kPlanMark, precision, std::move(plan), std::move(inputs), std::move(outputs), bytes, std::move(description), {}});
+  if (derivatives) made->derivatives = lockstep::nn::compile_derivatives<T>(net, target);
+  warm_up(std::get<lockstep::nn::NetPlan<T>>(made->plan));
+  return made;
+}
+std::unique_ptr<lockstep_plan> lower(const lockstep::nn::Model& net, lockstep::Precision precision,
+                                     lockstep::CpuTarget target, bool derivatives) {
+  return precision == lockstep::Precision::f32 ? lower<float>(net, target, derivatives)
+                                               : lower<double>(net, target, derivatives);
 }
 
 }  // namespace
@@ -169,7 +148,7 @@ extern "C" {
 
 int lockstep_abi_version(void) { return LOCKSTEP_ABI_VERSION; }
 const char* lockstep_version(void) { return LOCKSTEP_VERSION_TEXT; }
-const char* lockstep_last_error(void) { return last_error.c_str(); }
+const char* lockstep_last_error(void) { return lockstep::c::last_error.c_str(); }
 
 lockstep_status lockstep_model_load(const char* path, const lockstep_load_options* options, lockstep_model** model) {
   return guarded([&] {
@@ -191,17 +170,30 @@ void lockstep_model_free(lockstep_model* model) {
 }
 
 size_t lockstep_model_inputs(const lockstep_model* model) {
-  return model && model->mark == kModelMark ? model->model.inputs.front().features.size() : 0;
+  return model && model->mark == kModelMark ? features_of(model->model.inputs) : 0;
 }
 size_t lockstep_model_outputs(const lockstep_model* model) {
-  return model && model->mark == kModelMark ? model->model.outputs.front().features.size() : 0;
+  return model && model->mark == kModelMark ? features_of(model->model.outputs) : 0;
+}
+size_t lockstep_model_ports(const lockstep_model* model, lockstep_direction direction) {
+  return model && model->mark == kModelMark ? ports_of(*model, direction).size() : 0;
+}
+lockstep_status lockstep_model_port(const lockstep_model* model, lockstep_direction direction, size_t index,
+                                    lockstep_port* port) {
+  return guarded([&] {
+    require_direction(direction);
+    const auto& ports = ports_of(known(model), direction);
+    require_pointer(port, "port");
+    require_index(index, ports.size());
+    *port = {ports[index].name.c_str(), ports[index].features.size(), features_of(std::span(ports).first(index))};
+  });
 }
 
 lockstep_status lockstep_model_input(const lockstep_model* model, size_t index, lockstep_feature* feature) {
-  return describe(model, index, feature, true);
+  return describe(model, index, feature, LOCKSTEP_INPUT);
 }
 lockstep_status lockstep_model_output(const lockstep_model* model, size_t index, lockstep_feature* feature) {
-  return describe(model, index, feature, false);
+  return describe(model, index, feature, LOCKSTEP_OUTPUT);
 }
 
 lockstep_status lockstep_compile(const lockstep_model* model, const lockstep_compile_options* options,
@@ -209,7 +201,8 @@ lockstep_status lockstep_compile(const lockstep_model* model, const lockstep_com
   return guarded([&] {
     const lockstep::nn::Model& net = known(model).model;
     require_pointer(plan, "plan");
-    const lockstep_compile_options known = known_fields(options, sizeof(lockstep_compile_options), "compile_options");
+    const lockstep_compile_options known =
+        known_fields(options, offsetof(lockstep_compile_options, derivatives), "compile_options");
     lockstep::CpuTarget target = lockstep::best_cpu_target();
     if (known.cpu_target) {
       const auto named = lockstep::parse_cpu_target(known.cpu_target);
@@ -219,19 +212,22 @@ lockstep_status lockstep_compile(const lockstep_model* model, const lockstep_com
       }
       target = *named;
     }
-    const auto make = [&](auto compiled) {
-      const std::size_t inputs = compiled.inputs(), outputs = compiled.outputs(), bytes = compiled.workspace_bytes();
-      std::string description = compiled.description();
-      *plan = new lockstep_plan{kPlanMark, known.precision, std::move(compiled),   inputs,
-                                outputs,   bytes,           std::move(description)};
-    };
-    if (known.precision == LOCKSTEP_FLOAT32) {
-      make(lockstep::nn::compile<float>(net, target));
-    } else if (known.precision == LOCKSTEP_FLOAT64) {
-      make(lockstep::nn::compile<double>(net, target));
-    } else {
+    lockstep::Precision precision = lockstep::Precision::f32;
+    if (known.precision == LOCKSTEP_FLOAT64) {
+      precision = lockstep::Precision::f64;
+    } else if (known.precision != LOCKSTEP_FLOAT32) {
       refuse("compile_options.precision", std::to_string(known.precision), "LOCKSTEP_FLOAT32 or LOCKSTEP_FLOAT64", "");
     }
+    *plan = lower(net, precision, target, known.derivatives != 0).release();
+  });
+}
+
+lockstep_status lockstep_plan_load(const char* path, lockstep_plan** plan) {
+  return guarded([&] {
+    require_pointer(path, "path");
+    require_pointer(plan, "plan");
+    const lockstep::nn::PlanFile file = lockstep::nn::read_plan(path);
+    *plan = lower(file.model, file.precision, file.target, true).release();
   });
 }
 
@@ -241,8 +237,27 @@ void lockstep_plan_free(lockstep_plan* plan) {
   delete plan;
 }
 
-size_t lockstep_plan_inputs(const lockstep_plan* plan) { return plan && plan->mark == kPlanMark ? plan->inputs : 0; }
-size_t lockstep_plan_outputs(const lockstep_plan* plan) { return plan && plan->mark == kPlanMark ? plan->outputs : 0; }
+size_t lockstep_plan_inputs(const lockstep_plan* plan) {
+  return plan && plan->mark == kPlanMark ? plan->inputs.features : 0;
+}
+size_t lockstep_plan_outputs(const lockstep_plan* plan) {
+  return plan && plan->mark == kPlanMark ? plan->outputs.features : 0;
+}
+size_t lockstep_plan_ports(const lockstep_plan* plan, lockstep_direction direction) {
+  if (!plan || plan->mark != kPlanMark) return 0;
+  return (direction == LOCKSTEP_INPUT ? plan->inputs : plan->outputs).list.size();
+}
+lockstep_status lockstep_plan_port(const lockstep_plan* plan, lockstep_direction direction, size_t index,
+                                   lockstep_port* port) {
+  return guarded([&] {
+    require_direction(direction);
+    const lockstep_plan& handle = known(plan);
+    const auto& list = (direction == LOCKSTEP_INPUT ? handle.inputs : handle.outputs).list;
+    require_pointer(port, "port");
+    require_index(index, list.size());
+    *port = list[index];
+  });
+}
 lockstep_precision lockstep_plan_precision(const lockstep_plan* plan) {
   return plan && plan->mark == kPlanMark ? plan->precision : LOCKSTEP_FLOAT32;
 }
@@ -251,22 +266,6 @@ const char* lockstep_plan_description(const lockstep_plan* plan) {
 }
 size_t lockstep_plan_workspace_bytes(const lockstep_plan* plan) {
   return plan && plan->mark == kPlanMark ? plan->workspace_bytes : 0;
-}
-
-lockstep_status lockstep_evaluate_f32(const lockstep_plan* plan, size_t samples, const float* in,
-                                      ptrdiff_t in_sample_stride, ptrdiff_t in_feature_stride, float* out,
-                                      ptrdiff_t out_sample_stride, ptrdiff_t out_feature_stride, void* workspace,
-                                      size_t workspace_bytes) {
-  return evaluate<float>(plan, samples, {in, samples, 0, in_sample_stride, in_feature_stride},
-                         {out, samples, 0, out_sample_stride, out_feature_stride}, workspace, workspace_bytes);
-}
-
-lockstep_status lockstep_evaluate_f64(const lockstep_plan* plan, size_t samples, const double* in,
-                                      ptrdiff_t in_sample_stride, ptrdiff_t in_feature_stride, double* out,
-                                      ptrdiff_t out_sample_stride, ptrdiff_t out_feature_stride, void* workspace,
-                                      size_t workspace_bytes) {
-  return evaluate<double>(plan, samples, {in, samples, 0, in_sample_stride, in_feature_stride},
-                          {out, samples, 0, out_sample_stride, out_feature_stride}, workspace, workspace_bytes);
 }
 
 }  // extern "C"

@@ -2,17 +2,24 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "bindings/c/lockstep.h"
 #include "lockstep/core/aligned_buffer.h"
+#include "lockstep/core/hdf5.h"
 #include "lockstep/nn/compile.h"
 #include "lockstep/nn/hdf5_model.h"
 #include "lockstep/nn/load.h"
+#include "lockstep/nn/net_plan.h"
+#include "lockstep/nn/plan_file.h"
 
 namespace {
 
@@ -115,6 +122,42 @@ TEST(CInterface, one_plan_serves_many_threads) {
   lockstep_plan_free(plan);
 }
 
+// What scripts/thread_check.sh watches: loading, lowering, evaluating, derivatives and failures side by side.
+TEST(CInterface, threads_disturb_neither_each_others_answers_nor_messages) {
+  const std::vector<float> x = inputs<float>(kSamples * 10), bar = inputs<float>(kSamples * 8);
+  constexpr int kThreads = 8;
+  std::vector<std::vector<float>> answers(kThreads);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i] {
+      lockstep_model* model = load(kQlknn);
+      const lockstep_compile_options options{sizeof options, LOCKSTEP_FLOAT32, nullptr, 1};
+      lockstep_plan* plan = nullptr;
+      EXPECT_EQ(lockstep_compile(model, &options, &plan), LOCKSTEP_OK);
+      std::vector<float>& mine = answers[static_cast<std::size_t>(i)];
+      mine.resize(kSamples * (8 + 8 + 10));
+      float *y = mine.data(), *y_dot = y + kSamples * 8, *x_bar = y_dot + kSamples * 8;
+      const std::string missing = "no/such/file" + std::to_string(i);
+      for (int repeat = 0; repeat < 3; ++repeat) {
+        EXPECT_EQ(lockstep_evaluate_f32(plan, kSamples, x.data(), 10, 1, y, 8, 1, nullptr, 0), LOCKSTEP_OK);
+        EXPECT_EQ(
+            lockstep_jvp_f32(plan, kSamples, x.data(), 10, 1, x.data(), 10, 1, nullptr, 0, 0, y_dot, 8, 1, nullptr, 0),
+            LOCKSTEP_OK);
+        EXPECT_EQ(lockstep_vjp_f32(plan, kSamples, x.data(), 10, 1, bar.data(), 8, 1, nullptr, 0, 0, x_bar, 10, 1,
+                                   nullptr, 0),
+                  LOCKSTEP_OK);
+        lockstep_model* none = nullptr;
+        EXPECT_EQ(lockstep_model_load(missing.c_str(), nullptr, &none), LOCKSTEP_BAD_FILE);
+        EXPECT_THAT(lockstep_last_error(), HasSubstr(missing + ":"));
+      }
+      lockstep_plan_free(plan);
+      lockstep_model_free(model);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& mine : answers) EXPECT_EQ(mine, answers.front());
+}
+
 TEST(CInterface, bad_handles_and_pointers_are_answered_in_words) {
   lockstep_model* model = load(kOcean);
   lockstep_plan* plan = nullptr;
@@ -181,8 +224,237 @@ TEST(CInterface, reads_hdf5_through_its_companion) {
   lockstep_plan_free(from_safetensors);
   lockstep_model_free(model);
   EXPECT_EQ(lockstep_model_load(LOCKSTEP_TEST_DATA "/peaks_relu_2_20_5_1.golden.h5", nullptr, &model),
-            LOCKSTEP_BAD_MODEL);
+            LOCKSTEP_UNSUPPORTED);
   EXPECT_THAT(lockstep_last_error(), HasSubstr("peaks_relu_2_20_5_1.golden.h5"));
+}
+
+// Every format holds the same weights here: the bits must be the same.
+TEST(CInterface, reads_onnx_and_keras_through_its_companion) {
+  const std::string folder = LOCKSTEP_TEST_DATA;
+  const std::vector<float> x = inputs<float>(kSamples * 3);
+  std::vector<std::vector<float>> answers;
+  for (const std::string& path : {folder + "/lorenz_tanh_3_100_3.safetensors",
+#ifdef LOCKSTEP_ONNX
+                                  folder + "/lorenz_tanh_3_100_3.onnx",
+#endif
+                                  folder + "/keras/lorenz_tanh_3_100_3.keras.h5"}) {
+    lockstep_plan* plan = compile(path, LOCKSTEP_FLOAT32);
+    answers.emplace_back(kSamples * 3);
+    EXPECT_EQ(lockstep_evaluate_f32(plan, kSamples, x.data(), 3, 1, answers.back().data(), 3, 1, nullptr, 0),
+              LOCKSTEP_OK);
+    EXPECT_EQ(answers.back(), answers.front()) << path;
+    lockstep_plan_free(plan);
+  }
+  lockstep_model* model = load(folder + "/keras/keras3_scaled.keras");
+  EXPECT_EQ(lockstep_model_outputs(model), 2u);
+  lockstep_model_free(model);
+}
+
+// Ten input columns and eight outputs in columns, kSamples apart: what the C++ plan answers, through other strides.
+TEST(CInterface, jacobian_products_have_the_librarys_bits) {
+  lockstep_model* model = load(kQlknn);
+  const lockstep_compile_options options{sizeof options, LOCKSTEP_FLOAT64, nullptr, 1};
+  lockstep_plan *plan = nullptr, *plain = compile(kQlknn, LOCKSTEP_FLOAT64);
+  ASSERT_EQ(lockstep_compile(model, &options, &plan), LOCKSTEP_OK) << lockstep_last_error();
+  const std::vector<double> x = inputs<double>(kSamples * 10), dot = inputs<double>(kSamples * 10);
+  const std::vector<double> bar = inputs<double>(kSamples * 8);
+  std::vector<double> y(kSamples * 8), y_dot(y), x_bar(x), expected_dot(y), expected_bar(x), expected(y);
+  const auto cpp = lockstep::nn::compile_derivatives<double>(lockstep::nn::load(kQlknn));
+  using In = lockstep::MatrixView<const double>;
+  using Out = lockstep::MatrixView<double>;
+  cpp.jvp(In::column_major(x.data(), kSamples, 10), In::column_major(dot.data(), kSamples, 10),
+          Out::column_major(expected.data(), kSamples, 8), Out::column_major(expected_dot.data(), kSamples, 8));
+  cpp.vjp(In::column_major(x.data(), kSamples, 10), In::column_major(bar.data(), kSamples, 8), {},
+          Out::column_major(expected_bar.data(), kSamples, 10));
+  lockstep::AlignedBuffer<std::byte> work(lockstep_plan_derivative_workspace_bytes(plan));
+  EXPECT_GT(work.size(), 0u);
+  const ptrdiff_t n = kSamples;
+  EXPECT_EQ(lockstep_jvp_f64(plan, kSamples, x.data(), 1, n, dot.data(), 1, n, y.data(), 1, n, y_dot.data(), 1, n,
+                             work.data(), work.size()),
+            LOCKSTEP_OK);
+  EXPECT_EQ(
+      lockstep_vjp_f64(plan, kSamples, x.data(), 1, n, bar.data(), 1, n, nullptr, 0, 0, x_bar.data(), 1, n, nullptr, 0),
+      LOCKSTEP_OK);
+  EXPECT_EQ(y, expected);
+  EXPECT_EQ(y_dot, expected_dot);
+  EXPECT_EQ(x_bar, expected_bar);
+  // Without derivatives, and with the wrong precision.
+  EXPECT_EQ(lockstep_plan_derivative_workspace_bytes(plain), 0u);
+  EXPECT_EQ(
+      lockstep_jvp_f64(plain, 1, x.data(), 10, 1, dot.data(), 10, 1, nullptr, 0, 0, y_dot.data(), 8, 1, nullptr, 0),
+      LOCKSTEP_UNSUPPORTED);
+  EXPECT_THAT(lockstep_last_error(), HasSubstr("lockstep_compile_options.derivatives = 1"));
+  float narrow[10] = {};
+  EXPECT_EQ(lockstep_vjp_f32(plan, 1, narrow, 10, 1, narrow, 8, 1, nullptr, 0, 0, narrow, 10, 1, nullptr, 0),
+            LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_EQ(lockstep_vjp_f64(plan, 1, x.data(), 10, 1, nullptr, 8, 1, nullptr, 0, 0, x_bar.data(), 10, 1, nullptr, 0),
+            LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_THAT(lockstep_last_error(), HasSubstr("out_bar: found a null pointer"));
+  lockstep_plan_free(plan);
+  lockstep_plan_free(plain);
+  lockstep_model_free(model);
+}
+
+// A net of eight output ports, as published, through its ONNX file and through a plan file: the bits of the library.
+#ifdef LOCKSTEP_ONNX
+const std::string kExported = std::string(LOCKSTEP_TEST_DATA) + "/exported/";
+const std::string kPublished = kExported + "graph_qlknn_7_11.onnx";
+
+TEST(CInterface, nets_of_several_ports_have_the_librarys_bits) {
+  const std::string path = testing::TempDir() + "c_interface_ports.plan";
+  const lockstep::nn::Model published = lockstep::nn::load(kPublished);
+  lockstep::nn::write_plan(path, {published, lockstep::Precision::f64, lockstep::best_cpu_target()},
+                           lockstep::Existing::replace);
+  lockstep_plan *loaded = nullptr, *compiled = compile(kPublished, LOCKSTEP_FLOAT64);
+  ASSERT_EQ(lockstep_plan_load(path.c_str(), &loaded), LOCKSTEP_OK) << lockstep_last_error();
+  const auto plan = lockstep::nn::NetPlan<double>::compile(published);
+  const std::size_t in_width = plan.inputs()[0].width, outs = plan.outputs().size();
+  ASSERT_GT(outs, 1u);
+  ASSERT_EQ(lockstep_plan_ports(loaded, LOCKSTEP_INPUT), 1u);
+  ASSERT_EQ(lockstep_plan_ports(loaded, LOCKSTEP_OUTPUT), outs);
+  // Within its training range, out of which it answers 0.
+  const std::vector<double> x = lockstep::hdf5::File::open(kExported + "graph_qlknn_7_11.graph.h5")
+                                    .group("inputs")
+                                    .dataset("input")
+                                    .read<double>();
+  const std::size_t samples = x.size() / in_width;
+  std::vector<std::vector<double>> expected, found;
+  std::vector<lockstep::MatrixView<double>> views;
+  std::vector<lockstep_output_f64> arrays;
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < outs; ++i) {
+    lockstep_port port{};
+    ASSERT_EQ(lockstep_plan_port(loaded, LOCKSTEP_OUTPUT, i, &port), LOCKSTEP_OK);
+    EXPECT_EQ(port.name, plan.outputs()[i].name);
+    EXPECT_EQ(port.features, plan.outputs()[i].width);
+    EXPECT_EQ(port.first_feature, first);
+    first += port.features;
+    expected.emplace_back(samples * port.features);
+    found.emplace_back(samples * port.features);
+  }
+  EXPECT_EQ(lockstep_plan_outputs(loaded), first);
+  for (std::size_t i = 0; i < outs; ++i) {  // outputs by feature here, by sample there
+    const std::size_t width = plan.outputs()[i].width;
+    views.push_back(lockstep::MatrixView<double>::column_major(expected[i].data(), samples, width));
+    arrays.push_back({found[i].data(), 1, static_cast<std::ptrdiff_t>(samples)});
+  }
+  const lockstep::MatrixView<const double> in =
+      lockstep::MatrixView<const double>::row_major(x.data(), samples, in_width);
+  plan.evaluate(std::span(&in, 1), views, 1);
+  const lockstep_input_f64 from{x.data(), static_cast<std::ptrdiff_t>(in_width), 1};
+  lockstep::AlignedBuffer<std::byte> workspace(lockstep_plan_workspace_bytes(loaded));
+  for (const auto& [handle, work] :
+       {std::pair<lockstep_plan*, std::byte*>{loaded, workspace.data()}, {compiled, nullptr}}) {
+    for (auto& one : found) std::fill(one.begin(), one.end(), -77.0);
+    ASSERT_EQ(lockstep_evaluate_ports_f64(handle, samples, &from, 1, arrays.data(), outs, work, workspace.size()),
+              LOCKSTEP_OK)
+        << lockstep_last_error();
+    EXPECT_EQ(found, expected);
+    EXPECT_NE(found[1][3], 0);
+  }
+  // What does not fit is named.
+  double y[8] = {};
+  EXPECT_EQ(lockstep_evaluate_f64(loaded, 1, x.data(), 1, 1, y, 1, 1, nullptr, 0), LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_THAT(lockstep_last_error(), HasSubstr("lockstep_evaluate_ports_f32"));
+  EXPECT_THAT(lockstep_last_error(), HasSubstr(plan.outputs()[1].name));
+  EXPECT_EQ(lockstep_evaluate_ports_f64(loaded, 1, &from, 1, arrays.data(), 1, nullptr, 0), LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_THAT(lockstep_last_error(), HasSubstr("out: found 1 array, expected"));
+  arrays[1].data = nullptr;
+  EXPECT_EQ(lockstep_evaluate_ports_f64(loaded, 1, &from, 1, arrays.data(), outs, nullptr, 0),
+            LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_THAT(lockstep_last_error(), HasSubstr("out \"" + plan.outputs()[1].name + "\".data: found a null pointer"));
+  EXPECT_EQ(lockstep_evaluate_ports_f64(loaded, 1, nullptr, 1, arrays.data(), outs, nullptr, 0),
+            LOCKSTEP_INVALID_ARGUMENT);
+  lockstep_port port{};
+  EXPECT_EQ(lockstep_plan_port(loaded, LOCKSTEP_INPUT, 1, &port), LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_THAT(lockstep_last_error(), HasSubstr("index: found 1, expected less than 1"));
+  lockstep_plan_free(loaded);
+  lockstep_plan_free(compiled);
+}
+
+TEST(CInterface, jacobian_products_of_several_ports_are_transposes_of_each_other) {
+  lockstep_model* model = load(kExported + "graph_ports_dynamo.onnx");
+  const lockstep_compile_options options{sizeof options, LOCKSTEP_FLOAT64, nullptr, 1};
+  lockstep_plan* plan = nullptr;
+  ASSERT_EQ(lockstep_compile(model, &options, &plan), LOCKSTEP_OK) << lockstep_last_error();
+  const std::size_t in_width = lockstep_plan_inputs(plan), out_width = lockstep_plan_outputs(plan);
+  const std::vector<double> x = inputs<double>(kSamples * in_width), bar = inputs<double>(kSamples * out_width);
+  const std::vector<double> dot(x.rbegin(), x.rend());
+  std::vector<double> y_dot(bar.size()), x_bar(x.size()), y(bar.size());
+  const auto in_stride = static_cast<std::ptrdiff_t>(in_width), out_stride = static_cast<std::ptrdiff_t>(out_width);
+  std::vector<lockstep_input_f64> ins, in_dots, out_bars;
+  std::vector<lockstep_output_f64> outs, out_dots, in_bars;
+  lockstep_port port{};
+  for (std::size_t i = 0; lockstep_model_port(model, LOCKSTEP_INPUT, i, &port) == LOCKSTEP_OK; ++i) {
+    ins.push_back({x.data() + port.first_feature, in_stride, 1});
+    in_dots.push_back({dot.data() + port.first_feature, in_stride, 1});
+    in_bars.push_back({x_bar.data() + port.first_feature, in_stride, 1});
+  }
+  for (std::size_t i = 0; lockstep_model_port(model, LOCKSTEP_OUTPUT, i, &port) == LOCKSTEP_OK; ++i) {
+    outs.push_back({i == 1 ? nullptr : y.data() + port.first_feature, out_stride, 1});
+    out_dots.push_back({y_dot.data() + port.first_feature, out_stride, 1});
+    out_bars.push_back({bar.data() + port.first_feature, out_stride, 1});
+  }
+  ASSERT_EQ(ins.size(), 2u);
+  ASSERT_EQ(outs.size(), 3u);
+  lockstep::AlignedBuffer<std::byte> work(lockstep_plan_derivative_workspace_bytes(plan));
+  ASSERT_EQ(lockstep_jvp_ports_f64(plan, kSamples, ins.data(), in_dots.data(), outs.data(), out_dots.data(), 2, 3,
+                                   work.data(), work.size()),
+            LOCKSTEP_OK)
+      << lockstep_last_error();
+  ASSERT_EQ(
+      lockstep_vjp_ports_f64(plan, kSamples, ins.data(), out_bars.data(), nullptr, in_bars.data(), 2, 3, nullptr, 0),
+      LOCKSTEP_OK)
+      << lockstep_last_error();
+  double left = 0, right = 0, size = 0;
+  for (std::size_t i = 0; i < bar.size(); ++i) left += bar[i] * y_dot[i], size += std::abs(bar[i] * y_dot[i]);
+  for (std::size_t i = 0; i < x.size(); ++i) right += dot[i] * x_bar[i], size += std::abs(dot[i] * x_bar[i]);
+  EXPECT_GT(size, 1);
+  // Two sums of kSamples times some ten products, each of some hundred rounded operations: below 1e-12 of their size.
+  EXPECT_NEAR(left, right, 1e-12 * size);
+  EXPECT_NE(y[0], 0);
+  EXPECT_EQ(
+      lockstep_vjp_ports_f64(plan, kSamples, ins.data(), out_bars.data(), nullptr, in_bars.data(), 2, 2, nullptr, 0),
+      LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_THAT(lockstep_last_error(), HasSubstr("out_bar: found 2 arrays, expected 3"));
+  lockstep_plan_free(plan);
+  lockstep_model_free(model);
+}
+#endif
+
+TEST(CInterface, plan_files_load_with_the_same_bits_or_are_refused) {
+  const std::string path = testing::TempDir() + "c_interface.plan";
+  lockstep::nn::PlanFile file{lockstep::nn::load(kOcean), lockstep::Precision::f32, lockstep::best_cpu_target()};
+  lockstep::nn::write_plan(path, file, lockstep::Existing::replace);
+  lockstep_plan *loaded = nullptr, *compiled = compile(kOcean, LOCKSTEP_FLOAT32);
+  ASSERT_EQ(lockstep_plan_load(path.c_str(), &loaded), LOCKSTEP_OK) << lockstep_last_error();
+  EXPECT_STREQ(lockstep_plan_description(loaded), lockstep_plan_description(compiled));
+  const std::vector<float> x = inputs<float>(kSamples * 32);
+  std::vector<float> a(kSamples * 31), b(kSamples * 31);
+  EXPECT_EQ(lockstep_evaluate_f32(loaded, kSamples, x.data(), 32, 1, a.data(), 31, 1, nullptr, 0), LOCKSTEP_OK);
+  EXPECT_EQ(lockstep_evaluate_f32(compiled, kSamples, x.data(), 32, 1, b.data(), 31, 1, nullptr, 0), LOCKSTEP_OK);
+  EXPECT_EQ(a, b);
+  lockstep_plan_free(loaded);
+  lockstep_plan_free(compiled);
+  loaded = nullptr;
+  file.target =
+      lockstep::best_cpu_target() == lockstep::CpuTarget::neon ? lockstep::CpuTarget::avx2 : lockstep::CpuTarget::neon;
+  lockstep::nn::write_plan(path, file, lockstep::Existing::replace);
+  EXPECT_EQ(lockstep_plan_load(path.c_str(), &loaded), LOCKSTEP_UNSUPPORTED);
+  EXPECT_THAT(lockstep_last_error(), HasSubstr("expected one this machine runs"));
+  EXPECT_EQ(lockstep_plan_load(kOcean.c_str(), &loaded), LOCKSTEP_BAD_MODEL);
+  EXPECT_EQ(loaded, nullptr);
+}
+
+TEST(CInterface, a_machine_without_a_gpu_is_a_status) {
+  setenv("LOCKSTEP_CUDA_LIBRARY", "/nowhere/liblockstep_cuda.so", 1);
+  lockstep_model* model = load(kOcean);
+  lockstep_device_plan* plan = nullptr;
+  EXPECT_EQ(lockstep_device_compile(model, nullptr, &plan), LOCKSTEP_UNSUPPORTED);
+  EXPECT_EQ(plan, nullptr);
+  EXPECT_THAT(lockstep_last_error(), HasSubstr("cuda:0: found this installation has no CUDA component"));
+  EXPECT_THAT(lockstep_last_error(), HasSubstr("install the CUDA component, or evaluate on the CPU"));
+  lockstep_model_free(model);
 }
 
 TEST(CInterface, files_that_cannot_be_read_are_statuses) {

@@ -1,15 +1,18 @@
 ! What the Fortran module claims: every rank, layout, stride and precision gives the bits of one plain call; what does
 ! not fit is refused in words. usage: fortran_test MODEL (a net of 3 inputs and 3 outputs)
 program fortran_test
+  use, intrinsic :: iso_c_binding, only: c_loc, c_null_ptr
   use, intrinsic :: iso_fortran_env, only: real32, real64, error_unit
   use lockstep
   implicit none
   integer, parameter :: n = 70
   type(lockstep_model) :: model
   type(lockstep_plan) :: plan, plan64
+  type(lockstep_device_plan) :: device_plan
+  real(real32), target :: xd(3, n), yd(3, n)
   real(real32) :: x(3, n), y(3, n), xt(n, 3), yt(n, 3), wide(7, 2 * n), out(5, 3 * n), one(3)
   real(real32) :: x3(3, 7, 10), y3(3, 7, 10), xm(7, 3, 10), ym(7, 3, 10), xl(7, 10, 3), yl(7, 10, 3)
-  real(real64) :: x64(3, n), y64(3, n)
+  real(real64) :: x64(3, n), y64(3, n), v64(3, n), w64(3, n), jv64(3, n), jw64(3, n)
   character(300) :: message
   character(4096) :: path
   integer :: i, j, stat, claims
@@ -77,6 +80,44 @@ program fortran_test
   call model%load('no_such_file.safetensors', stat=stat, errmsg=message)
   call claim(stat == lockstep_bad_file .and. index(message, 'no_such_file') > 0, 'a missing file is named')
   call claim(model%inputs() == 3, 'a failed load leaves the model as it was')
+  call plan%jvp(x, x, y, stat=stat, errmsg=message)
+  call claim(stat == lockstep_unsupported .and. index(message, 'derivatives') > 0, 'derivatives must be asked for')
+  call plan%compile(model, derivatives=.true.)
+  call plan64%compile(model, precision=lockstep_float64, derivatives=.true.)
+  call random_number(v64)
+  call random_number(w64)
+  call plan64%jvp(x64, v64, jv64)
+  call plan64%vjp(x64, w64, jw64)
+  ! Two sums of 210 products of some 400 rounded operations each; a wrong sign or order shows in the first digit.
+  call claim(abs(sum(w64 * jv64) - sum(jw64 * v64)) < 1e-11 * sum(abs(w64 * jv64)), 'jvp and vjp are transposes')
+  call plan%jvp(x, real(v64, real32), y)
+  call claim(maxval(abs(y - jv64)) < 1e-4 * maxval(abs(jv64)), 'jvp in float32')
+  call plan%jvp(transpose(x), transpose(real(v64, real32)), yt, feature_dimension=2)
+  call claim(all(transpose(yt) == y), 'jvp along either dimension')
+  call plan%jvp(x(:, 9), real(v64(:, 9), real32), one)
+  call claim(all(one == y(:, 9)), 'jvp of one sample')
+  call plan%vjp(x, real(w64, real32), y)
+  call plan%vjp(x(:, 9), real(w64(:, 9), real32), one)
+  call claim(all(one == y(:, 9)), 'vjp of one sample')
+  call plan%vjp(x, y(:, 2:), y, stat=stat, errmsg=message)
+  call claim(stat == lockstep_invalid_argument, 'shapes of vjp must fit')
+  call plan%load('no_such_file.plan', stat=stat, errmsg=message)
+  call claim(stat == lockstep_bad_file .and. index(message, 'no_such_file') > 0, 'a missing plan file is named')
+
+  ! On a device that is the host: the test's own CUDA component.
+  call plan%evaluate(x, y)
+  yd = 0
+  call device_plan%compile(model)
+  call claim(device_plan%inputs() == size(x, 1) .and. device_plan%outputs() == size(y, 1), 'a device plan has its sizes')
+  xd = x
+  call device_plan%enqueue(c_null_ptr, size(x, 2), c_loc(xd), size(x, 1), 1, c_loc(yd), size(y, 1), 1)
+  call claim(all(yd == y), 'a device plan has the bits of the CPU')
+  call device_plan%compile(model, device=5, stat=stat, errmsg=message)
+  call claim(stat == lockstep_unsupported .and. index(message, 'cuda:5') > 0, 'a device that is not there is named')
+  call device_plan%free()
+  call device_plan%enqueue(c_null_ptr, 1, c_loc(xd), 1, 1, c_loc(yd), 1, 1, stat=stat, errmsg=message)
+  call claim(stat == lockstep_invalid_argument, 'a freed device plan is refused')
+
   call plan%free()
   call plan%evaluate(x, y, stat=stat, errmsg=message)
   call claim(stat == lockstep_invalid_argument .and. index(message, 'plan%compile') > 0, 'a freed plan is refused')

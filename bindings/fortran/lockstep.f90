@@ -16,7 +16,7 @@ module lockstep
   use, intrinsic :: iso_fortran_env, only: error_unit
   implicit none
   private
-  public :: lockstep_model, lockstep_plan, lockstep_version
+  public :: lockstep_model, lockstep_plan, lockstep_device_plan, lockstep_array, lockstep_version
 
   ! Status codes, as in lockstep.h.
   integer, parameter, public :: lockstep_ok = 0, lockstep_invalid_argument = 1, lockstep_bad_model = 2
@@ -34,6 +34,8 @@ module lockstep
     procedure :: outputs => model_outputs
     procedure :: input_name => model_input_name
     procedure :: output_name => model_output_name
+    procedure :: input_ports => model_input_ports
+    procedure :: output_ports => model_output_ports
     procedure :: free => model_free
   end type
 
@@ -43,9 +45,17 @@ module lockstep
     integer :: input_count = 0, output_count = 0
   contains
     procedure :: compile => plan_compile
+    procedure :: load => plan_load
     procedure :: inputs => plan_inputs
     procedure :: outputs => plan_outputs
     procedure :: description => plan_description
+    ! Nets of several ports: how many, and each one's name and features, counted from 1 ('' and 0 beyond).
+    procedure :: input_ports => plan_input_ports
+    procedure :: output_ports => plan_output_ports
+    procedure :: input_port_name => plan_input_port_name
+    procedure :: output_port_name => plan_output_port_name
+    procedure :: input_port_features => plan_input_port_features
+    procedure :: output_port_features => plan_output_port_features
     procedure :: free => plan_free
     ! evaluate(x, y [, feature_dimension] [, stat] [, errmsg]): y = net(x) sample by sample. Of rank 1, one sample:
     ! x(feature). Of rank 2 or 3, features lie along feature_dimension (1 by default), the other dimensions count
@@ -53,6 +63,61 @@ module lockstep
     procedure, private :: evaluate_f32_1, evaluate_f32_2, evaluate_f32_3
     procedure, private :: evaluate_f64_1, evaluate_f64_2, evaluate_f64_3
     generic :: evaluate => evaluate_f32_1, evaluate_f32_2, evaluate_f32_3, evaluate_f64_1, evaluate_f64_2, evaluate_f64_3
+    ! jvp(x, x_dot, y_dot): y_dot = J x_dot, J being the Jacobian of the net at x. vjp(x, y_bar, x_bar): x_bar = J^T y_bar.
+    ! Ranks 1 and 2, arguments and rules as for evaluate. The plan must be compiled with derivatives=.true. or loaded.
+    procedure, private :: jvp_f32_1, jvp_f32_2, jvp_f64_1, jvp_f64_2, vjp_f32_1, vjp_f32_2, vjp_f64_1, vjp_f64_2
+    generic :: jvp => jvp_f32_1, jvp_f32_2, jvp_f64_1, jvp_f64_2
+    generic :: vjp => vjp_f32_1, vjp_f32_2, vjp_f64_1, vjp_f64_2
+    ! The same for nets of several ports, with a lockstep_array for each port in the order of the plan:
+    !   call plan%evaluate_ports([lockstep_array(state), lockstep_array(forcing)], [lockstep_array(flux, 2)])
+    ! jvp_ports(x, x_dot, y_dot), vjp_ports(x, y_bar, x_bar).
+    procedure :: evaluate_ports => plan_evaluate_ports
+    procedure :: jvp_ports => plan_jvp_ports
+    procedure :: vjp_ports => plan_vjp_ports
+  end type
+
+  ! An array of the host's as one port of a net: where it lies, no copy. lockstep_array(a [, feature_dimension]) for a of
+  ! rank 1 (one sample) or 2, real32 or real64, with the attribute target; features lie along the first dimension unless
+  ! said otherwise.
+  type :: lockstep_array
+    private
+    type(c_ptr) :: data = c_null_ptr
+    integer(c_intptr_t) :: sample_stride = 0, feature_stride = 1
+    integer :: samples = 0, features = 0, precision = lockstep_float32
+  end type
+  interface lockstep_array
+    module procedure array_f32_1, array_f32_2, array_f64_1, array_f64_2
+  end interface
+
+  ! A net on an NVIDIA GPU, for arrays that lie there: call plan%compile(model [, precision] [, device]), then
+  !   call plan%enqueue(stream, samples, c_devloc(in), 1, samples, c_devloc(out), 1, samples)
+  ! queues out = net(in) on a CUDA stream and returns (c_null_ptr: the default stream). Addresses are of the device, as
+  ! c_devloc, acc_deviceptr or c_loc within host_data give them; after each, how far apart samples and features lie, in
+  ! numbers. The status is lockstep_unsupported where there is no CUDA component, driver or device.
+  type :: lockstep_device_plan
+    private
+    type(c_ptr) :: handle = c_null_ptr
+    integer :: precision = lockstep_float32
+  contains
+    procedure :: compile => device_plan_compile
+    procedure :: inputs => device_plan_inputs
+    procedure :: outputs => device_plan_outputs
+    procedure :: enqueue => device_plan_enqueue
+    procedure :: free => device_plan_free
+  end type
+
+  type, bind(c) :: device_options
+    integer(c_size_t) :: size
+    integer(c_int) :: precision, device
+  end type
+
+  type, bind(c) :: port_array
+    type(c_ptr) :: data
+    integer(c_intptr_t) :: sample_stride, feature_stride
+  end type
+  type, bind(c) :: port_text
+    type(c_ptr) :: name
+    integer(c_size_t) :: features, first_feature
   end type
 
   type, bind(c) :: load_options
@@ -63,6 +128,7 @@ module lockstep
     integer(c_size_t) :: size
     integer(c_int) :: precision
     type(c_ptr) :: cpu_target
+    integer(c_int) :: derivatives
   end type
   type, bind(c) :: feature_text
     type(c_ptr) :: name, unit
@@ -70,6 +136,38 @@ module lockstep
   end type
 
   interface
+    integer(c_int) function c_device_compile(model, options, plan) bind(c, name='lockstep_device_compile')
+      import
+      type(c_ptr), value :: model
+      type(device_options), intent(in) :: options
+      type(c_ptr), intent(inout) :: plan
+    end function
+    subroutine c_device_plan_free(plan) bind(c, name='lockstep_device_plan_free')
+      import
+      type(c_ptr), value :: plan
+    end subroutine
+    integer(c_size_t) function c_device_plan_inputs(plan) bind(c, name='lockstep_device_plan_inputs')
+      import
+      type(c_ptr), value :: plan
+    end function
+    integer(c_size_t) function c_device_plan_outputs(plan) bind(c, name='lockstep_device_plan_outputs')
+      import
+      type(c_ptr), value :: plan
+    end function
+    integer(c_int) function c_enqueue_f32(plan, stream, samples, in, in_sample, in_feature, out, out_sample, out_feature) &
+        bind(c, name='lockstep_enqueue_f32')
+      import
+      type(c_ptr), value :: plan, stream, in, out
+      integer(c_size_t), value :: samples
+      integer(c_intptr_t), value :: in_sample, in_feature, out_sample, out_feature
+    end function
+    integer(c_int) function c_enqueue_f64(plan, stream, samples, in, in_sample, in_feature, out, out_sample, out_feature) &
+        bind(c, name='lockstep_enqueue_f64')
+      import
+      type(c_ptr), value :: plan, stream, in, out
+      integer(c_size_t), value :: samples
+      integer(c_intptr_t), value :: in_sample, in_feature, out_sample, out_feature
+    end function
     integer(c_int) function c_model_load(path, options, model) bind(c, name='lockstep_model_load')
       import
       character(kind=c_char), intent(in) :: path(*)
@@ -106,6 +204,11 @@ module lockstep
       type(compile_options), intent(in) :: options
       type(c_ptr), intent(inout) :: plan
     end function
+    integer(c_int) function c_plan_load(path, plan) bind(c, name='lockstep_plan_load')
+      import
+      character(kind=c_char), intent(in) :: path(*)
+      type(c_ptr), intent(inout) :: plan
+    end function
     subroutine c_plan_free(plan) bind(c, name='lockstep_plan_free')
       import
       type(c_ptr), value :: plan
@@ -135,6 +238,93 @@ module lockstep
       type(c_ptr), value :: plan, x, y, workspace
       integer(c_size_t), value :: samples, bytes
       integer(c_intptr_t), value :: xs, xf, ys, yf
+    end function
+    integer(c_int) function c_jvp_f32(plan, samples, x, xs, xf, v, vs, vf, y, ys, yf, w, ws, wf, workspace, bytes) &
+        bind(c, name='lockstep_jvp_f32')
+      import
+      type(c_ptr), value :: plan, x, v, y, w, workspace
+      integer(c_size_t), value :: samples, bytes
+      integer(c_intptr_t), value :: xs, xf, vs, vf, ys, yf, ws, wf
+    end function
+    integer(c_int) function c_jvp_f64(plan, samples, x, xs, xf, v, vs, vf, y, ys, yf, w, ws, wf, workspace, bytes) &
+        bind(c, name='lockstep_jvp_f64')
+      import
+      type(c_ptr), value :: plan, x, v, y, w, workspace
+      integer(c_size_t), value :: samples, bytes
+      integer(c_intptr_t), value :: xs, xf, vs, vf, ys, yf, ws, wf
+    end function
+    integer(c_int) function c_vjp_f32(plan, samples, x, xs, xf, v, vs, vf, y, ys, yf, w, ws, wf, workspace, bytes) &
+        bind(c, name='lockstep_vjp_f32')
+      import
+      type(c_ptr), value :: plan, x, v, y, w, workspace
+      integer(c_size_t), value :: samples, bytes
+      integer(c_intptr_t), value :: xs, xf, vs, vf, ys, yf, ws, wf
+    end function
+    integer(c_int) function c_vjp_f64(plan, samples, x, xs, xf, v, vs, vf, y, ys, yf, w, ws, wf, workspace, bytes) &
+        bind(c, name='lockstep_vjp_f64')
+      import
+      type(c_ptr), value :: plan, x, v, y, w, workspace
+      integer(c_size_t), value :: samples, bytes
+      integer(c_intptr_t), value :: xs, xf, vs, vf, ys, yf, ws, wf
+    end function
+    integer(c_size_t) function c_model_ports(model, direction) bind(c, name='lockstep_model_ports')
+      import
+      type(c_ptr), value :: model
+      integer(c_int), value :: direction
+    end function
+    integer(c_size_t) function c_plan_ports(plan, direction) bind(c, name='lockstep_plan_ports')
+      import
+      type(c_ptr), value :: plan
+      integer(c_int), value :: direction
+    end function
+    integer(c_int) function c_plan_port(plan, direction, index, port) bind(c, name='lockstep_plan_port')
+      import
+      type(c_ptr), value :: plan
+      integer(c_int), value :: direction
+      integer(c_size_t), value :: index
+      type(port_text), intent(out) :: port
+    end function
+    integer(c_int) function c_evaluate_ports_f32(plan, samples, x, nx, y, ny, workspace, bytes) &
+        bind(c, name='lockstep_evaluate_ports_f32')
+      import
+      type(c_ptr), value :: plan, workspace
+      integer(c_size_t), value :: samples, nx, ny, bytes
+      type(port_array), intent(in) :: x(*), y(*)
+    end function
+    integer(c_int) function c_jvp_ports_f32(plan, samples, x, v, y, w, nx, ny, workspace, bytes) &
+        bind(c, name='lockstep_jvp_ports_f32')
+      import
+      type(c_ptr), value :: plan, y, workspace
+      integer(c_size_t), value :: samples, nx, ny, bytes
+      type(port_array), intent(in) :: x(*), v(*), w(*)
+    end function
+    integer(c_int) function c_vjp_ports_f32(plan, samples, x, v, y, w, nx, ny, workspace, bytes) &
+        bind(c, name='lockstep_vjp_ports_f32')
+      import
+      type(c_ptr), value :: plan, y, workspace
+      integer(c_size_t), value :: samples, nx, ny, bytes
+      type(port_array), intent(in) :: x(*), v(*), w(*)
+    end function
+    integer(c_int) function c_evaluate_ports_f64(plan, samples, x, nx, y, ny, workspace, bytes) &
+        bind(c, name='lockstep_evaluate_ports_f64')
+      import
+      type(c_ptr), value :: plan, workspace
+      integer(c_size_t), value :: samples, nx, ny, bytes
+      type(port_array), intent(in) :: x(*), y(*)
+    end function
+    integer(c_int) function c_jvp_ports_f64(plan, samples, x, v, y, w, nx, ny, workspace, bytes) &
+        bind(c, name='lockstep_jvp_ports_f64')
+      import
+      type(c_ptr), value :: plan, y, workspace
+      integer(c_size_t), value :: samples, nx, ny, bytes
+      type(port_array), intent(in) :: x(*), v(*), w(*)
+    end function
+    integer(c_int) function c_vjp_ports_f64(plan, samples, x, v, y, w, nx, ny, workspace, bytes) &
+        bind(c, name='lockstep_vjp_ports_f64')
+      import
+      type(c_ptr), value :: plan, y, workspace
+      integer(c_size_t), value :: samples, nx, ny, bytes
+      type(port_array), intent(in) :: x(*), v(*), w(*)
     end function
     type(c_ptr) function c_last_error() bind(c, name='lockstep_last_error')
       import
@@ -222,31 +412,51 @@ contains
 
   ! Lowers the model for this machine: precision lockstep_float32 (default) or lockstep_float64, cpu_target 'avx512',
   ! 'avx2', 'neon' or 'scalar' (default: the best here; the bits do not depend on it).
-  subroutine plan_compile(self, model, precision, cpu_target, stat, errmsg)
+  ! With derivatives=.true. it also serves jvp and vjp.
+  subroutine plan_compile(self, model, precision, cpu_target, derivatives, stat, errmsg)
     class(lockstep_plan), intent(inout) :: self
     type(lockstep_model), intent(in) :: model
     integer, intent(in), optional :: precision
     character(*), intent(in), optional :: cpu_target
+    logical, intent(in), optional :: derivatives
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     character(kind=c_char), target, allocatable :: target_name(:)
     type(compile_options) :: options
     type(c_ptr) :: handle
     integer(c_int) :: status
-    options = compile_options(c_sizeof(options), int(lockstep_float32, c_int), c_null_ptr)
+    options = compile_options(c_sizeof(options), int(lockstep_float32, c_int), c_null_ptr, 0_c_int)
     if (present(precision)) options%precision = int(precision, c_int)
     if (present(cpu_target)) then
       target_name = to_c(cpu_target)
       options%cpu_target = c_loc(target_name)
     end if
+    if (present(derivatives)) options%derivatives = merge(1_c_int, 0_c_int, derivatives)
     status = c_compile(model%handle, options, handle)
-    if (status == lockstep_ok) then
-      call self%free()
-      self%handle = handle
-      self%input_count = int(c_plan_inputs(handle))
-      self%output_count = int(c_plan_outputs(handle))
-    end if
+    if (status == lockstep_ok) call take(self, handle)
     call answer(status, stat, errmsg)
+  end subroutine
+
+  ! Loads a plan file made by `lockstep compile`.
+  subroutine plan_load(self, path, stat, errmsg)
+    class(lockstep_plan), intent(inout) :: self
+    character(*), intent(in) :: path
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_ptr) :: handle
+    integer(c_int) :: status
+    status = c_plan_load(to_c(path), handle)
+    if (status == lockstep_ok) call take(self, handle)
+    call answer(status, stat, errmsg)
+  end subroutine
+
+  subroutine take(self, handle)
+    class(lockstep_plan), intent(inout) :: self
+    type(c_ptr), intent(in) :: handle
+    call self%free()
+    self%handle = handle
+    self%input_count = int(c_plan_inputs(handle))
+    self%output_count = int(c_plan_outputs(handle))
   end subroutine
 
   integer function plan_inputs(self)
@@ -272,6 +482,63 @@ contains
     self%handle = c_null_ptr
     self%input_count = 0
     self%output_count = 0
+  end subroutine
+
+  subroutine device_plan_compile(self, model, precision, device, stat, errmsg)
+    class(lockstep_device_plan), intent(inout) :: self
+    type(lockstep_model), intent(in) :: model
+    integer, intent(in), optional :: precision, device
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(device_options) :: options
+    type(c_ptr) :: handle
+    integer(c_int) :: status
+    options = device_options(c_sizeof(options), int(lockstep_float32, c_int), 0_c_int)
+    if (present(precision)) options%precision = int(precision, c_int)
+    if (present(device)) options%device = int(device, c_int)
+    status = c_device_compile(model%handle, options, handle)
+    if (status == lockstep_ok) then
+      call self%free()
+      self%handle = handle
+      self%precision = int(options%precision)
+    end if
+    call answer(status, stat, errmsg)
+  end subroutine
+
+  integer function device_plan_inputs(self)
+    class(lockstep_device_plan), intent(in) :: self
+    device_plan_inputs = int(c_device_plan_inputs(self%handle))
+  end function
+
+  integer function device_plan_outputs(self)
+    class(lockstep_device_plan), intent(in) :: self
+    device_plan_outputs = int(c_device_plan_outputs(self%handle))
+  end function
+
+  subroutine device_plan_free(self)
+    class(lockstep_device_plan), intent(inout) :: self
+    call c_device_plan_free(self%handle)
+    self%handle = c_null_ptr
+  end subroutine
+
+  subroutine device_plan_enqueue(self, stream, samples, in, in_sample_stride, in_feature_stride, &
+                                 out, out_sample_stride, out_feature_stride, stat, errmsg)
+    class(lockstep_device_plan), intent(in) :: self
+    type(c_ptr), intent(in) :: stream, in, out
+    integer, intent(in) :: samples, in_sample_stride, in_feature_stride, out_sample_stride, out_feature_stride
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer(c_intptr_t) :: strides(4)
+    integer(c_int) :: status
+    strides = [in_sample_stride, in_feature_stride, out_sample_stride, out_feature_stride]
+    if (self%precision == lockstep_float64) then
+      status = c_enqueue_f64(self%handle, stream, int(samples, c_size_t), in, strides(1), strides(2), &
+                             out, strides(3), strides(4))
+    else
+      status = c_enqueue_f32(self%handle, stream, int(samples, c_size_t), in, strides(1), strides(2), &
+                             out, strides(3), strides(4))
+    end if
+    call answer(status, stat, errmsg)
   end subroutine
 
   subroutine evaluate_f32_1(self, x, y, stat, errmsg)
@@ -376,6 +643,375 @@ contains
     end do
     call answer(int(status, c_int), stat, errmsg)
   end subroutine
+
+  subroutine jvp_f32_1(self, x, x_dot, y_dot, stat, errmsg)
+    class(lockstep_plan), intent(in) :: self
+    real(c_float), intent(in), target :: x(:), x_dot(:)
+    real(c_float), intent(inout), target :: y_dot(:)
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    if (.not. fits(self, shape(x), [self%output_count], 1, stat, errmsg)) return
+    if (.not. fits(self, [size(x_dot)], [size(y_dot)], 1, stat, errmsg)) return
+    call answer(c_jvp_f32(self%handle, 1_c_size_t, c_loc(x(1)), 1_c_intptr_t, stride_f32_1(x), c_loc(x_dot(1)), &
+                          1_c_intptr_t, stride_f32_1(x_dot), c_null_ptr, 0_c_intptr_t, 0_c_intptr_t, c_loc(y_dot(1)), &
+                          1_c_intptr_t, stride_f32_1(y_dot), c_null_ptr, 0_c_size_t), stat, errmsg)
+  end subroutine
+
+  subroutine jvp_f32_2(self, x, x_dot, y_dot, feature_dimension, stat, errmsg)
+    class(lockstep_plan), intent(in) :: self
+    real(c_float), intent(in), target :: x(:, :), x_dot(:, :)
+    real(c_float), intent(inout), target :: y_dot(:, :)
+    integer, intent(in), optional :: feature_dimension
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer :: f, s
+    integer(c_intptr_t) :: xs(2), vs(2), ws(2)
+    f = chosen(feature_dimension)
+    if (.not. fits(self, shape(x), shape(y_dot), f, stat, errmsg)) return
+    if (.not. fits(self, shape(x_dot), shape(y_dot), f, stat, errmsg)) return
+    s = 3 - f
+    xs = [stride_f32_1(x(:, 1)), stride_f32_1(x(1, :))]
+    vs = [stride_f32_1(x_dot(:, 1)), stride_f32_1(x_dot(1, :))]
+    ws = [stride_f32_1(y_dot(:, 1)), stride_f32_1(y_dot(1, :))]
+    call answer(c_jvp_f32(self%handle, size(x, s, c_size_t), c_loc(x(1, 1)), xs(s), xs(f), c_loc(x_dot(1, 1)), vs(s), &
+                          vs(f), c_null_ptr, 0_c_intptr_t, 0_c_intptr_t, c_loc(y_dot(1, 1)), ws(s), ws(f), c_null_ptr, &
+                          0_c_size_t), stat, errmsg)
+  end subroutine
+
+  subroutine jvp_f64_1(self, x, x_dot, y_dot, stat, errmsg)
+    class(lockstep_plan), intent(in) :: self
+    real(c_double), intent(in), target :: x(:), x_dot(:)
+    real(c_double), intent(inout), target :: y_dot(:)
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    if (.not. fits(self, shape(x), [self%output_count], 1, stat, errmsg)) return
+    if (.not. fits(self, [size(x_dot)], [size(y_dot)], 1, stat, errmsg)) return
+    call answer(c_jvp_f64(self%handle, 1_c_size_t, c_loc(x(1)), 1_c_intptr_t, stride_f64_1(x), c_loc(x_dot(1)), &
+                          1_c_intptr_t, stride_f64_1(x_dot), c_null_ptr, 0_c_intptr_t, 0_c_intptr_t, c_loc(y_dot(1)), &
+                          1_c_intptr_t, stride_f64_1(y_dot), c_null_ptr, 0_c_size_t), stat, errmsg)
+  end subroutine
+
+  subroutine jvp_f64_2(self, x, x_dot, y_dot, feature_dimension, stat, errmsg)
+    class(lockstep_plan), intent(in) :: self
+    real(c_double), intent(in), target :: x(:, :), x_dot(:, :)
+    real(c_double), intent(inout), target :: y_dot(:, :)
+    integer, intent(in), optional :: feature_dimension
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer :: f, s
+    integer(c_intptr_t) :: xs(2), vs(2), ws(2)
+    f = chosen(feature_dimension)
+    if (.not. fits(self, shape(x), shape(y_dot), f, stat, errmsg)) return
+    if (.not. fits(self, shape(x_dot), shape(y_dot), f, stat, errmsg)) return
+    s = 3 - f
+    xs = [stride_f64_1(x(:, 1)), stride_f64_1(x(1, :))]
+    vs = [stride_f64_1(x_dot(:, 1)), stride_f64_1(x_dot(1, :))]
+    ws = [stride_f64_1(y_dot(:, 1)), stride_f64_1(y_dot(1, :))]
+    call answer(c_jvp_f64(self%handle, size(x, s, c_size_t), c_loc(x(1, 1)), xs(s), xs(f), c_loc(x_dot(1, 1)), vs(s), &
+                          vs(f), c_null_ptr, 0_c_intptr_t, 0_c_intptr_t, c_loc(y_dot(1, 1)), ws(s), ws(f), c_null_ptr, &
+                          0_c_size_t), stat, errmsg)
+  end subroutine
+
+  subroutine vjp_f32_1(self, x, y_bar, x_bar, stat, errmsg)
+    class(lockstep_plan), intent(in) :: self
+    real(c_float), intent(in), target :: x(:), y_bar(:)
+    real(c_float), intent(inout), target :: x_bar(:)
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    if (.not. fits(self, shape(x), [self%output_count], 1, stat, errmsg)) return
+    if (.not. fits(self, [size(x_bar)], [size(y_bar)], 1, stat, errmsg)) return
+    call answer(c_vjp_f32(self%handle, 1_c_size_t, c_loc(x(1)), 1_c_intptr_t, stride_f32_1(x), c_loc(y_bar(1)), &
+                          1_c_intptr_t, stride_f32_1(y_bar), c_null_ptr, 0_c_intptr_t, 0_c_intptr_t, c_loc(x_bar(1)), &
+                          1_c_intptr_t, stride_f32_1(x_bar), c_null_ptr, 0_c_size_t), stat, errmsg)
+  end subroutine
+
+  subroutine vjp_f32_2(self, x, y_bar, x_bar, feature_dimension, stat, errmsg)
+    class(lockstep_plan), intent(in) :: self
+    real(c_float), intent(in), target :: x(:, :), y_bar(:, :)
+    real(c_float), intent(inout), target :: x_bar(:, :)
+    integer, intent(in), optional :: feature_dimension
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer :: f, s
+    integer(c_intptr_t) :: xs(2), vs(2), ws(2)
+    f = chosen(feature_dimension)
+    if (.not. fits(self, shape(x), shape(y_bar), f, stat, errmsg)) return
+    if (.not. fits(self, shape(x_bar), shape(y_bar), f, stat, errmsg)) return
+    s = 3 - f
+    xs = [stride_f32_1(x(:, 1)), stride_f32_1(x(1, :))]
+    vs = [stride_f32_1(y_bar(:, 1)), stride_f32_1(y_bar(1, :))]
+    ws = [stride_f32_1(x_bar(:, 1)), stride_f32_1(x_bar(1, :))]
+    call answer(c_vjp_f32(self%handle, size(x, s, c_size_t), c_loc(x(1, 1)), xs(s), xs(f), c_loc(y_bar(1, 1)), vs(s), &
+                          vs(f), c_null_ptr, 0_c_intptr_t, 0_c_intptr_t, c_loc(x_bar(1, 1)), ws(s), ws(f), c_null_ptr, &
+                          0_c_size_t), stat, errmsg)
+  end subroutine
+
+  subroutine vjp_f64_1(self, x, y_bar, x_bar, stat, errmsg)
+    class(lockstep_plan), intent(in) :: self
+    real(c_double), intent(in), target :: x(:), y_bar(:)
+    real(c_double), intent(inout), target :: x_bar(:)
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    if (.not. fits(self, shape(x), [self%output_count], 1, stat, errmsg)) return
+    if (.not. fits(self, [size(x_bar)], [size(y_bar)], 1, stat, errmsg)) return
+    call answer(c_vjp_f64(self%handle, 1_c_size_t, c_loc(x(1)), 1_c_intptr_t, stride_f64_1(x), c_loc(y_bar(1)), &
+                          1_c_intptr_t, stride_f64_1(y_bar), c_null_ptr, 0_c_intptr_t, 0_c_intptr_t, c_loc(x_bar(1)), &
+                          1_c_intptr_t, stride_f64_1(x_bar), c_null_ptr, 0_c_size_t), stat, errmsg)
+  end subroutine
+
+  subroutine vjp_f64_2(self, x, y_bar, x_bar, feature_dimension, stat, errmsg)
+    class(lockstep_plan), intent(in) :: self
+    real(c_double), intent(in), target :: x(:, :), y_bar(:, :)
+    real(c_double), intent(inout), target :: x_bar(:, :)
+    integer, intent(in), optional :: feature_dimension
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer :: f, s
+    integer(c_intptr_t) :: xs(2), vs(2), ws(2)
+    f = chosen(feature_dimension)
+    if (.not. fits(self, shape(x), shape(y_bar), f, stat, errmsg)) return
+    if (.not. fits(self, shape(x_bar), shape(y_bar), f, stat, errmsg)) return
+    s = 3 - f
+    xs = [stride_f64_1(x(:, 1)), stride_f64_1(x(1, :))]
+    vs = [stride_f64_1(y_bar(:, 1)), stride_f64_1(y_bar(1, :))]
+    ws = [stride_f64_1(x_bar(:, 1)), stride_f64_1(x_bar(1, :))]
+    call answer(c_vjp_f64(self%handle, size(x, s, c_size_t), c_loc(x(1, 1)), xs(s), xs(f), c_loc(y_bar(1, 1)), vs(s), &
+                          vs(f), c_null_ptr, 0_c_intptr_t, 0_c_intptr_t, c_loc(x_bar(1, 1)), ws(s), ws(f), c_null_ptr, &
+                          0_c_size_t), stat, errmsg)
+  end subroutine
+
+  integer function model_input_ports(self)
+    class(lockstep_model), intent(in) :: self
+    model_input_ports = int(c_model_ports(self%handle, 0_c_int))
+  end function
+
+  integer function model_output_ports(self)
+    class(lockstep_model), intent(in) :: self
+    model_output_ports = int(c_model_ports(self%handle, 1_c_int))
+  end function
+
+  integer function plan_input_ports(self)
+    class(lockstep_plan), intent(in) :: self
+    plan_input_ports = int(c_plan_ports(self%handle, 0_c_int))
+  end function
+
+  integer function plan_output_ports(self)
+    class(lockstep_plan), intent(in) :: self
+    plan_output_ports = int(c_plan_ports(self%handle, 1_c_int))
+  end function
+
+  function plan_input_port_name(self, index) result(name)
+    class(lockstep_plan), intent(in) :: self
+    integer, intent(in) :: index
+    character(:), allocatable :: name
+    name = port_name(self%handle, 0_c_int, index)
+  end function
+
+  function plan_output_port_name(self, index) result(name)
+    class(lockstep_plan), intent(in) :: self
+    integer, intent(in) :: index
+    character(:), allocatable :: name
+    name = port_name(self%handle, 1_c_int, index)
+  end function
+
+  integer function plan_input_port_features(self, index)
+    class(lockstep_plan), intent(in) :: self
+    integer, intent(in) :: index
+    plan_input_port_features = port_features(self%handle, 0_c_int, index)
+  end function
+
+  integer function plan_output_port_features(self, index)
+    class(lockstep_plan), intent(in) :: self
+    integer, intent(in) :: index
+    plan_output_port_features = port_features(self%handle, 1_c_int, index)
+  end function
+
+  function port_name(handle, direction, index) result(name)
+    type(c_ptr), intent(in) :: handle
+    integer(c_int), intent(in) :: direction
+    integer, intent(in) :: index
+    character(:), allocatable :: name
+    type(port_text) :: port
+    name = ''
+    if (c_plan_port(handle, direction, int(index - 1, c_size_t), port) == lockstep_ok) name = from_c(port%name)
+  end function
+
+  integer function port_features(handle, direction, index)
+    type(c_ptr), intent(in) :: handle
+    integer(c_int), intent(in) :: direction
+    integer, intent(in) :: index
+    type(port_text) :: port
+    port_features = 0
+    if (c_plan_port(handle, direction, int(index - 1, c_size_t), port) == lockstep_ok) port_features = int(port%features)
+  end function
+
+  type(lockstep_array) function array_f32_1(a) result(array)
+    real(c_float), intent(in), target :: a(:)
+    array%precision = lockstep_float32
+    array%samples = 1
+    array%features = size(a)
+    array%feature_stride = stride_f32_1(a)
+    if (size(a) > 0) array%data = c_loc(a(1))
+  end function
+
+  type(lockstep_array) function array_f32_2(a, feature_dimension) result(array)
+    real(c_float), intent(in), target :: a(:, :)
+    integer, intent(in), optional :: feature_dimension
+    integer :: f
+    f = chosen(feature_dimension)
+    array%precision = lockstep_float32
+    if (f < 1 .or. f > 2) return
+    array%samples = size(a, 3 - f)
+    array%features = size(a, f)
+    if (size(a) == 0) return
+    array%data = c_loc(a(1, 1))
+    array%feature_stride = merge(stride_f32_1(a(:, 1)), stride_f32_1(a(1, :)), f == 1)
+    array%sample_stride = merge(stride_f32_1(a(1, :)), stride_f32_1(a(:, 1)), f == 1)
+  end function
+
+  type(lockstep_array) function array_f64_1(a) result(array)
+    real(c_double), intent(in), target :: a(:)
+    array%precision = lockstep_float64
+    array%samples = 1
+    array%features = size(a)
+    array%feature_stride = stride_f64_1(a)
+    if (size(a) > 0) array%data = c_loc(a(1))
+  end function
+
+  type(lockstep_array) function array_f64_2(a, feature_dimension) result(array)
+    real(c_double), intent(in), target :: a(:, :)
+    integer, intent(in), optional :: feature_dimension
+    integer :: f
+    f = chosen(feature_dimension)
+    array%precision = lockstep_float64
+    if (f < 1 .or. f > 2) return
+    array%samples = size(a, 3 - f)
+    array%features = size(a, f)
+    if (size(a) == 0) return
+    array%data = c_loc(a(1, 1))
+    array%feature_stride = merge(stride_f64_1(a(:, 1)), stride_f64_1(a(1, :)), f == 1)
+    array%sample_stride = merge(stride_f64_1(a(1, :)), stride_f64_1(a(:, 1)), f == 1)
+  end function
+
+  subroutine plan_evaluate_ports(self, x, y, stat, errmsg)
+    class(lockstep_plan), intent(in) :: self
+    type(lockstep_array), intent(in) :: x(:), y(:)
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer(c_size_t) :: samples
+    if (.not. ports_fit(self, x, y, y, stat, errmsg)) return
+    if (.not. port_shapes_fit(self, 1_c_int, y, 'y', x(1), stat, errmsg)) return
+    samples = int(x(1)%samples, c_size_t)
+    if (x(1)%precision == lockstep_float32) then
+      call answer(c_evaluate_ports_f32(self%handle, samples, bare(x), size(x, kind=c_size_t), bare(y), &
+                                       size(y, kind=c_size_t), c_null_ptr, 0_c_size_t), stat, errmsg)
+    else
+      call answer(c_evaluate_ports_f64(self%handle, samples, bare(x), size(x, kind=c_size_t), bare(y), &
+                                       size(y, kind=c_size_t), c_null_ptr, 0_c_size_t), stat, errmsg)
+    end if
+  end subroutine
+
+  subroutine plan_jvp_ports(self, x, x_dot, y_dot, stat, errmsg)
+    class(lockstep_plan), intent(in) :: self
+    type(lockstep_array), intent(in) :: x(:), x_dot(:), y_dot(:)
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer(c_size_t) :: samples
+    if (.not. ports_fit(self, x, x_dot, y_dot, stat, errmsg)) return
+    if (.not. port_shapes_fit(self, 0_c_int, x_dot, 'x_dot', x(1), stat, errmsg)) return
+    if (.not. port_shapes_fit(self, 1_c_int, y_dot, 'y_dot', x(1), stat, errmsg)) return
+    samples = int(x(1)%samples, c_size_t)
+    if (x(1)%precision == lockstep_float32) then
+      call answer(c_jvp_ports_f32(self%handle, samples, bare(x), bare(x_dot), c_null_ptr, bare(y_dot), &
+                                   size(x, kind=c_size_t), size(y_dot, kind=c_size_t), c_null_ptr, 0_c_size_t), stat, errmsg)
+    else
+      call answer(c_jvp_ports_f64(self%handle, samples, bare(x), bare(x_dot), c_null_ptr, bare(y_dot), &
+                                   size(x, kind=c_size_t), size(y_dot, kind=c_size_t), c_null_ptr, 0_c_size_t), stat, errmsg)
+    end if
+  end subroutine
+
+  subroutine plan_vjp_ports(self, x, y_bar, x_bar, stat, errmsg)
+    class(lockstep_plan), intent(in) :: self
+    type(lockstep_array), intent(in) :: x(:), y_bar(:), x_bar(:)
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer(c_size_t) :: samples
+    if (.not. ports_fit(self, x, y_bar, x_bar, stat, errmsg)) return
+    if (.not. port_shapes_fit(self, 1_c_int, y_bar, 'y_bar', x(1), stat, errmsg)) return
+    if (.not. port_shapes_fit(self, 0_c_int, x_bar, 'x_bar', x(1), stat, errmsg)) return
+    samples = int(x(1)%samples, c_size_t)
+    if (x(1)%precision == lockstep_float32) then
+      call answer(c_vjp_ports_f32(self%handle, samples, bare(x), bare(y_bar), c_null_ptr, bare(x_bar), &
+                                   size(x, kind=c_size_t), size(y_bar, kind=c_size_t), c_null_ptr, 0_c_size_t), stat, errmsg)
+    else
+      call answer(c_vjp_ports_f64(self%handle, samples, bare(x), bare(y_bar), c_null_ptr, bare(x_bar), &
+                                   size(x, kind=c_size_t), size(y_bar, kind=c_size_t), c_null_ptr, 0_c_size_t), stat, errmsg)
+    end if
+  end subroutine
+
+  function bare(arrays) result(ports)
+    type(lockstep_array), intent(in) :: arrays(:)
+    type(port_array) :: ports(size(arrays))
+    integer :: i
+    do i = 1, size(arrays)
+      ports(i) = port_array(arrays(i)%data, arrays(i)%sample_stride, arrays(i)%feature_stride)
+    end do
+  end function
+
+  ! The plan is there, x fits its input ports, and all arrays have one precision. False also for no samples.
+  logical function ports_fit(self, x, v, w, stat, errmsg)
+    class(lockstep_plan), intent(in) :: self
+    type(lockstep_array), intent(in) :: x(:), v(:), w(:)
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    ports_fit = .false.
+    if (.not. c_associated(self%handle)) then
+      call refuse('plan: found an empty one, expected a compiled one; call plan%compile first', stat, errmsg)
+      return
+    end if
+    if (size(x) == 0) then
+      call refuse('x: found no arrays, expected one for each input port', stat, errmsg)
+      return
+    end if
+    if (any(v%precision /= x(1)%precision) .or. any(w%precision /= x(1)%precision)) then
+      call refuse('x: found arrays of two precisions, expected one; the plan''s', stat, errmsg)
+      return
+    end if
+    if (.not. port_shapes_fit(self, 0_c_int, x, 'x', x(1), stat, errmsg)) return
+    ports_fit = x(1)%samples > 0
+    if (.not. ports_fit) call answer(int(lockstep_ok, c_int), stat, errmsg)
+  end function
+
+  logical function port_shapes_fit(self, direction, arrays, name, first, stat, errmsg)
+    class(lockstep_plan), intent(in) :: self
+    integer(c_int), intent(in) :: direction
+    type(lockstep_array), intent(in) :: arrays(:), first
+    character(*), intent(in) :: name
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer :: i, expected
+    port_shapes_fit = .false.
+    expected = int(c_plan_ports(self%handle, direction))
+    if (size(arrays) /= expected) then
+      call refuse(name // ': found ' // text(size(arrays)) // ' arrays, expected ' // text(expected) // &
+                  ', one for each port', stat, errmsg)
+      return
+    end if
+    do i = 1, size(arrays)
+      if (arrays(i)%features /= port_features(self%handle, direction, i)) then
+        call refuse(name // ' "' // port_name(self%handle, direction, i) // '": found ' // text(arrays(i)%features) // &
+                    ' features, expected ' // text(port_features(self%handle, direction, i)) // &
+                    '; give feature_dimension if they lie elsewhere', stat, errmsg)
+        return
+      end if
+      if (arrays(i)%samples /= first%samples) then
+        call refuse(name // ' "' // port_name(self%handle, direction, i) // '": found ' // text(arrays(i)%samples) // &
+                    ' samples, expected ' // text(first%samples) // ' as in the first port', stat, errmsg)
+        return
+      end if
+    end do
+    port_shapes_fit = .true.
+  end function
 
   ! Elements between neighbours; 1 where there are none.
   integer(c_intptr_t) function stride_f32_1(a) result(stride)

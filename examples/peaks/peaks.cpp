@@ -31,6 +31,7 @@ struct Arguments {
   std::uint64_t seed = 0;
   int seeds = 1;
   int threads = 1;
+  double at_most = 0;  // of the median; 0: whatever it is
   bool timing = false;
   std::string draw, model;
 };
@@ -156,7 +157,8 @@ void draw_surfaces(const nn::Model& model, const std::string& path, double mse) 
   std::printf("drew %s\n", path.c_str());
 }
 
-void train_and_show(const Arguments& arguments) {
+// False when the median is above what was asked.
+bool train_and_show(const Arguments& arguments) {
   const Surface surface(arguments.points);
   std::vector<double> errors;
   for (int i = 0; i < arguments.seeds; ++i) {
@@ -179,9 +181,10 @@ void train_and_show(const Arguments& arguments) {
     if (!arguments.model.empty()) nn::write_safetensors(arguments.model, model, Existing::replace);
     if (!arguments.draw.empty()) draw_surfaces(model, arguments.draw, report.loss);
   }
-  if (errors.size() < 2) return;
   std::sort(errors.begin(), errors.end());
-  std::printf("median of %zu seeds: %.6g\n", errors.size(), errors[errors.size() / 2]);
+  const double median = errors[errors.size() / 2];
+  if (errors.size() > 1) std::printf("median of %zu seeds: %.6g\n", errors.size(), median);
+  return arguments.at_most == 0 || median <= arguments.at_most;
 }
 
 }  // namespace
@@ -198,6 +201,7 @@ int main(int argc, char** argv) {
   app.add_option("--seeds", arguments.seeds, "starts, with seeds from --seed on")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app.add_option("--at-most", arguments.at_most, "exit code 1 where the seeds' median error is above");
   app.add_option("--threads", arguments.threads, "the result does not depend on it")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -209,7 +213,10 @@ int main(int argc, char** argv) {
     if (arguments.timing) {
       print_timing(arguments);
     } else {
-      train_and_show(arguments);
+      if (!train_and_show(arguments)) {
+        std::fprintf(stderr, "peaks: the median is above %g\n", arguments.at_most);
+        return 1;
+      }
     }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "peaks: %s\n", error.what());

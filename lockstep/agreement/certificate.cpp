@@ -38,9 +38,13 @@ void perturb(double* state, std::size_t components, std::size_t trajectory, std:
   for (std::size_t c = 0; c < components; ++c) largest = std::max(largest, std::abs(state[c]));
   const Random random(which.seed, 0x43657274);  // a stream of its own
   for (std::size_t c = 0; c < components; ++c) {
-    const bool up = (random.bits(trajectory, static_cast<std::uint32_t>(member * components + c)) >> 63) != 0;
-    state[c] = precision == Precision::f32 ? moved<float>(state[c], largest, which.ulps, up)
-                                           : moved<double>(state[c], largest, which.ulps, up);
+    const std::uint64_t bits = random.bits(trajectory, static_cast<std::uint32_t>(member * components + c));
+    const bool up = (bits >> 63) != 0;
+    // Were all moved by as many, eight members of three components would start from five places, and +v and -v lead
+    // equally far away.
+    const int ulps = which.ulps + static_cast<int>((bits >> 16) % static_cast<std::uint64_t>(which.ulps));
+    state[c] = precision == Precision::f32 ? moved<float>(state[c], largest, ulps, up)
+                                           : moved<double>(state[c], largest, ulps, up);
   }
 }
 
@@ -156,7 +160,7 @@ Certificate make_certificate(const ode::Problem& problem, const ode::Options& op
   certificate.save_points = problem.save_points();
   certificate.components = problem.rhs->components();
   const std::size_t all = which.ensemble_trajectories == 0 ? problem.trajectories() : which.ensemble_trajectories;
-  for (const std::size_t i : evenly_spaced(all, which.samples)) {
+  for (const std::size_t i : which.chosen.empty() ? evenly_spaced(all, which.samples) : which.chosen) {
     if (i < which.first_trajectory || i - which.first_trajectory >= problem.trajectories()) continue;
     certificate.trajectories.push_back(i - which.first_trajectory);
   }

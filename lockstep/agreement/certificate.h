@@ -22,8 +22,8 @@ inline constexpr const char* kCertificateTrajectory = "certificate_trajectory"; 
 inline constexpr const char* kCertificateMember = "certificate_member";          // i64 [member], 0, 1, 2, ...
 
 struct Certificate {
-  Precision precision = Precision::f64;   // of the solve; a unit in the last place is this precision's
-  int ulps = 4;                           // each initial state component moved by so many, up or down
+  Precision precision = Precision::f64;  // of the solve; a unit in the last place is this precision's
+  int ulps = 4;  // each initial state component moved by so many or more (fewer than twice as many), up or down
   std::size_t members = 0;                // perturbed copies of each sampled trajectory
   std::size_t save_points = 0;            // a trajectory
   std::size_t components = 0;             // of a state
@@ -37,11 +37,15 @@ struct Certificate {
   }
 };
 
+// For judging single trajectories by members of their own, of which some come to the same numbers.
+inline constexpr std::size_t kOwnMembers = 16;
+
 struct CertificateOptions {
   std::size_t samples = 64;  // trajectories, evenly spaced over the ensemble; all of them where there are fewer
+  std::vector<std::size_t> chosen = {};  // these instead, ascending, where not empty
   std::size_t members = 8;
-  int ulps = 4;            // 0: not perturbed at all
-  std::uint64_t seed = 0;  // decides which components go up and which down
+  int ulps = 4;            // at least; 0: not perturbed at all
+  std::uint64_t seed = 0;  // decides which components go up and which down, and how far
   // Where the problem is a part of an ensemble: the number its first trajectory has there, and how many that has (0:
   // the problem is all of it). The part gets its share of the whole ensemble's certificate, which may be none.
   std::size_t first_trajectory = 0;

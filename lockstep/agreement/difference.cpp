@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "lockstep/agreement/detail/histogram.h"
+#include "lockstep/agreement/detail/suspects.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/read_ahead.h"
 
@@ -40,7 +41,9 @@ class Measurement {
         largest_(points_),
         largest_trajectory_(points_),
         histograms_(points_),
-        certified_(points_) {
+        certified_(points_),
+        suspects_(spread),
+        of_one_(points_) {
     result_.at.resize(points_);
     for (std::size_t k = 0; k < points_; ++k) {
       for (const double size : scale.size) inverse_size_.push_back(1 / size);
@@ -72,7 +75,9 @@ class Measurement {
         double distance = distances_[k * components_];
         for (std::size_t c = 1; c < components_; ++c) distance = std::max(distance, distances_[k * components_ + c]);
         note(trajectory, k, distance, certified, departed, diverged);
+        of_one_[k] = distance;
       }
+      if (different > 0) suspects_.add(trajectory, of_one_);
     } else {
       different = add_not_finite(trajectory, a, b, certified);
     }
@@ -99,6 +104,7 @@ class Measurement {
       std::ranges::nth_element(certified, certified.begin() + place);
       at.quantile[kTail] = certified[static_cast<std::size_t>(place)];
     }
+    result_.suspects = suspects_.trajectories();
     result_.statistics = std::move(statistics);
     return std::move(result_);
   }
@@ -183,6 +189,8 @@ class Measurement {
   std::vector<Histogram> histograms_;            // [time]
   std::vector<std::vector<double>> certified_;   // [time][certified trajectory] distances
   std::size_t next_certified_ = 0;
+  Suspects suspects_;
+  std::vector<double> of_one_;  // [time] distances of one trajectory
   Difference result_;
 };
 

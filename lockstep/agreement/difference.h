@@ -47,6 +47,8 @@ struct Difference {
   bool b_is_float32 = true;  // every number of b is a float32
   bool a_is_float32 = true;
   std::vector<Departure> first;  // up to 3, earliest first
+  // Ascending, up to 32: the farthest out of what the certified ones show. See detail/suspects.h.
+  std::vector<std::size_t> suspects;
   Statistics statistics;
 
   double median_divergence(const std::vector<double>& times) const;  // infinite when fewer than half diverge

@@ -17,6 +17,11 @@ std::string value_text(const hdf5::AttributeValue& value) {
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
   if (const auto* integer = std::get_if<std::int64_t>(&value)) return std::to_string(*integer);
   if (const auto* number = std::get_if<double>(&value)) return shortest(*number);
+  if (const auto* numbers = std::get_if<std::vector<double>>(&value)) {
+    std::string text;
+    for (const double x : *numbers) text += (text.empty() ? "" : ", ") + shortest(x);
+    return text;
+  }
   return "(a list)";
 }
 

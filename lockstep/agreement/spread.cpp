@@ -5,6 +5,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <sstream>
+
+#include "lockstep/agreement/detail/suspects.h"
 
 namespace lockstep::agreement {
 namespace {
@@ -27,12 +30,41 @@ double quantile(std::vector<double>& values, double level) {
   return *at;
 }
 
+// "1e-06, 1e-09" as numbers.
+std::vector<double> numbers_in(const std::string& text) {
+  std::vector<double> numbers;
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) numbers.push_back(std::strtod(word.c_str(), nullptr));
+  return numbers;
+}
+
 // One step accepted here and rejected there changes a solution by the tolerance, not by rounding. It is rare (the
 // probability is rounding over tolerance for each step), so that members need not show it.
-double farthest_factor(double rtol, double atol, const Scale& scale, double epsilon) {
-  const double smallest = *std::ranges::min_element(scale.size);
-  const double tolerance = rtol * scale.typical_magnitude() + atol / smallest;
-  return std::max(kFarthest, 10 * tolerance / (4 * epsilon * std::max(scale.typical_magnitude(), 1e-300)));
+// As a multiple of rounding; 0 with fixed steps.
+double another_step(const Ensemble& reference, const Scale& scale, double epsilon) {
+  double rtol = 0;
+  std::vector<double> atol;  // one for all components, or one for each
+  for (const auto& [name, value] : reference.provenance()) {
+    if (name == "rtol") rtol = std::strtod(value.c_str(), nullptr);
+    if (name == "atol") atol = numbers_in(value);
+  }
+  if (atol.empty()) atol = {0};
+  double absolute = 0;
+  for (std::size_t c = 0; c < scale.size.size(); ++c) {
+    absolute = std::max(absolute, atol[atol.size() == scale.size.size() ? c : 0] / scale.size[c]);
+  }
+  const double tolerance = rtol * scale.typical_magnitude() + absolute;
+  return 10 * tolerance / (4 * epsilon * std::max(scale.typical_magnitude(), 1e-300));
+}
+
+double deviation_of(const std::vector<double>& values) {
+  double sum = 0, squares = 0;
+  for (const double y : values) {
+    sum += y;
+    squares += y * y;
+  }
+  const auto n = static_cast<double>(std::max<std::size_t>(values.size(), 1));
+  return std::sqrt(std::max(0.0, squares / n - sum / n * sum / n));
 }
 
 // Least squares of ln(median) over the times where it lies between its beginning and 1e-2.
@@ -83,19 +115,18 @@ Spread spread_of(const Certificate& certificate, const Ensemble& reference, cons
   spread.at.resize(points);
   spread.farthest.resize(points);
   spread.source = std::to_string(certificate.members) + " members of " + std::to_string(certificate.samples()) +
-                  " trajectories started " + std::to_string(certificate.ulps) + " ulp away";
+                  " trajectories started " + std::to_string(certificate.ulps) + " ulp or more away";
   spread.trajectories = certificate.trajectories;
-  double rtol = 0;
-  double atol = 0;
-  for (const auto& [name, value] : reference.provenance()) {
-    if (name == "rtol") rtol = std::strtod(value.c_str(), nullptr);
-    if (name == "atol") atol = std::strtod(value.c_str(), nullptr);
-  }
-  spread.adaptive = rtol > 0 || atol > 0;
-  const double factor = farthest_factor(rtol, atol, scale, epsilon);
+  const double step = another_step(reference, scale, epsilon);
+  spread.adaptive = step > 0;
+  spread.another_step = step;
+  const double factor = std::max(kFarthest, step);
   std::vector<double> distances;
+  // Octaves of the distance above the median, by member and sample, for Suspects; those before are of the last time.
+  std::vector<double> octaves_before(certificate.members * certificate.samples(), 0.0), all;
   for (std::size_t k = 0; k < points; ++k) {
     distances.clear();
+    all.assign(octaves_before.size(), -1);
     for (std::size_t member = 0; member < certificate.members; ++member) {
       for (std::size_t s = 0; s < certificate.samples(); ++s) {
         const double* at = certificate.states_of(member, s) + k * components;
@@ -107,26 +138,35 @@ Spread spread_of(const Certificate& certificate, const Ensemble& reference, cons
           const double floor = certificate.ulps * epsilon * scale.magnitude[k * components + c];
           distance = std::max(distance, std::max(std::abs(at[c] - from[c]) * widening, floor) / scale.size[c]);
         }
-        if (finite) distances.push_back(distance);
+        if (!finite) continue;
+        distances.push_back(distance);
+        all[member * certificate.samples() + s] = distance;
       }
     }
     if (distances.empty()) {
       spread.at[k] = {kInfinity, kInfinity, kInfinity};
       spread.farthest[k] = kInfinity;
+      spread.deviation.push_back(0);
+      spread.jump_deviation.push_back(0);
       continue;
     }
     for (std::size_t level = 0; level < kLevels; ++level) {
       spread.at[k][level] = quantile(distances, kSpreadQuantile[level]);
     }
-    double sum = 0, squares = 0;
-    for (const double distance : distances) {
-      const double y = std::log(std::max(distance, 1e-300));
-      sum += y;
-      squares += y * y;
-    }
-    const auto n = static_cast<double>(distances.size());
-    const double deviation = std::sqrt(std::max(0.0, squares / n - sum / n * sum / n));
+    std::vector<double> logarithms;
+    for (const double distance : distances) logarithms.push_back(std::log(std::max(distance, 1e-300)));
+    const double deviation = deviation_of(logarithms);
     const double tail = std::max(spread.at[k][kTail], spread.at[k][kMedian] * std::exp(kTailDeviations * deviation));
+    std::vector<double> octaves, jumps;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (all[i] < 0 || !(spread.at[k][kMedian] > 0)) continue;
+      const double above = Suspects::log2(std::max(all[i] / spread.at[k][kMedian], Suspects::kFloor));
+      octaves.push_back(above);
+      jumps.push_back(above - octaves_before[i]);
+      octaves_before[i] = above;
+    }
+    spread.deviation.push_back(deviation_of(octaves));
+    spread.jump_deviation.push_back(deviation_of(jumps));
     spread.farthest[k] = tail < kStillTogether ? std::min(factor * tail, kGross) : kInfinity;
   }
   spread.growth_rate = fit_growth(elapsed_times(reference), spread);
@@ -147,6 +187,7 @@ Spread spread_by_exponent(double lyapunov, const Ensemble& reference, const Scal
     // Quantiles of growth are unknown; a million times the median is far beyond any of them while this is small.
     spread.farthest[k] = 1e6 * median < kGross ? 1e6 * median : kInfinity;
   }
+  spread.another_step = another_step(reference, scale, spread.epsilon);
   if (lyapunov > 0) spread.growth_rate = lyapunov;
   return spread;
 }

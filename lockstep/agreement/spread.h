@@ -32,6 +32,11 @@ struct Spread {
   std::vector<std::array<double, kLevels>> at;
   // [time]: no trajectory of a right solution is farther away than this; infinity where nothing is known.
   std::vector<double> farthest;
+  // [time]: in octaves, of the members' distances and of their growth since the save point before (detail/suspects.h).
+  // Empty where the spread is not that of members.
+  std::vector<double> deviation, jump_deviation;
+  // With adaptive steps: how far, as a multiple of rounding, a step leads that only one of two solvers accepts. Else 0.
+  double another_step = 0;
   std::optional<double> growth_rate;      // of ln(median) per unit of time, where it grows by more than e^3
   double epsilon = 0;                     // 2^-52 or 2^-23: of the precision claimed
   std::vector<std::size_t> trajectories;  // the certified ones, ascending

@@ -5,7 +5,9 @@
 #include <cstdio>
 
 #include "lockstep/agreement/detail/diagnosis.h"
+#include "lockstep/agreement/detail/own_members.h"
 #include "lockstep/agreement/detail/text.h"
+#include "lockstep/core/error.h"
 
 namespace lockstep::agreement {
 namespace {
@@ -16,6 +18,18 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 const char* level_text(std::size_t level) {
   constexpr const char* kTexts[] = {"the median trajectory", "one trajectory in ten", "the certified trajectories"};
   return kTexts[level];
+}
+
+// The first trajectory beyond what the ensemble's members allow any, but for those that `cleared` (ascending) names.
+std::optional<Departure> first_outlier(const Evidence& evidence, const std::vector<std::size_t>& cleared) {
+  const auto& at = evidence.difference.at;
+  for (std::size_t k = 0; k < at.size(); ++k) {
+    const double farthest = evidence.spread.farthest[k];
+    if (at[k].compared == 0 || !(farthest < kDiverged) || !(at[k].largest > farthest)) continue;
+    if (std::isfinite(at[k].largest) && std::ranges::binary_search(cleared, at[k].largest_trajectory)) continue;
+    return Departure{at[k].largest_trajectory, k, at[k].largest, farthest};
+  }
+  return std::nullopt;
 }
 
 SpreadTier judge_spread(const Evidence& evidence) {
@@ -38,12 +52,78 @@ SpreadTier judge_spread(const Evidence& evidence) {
         tier.worst_time = k;
       }
     }
-    const double farthest = evidence.spread.farthest[k];
-    if (!tier.outlier && farthest < kDiverged && at[k].largest > farthest) {
-      tier.outlier = Departure{at[k].largest_trajectory, k, at[k].largest, farthest};
+  }
+  tier.outlier = first_outlier(evidence, {});
+  return tier;
+}
+
+// Suspects against members of their own, at all times when these are still close together.
+void judge_alone(const Ensemble& a, const Ensemble& b, const Settings& settings, Precision claimed,
+                 Evidence& evidence) {
+  const std::vector<std::size_t>& suspects = evidence.difference.suspects;
+  SpreadTier& tier = evidence.spread_tier;
+  if (suspects.empty()) return;
+  if (!settings.examine) {
+    tier.not_examined = settings.not_examined;
+    return;
+  }
+  std::optional<Certificate> found;
+  try {
+    found = settings.examine(suspects);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::cancelled) throw;
+    tier.not_examined = Error(error.kind(), {error.field(), error.found(), error.expected(), {}}).what();
+    return;
+  }
+  if (found->trajectories != suspects || found->save_points != a.save_points()) {
+    tier.not_examined = "members of other trajectories or times came back";
+    return;
+  }
+  const Scale& scale = evidence.scale;
+  double worst_share = 0;
+  std::optional<Departure> outlier;
+  for (std::size_t s = 0; s < suspects.size(); ++s) {
+    Certificate own = *found;
+    own.trajectories = {suspects[s]};
+    own.states.clear();
+    const std::size_t row = own.save_points * own.components;
+    for (std::size_t m = 0; m < own.members; ++m) {
+      own.states.insert(own.states.end(), found->states_of(m, s), found->states_of(m, s) + row);
+    }
+    const Spread spread = spread_of(own, a, scale, claimed);
+    const std::vector<double> in_a = a.states(suspects[s], 1), in_b = b.states(suspects[s], 1);
+    ++tier.examined;
+    for (std::size_t k = 0; k < own.save_points; ++k) {
+      const double members = spread.at[k][kTail];
+      if (!(members < kDecisive)) continue;
+      double distance = 0;
+      for (std::size_t c = 0; c < own.components; ++c) {
+        const std::size_t j = k * own.components + c;
+        if (std::isnan(in_a[j]) && std::isnan(in_b[j])) continue;
+        const double one = std::abs(in_b[j] - in_a[j]) / scale.size[c];
+        distance = std::isnan(one) ? kInfinity : std::max(distance, one);
+      }
+      std::vector<double> of_members(own.members, 0.0);
+      for (std::size_t m = 0; m < own.members; ++m) {
+        const double* at = own.states_of(m, 0) + k * own.components;
+        for (std::size_t c = 0; c < own.components; ++c) {
+          const double one = std::abs(at[c] - in_a[k * own.components + c]) / scale.size[c];
+          if (one > of_members[m]) of_members[m] = one;
+        }
+      }
+      const double allowed =
+          std::max(allowed_alone(witnesses(of_members), a.trajectories()), evidence.spread.another_step);
+      const double ratio = members > 0 ? distance / members : distance > 0 ? kInfinity : 0;
+      if (ratio == 0 || std::isinf(allowed) || ratio / allowed <= worst_share) continue;
+      worst_share = ratio / allowed;
+      tier.worst_alone = ratio;
+      tier.allowed_alone = allowed;
+      if (ratio > allowed) outlier = Departure{suspects[s], k, distance, allowed * members};
     }
   }
-  return tier;
+  // Their own growth is better known than what the ensemble's allows any: near a saddle a trajectory's may be beyond
+  // it.
+  tier.outlier = outlier ? outlier : first_outlier(evidence, suspects);
 }
 
 DivergenceTier judge_divergence(const Evidence& evidence) {
@@ -77,7 +157,16 @@ std::string outlier_reason(const Evidence& evidence) {
          (std::isinf(outlier.distance) ? "finite in one solution and not in the other"
                                        : number(outlier.distance) + " of the solution's size away") +
          " at t = " + number(evidence.times[outlier.time]) + ", where rounding takes no trajectory farther than " +
-         number(outlier.allowed) + ".";
+         number(outlier.allowed) +
+         (evidence.spread_tier.worst_alone > evidence.spread_tier.allowed_alone
+              ? " (" + number(evidence.spread_tier.allowed_alone) + " times its own perturbed members)."
+              : ".");
+}
+
+std::string not_examined_reason(const SpreadTier& tier) {
+  return "The trajectories that lie farthest out were not solved again (" + tier.not_examined +
+         "): a mistake in a single trajectory is found only where it goes farther than any trajectory of the ensemble "
+         "could.";
 }
 
 std::string divergence_reason(const DivergenceTier& tier, double growth_rate) {
@@ -135,7 +224,8 @@ void conclude(const Ensemble& a, const Ensemble& b, Verdict& verdict) {
   const bool agree = spread.passed() && evidence.divergence_tier.passed() && statistics_pass;
   verdict.outcome = agree ? Outcome::agree : Outcome::disagree;
   if (agree) {
-    verdict.sentence = b.name() + " agrees with " + a.name() + ": they differ by no more than rounding explains.";
+    verdict.sentence = b.name() + " agrees with " + a.name() + ": they differ by no more than rounding explains" +
+                       (spread.not_examined.empty() ? "." : " (the farthest trajectories were not examined singly).");
   } else if (spread.worst_ratio > kAllowedRatio) {
     verdict.sentence = b.name() + " does not agree with " + a.name() +
                        ": at t = " + number(evidence.times[spread.worst_time]) + " they differ by " +
@@ -153,6 +243,7 @@ void conclude(const Ensemble& a, const Ensemble& b, Verdict& verdict) {
   }
   verdict.reasons.push_back(spread_reason(evidence));
   if (spread.outlier) verdict.reasons.push_back(outlier_reason(evidence));
+  if (agree && !spread.not_examined.empty()) verdict.reasons.push_back(not_examined_reason(spread));
   if (evidence.divergence_tier.asked()) {
     verdict.reasons.push_back(divergence_reason(evidence.divergence_tier, *evidence.spread.growth_rate));
   }
@@ -239,6 +330,7 @@ Verdict judge(const Ensemble& a, const Ensemble& b, const Settings& settings, co
   evidence.spread = std::move(*spread);
   evidence.difference = measure_difference(a, b, evidence.scale, evidence.spread, control);
   evidence.spread_tier = judge_spread(evidence);
+  if (have_spread) judge_alone(a, b, settings, claimed, evidence);
   evidence.divergence_tier = judge_divergence(evidence);
   const Difference& difference = evidence.difference;
   const bool nothing_left = difference.left_out == a.trajectories();

@@ -30,6 +30,12 @@ json evidence_json(const Evidence& evidence) {
                       {"decisive_until", spread.decisive_until},
                       {"largest_ratio", number_or_null(spread.worst_ratio)},
                       {"allowed_ratio", kAllowedRatio}};
+  if (spread.examined > 0) {
+    result["spread"]["examined"] = {{"trajectories", spread.examined},
+                                    {"largest_ratio", number_or_null(spread.worst_alone)},
+                                    {"allowed_ratio", spread.allowed_alone}};
+  }
+  if (!spread.not_examined.empty()) result["spread"]["not_examined"] = spread.not_examined;
   if (spread.outlier) {
     result["spread"]["outlier"] = {{"trajectory", spread.outlier->trajectory},
                                    {"time", evidence.times[spread.outlier->time]},

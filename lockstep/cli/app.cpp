@@ -31,7 +31,9 @@ Examples:
   lockstep info a.h5                            what a result or model file holds
   lockstep train train.toml                     a net from data: docs/training.md
   lockstep import net.onnx --output net.h5      a net of another tool, checked if you have its answers
+  lockstep export net.h5 --c-header net.h       a header for C or CUDA that needs nothing else
   lockstep evaluate net.safetensors --input x.h5 --output y.h5
+  lockstep calibrate                            measure this machine once, for the choice of the device
 
 A problem file, lorenz.toml:
   [rhs]
@@ -110,12 +112,15 @@ int parse_and_run(int argc, const char* const* argv) {
   add_train(app, chosen);
   add_evaluate(app, chosen);
   add_import(app, chosen);
+  add_export(app, chosen);
+  add_compile(app, chosen);
   add_validate(app, chosen);
   add_merge(app, chosen);
   add_pack(app, chosen);
   add_plot(app, chosen);
   add_info(app, chosen);
   add_explain(app, chosen);
+  add_calibrate(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version

@@ -195,6 +195,16 @@ class Solve(CliTest):
         with h5py.File(self.path("hybrid.h5")) as hybrid, h5py.File(self.path("lorenz.h5")) as lorenz:
             np.testing.assert_array_equal(hybrid["state"][:], lorenz["state"][:])
 
+    def test_every_component_may_have_a_tolerance_of_its_own(self):
+        self.write("each.toml", LORENZ + "[method]\natol = [1e-4, 1e-6, 1e-5]\n")
+        self.succeed("solve", "each.toml", "--certificate", "--output", "each.h5")
+        with h5py.File(self.path("each.h5")) as file:
+            self.assertEqual(list(file.attrs["atol"]), [1e-4, 1e-6, 1e-5])
+        self.succeed("solve", "each.toml", "--atol", "1e-6", "--output", "one.h5")
+        verdict = self.run_tool("validate", "each.h5", "one.h5")
+        self.assertEqual(verdict.returncode, 2)
+        self.assertIn("atol differs, 1e-04, 1e-06, 1e-05 and 1e-06", verdict.stdout + verdict.stderr)
+
     def test_an_event_ends_its_trajectory(self):
         self.write("event.toml", LORENZ + '[event]\ncomponent = "z"\nvalue = 20\ndirection = "rising"\n')
         out = self.succeed("solve", "event.toml", "--precision", "f64")
@@ -360,6 +370,8 @@ class BadInput(CliTest):
             return LORENZ + "[method]\n" + text + "\n"
         self.fail_solving("bad.toml:14: method.atol: found", method("atol = 0"))
         self.fail_solving("bad.toml:14: method.rtol: found", method("rtol = -1e-3"))
+        self.fail_solving("bad.toml:14: method.atol[1]: found -1", method("atol = [1, -1, 1]"))
+        self.fail_solving("bad.toml:14: method.atol: found 2 numbers, expected one for all", method("atol = [1, 1]"))
         self.fail_solving("method.rtol: found a number that is not finite", method("rtol = nan"))
         self.fail_solving("bad.toml:14: method.dt: found", method("dt = -0.1"))
         self.fail_solving('bad.toml:14: method.name: found "tsit", expected one of euler', method('name = "tsit"'))
@@ -377,6 +389,13 @@ class BadInput(CliTest):
                            "solve", "lorenz.toml", "--device", device, env=without)
         self.fail_with('--device: found "gpu", expected auto, cpu, cuda, cuda:N, or shares', "solve", "lorenz.toml",
                        "--device", "gpu")
+        self.fail_with('--matrix-precision: found "tf23", expected one of f32, tf32, bf16, fp16; did you mean "tf32"?',
+                       "solve", "lorenz.toml", "--matrix-precision", "tf23")
+        self.fail_with("--matrix-precision: found bf16 on the CPU, expected f32 there: bf16 takes a GPU; choose device "
+                       "cuda", "solve", "lorenz.toml", "--matrix-precision", "bf16", "--device", "cpu")
+        self.fail_with("--matrix-precision: found tf32, expected f32 here: tf32 takes a GPU; this "
+                       "installation has no CUDA component", "solve", "lorenz.toml", "--matrix-precision", "tf32",
+                       env=without)
         self.fail_with("--device: found shares that add up to 90%", "solve", "lorenz.toml", "--device",
                        "cpu=20%,cuda=70%")
 

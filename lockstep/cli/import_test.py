@@ -1,10 +1,12 @@
 """`lockstep import` from outside. usage: import_test.py LOCKSTEP TESTDATA [unittest arguments]"""
+import json
 import pathlib
+import struct
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
-from tool_test import ToolTest
+from tool_test import ToolTest, h5py
 
 DATA = pathlib.Path(sys.argv[2]).resolve()
 EXPORTED = DATA / "exported"
@@ -15,7 +17,7 @@ class ImportTest(ToolTest):
         done = self.run_tool("import", EXPORTED / "torch_scaled_dynamo.onnx", "-o", "net.h5", "--check",
                              EXPORTED / "torch_scaled_dynamo.samples.h5")
         self.assertEqual(done.returncode, 0, done.stderr)
-        for part in ("made by pytorch", "(x - shift) / scale", "dense, 3 -> 6", "silu", "mish", "check: at most"):
+        for part in ("made by pytorch", "(x - shift) / scale", "dense 3 -> 6", "silu", "mish", "check: at most"):
             self.assertIn(part, done.stdout)
         self.assertIn("silu", self.run_tool("info", "net.h5").stdout)
 
@@ -27,10 +29,89 @@ class ImportTest(ToolTest):
                    for name in ("net.h5", "net.safetensors", onnx)}
         self.assertEqual(len(digests), 1, digests)
 
+    def test_several_ports_become_datasets_named_after_them(self):
+        onnx = EXPORTED / "graph_ports_opset11.onnx"
+        with h5py.File(EXPORTED / "graph_ports_opset11.graph.h5") as stored:
+            inputs = {port: data[:] for port, data in stored["inputs"].items()}
+            answers = {port: data[:] for port, data in stored["outputs_f64"].items()}
+        with h5py.File(self.folder / "all.h5", "w") as file:
+            for port, data in {**inputs, **answers}.items():
+                file[port] = data
+        done = self.run_tool("import", onnx, "-o", "net.h5", "--check", "all.h5")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("dense 16 -> 4 of /trunk/trunk.3/Tanh", done.stdout)
+        done = self.run_tool("evaluate", "net.h5", "-i", "all.h5", "-o", "out.h5", "--precision", "f64")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with h5py.File(self.folder / "out.h5") as out:
+            for port, data in answers.items():
+                # both compute in float64 with the same weights; sums of at most 16 terms below 10
+                self.assertLess(abs(out[port][:] - data).max(), 1e-13, port)
+        done = self.run_tool("import", onnx, "-o", "net.safetensors")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("a name that ends in .h5", done.stderr)
+        with h5py.File(self.folder / "all.h5", "a") as file:
+            del file["forcing"]
+        done = self.run_tool("evaluate", "net.h5", "-i", "all.h5", "-o", "out.h5", "--overwrite")
+        self.assertIn("/forcing: found nothing of that name", done.stderr)
+
+    def test_an_output_that_is_there_is_refused_with_the_flag_that_replaces_it(self):
+        net = DATA / "lorenz_tanh_3_100_3.safetensors"
+        with h5py.File(self.path("x.h5"), "w") as file:
+            file["input"] = [[1.0, 0.0, 0.0]]
+        self.write("there", "precious")
+        self.write("there.h5", "precious")
+        for arguments in (("import", net, "-o", "there.h5"), ("compile", net, "-o", "there"),
+                          ("export", net, "--c-header", "there"), ("export", net, "--cuda-header", "there"),
+                          ("export", net, "--c-header", "net.h", "--weights", "there"),
+                          ("evaluate", net, "-i", "x.h5", "-o", "there")):
+            name = "there.h5" if arguments[0] == "import" else "there"
+            self.fail_with(f"error: {name}: found a file of that name, expected none; choose another name, or replace it "
+                           "with --overwrite", *arguments)
+            self.assertEqual(self.path(name).read_text(), "precious")
+            self.assertFalse(self.path("net.h").exists())
+            self.succeed(*arguments, "--overwrite")
+            self.write(name, "precious")
+            self.path("net.h").unlink(missing_ok=True)
+
+    def test_names_from_a_file_reach_no_terminal_as_commands(self):
+        """A name that would clear the screen and another that would forge a line."""
+        header = json.dumps({"__metadata__": {"activations": "linear", "inputs": "a\x1b[2J,b\x9b2J", "attribution":
+                                              "nobody\x1b]0;title\x07\nlicence   free"},
+                             "0.weight": {"dtype": "F32", "shape": [1, 2], "data_offsets": [0, 8]},
+                             "0.bias": {"dtype": "F32", "shape": [1], "data_offsets": [8, 12]}}).encode()
+        self.write("bad.safetensors", struct.pack("<Q", len(header)) + header + bytes(12))
+        shown = self.succeed("info", "bad.safetensors") + self.succeed("import", "bad.safetensors", "-o", "bad.h5")
+        shown += self.succeed("info", "bad.h5")
+        self.assertIn(r"a\x1b[2J", shown)
+        self.assertIn(r"b\xc2\x9b2J", shown)
+        self.assertNotRegex(shown, r"[\x00-\x09\x0b-\x1f\x7f\x80-\x9f]")
+        self.assertNotIn("\nlicence   free", shown)
+
     def test_a_note_tells_what_went_into_the_weights(self):
         done = self.run_tool("import", EXPORTED / "torch_batchnorm_legacy.onnx", "-o", "net.h5")
         self.assertIn('note: node "/1/BatchNormalization" (BatchNormalization, opset 17) went into the weights of',
                       done.stdout)
+
+    def test_keras_files_of_both_kinds_and_versions_give_keras_answers(self):
+        for version in ("keras2", "keras3"):
+            for ending in ("h5", "keras"):
+                keras = DATA / "keras" / f"{version}_batchnorm.{ending}"
+                done = self.run_tool("import", keras, "-o", f"{version}_{ending}_ours.h5", "--check",
+                                     DATA / "keras" / f"{version}_batchnorm.samples.h5")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn("note: batch_normalization went into dense", done.stdout)
+
+    def test_compile_writes_a_plan_for_this_machine_or_another(self):
+        net = DATA / "keras" / "keras3_scaled.keras"
+        done = self.run_tool("compile", net, "-o", "net.plan")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("mlp 3-6-5-4-2", done.stdout)
+        self.assertEqual(self.run_tool("compile", net, "-o", "net.plan").returncode, 2)
+        done = self.run_tool("compile", net, "--target", "neon", "--precision", "f64", "-o", "other.plan")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.run_tool("info", "net.plan")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("name the model it was compiled from", done.stderr)
 
     def test_other_answers_write_nothing(self):
         done = self.run_tool("import", EXPORTED / "torch_scaled_dynamo.onnx", "-o", "net.h5", "--check",

@@ -45,22 +45,27 @@ std::vector<double> system_parameters(const OdeSection& ode) {
 template <class T>
 class OdeTask : public TrainingTask<T> {
  public:
-  explicit OdeTask(const TrainingFile& file)
-      : file_(file), data_(load_trajectories(file)), phases_(fit_phases(file)), loss_(make_loss(file)) {}
+  OdeTask(const TrainingFile& file, TrajectoryData data)
+      : file_(file), data_(std::move(data)), phases_(fit_phases(file)), loss_(make_loss(file)) {}
 
   std::vector<train::Phase> phases() const override {
     std::vector<train::Phase> phases;
     for (const ode::FitPhase& phase : phases_) phases.push_back(phase.training);
     return phases;
   }
+  std::size_t parameters() const override { return loss_.parameters(); }
   double loss(const train::Place& place, std::span<const T> parameters, std::span<T> gradient) override {
     return loss_(place, parameters, gradient);
   }
   typename train::Training<T>::Validation validation() override {
-    if (!has_validation()) return {};
-    return [this](const train::Place&, std::span<const T> p) { return loss_.validation_loss(p); };
+    if (has_validation()) {
+      return [this](const train::Place&, std::span<const T> p) { return loss_.validation_loss(p); };
+    }
+    if (epoch_ == 1) return {};
+    // A batch's loss does not tell which parameters are best: all trajectories do.
+    return [this](const train::Place&, std::span<const T> p) { return loss_.loss(p); };
   }
-  std::int64_t validate_every() const override { return 10; }
+  std::int64_t validate_every() const override { return std::max<std::int64_t>(epoch_, has_validation() ? 10 : 1); }
   double final_loss(std::span<const T> parameters) override { return loss_.loss(parameters); }
   std::optional<double> final_validation_loss(std::span<const T> parameters) override {
     if (!has_validation()) return std::nullopt;
@@ -74,7 +79,10 @@ class OdeTask : public TrainingTask<T> {
            (validation > 0 ? ", " + count_text(static_cast<std::int64_t>(validation)) + " more for validation"
                            : std::string());
   }
-  std::string watched_text() const override { return has_validation() ? ", validation data" : ""; }
+  std::vector<std::string> explain(std::size_t phase) override { return loss_.explain(phase); }
+  std::string watched_text() const override {
+    return has_validation() ? ", validation data" : epoch_ > 1 ? ", all trajectories" : "";
+  }
   std::string loss_text() const override {
     return data_.training.trajectories() == 1 ? "sum of squared errors"
                                               : "sum of squared errors a trajectory, averaged";
@@ -87,7 +95,12 @@ class OdeTask : public TrainingTask<T> {
     if (file.phases.empty()) return ode::recommended_phases(data_.training.points, file.target);
     std::vector<ode::FitPhase> phases;
     for (const TrainingPhase& phase : file.phases) {
-      phases.push_back({.training = phase.phase, .segment = phase.segment, .horizon = phase.horizon, .solve = {}});
+      phases.push_back({.training = phase.phase,
+                        .segment = phase.segment,
+                        .continuity = phase.continuity,
+                        .horizon = phase.horizon,
+                        .batch = phase.batch,
+                        .solve = {}});
       if (!phase.dt) continue;
       ode::Options& solve = phases.back().solve.emplace(file.options);
       solve.control = ode::StepControl::fixed;
@@ -128,6 +141,8 @@ class OdeTask : public TrainingTask<T> {
     options.solve = file.options;
     options.phases = phases_;
     options.failed = file.failed;
+    options.seed = file.net.seed;
+    epoch_ = options.iterations_per_epoch(data_.training.trajectories());
     if (has_validation()) options.validation = library_data(data_.validation, parameters);
     return ode::FitLoss<T>(std::move(rhs), library_data(data_.training, parameters), std::move(options));
   }
@@ -135,16 +150,23 @@ class OdeTask : public TrainingTask<T> {
   TrainingFile file_;
   TrajectoryData data_;
   std::vector<ode::FitPhase> phases_;
+  std::int64_t epoch_ = 1;  // iterations in it; before loss_, which sets it
   ode::FitLoss<T> loss_;
 };
 
 }  // namespace
 
 template <class T>
+std::unique_ptr<TrainingTask<T>> make_ode_task(const TrainingFile& file, TrajectoryData data) {
+  return std::make_unique<OdeTask<T>>(file, std::move(data));
+}
+template <class T>
 std::unique_ptr<TrainingTask<T>> make_ode_task(const TrainingFile& file) {
-  return std::make_unique<OdeTask<T>>(file);
+  return make_ode_task<T>(file, load_trajectories(file));
 }
 template std::unique_ptr<TrainingTask<float>> make_ode_task<float>(const TrainingFile&);
 template std::unique_ptr<TrainingTask<double>> make_ode_task<double>(const TrainingFile&);
+template std::unique_ptr<TrainingTask<float>> make_ode_task<float>(const TrainingFile&, TrajectoryData);
+template std::unique_ptr<TrainingTask<double>> make_ode_task<double>(const TrainingFile&, TrajectoryData);
 
 }  // namespace lockstep::cli

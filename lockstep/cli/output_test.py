@@ -3,7 +3,10 @@
 usage: output_test.py LOCKSTEP [unittest arguments]
 Exit code 77 without h5py: skipped, not passed.
 """
+import os
 import pathlib
+import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -143,6 +146,38 @@ class Pack(OutputTest):
         self.fail_with("--level", "pack", "lorenz.h5", "--level", "10")
         self.succeed("merge", "lorenz.h5", "--output", "index.h5", "--index")
         self.fail_with("index.h5: found an index of other files", "pack", "index.h5")
+
+
+class LargerThanMemory(OutputTest):
+    """Files of 194 MB each in an address space of 180 MB, the program's own code and stacks in it."""
+    one_line = False
+
+    def test_files_are_compared_in_bounded_memory_and_with_progress(self):
+        self.write("large.toml", LORENZ.replace("3000", "160000").replace("save = 21", "save = 101").replace(
+            "[output]", '[method]\nname = "rk4"\ncontrol = "fixed"\ndt = 0.02\nprecision = "f32"\n[output]'))
+        self.succeed("solve", "large.toml", "--quiet", "--certificate")
+        limit = 180 << 20
+        self.assertGreater(self.path("lorenz.h5").stat().st_size, limit)
+        shutil.copy(self.path("lorenz.h5"), self.path("port.h5"))
+        with h5py.File(self.path("port.h5"), "r+") as file:  # by the last place
+            state = file["state"]
+            state[150_000:150_010] = np.nextafter(state[150_000:150_010], np.float32(1000))
+
+        def capped(*arguments):
+            return subprocess.run([TOOL, *arguments], cwd=self.folder, capture_output=True, text=True, timeout=300,
+                                  env=dict(os.environ, OMP_NUM_THREADS="2"),
+                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+        done = capped("validate", "lorenz.h5", "port.h5")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("port.h5 agrees with lorenz.h5: they differ by no more than rounding explains", done.stdout)
+        done = capped("validate", "--bits", "lorenz.h5", "port.h5")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn("in 10 trajectories", done.stdout)
+        self.assertEqual(capped("validate", "lorenz.h5", "lorenz.h5").returncode, 0)
+        # The limit is one: what needs the whole file in memory does not fit.
+        whole = subprocess.run([sys.executable, "-c", "import mmap; mmap.mmap(-1, 194_000_000)"], capture_output=True,
+                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+        self.assertNotEqual(whole.returncode, 0)
 
 
 if __name__ == "__main__":

@@ -158,8 +158,9 @@ void read_time(const TomlValue& file, ProblemFile& problem) {
 }
 
 void read_method(const TomlValue& file, ProblemFile& problem) {
-  static constexpr std::array<std::string_view, 9> kKeys{"name",         "control",  "rtol",      "atol",     "dt",
-                                                         "initial_step", "max_step", "max_steps", "precision"};
+  static constexpr std::array<std::string_view, 10> kKeys{"name",      "control",         "rtol",     "atol",
+                                                          "dt",        "initial_step",    "max_step", "max_steps",
+                                                          "precision", "matrix_precision"};
   static constexpr std::array<std::string_view, 3> kControls{"per_trajectory", "common", "fixed"};
   static constexpr std::array<std::string_view, 2> kPrecisions{"f32", "f64"};
   const Section section(file, "method", kKeys);
@@ -196,13 +197,21 @@ void read_method(const TomlValue& file, ProblemFile& problem) {
     return value;
   };
   if (const TomlValue* rtol = adaptive_only("rtol")) options.rtol = rtol->number();
-  if (const TomlValue* atol = adaptive_only("atol")) options.atol = atol->number();
+  if (const TomlValue* atol = adaptive_only("atol")) {
+    if (atol->is_array()) {
+      options.component_atol = atol->numbers();
+    } else {
+      options.atol = atol->number();
+    }
+  }
   if (const TomlValue* step = adaptive_only("initial_step")) options.initial_step = step->number();
   if (const TomlValue* step = adaptive_only("max_step")) options.max_step = step->number();
   if (const TomlValue* steps = section.find("max_steps")) options.max_steps = steps->integer();
   if (const TomlValue* precision = section.find("precision")) {
     options.precision = precision->one_of(kPrecisions) == "f32" ? Precision::f32 : Precision::f64;
   }
+  if (const TomlValue* precision = section.find("matrix_precision"))
+    options.matrix_precision = *parse_matrix_precision(precision->one_of(kMatrixPrecisionNames));
 }
 
 void read_event(const TomlValue& file, ProblemFile& problem) {
@@ -240,11 +249,15 @@ void choose_cpu_target(const std::string& name, const std::string& where, ode::O
 }
 
 void read_run(const TomlValue& file, ProblemFile& problem) {
-  static constexpr std::array<std::string_view, 3> kKeys{"device", "threads", "cpu_target"};
+  static constexpr std::array<std::string_view, 4> kKeys{"device", "engine", "threads", "cpu_target"};
   const Section section(file, "run", kKeys);
   if (const TomlValue* device = section.find("device")) {
     problem.options.device = ode::parse_device(device->text(), device->where());
     problem.where_of["options.device"] = device->where();
+  }
+  if (const TomlValue* engine = section.find("engine")) {
+    problem.options.engine = *ode::parse_engine_choice(engine->one_of(ode::kEngineChoiceNames));
+    problem.where_of["options.engine"] = engine->where();
   }
   if (const TomlValue* threads = section.find("threads")) {
     if (not_negative(*threads) > 65536) throw threads->error(threads->describe(), "at most 65536, or 0 for all");
@@ -327,7 +340,23 @@ void apply(const ProblemOverrides& overrides, ProblemFile& file) {
   }
   set(options.rtol, overrides.rtol, "options.rtol", "--rtol");
   set(options.atol, overrides.atol, "options.atol", "--atol");
+  if (overrides.atol) options.component_atol.clear();
   if (overrides.precision) options.precision = *overrides.precision == "f64" ? Precision::f64 : Precision::f32;
+  const auto choose = [&](const std::optional<std::string>& name, auto parse, const auto& names, auto& option,
+                          const char* field, const char* flag) {
+    if (!name) return;
+    const auto known = parse(*name);
+    if (!known) {
+      throw Error(ErrorKind::invalid_argument,
+                  {flag, "\"" + *name + "\"", "one of " + list_text(names), did_you_mean(*name, names)});
+    }
+    option = *known;
+    file.where_of[field] = flag;
+  };
+  choose(overrides.matrix_precision, parse_matrix_precision, kMatrixPrecisionNames, options.matrix_precision,
+         "options.matrix_precision", "--matrix-precision");
+  choose(overrides.engine, ode::parse_engine_choice, ode::kEngineChoiceNames, options.engine, "options.engine",
+         "--engine");
   if (overrides.cpu_target) {
     choose_cpu_target(*overrides.cpu_target, "--cpu-target", options);
     file.where_of["options.cpu_target"] = "--cpu-target";

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -15,6 +16,10 @@
 #include "lockstep/ode/guard.h"
 #include "lockstep/ode/options.h"
 #include "lockstep/ode/problem.h"
+
+namespace lockstep::nn {
+struct Model;
+}
 
 namespace lockstep::cli {
 
@@ -28,6 +33,7 @@ struct Given {
 // The sections of the file.
 struct RightHandSide {
   std::optional<Given<std::filesystem::path>> model;
+  std::shared_ptr<const nn::Model> loaded;  // what `model` names, where a caller has it in memory; else it is read
   std::optional<Given<std::string>> system;
   std::optional<Given<std::string>> activations;
   bool with_time = false;
@@ -106,9 +112,11 @@ struct ProblemOverrides {
   std::optional<double> atol;
   std::optional<double> dt;  // chooses fixed steps
   std::optional<std::string> precision;
+  std::optional<std::string> matrix_precision;
   std::optional<int> threads;
   std::optional<std::string> cpu_target;
   std::optional<std::string> device;
+  std::optional<std::string> engine;
   std::optional<std::string> guard;
   bool overwrite = false;
 };

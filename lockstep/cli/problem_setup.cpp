@@ -250,6 +250,7 @@ Error in_users_words(const Error& error, const ProblemFile& file) {
       {"options.threads", "run.threads"},
       {"options.cpu_target", "run.cpu_target"},
       {"options.device", "run.device"},
+      {"options.engine", "run.engine"},
   };
   std::string field = error.field();
   if (field == "method") field = "options.method";
@@ -301,8 +302,7 @@ ProblemSetup set_up(const ProblemFile& file) {
     problem.event = ode::leaves_range(problem.rhs, rhs.range);
   }
   try {
-    setup.options.validate();
-    problem.validate();
+    ode::validate(problem, setup.options);
     ode::require_devices(problem, setup.options);
   } catch (const Error& error) {
     throw in_users_words(error, file);

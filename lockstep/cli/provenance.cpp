@@ -87,6 +87,7 @@ ode::Attributes describe_problem(const ProblemFile& file, const ProblemSetup& se
       {"method", options.method},
       {"control", to_string(options.control)},
       {"precision", std::string(to_string(options.precision))},
+      {"matrix_precision", std::string(to_string(options.matrix_precision))},
       {"max_steps", options.max_steps},
       {"seed", static_cast<std::int64_t>(file.ensemble.seed)},
   };
@@ -99,7 +100,11 @@ ode::Attributes describe_problem(const ProblemFile& file, const ProblemSetup& se
     attributes.emplace_back("dt", options.dt);
   } else {
     attributes.emplace_back("rtol", options.rtol);
-    attributes.emplace_back("atol", options.atol);
+    if (options.component_atol.empty()) {
+      attributes.emplace_back("atol", options.atol);
+    } else {
+      attributes.emplace_back("atol", options.component_atol);
+    }
     if (options.initial_step) attributes.emplace_back("initial_step", *options.initial_step);
     if (options.max_step) attributes.emplace_back("max_step", *options.max_step);
   }
@@ -119,6 +124,8 @@ ode::Attributes describe_run(const ode::Summary& summary) {
                              {"rejected_steps", summary.rejected},
                              {"rhs_evaluations", summary.evaluations}};
   if (!summary.device.empty()) attributes.emplace_back("device", summary.device);
+  // Of engines whose numbers have bits of their own: what has begun with one is not continued with another.
+  if (summary.engine.ends_with("cuda_gemm")) attributes.emplace_back("products", std::string("cuBLASLt"));
   return attributes;
 }
 
@@ -137,8 +144,9 @@ ode::Summary planned_run(const ProblemSetup& setup) {
 }
 
 std::vector<std::string> deciding_attributes() {
-  return {"version", "precision", "model_digest", "rhs",          "rhs_digest", "problem_digest", "method", "control",
-          "rtol",    "atol",      "dt",           "initial_step", "max_step",   "max_steps",      "event",  "guard",
+  return {"version",    "precision",      "matrix_precision", "products",  "model_digest", "rhs",
+          "rhs_digest", "problem_digest", "method",           "control",   "rtol",         "atol",
+          "dt",         "initial_step",   "max_step",         "max_steps", "event",        "guard",
           "shard"};
 }
 

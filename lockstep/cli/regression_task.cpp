@@ -22,7 +22,7 @@ nn::RegressionData view(const RegressionTable& table) {
 template <class T>
 class RegressionTask : public TrainingTask<T> {
  public:
-  explicit RegressionTask(const TrainingFile& file) : file_(file), data_(load_regression(file)) {
+  RegressionTask(const TrainingFile& file, RegressionData data) : file_(file), data_(std::move(data)) {
     this->data_digest_ = data_.digest;
     const RegressionTable& table = data_.training;
     this->start_ =
@@ -116,10 +116,16 @@ class RegressionTask : public TrainingTask<T> {
 }  // namespace
 
 template <class T>
+std::unique_ptr<TrainingTask<T>> make_regression_task(const TrainingFile& file, RegressionData data) {
+  return std::make_unique<RegressionTask<T>>(file, std::move(data));
+}
+template <class T>
 std::unique_ptr<TrainingTask<T>> make_regression_task(const TrainingFile& file) {
-  return std::make_unique<RegressionTask<T>>(file);
+  return make_regression_task<T>(file, load_regression(file));
 }
 template std::unique_ptr<TrainingTask<float>> make_regression_task<float>(const TrainingFile&);
 template std::unique_ptr<TrainingTask<double>> make_regression_task<double>(const TrainingFile&);
+template std::unique_ptr<TrainingTask<float>> make_regression_task<float>(const TrainingFile&, RegressionData);
+template std::unique_ptr<TrainingTask<double>> make_regression_task<double>(const TrainingFile&, RegressionData);
 
 }  // namespace lockstep::cli

@@ -57,6 +57,23 @@ file = "endless.h5"
 """
 
 
+# One that never ends among many that end at once.
+STRAGGLER = """
+[rhs]
+system = "lorenz"
+[ensemble]
+trajectories = 400
+initial_state = {{ normal = {{ mean = [1, 0, 0], std = 0.1 }} }}
+[time]
+span = [{spans}]
+[method]
+precision = "f64"
+max_steps = 1000000000
+[output]
+file = "straggler.h5"
+"""
+
+
 class ResumeTest(ToolTest):
     silent = False
     one_line = False
@@ -159,6 +176,19 @@ class Killed(ResumeTest):
         self.nothing_left()
         print(f"{kills} kills, {finished} runs finished meanwhile, up to {longest_chain} kills of one", file=sys.stderr)
         self.assertGreater(kills, KILLS // 2, "the machine is too slow for this test")
+
+    def test_a_slow_trajectory_loses_none_of_its_neighbours(self):
+        spans = ["[0, 1]"] * 400
+        spans[200] = "[0, 1e9]"
+        self.write("straggler.toml", STRAGGLER.format(spans=", ".join(spans)))
+        process = self.start("solve", "straggler.toml", "--threads", "1")
+        self.wait_until(lambda: self.begun("straggler.h5.part") and self.stored("straggler.h5.part") == 399, process)
+        process.kill()
+        process.wait()
+        with h5py.File(self.path("straggler.h5.part"), "r") as file:
+            self.assertEqual(np.flatnonzero(file["status"][:] == CANCELLED).tolist(), [200])
+            self.assertEqual(file["committed"][()], 399)
+            self.assertTrue(np.isfinite(file["end_state"][:200]).all() and np.isfinite(file["end_state"][201:]).all())
 
     def test_resume_says_what_it_does(self):
         done = self.succeed("solve", "slow.toml", "--output", "whole.h5", "--resume")

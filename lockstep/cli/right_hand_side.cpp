@@ -78,11 +78,12 @@ void guard(const ProblemFile& file, const std::vector<nn::Feature>& features, Na
 NamedRhs load_net(const ProblemFile& file) {
   nn::ReadOptions options;
   if (file.rhs.activations) options.activations = file.rhs.activations->value;
-  const nn::Model model = nn::load(file.rhs.model->value, options);
+  const nn::Model model = file.rhs.loaded ? *file.rhs.loaded : nn::load(file.rhs.model->value, options);
   NamedRhs rhs;
   const std::string name = model.name.empty() ? file.rhs.model->value.stem().string() : model.name;
   try {
-    rhs.function = ode::net(nn::to_mlp(model), {.name = name, .with_time = file.rhs.with_time});
+    const ode::NetOptions net{.name = name, .with_time = file.rhs.with_time};
+    rhs.function = nn::is_stack(model) ? ode::net(nn::to_mlp(model), net) : ode::net(nn::to_graph(model), net);
   } catch (const Error& error) {
     throw Error(error.kind(), {file.rhs.model->where + " (" + file.rhs.model->value.string() + ")" +
                                    (error.field().empty() ? "" : ": " + error.field()),
@@ -95,8 +96,15 @@ NamedRhs load_net(const ProblemFile& file) {
   } catch (const Error&) {
     // A model that safetensors cannot say is not kept with the results.
   }
-  const std::vector<nn::Feature> features =
-      model.inputs.empty() ? std::vector<nn::Feature>{} : model.inputs.front().features;
+  std::vector<nn::Feature> features;  // the state's, then the parameters'; ports named "p" may come before "u"
+  std::vector<nn::Port> ports = model.inputs;
+  std::stable_partition(ports.begin(), ports.end(), [&](const nn::Port& port) {
+    return model.inputs.size() == 1 ||
+           (port.name != "p" && port.name != "parameters" && port.name != "t" && port.name != "time");
+  });
+  std::stable_partition(ports.begin(), ports.end(),
+                        [&](const nn::Port& port) { return port.name != "t" && port.name != "time"; });
+  for (const nn::Port& port : ports) features.insert(features.end(), port.features.begin(), port.features.end());
   const std::size_t components = rhs.function->components();
   const std::size_t parameters = rhs.function->parameters();
   check_names(file, "rhs.components", file.rhs.components.size(), components);

@@ -57,8 +57,31 @@ double number(const ode::ResultFile& file, const char* name) {
   cannot(file, std::string("no attribute ") + name, "all options of its solve");
 }
 
-ode::Rhs rebuild_rhs(const ode::ResultFile& file, const hdf5::Group& group) {
-  ode::Rhs rhs;
+struct StoredRhs {
+  ode::Rhs function;
+  // Of a net that was guarded: what it was trained on, and what its solve did outside.
+  ode::GuardAction guard = ode::GuardAction::ignore;
+  ode::Range range;
+};
+
+ode::Rhs guarded(const ode::ResultFile& file, const nn::Model& model, ode::Rhs net, StoredRhs& stored) {
+  const std::string action = file.text_attribute("guard");
+  if (action.empty()) return net;
+  const auto known = ode::parse_guard_action(action);
+  const std::vector<nn::Feature>& features = model.inputs.front().features;
+  const std::size_t count = net->components() + net->parameters();
+  if (!known || features.size() < count) cannot(file, "guard \"" + action + "\"", "a guard, and the net's range");
+  stored.guard = *known;
+  for (std::size_t i = 0; i < count; ++i) {
+    stored.range.minimum.push_back(features[i].minimum);
+    stored.range.maximum.push_back(features[i].maximum);
+  }
+  return stored.guard == ode::GuardAction::clamp ? ode::clamp_to_range(net, stored.range) : net;
+}
+
+StoredRhs rebuild_rhs(const ode::ResultFile& file, const hdf5::Group& group) {
+  StoredRhs stored;
+  ode::Rhs& rhs = stored.function;
   if (group.has_attribute(kSystem)) rhs = ode::system(group.string_attribute(kSystem));
   if (group.has(kModel)) {
     const auto bytes = group.dataset(kModel).read<std::uint8_t>();
@@ -66,14 +89,20 @@ ode::Rhs rebuild_rhs(const ode::ResultFile& file, const hdf5::Group& group) {
         nn::read_safetensors(std::as_bytes(std::span(bytes)), file.path().string() + ":/problem/model");
     ode::NetOptions options;
     options.with_time = group.has_attribute(kWithTime) && group.integer_attribute(kWithTime) != 0;
-    ode::Rhs net = ode::net(nn::to_mlp(model), options);
-    rhs = rhs ? ode::sum(rhs, net) : net;
+    const ode::Rhs net = guarded(file, model, ode::net(nn::to_mlp(model), options), stored);
+    if (rhs) {
+      rhs = ode::sum(rhs, net);
+      stored.range.minimum.resize(std::min(stored.range.minimum.size(), rhs->components()));
+      stored.range.maximum.resize(stored.range.minimum.size());  // the net's parameters come last
+    } else {
+      rhs = net;
+    }
   }
   if (!rhs) cannot(file, "neither a system nor a net", "the equation, which its group \"problem\" holds");
   if (rhs->digest() != file.text_attribute("rhs_digest")) {
     cannot(file, "another equation than the one of its attribute rhs_digest", "the equation it was solved with");
   }
-  return rhs;
+  return stored;
 }
 
 ode::Options rebuild_options(const ode::ResultFile& file) {
@@ -92,7 +121,12 @@ ode::Options rebuild_options(const ode::ResultFile& file) {
     options.dt = number(file, "dt");
   } else {
     options.rtol = number(file, "rtol");
-    options.atol = number(file, "atol");
+    const auto atol = file.attribute("atol");
+    if (atol && std::holds_alternative<std::vector<double>>(*atol)) {
+      options.component_atol = std::get<std::vector<double>>(*atol);
+    } else {
+      options.atol = number(file, "atol");
+    }
     if (file.attribute("initial_step")) options.initial_step = number(file, "initial_step");
     if (file.attribute("max_step")) options.max_step = number(file, "max_step");
   }
@@ -112,10 +146,13 @@ void check_bits(const ode::ResultFile& file, const agreement::Certificate& again
                 std::span<const std::size_t> trajectories) {
   for (std::size_t s = 0; s < trajectories.size(); ++s) {
     const std::size_t i = trajectories[s];
-    if (file.records(i, 1)[0].status == ode::Status::cancelled) continue;
+    const ode::Status status = file.records(i, 1)[0].status;
+    if (status == ode::Status::cancelled) continue;
     const std::vector<double> stored = file.states<double>(i, 1);
     for (std::size_t j = 0; j < stored.size(); ++j) {
       if (same_bits(stored[j], again.states_of(0, s)[j])) continue;
+      // One that starts outside is solved and then not stored.
+      if (status == ode::Status::outside_range && std::isnan(stored[j])) continue;
       cannot(file, "other numbers than its problem gives when solved again (trajectory " + std::to_string(i) + ")",
              "the same bits, to know that it is the same problem");
     }
@@ -159,7 +196,8 @@ StoredProblem rebuild_problem(const ode::ResultFile& file, std::span<const std::
   const hdf5::Group group = raw.group(kGroup);
   StoredProblem stored;
   ode::Problem& problem = stored.problem;
-  problem.rhs = rebuild_rhs(file, group);
+  const StoredRhs rhs = rebuild_rhs(file, group);
+  problem.rhs = rhs.function;
   if (file.components() != problem.rhs->components()) {
     cannot(file, std::to_string(file.components()) + " of " + std::to_string(problem.rhs->components()) + " components",
            "all of them, to solve trajectories again");
@@ -192,6 +230,8 @@ StoredProblem rebuild_problem(const ode::ResultFile& file, std::span<const std::
     if (component >= problem.rhs->components()) cannot(file, "an event of no component", "a component's index");
     problem.event = ode::TerminalEvent{threshold(problem.rhs, component, group.number_attribute(kEventValue)),
                                        direction_of(group.string_attribute(kEventDirection))};
+  } else if (rhs.guard == ode::GuardAction::stop) {
+    problem.event = ode::leaves_range(problem.rhs, rhs.range);
   } else if (file.attribute("event")) {
     cannot(file, "an event without its value", "component, value and direction");
   }
@@ -201,7 +241,8 @@ StoredProblem rebuild_problem(const ode::ResultFile& file, std::span<const std::
 
 agreement::Certificate recompute_certificate(const ode::ResultFile& file, const agreement::CertificateOptions& which,
                                              const RunControl& control) {
-  const std::vector<std::size_t> sample = agreement::evenly_spaced(file.trajectories(), which.samples);
+  const std::vector<std::size_t> sample =
+      which.chosen.empty() ? agreement::evenly_spaced(file.trajectories(), which.samples) : which.chosen;
   // Where one step size serves all trajectories, all must be solved again; otherwise the sample speaks for itself.
   std::vector<std::size_t> solved = sample;
   if (file.text_attribute("control") == to_string(ode::StepControl::common)) {
@@ -209,9 +250,18 @@ agreement::Certificate recompute_certificate(const ode::ResultFile& file, const 
     std::iota(solved.begin(), solved.end(), std::size_t{0});
   }
   const StoredProblem stored = rebuild_problem(file, solved);
-  const agreement::CertificateOptions unperturbed{.samples = which.samples, .members = 1, .ulps = 0};
-  check_bits(file, make_certificate(stored.problem, stored.options, unperturbed, control), sample);
-  agreement::Certificate certificate = make_certificate(stored.problem, stored.options, which, control);
+  // The rebuilt problem counts from 0; with common control, as the file does.
+  agreement::CertificateOptions perturbed = which;
+  perturbed.samples = sample.size();
+  if (solved.size() == sample.size()) perturbed.chosen.clear();
+  agreement::CertificateOptions unperturbed = perturbed;
+  unperturbed.members = 1;
+  unperturbed.ulps = 0;
+  // Products of cuBLASLt and of tensor cores have bits of their own, which no solve here would give again.
+  const std::string mode = file.text_attribute("matrix_precision");
+  if ((mode.empty() || mode == to_string(MatrixPrecision::f32)) && file.text_attribute("products").empty())
+    check_bits(file, make_certificate(stored.problem, stored.options, unperturbed, control), sample);
+  agreement::Certificate certificate = make_certificate(stored.problem, stored.options, perturbed, control);
   certificate.trajectories = sample;
   return certificate;
 }

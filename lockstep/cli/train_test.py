@@ -157,6 +157,71 @@ class TrainTest(ToolTest):
         self.fail_with("row 1: found an input outside the range", "evaluate", "spiral.h5", "--input", "gx.h5",
                        "--output", "gs.h5", "--guard", "stop")
 
+    def test_free_states_find_what_noise_hides_and_continue_with_the_same_bits(self):
+        # shooting_test.cpp derives the numbers: segments from noisy data see a damping of about 1.5 where 0.1 is.
+        t = np.linspace(0, 10, 101)
+        noise = 0.2 * np.random.default_rng(2).standard_normal((101, 2))
+        exact = np.exp(-0.1 * t)[:, None] * np.stack([np.cos(2 * t), -np.sin(2 * t)], 1)
+        self.write("noisy.csv", "t,u,v\n" + "".join(f"{a},{b},{c}\n" for a, (b, c) in zip(t, exact + noise)))
+        head = ('[net]\nhidden = []\ninitialisation = "zeros"\n[data]\nfile = "noisy.csv"\ntime = "t"\n'
+                'states = ["u", "v"]\n[method]\ndt = 0.1\nprecision = "f64"\n[output]\nfile = "map"\n')
+        lbfgs = '[[phase]]\noptimiser = "lbfgs"\niterations = 60\n'
+
+        def damping(phases, *flags):
+            self.write("noisy.toml", head + phases)
+            out = self.succeed("train", "noisy.toml", "--overwrite", *flags)
+            self.assertIn("2-2 identity, 6 parameters", out)
+            with h5py.File(self.folder / "map.h5") as model:
+                return -np.trace(model["layers/0/weight"][()]) / 2
+
+        self.assertGreater(damping(lbfgs + "segment = 1\n"), 0.8)
+        free = lbfgs + "segment = 5\ncontinuity = 1\n" + lbfgs + "segment = 20\ncontinuity = 100\n"
+        # Half the data of shooting_test, so that its 0.005 is 0.007 here, and six of them are allowed.
+        self.assertAlmostEqual(damping(free), 0.1, delta=0.042)
+        whole = self.state_of("map_checkpoint.h5")
+        (self.folder / "map_checkpoint.h5").unlink()
+        self.write("noisy.toml", head.replace('"map"', '"map"\ncheckpoint_every = 0') + free)
+        process = subprocess.Popen([str(TOOL), "train", "noisy.toml", "--resume", "-q"], cwd=self.folder)
+        time.sleep(0.1)
+        process.kill()
+        process.wait()
+        self.succeed("train", "noisy.toml", "--resume", "-q")
+        self.assertEqual(self.state_of("map_checkpoint.h5"), whole)
+        self.write("noisy.toml", head + lbfgs + "continuity = 0\n")
+        self.fail_with("phase[0].continuity: found 0, expected a number greater than 0", "train", "noisy.toml")
+
+    def test_mini_batches_of_trajectories_continue_with_the_same_bits(self):
+        t = np.linspace(0, 1, 11)
+        with h5py.File(self.folder / "many.h5", "w") as file:
+            file["time"] = t
+            file["state"] = np.arange(1, 8)[:, None, None] * np.exp(-t)[None, :, None]
+        text = ('[net]\nhidden = []\n[data]\nfile = "many.h5"\ntime = "time"\nstates = "state"\n[training]\n'
+                'rate = 0.05\niterations = 60\nbatch = 3\n[method]\ndt = 0.1\n[output]\nfile = "many"\n'
+                'checkpoint_every = 0\n')
+        self.write("many.toml", text)
+        out = self.succeed("train", "many.toml", "--output", "whole")
+        self.assertIn("1-1 identity, 2 parameters, f32; 7 trajectories of 11 points", out)
+        process = subprocess.Popen([str(TOOL), "train", "many.toml", "--resume", "-q"], cwd=self.folder)
+        time.sleep(0.03)
+        process.kill()
+        process.wait()
+        self.succeed("train", "many.toml", "--resume", "-q", "--threads", "2")
+        self.assertEqual(self.state_of("many_checkpoint.h5"), self.state_of("whole_checkpoint.h5"))
+        self.assertEqual(self.bytes_of("many_loss.csv"), self.bytes_of("whole_loss.csv"))
+        rows = np.genfromtxt(self.folder / "many_loss.csv", delimiter=",", names=True)
+        self.assertEqual(len(set(rows["watched"][:3])), 1)  # an epoch is three steps; all trajectories are watched
+        self.assertNotEqual(rows["watched"][3], rows["watched"][2])
+        self.write("many.toml", text.replace("batch = 3", "batch = 3\ncontinuity = 1"))
+        self.fail_with("batch beside continuity", "train", "many.toml")
+
+    def test_explain_says_what_would_be_trained_and_writes_nothing(self):
+        out = self.succeed("train", "spiral.toml", "--explain")
+        self.assertIn("2-16-2 tanh, 82 parameters, f32; 1 trajectory of 21 points", out)
+        self.assertIn("phase 1 of 1: at most 120 iterations of adam\n- trajectories are taken one by one", out)
+        self.assertIn("checkpoints and compute the steps between them again", out)
+        self.assertIn("phase 2 of 2: at most 40 iterations of lbfgs", self.succeed("train", "train.toml", "--explain"))
+        self.assertFalse((self.folder / "spiral_checkpoint.h5").exists())
+
     def test_killed_runs_continue_with_the_same_bits(self):
         self.succeed("train", "spiral.toml", "--output", "whole", "-q")
         # Iterations take some milliseconds with a checkpoint after every 16th; three kills fall somewhere among them.

@@ -209,8 +209,9 @@ void deal(const std::vector<double>& from, std::size_t width, const std::vector<
 
 }  // namespace
 
-RegressionData load_regression(const TrainingFile& file) {
-  const RegressionTable all = read_regression(file.data);
+RegressionData load_regression(const TrainingFile& file) { return split(file, read_regression(file.data)); }
+
+RegressionData split(const TrainingFile& file, const RegressionTable& all) {
   RegressionData data;
   data.digest = ContentHash().add(std::span<const double>(all.inputs)).add(std::span<const double>(all.targets)).hex();
   for (RegressionTable* table : {&data.training, &data.validation}) {
@@ -224,7 +225,10 @@ RegressionData load_regression(const TrainingFile& file) {
 }
 
 TrajectoryData load_trajectories(const TrainingFile& file) {
-  const TrajectoryTable all = is_hdf5(file.data) ? read_trajectories_hdf5(file.data) : read_trajectories_csv(file.data);
+  return split(file, is_hdf5(file.data) ? read_trajectories_hdf5(file.data) : read_trajectories_csv(file.data));
+}
+
+TrajectoryData split(const TrainingFile& file, const TrajectoryTable& all) {
   if (all.points < 2) {
     refuse(file.data.file.value.string(), "a trajectory of " + count(all.points) + " points", "at least 2");
   }

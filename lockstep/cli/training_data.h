@@ -41,6 +41,9 @@ struct TrajectoryData {
 // are missing or do not fit together, numbers that are not finite (by row), times that do not ascend.
 RegressionData load_regression(const TrainingFile& file);
 TrajectoryData load_trajectories(const TrainingFile& file);
+// The same split of numbers that a caller has in memory.
+RegressionData split(const TrainingFile& file, const RegressionTable& all);
+TrajectoryData split(const TrainingFile& file, const TrajectoryTable& all);
 
 // What a net of these features needs: scaling from the columns' statistics (of values [row][feature]), and the range
 // each column covers, as the port's guard.

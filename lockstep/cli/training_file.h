@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,8 +22,9 @@ namespace lockstep::cli {
 struct NetSection {
   std::string where;
   std::optional<Given<std::filesystem::path>> start;  // a model to go on from; then neither of the next two
-  std::vector<std::size_t> hidden;                    // widths of the hidden layers
-  std::vector<Activation> activations;                // one for each layer, the last among them
+  std::shared_ptr<const nn::Model> loaded;  // what `start` names, where a caller has it in memory; else it is read
+  std::vector<std::size_t> hidden;          // widths of the hidden layers
+  std::vector<Activation> activations;      // one for each layer, the last among them
   train::Initialisation initialisation = train::Initialisation::glorot_uniform;
   std::uint64_t seed = 1;
   std::string name;  // of the model
@@ -59,10 +61,11 @@ enum class LossKind { mean_squared, sum_squared, mean_absolute, mean_huber };
 // A phase and what the task makes of it.
 struct TrainingPhase {
   train::Phase phase;
-  std::size_t batch = 0;     // of a regression: rows in a step; 0: all
-  std::size_t segment = 0;   // of a neural ODE: intervals solved at a time (multiple shooting); 0: all
-  std::size_t horizon = 0;   // and: points of each trajectory used; 0: all
-  std::optional<double> dt;  // and: fixed steps in this phase
+  std::size_t batch = 0;             // rows, or trajectories, in a step; 0: all
+  std::size_t segment = 0;           // of a neural ODE: intervals solved at a time (multiple shooting); 0: all
+  std::size_t horizon = 0;           // and: points of each trajectory used; 0: all
+  std::optional<double> dt;          // and: fixed steps in this phase
+  std::optional<double> continuity;  // and: free states at the segments' starts, with this weight of the gaps
   std::string where;
 };
 

@@ -43,15 +43,20 @@ TEST(TrainingFile, phases_of_a_neural_ode_are_read) {
   const TrainingFile file = parse(
       "[net]\nhidden = [100]\n[data]\nfile = \"l.h5\"\n[ode]\n[method]\nname = \"bs3\"\n"
       "[[phase]]\nname = \"half\"\nhorizon = 50\nsegment = 5\nschedule = \"cosine\"\nfinal_fraction = 0.1\n"
-      "[[phase]]\noptimiser = \"lbfgs\"\nhistory = 30\ntarget = 92\n");
+      "[[phase]]\noptimiser = \"lbfgs\"\nhistory = 30\ntarget = 92\nsegment = 8\ncontinuity = 10\n"
+      "[[phase]]\nbatch = 16\n");
   ASSERT_TRUE(file.ode);
   EXPECT_EQ(file.options.method, "bs3");
-  ASSERT_EQ(file.phases.size(), 2u);
+  ASSERT_EQ(file.phases.size(), 3u);
+  EXPECT_EQ(file.phases[2].batch, 16u);
   EXPECT_EQ(file.phases[0].horizon, 50u);
   EXPECT_EQ(file.phases[0].segment, 5u);
   EXPECT_EQ(file.phases[0].phase.learning_rate.total, 1000);
   EXPECT_TRUE(file.phases[1].phase.is_lbfgs());
   EXPECT_EQ(file.phases[1].phase.target, 92);
+  EXPECT_FALSE(file.phases[0].continuity);
+  EXPECT_EQ(file.phases[1].segment, 8u);
+  EXPECT_EQ(file.phases[1].continuity, 10);
 }
 
 TEST(TrainingFile, recommended_phases_are_left_to_the_library) {
@@ -84,7 +89,9 @@ TEST(TrainingFile, keys_that_would_be_passed_over_are_refused) {
   EXPECT_THAT(message_of(kNet + kData + "[training]\noptimiser = \"lbfgs\"\nrate = 1\n"), HasSubstr("rate with"));
   EXPECT_THAT(message_of(kNet + kData + "[training]\noptimiser = \"lbfgs\"\nbatch = 10\n"), HasSubstr("all rows"));
   EXPECT_THAT(message_of(kNet + kData + kTraining + "horizon = 50\n"), HasSubstr("expected a neural ODE"));
+  EXPECT_THAT(message_of(kNet + kData + kTraining + "continuity = 5\n"), HasSubstr("expected a neural ODE"));
   EXPECT_THAT(message_of(kNet + kData + kTraining + "[[phase]]\nrate = 1\n"), HasSubstr("an unknown key"));
+  EXPECT_THAT(message_of(kNet + kData + kTraining + "[event]\ncomponent = \"x\"\n"), HasSubstr("ode::EndLoss"));
   EXPECT_THAT(message_of(kNet + kData + kTraining + "[method]\nrtol = 1e-3\n"), HasSubstr("method.rtol"));
 }
 

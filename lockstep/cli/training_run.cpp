@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/existing_output.h"
 #include "lockstep/cli/interrupt.h"
 #include "lockstep/cli/plot/loss_curve.h"
 #include "lockstep/cli/progress.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/cli/training_task.h"
 #include "lockstep/core/pending_file.h"
-#include "lockstep/kernels/mlp/parameters.h"
 #include "lockstep/nn/hdf5_model.h"
 #include "lockstep/nn/safetensors.h"
 #include "lockstep/train/checkpoint.h"
@@ -47,6 +47,20 @@ std::string count(std::int64_t n) { return count_text(n); }
 std::string iterations_text(std::int64_t n) { return count(n) + (n == 1 ? " iteration" : " iterations"); }
 
 template <class T>
+void print_task(const TrainingFile& file, const TrainingTask<T>& task) {
+  std::printf("%s, %s parameters, %s; %s\n", shape_text(nn::to_mlp(task.start())).c_str(),
+              count(static_cast<std::int64_t>(task.weights())).c_str(),
+              std::string(to_string(file.options.precision)).c_str(), task.data_text().c_str());
+  std::fflush(stdout);
+}
+
+std::string phase_text(std::size_t phase, const std::vector<train::Phase>& phases) {
+  const std::string& name = phases[phase].name;
+  return "phase " + std::to_string(phase + 1) + " of " + std::to_string(phases.size()) +
+         (name.empty() ? "" : " (" + name + ")");
+}
+
+template <class T>
 class Run {
  public:
   Run(const TrainingFile& file, const RunFlags& flags, TrainingTask<T>& task)
@@ -54,7 +68,7 @@ class Run {
         flags_(flags),
         task_(task),
         outputs_(outputs_of(file.output.stem)),
-        training_(task.phases(), gather_parameters<T>(nn::to_mlp(task.start()))),
+        training_(task.phases(), task.start_parameters()),
         identity_{{"data", task.data_digest()}, {"options", options_digest(file)}, {"net", task.start().digest()}} {
     if (auto validation = task.validation()) training_.validate_with(std::move(validation), task.validate_every());
     while (training_.total_iterations() / stride_ > kMostCurvePoints) stride_ *= 2;
@@ -197,21 +211,16 @@ class Run {
 
   void say_start() const {
     if (flags_.quiet) return;
-    std::printf("%s, %s parameters, %s; %s\n", shape_text(nn::to_mlp(task_.start())).c_str(),
-                count(static_cast<std::int64_t>(training_.parameters().size())).c_str(),
-                std::string(to_string(file_.options.precision)).c_str(), task_.data_text().c_str());
-    std::fflush(stdout);
+    print_task(file_, task_);
   }
 
   void say_phase(const train::IterationReport& report, double seconds, std::int64_t from, Progress& progress) const {
     if (flags_.quiet) return;
     progress.clear();
     const std::int64_t made = report.place.total + 1 - from;
-    const std::string& name = training_.phases()[report.place.phase].name;
-    std::printf("phase %zu of %zu%s: %s in %s (%s each), loss %s\n", report.place.phase + 1, training_.phases().size(),
-                name.empty() ? "" : (" (" + name + ")").c_str(), iterations_text(made).c_str(),
-                seconds_text(seconds).c_str(), seconds_text(seconds / static_cast<double>(made)).c_str(),
-                short_number(report.loss).c_str());
+    std::printf("%s: %s in %s (%s each), loss %s\n", phase_text(report.place.phase, training_.phases()).c_str(),
+                iterations_text(made).c_str(), seconds_text(seconds).c_str(),
+                seconds_text(seconds / static_cast<double>(made)).c_str(), short_number(report.loss).c_str());
     std::fflush(stdout);
   }
 
@@ -239,13 +248,12 @@ class Run {
   bool drawn_ = false;
 };
 
-void refuse_existing(const TrainingFile& file, const RunFlags& flags) {
+void refuse_existing_outputs(const TrainingFile& file, const RunFlags& flags) {
   if (file.output.overwrite || flags.resume) return;
   const TrainingOutputs outputs = outputs_of(file.output.stem);
   for (const auto& path : {outputs.model, outputs.safetensors, outputs.checkpoint, outputs.curve, outputs.picture}) {
     if (!std::filesystem::exists(path)) continue;
-    throw Error(ErrorKind::file, {path.string(), "a file of that name", "none",
-                                  "choose another name, go on with --resume, or replace it with --overwrite"});
+    refuse_existing(path, "choose another name, go on with --resume, or replace it with --overwrite");
   }
 }
 
@@ -255,7 +263,26 @@ int run_with(const TrainingFile& file, const RunFlags& flags) {
   return Run<T>(file, flags, *task).run();
 }
 
+template <class T>
+int explain_with(const TrainingFile& file) {
+  const std::unique_ptr<TrainingTask<T>> task = file.ode ? make_ode_task<T>(file) : make_regression_task<T>(file);
+  print_task(file, *task);
+  const std::vector<train::Phase> phases = task->phases();
+  for (std::size_t phase = 0; phase < phases.size(); ++phase) {
+    const auto* rule = std::get_if<train::OptimiserOptions>(&phases[phase].rule);
+    std::printf("%s: at most %s of %s\n", phase_text(phase, phases).c_str(),
+                iterations_text(phases[phase].iterations).c_str(),
+                rule == nullptr ? "lbfgs" : std::string(to_string(rule->rule)).c_str());
+    for (const std::string& sentence : task->explain(phase)) std::printf("- %s\n", sentence.c_str());
+  }
+  return kSuccess;
+}
+
 }  // namespace
+
+int explain_training(const TrainingFile& file) {
+  return file.options.precision == Precision::f32 ? explain_with<float>(file) : explain_with<double>(file);
+}
 
 TrainingOutputs outputs_of(const std::filesystem::path& stem) {
   const auto with = [&](const char* ending) { return std::filesystem::path(stem.string() + ending); };
@@ -267,7 +294,7 @@ int run_training(const TrainingFile& file, const RunFlags& flags) {
     throw Error(ErrorKind::invalid_argument, {file.output.where, "nothing", "how the files to write are called",
                                               "add [output] with file = \"net\", or --output net"});
   }
-  refuse_existing(file, flags);
+  refuse_existing_outputs(file, flags);
   return file.options.precision == Precision::f32 ? run_with<float>(file, flags) : run_with<double>(file, flags);
 }
 

@@ -24,4 +24,7 @@ TrainingOutputs outputs_of(const std::filesystem::path& stem);
 // and the best model in its files.
 int run_training(const TrainingFile& file, const RunFlags& flags);
 
+// Prints instead what would be trained, phase by phase, and how its gradients come about; nothing is written.
+int explain_training(const TrainingFile& file);
+
 }  // namespace lockstep::cli

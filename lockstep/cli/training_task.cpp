@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "lockstep/cli/text.h"
+#include "lockstep/kernels/mlp/parameters.h"
 #include "lockstep/nn/fit.h"
 #include "lockstep/nn/load.h"
 
@@ -12,7 +13,7 @@ nn::Model initial_model(const TrainingFile& file, std::vector<nn::Feature> input
                         const InputScaling& input_scaling, const OutputScaling& output_scaling) {
   Mlp mlp;
   if (file.net.start) {
-    const nn::Model before = nn::load(file.net.start->value);
+    const nn::Model before = file.net.loaded ? *file.net.loaded : nn::load(file.net.start->value);
     mlp = nn::to_mlp(before);
     if (mlp.inputs() != inputs.size() || mlp.outputs() != outputs.size()) {
       throw Error(ErrorKind::invalid_argument,
@@ -48,9 +49,21 @@ nn::Model initial_model(const TrainingFile& file, std::vector<nn::Feature> input
 }
 
 template <class T>
+std::size_t TrainingTask<T>::weights() const {
+  return gather_parameters<T>(nn::to_mlp(start_)).size();
+}
+
+template <class T>
+std::vector<T> TrainingTask<T>::start_parameters() const {
+  std::vector<T> start = gather_parameters<T>(nn::to_mlp(start_));
+  start.resize(parameters());
+  return start;
+}
+
+template <class T>
 nn::Model TrainingTask<T>::model(std::span<const T> parameters) const {
   nn::Model model = start_;
-  nn::set_parameters<T>(model, parameters);
+  nn::set_parameters<T>(model, parameters.first(weights()));
   return model;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/cli/training_data.h"
 #include "lockstep/cli/training_file.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/train/training.h"
@@ -20,6 +21,11 @@ class TrainingTask {
  public:
   virtual ~TrainingTask() = default;
   virtual std::vector<train::Phase> phases() const = 0;
+  // How many numbers are trained: the net's, which come first, and what else the loss has.
+  virtual std::size_t parameters() const { return weights(); }
+  std::size_t weights() const;
+  // What training starts from: the start's weights, then zeros.
+  std::vector<T> start_parameters() const;
   virtual double loss(const train::Place& place, std::span<const T> parameters, std::span<T> gradient) = 0;
   // What is watched instead of the loss, and how often; none where the loss itself tells which parameters are best.
   virtual typename train::Training<T>::Validation validation() { return {}; }
@@ -30,6 +36,8 @@ class TrainingTask {
 
   // "1,000 rows, 100 of them for validation".
   virtual std::string data_text() const = 0;
+  // How a phase's gradients come about, sentence by sentence.
+  virtual std::vector<std::string> explain(std::size_t) { return {}; }
   virtual std::string loss_text() const = 0;  // "mean squared error"
   // Of what the watched loss is taken, where it is not the training loss: ", validation data".
   virtual std::string watched_text() const { return {}; }
@@ -37,7 +45,7 @@ class TrainingTask {
 
   // Shapes, names, scaling and ranges, with the weights that training starts from.
   const nn::Model& start() const { return start_; }
-  // The start with these weights instead.
+  // The start with these weights instead; what follows them is passed over.
   nn::Model model(std::span<const T> parameters) const;
 
  protected:
@@ -50,6 +58,11 @@ template <class T>
 std::unique_ptr<TrainingTask<T>> make_regression_task(const TrainingFile& file);
 template <class T>
 std::unique_ptr<TrainingTask<T>> make_ode_task(const TrainingFile& file);
+// Of data that a caller has in memory already.
+template <class T>
+std::unique_ptr<TrainingTask<T>> make_regression_task(const TrainingFile& file, RegressionData data);
+template <class T>
+std::unique_ptr<TrainingTask<T>> make_ode_task(const TrainingFile& file, TrajectoryData data);
 
 // The net that the file asks for, between ports of these features; `where` is what messages call the data.
 nn::Model initial_model(const TrainingFile& file, std::vector<nn::Feature> inputs, std::vector<nn::Feature> outputs,

@@ -4,12 +4,15 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "lockstep/cli/app.h"
 #include "lockstep/cli/stored_problem.h"
 #include "lockstep/core/hdf5.h"
+#include "lockstep/nn/load.h"
+#include "lockstep/nn/safetensors.h"
 
 namespace lockstep::cli {
 namespace {
@@ -62,8 +65,10 @@ class Validate : public ::testing::Test {
   }
 
   // Another engine's b.h5: every state after the first save point times 1 + relative.
-  void change_b(double relative) const {
-    hdf5::File file = hdf5::File::open(path("b.h5"), hdf5::File::Access::update);
+  void change_b(double relative) const { change("b.h5", relative); }
+
+  void change(const char* name, double relative) const {
+    hdf5::File file = hdf5::File::open(path(name), hdf5::File::Access::update);
     hdf5::Dataset state = file.dataset("state");
     std::vector<double> numbers = state.read<double>();
     for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -84,6 +89,29 @@ TEST_F(Validate, answers_0_for_rounding_and_1_where_bits_were_asked_for) {
   change_b(0x1p-52);
   EXPECT_EQ(validate("a.h5", "b.h5"), 0);
   EXPECT_EQ(validate("a.h5", "b.h5", {"--bits"}), 1);
+}
+
+// A reference that its own problem does not give: nothing can be solved again, which is told and no secret of the JSON.
+TEST_F(Validate, says_where_single_trajectories_were_not_examined) {
+  const auto said = [&](const std::vector<std::string>& words) {
+    ::testing::internal::CaptureStdout();
+    const int code = run(words);
+    const std::string text = ::testing::internal::GetCapturedStdout();
+    EXPECT_EQ(code, 0) << text;
+    return text;
+  };
+  change_b(0x1p-52);
+  EXPECT_EQ(said({"validate", path("a.h5"), path("b.h5")}).find("not examined"), std::string::npos);
+  EXPECT_NE(said({"validate", path("a.h5"), path("b.h5"), "--stored-only"}).find("not solved again (--stored-only)"),
+            std::string::npos);
+  change("a.h5", 0x1p-51);
+  const std::string text = said({"validate", path("a.h5"), path("b.h5"), "--report", path("report")});
+  EXPECT_NE(text.find("(the farthest trajectories were not examined singly)"), std::string::npos) << text;
+  EXPECT_NE(text.find("were not solved again (" + path("a.h5") + ": found "), std::string::npos) << text;
+  std::ifstream page(folder_ / "report" / "index.html");
+  const std::string html(std::istreambuf_iterator<char>(page), {});
+  EXPECT_NE(html.find("were not examined singly"), std::string::npos);
+  EXPECT_NE(said({"validate", path("a.h5"), path("b.h5"), "--json"}).find("\"not_examined\""), std::string::npos);
 }
 
 TEST_F(Validate, answers_1_for_more_than_rounding) {
@@ -132,6 +160,29 @@ TEST_F(Validate, rebuilds_every_kind_of_problem_from_its_file) {
         recompute_certificate(ode::ResultFile(path("kind.h5")), {.samples = 13, .members = 2}, {});
     EXPECT_EQ(certificate.trajectories, agreement::evenly_spaced(70, 13));
     EXPECT_EQ(certificate.states.size(), 2 * 13 * certificate.save_points * 3);
+  }
+}
+
+// Whatever a net's solve does outside its training range, and where some trajectories start outside.
+TEST_F(Validate, rebuilds_guarded_nets_from_their_file) {
+  nn::Model model = nn::load(LOCKSTEP_TEST_DATA "/lorenz_tanh_3_100_3.safetensors");
+  for (nn::Feature& feature : model.inputs[0].features) feature.minimum = -12, feature.maximum = 36;
+  nn::write_safetensors(path("ranged.safetensors"), model, Existing::refuse);
+  for (const std::string rhs :
+       {"model = \"ranged.safetensors\"\n", "system = \"lorenz\"\nmodel = \"ranged.safetensors\"\n"}) {
+    for (const std::string guard : {"flag", "clamp", "stop", "ignore"}) {
+      SCOPED_TRACE(rhs + guard);
+      std::ofstream(folder_ / "kind.toml")
+          << "[rhs]\n" + rhs + "guard = \"" + guard +
+                 "\"\n[ensemble]\ntrajectories = 70\ninitial_state = { normal = { mean = [1, 1, 25], std = 5 } }\n"
+                 "[time]\nspan = [0, 1]\nsave = 6\n";
+      ASSERT_EQ(run({"solve", path("kind.toml"), "--output", path("kind.h5"), "--quiet", "--overwrite"}), 0);
+      const ode::ResultFile file(path("kind.h5"));
+      std::size_t outside = 0;
+      for (const auto& record : file.records(0, 70)) outside += record.status == ode::Status::outside_range ? 1 : 0;
+      EXPECT_EQ(outside > 0, guard == "flag" || guard == "stop") << outside;
+      EXPECT_EQ(recompute_certificate(file, {.samples = 70, .members = 1}, {}).samples(), 70u);
+    }
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "lockstep/core/printable.h"
+
 namespace lockstep {
 namespace {
 
@@ -15,12 +17,11 @@ std::string message(const Error::Parts& parts) {
   add(": ", "found ", parts.found);
   add(parts.found.empty() ? ": " : ", ", "expected ", parts.expected);
   add("; ", "", parts.remedy);
-  return text;
+  return printable(text, LineBreaks::keep);
 }
 
 }  // namespace
 
-Error::Error(ErrorKind kind, Parts parts)
-    : std::runtime_error(message(parts)), kind_(kind), parts_(std::move(parts)) {}
+Error::Error(ErrorKind kind, Parts parts) : std::runtime_error(message(parts)), kind_(kind), parts_(std::move(parts)) {}
 
 }  // namespace lockstep

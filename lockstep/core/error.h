@@ -14,7 +14,8 @@ enum class ErrorKind {
   cancelled,         // stopped at the caller's request
 };
 
-// The message reads "FIELD: found FOUND, expected EXPECTED; REMEDY", parts that are empty left out.
+// The message reads "FIELD: found FOUND, expected EXPECTED; REMEDY", parts that are empty left out, control
+// characters in it as \xNN (the parts themselves stay as given).
 // The library throws this type only (and std::bad_alloc); it never prints and never aborts.
 class Error : public std::runtime_error {
  public:

@@ -172,6 +172,18 @@ Dataset Group::dataset(const std::string& member) const {
                  child(name_, member));
 }
 
+bool Group::holds(const Dataset& dataset) const {
+  const Call call;
+  const auto file_name = [&](std::int64_t object) {
+    std::string text(static_cast<std::size_t>(check(H5Fget_name(object, nullptr, 0), dataset.name_, "its file")), '\0');
+    check(H5Fget_name(object, text.data(), text.size() + 1), dataset.name_, "its file");
+    return text;
+  };
+  const Handle properties = opened(H5Dget_create_plist(dataset.id()), dataset.name_, "its properties");
+  return file_name(dataset.id()) == file_name(id()) && H5Pget_layout(properties.id()) != H5D_VIRTUAL &&
+         H5Pget_external_count(properties.id()) == 0;
+}
+
 Dataset Group::create(const std::string& member, std::int64_t type, const Shape& shape, const DatasetOptions& options) {
   const Call call;
   const std::string full_name = child(name_, member);
@@ -294,6 +306,18 @@ File File::open(const fs::path& path, Access access) {
                        path.string(), "a whole HDF5 file");
   Handle root = opened(H5Gopen2(file.id(), "/", H5P_DEFAULT), path.string(), "a whole HDF5 file");
   return File(std::move(root), std::move(file), path.string() + ":/", path, std::nullopt);
+}
+
+File File::open_image(std::span<const std::byte> bytes, const std::string& name) {
+  const Call call;
+  const Handle access = opened(H5Pcreate(H5P_FILE_ACCESS), name, "a property list");
+  constexpr std::size_t kGrowth = 1 << 16;  // not used: the file is read only
+  check(H5Pset_fapl_core(access.id(), kGrowth, false), name, "a file in memory");
+  // HDF5 copies the image, and takes a pointer to non-const all the same.
+  check(H5Pset_file_image(access.id(), const_cast<std::byte*>(bytes.data()), bytes.size()), name, "a file in memory");
+  Handle file = opened(H5Fopen(name.c_str(), H5F_ACC_RDONLY, access.id()), name, "a whole HDF5 file");
+  Handle root = opened(H5Gopen2(file.id(), "/", H5P_DEFAULT), name, "a whole HDF5 file");
+  return File(std::move(root), std::move(file), name + ":/", name, std::nullopt);
 }
 
 namespace {

@@ -34,9 +34,10 @@ struct ElementType {
 };
 std::string to_string(ElementType type);  // "float32", "int64", "string", ...
 
-// Integers are stored as int64, numbers as float64, strings as UTF-8 of variable length, lists as one dimension.
+// Integers are stored as int64, numbers as float64, bytes as uint8, strings as UTF-8 of variable length, lists as one
+// dimension.
 using AttributeValue = std::variant<std::string, std::int64_t, double, std::vector<std::string>,
-                                    std::vector<std::int64_t>, std::vector<double>>;
+                                    std::vector<std::int64_t>, std::vector<double>, std::vector<std::uint8_t>>;
 
 // An open HDF5 identifier, closed at the end of its life.
 class Handle {
@@ -72,7 +73,8 @@ class Object {
   // As stored; nothing where HDF5 holds a type that AttributeValue has no room for (references, compounds).
   std::optional<AttributeValue> attribute(const std::string& attribute) const;
 
-  // As the named type; integers serve as numbers, scalars as lists of one. Throw when missing or of another type.
+  // As the named type; integers serve as numbers, whole numbers as integers, scalars as lists of one and the reverse.
+  // Throw when missing or of another type.
   std::string string_attribute(const std::string& attribute) const;
   std::int64_t integer_attribute(const std::string& attribute) const;
   double number_attribute(const std::string& attribute) const;
@@ -114,6 +116,10 @@ class Dataset : public Object {
   void write(std::span<const T> values, const Shape& start, const Shape& count);
   // Hands this dataset's raw data and metadata to the operating system.
   void flush();
+  // Where in the file the numbers begin, when they lie there one after the other as memory holds them: T contiguous,
+  // unfiltered, in this machine's byte order, wholly inside the file. Nothing for other datasets.
+  template <Number T>
+  std::optional<std::uint64_t> offset_in_file() const;
 
   // Dimension scales, as netCDF and xarray read them: `scale` names the positions along `dimension`.
   void make_scale(const std::string& dimension_name);
@@ -158,6 +164,9 @@ class Group : public Object {
   Group group(const std::string& member) const;
   Group create_group(const std::string& member);
   Dataset dataset(const std::string& member) const;
+  // False where the dataset's numbers lie in another file than this group: by an external link, external storage or as
+  // a virtual dataset. Files of strangers may name any file of the machine.
+  bool holds(const Dataset& dataset) const;
   template <Number T>
   Dataset create_dataset(const std::string& member, const Shape& shape, const DatasetOptions& options = {});
   // A dataset that shows parts of other files. HDF5 reads `fill` where no source lies, and where a file is missing.
@@ -181,6 +190,8 @@ class File : public Group {
 
   // Throws when the path is missing, no HDF5 file, or damaged.
   static File open(const std::filesystem::path& path, Access access = Access::read);
+  // A file that lies in memory, to be read; `name` stands for its path in messages. The bytes are copied.
+  static File open_image(std::span<const std::byte> bytes, const std::string& name);
   // A new file under a temporary name beside `path`; publish() gives it its name, and without that it vanishes
   // with this object. Throws at once when `path` exists (unless told to replace it) or the folder is not writable.
   // With `expected_bytes` it throws when the disk has no room for so many.

@@ -1,5 +1,6 @@
 // Attributes of HDF5 objects.
 #include <algorithm>
+#include <cmath>
 #include <type_traits>
 
 #include "lockstep/core/detail/hdf5_call.h"
@@ -74,8 +75,8 @@ void write_attribute(std::int64_t object, const std::string& name, const std::st
 
 [[noreturn]] void wrong_type(const std::string& name, const std::optional<AttributeValue>& value,
                              const std::string& expected) {
-  constexpr const char* kNames[] = {"a string",          "an integer",         "a number",
-                                    "a list of strings", "a list of integers", "a list of numbers"};
+  constexpr const char* kNames[] = {"a string",           "an integer",        "a number",       "a list of strings",
+                                    "a list of integers", "a list of numbers", "a list of bytes"};
   throw Error(ErrorKind::file, {name, value ? kNames[value->index()] : "another type", expected, ""});
 }
 
@@ -136,6 +137,10 @@ std::optional<AttributeValue> Object::attribute(const std::string& attribute) co
   const OpenAttribute open = open_attribute(id(), name_, attribute);
   switch (detail::element_type(open.type.id()).kind) {
     case Kind::integer:
+      // Bytes stay bytes when an attribute is copied: CF wants flag_values to have its variable's type.
+      if (!open.scalar && H5Tget_size(open.type.id()) == 1 && H5Tget_sign(open.type.id()) == H5T_SGN_NONE) {
+        return read_numbers<std::uint8_t>(open, H5T_NATIVE_UINT8);
+      }
       return one_or_list(read_numbers<std::int64_t>(open, H5T_NATIVE_INT64), open.scalar);
     case Kind::real:
       return one_or_list(read_numbers<double>(open, H5T_NATIVE_DOUBLE), open.scalar);
@@ -165,6 +170,15 @@ std::int64_t Object::integer_attribute(const std::string& attribute) const {
     if (const auto* scalar = std::get_if<std::int64_t>(&*value)) return *scalar;
     const auto* list = std::get_if<std::vector<std::int64_t>>(&*value);
     if (list != nullptr && list->size() == 1) return list->front();
+    const auto* bytes = std::get_if<std::vector<std::uint8_t>>(&*value);
+    if (bytes != nullptr && bytes->size() == 1) return bytes->front();
+    // MATLAB writes every plain number as a double.
+    const auto* number = std::get_if<double>(&*value);
+    const auto* numbers = std::get_if<std::vector<double>>(&*value);
+    if (numbers != nullptr && numbers->size() == 1) number = &numbers->front();
+    if (number != nullptr && *number == std::trunc(*number) && std::abs(*number) < 0x1p53) {
+      return static_cast<std::int64_t>(*number);
+    }
   }
   wrong_type(name_ + "@" + attribute, value, "an integer");
 }
@@ -194,6 +208,7 @@ std::vector<double> Object::number_list_attribute(const std::string& attribute) 
     if (const auto* integer = std::get_if<std::int64_t>(&*value)) return {static_cast<double>(*integer)};
     if (auto* list = std::get_if<std::vector<double>>(&*value)) return std::move(*list);
     if (const auto* list = std::get_if<std::vector<std::int64_t>>(&*value)) return {list->begin(), list->end()};
+    if (const auto* list = std::get_if<std::vector<std::uint8_t>>(&*value)) return {list->begin(), list->end()};
   }
   wrong_type(name_ + "@" + attribute, value, "a number");
 }

@@ -209,6 +209,22 @@ void Dataset::flush() {
   check(H5Dflush(id()), name_, "to flush it");
 }
 
+template <Number T>
+std::optional<std::uint64_t> Dataset::offset_in_file() const {
+  const Call call;
+  const Handle properties = opened(H5Dget_create_plist(id()), name_, "its layout");
+  const Handle file_type = opened(H5Dget_type(id()), name_, "a readable type");
+  if (H5Pget_layout(properties.id()) != H5D_CONTIGUOUS || H5Pget_external_count(properties.id()) != 0) return {};
+  if (H5Tequal(file_type.id(), detail::memory_type<T>()) <= 0) return {};
+  const haddr_t offset = H5Dget_offset(id());
+  const Handle file = opened(H5Iget_file_id(id()), name_, "its file");
+  hsize_t file_bytes = 0;
+  check(H5Fget_filesize(file.id(), &file_bytes), name_, "the size of its file");
+  const std::uint64_t bytes = size() * sizeof(T);
+  if (offset == HADDR_UNDEF || bytes > file_bytes || offset > file_bytes - bytes) return {};
+  return offset;
+}
+
 void Dataset::make_scale(const std::string& dimension_name) {
   const Call call;
   check(H5DSset_scale(id(), dimension_name.c_str()), name_, "to make it a dimension scale");
@@ -262,6 +278,7 @@ std::vector<std::string> Dataset::source_files() const {
   template std::vector<T> Dataset::read<T>() const;                                                  \
   template std::vector<T> Dataset::read<T>(const Shape&, const Shape&) const;                        \
   template void Dataset::read_into<T>(std::span<T>, const Shape&, const Shape&, const Shape&) const; \
+  template std::optional<std::uint64_t> Dataset::offset_in_file<T>() const;                          \
   template void Dataset::write<T>(std::span<const T>);                                               \
   template void Dataset::write<T>(std::span<const T>, const Shape&, const Shape&);
 LOCKSTEP_HDF5_NUMBER(float)

@@ -134,12 +134,20 @@ TEST_F(Hdf5Test, attributes_keep_their_values_and_types) {
   EXPECT_THAT(file.string_list_attribute("names"), ElementsAre("a", "bc"));
   EXPECT_THAT(file.number_list_attribute("limits"), ElementsAre(-1, 1));
   EXPECT_TRUE(file.number_list_attribute("none").empty());
+  const AttributeValue bytes = std::vector<std::uint8_t>{0, 200};
+  file.set_attribute("bytes", bytes);
+  EXPECT_EQ(file.attribute("bytes"), bytes);
+  EXPECT_THAT(file.number_list_attribute("bytes"), ElementsAre(0, 200));
   EXPECT_EQ(file.attribute("count"), AttributeValue(std::int64_t{7}));
   EXPECT_THAT(message_of([&] { file.set_attribute("zero", std::string("a\0b", 3)); }),
               HasSubstr("@zero: found a text with a zero byte"));
   EXPECT_THAT(message_of([&] { file.number_attribute("title"); }),
               HasSubstr(path_.string() + ":/@title: found a string, expected a number"));
   EXPECT_THAT(message_of([&] { file.integer_attribute("rate"); }), HasSubstr("found a number, expected an integer"));
+  file.set_attribute("whole", 3.0);
+  file.set_attribute("whole in a list", std::vector<double>{-2});
+  EXPECT_EQ(file.integer_attribute("whole"), 3);
+  EXPECT_EQ(file.integer_attribute("whole in a list"), -2);
   EXPECT_THAT(message_of([&] { file.string_attribute("absent"); }), HasSubstr("@absent: found no such attribute"));
 }
 

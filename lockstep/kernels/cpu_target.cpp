@@ -21,10 +21,12 @@ std::vector<CpuTarget> detect() {
   __builtin_cpu_init();
   const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   if (v3) targets.push_back(CpuTarget::avx2);
+#ifndef LOCKSTEP_NO_AVX512
   if (v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd")) {
     targets.push_back(CpuTarget::avx512);
   }
+#endif
 #elif defined(__aarch64__)
   targets.push_back(CpuTarget::neon);
 #endif

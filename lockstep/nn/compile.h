@@ -3,6 +3,7 @@
 
 #include "lockstep/kernels/mlp/plan.h"
 #include "lockstep/nn/model.h"
+#include "lockstep/nn/net_derivatives.h"
 
 namespace lockstep::nn {
 
@@ -12,6 +13,12 @@ namespace lockstep::nn {
 template <class T>
 Plan<T> compile(const Model& model, CpuTarget target = best_cpu_target()) {
   return Plan<T>::compile(to_mlp(model), target);
+}
+
+// Any model for products with the Jacobian by the inputs, and with its transpose.
+template <class T>
+NetDerivatives<T> compile_derivatives(const Model& model, CpuTarget target = best_cpu_target()) {
+  return NetDerivatives<T>::compile(model, target);
 }
 
 }  // namespace lockstep::nn

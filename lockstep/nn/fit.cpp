@@ -9,25 +9,16 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/random.h"
 #include "lockstep/kernels/mlp/parameters.h"
+#include "lockstep/train/shuffle.h"
 
 namespace lockstep::nn {
 namespace {
 
 constexpr std::uint32_t kSplitStream = 0x53504c54;  // independent of the streams of initial weights
-constexpr std::uint32_t kOrderStream = 0x4f524452;
 
 [[noreturn]] void refuse(std::string field, std::string found, std::string expected, std::string remedy = {}) {
   throw Error(ErrorKind::invalid_argument,
               {std::move(field), std::move(found), std::move(expected), std::move(remedy)});
-}
-
-// Fisher and Yates, from the counter-based numbers of (seed, stream, epoch). Fewer than 2^32 rows.
-void shuffle(std::span<std::uint32_t> rows, std::uint64_t seed, std::uint32_t stream, std::uint64_t epoch) {
-  const Random random(seed, stream);
-  for (std::size_t i = rows.size(); i-- > 1;) {
-    const std::uint64_t high = random.bits(epoch, static_cast<std::uint32_t>(i)) >> 32;
-    std::swap(rows[i], rows[static_cast<std::size_t>(high * (i + 1) >> 32)]);
-  }
 }
 
 template <class T>
@@ -113,7 +104,7 @@ RegressionLoss<T>::RegressionLoss(const Mlp& mlp, const RegressionData& data, co
              std::to_string(options.validation_fraction) + " of " + std::to_string(in.rows) + " samples",
              "at least one sample", "raise it, or set it to 0");
     }
-    shuffle(training_, options.seed, kSplitStream, 0);
+    train::shuffle(training_, options.seed, kSplitStream, 0);
     const std::span<const std::uint32_t> rows = std::span(training_).last(kept);
     validation_ = plan_.make_samples(kept);
     plan_.assign(validation_, in, targets, rows);
@@ -141,7 +132,7 @@ void RegressionLoss<T>::fill_batch(std::int64_t iteration) {
   const std::int64_t epoch = iteration / iterations_per_epoch();
   if (epoch != order_epoch_) {
     order_ = training_;
-    shuffle(order_, options_.seed, kOrderStream, static_cast<std::uint64_t>(epoch));
+    train::shuffle(order_, options_.seed, train::kOrderStream, static_cast<std::uint64_t>(epoch));
     order_epoch_ = epoch;
   }
   const std::size_t first = static_cast<std::size_t>(iteration % iterations_per_epoch()) * options_.batch;

@@ -15,47 +15,28 @@
 #include "lockstep/core/hash.h"
 #include "lockstep/core/names.h"
 #include "lockstep/nn/detail/activation_list.h"
+#include "lockstep/nn/detail/hdf5_graph.h"
+#include "lockstep/nn/detail/hdf5_parts.h"
 #include "lockstep/nn/detail/read_bytes.h"
 #include "lockstep/nn/detail/refuse.h"
 
 namespace lockstep::nn {
 namespace {
 
+using detail::check_members;
+using detail::read_features;
+using detail::read_vector;
+using detail::read_vector_if_there;
 using detail::refuse;
+using detail::set_unless_empty;
 using detail::shape_text;
+using detail::string_or_empty;
+using detail::write_port;
+using detail::write_vector;
 using hdf5::Dataset;
 using hdf5::File;
 using hdf5::Group;
 using hdf5::Shape;
-
-// Only what the format knows may stand in a group: a misspelt "biass" must not be passed over.
-void check_members(const Group& group, std::span<const std::string_view> datasets,
-                   std::span<const std::string_view> groups) {
-  const auto check = [&](const std::vector<std::string>& found, std::span<const std::string_view> known) {
-    for (const std::string& name : found) {
-      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-      const Error error = unknown_name(group.name(), name, known);
-      refuse(error.field(), error.found(), error.expected(), error.remedy());
-    }
-  };
-  check(group.datasets(), datasets);
-  check(group.groups(), groups);
-}
-
-// ---- reading
-
-std::vector<double> read_vector(const Group& group, const char* name, std::size_t expected, const char* meaning) {
-  const Dataset dataset = group.dataset(name);
-  if (dataset.shape() != Shape{expected}) {
-    refuse(dataset.name(), "shape " + shape_text(dataset.shape()),
-           "[" + std::to_string(expected) + "], one for each " + meaning);
-  }
-  return dataset.read<double>();
-}
-
-std::vector<double> read_vector_if_there(const Group& group, const char* name, std::size_t expected) {
-  return group.has(name) ? read_vector(group, name, expected, "feature") : std::vector<double>{};
-}
 
 struct Layers {
   Mlp mlp;
@@ -104,39 +85,12 @@ Layers read_layers(const Group& root) {
   return result;
 }
 
-std::vector<Feature> read_features(const Group& group, std::size_t width) {
-  std::vector<Feature> features(width);
-  const auto read_text = [&](const char* name, std::string Feature::*member) {
-    if (!group.has(name)) return;
-    const Dataset dataset = group.dataset(name);
-    std::vector<std::string> values = dataset.read_strings();
-    if (dataset.shape() != Shape{width}) {
-      refuse(dataset.name(), "shape " + shape_text(dataset.shape()),
-             "[" + std::to_string(width) + "], one for each feature");
-    }
-    for (std::size_t i = 0; i < width; ++i) features[i].*member = std::move(values[i]);
-  };
-  const auto read_numbers = [&](const char* name, double Feature::*member) {
-    const std::vector<double> values = read_vector_if_there(group, name, width);
-    for (std::size_t i = 0; i < values.size(); ++i) features[i].*member = values[i];
-  };
-  read_text("name", &Feature::name);
-  read_text("unit", &Feature::unit);
-  read_numbers("minimum", &Feature::minimum);
-  read_numbers("maximum", &Feature::maximum);
-  return features;
-}
-
 // Both numbers of a linear map, or neither.
 std::pair<std::vector<double>, std::vector<double>> read_scaling(const Group& group, std::size_t width) {
   if (group.has("shift") != group.has("scale")) {
     refuse(group.name(), group.has("shift") ? "shift without scale" : "scale without shift", "both or neither");
   }
   return {read_vector_if_there(group, "shift", width), read_vector_if_there(group, "scale", width)};
-}
-
-std::string string_or_empty(const hdf5::Object& object, const char* attribute) {
-  return object.has_attribute(attribute) ? object.string_attribute(attribute) : std::string();
 }
 
 void check_version(const File& file) {
@@ -146,58 +100,11 @@ void check_version(const File& file) {
   const std::int64_t version = file.integer_attribute("lockstep_model");
   if (version < 1 || version > kModelFormatVersion) {
     throw Error(ErrorKind::unsupported, {file.name() + "@lockstep_model", "format version " + std::to_string(version),
-                                         "version 1", "read it with a newer Lockstep"});
+                                         "version 1 or 2", "read it with a newer Lockstep"});
   }
 }
 
-// ---- writing
-
-void write_vector(Group& group, const std::string& name, const std::vector<double>& values, const Shape& shape) {
-  if (detail::all_fit_float32(values)) {
-    const std::vector<float> floats(values.begin(), values.end());
-    group.create_dataset<float>(name, shape).write<float>(floats);
-  } else {
-    group.create_dataset<double>(name, shape).write<double>(values);
-  }
-}
-
-void write_port(Group group, const Port& port, const std::vector<double>& shift, const std::vector<double>& scale) {
-  const std::size_t width = port.features.size();
-  group.set_attribute("name", port.name);
-  const auto write_text = [&](const char* name, std::string Feature::*member) {
-    std::vector<std::string> values;
-    for (const Feature& feature : port.features) values.push_back(feature.*member);
-    const bool any = std::any_of(values.begin(), values.end(), [](const std::string& value) { return !value.empty(); });
-    if (any) group.create_strings(name, values);
-  };
-  const auto write_range = [&](const char* name, double Feature::*member, double none) {
-    std::vector<double> values;
-    for (const Feature& feature : port.features) values.push_back(feature.*member);
-    if (std::any_of(values.begin(), values.end(), [&](double value) { return value != none; })) {
-      write_vector(group, name, values, {width});
-    }
-  };
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  write_text("name", &Feature::name);
-  write_text("unit", &Feature::unit);
-  write_range("minimum", &Feature::minimum, -kInfinity);
-  write_range("maximum", &Feature::maximum, kInfinity);
-  if (!scale.empty()) {
-    write_vector(group, "shift", shift, {width});
-    write_vector(group, "scale", scale, {width});
-  }
-}
-
-void set_unless_empty(hdf5::Object& object, const std::string& attribute, const std::string& value) {
-  if (!value.empty()) object.set_attribute(attribute, value);
-}
-
-}  // namespace
-
-Model read_hdf5_model(const std::filesystem::path& path) { return read_hdf5_model(File::open(path)); }
-
-Model read_hdf5_model(const File& file) {
-  check_version(file);
+Model read_stack(const File& file) {
   check_members(file, {}, std::array<std::string_view, 5>{"layers", "inputs", "outputs", "provenance", "metadata"});
   constexpr std::array<std::string_view, 6> kLists = {"name", "unit", "minimum", "maximum", "shift", "scale"};
   Layers layers = read_layers(file);
@@ -217,7 +124,6 @@ Model read_hdf5_model(const File& file) {
 
   Model model = Model::from_mlp(layers.mlp, layers.names);
   model.weight_type = layers.weight_type;
-  model.name = string_or_empty(file, "name");
   if (inputs) {
     model.inputs[0].features = read_features(*inputs, layers.mlp.inputs());
     if (inputs->has_attribute("name")) {
@@ -228,6 +134,42 @@ Model read_hdf5_model(const File& file) {
     model.outputs[0].features = read_features(*outputs, layers.mlp.outputs());
     if (outputs->has_attribute("name")) model.outputs[0].name = outputs->string_attribute("name");
   }
+  return model;
+}
+
+void write_stack(File& file, const Model& model) {
+  const Mlp mlp = to_mlp(model);
+  Group layers = file.create_group("layers");
+  std::size_t next = 0;
+  for (const Node& node : model.nodes) {
+    if (!std::holds_alternative<Dense>(node.operation)) continue;
+    const DenseLayer& layer = mlp.layers[next];
+    Group group = layers.create_group(std::to_string(next++));
+    group.set_attribute("name", node.name);
+    group.set_attribute("activation", to_string(layer.activation));
+    write_vector(group, "weight", layer.weights, {layer.outputs, layer.inputs});
+    write_vector(group, "bias", layer.bias, {layer.outputs});
+  }
+  const auto write_scaled_port = [&](const char* member, const Port& port, const std::vector<double>& shift,
+                                     const std::vector<double>& scale) {
+    Group group = file.create_group(member);
+    write_port(group, port);
+    if (scale.empty()) return;
+    write_vector(group, "shift", shift, {port.features.size()});
+    write_vector(group, "scale", scale, {port.features.size()});
+  };
+  write_scaled_port("inputs", model.inputs[0], mlp.input_scaling.shift, mlp.input_scaling.scale);
+  write_scaled_port("outputs", model.outputs[0], mlp.output_scaling.shift, mlp.output_scaling.scale);
+}
+
+}  // namespace
+
+Model read_hdf5_model(const std::filesystem::path& path) { return read_hdf5_model(File::open(path)); }
+
+Model read_hdf5_model(const File& file) {
+  check_version(file);
+  Model model = file.integer_attribute("lockstep_model") == 1 ? read_stack(file) : detail::read_graph(file);
+  model.name = string_or_empty(file, "name");
   model.provenance.source = file.path().string();
   model.provenance.format = "lockstep HDF5";
   model.provenance.digest = content_digest(detail::read_bytes(file.path()));
@@ -255,25 +197,17 @@ Model read_hdf5_model(const File& file) {
 }
 
 void write_hdf5_model(const std::filesystem::path& path, const Model& model, Existing existing) {
-  const Mlp mlp = to_mlp(model);
+  const bool stack = is_stack(model);
   File file = File::create(path, existing);
-  file.set_attribute("lockstep_model", kModelFormatVersion);
+  file.set_attribute("lockstep_model", stack ? 1 : kModelFormatVersion);
   file.set_attribute("digest", model.digest());
   set_unless_empty(file, "name", model.name);
+  if (stack) {
+    write_stack(file, model);
+  } else {
+    detail::write_graph(file, model);
+  }
   {
-    Group layers = file.create_group("layers");
-    std::size_t next = 0;
-    for (const Node& node : model.nodes) {
-      if (!std::holds_alternative<Dense>(node.operation)) continue;
-      const DenseLayer& layer = mlp.layers[next];
-      Group group = layers.create_group(std::to_string(next++));
-      group.set_attribute("name", node.name);
-      group.set_attribute("activation", to_string(layer.activation));
-      write_vector(group, "weight", layer.weights, {layer.outputs, layer.inputs});
-      write_vector(group, "bias", layer.bias, {layer.outputs});
-    }
-    write_port(file.create_group("inputs"), model.inputs[0], mlp.input_scaling.shift, mlp.input_scaling.scale);
-    write_port(file.create_group("outputs"), model.outputs[0], mlp.output_scaling.shift, mlp.output_scaling.scale);
     Group provenance = file.create_group("provenance");
     set_unless_empty(provenance, "producer", model.provenance.producer);
     set_unless_empty(provenance, "licence", model.provenance.licence);

@@ -1,4 +1,4 @@
-// Models in Lockstep's own HDF5 layout, docs/model_format.md: everything a Model of the plain kind knows.
+// Models in Lockstep's own HDF5 layout, docs/model_format.md: everything a Model knows.
 #pragma once
 
 #include <filesystem>
@@ -8,8 +8,9 @@
 
 namespace lockstep::nn {
 
-// The version written, and the latest one read: attribute `lockstep_model` of the root group.
-inline constexpr int kModelFormatVersion = 1;
+// The latest version read: attribute `lockstep_model` of the root group. Plain stacks are written as version 1, all
+// other graphs as version 2.
+inline constexpr int kModelFormatVersion = 2;
 
 // Throws Error (file) when HDF5 cannot read the file, (model) naming the object when what it holds is no model,
 // has missing or unfitting parts or numbers that are not finite, or was changed since it was written (digest).
@@ -17,7 +18,7 @@ Model read_hdf5_model(const std::filesystem::path& path);
 Model read_hdf5_model(const hdf5::File& file);
 
 // Appears under its name whole or not at all. Numbers as float32 where that is exact, else float64. Throws Error
-// (unsupported) naming the node for models that are no plain stack.
+// (model) for an invalid model.
 void write_hdf5_model(const std::filesystem::path& path, const Model& model, Existing existing = Existing::refuse);
 
 }  // namespace lockstep::nn

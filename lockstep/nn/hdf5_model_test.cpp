@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "lockstep/nn/safetensors.h"
 #include "lockstep/nn/testing/message_of.h"
@@ -172,11 +173,12 @@ TEST_F(Hdf5ModelTest, other_files_and_later_versions_are_refused) {
   EXPECT_THAT(message_of([&] { read_hdf5_model(path_); }), HasSubstr("found no attribute \"lockstep_model\""));
   {
     File file = File::create(path_, Existing::replace);
-    file.set_attribute("lockstep_model", 2);
+    file.set_attribute("lockstep_model", 3);
     file.publish();
   }
-  EXPECT_THAT(message_of([&] { read_hdf5_model(path_); }),
-              HasSubstr("@lockstep_model: found format version 2, expected version 1; read it with a newer Lockstep"));
+  EXPECT_THAT(
+      message_of([&] { read_hdf5_model(path_); }),
+      HasSubstr("@lockstep_model: found format version 3, expected version 1 or 2; read it with a newer Lockstep"));
 }
 
 TEST_F(Hdf5ModelTest, every_truncation_is_an_error) {
@@ -187,6 +189,97 @@ TEST_F(Hdf5ModelTest, every_truncation_is_an_error) {
     std::filesystem::resize_file(path_, size - cut);
     EXPECT_NE(message_of([&] { read_hdf5_model(path_); }), "no error") << size - cut;
   }
+}
+
+// Every operation, between two ports in and three out.
+Model every_operation() {
+  Model model;
+  model.name = "every";
+  model.inputs = {{"x", "", {{"speed", "m s-1", 0, 10}, {}, {}}}, {"z", "", {{}}}};
+  const auto add = [&](std::string name, Operation operation, std::vector<std::string> inputs) {
+    model.nodes.push_back({std::move(name), std::move(operation), std::move(inputs)});
+  };
+  add("dense", Dense{3, 2, {1, 2, 3, 4, 5, 0.1}, {7, 8}}, {"x"});
+  add("activate", Activate{{ActivationKind::leaky_relu, 0.2}}, {"dense"});
+  add("standardise", Standardise{{1, 2}, {3, 4}}, {"activate"});
+  add("rescale", Rescale{{1, 2}, {3, 4}}, {"standardise"});
+  add("constant", Constant{{0.5, 0.25}}, {});
+  add("joined", Concatenate{}, {"rescale", "z", "constant"});
+  add("columns", Columns{{4, 0, 0}}, {"joined"});
+  add("unary", Unary{UnaryKind::erf}, {"columns"});
+  add("clip", Clip{0, std::numeric_limits<double>::infinity()}, {"unary"});
+  add("dead_zone", DeadZone{-1, 2, 0.5}, {"clip"});
+  add("binary", Binary{BinaryKind::less}, {"dead_zone", "x"});
+  add("choose", Choose{{1, 0, 1}}, {"binary", "z"});
+  add("softmax", Softmax{SoftmaxKind::logarithm}, {"choose"});
+  add("reduce", Reduce{ReduceKind::mean}, {"softmax"});
+  add("normalise", LayerNormalise{{1, 2, 3}, {4, 5, 6}, 1e-3}, {"softmax"});
+  add("chain", Chain{{ActivationKind::leaky_relu, 0.2}}, {"normalise", "softmax"});
+  add("select", Select{}, {"binary", "chain", "reduce"});
+  model.outputs = {{"a/b", "select", {{}, {"heat", "W", -1, 1}, {}}}, {"z", "z", {{}}}, {"r", "reduce", {{}}}};
+  return model;
+}
+
+TEST_F(Hdf5ModelTest, graphs_are_read_as_they_were_written) {
+  const Model model = every_operation();
+  ASSERT_EQ(model.nodes.size(), std::variant_size_v<Operation>);
+  write_hdf5_model(path_, model);
+  EXPECT_EQ(File::open(path_).integer_attribute("lockstep_model"), 2);
+  const Model again = read_hdf5_model(path_);
+  EXPECT_EQ(again.digest(), model.digest());
+  EXPECT_EQ(again.name, "every");
+  ASSERT_EQ(again.nodes.size(), model.nodes.size());
+  for (std::size_t i = 0; i < model.nodes.size(); ++i) {
+    EXPECT_EQ(again.nodes[i].name, model.nodes[i].name);
+    EXPECT_EQ(again.nodes[i].inputs, model.nodes[i].inputs);
+  }
+  EXPECT_EQ(again.outputs[0].name, "a/b");
+  EXPECT_EQ(again.outputs[0].value, "select");
+  EXPECT_EQ(again.outputs[0].features[1].unit, "W");
+  EXPECT_EQ(again.inputs[0].features[0].maximum, 10);
+}
+
+TEST_F(Hdf5ModelTest, damaged_graphs_are_refused_by_name) {
+  const auto after = [&](auto edit) {
+    write_hdf5_model(path_, every_operation(), Existing::replace);
+    {
+      File file = File::create(path_, Existing::replace);
+      file.set_attribute("lockstep_model", 2);
+      edit(file);
+      file.publish();
+    }
+    return message_of([&] { read_hdf5_model(path_); });
+  };
+  const auto port = [](Group all, const char* value) {
+    Group group = all.create_group("0");
+    group.set_attribute("name", "x");
+    group.set_attribute("features", 1);
+    if (value[0] != 0) group.set_attribute("value", value);
+  };
+  const auto with_node = [&](auto edit) {
+    return after([&](File& file) {
+      port(file.create_group("inputs"), "");
+      Group node = file.create_group("nodes").create_group("0");
+      node.set_attribute("name", "n");
+      edit(node);
+      port(file.create_group("outputs"), "x");
+    });
+  };
+  EXPECT_THAT(after([](File&) {}), HasSubstr("inputs"));
+  EXPECT_THAT(with_node([](Group&) {}), HasSubstr("operation"));
+  EXPECT_THAT(with_node([](Group& n) { n.set_attribute("operation", "convolve"); }), HasSubstr("\"convolve\""));
+  EXPECT_THAT(with_node([](Group& n) {
+                n.set_attribute("operation", "unary");
+                n.set_attribute("kind", "tangent");
+              }),
+              HasSubstr("\"tangent\""));
+  EXPECT_THAT(with_node([](Group& n) {
+                n.set_attribute("operation", "concatenate");
+                n.create_group("extra");
+              }),
+              HasSubstr("extra"));
+  EXPECT_THAT(with_node([](Group& n) { n.set_attribute("operation", "concatenate"); }),
+              HasSubstr("n: found 0 values to read"));
 }
 
 }  // namespace

@@ -9,12 +9,14 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/nn/detail/read_bytes.h"
+#include "lockstep/nn/plan_file.h"
 #ifdef LOCKSTEP_ONNX
 #include "lockstep/nn/onnx.h"
 #endif
 #ifdef LOCKSTEP_HDF5
 #include "lockstep/core/hdf5.h"
 #include "lockstep/nn/hdf5_model.h"
+#include "lockstep/nn/keras.h"
 #endif
 
 namespace lockstep::nn {
@@ -22,10 +24,12 @@ namespace {
 
 constexpr const char* kReadable =
 #ifdef LOCKSTEP_ONNX
-    "ONNX, safetensors or a Lockstep model in HDF5";
-#else
-    "safetensors or a Lockstep model in HDF5";
+    "ONNX, "
 #endif
+#ifdef LOCKSTEP_HDF5
+    "Keras, "
+#endif
+    "safetensors or a Lockstep model in HDF5";
 
 // A PyTorch user's way out; the metadata says what the tensors cannot.
 constexpr const char* kFromTorch =
@@ -33,12 +37,10 @@ constexpr const char* kFromTorch =
     "  from safetensors.torch import save_file\n"
     "  save_file({k: v.contiguous() for k, v in net.state_dict().items()}, \"net.safetensors\",\n"
     "            metadata={\"activations\": \"tanh,tanh,linear\"})  # one for each layer";
+#ifndef LOCKSTEP_HDF5
 constexpr const char* kFromKeras =
-    "save it as safetensors where it was trained (Keras holds the weights transposed):\n"
-    "  import numpy; from safetensors.numpy import save_file; d = [l for l in net.layers if hasattr(l, \"kernel\")]\n"
-    "  w = {f\"layers.{i}.weight\": numpy.ascontiguousarray(numpy.array(l.kernel).T) for i, l in enumerate(d)}\n"
-    "  save_file(w | {f\"layers.{i}.bias\": numpy.array(l.bias) for i, l in enumerate(d)}, \"net.safetensors\",\n"
-    "            metadata={\"activations\": \",\".join(l.activation.__name__ for l in d)})";
+    "turn it into safetensors with a Lockstep that reads HDF5: lockstep import net.keras -o net.safetensors";
+#endif
 #ifndef LOCKSTEP_ONNX
 constexpr const char* kFromOnnx =
     "turn it into safetensors with a Lockstep that reads ONNX: lockstep import net.onnx -o net.safetensors";
@@ -96,6 +98,7 @@ ModelFormat detect_format(const std::filesystem::path& path) {
   if (begins_with(bytes, "\x89HDF\r\n\x1a\n")) return ModelFormat::lockstep_hdf5;  // of which kind, only HDF5 can say
 #endif
   if (begins_with(bytes, "PK\x03\x04")) return inside_zip(bytes);
+  if (is_plan_file(content)) return ModelFormat::plan;
   if (begins_with(bytes, "\x93NUMPY")) return ModelFormat::numpy;
   if (looks_like_safetensors(bytes)) return ModelFormat::safetensors;
   if (bytes.size() > 2 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5) return ModelFormat::pickle;
@@ -109,7 +112,8 @@ Model load(const std::filesystem::path& path, const ReadOptions& options) {
   const auto refuse = [&](const char* found, const char* remedy) -> Model {
     throw Error(ErrorKind::unsupported, {path.string(), found, kReadable, remedy});
   };
-  switch (detect_format(path)) {
+  const ModelFormat format = detect_format(path);
+  switch (format) {
     case ModelFormat::safetensors:
       return read_safetensors(path, options);
     case ModelFormat::lockstep_hdf5:
@@ -122,15 +126,22 @@ Model load(const std::filesystem::path& path, const ReadOptions& options) {
     case ModelFormat::other_hdf5:
       return refuse("an HDF5 file without a model (no attribute \"lockstep_model\")", "check the path");
     case ModelFormat::keras_hdf5:
-      return refuse("a Keras model in HDF5, not yet readable", kFromKeras);
     case ModelFormat::keras_archive:
-      return refuse("a Keras model (.keras), not yet readable", kFromKeras);
+#ifdef LOCKSTEP_HDF5
+      return format == ModelFormat::keras_hdf5 ? read_keras_hdf5(path) : read_keras_archive(path);
+#else
+      return refuse("a Keras model, in a build without HDF5", kFromKeras);
+#endif
     case ModelFormat::onnx:
 #ifdef LOCKSTEP_ONNX
       return read_onnx(path);
 #else
       return refuse("an ONNX model, in a build without ONNX", kFromOnnx);
 #endif
+    case ModelFormat::plan:
+      return refuse(
+          "a plan file, which is not for reading models from",
+          "name the model it was compiled from; host programs load it by nn::read_plan or lockstep_plan_load");
     case ModelFormat::torch_archive:
       return refuse("a PyTorch file (torch.save or TorchScript), not readable without Python", kFromTorch);
     case ModelFormat::pickle:

@@ -16,6 +16,7 @@ enum class ModelFormat {
   keras_hdf5,
   keras_archive,
   onnx,
+  plan,           // compiled by Lockstep: see plan_file.h
   torch_archive,  // torch.save and TorchScript
   pickle,         // Python's pickle, older torch.save
   numpy,          // .npy, .npz
@@ -26,8 +27,9 @@ enum class ModelFormat {
 // missing or not readable.
 ModelFormat detect_format(const std::filesystem::path& path);
 
-// Reads safetensors and, where built with them, ONNX and Lockstep's own format in HDF5; `options` speak for safetensors alone. Other formats throw Error
-// (unsupported) that names the format and says how to turn the file into safetensors.
+// Reads safetensors and, where built with them, ONNX, Keras and Lockstep's own format in HDF5; `options` speak for
+// safetensors alone. Other formats throw Error (unsupported) that names the format and says how to turn the file into
+// safetensors.
 Model load(const std::filesystem::path& path, const ReadOptions& options = {});
 
 }  // namespace lockstep::nn

@@ -1,86 +1,16 @@
 #include "lockstep/nn/model.h"
 
-#include <cmath>
-#include <cstdint>
+#include <map>
 #include <set>
-#include <type_traits>
 #include <utility>
 
 #include "lockstep/core/error.h"
-#include "lockstep/core/hash.h"
 #include "lockstep/nn/detail/refuse.h"
 
 namespace lockstep::nn {
 namespace {
 
 using detail::refuse;
-
-void check_finite(const std::string& field, std::span<const double> values) {
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (!std::isfinite(values[i])) {
-      refuse(field + "[" + std::to_string(i) + "]", std::isnan(values[i]) ? "nan" : "infinity", "a finite number");
-    }
-  }
-}
-
-void check_size(const std::string& field, std::size_t found, std::size_t expected, const std::string& what) {
-  if (found != expected) {
-    refuse(field, std::to_string(found) + " numbers", std::to_string(expected) + " (" + what + ")");
-  }
-}
-
-void check_scale(const std::string& field, std::span<const double> scale) {
-  check_finite(field, scale);
-  for (std::size_t i = 0; i < scale.size(); ++i) {
-    if (scale[i] == 0) refuse(field + "[" + std::to_string(i) + "]", "0", "a number other than 0");
-  }
-}
-
-// Each returns the width of the operation's value, given its input's.
-
-std::size_t output_width(const std::string& name, const Dense& dense, std::size_t input) {
-  if (dense.inputs == 0 || dense.outputs == 0) {
-    refuse(name, std::to_string(dense.inputs) + " inputs and " + std::to_string(dense.outputs) + " outputs",
-           "at least one of each");
-  }
-  if (dense.inputs != input) {
-    refuse(name, std::to_string(dense.inputs) + " inputs", std::to_string(input) + ", the width of what it reads");
-  }
-  if (dense.weights.size() / dense.inputs != dense.outputs || dense.weights.size() % dense.inputs != 0) {
-    refuse(name + ".weight", std::to_string(dense.weights.size()) + " numbers",
-           std::to_string(dense.outputs) + " x " + std::to_string(dense.inputs));
-  }
-  check_size(name + ".bias", dense.bias.size(), dense.outputs, "one for each output");
-  for (std::size_t j = 0; j < dense.outputs; ++j) {
-    check_finite(name + ".weight[" + std::to_string(j) + "]",
-                 std::span(dense.weights).subspan(j * dense.inputs, dense.inputs));
-  }
-  check_finite(name + ".bias", dense.bias);
-  return dense.outputs;
-}
-
-std::size_t output_width(const std::string& name, const Activate& activate, std::size_t input) {
-  if (!std::isfinite(activate.activation.alpha)) {
-    refuse(name + ".alpha", std::to_string(activate.activation.alpha), "a finite number");
-  }
-  return input;
-}
-
-std::size_t output_width(const std::string& name, const Standardise& standardise, std::size_t input) {
-  check_size(name + ".shift", standardise.shift.size(), input, "the width of what it reads");
-  check_size(name + ".scale", standardise.scale.size(), input, "the width of what it reads");
-  check_finite(name + ".shift", standardise.shift);
-  check_scale(name + ".scale", standardise.scale);
-  return input;
-}
-
-std::size_t output_width(const std::string& name, const Rescale& rescale, std::size_t input) {
-  check_size(name + ".scale", rescale.scale.size(), input, "the width of what it reads");
-  check_size(name + ".shift", rescale.shift.size(), input, "the width of what it reads");
-  check_finite(name + ".scale", rescale.scale);
-  check_finite(name + ".shift", rescale.shift);
-  return input;
-}
 
 // An Mlp may leave out shift or scale.
 std::vector<double> filled(const std::vector<double>& values, std::size_t width, double missing) {
@@ -100,6 +30,27 @@ void check_features(const Port& port, const std::string& which) {
              "a minimum not above the maximum");
     }
   }
+}
+
+// Values by their numbers: ports first, then nodes. A name that nothing has becomes value 0.
+graph::Graph numbered(const Model& model) {
+  std::map<std::string, std::size_t> numbers;
+  graph::Graph graph;
+  const auto add = [&](const std::string& name) { numbers.emplace(name, numbers.size()); };
+  for (const Port& port : model.inputs) {
+    graph.inputs.push_back({port.name, graph.inputs.size(), port.features.size()});
+    add(port.name);
+  }
+  for (const Node& node : model.nodes) {
+    std::vector<std::size_t> inputs;
+    for (const std::string& input : node.inputs) inputs.push_back(numbers[input]);
+    graph.nodes.push_back({node.name, node.operation, std::move(inputs)});
+    add(node.name);
+  }
+  for (const Port& port : model.outputs) {
+    graph.outputs.push_back({port.name, numbers[port.value], port.features.size()});
+  }
+  return graph;
 }
 
 }  // namespace
@@ -149,6 +100,9 @@ std::size_t Model::parameter_count() const {
   std::size_t count = 0;
   for (const Node& node : nodes) {
     if (const auto* dense = std::get_if<Dense>(&node.operation)) count += dense->weights.size() + dense->bias.size();
+    if (const auto* normalise = std::get_if<LayerNormalise>(&node.operation)) {
+      count += normalise->scale.size() + normalise->shift.size();
+    }
   }
   return count;
 }
@@ -168,17 +122,15 @@ void Model::validate() const {
     add("input port", port.name, port.features.size());
   }
   for (const Node& node : nodes) {
-    if (node.inputs.size() != 1) {
-      refuse(node.name, std::to_string(node.inputs.size()) + " values to read",
-             "one, for each of the present operations");
+    std::vector<std::size_t> read;
+    for (const std::string& input : node.inputs) {
+      const auto source = widths.find(input);
+      if (source == widths.end()) {
+        refuse(node.name, "\"" + input + "\" to read", "the name of an input port or an earlier node");
+      }
+      read.push_back(source->second);
     }
-    const auto source = widths.find(node.inputs.front());
-    if (source == widths.end()) {
-      refuse(node.name, "\"" + node.inputs.front() + "\" to read", "the name of an input port or an earlier node");
-    }
-    const std::size_t width = std::visit(
-        [&](const auto& operation) { return output_width(node.name, operation, source->second); }, node.operation);
-    add("node", node.name, width);
+    add("node", node.name, graph::output_width(node.operation, read, node.name));
   }
   std::set<std::string> output_names;
   for (const Port& port : outputs) {
@@ -194,49 +146,28 @@ void Model::validate() const {
   }
 }
 
-std::string Model::digest() const {
-  // Values are known by their number: ports first, then nodes.
-  std::map<std::string, std::uint64_t> numbers;
-  ContentHash hash;
-  const auto add_number = [&](std::uint64_t number) { hash.add(std::span<const std::uint64_t>(&number, 1)); };
-  const auto add_list = [&](const std::vector<double>& values) { hash.add(std::span<const double>(values)); };
-  for (const Port& port : inputs) {
-    numbers.emplace(port.name, numbers.size());
-    add_number(port.features.size());
+std::string Model::digest() const { return numbered(*this).digest(); }
+
+graph::Graph to_graph(const Model& model) {
+  model.validate();
+  return numbered(model);
+}
+
+bool is_stack(const Model& model) {
+  try {
+    to_mlp(model);
+    return true;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unsupported) throw;
+    return false;
   }
-  for (const Node& node : nodes) {
-    add_number(node.inputs.size());
-    for (const std::string& input : node.inputs) add_number(numbers[input]);
-    std::visit(
-        [&]<class T>(const T& operation) {
-          if constexpr (std::is_same_v<T, Dense>) {
-            hash.add("dense");
-            add_list(operation.weights);
-            add_list(operation.bias);
-          } else if constexpr (std::is_same_v<T, Activate>) {
-            hash.add("activate").add(lockstep::to_string(operation.activation));
-          } else if constexpr (std::is_same_v<T, Standardise>) {
-            hash.add("standardise");
-            add_list(operation.shift);
-            add_list(operation.scale);
-          } else {
-            hash.add("rescale");
-            add_list(operation.scale);
-            add_list(operation.shift);
-          }
-        },
-        node.operation);
-    numbers.emplace(node.name, numbers.size());
-  }
-  for (const Port& port : outputs) add_number(numbers[port.value]);
-  return hash.hex();
 }
 
 Mlp to_mlp(const Model& model) {
   model.validate();
   const auto not_a_stack = [](const std::string& field, const std::string& found, const std::string& expected) {
     throw Error(ErrorKind::unsupported,
-                {field, found, expected, "only plain stacks of dense layers are evaluated so far"});
+                {field, found, expected, "what was asked for works on plain stacks of dense layers only"});
   };
   if (model.inputs.size() != 1) not_a_stack("model", std::to_string(model.inputs.size()) + " input ports", "one");
   if (model.outputs.size() != 1) not_a_stack("model", std::to_string(model.outputs.size()) + " output ports", "one");
@@ -245,6 +176,9 @@ Mlp to_mlp(const Model& model) {
   enum class Place { start, after_input_scaling, after_dense, after_activation, after_output_scaling };
   Place place = Place::start;
   for (const Node& node : model.nodes) {
+    if (node.inputs.size() != 1) {
+      not_a_stack(node.name, std::to_string(node.inputs.size()) + " values to read", "one, the value before it");
+    }
     if (node.inputs.front() != last) {
       not_a_stack(node.name, "\"" + node.inputs.front() + "\" to read", "\"" + last + "\", the value before it");
     }
@@ -265,6 +199,8 @@ Mlp to_mlp(const Model& model) {
       if (mlp.layers.empty()) not_a_stack(node.name, "a rescaling", "it after the last layer only");
       mlp.output_scaling = {rescale->scale, rescale->shift};
       place = Place::after_output_scaling;
+    } else {
+      not_a_stack(node.name, graph::describe(node.operation), "dense layers, activations and scalings");
     }
   }
   if (mlp.layers.empty()) not_a_stack("model", "no dense layer", "at least one");

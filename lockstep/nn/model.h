@@ -6,34 +6,36 @@
 #include <map>
 #include <span>
 #include <string>
-#include <variant>
 #include <vector>
 
-#include "lockstep/kernels/activation.h"
+#include "lockstep/kernels/graph/graph.h"
 #include "lockstep/kernels/mlp/mlp.h"
 
 namespace lockstep::nn {
 
-// The operations a node may perform. Numbers are held as float64, which is exact for every smaller format.
-
-struct Dense {  // W x + b
-  std::size_t inputs = 0;
-  std::size_t outputs = 0;
-  std::vector<double> weights;  // [output][input]
-  std::vector<double> bias;     // [output]
-};
-struct Activate {  // the function on each element
-  Activation activation;
-};
-struct Standardise {  // (x - shift) / scale, element by element: one subtraction, one division
-  std::vector<double> shift;
-  std::vector<double> scale;
-};
-struct Rescale {  // fma(x, scale, shift), element by element
-  std::vector<double> scale;
-  std::vector<double> shift;
-};
-using Operation = std::variant<Dense, Activate, Standardise, Rescale>;
+// What a node may compute: see the header for each. Numbers are held as float64, exact for every smaller format.
+using graph::Activate;
+using graph::Binary;
+using graph::BinaryKind;
+using graph::Chain;
+using graph::Choose;
+using graph::Clip;
+using graph::Columns;
+using graph::Concatenate;
+using graph::Constant;
+using graph::DeadZone;
+using graph::Dense;
+using graph::LayerNormalise;
+using graph::Operation;
+using graph::Reduce;
+using graph::ReduceKind;
+using graph::Rescale;
+using graph::Select;
+using graph::Softmax;
+using graph::SoftmaxKind;
+using graph::Standardise;
+using graph::Unary;
+using graph::UnaryKind;
 
 // Makes one value, known by the node's name, from values made before it.
 struct Node {
@@ -85,7 +87,7 @@ struct Model {
   // left out), ..., "output_scaling". layer_names replaces "layers.N".
   static Model from_mlp(const Mlp& mlp, std::span<const std::string> layer_names = {});
 
-  std::size_t parameter_count() const;  // weights and biases
+  std::size_t parameter_count() const;  // weights and biases, scales and shifts of layer normalisations
   // Throws Error (model) naming the node or port when names clash or are missing, sizes do not fit together, a
   // number is not finite, a scale is zero, or a range is empty.
   void validate() const;
@@ -93,6 +95,12 @@ struct Model {
   // that compute the same in the same way, whatever their names and files.
   std::string digest() const;
 };
+
+// The model with numbers for names, as the kernels and ode::net() take it. Throws Error (model) when it is invalid.
+graph::Graph to_graph(const Model& model);
+
+// Is the model a plain stack, which to_mlp() takes?
+bool is_stack(const Model& model);
 
 // The model as a stack of dense layers with scaling around it. Throws Error (unsupported) naming the first node that
 // does not fit into one: branches, several ports, activations that follow no dense layer.

@@ -53,19 +53,14 @@ struct Affine {
   }
 };
 
-// The chain of steps from the input to the output.
-std::vector<const Step*> chain_of(const StepGraph& graph) {
+// The steps from the input to the output where they are a chain; nothing where branches, ports or operations say no.
+std::optional<std::vector<const Step*>> chain_of(const StepGraph& graph) {
+  if (graph.inputs.size() != 1 || graph.outputs.size() != 1) return {};
   std::vector<const Step*> chain;
-  for (std::size_t i = graph.output; graph.steps[i].kind != StepKind::input; i = graph.steps[i].from[0]) {
-    const Step& step = graph.steps[i];
-    const bool plain = step.kind == StepKind::dense || step.kind == StepKind::add || step.kind == StepKind::multiply ||
-                       step.kind == StepKind::divide || step.kind == StepKind::activation;
-    if (!plain) {
-      throw Error(ErrorKind::unsupported,
-                  {step.where, step.from.size() > 1 ? "two branches that meet" : "a piece of no activation known here",
-                   "a plain stack of layers", "residual and gated nets cannot be read yet"});
-    }
-    chain.push_back(&step);
+  std::size_t i = graph.outputs[0].step;
+  for (; graph.steps[i].kind != StepKind::input; i = graph.steps[i].from[0]) {
+    if (!detail::may_stand_in_stack(graph.steps[i])) return {};
+    chain.push_back(&graph.steps[i]);
   }
   std::reverse(chain.begin(), chain.end());
   return chain;
@@ -76,33 +71,39 @@ std::size_t input_width(const StepGraph& graph, const std::vector<const Step*>& 
     if (step->kind == StepKind::dense) return step->dense.inputs;
     if (step->constant.size() > 1) return step->constant.size();
   }
-  return graph.input_width;
+  return graph.steps[graph.inputs[0].step].width;
 }
 
 class StackBuilder {
  public:
   StackBuilder(std::size_t width, std::vector<std::string>& notes) : width_(width), notes_(notes) {}
 
-  Mlp build(const std::vector<const Step*>& chain, const std::string& source) {
-    for (const Step* step : chain) append(*step);
-    if (mlp_.layers.empty()) {
-      throw Error(ErrorKind::unsupported, {source, "no layer with weights", "at least one Gemm or MatMul", ""});
+  // Nothing where the chain is no stack: no layer, an activation that follows none.
+  std::optional<Mlp> build(const std::vector<const Step*>& chain) {
+    for (const Step* step : chain) {
+      if (!append(*step)) return {};
     }
+    if (mlp_.layers.empty()) return {};
     if (!affine_.empty()) mlp_.output_scaling = {affine_.factor, affine_.term};
     return std::move(mlp_);
   }
 
  private:
-  void append(const Step& step) {
-    if (step.kind == StepKind::dense) return append_dense(step);
+  bool append(const Step& step) {
+    if (step.kind == StepKind::dense) {
+      append_dense(step);
+      return true;
+    }
     if (step.kind == StepKind::activation) return append_activation(step);
-    if (mlp_.layers.empty() && keeps_input_scaling(step)) return;
+    if (width_ == 1 && !fits(step)) return false;  // one feature becomes many
+    if (mlp_.layers.empty() && keeps_input_scaling(step)) return true;
     if (step.kind == StepKind::add && affine_.empty() && bias_open_ && fits(step)) {
       for (std::size_t j = 0; j < width_; ++j) mlp_.layers.back().bias[j] = at(step, j);
       bias_open_ = false;
-      return;
+      return true;
     }
     affine_.append(step, width_);
+    return true;
   }
 
   bool fits(const Step& step) const { return step.constant.size() == 1 || step.constant.size() == width_; }
@@ -145,13 +146,8 @@ class StackBuilder {
     last_dense_ = step.where;
   }
 
-  void append_activation(const Step& step) {
-    if (mlp_.layers.empty() || mlp_.layers.back().activation.kind != ActivationKind::identity) {
-      throw Error(
-          ErrorKind::unsupported,
-          {step.where, mlp_.layers.empty() ? "an activation before the first layer" : "two activations in a row",
-           "an activation after each layer", ""});
-    }
+  bool append_activation(const Step& step) {
+    if (mlp_.layers.empty() || mlp_.layers.back().activation.kind != ActivationKind::identity) return false;
     DenseLayer& layer = mlp_.layers.back();
     if (!affine_.empty()) {  // f (W x + b) + t
       for (std::size_t j = 0; j < layer.outputs; ++j) {
@@ -162,6 +158,7 @@ class StackBuilder {
     }
     layer.activation = step.activation;
     bias_open_ = false;
+    return true;
   }
 
   void note(const std::string& what) {
@@ -178,6 +175,18 @@ class StackBuilder {
   bool bias_open_ = false;  // the last layer came without a bias, and nothing followed it yet
   std::string last_dense_;
 };
+
+std::optional<Mlp> stack_of(const StepGraph& graph, const std::filesystem::path& path,
+                            std::vector<std::string>& notes) {
+  const auto chain = chain_of(graph);
+  if (!chain) return {};
+  const std::size_t width = input_width(graph, *chain), declared = graph.steps[graph.inputs[0].step].width;
+  if (declared != 0 && width > 0 && declared != width && declared != 1) {
+    refuse(path.string() + ": input \"" + graph.inputs[0].name + '"', std::to_string(declared) + " features",
+           std::to_string(width) + ", what the first layer reads");
+  }
+  return StackBuilder(declared == 1 ? declared : width, notes).build(*chain);
+}
 
 onnx::ModelProto parse(std::span<const std::byte> bytes, const std::string& source) {
   if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
@@ -197,14 +206,16 @@ Model read_onnx(const std::filesystem::path& path) { return read_onnx(detail::re
 Model read_onnx(std::span<const std::byte> bytes, const std::filesystem::path& path) {
   const onnx::ModelProto file = parse(bytes, path.string());
   const StepGraph graph = detail::read_steps(file, path);
-  const std::vector<const Step*> chain = chain_of(graph);
   std::vector<std::string> notes;
-  const std::size_t width = input_width(graph, chain);
-  if (graph.input_width != 0 && graph.input_width != width) {
-    refuse(path.string() + ": input \"" + graph.input_name + '"', std::to_string(graph.input_width) + " features",
-           std::to_string(width) + ", what the first layer reads");
+  Model model;
+  if (auto stack = stack_of(graph, path, notes)) {
+    model = Model::from_mlp(*stack);
+    model.metadata["onnx_input"] = graph.inputs[0].name;
+    model.metadata["onnx_output"] = graph.outputs[0].name;
+  } else {
+    notes.clear();
+    model = detail::model_of(graph);
   }
-  Model model = Model::from_mlp(StackBuilder(width, notes).build(chain, path.string()));
   model.name = file.graph().name();
   model.weight_type = graph.weight_type;
   model.provenance.source = path.string();
@@ -219,8 +230,6 @@ Model read_onnx(std::span<const std::byte> bytes, const std::filesystem::path& p
     }
   }
   model.provenance.notes = std::move(notes);
-  model.metadata["onnx_input"] = graph.input_name;
-  model.metadata["onnx_output"] = graph.output_name;
   for (const auto& entry : file.metadata_props()) model.metadata.emplace(entry.key(), entry.value());
   model.validate();
   return model;

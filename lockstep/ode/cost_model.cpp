@@ -12,25 +12,35 @@ namespace {
 
 // In fused multiply-adds: what takes as long. An activation such as tanh is about 20 instructions and a division.
 constexpr double kActivation = 30;
-constexpr double kSystemComponent = 6;  // the derivative of one component of a built-in system
+constexpr double kSystemComponent = 6;  // the derivative of one component of a built-in system,
+constexpr double kOwnComponent = 30;    // and of a user's own function: who knows
 constexpr double kStepControl = 60;     // error norm, logarithm, power
 constexpr double kGuessedSteps = 200;   // of an adaptive solve nobody has tried
 
-double operations_of(const StateFunction& rhs) {
-  double sum = 0;
+struct Operations {
+  double nets = 0, rest = 0;
+  double layers = 0, neurons = 0;
+};
+
+Operations operations_of(const StateFunction& rhs) {
+  Operations sum;
   for (const FunctionPart& part : rhs.parts()) {
     if (const auto* net = std::get_if<NetPart>(&part.what)) {
       for (const DenseLayer& layer : net->mlp->layers) {
         const bool cheap =
             layer.activation.kind == ActivationKind::identity || layer.activation.kind == ActivationKind::relu;
-        sum += static_cast<double>(layer.outputs) * (static_cast<double>(layer.inputs) + (cheap ? 1 : kActivation));
+        sum.neurons += static_cast<double>(layer.outputs);
+        sum.nets +=
+            static_cast<double>(layer.outputs) * (static_cast<double>(layer.inputs) + (cheap ? 1 : kActivation));
       }
+      sum.layers += static_cast<double>(net->mlp->layers.size());
     } else {
-      sum += kSystemComponent * static_cast<double>(rhs.components());
+      const bool own = std::holds_alternative<SourcePart>(part.what);
+      sum.rest += (own ? kOwnComponent : kSystemComponent) * static_cast<double>(rhs.components());
     }
   }
-  // A user's own function: who knows; a few dozen operations a component.
-  return sum > 0 ? sum : 5 * kSystemComponent * static_cast<double>(rhs.components());
+  if (sum.nets + sum.rest == 0) sum.rest = kOwnComponent * static_cast<double>(rhs.components());
+  return sum;
 }
 
 // Fused multiply-adds a nanosecond of one core, at a share of the peak that nets and steps reach.
@@ -44,6 +54,11 @@ double cpu_rate(CpuTarget target, Precision precision) {
   return lanes * kGigahertz * kUnits * kShare;
 }
 
+// Of one step of one trajectory, at rates in operations a nanosecond.
+double step_nanoseconds(const Work& work, double net_rate, double step_rate) {
+  return work.net_operations / net_rate + (work.operations - work.net_operations) / step_rate;
+}
+
 // Of a multiprocessor, a cycle (CUDA C++ Programming Guide, table "Throughput of Native Arithmetic Instructions").
 double multiply_adds_a_cycle(const cuda::DeviceInfo& device, Precision precision) {
   const bool data_center = (device.major == 8 && device.minor == 0) || (device.major == 9 && device.minor == 0) ||
@@ -52,7 +67,84 @@ double multiply_adds_a_cycle(const cuda::DeviceInfo& device, Precision precision
   return !data_center ? 2 : device.major == 8 ? 32 : 64;
 }
 
+// What the kernels of cuda_fused reach in proportion to one that is compiled for its shape: guesses, from the machine
+// code. In tiles the loop over inputs is 92 % fma on operands from shared memory; local memory costs a general kernel a
+// load and a store for almost every operation.
+struct RelativeRates {
+  double nets, steps;
+};
+RelativeRates relative_rates(CudaKernel kernel) {
+  if (kernel == CudaKernel::tiles) return {1.5, 1.0 / 6};
+  if (kernel == CudaKernel::general) return {1.0 / 6, 1.0 / 6};
+  return {1, 1};
+}
+
+constexpr double kCudaLatency = 0.15;  // seconds: a context made, kernels loaded, memory pinned
+constexpr double kPcieBytesASecond = 20e9;
+
+double clock_of(const cuda::DeviceInfo& device) { return (device.clock_ghz > 0 ? device.clock_ghz : 1.5) * 1e9; }
+
+// Seconds that one trajectory takes alone: a chain of results that wait for each other.
+double seconds_alone(const Work& work, const cuda::DeviceInfo& device) {
+  // 4 cycles for each result, and as many on addresses, conversions and control; through local memory three times that.
+  constexpr double kCyclesAnOperation = 8;
+  const double rest = work.operations - work.net_operations;
+  double cycles = kCyclesAnOperation * work.operations;
+  if (work.cuda_kernel == CudaKernel::general) cycles *= 3;
+  if (work.cuda_kernel == CudaKernel::tiles) {
+    // A block evaluates its whole tile, empty places too, on the units of one multiprocessor.
+    const double samples = work.precision == Precision::f32 ? 64 : 32;
+    cycles = 3 * kCyclesAnOperation * rest +
+             work.net_operations * samples / (0.5 * multiply_adds_a_cycle(device, work.precision));
+  }
+  return work.steps * cycles / clock_of(device);
+}
+
+// Of memory, a second: from the data sheets of the A100, H100/H200 and B200; else of a good consumer card.
+double memory_bytes_a_second(const cuda::DeviceInfo& device) {
+  if (device.major == 8 && device.minor == 0) return 1.6e12;
+  if (device.major == 9 && device.minor == 0) return 3.4e12;
+  if (device.major == 10) return 7e12;
+  return 0.8e12;
+}
+
+// How much faster matrix products are in a mode of tensor cores (data sheets, without sparsity): on the A100
+// 156 and 312 TFLOP/s against 19.5, on the H100 495 and 989 against 67, on Ada cards about 1 and 2 times.
+double matrix_speedup(const cuda::DeviceInfo& device, MatrixPrecision mode) {
+  if (mode == MatrixPrecision::f32) return 1;
+  const bool data_center = device.minor == 0 && device.major >= 8;
+  const double tf32 = data_center ? 7.5 : 1;
+  return mode == MatrixPrecision::tf32 ? tf32 : 2 * tf32;
+}
+
+// As cuda::lower_problem() chooses, where a kernel of the problem's own shape is compiled or can be.
+CudaKernel kernel_of(const Problem& problem) {
+  std::size_t width = 0;
+  const auto parts = problem.rhs->parts();
+  for (const FunctionPart& part : parts) {
+    const auto* const net = std::get_if<NetPart>(&part.what);
+    if (net == nullptr) continue;
+    width = std::max(width, net->mlp->inputs());
+    for (const DenseLayer& layer : net->mlp->layers) width = std::max(width, layer.outputs);
+  }
+  const std::size_t n = problem.rhs->components();
+  if (parts.size() <= 1 && n <= 8) {
+    const auto* const net = parts.empty() ? nullptr : std::get_if<NetPart>(&parts.front().what);
+    if (net == nullptr) return CudaKernel::one_shape;
+    const bool folded = net->mlp->layers.size() == 2 && net->mlp->inputs() == n && !net->with_time &&
+                        net->range.minimum == nullptr &&
+                        net->mlp->layers[1].activation.kind == ActivationKind::identity;
+    if (folded) return CudaKernel::one_shape;
+  }
+  return width >= 32 && width <= 256 ? CudaKernel::tiles : CudaKernel::general;
+}
+
 }  // namespace
+
+std::string_view to_string(CudaKernel kernel) {
+  if (kernel == CudaKernel::tiles) return "nets by blocks of threads";
+  return kernel == CudaKernel::general ? "general kernel" : "kernel of its own shape";
+}
 
 Work estimate_work(const Problem& problem, const Options& options, double steps) {
   const Tableau& tableau = method(options.method);
@@ -65,32 +157,72 @@ Work estimate_work(const Problem& problem, const Options& options, double steps)
       steps = std::fabs(problem.end_time(0) - problem.start_time(0)) / options.dt;
   }
   work.steps = steps;
-  work.operations = (stages - 1) * operations_of(*problem.rhs) + n * stages * (stages + 1) / 2 + kStepControl;
+  const Operations rhs = operations_of(*problem.rhs);
+  work.net_operations = (stages - 1) * rhs.nets;
+  work.operations = work.net_operations + (stages - 1) * rhs.rest + n * stages * (stages + 1) / 2 + kStepControl;
+  work.cuda_kernel = kernel_of(problem);
+  work.evaluations = stages - 1;
+  work.components = n;
+  work.layers = rhs.layers;
+  work.neurons = rhs.neurons;
   const double number = options.precision == Precision::f32 ? 4 : 8;
   work.output_bytes = (static_cast<double>(problem.save_points()) + 1) * n * number + sizeof(TrajectoryRecord);
   return work;
 }
 
-double predict_cpu_seconds(const Work& work, CpuTarget target, int threads) {
+double predict_cpu_seconds(const Work& work, CpuTarget target, int threads, const Calibration* measured) {
   constexpr double kLatency = 20e-6;  // threads woken
   // Trajectories go in tiles: the last one is paid in full.
   const double tiles = std::ceil(work.trajectories / kTileLanes);
   const double rounds = std::max(tiles / threads, std::min(tiles, 1.0));
-  return kLatency + rounds * kTileLanes * work.steps * work.operations / cpu_rate(target, work.precision) * 1e-9;
+  const CpuFigures* const figures = measured == nullptr ? nullptr : measured->find(target, work.precision);
+  const double built_in = cpu_rate(target, work.precision);
+  const double nanoseconds =
+      step_nanoseconds(work, figures ? figures->net_rate : built_in, figures ? figures->step_rate : built_in);
+  return kLatency + rounds * kTileLanes * work.steps * nanoseconds * 1e-9;
 }
 
-double predict_cuda_seconds(const Work& work, const cuda::DeviceInfo& device) {
-  constexpr double kLatency = 0.15;  // a context made, kernels loaded, memory pinned
-  constexpr double kShare = 0.3;     // of the peak: divergence, control, weights read
-  // One thread alone waits 4 cycles for each result, and spends as many on addresses, conversions and control.
-  constexpr double kCyclesAnOperation = 8;
-  constexpr double kBytesASecond = 20e9;  // over PCIe
-  const double clock = (device.clock_ghz > 0 ? device.clock_ghz : 1.5) * 1e9;
-  const double rate = multiply_adds_a_cycle(device, work.precision) * device.multiprocessors * clock * kShare;
-  const double total = work.trajectories * work.steps * work.operations / rate;
-  const double alone = work.steps * work.operations * kCyclesAnOperation / clock;
-  return kLatency +
-         std::max({total, work.trajectories > 0 ? alone : 0.0, work.trajectories * work.output_bytes / kBytesASecond});
+double predict_cuda_seconds(const Work& work, const cuda::DeviceInfo& device, const Calibration* measured) {
+  constexpr double kShare = 0.3;  // of the peak: divergence, control, weights read
+  const GpuFigures* const figures =
+      measured == nullptr ? nullptr : measured->find(device.name, device.driver, work.precision);
+  const double built_in =
+      multiply_adds_a_cycle(device, work.precision) * device.multiprocessors * clock_of(device) * kShare * 1e-9;
+  const RelativeRates relative = relative_rates(work.cuda_kernel);
+  const double nanoseconds = step_nanoseconds(work, relative.nets * (figures ? figures->net_rate : built_in),
+                                              relative.steps * (figures ? figures->step_rate : built_in));
+  const double total = work.trajectories * work.steps * nanoseconds * 1e-9;
+  const double alone = work.trajectories > 0 ? seconds_alone(work, device) : 0;
+  const double output = work.trajectories * work.output_bytes / (figures ? figures->bytes_a_second : kPcieBytesASecond);
+  return (figures ? figures->latency : kCudaLatency) + std::max({total, alone, output});
+}
+
+double predict_gemm_seconds(const Work& work, const cuda::DeviceInfo& device, MatrixPrecision matrix_precision) {
+  constexpr double kShare = 0.7;        // of the peak, in large products
+  constexpr double kLaunch = 3e-6;      // of a kernel in a graph, until the next one starts
+  constexpr double kLoadSeconds = 0.4;  // cuBLASLt: 540 MB
+  const double number = work.precision == Precision::f32 ? 4 : 8;
+  const double peak = multiply_adds_a_cycle(device, work.precision) * device.multiprocessors * clock_of(device);
+  const double products = work.net_operations / (kShare * peak * matrix_speedup(device, matrix_precision));
+  // Every layer's numbers are written once and read once; a stage reads the stages before it.
+  const double state = work.components * (work.evaluations / 2 + 3);
+  const double bytes = work.evaluations * (2 * work.neurons + state) * number;
+  const double step = work.trajectories * (products + bytes / memory_bytes_a_second(device)) +
+                      kLaunch * (work.evaluations * (work.layers + 2) + 3);
+  const double output = work.trajectories * work.output_bytes / kPcieBytesASecond;
+  const double total = work.trajectories > 0 ? work.steps * step : 0;
+  return kCudaLatency + kLoadSeconds + std::max(total, output);
+}
+
+std::string cpu_figures_text(CpuTarget target, Precision precision, const Calibration* measured) {
+  if (measured == nullptr || measured->find(target, precision) == nullptr) return "built in, not measured";
+  return "measured " + measured->measured;
+}
+
+std::string cuda_figures_text(const cuda::DeviceInfo& device, Precision precision, const Calibration* measured) {
+  if (measured == nullptr || measured->find(device.name, device.driver, precision) == nullptr)
+    return "built in, not measured";
+  return "measured " + measured->measured;
 }
 
 }  // namespace lockstep::ode

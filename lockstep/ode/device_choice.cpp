@@ -57,6 +57,13 @@ DeviceShare parse_name(std::string_view text, const std::string& where) {
 
 }  // namespace
 
+bool DeviceChoice::uses_cpu() const {
+  for (const DeviceShare& share : shares) {
+    if (share.kind == DeviceShare::Kind::cpu) return true;
+  }
+  return false;
+}
+
 bool DeviceChoice::uses_cuda() const {
   for (const DeviceShare& share : shares) {
     if (share.kind == DeviceShare::Kind::cuda) return true;

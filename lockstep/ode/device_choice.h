@@ -25,6 +25,7 @@ struct DeviceChoice {
   static DeviceChoice cuda(int index = 0) { return {{DeviceShare{DeviceShare::Kind::cuda, index, 100}}}; }
 
   bool is_automatic() const { return shares.empty(); }
+  bool uses_cpu() const;
   bool uses_cuda() const;
   // Shares above 0 that add up to 100 of different devices. Throws Error (invalid_argument) on `field`.
   void validate(const std::string& field = "options.device") const;

@@ -16,14 +16,15 @@ namespace lockstep::ode {
 // overlaps; all memory is 64-byte aligned.
 template <class T>
 struct ReverseTileView {
-  const double* t;          // [lane]
-  const T* in;              // [component][lane]
-  const T* parameters;      // [parameter][lane], null when there are none
-  const T* out_bar;         // [output][lane]
-  T* in_bar;                // [component][lane]
-  T* parameter_bar;         // [parameter][lane], null when there are none
-  const std::byte* record;  // [record_bytes()], of evaluate_recording() with the same inputs
-  std::byte* cotangents;    // [cotangent_bytes()], written for accumulate()
+  const double* t;                         // [lane]
+  const T* in;                             // [component][lane]
+  const T* parameters;                     // [parameter][lane], null when there are none
+  const T* out_bar;                        // [output][lane]
+  T* in_bar;                               // [component][lane]
+  T* parameter_bar;                        // [parameter][lane], null when there are none
+  const std::byte* record;                 // [record_bytes()], of evaluate_recording() with the same inputs
+  std::byte* cotangents;                   // [cotangent_bytes()], written for accumulate()
+  const std::byte* next_record = nullptr;  // what `record` will be in the next call, where that is known: a hint
 };
 
 // What one evaluation and its reverse() left behind.

@@ -100,21 +100,33 @@ const cuda::DeviceInfo kExampleDevice{
 // Which engine solve() would take, and what both would take by the cost model.
 void choose_engine(const Problem& problem, const Options& options, Explanation& result) {
   const Work work = estimate_work(problem, options, result.steps_per_trajectory);
-  const double cpu_seconds = predict_cpu_seconds(work, *parse_cpu_target(result.cpu_target), result.threads);
+  const CpuTarget target = *parse_cpu_target(result.cpu_target);
+  const KnownFigures& known = known_figures();
+  const Calibration* const measured = known.measured ? &*known.measured : nullptr;
+  const double cpu_seconds = predict_cpu_seconds(work, target, result.threads, measured);
   const cuda::LoadedRuntime& loaded = cuda::load_runtime();
   const cuda::DeviceInfo& device = loaded.devices.empty() ? kExampleDevice : loaded.devices.front();
-  const double cuda_seconds = predict_cuda_seconds(work, device);
-  std::string line =
-      format("cost model, by built-in figures (the GPU's not yet measured): %.2g s on the CPU, %.2g s on %s",
-             cpu_seconds, cuda_seconds, device.name.c_str());
+  const double cuda_seconds = predict_cuda_seconds(work, device, measured);
+  std::string line = format("cost model: %.2g s on the CPU (figures %s), %.2g s by cuda_fused, %s, on %s (figures %s)",
+                            cpu_seconds, cpu_figures_text(target, work.precision, measured).c_str(), cuda_seconds,
+                            std::string(to_string(work.cuda_kernel)).c_str(), device.name.c_str(),
+                            cuda_figures_text(device, work.precision, measured).c_str());
+  const bool has_nets = work.net_operations > 0;
+  const double gemm_seconds = has_nets ? predict_gemm_seconds(work, device, options.matrix_precision) : 0;
+  if (has_nets) line += format(", %.2g s by cuda_gemm (figures built in, not measured)", gemm_seconds);
   if (loaded.runtime == nullptr) line += ", which is not here: " + loaded.missing;
   result.reasons.insert(result.reasons.begin(), line);
+  if (known.warning)
+    result.reasons.insert(result.reasons.begin() + 1,
+                          std::string("the figures of lockstep calibrate are not used: ") + known.warning->what());
   const detail::DevicePlan devices = detail::plan_devices(problem, options, result.steps_per_trajectory);
   result.engine = devices.engine;
   if (devices.engine != "cpu") {
-    result.predicted_seconds = cuda_seconds;
-    result.kernel = options.precision == Precision::f32 ? cuda::lower_problem<float>(problem, options).kernel
-                                                        : cuda::lower_problem<double>(problem, options).kernel;
+    const bool gemm = devices.engine.ends_with("cuda_gemm");
+    result.predicted_seconds = gemm ? gemm_seconds : cuda_seconds;
+    result.kernel = gemm                                  ? "cuBLASLt, a matrix product a layer for all trajectories"
+                    : options.precision == Precision::f32 ? cuda::lower_problem<float>(problem, options).kernel
+                                                          : cuda::lower_problem<double>(problem, options).kernel;
   }
   result.reasons.insert(result.reasons.begin(), "engine " + devices.engine + ": " + devices.reason);
 }
@@ -122,8 +134,7 @@ void choose_engine(const Problem& problem, const Options& options, Explanation& 
 }  // namespace
 
 Explanation explain(const Problem& problem, const Options& options) {
-  options.validate();
-  problem.validate();
+  validate(problem, options);
   const cpu::EnginePlan plan = cpu::plan(problem, options);
   Explanation result{.engine = "cpu",
                      .cpu_target = std::string(to_string(plan.target)),

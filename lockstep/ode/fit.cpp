@@ -3,10 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/ode/detail/moments.h"
+#include "lockstep/ode/detail/segments.h"
+#include "lockstep/ode/detail/shooting.h"
+#include "lockstep/train/shuffle.h"
 
 namespace lockstep::ode {
 namespace {
@@ -18,91 +23,48 @@ namespace {
 
 std::string count_of(std::size_t count) { return std::to_string(count) + " numbers"; }
 
-// A loss over all trajectories, or over their segments.
-GradientSolver make_solver(const Rhs& rhs, const TrajectoryData& data, const FitOptions& options,
-                           const FitPhase& phase) {
-  const std::size_t n = rhs->components(), m = rhs->parameters();
-  const std::size_t count = data.trajectories, points = data.points(n);
-  const std::size_t used = phase.horizon == 0 ? points : std::min(points, std::max<std::size_t>(phase.horizon, 2));
-  const std::size_t intervals = used - 1;
-  const std::size_t length = phase.segment == 0 ? intervals : std::min(phase.segment, intervals);
+// All trajectories or their segments, and their squared error.
+struct Task {
   Problem problem;
-  problem.rhs = rhs;
-  problem.start_times.clear();
-  problem.save_times_per_trajectory = true;
-  SquaredError loss{.targets = {}, .weights = options.component_weights, .scale = 1.0 / static_cast<double>(count)};
-  const bool shared_parameters = data.parameters.size() == m;
-  if (shared_parameters) problem.parameters = data.parameters;
-  for (std::size_t trajectory = 0; trajectory < count; ++trajectory) {
-    const double* times = data.times.data() + (data.shares_times(n) ? 0 : trajectory * points);
-    const double* states = data.states.data() + trajectory * points * n;
-    for (std::size_t begin = 0; begin < intervals; begin += length) {
-      const std::size_t first = std::min(begin, intervals - length);
-      problem.start_times.push_back(times[first]);
-      problem.end_times.push_back(times[first + length]);
-      problem.initial_states.insert(problem.initial_states.end(), states + first * n, states + (first + 1) * n);
-      problem.save_times.insert(problem.save_times.end(), times + first + 1, times + first + length + 1);
-      loss.targets.insert(loss.targets.end(), states + (first + 1) * n, states + (first + length + 1) * n);
-      if (!shared_parameters) {
-        const double* p = data.parameters.data() + trajectory * m;
-        problem.parameters.insert(problem.parameters.end(), p, p + m);
-      }
+  SquaredError loss;
+};
+Task make_task(const Rhs& rhs, const TrajectoryData& data, const FitOptions& options, const FitPhase& phase) {
+  const std::size_t n = rhs->components();
+  const detail::Segments segments(phase, data.points(n));
+  SquaredError loss{
+      .targets = {}, .weights = options.component_weights, .scale = 1.0 / static_cast<double>(data.trajectories)};
+  for (std::size_t trajectory = 0; trajectory < data.trajectories; ++trajectory) {
+    const double* states = data.states.data() + trajectory * segments.points * n;
+    for (std::size_t segment = 0; segment < segments.count; ++segment) {
+      const double* after = states + (segments.first(segment) + 1) * n;
+      loss.targets.insert(loss.targets.end(), after, after + segments.length * n);
     }
   }
-  const GradientOptions gradient_options{.failed = FailedTrajectories::leave_out, .memory_bytes = options.memory_bytes};
-  return GradientSolver(std::move(problem), phase.solve.value_or(options.solve), std::move(loss), gradient_options);
+  return {detail::segment_problem(rhs, data, segments), std::move(loss)};
+}
+
+// Some trajectories of the data, in the order given.
+TrajectoryData chosen(const TrajectoryData& data, std::size_t components, std::size_t parameters,
+                      std::span<const std::uint32_t> trajectories) {
+  const std::size_t points = data.points(components);
+  TrajectoryData some{.trajectories = trajectories.size(), .times = {}, .states = {}, .parameters = {}};
+  const auto copy = [&](const std::vector<double>& from, std::size_t row, bool shared, std::vector<double>& to) {
+    if (shared) {
+      to = from;
+      return;
+    }
+    for (const std::uint32_t trajectory : trajectories) {
+      const double* first = from.data() + trajectory * row;
+      to.insert(to.end(), first, first + row);
+    }
+  };
+  copy(data.times, points, data.shares_times(components), some.times);
+  copy(data.states, points * components, false, some.states);
+  copy(data.parameters, parameters, data.parameters.size() == parameters, some.parameters);
+  return some;
 }
 
 }  // namespace
-
-std::size_t TrajectoryData::points(std::size_t components) const {
-  return trajectories == 0 || components == 0 ? 0 : states.size() / components / trajectories;
-}
-
-void TrajectoryData::validate(const StateFunction& rhs) const {
-  const std::size_t n = rhs.components(), m = rhs.parameters();
-  if (trajectories == 0) refuse("data.trajectories", "0", "at least one");
-  if (states.empty() || states.size() % (n * trajectories) != 0) {
-    refuse("data.states", count_of(states.size()),
-           "a multiple of " + std::to_string(trajectories) + " trajectories x " + std::to_string(n) + " components");
-  }
-  const std::size_t count = points(n);
-  if (count < 2) refuse("data.states", "one point a trajectory", "at least two");
-  if (times.size() != count && times.size() != count * trajectories) {
-    refuse("data.times", count_of(times.size()),
-           std::to_string(count) + " shared by all, or " + std::to_string(count * trajectories) +
-               " for points of their own");
-  }
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    const std::size_t row = i % count;
-    const std::string where = "trajectory " + std::to_string(i / count) + ", row " + std::to_string(row);
-    if (!std::isfinite(times[i])) refuse("data.times", "a number that is not finite in " + where, "finite times");
-    if (row < 2) {
-      if (row == 1 && times[i] == times[i - 1])
-        refuse("data.times", "the same time twice in " + where, "times in order");
-      continue;
-    }
-    const bool descends = times[i - row + 1] < times[i - row];
-    if (descends ? times[i] < times[i - 1] : times[i] > times[i - 1]) continue;
-    refuse("data.times", std::to_string(times[i]) + " after " + std::to_string(times[i - 1]) + " in " + where,
-           "times in order", "sort the rows and drop repeats");
-  }
-  for (std::size_t i = 0; i < states.size(); ++i) {
-    if (std::isfinite(states[i])) continue;
-    const std::size_t row = i / n;
-    refuse("data.states",
-           "a number that is not finite in trajectory " + std::to_string(row / count) + ", row " +
-               std::to_string(row % count) + ", component " + std::to_string(i % n),
-           "finite states");
-  }
-  if (parameters.size() != m && parameters.size() != m * trajectories) {
-    refuse("data.parameters", count_of(parameters.size()),
-           std::to_string(m) + " shared by all, or " + std::to_string(m * trajectories));
-  }
-  for (const double p : parameters) {
-    if (!std::isfinite(p)) refuse("data.parameters", "a number that is not finite", "finite numbers");
-  }
-}
 
 void FitOptions::validate() const {
   solve.validate();
@@ -110,6 +72,14 @@ void FitOptions::validate() const {
   for (const FitPhase& phase : phases) {
     phase.training.validate();
     if (phase.solve) phase.solve->validate();
+    if (phase.continuity && !(*phase.continuity > 0 && std::isfinite(*phase.continuity))) {
+      refuse("options.phases.continuity", std::to_string(*phase.continuity), "a finite number greater than 0");
+    }
+    if (phase.batch != 0 && (phase.training.is_lbfgs() || phase.continuity)) {
+      refuse("options.phases.batch",
+             std::to_string(phase.batch) + (phase.continuity ? " with free states" : " with L-BFGS"),
+             "0: both need the same loss in every iteration");
+    }
     if (phase.horizon == 1) refuse("options.phases.horizon", "1", "at least 2 points, or 0 for all");
   }
   for (const double w : component_weights) {
@@ -118,6 +88,14 @@ void FitOptions::validate() const {
     }
   }
   if (validate_every < 1) refuse("options.validate_every", std::to_string(validate_every), "at least 1");
+}
+
+std::int64_t FitOptions::iterations_per_epoch(std::size_t trajectories) const {
+  std::size_t most = 1;
+  for (const FitPhase& phase : phases) {
+    if (phase.batch != 0) most = std::max(most, (trajectories + phase.batch - 1) / phase.batch);
+  }
+  return static_cast<std::int64_t>(most);
 }
 
 std::vector<FitPhase> recommended_phases(std::size_t points, std::optional<double> target) {
@@ -137,83 +115,95 @@ std::vector<FitPhase> recommended_phases(std::size_t points, std::optional<doubl
   return phases;
 }
 
-namespace {
-
-// Mean and standard deviation by Welford's recurrence.
-class Moments {
- public:
-  void add(double x) {
-    ++count_;
-    const double before = x - mean_;
-    mean_ += before / static_cast<double>(count_);
-    squares_ += before * (x - mean_);
-  }
-  double mean() const { return mean_; }
-  // 1 where nothing varies.
-  double deviation() const { return squares_ > 0 ? std::sqrt(squares_ / static_cast<double>(count_)) : 1; }
-
- private:
-  std::size_t count_ = 0;
-  double mean_ = 0, squares_ = 0;
-};
-
-}  // namespace
-
-void fit_scaling(Mlp& mlp, const TrajectoryData& data) {
-  const std::size_t n = mlp.outputs(), points = data.points(n), given = data.parameters.size();
-  const auto are_given = [&](std::size_t m) { return given == m || given == m * data.trajectories; };
-  const std::size_t more = mlp.inputs() < n ? 0 : mlp.inputs() - n;
-  const bool with_time = !are_given(more);
-  const std::size_t m = with_time ? more - 1 : more;
-  if (mlp.inputs() < n || points < 2 || (with_time && (more == 0 || !are_given(m)))) {
-    refuse("data",
-           std::to_string(points) + " points a trajectory and " + count_of(given) + " of parameters for a net with " +
-               std::to_string(mlp.inputs()) + " inputs and " + std::to_string(n) + " outputs",
-           "at least 2 points, and the net's inputs to be state, parameters and perhaps time");
-  }
-  std::vector<Moments> inputs(mlp.inputs()), outputs(n);
-  for (std::size_t row = 0; row < data.trajectories * points; ++row) {
-    const std::size_t trajectory = row / points, point = row % points;
-    const double* times = data.times.data() + (data.shares_times(n) ? 0 : trajectory * points);
-    const double* state = data.states.data() + row * n;
-    const double* parameters = data.parameters.data() + (given == m ? 0 : trajectory * m);
-    for (std::size_t c = 0; c < n; ++c) {
-      inputs[c].add(state[c]);
-      if (point > 0) outputs[c].add((state[c] - *(state + c - n)) / (times[point] - times[point - 1]));
-    }
-    for (std::size_t i = 0; i < m; ++i) inputs[n + i].add(parameters[i]);
-    if (with_time) inputs[n + m].add(times[point]);
-  }
-  mlp.input_scaling = {};
-  mlp.output_scaling = {};
-  for (const Moments& moments : inputs) {
-    mlp.input_scaling.shift.push_back(moments.mean());
-    mlp.input_scaling.scale.push_back(moments.deviation());
-  }
-  for (const Moments& moments : outputs) {
-    mlp.output_scaling.scale.push_back(moments.deviation());
-    mlp.output_scaling.shift.push_back(moments.mean());
-  }
-}
-
 template <class T>
 struct FitLoss<T>::Parts {
   Rhs rhs;
   TrajectoryData data;
   FitOptions options;
-  std::vector<std::optional<GradientSolver>> phases;  // made when first needed
+  std::vector<std::optional<GradientSolver>> phases;      // made when first needed
+  std::vector<std::optional<detail::Shooting>> shooting;  // likewise, of phases with free states
   std::optional<GradientSolver> whole, validation;
   std::vector<double> weights;
+  std::vector<double> units;         // [component], of free states; empty where no phase has any
+  std::vector<double> by_states;     // [trajectory][point][component]
+  std::vector<std::uint32_t> batch;  // the trajectories of the last mini-batch, empty where all were taken
   std::size_t left_out = 0;
   std::optional<std::size_t> good_phase;  // the one in which all trajectories have reached their ends before
 
   const Gradients& evaluate(std::optional<GradientSolver>& solver, const TrajectoryData& of, const FitPhase& phase,
                             std::span<const T> at) {
-    if (!solver) solver.emplace(make_solver(rhs, of, options, phase));
-    weights.assign(at.begin(), at.end());
+    solver_of(solver, of, phase);
+    weights.assign(at.begin(), at.begin() + static_cast<std::ptrdiff_t>(rhs->weights().size()));
+    if (&solver == &whole && !units.empty()) {
+      const std::vector<double> free = states(at);
+      const std::size_t n = units.size(), row = free.size() / data.trajectories;
+      std::vector<double> initial;
+      for (std::size_t i = 0; i < data.trajectories; ++i) {
+        const auto first = free.begin() + static_cast<std::ptrdiff_t>(i * row);
+        initial.insert(initial.end(), first, first + static_cast<std::ptrdiff_t>(n));
+      }
+      solver->set_initial_states(initial);
+    }
     const Gradients& gradients = solver->evaluate(weights);
     left_out = gradients.left_out;
     return gradients;
+  }
+
+  std::vector<double> states(std::span<const T> at) const {
+    std::vector<double> states = data.states;
+    const T* const offsets = at.data() + rhs->weights().size();
+    for (std::size_t i = 0; i < states.size() && !units.empty(); ++i) {
+      states[i] += units[i % units.size()] * static_cast<double>(offsets[i]);
+    }
+    return states;
+  }
+
+  detail::Shooting& shooting_of(std::size_t phase) {
+    std::optional<detail::Shooting>& solver = shooting[phase];
+    if (!solver) solver.emplace(rhs, data, options, options.phases[phase]);
+    return *solver;
+  }
+  GradientSolver& solver_of(std::optional<GradientSolver>& solver, const TrajectoryData& of, const FitPhase& phase) {
+    if (!solver) {
+      Task task = make_task(rhs, of, options, phase);
+      solver.emplace(std::move(task.problem), phase.solve.value_or(options.solve), std::move(task.loss),
+                     GradientOptions{.failed = FailedTrajectories::leave_out, .memory_bytes = options.memory_bytes});
+    }
+    return *solver;
+  }
+
+  // The loss with free states; the part of `gradient` that belongs to them is set.
+  detail::Shooting::Result shoot(std::size_t at_phase, std::span<const T> at, std::span<T> gradient) {
+    const std::size_t count = rhs->weights().size();
+    weights.assign(at.begin(), at.begin() + static_cast<std::ptrdiff_t>(count));
+    const detail::Shooting::Result result = shooting_of(at_phase).evaluate(weights, states(at), by_states);
+    for (std::size_t i = 0; i < by_states.size(); ++i) {
+      gradient[count + i] = static_cast<T>(units[i % units.size()] * by_states[i]);
+    }
+    left_out = result.gradients.left_out;
+    return result;
+  }
+
+  bool has_batches(const FitPhase& phase) const { return phase.batch != 0 && phase.batch < data.trajectories; }
+
+  // The mini-batch of an iteration, its trajectories in `batch`.
+  const Gradients& evaluate_batch(const train::Place& place, std::span<const T> at) {
+    const FitPhase& phase = options.phases[place.phase];
+    const std::size_t count = data.trajectories, epoch_steps = (count + phase.batch - 1) / phase.batch;
+    const auto iteration = static_cast<std::size_t>(place.total);
+    std::vector<std::uint32_t> order(count);
+    std::iota(order.begin(), order.end(), 0u);
+    train::shuffle(order, options.seed, train::kOrderStream, iteration / epoch_steps);
+    const std::size_t first = std::min(iteration % epoch_steps * phase.batch, count - phase.batch);
+    batch.assign(order.begin() + static_cast<std::ptrdiff_t>(first),
+                 order.begin() + static_cast<std::ptrdiff_t>(first + phase.batch));
+    const TrajectoryData some = chosen(data, rhs->components(), rhs->parameters(), batch);
+    std::optional<GradientSolver>& solver = phases[place.phase];
+    if (solver) {
+      Task task = make_task(rhs, some, options, phase);
+      solver->replace_trajectories(std::move(task.problem), std::move(task.loss));
+    }
+    return evaluate(solver, some, phase, at);
   }
 
   bool must_stop() const { return left_out != 0 && options.failed == FailedTrajectories::stop; }
@@ -221,11 +211,12 @@ struct FitLoss<T>::Parts {
   // Names the first trajectory, and its segment where they are cut, that did not reach its end.
   void require_success(const Gradients& gradients, const TrajectoryData& of) const {
     if (!must_stop()) return;
-    const std::size_t segments = gradients.records.size() / of.trajectories;
+    const std::size_t segments = gradients.records.size() / (batch.empty() ? of.trajectories : batch.size());
     for (std::size_t i = 0; i < gradients.records.size(); ++i) {
       const TrajectoryRecord& record = gradients.records[i];
       if (record.status == Status::success) continue;
-      refuse("trajectory " + std::to_string(i / segments) +
+      const std::size_t place = i / segments;
+      refuse("trajectory " + std::to_string(batch.empty() ? place : batch[place]) +
                  (segments == 1 ? "" : ", segment " + std::to_string(i % segments)),
              std::string(to_string(record.status)) + " at t = " + std::to_string(record.end_time),
              "every trajectory to reach its end",
@@ -250,6 +241,14 @@ FitLoss<T>::FitLoss(Rhs rhs, TrajectoryData data, FitOptions options) {
   }
   parts_ = std::make_unique<Parts>();
   parts_->phases.resize(options.phases.size());
+  parts_->shooting.resize(options.phases.size());
+  const auto is_free = [](const FitPhase& phase) { return phase.continuity.has_value(); };
+  if (std::any_of(options.phases.begin(), options.phases.end(), is_free)) {
+    std::vector<detail::Moments> moments(rhs->components());
+    for (std::size_t i = 0; i < data.states.size(); ++i) moments[i % moments.size()].add(data.states[i]);
+    for (const detail::Moments& of_component : moments) parts_->units.push_back(of_component.deviation());
+    parts_->by_states.resize(data.states.size());
+  }
   parts_->rhs = std::move(rhs);
   parts_->data = std::move(data);
   parts_->options = std::move(options);
@@ -266,14 +265,45 @@ std::size_t FitLoss<T>::weights() const {
   return parts_->rhs->weights().size();
 }
 template <class T>
+std::size_t FitLoss<T>::parameters() const {
+  return weights() + parts_->by_states.size();
+}
+template <class T>
+std::vector<double> FitLoss<T>::states(std::span<const T> parameters) const {
+  return parts_->states(parameters);
+}
+template <class T>
+std::vector<std::string> FitLoss<T>::explain(std::size_t phase) {
+  const FitPhase& of = parts_->options.phases[phase];
+  if (of.continuity) return parts_->shooting_of(phase).explain();
+  TrajectoryData some = parts_->data;
+  if (parts_->has_batches(of)) {
+    std::vector<std::uint32_t> first(of.batch);
+    std::iota(first.begin(), first.end(), 0u);
+    some = chosen(some, parts_->rhs->components(), parts_->rhs->parameters(), first);
+  }
+  return parts_->solver_of(parts_->phases[phase], some, of).explain();
+}
+template <class T>
 std::size_t FitLoss<T>::left_out() const {
   return parts_->left_out;
 }
 
 template <class T>
-double FitLoss<T>::operator()(const train::Place& place, std::span<const T> weights, std::span<T> gradient) {
+double FitLoss<T>::operator()(const train::Place& place, std::span<const T> parameters, std::span<T> gradient) {
   const FitPhase& phase = parts_->options.phases[place.phase];
-  const Gradients& gradients = parts_->evaluate(parts_->phases[place.phase], parts_->data, phase, weights);
+  std::fill(gradient.begin(), gradient.end(), T(0));
+  const auto evaluate = [&]() -> detail::Shooting::Result {
+    parts_->batch.clear();
+    if (phase.continuity) return parts_->shoot(place.phase, parameters, gradient);
+    if (parts_->has_batches(phase)) {
+      const Gradients& of_batch = parts_->evaluate_batch(place, parameters);
+      return {of_batch.loss, of_batch};
+    }
+    const Gradients& gradients = parts_->evaluate(parts_->phases[place.phase], parts_->data, phase, parameters);
+    return {gradients.loss, gradients};
+  };
+  const auto [loss, gradients] = evaluate();
   // A line search that went too far takes a shorter step when it is told so.
   if (parts_->must_stop() && phase.training.is_lbfgs() && parts_->good_phase == place.phase) {
     std::fill(gradient.begin(), gradient.end(), T(0));
@@ -283,19 +313,19 @@ double FitLoss<T>::operator()(const train::Place& place, std::span<const T> weig
   parts_->good_phase = place.phase;
   std::transform(gradients.weights.begin(), gradients.weights.end(), gradient.begin(),
                  [](double g) { return static_cast<T>(g); });
-  return gradients.loss;
+  return loss;
 }
 
 template <class T>
-double FitLoss<T>::loss(std::span<const T> weights) {
-  const Gradients& gradients = parts_->evaluate(parts_->whole, parts_->data, {}, weights);
+double FitLoss<T>::loss(std::span<const T> parameters) {
+  const Gradients& gradients = parts_->evaluate(parts_->whole, parts_->data, {}, parameters);
   return parts_->must_stop() ? std::numeric_limits<double>::infinity() : gradients.loss;
 }
 
 template <class T>
-double FitLoss<T>::validation_loss(std::span<const T> weights) {
+double FitLoss<T>::validation_loss(std::span<const T> parameters) {
   if (!parts_->options.validation) refuse("options.validation", "none", "validation data");
-  const Gradients& gradients = parts_->evaluate(parts_->validation, *parts_->options.validation, {}, weights);
+  const Gradients& gradients = parts_->evaluate(parts_->validation, *parts_->options.validation, {}, parameters);
   return parts_->must_stop() ? std::numeric_limits<double>::infinity() : gradients.loss;
 }
 
@@ -310,10 +340,14 @@ FitResult fit_as(const Rhs& rhs, const TrajectoryData& data, const FitOptions& o
   FitLoss<T> loss(rhs, data, options);
   std::vector<train::Phase> phases;
   for (const FitPhase& phase : options.phases) phases.push_back(phase.training);
-  train::Training<T> training(std::move(phases), std::vector<T>(start.begin(), start.end()));
+  std::vector<T> parameters(start.begin(), start.end());
+  parameters.resize(loss.parameters());
+  train::Training<T> training(std::move(phases), std::move(parameters));
   if (options.validation) {
     training.validate_with([&](const train::Place&, std::span<const T> w) { return loss.validation_loss(w); },
                            options.validate_every);
+  } else if (const std::int64_t epoch = options.iterations_per_epoch(data.trajectories); epoch > 1) {
+    training.validate_with([&](const train::Place&, std::span<const T> w) { return loss.loss(w); }, epoch);
   }
   FitResult result;
   while (!training.finished() && !(result.cancelled = control.cancel != nullptr && control.cancel->requested())) {
@@ -323,7 +357,8 @@ FitResult fit_as(const Rhs& rhs, const TrajectoryData& data, const FitOptions& o
     if (control.progress) control.progress(report);
   }
   const auto best = training.best_parameters();
-  result.weights.assign(best.begin(), best.end());
+  result.weights.assign(best.begin(), best.begin() + static_cast<std::ptrdiff_t>(loss.weights()));
+  if (loss.parameters() != loss.weights()) result.states = loss.states(best);
   result.loss = loss.loss(best);
   if (options.validation) result.validation_loss = loss.validation_loss(best);
   return result;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "lockstep/core/run_control.h"
@@ -39,8 +40,16 @@ struct FitPhase {
   // Multiple shooting: trajectories are cut into segments of this many intervals, each solved on its own from the
   // data at its start; the last one reaches back where the intervals do not divide. 0: one segment.
   std::size_t segment = 0;
+  // With a value, greater than 0: the states that segments start from are free, trained beside the weights from the
+  // data on, and the squares of the gaps between a segment's end and the next one's start are added to the loss times
+  // this. For noisy data, where solves from the data would fit the noise. Without segments the whole trajectory's
+  // initial state is free.
+  std::optional<double> continuity;
   // Growing horizon: only the first this many points of each trajectory are used. 0: all.
   std::size_t horizon = 0;
+  // Mini-batches: trajectories in a step, in an order that each epoch has of its own; where the number does not divide
+  // that of all, the last batch reaches back. 0: all, and so it must be with L-BFGS and with free states.
+  std::size_t batch = 0;
   // Steps for this phase, where they are to differ from FitOptions::solve: short segments need no adaptive ones.
   std::optional<Options> solve;
 };
@@ -49,10 +58,14 @@ struct FitOptions {
   Options solve;  // method, tolerances, precision, threads
   std::vector<FitPhase> phases{FitPhase{}};
   std::vector<double> component_weights;  // [component], or empty: 1
+  std::uint64_t seed = 0;                 // of the order of mini-batches, a function of it and the epoch alone
   FailedTrajectories failed = FailedTrajectories::stop;
   std::size_t memory_bytes = std::size_t{1} << 30;  // for the records of solves
   std::optional<TrajectoryData> validation;         // watched for the best weights and for patience
   std::int64_t validate_every = 10;                 // iterations
+
+  // Steps in an epoch of the phase with the most of them; 1 without mini-batches. `trajectories` of the data.
+  std::int64_t iterations_per_epoch(std::size_t trajectories) const;
 
   // Throws Error (invalid_argument) naming the field.
   void validate() const;
@@ -83,12 +96,20 @@ class FitLoss {
   FitLoss& operator=(FitLoss&&) noexcept;
 
   std::size_t weights() const;
+  // The weights and, where some phase has free states, after them what these differ from the data, in units of the
+  // component's standard deviation: [trajectory][point][component], zeros to begin with. All below take them all.
+  std::size_t parameters() const;
   // Where failed trajectories are to stop the run: throws Error naming the first. With L-BFGS, once all have succeeded
   // in the phase, the loss is infinite instead, which shortens the line search's step.
-  double operator()(const train::Place& place, std::span<const T> weights, std::span<T> gradient);
-  // Of whole trajectories; infinite when one fails that is not to be left out.
-  double loss(std::span<const T> weights);
-  double validation_loss(std::span<const T> weights);
+  double operator()(const train::Place& place, std::span<const T> parameters, std::span<T> gradient);
+  // Of whole trajectories, from the data's first points or the free states there, these themselves not counted;
+  // infinite when one fails that is not to be left out.
+  double loss(std::span<const T> parameters);
+  double validation_loss(std::span<const T> parameters);
+  // The free states, the data where there are none: [trajectory][point][component].
+  std::vector<double> states(std::span<const T> parameters) const;
+  // How the gradients of a phase come about and what they keep in memory: GradientSolver::explain().
+  std::vector<std::string> explain(std::size_t phase);
   // Trajectories or segments of the last call that failed and were left out.
   std::size_t left_out() const;
 
@@ -104,15 +125,17 @@ struct FitControl {
 
 struct FitResult {
   std::vector<double> weights;  // the best of the last phase, in the order of StateFunction::weights()
+  std::vector<double> states;   // as FitLoss::states(); empty where no phase has free ones
   double loss = 0;              // of whole trajectories at these weights, as FitLoss::loss
   std::optional<double> validation_loss;
   std::int64_t iterations = 0;
   bool cancelled = false;
 };
 
-// Starts from the right-hand side's own weights, or from `start`. Throws Error: (invalid_argument, unsupported) for
-// data and options; (invalid_argument) naming phase and iteration when loss or gradient are not finite, or naming the
-// trajectory that failed, as options.failed asks.
+// With mini-batches and no validation data the loss of whole trajectories, once an epoch, decides about the best
+// weights. Starts from the right-hand side's own weights, or from `start`. Throws Error: (invalid_argument,
+// unsupported) for data and options; (invalid_argument) naming phase and iteration when loss or gradient are not
+// finite, or naming the trajectory that failed, as options.failed asks.
 FitResult fit(const Rhs& rhs, const TrajectoryData& data, const FitOptions& options = {},
               const FitControl& control = {}, std::optional<std::vector<double>> start = {});
 

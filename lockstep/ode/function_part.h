@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "lockstep/kernels/mlp/mlp.h"
 
@@ -12,9 +13,16 @@ namespace lockstep::ode {
 struct SystemPart {
   std::string name;  // a built-in system
 };
+// Bounds of the first components, or of them and parameters; the function's own, null for none. As an event: 1 within
+// those of components and -1 outside.
+struct RangePart {
+  const std::vector<double>* minimum = nullptr;
+  const std::vector<double>* maximum = nullptr;
+};
 struct NetPart {
-  const Mlp* mlp;  // belongs to the function
-  bool with_time;  // its inputs are state, parameters and, if so, time
+  const Mlp* mlp;        // belongs to the function
+  bool with_time;        // its inputs are state, parameters and, if so, time
+  RangePart range = {};  // into which the first of its inputs are brought before
 };
 // One component less a value: an event.
 struct ThresholdPart {
@@ -22,8 +30,16 @@ struct ThresholdPart {
   double value;
 };
 
+// The body of a function du = f(t, u, p), or of an event, as CUDA C++: see ode/cuda_source.h.
+struct SourcePart {
+  std::string name;
+  const std::string* text;  // belongs to the function
+  std::size_t components, parameters;
+  bool is_event = false;
+};
+
 struct FunctionPart {
-  std::variant<SystemPart, NetPart, ThresholdPart> what;
+  std::variant<SystemPart, NetPart, ThresholdPart, RangePart, SourcePart> what;
   std::size_t parameters;  // of the trajectory's, how many this part takes, after those of the parts before it
 };
 

@@ -82,6 +82,11 @@ void GradientSolver::set_initial_states(std::span<const double> states) {
   implementation_->engine->set_initial_states(states);
 }
 
+void GradientSolver::replace_trajectories(Problem problem, Loss loss) {
+  check(problem, implementation_->engine->options(), loss);
+  implementation_->engine->replace_trajectories(std::move(problem), std::move(loss));
+}
+
 std::vector<std::string> GradientSolver::explain() const { return implementation_->engine->explain(); }
 
 Gradients solve_with_gradients(const Problem& problem, const Options& options, const Loss& loss,

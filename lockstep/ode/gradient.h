@@ -24,7 +24,8 @@ struct SquaredError {
 };
 
 // L = sum of what this returns for each trajectory, given its states[time][component]; sets gradient[time][component]
-// to its derivative. Called from several threads at once, never for a trajectory that failed.
+// to its derivative. Called from several threads at once, never for a trajectory that failed. Where an event ended the
+// trajectory, later states are NaN and their gradient is ignored; SquaredError counts the states before it.
 using TrajectoryLoss =
     std::function<double(std::size_t trajectory, std::span<const double> states, std::span<double> gradient)>;
 
@@ -32,14 +33,31 @@ using TrajectoryLoss =
 // failed trajectories are NaN where they never arrived; their gradient is ignored. Costs a second forward solve.
 using EnsembleLoss = std::function<double(std::span<const double> states, std::span<double> gradient)>;
 
-using Loss = std::variant<SquaredError, TrajectoryLoss, EnsembleLoss>;
+// Where a trajectory ended: at its terminal event, or at its end time, which is a constant.
+struct TrajectoryEnd {
+  bool terminated = false;
+  double time = 0;
+  std::span<const double> state;  // [component]
+};
+// Derivatives of a loss, zero at first, to be set.
+struct EndSlopes {
+  std::span<double> states;     // [time][component]; ignored where the trajectory never arrived
+  std::span<double> end_state;  // [component]
+  double end_time = 0;          // counts for terminated trajectories alone
+};
+// As TrajectoryLoss, of the end too. states [time][component] are NaN at save points past an event.
+using EndLoss = std::function<double(std::size_t trajectory, std::span<const double> states, const TrajectoryEnd& end,
+                                     EndSlopes& slopes)>;
+
+using Loss = std::variant<SquaredError, TrajectoryLoss, EnsembleLoss, EndLoss>;
 
 enum class FailedTrajectories { leave_out, stop };
 
 struct GradientOptions {
   FailedTrajectories failed = FailedTrajectories::leave_out;  // stop: throws Error naming the first that failed
   // For the records of all threads together. Where they would need more, states are kept at checkpoints only and the
-  // steps between them computed again; the gradient keeps its bits. A few steps are kept whatever the budget.
+  // steps between them computed again; the gradient keeps its bits. A few steps are kept whatever the budget. Below
+  // 32 MiB a net's few trajectories are taken as a tile, not one by one, whose sums run in another order.
   std::size_t memory_bytes = std::size_t{1} << 30;
   enum class Keep { gradients, steps };
   Keep keep = Keep::gradients;  // steps: fills Gradients::steps
@@ -51,7 +69,7 @@ struct AcceptedStep {
 };
 
 struct Gradients {
-  double loss = 0;                        // of the trajectories that succeeded
+  double loss = 0;                        // of the trajectories that did not fail
   std::vector<double> weights;            // [weight]: dL/dw in the order of StateFunction::weights()
   std::vector<double> initial_states;     // [trajectory][component]; zero for those left out
   std::vector<double> parameters;         // as Problem::parameters: [trajectory][parameter], or [parameter] summed
@@ -63,13 +81,14 @@ struct Gradients {
 // Prepared once for a problem and a loss, then asked again and again with other weights.
 //
 // The gradient is exact for what was computed with the accepted steps taken as constants: t and h of each step do not
-// vary with the weights (docs/adjoint.md says what that means). States have the bits of solve(). Sums over trajectories
+// vary with the weights (docs/adjoint.md says what that means); the time at which a terminal event strikes does vary,
+// as the interpolant's root. States have the bits of solve(). Sums over trajectories
 // run over at most 64 fixed groups and then a fixed tree: the same bits for any number of threads and on every
 // instruction set.
 class GradientSolver {
  public:
-  // Throws Error (invalid_argument, unsupported): as solve(), and for events, for functions without a derivative and
-  // for targets that do not fit.
+  // Throws Error (invalid_argument, unsupported): as solve(), for functions without a derivative, events among them
+  // (differentiable_event.h), and for targets that do not fit.
   GradientSolver(Problem problem, Options options, Loss loss, GradientOptions gradient_options = {});
   ~GradientSolver();
   GradientSolver(GradientSolver&&) noexcept;
@@ -84,6 +103,10 @@ class GradientSolver {
 
   // New initial states [trajectory][component] for the following calls: as many numbers as before.
   void set_initial_states(std::span<const double> states);
+  // Other trajectories for the following calls, with a loss of their own: initial states, parameters, spans and save
+  // times of `problem`, each of as many numbers as before; the right-hand side and all else stay. Throws Error as the
+  // constructor, and on other counts.
+  void replace_trajectories(Problem problem, Loss loss);
 
   // What is recorded, how much memory that takes and what is computed again: sentences for people.
   std::vector<std::string> explain() const;

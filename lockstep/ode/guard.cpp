@@ -77,6 +77,14 @@ class Clamped final : public StateFunction {
   std::size_t parameters() const override { return net_->parameters(); }
   std::string description() const override { return net_->description() + ", inputs clamped to the training range"; }
   std::string digest() const override { return digest_of("clamped", range_, net_->digest()); }
+  // Of a net; what else is within takes its inputs from places that only it knows.
+  std::vector<FunctionPart> parts() const override {
+    std::vector<FunctionPart> parts = net_->parts();
+    NetPart* const net = parts.size() == 1 ? std::get_if<NetPart>(&parts.front().what) : nullptr;
+    if (net == nullptr || net->range.minimum != nullptr) return {};
+    net->range = {&range_.minimum, &range_.maximum};
+    return parts;
+  }
   std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const override { return make<float>(target); }
   std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const override {
     return make<double>(target);
@@ -124,6 +132,9 @@ class Inside final : public StateFunction {
   std::size_t outputs() const override { return 1; }
   std::string description() const override { return "leaves the training range"; }
   std::string digest() const override { return digest_of("inside", range_, std::to_string(components_)); }
+  std::vector<FunctionPart> parts() const override {
+    return {{RangePart{&range_.minimum, &range_.maximum}, parameters_}};
+  }
   std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget) const override {
     return std::make_shared<InsideTile<float>>(components_, range_);
   }
@@ -229,15 +240,24 @@ void GuardedSink::judge(const SolutionBlock& block, std::size_t row) {
   record.status = Status::outside_range;
 }
 
+void GuardedSink::judge_row(const SolutionBlock& block, std::size_t row) {
+  if (precision_ == Precision::f32) {
+    judge<float>(block, row);
+  } else {
+    judge<double>(block, row);
+  }
+}
+
 void GuardedSink::commit(const SolutionBlock& block) {
   for (std::size_t row = 0; row < block.count; ++row) {
-    if (precision_ == Precision::f32) {
-      judge<float>(block, row);
-    } else {
-      judge<double>(block, row);
-    }
+    if (!block.was_handed_in(row)) judge_row(block, row);
   }
   inner_.commit(block);
+}
+
+void GuardedSink::hand_in(const SolutionBlock& block, std::span<const std::size_t> rows) {
+  for (const std::size_t row : rows) judge_row(block, row);
+  inner_.hand_in(block, rows);
 }
 
 void GuardedSink::correct(Summary& summary) const {

@@ -53,11 +53,14 @@ class GuardedSink : public SolutionSink {
 
   SolutionBlock acquire(std::size_t first, std::size_t count) override { return inner_.acquire(first, count); }
   void commit(const SolutionBlock& block) override;
+  const std::atomic<std::uint32_t>* wishes() const override { return inner_.wishes(); }
+  void hand_in(const SolutionBlock& block, std::span<const std::size_t> rows) override;
 
   // Of a solve into this sink: counts of statuses as they were handed on.
   void correct(Summary& summary) const;
 
  private:
+  void judge_row(const SolutionBlock& block, std::size_t row);
   template <class T>
   void judge(const SolutionBlock& block, std::size_t row);
   template <class T>

@@ -9,7 +9,7 @@ namespace lockstep::ode {
 namespace {
 
 using MethodFunction = const Tableau& (*)();
-constexpr std::array<MethodFunction, 8> kMethods{euler, midpoint, heun, rk4, bs3, dopri5, tsit5, dop853};
+constexpr std::array<MethodFunction, 10> kMethods{euler, midpoint, heun, rk4, bs3, dopri5, tsit5, vern7, dop853, vern9};
 
 }  // namespace
 

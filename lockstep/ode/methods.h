@@ -11,7 +11,8 @@ namespace lockstep::ode {
 // Throws Error (invalid_argument) with the nearest known name.
 const Tableau& method(std::string_view name);
 
-// In order of increasing order: "euler", "midpoint", "heun", "rk4", "bs3", "dopri5", "tsit5", "dop853".
+// In order of increasing order: "euler", "midpoint", "heun", "rk4", "bs3", "dopri5", "tsit5", "vern7", "dop853",
+// "vern9".
 std::vector<std::string_view> method_names();
 
 }  // namespace lockstep::ode

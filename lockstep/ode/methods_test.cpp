@@ -240,9 +240,9 @@ TEST_P(EveryMethod, interpolant_ends_in_y1_and_its_derivative_meets_k_1_and_k_s)
   }
 }
 
-TEST(Methods, are_the_eight_documented_ones) {
+TEST(Methods, are_the_ten_documented_ones) {
   EXPECT_THAT(method_names(),
-              testing::ElementsAre("euler", "midpoint", "heun", "rk4", "bs3", "dopri5", "tsit5", "dop853"));
+              testing::ElementsAre("euler", "midpoint", "heun", "rk4", "bs3", "dopri5", "tsit5", "vern7", "dop853", "vern9"));
 }
 
 TEST(Methods, an_unknown_name_is_answered_with_the_nearest) {

@@ -239,16 +239,16 @@ class OdeintStepper
   }
   template <std::size_t... j, class Sum, class Out, class In, class DerivIn>
   void combine(std::index_sequence<j...>, Sum sum, Out& out, const In& in, const DerivIn& k_first) {
-    detail::for_each(this->m_algebra, sum, out, in, k_first, std::as_const(k_[j].m_v)...);
+    detail::apply_algebra(this->m_algebra, sum, out, in, k_first, std::as_const(k_[j].m_v)...);
   }
   template <std::size_t... j, class Sum, class Out, class DerivIn, class DerivOut>
   void combine_error(std::index_sequence<j...>, Sum sum, Out& out, const DerivIn& k_first, const DerivOut& k_last) {
-    detail::for_each(this->m_algebra, sum, out, k_first, std::as_const(k_[j].m_v)..., k_last);
+    detail::apply_algebra(this->m_algebra, sum, out, k_first, std::as_const(k_[j].m_v)..., k_last);
   }
   template <std::size_t... j, class Sum, class Out, class In, class DerivIn, class DerivNew>
   void interpolate(std::index_sequence<j...>, Sum sum, Out& out, const In& in, const DerivIn& k_first,
                    const DerivNew& k_last) const {
-    detail::for_each(this->m_algebra, sum, out, in, k_first, k_[j].m_v..., k_last);
+    detail::apply_algebra(this->m_algebra, sum, out, in, k_first, k_[j].m_v..., k_last);
   }
 
   wrapped_state_type inner_;           // Y_i

@@ -6,6 +6,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/ode/detail/number_text.h"
 #include "lockstep/ode/methods.h"
+#include "lockstep/ode/problem.h"
 
 namespace lockstep::ode {
 namespace {
@@ -44,6 +45,12 @@ void Options::validate() const {
     if (atol == 0) {
       refuse("atol", "0", "a tolerance above 0", "a component that passes through zero needs an absolute tolerance");
     }
+    for (std::size_t c = 0; c < component_atol.size(); ++c) {
+      if (!(component_atol[c] > 0) || !std::isfinite(component_atol[c])) {
+        refuse("atol[" + std::to_string(c) + "]", detail::number_text(component_atol[c]),
+               "a finite tolerance above 0 for each component");
+      }
+    }
     const double finest = precision == Precision::f32 ? 1e-7 : 1e-15;
     if (rtol != 0 && rtol < finest) {
       refuse("rtol", detail::number_text(rtol),
@@ -59,6 +66,27 @@ void Options::validate() const {
   if (threads > 4096) refuse("threads", std::to_string(threads), "at most 4096");
   if (cpu_target) require_cpu_target(*cpu_target);
   device.validate();
+  if (matrix_precision != MatrixPrecision::f32) {
+    const std::string name{to_string(matrix_precision)};
+    if (precision == Precision::f64)
+      refuse("matrix_precision", name + " with f64 states", "f32 states", "use f64 without it, or precision f32");
+    if (device.uses_cpu())
+      refuse("matrix_precision", name + " on the CPU", "f32 there: " + name + " takes a GPU", "choose device cuda");
+  }
+  if (engine != EngineChoice::automatic && device.uses_cpu()) {
+    const std::string name{to_string(engine)};
+    refuse("engine", name + " on the CPU", "auto there: " + name + " takes a GPU", "choose device cuda");
+  }
+}
+
+void validate(const Problem& problem, const Options& options) {
+  options.validate();
+  problem.validate();
+  const std::size_t n = options.component_atol.size();
+  if (n != 0 && n != problem.rhs->components()) {
+    refuse("atol", std::to_string(n) + " numbers",
+           "one for all components or one for each of " + std::to_string(problem.rhs->components()));
+  }
 }
 
 }  // namespace lockstep::ode

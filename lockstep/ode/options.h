@@ -5,12 +5,17 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "lockstep/core/matrix_precision.h"
 #include "lockstep/core/precision.h"
 #include "lockstep/kernels/cpu_target.h"
 #include "lockstep/ode/device_choice.h"
+#include "lockstep/ode/engine_choice.h"
 
 namespace lockstep::ode {
+
+struct Problem;
 
 enum class StepControl {
   per_trajectory,  // each trajectory has its own adaptive step size
@@ -23,17 +28,25 @@ struct Options {
   StepControl control = StepControl::per_trajectory;
   double rtol = 1e-6;  // local error relative to |u|, and
   double atol = 1e-6;  // absolute, in the state's units; the norm is the RMS over components of err/(atol + rtol |u|)
-  double dt = 0;       // step size with fixed control (required there, > 0)
+  std::vector<double> component_atol;  // [component], in place of atol where components differ in size; or empty
+  double dt = 0;                       // step size with fixed control (required there, > 0)
   std::optional<double> initial_step;  // > 0; otherwise chosen by Hairer, Norsett & Wanner I, II.4
   std::optional<double> max_step;      // > 0
   std::int64_t max_steps = 100'000;    // attempts a trajectory may make, accepted and rejected
   Precision precision = Precision::f32;
-  DeviceChoice device;                  // automatic: by predicted times; the bits do not depend on it
-  int threads = 0;                      // 0: every thread this process may use
-  std::optional<CpuTarget> cpu_target;  // otherwise the best of this machine; the bits do not depend on it
+  // Other than f32 takes f32 states, GPUs alone, and an engine that has the mode.
+  MatrixPrecision matrix_precision = MatrixPrecision::f32;
+  DeviceChoice device;                            // automatic: by predicted times; the bits do not depend on it
+  EngineChoice engine = EngineChoice::automatic;  // on a GPU; other than automatic takes one
+  int threads = 0;                                // 0: every thread this process may use
+  std::optional<CpuTarget> cpu_target;            // otherwise the best of this machine; the bits do not depend on it
 
+  double atol_of(std::size_t component) const { return component_atol.empty() ? atol : component_atol[component]; }
   // Throws Error (invalid_argument, or unsupported for a target this machine lacks).
   void validate() const;
 };
+
+// That both are valid and fit each other. Throws Error.
+void validate(const Problem& problem, const Options& options);
 
 }  // namespace lockstep::ode

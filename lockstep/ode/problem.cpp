@@ -34,6 +34,25 @@ void require_one_or_each(const char* field, std::size_t size, std::size_t trajec
          "one shared by all or one for each of " + std::to_string(trajectories) + " trajectories");
 }
 
+// The problem with pick(numbers, width of a row) in place of all numbers that are each trajectory's own.
+template <class Pick>
+Problem with_rows(const Problem& problem, const Pick& pick) {
+  const std::size_t parameters = problem.rhs->parameters();
+  const auto own = [&](const std::vector<double>& values, std::size_t width, bool is_own) {
+    return is_own ? pick(values, width) : values;
+  };
+  Problem result;
+  result.rhs = problem.rhs;
+  result.initial_states = pick(problem.initial_states, problem.rhs->components());
+  result.parameters = own(problem.parameters, parameters, problem.parameters.size() != parameters);
+  result.start_times = own(problem.start_times, 1, problem.start_times.size() != 1);
+  result.end_times = own(problem.end_times, 1, problem.end_times.size() != 1);
+  result.save_times = own(problem.save_times, problem.save_points(), problem.save_times_per_trajectory);
+  result.save_times_per_trajectory = problem.save_times_per_trajectory;
+  result.event = problem.event;
+  return result;
+}
+
 }  // namespace
 
 std::size_t Problem::trajectories() const {
@@ -59,17 +78,22 @@ Problem Problem::part(std::size_t first, std::size_t count) const {
            "trajectories " + std::to_string(first) + " to " + std::to_string(first + count) + ", the last excluded",
            "trajectories below " + std::to_string(all));
   }
-  Problem part = *this;
-  const auto keep = [&](std::vector<double>& values, std::size_t width) {
+  return with_rows(*this, [&](const std::vector<double>& values, std::size_t width) {
     const auto begin = values.begin() + static_cast<std::ptrdiff_t>(first * width);
-    values = std::vector<double>(begin, begin + static_cast<std::ptrdiff_t>(count * width));
-  };
-  keep(part.initial_states, rhs->components());
-  if (parameters.size() != rhs->parameters()) keep(part.parameters, rhs->parameters());
-  if (start_times.size() != 1) keep(part.start_times, 1);
-  if (end_times.size() != 1) keep(part.end_times, 1);
-  if (save_times_per_trajectory) keep(part.save_times, save_points());
-  return part;
+    return std::vector<double>(begin, begin + static_cast<std::ptrdiff_t>(count * width));
+  });
+}
+
+Problem Problem::selection(const std::vector<std::size_t>& rows) const {
+  return with_rows(*this, [&](const std::vector<double>& values, std::size_t width) {
+    std::vector<double> picked;
+    picked.reserve(rows.size() * width);
+    for (const std::size_t row : rows) {
+      const auto begin = values.begin() + static_cast<std::ptrdiff_t>(row * width);
+      picked.insert(picked.end(), begin, begin + static_cast<std::ptrdiff_t>(width));
+    }
+    return picked;
+  });
 }
 
 void Problem::validate() const {

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kPieceBytes = std::size_t{8} << 20;
 
 // How many indices of [0, size) a range has. Beginning at the end is an empty range, beginning beyond it a mistake.
-std::size_t length(const Range& range, std::size_t size, const char* field) {
+std::size_t length(const IndexRange& range, std::size_t size, const char* field) {
   if (range.stride == 0) throw Error(ErrorKind::invalid_argument, {field, "a stride of 0", "1 or more", {}});
   if (range.first > size) {
     throw Error(ErrorKind::invalid_argument, {field,

@@ -13,7 +13,7 @@
 namespace lockstep::ode {
 
 // Indices first, first + stride, ... that lie below first + count and below the file's end.
-struct Range {
+struct IndexRange {
   std::size_t first = 0;
   std::size_t count = std::numeric_limits<std::size_t>::max();
   std::size_t stride = 1;
@@ -21,8 +21,8 @@ struct Range {
 
 // What to read of a file; as it stands, everything.
 struct Part {
-  Range trajectories;
-  Range times;                          // save points
+  IndexRange trajectories;
+  IndexRange times;                     // save points
   std::vector<std::string> components;  // by name, in the order wanted; empty: all
 };
 

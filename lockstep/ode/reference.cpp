@@ -143,7 +143,7 @@ class Trajectory {
       for (std::size_t c = 0; c < y_.size(); ++c) {
         const T error = weighted_sum(estimate, c);
         const T scale = scalar::error_scale<ScalarLane<T>>(y_[c], y1_[c], static_cast<T>(options_.rtol),
-                                                           static_cast<T>(options_.atol));
+                                                           static_cast<T>(options_.atol_of(c)));
         sum = scalar::add_square<ScalarLane<T>>(sum, static_cast<T>(h) * error, scale);
       }
       return static_cast<double>(sum);
@@ -241,11 +241,10 @@ class Trajectory {
   }
 
   Status run_adaptive() {
-    const float k = static_cast<float>(tableau_.error_order + 1);
-    const float beta1 = 0.7f / k;
-    const float beta2 = 0.4f / k;
+    const int power = scalar::error_power(tableau_.error_order, !tableau_.error3.empty());
+    const auto [beta1, beta2] = scalar::control_exponents(power);
     double h = first_step();
-    double log_error = -13.287712379549449;
+    double log_error = scalar::kFirstLogError;
     bool after_rejection = false;
     while (true) {
       if (accepted_ + rejected_ >= options_.max_steps) return Status::too_many_steps;
@@ -275,7 +274,7 @@ class Trajectory {
     const double over_n = 1.0 / static_cast<double>(y_.size());
     std::vector<double> scale;
     for (std::size_t c = 0; c < y_.size(); ++c) {
-      scale.push_back(std::fma(options_.rtol, std::fabs(static_cast<double>(y_[c])), options_.atol));
+      scale.push_back(std::fma(options_.rtol, std::fabs(static_cast<double>(y_[c])), options_.atol_of(c)));
       d0 = scalar::add_square<D>(d0, y_[c], scale[c]);
       d1 = scalar::add_square<D>(d1, k_[0][c], scale[c]);
     }
@@ -290,7 +289,8 @@ class Trajectory {
       d2 = scalar::add_square<D>(d2, static_cast<double>(f1[c]) - static_cast<double>(k_[0][c]), scale[c]);
     }
     d2 *= over_n;
-    const float exponent = 1.0f / static_cast<float>(tableau_.error_order + 1);
+    const float exponent =
+        1.0f / static_cast<float>(scalar::error_power(tableau_.error_order, !tableau_.error3.empty()));
     const double h = scalar::first_step_size<D>(h0, d1, d2, span, max_step_, exponent);
     return std::copysign(std::max(h, scalar::smallest_step<D>(t_, t_end_)), span);
   }
@@ -328,8 +328,7 @@ Solution solve_as(const Problem& problem, const Options& options) {
 }  // namespace
 
 Solution solve_reference(const Problem& problem, const Options& options) {
-  options.validate();
-  problem.validate();
+  validate(problem, options);
   if (options.control == StepControl::common) {
     throw Error(ErrorKind::unsupported,
                 {.field = "options.control",

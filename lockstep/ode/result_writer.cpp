@@ -1,6 +1,7 @@
 #include "lockstep/ode/result_writer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <chrono>
 #include <condition_variable>
@@ -12,6 +13,7 @@
 #include <mutex>
 #include <numeric>
 #include <thread>
+#include <utility>
 
 #include "lockstep/core/error.h"
 #include "lockstep/ode/detail/component_sink.h"
@@ -21,10 +23,13 @@
 namespace lockstep::ode {
 namespace {
 
-constexpr std::size_t kChunkBytes = std::size_t{4} << 20;  // of state: large enough that a write costs only its bytes
-constexpr std::size_t kLeastChunkRows = 64;                // two tiles
+// Of state: large enough that a write costs only its bytes.
+constexpr std::size_t kChunkBytes = std::size_t{4} << 20;
+constexpr std::size_t kLeastChunkRows = 64;  // two tiles
 constexpr std::size_t kMostChunkRows = std::size_t{1} << 16;
-constexpr std::size_t kUnwrittenChunks = 8;  // of memory between the engine and the disk
+// Of memory between the engine and the disk: a disk that pauses for a tenth of a second holds up nobody.
+constexpr std::size_t kUnwrittenBytes = std::size_t{128} << 20;
+constexpr std::size_t kLeastUnwrittenChunks = 2;
 constexpr std::chrono::milliseconds kGatheringInterval{250};
 
 // A power of two, so that an engine's blocks of a power of two of trajectories lie within one chunk.
@@ -46,6 +51,8 @@ class ResultWriter::Implementation : public SolutionSink {
         components_(file_.components()),
         row_elements_(problem.save_points() * components_),
         chunk_rows_(rows_per_chunk(row_elements_ * element_bytes_)),
+        unwritten_chunks_(
+            std::max(kUnwrittenBytes / std::max<std::size_t>(chunk_rows_ * row_bytes(), 1), kLeastUnwrittenChunks)),
         stored_(file_.stored_before()),
         thread_([this] { write_chunks(); }) {}
 
@@ -62,7 +69,7 @@ class ResultWriter::Implementation : public SolutionSink {
 
   SolutionBlock acquire(std::size_t first, std::size_t count) override {
     std::unique_lock lock(mutex_);
-    written_.wait(lock, [&] { return failure_ || queue_.size() < kUnwrittenChunks; });
+    written_.wait(lock, [&] { return failure_ || queue_.size() < unwritten_chunks_; });
     if (failure_) std::rethrow_exception(failure_);
     SolutionBlock block{first, count};
     if (chunk_index(first) == chunk_index(first + std::max<std::size_t>(count, 1) - 1)) {
@@ -78,19 +85,30 @@ class ResultWriter::Implementation : public SolutionSink {
   void commit(const SolutionBlock& block) override {
     std::unique_lock lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);
-    if (block.token == 0) {
-      mark_done(block.first, block.count);
-      return;
+    if (block.handed_in == nullptr) {
+      settle(block, 0, block.count);
+    } else {
+      for (std::size_t row = 0; row < block.count;) {
+        std::size_t end = row;
+        while (end < block.count && block.handed_in[end] == 0) ++end;
+        if (end > row) settle(block, row, end - row);
+        row = end + 1;
+      }
     }
-    const auto loose = loose_.find(block.token);
-    for (std::size_t done = 0; done < block.count;) {
-      const std::size_t first = block.first + done;
-      const std::size_t count = std::min(block.count - done, chunk_rows_ - first % chunk_rows_);
-      copy_rows(loose->second, chunk_of(first), first, count);
-      mark_done(first, count);
-      done += count;
+    loose_.erase(block.token);
+  }
+
+  const std::atomic<std::uint32_t>* wishes() const override { return &wishes_; }
+
+  void hand_in(const SolutionBlock& block, std::span<const std::size_t> rows) override {
+    std::unique_lock lock(mutex_);
+    if (failure_) std::rethrow_exception(failure_);
+    for (std::size_t i = 0; i < rows.size();) {
+      std::size_t end = i + 1;
+      while (end < rows.size() && rows[end] == rows[end - 1] + 1) ++end;
+      settle(block, rows[i], end - i);
+      i = end;
     }
-    loose_.erase(loose);
   }
 
   std::vector<std::size_t> open_rows() {
@@ -143,6 +161,7 @@ class ResultWriter::Implementation : public SolutionSink {
     std::size_t count;
   };
 
+  std::size_t row_bytes() const { return row_elements_ * element_bytes_; }  // of state
   std::size_t chunk_index(std::size_t trajectory) const { return trajectory / chunk_rows_; }
 
   ResultChunk new_chunk(std::size_t first, std::size_t count) {
@@ -155,8 +174,9 @@ class ResultWriter::Implementation : public SolutionSink {
     chunk.count = count;
     chunk.rows.assign(count, Row::open);
     chunk.settled = 0;
+    chunk.waited = false;
     chunk.records.assign(count, TrajectoryRecord{});
-    chunk.state.resize(count * row_elements_ * element_bytes_);
+    chunk.state.fit(count * row_bytes(), file_.state_phase(first));
     chunk.end_state.resize(count * components_ * element_bytes_);
     return chunk;
   }
@@ -194,6 +214,18 @@ class ResultWriter::Implementation : public SolutionSink {
                 to.records.begin() + static_cast<std::ptrdiff_t>(first - to.first));
   }
 
+  // Rows [row, row + count) of a block are final.
+  void settle(const SolutionBlock& block, std::size_t row, std::size_t count) {
+    const auto loose = loose_.find(block.token);
+    for (std::size_t done = 0; done < count;) {
+      const std::size_t first = block.first + row + done;
+      const std::size_t here = std::min(count - done, chunk_rows_ - first % chunk_rows_);
+      if (loose != loose_.end()) copy_rows(loose->second, chunk_of(first), first, here);
+      mark_done(first, here);
+      done += here;
+    }
+  }
+
   void mark_done(std::size_t first, std::size_t count) {
     ResultChunk& chunk = chunk_of(first);
     std::fill_n(chunk.rows.begin() + static_cast<std::ptrdiff_t>(first - chunk.first), count, Row::done);
@@ -225,13 +257,19 @@ class ResultWriter::Implementation : public SolutionSink {
   // All rows of the chunk are in the file: its memory serves another.
   void retire(std::size_t index) {
     const auto chunk = chunks_.find(index);
-    if (pool_.size() < kUnwrittenChunks) pool_.push_back(std::move(chunk->second));
+    if (pool_.size() < unwritten_chunks_) pool_.push_back(std::move(chunk->second));
     chunks_.erase(chunk);
   }
 
-  // Whole chunks as they come; what else is done when a commit is due.
+  // Whole chunks as they come; a few times a second also what is done of those that have been open for longer.
   void write_chunks() {
+    std::exception_ptr failure = attempt([&] { file_.begin(problem_); });
     std::unique_lock lock(mutex_);
+    if (failure) {
+      failure_ = failure;
+      written_.notify_all();
+      return;
+    }
     auto next_gathering = std::chrono::steady_clock::now() + kGatheringInterval;
     while (true) {
       ready_.wait_until(lock, next_gathering, [&] { return stopping_ || !queue_.empty(); });
@@ -242,13 +280,16 @@ class ResultWriter::Implementation : public SolutionSink {
       if (std::chrono::steady_clock::now() >= next_gathering) {
         for (auto& [index, chunk] : chunks_) {
           if (whole && index == queue_.front()) continue;
+          // Most chunks are whole before it is their turn; parts of pages cost a disk far more.
+          if (!std::exchange(chunk.waited, true)) continue;
           const std::vector<Run> more = done_runs(chunk);
           runs.insert(runs.end(), more.begin(), more.end());
         }
         next_gathering = std::chrono::steady_clock::now() + kGatheringInterval;
+        wishes_.fetch_add(1, std::memory_order_relaxed);  // for the next time
       }
       lock.unlock();
-      std::exception_ptr failure = store(runs);
+      failure = store(runs);
       lock.lock();
       if (failure) {
         failure_ = failure;
@@ -267,9 +308,17 @@ class ResultWriter::Implementation : public SolutionSink {
   }
 
   std::exception_ptr store(const std::vector<Run>& runs) {
-    try {
+    return attempt([&] {
       for (const Run& run : runs) file_.store(*run.chunk, run.row, run.count);
       if (file_.commit_is_due()) file_.commit();
+    });
+  }
+
+  // What fails ends all writing: the file stays as it is.
+  template <class Work>
+  std::exception_ptr attempt(Work work) {
+    try {
+      work();
     } catch (const Error& error) {
       file_.abandon();
       return std::make_exception_ptr(file_.explain(error));
@@ -310,7 +359,7 @@ class ResultWriter::Implementation : public SolutionSink {
     }
   }
 
-  void fill_with_nan(std::vector<std::byte>& bytes) const {
+  void fill_with_nan(auto& bytes) const {
     const auto fill = [&]<class T>(T nan) {
       for (std::size_t i = 0; i < bytes.size(); i += sizeof(T)) std::memcpy(bytes.data() + i, &nan, sizeof(T));
     };
@@ -336,6 +385,7 @@ class ResultWriter::Implementation : public SolutionSink {
   std::size_t components_;
   std::size_t row_elements_;  // of state
   std::size_t chunk_rows_;
+  std::size_t unwritten_chunks_;  // at most
 
   std::mutex mutex_;
   std::condition_variable ready_;              // a chunk is complete, or the end has come
@@ -345,6 +395,7 @@ class ResultWriter::Implementation : public SolutionSink {
   std::vector<ResultChunk> pool_;
   std::deque<std::size_t> queue_;
   std::vector<bool> stored_;  // [trajectory], by this run or one before
+  std::atomic<std::uint32_t> wishes_{0};
   std::size_t last_token_ = 0;
   std::exception_ptr failure_;
   bool stopping_ = false;
@@ -380,6 +431,16 @@ void ResultWriter::commit(const SolutionBlock& block) {
     selection_->commit(block);
   } else {
     implementation_->commit(block);
+  }
+}
+
+const std::atomic<std::uint32_t>* ResultWriter::wishes() const { return implementation_->wishes(); }
+
+void ResultWriter::hand_in(const SolutionBlock& block, std::span<const std::size_t> rows) {
+  if (selection_) {
+    selection_->hand_in(block, rows);
+  } else {
+    implementation_->hand_in(block, rows);
   }
 }
 

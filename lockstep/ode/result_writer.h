@@ -64,6 +64,9 @@ class ResultWriter : public SolutionSink {
 
   SolutionBlock acquire(std::size_t first, std::size_t count) override;
   void commit(const SolutionBlock& block) override;
+  // Grow a few times a second: what is finished is in the file within a second or two of disk time, in whatever block.
+  const std::atomic<std::uint32_t>* wishes() const override;
+  void hand_in(const SolutionBlock& block, std::span<const std::size_t> rows) override;
 
   // Stores what is left, marks trajectories never committed as cancelled with NaN states, adds the attributes, and
   // gives the file its name. Throws Error (file). Returns the file's size in bytes.

@@ -28,6 +28,10 @@ void reverse_system(const ReverseTileView<T>& tile) {
   using L = HwyLane<decltype(d)>;
   using Dual = DualLane<L>;
   constexpr int n = System::kComponents, m = System::kParameters;
+  alignas(64) T time[kTileLanes] = {};
+  if constexpr (systems::kDependsOnTime<System>) {
+    for (int lane = 0; lane < kTileLanes; ++lane) time[lane] = static_cast<T>(tile.t[lane]);
+  }
   for (int lane = 0; lane < kTileLanes; lane += static_cast<int>(hn::Lanes(d))) {
     for (int direction = 0; direction < n + m; ++direction) {
       typename Dual::V u[n], p[m > 0 ? m : 1], du[n];
@@ -36,7 +40,8 @@ void reverse_system(const ReverseTileView<T>& tile) {
       };
       for (int c = 0; c < n; ++c) u[c] = seed(tile.in + c * kTileLanes, c);
       for (int q = 0; q < m; ++q) p[q] = seed(tile.parameters + q * kTileLanes, n + q);
-      System::template evaluate<Dual>(u, p, du);
+      const typename Dual::V t(hn::Load(d, time + lane), L::zero());
+      systems::evaluate_at<System, Dual>(t, u, p, du);
       T* const bar =
           (direction < n ? tile.in_bar + direction * kTileLanes : tile.parameter_bar + (direction - n) * kTileLanes) +
           lane;

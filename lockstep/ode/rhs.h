@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lockstep/kernels/graph/graph.h"
 #include "lockstep/kernels/mlp/mlp.h"
 #include "lockstep/ode/function.h"
 #include "lockstep/ode/state_function.h"
@@ -19,6 +20,13 @@ struct NetOptions {
   bool with_time = false;
 };
 Rhs net(Mlp mlp, NetOptions options = {});
+
+// The same for a net that is no plain stack (nn::to_graph() makes it of a model), of one output port. Its input ports
+// take, one after another, the state, the trajectory's parameters and, last, time when `with_time`; or, where there are
+// several and the first is named as one of them, what their names say: "u" or "state", "p" or "parameters", "t" or
+// "time", in any order. Its weights are graph::gather_weights(). On a GPU small ones run as text that is compiled for
+// them (docs/cuda.md).
+Rhs net(graph::Graph graph, NetOptions options = {});
 
 // A built-in system by name: see system_names(). Its parameters are each trajectory's, in the order of
 // system_parameters(). Throws Error (invalid_argument) with the nearest known name.

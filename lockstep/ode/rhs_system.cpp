@@ -32,10 +32,14 @@ void evaluate_system(const TileView<T>& tile) {
   typename L::V u[System::kComponents];
   typename L::V p[System::kParameters > 0 ? System::kParameters : 1];
   typename L::V du[System::kComponents];
+  alignas(64) T time[kTileLanes] = {};
+  if constexpr (systems::kDependsOnTime<System>) {
+    for (int lane = 0; lane < tile.lanes; ++lane) time[lane] = static_cast<T>(tile.t[lane]);
+  }
   for (int lane = 0; lane < tile.lanes; lane += int(hn::Lanes(d))) {
     for (int c = 0; c < System::kComponents; ++c) u[c] = hn::Load(d, tile.in + c * kTileLanes + lane);
     for (int q = 0; q < System::kParameters; ++q) p[q] = hn::Load(d, tile.parameters + q * kTileLanes + lane);
-    System::template evaluate<L>(u, p, du);
+    systems::evaluate_at<System, L>(hn::Load(d, time + lane), u, p, du);
     for (int c = 0; c < System::kComponents; ++c) hn::Store(du[c], d, tile.out + c * kTileLanes + lane);
   }
 }

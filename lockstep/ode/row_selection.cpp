@@ -6,31 +6,6 @@
 
 namespace lockstep::ode {
 
-Problem select_rows(const Problem& problem, const std::vector<std::size_t>& rows) {
-  const auto pick = [&](const std::vector<double>& from, std::size_t width) {
-    std::vector<double> to;
-    to.reserve(rows.size() * width);
-    for (const std::size_t row : rows) {
-      const auto begin = from.begin() + static_cast<std::ptrdiff_t>(row * width);
-      to.insert(to.end(), begin, begin + static_cast<std::ptrdiff_t>(width));
-    }
-    return to;
-  };
-  const std::size_t parameters = problem.rhs->parameters();
-  Problem selected;
-  selected.rhs = problem.rhs;
-  selected.event = problem.event;
-  selected.initial_states = pick(problem.initial_states, problem.rhs->components());
-  const bool own_parameters = parameters > 0 && problem.parameters.size() != parameters;
-  selected.parameters = own_parameters ? pick(problem.parameters, parameters) : problem.parameters;
-  selected.start_times = problem.start_times.size() > 1 ? pick(problem.start_times, 1) : problem.start_times;
-  selected.end_times = problem.end_times.size() > 1 ? pick(problem.end_times, 1) : problem.end_times;
-  selected.save_times_per_trajectory = problem.save_times_per_trajectory;
-  selected.save_times =
-      problem.save_times_per_trajectory ? pick(problem.save_times, problem.save_points()) : problem.save_times;
-  return selected;
-}
-
 RowSink::RowSink(SolutionSink& whole, const Problem& problem, Precision precision, std::vector<std::size_t> rows)
     : whole_(whole),
       rows_(std::move(rows)),
@@ -48,36 +23,45 @@ SolutionBlock RowSink::acquire(std::size_t first, std::size_t count) {
     open.records.resize(count);
     block = {first, count, open.state.data(), open.end_state.data(), open.records.data()};
   }
-  const std::lock_guard lock(mutex_);
   block.first = first;
-  block.token = ++last_token_;
-  open_.emplace(block.token, std::move(open));  // moving a vector leaves its memory where it is
+  block.token = open_.put(std::move(open));
   return block;
 }
 
 void RowSink::commit(const SolutionBlock& block) {
-  Open open;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = open_.find(block.token);
-    open = std::move(found->second);
-    open_.erase(found);
-  }
+  const Open open = open_.take(block.token);
   if (open.records.empty()) {
-    whole_.commit(open.inner);
-  } else {
-    copy(block);
+    SolutionBlock inner = open.inner;
+    inner.handed_in = block.handed_in;
+    return whole_.commit(inner);
   }
+  std::vector<std::size_t> rows;
+  for (std::size_t row = 0; row < block.count; ++row) {
+    if (!block.was_handed_in(row)) rows.push_back(row);
+  }
+  copy(block, rows);
 }
 
-void RowSink::copy(const SolutionBlock& from) {
-  for (std::size_t i = 0; i < from.count;) {
-    std::size_t end = i + 1;
-    while (end < from.count && rows_[from.first + end] == rows_[from.first + end - 1] + 1) ++end;
-    const SolutionBlock to = whole_.acquire(rows_[from.first + i], end - i);
-    std::memcpy(to.state, static_cast<const std::byte*>(from.state) + i * row_bytes_, (end - i) * row_bytes_);
-    std::memcpy(to.end_state, static_cast<const std::byte*>(from.end_state) + i * end_bytes_, (end - i) * end_bytes_);
-    std::copy_n(from.records + i, end - i, to.records);
+void RowSink::hand_in(const SolutionBlock& block, std::span<const std::size_t> rows) {
+  const Open& open = open_.at(block.token);
+  if (!open.records.empty()) return copy(block, rows);
+  SolutionBlock inner = open.inner;
+  inner.handed_in = block.handed_in;
+  whole_.hand_in(inner, rows);
+}
+
+void RowSink::copy(const SolutionBlock& from, std::span<const std::size_t> rows) {
+  for (std::size_t i = 0; i < rows.size();) {
+    std::size_t end = i + 1;  // rows[i, end) are neighbours here and there
+    while (end < rows.size() && rows[end] == rows[end - 1] + 1 &&
+           rows_[from.first + rows[end]] == rows_[from.first + rows[end - 1]] + 1) {
+      ++end;
+    }
+    const std::size_t row = rows[i], count = end - i;
+    const SolutionBlock to = whole_.acquire(rows_[from.first + row], count);
+    std::memcpy(to.state, static_cast<const std::byte*>(from.state) + row * row_bytes_, count * row_bytes_);
+    std::memcpy(to.end_state, static_cast<const std::byte*>(from.end_state) + row * end_bytes_, count * end_bytes_);
+    std::copy_n(from.records + row, count, to.records);
     whole_.commit(to);
     i = end;
   }

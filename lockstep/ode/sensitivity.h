@@ -16,6 +16,13 @@ struct Sensitivities {
   std::vector<double> states;            // [trajectory][time][component]
   std::vector<double> by_initial_state;  // [trajectory][time][component][component of u0]
   std::vector<double> by_parameter;      // [trajectory][time][component][parameter], of the trajectory's own
+  // Where each trajectory ended: at its terminal event, or at its end time, whose derivative is zero. Derivatives are
+  // NaN of one that failed. The time itself is in its record.
+  std::vector<double> end_states;                  // [trajectory][component]
+  std::vector<double> end_state_by_initial_state;  // [trajectory][component][component of u0]
+  std::vector<double> end_state_by_parameter;      // [trajectory][component][parameter]
+  std::vector<double> end_time_by_initial_state;   // [trajectory][component of u0]
+  std::vector<double> end_time_by_parameter;       // [trajectory][parameter]
   std::vector<TrajectoryRecord> records;
 };
 

@@ -1,6 +1,7 @@
 // What a solve returns: states at the save points, and for each trajectory how it ended and what it cost.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -10,30 +11,11 @@
 
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/core/precision.h"
+#include "lockstep/ode/trajectory_record.h"
 
 namespace lockstep::ode {
 
-// How a trajectory ended. The numbers are part of the file format.
-enum class Status : std::uint8_t {
-  success = 0,
-  terminated = 1,      // by its event
-  step_too_small = 2,  // the step fell below the spacing of time itself
-  not_finite = 3,      // the right-hand side or the state became NaN or infinite
-  too_many_steps = 4,  // Options::max_steps reached
-  outside_range = 5,   // left the net's training range (reserved for guards)
-  cancelled = 6,       // stopped by the caller before its end
-};
-inline constexpr int kStatusCount = 7;
 std::string_view to_string(Status status);
-
-// What is known of one trajectory besides its saved states.
-struct TrajectoryRecord {
-  Status status = Status::cancelled;
-  std::int32_t accepted = 0;
-  std::int32_t rejected = 0;
-  std::int32_t evaluations = 0;  // of the right-hand side
-  double end_time = 0;           // where it stopped
-};
 
 // Where an engine writes trajectories [first, first + count). Memory stays valid until the block is committed.
 struct SolutionBlock {
@@ -41,8 +23,11 @@ struct SolutionBlock {
   std::size_t count = 0;
   void* state = nullptr;      // T [trajectory][time][component]; NaN where a trajectory ended before the save point
   void* end_state = nullptr;  // T [trajectory][component], at end_time
-  TrajectoryRecord* records = nullptr;  // [trajectory]
-  std::size_t token = 0;                // the sink's own
+  TrajectoryRecord* records = nullptr;      // [trajectory]
+  std::size_t token = 0;                    // the sink's own
+  const std::uint8_t* handed_in = nullptr;  // [trajectory], the engine's: 1 for rows that hand_in() passed on; or null
+
+  bool was_handed_in(std::size_t row) const { return handed_in != nullptr && handed_in[row] != 0; }
 };
 
 // Receives an ensemble block by block. The engine calls from many threads; blocks come in any order, each once.
@@ -51,6 +36,13 @@ class SolutionSink {
   virtual ~SolutionSink() = default;
   virtual SolutionBlock acquire(std::size_t first, std::size_t count) = 0;
   virtual void commit(const SolutionBlock& block) = 0;
+
+  // A sink whose content outlives a killed process wants finished trajectories soon, not only when the last one of
+  // their block is done. Whenever this number changes, engines that work long on a block hand in what they have.
+  // Null: commit() is enough. A sink before another hands both calls on.
+  virtual const std::atomic<std::uint32_t>* wishes() const { return nullptr; }
+  // Rows of an acquired block that are final; each once, ascending. commit() follows for the whole block.
+  virtual void hand_in(const SolutionBlock& /*block*/, std::span<const std::size_t> /*rows*/) {}
 };
 
 // An ensemble's solution in host memory.

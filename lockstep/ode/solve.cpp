@@ -11,6 +11,7 @@
 #include "lockstep/core/parallel.h"
 #include "lockstep/ode/cpu/engine.h"
 #include "lockstep/ode/cuda/engine.h"
+#include "lockstep/ode/cuda/gemm/gemm_engine.h"
 #include "lockstep/ode/cuda/load.h"
 #include "lockstep/ode/detail/device_plan.h"
 
@@ -51,6 +52,12 @@ class PartSink : public SolutionSink {
     moved.first += first_;
     whole_.commit(moved);
   }
+  const std::atomic<std::uint32_t>* wishes() const override { return whole_.wishes(); }
+  void hand_in(const SolutionBlock& block, std::span<const std::size_t> rows) override {
+    SolutionBlock moved = block;
+    moved.first += first_;
+    whole_.hand_in(moved, rows);
+  }
 
  private:
   SolutionSink& whole_;
@@ -59,12 +66,17 @@ class PartSink : public SolutionSink {
 
 template <class T>
 Summary advance_part(const Problem& problem, const Options& options, const detail::DevicePart& part, SolutionSink& sink,
-                     const RunControl& control) {
+                     const RunControl& control, int devices) {
   if (part.kind == DeviceShare::Kind::cpu)
     return advance<T>(problem, options, cpu::plan(problem, options), sink, control);
   cuda::DeviceTarget target;
   target.runtime = cuda::load_runtime().runtime;
   target.device = part.device;
+  target.memory_budget = cuda::memory_budget(devices);
+  if (part.engine == EngineChoice::cuda_gemm) {
+    const cuda::GemmTarget gemm{target.runtime, cuda::load_gemm_runtime(), part.device, target.memory_budget};
+    return cuda::advance_gemm<T>(problem, options, gemm, sink, control);
+  }
   return cuda::advance<T>(problem, options, target, sink, control);
 }
 
@@ -72,7 +84,9 @@ Summary advance_part(const Problem& problem, const Options& options, const detai
 template <class T>
 Summary advance_parts(const Problem& problem, const Options& options, const std::vector<detail::DevicePart>& parts,
                       SolutionSink& sink, const RunControl& control) {
-  if (parts.size() == 1) return advance_part<T>(problem, options, parts[0], sink, control);
+  const auto on_device = [](const detail::DevicePart& part) { return part.kind == DeviceShare::Kind::cuda; };
+  const auto devices = static_cast<int>(std::count_if(parts.begin(), parts.end(), on_device));
+  if (parts.size() == 1) return advance_part<T>(problem, options, parts[0], sink, control, devices);
   CancelToken stop;
   std::mutex mutex;
   std::exception_ptr failure;
@@ -93,8 +107,8 @@ Summary advance_parts(const Problem& problem, const Options& options, const std:
       };
       try {
         PartSink part_sink(sink, parts[i].first);
-        const Problem part = detail::slice(problem, parts[i].first, parts[i].count);
-        const Summary summary = advance_part<T>(part, options, parts[i], part_sink, own);
+        const Problem part = problem.part(parts[i].first, parts[i].count);
+        const Summary summary = advance_part<T>(part, options, parts[i], part_sink, own, devices);
         const std::lock_guard lock(mutex);
         sum.add(summary);
         if (!summary.kernel.empty()) sum.kernel += (sum.kernel.empty() ? "" : "; ") + summary.kernel;
@@ -135,8 +149,7 @@ void Summary::add(const Summary& part) {
 
 Summary solve(const Problem& problem, const Options& options, SolutionSink& sink, const RunControl& control) {
   const auto begin = std::chrono::steady_clock::now();
-  options.validate();
-  problem.validate();
+  validate(problem, options);
   const cpu::EnginePlan plan = cpu::plan(problem, options);
   const detail::DevicePlan devices = detail::plan_devices(problem, options);
   Summary summary = options.precision == Precision::f32
@@ -157,8 +170,7 @@ Summary solve(const Problem& problem, const Options& options, SolutionSink& sink
 }
 
 Solution solve(const Problem& problem, const Options& options, const RunControl& control) {
-  options.validate();
-  problem.validate();
+  validate(problem, options);
   Solution solution(options.precision, problem.trajectories(), problem.rhs->components(), problem.save_times,
                     problem.save_times_per_trajectory);
   MemorySink sink(solution);
@@ -167,7 +179,9 @@ Solution solve(const Problem& problem, const Options& options, const RunControl&
 }
 
 void require_devices(const Problem& problem, const Options& options) {
-  if (!options.device.is_automatic()) detail::plan_devices(problem, options);
+  const bool takes_a_gpu =
+      options.matrix_precision != MatrixPrecision::f32 || options.engine != EngineChoice::automatic;
+  if (!options.device.is_automatic() || takes_a_gpu) detail::plan_devices(problem, options);
 }
 
 }  // namespace lockstep::ode

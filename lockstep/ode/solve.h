@@ -20,7 +20,7 @@ struct Summary {
   std::int64_t rejected = 0;
   std::int64_t evaluations = 0;
   double seconds = 0;      // wall time of the solve, writing included
-  std::string engine;      // "cpu", "cuda_fused" or both
+  std::string engine;      // "cpu", "cuda_fused", "cuda_gemm", or "cpu + " one of them
   std::string device;      // the GPUs' names, empty without
   std::string reason;      // why that engine
   std::string cpu_target;  // "avx512"
@@ -40,7 +40,8 @@ Solution solve(const Problem& problem, const Options& options = {}, const RunCon
 // Blocks that were not finished when the solve was cancelled are committed too, their open trajectories marked.
 Summary solve(const Problem& problem, const Options& options, SolutionSink& sink, const RunControl& control = {});
 
-// Throws what solve() would throw for options.device, before files are made and memory is taken.
+// Throws what solve() would throw for options.device, engine and matrix_precision, before files are made and memory is
+// taken.
 void require_devices(const Problem& problem, const Options& options);
 
 // What solve() would do, and why.

@@ -127,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(methods, EngineAgainstReference,
 
 TEST(Solve, systems_compiled_into_the_step_have_the_bits_of_the_reference) {
   for (const Precision precision : {Precision::f32, Precision::f64}) {
-    for (const char* name : {"rk4", "tsit5", "dop853"}) {
+    for (const char* name : {"rk4", "tsit5", "dop853", "vern7", "vern9"}) {
       for (const bool fixed : {false, true}) {
         if (!fixed && method(name).error.empty()) continue;
         for (const bool save : {false, true}) {
@@ -148,6 +148,31 @@ TEST(Solve, systems_compiled_into_the_step_have_the_bits_of_the_reference) {
             options.cpu_target = target;
             expect_same(expected, solve(problem, options));
           }
+        }
+      }
+    }
+  }
+}
+
+TEST(Solve, every_component_may_have_a_tolerance_of_its_own) {
+  for (const Precision precision : {Precision::f32, Precision::f64}) {
+    for (const char* name : {"bs3", "tsit5", "dop853"}) {  // bs3 is not compiled into one piece with the system
+      for (const bool save : {false, true}) {
+        Problem problem = ensemble(41);
+        problem.rhs = system("lorenz");
+        problem.parameters = {10, 28, 8.0 / 3};
+        if (!save) problem.save_times.clear();
+        Options options = options_for(name, precision);
+        const Solution one = solve(problem, options);
+        options.component_atol = {options.atol, options.atol, options.atol};
+        expect_same(one, solve(problem, options));
+        options.component_atol = {100 * options.atol, 0.03 * options.atol, options.atol};
+        const Solution expected = solve_reference(problem, options);
+        EXPECT_NE(one.record(0).accepted, expected.record(0).accepted);
+        for (const CpuTarget target : available_cpu_targets()) {
+          SCOPED_TRACE(std::string(name) + " " + std::string(to_string(target)));
+          options.cpu_target = target;
+          expect_same(expected, solve(problem, options));
         }
       }
     }
@@ -356,6 +381,17 @@ TEST(Options, unusable_values_are_named) {
   EXPECT_THAT(message({.control = StepControl::fixed, .dt = -0.1}), ::testing::HasSubstr("options.dt"));
   EXPECT_THAT(message({.method = "rk4"}), ::testing::HasSubstr("fixed"));
   EXPECT_THAT(message({.rtol = 1e-12}), ::testing::HasSubstr("f64"));
+  EXPECT_THAT(message({.component_atol = {1e-6, 0, 1e-6}}), ::testing::HasSubstr("options.atol[1]: found 0"));
+}
+
+TEST(Options, as_many_tolerances_as_components) {
+  try {
+    solve(ensemble(1), {.component_atol = {1e-6, 1e-6}});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("options.atol: found 2 numbers, expected one for all components or "
+                                                   "one for each of 3"));
+  }
 }
 
 TEST(Problem, unusable_values_are_named) {

@@ -25,11 +25,14 @@ void add_solve(CLI::App& app, Chosen& chosen);
 void add_train(CLI::App& app, Chosen& chosen);
 void add_evaluate(CLI::App& app, Chosen& chosen);
 void add_import(CLI::App& app, Chosen& chosen);
+void add_export(CLI::App& app, Chosen& chosen);
+void add_compile(CLI::App& app, Chosen& chosen);
 void add_validate(CLI::App& app, Chosen& chosen);
 void add_merge(CLI::App& app, Chosen& chosen);
 void add_pack(CLI::App& app, Chosen& chosen);
 void add_plot(CLI::App& app, Chosen& chosen);
 void add_info(CLI::App& app, Chosen& chosen);
 void add_explain(CLI::App& app, Chosen& chosen);
+void add_calibrate(CLI::App& app, Chosen& chosen);
 
 }  // namespace lockstep::cli

@@ -7,16 +7,18 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/existing_output.h"
+#include "lockstep/cli/model_text.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/hdf5.h"
-#include "lockstep/nn/compile.h"
+#include "lockstep/core/printable.h"
 #include "lockstep/nn/hdf5_model.h"
 #include "lockstep/nn/load.h"
+#include "lockstep/nn/net_plan.h"
 #include "lockstep/nn/safetensors.h"
 
 namespace lockstep::cli {
@@ -34,30 +36,22 @@ struct ImportOptions {
 constexpr const char* kExamples = R"(
 Examples:
   lockstep import net.onnx -o net.h5
+  lockstep import net.keras -o net.h5
   lockstep import net.onnx -o net.safetensors --check samples.h5
 
 --check FILE compares with answers of the tool that trained the net: datasets input[sample, feature] and
-output[sample, feature]. Beyond the tolerance nothing is written and the exit code is 1.)";
-
-std::string describe(const nn::Node& node) {
-  struct {
-    std::string operator()(const nn::Dense& dense) const {
-      const bool biased = std::any_of(dense.bias.begin(), dense.bias.end(), [](double b) { return b != 0; });
-      return "dense, " + std::to_string(dense.inputs) + " -> " + std::to_string(dense.outputs) +
-             (biased ? "" : ", no bias");
-    }
-    std::string operator()(const nn::Activate& activate) const { return to_string(activate.activation); }
-    std::string operator()(const nn::Standardise&) const { return "(x - shift) / scale"; }
-    std::string operator()(const nn::Rescale&) const { return "x * scale + shift"; }
-  } text;
-  return std::visit(text, node.operation);
-}
+output[sample, feature], or one for each port under its name where there are several. Beyond the tolerance nothing is written and the exit code is 1.)";
 
 void print_model(const nn::Model& model) {
-  std::printf("%s: %s%s%s\n", model.provenance.source.c_str(), model.provenance.format.c_str(),
-              model.provenance.producer.empty() ? "" : ", made by ", model.provenance.producer.c_str());
-  for (const nn::Node& node : model.nodes) std::printf("  %-24s %s\n", node.name.c_str(), describe(node).c_str());
-  for (const std::string& note : model.provenance.notes) std::printf("  note: %s\n", note.c_str());
+  const auto shown = [](const std::string& text) { return printable(text, LineBreaks::escape); };
+  std::printf("%s: %s%s%s\n", shown(model.provenance.source).c_str(), shown(model.provenance.format).c_str(),
+              model.provenance.producer.empty() ? "" : ", made by ", shown(model.provenance.producer).c_str());
+  const auto lines = node_lines(model);
+  int wide = 24;
+  for (const auto& [name, text] : lines)
+    wide = std::max(wide, static_cast<int>(std::min<std::size_t>(name.size(), 48)));
+  for (const auto& [name, text] : lines) std::printf("  %-*s %s\n", wide, shown(name).c_str(), shown(text).c_str());
+  for (const std::string& note : model.provenance.notes) std::printf("  note: %s\n", shown(note).c_str());
   std::printf("  %s parameters, %s\n", count_text(static_cast<std::int64_t>(model.parameter_count())).c_str(),
               to_string(model.weight_type).c_str());
 }
@@ -65,37 +59,53 @@ void print_model(const nn::Model& model) {
 // The largest difference of an output over the samples, as a share of that output's own range (1 where it has none).
 double largest_difference(const nn::Model& model, const std::filesystem::path& path) {
   const hdf5::File file = hdf5::File::open(path);
-  const auto plan = nn::compile<double>(model);
-  const hdf5::Dataset input = file.dataset("input"), output = file.dataset("output");
-  const auto require_columns = [](const hdf5::Dataset& dataset, std::size_t columns) {
-    if (dataset.shape().size() == 2 && dataset.shape()[1] == columns) return;
-    throw Error(ErrorKind::invalid_argument,
-                {dataset.name(), "another shape", "[sample, " + std::to_string(columns) + "], as the net has", ""});
-  };
-  require_columns(input, plan.inputs());
-  require_columns(output, plan.outputs());
-  const std::size_t samples = input.shape()[0];
-  if (output.shape()[0] != samples || samples == 0) {
-    throw Error(ErrorKind::invalid_argument,
-                {output.name(), std::to_string(output.shape()[0]) + " samples",
-                 std::to_string(samples) + ", as many as input has, and at least one", ""});
-  }
-  const auto x = input.read<double>(), expected = output.read<double>();
-  std::vector<double> y(expected.size());
-  plan.evaluate(
-      MatrixView<const double>{x.data(), samples, plan.inputs(), static_cast<std::ptrdiff_t>(plan.inputs()), 1},
-      MatrixView<double>::row_major(y.data(), samples, plan.outputs()));
-  double largest = 0;
-  for (std::size_t j = 0; j < plan.outputs(); ++j) {
-    double low = expected[j], high = expected[j], difference = 0;
-    for (std::size_t i = j; i < y.size(); i += plan.outputs()) {
-      low = std::min(low, expected[i]);
-      high = std::max(high, expected[i]);
-      const double here = std::fabs(y[i] - expected[i]);
-      difference = here <= difference ? difference : here;  // NaN stays
+  const auto plan = nn::NetPlan<double>::compile(model);
+  std::size_t samples = 0;
+  const auto read = [&](const std::vector<nn::Port>& ports, const char* only) {
+    std::vector<std::vector<double>> numbers;
+    for (const nn::Port& port : ports) {
+      const hdf5::Dataset dataset = file.dataset(ports.size() > 1 ? port.name : only);
+      const hdf5::Shape shape = dataset.shape();
+      const std::size_t width = port.features.size();
+      if (shape.size() != 2 || shape[1] != width) {
+        throw Error(ErrorKind::invalid_argument,
+                    {dataset.name(), "another shape", "[sample, " + std::to_string(width) + "], as the net has", ""});
+      }
+      if (samples == 0) samples = shape[0];
+      if (shape[0] != samples || samples == 0) {
+        throw Error(ErrorKind::invalid_argument,
+                    {dataset.name(), std::to_string(shape[0]) + " samples",
+                     std::to_string(samples) + ", as many as input has, and at least one", ""});
+      }
+      numbers.push_back(dataset.read<double>());
     }
-    const double share = difference / (high > low ? high - low : 1);
-    largest = share <= largest ? largest : share;
+    return numbers;
+  };
+  const auto x = read(model.inputs, "input"), expected = read(model.outputs, "output");
+  auto y = expected;
+  std::vector<MatrixView<const double>> in;
+  std::vector<MatrixView<double>> out;
+  for (std::size_t p = 0; p < x.size(); ++p) {
+    in.push_back(MatrixView<const double>::row_major(x[p].data(), samples, model.inputs[p].features.size()));
+  }
+  for (std::size_t p = 0; p < y.size(); ++p) {
+    out.push_back(MatrixView<double>::row_major(y[p].data(), samples, model.outputs[p].features.size()));
+  }
+  plan.evaluate(in, out);
+  double largest = 0;
+  for (std::size_t p = 0; p < y.size(); ++p) {
+    const std::size_t width = model.outputs[p].features.size();
+    for (std::size_t j = 0; j < width; ++j) {
+      double low = expected[p][j], high = expected[p][j], difference = 0;
+      for (std::size_t i = j; i < y[p].size(); i += width) {
+        low = std::min(low, expected[p][i]);
+        high = std::max(high, expected[p][i]);
+        const double here = std::fabs(y[p][i] - expected[p][i]);
+        difference = here <= difference ? difference : here;  // NaN stays
+      }
+      const double share = difference / (high > low ? high - low : 1);
+      largest = share <= largest ? largest : share;
+    }
   }
   return largest;
 }
@@ -106,10 +116,15 @@ int import_model(const ImportOptions& options) {
     throw Error(ErrorKind::invalid_argument, {"--output", '"' + options.output.string() + '"',
                                               "a name that ends in .h5 or .safetensors", "the ending says the format"});
   }
+  const Existing existing = existing_output(options.output, options.overwrite);
   nn::ReadOptions read;
   if (options.activations) read.activations = *options.activations;
   const nn::Model model = nn::load(options.model, read);
-  nn::to_mlp(model);
+  if (extension == ".safetensors" && !nn::is_stack(model)) {
+    throw Error(ErrorKind::unsupported,
+                {"--output", '"' + options.output.string() + '"',
+                 "a name that ends in .h5: safetensors holds plain stacks of layers only", "write NAME.h5"});
+  }
   print_model(model);
   if (options.check) {
     const double difference = largest_difference(model, *options.check);
@@ -121,7 +136,6 @@ int import_model(const ImportOptions& options) {
       return kDifferent;
     }
   }
-  const Existing existing = options.overwrite ? Existing::replace : Existing::refuse;
   if (extension == ".safetensors") {
     nn::write_safetensors(options.output, model, existing);
   } else {
@@ -135,7 +149,8 @@ int import_model(const ImportOptions& options) {
 
 void add_import(CLI::App& app, Chosen& chosen) {
   const auto options = std::make_shared<ImportOptions>();
-  CLI::App* command = app.add_subcommand("import", "turn a net of another tool (ONNX, safetensors) into Lockstep's");
+  CLI::App* command =
+      app.add_subcommand("import", "turn a net of another tool (ONNX, Keras, safetensors) into Lockstep's");
   command->add_option("MODEL", options->model, "a model file")->required();
   command->add_option("-o,--output", options->output, "file to write: NAME.h5 or NAME.safetensors")->required();
   command->add_option("--check", options->check, "HDF5 file with samples and the answers to them");

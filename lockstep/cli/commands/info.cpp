@@ -13,8 +13,10 @@
 #include <vector>
 
 #include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/model_text.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/printable.h"
 #include "lockstep/nn/load.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/ode/result_file.h"
@@ -36,7 +38,8 @@ Examples:
   lockstep info --systems           the built-in right-hand sides)";
 
 void line(const std::string& name, const std::string& text) {
-  if (!text.empty()) std::printf("%-18s %s\n", name.c_str(), text.c_str());
+  if (text.empty()) return;
+  std::printf("%-18s %s\n", printable(name, LineBreaks::escape).c_str(), printable(text, LineBreaks::escape).c_str());
 }
 
 std::string count(std::size_t number) { return count_text(static_cast<std::int64_t>(number)); }
@@ -159,24 +162,6 @@ void print_result(const std::filesystem::path& path) {
   }
 }
 
-// One line for each layer: what it does and its shape.
-std::string describe(const nn::Operation& operation) {
-  struct Describe {
-    std::string operator()(const nn::Dense& dense) const {
-      return "dense " + std::to_string(dense.inputs) + " -> " + std::to_string(dense.outputs) + ", " +
-             count(dense.weights.size() + dense.bias.size()) + " numbers";
-    }
-    std::string operator()(const nn::Activate& activate) const { return to_string(activate.activation); }
-    std::string operator()(const nn::Standardise& scaling) const {
-      return "(x - shift) / scale of " + std::to_string(scaling.shift.size());
-    }
-    std::string operator()(const nn::Rescale& scaling) const {
-      return "scale x + shift of " + std::to_string(scaling.shift.size());
-    }
-  };
-  return std::visit(Describe{}, operation);
-}
-
 void print_port(const char* kind, const nn::Port& port) {
   line(kind, port.name + ", " + std::to_string(port.features.size()) +
                  (port.features.size() == 1 ? " feature" : " features"));
@@ -201,7 +186,14 @@ void print_model(const InfoOptions& options) {
   for (const nn::Port& port : model.inputs) print_port("input", port);
   for (const nn::Port& port : model.outputs) print_port("output", port);
   std::printf("\nlayers\n");
-  for (const nn::Node& node : model.nodes) line("  " + node.name, describe(node.operation));
+  const auto lines = node_lines(model);
+  int wide = 16;
+  for (const auto& [name, text] : lines)
+    wide = std::max(wide, static_cast<int>(std::min<std::size_t>(name.size(), 48)));
+  for (const auto& [name, text] : lines) {
+    std::printf("  %-*s %s\n", wide, printable(name, LineBreaks::escape).c_str(),
+                printable(text, LineBreaks::escape).c_str());
+  }
   std::printf("\nprovenance\n");
   line("  digest", model.digest());
   line("  format", model.provenance.format);

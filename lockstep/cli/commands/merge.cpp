@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/existing_output.h"
 #include "lockstep/cli/interrupt.h"
 #include "lockstep/cli/progress.h"
 #include "lockstep/cli/provenance.h"
@@ -51,12 +52,8 @@ void print_summary(const std::vector<ode::EnsemblePart>& parts, const MergeComma
 
 int merge(const MergeCommand& command, const std::string& command_line) {
   ode::MergeOptions options;
-  options.existing = command.overwrite ? Existing::replace : Existing::refuse;
+  options.existing = existing_output(command.output, command.overwrite);
   options.unfinished = command.allow_unfinished ? ode::Unfinished::accept : ode::Unfinished::refuse;
-  if (options.existing == Existing::refuse && std::filesystem::exists(command.output)) {
-    throw Error(ErrorKind::file, {command.output.string(), "a file of that name", "none",
-                                  "choose another name, or replace it with --overwrite"});
-  }
   const Interrupt interrupt;
   try {
     const auto parts = ode::arrange_parts(command.parts, options.unfinished);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/existing_output.h"
 #include "lockstep/cli/interrupt.h"
 #include "lockstep/cli/progress.h"
 #include "lockstep/cli/provenance.h"
@@ -38,12 +39,8 @@ int pack(const PackCommand& command, const std::string& command_line) {
   const bool in_place = command.output.empty();
   const std::filesystem::path& target = in_place ? command.file : command.output;
   ode::PackOptions options;
-  options.existing = in_place || command.overwrite ? Existing::replace : Existing::refuse;
+  options.existing = existing_output(target, in_place || command.overwrite);
   options.level = command.level;
-  if (options.existing == Existing::refuse && std::filesystem::exists(target)) {
-    throw Error(ErrorKind::file, {target.string(), "a file of that name", "none",
-                                  "choose another name, or replace it with --overwrite"});
-  }
   const Interrupt interrupt;
   try {
     options.attributes = {{"history", history_line(command_line, ode::ResultFile(command.file))}};

@@ -11,13 +11,17 @@ void add_problem_flags(CLI::App& command, ProblemOverrides& overrides) {
       ->check(CLI::PositiveNumber)
       ->group(group);
   command.add_option("--seed", overrides.seed, "seed of random initial states and parameters")->group(group);
-  command.add_option("--method", overrides.method, "euler, midpoint, heun, rk4, bs3, dopri5, tsit5 or dop853")
+  command.add_option("--method", overrides.method, "euler, midpoint, heun, rk4, bs3, dopri5, tsit5, vern7, dop853 or vern9")
       ->group(group);
   command.add_option("--rtol", overrides.rtol, "relative tolerance")->group(group);
-  command.add_option("--atol", overrides.atol, "absolute tolerance")->group(group);
+  command.add_option("--atol", overrides.atol, "absolute tolerance, of every component")->group(group);
   command.add_option("--dt", overrides.dt, "size of fixed steps")->group(group);
   command.add_option("--precision", overrides.precision, "arithmetic: f32 or f64")
       ->check(CLI::IsMember({"f32", "f64"}))
+      ->group(group);
+  command
+      .add_option("--matrix-precision", overrides.matrix_precision,
+                  "a net's matrix products on a GPU: f32, or tf32, bf16, fp16 by tensor cores")
       ->group(group);
   command.add_option("--threads", overrides.threads, "number of threads, 0 for all")
       ->check(CLI::Range(0, 4096))
@@ -26,7 +30,10 @@ void add_problem_flags(CLI::App& command, ProblemOverrides& overrides) {
       ->group(group);
   command.add_option("--guard", overrides.guard, "outside the net's training range: flag, clamp, stop or ignore")
       ->group(group);
-  command.add_option("--device", overrides.device, "auto, cpu, cuda, cuda:N, or shares: cpu=20%,cuda=80%")->group(group);
+  command.add_option("--device", overrides.device, "auto, cpu, cuda, cuda:N, or shares: cpu=20%,cuda=80%")
+      ->group(group);
+  command.add_option("--engine", overrides.engine, "on a GPU: auto, cuda_fused (same bits), cuda_gemm (wide nets)")
+      ->group(group);
 }
 
 }  // namespace lockstep::cli

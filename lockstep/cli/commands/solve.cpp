@@ -12,6 +12,7 @@
 #include "lockstep/cli/commands/commands.h"
 #include "lockstep/cli/commands/problem_flags.h"
 #include "lockstep/cli/commands/solve_on_ranks.h"
+#include "lockstep/cli/existing_output.h"
 #include "lockstep/cli/interrupt.h"
 #include "lockstep/cli/problem_file.h"
 #include "lockstep/cli/problem_setup.h"
@@ -104,13 +105,11 @@ void refuse_what_is_there(const std::filesystem::path& path) {
   const auto left = ode::find_unfinished(path);
   if (!named && (!left || left->has_name)) return;
   const bool unfinished = left && !left->complete();
+  if (!unfinished) refuse_existing(path);
   throw Error(ErrorKind::file, {path.string(),
-                                unfinished ? left->file.filename().string() + " of an earlier run, where " +
-                                                 finished_text(left->stored, left->trajectories)
-                                           : "a file of that name",
-                                "none",
-                                unfinished ? "continue that run with --resume, or begin anew with --overwrite"
-                                           : "choose another name, or replace it with --overwrite"});
+                                left->file.filename().string() + " of an earlier run, where " +
+                                    finished_text(left->stored, left->trajectories),
+                                "none", "continue that run with --resume, or begin anew with --overwrite"});
 }
 
 // What --resume found, for people.
@@ -173,7 +172,7 @@ ode::Summary solve_open_rows(const ProblemSetup& setup, ode::ResultWriter& write
   const std::vector<std::size_t> rows = writer.open_rows();
   if (rows.empty()) return planned_run(setup);
   if (rows.size() == setup.problem.trajectories()) return solve_guarded(setup.problem, setup, writer, control);
-  const ode::Problem open = ode::select_rows(setup.problem, rows);
+  const ode::Problem open = setup.problem.selection(rows);
   ode::RowSink sink(writer, setup.problem, setup.options.precision, rows);
   return solve_guarded(open, setup, sink, control);
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/existing_output.h"
 #include "lockstep/cli/provenance.h"
 #include "lockstep/cli/ranks.h"
 #include "lockstep/cli/text.h"
@@ -44,8 +45,7 @@ Existing check_index(const RanksRun& run) {
       hdf5::File::open(run.whole).has_attribute(ode::result_names::kIndexFiles)) {
     return Existing::replace;
   }
-  throw Error(ErrorKind::file, {run.whole.string(), "a file of that name", "none",
-                                "choose another name, or replace it with --overwrite"});
+  refuse_existing(run.whole);
 }
 
 std::uintmax_t write_index(const RanksRun& run, std::size_t count, Existing existing) {

@@ -18,6 +18,7 @@ struct TrainOptions {
   std::optional<int> threads;
   std::optional<std::string> cpu_target;
   bool overwrite = false;
+  bool explain = false;
   RunFlags flags;
 };
 
@@ -63,7 +64,7 @@ int train(TrainOptions options) {
     }
     require_cpu_target(*file.options.cpu_target);
   }
-  return run_training(file, options.flags);
+  return options.explain ? explain_training(file) : run_training(file, options.flags);
 }
 
 }  // namespace
@@ -76,6 +77,7 @@ void add_train(CLI::App& app, Chosen& chosen) {
   command->add_flag("--resume", options->flags.resume, "go on from the checkpoint of an earlier run");
   command->add_flag("--overwrite", options->overwrite, "replace existing outputs");
   command->add_flag("-q,--quiet", options->flags.quiet, "print errors only");
+  command->add_flag("--explain", options->explain, "say what would be trained and how, and write nothing");
   command->add_option("--seed", options->seed, "seed of the initial weights, the split and the shuffling");
   command->add_option("--threads", options->threads, "number of threads, 0 for all")->check(CLI::Range(0, 4096));
   command->add_option("--cpu-target", options->cpu_target, "instruction set: avx512, avx2, neon or scalar");

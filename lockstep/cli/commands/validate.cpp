@@ -16,6 +16,7 @@
 #include "lockstep/cli/stored_problem.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/printable.h"
 
 namespace lockstep::cli {
 namespace {
@@ -60,7 +61,11 @@ std::string exact(double value, Precision precision) {
   return text;
 }
 
-void line(const char* name, const std::string& text) { std::printf("  %-18s %s\n", name, text.c_str()); }
+std::string shown(const std::string& text) { return printable(text, LineBreaks::escape); }
+
+void line(const char* name, const std::string& text) {
+  std::printf("  %-18s %s\n", shown(name).c_str(), shown(text).c_str());
+}
 
 class Report {
  public:
@@ -193,8 +198,8 @@ bool same_solution(const Comparison& comparison) {
 }
 
 void print_verdict(const agreement::Verdict& verdict) {
-  std::printf("%s\n", verdict.sentence.c_str());
-  for (const std::string& reason : verdict.reasons) std::printf("  - %s\n", reason.c_str());
+  std::printf("%s\n", shown(verdict.sentence).c_str());
+  for (const std::string& reason : verdict.reasons) std::printf("  - %s\n", shown(reason).c_str());
   if (verdict.fields.empty()) return;
   std::printf("what differs in how they were made:\n");
   for (const agreement::FieldDifference& field : verdict.fields) line(field.field.c_str(), field.a + " and " + field.b);
@@ -261,6 +266,16 @@ int judge(const ValidateOptions& options, const Interrupt& interrupt, std::optio
         return kFailure;
       }
     }
+  }
+  if (options.stored_only) {
+    settings.not_examined = "--stored-only";
+  } else {
+    settings.examine = [&](const std::vector<std::size_t>& trajectories) {
+      // With one step for all, each member is a solve of the whole ensemble.
+      const bool common = a.file().text_attribute("control") == "common";
+      const std::size_t members = common ? agreement::CertificateOptions{}.members : agreement::kOwnMembers;
+      return recompute_certificate(a.file(), {.chosen = trajectories, .members = members}, {&interrupt.token(), {}});
+    };
   }
   const agreement::Verdict verdict = agreement::judge(a, b, settings, control);
   progress.reset();

@@ -8,6 +8,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel.h"
 #include "lockstep/core/precision.h"
+#include "lockstep/kernels/mlp/detail/kept_workspace.h"
 #include "lockstep/kernels/mlp/detail/packed.h"
 
 namespace lockstep {
@@ -30,13 +31,6 @@ void require_shapes(const mlp::Packed<T>& net, const MatrixView<const T>& in, co
 template <class T>
 std::size_t workspace_numbers(const mlp::Packed<T>& net) {
   return 2 * net.half();
-}
-
-// Kept by each thread from call to call; grows to the largest plan it has met.
-std::span<std::byte> kept_workspace(std::size_t bytes) {
-  thread_local AlignedBuffer<std::byte> buffer;
-  if (buffer.size() < bytes) buffer = AlignedBuffer<std::byte>(bytes);
-  return {buffer.data(), bytes};
 }
 
 template <class T>
@@ -104,7 +98,7 @@ void Plan<T>::evaluate(MatrixView<const T> in, MatrixView<T> out, int threads) c
   require_shapes(*packed_, in, out);
   require(threads >= 1, "threads", static_cast<std::size_t>(std::max(threads, 0)), 1, "use one thread or more");
   if (threads > 1) threads = static_cast<int>(std::min<std::size_t>(threads, useful_threads(*packed_, in.rows)));
-  if (threads == 1) return evaluate_rows(*packed_, in, out, kept_workspace(workspace_bytes()).data());
+  if (threads == 1) return evaluate_rows(*packed_, in, out, mlp::kept_workspace(workspace_bytes()).data());
 
   // Threads draw pieces from a queue, so that one that is held up does not hold up the rest. Pieces are whole tiles.
   struct Work {
@@ -117,7 +111,7 @@ void Plan<T>::evaluate(MatrixView<const T> in, MatrixView<T> out, int threads) c
   const std::size_t pieces = static_cast<std::size_t>(threads) * 8;
   work.piece = std::clamp<std::size_t>(in.rows / pieces / kTileLanes * kTileLanes, kTileLanes, 4096);
   run_on_threads(threads, [&work](int) {
-    const std::span<std::byte> workspace = kept_workspace(work.plan->workspace_bytes());
+    const std::span<std::byte> workspace = mlp::kept_workspace(work.plan->workspace_bytes());
     for (;;) {
       const std::size_t first = work.next.fetch_add(work.piece, std::memory_order_relaxed);
       if (first >= work.in.rows) return;

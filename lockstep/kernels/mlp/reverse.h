@@ -79,7 +79,10 @@ class TrainablePlan {
   void evaluate_tile(const TileView<T>& tile, T* activations, T* workspace) const;
   // out_bar [output][kTileLanes] is dL/d out; in_bar [input][kTileLanes] becomes dL/d in (null: not wanted); both only
   // in the first `lanes` lanes. out_bar may not overlap in_bar. `cotangents` is written for accumulate_tiles.
-  void reverse_tile(const T* activations, const T* out_bar, T* in_bar, T* cotangents, int lanes, T* workspace) const;
+  // `next_activations`, if not null, are those of the next call: a hint to bring them closer, without effect on
+  // results.
+  void reverse_tile(const T* activations, const T* out_bar, T* in_bar, T* cotangents, int lanes, T* workspace,
+                    const T* next_activations = nullptr) const;
   // gradient [parameter] += dL/d parameters of the tiles.
   void accumulate_tiles(std::span<const RecordedTile<T>> tiles, T* gradient) const;
 

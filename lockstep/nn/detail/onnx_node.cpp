@@ -16,6 +16,8 @@ namespace {
   throw Error(ErrorKind::unsupported, {where, std::move(found), std::move(expected), ""});
 }
 
+constexpr std::size_t kMostNumbers = std::size_t{1} << 26;  // in a constant computed from others
+
 void check_finite(const std::string& where, const OnnxTensor& tensor) {
   for (const double value : tensor.values) {
     if (!std::isfinite(value)) refuse(where, "constants that are, or give, nan or infinity", "finite numbers");
@@ -66,26 +68,76 @@ OnnxTensor read_constant(const onnx::NodeProto& node, const std::string& where, 
   return result;
 }
 
-OnnxTensor combine_constants(const onnx::NodeProto& node, const OnnxTensor& a, const OnnxTensor& b,
-                             const std::string& where) {
-  const bool fits = a.is_scalar() || b.is_scalar() || a.values.size() == b.values.size();
-  if (!fits || a.values.empty() || b.values.empty())
-    unsupported(where, "constants of different shapes", "of one shape");
-  const OnnxTensor& larger = a.is_scalar() && !b.is_scalar() ? b : a;
-  OnnxTensor result = larger;
+OnnxTensor combine_constants(BinaryKind kind, const OnnxTensor& a, const OnnxTensor& b, const std::string& where) {
+  if (a.holds_batch || b.holds_batch) unsupported(where, "arithmetic with the size of the batch", "fixed numbers");
+  const std::size_t rank = std::max(a.shape.size(), b.shape.size());
+  OnnxTensor result;
   result.type = std::max(a.type, b.type);
-  for (std::size_t i = 0; i < result.values.size(); ++i) {
-    const double x = a.values[a.is_scalar() ? 0 : i], y = b.values[b.is_scalar() ? 0 : i];
-    const std::string& op = node.op_type();
-    result.values[i] = op == "Add" ? x + y : op == "Sub" ? x - y : op == "Mul" ? x * y : x / y;
+  result.shape.assign(rank, 1);
+  std::vector<std::size_t> a_step(rank, 0), b_step(rank, 0);
+  std::size_t count = 1, a_count = 1, b_count = 1;
+  for (std::size_t i = rank; i-- > 0;) {
+    const std::size_t from_end = rank - i;
+    const std::int64_t in_a = from_end <= a.shape.size() ? a.shape[a.shape.size() - from_end] : 1;
+    const std::int64_t in_b = from_end <= b.shape.size() ? b.shape[b.shape.size() - from_end] : 1;
+    if (in_a != in_b && in_a != 1 && in_b != 1) unsupported(where, "constants of different shapes", "of one shape");
+    result.shape[i] = std::max(in_a, in_b);
+    if (in_a > 1) a_step[i] = a_count;
+    if (in_b > 1) b_step[i] = b_count;
+    a_count *= static_cast<std::size_t>(in_a);
+    b_count *= static_cast<std::size_t>(in_b);
+    if (count > kMostNumbers / std::max<std::size_t>(static_cast<std::size_t>(result.shape[i]), 1)) {
+      unsupported(where, "a constant of more numbers than a net has", "at most 2^26");
+    }
+    count *= static_cast<std::size_t>(result.shape[i]);
+  }
+  if (a.values.empty() || b.values.empty()) unsupported(where, "an empty constant", "numbers");
+  result.values.resize(count);
+  std::vector<std::size_t> at(rank, 0);
+  std::size_t in_a = 0, in_b = 0;
+  for (double& value : result.values) {
+    const double x = a.values[in_a], y = b.values[in_b];
+    switch (kind) {
+      case BinaryKind::add:
+        value = x + y;
+        break;
+      case BinaryKind::subtract:
+        value = x - y;
+        break;
+      case BinaryKind::multiply:
+        value = x * y;
+        break;
+      case BinaryKind::divide:
+        value = x / y;
+        break;
+      case BinaryKind::minimum:
+        value = std::min(x, y);
+        break;
+      case BinaryKind::maximum:
+        value = std::max(x, y);
+        break;
+      default:
+        value = std::pow(x, y);
+        break;
+    }
+    for (std::size_t i = rank; i-- > 0;) {  // the next place, as an odometer
+      in_a += a_step[i];
+      in_b += b_step[i];
+      if (++at[i] < static_cast<std::size_t>(result.shape[i])) break;
+      in_a -= a_step[i] * at[i];
+      in_b -= b_step[i] * at[i];
+      at[i] = 0;
+    }
   }
   check_finite(where, result);
   return result;
 }
 
-OnnxTensor apply_to_constant(const onnx::NodeProto& node, const OnnxTensor& tensor, const std::string& where) {
+std::optional<OnnxTensor> apply_to_constant(const onnx::NodeProto& node, const OnnxTensor& tensor,
+                                            const std::string& where) {
+  const std::string& op = node.op_type();
   OnnxTensor result = tensor;
-  if (node.op_type() == "Transpose") {
+  if (op == "Transpose") {
     if (tensor.shape.size() > 2) unsupported(where, "a tensor of rank above 2", "a matrix");
     const auto* order = attribute(node, "perm");
     const bool kept = order && order->ints_size() == 2 && order->ints(0) == 0;
@@ -97,10 +149,67 @@ OnnxTensor apply_to_constant(const onnx::NodeProto& node, const OnnxTensor& tens
     }
     return result;
   }
-  for (double& value : result.values) {
-    value = node.op_type() == "Sqrt" ? std::sqrt(value) : node.op_type() == "Neg" ? -value : 1 / value;
-  }
+  double (*function)(double) = nullptr;
+  if (op == "Sqrt") function = [](double x) { return std::sqrt(x); };
+  if (op == "Neg") function = [](double x) { return -x; };
+  if (op == "Reciprocal") function = [](double x) { return 1 / x; };
+  if (op == "Exp") function = [](double x) { return std::exp(x); };
+  if (op == "Log") function = [](double x) { return std::log(x); };
+  if (op == "Abs") function = [](double x) { return std::fabs(x); };
+  if (function == nullptr) return {};
+  if (tensor.holds_batch) unsupported(where, "arithmetic with the size of the batch", "fixed numbers");
+  for (double& value : result.values) value = function(value);
   check_finite(where, result);
+  return result;
+}
+
+OnnxTensor take_constants(const OnnxTensor& tensor, std::size_t axis, std::span<const std::size_t> indices,
+                          AxisKept kept, const std::string& where) {
+  std::size_t before = 1, after = 1;
+  for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
+    if (i < axis) before *= static_cast<std::size_t>(tensor.shape[i]);
+    if (i > axis) after *= static_cast<std::size_t>(tensor.shape[i]);
+  }
+  if (before * after > 0 && indices.size() > kMostNumbers / (before * after)) {
+    unsupported(where, "a constant of more numbers than a net has", "at most 2^26");
+  }
+  const auto extent = static_cast<std::size_t>(tensor.shape[axis]);
+  OnnxTensor result{tensor.shape, {}, tensor.type, tensor.holds_batch};
+  result.shape[axis] = static_cast<std::int64_t>(indices.size());
+  if (kept == AxisKept::no) result.shape.erase(result.shape.begin() + static_cast<std::ptrdiff_t>(axis));
+  for (std::size_t b = 0; b < before; ++b) {
+    for (const std::size_t index : indices) {
+      const auto first = tensor.values.begin() + static_cast<std::ptrdiff_t>((b * extent + index) * after);
+      result.values.insert(result.values.end(), first, first + static_cast<std::ptrdiff_t>(after));
+    }
+  }
+  return result;
+}
+
+OnnxTensor join_constants(std::span<const OnnxTensor* const> parts, std::size_t axis, const std::string& where) {
+  OnnxTensor result{parts[0]->shape, {}, parts[0]->type, false};
+  result.shape[axis] = 0;
+  std::size_t total = 0;
+  for (const OnnxTensor* part : parts) total += part->values.size();
+  if (total > kMostNumbers) unsupported(where, "a constant of more numbers than a net has", "at most 2^26");
+  std::size_t before = 1;
+  for (std::size_t i = 0; i < axis; ++i) before *= static_cast<std::size_t>(result.shape[i]);
+  for (const OnnxTensor* part : parts) {
+    std::vector<std::int64_t> shape = part->shape;
+    if (shape.size() != result.shape.size()) unsupported(where, "constants of different ranks", "of one rank");
+    shape[axis] = result.shape[axis];
+    if (shape != result.shape) unsupported(where, "constants of different shapes", "of one shape but for the axis");
+    result.shape[axis] += part->shape[axis];
+    result.type = std::max(result.type, part->type);
+    result.holds_batch = result.holds_batch || part->holds_batch;
+  }
+  for (std::size_t b = 0; b < before; ++b) {
+    for (const OnnxTensor* part : parts) {
+      const std::size_t run = part->values.size() / std::max<std::size_t>(before, 1);
+      const auto first = part->values.begin() + static_cast<std::ptrdiff_t>(b * run);
+      result.values.insert(result.values.end(), first, first + static_cast<std::ptrdiff_t>(run));
+    }
+  }
   return result;
 }
 

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -19,15 +21,20 @@ const onnx::AttributeProto* attribute(const onnx::NodeProto& node, std::string_v
 double number(const onnx::NodeProto& node, std::string_view name, double otherwise);
 std::int64_t integer(const onnx::NodeProto& node, std::string_view name, std::int64_t otherwise);
 
-// The three below throw Error, its field being `where`: (model) for numbers that are not finite, (unsupported) for
+// Those below throw Error, its field being `where`: (model) for numbers that are not finite, (unsupported) for
 // shapes and kinds not known here.
 
 // Of a Constant node. `path` is the model's file.
 OnnxTensor read_constant(const onnx::NodeProto& node, const std::string& where, const std::filesystem::path& path);
-// Add, Sub, Mul, Div of two constants, one of them a single number or both of one size.
-OnnxTensor combine_constants(const onnx::NodeProto& node, const OnnxTensor& a, const OnnxTensor& b,
-                             const std::string& where);
-// Transpose, Sqrt, Neg, Reciprocal of a constant.
-OnnxTensor apply_to_constant(const onnx::NodeProto& node, const OnnxTensor& tensor, const std::string& where);
+// Element by element, broadcast as NumPy does it.
+OnnxTensor combine_constants(BinaryKind kind, const OnnxTensor& a, const OnnxTensor& b, const std::string& where);
+// Transpose, Sqrt, Neg, Reciprocal, Exp, Log, Abs of a constant; nothing for other operators.
+std::optional<OnnxTensor> apply_to_constant(const onnx::NodeProto& node, const OnnxTensor& tensor,
+                                            const std::string& where);
+// The parts `indices` of a constant along `axis`. Every index is within it.
+enum class AxisKept { no, yes };
+OnnxTensor take_constants(const OnnxTensor& tensor, std::size_t axis, std::span<const std::size_t> indices,
+                          AxisKept kept, const std::string& where);
+OnnxTensor join_constants(std::span<const OnnxTensor* const> parts, std::size_t axis, const std::string& where);
 
 }  // namespace lockstep::nn::detail

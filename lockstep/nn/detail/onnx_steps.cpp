@@ -1,6 +1,10 @@
 #include "lockstep/nn/detail/onnx_steps.h"
 
+#include <algorithm>
 #include <cmath>
+
+#include "lockstep/core/error.h"
+#include "lockstep/nn/detail/refuse.h"
 
 namespace lockstep::nn::detail {
 namespace {
@@ -8,23 +12,83 @@ namespace {
 // Constants of spelled-out functions are float32 or shorter in the files; different functions differ by far more.
 bool near(double found, double expected) { return std::fabs(found - expected) <= 1e-5 * std::fabs(expected); }
 
-bool is_scalar(const Step& step) { return step.constant.size() == 1; }
+bool is_scalar(const Step& step) { return step.constant.size() == 1 && step.kind != StepKind::constant; }
 
 }  // namespace
 
+std::size_t StepBuilder::width_of(const Step& step) const {
+  switch (step.kind) {
+    case StepKind::input:
+      return step.width;
+    case StepKind::constant:
+      return step.constant.size();
+    case StepKind::dense:
+      return step.dense.outputs;
+    case StepKind::operation:
+      break;
+    default: {  // element by element: one width, or one of them 1
+      std::size_t width = step.constant.empty() ? 1 : step.constant.size();
+      bool open = false;
+      for (const std::size_t from : step.from) {
+        const std::size_t other = at(from).width;
+        open = open || other == 0;
+        if (other > 1 && width > 1 && other != width) {
+          refuse(step.where, std::to_string(other) + " and " + std::to_string(width) + " features",
+                 "one width, or a single number");
+        }
+        width = std::max(width, other);
+      }
+      return open && width <= 1 ? 0 : width;
+    }
+  }
+  std::vector<std::size_t> widths;
+  for (const std::size_t from : step.from) {
+    if (at(from).width == 0) {
+      throw Error(ErrorKind::unsupported,
+                  {step.where, "an input whose number of features the file leaves open",
+                   "[batch, features] with a number for the features", "export with an example input of that shape"});
+    }
+    widths.push_back(at(from).width);
+  }
+  return graph::output_width(step.operation, widths, step.where);
+}
+
+void StepBuilder::count(std::size_t numbers, const std::string& where) {
+  constexpr std::size_t kMost = std::size_t{1} << 27;
+  numbers_ += numbers;
+  if (numbers_ > kMost) refuse(where, std::to_string(numbers_) + " numbers in all nodes together", "at most 2^27");
+}
+
 std::size_t StepBuilder::append(Step step) {
+  count(step.constant.size() + step.dense.weights.size(), step.where);
+  step.width = width_of(step);
+  if (step.kind == StepKind::dense) {
+    const std::size_t read = at(step.from[0]).width;
+    if (read != 0 && read != step.dense.inputs && at(step.from[0]).kind != StepKind::input) {
+      refuse(step.where, std::to_string(step.dense.inputs) + " inputs",
+             std::to_string(read) + ", the width of what it reads");
+    }
+  }
   graph_.steps.push_back(std::move(step));
   return graph_.steps.size() - 1;
 }
 
 std::size_t StepBuilder::activation(std::size_t x, Activation activation, const std::string& where) {
   if (activation.kind == ActivationKind::identity) return x;
-  Step step{StepKind::activation, where, {x}, {}, {}, false, activation};
-  return append(std::move(step));
+  return append({.kind = StepKind::activation, .where = where, .from = {x}, .activation = activation});
 }
 
 std::size_t StepBuilder::piece(std::size_t x, StepKind kind, const std::string& where) {
-  return append({kind, where, {x}, {}, {}, false, {}});
+  return append({.kind = kind, .where = where, .from = {x}});
+}
+
+std::size_t StepBuilder::constant(std::vector<double> values, const std::string& where) {
+  return append({.kind = StepKind::constant, .where = where, .constant = std::move(values)});
+}
+
+std::size_t StepBuilder::operation(Operation operation, std::vector<std::size_t> from, const std::string& where) {
+  return append(
+      {.kind = StepKind::operation, .where = where, .from = std::move(from), .operation = std::move(operation)});
 }
 
 std::size_t StepBuilder::with_constant(std::size_t x, StepKind kind, std::vector<double> constant,
@@ -34,7 +98,7 @@ std::size_t StepBuilder::with_constant(std::size_t x, StepKind kind, std::vector
     const double factor = before.constant[0] * constant[0];
     return factor == 1 ? before.from[0] : with_constant(before.from[0], kind, {factor}, where);
   }
-  return append({kind, where, {x}, std::move(constant), {}, false, {}});
+  return append({.kind = kind, .where = where, .from = {x}, .constant = std::move(constant)});
 }
 
 bool StepBuilder::is_activation(std::size_t step, ActivationKind kind) const {
@@ -103,7 +167,7 @@ std::size_t StepBuilder::product(std::size_t a, std::size_t b, const std::string
     }
     if (const auto found = gelu(x, other, where)) return *found;
   }
-  return append({StepKind::product, where, {a, b}, {}, {}, false, {}});
+  return append({.kind = StepKind::product, .where = where, .from = {a, b}});
 }
 
 std::size_t StepBuilder::sum(std::size_t a, std::size_t b, const std::string& where) {
@@ -113,7 +177,7 @@ std::size_t StepBuilder::sum(std::size_t a, std::size_t b, const std::string& wh
       return piece(x, StepKind::gelu_inner, where);
     }
   }
-  return append({StepKind::sum, where, {a, b}, {}, {}, false, {}});
+  return append({.kind = StepKind::sum, .where = where, .from = {a, b}});
 }
 
 }  // namespace lockstep::nn::detail

@@ -36,11 +36,13 @@ Stored stored_as(int data_type, const std::string& name) {
       return {"I64", 8, true, WeightType::f64};
     case onnx::TensorProto::INT32:
       return {"I32", 4, true, WeightType::f64};
+    case onnx::TensorProto::BOOL:
+      return {"U8", 1, true, WeightType::f64};
     default:
       break;
   }
-  refuse(name, "numbers of ONNX type " + std::to_string(data_type), "float16, bfloat16, float32, float64 or integers",
-         "export the model in float32");
+  refuse(name, "numbers of ONNX type " + std::to_string(data_type),
+         "float16, bfloat16, float32, float64, integers or truth values", "export the model in float32");
 }
 
 std::size_t element_count(const onnx::TensorProto& tensor, const std::string& name) {
@@ -122,6 +124,7 @@ std::vector<double> from_bytes(std::span<const std::byte> data, const Stored& st
     refuse(name, std::to_string(data.size()) + " bytes",
            std::to_string(count * stored.bytes) + ", as its shape asks for");
   }
+  if (stored.bytes == 1) return integers<std::uint8_t>(data);
   if (stored.integral) return stored.bytes == 8 ? integers<std::int64_t>(data) : integers<std::int32_t>(data);
   const Tensor tensor{stored.name, {count}, 0, data.size(), data};
   return numbers_of(name, tensor, "onnx");
@@ -142,6 +145,7 @@ std::vector<double> from_fields(const onnx::TensorProto& tensor, const Stored& s
       values.assign(tensor.int64_data().begin(), tensor.int64_data().end());
       break;
     case onnx::TensorProto::INT32:
+    case onnx::TensorProto::BOOL:
       values.assign(tensor.int32_data().begin(), tensor.int32_data().end());
       break;
     default: {
@@ -166,7 +170,7 @@ OnnxTensor read_tensor(const onnx::TensorProto& tensor, const std::string& name,
                        const std::filesystem::path& model_path) {
   const Stored stored = stored_as(tensor.data_type(), name);
   const std::size_t count = element_count(tensor, name);
-  OnnxTensor result{{tensor.dims().begin(), tensor.dims().end()}, {}, stored.type};
+  OnnxTensor result{{tensor.dims().begin(), tensor.dims().end()}, {}, stored.type, false};
   if (tensor.data_location() == onnx::TensorProto::EXTERNAL) {
     result.values = from_bytes(external_bytes(tensor, name, model_path, count * stored.bytes), stored, count, name);
   } else if (tensor.has_raw_data()) {

@@ -14,8 +14,10 @@ namespace lockstep::nn::detail {
 
 struct OnnxTensor {
   std::vector<std::int64_t> shape;
-  std::vector<double> values;  // row-major; integers are held exactly up to 2^53, which axes and shapes do not reach
+  std::vector<double> values;  // row-major; integers are held exactly up to 2^53, beyond which only "to the end" lies
   WeightType type = WeightType::f32;
+  // A shape in which -1 stands for the size of the batch; not to be computed with.
+  bool holds_batch = false;
 
   bool is_scalar() const { return values.size() == 1; }
 };

@@ -96,6 +96,13 @@ void stage(TileCotangents<T>& bar, std::size_t components, const StageSum<T>& ro
   });
 }
 
+void stage_times(const double* t, const double* h, double c, double* out) {
+  const DoubleTag d;
+  for (int v = 0; v < kTileLanes; v += static_cast<int>(hn::Lanes(d))) {
+    hn::Store(LD::fma(LD::set(c), hn::Load(d, h + v), hn::Load(d, t + v)), d, out + v);
+  }
+}
+
 template <class T>
 void end(TileCotangents<T>& bar, std::size_t components, LaneMask accepted) {
   const Tag<T> d;
@@ -162,7 +169,7 @@ double squared_error(const T* states, const double* targets, const double* weigh
 
 template <class T>
 const ode::cpu::AdjointKernels<T>* table() {
-  static constexpr ode::cpu::AdjointKernels<T> kTable = {begin<T>, interpolate<T>, stage<T>,
+  static constexpr ode::cpu::AdjointKernels<T> kTable = {begin<T>, interpolate<T>, stage<T>,        stage_times,
                                                          end<T>,   merge<T>,       squared_error<T>};
   return &kTable;
 }

@@ -36,6 +36,8 @@ struct AdjointKernels {
   void (*interpolate)(TileCotangents<T>&, std::size_t components, const LoweredTableau<T>&);
   // Y_i = y + h sum_j a_ij k_j: y += stage_argument, k_j += h a_ij stage_argument; then stage_argument = 0.
   void (*stage)(TileCotangents<T>&, std::size_t components, const StageSum<T>& row);
+  // out = t + c h, by one fma, in every lane of the tile.
+  void (*stage_times)(const double* t, const double* h, double c, double* out);
   // k_first = k_1 in the lanes of `accepted`.
   void (*end)(TileCotangents<T>&, std::size_t components, LaneMask accepted);
   // out = in in the lanes of `kept`, row by row, else the row of `other` [components] that comes round.

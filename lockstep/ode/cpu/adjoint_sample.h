@@ -38,11 +38,13 @@ struct SampleWork {
   const DifferentiableSample<T>* rhs;
   LoweredTableau<T> tableau;
   std::size_t components, width, stages, total, save_points, slot_bytes;
-  T rtol, atol;
-  double rtol_f64, atol_f64, max_step, initial_step, dt;
+  T rtol;
+  double rtol_f64, max_step, initial_step, dt;
+  std::vector<double> atol_f64;  // [component]
   std::int64_t max_steps;
   float beta1, beta2;
   bool fixed;
+  AlignedBuffer<T> atol;  // [width], 1 past the components
 
   // The trajectory.
   double t_start = 0, t_end = 0;
@@ -63,6 +65,15 @@ struct SampleWork {
   AlignedBuffer<T> y_bar, k_first_bar, k_bar, argument_bar, input_bar, parameter_bar, sum;
   std::vector<RecordedEvaluation> pending;
 };
+
+// The loops, compiled for each instruction set.
+template <class T>
+struct SampleSweeps {
+  bool (*forward)(SampleWork<T>&);  // false: no room for the record
+  void (*backward)(SampleWork<T>&, const T* states_bar);
+};
+template <class T>
+SampleSweeps<T> sample_sweeps(CpuTarget target);
 
 template <class T>
 class AdjointSample {
@@ -89,8 +100,7 @@ class AdjointSample {
  private:
   const Problem& problem_;
   SampleWork<T> work_;
-  bool (*forward_)(SampleWork<T>&);
-  void (*backward_)(SampleWork<T>&, const T* states_bar);
+  SampleSweeps<T> sweeps_;
 };
 
 extern template class AdjointSample<float>;

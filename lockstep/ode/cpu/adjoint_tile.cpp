@@ -18,13 +18,6 @@ double expected_steps(const Problem& problem, const Options& options) {
   return start == end ? 0 : detail::fixed_steps(start, end, options.dt).count;
 }
 
-bool any_nonzero(const auto* values, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) {
-    if (values[i] != 0) return true;  // NaN too
-  }
-  return false;
-}
-
 template <class Element>
 AlignedBuffer<Element> copy_of(const AlignedBuffer<Element>& from, std::size_t count) {
   AlignedBuffer<Element> to(count);
@@ -43,19 +36,21 @@ AdjointTile<T>::AdjointTile(const Problem& problem, const Options& options, cons
       adjoint_(adjoint_kernels<T>(target)),
       plan_(plan_records<T>(memory_bytes, context_.components(), total_stages() - 1, rhs.record_bytes(),
                             expected_steps(problem, options))),
-      workspace_(std::max(rhs.workspace_bytes(), rhs.reverse_workspace_bytes())),
+      workspace_(std::max({rhs.workspace_bytes(), rhs.reverse_workspace_bytes(),
+                           context_.event ? context_.event->workspace_bytes() : std::size_t{0}})),
       tile_(context_.components(), context_.parameters(), static_cast<int>(total_stages()), workspace_.data()),
       saver_(context_, tile_, lanes_),
       initial_(context_.components() * kTileLanes),
       states_(kTileLanes * context_.save_points() * context_.components()),
       bar_(context_.components(), static_cast<int>(total_stages())),
       parameter_bar_(context_.parameters() * kTileLanes),
+      end_state_(context_.components() * kTileLanes),
+      end_bar_(context_.components() * kTileLanes),
       scratch_record_(kSumSteps * total_stages() * rhs.record_bytes()),
       cotangents_(kSumSteps * total_stages() * rhs.cotangent_bytes()) {
   context_.use(recorder_, target);
+  if (problem.event) event_ = dynamic_cast<const DifferentiableEvent*>(problem.event->function.get());
 }
-
-// --- forward -----------------------------------------------------------------------------------------------------
 
 template <class T>
 void AdjointTile<T>::forward(std::size_t first, int lanes, std::span<const AcceptedStep> common,
@@ -63,6 +58,9 @@ void AdjointTile<T>::forward(std::size_t first, int lanes, std::span<const Accep
   load(first, lanes);
   recorder_->point_at(nullptr);
   context_.kernels.start(tile_, context_.settings);
+  saver_.start_events(tile_, lanes_);
+  std::fill_n(end_bar_.data(), end_bar_.size(), T(0));
+  std::fill_n(parameter_bar_.data(), parameter_bar_.size(), T(0));
   steps_.clear();
   checkpoints_.clear();
   segment_first_ = segment_count_ = 0;
@@ -96,7 +94,7 @@ void AdjointTile<T>::load(std::size_t first, int lanes) {
     tile_.t[lane] = tile_.t_start[lane] = start;
     tile_.t_end[lane] = end;
     tile_.step_index[lane] = 0;
-    tile_.log_error[lane] = kFirstLogError;
+    tile_.log_error[lane] = scalar::kFirstLogError;
     if (context_.settings.fixed && start != end) {
       const auto steps = detail::fixed_steps(start, end, context_.options->dt);
       tile_.h[lane] = steps.dt;
@@ -142,7 +140,35 @@ void AdjointTile<T>::end_lane(int lane, Status status) {
   const std::int64_t evaluations = context_.start_evaluations + attempts_ * (context_.stages() - 1);
   outcome_[lane] = {status, static_cast<std::int32_t>(attempts_ - record.rejected), record.rejected,
                     static_cast<std::int32_t>(evaluations + record.extra_evaluations), tile_.t[lane]};
+  for (std::size_t c = 0; c < n; ++c)
+    end_state_[c * kTileLanes + static_cast<std::size_t>(lane)] =
+        tile_.y[c * kTileLanes + static_cast<std::size_t>(lane)];
   open_ &= ~(LaneMask{1} << lane);
+}
+
+// The step in which an event ended the lane is the last one kept; du/dt there, from its stages.
+template <class T>
+void AdjointTile<T>::keep_event_end(int lane) {
+  const std::size_t n = context_.components(), column = static_cast<std::size_t>(lane);
+  end_lane(lane, Status::terminated);
+  outcome_[lane].end_time = saver_.event_time(lane);
+  EventEnd& end = event_ends_[lane];
+  end.step = steps_.size() - 1;
+  end.theta = saver_.event_theta(lane);
+  end.rate.assign(n, 0.0);
+  for (std::size_t c = 0; c < n; ++c) {
+    end_state_[c * kTileLanes + column] = saver_.event_states()[c * kTileLanes + column];
+  }
+  const Tableau& tableau = *context_.tableau.source;
+  for (const std::size_t j : context_.tableau.interpolant_stages) {
+    double weight = 0;  // sum over m of m p_jm theta^(m - 1)
+    for (int m = tableau.interpolant_degree; m-- > 0;) {
+      const std::size_t power = j * static_cast<std::size_t>(tableau.interpolant_degree) + static_cast<std::size_t>(m);
+      weight = weight * end.theta + (m + 1) * tableau.interpolant[power];
+    }
+    const T* k = tile_.stage(static_cast<int>(j));
+    for (std::size_t c = 0; c < n; ++c) end.rate[c] += weight * static_cast<double>(k[c * kTileLanes + column]);
+  }
 }
 
 template <class T>
@@ -158,17 +184,18 @@ void AdjointTile<T>::run_own_steps() {
     ++attempts_;
     tile_.accepted &= open_;
     tile_.save_due &= open_;
-    saver_.save_step();
+    const LaneMask terminated = saver_.save_step();
     const LaneMask accepted = tile_.accepted;
     if (accepted != 0)
       keep_step(record, accepted, recorder_->stages() + 1 > static_cast<std::size_t>(context_.stages()));
+    for (LaneMask bits = terminated; bits != 0; bits &= bits - 1) keep_event_end(__builtin_ctz(bits));
     recorder_->point_at(nullptr);
-    kernels.advance(tile_, context_.settings, accepted);
+    kernels.advance(tile_, context_.settings, accepted & ~terminated);
     const LaneMask rejected = open_ & ~accepted;
     if (!fixed) {
       for (LaneMask bits = rejected; bits != 0; bits &= bits - 1) ++lanes_[__builtin_ctz(bits)].rejected;
     }
-    const LaneMask successful = accepted & tile_.last;
+    const LaneMask successful = accepted & tile_.last & ~terminated;
     const LaneMask stuck = tile_.stuck & open_;
     for (LaneMask bits = successful; bits != 0; bits &= bits - 1) end_lane(__builtin_ctz(bits), Status::success);
     for (LaneMask bits = stuck; bits != 0; bits &= bits - 1) {
@@ -183,14 +210,16 @@ void AdjointTile<T>::run_own_steps() {
   }
 }
 
-// The steps that all trajectories were found to take; a trajectory left behind stops at its end time.
+// The steps that all trajectories were found to take; a trajectory left behind stops at its end time, one that meets
+// its event in the step where it does.
 template <class T>
 void AdjointTile<T>::run_common_steps(std::span<const AcceptedStep> steps, std::span<const TrajectoryRecord> ends) {
   const auto& kernels = context_.kernels;
   for (const AcceptedStep& step : steps) {
     for (LaneMask bits = open_; bits != 0; bits &= bits - 1) {
       const int lane = __builtin_ctz(bits);
-      if (ends[static_cast<std::size_t>(lane)].end_time == tile_.t[lane]) open_ &= ~(LaneMask{1} << lane);
+      const TrajectoryRecord& end = ends[static_cast<std::size_t>(lane)];
+      if (end.status != Status::terminated && end.end_time == tile_.t[lane]) open_ &= ~(LaneMask{1} << lane);
     }
     if (open_ == 0) break;
     StageRecord<T>& record = next_record();
@@ -203,15 +232,19 @@ void AdjointTile<T>::run_common_steps(std::span<const AcceptedStep> steps, std::
       if (moves && (step.t_new - tile_.next_save[lane]) * step.h >= 0) tile_.save_due |= LaneMask{1} << lane;
     }
     kernels.attempt(tile_, context_.settings);
-    tile_.accepted = open_;
-    saver_.save_step();
-    keep_step(record, open_, recorder_->stages() + 1 > static_cast<std::size_t>(context_.stages()));
+    const LaneMask moving = tile_.accepted = open_;
+    const LaneMask terminated = saver_.save_step();
+    keep_step(record, moving, recorder_->stages() + 1 > static_cast<std::size_t>(context_.stages()));
+    for (LaneMask bits = terminated; bits != 0; bits &= bits - 1) keep_event_end(__builtin_ctz(bits));
     recorder_->point_at(nullptr);
-    kernels.advance(tile_, context_.settings, open_);
+    kernels.advance(tile_, context_.settings, moving & ~terminated);
   }
+  const std::size_t n = context_.components();
   for (std::size_t lane = 0; lane < ends.size(); ++lane) {
     outcome_[lane] = ends[lane];
-    const std::size_t n = context_.components();
+    if (ends[lane].status != Status::terminated) {
+      for (std::size_t at = lane; at < n * kTileLanes; at += kTileLanes) end_state_[at] = tile_.y[at];
+    }
     for (std::size_t i = lanes_[lane].saved * n; i < context_.save_points() * n; ++i) {
       lanes_[lane].state[i] = std::numeric_limits<T>::quiet_NaN();
     }
@@ -277,8 +310,6 @@ std::vector<AcceptedStep> AdjointTile<T>::steps_of(int lane) const {
   return steps;
 }
 
-// --- back --------------------------------------------------------------------------------------------------------
-
 // Makes the segment hold the steps up to `end`, computed again from the last checkpoint before it.
 template <class T>
 void AdjointTile<T>::restore(std::size_t end) {
@@ -309,115 +340,6 @@ void AdjointTile<T>::replay(std::size_t index, StageRecord<T>* record) {
   }
   recorder_->point_at(nullptr);
   context_.kernels.advance(tile_, context_.settings, step.accepted);
-}
-
-template <class T>
-void AdjointTile<T>::backward(std::span<const T> states_bar, T* gradient) {
-  const std::size_t n = context_.components(), size = n * kTileLanes;
-  std::fill_n(bar_.y.data(), size, T(0));
-  std::fill_n(bar_.k_first.data(), size, T(0));
-  std::fill_n(parameter_bar_.data(), parameter_bar_.size(), T(0));
-  for (int lane = 0; lane < kTileLanes; ++lane) saved_[lane] = lanes_[lane].saved;
-  pending_.clear();
-  for (std::size_t step = steps_.size(); step-- > 0;) {
-    if (step < segment_first_) restore(step + 1);
-    reverse_step(steps_[step], segment_[step - segment_first_], states_bar);
-    if (step % kSumSteps == 0) flush(gradient);
-  }
-  // Save points at the start, and k_1 = f(t0, u0).
-  for (int lane = 0; lane < kTileLanes; ++lane) {
-    for (std::size_t save = 0; save < saved_[lane]; ++save) {
-      const T* bar = states_bar.data() + (static_cast<std::size_t>(lane) * context_.save_points() + save) * n;
-      for (std::size_t c = 0; c < n; ++c) bar_.y[c * kTileLanes + static_cast<std::size_t>(lane)] += bar[c];
-    }
-  }
-  if (any_nonzero(bar_.k_first.data(), size)) {
-    reverse_evaluation(tile_.t_start, initial_.data(), nullptr, bar_.k_first.data(), bar_.y.data());
-    flush(gradient);
-  }
-}
-
-template <class T>
-void AdjointTile<T>::reverse_step(const TileStep& step, StageRecord<T>& record, std::span<const T> states_bar) {
-  const std::size_t n = context_.components(), size = n * kTileLanes;
-  const Tableau& tableau = *context_.tableau.source;
-  for (int lane = 0; lane < kTileLanes; ++lane) bar_.h[lane] = static_cast<T>(step.h[lane]);
-  adjoint_.begin(bar_, n, tableau.stages, static_cast<int>(total_stages()), step.accepted);
-  reverse_saves(step, states_bar);
-  const auto last = static_cast<std::size_t>(tableau.stages) - 1;
-  alignas(64) double t_stage[kTileLanes];
-  for (std::size_t i = step.interpolated ? total_stages() - 1 : last; i > 0; --i) {
-    // Y_s = y1 has a cotangent of its own already; the others' begin at zero.
-    if (i == last) std::swap(bar_.stage_argument, bar_.y1);
-    const double* t = step.t_new;
-    if (i != last) {
-      for (int lane = 0; lane < kTileLanes; ++lane) t_stage[lane] = std::fma(tableau.c[i], step.h[lane], step.t[lane]);
-      t = t_stage;
-    }
-    const T* k_bar = bar_.k.data() + i * size;
-    if (any_nonzero(k_bar, size)) {
-      const std::byte* recorded = record.usable ? record.recorded.data() + (i - 1) * rhs_.record_bytes() : nullptr;
-      reverse_evaluation(t, record.arguments.data() + (i - 1) * size, recorded, k_bar, bar_.stage_argument.data());
-    }
-    adjoint_.stage(bar_, n, context_.tableau.rows[i]);
-  }
-  adjoint_.end(bar_, n, step.accepted);
-}
-
-// Save points in (t, t_new], one of each lane at a time.
-template <class T>
-void AdjointTile<T>::reverse_saves(const TileStep& step, std::span<const T> states_bar) {
-  const std::size_t n = context_.components();
-  while (true) {
-    LaneMask inside = 0, due = 0;
-    std::fill_n(bar_.saved.data(), n * kTileLanes, T(0));
-    std::fill_n(bar_.theta, kTileLanes, 0.0);
-    for (LaneMask bits = step.accepted; bits != 0; bits &= bits - 1) {
-      const int lane = __builtin_ctz(bits);
-      const auto column = static_cast<std::size_t>(lane);
-      if (saved_[lane] == 0) continue;
-      const double time = lanes_[lane].save_times[saved_[lane] - 1];
-      if (!((time - step.t[lane]) * step.h[lane] > 0)) continue;
-      --saved_[lane];
-      due |= LaneMask{1} << lane;
-      const double theta = scalar::step_fraction<D>(time, step.t[lane], step.t_new[lane], step.h[lane]);
-      const T* bar = states_bar.data() + (column * context_.save_points() + saved_[lane]) * n;
-      T* const to = theta == 1 ? bar_.y1.data() : bar_.saved.data();
-      for (std::size_t c = 0; c < n; ++c) to[c * kTileLanes + column] += bar[c];
-      if (theta == 1) continue;
-      bar_.theta[lane] = theta;
-      inside |= LaneMask{1} << lane;
-    }
-    if (inside != 0) adjoint_.interpolate(bar_, n, context_.tableau);
-    if (due == 0) return;
-  }
-}
-
-template <class T>
-void AdjointTile<T>::reverse_evaluation(const double* t, const T* argument, const std::byte* recorded, const T* out_bar,
-                                        T* in_bar) {
-  const bool has_parameters = context_.parameters() != 0;
-  const T* parameters = has_parameters ? tile_.parameters.data() : nullptr;
-  std::byte* const cotangents = cotangents_.data() + pending_.size() * rhs_.cotangent_bytes();
-  if (recorded == nullptr) {
-    std::byte* const record = scratch_record_.data() + pending_.size() * rhs_.record_bytes();
-    if (rhs_.record_bytes() != 0) {
-      rhs_.evaluate_recording({t, argument, parameters, tile_.scratch.data(), kTileLanes}, record, workspace_.data());
-    }
-    recorded = record;
-  }
-  rhs_.reverse({t, argument, parameters, out_bar, in_bar, has_parameters ? parameter_bar_.data() : nullptr, recorded,
-                cotangents},
-               workspace_.data());
-  pending_.push_back({recorded, cotangents});
-}
-
-// The evaluations of kSumSteps steps are summed at a time. Segments are whole numbers of them, so that they are the
-// same ones however much memory there was for records.
-template <class T>
-void AdjointTile<T>::flush(T* gradient) {
-  if (gradient != nullptr) rhs_.accumulate(pending_, gradient);
-  pending_.clear();
 }
 
 template class AdjointTile<float>;

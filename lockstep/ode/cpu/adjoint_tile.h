@@ -9,6 +9,7 @@
 #include "lockstep/ode/cpu/adjoint_kernels.h"
 #include "lockstep/ode/cpu/step_record.h"
 #include "lockstep/ode/cpu/step_saver.h"
+#include "lockstep/ode/differentiable_event.h"
 #include "lockstep/ode/gradient.h"
 
 namespace lockstep::ode::cpu {
@@ -30,13 +31,20 @@ class AdjointTile {
   std::span<const T> states() const { return states_.span(); }
   const TrajectoryRecord& record(int lane) const { return outcome_[lane]; }
   std::vector<AcceptedStep> steps_of(int lane) const;
+  std::size_t saved(int lane) const { return lanes_[lane].saved; }  // save points reached
+  T end_state(int lane, std::size_t component) const { return at(end_state_, lane, component); }
+
+  // For the next backward(): dL/d(end state) [component] of a lane that succeeded or met its event, and of the latter
+  // dL/d(end time).
+  void set_end_bar(int lane, std::span<const double> state_bar, double time_bar);
 
   // The transpose, once after each forward(). states_bar [lane][time][component]; zeros for lanes to be left out.
   // gradient[weight] += (null when there are no weights); the rest is read from below.
   void backward(std::span<const T> states_bar, T* gradient);
   // Instead of backward(): out [lane][time][component][components, then parameters], the derivatives of the saved
-  // states by initial state and parameters; NaN at save points that were not reached. Defined in sensitivity_tile.cpp.
-  void sensitivities(std::span<T> out);
+  // states by initial state and parameters; NaN at save points that were not reached. ends [lane][end time, then
+  // components of the end state][columns as in out]; NaN of lanes that failed. Defined in sensitivity_tile.cpp.
+  void sensitivities(std::span<T> out, std::span<double> ends);
   T initial_state_bar(int lane, std::size_t component) const { return at(bar_.y, lane, component); }
   T parameter_bar(int lane, std::size_t parameter) const { return at(parameter_bar_, lane, parameter); }
 
@@ -62,9 +70,19 @@ class AdjointTile {
   void add_checkpoint();
   void restore(std::size_t end);
   void replay(std::size_t step, StageRecord<T>* record);
-  void reverse_step(const TileStep& step, StageRecord<T>& record, std::span<const T> states_bar);
+  void reverse_step(const TileStep& step, StageRecord<T>& record, const StageRecord<T>* before,
+                    std::span<const T> states_bar);
+  void keep_event_end(int lane);
+  // Of the event function where it ended the lane; `rate` along the trajectory.
+  struct EventSlopes {
+    double rate;
+    std::vector<double> by_state, by_parameter;
+  };
+  EventSlopes event_slopes(int lane) const;
+  void reverse_events(std::size_t step);
   void reverse_saves(const TileStep& step, std::span<const T> states_bar);
-  void reverse_evaluation(const double* t, const T* argument, const std::byte* recorded, const T* out_bar, T* in_bar);
+  void reverse_evaluation(const double* t, const T* argument, const std::byte* recorded, const std::byte* next,
+                          const T* out_bar, T* in_bar);
   void flush(T* gradient);
 
   SolveContext<T> context_;
@@ -90,6 +108,15 @@ class AdjointTile {
 
   TileCotangents<T> bar_;
   AlignedBuffer<T> parameter_bar_;
+  const DifferentiableEvent* event_ = nullptr;
+  struct EventEnd {
+    std::size_t step = 0;  // in steps_
+    double theta = 0;
+    std::vector<double> rate;  // [component], of the interpolant there: du/dt
+  };
+  EventEnd event_ends_[kTileLanes];          // of lanes that met their event
+  AlignedBuffer<T> end_state_;               // [component][lane]
+  AlignedBuffer<T> end_bar_;                 // of them
   std::size_t saved_[kTileLanes] = {};       // save points not yet met on the way back
   AlignedBuffer<std::byte> scratch_record_;  // [pending][record_bytes()]
   AlignedBuffer<std::byte> cotangents_;      // [pending][cotangent_bytes()]

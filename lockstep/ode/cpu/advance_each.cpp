@@ -30,7 +30,14 @@ class Worker {
 
   Summary run() {
     while (tile_.lanes < kTileLanes && install(tile_.lanes)) ++tile_.lanes;
-    while (tile_.lanes > 0 && !queue_.stopped()) step();
+    const std::atomic<std::uint32_t>* const wishes = queue_.wishes();
+    std::uint32_t heard = wishes == nullptr ? 0 : wishes->load(std::memory_order_relaxed);
+    while (tile_.lanes > 0 && !queue_.stopped()) {
+      step();
+      if (wishes == nullptr || wishes->load(std::memory_order_relaxed) == heard) continue;
+      heard = wishes->load(std::memory_order_relaxed);
+      for (const auto& open : open_) hand_in(*open);
+    }
     cancel();
     return summary_;
   }
@@ -138,6 +145,27 @@ class Worker {
     }
   }
 
+  // A block waits for its slowest trajectory; the others need not.
+  void hand_in(OpenBlock& open) {
+    const std::size_t count = open.block.count;
+    std::vector<std::uint8_t> busy(count, 0);
+    const auto note = [&](const LaneRecord<T>& record) {
+      if (record.block == &open) busy[record.row] = 1;
+    };
+    for (int lane = 0; lane < tile_.lanes; ++lane) note(lanes_[lane]);
+    for (std::size_t i = staged_next_; i < staged_ready_.size(); ++i) note(staged_records_[staged_ready_[i]]);
+    const std::size_t read = unread_ == &open ? unread_row_ : count;
+    open.handed_in.resize(count, 0);
+    std::vector<std::size_t> rows;
+    for (std::size_t row = 0; row < read; ++row) {
+      if (busy[row] == 0 && open.handed_in[row] == 0) rows.push_back(row);
+    }
+    if (rows.empty()) return;
+    queue_.hand_in(open.block, rows);
+    for (const std::size_t row : rows) open.handed_in[row] = 1;
+    open.block.handed_in = open.handed_in.data();
+  }
+
   // Puts the next staged trajectory into a lane; false when there is none left.
   bool install(int lane) {
     if (staged_next_ == staged_ready_.size() && !stage_more()) return false;
@@ -146,7 +174,7 @@ class Worker {
     lanes_[lane] = staged_records_[from];
     lanes_[lane].started_at = steps_;
     next_limit_ = std::min(next_limit_, steps_ + context_.options->max_steps);
-    tile_.log_error[lane] = kFirstLogError;
+    tile_.log_error[lane] = scalar::kFirstLogError;
     tile_.after_rejection &= ~(LaneMask{1} << lane);
     return true;
   }

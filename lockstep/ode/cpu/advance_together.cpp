@@ -121,7 +121,7 @@ class Lockstep {
 
   void advance(double h) {
     const float beta1 = context_.settings.beta1, beta2 = context_.settings.beta2;
-    double log_error = kFirstLogError;
+    double log_error = scalar::kFirstLogError;
     bool after_rejection = false;
     int failures_in_a_row = 0;
     while (remaining() > 0) {

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
+#include <span>
 
 #include "lockstep/core/run_control.h"
 #include "lockstep/ode/solution.h"
@@ -13,7 +16,8 @@ namespace lockstep::ode::cpu {
 
 class BlockQueue {
  public:
-  // bytes_per_trajectory: of a block's memory; blocks are kept near a megabyte so that a sink can pool them.
+  // bytes_per_trajectory: of a block's memory; blocks are kept near a megabyte so that a sink can pool them, and are a
+  // power of two of trajectories, so that they lie within the chunks of a sink to a file.
   BlockQueue(std::size_t trajectories, std::size_t bytes_per_trajectory, int threads, SolutionSink& sink,
              const RunControl& control)
       : total_(trajectories), sink_(sink), control_(control) {
@@ -21,7 +25,7 @@ class BlockQueue {
     const std::size_t shares = static_cast<std::size_t>(threads) * 8;
     const std::size_t by_memory = (std::size_t{1} << 20) / std::max<std::size_t>(bytes_per_trajectory, 1);
     const std::size_t wanted = std::min({(trajectories + shares - 1) / shares, by_memory, std::size_t{4096}});
-    size_ = std::max(kTile, (wanted + kTile - 1) / kTile * kTile);
+    size_ = std::max(kTile, std::bit_floor(wanted));
   }
 
   // The next block, count 0 when none is left or the solve was cancelled or has failed.
@@ -39,6 +43,9 @@ class BlockQueue {
     done_ += block.count;
     control_.progress(done_, total_);
   }
+
+  const std::atomic<std::uint32_t>* wishes() const { return sink_.wishes(); }
+  void hand_in(const SolutionBlock& block, std::span<const std::size_t> rows) { sink_.hand_in(block, rows); }
 
   // Another thread threw: the others stop at their next block.
   void fail() noexcept { failed_.store(true, std::memory_order_relaxed); }

@@ -91,7 +91,7 @@ struct InlinedStep {
     static constexpr double at(int j) { return Method::coefficients().error3[j]; }
   };
 
-  // Stages 2 .. s: k and y1. These systems do not depend on time.
+  // Stages 2 .. s: k and y1. The systems listed in inlined.cpp do not depend on time (another would not compile).
   HWY_INLINE void run() {
     static_for<kStages - 1>([&](auto index) LOCKSTEP_ALWAYS_INLINE {
       constexpr int i = decltype(index)::value + 1;
@@ -106,12 +106,12 @@ struct InlinedStep {
   }
 
   template <class Estimate>
-  HWY_INLINE V error_sum(V rtol, V atol) const {
+  HWY_INLINE V error_sum(V rtol, const T* atol) const {
     V error[n];
     weighted<kStages, Estimate>(error);
     V sum = L::zero();
     static_for<n>([&](auto c) LOCKSTEP_ALWAYS_INLINE {
-      sum = add_square<L>(sum, L::mul(h, error[c]), error_scale<L>(y[c], y1[c], rtol, atol));
+      sum = add_square<L>(sum, L::mul(h, error[c]), error_scale<L>(y[c], y1[c], rtol, L::set(atol[c])));
     });
     return sum;
   }
@@ -148,10 +148,10 @@ void attempt_inlined(TileState<T>& s, const StepSettings<T>& settings) {
     hn::Store(step.finite_check(), d, checks + v);
     if constexpr (Method::kErrorOrder > 0) {
       if (!settings.fixed) {
-        const auto rtol = hn::Set(d, settings.rtol), atol = hn::Set(d, settings.atol);
-        hn::Store(step.template error_sum<typename Step::Error>(rtol, atol), d, sums + v);
+        const auto rtol = hn::Set(d, settings.rtol);
+        hn::Store(step.template error_sum<typename Step::Error>(rtol, settings.atol), d, sums + v);
         if constexpr (Method::kHasError3)
-          hn::Store(step.template error_sum<typename Step::Error3>(rtol, atol), d, sums3 + v);
+          hn::Store(step.template error_sum<typename Step::Error3>(rtol, settings.atol), d, sums3 + v);
       }
     }
   }
@@ -167,7 +167,7 @@ void whole_step_inlined(TileState<T>& s, const StepSettings<T>& settings) {
   const DoubleTag d;
   constexpr int n = Step::n;
   const auto over_n = hn::Set(d, 1.0 / n);
-  const auto rtol = hn::Set(d, settings.rtol), atol = hn::Set(d, settings.atol);
+  const auto rtol = hn::Set(d, settings.rtol);
   T* last_stage = s.k.data() + (Step::kStages - 1) * n * kTileLanes;
   s.last = 0;
   for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
@@ -184,9 +184,9 @@ void whole_step_inlined(TileState<T>& s, const StepSettings<T>& settings) {
       hn::Store(step.y1[c], d, s.y1.data() + c * kTileLanes + v);
       hn::Store(step.k[Step::kStages - 1][c], d, last_stage + c * kTileLanes + v);
     }
-    auto square = step.template error_sum<typename Step::Error>(rtol, atol);
+    auto square = step.template error_sum<typename Step::Error>(rtol, settings.atol);
     if constexpr (Method::kHasError3) {
-      square = combine_errors<LD>(square, step.template error_sum<typename Step::Error3>(rtol, atol));
+      square = combine_errors<LD>(square, step.template error_sum<typename Step::Error3>(rtol, settings.atol));
     }
     hn::Store(LD::fma(square, over_n, step.finite_check()), d, s.error_squared + v);
   }

@@ -3,6 +3,8 @@
 #include "lockstep/ode/methods/dop853.h"
 #include "lockstep/ode/methods/rk4.h"
 #include "lockstep/ode/methods/tsit5.h"
+#include "lockstep/ode/methods/vern7.h"
+#include "lockstep/ode/methods/vern9.h"
 
 #include "lockstep/kernels/lane/targets.h"
 #undef HWY_TARGET_INCLUDE
@@ -23,6 +25,10 @@ const ode::cpu::InlinedKernels<T>* find_inlined(std::string_view system, std::st
     if (method == "rk4") return inlined_table<systems::Lorenz, ode::Rk4, T>();
     if (method == "tsit5") return inlined_table<systems::Lorenz, ode::Tsit5, T>();
     if (method == "dop853") return inlined_table<systems::Lorenz, ode::Dop853, T>();
+    if constexpr (sizeof(T) == 8) {  // their orders are of no use in float32
+      if (method == "vern7") return inlined_table<systems::Lorenz, ode::Vern7, T>();
+      if (method == "vern9") return inlined_table<systems::Lorenz, ode::Vern9, T>();
+    }
   }
   return nullptr;
 }

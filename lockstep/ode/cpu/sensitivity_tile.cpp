@@ -22,7 +22,7 @@ void add_scaled(std::size_t rows, const T* scale, const T* k, T* out) {
 
 // With y' the derivative of y by every column of (u0, p): Y_i' = y' + h sum_j a_ij k_j', k_i' = J_u(Y_i) Y_i' + J_p.
 template <class T>
-void AdjointTile<T>::sensitivities(std::span<T> out) {
+void AdjointTile<T>::sensitivities(std::span<T> out, std::span<double> ends) {
   const std::size_t n = context_.components(), m = context_.parameters(), columns = n + m;
   const std::size_t rows = n * columns, size = rows * kTileLanes;
   const Tableau& tableau = *context_.tableau.source;
@@ -31,9 +31,35 @@ void AdjointTile<T>::sensitivities(std::span<T> out) {
   AlignedBuffer<T> unit(n * kTileLanes), row_bar(n * kTileLanes);
   AlignedBuffer<std::byte> recording(rhs_.record_bytes());
   std::fill(out.begin(), out.end(), std::numeric_limits<T>::quiet_NaN());
+  std::fill(ends.begin(), ends.end(), std::numeric_limits<double>::quiet_NaN());
   const auto write = [&](std::size_t lane, std::size_t save, const auto& value) {
     T* const to = out.data() + (lane * context_.save_points() + save) * rows;
     for (std::size_t row = 0; row < rows; ++row) to[row] = value(row * kTileLanes + lane);
+  };
+
+  // y' at theta within a step, steps being constants.
+  const auto inside = [&](double theta, double h, std::size_t at) {
+    T value = y[at];
+    for (const std::size_t j : context_.tableau.interpolant_stages) {
+      const double* p = &tableau.interpolant[j * static_cast<std::size_t>(tableau.interpolant_degree)];
+      const double weight = scalar::interpolant_weight<ScalarLane<double>>(p, tableau.interpolant_degree, theta);
+      value += static_cast<T>(h * weight) * k[j * size + at];
+    }
+    return value;
+  };
+  // As set_end_bar() derives it: dt* = -(g_u dy + g_p dp) / g', du* = dy + u' dt*, for each column.
+  const auto write_event = [&](std::size_t lane, const auto& value) {
+    const EventSlopes slopes = event_slopes(static_cast<int>(lane));
+    double* const to = ends.data() + lane * (1 + n) * columns;
+    for (std::size_t d = 0; d < columns; ++d) {
+      double change = d < n ? 0.0 : slopes.by_parameter[d - n];
+      for (std::size_t c = 0; c < n; ++c) {
+        to[(1 + c) * columns + d] = static_cast<double>(value((c * columns + d) * kTileLanes + lane));
+        change += slopes.by_state[c] * to[(1 + c) * columns + d];
+      }
+      to[d] = -change / slopes.rate;
+      for (std::size_t c = 0; c < n; ++c) to[(1 + c) * columns + d] += event_ends_[lane].rate[c] * to[d];
+    }
   };
 
   // k' = J_u argument' + J_p, a row of J from the transpose of each unit vector.
@@ -97,16 +123,10 @@ void AdjointTile<T>::sensitivities(std::span<T> out) {
         const double time = lanes_[lane].save_times[saved_[lane]];
         if ((step.t_new[lane] - time) * h < 0) break;
         const double theta = scalar::step_fraction<ScalarLane<double>>(time, step.t[lane], step.t_new[lane], h);
-        write(lane, saved_[lane], [&](std::size_t at) {
-          if (theta == 1) return y1[at];
-          T value = y[at];
-          for (const std::size_t j : context_.tableau.interpolant_stages) {
-            const double* p = &tableau.interpolant[j * static_cast<std::size_t>(tableau.interpolant_degree)];
-            const double weight = scalar::interpolant_weight<ScalarLane<double>>(p, tableau.interpolant_degree, theta);
-            value += static_cast<T>(h * weight) * k[j * size + at];
-          }
-          return value;
-        });
+        write(lane, saved_[lane], [&](std::size_t at) { return theta == 1 ? y1[at] : inside(theta, h, at); });
+      }
+      if (outcome_[lane].status == Status::terminated && event_ends_[lane].step == index) {
+        write_event(lane, [&](std::size_t at) { return inside(event_ends_[lane].theta, h, at); });
       }
       for (std::size_t row = 0; row < rows; ++row) {
         const std::size_t at = row * kTileLanes + lane;
@@ -115,9 +135,15 @@ void AdjointTile<T>::sensitivities(std::span<T> out) {
       }
     }
   }
+  for (std::size_t lane = 0; lane < kTileLanes; ++lane) {
+    if (outcome_[lane].status != Status::success) continue;
+    double* const to = ends.data() + lane * (1 + n) * columns;
+    std::fill_n(to, columns, 0.0);  // the end time is a constant
+    for (std::size_t row = 0; row < rows; ++row) to[columns + row] = static_cast<double>(y[row * kTileLanes + lane]);
+  }
 }
 
-template void AdjointTile<float>::sensitivities(std::span<float>);
-template void AdjointTile<double>::sensitivities(std::span<double>);
+template void AdjointTile<float>::sensitivities(std::span<float>, std::span<double>);
+template void AdjointTile<double>::sensitivities(std::span<double>, std::span<double>);
 
 }  // namespace lockstep::ode::cpu

@@ -9,10 +9,9 @@
 #include "lockstep/ode/cpu/inlined.h"
 #include "lockstep/ode/cpu/tile_kernels.h"
 #include "lockstep/ode/methods.h"
+#include "lockstep/ode/numerics.h"
 
 namespace lockstep::ode::cpu {
-
-inline constexpr double kFirstLogError = -13.287712379549449;  // log2 1e-4: the error before the first step
 
 // Whether a save point may fall between the ends of a step. With fixed steps any might, by a rounding.
 inline bool saves_within_steps(const Problem& problem, bool fixed) {
@@ -39,18 +38,23 @@ struct SolveContext {
         tableau(method(the_options.method)),
         rhs(lower<T>(*the_problem.rhs, target)),
         event(the_problem.event ? lower<T>(*the_problem.event->function, target) : nullptr) {
-    const float k = static_cast<float>(tableau.source->error_order + 1);
+    for (std::size_t c = 0; c < the_problem.rhs->components(); ++c) {
+      atol_f64_.push_back(the_options.atol_of(c));
+      atol_.push_back(static_cast<T>(atol_f64_.back()));
+    }
+    const auto exponents =
+        scalar::control_exponents(scalar::error_power(tableau.source->error_order, !tableau.source->error3.empty()));
     const bool fixed = the_options.control == StepControl::fixed;
     settings = {.tableau = &tableau,
                 .rhs = rhs.get(),
                 .rtol = static_cast<T>(the_options.rtol),
-                .atol = static_cast<T>(the_options.atol),
+                .atol = atol_.data(),
                 .rtol_f64 = the_options.rtol,
-                .atol_f64 = the_options.atol,
+                .atol_f64 = atol_f64_.data(),
                 .max_step = the_options.max_step.value_or(std::numeric_limits<double>::infinity()),
                 .initial_step = the_options.initial_step.value_or(0),
-                .beta1 = 0.7f / k,
-                .beta2 = 0.4f / k,
+                .beta1 = exponents.beta1,
+                .beta2 = exponents.beta2,
                 .fixed = fixed,
                 .keep_stages = event != nullptr || saves_within_steps(the_problem, fixed)};
     if (inlined != nullptr) kernels.attempt = inlined->attempt;
@@ -95,12 +99,15 @@ struct SolveContext {
  private:
   // Asked for at every trajectory's start and end: kept rather than called for.
   std::size_t components_, parameters_, save_points_;
+  std::vector<T> atol_;           // [component]
+  std::vector<double> atol_f64_;  // [component]
 };
 
 // A block of the sink with trajectories still on their way.
 struct OpenBlock {
   SolutionBlock block;
   std::size_t unfinished;
+  std::vector<std::uint8_t> handed_in = {};  // what block.handed_in shows; empty before the first time
 };
 
 // One trajectory's bookkeeping.

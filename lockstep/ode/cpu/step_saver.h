@@ -59,7 +59,8 @@ class StepSaver {
 
   // Of a lane that save_step() returned.
   double event_time(int lane) const { return event_times_[lane]; }
-  const T* event_states() const { return event_states_.data(); }  // [component][lane]
+  double event_theta(int lane) const { return event_thetas_[lane]; }  // in its step
+  const T* event_states() const { return event_states_.data(); }      // [component][lane]
 
  private:
   bool reached(int lane, LaneMask stopped) const {
@@ -87,7 +88,10 @@ class StepSaver {
     for (LaneMask bits = due; bits != 0; bits &= bits - 1) {
       const int lane = __builtin_ctz(bits);
       LaneRecord<T>& record = records_[lane];
-      copy_column(states, lane, n, record.state + record.saved * n);
+      T* to = record.state + record.saved * n;
+      copy_column(states, lane, n, to);
+      // A sink's memory is seldom in the cache: the next line is fetched while steps are computed.
+      __builtin_prefetch(reinterpret_cast<const char*>(to) + 64, 1);
       ++record.saved;
       tile_.next_save[lane] = next_save_time(context_, record, tile_.h_try[lane]);
       if (!reached(lane, stopped)) due &= ~(LaneMask{1} << lane);
@@ -151,6 +155,7 @@ class StepSaver {
     context_.kernels.interpolate(tile_, context_.settings);
     for (LaneMask bits = crossing; bits != 0; bits &= bits - 1) {
       const int lane = __builtin_ctz(bits);
+      event_thetas_[lane] = high[lane];
       event_times_[lane] = high[lane] == 1 ? tile_.t_new[lane] : std::fma(high[lane], tile_.h_try[lane], tile_.t[lane]);
       for (std::size_t c = 0; c < context_.components(); ++c) {
         const std::size_t at = c * kTileLanes + static_cast<std::size_t>(lane);
@@ -165,7 +170,7 @@ class StepSaver {
   LaneRecord<T>* records_;
   AlignedBuffer<T> event_values_;  // [lane]
   AlignedBuffer<T> event_states_;  // [component][lane], where events stopped trajectories
-  double event_times_[kTileLanes] = {};
+  double event_times_[kTileLanes] = {}, event_thetas_[kTileLanes] = {};
   bool interpolant_ready_ = true;
   LaneMask counted_ = 0;  // lanes whose interpolant stages of this step are counted
 };

@@ -56,19 +56,18 @@ HWY_INLINE void stage_times(const double* t, const double* h, double c, double* 
   }
 }
 
-// Mean squares over components of values / (atol + rtol |y|), in float64: [lane].
+// Mean squares over components of values / (its atol + rtol |y|), in float64: [lane].
 template <class T, class Value>
 HWY_INLINE void start_norm(const TileState<T>& s, const StepSettings<T>& settings, double* HWY_RESTRICT out,
                            const Value& value) {
   const DoubleTag d;
   const auto rtol = hn::Set(d, settings.rtol_f64);
-  const auto atol = hn::Set(d, settings.atol_f64);
   const auto over_n = hn::Set(d, 1.0 / static_cast<double>(s.components));
   for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
     auto sum = hn::Zero(d);
     for (std::size_t c = 0; c < s.components; ++c) {
       const std::size_t at = c * kTileLanes + static_cast<std::size_t>(v);
-      const auto scale = LD::fma(rtol, LD::abs(widen(s.y.data() + at)), atol);
+      const auto scale = LD::fma(rtol, LD::abs(widen(s.y.data() + at)), hn::Set(d, settings.atol_f64[c]));
       sum = add_square<LD>(sum, value(at), scale);
     }
     hn::Store(LD::mul(sum, over_n), d, out + v);
@@ -105,7 +104,8 @@ HWY_INLINE void first_steps(TileState<T>& s, const StepSettings<T>& settings) {
   evaluate_stage(s, settings, s.t_stage, s.scratch.data(), 1);
   const T* f1 = s.stage(1);
   start_norm(s, settings, d2, [&](std::size_t at) { return LD::sub(widen(f1 + at), widen(k1 + at)); });
-  const float exponent = 1.0f / static_cast<float>(settings.tableau->source->error_order + 1);
+  const auto& source = *settings.tableau->source;
+  const float exponent = 1.0f / static_cast<float>(error_power(source.error_order, !source.error3.empty()));
   for (int v = 0; v < s.lanes; v += n) {
     const auto t = hn::Load(d, s.t + v);
     const auto t_end = hn::Load(d, s.t_end + v);
@@ -166,7 +166,6 @@ HWY_INLINE void error_sums(TileState<T>& s, const StageSum<T>& estimate, const S
   const std::size_t row = s.components * kTileLanes;
   const auto* terms = estimate.terms.data();
   const auto rtol = hn::Set(d, settings.rtol);
-  const auto atol = hn::Set(d, settings.atol);
   for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
     auto sum = hn::Zero(d);
     for (std::size_t c = 0; c < s.components; ++c) {
@@ -176,7 +175,8 @@ HWY_INLINE void error_sums(TileState<T>& s, const StageSum<T>& estimate, const S
       for (std::size_t i = 1; i < estimate.terms.size(); ++i) {
         error = L::fma(hn::Set(d, terms[i].weight), hn::Load(d, k + terms[i].stage * row), error);
       }
-      const auto scale = error_scale<L>(hn::Load(d, s.y.data() + at), hn::Load(d, s.y1.data() + at), rtol, atol);
+      const auto scale = error_scale<L>(hn::Load(d, s.y.data() + at), hn::Load(d, s.y1.data() + at), rtol,
+                                        hn::Set(d, settings.atol[c]));
       sum = add_square<L>(sum, hn::Mul(hn::Load(d, h + v), error), scale);
     }
     hn::Store(sum, d, out + v);

@@ -44,8 +44,10 @@ template <class T>
 struct StepSettings {
   const LoweredTableau<T>* tableau;
   const TileFunction<T>* rhs;
-  T rtol, atol;
-  double rtol_f64, atol_f64;  // for the first step's size
+  T rtol;
+  const T* atol;  // [component]
+  double rtol_f64;
+  const double* atol_f64;  // [component]; in float64 for the first step's size
   double max_step;
   double initial_step;  // 0: chosen by the engine
   float beta1, beta2;

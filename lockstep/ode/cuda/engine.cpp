@@ -1,76 +1,58 @@
 #include "lockstep/ode/cuda/engine.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <fstream>
+#include <optional>
 #include <string>
 
 #include "lockstep/core/error.h"
+#include "lockstep/ode/cuda/batch_arrays.h"
+#include "lockstep/ode/cuda/compile.h"
 #include "lockstep/ode/cuda/program.h"
 
 namespace lockstep::ode::cuda {
-namespace {
 
-constexpr std::size_t kLeastBatch = 32;
-// A batch should fill any GPU several times over, and a large ensemble be cut into several, so that the results of
-// one travel while the next is computed.
-constexpr std::size_t kGoodBatch = std::size_t{1} << 18;
-constexpr std::size_t kGoodBatches = 8;
-
-[[noreturn]] void refuse(const Fault& fault, const std::string& remedy) {
+void refuse(const Fault& fault, const std::string& remedy) {
   throw Error(ErrorKind::unsupported,
               {.field = "cuda " + fault.where, .found = fault.text, .expected = "success", .remedy = remedy});
 }
 
-// An array that lies on the device and, for copies, in pinned host memory.
-template <class Number>
-struct Mirror {
-  Number* host = nullptr;
-  Number* device = nullptr;
-  std::size_t size = 0;
+namespace {
 
-  std::size_t bytes() const { return size * sizeof(Number); }
-  bool allocate(Stream& stream, std::size_t numbers) {
-    size = numbers;
-    if (numbers == 0) return true;
-    host = static_cast<Number*>(stream.allocate_pinned(bytes()));
-    device = static_cast<Number*>(stream.allocate(bytes()));
-    return host != nullptr && device != nullptr;
-  }
-  void upload(Stream& stream) const {
-    if (size != 0) stream.upload(device, host, bytes());
-  }
-  void download(Stream& stream, std::size_t numbers) const {
-    if (numbers != 0) stream.download(host, device, numbers * sizeof(Number));
-  }
-};
+// Of this machine or of the container that the program runs in.
+std::size_t host_memory() {
+  std::size_t memory =
+      static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  std::size_t limit = 0;
+  if (std::ifstream("/sys/fs/cgroup/memory.max") >> limit) memory = std::min(memory, limit);
+  return memory;
+}
+
+// A batch should fill any GPU several times over, and a large ensemble be cut into several, so that the results of
+// one travel while the next is computed.
+constexpr std::size_t kGoodBatch = std::size_t{1} << 18;
+constexpr std::size_t kGoodBatches = 8;
+// Trajectories from which on a kernel of the problem's own shape is compiled, about two seconds, in place of a general
+// one.
+constexpr std::size_t kWorthCompiling = 100'000;
 
 // What a batch of `most` trajectories needs, and the batch that is under way in it.
 template <class T>
 class Slot {
  public:
   Slot(const Problem& problem, const Lowered<T>& lowered, std::unique_ptr<Stream> stream)
-      : problem_(problem), lowered_(lowered), stream_(std::move(stream)), launch_(lowered.launch) {}
-
-  static std::size_t bytes_per_trajectory(const Problem& problem) {
-    const std::size_t n = problem.rhs->components(), saves = problem.save_points();
-    return (n * (saves + 2) + problem.rhs->parameters()) * sizeof(T) + sizeof(TrajectoryRecord) +
-           (2 + (problem.save_times_per_trajectory ? saves : 0)) * sizeof(double);
-  }
+      : lowered_(lowered), stream_(std::move(stream)), launch_(lowered.launch), arrays_(problem) {}
 
   // False when there is too little memory.
   bool allocate(std::size_t most) {
     stream_->free_all();
-    const std::size_t n = problem_.rhs->components(), m = problem_.rhs->parameters(), saves = problem_.save_points();
-    const auto each = [most](bool own) { return own ? most : std::size_t{1}; };
-    const bool fits = initial_.allocate(*stream_, most * n) &&
-                      parameters_.allocate(*stream_, each(own_parameters()) * m) &&
-                      start_.allocate(*stream_, each(own_starts())) && end_.allocate(*stream_, each(own_ends())) &&
-                      save_.allocate(*stream_, each(problem_.save_times_per_trajectory) * saves) &&
-                      states_.allocate(*stream_, most * saves * n) && end_states_.allocate(*stream_, most * n) &&
-                      records_.allocate(*stream_, most) && weights_.allocate(*stream_, lowered_.weights.size()) &&
-                      counter_.allocate(*stream_, 1);
-    if (!fits) return false;
+    if (!arrays_.allocate(*stream_, most) || !weights_.allocate(*stream_, lowered_.weights.size()) ||
+        !counter_.allocate(*stream_, 1))
+      return false;
     std::copy(lowered_.weights.begin(), lowered_.weights.end(), weights_.host);
     weights_.upload(*stream_);
     return true;
@@ -78,86 +60,27 @@ class Slot {
 
   // Queues a batch; its inputs have been read when this returns.
   void start(std::size_t first, std::size_t count) {
-    first_ = first;
-    count_ = count;
-    const std::size_t n = problem_.rhs->components(), m = problem_.rhs->parameters(), saves = problem_.save_points();
-    round_into(initial_.host, &problem_.initial_states[first * n], count * n);
-    if (m != 0) round_into(parameters_.host, problem_.parameters_of(first), (own_parameters() ? count : 1) * m);
-    copy_into(start_.host, problem_.start_times, first, own_starts() ? count : 1);
-    copy_into(end_.host, problem_.end_times, first, own_ends() ? count : 1);
-    if (saves != 0)
-      std::copy_n(problem_.save_times_of(first), (problem_.save_times_per_trajectory ? count : 1) * saves, save_.host);
-    initial_.upload(*stream_);
-    parameters_.upload(*stream_);
-    start_.upload(*stream_);
-    end_.upload(*stream_);
-    save_.upload(*stream_);
+    launch_.ensemble = arrays_.upload(*stream_, first, count);
     stream_->clear(counter_.device, counter_.bytes());
-    const auto stride = [](bool own, std::size_t numbers) { return own ? static_cast<std::int64_t>(numbers) : 0; };
-    launch_.ensemble = {.count = static_cast<std::int64_t>(count),
-                        .initial_states = initial_.device,
-                        .parameters = parameters_.device,
-                        .parameter_stride = stride(own_parameters(), m),
-                        .start_times = start_.device,
-                        .start_stride = stride(own_starts(), 1),
-                        .end_times = end_.device,
-                        .end_stride = stride(own_ends(), 1),
-                        .save_times = save_.device,
-                        .save_stride = stride(problem_.save_times_per_trajectory, saves),
-                        .save_points = static_cast<std::int32_t>(saves),
-                        .states = states_.device,
-                        .end_states = end_states_.device,
-                        .records = records_.device};
     launch_.weights = weights_.device;
     launch_.counter = counter_.device;
     stream_->launch(lowered_.kernel, &launch_);
-    states_.download(*stream_, count * saves * n);
-    end_states_.download(*stream_, count * n);
-    records_.download(*stream_, count);
+    arrays_.download(*stream_);
   }
 
   Fault wait() { return stream_->wait(); }
-  std::size_t first() const { return first_; }
-  std::size_t count() const { return count_; }
-  bool busy() const { return count_ != 0; }
-
-  // Hands the finished batch to the sink, in blocks near a megabyte as the sinks like them.
-  void deliver(SolutionSink& sink, Summary& summary) {
-    const std::size_t n = problem_.rhs->components(), row = problem_.save_points() * n;
-    const std::size_t by_memory = (std::size_t{1} << 20) / bytes_per_trajectory(problem_);
-    const std::size_t size = std::clamp<std::size_t>(by_memory / kLeastBatch * kLeastBatch, kLeastBatch, 4096);
-    for (std::size_t done = 0; done < count_; done += size) {
-      const SolutionBlock block = sink.acquire(first_ + done, std::min(size, count_ - done));
-      std::copy_n(states_.host + done * row, block.count * row, static_cast<T*>(block.state));
-      std::copy_n(end_states_.host + done * n, block.count * n, static_cast<T*>(block.end_state));
-      std::copy_n(records_.host + done, block.count, block.records);
-      for (std::size_t i = 0; i < block.count; ++i) summary.add(block.records[i]);
-      sink.commit(block);
-    }
-    count_ = 0;
-  }
+  std::size_t count() const { return arrays_.count(); }
+  bool busy() const { return arrays_.busy(); }
+  void deliver(SolutionSink& sink, Summary& summary) { arrays_.deliver(sink, summary); }
+  Fault take_fault() { return stream_->take_fault(); }
 
  private:
-  bool own_parameters() const { return problem_.parameters.size() != problem_.rhs->parameters(); }
-  bool own_starts() const { return problem_.start_times.size() != 1; }
-  bool own_ends() const { return problem_.end_times.size() != 1; }
-
-  static void round_into(T* to, const double* from, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) to[i] = static_cast<T>(from[i]);
-  }
-  static void copy_into(double* to, const std::vector<double>& times, std::size_t first, std::size_t count) {
-    std::copy_n(times.begin() + static_cast<std::ptrdiff_t>(times.size() == 1 ? 0 : first), count, to);
-  }
-
-  const Problem& problem_;
   const Lowered<T>& lowered_;
   std::unique_ptr<Stream> stream_;
-  Launch<T> launch_;
-  Mirror<T> initial_, parameters_, states_, end_states_, weights_;
-  Mirror<double> start_, end_, save_;
-  Mirror<TrajectoryRecord> records_;
+  BlockLaunch<T> launch_;
+  BatchArrays<T> arrays_;
+  Mirror<T> weights_;
   Mirror<unsigned long long> counter_;
-  std::size_t first_ = 0, count_ = 0;
 };
 
 // Two slots in turn: while one computes, the other's results are delivered.
@@ -167,7 +90,7 @@ class Batches {
   Batches(const Problem& problem, const Options& options, const DeviceTarget& target)
       : problem_(problem), target_(target), lowered_(lower_problem<T>(problem, options)) {
     const std::size_t total = problem.trajectories();
-    const std::size_t share = target.memory_budget / kSlots / Slot<T>::bytes_per_trajectory(problem);
+    const std::size_t share = target.memory_budget / kSlots / BatchArrays<T>::bytes_per_trajectory(problem);
     const std::size_t wanted = std::max(kGoodBatch, (total + kGoodBatches - 1) / kGoodBatches);
     set_size(std::min({share, wanted, total}));
   }
@@ -217,10 +140,14 @@ class Batches {
         Fault fault;
         auto stream = target_.runtime->open_stream(target_.device, fault);
         if (stream == nullptr) refuse(fault, "check the driver with nvidia-smi, or run on the CPU with --device cpu");
+        add_source_kernel(lowered_, problem_.trajectories() >= kWorthCompiling, *target_.runtime, target_.device,
+                          *stream, image_);
         slots_.emplace_back(problem_, lowered_, std::move(stream));
         fits = slots_.back().allocate(size_);
       }
       if (fits) return;
+      if (const Fault fault = slots_.back().take_fault(); fault.happened && !fault.out_of_memory)
+        refuse(fault, remedy_for(fault));
       if (size_ <= kLeastBatch) {
         refuse({true, true, "memory", "not enough for " + std::to_string(kLeastBatch) + " trajectories"},
                "free memory on the device, save fewer times, or run on the CPU with --device cpu");
@@ -238,19 +165,26 @@ class Batches {
 
   Summary finish() {
     slots_.clear();
-    summary_.kernel = "cuda " + lowered_.kernel + ", a thread a trajectory, batches of " + std::to_string(size_);
+    const bool tiles = lowered_.kernel.starts_with("tiles");
+    summary_.kernel = "cuda " + lowered_.kernel + (tiles ? ", a block a tile" : ", a thread a trajectory") +
+                      ", batches of " + std::to_string(size_);
     return summary_;
   }
 
   const Problem& problem_;
   DeviceTarget target_;
   Lowered<T> lowered_;
+  std::optional<KernelImage> image_;  // of a kernel that came as text
   std::vector<Slot<T>> slots_;
   std::size_t size_ = 0;
   Summary summary_;
 };
 
 }  // namespace
+
+std::size_t memory_budget(int devices) {
+  return std::min(std::size_t{2} << 30, host_memory() / 4 / static_cast<std::size_t>(std::max(devices, 1)));
+}
 
 template <class T>
 Summary advance(const Problem& problem, const Options& options, const DeviceTarget& target, SolutionSink& sink,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 #include "lockstep/core/run_control.h"
 #include "lockstep/ode/cuda/runtime.h"
@@ -12,6 +13,10 @@
 #include "lockstep/ode/solve.h"
 
 namespace lockstep::ode::cuda {
+
+// Bytes that each of so many devices may take on itself, and pinned on the host: 2 GiB, or together a quarter of the
+// host's memory where that is less.
+std::size_t memory_budget(int devices);
 
 struct DeviceTarget {
   Runtime* runtime = nullptr;
@@ -25,5 +30,8 @@ struct DeviceTarget {
 template <class T>
 Summary advance(const Problem& problem, const Options& options, const DeviceTarget& target, SolutionSink& sink,
                 const RunControl& control);
+
+// Throws a device's failure as Error (unsupported).
+[[noreturn]] void refuse(const Fault& fault, const std::string& remedy);
 
 }  // namespace lockstep::ode::cuda

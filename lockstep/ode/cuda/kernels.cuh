@@ -1,6 +1,7 @@
-// A kernel round each body of kernel_list.h: weights to shared memory, then trajectory after trajectory from a counter.
+// A kernel round each body of kernel_list.h.
 #pragma once
 
+#include "lockstep/ode/cuda/advance.cuh"
 #include "lockstep/ode/cuda/kernel_list.h"
 #include "lockstep/ode/cuda/kernels.h"
 
@@ -9,13 +10,7 @@ namespace lockstep::ode::cuda {
 template <class Body>
 __global__ void __launch_bounds__(Body::kThreads, Body::kBlocks)
     advance_kernel(const __grid_constant__ Launch<typename Body::T> launch) {
-  using T = typename Body::T;
-  extern __shared__ __align__(16) unsigned char shared_bytes[];
-  T* const shared = reinterpret_cast<T*>(shared_bytes);
-  const SharedWeights wanted = Body::Derivative::shared_weights(launch);
-  for (std::int64_t i = threadIdx.x; i < wanted.count; i += blockDim.x) shared[i] = launch.weights[wanted.first + i];
-  __syncthreads();
-  Body::run(launch, shared, [&] { return static_cast<std::int64_t>(atomicAdd(launch.counter, 1ull)); });
+  advance<Body>(launch);
 }
 
 // Never launched: sass_test.py looks whether the compiler contracted the two roundings into one.

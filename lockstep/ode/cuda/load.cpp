@@ -1,48 +1,20 @@
 #include "lockstep/ode/cuda/load.h"
 
-#include <dlfcn.h>
-
-#include <cstdlib>
-#include <filesystem>
+#include "lockstep/kernels/cuda/component.h"
 
 namespace lockstep::ode::cuda {
 namespace {
 
-constexpr const char* kLibrary = "liblockstep_cuda.so";
 const LoadedRuntime* replacement = nullptr;
-
-std::vector<std::string> places() {
-  if (const char* given = std::getenv("LOCKSTEP_CUDA_LIBRARY")) return {given};
-  std::vector<std::string> result;
-  std::error_code failure;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", failure);
-  if (!failure) {
-    for (const auto& folder : {program.parent_path(), program.parent_path().parent_path() / "lib"}) {
-      const auto file = folder / kLibrary;
-      if (std::filesystem::exists(file, failure)) result.push_back(file.string());
-    }
-  }
-  result.push_back(kLibrary);
-  return result;
-}
 
 LoadedRuntime load() {
   LoadedRuntime result;
-  void* library = nullptr;
-  std::string tried;
-  for (const std::string& place : places()) {
-    library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library != nullptr) break;
-    tried = dlerror();
-  }
-  if (library == nullptr) {
-    result.missing = std::string("this installation has no CUDA component (") + tried + ")";
-    return result;
-  }
-  const auto entry = reinterpret_cast<RuntimeEntry>(dlsym(library, kRuntimeEntry));
+  result.missing = lockstep::cuda::component().missing;
+  if (!result.missing.empty()) return result;
+  const auto entry = reinterpret_cast<RuntimeEntry>(lockstep::cuda::component_entry(kRuntimeEntry));
   Runtime* const runtime = entry == nullptr ? nullptr : entry(kRuntimeVersion);
   if (runtime == nullptr) {
-    result.missing = std::string(kLibrary) + " is of another version of Lockstep";
+    result.missing = "liblockstep_cuda.so is of another version of Lockstep";
     return result;
   }
   Fault fault;

@@ -14,8 +14,7 @@ struct LoadedRuntime {
   std::string missing;  // what is not there, for people: "no CUDA driver on this machine"
 };
 
-// Looked for once: the file that the environment variable LOCKSTEP_CUDA_LIBRARY names, else beside the program, in
-// ../lib from there, and where the loader looks. runtime is set only where devices has an entry.
+// Looked for once, as kernels/cuda/component.h says. runtime is set only where devices has an entry.
 const LoadedRuntime& load_runtime();
 
 // Gives load_runtime() another answer, for tests; null restores the machine's own.

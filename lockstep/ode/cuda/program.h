@@ -1,53 +1,26 @@
-// A right-hand side as the device's kernels read it: a sum of built-in systems and nets, as plain data and one array of
-// weights.
+// A problem and options made into what a kernel is launched with, and the kernel chosen.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "lockstep/kernels/cuda/net_image.h"
-#include "lockstep/ode/cuda/ensemble.h"
-#include "lockstep/ode/cuda/scheme.h"
+#include "lockstep/ode/cuda/block_launch.h"
+#include "lockstep/ode/cuda/kernel_source.h"
 #include "lockstep/ode/options.h"
 #include "lockstep/ode/problem.h"
 
 namespace lockstep::ode::cuda {
 
-inline constexpr int kMostParts = 4;
-
-struct PartProgram {
-  std::int32_t system;           // its place in systems::AllSystems, or -1: a net
-  std::int32_t first_parameter;  // of the trajectory's, this part's first
-  std::int32_t parameters;
-  std::int32_t with_time;  // the net's last input is time
-  lockstep::cuda::NetImage net;
-};
-
-struct Program {
-  std::int32_t components, parameters, parts;
-  PartProgram part[kMostParts];  // added up from the first to the last
-};
-
-// Everything a kernel needs: passed by value, so that it lies in constant memory.
-template <class T>
-struct Launch {
-  Ensemble<T> ensemble;
-  StepRules<T> rules;
-  Threshold<T> event;
-  MethodTable<T> method;
-  Program program;
-  const T* weights;             // the device's
-  unsigned long long* counter;  // of trajectories taken so far; the device's, zero before the launch
-};
-
 // A problem and options in that form, the ensemble left out, and the kernel to run it.
 template <class T>
 struct Lowered {
-  Launch<T> launch{};
+  BlockLaunch<T> launch{};  // kernels that are none of blocks take its first part, a Launch<T>
   std::vector<T> weights;
-  std::string kernel;  // a name of kernel_list.h
+  std::string kernel;                  // a name of kernel_list.h, or the source's
+  std::optional<KernelSource> source;  // of a kernel that is compiled when the program runs
+  // The same solve by a kernel for its one shape, where `kernel` is a general one: faster, but it has to be compiled.
+  std::optional<KernelSource> special;
 };
 
 // Why a problem cannot run in these kernels, for people, with what to do; nullopt when it can.
@@ -55,6 +28,13 @@ struct Obstacle {
   std::string field, found, expected, remedy;
 };
 std::optional<Obstacle> obstacle(const Problem& problem, const Options& options);
+// What holds for every engine on a GPU: its step control and method; its number of parts and components.
+std::optional<Obstacle> method_obstacle(const Options& options);
+std::optional<Obstacle> size_obstacle(const Problem& problem);
+
+// The rules of the steps, the event and the method; of the program no more than the sizes.
+template <class T>
+void lower_rules(const Problem& problem, const Options& options, Launch<T>& launch);
 
 // Throws Error (unsupported) where there is an obstacle, (model) for weights that do not fit in T.
 template <class T>

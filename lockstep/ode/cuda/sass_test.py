@@ -7,7 +7,9 @@ sass_test.py CUOBJDUMP LIBRARY REGISTERS.tsv [--write]
 - In machine code a product and a sum written apart stay apart (a probe kernel), and the only approximations are the
   first guesses of correctly rounded division and square root (MUFU.RCP, MUFU.RSQ), never a function.
 - Kernels compiled for one shape have no stack and spill nothing; registers stay within the committed table.
+- Tensor cores (HMMA) work in the kernels of their modes, and in no other; between their products nothing is spilled.
 """
+import os
 import re
 import subprocess
 import sys
@@ -18,13 +20,32 @@ ARITHMETIC = re.compile(r"(add|sub|mul|fma|div|sqrt|rcp)\.rn\.f(32|64)|(abs|neg|
                         r"(min|max)\.NaN\.f(32|64)|add\.rz\.f64")  # add.rz: inside round()
 HARMLESS = re.compile(r"(mov|ld|st|setp|cvt|selp|testp|slct|call|atom)\b")
 
+# Products of tensor cores: exact, sums in float32.
+TENSOR = re.compile(r"mma\.sync\.aligned\.m16n8k(8|16)\.row\.col\.f32\.(tf32\.tf32|bf16\.bf16|f16\.f16)\.f32")
+
+OURS = re.compile(r"advance_kernel|advance_tile_kernel|evaluate_kernel|evaluate_tensor_kernel")
+MODES = ("tf32", "bf16", "fp16")
+# A kernel that knows every activation holds the exact reduction of large arguments of the sine: 168 bytes, used rarely.
+# The rest is bookkeeping outside the loops over inputs.
+EVALUATE_STACK = 240
+# Besides, sums on their way through an activation (128), and what is computed once for all tiles, before the products.
+TENSOR_STACK = 416
+
 
 def run(tool, *arguments):
-    return subprocess.run([tool, *arguments], check=True, capture_output=True, text=True).stdout
+    # cuobjdump calls nvdisasm, which lies beside it.
+    environment = dict(os.environ, PATH=os.path.dirname(os.path.abspath(tool)) + ":" + os.environ["PATH"])
+    return subprocess.run([tool, *arguments], check=True, capture_output=True, text=True, env=environment).stdout
 
 
 def short(mangled):
     """"lorenz_tsit5_f64" from a mangled name: words in order."""
+    if found := re.search(r"evaluate_kernelI([fd])Li(\d+)ELi(\d+)", mangled):
+        return f"evaluate_{found.group(2)}x{found.group(3)}_{'f32' if found.group(1) == 'f' else 'f64'}"
+    if found := re.search(r"evaluate_tensor_kernelI\w*?4(Tf32|Bf16|Fp16)ELi(\d+)E", mangled):
+        return f"tensor_{found.group(2)}_{found.group(1).lower()}"
+    if found := re.search(r"advance_tile_kernelI\w*?(?:FmaTileI([fd])E|TensorTileI\w*?4(Tf32|Bf16|Fp16)E)", mangled):
+        return "tiles_" + (found.group(2).lower() if found.group(2) else "f32" if found.group(1) == "f" else "f64")
     precision = "f32" if re.search(r"KernelBodyIf", mangled) else "f64"
     method = re.search(r"(Rk4|Tsit5|Dop853)", mangled)
     if "ProgramDerivative" in mangled:
@@ -45,7 +66,7 @@ def resources(tool, library):
             architecture = found.group(1)
         elif found := re.search(r"Function (_Z\S+):", line):
             kernel = found.group(1)
-        elif (found := re.search(r"REG:(\d+) STACK:(\d+).* LOCAL:(\d+)", line)) and kernel and "advance_kernel" in kernel:
+        elif (found := re.search(r"REG:(\d+) STACK:(\d+).* LOCAL:(\d+)", line)) and kernel and OURS.search(kernel):
             table[architecture, short(kernel)] = tuple(map(int, found.groups()))
     return table
 
@@ -58,7 +79,7 @@ def code(tool, library):
             architecture = found.group(1)
         elif found := re.search(r"Function : (_Z\S+)", line):
             name = found.group(1)
-            kernel = short(name) if "advance_kernel" in name else "probe" if "contraction_probe" in name else None
+            kernel = short(name) if OURS.search(name) else "probe" if "contraction_probe" in name else None
         elif kernel and (found := re.match(r"\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+ )?([A-Z][A-Z0-9_.]*)", line)):
             result.setdefault((architecture, kernel), []).append(found.group(1))
     return result
@@ -87,7 +108,8 @@ def main():
             failures.append(f"{name}: not in the table of registers")
         elif registers > known[key] + 8:
             failures.append(f"{name}: {registers} registers, {known[key]} in the table")
-        if "general" not in key[1] and (stack or local):
+        allowed = {"evaluate": EVALUATE_STACK, "tensor": TENSOR_STACK}.get(key[1].split("_")[0], 0)
+        if not key[1].startswith(("general", "tiles")) and (stack > allowed or local):
             failures.append(f"{name}: {stack} bytes of stack, {local} local: something left the registers")
     instructions = code(tool, library)
     if set(instructions) - {key for key in instructions if key[1] == "probe"} != set(usage):
@@ -96,6 +118,11 @@ def main():
         name = " ".join(key)
         for instruction in sorted({i for i in listing if i.startswith("MUFU") and i not in GUESSES}):
             failures.append(f"{name}: {instruction}")
+        products = [i for i, instruction in enumerate(listing) if instruction.startswith("HMMA")]
+        if bool(products) != key[1].endswith(MODES):
+            failures.append(f"{name}: {len(products)} products on tensor cores")
+        if products and any(re.match(r"(ST|LD)L\b", i) for i in listing[products[0]:products[-1]]):
+            failures.append(f"{name}: spills between products")
         if key[1] == "probe":
             kinds = [i.split(".")[0] for i in listing if re.match(r"[FD](MUL|ADD|FMA)\b", i)]
             if sorted(kinds) != ["DADD", "DMUL", "FADD", "FMUL"]:
@@ -110,7 +137,7 @@ def main():
 def check_ptx(text):
     operations = set(re.findall(r"^\s*(?:@!?%p\d+\s+)?([a-z][a-zA-Z0-9._]*)\s", text, re.MULTILINE))
     floating = {o for o in operations if re.search(r"f32|f64|f16", o)}
-    bad = {o for o in floating if not ARITHMETIC.fullmatch(o) and not HARMLESS.match(o)}
+    bad = {o for o in floating if not any(p.fullmatch(o) for p in (ARITHMETIC, TENSOR)) and not HARMLESS.match(o)}
     bad |= {o for o in operations if re.search(r"ftz|approx|\.full|\.sat", o)}
     if not any(o.startswith("fma.rn") for o in floating):
         return ["no PTX found in the library"]

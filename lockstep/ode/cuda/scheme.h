@@ -8,7 +8,7 @@
 
 namespace lockstep::ode::cuda {
 
-inline constexpr int kMostStages = 16;  // DOP853: 13, and 3 of its interpolant
+inline constexpr int kMostStages = 16;  // DOP853: 13, and 3 of its interpolant; Vern7: 11 and 5
 inline constexpr int kMostDegree = 7;
 
 // An int known to the compiler. (std::integral_constant converts by a host function.)
@@ -180,6 +180,7 @@ struct MethodTable {
 
 template <class Number>
 class TableScheme {
+  // The stages k are whatever has k[stage][component].
  public:
   static constexpr int kAllStages = kMostStages;
   static constexpr bool kAdaptive = true;
@@ -201,16 +202,16 @@ class TableScheme {
   }
 
   LOCKSTEP_HOST_DEVICE double stage_time(int i) const { return table_->c[i]; }
-  template <class T, int n>
-  LOCKSTEP_HOST_DEVICE T stage_sum(int i, const T (&k)[kAllStages][n], int c) const {
+  template <class K>
+  LOCKSTEP_HOST_DEVICE Number stage_sum(int i, const K& k, int c) const {
     return weighted(table_->rows[i], k, c);
   }
-  template <class T, int n>
-  LOCKSTEP_HOST_DEVICE T error_sum(const T (&k)[kAllStages][n], int c) const {
+  template <class K>
+  LOCKSTEP_HOST_DEVICE Number error_sum(const K& k, int c) const {
     return weighted(table_->error, k, c);
   }
-  template <class T, int n>
-  LOCKSTEP_HOST_DEVICE T error3_sum(const T (&k)[kAllStages][n], int c) const {
+  template <class K>
+  LOCKSTEP_HOST_DEVICE Number error3_sum(const K& k, int c) const {
     return weighted(table_->error3, k, c);
   }
 
@@ -227,20 +228,20 @@ class TableScheme {
     }
     return weights;
   }
-  template <class T, int n>
-  LOCKSTEP_HOST_DEVICE T interpolant_sum(const Weights<T>& weights, const T (&k)[kAllStages][n], int c) const {
-    using L = ScalarLane<T>;
-    T sum = L::mul(weights.of[0], k[table_->interpolant_stage[0]][c]);
+  template <class K>
+  LOCKSTEP_HOST_DEVICE Number interpolant_sum(const Weights<Number>& weights, const K& k, int c) const {
+    using L = ScalarLane<Number>;
+    Number sum = L::mul(weights.of[0], k[table_->interpolant_stage[0]][c]);
     for (int i = 1; i < table_->interpolant_count; ++i)
       sum = L::fma(weights.of[i], k[table_->interpolant_stage[i]][c], sum);
     return sum;
   }
 
  private:
-  template <class T, int n>
-  static LOCKSTEP_HOST_DEVICE T weighted(const typename MethodTable<T>::Sum& sum, const T (&k)[kAllStages][n], int c) {
-    using L = ScalarLane<T>;
-    T result = L::mul(sum.weight[0], k[sum.stage[0]][c]);
+  template <class K>
+  static LOCKSTEP_HOST_DEVICE Number weighted(const typename MethodTable<Number>::Sum& sum, const K& k, int c) {
+    using L = ScalarLane<Number>;
+    Number result = L::mul(sum.weight[0], k[sum.stage[0]][c]);
     for (int i = 1; i < sum.count; ++i) result = L::fma(sum.weight[i], k[sum.stage[i]][c], result);
     return result;
   }

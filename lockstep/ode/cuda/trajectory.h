@@ -8,25 +8,118 @@
 
 namespace lockstep::ode::cuda {
 
+// Derivatives that bring an event of their own: event_value(t, u, p).
+template <class Derivative>
+inline constexpr bool kHasEvent = requires {
+  &Derivative::event_value;
+};
+
+// Where a thread keeps its trajectory: in registers, or in its own memory where the compiler cannot.
+template <class T, class Scheme, class Derivative>
+struct ThreadMemory {
+  static constexpr int kMost = Derivative::kMostComponents;
+  using Row = T*;
+  using ConstRow = const T*;
+  struct Scratch {  // one more vector, for as long as a function needs it
+    LOCKSTEP_HOST_DEVICE explicit Scratch(const ThreadMemory&) {}
+    LOCKSTEP_HOST_DEVICE Row row() { return of; }
+    T of[kMost];
+  };
+
+  T y_[kMost], y1_[kMost], k_[Scheme::kAllStages][kMost];
+};
+
+// The rest of a trajectory: what a thread must know to go on with it.
+template <class T>
+struct Progress {
+  std::int64_t index_ = 0;
+  double t_ = 0, t_end_ = 0, h_ = 0, log_error_ = 0, next_save_ = 0;
+  double t_start_ = 0, last_dt_ = 0, step_count_ = 0;  // of fixed steps
+  double trial_d1_ = 0;
+  scalar::StepProposal<ScalarLane<double>> proposed_{};
+  T event_value_ = 0;
+  std::int32_t saved_ = 0, accepted_ = 0, rejected_ = 0, evaluations_ = 0;
+  bool after_rejection_ = false, interpolant_ready_ = true;
+};
+
 // Scheme is a CompiledScheme or TableScheme. A Derivative has kMostComponents, kMostParameters (0: parameters stay
-// where they are), components(), and evaluate(t, u, p, du).
+// where they are, up to kMostGathered of them are gathered where they lie apart), components(), and
+// evaluate(t, u, p, du).
 //
 //   while (there is an index) { if (begin(index)) while (step()) {} }
 //
-// One object may take trajectory after trajectory; nothing of one reaches the next.
-template <class T, class Scheme, class Derivative>
-class Trajectory {
+// One object may take trajectory after trajectory; nothing of one reaches the next. Memory holds its vectors.
+template <class T, class Scheme, class Derivative, class Memory = ThreadMemory<T, Scheme, Derivative>>
+class Trajectory : private Memory, private Progress<T> {
   using L = ScalarLane<T>;
   using D = ScalarLane<double>;
-  static constexpr int kMost = Derivative::kMostComponents;
+  using Memory::k_;
+  using Memory::y1_;
+  using Memory::y_;
+  using Progress<T>::index_;
+  using Progress<T>::t_;
+  using Progress<T>::t_end_;
+  using Progress<T>::h_;
+  using Progress<T>::log_error_;
+  using Progress<T>::next_save_;
+  using Progress<T>::t_start_;
+  using Progress<T>::last_dt_;
+  using Progress<T>::step_count_;
+  using Progress<T>::trial_d1_;
+  using Progress<T>::proposed_;
+  using Progress<T>::event_value_;
+  using Progress<T>::saved_;
+  using Progress<T>::accepted_;
+  using Progress<T>::rejected_;
+  using Progress<T>::evaluations_;
+  using Progress<T>::after_rejection_;
+  using Progress<T>::interpolant_ready_;
 
  public:
-  LOCKSTEP_HOST_DEVICE Trajectory(const Ensemble<T>& ensemble, const StepRules<T>& rules, const Threshold<T>& event,
+  LOCKSTEP_HOST_DEVICE Trajectory(const Ensemble<T>& ensemble, const StepRules<T>& rules, const EventRule<T>& event,
                                   const Scheme& scheme, const Derivative& derivative)
       : ensemble_(ensemble), rules_(rules), event_(event), scheme_(scheme), derivative_(derivative) {}
+  LOCKSTEP_HOST_DEVICE Trajectory(const Ensemble<T>& ensemble, const StepRules<T>& rules, const EventRule<T>& event,
+                                  const Scheme& scheme, const Derivative& derivative, const Memory& memory)
+      : Memory(memory), ensemble_(ensemble), rules_(rules), event_(event), scheme_(scheme), derivative_(derivative) {}
+
+  // Between evaluations: all that is not in Memory. A trajectory is gone on with where its Memory is.
+  LOCKSTEP_HOST_DEVICE const Progress<T>& progress() const { return *this; }
+  LOCKSTEP_HOST_DEVICE void restore(const Progress<T>& progress) {
+    static_cast<Progress<T>&>(*this) = progress;
+    parameters_ = ensemble_.parameters + index_ * ensemble_.parameter_stride;
+  }
 
   // Takes up a trajectory. False when it has ended at once: its record is written.
   LOCKSTEP_HOST_DEVICE bool begin(std::int64_t index) {
+    load(index);
+    evaluate(t_, y_, k_[0]);
+    if (!start()) return false;
+    if constexpr (Scheme::kAdaptive) {
+      if (needs_trial()) {
+        prepare_trial();
+        evaluate(trial_time(), y1_, k_[1]);
+        finish_trial();
+      }
+    }
+    return true;
+  }
+
+  // Attempts a step. False when that ended the trajectory.
+  LOCKSTEP_HOST_DEVICE bool step() {
+    propose();
+    run_stages();
+    const Verdict verdict = judge();
+    return verdict != Verdict::ended && conclude(verdict == Verdict::accepted);
+  }
+
+  // What begin() and step() consist of, for a caller that evaluates elsewhere (block_trajectory.h): load, evaluate at
+  // state() into stage(0), start; where needs_trial, prepare_trial, evaluate at stage_state() into stage(1),
+  // finish_trial; then for each step propose, for each stage prepare_stage, evaluate, then judge, where
+  // needs_interpolant its stages likewise, conclude.
+  enum class Verdict { ended, rejected, accepted };
+
+  LOCKSTEP_HOST_DEVICE void load(std::int64_t index) {
     const int n = derivative_.components();
     index_ = index;
     t_ = ensemble_.start_times[index * ensemble_.start_stride];
@@ -35,16 +128,28 @@ class Trajectory {
     evaluations_ = 1;
     saved_ = 0;
     after_rejection_ = false;
-    log_error_ = -13.287712379549449;  // log2 1e-4, as if the step before had had that error
+    log_error_ = scalar::kFirstLogError;
     const T* const row = ensemble_.parameters + index * ensemble_.parameter_stride;
     if constexpr (Derivative::kMostParameters > 0) {
-      for (int i = 0; i < Derivative::kMostParameters; ++i) own_parameters_[i] = row[i];
+      for (int i = 0; i < Derivative::kMostParameters; ++i) own_parameters_[i] = row[i * ensemble_.parameter_component];
     } else {
       parameters_ = row;
+      if constexpr (Derivative::kMostGathered > 0) {
+        if (ensemble_.parameter_component != 1) {
+          for (int i = 0; i < ensemble_.gathered_parameters; ++i)
+            own_parameters_[i] = row[i * ensemble_.parameter_component];
+          parameters_ = own_parameters_;
+        }
+      }
     }
-    for (int c = 0; c < n; ++c) y_[c] = ensemble_.initial_states[index * n + c];
-    evaluate(t_, y_, k_[0]);
-    if (event_.component >= 0) event_value_ = event_function(y_);
+    const T* const initial = ensemble_.initial_states + index * ensemble_.initial_strides.trajectory;
+    for (int c = 0; c < n; ++c) y_[c] = initial[c * ensemble_.initial_strides.component];
+  }
+
+  // False when the trajectory has ended at once.
+  LOCKSTEP_HOST_DEVICE bool start() {
+    const int n = derivative_.components();
+    if (has_event()) event_value_ = event_function(t_, y_);
     read_next_save();
     while (saved_ < ensemble_.save_points && next_save_ == t_) store(y_);
 
@@ -59,19 +164,37 @@ class Trajectory {
       h_ = steps.dt;
       last_dt_ = steps.last_dt;
       step_count_ = steps.count;
-    } else if constexpr (Scheme::kAdaptive) {
-      h_ = first_step();
+    } else {
+      h_ = D::copysign(rules_.initial_step, D::sub(t_end_, t_));
     }
     return true;
   }
 
-  // Attempts a step. False when that ended the trajectory.
-  LOCKSTEP_HOST_DEVICE bool step() {
+  LOCKSTEP_HOST_DEVICE bool needs_trial() const { return !rules_.fixed && !(rules_.initial_step > 0); }
+
+  LOCKSTEP_HOST_DEVICE void propose() {
+    proposed_ = rules_.fixed
+                    ? scalar::propose_fixed_step<D>(t_start_, t_end_, h_, last_dt_, double(accepted_), step_count_)
+                    : scalar::propose_step<D>(t_, t_end_, h_, rules_.max_step);
+    interpolant_ready_ = scheme_.interpolant_stages() == 0;
+  }
+
+  // The argument of stage i > 0 into stage_state().
+  template <class Index>
+  LOCKSTEP_HOST_DEVICE void prepare_stage(Index i) {
     const int n = derivative_.components();
-    const auto proposed =
-        rules_.fixed ? scalar::propose_fixed_step<D>(t_start_, t_end_, h_, last_dt_, double(accepted_), step_count_)
-                     : scalar::propose_step<D>(t_, t_end_, h_, rules_.max_step);
-    run_stages(proposed.h, proposed.t_new);
+    const T h_state = static_cast<T>(proposed_.h);
+    for (int c = 0; c < n; ++c) y1_[c] = L::fma(h_state, scheme_.stage_sum(i, k_, c), y_[c]);
+  }
+  template <class Index>
+  LOCKSTEP_HOST_DEVICE double stage_time(Index i) const {
+    return int(i) == scheme_.stages() - 1 ? proposed_.t_new : D::fma(scheme_.stage_time(i), proposed_.h, t_);
+  }
+
+  // Once all stages are evaluated.
+  LOCKSTEP_HOST_DEVICE Verdict judge() {
+    const int n = derivative_.components();
+    evaluations_ += scheme_.stages() - 1;
     T check = 0;
     for (int c = 0; c < n; ++c) check = scalar::add_finite_check<L>(check, y1_[c]);
 
@@ -80,27 +203,34 @@ class Trajectory {
       accept = check == 0;
       if (!accept) {
         ++rejected_;
-        return end(Status::not_finite);
+        end(Status::not_finite);
+        return Verdict::ended;
       }
     } else if constexpr (Scheme::kAdaptive) {
-      const double error = error_squared(proposed.h, check);
+      const double error = error_squared(proposed_.h, check);
       const auto decision =
-          scalar::decide_step<D>(error, proposed.h, log_error_, after_rejection_, rules_.beta1, rules_.beta2);
+          scalar::decide_step<D>(error, proposed_.h, log_error_, after_rejection_, rules_.beta1, rules_.beta2);
       accept = decision.accept;
       h_ = decision.h_next;
       after_rejection_ = !accept;
       if (!accept) {
         ++rejected_;
         if (D::abs(h_) <= scalar::smallest_step<D>(t_, t_end_)) {
-          return end(error <= 0x1.fffffffffffffp1023 ? Status::step_too_small : Status::not_finite);
+          end(error <= 0x1.fffffffffffffp1023 ? Status::step_too_small : Status::not_finite);
+          return Verdict::ended;
         }
       } else {
         log_error_ = decision.log_error;
       }
     }
+    return accept ? Verdict::accepted : Verdict::rejected;
+  }
+
+  // After judge(): what an accepted step passes, and what ends here. False when the trajectory has ended.
+  LOCKSTEP_HOST_DEVICE bool conclude(bool accept) {
     if (accept) {
-      if (finish_step(proposed.h, proposed.t_new)) return end(Status::terminated);
-      if (proposed.last) return end(Status::success);
+      if (finish_step(proposed_.h, proposed_.t_new)) return end(Status::terminated);
+      if (proposed_.last) return end(Status::success);
     }
     if (std::int64_t(accepted_) + rejected_ >= rules_.max_steps) return end(Status::too_many_steps);
     return true;
@@ -110,10 +240,12 @@ class Trajectory {
   LOCKSTEP_HOST_DEVICE bool end(Status status) {
     const int n = derivative_.components();
     for (; saved_ < ensemble_.save_points; ++saved_) {
-      T* const out = ensemble_.states + (index_ * ensemble_.save_points + saved_) * n;
-      for (int c = 0; c < n; ++c) out[c] = math::Format<T>::kNaN;
+      T* const out = saved_state();
+      for (int c = 0; c < n; ++c) out[c * ensemble_.state_strides.component] = math::Format<T>::kNaN;
     }
-    for (int c = 0; c < n; ++c) ensemble_.end_states[index_ * n + c] = y_[c];
+    T* const out = ensemble_.end_states + index_ * ensemble_.end_strides.trajectory;
+    for (int c = 0; c < n; ++c) out[c * ensemble_.end_strides.component] = y_[c];
+    if (ensemble_.records == nullptr) return false;
     TrajectoryRecord& record = ensemble_.records[index_];
     record.status = status;
     record.accepted = accepted_;
@@ -123,8 +255,64 @@ class Trajectory {
     return false;
   }
 
+  // The first step, by Hairer, Norsett & Wanner I, II.4, "Starting Step Size" (see numerics-inl.h): before and after
+  // the evaluation at the end of an explicit Euler step.
+  LOCKSTEP_HOST_DEVICE void prepare_trial() {
+    const int n = derivative_.components();
+    const double span = D::sub(t_end_, t_);
+    const double over_n = D::div(1.0, double(n));
+    double d0 = 0, d1 = 0;
+    for (int c = 0; c < n; ++c) {
+      d0 = scalar::add_square<D>(d0, double(y_[c]), start_scale(c));
+      d1 = scalar::add_square<D>(d1, double(k_[0][c]), start_scale(c));
+    }
+    d0 = D::mul(d0, over_n);
+    trial_d1_ = D::mul(d1, over_n);
+    h_ = D::copysign(scalar::trial_step_size<D>(d0, trial_d1_, span), span);
+    for (int c = 0; c < n; ++c) y1_[c] = L::fma(static_cast<T>(h_), k_[0][c], y_[c]);
+  }
+  LOCKSTEP_HOST_DEVICE double trial_time() const { return D::add(t_, h_); }
+  LOCKSTEP_HOST_DEVICE void finish_trial() {
+    const int n = derivative_.components();
+    const double span = D::sub(t_end_, t_);
+    ++evaluations_;
+    double d2 = 0;
+    for (int c = 0; c < n; ++c) {
+      d2 = scalar::add_square<D>(d2, D::sub(double(k_[1][c]), double(k_[0][c])), start_scale(c));
+    }
+    d2 = D::mul(d2, D::div(1.0, double(n)));
+    const float exponent =
+        ScalarLane<float>::div(1.0f, float(scalar::error_power(scheme_.error_order(), scheme_.has_error3())));
+    const double h = scalar::first_step_size<D>(D::abs(h_), trial_d1_, d2, span, rules_.max_step, exponent);
+    h_ = D::copysign(D::max(h, scalar::smallest_step<D>(t_, t_end_)), span);
+  }
+
+  // Whether an accepted step has something to interpolate and the interpolant wants stages of its own.
+  LOCKSTEP_HOST_DEVICE bool needs_interpolant() const {
+    if (interpolant_ready_) return false;
+    if (has_event() && crosses(event_value_, event_function(proposed_.t_new, y1_))) return true;
+    return saved_ < ensemble_.save_points && (proposed_.t_new - next_save_) * proposed_.h >= 0 &&
+           scalar::step_fraction<D>(next_save_, t_, proposed_.t_new, proposed_.h) != 1;
+  }
+  // The argument's component c of one of them.
+  template <class Index>
+  LOCKSTEP_HOST_DEVICE T interpolant_argument(Index i, int c) const {
+    return L::fma(static_cast<T>(proposed_.h), scheme_.stage_sum(i, k_, c), y_[c]);
+  }
+  LOCKSTEP_HOST_DEVICE void finish_interpolant() {
+    evaluations_ += scheme_.interpolant_stages();
+    interpolant_ready_ = true;
+  }
+
+  LOCKSTEP_HOST_DEVICE double time() const { return t_; }
+  LOCKSTEP_HOST_DEVICE typename Memory::ConstRow state() const { return y_; }
+  LOCKSTEP_HOST_DEVICE typename Memory::ConstRow stage_state() const { return y1_; }
+  LOCKSTEP_HOST_DEVICE typename Memory::Row stage(int i) { return k_[i]; }
+  LOCKSTEP_HOST_DEVICE const T* parameters() const { return parameters_; }
+
  private:
-  LOCKSTEP_HOST_DEVICE void evaluate(double t, const T* u, T* du) const {
+  template <class U, class Du>
+  LOCKSTEP_HOST_DEVICE void evaluate(double t, U&& u, Du&& du) const {
     if constexpr (Derivative::kMostParameters > 0) {
       derivative_.evaluate(t, u, own_parameters_, du);
     } else {
@@ -132,16 +320,11 @@ class Trajectory {
     }
   }
 
-  LOCKSTEP_HOST_DEVICE void run_stages(double h, double t_new) {
-    const int n = derivative_.components();
-    const T h_state = static_cast<T>(h);
+  LOCKSTEP_HOST_DEVICE void run_stages() {
     scheme_.for_stages([&](auto i) {
-      for (int c = 0; c < n; ++c) y1_[c] = L::fma(h_state, scheme_.stage_sum(i, k_, c), y_[c]);
-      const bool last = int(i) == scheme_.stages() - 1;
-      evaluate(last ? t_new : D::fma(scheme_.stage_time(i), h, t_), y1_, k_[i]);
+      prepare_stage(i);
+      evaluate(stage_time(i), y1_, k_[i]);
     });
-    evaluations_ += scheme_.stages() - 1;
-    interpolant_ready_ = scheme_.interpolant_stages() == 0;
   }
 
   // Mean square of the scaled error over components; NaN where `check` is.
@@ -150,7 +333,7 @@ class Trajectory {
     const T h_state = static_cast<T>(h);
     T sum = 0, sum3 = 0;
     for (int c = 0; c < n; ++c) {
-      const T scale = scalar::error_scale<L>(y_[c], y1_[c], rules_.rtol, rules_.atol);
+      const T scale = scalar::error_scale<L>(y_[c], y1_[c], rules_.rtol, rules_.atol[c]);
       sum = scalar::add_square<L>(sum, L::mul(h_state, scheme_.error_sum(k_, c)), scale);
       if (scheme_.has_error3()) {
         sum3 = scalar::add_square<L>(sum3, L::mul(h_state, scheme_.error3_sum(k_, c)), scale);
@@ -162,7 +345,8 @@ class Trajectory {
   }
 
   // The state at theta of the step from y to y1, into `out`.
-  LOCKSTEP_HOST_DEVICE void interpolate(double h, double theta, T* out) {
+  template <class Out>
+  LOCKSTEP_HOST_DEVICE void interpolate(double h, double theta, Out&& out) {
     const int n = derivative_.components();
     if (theta == 1) {
       for (int c = 0; c < n; ++c) out[c] = y1_[c];
@@ -171,11 +355,10 @@ class Trajectory {
     const T h_state = static_cast<T>(h);
     if (!interpolant_ready_) {
       scheme_.for_interpolant_stages([&](auto i) {
-        for (int c = 0; c < n; ++c) out[c] = L::fma(h_state, scheme_.stage_sum(i, k_, c), y_[c]);
+        for (int c = 0; c < n; ++c) out[c] = interpolant_argument(i, c);
         evaluate(D::fma(scheme_.stage_time(i), h, t_), out, k_[i]);
       });
-      evaluations_ += scheme_.interpolant_stages();
-      interpolant_ready_ = true;
+      finish_interpolant();
     }
     const auto weights = scheme_.template interpolant_weights<T>(theta);
     for (int c = 0; c < n; ++c) out[c] = L::fma(h_state, scheme_.interpolant_sum(weights, k_, c), y_[c]);
@@ -187,16 +370,17 @@ class Trajectory {
     ++accepted_;
     double t_stop = t_new, theta = 1;
     bool crossed = false;
-    T between[kMost];
-    if (event_.component >= 0) {
-      const T value = event_function(y1_);
+    typename Memory::Scratch scratch(*this);
+    const auto between = scratch.row();
+    if (has_event()) {
+      const T value = event_function(t_new, y1_);
       crossed = crosses(event_value_, value);
       if (crossed) {
         double low = 0;
         for (int i = 0; i < scalar::kEventBisections; ++i) {
           const double middle = 0.5 * (low + theta);
           interpolate(h, middle, between);
-          if (crosses(event_value_, event_function(between))) {
+          if (crosses(event_value_, event_function(D::fma(middle, h, t_), between))) {
             theta = middle;
           } else {
             low = middle;
@@ -221,74 +405,59 @@ class Trajectory {
     return crossed;
   }
 
-  LOCKSTEP_HOST_DEVICE T event_function(const T* u) const {
-    T value = 0;
-    // No index that the compiler does not know: it would push the state out of registers.
-    for (int c = 0; c < derivative_.components(); ++c) {
-      if (c == event_.component) value = L::sub(u[c], event_.value);
+  LOCKSTEP_HOST_DEVICE bool has_event() const {
+    return kHasEvent<Derivative> || event_.component >= 0 || event_.bounded > 0;
+  }
+  template <class U>
+  LOCKSTEP_HOST_DEVICE T event_function(double t, const U& u) const {
+    if constexpr (kHasEvent<Derivative>) {
+      if constexpr (Derivative::kMostParameters > 0) {
+        return derivative_.event_value(t, u, own_parameters_);
+      } else {
+        return derivative_.event_value(t, u, parameters_);
+      }
+    } else {
+      (void)t;
+      T value = event_.component >= 0 ? T(0) : T(1);
+      // No index that the compiler does not know: it would push the state out of registers.
+      for (int c = 0; c < derivative_.components(); ++c) {
+        if (c == event_.component) value = L::sub(u[c], event_.value);
+        if (c < event_.bounded && !(u[c] >= event_.minimum[c] && u[c] <= event_.maximum[c])) value = T(-1);
+      }
+      return value;
     }
-    return value;
   }
   LOCKSTEP_HOST_DEVICE bool crosses(T before, T after) const {
     return (event_.rising && before < 0 && after >= 0) || (event_.falling && before > 0 && after <= 0);
   }
 
-  LOCKSTEP_HOST_DEVICE void store(const T* u) {
+  template <class U>
+  LOCKSTEP_HOST_DEVICE void store(const U& u) {
     const int n = derivative_.components();
-    T* const out = ensemble_.states + (index_ * ensemble_.save_points + saved_) * n;
-    for (int c = 0; c < n; ++c) out[c] = u[c];
+    T* const out = saved_state();
+    for (int c = 0; c < n; ++c) out[c * ensemble_.state_strides.component] = u[c];
     ++saved_;
     read_next_save();
+  }
+  LOCKSTEP_HOST_DEVICE T* saved_state() const {
+    return ensemble_.states + index_ * ensemble_.state_strides.trajectory + saved_ * ensemble_.state_strides.time;
   }
   LOCKSTEP_HOST_DEVICE void read_next_save() {
     if (saved_ < ensemble_.save_points) next_save_ = ensemble_.save_times[index_ * ensemble_.save_stride + saved_];
   }
 
-  // Hairer, Norsett & Wanner I, II.4, "Starting Step Size": see numerics-inl.h.
-  LOCKSTEP_HOST_DEVICE double first_step() {
-    const int n = derivative_.components();
-    const double span = D::sub(t_end_, t_);
-    if (rules_.initial_step > 0) return D::copysign(rules_.initial_step, span);
-    const double over_n = D::div(1.0, double(n));
-    double d0 = 0, d1 = 0, d2 = 0;
-    for (int c = 0; c < n; ++c) {
-      d0 = scalar::add_square<D>(d0, double(y_[c]), start_scale(c));
-      d1 = scalar::add_square<D>(d1, double(k_[0][c]), start_scale(c));
-    }
-    d0 = D::mul(d0, over_n);
-    d1 = D::mul(d1, over_n);
-    const double h0 = scalar::trial_step_size<D>(d0, d1, span);
-    const double signed_h0 = D::copysign(h0, span);
-    for (int c = 0; c < n; ++c) y1_[c] = L::fma(static_cast<T>(signed_h0), k_[0][c], y_[c]);
-    evaluate(D::add(t_, signed_h0), y1_, k_[1]);
-    ++evaluations_;
-    for (int c = 0; c < n; ++c) {
-      d2 = scalar::add_square<D>(d2, D::sub(double(k_[1][c]), double(k_[0][c])), start_scale(c));
-    }
-    d2 = D::mul(d2, over_n);
-    const float exponent = ScalarLane<float>::div(1.0f, float(scheme_.error_order() + 1));
-    const double h = scalar::first_step_size<D>(h0, d1, d2, span, rules_.max_step, exponent);
-    return D::copysign(D::max(h, scalar::smallest_step<D>(t_, t_end_)), span);
-  }
   LOCKSTEP_HOST_DEVICE double start_scale(int c) const {
-    return D::fma(rules_.rtol_f64, D::abs(double(y_[c])), rules_.atol_f64);
+    return D::fma(rules_.rtol_f64, D::abs(double(y_[c])), rules_.atol_f64[c]);
   }
 
   const Ensemble<T>& ensemble_;
   const StepRules<T>& rules_;
-  const Threshold<T>& event_;
+  const EventRule<T>& event_;
   const Scheme& scheme_;
   const Derivative& derivative_;
 
-  std::int64_t index_ = 0;
-  T y_[kMost], y1_[kMost], k_[Scheme::kAllStages][kMost];
-  T own_parameters_[Derivative::kMostParameters > 0 ? Derivative::kMostParameters : 1];
+  T own_parameters_[Derivative::kMostParameters + Derivative::kMostGathered + 1];
   const T* parameters_ = nullptr;
-  double t_ = 0, t_end_ = 0, h_ = 0, log_error_ = 0, next_save_ = 0;
-  double t_start_ = 0, last_dt_ = 0, step_count_ = 0;  // of fixed steps
-  T event_value_ = 0;
-  std::int32_t saved_ = 0, accepted_ = 0, rejected_ = 0, evaluations_ = 0;
-  bool after_rejection_ = false, interpolant_ready_ = true;
 };
 
 }  // namespace lockstep::ode::cuda

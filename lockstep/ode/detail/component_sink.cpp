@@ -31,31 +31,39 @@ SolutionBlock ComponentSink::acquire(std::size_t first, std::size_t count) {
   open.state.resize(count * save_points_ * components_ * element_bytes_);
   open.end_state.resize(count * components_ * element_bytes_);
   SolutionBlock block{first, count, open.state.data(), open.end_state.data(), open.inner.records};
-  const std::lock_guard lock(mutex_);
-  block.token = ++last_token_;
-  open_.emplace(block.token, std::move(open));  // moving a vector leaves its memory where it is
+  block.token = open_.put(std::move(open));
   return block;
 }
 
 void ComponentSink::commit(const SolutionBlock& block) {
-  Open open;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = open_.find(block.token);
-    open = std::move(found->second);
-    open_.erase(found);
+  const Open open = open_.take(block.token);
+  for (std::size_t row = 0; row < block.count; ++row) {
+    if (!block.was_handed_in(row)) gather(block, open.inner, row);
   }
-  gather(block.state, open.inner.state, block.count * save_points_);
-  gather(block.end_state, open.inner.end_state, block.count);
-  inner_.commit(open.inner);
+  SolutionBlock inner = open.inner;
+  inner.handed_in = block.handed_in;
+  inner_.commit(inner);
 }
 
-void ComponentSink::gather(const void* from, void* to, std::size_t states) const {
-  if (element_bytes_ == 4) {
-    gather_as<float>(from, to, states, components_, selection_);
-  } else {
-    gather_as<double>(from, to, states, components_, selection_);
-  }
+void ComponentSink::hand_in(const SolutionBlock& block, std::span<const std::size_t> rows) {
+  SolutionBlock inner = open_.at(block.token).inner;
+  inner.handed_in = block.handed_in;
+  for (const std::size_t row : rows) gather(block, inner, row);
+  inner_.hand_in(inner, rows);
+}
+
+void ComponentSink::gather(const SolutionBlock& from, const SolutionBlock& to, std::size_t row) const {
+  const auto move = [&](const void* source, void* target, std::size_t states) {
+    const std::byte* in = static_cast<const std::byte*>(source) + row * states * components_ * element_bytes_;
+    std::byte* out = static_cast<std::byte*>(target) + row * states * selection_.size() * element_bytes_;
+    if (element_bytes_ == 4) {
+      gather_as<float>(in, out, states, components_, selection_);
+    } else {
+      gather_as<double>(in, out, states, components_, selection_);
+    }
+  };
+  move(from.state, to.state, save_points_);
+  move(from.end_state, to.end_state, 1);
 }
 
 }  // namespace lockstep::ode

@@ -2,11 +2,10 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
-#include <mutex>
 #include <vector>
 
 #include "lockstep/core/precision.h"
+#include "lockstep/ode/detail/open_blocks.h"
 #include "lockstep/ode/problem.h"
 #include "lockstep/ode/solution.h"
 
@@ -19,22 +18,22 @@ class ComponentSink : public SolutionSink {
 
   SolutionBlock acquire(std::size_t first, std::size_t count) override;
   void commit(const SolutionBlock& block) override;
+  const std::atomic<std::uint32_t>* wishes() const override { return inner_.wishes(); }
+  void hand_in(const SolutionBlock& block, std::span<const std::size_t> rows) override;
 
  private:
   struct Open {
     SolutionBlock inner;
     std::vector<std::byte> state, end_state;
   };
-  void gather(const void* from, void* to, std::size_t states) const;
+  void gather(const SolutionBlock& from, const SolutionBlock& to, std::size_t row) const;
 
   SolutionSink& inner_;
   std::size_t save_points_;
   std::size_t components_;
   std::size_t element_bytes_;
   std::vector<std::size_t> selection_;
-  std::mutex mutex_;
-  std::map<std::size_t, Open> open_;  // by token
-  std::size_t last_token_ = 0;
+  detail::OpenBlocks<Open> open_;
 };
 
 }  // namespace lockstep::ode

@@ -7,8 +7,8 @@
 #include "lockstep/core/error.h"
 #include "lockstep/ode/cost_model.h"
 #include "lockstep/ode/cpu/engine.h"
+#include "lockstep/ode/cuda/choose_engine.h"
 #include "lockstep/ode/cuda/load.h"
-#include "lockstep/ode/cuda/program.h"
 
 namespace lockstep::ode::detail {
 namespace {
@@ -16,7 +16,8 @@ namespace {
 using Kind = DeviceShare::Kind;
 
 DevicePlan on_cpu(const Problem& problem, std::string reason) {
-  return {{{Kind::cpu, 0, 0, problem.trajectories()}}, "cpu", "", std::move(reason)};
+  return {
+      {{.kind = Kind::cpu, .device = 0, .first = 0, .count = problem.trajectories()}}, "cpu", "", std::move(reason)};
 }
 
 std::string seconds(double value) {
@@ -25,22 +26,43 @@ std::string seconds(double value) {
   return text;
 }
 
+// What a reader of the reason must know of the engine.
+std::string with_note(const cuda::EngineDecision& decision) {
+  if (!decision.note.empty()) return "; " + decision.note;
+  if (decision.engine != EngineChoice::cuda_gemm) return "";
+  return "; matrix products by cuBLASLt, whose bits are its own";
+}
+
 DevicePlan automatic(const Problem& problem, const Options& options, double steps) {
-  if (const auto obstacle = cuda::obstacle(problem, options))
-    return on_cpu(problem, "a GPU cannot run this: " + obstacle->field + " is " + obstacle->found);
+  const auto cannot = [&](const cuda::Obstacle& obstacle) {
+    return on_cpu(problem, "a GPU cannot run this: " + obstacle.field + " is " + obstacle.found);
+  };
+  const auto likely = cuda::decide_engine(problem, options, false);
+  if (likely.obstacle) return cannot(*likely.obstacle);
   const Work work = estimate_work(problem, options, steps);
   const cpu::EnginePlan cpu = cpu::plan(problem, options);
-  const double cpu_seconds = predict_cpu_seconds(work, cpu.target, cpu.threads);
-  if (cpu_seconds < kLeastSecondsForCuda)
-    return on_cpu(problem, "about " + seconds(cpu_seconds) + " on the CPU by built-in figures: too little for a GPU");
+  const KnownFigures& known = known_figures();
+  const Calibration* const measured = known.measured ? &*known.measured : nullptr;
+  const auto figures = [](const std::string& text) { return " by figures " + text; };
+  const double cpu_seconds = predict_cpu_seconds(work, cpu.target, cpu.threads, measured);
+  const std::string on_this_cpu =
+      seconds(cpu_seconds) + " on the CPU" + figures(cpu_figures_text(cpu.target, work.precision, measured));
+  if (cpu_seconds < kLeastSecondsForCuda) return on_cpu(problem, "about " + on_this_cpu + ": too little for a GPU");
   const cuda::LoadedRuntime& loaded = cuda::load_runtime();
   if (loaded.runtime == nullptr) return on_cpu(problem, loaded.missing);
   const cuda::DeviceInfo& device = loaded.devices.front();
-  const double cuda_seconds = predict_cuda_seconds(work, device);
-  const std::string both =
-      seconds(cuda_seconds) + " on " + device.name + " and " + seconds(cpu_seconds) + " on the CPU by built-in figures";
+  const bool gemm = likely.engine == EngineChoice::cuda_gemm;
+  const double cuda_seconds = gemm ? predict_gemm_seconds(work, device) : predict_cuda_seconds(work, device, measured);
+  const std::string cuda_figures =
+      gemm ? "built in, not measured" : cuda_figures_text(device, work.precision, measured);
+  const std::string both = seconds(cuda_seconds) + " on " + device.name + figures(cuda_figures) + " and " + on_this_cpu;
   if (cuda_seconds >= cpu_seconds) return on_cpu(problem, "about " + both);
-  return {{{Kind::cuda, device.index, 0, problem.trajectories()}}, "cuda_fused", device.name, "about " + both};
+  const auto decision = cuda::decide_engine(problem, options, true);  // opens cuBLASLt, where that is wanted
+  if (decision.obstacle) return cannot(*decision.obstacle);
+  return {{{Kind::cuda, device.index, 0, problem.trajectories(), decision.engine}},
+          std::string(to_string(decision.engine)),
+          device.name,
+          "about " + both + with_note(decision)};
 }
 
 const cuda::DeviceInfo& device_of(const DeviceShare& share, const cuda::LoadedRuntime& loaded) {
@@ -64,13 +86,17 @@ DevicePlan shared_out(const Problem& problem, const Options& options) {
                                          .expected = "cpu or auto here: " + loaded.missing,
                                          .remedy = "run on the CPU with --device cpu"});
   }
-  if (const auto obstacle = cuda::obstacle(problem, options)) {
+  const cuda::EngineDecision decision = cuda::decide_engine(problem, options, true);
+  if (const auto& obstacle = decision.obstacle) {
     throw Error(ErrorKind::unsupported, {.field = obstacle->field,
                                          .found = obstacle->found,
                                          .expected = obstacle->expected,
                                          .remedy = obstacle->remedy});
   }
-  DevicePlan plan{.parts = {}, .engine = "", .device = "", .reason = "asked for: " + to_string(options.device)};
+  DevicePlan plan{.parts = {},
+                  .engine = "",
+                  .device = "",
+                  .reason = "asked for: " + to_string(options.device) + with_note(decision)};
   const std::size_t total = problem.trajectories();
   double percent = 0;
   std::size_t first = 0;
@@ -80,7 +106,7 @@ DevicePlan shared_out(const Problem& problem, const Options& options) {
     const bool last = &share == &options.device.shares.back();
     const auto boundary = static_cast<std::size_t>(std::llround(static_cast<double>(total) * percent / 100));
     const std::size_t end = last ? total : std::min(total, boundary / kTileLanes * kTileLanes);
-    plan.parts.push_back({share.kind, share.index, first, end - first});
+    plan.parts.push_back({share.kind, share.index, first, end - first, decision.engine});
     first = end;
     if (share.kind == Kind::cpu) {
       cpu = true;
@@ -88,38 +114,38 @@ DevicePlan shared_out(const Problem& problem, const Options& options) {
       plan.device += (plan.device.empty() ? "" : ", ") + device_of(share, loaded).name;
     }
   }
-  plan.engine = cpu ? "cpu + cuda_fused" : "cuda_fused";
+  plan.engine = (cpu ? "cpu + " : "") + std::string(to_string(decision.engine));
   return plan;
 }
 
-// Rows [first, first + count) of numbers that are each trajectory's; all of them where they are shared.
-std::vector<double> rows(const std::vector<double>& all, std::size_t width, bool own, std::size_t first,
-                         std::size_t count) {
-  if (!own) return all;
-  const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first * width);
-  return {begin, begin + static_cast<std::ptrdiff_t>(count * width)};
+// A mode or an engine that only GPUs have was asked for by name: nothing to weigh, and no CPU to fall back to.
+DevicePlan on_a_gpu(const Problem& problem, const Options& options) {
+  const bool mode = options.matrix_precision != MatrixPrecision::f32;
+  const std::string name{mode ? to_string(options.matrix_precision) : to_string(options.engine)};
+  const cuda::LoadedRuntime& loaded = cuda::load_runtime();
+  if (loaded.runtime == nullptr) {
+    throw Error(ErrorKind::unsupported,
+                {.field = mode ? "options.matrix_precision" : "options.engine",
+                 .found = name,
+                 .expected = std::string(mode ? "f32" : "auto") + " here: " + name + " takes a GPU; " + loaded.missing,
+                 .remedy = mode ? "leave it at f32" : "leave it at auto"});
+  }
+  if (!options.device.is_automatic()) return shared_out(problem, options);
+  Options first = options;
+  first.device = DeviceChoice::cuda(loaded.devices.front().index);
+  DevicePlan plan = shared_out(problem, first);
+  plan.reason = "asked for: " + name + plan.reason.substr(std::min(plan.reason.size(), plan.reason.find(';')));
+  return plan;
 }
 
 }  // namespace
 
 DevicePlan plan_devices(const Problem& problem, const Options& options, double steps) {
+  if (options.matrix_precision != MatrixPrecision::f32 || options.engine != EngineChoice::automatic)
+    return on_a_gpu(problem, options);
   if (options.device.is_automatic()) return automatic(problem, options, steps);
   if (!options.device.uses_cuda()) return on_cpu(problem, "asked for");
   return shared_out(problem, options);
-}
-
-Problem slice(const Problem& problem, std::size_t first, std::size_t count) {
-  Problem part;
-  part.rhs = problem.rhs;
-  part.event = problem.event;
-  const std::size_t m = problem.rhs->parameters();
-  part.initial_states = rows(problem.initial_states, problem.rhs->components(), true, first, count);
-  part.parameters = rows(problem.parameters, m, problem.parameters.size() != m, first, count);
-  part.start_times = rows(problem.start_times, 1, problem.start_times.size() != 1, first, count);
-  part.end_times = rows(problem.end_times, 1, problem.end_times.size() != 1, first, count);
-  part.save_times_per_trajectory = problem.save_times_per_trajectory;
-  part.save_times = rows(problem.save_times, problem.save_points(), problem.save_times_per_trajectory, first, count);
-  return part;
 }
 
 }  // namespace lockstep::ode::detail

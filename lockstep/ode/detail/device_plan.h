@@ -14,21 +14,19 @@ namespace lockstep::ode::detail {
 struct DevicePart {
   DeviceShare::Kind kind;
   int device;
-  std::size_t first, count;  // trajectories; those of a CUDA device start at a multiple of a tile
+  std::size_t first, count;                       // trajectories; those of a CUDA device start at a multiple of a tile
+  EngineChoice engine = EngineChoice::automatic;  // of a CUDA device: which
 };
 
 struct DevicePlan {
   std::vector<DevicePart> parts;  // in order; together all trajectories
-  std::string engine;             // "cpu", "cuda_fused", "cpu + cuda_fused"
+  std::string engine;             // "cpu", "cuda_fused", "cuda_gemm", "cpu + cuda_fused"
   std::string device;             // the GPUs' names, empty without
   std::string reason;             // why, for people and for the file
 };
 
 // `steps` of a trajectory, where known. Throws Error (unsupported) where options.device names a CUDA device that is not
-// there or cannot run the problem.
+// there or cannot run the problem, and where options.matrix_precision or engine takes a GPU and none can be had.
 DevicePlan plan_devices(const Problem& problem, const Options& options, double steps = 0);
-
-// The trajectories [first, first + count) as a problem of their own.
-Problem slice(const Problem& problem, std::size_t first, std::size_t count);
 
 }  // namespace lockstep::ode::detail

@@ -38,4 +38,10 @@ struct DualLane {
   static LOCKSTEP_LANE_FN V fms(V a, V b, V c) {
     return V(L::fms(a.value, b.value, c.value), L::fma(a.value, b.slope, L::fms(a.slope, b.value, c.slope)));
   }
+  static LOCKSTEP_LANE_FN V sin(V a) {
+    return V(systems::lane_sin<L>(a.value), L::mul(systems::lane_cos<L>(a.value), a.slope));
+  }
+  static LOCKSTEP_LANE_FN V cos(V a) {
+    return V(systems::lane_cos<L>(a.value), L::neg(L::mul(systems::lane_sin<L>(a.value), a.slope)));
+  }
 };

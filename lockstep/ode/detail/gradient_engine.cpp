@@ -130,14 +130,16 @@ class Engine final : public GradientEngine {
   // A thread's own.
   struct Worker {
     Worker(const Problem& problem, const Options& options, const DifferentiableTile<T>& rhs, CpuTarget target,
-           std::size_t bytes, std::size_t row)
+           std::size_t bytes, std::size_t row, bool ends)
         : tile(problem, options, rhs, target, bytes),
           stages(tile.kept_stages()),
           states(row),
           bar(row),
           states_bar(kTileLanes * row + kSlack),
           gradient(rhs.weights()) {
-      if (cpu::AdjointSample<T>::suits(problem, options, rhs)) sample.emplace(problem, options, *rhs.sample(), target);
+      // Taken one by one they may need all that a sample's records may take.
+      if (!ends && bytes >= cpu::SampleWork<T>::kMostBytes && cpu::AdjointSample<T>::suits(problem, options, rhs))
+        sample.emplace(problem, options, *rhs.sample(), target);
     }
     static constexpr std::size_t kSlack = 1024;  // numbers past the end that may be read
     cpu::AdjointTile<T> tile;
@@ -149,6 +151,7 @@ class Engine final : public GradientEngine {
     GroupSum* sum = nullptr;
   };
 
+  static bool counts(Status status) { return status == Status::success || status == Status::terminated; }
   std::size_t row() const { return problem_.save_points() * problem_.rhs->components(); }
   bool shares_parameters() const {
     return problem_.trajectories() > 1 && problem_.parameters.size() == problem_.rhs->parameters();
@@ -158,7 +161,8 @@ class Engine final : public GradientEngine {
     auto& slot = workers_[static_cast<std::size_t>(thread)];
     if (!slot) {
       slot = std::make_unique<Worker>(problem_, options_, *rhs_, plan_.target,
-                                      gradient_options_.memory_bytes / static_cast<std::size_t>(plan_.threads), row());
+                                      gradient_options_.memory_bytes / static_cast<std::size_t>(plan_.threads), row(),
+                                      problem_.event || std::holds_alternative<EndLoss>(loss_));
     }
     return *slot;
   }
@@ -210,25 +214,39 @@ class Engine final : public GradientEngine {
   }
 
   // Loss and cotangents [time][component] of the saved states of one trajectory; zeros where it failed.
+  // `tile_lane`: where the trajectory is in the worker's tile; none when it was taken alone, without an event.
   void differentiate_loss(Worker& worker, std::size_t trajectory, const T* states, const TrajectoryRecord& record,
-                          T* out) {
+                          T* out, std::optional<int> tile_lane = {}) {
     gradients_.records[trajectory] = record;
-    if (record.status != Status::success) {
+    const std::size_t n = problem_.rhs->components();
+    const std::size_t reached = tile_lane ? worker.tile.saved(*tile_lane) * n : row();
+    if (!counts(record.status)) {
       ++worker.sum->left_out;
       std::fill_n(out, row(), T(0));
     } else if (const auto* squares = std::get_if<SquaredError>(&loss_)) {
       worker.sum->loss += adjoint_.squared_error(states, squares->targets.data() + trajectory * row(),
-                                                 loss_weights_.data(), row(), out);
+                                                 loss_weights_.data(), reached, out);
     } else if (const auto* callback = std::get_if<TrajectoryLoss>(&loss_)) {
       std::copy_n(states, row(), worker.states.data());
       std::fill(worker.bar.begin(), worker.bar.end(), 0.0);
       worker.sum->loss += (*callback)(trajectory, worker.states, worker.bar);
+      std::transform(worker.bar.begin(), worker.bar.end(), out, [](double x) { return static_cast<T>(x); });
+    } else if (const auto* end_loss = std::get_if<EndLoss>(&loss_)) {
+      std::copy_n(states, row(), worker.states.data());
+      std::fill(worker.bar.begin(), worker.bar.end(), 0.0);
+      std::vector<double> end_state(n), end_bar(n);
+      for (std::size_t c = 0; c < n; ++c) end_state[c] = static_cast<double>(worker.tile.end_state(*tile_lane, c));
+      EndSlopes slopes{worker.bar, end_bar, 0};
+      worker.sum->loss += (*end_loss)(trajectory, worker.states,
+                                      {record.status == Status::terminated, record.end_time, end_state}, slopes);
+      worker.tile.set_end_bar(*tile_lane, end_bar, slopes.end_time);
       std::transform(worker.bar.begin(), worker.bar.end(), out, [](double x) { return static_cast<T>(x); });
     } else {
       std::transform(states_bar_.begin() + static_cast<std::ptrdiff_t>(trajectory * row()),
                      states_bar_.begin() + static_cast<std::ptrdiff_t>((trajectory + 1) * row()), out,
                      [](double x) { return static_cast<T>(x); });
     }
+    std::fill(out + reached, out + row(), T(0));
   }
 
   void differentiate(Worker& worker, std::size_t tile) {
@@ -268,7 +286,7 @@ class Engine final : public GradientEngine {
       const std::size_t trajectory = tile * kTileLanes + static_cast<std::size_t>(lane);
       const std::size_t at = static_cast<std::size_t>(lane) * row();
       differentiate_loss(worker, trajectory, worker.tile.states().data() + at, worker.tile.record(lane),
-                         worker.states_bar.data() + at);
+                         worker.states_bar.data() + at, lane);
       if (!gradients_.steps.empty()) gradients_.steps[trajectory] = worker.tile.steps_of(lane);
     }
     worker.tile.backward(worker.states_bar, worker.gradient.empty() ? nullptr : worker.gradient.data());
@@ -307,7 +325,7 @@ class Engine final : public GradientEngine {
   [[noreturn]] void refuse_failure() const {
     for (std::size_t i = 0; i < gradients_.records.size(); ++i) {
       const TrajectoryRecord& record = gradients_.records[i];
-      if (record.status == Status::success) continue;
+      if (counts(record.status)) continue;
       throw Error(ErrorKind::invalid_argument,
                   {.field = "trajectory " + std::to_string(i),
                    .found = std::string(to_string(record.status)) + " at t = " + std::to_string(record.end_time),
@@ -343,14 +361,30 @@ void GradientEngine::set_initial_states(std::span<const double> states) {
   std::copy(states.begin(), states.end(), problem_.initial_states.begin());
 }
 
+void GradientEngine::replace_trajectories(Problem problem, Loss loss) {
+  // Tiles and samples refer to these vectors, and are made for their sizes.
+  for (const auto& [name, member] : {std::pair{"initial_states", &Problem::initial_states},
+                                     {"parameters", &Problem::parameters},
+                                     {"start_times", &Problem::start_times},
+                                     {"end_times", &Problem::end_times},
+                                     {"save_times", &Problem::save_times}}) {
+    if ((problem.*member).size() != (problem_.*member).size()) {
+      throw Error(ErrorKind::invalid_argument, {.field = std::string("problem.") + name,
+                                                .found = std::to_string((problem.*member).size()) + " numbers",
+                                                .expected = std::to_string((problem_.*member).size()) + ", as before"});
+    }
+    problem_.*member = std::move(problem.*member);
+  }
+  loss_ = std::move(loss);
+}
+
 void require_differentiable(const Problem& problem, const Options& options) {
-  options.validate();
-  problem.validate();
-  if (!problem.event) return;
+  validate(problem, options);
+  if (!problem.event || dynamic_cast<const DifferentiableEvent*>(problem.event->function.get()) != nullptr) return;
   throw Error(ErrorKind::unsupported, {.field = "problem.event",
-                                       .found = "a terminal event",
-                                       .expected = "none where derivatives are wanted",
-                                       .remedy = "remove the event, or end the time span where it happens"});
+                                       .found = problem.event->function->description() + ", which has no derivative",
+                                       .expected = "an event function that can be differentiated",
+                                       .remedy = "use ode::differentiable_event_function"});
 }
 
 template <class T>

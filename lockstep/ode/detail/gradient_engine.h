@@ -26,7 +26,10 @@ class GradientEngine {
   virtual std::vector<std::string> explain() const = 0;
 
   const Problem& problem() const { return problem_; }
+  const Options& options() const { return options_; }
   void set_initial_states(std::span<const double> states);
+  // As GradientSolver's, of a problem that is valid.
+  void replace_trajectories(Problem problem, Loss loss);
 
  protected:
   Problem problem_;
@@ -35,7 +38,7 @@ class GradientEngine {
   GradientOptions gradient_options_;
 };
 
-// Throws Error when the two are not valid, or the problem has events.
+// Throws Error when the two are not valid, or the problem has an event that cannot be differentiated.
 void require_differentiable(const Problem& problem, const Options& options);
 
 // With common control, the steps that the engine finds for all trajectories; nothing otherwise.

@@ -115,7 +115,9 @@ void every_lane_baseline(const Body& body) {
 template <class Body>
 void every_lane_on(CpuTarget target, const Body& body) {
 #if defined(__x86_64__) && defined(__GNUC__)
+#ifndef LOCKSTEP_NO_AVX512
   if (target == CpuTarget::avx512) return every_lane_avx512(body);
+#endif
   if (target == CpuTarget::avx2) return every_lane_avx2(body);
 #endif
   (void)target;

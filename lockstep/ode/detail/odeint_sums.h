@@ -1,16 +1,18 @@
 // The sums of a Runge-Kutta step as operations on one number of each array, in the order that tableau.h fixes, and the
-// call of an odeint algebra over any number of arrays. Needs nothing of Boost.
+// call of an odeint algebra over any number of arrays, for hosts and devices. Needs nothing of Boost.
 #pragma once
 
 #include <cmath>
 #include <concepts>
 #include <cstddef>
 
+#include "lockstep/kernels/lane/scalar_lane.h"
+
 namespace lockstep::ode::detail {
 
 // a b + c, rounded once for the numbers that have the same-bits contract; other number types do as they can.
 template <class T>
-T multiply_add(const T& a, const T& b, const T& c) {
+LOCKSTEP_HOST_DEVICE T multiply_add(const T& a, const T& b, const T& c) {
   if constexpr (std::floating_point<T>) {
     return std::fma(a, b, c);
   } else {
@@ -20,7 +22,7 @@ T multiply_add(const T& a, const T& b, const T& c) {
 
 // sum_j weights[j] k_j over j ascending without the zeros: the first a product, the others by multiply_add.
 template <class T, class... K>
-T weighted_sum(const double* weights, const K&... k) {
+LOCKSTEP_HOST_DEVICE T weighted_sum(const double* weights, const K&... k) {
   T sum{};
   bool first = true;
   std::size_t j = 0;
@@ -39,7 +41,7 @@ template <class Method, int i, class Time>
 struct StageSum {
   Time h;
   template <class T, class... K>
-  void operator()(T& y, const T& y0, const K&... k) const {
+  LOCKSTEP_HOST_DEVICE void operator()(T& y, const T& y0, const K&... k) const {
     constexpr auto m = Method::coefficients();
     y = multiply_add(static_cast<T>(h), weighted_sum<T>(m.a[i], k...), y0);
   }
@@ -50,7 +52,7 @@ template <class Method, class Time>
 struct ErrorSum {
   Time h;
   template <class T, class... K>
-  void operator()(T& error, const T& k_first, const K&... k) const {
+  LOCKSTEP_HOST_DEVICE void operator()(T& error, const T& k_first, const K&... k) const {
     constexpr auto m = Method::coefficients();
     error = static_cast<T>(h) * weighted_sum<T>(m.error, k_first, k...);
   }
@@ -72,7 +74,7 @@ class InterpolantSum {
     }
   }
   template <class T, class... K>
-  void operator()(T& y, const T& y0, const K&... k) const {
+  LOCKSTEP_HOST_DEVICE void operator()(T& y, const T& y0, const K&... k) const {
     y = multiply_add(static_cast<T>(h_), weighted_sum<T>(weights_, k...), y0);
   }
 
@@ -81,9 +83,9 @@ class InterpolantSum {
   double weights_[decltype(Method::coefficients())::kStages];
 };
 
-// algebra.for_eachN(arrays..., operation) with N their number.
+// algebra.for_eachN(arrays..., operation) with N their number. Not called for_each: Thrust would find it.
 template <class Algebra, class Operation, class... Arrays>
-void for_each(Algebra& algebra, Operation operation, Arrays&... arrays) {
+void apply_algebra(Algebra& algebra, Operation operation, Arrays&... arrays) {
   constexpr std::size_t n = sizeof...(Arrays);
   static_assert(n >= 3 && n <= 9, "methods of up to seven stages");
   if constexpr (n == 3) algebra.for_each3(arrays..., operation);

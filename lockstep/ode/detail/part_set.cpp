@@ -46,6 +46,7 @@ std::string text_of(const std::optional<hdf5::AttributeValue>& value) {
     std::string operator()(const std::vector<std::string>&) const { return "a list"; }
     std::string operator()(const std::vector<std::int64_t>&) const { return "a list"; }
     std::string operator()(const std::vector<double>&) const { return "a list"; }
+    std::string operator()(const std::vector<std::uint8_t>&) const { return "a list"; }
   };
   return value ? std::visit(Text{}, *value) : "none";
 }

@@ -1,6 +1,7 @@
 #include "lockstep/ode/detail/result_layout.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <span>
 #include <string_view>
@@ -16,8 +17,9 @@ constexpr std::chrono::milliseconds kCommitInterval{250};
 constexpr int kCommitShare = 4;  // as many times as long as a commit took until the next
 constexpr const char* kResumed = "resumed";
 
-// Writes of a long dataset go in pieces of this many rows: memory stays bounded whatever the ensemble's size.
+// Long datasets go in pieces of this many rows or numbers: memory stays bounded whatever the ensemble's size.
 constexpr std::size_t kPieceRows = std::size_t{1} << 16;
+constexpr std::size_t kPieceElements = std::size_t{1} << 18;
 
 hdf5::Dataset create_numbers(hdf5::File& file, const char* name, Precision precision, const hdf5::Shape& shape) {
   return precision == Precision::f32 ? file.create_dataset<float>(name, shape)
@@ -26,13 +28,26 @@ hdf5::Dataset create_numbers(hdf5::File& file, const char* name, Precision preci
 
 void describe(hdf5::Dataset& dataset, const char* long_name) { dataset.set_attribute("long_name", long_name); }
 
+// A whole dataset of `elements` numbers value(i) in a piece of memory, past the page cache where that is possible: what
+// waits for the disk before a file is shown holds up the solve once its buffers are full.
 template <class T, class Function>
-void write_column(hdf5::Dataset& dataset, std::size_t rows, const Function& value) {
-  std::vector<T> piece;
-  for (std::size_t first = 0; first < rows; first += kPieceRows) {
-    piece.resize(std::min(kPieceRows, rows - first));
-    for (std::size_t i = 0; i < piece.size(); ++i) piece[i] = value(first + i);
-    dataset.write<T>(piece, {first}, {piece.size()});
+void fill_directly(hdf5::Dataset& dataset, std::size_t elements, DirectFile* direct, const Function& value) {
+  const auto offset = dataset.offset_in_file<T>();
+  if (direct == nullptr || !offset || elements < kPieceElements) {
+    std::vector<T> numbers(elements);
+    for (std::size_t i = 0; i < elements; ++i) numbers[i] = value(i);
+    dataset.write<T>(numbers);
+    return;
+  }
+  PageBuffer piece;
+  for (std::size_t first = 0; first < elements; first += kPieceElements) {
+    const std::size_t count = std::min(kPieceElements, elements - first);
+    piece.fit(count * sizeof(T), *offset + first * sizeof(T));
+    for (std::size_t i = 0; i < count; ++i) {
+      const T number = value(first + i);
+      std::memcpy(piece.data() + i * sizeof(T), &number, sizeof(T));
+    }
+    direct->write({piece.data(), piece.size()}, *offset + first * sizeof(T));
   }
 }
 
@@ -55,8 +70,8 @@ std::vector<std::string> status_meanings() {
 
 void describe_status(hdf5::Dataset& status) {
   describe(status, "how the trajectory ended");
-  std::vector<std::int64_t> values(kStatusCount);
-  std::iota(values.begin(), values.end(), 0);
+  std::vector<std::uint8_t> values(kStatusCount);  // CF: of the type of the dataset
+  std::iota(values.begin(), values.end(), std::uint8_t{0});
   status.set_attribute("flag_values", values);
   std::string meanings;
   for (std::string meaning : status_meanings()) {
@@ -100,6 +115,11 @@ ResultLayout::ResultLayout(PendingFile pending, const Problem& problem, Precisio
     } else {
       create(problem, metadata);
     }
+    const auto offset =
+        precision_ == Precision::f32 ? data_->state.offset_in_file<float>() : data_->state.offset_in_file<double>();
+    direct_offered_ = offset.has_value();
+    state_offset_ = offset.value_or(0);
+    if (begun_) open_direct();
   } catch (const Error& error) {
     abandon();
     throw explain(error);
@@ -201,33 +221,51 @@ void ResultLayout::create(const Problem& problem, const ResultMetadata& metadata
   if (metadata.more) metadata.more(file_);
 
   file_.reserve_space();
+  stored_before_.assign(rows, false);
+  chosen_ = metadata.components;
+  first_trajectory_ = part_of.first_trajectory;
+  begun_ = false;
+}
+
+void ResultLayout::begin(const Problem& problem) {
+  if (begun_) return;
+  begun_ = true;
+  const std::size_t rows = trajectories_;
+  open_direct();
+  const auto fill = [&]<class T>(const char* name, std::size_t elements, const auto& value) {
+    hdf5::Dataset dataset = file_.dataset(name);
+    fill_directly<T>(dataset, elements, direct_.get(), value);
+  };
   const auto index = [](std::size_t i) { return static_cast<std::int64_t>(i); };
-  write_column<std::int64_t>(trajectory, rows, [&](std::size_t i) { return index(part_of.first_trajectory + i); });
-  if (save_point) write_column<std::int64_t>(*save_point, save_points_, index);
-  time.write<double>(problem.save_times);
-  write_column<double>(start_time, rows, [&](std::size_t i) { return problem.start_time(i); });
-  if (metadata.components.empty()) {
-    initial.write<double>(problem.initial_states);
+  fill.operator()<std::int64_t>(names::kTrajectory, rows, [&](std::size_t i) { return index(first_trajectory_ + i); });
+  fill.operator()<double>(names::kStartTime, rows, [&](std::size_t i) { return problem.start_time(i); });
+  if (problem.save_times_per_trajectory) fill.operator()<std::int64_t>(names::kSavePoint, save_points_, index);
+  const auto given = [](const std::vector<double>& numbers) {
+    return [at = numbers.data()](std::size_t i) { return at[i]; };
+  };
+  fill.operator()<double>(names::kTime, problem.save_times.size(), given(problem.save_times));
+  if (chosen_.empty()) {
+    fill.operator()<double>(names::kInitialState, rows * components_, given(problem.initial_states));
   } else {
     const std::size_t all = problem.rhs->components();
-    std::vector<double> piece;
-    for (std::size_t first = 0; first < rows; first += kPieceRows) {
-      const std::size_t count = std::min(kPieceRows, rows - first);
-      piece.clear();
-      for (std::size_t i = first; i < first + count; ++i) {
-        for (const std::size_t c : metadata.components) piece.push_back(problem.initial_states[i * all + c]);
-      }
-      initial.write<double>(piece, {first, 0}, {count, components_});
-    }
+    fill.operator()<double>(names::kInitialState, rows * components_, [&](std::size_t i) {
+      return problem.initial_states[i / components_ * all + chosen_[i % components_]];
+    });
   }
-  if (values) values->write<double>(problem.parameters);
-  write_column<std::uint8_t>(data.status, rows,
-                             [](std::size_t) { return static_cast<std::uint8_t>(Status::cancelled); });
-  data.committed.write<std::int64_t>(std::vector<std::int64_t>{0});
+  if (problem.rhs->parameters() > 0) {
+    fill.operator()<double>(names::kParameters, problem.parameters.size(), given(problem.parameters));
+  }
+  fill.operator()<std::uint8_t>(names::kStatus, rows,
+                                [](std::size_t) { return static_cast<std::uint8_t>(Status::cancelled); });
+  data_->committed.write<std::int64_t>(std::vector<std::int64_t>{0});
   file_.sync();
-  stored_before_.assign(rows, false);
   // From here on no table of the file changes any more: whenever the writer is killed, the file can be opened.
   file_.reveal();
+  open_direct();  // now, for errors name the file as it is called
+}
+
+void ResultLayout::open_direct() {
+  if (direct_offered_) direct_ = std::make_unique<DirectFile>(file_.current_path());
 }
 
 void ResultLayout::reopen() {
@@ -247,12 +285,29 @@ void ResultLayout::reopen() {
   file_.set_attribute(kResumed, resumed + 1);
 }
 
+std::size_t ResultLayout::row_bytes() const {
+  return save_points_ * components_ * (precision_ == Precision::f32 ? 4 : 8);
+}
+
+std::size_t ResultLayout::state_phase(std::size_t first) const {
+  return (state_offset_ + first * row_bytes()) % PageBuffer::kPage;
+}
+
+void ResultLayout::write_state(const ResultChunk& chunk, std::size_t row, std::size_t count) {
+  const std::size_t first = chunk.first + row;
+  const std::byte* bytes = chunk.state.data() + row * row_bytes();
+  if (direct_) {
+    direct_->write({bytes, count * row_bytes()}, state_offset_ + first * row_bytes());
+  } else {
+    write_bytes(data_->state, precision_, bytes, {first, 0, 0}, {count, save_points_, components_});
+  }
+}
+
 void ResultLayout::store(const ResultChunk& chunk, std::size_t row, std::size_t count) {
   Datasets& data = *data_;
   const std::size_t first = chunk.first + row;
   const std::size_t element = precision_ == Precision::f32 ? 4 : 8;
-  write_bytes(data.state, precision_, chunk.state.data() + row * save_points_ * components_ * element, {first, 0, 0},
-              {count, save_points_, components_});
+  write_state(chunk, row, count);
   write_bytes(data.end_state, precision_, chunk.end_state.data() + row * components_ * element, {first, 0},
               {count, components_});
   const std::span records = std::span(chunk.records).subspan(row, count);
@@ -288,19 +343,23 @@ void ResultLayout::commit() {
 }
 
 void ResultLayout::abandon() noexcept {
+  direct_.reset();
   if (!abandoned_) file_.abandon();
   abandoned_ = true;
 }
 
 Error ResultLayout::explain(const Error& cause) const {
   if (cause.kind() != ErrorKind::file) return cause;
-  // HDF5 tells a failed write at length; the system's own words are among it.
+  // HDF5 tells a failed write at length, the system's own words among it; from beside HDF5 they come alone.
   std::string found = cause.found();
   constexpr std::string_view kMark = "error message = '";
   const std::size_t mark = found.find(kMark);
-  if (mark == std::string::npos) return cause;
-  found = found.substr(mark + kMark.size());
-  found = found.substr(0, found.find('\''));
+  if (mark != std::string::npos) {
+    found = found.substr(mark + kMark.size());
+    found = found.substr(0, found.find('\''));
+  } else if (cause.field() != file_.current_path()) {
+    return cause;
+  }
   const std::uintmax_t row_bytes = (save_points_ + 1) * components_ * (precision_ == Precision::f32 ? 4 : 8);
   std::error_code ignored;
   const std::uintmax_t available = std::filesystem::space(unfinished_, ignored).available;

@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <vector>
 
+#include "lockstep/core/direct_file.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/hdf5.h"
 #include "lockstep/core/pending_file.h"
@@ -23,20 +25,28 @@ struct ResultChunk {
   std::size_t first = 0;
   std::size_t count = 0;
   std::size_t settled = 0;                // rows that are not open
+  bool waited = false;                    // the writer has seen it once when it looked for what is done
   std::vector<Row> rows;                  // [row]
-  std::vector<std::byte> state;           // T [row][time][component]
+  PageBuffer state;                       // T [row][time][component], in phase with the file: see state_phase()
   std::vector<std::byte> end_state;       // T [row][component]
   std::vector<TrajectoryRecord> records;  // [row]
 };
 
 class ResultLayout {
  public:
-  // With a new pending file: makes its datasets, everything known before the solve in it, all space taken, every status
-  // "cancelled" and the committed counter 0. With a resumed one: opens it; the caller knows that it is of this problem.
+  // With a new pending file: makes its datasets and takes all space. With a resumed one: opens it; the caller knows
+  // that it is of this problem.
   ResultLayout(PendingFile pending, const Problem& problem, Precision precision, const ResultMetadata& metadata);
   ~ResultLayout();  // the unfinished file stays where trajectories are committed in it
 
+  // What is known before the solve goes into a new file, every status "cancelled", the committed counter 0, and it gets
+  // its visible name. Before the first store(), once; nothing for a resumed file. Apart from the constructor so that
+  // the thread that stores can do it, while the solve has begun.
+  void begin(const Problem& problem);
+
   std::size_t components() const { return components_; }  // that are stored
+  // The PageBuffer::phase() of a chunk that begins with trajectory `first`.
+  std::size_t state_phase(std::size_t first) const;
   // [trajectory]: committed by an earlier run, with any status but "cancelled".
   const std::vector<bool>& stored_before() const { return stored_before_; }
 
@@ -68,6 +78,9 @@ class ResultLayout {
   };
   void create(const Problem& problem, const ResultMetadata& metadata);
   void reopen();
+  void open_direct();
+  void write_state(const ResultChunk& chunk, std::size_t row, std::size_t count);
+  std::size_t row_bytes() const;
   void add_attributes(const Attributes& attributes);
 
   std::filesystem::path unfinished_;
@@ -75,8 +88,15 @@ class ResultLayout {
   std::size_t trajectories_;
   std::size_t save_points_;
   std::size_t components_;
+  std::vector<std::size_t> chosen_;  // components; empty: all
+  std::size_t first_trajectory_ = 0;
+  bool begun_ = true;  // a new file is not
   hdf5::File file_;
   std::optional<Datasets> data_;
+  // Nearly all bytes are states: these go to the disk by the side of HDF5, at state_offset_, and of the page cache.
+  std::unique_ptr<DirectFile> direct_;  // null where HDF5 has to write them
+  std::uint64_t state_offset_ = 0;
+  bool direct_offered_ = false;
   std::vector<bool> stored_before_;
   std::vector<Pending> pending_;
   std::size_t committed_ = 0;

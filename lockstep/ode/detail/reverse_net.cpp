@@ -101,7 +101,8 @@ class ReverseNet final : public DifferentiableTile<T> {
   void reverse(const ReverseTileView<T>& tile, std::byte* workspace) const override {
     T* const bar = reinterpret_cast<T*>(workspace);
     plan_.reverse_tile(reinterpret_cast<const T*>(tile.record), tile.out_bar, bar,
-                       reinterpret_cast<T*>(tile.cotangents), kTileLanes, bar + plan_.inputs() * kTileLanes);
+                       reinterpret_cast<T*>(tile.cotangents), kTileLanes, bar + plan_.inputs() * kTileLanes,
+                       reinterpret_cast<const T*>(tile.next_record));
     for (std::size_t i = 0; i < components_ * kTileLanes; ++i) tile.in_bar[i] += bar[i];
     const T* const rest = bar + components_ * kTileLanes;
     for (std::size_t i = 0; i < parameters_ * kTileLanes; ++i) tile.parameter_bar[i] += rest[i];

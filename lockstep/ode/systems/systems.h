@@ -5,9 +5,13 @@
 #include <vector>
 
 #include "lockstep/kernels/lane/scalar_lane.h"
+#include "lockstep/kernels/math/math.h"
 #include "lockstep/ode/system_info.h"
 
 namespace lockstep::ode::systems {
+
+using math::cos;
+using math::sin;
 
 #define LOCKSTEP_LANE_FN LOCKSTEP_HOST_DEVICE
 #include "lockstep/ode/systems/systems_bodies-inl.h"

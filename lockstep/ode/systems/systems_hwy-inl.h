@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "lockstep/kernels/lane/hwy_lane-inl.h"
+#include "lockstep/kernels/lane/scalar_lane.h"
+#include "lockstep/kernels/math/math_hwy-inl.h"
 #include "lockstep/ode/system_info.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -67,6 +67,8 @@ inline Case pendulum_case() {
           {3}};
 }
 
+inline Case driven_case() { return {"driven pendulum", system("pendulum"), {0.5, 0.1}, {2, 1.5, 0.7}}; }
+
 inline Case closure_case() {
   return {"closure",
           differentiable_function_with_net<2, 1>(
@@ -86,6 +88,7 @@ inline Case closure_case() {
 template <class N>
 std::vector<N> plain_rhs(const Case& c, double t, const std::vector<N>& u, const std::vector<N>& p,
                          const std::vector<N>& w) {
+  using std::cos;
   using std::sin;
   const std::string name = c.name;
   if (name == "lorenz") return plain_lorenz(u, p);
@@ -95,6 +98,7 @@ std::vector<N> plain_rhs(const Case& c, double t, const std::vector<N>& u, const
     return {u[1] + net * u[0], net - p[0] * u[0]};
   }
   if (name == "pendulum") return {u[1], N(0.25 * t) - p[0] * sin(u[0])};
+  if (name == "driven pendulum") return {u[1], p[1] * cos(p[2] * N(t)) - u[1] / p[0] - sin(u[0])};
   auto du = plain_lorenz(u, p);
   const auto more = plain_net<N>(u, w.data(), 3);
   for (std::size_t i = 0; i < 3; ++i) du[i] = du[i] + more[i];
@@ -102,7 +106,7 @@ std::vector<N> plain_rhs(const Case& c, double t, const std::vector<N>& u, const
 }
 
 inline std::vector<Case> all_cases() {
-  return {lorenz_case(), net_case(), hybrid_case(), pendulum_case(), closure_case()};
+  return {lorenz_case(), net_case(), hybrid_case(), pendulum_case(), driven_case(), closure_case()};
 }
 
 // Trajectories whose initial states and parameters differ a little.

@@ -1,8 +1,6 @@
 // Activations over a block that was just stored and still lies in L1. No include guard: part of kernels-inl.h.
 
-// Applies to `registers` registers of each of `rows` rows, `stride` numbers apart.
-template <class T>
-using ActivationPass = void (*)(T* values, size_t rows, size_t stride, size_t registers, T alpha);
+using mlp::ActivationPass;
 
 // Registers taken together, so that the chains of dependent operations of one fill the gaps of the others: as many as
 // the constants and temporaries of tanh leave room for. Measured on Zen 4, they take 0.93 (AVX2) to 0.94 (AVX-512) of

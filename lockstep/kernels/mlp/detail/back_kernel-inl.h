@@ -2,7 +2,8 @@
 // written over them. No include guard: part of reverse_kernels-inl.h.
 
 // to[k][lane] = times_derivative(sum over j of w[j][k] bar[j][lane], value[k][lane]) for kInputs inputs of the layer;
-// rows of lanes are kTileLanes apart, rows of w, the weights as the parameters hold them, w_stride. `to` may be `value`.
+// rows of lanes are kTileLanes apart, rows of w, the weights as the parameters hold them, w_stride. `to` may be
+// `value`.
 template <class T>
 using BackBlock = void (*)(const T* HWY_RESTRICT bar, size_t outputs, const T* HWY_RESTRICT w, size_t w_stride,
                            const T* value, T* to);
@@ -37,7 +38,8 @@ void back_block(const T* HWY_RESTRICT bar, size_t outputs, const T* HWY_RESTRICT
     for (int r = 0; r < kRegisters; ++r) {
       V bar_of_value = sum[k][r];
       if constexpr (kKind != ActivationKind::identity) {
-        bar_of_value = times_derivative<L, kKind>(bar_of_value, hn::LoadU(d, value + k * kTileLanes + r * lanes), L::zero());
+        bar_of_value =
+            times_derivative<L, kKind>(bar_of_value, hn::LoadU(d, value + k * kTileLanes + r * lanes), L::zero());
       }
       hn::StoreU(bar_of_value, d, to + k * kTileLanes + r * lanes);
     }
@@ -49,12 +51,14 @@ constexpr std::array<BackBlock<T>, sizeof...(kIndex)> back_blocks(std::integer_s
   return {back_block<T, kIndex + 1, kRegisters, kKind>...};
 }
 
-// bar [output][.] overlaps neither value nor `to` [input][.].
+// bar [output][.] overlaps neither value nor `to` [input][.]. `next`, where it is not null, is what `value` will be for
+// the next tile: it is brought closer meanwhile, a few lines a block.
 template <class T>
-using BackLayer = void (*)(const ReverseLayer<T>& layer, const T* bar, const T* value, T* to, int registers);
+using BackLayer = void (*)(const ReverseLayer<T>& layer, const T* bar, const T* value, T* to, int registers,
+                           const T* next);
 
 template <class T, ActivationKind kKind>
-void run_back_layer(const ReverseLayer<T>& layer, const T* bar, const T* value, T* to, int registers) {
+void run_back_layer(const ReverseLayer<T>& layer, const T* bar, const T* value, T* to, int registers, const T* next) {
   using Sizes = std::make_integer_sequence<int, kTileOutputs>;
   static constexpr std::array<BackBlock<T>, kTileOutputs> kBlocks[2] = {back_blocks<T, 1, kKind>(Sizes()),
                                                                         back_blocks<T, 2, kKind>(Sizes())};
@@ -63,6 +67,13 @@ void run_back_layer(const ReverseLayer<T>& layer, const T* bar, const T* value, 
   size_t first = 0;
   for (size_t block = 0; block < layer.back_blocks.blocks; ++block) {
     const size_t size = layer.back_blocks[block];
+    if (next != nullptr) {
+      for (size_t k = 0; k < size; ++k, next += kTileLanes) {
+        for (int r = 0; r < registers; ++r) {
+          __builtin_prefetch(next + static_cast<size_t>(r) * hn::Lanes(Register<T>()), 0, 2);
+        }
+      }
+    }
     blocks[size - 1](bar, layer.forward.outputs, layer.weights + first, inputs, value + first * kTileLanes,
                      to + first * kTileLanes);
     first += size;

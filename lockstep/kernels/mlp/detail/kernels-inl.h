@@ -53,9 +53,24 @@ inline constexpr int kMostRowRegisters = kRowRegisters[0];
 #include "lockstep/kernels/mlp/detail/evaluate-inl.h"
 
 template <class T>
+void layer_lanes(const PackedLayer<T>& layer, const T* x, size_t x_stride, T* y, size_t y_stride, int registers) {
+  tile_layer(layer, x, x_stride, y, y_stride, registers, nullptr);
+}
+
+template <class T>
 const Kernels<T>* kernel_table() {
-  static constexpr Kernels<T> table = {hn::MaxLanes(Register<T>()), kTileOutputs, kRowRegisters, evaluate_samples<T>,
-                                       evaluate_lanes<T>};
+  static constexpr Kernels<T> table = {
+      .lanes = hn::MaxLanes(Register<T>()),
+      .tile_outputs = kTileOutputs,
+      .row_registers = kRowRegisters,
+      .evaluate = evaluate_samples<T>,
+      .evaluate_tile = evaluate_lanes<T>,
+      .layer_lanes = layer_lanes<T>,
+      .layer_rows = row_layer<T>,
+      .load = load_lanes<T>,
+      .store = store_lanes<T>,
+      .activation = activation_pass<T>,
+  };
   return &table;
 }
 

@@ -20,6 +20,13 @@ namespace lockstep::mlp {
 template <class T>
 struct Packed;
 
+template <class T>
+struct PackedLayer;
+
+// Applies an activation to `registers` registers of each of `rows` rows, `stride` numbers apart.
+template <class T>
+using ActivationPass = void (*)(T* values, std::size_t rows, std::size_t stride, std::size_t registers, T alpha);
+
 // What one instruction set offers for one precision.
 template <class T>
 struct Kernels {
@@ -28,6 +35,18 @@ struct Kernels {
   std::span<const int> row_registers;  // most registers of outputs in a row block of 1, 2... samples
   void (*evaluate)(const Packed<T>&, MatrixView<const T> in, MatrixView<T> out, T* workspace);
   void (*evaluate_tile)(const Packed<T>&, const TileView<T>&, T* workspace);
+  // The pieces, for plans of graphs (kernels/graph): one layer over one or two registers of lanes [feature][lane], or
+  // over samples [sample][feature], y having room for whole registers; samples of a view into lanes and back.
+  void (*layer_lanes)(const PackedLayer<T>&, const T* x, std::size_t x_stride, T* y, std::size_t y_stride,
+                      int registers);
+  void (*layer_rows)(const PackedLayer<T>&, const T* x, std::ptrdiff_t x_stride, T* y, std::size_t y_stride,
+                     std::size_t rows);
+  void (*load)(const MatrixView<const T>&, std::size_t first, std::size_t count, int registers, T* to,
+               std::size_t to_stride);
+  void (*store)(const T* from, std::size_t from_stride, int registers, const MatrixView<T>&, std::size_t first,
+                std::size_t count);
+  // In place; null for identity and relu.
+  ActivationPass<T> (*activation)(ActivationKind);
 
   // Lanes that go through the whole net together: two registers.
   std::size_t strip() const { return 2 * lanes; }

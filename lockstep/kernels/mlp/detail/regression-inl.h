@@ -119,7 +119,7 @@ double regression_chunk(const ReverseNet<T>& net, const mlp::RegressionCost<T>& 
       T* const rows = workspace + i * tile_size;
       for (size_t first = 0; first < kRow; first += 2 * lanes) {
         T* const values = rows + before.chunk_y * kRow + first;
-        back(layer, rows + layer.chunk_y * kRow + first, values, values, 2);
+        back(layer, rows + layer.chunk_y * kRow + first, values, values, 2, nullptr);
       }
     }
   }

@@ -30,6 +30,7 @@ using mlp::ReverseNet;
 #include "lockstep/kernels/mlp/detail/reverse_sample-inl.h"
 #include "lockstep/kernels/mlp/detail/reverse_tile-inl.h"
 //
+#include "lockstep/kernels/mlp/detail/derivative_tile-inl.h"
 #include "lockstep/kernels/mlp/detail/regression-inl.h"
 
 template <class T>
@@ -50,7 +51,8 @@ template <class T>
 const ReverseKernels<T>* reverse_table() {
   static constexpr ReverseKernels<T> table = {evaluate_recording<T>, reverse_tile<T>,   accumulate_tiles<T>,
                                               evaluate_sample<T>,    reverse_sample<T>, accumulate_samples<T>,
-                                              regression_chunk<T>,   transpose<T>};
+                                              regression_chunk<T>,   jvp<T>,            vjp<T>,
+                                              transpose<T>};
   return &table;
 }
 

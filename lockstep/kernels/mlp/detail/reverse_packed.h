@@ -84,7 +84,7 @@ template <class T>
 struct ReverseKernels {
   void (*evaluate_tile)(const ReverseNet<T>&, const TileView<T>&, T* activations, T* workspace);
   void (*reverse_tile)(const ReverseNet<T>&, const T* activations, const T* out_bar, T* in_bar, T* cotangents,
-                       int lanes, T* workspace);
+                       int lanes, T* workspace, const T* next_activations);
   void (*accumulate_tiles)(const ReverseNet<T>&, std::span<const RecordedTile<T>>, T* gradient);
   void (*evaluate_sample)(const ReverseNet<T>&, const T* in, T* out, T* activations, T* workspace);
   void (*reverse_sample)(const ReverseNet<T>&, const T* activations, const T* out_bar, T* in_bar, T* cotangents,
@@ -93,6 +93,11 @@ struct ReverseKernels {
   // The chunk's weighted cost; adds its derivative to the gradient unless that is null.
   double (*regression)(const ReverseNet<T>&, const RegressionCost<T>&, const RegressionChunk<T>&, T* gradient,
                        T* workspace);
+  // Products with the Jacobian, and with its transpose; `tangent` is the net without biases, activations and scaling.
+  void (*jvp)(const ReverseNet<T>&, const Packed<T>& tangent, MatrixView<const T> in, MatrixView<const T> in_dot,
+              MatrixView<T> out, MatrixView<T> out_dot, T* workspace);
+  void (*vjp)(const ReverseNet<T>&, MatrixView<const T> in, MatrixView<const T> out_bar, MatrixView<T> out,
+              MatrixView<T> in_bar, T* workspace);
   // to[column][row] of from[row][column], rows as wide as `columns`; what lies in `to` is adjacent.
   void (*transpose)(const T* from, std::size_t rows, std::size_t columns, T* to);
 };

@@ -19,6 +19,21 @@ HWY_INLINE void for_strips(int wanted, F f) {
   }
 }
 
+// tanh over adjacent registers just stored. Meanwhile what will be written over `next` is brought closer, a line for
+// each register: records of many steps lie in the third-level cache, and stores to them would wait for it.
+template <class T>
+void tanh_ahead(T* values, size_t registers, const T* next) {
+  constexpr ActivationKind kKind = ActivationKind::tanh;
+  constexpr size_t kCount = kTogether<kKind>;
+  const size_t lanes = hn::Lanes(Register<T>());
+  size_t first = 0;
+  for (; first + kCount <= registers; first += kCount) {
+    for (size_t i = 0; i < kCount; ++i) __builtin_prefetch(next + (first + i) * lanes, 1, 3);
+    activate_groups<T, kKind, kCount>(values, first, first + kCount, T(0));
+  }
+  apply_activation<T, kKind>(values + first * lanes, 1, 0, registers - first, T(0));
+}
+
 template <class T>
 void evaluate_recording(const ReverseNet<T>& net, const TileView<T>& tile, T* activations, T*) {
   constexpr size_t kRow = kTileLanes;
@@ -40,7 +55,13 @@ void evaluate_recording(const ReverseNet<T>& net, const TileView<T>& tile, T* ac
       const T* const x = record + at.x * kRow;
       T* const y = at.y == Places::kNone ? out : record + at.y * kRow;
       if (at.z == Places::kNone) {
-        tile_layer(layer.forward, x, kRow, y, kRow, registers, nullptr);
+        const bool ahead = layer.forward.activation == ActivationKind::tanh && at.y != Places::kNone &&
+                           static_cast<size_t>(registers) * hn::Lanes(Register<T>()) == kRow;
+        tile_layer(ahead ? layer.linear : layer.forward, x, kRow, y, kRow, registers, nullptr);
+        // A step's records follow each other.
+        if (ahead) {
+          tanh_ahead(y, layer.forward.outputs * static_cast<size_t>(registers), y + net.tile_activations * kRow);
+        }
       } else {
         T* const z = record + at.z * kRow;
         tile_layer(layer.linear, x, kRow, z, kRow, registers, nullptr);
@@ -59,7 +80,7 @@ void evaluate_recording(const ReverseNet<T>& net, const TileView<T>& tile, T* ac
 
 template <class T>
 void reverse_tile(const ReverseNet<T>& net, const T* activations, const T* out_bar, T* in_bar, T* cotangents,
-                  int wanted, T* workspace) {
+                  int wanted, T* workspace, const T* next_activations = nullptr) {
   constexpr size_t kRow = kTileLanes;
   const auto& packed = net.packed;
   const size_t computed = computed_lanes<T>(wanted);
@@ -79,16 +100,17 @@ void reverse_tile(const ReverseNet<T>& net, const T* activations, const T* out_b
       const T* const bars = cotangents + layer.tile.cotangent * kRow + first;
       if (l == 0) {
         if (in_bar == nullptr) return;
-        back_layer<T>(ActivationKind::identity)(layer, bars, nullptr, workspace + first, registers);
+        back_layer<T>(ActivationKind::identity)(layer, bars, nullptr, workspace + first, registers, nullptr);
         return;
       }
       const ReverseLayer<T>& before = net.layers[l - 1];
       T* const to = cotangents + before.tile.cotangent * kRow + first;
       const T* const values = activations + before.tile.y * kRow + first;
+      const T* const next = next_activations == nullptr ? nullptr : next_activations + before.tile.y * kRow + first;
       if (before.tile.z == Places::kNone) {
-        back_layer<T>(before.forward.activation)(layer, bars, values, to, registers);
+        back_layer<T>(before.forward.activation)(layer, bars, values, to, registers, next);
       } else {
-        back_layer<T>(ActivationKind::identity)(layer, bars, values, to, registers);
+        back_layer<T>(ActivationKind::identity)(layer, bars, values, to, registers, nullptr);
         through_layer(before, before.tile, activations + first, kRow, to, before.forward.outputs,
                       static_cast<size_t>(registers));
       }

@@ -17,16 +17,16 @@ template <class T>
 using RecordedTiles = std::span<const RecordedTile<T>>;
 
 // sums[j * kInputs + k][slot] over the tiles, for outputs j of the cotangents at row z and inputs k of the activations
-// at row x. kInputs 0: the bias, sums[j][slot].
+// at row x. kInputs 0: the bias, sums[j][slot]. kBias: the bias as one more input, after the others.
 template <class T>
 using GradientBlock = void (*)(RecordedTiles<T> tiles, size_t z, size_t x, T* sums);
 
-template <class T, int kOutputs, int kInputs>
+template <class T, int kOutputs, int kInputs, bool kBias>
 void gradient_block(RecordedTiles<T> tiles, size_t z_row, size_t x_row, T* sums) {
   const Register<T> d;
   using L = HwyLane<Register<T>>;
   using V = typename L::V;
-  constexpr int kSums = kInputs == 0 ? 1 : kInputs;
+  constexpr int kSums = kInputs + (kBias ? 1 : 0);
   const size_t lanes = hn::Lanes(d);
   for (size_t part = 0; part < kSlots<T>; part += lanes) {
     V sum[kOutputs][kSums];
@@ -43,20 +43,20 @@ void gradient_block(RecordedTiles<T> tiles, size_t z_row, size_t x_row, T* sums)
 #pragma GCC unroll 16
         for (int j = 0; j < kOutputs; ++j) {
           bar[j] = hn::LoadU(d, z + j * kTileLanes);
-          if constexpr (kInputs == kGradientInputs) {  // of the block of outputs that comes next
+          if constexpr (kBias) sum[j][kInputs] = L::add(sum[j][kInputs], bar[j]);
+          // What the block of outputs that comes next reads, or after the last one, the block of inputs.
+          if constexpr (kOutputs == kGradientOutputs && kInputs == kGradientInputs) {
             if (part == 0) __builtin_prefetch(z + (j + kOutputs) * kTileLanes);
           }
         }
-        if constexpr (kInputs == 0) {
 #pragma GCC unroll 16
-          for (int j = 0; j < kOutputs; ++j) sum[j][0] = L::add(sum[j][0], bar[j]);
-        } else {
-#pragma GCC unroll 16
-          for (int k = 0; k < kInputs; ++k) {
-            const V in = hn::LoadU(d, x + k * kTileLanes);
-#pragma GCC unroll 16
-            for (int j = 0; j < kOutputs; ++j) sum[j][k] = L::fma(bar[j], in, sum[j][k]);
+        for (int k = 0; k < kInputs; ++k) {
+          const V in = hn::LoadU(d, x + k * kTileLanes);
+          if constexpr (kOutputs < kGradientOutputs && kInputs == kGradientInputs) {
+            if (part == 0) __builtin_prefetch(x + (k + kInputs) * kTileLanes);
           }
+#pragma GCC unroll 16
+          for (int j = 0; j < kOutputs; ++j) sum[j][k] = L::fma(bar[j], in, sum[j][k]);
         }
       }
     }
@@ -143,37 +143,44 @@ void add_slots(const T* sums, size_t count, T* totals) {
 #endif
 }
 
-template <class T, int... kIndex>
+// [outputs - 1][inputs - 1] without the bias, [outputs - 1][inputs] with it: kGradientInputs of each.
+template <class T, bool kBias, int... kIndex>
 constexpr std::array<GradientBlock<T>, sizeof...(kIndex)> gradient_blocks(std::integer_sequence<int, kIndex...>) {
-  return {gradient_block<T, kIndex / (kGradientInputs + 1) + 1, kIndex % (kGradientInputs + 1)>...};
+  return {gradient_block<T, kIndex / kGradientInputs + 1, kIndex % kGradientInputs + (kBias ? 0 : 1), kBias>...};
 }
 
 // One layer's gradient += its sums over the tiles, whose cotangents begin at row z, inputs at row x.
 template <class T>
 void layer_gradient(const ReverseLayer<T>& layer, RecordedTiles<T> tiles, size_t z, size_t x, T* gradient) {
-  static constexpr auto kBlocks =
-      gradient_blocks<T>(std::make_integer_sequence<int, kGradientOutputs*(kGradientInputs + 1)>());
+  using Sizes = std::make_integer_sequence<int, kGradientOutputs * kGradientInputs>;
+  static constexpr auto kBlocks = gradient_blocks<T, false>(Sizes()), kWithBias = gradient_blocks<T, true>(Sizes());
   const size_t inputs = layer.forward.inputs, outputs = layer.forward.outputs;
+  T* const bias = gradient + outputs * inputs;
   HWY_ALIGN T sums[kGradientSums * kSlots<T>];
   HWY_ALIGN T totals[kGradientSums];
   const mlp::Partition rows(outputs, kGradientOutputs), columns(inputs, kGradientInputs);
   // Inputs stay in the first-level cache while the cotangents of all outputs pass by.
   for (size_t column = 0, k = 0; column < columns.blocks; k += columns[column++]) {
     const size_t width = columns[column];
+    // The bias rides with the last block of inputs, where registers are left for its sums.
+    const bool with_bias = column + 1 == columns.blocks && width < kGradientInputs;
+    const size_t sums_each = width + (with_bias ? 1 : 0);
+    const auto& blocks = with_bias ? kWithBias : kBlocks;
     for (size_t row = 0, j = 0; row < rows.blocks; j += rows[row++]) {
       const size_t height = rows[row];
-      kBlocks[(height - 1) * (kGradientInputs + 1) + width](tiles, z + j, x + k, sums);
-      add_slots(sums, height * width, totals);
+      blocks[(height - 1) * kGradientInputs + sums_each - 1](tiles, z + j, x + k, sums);
+      add_slots(sums, height * sums_each, totals);
       T* const w = gradient + j * inputs + k;
       for (size_t a = 0; a < height; ++a) {
-        for (size_t b = 0; b < width; ++b) w[a * inputs + b] += totals[a * width + b];
+        for (size_t b = 0; b < width; ++b) w[a * inputs + b] += totals[a * sums_each + b];
+        if (with_bias) bias[j + a] += totals[a * sums_each + width];
       }
     }
+    if (with_bias) return;
   }
-  T* const bias = gradient + outputs * inputs;
   for (size_t row = 0, j = 0; row < rows.blocks; j += rows[row++]) {
     const size_t height = rows[row];
-    kBlocks[(height - 1) * (kGradientInputs + 1)](tiles, z + j, 0, sums);
+    kWithBias[(height - 1) * kGradientInputs](tiles, z + j, 0, sums);
     add_slots(sums, height, totals);
     for (size_t a = 0; a < height; ++a) bias[j + a] += totals[a];
   }

@@ -5,14 +5,16 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "lockstep/ode/cuda/kernel_list.h"
+#include "lockstep/ode/cuda/kernel_body.h"
 #include "lockstep/ode/cuda/runtime.h"
+#include "lockstep/ode/cuda/testing/host_tiles.h"
 
 namespace lockstep::ode::cuda {
 
@@ -23,8 +25,30 @@ struct HostDevice {
   bool failures_are_memory = true;                   // for want of memory or otherwise
   std::map<std::string, int, std::less<>> launches;  // by kernel
   std::size_t used = 0;
+  // Kernels that came as text: what stands in for each, by name.
+  std::map<std::string, std::function<void(HostDevice&, const void* launch)>, std::less<>> sources;
+  std::vector<std::string> images;   // names of those whose machine code was handed over
   std::vector<std::size_t> batches;  // trajectories of each launch
 };
+
+// What a launch of a body does on the device.
+template <class Body>
+void run_body(HostDevice& device, std::string_view name, const void* arguments) {
+  const auto& launch = *static_cast<const Launch<typename Body::T>*>(arguments);
+  ++device.launches[std::string(name)];
+  device.batches.push_back(static_cast<std::size_t>(launch.ensemble.count));
+  const SharedWeights shared = Body::Derivative::shared_weights(launch);
+  for (std::int64_t thread = 0; thread < device.threads; ++thread) {
+    std::int64_t next = thread;
+    Body::run(launch, launch.weights + shared.first, [&] {
+      ++*launch.counter;
+      return std::exchange(next, next + device.threads);
+    });
+  }
+}
+
+// The kernel of kernel_list.h with that name, if there is one; in host_runtime.cpp, which takes long to compile.
+void run_listed_kernel(HostDevice& device, std::string_view name, const void* launch);
 
 class HostStream : public Stream {
  public:
@@ -58,30 +82,28 @@ class HostStream : public Stream {
                 device_.failures_are_memory ? "out of memory" : "an illegal memory access was encountered"};
       return;
     }
-    run<float>(kernel, launch);
-    run<double>(kernel, launch);
+    if (const auto source = device_.sources.find(kernel); source != device_.sources.end()) {
+      source->second(device_, launch);
+      return;
+    }
+    if (std::size_t trajectories = 0; run_tile_kernel(kernel, launch, trajectories)) {
+      ++device_.launches[std::string(kernel)];
+      device_.batches.push_back(trajectories);
+      return;
+    }
+    run_listed_kernel(device_, kernel, launch);
   }
+  Fault add_kernel(std::string_view name, const KernelImage& image) override {
+    if (image.code.empty() || device_.sources.find(name) == device_.sources.end())
+      return {true, false, "kernel " + std::string(name), "no such function"};
+    device_.images.emplace_back(name);
+    return {};
+  }
+  Fault prepare(std::string_view, const void*) override { return {}; }
   Fault wait() override { return std::exchange(fault_, {}); }
+  Fault take_fault() override { return std::exchange(fault_, {}); }
 
  private:
-  template <class T>
-  void run(std::string_view wanted, const void* arguments) {
-    for_each_kernel<T>([&]<class Body>(std::string_view name) {
-      if (name != wanted) return;
-      const auto& launch = *static_cast<const Launch<T>*>(arguments);
-      ++device_.launches[std::string(name)];
-      device_.batches.push_back(static_cast<std::size_t>(launch.ensemble.count));
-      const SharedWeights shared = Body::Derivative::shared_weights(launch);
-      for (std::int64_t thread = 0; thread < device_.threads; ++thread) {
-        std::int64_t next = thread;
-        Body::run(launch, launch.weights + shared.first, [&] {
-          ++*launch.counter;
-          return std::exchange(next, next + device_.threads);
-        });
-      }
-    });
-  }
-
   HostDevice& device_;
   std::vector<void*> blocks_;
   std::size_t used_ = 0;
@@ -102,6 +124,7 @@ class HostRuntime : public Runtime {
              .free_memory = device_.memory - device_.used}};
   }
   std::unique_ptr<Stream> open_stream(int, Fault&) override { return std::make_unique<HostStream>(device_); }
+  std::unique_ptr<Stream> borrow_stream(int, void*, Fault&) override { return std::make_unique<HostStream>(device_); }
 
  private:
   HostDevice& device_;

@@ -12,6 +12,8 @@ const Tableau& rk4();
 const Tableau& bs3();
 const Tableau& dopri5();
 const Tableau& tsit5();
+const Tableau& vern7();
 const Tableau& dop853();
+const Tableau& vern9();
 
 }  // namespace lockstep::ode

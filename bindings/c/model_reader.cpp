@@ -1,5 +1,6 @@
-// liblockstep_c_hdf5: reads a model of Lockstep's HDF5 format for liblockstep_c, which opens this library when it meets
-// such a file, so that a host without such files carries nothing of HDF5. What crosses is plain bytes: safetensors.
+// liblockstep_c_readers: reads ONNX, Keras' files and Lockstep's HDF5 for liblockstep_c, which opens this library when
+// it meets such a file, so that a host without such files carries nothing of HDF5 and protobuf. What crosses is plain
+// bytes: a plan file, which holds every model.
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -8,14 +9,13 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
-#include "lockstep/nn/hdf5_model.h"
-#include "lockstep/nn/safetensors.h"
+#include "lockstep/nn/load.h"
+#include "lockstep/nn/plan_file.h"
 
 // 0: *bytes and *size hold the model. Otherwise 1 + the ErrorKind, and *bytes is the message, ended by a zero. The
 // caller frees *bytes; it is null when even that ran out of memory.
-extern "C" __attribute__((visibility("default"))) int lockstep_hdf5_to_safetensors(const char* path,
-                                                                                   unsigned char** bytes,
-                                                                                   std::size_t* size) noexcept {
+extern "C" __attribute__((visibility("default"))) int lockstep_read_model(const char* path, unsigned char** bytes,
+                                                                          std::size_t* size) noexcept {
   const auto hand_over = [&](const void* data, std::size_t count) {
     *bytes = static_cast<unsigned char*>(std::malloc(count + 1));
     *size = count;
@@ -25,7 +25,7 @@ extern "C" __attribute__((visibility("default"))) int lockstep_hdf5_to_safetenso
   };
   *bytes = nullptr;
   try {
-    const std::vector<std::byte> content = lockstep::nn::to_safetensors(lockstep::nn::read_hdf5_model(path));
+    const std::vector<std::byte> content = lockstep::nn::plan_bytes({lockstep::nn::load(path)});
     hand_over(content.data(), content.size());
     return 0;
   } catch (const lockstep::Error& error) {

@@ -1,0 +1,285 @@
+// The C interface's evaluating: one array in and one out, an array for each port, products with the Jacobian.
+#include <cstddef>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "bindings/c/handles.h"
+#include "bindings/c/lockstep.h"
+#include "lockstep/core/matrix_view.h"
+
+namespace {
+
+using namespace lockstep::c;
+using lockstep::Error;
+using lockstep::ErrorKind;
+using lockstep::MatrixView;
+
+template <class T>
+void require_precision(const lockstep_plan& plan) {
+  if (std::holds_alternative<lockstep::nn::NetPlan<T>>(plan.plan)) return;
+  refuse("plan", plan.precision == LOCKSTEP_FLOAT32 ? "a float32 plan" : "a float64 plan",
+         sizeof(T) == 4 ? "a float32 plan" : "a float64 plan", "compile one of that precision");
+}
+
+template <class T>
+const lockstep::nn::NetDerivatives<T>& require_derivatives(const lockstep_plan& plan) {
+  if (const auto* derivatives = std::get_if<lockstep::nn::NetDerivatives<T>>(&plan.derivatives)) return *derivatives;
+  throw Error(ErrorKind::unsupported, {"plan", "a plan without derivatives", "one with them",
+                                       "compile it with lockstep_compile_options.derivatives = 1"});
+}
+
+// The functions of plain pointers take the one array there is.
+void require_one_port(const lockstep_plan& plan) {
+  const auto require = [](const std::vector<lockstep_port>& ports, const char* which) {
+    if (ports.size() == 1) return;
+    std::string names;
+    for (const lockstep_port& port : ports) names += (names.empty() ? "\"" : ", \"") + std::string(port.name) + '"';
+    refuse("plan", std::to_string(ports.size()) + " " + which + " ports (" + names + ")", "one",
+           "give an array for each port: lockstep_evaluate_ports_f32 and the like");
+  };
+  require(plan.inputs.list, "input");
+  require(plan.outputs.list, "output");
+}
+
+template <class T>
+lockstep_status evaluate(const lockstep_plan* handle, std::size_t samples, MatrixView<const T> in, MatrixView<T> out,
+                         void* workspace, std::size_t workspace_bytes) noexcept {
+  return guarded([&] {
+    const lockstep_plan& plan = known(handle);
+    require_precision<T>(plan);
+    require_one_port(plan);
+    const auto* typed = std::get_if<lockstep::nn::NetPlan<T>>(&plan.plan);
+    if (samples == 0) return;
+    require_pointer(in.data, "in");
+    require_pointer(out.data, "out");
+    in.columns = plan.inputs.features;
+    out.columns = plan.outputs.features;
+    if (workspace) {
+      typed->evaluate({&in, 1}, {&out, 1}, {static_cast<std::byte*>(workspace), workspace_bytes});
+    } else {
+      typed->evaluate(in, out, 1);
+    }
+  });
+}
+
+// A product with the Jacobian, or with its transpose: they differ in which side the vectors belong to.
+enum class Side { jvp, vjp };
+template <Side side, class T, class... Arguments>
+void multiply_by(const lockstep::nn::NetDerivatives<T>& derivatives, const Arguments&... arguments) {
+  if constexpr (side == Side::jvp) {
+    derivatives.jvp(arguments...);
+  } else {
+    derivatives.vjp(arguments...);
+  }
+}
+
+template <Side side, class T>
+lockstep_status multiply(const lockstep_plan* handle, MatrixView<const T> in, MatrixView<const T> vector,
+                         MatrixView<T> out, MatrixView<T> result, void* workspace,
+                         std::size_t workspace_bytes) noexcept {
+  return guarded([&] {
+    const lockstep_plan& plan = known(handle);
+    require_precision<T>(plan);
+    require_one_port(plan);
+    const auto& derivatives = require_derivatives<T>(plan);
+    if (in.rows == 0) return;
+    require_pointer(in.data, "in");
+    require_pointer(vector.data, side == Side::vjp ? "out_bar" : "in_dot");
+    require_pointer(result.data, side == Side::vjp ? "in_bar" : "out_dot");
+    in.columns = plan.inputs.features;
+    out.columns = plan.outputs.features;
+    vector.columns = side == Side::vjp ? out.columns : in.columns;
+    result.columns = side == Side::vjp ? in.columns : out.columns;
+    if (!workspace) return multiply_by<side>(derivatives, in, vector, out, result);
+    using In = std::span<const MatrixView<const T>>;
+    using Out = std::span<const MatrixView<T>>;
+    multiply_by<side>(derivatives, In(&in, 1), In(&vector, 1), Out(&out, 1), Out(&result, 1),
+                      std::span(static_cast<std::byte*>(workspace), workspace_bytes));
+  });
+}
+
+// The caller's arrays as views, one for each port; kept by the thread, so that nothing is allocated from call to call.
+template <class T, int kPlace, class Given>
+std::span<const MatrixView<T>> views_of(const Given* given, std::size_t count, const Ports& ports, std::size_t samples,
+                                        const char* name, bool optional = false) {
+  if (count != ports.list.size()) {
+    refuse(name, std::to_string(count) + (count == 1 ? " array" : " arrays"),
+           std::to_string(ports.list.size()) + ", one for each port", "give them in the order of lockstep_plan_port");
+  }
+  require_pointer(given, name);
+  thread_local std::vector<MatrixView<T>> views;
+  views.clear();
+  for (std::size_t i = 0; i < count; ++i) {
+    const lockstep_port& port = ports.list[i];
+    if (samples > 0 && !given[i].data && !optional) {
+      refuse(std::string(name) + " \"" + port.name + "\".data", "a null pointer", "an address", "");
+    }
+    views.push_back({given[i].data, samples, port.features, given[i].sample_stride, given[i].feature_stride});
+  }
+  return views;
+}
+
+template <Side side, class T, class In, class Out>
+lockstep_status multiply_ports(const lockstep_plan* handle, std::size_t samples, const In* in, const In* vector,
+                               const Out* out, const Out* result, std::size_t in_ports, std::size_t out_ports,
+                               void* workspace, std::size_t workspace_bytes) noexcept {
+  return guarded([&] {
+    const lockstep_plan& plan = known(handle);
+    require_precision<T>(plan);
+    const auto& derivatives = require_derivatives<T>(plan);
+    constexpr bool vjp = side == Side::vjp;
+    const Ports &before = vjp ? plan.outputs : plan.inputs, &after = vjp ? plan.inputs : plan.outputs;
+    const std::size_t vectors_given = vjp ? out_ports : in_ports, results_given = vjp ? in_ports : out_ports;
+    const auto from = views_of<const T, 0>(in, in_ports, plan.inputs, samples, "in");
+    const auto vectors = views_of<const T, 1>(vector, vectors_given, before, samples, vjp ? "out_bar" : "in_dot");
+    std::span<const MatrixView<T>> values;
+    if (out) values = views_of<T, 0>(out, out_ports, plan.outputs, samples, "out", true);
+    const auto results = views_of<T, 1>(result, results_given, after, samples, vjp ? "in_bar" : "out_dot");
+    if (samples == 0) return;
+    if (!workspace) return multiply_by<side>(derivatives, from, vectors, values, results);
+    multiply_by<side>(derivatives, from, vectors, values, results,
+                      std::span(static_cast<std::byte*>(workspace), workspace_bytes));
+  });
+}
+
+template <class T, class In, class Out>
+lockstep_status evaluate_ports(const lockstep_plan* handle, std::size_t samples, const In* in, std::size_t in_ports,
+                               const Out* out, std::size_t out_ports, void* workspace,
+                               std::size_t workspace_bytes) noexcept {
+  return guarded([&] {
+    const lockstep_plan& plan = known(handle);
+    require_precision<T>(plan);
+    const auto* typed = std::get_if<lockstep::nn::NetPlan<T>>(&plan.plan);
+    const auto from = views_of<const T, 0>(in, in_ports, plan.inputs, samples, "in");
+    const auto to = views_of<T, 0>(out, out_ports, plan.outputs, samples, "out");
+    if (!workspace) return typed->evaluate(from, to, 1);
+    typed->evaluate(from, to, std::span(static_cast<std::byte*>(workspace), workspace_bytes));
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+lockstep_status lockstep_evaluate_f32(const lockstep_plan* plan, size_t samples, const float* in,
+                                      ptrdiff_t in_sample_stride, ptrdiff_t in_feature_stride, float* out,
+                                      ptrdiff_t out_sample_stride, ptrdiff_t out_feature_stride, void* workspace,
+                                      size_t workspace_bytes) {
+  return evaluate<float>(plan, samples, {in, samples, 0, in_sample_stride, in_feature_stride},
+                         {out, samples, 0, out_sample_stride, out_feature_stride}, workspace, workspace_bytes);
+}
+
+lockstep_status lockstep_evaluate_f64(const lockstep_plan* plan, size_t samples, const double* in,
+                                      ptrdiff_t in_sample_stride, ptrdiff_t in_feature_stride, double* out,
+                                      ptrdiff_t out_sample_stride, ptrdiff_t out_feature_stride, void* workspace,
+                                      size_t workspace_bytes) {
+  return evaluate<double>(plan, samples, {in, samples, 0, in_sample_stride, in_feature_stride},
+                          {out, samples, 0, out_sample_stride, out_feature_stride}, workspace, workspace_bytes);
+}
+
+lockstep_status lockstep_evaluate_ports_f32(const lockstep_plan* plan, size_t samples, const lockstep_input_f32* in,
+                                            size_t in_ports, const lockstep_output_f32* out, size_t out_ports,
+                                            void* workspace, size_t workspace_bytes) {
+  return evaluate_ports<float>(plan, samples, in, in_ports, out, out_ports, workspace, workspace_bytes);
+}
+
+lockstep_status lockstep_evaluate_ports_f64(const lockstep_plan* plan, size_t samples, const lockstep_input_f64* in,
+                                            size_t in_ports, const lockstep_output_f64* out, size_t out_ports,
+                                            void* workspace, size_t workspace_bytes) {
+  return evaluate_ports<double>(plan, samples, in, in_ports, out, out_ports, workspace, workspace_bytes);
+}
+
+size_t lockstep_plan_derivative_workspace_bytes(const lockstep_plan* plan) {
+  if (!plan || plan->mark != kPlanMark) return 0;
+  if (const auto* narrow = std::get_if<lockstep::nn::NetDerivatives<float>>(&plan->derivatives)) {
+    return narrow->workspace_bytes();
+  }
+  const auto* wide = std::get_if<lockstep::nn::NetDerivatives<double>>(&plan->derivatives);
+  return wide ? wide->workspace_bytes() : 0;
+}
+
+lockstep_status lockstep_jvp_f32(const lockstep_plan* plan, size_t samples, const float* in, ptrdiff_t in_sample_stride,
+                                 ptrdiff_t in_feature_stride, const float* in_dot, ptrdiff_t in_dot_sample_stride,
+                                 ptrdiff_t in_dot_feature_stride, float* out, ptrdiff_t out_sample_stride,
+                                 ptrdiff_t out_feature_stride, float* out_dot, ptrdiff_t out_dot_sample_stride,
+                                 ptrdiff_t out_dot_feature_stride, void* workspace, size_t workspace_bytes) {
+  return multiply<Side::jvp, float>(plan, {in, samples, 0, in_sample_stride, in_feature_stride},
+                                    {in_dot, samples, 0, in_dot_sample_stride, in_dot_feature_stride},
+                                    {out, samples, 0, out_sample_stride, out_feature_stride},
+                                    {out_dot, samples, 0, out_dot_sample_stride, out_dot_feature_stride}, workspace,
+                                    workspace_bytes);
+}
+
+lockstep_status lockstep_jvp_f64(const lockstep_plan* plan, size_t samples, const double* in,
+                                 ptrdiff_t in_sample_stride, ptrdiff_t in_feature_stride, const double* in_dot,
+                                 ptrdiff_t in_dot_sample_stride, ptrdiff_t in_dot_feature_stride, double* out,
+                                 ptrdiff_t out_sample_stride, ptrdiff_t out_feature_stride, double* out_dot,
+                                 ptrdiff_t out_dot_sample_stride, ptrdiff_t out_dot_feature_stride, void* workspace,
+                                 size_t workspace_bytes) {
+  return multiply<Side::jvp, double>(plan, {in, samples, 0, in_sample_stride, in_feature_stride},
+                                     {in_dot, samples, 0, in_dot_sample_stride, in_dot_feature_stride},
+                                     {out, samples, 0, out_sample_stride, out_feature_stride},
+                                     {out_dot, samples, 0, out_dot_sample_stride, out_dot_feature_stride}, workspace,
+                                     workspace_bytes);
+}
+
+lockstep_status lockstep_vjp_f32(const lockstep_plan* plan, size_t samples, const float* in, ptrdiff_t in_sample_stride,
+                                 ptrdiff_t in_feature_stride, const float* out_bar, ptrdiff_t out_bar_sample_stride,
+                                 ptrdiff_t out_bar_feature_stride, float* out, ptrdiff_t out_sample_stride,
+                                 ptrdiff_t out_feature_stride, float* in_bar, ptrdiff_t in_bar_sample_stride,
+                                 ptrdiff_t in_bar_feature_stride, void* workspace, size_t workspace_bytes) {
+  return multiply<Side::vjp, float>(plan, {in, samples, 0, in_sample_stride, in_feature_stride},
+                                    {out_bar, samples, 0, out_bar_sample_stride, out_bar_feature_stride},
+                                    {out, samples, 0, out_sample_stride, out_feature_stride},
+                                    {in_bar, samples, 0, in_bar_sample_stride, in_bar_feature_stride}, workspace,
+                                    workspace_bytes);
+}
+
+lockstep_status lockstep_vjp_f64(const lockstep_plan* plan, size_t samples, const double* in,
+                                 ptrdiff_t in_sample_stride, ptrdiff_t in_feature_stride, const double* out_bar,
+                                 ptrdiff_t out_bar_sample_stride, ptrdiff_t out_bar_feature_stride, double* out,
+                                 ptrdiff_t out_sample_stride, ptrdiff_t out_feature_stride, double* in_bar,
+                                 ptrdiff_t in_bar_sample_stride, ptrdiff_t in_bar_feature_stride, void* workspace,
+                                 size_t workspace_bytes) {
+  return multiply<Side::vjp, double>(plan, {in, samples, 0, in_sample_stride, in_feature_stride},
+                                     {out_bar, samples, 0, out_bar_sample_stride, out_bar_feature_stride},
+                                     {out, samples, 0, out_sample_stride, out_feature_stride},
+                                     {in_bar, samples, 0, in_bar_sample_stride, in_bar_feature_stride}, workspace,
+                                     workspace_bytes);
+}
+
+lockstep_status lockstep_jvp_ports_f32(const lockstep_plan* plan, size_t samples, const lockstep_input_f32* in,
+                                       const lockstep_input_f32* in_dot, const lockstep_output_f32* out,
+                                       const lockstep_output_f32* out_dot, size_t in_ports, size_t out_ports,
+                                       void* workspace, size_t workspace_bytes) {
+  return multiply_ports<Side::jvp, float>(plan, samples, in, in_dot, out, out_dot, in_ports, out_ports, workspace,
+                                          workspace_bytes);
+}
+
+lockstep_status lockstep_jvp_ports_f64(const lockstep_plan* plan, size_t samples, const lockstep_input_f64* in,
+                                       const lockstep_input_f64* in_dot, const lockstep_output_f64* out,
+                                       const lockstep_output_f64* out_dot, size_t in_ports, size_t out_ports,
+                                       void* workspace, size_t workspace_bytes) {
+  return multiply_ports<Side::jvp, double>(plan, samples, in, in_dot, out, out_dot, in_ports, out_ports, workspace,
+                                           workspace_bytes);
+}
+
+lockstep_status lockstep_vjp_ports_f32(const lockstep_plan* plan, size_t samples, const lockstep_input_f32* in,
+                                       const lockstep_input_f32* out_bar, const lockstep_output_f32* out,
+                                       const lockstep_output_f32* in_bar, size_t in_ports, size_t out_ports,
+                                       void* workspace, size_t workspace_bytes) {
+  return multiply_ports<Side::vjp, float>(plan, samples, in, out_bar, out, in_bar, in_ports, out_ports, workspace,
+                                          workspace_bytes);
+}
+
+lockstep_status lockstep_vjp_ports_f64(const lockstep_plan* plan, size_t samples, const lockstep_input_f64* in,
+                                       const lockstep_input_f64* out_bar, const lockstep_output_f64* out,
+                                       const lockstep_output_f64* in_bar, size_t in_ports, size_t out_ports,
+                                       void* workspace, size_t workspace_bytes) {
+  return multiply_ports<Side::vjp, double>(plan, samples, in, out_bar, out, in_bar, in_ports, out_ports, workspace,
+                                           workspace_bytes);
+}
+
+}  // extern "C"

@@ -1,0 +1,118 @@
+// What lies behind the handles of lockstep.h, and how failures become statuses.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "bindings/c/lockstep.h"
+#include "lockstep/core/error.h"
+#include "lockstep/nn/model.h"
+#include "lockstep/nn/net_derivatives.h"
+#include "lockstep/nn/net_plan.h"
+
+namespace lockstep::c {
+
+struct Ports {
+  std::vector<lockstep_port> list;  // names are the plan's
+  std::size_t features = 0;
+};
+
+}  // namespace lockstep::c
+
+// Each handle begins with a mark, so that a handle of the wrong kind is noticed; freeing wipes it.
+struct lockstep_model {
+  std::uint64_t mark;
+  lockstep::nn::Model model;
+};
+struct lockstep_plan {
+  std::uint64_t mark;
+  lockstep_precision precision;
+  std::variant<lockstep::nn::NetPlan<float>, lockstep::nn::NetPlan<double>> plan;
+  lockstep::c::Ports inputs, outputs;
+  std::size_t workspace_bytes;
+  std::string description;
+  // None where it was not asked for.
+  std::variant<std::monostate, lockstep::nn::NetDerivatives<float>, lockstep::nn::NetDerivatives<double>> derivatives;
+};
+
+namespace lockstep::c {
+
+constexpr std::uint64_t kModelMark = 0x6c6f636b6d6f646c;
+constexpr std::uint64_t kPlanMark = 0x6c6f636b706c616e;
+
+lockstep_status status_of(ErrorKind kind);
+// What lockstep_last_error() says on this thread. Keeping the message may itself run out of memory: then there is none,
+// and the status still tells.
+void remember(const char* message) noexcept;
+
+template <class Work>
+lockstep_status guarded(const Work& work) noexcept {
+  try {
+    work();
+    return LOCKSTEP_OK;
+  } catch (const Error& error) {
+    remember(error.what());
+    return status_of(error.kind());
+  } catch (const std::bad_alloc&) {
+    remember("out of memory");
+    return LOCKSTEP_OUT_OF_MEMORY;
+  } catch (const std::exception& error) {
+    remember(error.what());
+    return LOCKSTEP_INTERNAL;
+  } catch (...) {
+    remember("an exception of unknown type");
+    return LOCKSTEP_INTERNAL;
+  }
+}
+
+[[noreturn]] inline void refuse(std::string field, std::string found, std::string expected, std::string remedy) {
+  throw Error(ErrorKind::invalid_argument,
+              {std::move(field), std::move(found), std::move(expected), std::move(remedy)});
+}
+
+// Written although nothing reads it before the memory goes back.
+inline void wipe(volatile std::uint64_t& mark) { mark = 0; }
+
+// The fields of an options struct that the caller knew of, the rest as defaults; `least` is its first version's size.
+template <class Options>
+Options known_fields(const Options* options, std::size_t least, const char* name) {
+  Options result{};
+  result.size = sizeof result;
+  if (!options) return result;
+  if (options->size < least) {
+    refuse(std::string(name) + ".size", std::to_string(options->size), std::to_string(sizeof result),
+           std::string("set it to sizeof(lockstep_") + name + ")");
+  }
+  if (options->size > sizeof result) {
+    refuse(std::string(name) + ".size", std::to_string(options->size), "at most " + std::to_string(sizeof result),
+           "the program was built for a newer Lockstep than the one loaded: update the library");
+  }
+  std::memcpy(&result, options, options->size);
+  return result;
+}
+
+inline void require_pointer(const void* pointer, const char* field) {
+  if (!pointer) refuse(field, "a null pointer", "an address", "");
+}
+
+template <class Handle>
+const Handle& require_handle(const Handle* handle, std::uint64_t mark, const char* field, const char* maker) {
+  if (!handle) refuse(field, "a null pointer", "a handle", std::string("check the status of ") + maker);
+  if (handle->mark != mark) refuse(field, "no such handle", std::string("one made by ") + maker, "was it freed");
+  return *handle;
+}
+inline const lockstep_model& known(const lockstep_model* model) {
+  return require_handle(model, kModelMark, "model", "lockstep_model_load");
+}
+inline const lockstep_plan& known(const lockstep_plan* plan) {
+  return require_handle(plan, kPlanMark, "plan", "lockstep_compile");
+}
+
+}  // namespace lockstep::c

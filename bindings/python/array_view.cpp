@@ -1,0 +1,191 @@
+#include "bindings/python/array_view.h"
+
+#include <nanobind/stl/string.h>
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "bindings/python/errors.h"
+
+namespace nb = nanobind;
+
+namespace lockstep::python {
+namespace {
+
+std::size_t bytes_of(Precision precision) { return precision == Precision::f32 ? 4 : 8; }
+
+std::string text_of(nb::handle object) { return nb::cast<std::string>(nb::str(object)); }
+
+std::string attribute_text(nb::handle object, const char* name) {
+  PyObject* value = PyObject_GetAttrString(object.ptr(), name);
+  if (!value) {
+    PyErr_Clear();
+    return {};
+  }
+  return text_of(nb::steal(value));
+}
+
+[[noreturn]] void refuse_type(nb::handle object, const char* name, const std::string& remedy) {
+  throw WrongType({name, array_text(object), "an array of float32 or float64", remedy});
+}
+
+// float32 and float64 of this machine's byte order; struct module's notation, which the buffer protocol uses.
+bool native_format(const char* format, Precision& precision) {
+  if (!format) return false;
+  constexpr char kNative = '<';
+  if (format[0] == '@' || format[0] == '=' || format[0] == kNative) ++format;
+  if (format[0] == '\0' || format[1] != '\0') return false;
+  if (format[0] != 'f' && format[0] != 'd') return false;
+  precision = format[0] == 'f' ? Precision::f32 : Precision::f64;
+  return true;
+}
+
+// DLPack's names of the places an array may lie (dlpack.h, DLDeviceType).
+std::string device_name(int type) {
+  switch (type) {
+    case 2:
+      return "a CUDA device";
+    case 8:
+      return "a Metal device";
+    case 10:
+      return "a ROCm device";
+    default:
+      return "DLPack device type " + std::to_string(type);
+  }
+}
+
+bool on_cpu(int type) { return type == 1 || type == 3 || type == 11; }  // host memory, or pinned by CUDA or ROCm
+
+}  // namespace
+
+std::string array_text(nb::handle object) {
+  const std::string type = nb::cast<std::string>(nb::handle(Py_TYPE(object.ptr())).attr("__name__"));
+  const std::string dtype = attribute_text(object, "dtype"), shape = attribute_text(object, "shape");
+  return dtype.empty() || shape.empty() ? type : type + " of " + dtype + " with shape " + shape;
+}
+
+ArrayView::ArrayView(nb::handle object, Access access, const char* name) {
+  if (PyObject_CheckBuffer(object.ptr())) {
+    take_buffer(object, access, name);
+  } else {
+    take_dlpack(object, access, name);
+  }
+}
+
+ArrayView::~ArrayView() {
+  if (holds_buffer_) PyBuffer_Release(&buffer_);
+}
+
+void ArrayView::take_buffer(nb::handle object, Access access, const char* name) {
+  const int flags = PyBUF_STRIDES | PyBUF_FORMAT | (access == Access::write ? PyBUF_WRITABLE : 0);
+  if (PyObject_GetBuffer(object.ptr(), &buffer_, flags) != 0) {
+    const nb::python_error why;
+    if (access == Access::write) {
+      throw WrongType({name, array_text(object) + " that is read-only", "an array that can be written", "give a copy"});
+    }
+    refuse_type(object, name, "convert it with numpy.asarray(x, dtype=numpy.float32)");
+  }
+  holds_buffer_ = true;
+  try {
+    if (!native_format(buffer_.format, precision_)) {
+      refuse_type(object, name, "convert it with x.astype(numpy.float32) or x.astype(numpy.float64)");
+    }
+    data_ = buffer_.buf;
+    std::array<std::int64_t, 2> shape{}, strides{};
+    for (int i = 0; i < buffer_.ndim && i < 2; ++i) {
+      shape[static_cast<std::size_t>(i)] = buffer_.shape[i];
+      strides[static_cast<std::size_t>(i)] = buffer_.strides[i];
+    }
+    lay_out(buffer_.ndim, shape.data(), strides.data(), object, name);
+  } catch (...) {
+    PyBuffer_Release(&buffer_);
+    throw;
+  }
+}
+
+void ArrayView::take_dlpack(nb::handle object, Access access, const char* name) {
+  if (!nb::hasattr(object, "__dlpack__") || !nb::hasattr(object, "__dlpack_device__")) {
+    refuse_type(object, name, "convert it with numpy.asarray(x, dtype=numpy.float32)");
+  }
+  const int device = nb::cast<int>(object.attr("__dlpack_device__")()[0]);
+  if (!on_cpu(device)) {
+    throw WrongType({name, "an array on " + device_name(device), "one in the CPU's memory",
+                     "copy it with x.cpu() (PyTorch), jax.device_get(x) or cupy.asnumpy(x)"});
+  }
+  nb::object capsule;
+  try {
+    capsule = object.attr("__dlpack__")();
+  } catch (const nb::python_error& error) {
+    throw WrongType({name, array_text(object) + ", which says: " + text_of(error.value()), "an array to borrow",
+                     "in PyTorch give x.detach(), elsewhere numpy.asarray(x)"});
+  }
+  nb::ndarray<nb::ro>& array = tensor_;
+  if (!nb::try_cast(capsule, array)) refuse_type(object, name, "convert it with numpy.asarray(x)");
+  if (array.dtype() == nb::dtype<float>()) {
+    precision_ = Precision::f32;
+  } else if (array.dtype() == nb::dtype<double>()) {
+    precision_ = Precision::f64;
+  } else {
+    refuse_type(object, name,
+                "convert it to float32 or float64: x.float() in PyTorch, x.astype(\"float32\") elsewhere");
+  }
+  // DLPack without a version says nothing of arrays that may not be written: jax.Array is the one that matters.
+  if (access == Access::write && !nb::hasattr(object, "__setitem__")) {
+    throw WrongType({name, array_text(object) + " that is read-only", "an array that can be written",
+                     "leave out the argument, or give a NumPy array"});
+  }
+  data_ = const_cast<void*>(array.data());
+  std::array<std::int64_t, 2> shape{}, strides{};
+  for (std::size_t i = 0; i < array.ndim() && i < 2; ++i) {
+    shape[i] = static_cast<std::int64_t>(array.shape(i));
+    strides[i] = array.stride(i) * static_cast<std::int64_t>(bytes_of(precision_));
+  }
+  lay_out(static_cast<int>(array.ndim()), shape.data(), strides.data(), object, name);
+}
+
+void ArrayView::lay_out(int dimensions, const std::int64_t* shape, const std::int64_t* strides, nb::handle object,
+                        const char* name) {
+  dimensions_ = dimensions;
+  if (dimensions != 1 && dimensions != 2) {
+    throw Error(ErrorKind::invalid_argument,
+                {name, array_text(object), "one dimension (a sample) or two: samples by features",
+                 "reshape it: x.reshape(-1, x.shape[-1])"});
+  }
+  const auto size = static_cast<std::int64_t>(bytes_of(precision_));
+  bool aligned = reinterpret_cast<std::uintptr_t>(data_) % static_cast<std::uintptr_t>(size) == 0;
+  for (int i = 0; i < dimensions; ++i) aligned = aligned && (shape[i] < 2 || strides[i] % size == 0);
+  if (!aligned) {
+    throw WrongType({name, "numbers that do not lie at multiples of their size", "aligned ones",
+                     "copy it with numpy.ascontiguousarray(x)"});
+  }
+  const int last = dimensions - 1;
+  rows_ = dimensions == 2 ? static_cast<std::size_t>(shape[0]) : 1;
+  columns_ = static_cast<std::size_t>(shape[last]);
+  column_stride_ = columns_ < 2 ? 1 : strides[last] / size;
+  // Strides over a single element may be anything: NumPy does not promise sense.
+  row_stride_ = rows_ < 2 ? static_cast<std::ptrdiff_t>(columns_) : strides[0] / size;
+}
+
+bool ArrayView::same_memory(const ArrayView& other) const {
+  return data_ == other.data_ && rows_ == other.rows_ && columns_ == other.columns_ &&
+         row_stride_ == other.row_stride_ && column_stride_ == other.column_stride_;
+}
+
+bool ArrayView::overlaps(const ArrayView& other) const {
+  const auto extent = [](const ArrayView& array) {
+    auto low = reinterpret_cast<std::intptr_t>(array.data_), high = low;
+    if (array.rows_ == 0 || array.columns_ == 0) return std::pair(low, high);
+    const auto size = static_cast<std::ptrdiff_t>(bytes_of(array.precision_));
+    for (const std::ptrdiff_t reach : {(static_cast<std::ptrdiff_t>(array.rows_) - 1) * array.row_stride_,
+                                       (static_cast<std::ptrdiff_t>(array.columns_) - 1) * array.column_stride_}) {
+      (reach < 0 ? low : high) += reach * size;
+    }
+    return std::pair(low, high + size);
+  };
+  const auto [low, high] = extent(*this);
+  const auto [other_low, other_high] = extent(other);
+  return low < other_high && other_low < high;
+}
+
+}  // namespace lockstep::python

@@ -1,0 +1,61 @@
+// Somebody else's array, borrowed without a copy: NumPy's by the buffer protocol, others' (PyTorch, JAX) by DLPack.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "lockstep/core/matrix_view.h"
+#include "lockstep/core/precision.h"
+
+namespace lockstep::python {
+
+enum class Access { read, write };
+
+// One dimension is one sample (or row), two are [sample][feature], with any strides. Holds the array while it lives.
+class ArrayView {
+ public:
+  // `name` is what messages call it. Throws WrongType when the object is no array of float32 or float64 in this
+  // machine's memory, or may not be written although it is to be; Error (invalid_argument) for other dimensions.
+  ArrayView(nanobind::handle object, Access access, const char* name);
+  ~ArrayView();
+  ArrayView(const ArrayView&) = delete;
+  ArrayView& operator=(const ArrayView&) = delete;
+
+  Precision precision() const { return precision_; }
+  int dimensions() const { return dimensions_; }
+  std::size_t rows() const { return rows_; }
+  std::size_t columns() const { return columns_; }
+  // T must match precision().
+  template <class T>
+  MatrixView<T> view() const {
+    return {static_cast<T*>(data_), rows_, columns_, row_stride_, column_stride_};
+  }
+
+  bool same_memory(const ArrayView& other) const;  // the same elements in the same places
+  bool overlaps(const ArrayView& other) const;     // their extents do
+
+ private:
+  void take_buffer(nanobind::handle object, Access access, const char* name);
+  void take_dlpack(nanobind::handle object, Access access, const char* name);
+  // Shape in elements and strides in bytes.
+  void lay_out(int dimensions, const std::int64_t* shape, const std::int64_t* strides, nanobind::handle object,
+               const char* name);
+
+  Py_buffer buffer_{};
+  bool holds_buffer_ = false;
+  nanobind::ndarray<nanobind::ro> tensor_;  // keeps what DLPack handed over
+  void* data_ = nullptr;
+  Precision precision_ = Precision::f32;
+  int dimensions_ = 0;
+  std::size_t rows_ = 0, columns_ = 0;
+  std::ptrdiff_t row_stride_ = 0, column_stride_ = 1;  // in elements
+};
+
+// "float32 array of shape (3, 4)", "list": for messages.
+std::string array_text(nanobind::handle object);
+
+}  // namespace lockstep::python

@@ -1,0 +1,19 @@
+// lockstep::Error as Python exceptions: see lockstep/errors.py.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::python {
+
+// An array of a kind that cannot be taken as it is: Python's WrongType, a TypeError.
+class WrongType : public Error {
+ public:
+  explicit WrongType(Parts parts) : Error(ErrorKind::invalid_argument, std::move(parts)) {}
+};
+
+// From then on every Error thrown through a bound function becomes lockstep.errors' exception of its kind.
+void translate_errors();
+
+}  // namespace lockstep::python

@@ -1,0 +1,21 @@
+"""Lockstep: trained neural networks inside scientific simulation.
+
+``load()`` reads a net, whose calls evaluate it on arrays; ``solve()`` advances ensembles of differential equations with
+nets or built-in systems as right-hand sides; ``train()`` makes nets from data; ``read()`` and ``validate()`` read and
+compare result files; ``lockstep.plot`` draws.
+"""
+
+from . import plot
+from ._lockstep import Model, __version__, load, systems
+from ._model import mlp
+from ._solution import STATUS_NAMES, Solution, read
+from ._solve import solve
+from ._train import Training, train
+from ._validate import Verdict, validate
+from .errors import Error, FileError, Interrupted, InvalidArgument, ModelError, Unsupported, WrongType
+
+__all__ = [
+    "Error", "FileError", "Interrupted", "InvalidArgument", "Model", "ModelError", "STATUS_NAMES", "Solution",
+    "Training", "Unsupported", "Verdict", "WrongType", "__version__", "load", "mlp", "plot", "read", "solve", "systems",
+    "train", "validate",
+]

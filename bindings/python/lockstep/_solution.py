@@ -1,0 +1,207 @@
+"""What a solve returns and a result file holds."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
+
+import numpy as np
+
+from . import _lockstep
+from .errors import Error, of_kind
+
+if TYPE_CHECKING:
+    import xarray
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+#: Names of the numbers in ``Solution.status``.
+STATUS_NAMES = ("success", "terminated", "step_too_small", "not_finite", "too_many_steps", "outside_range", "cancelled")
+
+_DIMENSIONS = {
+    "state": ("trajectory", "time", "component"),
+    "end_state": ("trajectory", "component"),
+    "initial_state": ("trajectory", "component"),
+}
+_PER_TRAJECTORY = ("status", "accepted", "rejected", "evaluations", "end_time")
+
+
+class Solution:
+    """States of an ensemble at its save points, and how each trajectory ended.
+
+    Made by ``solve()`` and ``read()``. Arrays of a solution that lies in a file are read when they are first asked for.
+
+    >>> import lockstep
+    >>> solution = lockstep.solve("lorenz", [1.0, 0.0, 0.0], (0, 1), save_at=11)
+    >>> solution
+    <lockstep.Solution Lorenz 1963: state[trajectory 1, time 11, component 3] float32, all succeeded>
+    >>> solution.state.shape, solution["x"].shape, solution.component_names
+    ((1, 11, 3), (1, 11), ('x', 'y', 'z'))
+    """
+
+    def __init__(self, *, solved: Any = None, path: Optional[PathLike] = None, trajectories: slice = slice(None),
+                 times: slice = slice(None), components: Sequence[str] = ()):
+        self._arrays: dict[str, np.ndarray] = {}
+        self._solved = solved
+        self.path: Optional[Path] = None if path is None else Path(path)
+        if solved is not None:
+            self._arrays = type(solved).arrays(solved)
+            self.attributes: dict[str, Any] = solved.attributes
+            self.component_names: tuple[str, ...] = tuple(solved.component_names)
+            self.parameter_names: tuple[str, ...] = tuple(solved.parameter_names)
+            return
+        about = _lockstep.describe_file(self.path)
+        self.attributes = about["attributes"]
+        self.parameter_names = tuple(about["parameter_names"])
+        self._in_file = tuple(about["component_names"])
+        self.component_names = tuple(components) or self._in_file
+        self._trajectories = _indices("trajectories", trajectories, about["trajectories"])
+        self._times = _indices("times", times, about["save_points"])
+        self._dtype = about["dtype"]
+
+    def _array(self, name: str) -> np.ndarray:
+        if name not in self._arrays:
+            self._read(name)
+        return self._arrays[name]
+
+    def _read(self, name: str) -> None:
+        if name in ("initial_state", "parameters"):
+            given = _lockstep.read_given(self.path, self._trajectories)
+            columns = [self._in_file.index(component) for component in self.component_names]
+            given["initial_state"] = given["initial_state"][:, columns]
+            self._arrays.update(given)
+            return
+        if name in _PER_TRAJECTORY:
+            self._arrays.update(_lockstep.read_records(self.path, self._trajectories))
+            return
+        arrays, stopped = _lockstep.read(self.path, self._trajectories, self._times, list(self.component_names))
+        if stopped is not None:
+            raise stopped
+        self._arrays.update(arrays)
+
+    @property
+    def state(self) -> np.ndarray:
+        """float32 or float64 [trajectory, time, component]; NaN where a trajectory ended before the save point."""
+        return self._array("state")
+
+    @property
+    def time(self) -> np.ndarray:
+        """float64 [time], or [trajectory, time] where save points differ."""
+        return self._array("time")
+
+    @property
+    def end_state(self) -> np.ndarray:
+        """[trajectory, component], at ``end_time``."""
+        return self._array("end_state")
+
+    @property
+    def end_time(self) -> np.ndarray:
+        """float64 [trajectory]: where each stopped."""
+        return self._array("end_time")
+
+    @property
+    def status(self) -> np.ndarray:
+        """uint8 [trajectory]: an index into ``lockstep.STATUS_NAMES``; 0 is success."""
+        return self._array("status")
+
+    @property
+    def accepted(self) -> np.ndarray:
+        """int32 [trajectory]: steps taken."""
+        return self._array("accepted")
+
+    @property
+    def rejected(self) -> np.ndarray:
+        """int32 [trajectory]: steps tried in vain."""
+        return self._array("rejected")
+
+    @property
+    def evaluations(self) -> np.ndarray:
+        """int32 [trajectory]: of the right-hand side."""
+        return self._array("evaluations")
+
+    @property
+    def initial_state(self) -> np.ndarray:
+        """float64 [trajectory, component]."""
+        return self._array("initial_state")
+
+    @property
+    def parameters(self) -> np.ndarray:
+        """float64 [trajectory, parameter], or [parameter] where all trajectories share them."""
+        return self._array("parameters")
+
+    def __getitem__(self, component: str) -> np.ndarray:
+        """States of one component: [trajectory, time]."""
+        if component not in self.component_names:
+            raise of_kind("invalid_argument", f"component: found {component!r}, expected one of {self.component_names}",
+                          "component", repr(component), f"one of {self.component_names}", "")
+        return self.state[:, :, self.component_names.index(component)]
+
+    def __len__(self) -> int:
+        """The number of trajectories."""
+        return len(self.status)
+
+    def __repr__(self) -> str:
+        if "state" in self._arrays:
+            sizes, dtype = self.state.shape, self.state.dtype
+        else:  # a repr reads no states
+            sizes = (self._trajectories[1], self._times[1], len(self.component_names))
+            dtype = self._dtype
+        title = self.attributes.get("title") or self.attributes.get("rhs", "")
+        shape = ", ".join(f"{name} {count}" for name, count in zip(_DIMENSIONS["state"], sizes))
+        try:
+            status = self.status
+        except Error as error:
+            return f"<lockstep.Solution {title}: state[{shape}] {dtype}, {error}>"
+        counts = np.bincount(status, minlength=len(STATUS_NAMES))
+        ended = ", ".join(f"{count} {name}" for count, name in zip(counts, STATUS_NAMES) if count)
+        if counts[0] == len(status):
+            ended = "all succeeded"
+        return f"<lockstep.Solution {title}: state[{shape}] {dtype}, {ended}>"
+
+    def to_xarray(self) -> xarray.Dataset:
+        """The solution as an xarray.Dataset, with the names of docs/files.md. Needs xarray."""
+        import xarray
+
+        shared = self.time.ndim == 1
+        points = "time" if shared else "save_point"
+        data: dict[str, Any] = {}
+        for name, dimensions in _DIMENSIONS.items():
+            data[name] = (tuple(points if name == "time" else name for name in dimensions), self._array(name))
+        for name in _PER_TRAJECTORY:
+            data[name] = (("trajectory",), self._array(name))
+        coordinates: dict[str, Any] = {"component": list(self.component_names)}
+        if self.parameter_names:
+            data["parameters"] = (("trajectory", "parameter")[-self.parameters.ndim:], self.parameters)
+            coordinates["parameter"] = list(self.parameter_names)
+        coordinates["time"] = (("time",) if shared else ("trajectory", "save_point"), self.time)
+        return xarray.Dataset(data, coordinates, self.attributes)
+
+
+def _indices(name: str, wanted: slice, size: int) -> list[int]:
+    """[first, count, stride] of a slice."""
+    if not isinstance(wanted, slice):
+        raise of_kind("type", f"{name}: found {type(wanted).__name__}, expected a slice such as slice(0, 100)", name,
+                      type(wanted).__name__, "a slice such as slice(0, 100)", "")
+    indices = range(*wanted.indices(size))
+    if indices.step < 1 or len(indices) == 0:
+        expected = f"a slice that steps forward and is not empty, of {size}"
+        raise of_kind("invalid_argument", f"{name}: found {wanted}, expected {expected}", name, str(wanted), expected,
+                      "")
+    return [indices.start, len(indices), indices.step]
+
+
+def read(path: PathLike, *, trajectories: slice = slice(None), times: slice = slice(None),
+         components: Sequence[str] = ()) -> Solution:
+    """A result file, or a part of it: its arrays are read when they are asked for.
+
+    Parameters
+    ----------
+    path : path-like
+        A file of ``lockstep solve``, ``solve(output=...)`` or ``lockstep merge``.
+    trajectories, times : slice
+        Which of them to read.
+    components : sequence of str
+        Names of those to read, in this order; all of them if empty.
+    """
+    return Solution(path=path, trajectories=trajectories, times=times, components=components)

@@ -1,0 +1,214 @@
+"""Advancing ensembles."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Mapping, Optional, Sequence, Union
+
+import numpy as np
+
+from . import _lockstep, _toml
+from ._progress import shown
+from ._solution import PathLike, Solution
+from .errors import Interrupted, of_kind
+
+
+def solve(
+    problem: Any,
+    u0: Any = None,
+    t_span: Any = None,
+    save_at: Any = None,
+    *,
+    parameters: Any = None,
+    method: Optional[str] = None,
+    rtol: Optional[float] = None,
+    atol: Any = None,
+    dt: Optional[float] = None,
+    precision: Optional[str] = None,
+    threads: Optional[int] = None,
+    output: Optional[PathLike] = None,
+    overwrite: bool = False,
+    trajectories: Optional[int] = None,
+    seed: Optional[int] = None,
+    control: Optional[str] = None,
+    initial_step: Optional[float] = None,
+    max_step: Optional[float] = None,
+    max_steps: Optional[int] = None,
+    event: Optional[Mapping[str, Any]] = None,
+    guard: Optional[str] = None,
+    with_time: Optional[bool] = None,
+    components: Optional[Sequence[str]] = None,
+    device: Optional[str] = None,
+    engine: Optional[str] = None,
+    matrix_precision: Optional[str] = None,
+    cpu_target: Optional[str] = None,
+    progress: Union[None, bool, Callable[[int, int], None]] = None,
+) -> Solution:
+    """Advances an ensemble from its initial states, on all processors, the interpreter's lock given back.
+
+    The bits are those of ``lockstep solve`` for the same problem, on any machine and number of threads.
+
+    Parameters
+    ----------
+    problem : Model, str, (str, Model) or path-like
+        A net, whose inputs are the state, then the trajectory's parameters; a built-in system by name (``systems()``);
+        both, whose sum is the right-hand side; or a problem file (a name that ends in .toml), whose keys the other
+        arguments then override (method, rtol, atol, dt, precision, threads, output, trajectories, seed, guard,
+        device, engine, matrix_precision, cpu_target). A problem file's [output] is not written to unless ``output`` says where.
+    u0 : array or dict
+        Initial states: [component] for all trajectories, [trajectory, component], or a dict as in problem files:
+        ``{"normal": {"mean": [1, 0, 0], "std": 0.1}}``. A built-in system has a default.
+    t_span : (float, float) or array
+        Start and end, or [trajectory, 2].
+    save_at : int or array
+        So many points evenly spaced, both ends among them; or the times, [time] or [trajectory, time]. The end alone
+        if not given.
+    parameters : array or dict
+        [parameter] for all trajectories, [trajectory, parameter], or a dict by name: ``{"rho": 28.5}``.
+    method : str
+        euler, midpoint, heun, rk4, bs3, dopri5, tsit5 (default), vern7, dop853,
+        vern9.
+    rtol, atol : float
+        Tolerances, 1e-6 each if not given.
+    dt : float
+        Fixed steps of this size.
+    precision : str
+        ``"f32"`` (default) or ``"f64"``: of the arithmetic and of ``Solution.state``.
+    threads : int
+        All that this process may use if not given.
+    engine : str
+        On a GPU: auto, cuda_fused or cuda_gemm; see docs/cuda.md.
+    matrix_precision : str
+        A net's matrix products on a GPU: f32, or tf32, bf16, fp16 by tensor cores; see docs/cuda.md.
+    output : path-like
+        A file to stream the solution into, for more than memory holds; see docs/files.md.
+    event : dict
+        Where to stop: ``{"component": "x", "value": 0, "direction": "falling"}``.
+    guard : str
+        flag, clamp, stop or ignore: where a trajectory leaves the net's training range.
+    progress : bool or callable
+        True for a bar of tqdm, or a function of trajectories done and in all.
+
+    Returns
+    -------
+    Solution
+
+    Raises
+    ------
+    Error
+        For arguments and files; a trajectory that fails is a ``Solution.status`` and spoils no other.
+    Interrupted
+        A KeyboardInterrupt whose ``result`` is the solution so far (also in ``output``), by Ctrl-C.
+
+    Examples
+    --------
+    >>> import lockstep, numpy as np
+    >>> u0 = np.random.default_rng(1).normal([1, 0, 0], 0.1, (1000, 3))
+    >>> solution = lockstep.solve("lorenz", u0, (0, 1), save_at=101, parameters={"rho": 28}, precision="f64")
+    >>> solution.state.shape
+    (1000, 101, 3)
+    >>> solution.to_xarray()["state"].sel(component="z").dims  # doctest: +SKIP
+    ('trajectory', 'time')
+    """
+    run = {"method": method, "rtol": rtol, "atol": atol, "dt": dt, "precision": precision, "threads": threads,
+           "device": device, "engine": engine, "matrix_precision": matrix_precision,
+           "cpu_target": cpu_target, "trajectories": trajectories, "seed": seed, "guard": guard}
+    output = None if output is None else os.fspath(output)
+    if _is_file(problem):
+        others = {"u0": u0, "t_span": t_span, "save_at": save_at, "parameters": parameters, "control": control,
+                  "initial_step": initial_step, "max_step": max_step, "max_steps": max_steps, "event": event,
+                  "with_time": with_time, "components": components}
+        for name, value in others.items():
+            if value is not None:
+                raise of_kind("invalid_argument", f"{name}: found a value beside a problem file, which has its own; "
+                              "edit the file", name, "a value beside a problem file", "none", "edit the file")
+        overrides = {name: value for name, value in run.items() if value is not None}
+        overrides.update(overwrite=overwrite, file=output is not None)
+        if output is not None:
+            overrides["output"] = output
+        command = f"lockstep.solve({os.fspath(problem)!r})"
+        return _run("", os.fspath(problem), {}, None, overrides, command, progress)
+
+    rhs, model = _right_hand_side(problem)
+    rhs.update(guard=guard, with_time=with_time)
+    if components is not None:
+        rhs["components"] = list(components)
+    arrays: dict[str, np.ndarray] = {}
+    ensemble: dict[str, Any] = {"trajectories": trajectories, "seed": seed}
+    time: dict[str, Any] = {}
+    _place("u0", u0, ensemble, "initial_state", arrays)
+    _place("parameters", parameters, ensemble, "parameters", arrays)
+    _place("t_span", t_span, time, "span", arrays)
+    if isinstance(save_at, (int, np.integer, Mapping)):
+        time["save"] = save_at
+    elif save_at is not None:
+        arrays["save_at"] = _numbers("save_at", save_at)
+    text = _toml.write({
+        "rhs": rhs,
+        "ensemble": ensemble,
+        "time": time,
+        "method": {"name": method, "control": control, "rtol": rtol, "atol": atol, "dt": dt,
+                   "initial_step": initial_step, "max_step": max_step, "max_steps": max_steps, "precision": precision,
+                   "matrix_precision": matrix_precision},
+        "event": dict(event or {}),
+        "run": {"device": device, "engine": engine, "threads": threads, "cpu_target": cpu_target},
+        "output": {"file": output, "overwrite": overwrite if output is not None else None},
+    })
+    return _run(text, None, arrays, model, {}, "lockstep.solve(...)", progress)
+
+
+def _run(text: str, path: Optional[str], arrays: Mapping[str, np.ndarray], model: Any, overrides: Mapping[str, Any],
+         command: str, progress: Any) -> Solution:
+    with shown(progress, "solving", "trajectories") as function:
+        solved, file, stopped = _lockstep.solve(text, path, dict(arrays), model, dict(overrides), command, function)
+    solution = Solution(solved=solved) if file is None else Solution(path=file)
+    if stopped is None:
+        return solution
+    if isinstance(stopped, KeyboardInterrupt):
+        finished = int(np.count_nonzero(solution.status != 6))
+        raise Interrupted(f"stopped: {finished} of {len(solution)} trajectories are finished", solution) from stopped
+    raise stopped
+
+
+def _is_file(problem: Any) -> bool:
+    return isinstance(problem, os.PathLike) or (isinstance(problem, str) and problem.endswith(".toml"))
+
+
+def _right_hand_side(problem: Any) -> tuple[dict[str, Any], Any]:
+    """The section [rhs], and the model it names."""
+    parts = problem if isinstance(problem, tuple) else (problem,)
+    rhs: dict[str, Any] = {}
+    model = None
+    for part in parts:
+        if isinstance(part, _lockstep.Model) and model is None:
+            model = part
+            rhs["model"] = part.name or "net"
+        elif isinstance(part, str) and "system" not in rhs:
+            rhs["system"] = part
+        else:
+            found = type(part).__name__
+            raise of_kind("type", f"problem: found {found}, expected a Model, the name of a system, one of each, or a "
+                          "problem file; load a model file with lockstep.load()", "problem", found,
+                          "a Model, the name of a system, one of each, or a problem file",
+                          "load a model file with lockstep.load()")
+    return rhs, model
+
+
+def _numbers(name: str, value: Any) -> np.ndarray:
+    """float64, C-contiguous; of what NumPy can make an array of numbers of."""
+    try:
+        array = np.asarray(value)
+    except Exception as error:  # PyTorch and others raise their own for devices and gradients
+        raise of_kind("type", f"{name}: {error}", name, type(value).__name__, "an array of numbers", "") from error
+    if array.dtype.kind not in "iuf":
+        raise of_kind("type", f"{name}: found dtype {array.dtype}, expected real numbers", name, str(array.dtype),
+                      "real numbers", "")
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _place(name: str, value: Any, section: dict[str, Any], key: str, arrays: dict[str, np.ndarray]) -> None:
+    """Dicts go into the text, all else is an array."""
+    if isinstance(value, Mapping):
+        section[key] = value
+    elif value is not None:
+        arrays[name] = _numbers(name, value)

@@ -1,0 +1,61 @@
+"""Arguments as the TOML that the command line tool reads: one reader checks both, with one set of messages."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any, Mapping
+
+import numpy as np
+
+from .errors import of_kind
+
+
+def _text(value: str) -> str:
+    escaped = []
+    for letter in value:
+        if letter in '"\\':
+            escaped.append("\\" + letter)
+        elif ord(letter) < 32 or ord(letter) == 127:
+            escaped.append(f"\\u{ord(letter):04x}")
+        else:
+            escaped.append(letter)
+    return '"' + "".join(escaped) + '"'
+
+
+def _value(value: Any, name: str) -> str:
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, (int, np.integer)):
+        return str(int(value))
+    if isinstance(value, (float, np.floating)):
+        if not math.isfinite(value):
+            raise of_kind("invalid_argument", f"{name}: found {value}, expected a finite number", name, str(value),
+                          "a finite number", "")
+        return repr(float(value))
+    if isinstance(value, (str, os.PathLike)):
+        return _text(os.fspath(value))
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_text(str(key))} = {_value(item, name)}" for key, item in value.items()) + " }"
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+        return _value(value, name)
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_value(item, name) for item in value) + "]"
+    found = type(value).__name__
+    raise of_kind("type", f"{name}: found {found}, expected a number, text, list or dict", name, found,
+                  "a number, text, list or dict", "")
+
+
+def write(sections: Mapping[str, Any]) -> str:
+    """TOML of sections, each a dict of values (or, for an array of tables, a list of such); None is left out."""
+    lines = []
+    for section, content in sections.items():
+        tables = content if isinstance(content, list) else [content]
+        for table in tables:
+            entries = {key: value for key, value in table.items() if value is not None}
+            if not entries and not isinstance(content, list):
+                continue
+            lines.append(f"[[{section}]]" if isinstance(content, list) else f"[{section}]")
+            lines += [f"{key} = {_value(value, key)}" for key, value in entries.items()]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,221 @@
+"""Nets from data."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Mapping, Optional, Sequence, Union
+
+import numpy as np
+
+from . import _lockstep, _toml
+from ._progress import shown
+from ._solution import PathLike
+from ._solve import _is_file, _numbers
+from .errors import Interrupted, of_kind
+
+
+class Training:
+    """What a training made.
+
+    Attributes
+    ----------
+    model : Model
+        The net with the best parameters.
+    history : dict of arrays [iteration]
+        ``iteration``, ``loss``, ``watched`` (what decides about the best), ``gradient_norm``, ``learning_rate``.
+    loss, validation_loss : float
+        Of the model, over all training data and over what was kept for validation (else None).
+    loss_name : str
+        What the loss is: ``"mean squared error"``.
+    """
+
+    def __init__(self, model: _lockstep.Model, history: dict[str, np.ndarray], loss: float,
+                 validation_loss: Optional[float], loss_name: str):
+        self.model = model
+        self.history = history
+        self.loss = loss
+        self.validation_loss = validation_loss
+        self.loss_name = loss_name
+
+    def __repr__(self) -> str:
+        validation = "" if self.validation_loss is None else f", {self.validation_loss:.5g} on the validation data"
+        return (f"<lockstep.Training of {self.model.name}: {self.loss_name} {self.loss:.5g}{validation} after "
+                f"{len(self.history['loss'])} iterations>")
+
+
+def train(
+    file: Optional[PathLike] = None,
+    *,
+    x: Any = None,
+    y: Any = None,
+    t: Any = None,
+    u: Any = None,
+    hidden: Optional[Sequence[int]] = None,
+    activation: Optional[str] = None,
+    activations: Optional[Sequence[str]] = None,
+    start: Optional[_lockstep.Model] = None,
+    name: str = "net",
+    optimiser: Optional[str] = None,
+    rate: Optional[float] = None,
+    iterations: Optional[int] = None,
+    batch: Optional[int] = None,
+    loss: Optional[str] = None,
+    target: Optional[float] = None,
+    phases: Union[None, str, Sequence[Mapping[str, Any]]] = None,
+    normalise: Optional[str] = None,
+    validation: Optional[float] = None,
+    seed: Optional[int] = None,
+    initialisation: Optional[str] = None,
+    system: Optional[str] = None,
+    parameters: Optional[Sequence[float]] = None,
+    with_time: Optional[bool] = None,
+    method: Optional[str] = None,
+    rtol: Optional[float] = None,
+    atol: Optional[float] = None,
+    dt: Optional[float] = None,
+    precision: Optional[str] = None,
+    threads: Optional[int] = None,
+    inputs: Optional[Sequence[str]] = None,
+    targets: Optional[Sequence[str]] = None,
+    states: Optional[Sequence[str]] = None,
+    output: Optional[PathLike] = None,
+    overwrite: bool = False,
+    progress: Union[None, bool, Callable[[int, int], None]] = None,
+    **others: Any,
+) -> Training:
+    """Trains a net: a regression from ``x`` and ``y``, a neural ODE from ``t`` and ``u``, or what a training file says.
+
+    Arguments are the keys of docs/training.md, which says what each means and its default; keys of a phase that are
+    not listed here (``schedule``, ``momentum``, ``clip_norm``, ...) are taken too. The bits are those of
+    ``lockstep train``, for any number of threads.
+
+    Parameters
+    ----------
+    file : path-like
+        A training file; then nothing else but ``progress``. Its [output] is not written: save ``Training.model``.
+    x, y : arrays
+        [sample, input] or [sample], and [sample, output] or [sample].
+    t, u : arrays
+        [time] or [trajectory, time], and [time, component] or [trajectory, time, component].
+    hidden : sequence of int
+        Widths of the hidden layers.
+    start : Model
+        A net to go on from, instead of ``hidden``.
+    phases : "recommended" or sequence of dict
+        One after the other; ``"recommended"`` (neural ODEs, and their default) grows from short segments to whole
+        trajectories by L-BFGS, which fits smooth trajectories in seconds.
+    output : path-like
+        Writes ``output``.h5 and ``output``.safetensors.
+    progress : bool or callable
+        True for a bar of tqdm, or a function of iterations done and in all.
+
+    Returns
+    -------
+    Training
+
+    Raises
+    ------
+    Interrupted
+        A KeyboardInterrupt whose ``result`` is the Training so far, by Ctrl-C.
+
+    Examples
+    --------
+    >>> import lockstep, numpy as np
+    >>> x = np.linspace(-1, 1, 200)
+    >>> training = lockstep.train(x=x, y=x**2, hidden=[16], optimiser="lbfgs", iterations=100)
+    >>> training.loss < 1e-4, training.history["loss"].shape[0] <= 100
+    (True, True)
+    >>> float(abs(training.model(np.array([0.5])) - 0.25)[0]) < 0.05
+    True
+    """
+    if file is not None:
+        if not _is_file(file):
+            raise of_kind("type", f"file: found {type(file).__name__}, expected the path of a training file, *.toml",
+                          "file", type(file).__name__, "the path of a training file, *.toml", "")
+        beside = [key for key, value in {"x": x, "y": y, "t": t, "u": u, "hidden": hidden, "start": start,
+                                         "output": output, **others}.items() if value is not None]
+        if beside:
+            raise of_kind("invalid_argument", f"{beside[0]}: found a value beside a training file, which has its own; "
+                          "edit the file", beside[0], "a value beside a training file", "none", "edit the file")
+        return _run("", os.fspath(file), [], None, progress)
+
+    regression = x is not None or y is not None
+    if regression == (t is not None or u is not None) or (x is None) != (y is None) or (t is None) != (u is None):
+        raise of_kind("invalid_argument", "data: expected x and y of a regression, or t and u of a neural ODE", "data",
+                      "", "x and y of a regression, or t and u of a neural ODE", "")
+    data: dict[str, Any] = {"file": "arrays", "normalise": normalise, "validation": validation}
+    if regression:
+        arrays = [_columns("x", x), _columns("y", y)]
+        data.update(inputs=_names("inputs", inputs, "x", arrays[0]), targets=_names("targets", targets, "y", arrays[1]))
+        _same("y", "samples", len(arrays[1]), len(arrays[0]))
+    else:
+        arrays = [_numbers("t", t), _numbers("u", u)]
+        if arrays[1].ndim == 2:
+            arrays[1] = arrays[1][np.newaxis]
+        if arrays[1].ndim != 3 or arrays[0].ndim not in (1, 2):
+            raise of_kind("invalid_argument", f"u: found shape {np.shape(u)} with t of shape {np.shape(t)}, expected "
+                          "[trajectory, time, component] and [time] or [trajectory, time]", "u", str(np.shape(u)),
+                          "[trajectory, time, component] and t [time] or [trajectory, time]", "")
+        _same("t", "points", arrays[0].shape[-1], arrays[1].shape[1])
+        if arrays[0].ndim == 2:
+            _same("t", "trajectories", len(arrays[0]), len(arrays[1]))
+        data.update(time="t", states=_names("states", states, "u", arrays[1]))
+        if phases is None and optimiser is None:
+            phases = "recommended"
+    training = {"optimiser": optimiser, "rate": rate, "iterations": iterations, "batch": batch, "target": target,
+                **others}
+    sections: dict[str, Any] = {
+        "net": {"hidden": None if hidden is None else list(hidden), "activation": activation,
+                "activations": None if activations is None else list(activations), "seed": seed, "name": name,
+                "initialisation": initialisation, "start": None if start is None else start.name or "net"},
+        "data": data,
+        "ode": {"system": system, "parameters": parameters, "with_time": with_time},
+    }
+    if phases is None or isinstance(phases, str):
+        sections["training"] = {**training, "loss": loss, "phases": phases}
+        if not any(value is not None for value in sections["training"].values()):
+            sections["training"]["optimiser"] = "adam"
+    else:
+        sections["training"] = {**training, "loss": loss}
+        sections["phase"] = [dict(phase) for phase in phases]
+    sections["method"] = {"name": method, "rtol": rtol, "atol": atol, "dt": dt, "precision": precision}
+    sections["run"] = {"threads": threads}
+    if output is not None:
+        sections["output"] = {"file": os.fspath(output), "overwrite": overwrite}
+    return _run(_toml.write(sections), None, arrays, start, progress)
+
+
+def _run(text: str, path: Optional[str], arrays: list[np.ndarray], start: Any, progress: Any) -> Training:
+    with shown(progress, "training", "iterations") as function:
+        *parts, stopped = _lockstep.train(text, path, arrays, start, function)
+    training = Training(*parts)
+    if stopped is None:
+        return training
+    if isinstance(stopped, KeyboardInterrupt):
+        raise Interrupted(f"stopped after {len(training.history['loss'])} iterations", training) from stopped
+    raise stopped
+
+
+def _columns(name: str, value: Any) -> np.ndarray:
+    """[sample, feature]."""
+    array = _numbers(name, value)
+    if array.ndim == 1:
+        array = array[:, np.newaxis]
+    if array.ndim != 2 or array.size == 0:
+        raise of_kind("invalid_argument", f"{name}: found shape {array.shape}, expected [sample, feature]", name,
+                      f"shape {array.shape}", "[sample, feature]", "")
+    return array
+
+
+def _names(what: str, names: Optional[Sequence[str]], prefix: str, array: np.ndarray) -> list[str]:
+    count = array.shape[-1]
+    if names is None:
+        return [f"{prefix}{i}" for i in range(count)]
+    _same(what, "names", len(names), count)
+    return list(names)
+
+
+def _same(name: str, what: str, found: int, expected: int) -> None:
+    if found != expected:
+        raise of_kind("invalid_argument", f"{name}: found {found} {what}, expected {expected}", name, f"{found} {what}",
+                      str(expected), "")

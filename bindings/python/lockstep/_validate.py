@@ -1,0 +1,83 @@
+"""Whether two solutions agree."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Optional, Union
+
+from . import _lockstep
+from ._solution import PathLike, Solution
+from .errors import of_kind
+
+
+class Verdict:
+    """What ``validate()`` found. True where the two agree.
+
+    Attributes
+    ----------
+    outcome : str
+        ``"agree"``, ``"disagree"`` or ``"undecided"``.
+    same_bits : bool
+    sentence : str
+        The verdict in words; ``reasons`` is a list of why.
+    evidence : dict
+        The numbers it rests on, as ``lockstep validate --json`` prints them.
+    page : Path or None
+        The report, where one was asked for.
+    """
+
+    def __init__(self, outcome: str, same_bits: bool, sentence: str, reasons: list[str], numbers: str,
+                 page: Optional[Path]):
+        self.outcome = outcome
+        self.same_bits = same_bits
+        self.sentence = sentence
+        self.reasons = reasons
+        self.evidence: dict[str, Any] = json.loads(numbers)
+        self.page = page
+
+    def __bool__(self) -> bool:
+        return self.outcome == "agree"
+
+    def __repr__(self) -> str:
+        return f"<lockstep.Verdict {self.outcome}: {self.sentence}>"
+
+
+def validate(a: Union[Solution, PathLike], b: Union[Solution, PathLike], *, lyapunov: Optional[float] = None,
+             report: Optional[PathLike] = None) -> Verdict:
+    """Is ``b`` a faithful port of ``a``: are they apart by no more than rounding explains?
+
+    Bits are compared first. Where they differ, some trajectories are solved again from initial states a few units in
+    the last place away, which says how far rounding alone drives them apart: docs/validation.md.
+
+    Parameters
+    ----------
+    a, b : Solution or path-like
+        Result files, or solutions in memory.
+    lyapunov : float
+        Largest Lyapunov exponent, where nothing can be solved again.
+    report : path-like
+        A folder for a page with pictures.
+
+    >>> import lockstep
+    >>> u0 = [[1.0, 0.0, 0.0], [1.1, 0.0, 0.0]]
+    >>> a = lockstep.solve("lorenz", u0, (0, 1), save_at=11, threads=1)
+    >>> b = lockstep.solve("lorenz", u0, (0, 1), save_at=11, threads=2)
+    >>> lockstep.validate(a, b).same_bits
+    True
+    """
+    sides = [_side(name, given) for name, given in (("a", a), ("b", b))]
+    *parts, stopped = _lockstep.validate(*sides, lyapunov, None if report is None else Path(report))
+    if stopped is not None:
+        raise stopped
+    return Verdict(*parts)
+
+
+def _side(name: str, given: Any) -> Any:
+    if not isinstance(given, Solution):
+        return Path(given)
+    if given.path is not None:
+        return given.path
+    if given._solved is None:
+        raise of_kind("type", f"{name}: found no solution of a solve", name, "", "", "")
+    return given._solved

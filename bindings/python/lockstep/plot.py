@@ -1,0 +1,74 @@
+"""Pictures of solutions and trainings, by matplotlib: each function draws into axes and returns them.
+
+>>> import lockstep
+>>> solution = lockstep.solve("lorenz", {"normal": {"mean": [1, 0, 0], "std": 0.1}}, (0, 5), 101, trajectories=50)
+>>> axes = lockstep.plot.spread(solution, "x")  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence
+
+import numpy as np
+
+from ._solution import Solution
+
+
+def _axes(axes: Any) -> Any:
+    if axes is not None:
+        return axes
+    import matplotlib.pyplot
+
+    return matplotlib.pyplot.subplots()[1]
+
+
+def time_series(solution: Solution, components: Optional[Sequence[str]] = None, trajectory: int = 0,
+                axes: Any = None) -> Any:
+    """Components of one trajectory over time."""
+    axes = _axes(axes)
+    time = solution.time if solution.time.ndim == 1 else solution.time[trajectory]
+    for component in components or solution.component_names:
+        axes.plot(time, solution[component][trajectory], label=component)
+    axes.set_xlabel("time")
+    axes.legend()
+    return axes
+
+
+def phase(solution: Solution, x: Optional[str] = None, y: Optional[str] = None,
+          trajectories: Sequence[int] = (0,), axes: Any = None) -> Any:
+    """One component against another, along trajectories; the first and the last component if not named."""
+    axes = _axes(axes)
+    x, y = x or solution.component_names[0], y or solution.component_names[-1]
+    for trajectory in trajectories:
+        axes.plot(solution[x][trajectory], solution[y][trajectory], linewidth=0.8)
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    return axes
+
+
+def spread(solution: Solution, component: Optional[str] = None, axes: Any = None) -> Any:
+    """Median, 50 % and 90 % of the ensemble over time."""
+    axes = _axes(axes)
+    component = component or solution.component_names[0]
+    time = solution.time if solution.time.ndim == 1 else solution.time[0]
+    low, lower, median, upper, high = np.nanquantile(solution[component], [0.05, 0.25, 0.5, 0.75, 0.95], axis=0)
+    axes.fill_between(time, low, high, alpha=0.2, linewidth=0, color="C0", label="90 %")
+    axes.fill_between(time, lower, upper, alpha=0.4, linewidth=0, color="C0", label="50 %")
+    axes.plot(time, median, color="C0", label="median")
+    axes.set_xlabel("time")
+    axes.set_ylabel(component)
+    axes.legend()
+    return axes
+
+
+def loss(training: Any, axes: Any = None) -> Any:
+    """Loss of each iteration of a Training."""
+    axes = _axes(axes)
+    history = training.history
+    axes.semilogy(history["iteration"], history["loss"], label="loss")
+    if not np.array_equal(history["watched"], history["loss"]):
+        axes.semilogy(history["iteration"], history["watched"], label="watched")
+        axes.legend()
+    axes.set_xlabel("iteration")
+    axes.set_ylabel(training.loss_name)
+    return axes

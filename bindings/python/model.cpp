@@ -1,0 +1,334 @@
+#include "bindings/python/model.h"
+
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "bindings/python/array_view.h"
+#include "bindings/python/derivatives.h"
+#include "bindings/python/errors.h"
+#include "bindings/python/ports.h"
+#include "lockstep/cli/model_text.h"
+#include "lockstep/nn/hdf5_model.h"
+#include "lockstep/nn/load.h"
+#include "lockstep/nn/safetensors.h"
+
+namespace nb = nanobind;
+
+namespace lockstep::python {
+namespace {
+
+// Below so many multiplications the lock is kept: giving it back and taking it again costs more than others gain.
+constexpr std::size_t kLongCall = 200'000;
+
+// Throws unless `to` can hold `outputs` numbers for each sample of `in` and lies apart from it, or is it.
+void require_room(const ArrayView& to, nb::handle object, const ArrayView& in, std::size_t outputs, const char* name) {
+  if (to.precision() != in.precision()) {
+    throw WrongType(
+        {name,
+         array_text(object),
+         "the dtype of x, which is " + std::string(in.precision() == Precision::f32 ? "float32" : "float64"),
+         {}});
+  }
+  if (to.dimensions() != in.dimensions() || to.rows() != in.rows() || to.columns() != outputs) {
+    const std::string width = std::to_string(outputs);
+    refuse_shape(
+        name, object,
+        "shape " + (in.dimensions() == 1 ? "(" + width + ",)" : "(" + std::to_string(in.rows()) + ", " + width + ")"));
+  }
+  if (to.overlaps(in) && !to.same_memory(in)) {
+    throw Error(ErrorKind::invalid_argument,
+                {name, "memory that overlaps x", "memory apart from x, or x itself", "give a copy of x"});
+  }
+}
+
+std::string activation_text(const nn::Model& model) {
+  std::vector<std::string> names;
+  for (const nn::Node& node : model.nodes) {
+    if (const auto* activate = std::get_if<nn::Activate>(&node.operation)) {
+      const std::string name = to_string(activate->activation);
+      if (names.empty() || names.back() != name) names.push_back(name);
+    }
+  }
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? " " : ", ") + name;
+  return text;
+}
+
+// "3-100-3 tanh" of a plain stack, else how many operations it has.
+std::string shape_text(const nn::Model& model) {
+  std::string text = model.inputs.empty() ? "" : std::to_string(model.inputs.front().features.size());
+  bool stack = model.inputs.size() == 1 && model.outputs.size() == 1;
+  for (const nn::Node& node : model.nodes) {
+    stack = stack && node.inputs.size() == 1;
+    if (const auto* dense = std::get_if<nn::Dense>(&node.operation)) text += "-" + std::to_string(dense->outputs);
+  }
+  if (!stack) return std::to_string(model.nodes.size()) + " operations";
+  return text + activation_text(model);
+}
+
+std::string port_text(const char* direction, const nn::Port& port) {
+  constexpr std::size_t kShown = 8;
+  std::string text =
+      "\n  " + std::string(direction) + " " + port.name + "[" + std::to_string(port.features.size()) + "]";
+  bool named = false;
+  for (const nn::Feature& feature : port.features) named = named || !feature.name.empty() || !feature.unit.empty();
+  if (!named) return text;
+  text += ":";
+  for (std::size_t i = 0; i < port.features.size(); ++i) {
+    if (i == kShown) return text + ", ...";
+    const nn::Feature& feature = port.features[i];
+    text += (i == 0 ? " " : ", ") + (feature.name.empty() ? "?" : feature.name) +
+            (feature.unit.empty() ? "" : " [" + feature.unit + "]");
+  }
+  return text;
+}
+
+std::string repr(const Net& net) {
+  const nn::Model& model = net.model();
+  std::string text = "<lockstep.Model" + (model.name.empty() ? "" : " " + model.name) + ": " + shape_text(model) +
+                     ", " + std::to_string(model.parameter_count()) + " parameters, " + to_string(model.weight_type);
+  for (const nn::Port& port : model.inputs) text += port_text("in ", port);
+  for (const nn::Port& port : model.outputs) text += port_text("out", port);
+  return text + ">";
+}
+
+nb::list ports(const std::vector<nn::Port>& all) {
+  nb::list result;
+  for (const nn::Port& port : all) {
+    nb::list features;
+    for (const nn::Feature& feature : port.features) {
+      nb::dict one;
+      one["name"] = feature.name;
+      one["unit"] = feature.unit;
+      one["minimum"] = feature.minimum;
+      one["maximum"] = feature.maximum;
+      features.append(one);
+    }
+    nb::dict one;
+    one["name"] = port.name;
+    one["features"] = features;
+    result.append(one);
+  }
+  return result;
+}
+
+Net load(const std::filesystem::path& path, const std::string& activations) {
+  nn::ReadOptions options;
+  options.activations = activations;
+  nn::Model model;
+  {
+    const nb::gil_scoped_release others_may_run;
+    model = nn::load(path, options);
+  }
+  return Net(std::move(model));
+}
+
+void save(const Net& net, const std::filesystem::path& path, bool overwrite) {
+  const Existing existing = overwrite ? Existing::replace : Existing::refuse;
+  const std::string ending = path.extension().string();
+  if (ending == ".safetensors") return nn::write_safetensors(path, net.model(), existing);
+  if (ending == ".h5" || ending == ".hdf5") return nn::write_hdf5_model(path, net.model(), existing);
+  throw Error(ErrorKind::invalid_argument,
+              {"path", "\"" + path.filename().string() + "\"", "a name that ends in .h5 or .safetensors", {}});
+}
+
+// Arrays are float64, C-contiguous: _mlp() in lockstep/_model.py sees to it.
+using Numbers = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
+
+Net mlp(const std::vector<Numbers>& weights, const std::vector<Numbers>& biases,
+        const std::vector<std::string>& activations, const std::string& name, const std::string& weight_type) {
+  Mlp net;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const auto activation = parse_activation(activations[i]);
+    if (!activation) {
+      throw Error(ErrorKind::invalid_argument, {"activations[" + std::to_string(i) + "]",
+                                                "\"" + activations[i] + "\"",
+                                                "an activation: docs/model_format.md lists them",
+                                                {}});
+    }
+    DenseLayer layer{.inputs = weights[i].shape(1), .outputs = weights[i].shape(0), .activation = *activation};
+    layer.weights.assign(weights[i].data(), weights[i].data() + weights[i].size());
+    layer.bias.assign(biases[i].data(), biases[i].data() + biases[i].size());
+    net.layers.push_back(std::move(layer));
+  }
+  net.validate();
+  nn::Model model = nn::Model::from_mlp(net);
+  model.name = name;
+  model.weight_type = weight_type == "f32" ? nn::WeightType::f32 : nn::WeightType::f64;
+  return Net(std::move(model));
+}
+
+}  // namespace
+
+template <class T>
+const nn::NetPlan<T>& Net::plan() {
+  auto& plan = [this]() -> std::optional<nn::NetPlan<T>>& {
+    if constexpr (sizeof(T) == 4) {
+      return plan_f32_;
+    } else {
+      return plan_f64_;
+    }
+  }();
+  if (!plan) plan.emplace(nn::NetPlan<T>::compile(*model_));
+  return *plan;
+}
+
+template <class T>
+const nn::NetDerivatives<T>& Net::derivatives() {
+  auto& derivatives = [this]() -> std::optional<nn::NetDerivatives<T>>& {
+    if constexpr (sizeof(T) == 4) {
+      return derivatives_f32_;
+    } else {
+      return derivatives_f64_;
+    }
+  }();
+  if (!derivatives) derivatives.emplace(nn::NetDerivatives<T>::compile(*model_));
+  return *derivatives;
+}
+template const nn::NetDerivatives<float>& Net::derivatives<float>();
+template const nn::NetDerivatives<double>& Net::derivatives<double>();
+
+template <class T>
+nb::object Net::evaluate(const ArrayView& in, nb::handle x, nb::handle out, int threads) {
+  const nn::NetPlan<T> plan = this->plan<T>();  // a share of it: others may use the net while the lock is away
+  const std::size_t inputs = plan.inputs()[0].width, outputs = plan.outputs()[0].width;
+  if (in.columns() != inputs) refuse_shape("x", x, std::to_string(inputs) + " features in the last dimension");
+  nb::object result = out.is_none() ? new_array(in.precision(), in.dimensions(), in.rows(), outputs) : nb::borrow(out);
+  const ArrayView to(result, Access::write, "out");
+  if (!out.is_none()) require_room(to, out, in, outputs, "out");
+  if (in.rows() * model_->parameter_count() < kLongCall) {
+    plan.evaluate(in.view<const T>(), to.view<T>(), threads);
+  } else {
+    const nb::gil_scoped_release others_may_run;
+    plan.evaluate(in.view<const T>(), to.view<T>(), threads);
+  }
+  return result;
+}
+
+template <class T>
+std::vector<nb::object> Net::evaluate_ports(std::span<const std::unique_ptr<ArrayView>> in, nb::handle out,
+                                            int threads) {
+  const nn::NetPlan<T> plan = this->plan<T>();
+  std::vector<MatrixView<const T>> from;
+  for (const auto& array : in) from.push_back(array->template view<const T>());
+  const ArrayView& first = *in.front();
+  const bool one = plan.outputs().size() == 1;
+  std::vector<nb::object> results;
+  std::vector<std::unique_ptr<ArrayView>> arrays;
+  std::vector<MatrixView<T>> to;
+  for (const auto& port : plan.outputs()) {
+    const std::string name = one ? "out" : "out[\"" + port.name + "\"]";
+    results.push_back(out.is_none() ? new_array(first.precision(), first.dimensions(), first.rows(), port.width)
+                      : one         ? nb::borrow(out)
+                                    : entry(out, port.name, "out"));
+    arrays.push_back(std::make_unique<ArrayView>(results.back(), Access::write, name.c_str()));
+    for (const auto& array : in) require_room(*arrays.back(), results.back(), *array, port.width, name.c_str());
+    for (std::size_t i = 0; i + 1 < arrays.size(); ++i) {
+      if (!arrays[i]->overlaps(*arrays.back())) continue;
+      throw Error(ErrorKind::invalid_argument, {name, "memory that overlaps another port's", "memory of its own", {}});
+    }
+    to.push_back(arrays.back()->template view<T>());
+  }
+  {
+    const nb::gil_scoped_release others_may_run;
+    plan.evaluate(std::span<const MatrixView<const T>>(from), std::span<const MatrixView<T>>(to), threads);
+  }
+  return results;
+}
+
+nb::object Net::call_ports(nb::handle x, nb::handle out, int threads) {
+  const PortArrays in = read_ports(x, model_->inputs, "x", "input port");
+  if (!out.is_none() && model_->outputs.size() != 1) require_names(out, model_->outputs, "out");
+  const std::vector<nb::object> results = in.views.front()->precision() == Precision::f32
+                                              ? evaluate_ports<float>(in.views, out, threads)
+                                              : evaluate_ports<double>(in.views, out, threads);
+  if (!out.is_none()) return nb::borrow(out);
+  return like_example(results, model_->outputs, in.example);
+}
+
+nb::object Net::call(nb::handle x, nb::handle out, int threads) {
+  if (threads < 1) {
+    throw Error(ErrorKind::invalid_argument, {"threads", std::to_string(threads), "1 or more", {}});
+  }
+  if (model_->inputs.size() != 1 || model_->outputs.size() != 1 || PyDict_Check(x.ptr())) {
+    return call_ports(x, out, threads);
+  }
+  const ArrayView in(x, Access::read, "x");
+  nb::object result =
+      in.precision() == Precision::f32 ? evaluate<float>(in, x, out, threads) : evaluate<double>(in, x, out, threads);
+  if (!out.is_none() || is_numpy(x)) return result;
+  return nb::module_::import_("lockstep._arrays").attr("like")(result, x);
+}
+
+void bind_model(nb::module_& module) {
+  nb::class_<Net>(module, "Model", "A trained net: call it on arrays. Made by load(), train() and mlp().")
+      .def("__call__", &Net::call, nb::arg("x").none(), nb::arg("out") = nb::none(), nb::arg("threads") = 1,
+           nb::sig("def __call__(self, x: typing.Any, out: typing.Any = None, threads: int = 1) -> typing.Any"),
+           R"(The net of each sample, in the precision of `x`.
+
+Parameters
+----------
+x : array, float32 or float64, or a dict of them by input port where the net has several
+    [input]: one sample, or [sample, input]. Any strides. NumPy arrays, and what speaks DLPack from the CPU's memory
+    (PyTorch, JAX), are read where they lie.
+out : array, optional
+    Where the result goes: of the same dtype, [output] or [sample, output]; a dict by output port where there are
+    several. It may be `x` itself, and may not overlap it otherwise.
+threads : int
+    The bits do not depend on it.
+
+Returns
+-------
+array
+    `out`, or a new array of the framework that `x` is of; a dict by output port where there are several.)")
+      .def("jvp", &jvp, nb::arg("x"), nb::arg("v"), kJvpSignature, kJvpText)
+      .def("vjp", &vjp, nb::arg("x"), nb::arg("w"), kVjpSignature, kVjpText)
+      .def("__repr__", &repr)
+      .def("save", &save, nb::arg("path"), nb::arg("overwrite") = false,
+           "Writes the net to a file whose name ends in .h5 or .safetensors. Raises FileError where one exists.")
+      .def_prop_ro("name", [](const Net& net) { return net.model().name; })
+      .def_prop_ro(
+          "inputs", [](const Net& net) { return ports(net.model().inputs); },
+          "Input ports: dicts of `name` and `features`, each a dict of name, unit, minimum and maximum (the "
+          "range of the training data).")
+      .def_prop_ro(
+          "outputs", [](const Net& net) { return ports(net.model().outputs); }, "Output ports, as `inputs`.")
+      .def_prop_ro(
+          "layers",
+          [](const Net& net) {
+            std::vector<std::string> lines;
+            for (const auto& [name, text] : cli::node_lines(net.model())) lines.push_back(name + ": " + text);
+            return lines;
+          },
+          "What it computes, one line for each operation.")
+      .def_prop_ro(
+          "parameter_count", [](const Net& net) { return net.model().parameter_count(); }, "Weights and biases.")
+      .def_prop_ro(
+          "digest", [](const Net& net) { return net.model().digest(); },
+          "32 hexadecimal digits over all that decides the outputs.")
+      .def_prop_ro(
+          "metadata", [](const Net& net) { return net.model().metadata; }, "What else the file said: text by name.")
+      .def_prop_ro(
+          "source", [](const Net& net) { return net.model().provenance.source; }, "The file it was read from.");
+  module.def("load", &load, nb::arg("path"), nb::arg("activations") = "",
+             R"(A trained net from a file: safetensors, Lockstep's HDF5, Keras, ONNX.
+
+Parameters
+----------
+path : path-like
+activations : str
+    Of a safetensors file that does not say: one for each layer, ``"tanh,tanh,identity"``.
+
+Raises
+------
+FileError, ModelError, Unsupported)");
+  module.def("mlp", &mlp);
+}
+
+}  // namespace lockstep::python

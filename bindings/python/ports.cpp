@@ -1,0 +1,118 @@
+#include "bindings/python/ports.h"
+
+#include <nanobind/stl/string.h>
+
+#include <array>
+
+#include "bindings/python/errors.h"
+#include "lockstep/core/error.h"
+
+namespace nb = nanobind;
+
+namespace lockstep::python {
+namespace {
+
+// What a call needs of NumPy, looked up once. Never freed: modules may be gone before static objects are.
+struct NumPy {
+  PyObject* array_type;
+  PyObject* empty;
+  std::array<PyObject*, 2> types;  // by Precision
+};
+const NumPy& numpy() {
+  static const NumPy found = [] {
+    const nb::module_ module = nb::module_::import_("numpy");
+    return NumPy{module.attr("ndarray").ptr(),
+                 nb::object(module.attr("empty")).release().ptr(),
+                 {nb::object(module.attr("dtype")(module.attr("float32"))).release().ptr(),
+                  nb::object(module.attr("dtype")(module.attr("float64"))).release().ptr()}};
+  }();
+  return found;
+}
+
+}  // namespace
+
+nb::object new_array(Precision precision, int dimensions, std::size_t rows, std::size_t columns) {
+  const nb::object shape = dimensions == 1 ? nb::object(nb::int_(columns)) : nb::object(nb::make_tuple(rows, columns));
+  std::array<PyObject*, 3> arguments{nullptr, shape.ptr(), numpy().types[precision == Precision::f32 ? 0 : 1]};
+  PyObject* array =
+      PyObject_Vectorcall(numpy().empty, arguments.data() + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+  if (!array) throw nb::python_error();
+  return nb::steal(array);
+}
+
+[[noreturn]] void refuse_shape(const char* name, nb::handle object, const std::string& expected) {
+  throw Error(ErrorKind::invalid_argument, {name, array_text(object), expected, {}});
+}
+
+bool is_numpy(nb::handle object) {
+  return PyObject_TypeCheck(object.ptr(), reinterpret_cast<PyTypeObject*>(numpy().array_type));
+}
+
+std::string names_text(const std::vector<nn::Port>& ports) {
+  std::string text;
+  for (const nn::Port& port : ports) text += (text.empty() ? "\"" : ", \"") + port.name + "\"";
+  return text;
+}
+
+// A dict with an entry for each port and no other.
+void require_names(nb::handle dict, const std::vector<nn::Port>& ports, const char* name) {
+  const std::string expected = "a dict of arrays by port: " + names_text(ports);
+  if (!PyDict_Check(dict.ptr())) throw WrongType({name, array_text(dict), expected, {}});
+  for (const auto& [key, value] : nb::cast<nb::dict>(dict)) {
+    bool known = false;
+    for (const nn::Port& port : ports) known = known || key.equal(nb::str(port.name.c_str()));
+    if (!known) {
+      throw Error(ErrorKind::invalid_argument,
+                  {name, "key " + nb::cast<std::string>(nb::repr(key)), expected, "leave it out"});
+    }
+  }
+}
+
+nb::object entry(nb::handle dict, const std::string& port, const char* name) {
+  PyObject* found = PyDict_GetItemString(dict.ptr(), port.c_str());
+  if (!found) {
+    throw Error(ErrorKind::invalid_argument, {name, "no key \"" + port + "\"", "an array for each port", {}});
+  }
+  return nb::borrow(found);
+}
+
+PortArrays read_ports(nb::handle given, const std::vector<nn::Port>& ports, const char* name, const char* of,
+                      const ArrayView* like) {
+  const bool named = PyDict_Check(given.ptr());
+  if (!named && ports.size() != 1) {
+    throw WrongType({name, array_text(given), std::string("a dict of arrays by ") + of + ": " + names_text(ports), {}});
+  }
+  if (named) require_names(given, ports, name);
+  PortArrays arrays;
+  for (const nn::Port& port : ports) {
+    const std::string one = named ? std::string(name) + "[\"" + port.name + "\"]" : name;
+    const nb::object object = named ? entry(given, port.name, name) : nb::borrow(given);
+    arrays.views.push_back(std::make_unique<ArrayView>(object, Access::read, one.c_str()));
+    const ArrayView& view = *arrays.views.back();
+    if (port.features.size() != view.columns()) {
+      refuse_shape(one.c_str(), object, std::to_string(port.features.size()) + " features in the last dimension");
+    }
+    const ArrayView& first = like ? *like : *arrays.views.front();
+    if (view.precision() != first.precision() || view.dimensions() != first.dimensions() ||
+        view.rows() != first.rows()) {
+      refuse_shape(
+          one.c_str(), object,
+          like ? "the dtype and the number of samples of x" : "the dtype and the number of samples of the other ports");
+    }
+    arrays.example = object;
+  }
+  return arrays;
+}
+
+nb::object like_example(const std::vector<nb::object>& results, const std::vector<nn::Port>& ports,
+                        nb::handle example) {
+  const bool convert = !is_numpy(example);
+  const nb::object like = convert ? nb::module_::import_("lockstep._arrays").attr("like") : nb::none();
+  const auto converted = [&](const nb::object& array) -> nb::object { return convert ? like(array, example) : array; };
+  if (results.size() == 1) return converted(results.front());
+  nb::dict named;
+  for (std::size_t i = 0; i < results.size(); ++i) named[ports[i].name.c_str()] = converted(results[i]);
+  return named;
+}
+
+}  // namespace lockstep::python

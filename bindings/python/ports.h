@@ -1,0 +1,42 @@
+// Arrays by port: a dict where a net has several, the array itself where it has one; and new arrays for results.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bindings/python/array_view.h"
+#include "lockstep/core/precision.h"
+#include "lockstep/nn/model.h"
+
+namespace lockstep::python {
+
+nanobind::object new_array(Precision precision, int dimensions, std::size_t rows, std::size_t columns);
+bool is_numpy(nanobind::handle object);
+
+// "found float32 array of shape (3, 4), expected ..."
+[[noreturn]] void refuse_shape(const char* name, nanobind::handle object, const std::string& expected);
+
+// "x", "z", in quotes.
+std::string names_text(const std::vector<nn::Port>& ports);
+// Throws unless `dict` is a dict with no keys but the ports' names.
+void require_names(nanobind::handle dict, const std::vector<nn::Port>& ports, const char* name);
+nanobind::object entry(nanobind::handle dict, const std::string& port, const char* name);
+
+// The arrays of all ports, read where they lie; all have one dtype and number of samples, which are the first one's.
+struct PortArrays {
+  std::vector<std::unique_ptr<ArrayView>> views;
+  nanobind::object example;  // one of them, for the framework that results should have
+};
+// `of` is what messages call a port of this kind: "input port". With `like`, dtype and samples must be those.
+PortArrays read_ports(nanobind::handle given, const std::vector<nn::Port>& ports, const char* name, const char* of,
+                      const ArrayView* like = nullptr);
+
+// Results, which are NumPy's, as arrays of the framework of `example`: one, or a dict by port.
+nanobind::object like_example(const std::vector<nanobind::object>& results, const std::vector<nn::Port>& ports,
+                              nanobind::handle example);
+
+}  // namespace lockstep::python

@@ -1,0 +1,83 @@
+"""Products with nets' Jacobians: each other's transposes, the limit of differences, by port, by framework."""
+
+import numpy as np
+import pytest
+
+import lockstep
+
+
+def random_arrays(ports, samples, dtype, seed):
+    random = np.random.default_rng(seed)
+    return {port["name"]: random.uniform(-1, 1, (samples, len(port["features"]))).astype(dtype) for port in ports}
+
+
+def as_dict(result, ports):
+    return result if isinstance(result, dict) else {ports[0]["name"]: result}
+
+
+def inner(a, b):
+    return sum(float(np.sum(a[name] * b[name])) for name in a)
+
+
+@pytest.fixture(params=["lorenz_tanh_3_100_3.safetensors", "exported/graph_residual_opset13.onnx",
+                        "exported/graph_normalised_opset17.onnx", "exported/graph_ports_dynamo.onnx"])
+def net(request, testdata):
+    return lockstep.load(testdata / request.param)
+
+
+# Both sides are sums of some hundred products, each of some hundred rounded operations.
+def test_jvp_and_vjp_are_transposes(net):
+    x, v = (random_arrays(net.inputs, 33, np.float64, seed) for seed in (1, 2))
+    w = random_arrays(net.outputs, 33, np.float64, 3)
+    y_dot, x_bar = as_dict(net.jvp(x, v), net.outputs), as_dict(net.vjp(x, w), net.inputs)
+    assert inner(w, y_dot) == pytest.approx(inner(v, x_bar), rel=1e-12, abs=1e-12)
+    assert abs(inner(w, y_dot)) > 1e-3
+
+
+# A central difference with h = 1e-6 is off by h^2 times third derivatives and by 2^-53 / h: some 1e-9.
+def test_jvp_is_the_limit_of_differences(net):
+    x, v = (random_arrays(net.inputs, 5, np.float64, seed) for seed in (4, 5))
+    ahead, behind = (as_dict(net({name: x[name] + h * v[name] for name in x}), net.outputs) for h in (1e-6, -1e-6))
+    for name, y_dot in as_dict(net.jvp(x, v), net.outputs).items():
+        np.testing.assert_allclose(y_dot, (ahead[name] - behind[name]) / 2e-6, atol=1e-7, rtol=1e-7)
+
+
+def test_one_sample_strides_and_dtype_change_no_bit(ocean):
+    random = np.random.default_rng(6)
+    x, v = random.uniform(-1, 1, (2, 9, 32)).astype(np.float32)
+    y_dot = ocean.jvp(x, v)
+    assert y_dot.dtype == np.float32 and y_dot.shape == (9, 31)
+    np.testing.assert_array_equal(ocean.jvp(np.asfortranarray(x), v[::-1].copy()[::-1]), y_dot)
+    np.testing.assert_array_equal(ocean.jvp(x[4], v[4]), y_dot[4])
+    assert ocean.vjp(x[4], y_dot[4]).shape == (32,)
+
+
+def test_what_does_not_fit_is_named(ocean, testdata):
+    x = np.zeros((4, 32))
+    with pytest.raises(lockstep.Error, match="v: found .*expected 32 features"):
+        ocean.jvp(x, np.zeros((4, 31)))
+    with pytest.raises(lockstep.Error, match="w: found .*number of samples of x"):
+        ocean.vjp(x, np.zeros((3, 31)))
+    with pytest.raises(lockstep.Error, match="v: found .*dtype"):
+        ocean.jvp(x, np.zeros((4, 32), np.float32))
+    ports = lockstep.load(testdata / "exported/graph_ports_dynamo.onnx")
+    x = random_arrays(ports.inputs, 4, np.float64, 1)
+    with pytest.raises(TypeError, match="w: found .*a dict of arrays by output port"):
+        ports.vjp(x, np.zeros((4, 4)))
+
+
+def test_the_published_net_has_the_bits_of_the_tool(testdata, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    path = testdata / "exported/graph_qlknn_7_11.onnx"
+    with h5py.File(testdata / "exported/graph_qlknn_7_11.graph.h5") as file:
+        x = file["inputs/input"][:].astype(np.float32)
+    net = lockstep.load(path)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file[net.inputs[0]["name"]] = x
+    assert lockstep._lockstep.run_tool(["lockstep", "evaluate", str(path), "--input", str(tmp_path / "x.h5"),
+                                        "--output", str(tmp_path / "y.h5")]) == 0
+    y = net(x)
+    assert len(y) == 8
+    with h5py.File(tmp_path / "y.h5") as file:
+        for name, values in y.items():
+            np.testing.assert_array_equal(values, file[name][:])

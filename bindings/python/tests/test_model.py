@@ -1,0 +1,292 @@
+"""Nets on arrays: any strides, NumPy or DLPack, and what is refused."""
+
+import array
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import lockstep
+
+
+class ByDlpackAlone:
+    """A tensor as PyTorch's: no buffer protocol."""
+
+    def __init__(self, values, device=(1, 0)):
+        self.values = values
+        self.device = device
+
+    def __dlpack__(self, **_):
+        return self.values.__dlpack__()
+
+    def __dlpack_device__(self):
+        return self.device
+
+    def __setitem__(self, *_):
+        raise AssertionError("nobody writes by index")
+
+
+@pytest.fixture(params=[np.float32, np.float64])
+def samples(request):
+    return np.random.default_rng(7).uniform(-1, 1, (37, 32)).astype(request.param)
+
+
+def by_hand(weights, biases, x):
+    """In float64, which is exact here: integers of a few bits need no rounding."""
+    for i, (matrix, vector) in enumerate(zip(weights, biases)):
+        x = x @ matrix.T + vector
+        if i + 1 < len(weights):
+            x = np.maximum(x, 0)
+    return x
+
+
+def test_a_net_of_small_integers_is_exact():
+    random = np.random.default_rng(3)
+    weights = [random.integers(-3, 4, shape).astype(float) for shape in ((5, 3), (2, 5))]
+    biases = [random.integers(-3, 4, count).astype(float) for count in (5, 2)]
+    net = lockstep.mlp(weights, biases, ["relu", "identity"])
+    x = random.integers(-8, 9, (100, 3))
+    for dtype in (np.float32, np.float64):
+        np.testing.assert_array_equal(net(x.astype(dtype)), by_hand(weights, biases, x.astype(float)))
+
+
+def test_dtype_and_dimensions_are_those_of_the_argument(ocean, samples):
+    y = ocean(samples)
+    assert y.dtype == samples.dtype and y.shape == (37, 31)
+    assert ocean(samples[0]).shape == (31,)
+    assert ocean(samples[:0]).shape == (0, 31)
+
+
+def test_strides_change_no_bit(ocean, samples):
+    y = ocean(samples)
+    wide = np.repeat(np.repeat(samples, 2, axis=0), 3, axis=1)
+    for same in (np.asfortranarray(samples), wide[::2, ::3], samples[::-1].copy()[::-1],
+                 samples[:, ::-1].copy()[:, ::-1]):
+        np.testing.assert_array_equal(ocean(same), y)
+    np.testing.assert_array_equal(ocean(samples[::-1]), y[::-1])
+    for i in range(len(samples)):
+        np.testing.assert_array_equal(ocean(samples[i]), y[i])
+    np.testing.assert_array_equal(ocean(samples, threads=2), y)
+
+
+def test_out_takes_the_result_in_any_layout(ocean, samples):
+    y = ocean(samples)
+    out = np.full((31, 37), np.nan, samples.dtype).T
+    assert ocean(samples, out=out) is out
+    np.testing.assert_array_equal(out, y)
+    every_other = np.zeros((74, 31), samples.dtype)
+    ocean(samples, every_other[::2])
+    np.testing.assert_array_equal(every_other[::2], y)
+    assert not every_other[1::2].any()
+
+
+def test_ports_may_be_named(ocean, samples):
+    port = ocean.inputs[0]["name"]
+    y = ocean(samples)
+    np.testing.assert_array_equal(ocean({port: samples}), y)
+    np.testing.assert_array_equal(ocean({port: ByDlpackAlone(samples[3])}), y[3])
+    out = np.zeros_like(y)
+    assert ocean({port: samples}, out=out) is out
+    np.testing.assert_array_equal(out, y)
+    for bad, words in (({}, "no key"), ({port: samples, "z": samples}, "'z'"), ({port: samples[:, 1:]}, "32 features")):
+        with pytest.raises(lockstep.InvalidArgument, match=words):
+            ocean(bad)
+
+
+def test_several_ports_are_dicts_and_give_keras_answers(testdata):
+    h5py = pytest.importorskip("h5py")
+    net = lockstep.load(testdata / "keras" / "keras2_branches.keras")
+    with h5py.File(testdata / "keras" / "keras2_branches.samples.h5") as file:
+        values = {name: file[name][:] for name in ("pressure", "wind", "share", "flux")}
+    x = {port["name"]: values[port["name"]] for port in net.inputs}
+    assert list(x) == ["pressure", "wind"]
+    y = net(x)
+    for port in net.outputs:  # the bound is derived in lockstep/nn/keras_test.cpp
+        np.testing.assert_allclose(y[port["name"]], values[port["name"]], rtol=0, atol=2e-11)
+    for i in range(16):
+        one = net({name: array[i] for name, array in x.items()})
+        for name, array in y.items():
+            np.testing.assert_array_equal(one[name], array[i])
+    out = {name: np.full_like(array, np.nan) for name, array in y.items()}
+    assert net(x, out=out)["flux"] is out["flux"]
+    for name, array in y.items():
+        np.testing.assert_array_equal(out[name], array)
+    assert "operations" in repr(net) and len(net.layers) > 3
+    with pytest.raises(lockstep.WrongType, match='"pressure", "wind"'):
+        net(x["pressure"])
+    with pytest.raises(lockstep.InvalidArgument, match='"wind"'):
+        net({"pressure": x["pressure"]})
+    with pytest.raises(lockstep.InvalidArgument, match="wind.*number of samples"):
+        net({"pressure": x["pressure"], "wind": x["wind"][:3]})
+    with pytest.raises(lockstep.InvalidArgument, match="overlaps"):
+        both = np.zeros((16, 3))
+        net(x, out={"share": both, "flux": both[:, :2]})
+    with pytest.raises(lockstep.InvalidArgument, match="2 output ports"):
+        lockstep.solve(net, [0.0, 0.0, 0.0])
+
+
+def test_out_may_be_the_argument_itself_and_nothing_else_of_it(lorenz_net):
+    x = np.random.default_rng(1).normal(size=(10, 3)).astype(np.float32)
+    y = lorenz_net(x)
+    both = np.zeros((11, 3), np.float32)
+    both[:10] = x
+    with pytest.raises(lockstep.InvalidArgument, match="overlaps"):
+        lorenz_net(both[:10], out=both[1:])
+    np.testing.assert_array_equal(both[:10], x)
+    lorenz_net(both[:10], out=both[:10])
+    np.testing.assert_array_equal(both[:10], y)
+
+
+def test_dlpack_arrays_are_read_and_written_where_they_lie(ocean, samples):
+    y = ocean(samples)
+    np.testing.assert_array_equal(ocean(ByDlpackAlone(samples)), y)
+    np.testing.assert_array_equal(ocean(ByDlpackAlone(samples.T.copy().T)), y)
+    out = np.zeros_like(y)
+    ocean(samples, out=ByDlpackAlone(out))
+    np.testing.assert_array_equal(out, y)
+
+
+def test_pytorch_tensors_give_pytorch_tensors(ocean, samples):
+    torch = pytest.importorskip("torch")
+    tensor = torch.from_numpy(samples)
+    y = ocean(tensor)
+    assert isinstance(y, torch.Tensor)
+    np.testing.assert_array_equal(y.numpy(), ocean(samples))
+    with pytest.raises(lockstep.WrongType, match="detach"):
+        ocean(tensor.clone().requires_grad_())
+    with pytest.raises(lockstep.WrongType, match="float32"):
+        ocean(tensor.to(torch.bfloat16))
+
+
+def test_jax_arrays_give_jax_arrays(ocean, samples):
+    jax = pytest.importorskip("jax")
+    x = jax.numpy.asarray(samples.astype(np.float32))
+    y = ocean(x)
+    assert isinstance(y, jax.Array)
+    np.testing.assert_array_equal(np.asarray(y), ocean(samples.astype(np.float32)))
+    with pytest.raises(lockstep.WrongType, match="read-only"):
+        ocean(x, out=y)
+
+
+def test_buffers_that_are_no_numpy_arrays_serve(lorenz_net):
+    values = [0.5, -1.0, 2.0]
+    np.testing.assert_array_equal(lorenz_net(array.array("d", values)), lorenz_net(np.array(values)))
+
+
+@pytest.mark.parametrize("convert, remedy", [
+    (lambda x: x.astype(np.float16), "astype"),
+    (lambda x: x.astype(int), "astype"),
+    (lambda x: x.astype(complex), "astype"),
+    (lambda x: x.astype(x.dtype.newbyteorder()), "astype"),
+    (lambda x: x.astype(object), "astype|asarray"),
+    (lambda x: x.tolist(), "asarray"),
+    (lambda x: None, "asarray"),
+    (lambda x: ByDlpackAlone(x, (2, 0)), "cpu"),
+    (lambda x: ByDlpackAlone(x.astype(np.int32)), "float32"),
+    (lambda x: np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view(x.dtype).reshape(x.shape), "contiguous"),
+])
+def test_what_would_need_a_conversion_is_refused_with_the_way_to_convert(ocean, samples, convert, remedy):
+    with pytest.raises(lockstep.WrongType, match=remedy) as caught:
+        ocean(convert(samples))
+    assert isinstance(caught.value, TypeError) and isinstance(caught.value, lockstep.Error)
+    assert caught.value.field == "x" and caught.value.remedy and str(caught.value).startswith("x: found")
+
+
+def test_shapes_that_do_not_fit_are_named(ocean, samples):
+    for bad in (samples[:, :31], samples[0, :3], samples[None], np.zeros((), samples.dtype)):
+        with pytest.raises(lockstep.InvalidArgument) as caught:
+            ocean(bad)
+        assert isinstance(caught.value, ValueError) and caught.value.field == "x"
+    for out in (np.zeros((36, 31), samples.dtype), np.zeros((37, 32), samples.dtype), np.zeros(31, samples.dtype)):
+        with pytest.raises(lockstep.InvalidArgument, match="out: .*\\(37, 31\\)"):
+            ocean(samples, out=out)
+    other = np.float64 if samples.dtype == np.float32 else np.float32
+    with pytest.raises(lockstep.WrongType, match="out: .*dtype of x"):
+        ocean(samples, out=np.zeros((37, 31), other))
+    read_only = np.zeros((37, 31), samples.dtype)
+    read_only.flags.writeable = False
+    with pytest.raises(lockstep.WrongType, match="read-only"):
+        ocean(samples, out=read_only)
+    with pytest.raises(lockstep.InvalidArgument, match="threads"):
+        ocean(samples, threads=0)
+
+
+def test_many_threads_may_call_one_net(ocean, samples):
+    y = ocean(samples)
+    results = []
+
+    def call():
+        for _ in range(50):
+            results.append(np.array_equal(ocean(np.tile(samples, (20, 1)))[:37], y))
+
+    threads = [threading.Thread(target=call) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 200 and all(results)
+
+
+def longest_silence_over_duration(work):
+    """Of another thread that notes the time as fast as it can: its longest gap during work(), over work()'s duration."""
+    times, done, started = [], threading.Event(), threading.Event()
+
+    def note():
+        while not done.is_set():
+            times.append(time.monotonic())
+            started.set()
+
+    thread = threading.Thread(target=note)
+    thread.start()
+    started.wait()
+    start = time.monotonic()
+    work()
+    end = time.monotonic()
+    done.set()
+    thread.join()
+    within = [start] + [t for t in times if start < t < end] + [end]
+    return max(np.diff(within)) / (end - start)
+
+
+def test_a_long_call_lets_other_threads_run(ocean):
+    x = np.zeros((100_000, 32), np.float32)  # some 40 ms
+    # With the lock kept the whole call is one gap. A busy machine may make one of any length now and then.
+    assert min(longest_silence_over_duration(lambda: ocean(x)) for _ in range(5)) < 0.8
+
+
+def test_files_that_are_no_models_say_why(tmp_path):
+    with pytest.raises(lockstep.FileError) as caught:
+        lockstep.load(tmp_path / "none.safetensors")
+    assert isinstance(caught.value, OSError) and "none.safetensors" in str(caught.value)
+    (tmp_path / "text.safetensors").write_text("this is no model")
+    with pytest.raises(lockstep.Error):
+        lockstep.load(tmp_path / "text.safetensors")
+
+
+def test_a_saved_net_is_the_same_net(tmp_path, ocean, samples):
+    for name in ("net.h5", "net.safetensors"):
+        ocean.save(tmp_path / name)
+        again = lockstep.load(tmp_path / name)
+        assert again.digest == ocean.digest
+        np.testing.assert_array_equal(again(samples), ocean(samples))
+        with pytest.raises(lockstep.FileError):
+            ocean.save(tmp_path / name)
+        ocean.save(tmp_path / name, overwrite=True)
+    with pytest.raises(lockstep.InvalidArgument, match="safetensors"):
+        ocean.save(tmp_path / "net.onnx")
+
+
+def test_a_net_describes_itself(ocean):
+    assert repr(ocean).startswith("<lockstep.Model ocean_relu_32_128_128_31: 32-128-128-31 relu, 24735 parameters")
+    assert ocean.parameter_count == 32 * 128 + 128 + 128 * 128 + 128 + 128 * 31 + 31
+    assert [len(port["features"]) for port in ocean.inputs + ocean.outputs] == [32, 31]
+
+
+def test_layers_that_do_not_fit_together_are_refused():
+    with pytest.raises(lockstep.ModelError):
+        lockstep.mlp([np.ones((4, 3)), np.ones((2, 5))])
+    with pytest.raises(lockstep.InvalidArgument, match="biases"):
+        lockstep.mlp([np.ones((4, 3))], [])
+    with pytest.raises(lockstep.InvalidArgument, match=r"activations\[0\]"):
+        lockstep.mlp([np.ones((4, 3))], activations=["tanhh"])

@@ -1,0 +1,246 @@
+"""Solving from Python: the tool's bits, files, interrupts, and what is refused."""
+
+import _thread
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import lockstep
+
+U0 = np.random.default_rng(5).normal([1, 0, 0], 0.3, (33, 3))
+
+
+def test_two_methods_reach_the_same_end():
+    # The reference: another method, with tolerances a thousand times smaller.
+    loose = lockstep.solve("lorenz", [1.0, 0.0, 0.0], (0, 1), method="tsit5", rtol=1e-10, atol=1e-10, precision="f64")
+    tight = lockstep.solve("lorenz", [1.0, 0.0, 0.0], (0, 1), method="dop853", rtol=1e-13, atol=1e-13, precision="f64")
+    # Local errors of 1e-10 |u| a step, some 100 steps, grown by at most e^(0.906 + a transient of 1): below 1e-6.
+    np.testing.assert_allclose(loose.end_state, tight.end_state, rtol=0, atol=1e-6)
+    assert loose.accepted[0] != tight.accepted[0]
+
+
+def test_threads_and_slices_of_the_ensemble_change_no_bit(lorenz_net):
+    whole = lockstep.solve(lorenz_net, U0, (0, 1), 11)
+    for threads in (1, 2):
+        np.testing.assert_array_equal(lockstep.solve(lorenz_net, U0, (0, 1), 11, threads=threads).state, whole.state)
+    np.testing.assert_array_equal(lockstep.solve(lorenz_net, U0[7:9], (0, 1), 11).state, whole.state[7:9])
+
+
+def test_a_problem_file_gives_the_bits_of_its_arguments(tmp_path, testdata):
+    (tmp_path / "problem.toml").write_text(f"""
+[rhs]
+model = "{testdata}/lorenz_tanh_3_100_3.safetensors"
+[ensemble]
+initial_state = {U0.tolist()}
+[time]
+span = [0, 1]
+save = 11
+[output]
+file = "unwritten.h5"
+""")
+    by_file = lockstep.solve(tmp_path / "problem.toml")
+    net = lockstep.load(testdata / "lorenz_tanh_3_100_3.safetensors")
+    by_arguments = lockstep.solve(net, U0, (0, 1), save_at=11)
+    np.testing.assert_array_equal(by_file.state, by_arguments.state)
+    assert by_file.attributes["problem_digest"] == by_arguments.attributes["problem_digest"]
+    assert not list(tmp_path.glob("*.h5"))
+    other = lockstep.solve(tmp_path / "problem.toml", method="rk4", dt=0.01, precision="f64", trajectories=2)
+    np.testing.assert_array_equal(
+        other.state, lockstep.solve(net, U0[:2], (0, 1), 11, method="rk4", dt=0.01, precision="f64").state)
+
+
+def test_save_points_are_as_asked():
+    times = [0.0, 0.25, 1.0]
+    solution = lockstep.solve("lorenz", U0, (0, 1), times, precision="f64")
+    np.testing.assert_array_equal(solution.time, times)
+    np.testing.assert_array_equal(solution.state[:, 0], U0)
+    np.testing.assert_array_equal(solution.state[:, -1], solution.end_state)
+    own = np.linspace(0.1, 1.0, 33)[:, np.newaxis] * [0.5, 1.0]
+    solution = lockstep.solve("lorenz", U0, (0, 1), own)
+    assert solution.time.shape == (33, 2) and solution.state.shape == (33, 2, 3)
+    spans = np.stack([np.zeros(33), np.linspace(0.5, 1, 33)], axis=1)
+    np.testing.assert_array_equal(lockstep.solve("lorenz", U0, spans).end_time, spans[:, 1])
+    assert lockstep.solve("lorenz", U0).state.shape == (33, 1, 3)
+
+
+def test_parameters_are_one_row_a_row_each_or_named():
+    rows = np.tile([10.0, 28.0, 8 / 3], (33, 1))
+    rows[:, 1] = np.linspace(20, 30, 33)
+    each = lockstep.solve("lorenz", U0, (0, 1), 5, parameters=rows)
+    named = lockstep.solve("lorenz", U0, (0, 1), 5, parameters={"rho": {"linspace": [20, 30]}})
+    np.testing.assert_array_equal(each.parameters, rows)
+    np.testing.assert_allclose(named.parameters, rows, rtol=1e-15)
+    np.testing.assert_array_equal(
+        lockstep.solve("lorenz", U0, (0, 1), 5, parameters=rows[0]).state,
+        lockstep.solve("lorenz", U0, (0, 1), 5, parameters={"rho": 20}).state)
+    assert each.parameter_names == ("sigma", "rho", "beta")
+
+
+def test_physics_and_a_net_add_up(lorenz_net):
+    zero = lockstep.mlp([np.zeros((3, 3))], activations=["identity"])
+    with_nothing = lockstep.solve(("lorenz", zero), U0, (0, 1), 5)
+    np.testing.assert_array_equal(with_nothing.state, lockstep.solve("lorenz", U0, (0, 1), 5).state)
+    both = lockstep.solve(("lorenz", lorenz_net), U0, (0, 0.1), 5)
+    assert not np.array_equal(both.state, with_nothing.state) and not both.status.any()
+
+
+def test_a_file_holds_what_memory_would(tmp_path, lorenz_net):
+    in_memory = lockstep.solve(lorenz_net, U0, (0, 1), 11)
+    in_file = lockstep.solve(lorenz_net, U0, (0, 1), 11, output=tmp_path / "a.h5")
+    for name in ("state", "time", "end_state", "end_time", "status", "accepted", "rejected", "evaluations",
+                 "initial_state", "parameters"):
+        np.testing.assert_array_equal(getattr(in_file, name), getattr(in_memory, name), err_msg=name)
+    assert in_file.path == tmp_path / "a.h5" and in_file.component_names == in_memory.component_names
+    with pytest.raises(lockstep.FileError):
+        lockstep.solve(lorenz_net, U0, (0, 1), output=tmp_path / "a.h5")
+    lockstep.solve(lorenz_net, U0[:2], (0, 1), output=tmp_path / "a.h5", overwrite=True)
+    assert len(lockstep.read(tmp_path / "a.h5")) == 2
+
+
+def test_parts_of_a_file_are_those_of_the_whole(tmp_path):
+    whole = lockstep.solve("lorenz", U0, (0, 1), 11, output=tmp_path / "a.h5")
+    part = lockstep.read(tmp_path / "a.h5", trajectories=slice(3, 20, 2), times=slice(1, None, 5),
+                         components=["z", "x"])
+    np.testing.assert_array_equal(part.state, whole.state[3:20:2, 1::5][:, :, [2, 0]])
+    np.testing.assert_array_equal(part.time, whole.time[1::5])
+    np.testing.assert_array_equal(part.accepted, whole.accepted[3:20:2])
+    np.testing.assert_array_equal(part.initial_state, whole.initial_state[3:20:2][:, [2, 0]])
+    np.testing.assert_array_equal(part["x"], part.state[:, :, 1])
+    for bad in (slice(40, 50), slice(None, None, -1)):
+        with pytest.raises(lockstep.InvalidArgument, match="trajectories"):
+            lockstep.read(tmp_path / "a.h5", trajectories=bad)
+    with pytest.raises(lockstep.FileError):
+        lockstep.read(tmp_path / "b.h5")
+
+
+def test_a_repr_of_a_file_reads_no_states(tmp_path):
+    solution = lockstep.solve("lorenz", U0, (0, 1), 11, output=tmp_path / "a.h5")
+    text = "<lockstep.Solution Lorenz 1963: state[trajectory 33, time 11, component 3] float32, all succeeded>"
+    assert repr(solution) == text and "state" not in solution._arrays
+    assert solution.state.shape == (33, 11, 3) and repr(solution) == text
+
+
+def test_xarray_sees_what_the_file_says(tmp_path):
+    xarray = pytest.importorskip("xarray")
+    pytest.importorskip("h5netcdf")
+    ours = lockstep.solve("lorenz", U0, (0, 1), 11, output=tmp_path / "a.h5").to_xarray()
+    with xarray.open_dataset(tmp_path / "a.h5", engine="h5netcdf") as theirs:
+        for name in ("state", "end_state", "status", "initial_state"):
+            assert theirs[name].dims == ours[name].dims
+            np.testing.assert_array_equal(theirs[name], ours[name])
+    assert ours["state"].sel(component="y").shape == (33, 11)
+
+
+def test_events_stop_trajectories():
+    solution = lockstep.solve("lorenz", U0, (0, 50), event={"component": "z", "value": 30, "direction": "rising"})
+    assert (solution.status == lockstep.STATUS_NAMES.index("terminated")).all()
+    np.testing.assert_allclose(solution.end_state[:, 2], 30, rtol=1e-4)  # located to float32's resolution of a step
+
+
+def test_one_bad_trajectory_spoils_no_other():
+    u0 = U0.copy()
+    u0[4] = 1e30
+    solution = lockstep.solve("lorenz", u0, (0, 1), 5)
+    assert solution.status[4] != 0 and not np.delete(solution.status, 4).any()
+    good = lockstep.solve("lorenz", U0, (0, 1), 5)
+    np.testing.assert_array_equal(np.delete(solution.state, 4, 0), np.delete(good.state, 4, 0))
+
+
+def test_progress_ends_at_all_of_it():
+    seen = []
+    lockstep.solve("lorenz", np.tile(U0, (500, 1)), (0, 20), progress=lambda done, total: seen.append((done, total)),
+                   threads=1)
+    assert seen and all(total == 33 * 500 for _, total in seen)
+    assert [done for done, _ in seen] == sorted({done for done, _ in seen})
+
+
+def test_a_bar_of_tqdm_shows_the_trajectories(capsys):
+    pytest.importorskip("tqdm")
+    lockstep.solve("lorenz", np.tile(U0, (500, 1)), (0, 20), progress=True, threads=1)
+    assert "solving" in capsys.readouterr().err
+
+
+def test_an_error_of_progress_stops_the_solve():
+    def fail(done, total):
+        raise RuntimeError("enough")
+
+    start = time.monotonic()
+    with pytest.raises(RuntimeError, match="enough"):
+        lockstep.solve("lorenz", np.tile(U0, (20_000, 1)), (0, 50), progress=fail)
+    assert time.monotonic() - start < 30  # in full it takes minutes
+
+
+def interrupt_soon(seconds=0.3):
+    timer = threading.Timer(seconds, _thread.interrupt_main)
+    timer.start()
+    return timer
+
+
+@pytest.mark.parametrize("to_file", [False, True])
+def test_an_interrupted_solve_keeps_what_is_finished(tmp_path, to_file):
+    output = tmp_path / "a.h5" if to_file else None
+    u0 = np.tile(U0, (3000, 1))
+    timer = interrupt_soon()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt) as caught:
+        lockstep.solve("lorenz", u0, (0, 300), threads=1, output=output)  # minutes, in full
+    timer.join()
+    assert time.monotonic() - start < 30
+    assert isinstance(caught.value, lockstep.Interrupted)
+    result = caught.value.result
+    cancelled = result.status == lockstep.STATUS_NAMES.index("cancelled")
+    assert cancelled.any() and len(result) == len(u0)
+    finished = np.flatnonzero(~cancelled)[:33]
+    if len(finished):
+        again = lockstep.solve("lorenz", u0[finished], (0, 300))
+        np.testing.assert_array_equal(result.end_state[finished], again.end_state)
+    assert (tmp_path / "a.h5").exists() == to_file
+
+
+@pytest.mark.parametrize("arguments, field, words", [
+    (dict(method="tsit6"), "name", "tsit5"),
+    (dict(rtol=-1.0), "rtol", "not negative"),
+    (dict(rtol=float("nan")), "rtol", "finite"),
+    (dict(dt=0.1, rtol=1e-6), "rtol", "fixed|adaptive"),
+    (dict(precision="f16"), "precision", "f32"),
+    (dict(threads=-1), "threads", ""),
+    (dict(device="gpu"), "device", "cuda"),
+    (dict(u0=np.zeros((5, 4))), "u0", "3"),
+    (dict(u0=np.full((5, 3), np.nan)), "u0", "finite"),
+    (dict(u0=[["a", "b", "c"]]), "u0", "numbers"),
+    (dict(u0={"normals": 1}), "u0", "normal"),
+    (dict(t_span=(0, np.inf)), "t_span", "finite"),
+    (dict(t_span=[0, 1, 2]), "t_span", ""),
+    (dict(save_at=[0.5, 2.0]), "save_at", ""),
+    (dict(save_at=0), "save_at", ""),
+    (dict(save_at=np.zeros((5, 2, 2))), "save_at", ""),
+    (dict(parameters={"ro": 1}), "parameters", "rho"),
+    (dict(problem="lorentz"), "system", "lorenz"),
+    (dict(problem=3), "problem", "load"),
+    (dict(problem=lambda t, u: u), "problem", "Model"),
+    (dict(components=["x"]), "components", "built-in"),
+    (dict(event={"component": "q"}), "event", "x"),
+])
+def test_wrong_arguments_are_named_as_the_user_wrote_them(arguments, field, words):
+    with pytest.raises(lockstep.Error, match=words or None) as caught:
+        lockstep.solve(**{"problem": "lorenz", "u0": U0, "t_span": (0, 1), **arguments})
+    assert field in caught.value.field, str(caught.value)
+    assert "arguments:" not in str(caught.value) and "--" not in str(caught.value)
+
+
+def test_arguments_beside_a_problem_file_are_refused(tmp_path):
+    (tmp_path / "p.toml").write_text("[rhs]\nsystem = 'lorenz'\n")
+    with pytest.raises(lockstep.InvalidArgument, match="u0.*edit the file"):
+        lockstep.solve(tmp_path / "p.toml", U0)
+    (tmp_path / "q.toml").write_text("[rhs]\nsystem = 'lorenz'\n[method]\nrtoll = 1\n")
+    with pytest.raises(lockstep.InvalidArgument, match="q.toml:4: method.*rtol"):
+        lockstep.solve(tmp_path / "q.toml")
+    with pytest.raises(lockstep.FileError, match="none.toml"):
+        lockstep.solve("none.toml")
+
+
+def test_systems_say_what_they_need():
+    lorenz = lockstep.systems()["lorenz"]
+    assert lorenz["components"] == ["x", "y", "z"] and lorenz["parameters"]["rho"] == 28

@@ -1,0 +1,115 @@
+"""Training from Python: the tool's bits, and what is refused."""
+
+import threading
+import _thread
+
+import numpy as np
+import pytest
+
+import lockstep
+
+RANDOM = np.random.default_rng(11)
+X = RANDOM.uniform(-1, 1, (200, 2))
+Y = np.sin(3 * X[:, :1]) * X[:, 1:]
+
+
+def test_a_training_file_gives_the_bits_of_its_arguments(tmp_path):
+    table = "\n".join(["a,b,c"] + [",".join(repr(float(value)) for value in row) for row in np.hstack([X, Y])])
+    (tmp_path / "table.csv").write_text(table)
+    (tmp_path / "train.toml").write_text("""
+[net]
+hidden = [12]
+seed = 3
+[data]
+file = "table.csv"
+inputs = ["a", "b"]
+targets = ["c"]
+normalise = "standard"
+validation = 0.1
+[training]
+rate = 0.01
+iterations = 60
+batch = 50
+[output]
+file = "unwritten"
+""")
+    by_file = lockstep.train(tmp_path / "train.toml")
+    by_arguments = lockstep.train(x=X, y=Y, hidden=[12], seed=3, normalise="standard", validation=0.1, rate=0.01,
+                                  iterations=60, batch=50)
+    assert by_file.model.digest == by_arguments.model.digest
+    np.testing.assert_array_equal(by_file.history["loss"], by_arguments.history["loss"])
+    assert by_file.validation_loss == by_arguments.validation_loss
+    assert len(by_file.history["loss"]) == 60
+    assert not list(tmp_path.glob("unwritten*"))
+
+
+def test_the_reported_loss_is_the_models():
+    training = lockstep.train(x=X, y=Y, hidden=[12], optimiser="lbfgs", iterations=40, precision="f64")
+    residual = training.model(X) - Y
+    assert training.loss == pytest.approx(np.mean(residual**2), rel=1e-12)  # one sum of 200 terms, in another order
+    assert training.loss < 0.1 * np.mean(Y**2)
+
+
+def test_training_goes_on_from_a_model():
+    first = lockstep.train(x=X, y=Y, hidden=[12], optimiser="lbfgs", iterations=20, precision="f64")
+    second = lockstep.train(x=X, y=Y, start=first.model, optimiser="lbfgs", iterations=20, precision="f64")
+    assert second.loss < first.loss
+
+
+def test_a_neural_ode_learns_a_rotation(tmp_path):
+    t = np.linspace(0, 3, 31)
+    u = np.stack([np.cos(t), -np.sin(t)], axis=1)
+    training = lockstep.train(t=t, u=u, hidden=[], states=["x", "v"], target=1e-6, output=tmp_path / "net")
+    assert training.loss <= 1e-6
+    again = lockstep.load(tmp_path / "net.safetensors")
+    assert again.digest == training.model.digest
+    solution = lockstep.solve(again, [1.0, 0.0], (0, 3), t, guard="ignore")
+    # The loss is the sum of squares over points and components of this very solve, up to float32 and tolerances.
+    assert np.sum((solution.state[0] - u) ** 2) < 2e-6
+    with pytest.raises(lockstep.FileError):
+        lockstep.train(t=t, u=u, hidden=[], target=1e-6, output=tmp_path / "net")
+
+
+def test_an_interrupted_training_keeps_the_best_so_far():
+    timer = threading.Timer(0.3, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(lockstep.Interrupted) as caught:
+        lockstep.train(x=X, y=Y, hidden=[64, 64], iterations=100_000_000)
+    timer.join()
+    training = caught.value.result
+    assert 0 < len(training.history["loss"]) < 100_000_000
+    np.testing.assert_allclose(training.loss, np.mean((training.model(X) - Y) ** 2), rtol=1e-3)  # float32
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (dict(y=None), "x and y"),
+    (dict(t=[0, 1], u=[[0], [1]]), "x and y"),
+    (dict(y=Y[:100]), "100 samples, expected 200"),
+    (dict(x=np.where(X > 0.9, np.nan, X)), r"x\[\d+\].*NaN"),
+    (dict(hidden=None), "hidden"),
+    (dict(hidden=[0]), "hidden"),
+    (dict(optimiser="adamm"), "adam"),
+    (dict(rate=-1.0), "rate"),
+    (dict(shedule="cosine"), "schedule"),
+    (dict(inputs=["a"]), "inputs.*1 names, expected 2"),
+    (dict(segment=3), "segment"),
+])
+def test_wrong_arguments_are_named(arguments, words):
+    with pytest.raises(lockstep.Error, match=words) as caught:
+        lockstep.train(**{"x": X, "y": Y, "hidden": [4], "iterations": 2, **arguments})
+    assert "arguments:" not in str(caught.value)
+
+
+def test_pictures_are_drawn(tmp_path):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    training = lockstep.train(x=X, y=Y, hidden=[4], iterations=5, validation=0.2)
+    solution = lockstep.solve("lorenz", {"normal": {"mean": [1, 0, 0], "std": 0.1}}, (0, 1), 11, trajectories=20)
+    axes = lockstep.plot.loss(training)
+    assert len(axes.lines) == 2
+    assert len(lockstep.plot.time_series(solution).lines) == 3
+    assert len(lockstep.plot.phase(solution, "x", "z", trajectories=[0, 1]).lines) == 2
+    spread = lockstep.plot.spread(solution, "z")
+    # The mean of the two in the middle, in float32 or float64.
+    np.testing.assert_allclose(spread.lines[0].get_ydata(), np.median(solution["z"], axis=0), rtol=2**-23)
+    spread.figure.savefig(tmp_path / "spread.png")

@@ -1,0 +1,171 @@
+#include "bindings/python/train.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings/python/model.h"
+#include "bindings/python/solution.h"
+#include "bindings/python/users_words.h"
+#include "bindings/python/watched.h"
+#include "lockstep/cli/training_data.h"
+#include "lockstep/cli/training_file.h"
+#include "lockstep/cli/training_run.h"
+#include "lockstep/cli/training_task.h"
+#include "lockstep/nn/hdf5_model.h"
+#include "lockstep/nn/safetensors.h"
+
+namespace nb = nanobind;
+
+namespace lockstep::python {
+namespace {
+
+using Numbers = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
+
+std::vector<double> values_of(const Numbers& numbers) { return {numbers.data(), numbers.data() + numbers.size()}; }
+
+void require_finite(const char* name, const Numbers& numbers) {
+  const std::size_t row = numbers.size() / std::max<std::size_t>(numbers.shape(0), 1);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (std::isfinite(numbers.data()[i])) continue;
+    throw Error(ErrorKind::invalid_argument, {std::string(name) + "[" + std::to_string(i / row) + "]",
+                                              std::isnan(numbers.data()[i]) ? "NaN" : "infinity", "finite numbers",
+                                              "repair the row or leave it out"});
+  }
+}
+
+// Of each iteration, and of the whole.
+struct History {
+  std::vector<std::int64_t> iteration;
+  std::vector<double> loss, watched, gradient_norm, learning_rate;
+
+  void note(const train::IterationReport& report) {
+    iteration.push_back(report.place.total);
+    loss.push_back(report.loss);
+    watched.push_back(report.watched);
+    gradient_norm.push_back(report.gradient_norm);
+    learning_rate.push_back(report.learning_rate);
+  }
+  nb::dict arrays() const {
+    nb::dict result;
+    result["iteration"] = to_numpy(iteration, {iteration.size()});
+    result["loss"] = to_numpy(loss, {loss.size()});
+    result["watched"] = to_numpy(watched, {watched.size()});
+    result["gradient_norm"] = to_numpy(gradient_norm, {gradient_norm.size()});
+    result["learning_rate"] = to_numpy(learning_rate, {learning_rate.size()});
+    return result;
+  }
+};
+
+struct Trained {
+  nn::Model model;
+  History history;
+  double loss = 0;
+  std::optional<double> validation_loss;
+  std::string loss_text;
+};
+
+template <class T>
+Trained iterate(cli::TrainingTask<T>& task, const RunControl& control) {
+  train::Training<T> training(task.phases(), task.start_parameters());
+  if (auto validation = task.validation()) training.validate_with(std::move(validation), task.validate_every());
+  const auto loss = [&](const train::Place& place, std::span<const T> parameters, std::span<T> gradient) {
+    return task.loss(place, parameters, gradient);
+  };
+  Trained trained;
+  const auto total = static_cast<std::size_t>(training.total_iterations());
+  while (!training.finished() && !control.cancelled()) {
+    trained.history.note(training.iterate(loss));
+    control.progress(static_cast<std::size_t>(training.place().total), total);
+  }
+  const std::span<const T> best = training.best_parameters();
+  trained.model = task.model(best);
+  trained.model.metadata["training_data_digest"] = task.data_digest();
+  trained.model.metadata["training_iterations"] = std::to_string(training.place().total);
+  trained.loss = task.final_loss(best);
+  trained.validation_loss = task.final_validation_loss(best);
+  trained.loss_text = task.loss_text();
+  return trained;
+}
+
+cli::RegressionTable regression_table(const cli::TrainingFile& file, const Numbers& x, const Numbers& y) {
+  require_finite("x", x);
+  require_finite("y", y);
+  return {file.data.inputs, file.data.targets, values_of(x), values_of(y)};
+}
+
+cli::TrajectoryTable trajectory_table(const cli::TrainingFile& file, const Numbers& t, const Numbers& u) {
+  require_finite("t", t);
+  require_finite("u", u);
+  cli::TrajectoryTable table{file.data.states, u.shape(1), {}, values_of(u)};
+  for (std::size_t i = 0; i < u.shape(0); ++i) {
+    const double* times = t.ndim() == 1 ? t.data() : t.data() + i * table.points;
+    table.times.insert(table.times.end(), times, times + table.points);
+  }
+  for (std::size_t i = 0; i < table.times.size(); ++i) {
+    if (i % table.points == 0 || table.times[i] > table.times[i - 1]) continue;
+    throw Error(ErrorKind::invalid_argument,
+                {"t", "times that do not ascend, at point " + std::to_string(i % table.points),
+                 "ascending ones in every trajectory", "sort the points"});
+  }
+  return table;
+}
+
+template <class T>
+Trained train_with(const cli::TrainingFile& file, const std::vector<Numbers>& data, const RunControl& control) {
+  std::unique_ptr<cli::TrainingTask<T>> task;
+  if (data.empty()) {
+    task = file.ode ? cli::make_ode_task<T>(file) : cli::make_regression_task<T>(file);
+  } else if (file.ode) {
+    task = cli::make_ode_task<T>(file, cli::split(file, trajectory_table(file, data[0], data[1])));
+  } else {
+    task = cli::make_regression_task<T>(file, cli::split(file, regression_table(file, data[0], data[1])));
+  }
+  return iterate(*task, control);
+}
+
+void write_model(const cli::TrainingFile& file, const nn::Model& model) {
+  const cli::TrainingOutputs outputs = cli::outputs_of(file.output.stem);
+  const Existing existing = file.output.overwrite ? Existing::replace : Existing::refuse;
+  nn::write_hdf5_model(outputs.model, model, existing);
+  nn::write_safetensors(outputs.safetensors, model, existing);
+}
+
+// `data`: x and y [sample][feature], or t [time] or [trajectory][time] and u [trajectory][time][component]; none where
+// the file names them. Returns (model, history, loss, validation loss or None, what the loss is, what stopped it or
+// None).
+nb::tuple run(const std::string& text, const std::optional<std::filesystem::path>& path,
+              const std::vector<Numbers>& data, const Net* start, nb::handle progress) {
+  return tell_in_users_words([&] {
+    cli::TrainingFile file = path ? cli::read_training_file(*path) : cli::parse_training_file(text, kArguments);
+    if (start) file.net.loaded = start->shared();
+    Trained trained;
+    const nb::object stopped = run_watched(progress, [&](const RunControl& control) {
+      trained = file.options.precision == Precision::f32 ? train_with<float>(file, data, control)
+                                                         : train_with<double>(file, data, control);
+      if (!path && !file.output.stem.empty()) write_model(file, trained.model);
+    });
+    return nb::make_tuple(Net(std::move(trained.model)), trained.history.arrays(), trained.loss,
+                          trained.validation_loss, trained.loss_text, stopped);
+  });
+}
+
+}  // namespace
+
+void bind_train(nb::module_& module) {
+  module.def("train", &run, nb::arg("text"), nb::arg("path").none(), nb::arg("data"), nb::arg("start").none(),
+             nb::arg("progress").none());
+}
+
+}  // namespace lockstep::python

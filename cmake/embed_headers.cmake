@@ -1,0 +1,21 @@
+# cmake -DOUTPUT=FILE.cpp -DROOT=FOLDER -DHEADERS="a.h b.h" -P embed_headers.cmake
+# Writes C++ that holds the headers' texts, for the compiler that runs inside a program. Compilers limit a string's
+# length: each text comes in pieces, which the compiler joins.
+separate_arguments(HEADERS)
+set(content "// Made by cmake/embed_headers.cmake.\n#include \"lockstep/ode/cuda/kernel_source.h\"\n\n")
+string(APPEND content "namespace lockstep::ode::cuda {\n\n")
+string(APPEND content "const std::vector<EmbeddedHeader>& embedded_headers() {\n  static const std::vector<EmbeddedHeader> headers = {\n")
+foreach(header IN LISTS HEADERS)
+  file(READ ${ROOT}/${header} text)
+  string(APPEND content "      {\"${header}\",\n")
+  string(LENGTH "${text}" length)
+  set(at 0)
+  while(at LESS length)
+    string(SUBSTRING "${text}" ${at} 12000 piece)
+    string(APPEND content "R\"__text__(${piece})__text__\"\n")
+    math(EXPR at "${at} + 12000")
+  endwhile()
+  string(APPEND content "      },\n")
+endforeach()
+string(APPEND content "  };\n  return headers;\n}\n\n}  // namespace lockstep::ode::cuda\n")
+file(WRITE ${OUTPUT} "${content}")

@@ -1,0 +1,97 @@
+// `lockstep compile`: a net as a plan file, which a host loads without reading a model.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/existing_output.h"
+#include "lockstep/cli/model_text.h"
+#include "lockstep/cli/text.h"
+#include "lockstep/core/error.h"
+#include "lockstep/nn/load.h"
+#include "lockstep/nn/net_plan.h"
+#include "lockstep/nn/plan_file.h"
+
+namespace lockstep::cli {
+namespace {
+
+struct CompileOptions {
+  std::filesystem::path model;
+  std::filesystem::path output;
+  std::string target;
+  std::string precision = "f32";
+  std::optional<std::string> activations;
+  bool overwrite = false;
+};
+
+constexpr const char* kExamples = R"(
+Examples:
+  lockstep compile net.onnx -o net.plan                  # for this machine
+  lockstep compile net.h5 --target avx2 --precision f64 -o net.plan
+
+A host loads the file by lockstep_plan_load (C, Fortran) or nn::read_plan (C++). The target may be one that this machine
+lacks; the results have the same bits on all. A plan file is checked by a checksum and read only by the version of
+Lockstep that wrote it: keep the model.)";
+
+bool is_available(CpuTarget target) {
+  for (const CpuTarget here : available_cpu_targets()) {
+    if (here == target) return true;
+  }
+  return false;
+}
+
+int compile_model(const CompileOptions& options) {
+  const Existing existing = existing_output(options.output, options.overwrite);
+  nn::ReadOptions read;
+  if (options.activations) read.activations = *options.activations;
+  nn::PlanFile plan{nn::load(options.model, read), options.precision == "f32" ? Precision::f32 : Precision::f64,
+                    best_cpu_target()};
+  if (!options.target.empty()) {
+    const auto target = parse_cpu_target(options.target);
+    if (!target) {
+      throw Error(ErrorKind::invalid_argument,
+                  {"--target", '"' + options.target + '"', "scalar, avx2, avx512 or neon", {}});
+    }
+    plan.target = *target;
+  }
+  // Lowered here as far as can be, so that a net that cannot be is found now.
+  const CpuTarget here = is_available(plan.target) ? plan.target : best_cpu_target();
+  const std::string description = in_model_file(options.model, [&] {
+    return plan.precision == Precision::f32 ? nn::NetPlan<float>::compile(plan.model, here).description()
+                                            : nn::NetPlan<double>::compile(plan.model, here).description();
+  });
+  nn::write_plan(options.output, plan, existing);
+  if (here == plan.target) {
+    std::printf("%s\n", description.c_str());
+  } else {
+    std::printf("for %s, which this machine lacks; here it would be: %s\n", std::string(to_string(plan.target)).c_str(),
+                description.c_str());
+  }
+  std::printf("%s, %s\n", options.output.string().c_str(),
+              size_text(std::filesystem::file_size(options.output)).c_str());
+  return kSuccess;
+}
+
+}  // namespace
+
+void add_compile(CLI::App& app, Chosen& chosen) {
+  const auto options = std::make_shared<CompileOptions>();
+  CLI::App* command = app.add_subcommand("compile", "a net as a plan file, which a host program loads at once");
+  command->add_option("MODEL", options->model, "a model file")->required();
+  command->add_option("-o,--output", options->output, "plan file to write")->required();
+  command->add_option("--target", options->target,
+                      "instruction set: avx512, avx2, neon or scalar; the best of this machine by default");
+  command->add_option("--precision", options->precision, "arithmetic: f32 or f64")
+      ->check(CLI::IsMember({"f32", "f64"}))
+      ->capture_default_str();
+  command->add_option("--activations", options->activations,
+                      "one for each layer, where the file does not say: tanh,identity");
+  command->add_flag("--overwrite", options->overwrite, "replace an existing output");
+  command->footer(std::string(kExamples) + "\n");
+  command->callback([&chosen, options] { chosen.run = [options] { return compile_model(*options); }; });
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,101 @@
+// `lockstep export`: a net as one header of C or CUDA that needs nothing of Lockstep.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/existing_output.h"
+#include "lockstep/cli/model_text.h"
+#include "lockstep/cli/text.h"
+#include "lockstep/core/error.h"
+#include "lockstep/core/pending_file.h"
+#include "lockstep/nn/export.h"
+#include "lockstep/nn/load.h"
+
+namespace lockstep::cli {
+namespace {
+
+struct ExportCommand {
+  std::filesystem::path model;
+  std::optional<std::filesystem::path> c_header, cuda_header, weights;
+  std::optional<std::string> name;
+  bool overwrite = false;
+};
+
+constexpr const char* kExamples = R"(
+Examples:
+  lockstep export net.h5 --c-header closure.h         C99 and C++, weights inside
+  lockstep export net.h5 --cuda-header closure.cuh    functions for the kernels of your own
+  lockstep export net.h5 --c-header closure.h --weights closure.weights
+
+A header's functions give the same bits as Lockstep, for float and for double, and closure_check() in it tells whether
+a compiler kept them. Names begin with the header's own (closure_evaluate_f32) or with --name. With --weights they take
+a pointer to the content of that file (raw numbers of this machine's byte order) as their first argument.
+docs/embedding.md shows how to call them.)";
+
+// "path/my-net.v2.h" names my_net_v2.
+std::string name_from(const std::filesystem::path& header) {
+  std::string name = header.stem().string();
+  for (char& c : name) {
+    const bool allowed = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    if (!allowed) c = '_';
+  }
+  if (name.empty() || (name[0] >= '0' && name[0] <= '9')) name.insert(0, "net_");
+  return name;
+}
+
+int export_model(const ExportCommand& command) {
+  if (command.c_header.has_value() == command.cuda_header.has_value()) {
+    throw Error(ErrorKind::invalid_argument, {command.c_header ? "--cuda-header" : "--c-header",
+                                              command.c_header ? "both kinds of header" : "no header to write",
+                                              "one of --c-header FILE and --cuda-header FILE", "run once for each"});
+  }
+  const std::filesystem::path& path = command.c_header ? *command.c_header : *command.cuda_header;
+  const nn::HeaderOptions options{
+      .language = command.c_header ? nn::HeaderLanguage::c : nn::HeaderLanguage::cuda,
+      .weights_in = command.weights ? nn::WeightsIn::argument : nn::WeightsIn::header,
+      .name = command.name.value_or(name_from(path)),
+  };
+  const Existing existing = existing_output(path, command.overwrite);
+  if (command.weights) existing_output(*command.weights, command.overwrite);
+  const nn::ExportedHeader header =
+      in_model_file(command.model, [&] { return nn::export_header(nn::load(command.model), options); });
+  if (command.weights) {
+    write_file(*command.weights, header.weights, existing);
+    std::printf("%s: %s numbers, %s\n", command.weights->string().c_str(),
+                count_text(static_cast<std::int64_t>(header.weight_count)).c_str(),
+                header.single_weights ? "float" : "double");
+  }
+  write_file(path, std::as_bytes(std::span(header.text)), existing);
+  const char* const n = options.name.c_str();
+  if (command.c_header) {
+    std::printf("%s: %s_evaluate_f32, %s_evaluate_batch_f32, the same with _f64, %s_check\n", path.string().c_str(), n,
+                n, n);
+  } else {
+    std::printf("%s: %s_evaluate by one thread, %s_evaluate_group by many, %s_check\n", path.string().c_str(), n, n, n);
+  }
+  return kSuccess;
+}
+
+}  // namespace
+
+void add_export(CLI::App& app, Chosen& chosen) {
+  const auto options = std::make_shared<ExportCommand>();
+  CLI::App* command =
+      app.add_subcommand("export", "turn a net into a header for C, C++ or CUDA that needs nothing else");
+  command->add_option("MODEL", options->model, "a model file")->required();
+  command->add_option("--c-header", options->c_header, "file to write: functions in C99, for C++ too");
+  command->add_option("--cuda-header", options->cuda_header,
+                      "file to write: __host__ __device__ functions of a thread, a warp or a block");
+  command->add_option("--weights", options->weights, "write the weights to this file, not into the header");
+  command->add_option("--name", options->name, "what all names begin with; default: the header's file name");
+  command->add_flag("--overwrite", options->overwrite, "replace existing files");
+  command->footer(std::string(kExamples) + "\n");
+  command->callback([&chosen, options] { chosen.run = [options] { return export_model(*options); }; });
+}
+
+}  // namespace lockstep::cli

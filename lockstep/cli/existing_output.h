@@ -1,0 +1,19 @@
+// What the commands do where their output is there already: one message, with the flag that replaces it.
+#pragma once
+
+#include <filesystem>
+
+#include "lockstep/core/pending_file.h"
+
+namespace lockstep::cli {
+
+inline constexpr const char* kReplaceRemedy = "choose another name, or replace it with --overwrite";
+
+// Throws Error (file).
+[[noreturn]] void refuse_existing(const std::filesystem::path& path, const char* remedy = kReplaceRemedy);
+
+// For a command's --overwrite. Throws Error (file) where the file is there and may not be replaced: before any work,
+// for the writer itself notices at the earliest when it begins.
+Existing existing_output(const std::filesystem::path& path, bool overwrite);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,73 @@
+"""`lockstep export` from outside. usage: export_command_test.py LOCKSTEP TESTDATA CC [unittest arguments]"""
+import ctypes
+import pathlib
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
+from tool_test import ToolTest
+
+import h5py
+import numpy as np
+
+DATA = pathlib.Path(sys.argv[2]).resolve()
+CC = sys.argv[3]
+NET = DATA / "lorenz_tanh_3_100_3.safetensors"
+SAMPLES = np.random.default_rng(3).normal(0, 10, (37, 3)).astype(np.float32)
+
+
+class ExportTest(ToolTest):
+    def evaluated(self):
+        with h5py.File(self.path("x.h5"), "w") as file:
+            file["input"] = SAMPLES
+        self.succeed("evaluate", NET, "--input", "x.h5", "--output", "y.h5")
+        with h5py.File(self.path("y.h5")) as file:
+            return file["output"][...]
+
+    def by_header(self, header, weights=None):
+        """The header's answers, through a shared library made of it alone."""
+        name = pathlib.Path(header).stem
+        argument, passed = ("const void *w, ", "w, ") if weights else ("", "")
+        self.write("library.c", f'#include "{header}"\n'
+                   f"void run({argument}size_t n, const float *x, float *y) {{"
+                   f" {name}_evaluate_batch_f32({passed}n, x, 3, 1, y, 3, 1); }}\n")
+        subprocess.run([CC, "-std=c99", "-O1", "-Wall", "-Wextra", "-pedantic", "-Werror", "-shared", "-fPIC",
+                        "library.c", "-o", f"./{name}.so", "-lm"], cwd=self.folder, check=True)
+        library = ctypes.CDLL(str(self.path(f"{name}.so")))
+        y = np.empty_like(SAMPLES)
+        first = [np.fromfile(self.path(weights), np.uint8)] if weights else []
+        pointer = ctypes.c_void_p
+        library.run(*[pointer(a.ctypes.data) for a in first], ctypes.c_size_t(len(y)), pointer(SAMPLES.ctypes.data),
+                    pointer(y.ctypes.data))
+        return y
+
+    def test_a_c_header_answers_as_evaluate_does(self):
+        said = self.succeed("export", NET, "--c-header", "closure.h")
+        self.assertIn("closure_evaluate_f32", said)
+        np.testing.assert_array_equal(self.by_header("closure.h").view(np.uint32), self.evaluated().view(np.uint32))
+
+    def test_weights_may_lie_in_a_file(self):
+        self.succeed("export", NET, "--c-header", "apart.h", "--weights", "apart.bin")
+        np.testing.assert_array_equal(self.by_header("apart.h", "apart.bin").view(np.uint32),
+                                      self.evaluated().view(np.uint32))
+
+    def test_names_follow_the_file_or_the_flag(self):
+        self.assertIn("net_3d_net_evaluate", self.succeed("export", NET, "--cuda-header", "3d-net.cuh"))
+        self.succeed("export", NET, "--cuda-header", "b.cuh", "--name", "mixing")
+        self.assertIn("mixing_evaluate_group", self.path("b.cuh").read_text())
+        self.fail_with('found "a b"', "export", NET, "--c-header", "c.h", "--name", "a b")
+
+    def test_existing_files_stay(self):
+        self.write("closure.h", "mine")
+        self.fail_with("closure.h: found a file of that name", "export", NET, "--c-header", "closure.h")
+        self.assertEqual(self.path("closure.h").read_text(), "mine")
+        self.succeed("export", NET, "--c-header", "closure.h", "--overwrite")
+
+    def test_wants_one_header(self):
+        self.fail_with("--c-header", "export", NET)
+        self.fail_with("run once for each", "export", NET, "--c-header", "a.h", "--cuda-header", "a.cuh")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])

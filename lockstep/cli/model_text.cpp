@@ -1,0 +1,34 @@
+#include "lockstep/cli/model_text.h"
+
+#include <variant>
+
+namespace lockstep::cli {
+
+std::vector<std::pair<std::string, std::string>> node_lines(const nn::Model& model) {
+  std::vector<std::pair<std::string, std::string>> lines;
+  std::string before = model.inputs.size() == 1 ? model.inputs.front().name : "";
+  for (const nn::Node& node : model.nodes) {
+    std::string text = graph::describe(node.operation);
+    const bool follows = node.inputs.size() == 1 && node.inputs.front() == before;
+    if (!follows && !node.inputs.empty()) {
+      text += " of ";
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) text += (i == 0 ? "" : ", ") + node.inputs[i];
+    }
+    lines.emplace_back(node.name, std::move(text));
+    before = node.name;
+  }
+  const bool last = model.outputs.size() == 1 && model.outputs.front().value == before;
+  for (std::size_t i = 0; i < model.outputs.size() && !last; ++i) {
+    lines.emplace_back(model.outputs[i].name, "output port: " + model.outputs[i].value);
+  }
+  return lines;
+}
+
+Error naming_file(const Error& error, const std::filesystem::path& path) {
+  const bool about_it = error.kind() == ErrorKind::model || error.kind() == ErrorKind::unsupported;
+  if (!about_it || error.field().starts_with(path.string())) return error;
+  const std::string field = error.field() == "model" ? path.string() : path.string() + ": " + error.field();
+  return Error(error.kind(), {field, error.found(), error.expected(), error.remedy()});
+}
+
+}  // namespace lockstep::cli

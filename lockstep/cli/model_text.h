@@ -1,0 +1,32 @@
+// A model's nodes in words, and its file in errors about it.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/core/error.h"
+#include "lockstep/nn/model.h"
+
+namespace lockstep::cli {
+
+// Name and text of each node, in the order of computing: "dense 3 -> 100". What a node reads is named where
+// it is not the value just before it; output ports follow where one shows another value than the last.
+std::vector<std::pair<std::string, std::string>> node_lines(const nn::Model& model);
+
+// The error with the file in its field, where it is about the model and does not name the file yet: "net.h5", or
+// "net.h5: NODE".
+Error naming_file(const Error& error, const std::filesystem::path& path);
+
+// What `work` returns; errors about the model name its file.
+template <class Work>
+auto in_model_file(const std::filesystem::path& path, Work work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    throw naming_file(error, path);
+  }
+}
+
+}  // namespace lockstep::cli

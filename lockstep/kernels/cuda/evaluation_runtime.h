@@ -1,0 +1,41 @@
+// What DevicePlan needs of a device. The CUDA component implements it; so do tests, on the host.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace lockstep::cuda {
+
+// The arithmetic of a kernel: of all numbers, or of the matrix products of float32 nets.
+enum class EvaluationMode { f32, f64, tf32, bf16, fp16 };
+
+// Every call may come from any thread, and leaves the thread's current device as it was. What is returned as text is
+// empty, or says what failed in the driver's words.
+class EvaluationRuntime {
+ public:
+  virtual ~EvaluationRuntime() = default;
+
+  virtual std::string count_multiprocessors(int device, int& count) = 0;
+  virtual std::string upload(int device, const void* host, std::size_t bytes, void*& memory) = 0;
+  virtual std::string download(int device, void* host, const void* memory, std::size_t bytes) = 0;
+  virtual void release(int device, void* memory) = 0;
+
+  // Loads the kernel for tiles of that many samples; how many of its blocks a multiprocessor holds at once.
+  virtual std::string prepare(int device, EvaluationMode mode, int tile, std::size_t shared_bytes, int& blocks) = 0;
+  // Queues an EvaluateLaunch<float or double>, or a TensorLaunch, on a cudaStream_t of that device (null: its default
+  // stream).
+  virtual std::string enqueue(int device, void* stream, EvaluationMode mode, int tile, unsigned blocks,
+                              std::size_t shared_bytes, const void* launch) = 0;
+};
+
+// The component's entry; null when it was built for another version.
+inline constexpr int kEvaluationVersion = 2;
+inline constexpr const char* kEvaluationEntry = "lockstep_cuda_evaluation";
+using EvaluationEntry = EvaluationRuntime* (*)(int version);
+
+// The component's, or null with why there is none, for people.
+EvaluationRuntime* load_evaluation_runtime(std::string& missing);
+// Gives load_evaluation_runtime() another answer, for tests; null restores the machine's own.
+void replace_evaluation_runtime(EvaluationRuntime* other);
+
+}  // namespace lockstep::cuda

@@ -1,0 +1,26 @@
+// Graphs that compute another graph's derivatives: its Jacobian by the input ports, times vectors, from either side.
+// They are made of the same operations, so that whatever evaluates graphs evaluates derivatives too.
+#pragma once
+
+#include "lockstep/kernels/graph/graph.h"
+
+namespace lockstep::graph {
+
+// Input ports: those of `graph`, then for each of them its direction, "NAME_dot", of the same width. Output ports:
+// those of `graph`, then for each of them J times the directions, "NAME_dot". At kinks the derivative is the one from
+// the right, but for relu (0 at 0), the absolute value (0 at 0) and clip (1 at its bounds); where two values are equal,
+// that of a minimum or maximum is the first one's, and reductions share it out equally. Comparisons have none.
+//
+// Throws Error (model) when the graph is invalid, (unsupported) naming the node when it holds derivatives already.
+Graph jvp_graph(const Graph& graph);
+
+// Input ports: those of `graph`, then for each output port its cotangent, "NAME_bar". Output ports: those of `graph`,
+// then for each input port J^T times the cotangents, "NAME_bar". Otherwise as jvp_graph.
+Graph vjp_graph(const Graph& graph);
+
+// As vjp_graph, and after its output ports two for each dense node in their order: "NAME_read", what it reads, and
+// "NAME_bar", the cotangent of what it makes. The node's weight gradient is the sum over samples of NAME_bar[output]
+// NAME_read[input], its bias gradient that of NAME_bar.
+Graph layer_vjp_graph(const Graph& graph);
+
+}  // namespace lockstep::graph

@@ -1,0 +1,255 @@
+// Derivative graphs, evaluated by the plain reference: J v against complex steps, J^T w against J v.
+#include "lockstep/kernels/graph/derivative.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "lockstep/core/error.h"
+#include "lockstep/kernels/graph/testing/complex_reference.h"
+#include "lockstep/kernels/graph/testing/random_graph.h"
+#include "lockstep/kernels/graph/testing/reference.h"
+
+namespace lockstep::graph {
+namespace {
+
+using testing::add_random_node;
+using testing::Builder;
+using ::testing::HasSubstr;
+using Vectors = std::vector<std::vector<double>>;
+
+Vectors random_vectors(const std::vector<Port>& ports, std::mt19937& random, double least = -2, double most = 2) {
+  std::uniform_real_distribution<double> uniform(least, most);
+  Vectors vectors;
+  for (const Port& port : ports) {
+    std::vector<double>& one = vectors.emplace_back(port.width);
+    for (double& value : one) value = uniform(random);
+  }
+  return vectors;
+}
+
+Vectors joined(Vectors first, const Vectors& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+// The outputs must keep their bits, J v must agree with complex steps and w J v with v J^T w. Each of the two sides is
+// a chain of at most some hundred rounded operations on numbers of size 1 to 10: 2^-53 x 100 x 10 = 1e-13, of the size
+// of the terms, which is what each is compared with.
+void expect_derivatives(const Graph& graph, const Vectors& x, std::mt19937& random) {
+  constexpr double kTolerance = 1e-12;
+  const Vectors v = random_vectors(graph.inputs, random), w = random_vectors(graph.outputs, random);
+  const Graph forward = jvp_graph(graph), reverse = vjp_graph(graph);
+  ASSERT_NO_THROW(forward.widths());
+  ASSERT_NO_THROW(reverse.widths());
+  const Vectors y = testing::reference<double>(graph, x);
+  const Vectors y_dot = testing::reference<double>(forward, joined(x, v));
+  const Vectors x_bar = testing::reference<double>(reverse, joined(x, w));
+  const Vectors expected = testing::complex_step(graph, x, v);
+  ASSERT_EQ(y_dot.size(), 2 * y.size());
+  ASSERT_EQ(x_bar.size(), y.size() + x.size());
+  double left = 0, right = 0, size = 0;
+  for (std::size_t p = 0; p < y.size(); ++p) {
+    EXPECT_EQ(y_dot[p], y[p]);
+    EXPECT_EQ(x_bar[p], y[p]);
+    double largest = 1;
+    for (const double number : expected[p]) largest = std::max(largest, std::abs(number));
+    for (std::size_t i = 0; i < y[p].size(); ++i) {
+      const double found = y_dot[y.size() + p][i];
+      ASSERT_NEAR(found, expected[p][i], kTolerance * largest) << "output " << p << "[" << i << "]";
+      left += w[p][i] * found;
+      size += std::abs(w[p][i] * found);
+    }
+  }
+  for (std::size_t p = 0; p < x.size(); ++p) {
+    for (std::size_t i = 0; i < x[p].size(); ++i) {
+      right += v[p][i] * x_bar[y.size() + p][i];
+      size += std::abs(v[p][i] * x_bar[y.size() + p][i]);
+    }
+  }
+  EXPECT_NEAR(left, right, kTolerance * std::max(1.0, size));
+}
+
+TEST(DerivativeGraph, every_function_of_one_element) {
+  Builder b;
+  const std::size_t x = b.input(9), positive = b.input(4);
+  for (int kind = 0; kind < 8; ++kind) b.output(b.add(Unary{static_cast<UnaryKind>(kind)}, {kind < 3 ? positive : x}));
+  b.output(b.add(Clip{0, INFINITY}, {x}));
+  b.output(b.add(Clip{-1, 0.75}, {x}));
+  b.output(b.add(Clip{}, {x}));
+  b.output(b.add(DeadZone{-INFINITY, 0.5, 0}, {x}));
+  b.output(b.add(DeadZone{-0.5, 0.5, 0.25}, {x}));
+  b.output(b.add(DeadZone{-INFINITY, INFINITY, 0.25}, {x}));
+  for (const Activation& activation : all_activations()) b.output(b.add(Activate{activation}, {x}));
+  b.output(b.add(Standardise{b.numbers(9), b.numbers(9, 1, 0.5)}, {x}));
+  b.output(b.add(Rescale{b.numbers(9), b.numbers(9)}, {x}));
+  std::mt19937 random(1);
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    Vectors at = random_vectors(b.graph.inputs, random, -4, 4);
+    for (double& value : at[1]) value = 0.1 + std::abs(value);
+    expect_derivatives(b.graph, at, random);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(DerivativeGraph, every_function_of_several_values_of_any_width) {
+  Builder b;
+  const std::size_t x = b.input(5), y = b.input(5), one = b.input(1);
+  const std::size_t c = b.add(Constant{{0.5, 2, 1.5, 3, 0}}, {}), half = b.add(Constant{{0.5}}, {});
+  const std::size_t two = b.add(Constant{{2}}, {}), shifted = b.add(Constant{{0.25, 1, 2, 3, 4}}, {});
+  for (int kind = 0; kind < 10; ++kind) {
+    const Binary op{static_cast<BinaryKind>(kind)};
+    for (const auto& [left, right] : std::vector<std::pair<std::size_t, std::size_t>>{{x, y},
+                                                                                      {x, c},
+                                                                                      {shifted, x},
+                                                                                      {x, half},
+                                                                                      {half, x},
+                                                                                      {x, one},
+                                                                                      {one, x},
+                                                                                      {one, c},
+                                                                                      {shifted, half},
+                                                                                      {x, x},
+                                                                                      {x, two},
+                                                                                      {one, one}}) {
+      if (op.kind == BinaryKind::divide && right == c) continue;  // by zero
+      b.output(b.add(op, {left, right}));
+    }
+  }
+  for (const auto& [left, right] :
+       std::vector<std::pair<std::size_t, std::size_t>>{{x, y}, {x, one}, {half, x}, {one, half}}) {
+    b.output(b.add(Choose{{1, 0, 0, 1, 1}}, {left, right}));
+  }
+  const std::size_t less = b.add(Binary{BinaryKind::less}, {x, y}), sign = b.add(Binary{BinaryKind::less}, {one, half});
+  b.output(b.add(Select{}, {less, x, y}));
+  b.output(b.add(Select{}, {sign, x, c}));
+  b.output(b.add(Select{}, {less, half, x}));
+  b.output(b.add(Select{}, {less, one, x}));
+  b.output(b.add(Concatenate{}, {x, c, one, x}));
+  b.output(b.add(Columns{{4, 0, 0, 2, 0}}, {x}));
+  b.output(b.add(Columns{{0, 0, 0}}, {one}));
+  b.output(b.add(Columns{{1, 2}}, {y}));
+  std::mt19937 random(2);
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    expect_derivatives(b.graph, random_vectors(b.graph.inputs, random, 0.2, 2), random);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(DerivativeGraph, functions_of_all_features) {
+  Builder b;
+  for (const std::size_t width : {1, 2, 7, 20}) b.input(width);
+  for (std::size_t x = 0; x < 4; ++x) {
+    const std::size_t width = b.graph.inputs[x].width;
+    for (int kind = 0; kind < 4; ++kind) b.output(b.add(Reduce{static_cast<ReduceKind>(kind)}, {x}));
+    b.output(b.add(Softmax{SoftmaxKind::plain}, {x}));
+    b.output(b.add(Softmax{SoftmaxKind::logarithm}, {x}));
+    b.output(b.add(LayerNormalise{b.numbers(width), b.numbers(width), 1e-2}, {x}));
+    b.output(b.add(b.dense(width, 6), {x}));
+  }
+  std::mt19937 random(3);
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    expect_derivatives(b.graph, random_vectors(b.graph.inputs, random), random);
+    if (HasFatalFailure()) return;
+  }
+}
+
+// The gradient at kinks is stated in the header; equals share a reduction's.
+TEST(DerivativeGraph, at_kinks_it_is_what_the_header_says) {
+  Builder b;
+  const std::size_t x = b.input(3);
+  b.output(b.add(Activate{{ActivationKind::relu}}, {x}));
+  b.output(b.add(Unary{UnaryKind::absolute}, {x}));
+  b.output(b.add(Clip{0, 1}, {x}));
+  b.output(b.add(Binary{BinaryKind::maximum}, {x, b.add(Constant{{0, 1, 2}}, {})}));
+  b.output(b.add(Reduce{ReduceKind::maximum}, {b.add(Clip{0, 1}, {x})}));
+  const Vectors dot = testing::reference<double>(jvp_graph(b.graph), {{0, 1, 2}, {1, 1, 1}});
+  EXPECT_THAT(dot[5], testing::Vector<double>({0, 1, 1}));
+  EXPECT_THAT(dot[6], testing::Vector<double>({0, 1, 1}));
+  EXPECT_THAT(dot[7], testing::Vector<double>({1, 1, 0}));
+  EXPECT_THAT(dot[8], testing::Vector<double>({1, 1, 1}));
+  EXPECT_THAT(dot[9], testing::Vector<double>({0.5}));
+}
+
+TEST(DerivativeGraph, random_graphs_of_all_operations) {
+  std::size_t tried = 0;
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Builder b;
+    b.random.seed(seed);
+    for (std::size_t i = 0; i < 1 + b.below(3); ++i) b.input(1 + b.below(9));
+    const std::size_t nodes = 3 + b.below(12);
+    while (b.graph.nodes.size() < nodes) add_random_node(b);
+    const std::size_t values = b.widths().size();
+    for (std::size_t i = 0; i < 1 + b.below(4); ++i) {
+      b.output(b.below(3) == 0 ? b.below(values) : values - 1 - b.below(3));
+    }
+    std::mt19937 random(seed);
+    const Vectors x = random_vectors(b.graph.inputs, random);
+    // Quotients by numbers near zero and normalisations of nearly equal features amplify rounding without bound: a net
+    // whose derivatives are large tells nothing here.
+    double largest = 0;
+    for (const auto& port : testing::complex_step(b.graph, x, random_vectors(b.graph.inputs, random))) {
+      for (const double number : port) largest = std::isfinite(number) ? std::max(largest, std::abs(number)) : 1e300;
+    }
+    if (largest > 50) continue;
+    ++tried;
+    expect_derivatives(b.graph, x, random);
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_GT(tried, 250u);
+}
+
+// A layer's weight and bias gradients against complex steps along the weights: nudging W by h d is the same as adding
+// h d x to what the layer makes, a direction that a constant input port can carry.
+TEST(DerivativeGraph, layers_show_what_their_weight_gradients_are_made_of) {
+  Builder b;
+  const std::size_t x = b.input(3), nudge = b.input(5);
+  const std::size_t first = b.add(b.dense(3, 5), {x});
+  const std::size_t moved = b.add(Binary{}, {first, nudge});
+  const std::size_t hidden = b.add(Activate{{ActivationKind::mish}}, {moved});
+  const std::size_t constant = b.add(Constant{{0.5, -1}}, {});
+  const std::size_t second = b.add(b.dense(2, 5), {constant});  // of no input: its weights still count
+  b.output(b.add(b.dense(5, 2), {b.add(Binary{BinaryKind::multiply}, {hidden, second})}));
+  const Vectors at = {{0.3, -0.7, 1.1}, {0, 0, 0, 0, 0}};
+  const std::vector<double> w = {0.75, -1.25};
+  const Vectors made = testing::reference<double>(layer_vjp_graph(b.graph), joined(at, {w}));
+  ASSERT_EQ(made.size(), 1 + 2 + 6u);
+  EXPECT_EQ(made[3], at[0]);
+  EXPECT_EQ(made[5], (std::vector<double>{0.5, -1}));
+  for (std::size_t j = 0; j < 5; ++j) {
+    Vectors along = {{0, 0, 0}, {0, 0, 0, 0, 0}};
+    along[1][j] = 1;
+    const auto dot = testing::complex_step(b.graph, at, along)[0];
+    EXPECT_NEAR(made[4][j], w[0] * dot[0] + w[1] * dot[1], 1e-14) << "some ten operations of numbers below 10";
+    EXPECT_NE(made[6][j], 0);
+  }
+  EXPECT_EQ(made[8], w);
+}
+
+TEST(DerivativeGraph, what_no_output_depends_on_is_zero_and_second_derivatives_are_refused) {
+  Builder b;
+  const std::size_t x = b.input(2), unused = b.input(3), c = b.add(Constant{{1, 2}}, {});
+  (void)unused;
+  b.output(x);
+  b.output(c);
+  EXPECT_EQ(testing::reference<double>(jvp_graph(b.graph), {{5, 6}, {0, 0, 0}, {7, 8}, {1, 1, 1}}),
+            (Vectors{{5, 6}, {1, 2}, {7, 8}, {0, 0}}));
+  EXPECT_EQ(testing::reference<double>(vjp_graph(b.graph), {{5, 6}, {0, 0, 0}, {7, 8}, {9, 9}}),
+            (Vectors{{5, 6}, {1, 2}, {7, 8}, {0, 0, 0}}));
+  EXPECT_EQ(jvp_graph(b.graph).inputs[3].name, "in1_dot");
+  EXPECT_EQ(vjp_graph(b.graph).outputs[3].name, "in1_bar");
+  Builder tanh;
+  tanh.output(tanh.add(Activate{{ActivationKind::tanh}}, {tanh.input(1)}));
+  try {
+    jvp_graph(jvp_graph(tanh.graph));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_THAT(error.what(), HasSubstr("second derivatives"));
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::graph

@@ -1,0 +1,49 @@
+// A dense layer as a step: through the MLP kernels, over lanes or, where only few samples are left, sample by sample.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "lockstep/kernels/graph/detail/program.h"
+
+namespace lockstep::graph {
+
+inline std::size_t round_up(std::size_t count, std::size_t multiple) {
+  return (count + multiple - 1) / multiple * multiple;
+}
+
+// Numbers of scratch a layer needs: the samples it takes one by one, before and after it.
+template <class T>
+std::size_t dense_scratch(const mlp::Packed<T>& layer) {
+  const std::size_t lanes = layer.kernels->lanes;
+  return layer.most_rows * (round_up(layer.inputs(), lanes) + round_up(layer.outputs(), lanes));
+}
+
+template <class T>
+void dense_step(const Step<T>& step, const Tile<T>& tile) {
+  const mlp::Packed<T>& net = *step.layer;
+  const mlp::Kernels<T>& kernels = *net.kernels;
+  const mlp::PackedLayer<T>& layer = net.layers.front();
+  const T* x = tile.values + step.a.row * tile.stride;
+  T* y = tile.values + step.out * tile.stride;
+  const std::size_t samples = tile.samples;
+  if (samples >= kernels.strip() || net.rest[samples].registers > 0) {
+    kernels.layer_lanes(layer, x, tile.stride, y, tile.stride, static_cast<int>(tile.registers));
+    return;
+  }
+  const std::size_t in = round_up(layer.inputs, kernels.lanes), out = round_up(layer.outputs, kernels.lanes);
+  T* const before = tile.scratch;
+  T* const after = before + samples * in;
+  for (std::size_t k = 0; k < layer.inputs; ++k, x += tile.stride) {
+    for (std::size_t sample = 0; sample < samples; ++sample) before[sample * in + k] = x[sample];
+  }
+  kernels.layer_rows(layer, before, static_cast<std::ptrdiff_t>(in), after, out, samples);
+  // The lanes without a sample repeat the last one: no number that some sample does not have anyway.
+  const std::size_t used = tile.registers * kernels.lanes;
+  for (std::size_t j = 0; j < layer.outputs; ++j, y += tile.stride) {
+    for (std::size_t sample = 0; sample < samples; ++sample) y[sample] = after[sample * out + j];
+    std::fill(y + samples, y + used, y[samples - 1]);
+  }
+}
+
+}  // namespace lockstep::graph

@@ -1,0 +1,207 @@
+// What forward and reverse derivatives of graphs share: a graph that grows by the nodes that derivatives need, and the
+// operations whose Jacobian is diagonal or symmetric, which both directions go through alike.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/core/error.h"
+#include "lockstep/kernels/graph/graph.h"
+
+namespace lockstep::graph {
+
+class DerivativeBuilder {
+ protected:
+  static constexpr std::size_t kNone = ~std::size_t(0);
+
+  // `extra`: the ports of directions or cotangents, which follow the graph's own.
+  // With `of_layers` what a dense node makes counts as depending on the inputs always: its weights may change it.
+  DerivativeBuilder(const Graph& graph, const std::vector<Port>& extra, const std::string& ending,
+                    bool of_layers = false)
+      : graph_(graph), widths_(graph.widths()) {
+    made_.inputs = graph.inputs;
+    for (Port port : extra) {
+      port.name += ending;
+      port.value = made_.inputs.size();
+      made_.inputs.push_back(std::move(port));
+    }
+    for (const Port& port : made_.inputs) made_widths_.push_back(port.width);
+    depends_.assign(widths_.size(), true);
+    for (std::size_t value = 0; value < widths_.size(); ++value) {
+      if (value < graph.inputs.size()) {
+        number_.push_back(value);
+        continue;
+      }
+      Node node = this->node(value);
+      if (std::holds_alternative<Chain>(node.operation)) {
+        throw Error(ErrorKind::unsupported, {node.name, "a node that is a derivative already", "a net's own operations",
+                                             "second derivatives are not available"});
+      }
+      const bool stepped =
+          std::holds_alternative<Binary>(node.operation) && std::get<Binary>(node.operation).kind >= BinaryKind::less;
+      depends_[value] = of_layers && std::holds_alternative<Dense>(node.operation);
+      for (std::size_t& input : node.inputs) {
+        depends_[value] = depends_[value] || (!stepped && depends_[input]);
+        input = number_[input];
+      }
+      made_.nodes.push_back(std::move(node));
+      made_widths_.push_back(widths_[value]);
+      number_.push_back(made_.inputs.size() + made_.nodes.size() - 1);
+    }
+  }
+
+  const Node& node(std::size_t value) const { return graph_.nodes[value - graph_.inputs.size()]; }
+  const std::vector<double>* constants(std::size_t value) const {
+    if (value < graph_.inputs.size()) return nullptr;
+    const auto* constant = std::get_if<Constant>(&node(value).operation);
+    return constant ? &constant->values : nullptr;
+  }
+
+  // ---- nodes made; all numbers below are of the new graph
+
+  std::size_t add(Operation operation, std::vector<std::size_t> inputs) {
+    std::vector<std::size_t> read;
+    for (const std::size_t input : inputs) read.push_back(made_widths_[input]);
+    const std::string name = name_ + "'" + std::to_string(made_.nodes.size());
+    const auto* dense = std::get_if<Dense>(&operation);  // of numbers that were checked before
+    made_widths_.push_back(dense ? dense->outputs : output_width(operation, read, name));
+    made_.nodes.push_back({name, std::move(operation), std::move(inputs)});
+    return made_widths_.size() - 1;
+  }
+  std::size_t constant(double number) { return add(Constant{{number}}, {}); }
+  std::size_t zeros(std::size_t width) { return add(Constant{std::vector<double>(width)}, {}); }
+  std::size_t binary(BinaryKind kind, std::size_t a, std::size_t b) { return add(Binary{kind}, {a, b}); }
+  std::size_t sum(std::size_t a, std::size_t b) { return binary(BinaryKind::add, a, b); }
+  std::size_t difference(std::size_t a, std::size_t b) { return binary(BinaryKind::subtract, a, b); }
+  std::size_t product(std::size_t a, std::size_t b) { return binary(BinaryKind::multiply, a, b); }
+  std::size_t quotient(std::size_t a, std::size_t b) { return binary(BinaryKind::divide, a, b); }
+  std::size_t unary(UnaryKind kind, std::size_t a) { return add(Unary{kind}, {a}); }
+  std::size_t reduce(ReduceKind kind, std::size_t a) { return add(Reduce{kind}, {a}); }
+  std::size_t where(std::size_t condition, std::size_t yes, std::size_t no) {
+    return add(Select{}, {condition, yes, no});
+  }
+  std::size_t width(std::size_t made) const { return made_widths_[made]; }
+
+  // t times the derivative of an operation that takes each feature by itself; nothing for other operations.
+  std::optional<std::size_t> through_elements(std::size_t value, std::size_t t) {
+    const Node& node = this->node(value);
+    if (node.inputs.empty()) return {};
+    const std::size_t x = number_[node.inputs[0]], y = number_[value];
+    if (const auto* activate = std::get_if<Activate>(&node.operation)) {
+      const ActivationKind kind = activate->activation.kind;
+      if (kind == ActivationKind::identity) return t;
+      return add(Chain{activate->activation}, {t, chain_reads_value(kind) ? y : x});
+    }
+    if (const auto* standardise = std::get_if<Standardise>(&node.operation)) {
+      return add(Standardise{std::vector<double>(widths_[value]), standardise->scale}, {t});
+    }
+    if (const auto* rescale = std::get_if<Rescale>(&node.operation)) {
+      return product(t, add(Constant{rescale->scale}, {}));
+    }
+    if (const auto* clip = std::get_if<Clip>(&node.operation)) {
+      return through_clip(*clip, x, t);
+    }
+    if (const auto* zone = std::get_if<DeadZone>(&node.operation)) {
+      std::optional<std::size_t> outside;
+      if (std::isfinite(zone->upper)) outside = binary(BinaryKind::less, constant(zone->upper), x);
+      if (std::isfinite(zone->lower)) {
+        const std::size_t below = binary(BinaryKind::less, x, constant(zone->lower));
+        outside = outside ? sum(*outside, below) : below;
+      }
+      return outside ? where(*outside, t, constant(0)) : zeros(widths_[value]);
+    }
+    if (const auto* unary = std::get_if<Unary>(&node.operation)) return through_unary(unary->kind, x, y, t);
+    return {};
+  }
+
+  std::size_t through_clip(const Clip& clip, std::size_t x, std::size_t t) {
+    const std::size_t zero = constant(0);
+    if (std::isfinite(clip.minimum)) {
+      t = where(binary(BinaryKind::less_or_equal, constant(clip.minimum), x), t, zero);
+    }
+    if (std::isfinite(clip.maximum)) {
+      t = where(binary(BinaryKind::less_or_equal, x, constant(clip.maximum)), t, zero);
+    }
+    return t;
+  }
+
+  std::size_t through_unary(UnaryKind kind, std::size_t x, std::size_t y, std::size_t t) {
+    switch (kind) {
+      case UnaryKind::square_root:
+        return quotient(t, sum(y, y));
+      case UnaryKind::exp:
+        return product(t, y);
+      case UnaryKind::log:
+        return quotient(t, x);
+      case UnaryKind::absolute: {
+        const std::size_t zero = constant(0);
+        return product(t, difference(binary(BinaryKind::less, zero, x), binary(BinaryKind::less, x, zero)));
+      }
+      case UnaryKind::negate:
+        return unary(UnaryKind::negate, t);
+      case UnaryKind::reciprocal:
+        return unary(UnaryKind::negate, product(t, product(y, y)));
+      case UnaryKind::erf: {  // 2/sqrt(pi) e^(-x^2)
+        const std::size_t bell = unary(UnaryKind::exp, unary(UnaryKind::negate, product(x, x)));
+        return product(t, product(constant(1.1283791670955126), bell));
+      }
+      case UnaryKind::cosine:
+        break;
+    }
+    return unary(UnaryKind::negate, product(t, add(Activate{{ActivationKind::sin, 0}}, {x})));
+  }
+
+  // Layer normalisation but for its scale, whose Jacobian is symmetric: r (t - mean(t) - n mean(n t)), n = (x - mean)
+  // r.
+  std::size_t through_normalisation(const LayerNormalise& normalise, std::size_t x, std::size_t t) {
+    const std::size_t d = difference(x, reduce(ReduceKind::mean, x));
+    const std::size_t variance = reduce(ReduceKind::mean, product(d, d));
+    const std::size_t r =
+        unary(UnaryKind::reciprocal, unary(UnaryKind::square_root, sum(variance, constant(normalise.epsilon))));
+    const std::size_t n = product(d, r);
+    const std::size_t along = product(n, reduce(ReduceKind::mean, product(n, t)));
+    return product(difference(difference(t, reduce(ReduceKind::mean, t)), along), r);
+  }
+
+  // The share of each feature in a minimum or maximum: 1, or as much less as there are equals.
+  std::size_t shares(std::size_t x, std::size_t extreme) {
+    const std::size_t equal = binary(BinaryKind::equal, x, extreme);
+    return quotient(equal, reduce(ReduceKind::sum, equal));
+  }
+
+  // d(a^b)/da and, where b is no constant, d(a^b)/db.
+  std::size_t power_by_base(std::size_t value) {
+    const std::size_t a = number_[node(value).inputs[0]], b = number_[node(value).inputs[1]];
+    if (const std::vector<double>* given = constants(node(value).inputs[1])) {
+      std::vector<double> less = *given;
+      bool square = true;
+      for (double& exponent : less) {
+        square = square && exponent == 2;
+        exponent = exponent == 0 ? 0 : exponent - 1;
+      }
+      if (square) return sum(a, a);
+      return product(b, binary(BinaryKind::power, a, add(Constant{less}, {})));
+    }
+    return product(b, binary(BinaryKind::power, a, difference(b, constant(1))));
+  }
+  std::size_t power_by_exponent(std::size_t value) {
+    const std::size_t a = number_[node(value).inputs[0]];
+    const std::size_t zero = constant(0);
+    return where(binary(BinaryKind::equal, a, zero), zero, product(number_[value], unary(UnaryKind::log, a)));
+  }
+
+  const Graph& graph_;
+  std::vector<std::size_t> widths_;  // of the graph's values
+  std::vector<bool> depends_;        // on an input port, as far as derivatives go
+  std::vector<std::size_t> number_;  // in the new graph, of each value of the old
+  Graph made_;
+  std::vector<std::size_t> made_widths_;
+  std::string name_;  // of the node whose derivative is being made
+};
+
+}  // namespace lockstep::graph

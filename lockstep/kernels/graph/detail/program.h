@@ -1,0 +1,110 @@
+// A graph as the list of steps that a tile goes through, and the table of kernels they call.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/core/aligned_buffer.h"
+#include "lockstep/kernels/graph/graph.h"
+#include "lockstep/kernels/graph/plan.h"
+#include "lockstep/kernels/mlp/detail/packed.h"
+
+namespace lockstep::graph {
+
+// The samples that go through the whole net together: values lie in rows, [feature][lane].
+template <class T>
+struct Tile {
+  T* values;
+  std::size_t stride;     // numbers between rows: as many lanes as a full tile has
+  std::size_t registers;  // of lanes in use, one or two
+  std::size_t samples;    // in them; the lanes beyond hold numbers that nobody wants
+  T* scratch;             // for layers evaluated sample by sample
+};
+
+// What a step reads: rows of the tile, or numbers that are the same for all samples.
+template <class T>
+struct Operand {
+  const T* constants = nullptr;  // null: rows
+  std::size_t row = 0;
+  std::size_t step = 1;  // 0 where one feature meets every one of the other operand
+};
+
+template <class T>
+struct Step {
+  void (*run)(const Step&, const Tile<T>&) = nullptr;
+  std::size_t width = 0;  // features read, or made where they are more
+  std::size_t out = 0;    // row of the first feature made
+  Operand<T> a, b, c;
+  std::array<T, 3> numbers{};              // bounds and the like
+  const T* first = nullptr;                // lists over the features
+  const T* second = nullptr;               //
+  const std::uint32_t* indices = nullptr;  // columns; masks
+  const mlp::Packed<T>* layer = nullptr;   // of one layer
+  mlp::ActivationPass<T> activation = nullptr;
+};
+
+template <class T>
+using StepFunction = void (*)(const Step<T>&, const Tile<T>&);
+
+// What one instruction set offers for one precision.
+template <class T>
+struct Kernels {
+  std::array<StepFunction<T>, 8> unary;                   // [UnaryKind]
+  std::array<std::array<StepFunction<T>, 3>, 10> binary;  // [BinaryKind][rows both, constants second, first]
+  std::array<StepFunction<T>, 2> softmax;                 // [SoftmaxKind]
+  std::array<StepFunction<T>, 4> reduce;                  // [ReduceKind]
+  StepFunction<T> standardise;                            // first: shift, second: scale
+  StepFunction<T> rescale;                                // first: scale, second: shift
+  StepFunction<T> clip;                                   // numbers: minimum, maximum
+  StepFunction<T> dead_zone;                              // numbers: lower, upper, bias
+  StepFunction<T> layer_normalise;                        // first: scale, second: shift, numbers: epsilon
+  StepFunction<T> choose;                                 // indices: 1 for a, 0 for b
+  StepFunction<T> select;                                 // a != 0 ? b : c
+  StepFunction<T> columns;                                // indices into a
+  StepFunction<T> fill;                                   // a: constants
+  StepFunction<T> activate;                               // numbers: alpha
+  std::array<StepFunction<T>, 18> chain;                  // [ActivationKind], a times the derivative at b, alpha
+};
+
+// Defined in kernels_f32.cpp and kernels_f64.cpp.
+template <class T>
+const Kernels<T>& kernels_for(CpuTarget target);
+
+struct PortRows {
+  std::size_t port;
+  std::size_t row;
+};
+
+template <class T>
+struct Program {
+  const mlp::Kernels<T>* kernels;
+  CpuTarget target;
+  std::vector<Port> inputs, outputs;
+  std::vector<PortRows> loads;   // input ports that something reads
+  std::vector<PortRows> stores;  // all output ports
+  std::vector<Step<T>> steps;
+  std::size_t rows = 0;     // of a tile
+  std::size_t scratch = 0;  // numbers
+  double cost = 0;          // of one sample in numbers of fused multiply-adds, roughly
+  std::string summary;
+  // What the steps point into.
+  std::vector<std::unique_ptr<mlp::Packed<T>>> layers;
+  std::vector<AlignedBuffer<T>> numbers;
+  std::vector<std::vector<std::uint32_t>> indices;
+
+  std::size_t workspace_numbers() const { return rows * kernels->strip() + scratch; }
+};
+
+template <class T>
+Program<T> lower(const Graph& graph, CpuTarget target);
+
+}  // namespace lockstep::graph
+
+namespace lockstep {
+template <class T>
+struct GraphPlan<T>::Packed : graph::Program<T> {};
+}  // namespace lockstep

@@ -1,0 +1,288 @@
+// Plans of graphs against the plain reference, bit for bit: each operation, and random graphs of them.
+#include "lockstep/kernels/graph/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "lockstep/core/aligned_buffer.h"
+#include "lockstep/core/error.h"
+#include "lockstep/kernels/graph/testing/random_graph.h"
+#include "lockstep/kernels/graph/testing/reference.h"
+
+namespace lockstep::graph {
+namespace {
+
+using testing::add_random_node;
+using testing::Builder;
+using ::testing::HasSubstr;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+template <class T>
+bool same(T a, T b) {
+  return (a != a && b != b) || std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+// Evaluates on every target and in several splits and layouts; every number must be the reference's.
+template <class T>
+void expect_reference(const Graph& graph, std::size_t samples, std::mt19937& random,
+                      const std::vector<double>& special = {}) {
+  std::normal_distribution<double> normal(0, 1.5);
+  std::vector<std::vector<T>> in, expected;
+  for (const Port& port : graph.inputs) {
+    std::vector<T>& values = in.emplace_back(samples * port.width);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<T>(i < special.size() ? special[i] : normal(random));
+    }
+  }
+  for (const Port& port : graph.outputs) expected.emplace_back(samples * port.width);
+  for (std::size_t s = 0; s < samples; ++s) {
+    std::vector<std::vector<T>> one;
+    for (std::size_t p = 0; p < in.size(); ++p) {
+      const auto first = in[p].begin() + static_cast<std::ptrdiff_t>(s * graph.inputs[p].width);
+      one.emplace_back(first, first + static_cast<std::ptrdiff_t>(graph.inputs[p].width));
+    }
+    const auto out = testing::reference<T>(graph, one);
+    for (std::size_t p = 0; p < out.size(); ++p) {
+      std::copy(out[p].begin(), out[p].end(), expected[p].begin() + static_cast<std::ptrdiff_t>(s * out[p].size()));
+    }
+  }
+  for (const CpuTarget target : available_cpu_targets()) {
+    const auto plan = GraphPlan<T>::compile(graph, target);
+    AlignedBuffer<std::byte> workspace(plan.workspace_bytes());
+    for (const bool by_column : {false, true}) {
+      std::vector<std::vector<T>> out;
+      std::vector<MatrixView<const T>> in_views;
+      std::vector<MatrixView<T>> out_views;
+      std::vector<std::vector<T>> columns = in;
+      for (std::size_t p = 0; p < in.size(); ++p) {
+        const std::size_t width = graph.inputs[p].width;
+        if (by_column) {
+          for (std::size_t i = 0; i < in[p].size(); ++i) columns[p][i % width * samples + i / width] = in[p][i];
+        }
+        in_views.push_back(by_column ? MatrixView<const T>::column_major(columns[p].data(), samples, width)
+                                     : MatrixView<const T>::row_major(in[p].data(), samples, width));
+      }
+      for (const Port& port : graph.outputs) out.emplace_back(samples * port.width, T(-77));
+      for (std::size_t p = 0; p < out.size(); ++p) {
+        const std::size_t width = graph.outputs[p].width;
+        out_views.push_back(by_column ? MatrixView<T>::column_major(out[p].data(), samples, width)
+                                      : MatrixView<T>::row_major(out[p].data(), samples, width));
+      }
+      plan.evaluate(in_views, out_views, workspace.span());
+      for (std::size_t p = 0; p < out.size(); ++p) {
+        const std::size_t width = graph.outputs[p].width;
+        for (std::size_t i = 0; i < out[p].size(); ++i) {
+          const T found = by_column ? out[p][i % width * samples + i / width] : out[p][i];
+          ASSERT_TRUE(same(found, expected[p][i]))
+              << to_string(target) << ", " << samples << " samples, output " << p << ", number " << i << ": " << found
+              << ", expected " << expected[p][i] << "\n"
+              << plan.description();
+        }
+      }
+    }
+  }
+}
+
+void expect_both(const Graph& graph, std::size_t samples, const std::vector<double>& special = {}) {
+  std::mt19937 random(7);
+  expect_reference<float>(graph, samples, random, special);
+  expect_reference<double>(graph, samples, random, special);
+}
+
+const std::vector<double> kSpecial = {0.0,   -0.0,      1.0,        -1.0,         2.0,   -2.0,   0.5,
+                                      -0.5,  kInfinity, -kInfinity, std::nan(""), 100.0, -100.0, 1e30,
+                                      -1e30, 1e-30,     -1e-30,     3.0,          -3.0,  0.25};
+
+TEST(GraphPlan, every_function_of_one_element_has_the_reference_bits) {
+  Builder b;
+  const std::size_t x = b.input(5);
+  for (int kind = 0; kind < 8; ++kind) b.output(b.add(Unary{static_cast<UnaryKind>(kind)}, {x}));
+  b.output(b.add(Clip{0, kInfinity}, {x}));
+  b.output(b.add(Clip{-1, 0.75}, {x}));
+  b.output(b.add(DeadZone{-kInfinity, 0.5, 0}, {x}));
+  b.output(b.add(DeadZone{-0.5, 0.5, 0.25}, {x}));
+  for (const Activation& activation : all_activations()) b.output(b.add(Activate{activation}, {x}));
+  b.output(b.add(Standardise{b.numbers(5), b.numbers(5, 1, 0.5)}, {x}));
+  b.output(b.add(Rescale{b.numbers(5), b.numbers(5)}, {x}));
+  expect_both(b.graph, 37, kSpecial);
+}
+
+TEST(GraphPlan, every_function_of_two_elements_has_the_reference_bits) {
+  Builder b;
+  const std::size_t x = b.input(5), y = b.input(5), one = b.input(1);
+  const std::size_t c = b.add(Constant{{0.5, 2, -1, 3, 0}}, {}), half = b.add(Constant{{0.5}}, {});
+  for (int kind = 0; kind < 10; ++kind) {
+    const Binary op{static_cast<BinaryKind>(kind)};
+    for (const auto& [left, right] : std::vector<std::pair<std::size_t, std::size_t>>{
+             {x, y}, {x, c}, {c, x}, {x, half}, {half, x}, {x, one}, {one, x}, {one, c}, {c, half}, {x, x}}) {
+      b.output(b.add(op, {left, right}));
+    }
+  }
+  b.output(b.add(Choose{{1, 0, 0, 1, 1}}, {x, y}));
+  b.output(b.add(Choose{{1, 0, 0, 1, 1}}, {x, one}));
+  b.output(b.add(Choose{{1, 0, 0, 1, 1}}, {half, x}));
+  const std::size_t less = b.add(Binary{BinaryKind::less}, {x, y}), sign = b.add(Binary{BinaryKind::less}, {one, half});
+  b.output(b.add(Select{}, {less, x, y}));
+  b.output(b.add(Select{}, {sign, x, c}));
+  b.output(b.add(Select{}, {less, half, x}));
+  for (const Activation& activation : all_activations()) b.output(b.add(Chain{activation}, {x, y}));
+  expect_both(b.graph, 19, kSpecial);
+}
+
+TEST(GraphPlan, functions_of_all_features_have_the_reference_bits) {
+  Builder b;
+  for (const std::size_t width : {1, 2, 7, 20}) {
+    const std::size_t x = b.input(width);
+    (void)x;
+  }
+  for (std::size_t x = 0; x < 4; ++x) {
+    const std::size_t width = b.graph.inputs[x].width;
+    for (int kind = 0; kind < 4; ++kind) b.output(b.add(Reduce{static_cast<ReduceKind>(kind)}, {x}));
+    b.output(b.add(Softmax{SoftmaxKind::plain}, {x}));
+    b.output(b.add(Softmax{SoftmaxKind::logarithm}, {x}));
+    b.output(b.add(LayerNormalise{b.numbers(width), b.numbers(width), 1e-5}, {x}));
+  }
+  expect_both(b.graph, 33);
+}
+
+TEST(GraphPlan, random_graphs_have_the_reference_bits_at_every_batch_size) {
+  const std::size_t sizes[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 45, 64, 67};
+  for (unsigned seed = 0; seed < 500; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Builder b;
+    b.random.seed(seed);
+    for (std::size_t i = 0; i < 1 + b.below(3); ++i) b.input(1 + b.below(9));
+    const std::size_t nodes = 3 + b.below(22);
+    while (b.graph.nodes.size() < nodes) add_random_node(b);
+    const std::size_t values = b.widths().size();
+    for (std::size_t i = 0; i < 1 + b.below(4); ++i)
+      b.output(b.below(3) == 0 ? b.below(values) : values - 1 - b.below(3));
+    std::mt19937 random(seed);
+    if (seed % 2 == 0) {
+      expect_reference<float>(b.graph, sizes[seed % std::size(sizes)], random);
+    } else {
+      expect_reference<double>(b.graph, sizes[seed % std::size(sizes)], random);
+    }
+    if (HasFatalFailure()) return;
+  }
+}
+
+Graph heads() {
+  Builder b;
+  const std::size_t x = b.input(6);
+  const std::size_t trunk = b.add(Activate{{ActivationKind::tanh}}, {b.add(b.dense(6, 40), {x})});
+  std::vector<std::size_t> made;
+  for (const std::size_t width : {3, 1, 5}) {
+    made.push_back(b.add(Activate{{ActivationKind::relu}}, {b.add(b.dense(40, width), {trunk})}));
+  }
+  b.add(b.dense(40, 9), {trunk});  // nobody needs it
+  b.output(b.add(Concatenate{}, made));
+  b.output(made[1]);
+  return b.graph;
+}
+
+TEST(GraphPlan, tells_what_was_fused_merged_and_dropped) {
+  const std::string text = GraphPlan<float>::compile(heads()).description();
+  EXPECT_THAT(text, HasSubstr("4 activations fused into layers"));
+  EXPECT_THAT(text, HasSubstr("3 layers that read one value merged into 1"));
+  EXPECT_THAT(text, HasSubstr("1 node dropped that no output needs"));
+  EXPECT_THAT(text, HasSubstr("in 2 steps"));
+}
+
+TEST(GraphPlan, threads_and_tiles_give_the_same_bits) {
+  const auto plan = GraphPlan<float>::compile(heads());
+  constexpr std::size_t kSamples = 20011;
+  std::vector<float> x(kSamples * 6), y(kSamples * 9), z(kSamples), y4 = y, z4 = z;
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  for (float& value : x) value = normal(random);
+  const MatrixView<const float> in[] = {MatrixView<const float>::row_major(x.data(), kSamples, 6)};
+  const MatrixView<float> out[] = {MatrixView<float>::row_major(y.data(), kSamples, 9),
+                                   MatrixView<float>::row_major(z.data(), kSamples, 1)};
+  const MatrixView<float> out4[] = {MatrixView<float>::row_major(y4.data(), kSamples, 9),
+                                    MatrixView<float>::row_major(z4.data(), kSamples, 1)};
+  plan.evaluate(in, out);
+  plan.evaluate(in, out4, 4);
+  EXPECT_EQ(y, y4);
+  EXPECT_EQ(z, z4);
+
+  AlignedBuffer<std::byte> workspace(plan.workspace_bytes());
+  AlignedBuffer<float> tile_in(6 * kTileLanes), tile_out(10 * kTileLanes);
+  for (const int lanes : {1, 5, 16, 17, 32}) {
+    for (std::size_t c = 0; c < 6; ++c) {
+      for (std::size_t lane = 0; lane < kTileLanes; ++lane) tile_in[c * kTileLanes + lane] = x[lane * 6 + c];
+    }
+    plan.evaluate_tile({nullptr, tile_in.data(), nullptr, tile_out.data(), lanes}, workspace.data());
+    for (std::size_t lane = 0; lane < static_cast<std::size_t>(lanes); ++lane) {
+      for (std::size_t c = 0; c < 9; ++c) ASSERT_EQ(tile_out[c * kTileLanes + lane], y[lane * 9 + c]);
+      ASSERT_EQ(tile_out[9 * kTileLanes + lane], z[lane]);
+    }
+  }
+}
+
+template <class Work>
+std::string message_of(Work work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(GraphPlan, names_the_port_or_node_at_fault) {
+  const auto plan = GraphPlan<float>::compile(heads());
+  std::vector<float> x(12), y(18), z(2);
+  const auto in = MatrixView<const float>::row_major(x.data(), 2, 6);
+  const auto out = MatrixView<float>::row_major(y.data(), 2, 9), second = MatrixView<float>::row_major(z.data(), 2, 1);
+  using In = std::vector<MatrixView<const float>>;
+  using Out = std::vector<MatrixView<float>>;
+  EXPECT_THAT(message_of([&] { plan.evaluate(In{in}, Out{out}); }), HasSubstr("out views: found 1, expected 2"));
+  EXPECT_THAT(message_of([&] {
+                plan.evaluate(In{in}, Out{second, out});
+              }),
+              HasSubstr("out \"out0\".columns: found 1, expected 9"));
+  EXPECT_THAT(message_of([&] {
+                plan.evaluate(In{in}, Out{out, MatrixView<float>::row_major(z.data(), 1, 1)});
+              }),
+              HasSubstr("out \"out1\".rows: found 1, expected 2"));
+  EXPECT_THAT(message_of([&] {
+                plan.evaluate(In{in}, Out{out, second}, std::span<std::byte>());
+              }),
+              HasSubstr("workspace: found 0"));
+  EXPECT_THAT(message_of([&] { plan.evaluate(In{in}, Out{out, second}, 0); }), HasSubstr("threads: found 0"));
+
+  const auto fault = [](Operation operation, std::size_t reads) {
+    Builder b;
+    b.input(3);
+    b.input(2);
+    std::vector<std::size_t> inputs;
+    for (std::size_t i = 0; i < reads; ++i) inputs.push_back(i);
+    b.graph.nodes.push_back({"here", std::move(operation), inputs});
+    return message_of([&] { b.graph.widths(); });
+  };
+  EXPECT_EQ(fault(Binary{}, 2),
+            "here: found values of 3 and 2 features, expected one width, or one of them of width 1");
+  EXPECT_EQ(fault(Binary{}, 1), "here: found 1 values to read, expected 2, as this operation takes");
+  EXPECT_EQ(fault(Concatenate{}, 0), "here: found 0 values to read, expected at least one");
+  EXPECT_EQ(fault(Columns{{0, 3}}, 1), "here[1]: found feature 3, expected less than 3, the width of what it reads");
+  EXPECT_EQ(fault(Columns{}, 1), "here: found no features, expected at least one");
+  EXPECT_EQ(fault(Constant{}, 0), "here: found no numbers, expected at least one");
+  EXPECT_EQ(fault(Constant{{1, NAN}}, 0), "here[1]: found nan, expected a finite number");
+  EXPECT_EQ(fault(Clip{1, 0}, 1), "here: found bounds 1 and 0, expected a minimum not above the maximum");
+  EXPECT_THAT(fault(LayerNormalise{{1, 1}, {0, 0, 0}, 1e-5}, 1), HasSubstr("here.scale: found 2 numbers"));
+  EXPECT_THAT(fault(LayerNormalise{{1, 1, 1}, {0, 0, 0}, -1}, 1), HasSubstr("here.epsilon: found -1"));
+  EXPECT_EQ(fault(Activate{{ActivationKind::relu}}, 1), "no error");
+
+  Builder big;
+  big.output(big.add(Rescale{{1e300}, {0}}, {big.input(1)}));
+  EXPECT_THAT(message_of([&] { GraphPlan<float>::compile(big.graph); }), HasSubstr("n0.scale[0]: found"));
+  EXPECT_EQ(message_of([&] { GraphPlan<double>::compile(big.graph); }), "no error");
+}
+
+}  // namespace
+}  // namespace lockstep::graph

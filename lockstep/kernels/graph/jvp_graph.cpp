@@ -1,0 +1,132 @@
+// Forward: each node's direction from those of what it reads.
+#include <cmath>
+#include <type_traits>
+#include <variant>
+
+#include "lockstep/kernels/graph/derivative.h"
+#include "lockstep/kernels/graph/detail/derivative_rules.h"
+
+namespace lockstep::graph {
+namespace {
+
+class Forward : DerivativeBuilder {
+ public:
+  explicit Forward(const Graph& graph) : DerivativeBuilder(graph, graph.inputs, "_dot") {}
+
+  Graph run() {
+    const std::size_t ports = graph_.inputs.size();
+    dot_.assign(widths_.size(), kNone);
+    for (std::size_t value = 0; value < widths_.size(); ++value) {
+      if (value < ports) {
+        dot_[value] = ports + value;
+      } else if (depends_[value]) {
+        name_ = node(value).name;
+        dot_[value] = direction(value);
+      }
+    }
+    for (Port port : graph_.outputs) {
+      port.value = number_[port.value];
+      made_.outputs.push_back(std::move(port));
+    }
+    for (Port port : graph_.outputs) {
+      name_ = port.name;
+      port.value = dot_or_zero(port.value);
+      port.name += "_dot";
+      made_.outputs.push_back(std::move(port));
+    }
+    return std::move(made_);
+  }
+
+ private:
+  std::size_t dot_or_zero(std::size_t value) { return dot_[value] == kNone ? zeros(widths_[value]) : dot_[value]; }
+
+  std::size_t direction(std::size_t value) {
+    const std::vector<std::size_t>& read = node(value).inputs;
+    if (const auto through = through_elements(value, dot_[read[0]])) return *through;
+    return std::visit([&](const auto& operation) { return of(value, read, operation); }, node(value).operation);
+  }
+
+  using Inputs = std::vector<std::size_t>;
+
+  std::size_t of(std::size_t, const Inputs& read, const Dense& dense) {
+    return add(Dense{dense.inputs, dense.outputs, dense.weights, std::vector<double>(dense.outputs)}, {dot_[read[0]]});
+  }
+  std::size_t of(std::size_t, const Inputs& read, const Concatenate&) {
+    Inputs parts;
+    for (const std::size_t part : read) parts.push_back(dot_or_zero(part));
+    return add(Concatenate{}, parts);
+  }
+  std::size_t of(std::size_t, const Inputs& read, const Columns& columns) { return add(columns, {dot_[read[0]]}); }
+  std::size_t of(std::size_t, const Inputs& read, const Choose& choose) {
+    return add(choose, {dot_or_zero(read[0]), dot_or_zero(read[1])});
+  }
+  std::size_t of(std::size_t, const Inputs& read, const Select&) {
+    const std::size_t yes = dot_or_zero(read[1]), no = dot_or_zero(read[2]);
+    return where(number_[read[0]], yes, no);
+  }
+  std::size_t of(std::size_t value, const Inputs& read, const Softmax& softmax) {
+    const std::size_t t = dot_[read[0]], y = number_[value];
+    if (softmax.kind == SoftmaxKind::plain) {
+      return product(y, difference(t, reduce(ReduceKind::sum, product(y, t))));
+    }
+    return difference(t, reduce(ReduceKind::sum, product(unary(UnaryKind::exp, y), t)));
+  }
+  std::size_t of(std::size_t value, const Inputs& read, const Reduce& reduction) {
+    const std::size_t t = dot_[read[0]];
+    if (reduction.kind == ReduceKind::sum || reduction.kind == ReduceKind::mean) return reduce(reduction.kind, t);
+    return reduce(ReduceKind::sum, product(shares(number_[read[0]], number_[value]), t));
+  }
+  std::size_t of(std::size_t, const Inputs& read, const LayerNormalise& normalise) {
+    const std::size_t t = through_normalisation(normalise, number_[read[0]], dot_[read[0]]);
+    return product(t, add(Constant{normalise.scale}, {}));
+  }
+
+  std::size_t of(std::size_t value, const Inputs& read, const Binary& operation) {
+    const std::size_t a = number_[read[0]], b = number_[read[1]], y = number_[value];
+    const std::size_t a_dot = dot_[read[0]], b_dot = dot_[read[1]];
+    // The terms of the two directions, where there are any, added up; the result has the width of y.
+    const auto terms = [&](auto first, auto second) {
+      std::size_t total = kNone;
+      if (a_dot != kNone) total = first(a_dot);
+      if (b_dot != kNone) total = total == kNone ? second(b_dot) : sum(total, second(b_dot));
+      return width(total) == width(y) ? total : add(Columns{Inputs(width(y), 0)}, {total});
+    };
+    switch (operation.kind) {
+      case BinaryKind::add:
+        return terms([](std::size_t t) { return t; }, [](std::size_t t) { return t; });
+      case BinaryKind::subtract:
+        return terms([](std::size_t t) { return t; }, [&](std::size_t t) { return unary(UnaryKind::negate, t); });
+      case BinaryKind::multiply:
+        return terms([&](std::size_t t) { return product(t, b); }, [&](std::size_t t) { return product(a, t); });
+      case BinaryKind::divide:
+        return terms([&](std::size_t t) { return quotient(t, b); },
+                     [&](std::size_t t) { return unary(UnaryKind::negate, quotient(product(y, t), b)); });
+      case BinaryKind::minimum:
+        return where(binary(BinaryKind::less_or_equal, a, b), dot_or_zero(read[0]), dot_or_zero(read[1]));
+      case BinaryKind::maximum:
+        return where(binary(BinaryKind::less_or_equal, b, a), dot_or_zero(read[0]), dot_or_zero(read[1]));
+      case BinaryKind::power:
+        return terms([&](std::size_t t) { return product(t, power_by_base(value)); },
+                     [&](std::size_t t) { return product(t, power_by_exponent(value)); });
+      case BinaryKind::less:
+      case BinaryKind::less_or_equal:
+      case BinaryKind::equal:
+        break;
+    }
+    return zeros(width(y));
+  }
+
+  // Taken by through_elements(), or without a direction.
+  template <class Op>
+  std::size_t of(std::size_t value, const Inputs&, const Op&) {
+    return zeros(widths_[value]);
+  }
+
+  std::vector<std::size_t> dot_;  // of each value, kNone where it is zero
+};
+
+}  // namespace
+
+Graph jvp_graph(const Graph& graph) { return Forward(graph).run(); }
+
+}  // namespace lockstep::graph

@@ -1,0 +1,205 @@
+#include "lockstep/kernels/graph/plan.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "lockstep/core/aligned_buffer.h"
+#include "lockstep/core/error.h"
+#include "lockstep/core/parallel.h"
+#include "lockstep/core/precision.h"
+#include "lockstep/kernels/graph/detail/program.h"
+
+namespace lockstep {
+namespace {
+
+using graph::Program;
+using graph::Tile;
+
+[[noreturn]] void refuse(std::string field, std::size_t found, std::size_t expected, const char* remedy) {
+  throw Error(ErrorKind::invalid_argument, {std::move(field), std::to_string(found), std::to_string(expected), remedy});
+}
+
+template <class View>
+void require_ports(const char* which, std::span<const View> views, const std::vector<graph::Port>& ports,
+                   std::size_t rows) {
+  if (views.size() != ports.size()) {
+    refuse(std::string(which) + " views", views.size(), ports.size(), "give one view for each port, in their order");
+  }
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    const auto field = [&](const char* part) { return std::string(which) + " \"" + ports[i].name + "\"." + part; };
+    if (views[i].columns != ports[i].width) {
+      refuse(field("columns"), views[i].columns, ports[i].width, "give one column a feature of the port");
+    }
+    if (views[i].rows != rows) refuse(field("rows"), views[i].rows, rows, "give all ports the same number of samples");
+  }
+}
+
+template <class T>
+std::size_t require_shapes(const Program<T>& program, std::span<const MatrixView<const T>> in,
+                           std::span<const MatrixView<T>> out) {
+  const std::size_t rows = in.empty() ? 0 : in[0].rows;
+  require_ports("in", in, program.inputs, rows);
+  require_ports("out", out, program.outputs, rows);
+  return rows;
+}
+
+// Kept by each thread from call to call; grows to the largest plan it has met.
+std::span<std::byte> kept_workspace(std::size_t bytes) {
+  thread_local AlignedBuffer<std::byte> buffer;
+  if (buffer.size() < bytes) buffer = AlignedBuffer<std::byte>(bytes);
+  return {buffer.data(), bytes};
+}
+
+// As many registers of lanes as hold `samples`, two at most.
+template <class T>
+Tile<T> tile_of(const Program<T>& program, std::byte* workspace, std::size_t samples) {
+  const mlp::Kernels<T>& kernels = *program.kernels;
+  T* const values = reinterpret_cast<T*>(workspace);
+  return {values, kernels.strip(), samples > kernels.lanes ? std::size_t{2} : std::size_t{1}, samples,
+          values + program.rows * kernels.strip()};
+}
+
+template <class T>
+void run_steps(const Program<T>& program, const Tile<T>& tile) {
+  for (const graph::Step<T>& step : program.steps) step.run(step, tile);
+}
+
+template <class T>
+void evaluate_rows(const Program<T>& program, std::span<const MatrixView<const T>> in,
+                   std::span<const MatrixView<T>> out, std::size_t begin, std::size_t end, std::byte* workspace) {
+  const mlp::Kernels<T>& kernels = *program.kernels;
+  for (std::size_t first = begin; first < end; first += kernels.strip()) {
+    const Tile<T> tile = tile_of(program, workspace, std::min(end - first, kernels.strip()));
+    const int registers = static_cast<int>(tile.registers);
+    for (const auto& [port, row] : program.loads) {
+      kernels.load(in[port], first, tile.samples, registers, tile.values + row * tile.stride, tile.stride);
+    }
+    run_steps(program, tile);
+    for (const auto& [port, row] : program.stores) {
+      if (out[port].data == nullptr) continue;
+      kernels.store(tile.values + row * tile.stride, tile.stride, registers, out[port], first, tile.samples);
+    }
+  }
+}
+
+// Waking threads takes some microseconds: each must have work for at least twenty, counted at the fused multiply-adds
+// of one register a nanosecond.
+template <class T>
+std::size_t useful_threads(const Program<T>& program, std::size_t rows) {
+  constexpr double kLeastNanoseconds = 20e3;
+  const double whole = program.cost * static_cast<double>(rows) / static_cast<double>(program.kernels->lanes) / 4;
+  return static_cast<std::size_t>(std::max(1.0, whole / kLeastNanoseconds));
+}
+
+}  // namespace
+
+template <class T>
+GraphPlan<T> GraphPlan<T>::compile(const graph::Graph& graph, CpuTarget target) {
+  return GraphPlan(std::make_shared<Packed>(Packed{graph::lower<T>(graph, target)}));
+}
+
+template <class T>
+std::span<const graph::Port> GraphPlan<T>::inputs() const {
+  return packed_->inputs;
+}
+
+template <class T>
+std::span<const graph::Port> GraphPlan<T>::outputs() const {
+  return packed_->outputs;
+}
+
+template <class T>
+CpuTarget GraphPlan<T>::cpu_target() const {
+  return packed_->target;
+}
+
+template <class T>
+std::size_t GraphPlan<T>::workspace_bytes() const {
+  return packed_->workspace_numbers() * sizeof(T);
+}
+
+template <class T>
+void GraphPlan<T>::evaluate(std::span<const MatrixView<const T>> in, std::span<const MatrixView<T>> out,
+                            std::span<std::byte> workspace) const {
+  const std::size_t rows = require_shapes(*packed_, in, out);
+  if (workspace.size() < workspace_bytes()) {
+    refuse("workspace", workspace.size(), workspace_bytes(), "give at least workspace_bytes() bytes");
+  }
+  if (const std::size_t odd = reinterpret_cast<std::uintptr_t>(workspace.data()) % kAlignment; odd != 0) {
+    refuse("workspace alignment", odd, 0, "align it to 64 bytes");
+  }
+  evaluate_rows(*packed_, in, out, 0, rows, workspace.data());
+}
+
+template <class T>
+void GraphPlan<T>::evaluate(std::span<const MatrixView<const T>> in, std::span<const MatrixView<T>> out,
+                            int threads) const {
+  const std::size_t rows = require_shapes(*packed_, in, out);
+  if (threads < 1) refuse("threads", 0, 1, "use one thread or more");
+  if (threads > 1) {
+    threads = static_cast<int>(std::min(static_cast<std::size_t>(threads), useful_threads(*packed_, rows)));
+  }
+  if (threads == 1) return evaluate_rows(*packed_, in, out, 0, rows, kept_workspace(workspace_bytes()).data());
+
+  // Threads draw pieces of whole tiles from a queue, so that one that is held up does not hold up the rest.
+  struct Work {
+    const GraphPlan* plan;
+    std::span<const MatrixView<const T>> in;
+    std::span<const MatrixView<T>> out;
+    std::size_t rows;
+    std::size_t piece;
+    std::atomic<std::size_t> next{0};
+  } work{this, in, out, rows, 0};
+  const std::size_t pieces = static_cast<std::size_t>(threads) * 8;
+  work.piece = std::clamp<std::size_t>(rows / pieces / kTileLanes * kTileLanes, kTileLanes, 4096);
+  run_on_threads(threads, [&work](int) {
+    const std::span<std::byte> workspace = kept_workspace(work.plan->workspace_bytes());
+    for (;;) {
+      const std::size_t first = work.next.fetch_add(work.piece, std::memory_order_relaxed);
+      if (first >= work.rows) return;
+      evaluate_rows(*work.plan->packed_, work.in, work.out, first, std::min(first + work.piece, work.rows),
+                    workspace.data());
+    }
+  });
+}
+
+template <class T>
+void GraphPlan<T>::evaluate_tile(const TileView<T>& tile, std::byte* workspace) const {
+  const Program<T>& program = *packed_;
+  const mlp::Kernels<T>& kernels = *program.kernels;
+  const auto wanted = static_cast<std::size_t>(tile.lanes);
+  for (std::size_t first = 0; first < wanted; first += kernels.strip()) {
+    const Tile<T> part = tile_of(program, workspace, std::min(wanted - first, kernels.strip()));
+    const std::size_t used = part.registers * kernels.lanes;
+    for (const auto& [port, row] : program.loads) {
+      const T* from = tile.in + first;
+      for (std::size_t before = 0; before < port; ++before) from += program.inputs[before].width * kTileLanes;
+      for (std::size_t c = 0; c < program.inputs[port].width; ++c, from += kTileLanes) {
+        std::copy_n(from, used, part.values + (row + c) * part.stride);
+      }
+    }
+    run_steps(program, part);
+    T* to = tile.out + first;
+    for (const auto& [port, row] : program.stores) {
+      for (std::size_t c = 0; c < program.outputs[port].width; ++c, to += kTileLanes) {
+        std::copy_n(part.values + (row + c) * part.stride, used, to);
+      }
+    }
+  }
+}
+
+template <class T>
+std::string GraphPlan<T>::description() const {
+  std::size_t packed = 0;
+  for (const auto& layer : packed_->layers) packed += layer->weights.size();
+  return std::string(to_string(packed_->target)) + " " + std::string(to_string(kPrecisionOf<T>)) + " graph, " +
+         packed_->summary + "; tiles of " + std::to_string(packed_->kernels->strip()) + " lanes, " +
+         std::to_string(packed_->rows) + " rows, " + std::to_string(packed * sizeof(T)) + " bytes packed";
+}
+
+template class GraphPlan<float>;
+template class GraphPlan<double>;
+
+}  // namespace lockstep

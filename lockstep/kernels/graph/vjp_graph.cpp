@@ -1,0 +1,186 @@
+// Reverse: the cotangents of what a node reads from its own, the last node first.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <variant>
+
+#include "lockstep/kernels/graph/derivative.h"
+#include "lockstep/kernels/graph/detail/derivative_rules.h"
+
+namespace lockstep::graph {
+namespace {
+
+class Reverse : DerivativeBuilder {
+ public:
+  Reverse(const Graph& graph, bool of_layers)
+      : DerivativeBuilder(graph, graph.outputs, "_bar", of_layers), of_layers_(of_layers) {}
+
+  Graph run() {
+    const std::size_t ports = graph_.inputs.size();
+    bar_.assign(widths_.size(), kNone);
+    for (std::size_t i = 0; i < graph_.outputs.size(); ++i) receive(graph_.outputs[i].value, ports + i);
+    for (std::size_t value = widths_.size(); value-- > ports;) {
+      if (bar_[value] == kNone || !depends_[value]) continue;
+      name_ = node(value).name;
+      hand_on(value);
+    }
+    for (Port port : graph_.outputs) {
+      port.value = number_[port.value];
+      made_.outputs.push_back(std::move(port));
+    }
+    for (Port port : graph_.inputs) {
+      name_ = port.name;
+      if (bar_[port.value] == kNone) bar_[port.value] = zeros(port.width);
+      port.value = bar_[port.value];
+      port.name += "_bar";
+      made_.outputs.push_back(std::move(port));
+    }
+    for (std::size_t value = ports; of_layers_ && value < widths_.size(); ++value) {
+      if (std::holds_alternative<Dense>(node(value).operation)) show_layer(value);
+    }
+    return std::move(made_);
+  }
+
+ private:
+  void show_layer(std::size_t value) {
+    name_ = node(value).name;
+    const std::size_t read = node(value).inputs[0];
+    made_.outputs.push_back({name_ + "_read", number_[read], widths_[read]});
+    if (bar_[value] == kNone) bar_[value] = zeros(widths_[value]);
+    made_.outputs.push_back({name_ + "_bar", bar_[value], widths_[value]});
+  }
+
+  using Inputs = std::vector<std::size_t>;
+
+  bool wants(std::size_t value) const { return depends_[value]; }
+
+  // Another term of a value's cotangent; one of more features than the value has met each of them.
+  void receive(std::size_t value, std::size_t term) {
+    if (!wants(value)) return;
+    if (width(term) != widths_[value]) term = reduce(ReduceKind::sum, term);
+    bar_[value] = bar_[value] == kNone ? term : sum(bar_[value], term);
+  }
+
+  void hand_on(std::size_t value) {
+    const Inputs& read = node(value).inputs;
+    if (const auto through = through_elements(value, bar_[value])) return receive(read[0], *through);
+    std::visit([&](const auto& operation) { of(value, bar_[value], read, operation); }, node(value).operation);
+  }
+
+  void of(std::size_t, std::size_t bar, const Inputs& read, const Dense& dense) {
+    Dense transposed{dense.outputs, dense.inputs, std::vector<double>(dense.weights.size()),
+                     std::vector<double>(dense.inputs)};
+    for (std::size_t j = 0; j < dense.outputs; ++j) {
+      for (std::size_t k = 0; k < dense.inputs; ++k) {
+        transposed.weights[k * dense.outputs + j] = dense.weights[j * dense.inputs + k];
+      }
+    }
+    receive(read[0], add(std::move(transposed), {bar}));
+  }
+  void of(std::size_t, std::size_t bar, const Inputs& read, const Concatenate&) {
+    std::size_t offset = 0;
+    for (const std::size_t part : read) {
+      Inputs indices(widths_[part]);
+      std::iota(indices.begin(), indices.end(), offset);
+      offset += indices.size();
+      if (wants(part)) receive(part, add(Columns{indices}, {bar}));
+    }
+  }
+  // Each feature that was selected gets its cotangents back; those selected more than once in several rounds.
+  void of(std::size_t, std::size_t bar, const Inputs& read, const Columns& columns) {
+    const std::size_t wide = widths_[read[0]], none = columns.indices.size();
+    if (wide == 1) return receive(read[0], none == 1 ? bar : reduce(ReduceKind::sum, bar));
+    std::vector<Inputs> rounds;
+    std::vector<std::size_t> met(wide, 0);
+    for (std::size_t i = 0; i < columns.indices.size(); ++i) {
+      const std::size_t feature = columns.indices[i];
+      if (met[feature] == rounds.size()) rounds.emplace_back(wide, none);
+      rounds[met[feature]++][feature] = i;
+    }
+    const std::size_t with_zero = add(Concatenate{}, {bar, constant(0)});
+    for (const Inputs& round : rounds) receive(read[0], add(Columns{round}, {with_zero}));
+  }
+  void of(std::size_t, std::size_t bar, const Inputs& read, const Choose& choose) {
+    const std::size_t zero = zeros(width(bar));
+    if (wants(read[0])) receive(read[0], add(choose, {bar, zero}));
+    if (wants(read[1])) receive(read[1], add(choose, {zero, bar}));
+  }
+  void of(std::size_t, std::size_t bar, const Inputs& read, const Select&) {
+    const std::size_t zero = constant(0), condition = number_[read[0]];
+    if (wants(read[1])) receive(read[1], where(condition, bar, zero));
+    if (wants(read[2])) receive(read[2], where(condition, zero, bar));
+  }
+  void of(std::size_t value, std::size_t bar, const Inputs& read, const Softmax& softmax) {
+    const std::size_t y = number_[value];
+    if (softmax.kind == SoftmaxKind::plain) {
+      return receive(read[0], product(y, difference(bar, reduce(ReduceKind::sum, product(y, bar)))));
+    }
+    receive(read[0], difference(bar, product(unary(UnaryKind::exp, y), reduce(ReduceKind::sum, bar))));
+  }
+  void of(std::size_t value, std::size_t bar, const Inputs& read, const Reduce& reduction) {
+    const std::size_t wide = widths_[read[0]];
+    if (reduction.kind == ReduceKind::mean) bar = quotient(bar, constant(static_cast<double>(wide)));
+    if (reduction.kind == ReduceKind::sum || reduction.kind == ReduceKind::mean) {
+      return receive(read[0], wide == 1 ? bar : add(Columns{Inputs(wide, 0)}, {bar}));
+    }
+    receive(read[0], product(shares(number_[read[0]], number_[value]), bar));
+  }
+  void of(std::size_t, std::size_t bar, const Inputs& read, const LayerNormalise& normalise) {
+    receive(read[0],
+            through_normalisation(normalise, number_[read[0]], product(bar, add(Constant{normalise.scale}, {}))));
+  }
+
+  void of(std::size_t value, std::size_t bar, const Inputs& read, const Binary& operation) {
+    const std::size_t a = number_[read[0]], b = number_[read[1]], y = number_[value];
+    const bool first = wants(read[0]), second = wants(read[1]);
+    const auto by_order = [&](std::size_t condition) {
+      const std::size_t zero = constant(0);
+      if (first) receive(read[0], where(condition, bar, zero));
+      if (second) receive(read[1], where(condition, zero, bar));
+    };
+    switch (operation.kind) {
+      case BinaryKind::add:
+        receive(read[0], bar);
+        receive(read[1], bar);
+        return;
+      case BinaryKind::subtract:
+        receive(read[0], bar);
+        if (second) receive(read[1], unary(UnaryKind::negate, bar));
+        return;
+      case BinaryKind::multiply:
+        if (first) receive(read[0], product(bar, b));
+        if (second) receive(read[1], product(bar, a));
+        return;
+      case BinaryKind::divide:
+        if (first) receive(read[0], quotient(bar, b));
+        if (second) receive(read[1], unary(UnaryKind::negate, quotient(product(y, bar), b)));
+        return;
+      case BinaryKind::minimum:
+        return by_order(binary(BinaryKind::less_or_equal, a, b));
+      case BinaryKind::maximum:
+        return by_order(binary(BinaryKind::less_or_equal, b, a));
+      case BinaryKind::power:
+        if (first) receive(read[0], product(bar, power_by_base(value)));
+        if (second) receive(read[1], product(bar, power_by_exponent(value)));
+        return;
+      case BinaryKind::less:
+      case BinaryKind::less_or_equal:
+      case BinaryKind::equal:
+        return;
+    }
+  }
+
+  // Taken by through_elements(), or without a cotangent.
+  template <class Op>
+  void of(std::size_t, std::size_t, const Inputs&, const Op&) {}
+
+  bool of_layers_;
+  std::vector<std::size_t> bar_;  // of each value, kNone where nothing asked for it
+};
+
+}  // namespace
+
+Graph vjp_graph(const Graph& graph) { return Reverse(graph, false).run(); }
+Graph layer_vjp_graph(const Graph& graph) { return Reverse(graph, true).run(); }
+
+}  // namespace lockstep::graph

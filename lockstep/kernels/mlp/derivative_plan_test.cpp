@@ -1,0 +1,246 @@
+// Jacobian products: each the other's transpose, the limit of differences in long double, the same bits everywhere.
+#include "lockstep/kernels/mlp/derivative_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "lockstep/core/aligned_buffer.h"
+#include "lockstep/core/error.h"
+#include "lockstep/kernels/mlp/plan.h"
+#include "lockstep/kernels/mlp/testing/reference.h"
+
+extern std::atomic<int> allocations;
+
+namespace lockstep {
+namespace {
+
+template <class T>
+std::vector<T> random_numbers(std::size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> normal;
+  std::vector<T> numbers(count);
+  for (T& number : numbers) number = static_cast<T>(normal(random));
+  return numbers;
+}
+
+Mlp test_net(const std::vector<std::size_t>& widths, const Activation& activation, unsigned seed) {
+  Mlp mlp = mlp::random_mlp(widths, activation, seed);
+  if (widths.size() == 4) mlp.layers.back().activation = activation;
+  for (std::size_t c = 0; c < mlp.inputs(); ++c) {
+    mlp.input_scaling.shift.push_back(0.1 * static_cast<double>(c));
+    mlp.input_scaling.scale.push_back(1 + 0.25 * static_cast<double>(c % 5));
+  }
+  for (std::size_t c = 0; c < mlp.outputs(); ++c) {
+    mlp.output_scaling.scale.push_back(2 - 0.125 * static_cast<double>(c % 5));
+    mlp.output_scaling.shift.push_back(-0.5);
+  }
+  return mlp;
+}
+
+template <class T>
+MatrixView<const T> rows(const std::vector<T>& values, std::size_t count) {
+  return MatrixView<const T>::row_major(values.data(), count, values.size() / count);
+}
+template <class T>
+MatrixView<T> rows(std::vector<T>& values, std::size_t count) {
+  return MatrixView<T>::row_major(values.data(), count, values.size() / count);
+}
+
+template <class T>
+struct Products {
+  std::vector<T> out, out_dot, in_bar;
+};
+
+template <class T>
+Products<T> products(const DerivativePlan<T>& plan, std::size_t samples, const std::vector<T>& in,
+                     const std::vector<T>& in_dot, const std::vector<T>& out_bar) {
+  const std::size_t outputs = samples * plan.outputs();
+  Products<T> result{std::vector<T>(outputs), std::vector<T>(outputs), std::vector<T>(in.size())};
+  std::vector<T> again(outputs);
+  plan.jvp(rows(in, samples), rows(in_dot, samples), rows(result.out, samples), rows(result.out_dot, samples));
+  plan.vjp(rows(in, samples), rows(out_bar, samples), rows(again, samples), rows(result.in_bar, samples));
+  EXPECT_EQ(std::memcmp(again.data(), result.out.data(), outputs * sizeof(T)), 0);
+  return result;
+}
+
+const std::vector<std::vector<std::size_t>> kShapes = {{3, 37, 3}, {1, 9, 1}, {2, 20, 5, 1}, {11, 19, 26, 7}, {1, 1}};
+
+// <out_bar, J v> = <J^T out_bar, v>: both are sums of at most a few hundred products whose factors carry a few hundred
+// roundings of 2^-53; 1e-12 of the sum of their sizes is some thirty times what these add up to at random, and a wrong
+// term is of relative size 1e-4 or more.
+TEST(DerivativePlan, jvp_and_vjp_are_each_others_transpose) {
+  constexpr std::size_t kSamples = 37;
+  unsigned seed = 1;
+  for (const Activation& activation : all_activations()) {
+    for (const auto& widths : kShapes) {
+      const Mlp mlp = test_net(widths, activation, ++seed);
+      const auto in = random_numbers<double>(kSamples * mlp.inputs(), seed + 100);
+      const auto in_dot = random_numbers<double>(in.size(), seed + 200);
+      const auto out_bar = random_numbers<double>(kSamples * mlp.outputs(), seed + 300);
+      const auto [out, out_dot, in_bar] = products(DerivativePlan<double>::compile(mlp), kSamples, in, in_dot, out_bar);
+      double forward = 0, backward = 0, size = 0;
+      for (std::size_t i = 0; i < out_dot.size(); ++i) forward += out_bar[i] * out_dot[i];
+      for (std::size_t i = 0; i < in_bar.size(); ++i) {
+        backward += in_bar[i] * in_dot[i];
+        size += std::fabs(in_bar[i] * in_dot[i]);
+      }
+      EXPECT_NEAR(forward, backward, 1e-12 * size) << to_string(activation) << ", seed " << seed;
+    }
+  }
+}
+
+using Wide = long double;
+
+Wide activate_wide(const Activation& activation, Wide x) {
+  switch (activation.kind) {
+    case ActivationKind::tanh:
+      return std::tanh(x);
+    case ActivationKind::silu:
+      return x / (1 + std::exp(-x));
+    case ActivationKind::gelu:
+      return x / 2 * (1 + std::erf(x / std::sqrt(Wide(2))));
+    case ActivationKind::softplus:
+      return std::log1p(std::exp(x));
+    case ActivationKind::elu:
+      return x < 0 ? static_cast<Wide>(activation.alpha) * std::expm1(x) : x;
+    case ActivationKind::relu:
+      return x < 0 ? 0 : x;
+    default:
+      return x;
+  }
+}
+
+std::vector<Wide> evaluate_wide(const Mlp& mlp, std::vector<Wide> x) {
+  for (std::size_t c = 0; c < x.size(); ++c) x[c] = (x[c] - mlp.input_scaling.shift[c]) / mlp.input_scaling.scale[c];
+  for (const DenseLayer& layer : mlp.layers) {
+    std::vector<Wide> y(layer.bias.begin(), layer.bias.end());
+    for (std::size_t j = 0; j < layer.outputs; ++j) {
+      for (std::size_t k = 0; k < layer.inputs; ++k) y[j] += layer.weights[j * layer.inputs + k] * x[k];
+      y[j] = activate_wide(layer.activation, y[j]);
+    }
+    x = std::move(y);
+  }
+  for (std::size_t c = 0; c < x.size(); ++c) x[c] = x[c] * mlp.output_scaling.scale[c] + mlp.output_scaling.shift[c];
+  return x;
+}
+
+// Central differences in long double with step h = 1e-6 differ from the derivative by h^2 / 6 times the third
+// derivative along v, here below 1e3, so 2e-10; the values' rounding (2^-64 of some 10) adds 2^-61 / h = 4e-13.
+TEST(DerivativePlan, jvp_is_the_limit_of_differences_in_long_double) {
+  if constexpr (sizeof(Wide) == sizeof(double)) GTEST_SKIP() << "long double is no wider than double here";
+  constexpr std::size_t kSamples = 5;
+  constexpr Wide kStep = 1e-6L;
+  for (const char* name : {"tanh", "silu", "gelu", "softplus", "elu", "relu", "identity"}) {
+    const Mlp mlp = test_net({4, 17, 9, 3}, *parse_activation(name), 3);
+    const auto in = random_numbers<double>(kSamples * 4, 5), in_dot = random_numbers<double>(kSamples * 4, 6);
+    const auto [out, out_dot, in_bar] =
+        products(DerivativePlan<double>::compile(mlp), kSamples, in, in_dot, random_numbers<double>(kSamples * 3, 7));
+    for (std::size_t i = 0; i < kSamples; ++i) {
+      std::vector<Wide> above, below;
+      for (std::size_t c = 0; c < 4; ++c) {
+        above.push_back(in[i * 4 + c] + kStep * in_dot[i * 4 + c]);
+        below.push_back(in[i * 4 + c] - kStep * in_dot[i * 4 + c]);
+      }
+      const std::vector<Wide> high = evaluate_wide(mlp, above), low = evaluate_wide(mlp, below);
+      for (std::size_t j = 0; j < 3; ++j) {
+        const Wide slope = (high[j] - low[j]) / (2 * kStep);
+        EXPECT_NEAR(out_dot[i * 3 + j], static_cast<double>(slope), 2.1e-10) << name << ", sample " << i;
+      }
+    }
+  }
+}
+
+template <class T>
+void expect_same_bits() {
+  const std::size_t samples = 67;
+  for (const char* name : {"tanh", "relu", "gelu", "mish"}) {
+    for (const auto& widths : kShapes) {
+      const Mlp mlp = test_net(widths, *parse_activation(name), 3);
+      const std::size_t inputs = mlp.inputs(), outputs = mlp.outputs();
+      const auto in = random_numbers<T>(samples * inputs, 5), in_dot = random_numbers<T>(samples * inputs, 6);
+      const auto out_bar = random_numbers<T>(samples * outputs, 7);
+      const auto reference = DerivativePlan<T>::compile(mlp, available_cpu_targets()[0]);
+      const Products<T> expected = products(reference, samples, in, in_dot, out_bar);
+      const auto same = [](const std::vector<T>& a, const std::vector<T>& b) {
+        return std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+      };
+      std::vector<T> values(samples * outputs);
+      Plan<T>::compile(mlp).evaluate(rows(in, samples), rows(values, samples));
+      EXPECT_TRUE(same(values, expected.out)) << name;
+      for (const CpuTarget target : available_cpu_targets()) {
+        const auto plan = DerivativePlan<T>::compile(mlp, target);
+        const Products<T> found = products(plan, samples, in, in_dot, out_bar);
+        EXPECT_TRUE(same(found.out_dot, expected.out_dot)) << name << " on " << to_string(target);
+        EXPECT_TRUE(same(found.in_bar, expected.in_bar)) << name << " on " << to_string(target);
+        // Each sample alone, from columns, into columns.
+        for (std::size_t i = 0; i < samples; i += 13) {
+          std::vector<T> x(3 * inputs), x_dot(3 * inputs), y_bar(3 * outputs), y_dot(3 * outputs), x_bar(3 * inputs);
+          for (std::size_t c = 0; c < inputs; ++c) x[3 * c] = in[i * inputs + c], x_dot[3 * c] = in_dot[i * inputs + c];
+          for (std::size_t c = 0; c < outputs; ++c) y_bar[3 * c] = out_bar[i * outputs + c];
+          plan.jvp({x.data(), 1, inputs, 1, 3}, {x_dot.data(), 1, inputs, 1, 3}, {}, {y_dot.data(), 1, outputs, 1, 3});
+          plan.vjp({x.data(), 1, inputs, 1, 3}, {y_bar.data(), 1, outputs, 1, 3}, {}, {x_bar.data(), 1, inputs, 1, 3});
+          for (std::size_t c = 0; c < outputs; ++c) EXPECT_EQ(y_dot[3 * c], expected.out_dot[i * outputs + c]);
+          for (std::size_t c = 0; c < inputs; ++c) EXPECT_EQ(x_bar[3 * c], expected.in_bar[i * inputs + c]);
+        }
+      }
+    }
+  }
+}
+TEST(DerivativePlan, gives_the_same_bits_on_every_target_batch_and_layout_f32) { expect_same_bits<float>(); }
+TEST(DerivativePlan, gives_the_same_bits_on_every_target_batch_and_layout_f64) { expect_same_bits<double>(); }
+
+// As docs/embedding.md has it: the state repeated by a stride of 0, unit vectors, one call.
+TEST(DerivativePlan, a_whole_jacobian_comes_from_one_call_and_is_that_of_the_rows) {
+  const auto plan = DerivativePlan<double>::compile(test_net({40, 17, 3}, {ActivationKind::tanh}, 3));
+  const auto state = random_numbers<double>(40, 5);
+  std::vector<double> units(40 * 40), columns(40 * 3), rows_of_outputs(3 * 3), bars(3 * 40);
+  for (std::size_t i = 0; i < 40; ++i) units[i * 41] = 1;
+  for (std::size_t j = 0; j < 3; ++j) rows_of_outputs[j * 4] = 1;
+  plan.jvp({state.data(), 40, 40, 0, 1}, rows(std::as_const(units), 40), {}, rows(columns, 40));
+  plan.vjp({state.data(), 3, 40, 0, 1}, rows(std::as_const(rows_of_outputs), 3), {}, rows(bars, 3));
+  // Both are sums of 17 products of five roundings each.
+  for (std::size_t j = 0; j < 3; ++j) {
+    for (std::size_t i = 0; i < 40; ++i) EXPECT_NEAR(columns[i * 3 + j], bars[j * 40 + i], 1e-14);
+  }
+}
+
+TEST(DerivativePlan, allocates_nothing_after_compiling) {
+  const auto plan = DerivativePlan<float>::compile(test_net({3, 37, 3}, {ActivationKind::tanh}, 1));
+  AlignedBuffer<std::byte> workspace(plan.workspace_bytes());
+  std::vector<float> in(40 * 3), dot(40 * 3), out(40 * 3), result(40 * 3);
+  const int before = allocations;
+  plan.jvp(rows(std::as_const(in), 40), rows(std::as_const(dot), 40), rows(out, 40), rows(result, 40),
+           workspace.span());
+  plan.vjp(rows(std::as_const(in), 40), rows(std::as_const(dot), 40), rows(out, 40), rows(result, 40),
+           workspace.span());
+  EXPECT_EQ(allocations, before);
+}
+
+TEST(DerivativePlan, shapes_that_do_not_fit_are_refused_by_name) {
+  const auto plan = DerivativePlan<float>::compile(test_net({3, 5, 2}, {ActivationKind::tanh}, 1));
+  std::vector<float> three(3 * 4), two(2 * 4), fewer(2 * 3);
+  const auto message = [&](auto call) -> std::string {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  const auto in = rows(std::as_const(three), 4);
+  EXPECT_NE(message([&] { plan.jvp(rows(std::as_const(two), 4), in, {}, rows(two, 4)); }).find("in.columns: found 2"),
+            std::string::npos);
+  EXPECT_NE(message([&] { plan.jvp(in, in, {}, rows(fewer, 3)); }).find("out_dot.rows: found 3, expected 4"),
+            std::string::npos);
+  EXPECT_NE(message([&] { plan.vjp(in, in, {}, rows(three, 4)); }).find("out_bar.columns: found 3"), std::string::npos);
+  std::vector<std::byte> small(64);
+  EXPECT_NE(message([&] { plan.jvp(in, in, {}, rows(two, 4), small); }).find("workspace"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,89 @@
+// ONNX's activation operators, each with its attributes.
+#include <limits>
+#include <utility>
+
+#include "lockstep/nn/detail/onnx_node.h"
+#include "lockstep/nn/detail/onnx_reader.h"
+
+namespace lockstep::nn::detail {
+namespace {
+
+const std::map<std::string_view, ActivationKind>& plain_activations() {
+  using Kind = ActivationKind;
+  static const std::map<std::string_view, Kind> kinds{{"Relu", Kind::relu},         {"Tanh", Kind::tanh},
+                                                      {"Sigmoid", Kind::sigmoid},   {"Softplus", Kind::softplus},
+                                                      {"Softsign", Kind::softsign}, {"HardSwish", Kind::hard_swish},
+                                                      {"Mish", Kind::mish},         {"Sin", Kind::sin}};
+  return kinds;
+}
+
+bool near(double a, double b) { return a - b <= 1e-6 && b - a <= 1e-6; }
+
+}  // namespace
+
+std::optional<GraphReader::Value> GraphReader::activation(const Node& node) {
+  const std::string& op = node.op_type();
+  const std::string here = place(node);
+  const auto make = [&](ActivationKind kind, double alpha = 0) {
+    const Data x = data(node, 0);
+    return Data{builder_.activation(x.step, {kind, alpha}, here), x.rank};
+  };
+  const auto scaled = [&](Data x, double factor) {
+    return factor == 1 ? x : Data{builder_.with_constant(x.step, StepKind::multiply, {factor}, here), x.rank};
+  };
+  const auto make_operation = [&](Operation operation, const Data& x) {
+    return Data{builder_.operation(std::move(operation), {x.step}, here), x.rank};
+  };
+  if (const auto plain = plain_activations().find(op); plain != plain_activations().end()) return make(plain->second);
+  if (op == "LeakyRelu") return make(ActivationKind::leaky_relu, number(node, "alpha", 0.01));
+  if (op == "Elu") return make(ActivationKind::elu, number(node, "alpha", 1));
+  if (op == "Celu") return make(ActivationKind::celu, number(node, "alpha", 1));
+  if (op == "Erf") {
+    const Data x = data(node, 0);
+    return Data{builder_.piece(x.step, StepKind::erf, here), x.rank};
+  }
+  if (op == "PRelu") {
+    const Data x = data(node, 0);
+    const std::vector<double> slope = per_feature(node, constant_operand(node, 1), x.rank);
+    if (slope.size() == 1) return make(ActivationKind::leaky_relu, slope[0]);
+    // max(x, 0) + slope min(x, 0): one of the two is 0
+    const std::size_t positive = builder_.activation(x.step, {ActivationKind::relu}, here);
+    const std::size_t negative = builder_.operation(Clip{-std::numeric_limits<double>::infinity(), 0}, {x.step}, here);
+    return Data{builder_.sum(positive, builder_.with_constant(negative, StepKind::multiply, slope, here), here),
+                x.rank};
+  }
+  if (op == "Selu") {
+    const double alpha = number(node, "alpha", 1.6732632423543772), gamma = number(node, "gamma", 1.0507009873554805);
+    if (near(alpha, 1.6732632423543772) && near(gamma, 1.0507009873554805)) return make(ActivationKind::selu);
+    return scaled(make(ActivationKind::elu, alpha), gamma);
+  }
+  if (op == "HardSigmoid") {
+    const double alpha = number(node, "alpha", 0.2), beta = number(node, "beta", 0.5);
+    if (near(alpha, 1.0 / 6) && beta == 0.5) return make(ActivationKind::hard_sigmoid);
+    const Data x = data(node, 0);
+    const std::size_t line = builder_.with_constant(scaled(x, alpha).step, StepKind::add, {beta}, here);
+    return make_operation(Clip{0, 1}, {line, x.rank});
+  }
+  if (op == "ThresholdedRelu") {
+    return make_operation(DeadZone{-std::numeric_limits<double>::infinity(), number(node, "alpha", 1), 0},
+                          data(node, 0));
+  }
+  if (op == "Shrink") {
+    const double edge = number(node, "lambd", 0.5);
+    return make_operation(DeadZone{-edge, edge, number(node, "bias", 0)}, data(node, 0));
+  }
+  if (op == "Gelu") {
+    const auto* form = attribute(node, "approximate");
+    return make(form && form->s() == "tanh" ? ActivationKind::gelu_tanh : ActivationKind::gelu);
+  }
+  if (op == "Swish") {
+    const double alpha = number(node, "alpha", 1);
+    if (alpha == 1) return make(ActivationKind::silu);
+    const Data x = data(node, 0);
+    const std::size_t gate = builder_.activation(scaled(x, alpha).step, {ActivationKind::sigmoid}, here);
+    return Data{builder_.product(x.step, gate, here), x.rank};
+  }
+  return {};
+}
+
+}  // namespace lockstep::nn::detail

@@ -1,0 +1,216 @@
+// ONNX operators that compute element by element with constants or between branches, and sums over features.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "lockstep/nn/detail/onnx_node.h"
+#include "lockstep/nn/detail/onnx_reader.h"
+#include "lockstep/nn/detail/refuse.h"
+
+namespace lockstep::nn::detail {
+namespace {
+
+std::vector<double> negated(std::vector<double> numbers) {
+  for (double& number : numbers) number = -number;
+  return numbers;
+}
+
+std::optional<BinaryKind> kind_of(const std::string& op) {
+  static const std::map<std::string_view, BinaryKind> kinds{
+      {"Add", BinaryKind::add},    {"Sub", BinaryKind::subtract}, {"Mul", BinaryKind::multiply},
+      {"Div", BinaryKind::divide}, {"Min", BinaryKind::minimum},  {"Max", BinaryKind::maximum},
+      {"Pow", BinaryKind::power},  {"Sum", BinaryKind::add},      {"Mean", BinaryKind::add}};
+  const auto found = kinds.find(op);
+  if (found == kinds.end()) return {};
+  return found->second;
+}
+
+}  // namespace
+
+std::optional<GraphReader::Value> GraphReader::arithmetic(const Node& node) {
+  const std::string& op = node.op_type();
+  if (kind_of(op)) return op == "Pow" && !constant(node, 0) ? power(node) : fold_operands(node);
+  if (op == "Clip") return clip(node);
+  if (op == "Where") return choose(node);
+  if (op == "Greater" || op == "GreaterOrEqual" || op == "Less" || op == "LessOrEqual" || op == "Equal" ||
+      op == "Not" || op == "And" || op == "Or") {
+    return compare(node);
+  }
+  if (op.starts_with("Reduce")) return reduce(node);
+  if (op == "Sign" && !constant(node, 0)) {  // (0 < x) - (x < 0)
+    const Data x = data(node, 0);
+    const std::size_t zero = builder_.constant({0}, place(node));
+    const std::size_t above = builder_.operation(Binary{BinaryKind::less}, {zero, x.step}, place(node));
+    const std::size_t below = builder_.operation(Binary{BinaryKind::less}, {x.step, zero}, place(node));
+    return Data{builder_.operation(Binary{BinaryKind::subtract}, {above, below}, place(node)), x.rank};
+  }
+  if (const OnnxTensor* tensor = constant(node, 0)) {
+    if (auto folded = apply_to_constant(node, *tensor, place(node))) return std::move(*folded);
+  }
+  static const std::map<std::string_view, UnaryKind> functions{
+      {"Sqrt", UnaryKind::square_root}, {"Exp", UnaryKind::exp},    {"Log", UnaryKind::log},
+      {"Abs", UnaryKind::absolute},     {"Neg", UnaryKind::negate}, {"Reciprocal", UnaryKind::reciprocal},
+      {"Cos", UnaryKind::cosine}};
+  const auto function = functions.find(op);
+  if (function == functions.end()) return {};
+  const Data x = data(node, 0);
+  if (function->second == UnaryKind::negate) {
+    return Data{builder_.with_constant(x.step, StepKind::multiply, {-1}, place(node)), x.rank};
+  }
+  return Data{builder_.operation(Unary{function->second}, {x.step}, place(node)), x.rank};
+}
+
+// Two operands, or as many as Min, Max, Sum and Mean have.
+GraphReader::Value GraphReader::fold_operands(const Node& node) {
+  const std::string& op = node.op_type();
+  const BinaryKind kind = *kind_of(op);
+  const bool any = op == "Min" || op == "Max" || op == "Sum" || op == "Mean";
+  if (!any && node.input_size() != 2) refuse(place(node), std::to_string(node.input_size()) + " operands", "2");
+  Value value = required(node, 0);
+  for (int i = 1; i < node.input_size(); ++i) value = fold(node, value, required(node, i), kind);
+  if (op != "Mean") return value;
+  const OnnxTensor count{{}, {static_cast<double>(node.input_size())}, WeightType::f16, false};
+  return fold(node, value, count, BinaryKind::divide);
+}
+
+GraphReader::Value GraphReader::fold(const Node& node, const Value& a, const Value& b, BinaryKind kind) {
+  const auto *constant_a = std::get_if<OnnxTensor>(&a), *constant_b = std::get_if<OnnxTensor>(&b);
+  if (constant_a && constant_b) return combine_constants(kind, *constant_a, *constant_b, place(node));
+  if (constant_a || constant_b) {
+    const Data x = std::get<Data>(constant_a ? b : a);
+    const std::vector<double> c = per_feature(node, constant_a ? *constant_a : *constant_b, x.rank);
+    const auto with = [&](std::size_t from, StepKind step, std::vector<double> numbers) {
+      return builder_.with_constant(from, step, std::move(numbers), place(node));
+    };
+    switch (kind) {
+      case BinaryKind::add:
+        return Data{with(x.step, StepKind::add, c), x.rank};
+      case BinaryKind::multiply:
+        return Data{with(x.step, StepKind::multiply, c), x.rank};
+      case BinaryKind::subtract:
+        if (constant_b) return Data{with(x.step, StepKind::add, negated(c)), x.rank};
+        return Data{with(with(x.step, StepKind::multiply, {-1}), StepKind::add, c), x.rank};
+      case BinaryKind::divide:
+        if (constant_b) {
+          if (std::count(c.begin(), c.end(), 0.0) > 0) refuse(place(node), "a division by 0", "numbers other than 0");
+          return Data{with(x.step, StepKind::divide, c), x.rank};
+        }
+        if (c == std::vector<double>{1}) {
+          return Data{builder_.operation(Unary{UnaryKind::reciprocal}, {x.step}, place(node)), x.rank};
+        }
+        break;
+      case BinaryKind::maximum:
+        if (c == std::vector<double>{0}) {
+          return Data{builder_.activation(x.step, {ActivationKind::relu}, place(node)), x.rank};
+        }
+        break;
+      default:
+        break;
+    }
+    const std::size_t numbers = builder_.constant(c, place(node));
+    const std::size_t first = constant_a ? numbers : x.step, second = constant_a ? x.step : numbers;
+    return Data{builder_.operation(Binary{kind}, {first, second}, place(node)), x.rank};
+  }
+  const Data x = std::get<Data>(a), y = std::get<Data>(b);
+  if (x.rank != y.rank) {
+    unsupported(node, "[batch] and [batch, features]", "operands of one rank", "give both two dimensions (Unsqueeze)");
+  }
+  if (kind == BinaryKind::multiply) return Data{builder_.product(x.step, y.step, place(node)), x.rank};
+  if (kind == BinaryKind::add) return Data{builder_.sum(x.step, y.step, place(node)), x.rank};
+  return Data{builder_.operation(Binary{kind}, {x.step, y.step}, place(node)), x.rank};
+}
+
+GraphReader::Data GraphReader::power(const Node& node) {
+  const Data x = data(node, 0);
+  const OnnxTensor* exponent = constant(node, 1);
+  if (exponent && exponent->is_scalar()) {
+    const double n = single_number(node, *exponent);
+    if (n == 1) return x;
+    if (n == 2) return {builder_.activation(x.step, {ActivationKind::square}, place(node)), x.rank};
+    if (n == 3) return {builder_.piece(x.step, StepKind::cube, place(node)), x.rank};
+    if (n == 0.5) return {builder_.operation(Unary{UnaryKind::square_root}, {x.step}, place(node)), x.rank};
+    if (n == -1) return {builder_.operation(Unary{UnaryKind::reciprocal}, {x.step}, place(node)), x.rank};
+  }
+  return std::get<Data>(fold(node, x, required(node, 1), BinaryKind::power));
+}
+
+// From opset 11 the bounds are operands.
+GraphReader::Data GraphReader::clip(const Node& node) {
+  const Data x = data(node, 0);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const auto bound = [&](const char* name, int i, double otherwise) {
+    const auto* given = attribute(node, name);
+    double value = given ? number(node, name, otherwise) : otherwise;
+    if (operand(node, i) != nullptr) value = single_number(node, constant_operand(node, i));
+    return std::fabs(value) >= std::numeric_limits<float>::max() ? std::copysign(kInfinity, value) : value;
+  };
+  const double low = bound("min", 1, -kInfinity), high = bound("max", 2, kInfinity);
+  if (low == 0 && high == kInfinity) return {builder_.activation(x.step, {ActivationKind::relu}, place(node)), x.rank};
+  if (low == -kInfinity && high == kInfinity) return x;
+  return {builder_.operation(Clip{low, high}, {x.step}, place(node)), x.rank};
+}
+
+GraphReader::Data GraphReader::reduce(const Node& node) {
+  const std::string& op = node.op_type();
+  static const std::map<std::string_view, ReduceKind> kinds{
+      {"ReduceSum", ReduceKind::sum},     {"ReduceMean", ReduceKind::mean},     {"ReduceMin", ReduceKind::minimum},
+      {"ReduceMax", ReduceKind::maximum}, {"ReduceSumSquare", ReduceKind::sum}, {"ReduceL1", ReduceKind::sum},
+      {"ReduceL2", ReduceKind::sum}};
+  const auto kind = kinds.find(op);
+  if (kind == kinds.end()) unsupported(node, "this reduction", "sum, mean, minimum, maximum, L1, L2 or sum of squares");
+  const Data x = data(node, 0);
+  const auto axes = whole_numbers(node, "axes", 1);
+  if (!axes || axes->size() != 1) unsupported(node, "a reduction over several axes", "over features, axis 1 or -1");
+  require_feature_axis(node, (*axes)[0], x.rank);
+  std::size_t step = x.step;
+  if (op == "ReduceSumSquare" || op == "ReduceL2") {
+    step = builder_.activation(step, {ActivationKind::square}, place(node));
+  } else if (op == "ReduceL1") {
+    step = builder_.operation(Unary{UnaryKind::absolute}, {step}, place(node));
+  }
+  step = builder_.operation(Reduce{kind->second}, {step}, place(node));
+  if (op == "ReduceL2") step = builder_.operation(Unary{UnaryKind::square_root}, {step}, place(node));
+  return {step, integer(node, "keepdims", 1) != 0 ? 2 : 1};
+}
+
+GraphReader::Data GraphReader::choose(const Node& node) {
+  const Data a = data_or_numbers(node, 1), b = data_or_numbers(node, 2);
+  const OnnxTensor* mask = constant(node, 0);
+  if (!mask) {
+    const Data condition = data(node, 0);
+    if (condition.rank != 2 || a.rank != 2 || b.rank != 2) unsupported(node, "[batch]", "[batch, features]");
+    return {builder_.operation(Select{}, {condition.step, a.step, b.step}, place(node))};
+  }
+  const std::vector<double> chosen = per_feature(node, *mask);
+  Choose choose;
+  for (const double one : chosen) choose.mask.push_back(one != 0);
+  const std::size_t wide = std::max({width(node, a), width(node, b), choose.mask.size()});
+  if (choose.mask.size() == 1) choose.mask.assign(wide, choose.mask[0]);
+  if (a.rank != 2 || b.rank != 2) unsupported(node, "[batch]", "[batch, features]");
+  return {builder_.operation(std::move(choose), {a.step, b.step}, place(node))};
+}
+
+// Truth values are 1 and 0.
+GraphReader::Data GraphReader::compare(const Node& node) {
+  const std::string& op = node.op_type();
+  const Data a = data_or_numbers(node, 0);
+  if (op == "Not") {
+    return {builder_.operation(Binary{BinaryKind::equal}, {a.step, builder_.constant({0}, place(node))}, place(node)),
+            a.rank};
+  }
+  const Data b = data_or_numbers(node, 1);
+  const bool constant_a = constant(node, 0) != nullptr, constant_b = constant(node, 1) != nullptr;
+  if (constant_a && constant_b) unsupported(node, "a comparison of constants", "values that depend on the input");
+  if (a.rank != b.rank && !constant_a && !constant_b) unsupported(node, "[batch]", "operands of one rank");
+  const bool swapped = op == "Greater" || op == "GreaterOrEqual";
+  const BinaryKind kind = op == "And"                       ? BinaryKind::multiply
+                          : op == "Or"                      ? BinaryKind::maximum
+                          : op == "Equal"                   ? BinaryKind::equal
+                          : op == "Less" || op == "Greater" ? BinaryKind::less
+                                                            : BinaryKind::less_or_equal;
+  const std::size_t first = swapped ? b.step : a.step, second = swapped ? a.step : b.step;
+  return {builder_.operation(Binary{kind}, {first, second}, place(node)), constant_a ? b.rank : a.rank};
+}
+
+}  // namespace lockstep::nn::detail

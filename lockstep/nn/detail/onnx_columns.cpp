@@ -1,0 +1,299 @@
+// ONNX operators that select, join and rename features, or change shapes in ways that keep the batch.
+#include <algorithm>
+#include <utility>
+
+#include "lockstep/nn/detail/onnx_node.h"
+#include "lockstep/nn/detail/onnx_reader.h"
+#include "lockstep/nn/detail/refuse.h"
+
+namespace lockstep::nn::detail {
+namespace {
+
+std::vector<std::size_t> ascending(std::size_t first, std::size_t count) {
+  std::vector<std::size_t> indices(count);
+  for (std::size_t i = 0; i < count; ++i) indices[i] = first + i;
+  return indices;
+}
+
+}  // namespace
+
+std::optional<GraphReader::Values> GraphReader::columns(const Node& node) {
+  const std::string& op = node.op_type();
+  const auto one = [](Value value) {
+    Values values;
+    values.push_back(std::move(value));
+    return values;
+  };
+  if (op == "Gather") return one(gather(node));
+  if (op == "Slice") return one(slice(node));
+  if (op == "Split") return split(node);
+  if (op == "Concat") return one(concat(node));
+  if (op == "Shape" || op == "ConstantOfShape" || op == "Expand") return one(shape_of(node));
+  if (op == "Identity" || op == "Dropout" || op == "Cast" || op == "Flatten" || op == "Reshape" || op == "Squeeze" ||
+      op == "Unsqueeze" || op == "Transpose") {
+    return one(unchanged(node));
+  }
+  return {};
+}
+
+void GraphReader::require_feature_axis(const Node& node, std::int64_t axis, int rank, bool turned) const {
+  if (rank == 2 && (turned ? axis == 0 || axis == -2 : axis == 1 || axis == -1)) return;
+  unsupported(node, "axis " + std::to_string(axis) + " of " + (rank == 2 ? "[batch, features]" : "[batch]"),
+              "axis 1 or -1 of [batch, features]: each sample for itself");
+}
+
+GraphReader::Data GraphReader::select(const Node& node, const Data& x, std::vector<std::size_t> indices) {
+  if (indices == ascending(0, width(node, x))) return x;
+  return {builder_.operation(Columns{std::move(indices)}, {x.step}, place(node)), x.rank, x.turned};
+}
+
+GraphReader::Value GraphReader::gather(const Node& node) {
+  const OnnxTensor& wanted = constant_operand(node, 1);
+  std::int64_t axis = integer(node, "axis", 0);
+  const OnnxTensor* tensor = constant(node, 0);
+  if (tensor && axis < 0) axis += static_cast<std::int64_t>(tensor->shape.size());
+  if (tensor && (axis < 0 || axis >= static_cast<std::int64_t>(tensor->shape.size()))) {
+    refuse(place(node), "axis " + std::to_string(axis), "one of the constant's own");
+  }
+  const Data x = tensor ? Data{0} : data_maybe_turned(node, 0);
+  if (!tensor) require_feature_axis(node, axis, x.rank, x.turned);
+  const std::size_t extent =
+      tensor ? static_cast<std::size_t>(tensor->shape[static_cast<std::size_t>(axis)]) : width(node, x);
+  if (wanted.shape.size() > 1) unsupported(node, "indices of rank 2 or more", "a list of indices, or one");
+  std::vector<std::size_t> indices;
+  for (const double value : wanted.values) {
+    const double index = value < 0 ? value + static_cast<double>(extent) : value;
+    if (!(index >= 0 && index < static_cast<double>(extent))) {
+      refuse(place(node), "index " + std::to_string(value), "less than " + std::to_string(extent));
+    }
+    indices.push_back(static_cast<std::size_t>(index));
+  }
+  if (indices.empty()) refuse(place(node), "no indices", "at least one");
+  if (tensor) {
+    const bool single = wanted.shape.empty();
+    return take_constants(*tensor, static_cast<std::size_t>(axis), indices, single ? AxisKept::no : AxisKept::yes,
+                          place(node));
+  }
+  Data selected = select(node, x, std::move(indices));
+  if (wanted.shape.empty()) selected = {selected.step, 1};
+  return selected;
+}
+
+GraphReader::Value GraphReader::slice(const Node& node) {
+  const auto starts = whole_numbers(node, "starts", 1), ends = whole_numbers(node, "ends", 2);
+  const auto axes = whole_numbers(node, "axes", 3), steps = whole_numbers(node, "steps", 4);
+  if (!starts || !ends || starts->size() != 1 || ends->size() != 1 || (axes && axes->size() != 1) ||
+      (steps && steps->size() != 1)) {
+    unsupported(node, "a slice along several axes", "one slice of the features");
+  }
+  const OnnxTensor* tensor = constant(node, 0);
+  std::int64_t axis = axes ? (*axes)[0] : 0;
+  if (tensor && axis < 0) axis += static_cast<std::int64_t>(tensor->shape.size());
+  if (tensor && (axis < 0 || axis >= static_cast<std::int64_t>(tensor->shape.size()))) {
+    refuse(place(node), "axis " + std::to_string(axis), "one of the constant's own");
+  }
+  if (!tensor) require_feature_axis(node, axis, data(node, 0).rank);
+  const std::int64_t extent =
+      tensor ? tensor->shape[static_cast<std::size_t>(axis)] : static_cast<std::int64_t>(width(node, data(node, 0)));
+  const std::int64_t step = steps ? (*steps)[0] : 1;
+  if (step == 0) refuse(place(node), "a step of 0", "another");
+  const auto bounded = [&](std::int64_t at, std::int64_t least, std::int64_t most) {
+    if (at < 0) at = at < -extent ? -1 : at + extent;
+    return std::clamp(at, least, most);
+  };
+  std::vector<std::size_t> indices;
+  if (step > 0) {
+    const std::int64_t end = bounded((*ends)[0], 0, extent);
+    for (std::int64_t i = bounded((*starts)[0], 0, extent); i < end; i += std::min(step, extent + 1)) {
+      indices.push_back(static_cast<std::size_t>(i));
+    }
+  } else {
+    const std::int64_t end = (*ends)[0] < -extent ? -1 : bounded((*ends)[0], -1, extent - 1);
+    for (std::int64_t i = bounded((*starts)[0], -1, extent - 1); i > end; i += std::max(step, -extent - 1)) {
+      indices.push_back(static_cast<std::size_t>(i));
+    }
+  }
+  if (indices.empty()) unsupported(node, "an empty slice", "at least one feature");
+  if (tensor) return take_constants(*tensor, static_cast<std::size_t>(axis), indices, AxisKept::yes, place(node));
+  return select(node, data(node, 0), std::move(indices));
+}
+
+GraphReader::Values GraphReader::split(const Node& node) {
+  const Data x = data(node, 0);
+  require_feature_axis(node, integer(node, "axis", 0), x.rank);
+  const std::size_t whole = width(node, x), count = static_cast<std::size_t>(node.output_size());
+  std::vector<std::size_t> sizes;
+  if (const auto given = whole_numbers(node, "split", 1)) {
+    for (const std::int64_t size : *given) {
+      if (size < 1 || static_cast<std::size_t>(size) > whole) {
+        refuse(place(node), "a part of " + std::to_string(size), "1 to " + std::to_string(whole));
+      }
+      sizes.push_back(static_cast<std::size_t>(size));
+    }
+  } else {
+    const std::size_t each = (whole + count - 1) / count;  // the last may be smaller, from opset 18
+    for (std::size_t i = 0; i < count; ++i) sizes.push_back(std::min(each, whole - std::min(whole, i * each)));
+  }
+  std::size_t sum = 0;
+  for (const std::size_t size : sizes) sum += size;
+  if (sizes.size() != count || sum != whole || sizes.back() == 0) {
+    refuse(place(node), std::to_string(sizes.size()) + " parts of " + std::to_string(sum) + " features",
+           std::to_string(count) + " of " + std::to_string(whole));
+  }
+  Values parts;
+  std::size_t first = 0;
+  for (const std::size_t size : sizes) {
+    parts.emplace_back(select(node, x, ascending(first, size)));
+    first += size;
+  }
+  return parts;
+}
+
+GraphReader::Value GraphReader::concat(const Node& node) {
+  std::vector<const OnnxTensor*> constants;
+  for (int i = 0; i < node.input_size(); ++i) {
+    if (const OnnxTensor* tensor = constant(node, i)) constants.push_back(tensor);
+  }
+  std::int64_t axis = integer(node, "axis", 1);
+  if (!constants.empty() && constants.size() == static_cast<std::size_t>(node.input_size())) {
+    const auto rank = static_cast<std::int64_t>(constants[0]->shape.size());
+    if (axis < 0) axis += rank;
+    if (axis < 0 || axis >= rank) refuse(place(node), "axis " + std::to_string(axis), "one of the constants' own");
+    return join_constants(constants, static_cast<std::size_t>(axis), place(node));
+  }
+  std::vector<std::size_t> steps;
+  for (int i = 0; i < node.input_size(); ++i) {
+    const Data part = data_or_numbers(node, i);
+    require_feature_axis(node, axis, part.rank);
+    width(node, part);
+    steps.push_back(part.step);
+  }
+  if (steps.empty()) refuse(place(node), "nothing to join", "at least one operand");
+  if (steps.size() == 1) return Data{steps[0]};
+  return Data{builder_.operation(Concatenate{}, std::move(steps), place(node))};
+}
+
+// Shapes that exporters compute while the net runs: the batch's size stands in them as -1.
+GraphReader::Value GraphReader::shape_of(const Node& node) {
+  if (node.op_type() == "Shape") {
+    OnnxTensor shape{{}, {}, WeightType::f64, false};
+    if (const OnnxTensor* tensor = constant(node, 0)) {
+      shape.values.assign(tensor->shape.begin(), tensor->shape.end());
+    } else {
+      const Data x = data(node, 0);
+      shape.values = {-1};
+      if (x.rank == 2) shape.values.push_back(static_cast<double>(width(node, x)));
+      shape.holds_batch = true;
+    }
+    if (attribute(node, "start") || attribute(node, "end")) unsupported(node, "a part of a shape", "a whole one");
+    shape.shape = {static_cast<std::int64_t>(shape.values.size())};
+    return shape;
+  }
+  const bool expand = node.op_type() == "Expand";
+  const OnnxTensor& wanted = constant_operand(node, expand ? 1 : 0);
+  const std::size_t rank = wanted.values.size();
+  std::size_t last = 1;
+  for (std::size_t i = 0; i < rank; ++i) {
+    const double extent = wanted.values[i];
+    const bool batch = i + 1 < rank && (extent == -1 || extent == 1);
+    if (!batch && !(extent >= 1 && extent <= kMostFeatures && i + 1 == rank)) {
+      unsupported(node, "a shape of other dimensions", "[batch, features] or [features]");
+    }
+    if (!batch) last = static_cast<std::size_t>(extent);
+  }
+  if (rank == 0 || rank > 2) unsupported(node, "a shape of rank " + std::to_string(rank), "1 or 2");
+  if (expand && !constant(node, 0)) {
+    const Data x = data(node, 0);
+    if (x.rank != 2) unsupported(node, "[batch]", "[batch, features]");
+    if (last == 1 || width(node, x) == last) return x;
+    if (width(node, x) != 1) refuse(place(node), std::to_string(width(node, x)) + " features", "1");
+    return Data{builder_.operation(Columns{std::vector<std::size_t>(last, 0)}, {x.step}, place(node))};
+  }
+  OnnxTensor filled{{1, static_cast<std::int64_t>(last)}, std::vector<double>(last, 0), WeightType::f16, false};
+  if (expand) {
+    const std::vector<double> given = per_feature(node, *constant(node, 0));
+    if (given.size() != 1 && last != 1 && given.size() != last) {
+      refuse(place(node), std::to_string(given.size()) + " numbers", std::to_string(last));
+    }
+    filled.values = given.size() == 1 ? std::vector<double>(last, given[0]) : given;
+    filled.shape[1] = static_cast<std::int64_t>(filled.values.size());
+  } else if (const auto* value = attribute(node, "value")) {
+    const OnnxTensor number = read_tensor(value->t(), place(node), path_);
+    std::fill(filled.values.begin(), filled.values.end(), single_number(node, number));
+  }
+  return filled;
+}
+
+GraphReader::Value GraphReader::unchanged(const Node& node) {
+  const std::string& op = node.op_type();
+  if (const OnnxTensor* tensor = constant(node, 0)) {
+    OnnxTensor result = *tensor;
+    const bool vector = op == "Reshape" || op == "Squeeze" || op == "Unsqueeze" || op == "Flatten";
+    const bool matrix = std::count_if(result.shape.begin(), result.shape.end(), [](auto n) { return n > 1; }) > 1;
+    if (vector && matrix) unsupported(node, "a weight matrix of another shape", "matrices as they are used");
+    if (vector) result.shape = {static_cast<std::int64_t>(result.values.size())};
+    return result;
+  }
+  if (op == "Transpose") {
+    Data x = data_maybe_turned(node, 0);
+    const auto order = whole_numbers(node, "perm", -1);
+    const bool kept = x.rank == 1 || (order && order->size() == 2 && (*order)[0] == 0);
+    if (!kept) x.turned = !x.turned;
+    return x;
+  }
+  const Data x = data(node, 0);
+  if (op == "Cast") {  // truth values are 1 and 0 here already
+    const std::int64_t to = integer(node, "to", 0);
+    if (to != onnx::TensorProto::FLOAT && to != onnx::TensorProto::DOUBLE && to != onnx::TensorProto::BOOL) {
+      unsupported(node, "a rounding to ONNX type " + std::to_string(to), "float32 or float64");
+    }
+  } else if (op == "Dropout") {
+    const OnnxTensor* training = constant(node, 2);
+    if (training && training->is_scalar() && training->values[0] != 0) {
+      unsupported(node, "dropout in training mode", "inference", "export the net after net.eval()");
+    }
+  } else if (op != "Identity") {
+    return reshaped(node, x);
+  }
+  return x;
+}
+
+// Flatten, Reshape, Squeeze, Unsqueeze between [batch, features] and, with one feature, [batch].
+GraphReader::Value GraphReader::reshaped(const Node& node, const Data& x) {
+  const std::string& op = node.op_type();
+  const std::size_t features = builder_.width(x.step);
+  const auto axes = op == "Flatten" || op == "Reshape" ? std::nullopt : whole_numbers(node, "axes", 1);
+  if (op == "Flatten") {
+    const std::int64_t axis = integer(node, "axis", 1);
+    if (axis != 1 && axis != -1) unsupported(node, "axis = " + std::to_string(axis), "axis = 1: the batch kept");
+    return Data{x.step, 2};
+  }
+  if (op == "Unsqueeze") {
+    if (x.rank == 1 && axes && axes->size() == 1 && ((*axes)[0] == 1 || (*axes)[0] == -1)) return Data{x.step, 2};
+    unsupported(node, "another rank than [batch, features]", "axis 1 of [batch]");
+  }
+  if (op == "Squeeze") {
+    const bool feature_axis = !axes || (axes->size() == 1 && ((*axes)[0] == 1 || (*axes)[0] == -1));
+    if (x.rank == 2 && features == 1 && feature_axis) return Data{x.step, 1};
+    unsupported(node, "another rank than [batch, features]", "axis 1 of [batch, 1]");
+  }
+  const OnnxTensor& shape = constant_operand(node, 1);
+  const auto is_batch = [&](double extent) {
+    return extent == 0 || extent == -1 || (fixed_batch_ && extent == static_cast<double>(*fixed_batch_));
+  };
+  const std::vector<double>& to = shape.values;
+  if (to.size() == 1 && features == 1 && is_batch(to[0])) return Data{x.step, 1};
+  const bool open = to.size() == 2 && to[1] == -1 && (to[0] != -1 || shape.holds_batch);
+  const bool kept = to.size() == 2 && (to[1] == static_cast<double>(features) || (to[1] == 0 && x.rank == 2) ||
+                                       (features == 0 && to[1] > 0));
+  // skl2onnx ends regressors of several targets so; the numbers are the same, and in the same order.
+  const bool listed = to.size() == 2 && to[0] == -1 && to[1] == 1 &&
+                      std::any_of(graph_.output().begin(), graph_.output().end(),
+                                  [&](const auto& output) { return output.name() == node.output(0); });
+  if (to.size() != 2 || !is_batch(to[0]) || (!open && !kept && !listed)) {
+    unsupported(node, "a shape that does not keep the batch", "[-1, features]");
+  }
+  return Data{x.step, 2};
+}
+
+}  // namespace lockstep::nn::detail

@@ -1,0 +1,139 @@
+// ONNX operators that carry weights or act on all features together: dense layers and normalisations.
+#include <cmath>
+#include <utility>
+
+#include "lockstep/nn/detail/onnx_node.h"
+#include "lockstep/nn/detail/onnx_reader.h"
+#include "lockstep/nn/detail/refuse.h"
+
+namespace lockstep::nn::detail {
+
+std::optional<GraphReader::Value> GraphReader::layer(const Node& node) {
+  const std::string& op = node.op_type();
+  if (op == "Gemm") return gemm(node);
+  if (op == "MatMul") {
+    const Data x = data(node, 0);
+    if (x.rank != 2) unsupported(node, "a product with one number a sample", "[batch, features]");
+    return Data{builder_.append(dense(node, constant_operand(node, 1), false))};
+  }
+  if (op == "BatchNormalization") return batch_normalization(node);
+  if (op == "LayerNormalization") return layer_normalization(node);
+  if (op == "Scaler") return scaler(node);
+  if (op == "Softmax" || op == "LogSoftmax") return softmax(node);
+  return {};
+}
+
+// y = alpha x B + beta C, or with B transposed; C may be numbers or another branch.
+GraphReader::Data GraphReader::gemm(const Node& node) {
+  if (integer(node, "transA", 0) != 0) unsupported(node, "transA = 1", "0: the batch in front");
+  Step step = dense(node, constant_operand(node, 1), integer(node, "transB", 0) != 0);
+  const double alpha = number(node, "alpha", 1), beta = number(node, "beta", 1);
+  if (alpha != 1) {
+    for (double& weight : step.dense.weights) weight *= alpha;
+  }
+  const Value* c = operand(node, 2);
+  if (c == nullptr) return {builder_.append(std::move(step))};
+  if (const auto* branch = std::get_if<Data>(c)) {
+    if (branch->rank != 2) unsupported(node, "a C of one number a sample", "[batch, features]");
+    const std::size_t product = builder_.append(std::move(step));
+    const std::size_t added =
+        beta == 1 ? branch->step : builder_.with_constant(branch->step, StepKind::multiply, {beta}, place(node));
+    return {builder_.sum(product, added, place(node))};
+  }
+  const std::vector<double> numbers = per_feature(node, std::get<OnnxTensor>(*c));
+  if (numbers.size() != 1 && numbers.size() != step.dense.outputs) {
+    refuse(place(node), std::to_string(numbers.size()) + " numbers in C", std::to_string(step.dense.outputs));
+  }
+  for (std::size_t j = 0; j < step.dense.outputs; ++j) {
+    step.dense.bias[j] = beta * numbers[numbers.size() == 1 ? 0 : j];
+  }
+  step.has_bias = true;
+  return {builder_.append(std::move(step))};
+}
+
+Step GraphReader::dense(const Node& node, const OnnxTensor& b, bool outputs_first) {
+  if (b.shape.size() != 2 || b.values.empty()) {
+    unsupported(node, "weights of rank " + std::to_string(b.shape.size()), "a matrix");
+  }
+  Step step{.kind = StepKind::dense, .where = place(node), .from = {data(node, 0).step}};
+  const auto rows = static_cast<std::size_t>(b.shape[0]), columns = static_cast<std::size_t>(b.shape[1]);
+  step.dense.inputs = outputs_first ? columns : rows;
+  step.dense.outputs = outputs_first ? rows : columns;
+  step.dense.weights.resize(rows * columns);
+  step.dense.bias.assign(step.dense.outputs, 0.0);
+  for (std::size_t r = 0; r < rows; ++r) {
+    for (std::size_t c = 0; c < columns; ++c) {
+      step.dense.weights[outputs_first ? r * columns + c : c * rows + r] = b.values[r * columns + c];
+    }
+  }
+  result_.weight_type = std::max(result_.weight_type, b.type);
+  return step;
+}
+
+// scikit-learn's: (x - offset) * scale, the numbers in attributes.
+GraphReader::Data GraphReader::scaler(const Node& node) {
+  const auto numbers = [&](const char* name) {
+    std::vector<double> values;
+    if (const auto* found = attribute(node, name)) values.assign(found->floats().begin(), found->floats().end());
+    for (const double value : values) {
+      if (!std::isfinite(value)) refuse(place(node) + "." + name, "nan or infinity", "finite numbers");
+    }
+    return values;
+  };
+  std::size_t x = data(node, 0).step;
+  std::vector<double> offset = numbers("offset"), scale = numbers("scale");
+  for (double& value : offset) value = -value;
+  if (!offset.empty()) x = builder_.with_constant(x, StepKind::add, std::move(offset), place(node));
+  if (!scale.empty()) x = builder_.with_constant(x, StepKind::multiply, std::move(scale), place(node));
+  return {x};
+}
+
+// (x - mean) / sqrt(variance + epsilon) * scale + shift, as one factor and one term.
+GraphReader::Data GraphReader::batch_normalization(const Node& node) {
+  if (integer(node, "training_mode", 0) != 0) unsupported(node, "training_mode = 1", "0: export for inference");
+  std::size_t x = data(node, 0).step;
+  const auto& scale = constant_operand(node, 1).values;
+  const auto& shift = constant_operand(node, 2).values;
+  const auto& mean = constant_operand(node, 3).values;
+  const auto& variance = constant_operand(node, 4).values;
+  if (shift.size() != scale.size() || mean.size() != scale.size() || variance.size() != scale.size() || scale.empty()) {
+    refuse(place(node), "scale, shift, mean and variance of different lengths", "one number a feature in each");
+  }
+  const double epsilon = number(node, "epsilon", 1e-5);
+  std::vector<double> factor(scale.size()), term(scale.size());
+  for (std::size_t i = 0; i < scale.size(); ++i) {
+    factor[i] = scale[i] / std::sqrt(variance[i] + epsilon);
+    term[i] = shift[i] - mean[i] * factor[i];
+    if (!std::isfinite(term[i])) refuse(place(node), "a variance that is not positive", "one above 0");
+  }
+  x = builder_.with_constant(x, StepKind::multiply, std::move(factor), place(node));
+  return {builder_.with_constant(x, StepKind::add, std::move(term), place(node))};
+}
+
+GraphReader::Data GraphReader::layer_normalization(const Node& node) {
+  const Data x = data(node, 0);
+  require_feature_axis(node, integer(node, "axis", -1), x.rank);
+  const std::size_t features = width(node, x);
+  const auto list = [&](int i, double otherwise) {
+    if (operand(node, i) == nullptr) return std::vector<double>(features, otherwise);
+    std::vector<double> values = per_feature(node, constant_operand(node, i));
+    if (values.size() == 1) values.assign(features, values[0]);
+    return values;
+  };
+  for (int i = 1; i < node.output_size(); ++i) {
+    if (!node.output(i).empty()) {
+      unsupported(node, "mean and deviation as outputs", "the normalised values alone", "export for inference");
+    }
+  }
+  return {
+      builder_.operation(LayerNormalise{list(1, 1), list(2, 0), number(node, "epsilon", 1e-5)}, {x.step}, place(node))};
+}
+
+GraphReader::Data GraphReader::softmax(const Node& node) {
+  const Data x = data(node, 0);
+  require_feature_axis(node, integer(node, "axis", result_.opset < 13 ? 1 : -1), x.rank);
+  const SoftmaxKind kind = node.op_type() == "Softmax" ? SoftmaxKind::plain : SoftmaxKind::logarithm;
+  return {builder_.operation(Softmax{kind}, {x.step}, place(node))};
+}
+
+}  // namespace lockstep::nn::detail

@@ -1,0 +1,354 @@
+// Exported headers of nets that are no plain stack, compiled by this machine's compilers and run: the library's bits.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "lockstep/kernels/graph/testing/random_graph.h"
+#include "lockstep/nn/export.h"
+#include "lockstep/nn/load.h"
+#include "lockstep/nn/net_plan.h"
+
+namespace lockstep::nn {
+namespace {
+
+using graph::testing::Builder;
+using ::testing::HasSubstr;
+
+constexpr std::size_t kSamples = 37;  // two tiles and five
+
+// A net under names, as to_graph() would have read it.
+Model named(const graph::Graph& graph) {
+  Model model;
+  std::vector<std::string> names;
+  for (const graph::Port& port : graph.inputs) {
+    model.inputs.push_back({port.name, "", std::vector<Feature>(port.width)});
+    names.push_back(port.name);
+  }
+  for (const graph::Node& node : graph.nodes) {
+    std::vector<std::string> reads;
+    for (const std::size_t input : node.inputs) reads.push_back(names[input]);
+    model.nodes.push_back({node.name, node.operation, reads});
+    names.push_back(node.name);
+  }
+  for (const graph::Port& port : graph.outputs) {
+    model.outputs.push_back({port.name, names[port.value], std::vector<Feature>(port.width)});
+  }
+  return model;
+}
+
+Model every_operation() {
+  Builder b;
+  const std::size_t x = b.input(5), y = b.input(5), one = b.input(1);
+  b.input(2);  // that nothing reads
+  const std::size_t c = b.add(Constant{{0.5, 2, -1, 3, 0}}, {}), half = b.add(Constant{{0.5}}, {});
+  const std::size_t positive = b.add(Unary{UnaryKind::absolute}, {x});
+  for (int kind = 0; kind < 8; ++kind) b.output(b.add(Unary{static_cast<UnaryKind>(kind)}, {kind == 2 ? positive : x}));
+  for (int kind = 0; kind < 10; ++kind) {
+    const Binary op{static_cast<BinaryKind>(kind)};
+    for (const auto& [left, right] :
+         std::vector<std::pair<std::size_t, std::size_t>>{{x, y}, {x, c}, {half, x}, {x, one}, {x, x}}) {
+      b.output(b.add(op, {left, right}));
+    }
+  }
+  b.output(b.add(Binary{}, {c, half}));
+  b.output(b.add(Clip{0, INFINITY}, {x}));
+  b.output(b.add(Clip{-1, 0.75}, {y}));
+  b.output(b.add(DeadZone{-0.5, 0.5, 0.25}, {x}));
+  b.output(b.add(DeadZone{-INFINITY, 0.5, 0}, {x}));
+  b.output(b.add(Choose{{1, 0, 0, 1, 1}}, {x, one}));
+  const std::size_t less = b.add(Binary{BinaryKind::less}, {x, y});
+  b.output(b.add(Select{}, {less, x, one}));
+  b.output(b.add(Concatenate{}, {x, c, one, y}));
+  b.output(b.add(Columns{{4, 0, 0, 2}}, {x}));
+  for (int kind = 0; kind < 4; ++kind) b.output(b.add(Reduce{static_cast<ReduceKind>(kind)}, {y}));
+  b.output(b.add(Softmax{SoftmaxKind::plain}, {x}));
+  b.output(b.add(Softmax{SoftmaxKind::logarithm}, {x}));
+  b.output(b.add(LayerNormalise{b.numbers(5), b.numbers(5), 1e-5}, {y}));
+  b.output(b.add(Standardise{b.numbers(5), b.numbers(5, 1, 0.5)}, {x}));
+  b.output(b.add(Rescale{b.numbers(5), b.numbers(5)}, {x}));
+  const std::size_t layer = b.add(b.dense(5, 19), {x});
+  b.output(b.add(Activate{{ActivationKind::tanh}}, {layer}));
+  b.output(b.add(Activate{{ActivationKind::sin}}, {layer}));  // of the same sums
+  b.output(b.add(Activate{{ActivationKind::identity}}, {y}));
+  for (const Activation& activation : all_activations()) b.output(b.add(Chain{activation}, {x, y}));
+  b.output(x);
+  return named(b.graph);
+}
+
+Model random_net(unsigned seed) {
+  Builder b;
+  b.random.seed(seed);
+  for (std::size_t i = 0; i < 1 + b.below(3); ++i) b.input(1 + b.below(9));
+  while (b.graph.nodes.size() < 20) add_random_node(b);
+  for (std::size_t i = 0; i < 3; ++i) b.output(b.widths().size() - 1 - b.below(6));
+  return named(b.graph);
+}
+
+std::vector<Model> nets() {
+  std::vector<Model> models = {every_operation(), random_net(5)};
+  models[1].inputs[0].name = "a port/1";  // no identifier
+  for (Node& node : models[1].nodes) {
+    for (std::string& input : node.inputs) input = input == "in0" ? "a port/1" : input;
+  }
+  for (Port& port : models[1].outputs) port.value = port.value == "in0" ? "a port/1" : port.value;
+#ifdef LOCKSTEP_ONNX
+  const std::string folder = std::string(LOCKSTEP_TEST_DATA) + "/exported/graph_";
+  for (const char* name : {"residual_opset13", "normalised_opset17", "ports_dynamo", "qlknn_7_11"}) {
+    models.push_back(load(folder + name + ".onnx"));
+  }
+#endif
+  return models;
+}
+
+std::size_t features(const std::vector<Port>& ports) {
+  std::size_t count = 0;
+  for (const Port& port : ports) count += port.features.size();
+  return count;
+}
+
+// [feature of all ports][sample]; QLKNN's around a point where its fluxes are not 0.
+template <class T>
+std::vector<T> inputs_of(const Model& model) {
+  const std::vector<double> qlknn = {12.0, 5.35, 3.06, 9.57, 5.74, 2.72, 0.75, 1.86, -2.26, 0.83};
+  const std::size_t width = features(model.inputs);
+  std::mt19937 random(3);
+  std::normal_distribution<double> normal(0, 1.5);
+  std::vector<T> x(width * kSamples);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double one = normal(random);
+    x[i] = static_cast<T>(width == qlknn.size() ? qlknn[i / kSamples] * (1 + 0.05 * one) : one);
+  }
+  x[0] = 0;
+  x[1] = static_cast<T>(1e30);
+  return x;
+}
+
+template <class T>
+std::vector<T> by_the_library(const Model& model, const std::vector<T>& x) {
+  std::vector<T> y(features(model.outputs) * kSamples);
+  std::vector<MatrixView<const T>> in;
+  std::vector<MatrixView<T>> out;
+  const T* from = x.data();
+  T* to = y.data();
+  for (const Port& port : model.inputs) {
+    in.push_back(MatrixView<const T>::column_major(from, kSamples, port.features.size()));
+    from += port.features.size() * kSamples;
+  }
+  for (const Port& port : model.outputs) {
+    out.push_back(MatrixView<T>::column_major(to, kSamples, port.features.size()));
+    to += port.features.size() * kSamples;
+  }
+  NetPlan<T>::compile(model).evaluate(std::span<const MatrixView<const T>>(in), std::span<const MatrixView<T>>(out));
+  return y;
+}
+
+template <class T>
+std::size_t different(const std::vector<T>& a, const std::vector<T>& b) {
+  if (a.size() != b.size()) return a.size() + b.size() + 1;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    count += (a[i] == a[i] || b[i] == b[i]) && std::memcmp(&a[i], &b[i], sizeof(T)) != 0;
+  }
+  return count;
+}
+
+// "x + 0, STRIDES, x + 4 * PITCH, STRIDES": the ports' arguments, out of one array.
+std::string arguments(const Model& model, const std::string& in, const std::string& out, const std::string& pitch,
+                      const std::string& strides) {
+  std::string text;
+  for (const auto& [ports, name] : {std::pair{&model.inputs, in}, std::pair{&model.outputs, out}}) {
+    std::size_t first = 0;
+    for (const Port& port : *ports) {
+      text += (text.empty() ? "" : ", ") + name + " + " + std::to_string(first) + pitch + strides;
+      first += port.features.size();
+    }
+  }
+  return text;
+}
+
+constexpr const char* kFiles = R"(#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static void get(const char *name, void *numbers, size_t bytes) {
+  FILE *file = fopen(name, "rb");
+  if (!file || fread(numbers, 1, bytes, file) != bytes) exit(9);
+  fclose(file);
+}
+static void put(const char *name, const void *numbers, size_t bytes) {
+  FILE *file = fopen(name, "wb");
+  if (!file || fwrite(numbers, 1, bytes, file) != bytes) exit(7);
+  fclose(file);
+}
+)";
+
+// Of net N in one precision: the batch, and each sample alone, which must agree with it (else the exit code is 3).
+std::string c_run(const Model& model, const std::string& n, const std::string& type, const std::string& suffix,
+                  bool argument) {
+  const std::string net = "net" + n, w = argument ? "weights, " : "";
+  return "{\n  static " + type + " in[NET" + n + "_INPUTS * 37], out[NET" + n + "_OUTPUTS * 37], x[NET" + n +
+         "_INPUTS], y[NET" + n + "_OUTPUTS];\n  int s, i;\n  get(\"in" + n + "." + suffix + "\", in, sizeof in);\n  " +
+         net + "_evaluate_batch_" + suffix + "(" + w + "37, " + arguments(model, "in", "out", " * 37", ", 1, 37") +
+         ");\n  for (s = 0; s < 37; ++s) {\n    for (i = 0; i < NET" + n +
+         "_INPUTS; ++i) x[i] = in[i * 37 + s];\n    " + net + "_evaluate_" + suffix + "(" + w +
+         arguments(model, "x", "y", "", "") + ");\n    for (i = 0; i < NET" + n + "_OUTPUTS; ++i) {\n      const " +
+         type + " a = y[i], b = out[i * 37 + s];\n" +
+         "      if ((a == a || b == b) && memcmp(&a, &b, sizeof a)) exit(3);\n    }\n  }\n  put(\"out" + n + "." +
+         suffix + "\", out, sizeof out);\n  }\n";
+}
+
+std::string c_program(const std::vector<Model>& models, bool argument) {
+  std::string text, calls;
+  for (std::size_t i = 0; i < models.size(); ++i) text += "#include \"net" + std::to_string(i) + ".h\"\n";
+  text += kFiles;
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    const std::string n = std::to_string(i);
+    text += "static void run" + n + "(void) {\n";
+    if (argument) {
+      text += "  static net" + n + "_weight weights[NET" + n + "_WEIGHTS + 1];\n  get(\"weights" + n +
+              "\", weights, sizeof *weights * NET" + n + "_WEIGHTS);\n";
+    }
+    text += "  if (net" + n + "_check(" + (argument ? "weights" : "") + ")) exit(4);\n  " +
+            c_run(models[i], n, "float", "f32", argument) + "  " + c_run(models[i], n, "double", "f64", argument) +
+            "}\n";
+    calls += "  run" + n + "();\n";
+  }
+  return text + "int main(void) {\n" + calls + "  return 0;\n}\n";
+}
+
+// By one thread, and by a team of three that meet at a barrier, on 37 samples at once.
+std::string cuda_program(const std::vector<Model>& models) {
+  std::string text = "#include <barrier>\n#include <thread>\n#include <vector>\n", calls;
+  for (std::size_t i = 0; i < models.size(); ++i) text += "#include \"net" + std::to_string(i) + ".h\"\n";
+  text += kFiles;
+  text += R"(struct Team {
+  int rank;
+  std::barrier<>* barrier;
+  int thread_rank() const { return rank; }
+  int size() const { return 3; }
+  void sync() const { barrier->arrive_and_wait(); }
+};
+)";
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    const std::string n = std::to_string(i);
+    text +=
+        "template <class T>\nvoid run" + n + "(const char* from, const char* to) {\n  std::vector<T> in(NET" + n +
+        "_INPUTS * 37), out(NET" + n + "_OUTPUTS * 37), team(out.size()), scratch(net" + n +
+        "_scratch(37));\n  get(from, in.data(), in.size() * sizeof(T));\n  for (int s = 0; s < 37; ++s) {\n    T *x = "
+        "in.data() + s, *y = out.data() + s;\n    net" +
+        n + "_evaluate(" + arguments(models[i], "x", "y", " * 37", ", 37") +
+        ");\n  }\n  put(to, out.data(), out.size() * sizeof(T));\n  T *x = in.data(), *y = team.data();\n" +
+        "  std::barrier<> barrier(3);\n  std::vector<std::thread> threads;\n  for (int r = 0; r < 3; ++r) {\n" +
+        "    threads.emplace_back([&, r] { net" + n + "_evaluate_group(Team{r, &barrier}, 37, " +
+        arguments(models[i], "x", "y", " * 37", ", 1, 37") +
+        ", scratch.data()); });\n  }\n  for (std::thread& thread : threads) thread.join();\n" +
+        "  for (size_t i = 0; i < out.size(); ++i)\n    if ((out[i] == out[i] || team[i] == team[i]) && "
+        "memcmp(&out[i], &team[i], sizeof(T))) exit(3);\n}\n";
+    calls += "  if (net" + n + "_check()) exit(4);\n  run" + n + "<float>(\"in" + n + ".f32\", \"out" + n +
+             ".f32\");\n  run" + n + "<double>(\"in" + n + ".f64\", \"out" + n + ".f64\");\n";
+  }
+  return text + "int main() {\n" + calls + "}\n";
+}
+
+class GraphHeader : public ::testing::Test {
+ protected:
+  GraphHeader() {
+    std::string name = (std::filesystem::temp_directory_path() / "lockstep-graph-XXXXXX").string();
+    folder_ = mkdtemp(name.data());
+  }
+  ~GraphHeader() override { std::filesystem::remove_all(folder_); }
+
+  void write(const std::string& name, const void* data, std::size_t bytes) const {
+    std::ofstream(folder_ / name, std::ios::binary)
+        .write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
+  }
+  std::string read(const std::string& name) const {
+    std::ifstream file(folder_ / name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  template <class T>
+  std::vector<T> numbers(const std::string& name) const {
+    const std::string bytes = read(name);
+    std::vector<T> result(bytes.size() / sizeof(T));
+    std::memcpy(result.data(), bytes.data(), result.size() * sizeof(T));
+    return result;
+  }
+  int run(const std::string& command) const {
+    return std::system(("cd '" + folder_.string() + "' && " + command + " > messages.txt 2>&1").c_str());
+  }
+
+  void expect_same_bits(const std::vector<Model>& models, HeaderOptions options,
+                        const std::vector<std::string>& compilers) {
+    for (std::size_t i = 0; i < models.size(); ++i) {
+      const std::string n = std::to_string(i);
+      options.name = "net" + n;
+      const ExportedHeader header = export_header(models[i], options);
+      write("net" + n + ".h", header.text.data(), header.text.size());
+      write("weights" + n, header.weights.data(), header.weights.size());
+      const auto singles = inputs_of<float>(models[i]);
+      const auto doubles = inputs_of<double>(models[i]);
+      write("in" + n + ".f32", singles.data(), singles.size() * sizeof(float));
+      write("in" + n + ".f64", doubles.data(), doubles.size() * sizeof(double));
+    }
+    const std::string program = options.language == HeaderLanguage::cuda
+                                    ? cuda_program(models)
+                                    : c_program(models, options.weights_in == WeightsIn::argument);
+    write("program.c", program.data(), program.size());
+    for (const std::string& compiler : compilers) {
+      ASSERT_EQ(run(compiler + " program.c -o program -lm -lpthread"), 0) << compiler << "\n" << read("messages.txt");
+      ASSERT_EQ(read("messages.txt"), "") << compiler;
+      ASSERT_EQ(run("./program"), 0) << compiler << ": 3 disagrees with itself, 4 its own check fails";
+      for (std::size_t i = 0; i < models.size(); ++i) {
+        const std::string n = std::to_string(i);
+        EXPECT_EQ(different(numbers<float>("out" + n + ".f32"), by_the_library(models[i], inputs_of<float>(models[i]))),
+                  0u)
+            << compiler << ", net " << i;
+        EXPECT_EQ(
+            different(numbers<double>("out" + n + ".f64"), by_the_library(models[i], inputs_of<double>(models[i]))), 0u)
+            << compiler << ", net " << i;
+      }
+    }
+  }
+
+  std::filesystem::path folder_;
+};
+
+const std::string kStrictC = LOCKSTEP_TEST_CC " -std=c99 -O1 -Wall -Wextra -pedantic";
+const std::string kContractingCpp =
+    LOCKSTEP_TEST_CXX " -x c++ -std=c++11 -O1 -march=native -ffp-contract=fast -Wall -Wextra -pedantic";
+
+TEST_F(GraphHeader, nets_of_all_operations_and_ports_have_the_bits_of_the_library_in_c_and_cpp) {
+  expect_same_bits(nets(), {}, {kStrictC, kContractingCpp});
+}
+
+TEST_F(GraphHeader, weights_may_be_the_callers) {
+  const std::vector<Model> all = nets();
+  expect_same_bits({all[1], all.back()}, {.weights_in = WeightsIn::argument}, {kStrictC});
+}
+
+TEST_F(GraphHeader, functions_of_a_thread_and_of_groups_have_the_bits_of_the_library) {
+  expect_same_bits(nets(), {.language = HeaderLanguage::cuda},
+                   {LOCKSTEP_TEST_CXX " -x c++ -std=c++20 -O1 -Wall -Wextra -pedantic"});
+}
+
+TEST_F(GraphHeader, ports_give_parameters_their_names) {
+  Model model = every_operation();
+  model.inputs[1].name = "b-1";
+  model.inputs[2].name = "b 1";
+  for (Node& node : model.nodes) {
+    for (std::string& input : node.inputs) input = input == "in1" ? "b-1" : input == "in2" ? "b 1" : input;
+  }
+  const std::string text = export_header(model).text;
+  EXPECT_THAT(text, HasSubstr("const float *in_in0, const float *in_b_1, const float *in_b_1_2, const float *in_in3"));
+  EXPECT_THAT(text, HasSubstr("ptrdiff_t in_b_1_2_feature_stride"));
+}
+
+}  // namespace
+}  // namespace lockstep::nn

@@ -1,0 +1,67 @@
+// Any model as something that evaluates it: several named ports, any of the operations.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "lockstep/core/matrix_view.h"
+#include "lockstep/kernels/cpu_target.h"
+#include "lockstep/kernels/mlp/plan.h"
+#include "lockstep/nn/model.h"
+
+namespace lockstep::nn {
+
+// Immutable; copies share what was packed; any number of threads may evaluate one plan at once. T is float or double.
+// Results have the same bits for every instruction set, batch size, batch split and layout. A plain stack of layers is
+// evaluated by Plan<T> at no further cost.
+template <class T>
+class NetPlan {
+ public:
+  struct Port {
+    std::string name;
+    std::size_t width;  // features
+  };
+
+  // Weights are rounded to T. Throws Error (model) naming the node when the model is invalid or a number does not fit
+  // into T, (unsupported) for an unavailable target.
+  static NetPlan compile(const Model& model, CpuTarget target = best_cpu_target());
+
+  std::span<const Port> inputs() const;
+  std::span<const Port> outputs() const;
+  CpuTarget cpu_target() const;
+
+  // Bytes of scratch one evaluating thread needs, 64-byte aligned; independent of the batch.
+  std::size_t workspace_bytes() const;
+
+  // One view [sample][feature] for each port, in the order of inputs() and outputs(), any strides, all of the same
+  // number of samples; on the calling thread, without allocation. The workspace must hold workspace_bytes() and belong
+  // to this call alone. Outputs may overlap neither each other nor an input, unless an output is the same view as an
+  // input. Throws Error (invalid_argument) naming the port when shapes do not fit.
+  void evaluate(std::span<const MatrixView<const T>> in, std::span<const MatrixView<T>> out,
+                std::span<std::byte> workspace) const;
+
+  // The same with a workspace of its own (thread-local, kept), on `threads` threads.
+  void evaluate(std::span<const MatrixView<const T>> in, std::span<const MatrixView<T>> out, int threads = 1) const;
+
+  // For nets of one input port and one output port.
+  void evaluate(MatrixView<const T> in, MatrixView<T> out, int threads = 1) const;
+
+  // The plan of a plain stack, null for other models.
+  const Plan<T>* stack() const;
+
+  // What lowering did: what was merged, fused and dropped, and the kernels; for `explain`.
+  std::string description() const;
+
+ private:
+  struct Lowered;
+  explicit NetPlan(std::shared_ptr<const Lowered> lowered) : lowered_(std::move(lowered)) {}
+  std::shared_ptr<const Lowered> lowered_;
+};
+
+extern template class NetPlan<float>;
+extern template class NetPlan<double>;
+
+}  // namespace lockstep::nn

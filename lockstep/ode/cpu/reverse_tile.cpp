@@ -1,0 +1,219 @@
+// The way back of a tile: the transpose of every recorded step, as docs/adjoint.md derives it.
+#include <algorithm>
+#include <vector>
+
+#include "lockstep/ode/cpu/adjoint_tile.h"
+
+namespace lockstep::ode::cpu {
+namespace {
+
+using D = ScalarLane<double>;
+
+bool any_nonzero(const auto* values, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (values[i] != 0) return true;  // NaN too
+  }
+  return false;
+}
+
+}  // namespace
+
+template <class T>
+void AdjointTile<T>::backward(std::span<const T> states_bar, T* gradient) {
+  const std::size_t n = context_.components(), size = n * kTileLanes;
+  for (int lane = 0; lane < kTileLanes; ++lane) {
+    for (std::size_t c = 0; c < n; ++c) {
+      const std::size_t place = c * kTileLanes + static_cast<std::size_t>(lane);
+      bar_.y[place] = outcome_[lane].status == Status::success ? end_bar_[place] : T(0);
+    }
+  }
+  std::fill_n(bar_.k_first.data(), size, T(0));
+  for (int lane = 0; lane < kTileLanes; ++lane) saved_[lane] = lanes_[lane].saved;
+  pending_.clear();
+  for (std::size_t step = steps_.size(); step-- > 0;) {
+    if (step < segment_first_) restore(step + 1);
+    const std::size_t at = step - segment_first_;
+    reverse_step(steps_[step], segment_[at], at == 0 ? nullptr : &segment_[at - 1], states_bar);
+    if (step % kSumSteps == 0) flush(gradient);
+  }
+  // Save points at the start, and k_1 = f(t0, u0).
+  for (int lane = 0; lane < kTileLanes; ++lane) {
+    for (std::size_t save = 0; save < saved_[lane]; ++save) {
+      const T* bar = states_bar.data() + (static_cast<std::size_t>(lane) * context_.save_points() + save) * n;
+      for (std::size_t c = 0; c < n; ++c) bar_.y[c * kTileLanes + static_cast<std::size_t>(lane)] += bar[c];
+    }
+  }
+  if (any_nonzero(bar_.k_first.data(), size)) {
+    reverse_evaluation(tile_.t_start, initial_.data(), nullptr, nullptr, bar_.k_first.data(), bar_.y.data());
+    flush(gradient);
+  }
+}
+
+template <class T>
+void AdjointTile<T>::reverse_step(const TileStep& step, StageRecord<T>& record, const StageRecord<T>* before,
+                                  std::span<const T> states_bar) {
+  const std::size_t n = context_.components(), size = n * kTileLanes;
+  const Tableau& tableau = *context_.tableau.source;
+  for (int lane = 0; lane < kTileLanes; ++lane) bar_.h[lane] = static_cast<T>(step.h[lane]);
+  adjoint_.begin(bar_, n, tableau.stages, static_cast<int>(total_stages()), step.accepted);
+  if (event_ != nullptr) reverse_events(static_cast<std::size_t>(&step - steps_.data()));
+  reverse_saves(step, states_bar);
+  const auto last = static_cast<std::size_t>(tableau.stages) - 1;
+  alignas(64) double t_stage[kTileLanes];
+  for (std::size_t i = step.interpolated ? total_stages() - 1 : last; i > 0; --i) {
+    // Y_s = y1 has a cotangent of its own already; the others' begin at zero.
+    if (i == last) std::swap(bar_.stage_argument, bar_.y1);
+    const double* t = step.t_new;
+    if (i != last) {
+      adjoint_.stage_times(step.t, step.h, tableau.c[i], t_stage);
+      t = t_stage;
+    }
+    const T* k_bar = bar_.k.data() + i * size;
+    if (any_nonzero(k_bar, size)) {
+      const std::byte* recorded = record.usable ? record.recorded.data() + (i - 1) * rhs_.record_bytes() : nullptr;
+      const std::byte* next = nullptr;
+      if (i > 1 && recorded != nullptr) next = recorded - rhs_.record_bytes();
+      if (i == 1 && before != nullptr && before->usable)
+        next = before->recorded.data() + (last - 1) * rhs_.record_bytes();
+      reverse_evaluation(t, record.arguments.data() + (i - 1) * size, recorded, next, k_bar,
+                         bar_.stage_argument.data());
+    }
+    adjoint_.stage(bar_, n, context_.tableau.rows[i]);
+  }
+  adjoint_.end(bar_, n, step.accepted);
+}
+
+template <class T>
+auto AdjointTile<T>::event_slopes(int lane) const -> EventSlopes {
+  const std::size_t n = context_.components(), m = context_.parameters();
+  std::vector<double> state(n), parameters(m);
+  for (std::size_t c = 0; c < n; ++c) state[c] = static_cast<double>(at(end_state_, lane, c));
+  for (std::size_t i = 0; i < m; ++i) parameters[i] = static_cast<double>(at(tile_.parameters, lane, i));
+  EventSlopes slopes{0, std::vector<double>(n), std::vector<double>(m)};
+  slopes.rate = event_->slopes(outcome_[lane].end_time, state, parameters, slopes.by_state, slopes.by_parameter);
+  for (std::size_t c = 0; c < n; ++c) slopes.rate += slopes.by_state[c] * event_ends_[lane].rate[c];
+  return slopes;
+}
+
+// An event strikes at the root t* of g(t, y(t), p) on the interpolant y. With u* = y(t*), its rate u' and
+// g' = g_t + g_u u', the implicit function theorem gives at fixed steps
+//   dt* = -(g_u dy + g_p dp) / g',   du* = dy + u' dt*,
+// where dy is the change of the interpolant at fixed theta. Hence with s = (u*_bar u' + t*_bar) / g':
+//   y_bar = u*_bar - s g_u,   p_bar -= s g_p.
+// y_bar then goes back as that of a save point.
+template <class T>
+void AdjointTile<T>::set_end_bar(int lane, std::span<const double> state_bar, double time_bar) {
+  const std::size_t n = context_.components(), m = context_.parameters(), column = static_cast<std::size_t>(lane);
+  std::vector<double> bar(state_bar.begin(), state_bar.end());
+  if (outcome_[lane].status == Status::terminated && event_ != nullptr) {
+    const EventSlopes slopes = event_slopes(lane);
+    double along = time_bar;
+    for (std::size_t c = 0; c < n; ++c) along += bar[c] * event_ends_[lane].rate[c];
+    if (along != 0) {
+      const double share = along / slopes.rate;
+      for (std::size_t c = 0; c < n; ++c) bar[c] -= share * slopes.by_state[c];
+      for (std::size_t i = 0; i < m; ++i) {
+        parameter_bar_[i * kTileLanes + column] = static_cast<T>(-share * slopes.by_parameter[i]);
+      }
+    }
+  }
+  for (std::size_t c = 0; c < n; ++c) end_bar_[c * kTileLanes + column] = static_cast<T>(bar[c]);
+}
+
+template <class T>
+void AdjointTile<T>::reverse_events(std::size_t step) {
+  const std::size_t n = context_.components();
+  LaneMask struck = 0;
+  for (int lane = 0; lane < kTileLanes; ++lane) {
+    if (outcome_[lane].status == Status::terminated && event_ends_[lane].step == step) struck |= LaneMask{1} << lane;
+  }
+  if (struck == 0) return;
+  for (int lane = 0; lane < kTileLanes; ++lane) {
+    const bool ends = (struck >> lane) & 1;
+    bar_.theta[lane] = ends ? event_ends_[lane].theta : 0;
+    for (std::size_t c = 0; c < n; ++c) {
+      const std::size_t place = c * kTileLanes + static_cast<std::size_t>(lane);
+      bar_.saved[place] = ends ? end_bar_[place] : T(0);
+    }
+  }
+  adjoint_.interpolate(bar_, n, context_.tableau);
+}
+
+// Save points in (t, t_new], one of each lane at a time.
+template <class T>
+void AdjointTile<T>::reverse_saves(const TileStep& step, std::span<const T> states_bar) {
+  const std::size_t n = context_.components();
+  while (true) {
+    LaneMask inside = 0, due = 0;
+    std::fill_n(bar_.saved.data(), n * kTileLanes, T(0));
+    std::fill_n(bar_.theta, kTileLanes, 0.0);
+    for (LaneMask bits = step.accepted; bits != 0; bits &= bits - 1) {
+      const int lane = __builtin_ctz(bits);
+      const auto column = static_cast<std::size_t>(lane);
+      if (saved_[lane] == 0) continue;
+      const double time = lanes_[lane].save_times[saved_[lane] - 1];
+      if (!((time - step.t[lane]) * step.h[lane] > 0)) continue;
+      --saved_[lane];
+      due |= LaneMask{1} << lane;
+      const double theta = scalar::step_fraction<D>(time, step.t[lane], step.t_new[lane], step.h[lane]);
+      const T* bar = states_bar.data() + (column * context_.save_points() + saved_[lane]) * n;
+      T* const to = theta == 1 ? bar_.y1.data() : bar_.saved.data();
+      for (std::size_t c = 0; c < n; ++c) to[c * kTileLanes + column] += bar[c];
+      if (theta == 1) continue;
+      bar_.theta[lane] = theta;
+      inside |= LaneMask{1} << lane;
+    }
+    if (inside != 0) adjoint_.interpolate(bar_, n, context_.tableau);
+    if (due == 0) return;
+  }
+}
+
+template <class T>
+void AdjointTile<T>::reverse_evaluation(const double* t, const T* argument, const std::byte* recorded,
+                                        const std::byte* next, const T* out_bar, T* in_bar) {
+  const bool has_parameters = context_.parameters() != 0;
+  const T* parameters = has_parameters ? tile_.parameters.data() : nullptr;
+  std::byte* const cotangents = cotangents_.data() + pending_.size() * rhs_.cotangent_bytes();
+  if (recorded == nullptr) {
+    std::byte* const record = scratch_record_.data() + pending_.size() * rhs_.record_bytes();
+    if (rhs_.record_bytes() != 0) {
+      rhs_.evaluate_recording({t, argument, parameters, tile_.scratch.data(), kTileLanes}, record, workspace_.data());
+    }
+    recorded = record;
+  }
+  rhs_.reverse({t, argument, parameters, out_bar, in_bar, has_parameters ? parameter_bar_.data() : nullptr, recorded,
+                cotangents, next},
+               workspace_.data());
+  pending_.push_back({recorded, cotangents});
+}
+
+// The evaluations of kSumSteps steps are summed at a time. Segments are whole numbers of them, so that they are the
+// same ones however much memory there was for records.
+template <class T>
+void AdjointTile<T>::flush(T* gradient) {
+  if (gradient != nullptr) rhs_.accumulate(pending_, gradient);
+  pending_.clear();
+}
+
+template void AdjointTile<float>::backward(std::span<const float>, float*);
+template void AdjointTile<float>::reverse_step(const TileStep&, StageRecord<float>&, const StageRecord<float>*,
+                                               std::span<const float>);
+template void AdjointTile<float>::set_end_bar(int, std::span<const double>, double);
+template AdjointTile<float>::EventSlopes AdjointTile<float>::event_slopes(int) const;
+template void AdjointTile<float>::reverse_events(std::size_t);
+template void AdjointTile<float>::reverse_saves(const TileStep&, std::span<const float>);
+template void AdjointTile<float>::reverse_evaluation(const double*, const float*, const std::byte*, const std::byte*,
+                                                     const float*, float*);
+template void AdjointTile<float>::flush(float*);
+template void AdjointTile<double>::backward(std::span<const double>, double*);
+template void AdjointTile<double>::reverse_step(const TileStep&, StageRecord<double>&, const StageRecord<double>*,
+                                                std::span<const double>);
+template void AdjointTile<double>::set_end_bar(int, std::span<const double>, double);
+template AdjointTile<double>::EventSlopes AdjointTile<double>::event_slopes(int) const;
+template void AdjointTile<double>::reverse_events(std::size_t);
+template void AdjointTile<double>::reverse_saves(const TileStep&, std::span<const double>);
+template void AdjointTile<double>::reverse_evaluation(const double*, const double*, const std::byte*, const std::byte*,
+                                                      const double*, double*);
+template void AdjointTile<double>::flush(double*);
+
+}  // namespace lockstep::ode::cpu

@@ -1,0 +1,50 @@
+#include "lockstep/ode/cuda/choose_engine.h"
+
+#include <algorithm>
+
+#include "lockstep/ode/cuda/gemm/gemm_program.h"
+#include "lockstep/ode/cuda/gemm/gemm_runtime.h"
+
+namespace lockstep::ode::cuda {
+namespace {
+
+std::size_t widest_layer(const Problem& problem) {
+  std::size_t width = 0;
+  for (const FunctionPart& part : problem.rhs->parts()) {
+    const auto* net = std::get_if<NetPart>(&part.what);
+    if (net == nullptr) continue;
+    for (const DenseLayer& layer : net->mlp->layers) width = std::max({width, layer.inputs, layer.outputs});
+  }
+  return width;
+}
+
+// What cuda_gemm lacks on this machine; empty when nothing.
+std::string missing_for_gemm() {
+  GemmRuntime* const runtime = load_gemm_runtime();
+  return runtime == nullptr ? "this build of the CUDA component has no cuda_gemm" : runtime->missing();
+}
+
+}  // namespace
+
+EngineDecision decide_engine(const Problem& problem, const Options& options, bool on_a_device) {
+  if (options.engine == EngineChoice::cuda_fused) return {EngineChoice::cuda_fused, obstacle(problem, options), ""};
+  auto for_fused = obstacle(problem, options);
+  auto for_gemm = gemm_obstacle(problem, options);
+  const bool asked = options.engine == EngineChoice::cuda_gemm;
+  // The bits must not depend on how the ensemble is cut: several shares take the engine that has the same everywhere.
+  const bool better = widest_layer(problem) > kWidestForFused && options.device.shares.size() <= 1;
+  const bool wanted = asked || (!for_gemm && (for_fused || better));
+  if (!wanted) return {EngineChoice::cuda_fused, std::move(for_fused), ""};
+  if (on_a_device && !for_gemm) {
+    if (std::string missing = missing_for_gemm(); !missing.empty()) {
+      if (!asked && !for_fused) return {EngineChoice::cuda_fused, std::nullopt, "no cuda_gemm: " + missing};
+      for_gemm = Obstacle{asked ? "options.engine" : "problem.rhs",
+                          asked ? "cuda_gemm" : "a net for cuda_gemm alone, without cuBLASLt",
+                          "cuBLASLt, which cuda_gemm needs: " + missing,
+                          "pip install nvidia-cublas in the active environment, or set LOCKSTEP_CUBLASLT_LIBRARY"};
+    }
+  }
+  return {EngineChoice::cuda_gemm, std::move(for_gemm), ""};
+}
+
+}  // namespace lockstep::ode::cuda

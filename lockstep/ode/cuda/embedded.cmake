@@ -1,0 +1,28 @@
+# What kernels that come as text include, within the library.
+set(embedded
+  kernels/activation.h kernels/cuda/net_image.h kernels/cuda/thread_net.h kernels/lane/scalar_lane.h
+  kernels/math/activation-inl.h kernels/math/erf-inl.h kernels/math/exp-inl.h kernels/math/format.h
+  kernels/math/log-inl.h kernels/math/logistic-inl.h kernels/math/logistic_derivative-inl.h kernels/math/math.h
+  kernels/math/math_bodies-inl.h kernels/math/polynomial-inl.h kernels/math/pow-inl.h kernels/math/reduce_pi.h
+  kernels/math/tanh-inl.h kernels/math/trig-inl.h
+  kernels/cuda/block_net.cuh kernels/cuda/block_net.h kernels/cuda/device_words.cuh ode/cuda/block_advance.cuh
+  ode/cuda/block_launch.h ode/cuda/block_trajectory.h
+  ode/cuda/advance.cuh ode/cuda/derivative.h ode/cuda/device_standard-inl.h ode/cuda/ensemble.h ode/cuda/kernel_body.h
+  ode/cuda/launch.h ode/cuda/scheme.h ode/cuda/trajectory.h ode/detail/fixed_steps.h
+  ode/methods/bs3.h ode/methods/coefficients.h ode/methods/dop853.h ode/methods/dopri5.h ode/methods/euler.h
+  ode/methods/heun.h ode/methods/midpoint.h ode/methods/rk4.h ode/methods/tsit5.h ode/methods/vern7.h
+  ode/numerics-inl.h ode/numerics.h ode/trajectory_record.h)
+file(GLOB systems RELATIVE ${PROJECT_SOURCE_DIR}/lockstep CONFIGURE_DEPENDS
+     ${PROJECT_SOURCE_DIR}/lockstep/ode/systems/*-inl.h)
+list(FILTER systems EXCLUDE REGEX hwy)
+list(APPEND embedded ode/cuda/program_derivative.h ode/system_info.h ode/systems/systems.h ${systems})
+list(TRANSFORM embedded PREPEND lockstep/)
+list(TRANSFORM embedded PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE embedded_files)
+list(JOIN embedded " " embedded_names)
+file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/cuda)
+add_custom_command(
+  OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/cuda/embedded_headers.cpp
+  COMMAND ${CMAKE_COMMAND} -DOUTPUT=${CMAKE_CURRENT_BINARY_DIR}/cuda/embedded_headers.cpp -DROOT=${PROJECT_SOURCE_DIR}
+          "-DHEADERS=${embedded_names}" -P ${PROJECT_SOURCE_DIR}/cmake/embed_headers.cmake
+  DEPENDS ${embedded_files} ${PROJECT_SOURCE_DIR}/cmake/embed_headers.cmake VERBATIM)
+target_sources(lockstep_ode PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/cuda/embedded_headers.cpp)

@@ -1,0 +1,238 @@
+#include "lockstep/ode/cuda/gemm/gemm_engine.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "lockstep/ode/cuda/batch_arrays.h"
+#include "lockstep/ode/cuda/engine.h"
+#include "lockstep/ode/cuda/gemm/gemm_program.h"
+
+namespace lockstep::ode::cuda {
+namespace {
+
+// Columns come in multiples of this, which tensor cores like.
+constexpr std::size_t kColumnStep = 32;
+// cuBLASLt's own advice for its workspace on cards of compute capability 9.0.
+constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;
+// A batch is many times its columns, so that few of them stand idle at its end; and an ensemble is cut into several.
+constexpr std::size_t kTrajectoriesAColumn = 16;
+
+std::size_t round_up(std::size_t value, std::size_t step) { return (value + step - 1) / step * step; }
+
+template <class T>
+class GemmBatches {
+ public:
+  GemmBatches(const Problem& problem, const Options& options, const GemmTarget& target)
+      : problem_(problem), target_(target), lowered_(lower_gemm<T>(problem, options)), arrays_(problem) {
+    const std::size_t total = problem.trajectories();
+    columns_ =
+        round_up(std::min({total, target.most_columns, target.memory_budget / 2 / bytes_per_column()}), kColumnStep);
+    columns_ = std::max(columns_, kColumnStep);
+    const std::size_t share = target.memory_budget / 2 / BatchArrays<T>::bytes_per_trajectory(problem);
+    size_ = std::clamp(share, columns_, std::max(columns_, columns_ * kTrajectoriesAColumn));
+    size_ = std::min(size_, std::max<std::size_t>(total, 1));
+  }
+
+  Summary run(SolutionSink& sink, const RunControl& control) {
+    const std::size_t total = problem_.trajectories();
+    allocate();
+    std::size_t done = 0;
+    while (done < total && !control.cancelled()) {
+      const std::size_t count = std::min(size_, total - done);
+      if (const Fault fault = advance(done, count); fault.happened) {
+        // The batch is done again, in smaller pieces.
+        if (!fault.out_of_memory || !halve()) refuse(fault, remedy_for(fault));
+        allocate();
+        continue;
+      }
+      arrays_.deliver(sink, summary_);
+      done += count;
+      if (control.progress) control.progress(done, total);
+    }
+    summary_.kernel = "cuda gemm, " + gemm_->description() + ", " + std::to_string(columns_) + " columns, batches of " +
+                      std::to_string(size_);
+    return summary_;
+  }
+
+ private:
+  std::size_t bytes_per_column() const {
+    const GemmLaunch<T>& launch = lowered_.launch;
+    std::size_t bytes = static_cast<std::size_t>(launch.vector_count) *
+                            static_cast<std::size_t>(launch.program.components) * sizeof(T) +
+                        sizeof(typename GemmTrajectory<T>::Saved) + 2 * sizeof(std::int32_t);
+    const auto widest = static_cast<std::size_t>(lowered_.widest);
+    bytes += widest * (sizeof(T) + 2 * lowered_.factor_bytes());
+    for (const auto& net : lowered_.nets) {
+      bytes += static_cast<std::size_t>(net.layers.front().in_pitch) * lowered_.factor_bytes() +
+               static_cast<std::size_t>(net.layers.back().out_pitch) * sizeof(T);
+    }
+    return bytes;
+  }
+
+  // Less of what takes more memory. False when there is nothing left to give up.
+  bool halve() {
+    const std::size_t batch = size_ * BatchArrays<T>::bytes_per_trajectory(problem_);
+    if (size_ > columns_ && (batch >= columns_ * bytes_per_column() || columns_ <= kColumnStep)) {
+      size_ = std::max(columns_, size_ / 2);
+    } else if (columns_ > kColumnStep) {
+      columns_ = round_up(columns_ / 2, kColumnStep);
+      size_ = std::max(std::min(size_, columns_), size_ / 2);
+    } else if (size_ > kLeastBatch) {
+      size_ = std::max(kLeastBatch, size_ / 2);
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  void allocate() {
+    while (!try_to_allocate()) {
+      if (const Fault fault = stream_->take_fault(); fault.happened && !fault.out_of_memory)
+        refuse(fault, remedy_for(fault));
+      if (!halve()) {
+        refuse({true, true, "memory", "not enough for " + std::to_string(columns_) + " trajectories"},
+               "free memory on the device, save fewer times, or run on the CPU with --device cpu");
+      }
+    }
+  }
+
+  bool try_to_allocate() {
+    stream_.reset();
+    gemm_.reset();
+    Fault fault;
+    gemm_ = target_.gemm->open(target_.device, fault);
+    if (gemm_ != nullptr) stream_ = target_.runtime->borrow_stream(target_.device, gemm_->native(), fault);
+    if (stream_ == nullptr) refuse(fault, "check the driver with nvidia-smi, or run on the CPU with --device cpu");
+    const GemmLaunch<T>& shape = lowered_.launch;
+    const std::size_t vectors =
+        static_cast<std::size_t>(shape.vector_count) * static_cast<std::size_t>(shape.program.components) * columns_;
+    launch_ = shape;
+    launch_.pitch = static_cast<std::int64_t>(columns_);
+    launch_.vectors = device<T>(vectors);
+    launch_.saved = device<typename GemmTrajectory<T>::Saved>(columns_);
+    launch_.busy = device<std::int32_t>(kBusyNumbers);
+    launch_.moves = device<std::int32_t>(2 * columns_);
+    launch_.counter = device<unsigned long long>(1);
+    launch_.weights = uploaded(lowered_.scalings);
+    program_ = {};
+    program_.float64 = sizeof(T) == 8;
+    program_.mode = lowered_.mode;
+    program_.workspace = device<std::byte>(kWorkspaceBytes);
+    program_.workspace_bytes = kWorkspaceBytes;
+    program_.plain = device<T>(static_cast<std::size_t>(lowered_.widest) * columns_);
+    program_.rounds = std::max(1, lowered_.launch.method.stages - 1);  // about a step
+    return add_products() && arrays_.allocate(*stream_, size_);
+  }
+
+  // Memory of the device; null where one of these was refused.
+  template <class Number>
+  Number* device(std::size_t count) {
+    return count == 0 ? nullptr : static_cast<Number*>(stream_->allocate(count * sizeof(Number)));
+  }
+  template <class Number>
+  Number* uploaded(const std::vector<Number>& numbers) {
+    Mirror<Number> mirror;
+    if (!mirror.allocate(*stream_, numbers.size())) return nullptr;
+    std::copy(numbers.begin(), numbers.end(), mirror.host);
+    mirror.upload(*stream_);
+    return mirror.device;
+  }
+
+  // The nets' matrices. False when there is too little memory, for any of what was asked for.
+  bool add_products() {
+    std::byte* const factors = uploaded(lowered_.factors);
+    T* const biases = uploaded(lowered_.biases);
+    const std::size_t factor = lowered_.factor_bytes(), widest = static_cast<std::size_t>(lowered_.widest);
+    std::byte* const between[2] = {device<std::byte>(widest * columns_ * factor),
+                                   device<std::byte>(widest * columns_ * factor)};
+    bool fits = factors != nullptr && biases != nullptr && between[0] != nullptr && between[1] != nullptr &&
+                launch_.vectors != nullptr && launch_.saved != nullptr && launch_.busy != nullptr &&
+                launch_.moves != nullptr && launch_.counter != nullptr &&
+                (launch_.weights != nullptr || lowered_.scalings.empty()) && program_.workspace != nullptr &&
+                program_.plain != nullptr;
+    for (const auto& net : lowered_.nets) {
+      const std::size_t in_bytes = static_cast<std::size_t>(net.layers.front().in_pitch) * columns_ * factor;
+      std::byte* const in = device<std::byte>(in_bytes);
+      const int out_pitch = net.layers.back().out_pitch;
+      T* const out = device<T>(static_cast<std::size_t>(out_pitch) * columns_);
+      fits = fits && in != nullptr && out != nullptr;
+      if (!fits) return false;
+      stream_->clear(in, in_bytes);  // its padding stays zero
+      launch_.nets[net.part] = {in, out, out_pitch, lowered_.mode};
+      for (std::size_t i = 0; i < net.layers.size(); ++i) {
+        const GemmLayer& layer = net.layers[i];
+        const bool first = i == 0, last = i + 1 == net.layers.size();
+        program_.products.push_back({.inputs = layer.inputs,
+                                     .outputs = layer.outputs,
+                                     .in_pitch = layer.in_pitch,
+                                     .out_pitch = layer.out_pitch,
+                                     .weights = factors + layer.weights,
+                                     .bias = biases + layer.bias,
+                                     .in = first ? in : between[(i + 1) % 2],
+                                     .first = first,
+                                     .out = last ? static_cast<void*>(out) : between[i % 2],
+                                     .last = last,
+                                     .activation = layer.activation});
+      }
+    }
+    return true;
+  }
+
+  // One batch through its whole spans.
+  Fault advance(std::size_t first, std::size_t count) {
+    launch_.ensemble = arrays_.upload(*stream_, first, count);
+    stream_->clear(launch_.counter, sizeof *launch_.counter);
+    stream_->clear(launch_.busy, kBusyNumbers * sizeof *launch_.busy);
+    launch_.columns = static_cast<std::int32_t>(std::min(columns_, round_up(count, kColumnStep)));
+    if (const Fault fault = gemm_->prepare(program_, &launch_); fault.happened) return fault;
+    gemm_->start();
+    for (;;) {
+      const std::size_t now = static_cast<std::size_t>(launch_.columns);
+      const std::size_t fewer = round_up(now / 2, kColumnStep);
+      const std::size_t floor = now <= target_.least_columns || fewer >= now ? 0 : fewer;
+      gemm_->run(static_cast<std::int32_t>(floor));
+      std::int32_t busy = 0;
+      if (const Fault fault = gemm_->wait(busy); fault.happened) return fault;
+      if (busy == 0) break;
+      const auto target = static_cast<std::int32_t>(round_up(static_cast<std::size_t>(busy), kColumnStep));
+      gemm_->compact(target);
+      launch_.columns = target;
+      if (const Fault fault = gemm_->prepare(program_, &launch_); fault.happened) return fault;
+    }
+    arrays_.download(*stream_);
+    return stream_->wait();
+  }
+
+  std::string remedy_for(const Fault& fault) const {
+    if (fault.out_of_memory) return "free memory on the device, or run on the CPU with --device cpu";
+    return "engine cuda_gemm: check the device with nvidia-smi, update the driver, or run on the CPU with --device cpu";
+  }
+
+  const Problem& problem_;
+  GemmTarget target_;
+  LoweredGemm<T> lowered_;
+  std::unique_ptr<GemmStream> gemm_;  // before what borrows from it
+  std::unique_ptr<Stream> stream_;
+  BatchArrays<T> arrays_;
+  GemmLaunch<T> launch_{};
+  GemmProgram program_;
+  std::size_t columns_ = 0, size_ = 0;
+  Summary summary_;
+};
+
+}  // namespace
+
+template <class T>
+Summary advance_gemm(const Problem& problem, const Options& options, const GemmTarget& target, SolutionSink& sink,
+                     const RunControl& control) {
+  if (problem.trajectories() == 0) return {};
+  return GemmBatches<T>(problem, options, target).run(sink, control);
+}
+
+template Summary advance_gemm<float>(const Problem&, const Options&, const GemmTarget&, SolutionSink&,
+                                     const RunControl&);
+template Summary advance_gemm<double>(const Problem&, const Options&, const GemmTarget&, SolutionSink&,
+                                      const RunControl&);
+
+}  // namespace lockstep::ode::cuda

@@ -1,0 +1,20 @@
+// The engine cuda_gemm's kernels as the component launches them: defined by gemm_kernels.cu.
+#pragma once
+
+#include <cstddef>
+
+namespace lockstep::ode::cuda {
+
+// Arguments, in order: start, plan (and the target), move: a GemmLaunch<T>. advance: that, and a bool: count. activate:
+// an ActivationLaunch<T>.
+struct GemmKernels {
+  const void *start, *advance, *plan, *move, *activate;
+};
+template <class T>
+GemmKernels gemm_kernels();
+
+// End of a pass: GemmLaunch::busy, the floor, and the graph's cudaGraphConditionalHandle; the second without the last.
+const void* gemm_repeat_kernel();
+const void* gemm_count_kernel();
+
+}  // namespace lockstep::ode::cuda

@@ -1,0 +1,24 @@
+// cuBLASLt and the few CUDA functions that the engine cuda_gemm's runtime calls, on the host, as their documentation
+// has them: matrices in columns with a leading dimension, biases along the rows of a result, graphs that repeat
+// themselves.
+#pragma once
+
+#include <map>
+#include <string>
+
+namespace lockstep::ode::cuda::testing {
+
+struct FakeCublasLt {
+  bool graphs = true;                // conditional nodes are known
+  bool epilogues = true;             // any at all
+  bool epilogues_of_16_bits = true;  // with results of 16 bits
+  bool any_algorithm = true;
+  std::map<std::string, int> calls;  // by function
+  int passes_by_graph = 0;
+  int open = 0;  // handles, descriptions, streams, graphs, pinned memory that are there now
+};
+
+// The one that the functions work on; reset by assigning a new one.
+FakeCublasLt& fake_cublaslt();
+
+}  // namespace lockstep::ode::cuda::testing

@@ -1,0 +1,151 @@
+#include "lockstep/ode/cuda/gemm/testing/host_gemm.h"
+
+#include <algorithm>
+
+#include "lockstep/ode/cuda/gemm/round.cuh"
+
+namespace lockstep::ode::cuda {
+namespace {
+
+using lockstep::cuda::testing::simulate;
+using lockstep::cuda::testing::SimulatedLaunch;
+
+template <class Body>
+void run_threads(std::int64_t threads, const Body& body) {
+  const auto blocks = static_cast<unsigned>((threads + kGemmThreads - 1) / kGemmThreads);
+  // An order of threads of its own for each number of them.
+  simulate({.blocks = blocks, .threads = kGemmThreads, .shared_bytes = 0, .seed = static_cast<unsigned>(threads)},
+           [&](unsigned char*) { body(); });
+}
+
+template <class T>
+class HostGemmStream : public GemmStream {
+ public:
+  explicit HostGemmStream(HostGemm& host) : host_(host) {}
+  void prepare_as(const GemmProgram& program, const GemmLaunch<T>& launch) {
+    program_ = program;
+    launch_ = launch;
+    host_.fewest_columns = std::min(host_.fewest_columns, launch.columns);
+  }
+  void* native() override { return nullptr; }
+  Fault prepare(const GemmProgram&, const void*) override { return {}; }
+  void start() override {
+    run_threads(launch_.columns, [&] { start_columns(launch_); });
+  }
+  void run(std::int32_t floor) override {
+    do {
+      for (int round = 0; round < program_.rounds; ++round) {
+        for (const DenseProduct& product : program_.products)
+          multiply_on_host<T>(program_, product, launch_.columns, launch_.pitch, host_.epilogues);
+        run_threads(launch_.columns, [&] { advance_columns(launch_, round + 1 == program_.rounds); });
+        ++host_.rounds;
+      }
+    } while (end_pass(launch_.busy) > floor);
+  }
+  void compact(std::int32_t target) override {
+    ++host_.compactions;
+    plan_moves_on_host(launch_, target, static_cast<unsigned>(target));
+    run_threads(target, [&] { move_columns(launch_); });
+  }
+  Fault wait(std::int32_t& busy) override {
+    busy = launch_.busy[kBusyLast];
+    return {};
+  }
+  std::string description() const override { return "the host"; }
+
+ private:
+  HostGemm& host_;
+  GemmProgram program_;
+  GemmLaunch<T> launch_{};
+};
+
+// Of the precision that the first program has.
+class AnyHostGemmStream : public GemmStream {
+ public:
+  explicit AnyHostGemmStream(HostGemm& host) : host_(host), f32_(host), f64_(host) {}
+  void* native() override { return nullptr; }
+  Fault prepare(const GemmProgram& program, const void* launch) override {
+    if (host_.failing_prepares > 0) {
+      --host_.failing_prepares;
+      return {true, host_.failures_are_memory, "cuBLASLt",
+              host_.failures_are_memory ? "out of memory" : "no algorithm"};
+    }
+    if (program.float64) {
+      f64_.prepare_as(program, *static_cast<const GemmLaunch<double>*>(launch));
+      used_ = &f64_;
+    } else {
+      f32_.prepare_as(program, *static_cast<const GemmLaunch<float>*>(launch));
+      used_ = &f32_;
+    }
+    return {};
+  }
+  void start() override { used_->start(); }
+  void run(std::int32_t floor) override { used_->run(floor); }
+  void compact(std::int32_t target) override { used_->compact(target); }
+  Fault wait(std::int32_t& busy) override { return used_->wait(busy); }
+  std::string description() const override { return "the host"; }
+
+ private:
+  HostGemm& host_;
+  HostGemmStream<float> f32_;
+  HostGemmStream<double> f64_;
+  GemmStream* used_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<GemmStream> HostGemmRuntime::open(int, Fault&) { return std::make_unique<AnyHostGemmStream>(host_); }
+
+template <class T>
+void multiply_on_host(const GemmProgram& program, const DenseProduct& product, std::int64_t columns, std::int64_t pitch,
+                      bool epilogue) {
+  using L = ScalarLane<T>;
+  const auto kind = static_cast<int>(product.activation.kind);
+  const T* const bias = static_cast<const T*>(product.bias);
+  const MatrixPrecision out_mode = product.last ? MatrixPrecision::f32 : program.mode;
+  T* const plain = static_cast<T*>(program.plain);
+  for (std::int64_t column = 0; column < columns; ++column) {
+    for (int j = 0; j < product.outputs; ++j) {
+      T sum = epilogue ? bias[j] : T(0);
+      for (int k = 0; k < product.inputs; ++k) {
+        const std::int64_t index = product.first ? k * pitch + column : column * product.in_pitch + k;
+        const T x = load_factor<T>(product.in, index, program.mode);
+        const T w = load_factor<T>(product.weights, std::int64_t{j} * product.in_pitch + k, program.mode);
+        sum = L::fma(w, x, sum);
+      }
+      const std::int64_t index = column * product.out_pitch + j;
+      if (epilogue) {
+        const T alpha = static_cast<T>(product.activation.alpha);
+        store_factor(product.out, index, lockstep::cuda::activate_any(kind, sum, alpha), out_mode);
+      } else {
+        plain[index] = sum;
+      }
+    }
+    for (int j = product.outputs; j < product.out_pitch; ++j) {
+      const std::int64_t index = column * product.out_pitch + j;
+      if (epilogue) {
+        store_factor(product.out, index, T(0), out_mode);
+      } else {
+        plain[index] = 0;
+      }
+    }
+  }
+  if (epilogue) return;
+  const ActivationLaunch<T> launch{
+      plain, bias, product.out, columns, product.out_pitch, kind, product.activation.alpha, out_mode};
+  // Fewer threads than numbers, so that each takes several.
+  run_threads((columns * product.out_pitch + 2) / 3, [&] { activate_products(launch); });
+}
+
+template <class T>
+void plan_moves_on_host(const GemmLaunch<T>& launch, std::int32_t target, unsigned seed) {
+  simulate({.blocks = 1, .threads = kCompactionThreads, .shared_bytes = kCompactionSharedBytes, .seed = seed},
+           [&](unsigned char* shared) { plan_moves(launch, target, reinterpret_cast<std::int32_t*>(shared)); });
+}
+
+template void multiply_on_host<float>(const GemmProgram&, const DenseProduct&, std::int64_t, std::int64_t, bool);
+template void multiply_on_host<double>(const GemmProgram&, const DenseProduct&, std::int64_t, std::int64_t, bool);
+template void plan_moves_on_host<float>(const GemmLaunch<float>&, std::int32_t, unsigned);
+template void plan_moves_on_host<double>(const GemmLaunch<double>&, std::int32_t, unsigned);
+
+}  // namespace lockstep::ode::cuda

@@ -1,0 +1,206 @@
+#include "lockstep/ode/cuda/kernel_source.h"
+
+#include "lockstep/ode/cuda/block_launch.h"
+#include "lockstep/ode/methods.h"
+
+namespace lockstep::ode::cuda {
+namespace {
+
+// Stages and components that still fit into registers; more come from a table, in loops.
+constexpr std::size_t kMostInRegisters = 120;
+// A longer text is one function that is called, not copied into every stage.
+constexpr std::size_t kLongText = 800;
+
+// "VanDerPol" of "van_der_pol".
+std::string type_name(std::string_view name) {
+  std::string result;
+  bool first = true;
+  for (const char c : name) {
+    if (c != '_') result += first && c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+    first = c == '_';
+  }
+  return result;
+}
+
+std::string number_name(Precision precision) { return precision == Precision::f32 ? "float" : "double"; }
+
+// A function in the namespace lockstep_source whose body is the part's.
+std::string function_text(const SourcePart& part, const std::string& signature) {
+  return "  static __device__ " + std::string(part.text->size() > kLongText ? "__noinline__ " : "__forceinline__ ") +
+         signature +
+         " {\n"
+         "    (void)t; (void)u; (void)p;\n"
+         "#line 1 \"" +
+         part.name + "\"\n" + *part.text +
+         "\n"
+         "#line 1 \"kernel\"\n"
+         "  }\n";
+}
+
+std::string derivative_struct(const SourcePart& part, const std::string& name, const std::string& number) {
+  return "struct " + name + " {\n" +
+         function_text(
+             part, "void evaluate(double t, const " + number + "* u, const " + number + "* p, " + number + "* du)") +
+         "};\n";
+}
+
+std::string event_struct(const SourcePart& part, const std::string& number) {
+  return "struct Event {\n" +
+         function_text(part, number + " value(double t, const " + number + "* u, const " + number + "* p)") + "};\n";
+}
+
+std::string in_namespace(const std::string& text) {
+  return "namespace lockstep_source {\nusing namespace lockstep;\n" + text + "}\n";
+}
+
+std::string with_event(const std::string& derivative, const SourcePart* event, const std::string& number) {
+  return event == nullptr ? derivative : "ode::cuda::WithEvent<" + derivative + ", Event, " + number + ">";
+}
+
+std::string source_derivative(std::size_t components, std::size_t parameters, const std::string& number) {
+  return "ode::cuda::SourceDerivative<Function, " + std::to_string(components) + ", " + std::to_string(parameters) +
+         ", " + number + ">";
+}
+
+std::string system_derivative(std::string_view system, const std::string& number) {
+  return "ode::cuda::SystemDerivative<ode::systems::" + type_name(system) + ", " + number + ">";
+}
+
+constexpr const char* kProgramHeader = "#include \"lockstep/ode/cuda/program_derivative.h\"\n";
+
+KernelSource named_source(const std::string& what, std::string_view method_name, Precision precision) {
+  KernelSource source;
+  source.float64 = precision == Precision::f64;
+  source.name = what + ", " + std::string(method_name) + ", " + std::string(to_string(precision));
+  return source;
+}
+
+// `before`: includes and what the derivative's type needs, in the namespace lockstep_source.
+KernelSource make_source(const std::string& what, const std::string& before, const std::string& derivative,
+                         std::size_t components, std::string_view method_name, Precision precision) {
+  const std::string number = number_name(precision);
+  const bool compiled = static_cast<std::size_t>(method(method_name).stages) * components <= kMostInRegisters;
+  const std::string scheme =
+      compiled ? "CompiledScheme<ode::" + type_name(method_name) + ">" : "TableScheme<" + number + ">";
+  KernelSource source = named_source(what, method_name, precision);
+  const std::string threads = std::to_string(source.threads);
+  source.text =
+      "#include \"lockstep/ode/cuda/device_standard-inl.h\"\n"
+      "#include \"lockstep/ode/cuda/advance.cuh\"\n"
+      "#include \"lockstep/ode/methods/" +
+      std::string(method_name) + ".h\"\n" + before +
+      in_namespace("using Body = ode::cuda::KernelBody<" + number + ", ode::cuda::" + scheme + ", " + derivative +
+                   ", " + threads + ">;\n") +
+      "extern \"C\" __global__ void __launch_bounds__(" + threads + ") " + kSourceKernel +
+      "(const __grid_constant__ lockstep::ode::cuda::Launch<" + number +
+      "> launch) {\n"
+      "  lockstep::ode::cuda::advance<lockstep_source::Body>(launch);\n"
+      "}\n";
+  return source;
+}
+
+// The same for blocks of threads that evaluate nets together.
+KernelSource make_tile_source(const std::string& what, const std::string& before, const std::string& derivative,
+                              std::string_view method_name, Precision precision) {
+  const std::string number = number_name(precision);
+  KernelSource source = named_source(what, method_name, precision);
+  source.threads = lockstep::cuda::kBlockThreads;
+  source.threads_a_trajectory =
+      lockstep::cuda::kBlockThreads / (source.float64 ? kBlockTile<double> : kBlockTile<float>);
+  source.text =
+      "#include \"lockstep/ode/cuda/device_standard-inl.h\"\n"
+      "#include \"lockstep/ode/cuda/block_advance.cuh\"\n" +
+      before + in_namespace("using Derivative = " + derivative + ";\n") +
+      "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(source.threads) + ", 2) " + kSourceKernel +
+      "(const __grid_constant__ lockstep::ode::cuda::BlockLaunch<" + number +
+      "> launch) {\n"
+      "  extern __shared__ __align__(16) unsigned char shared[];\n"
+      "  lockstep::ode::cuda::advance_tile<lockstep::ode::cuda::FmaTile<" +
+      number +
+      ">, lockstep_source::Derivative, lockstep_source::Terms>(launch, shared, [&] {\n"
+      "    return static_cast<std::int64_t>(atomicAdd(launch.counter, 1ull));\n"
+      "  });\n"
+      "}\n";
+  return source;
+}
+
+// The terms of a sum that are not nets, as the struct Terms and what it calls.
+std::string terms_text(std::span<const FunctionPart> parts, const std::string& number) {
+  std::string functions, calls;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::string index = std::to_string(i), name = "Function" + index;
+    if (const auto* source = std::get_if<SourcePart>(&parts[i].what)) {
+      functions += derivative_struct(*source, name, number);
+      calls += "    if (part == " + index + ") " + name + "::evaluate(t, u, p, du);\n";
+    } else if (const auto* system = std::get_if<SystemPart>(&parts[i].what)) {
+      calls += "    if (part == " + index + ") ode::systems::evaluate_at<ode::systems::" + type_name(system->name) +
+               ", ScalarLane<" + number + ">>(static_cast<" + number + ">(t), u, p, du);\n";
+    }
+  }
+  return functions +
+         "struct Terms {\n"
+         "  static constexpr bool kOwn = true;\n"
+         "  static __device__ void evaluate(int part, double t, const " +
+         number + "* u, const " + number + "* p, " + number + "* du) {\n" + calls + "  }\n};\n";
+}
+
+std::string name_of(const FunctionPart& part) {
+  if (const auto* system = std::get_if<SystemPart>(&part.what)) return system->name;
+  if (const auto* source = std::get_if<SourcePart>(&part.what)) return "source " + source->name;
+  return "net";
+}
+
+}  // namespace
+
+KernelSource make_kernel_source(const SourcePart& part, std::string_view method, Precision precision) {
+  return make_sum_source({.parts = std::vector<FunctionPart>{{part, part.parameters}},
+                          .components = part.components,
+                          .parameters = part.parameters},
+                         method, precision);
+}
+
+KernelSource make_sum_source(const SumForm& form, std::string_view method, Precision precision) {
+  const std::string number = number_name(precision), components = std::to_string(form.components);
+  std::string what;
+  for (const FunctionPart& part : form.parts) what += (what.empty() ? "" : " + ") + name_of(part);
+  if (form.event != nullptr) what += ", event " + form.event->name;
+  const std::string event = form.event == nullptr ? "" : event_struct(*form.event, number);
+  const auto make = [&](const std::string& before, const std::string& derivative) {
+    return make_source(what, before, with_event(derivative, form.event, number), form.components, method, precision);
+  };
+  if (form.parts.size() == 1) {
+    if (const auto* source = std::get_if<SourcePart>(&form.parts[0].what)) {
+      return make(in_namespace(derivative_struct(*source, "Function", number) + event),
+                  source_derivative(form.components, form.parameters, number));
+    }
+    if (const auto* system = std::get_if<SystemPart>(&form.parts[0].what))
+      return make(kProgramHeader + in_namespace(event), system_derivative(system->name, number));
+  }
+  const std::string before = kProgramHeader + in_namespace(terms_text(form.parts, number) + event);
+  if (form.tiles) {
+    const std::string derivative = "ode::cuda::OutsideDerivative<" + components + ", " + number + ">";
+    return make_tile_source(what, before, with_event(derivative, form.event, number), method, precision);
+  }
+  return make(before, "ode::cuda::ProgramDerivative<" + components + ", " + std::to_string(form.width) + ", " + number +
+                          ", Terms>");
+}
+
+KernelSource make_system_source(std::string_view system, std::size_t components, std::string_view method,
+                                Precision precision) {
+  return make_source("system " + std::string(system), kProgramHeader, system_derivative(system, number_name(precision)),
+                     components, method, precision);
+}
+
+KernelSource make_folded_net_source(int n, ActivationKind activation, std::size_t weight_bytes, std::string_view method,
+                                    Precision precision) {
+  const std::string size = std::to_string(n);
+  KernelSource source =
+      make_source("net " + size + " " + to_string(Activation{activation, 0}), "",
+                  "ode::cuda::FoldedNetDerivative<" + size + ", static_cast<ActivationKind>(" +
+                      std::to_string(static_cast<int>(activation)) + "), " + number_name(precision) + ">",
+                  static_cast<std::size_t>(n), method, precision);
+  source.shared_bytes = weight_bytes;
+  return source;
+}
+
+}  // namespace lockstep::ode::cuda

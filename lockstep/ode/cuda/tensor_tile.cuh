@@ -1,0 +1,51 @@
+// A tile's nets on tensor cores, for blocks that advance trajectories of float32 (block_advance.cuh): the state, the
+// steps and the nets' outputs are float32, what passes between layers is not.
+#pragma once
+
+#include "lockstep/kernels/cuda/tensor_net.cuh"
+#include "lockstep/ode/cuda/block_launch.h"
+
+namespace lockstep::ode::cuda {
+
+template <class Format>
+class TensorTile {
+ public:
+  using T = float;
+  static constexpr int kSamples = kBlockTile<float>;
+
+  __device__ TensorTile(const BlockLaunch<float>& launch, unsigned char* shared)
+      : layout_(launch.tensor),
+        space_(lockstep::cuda::make_tensor_space(
+            launch.tensor, shared,
+            launch.weights + launch.first_chunk +
+                static_cast<std::int64_t>(launch.chunks) * lockstep::cuda::kChunkNumbers<float>,
+            launch.weights + launch.first_chunk)) {}
+
+  __device__ const float* resident() const { return space_.resident; }
+  // Inputs and outputs lie in the same memory, in another order: a second net waits until all have read the first
+  // one's.
+  __device__ void begin(int part) {
+    if (part > 0) __syncthreads();
+  }
+  __device__ void put(int feature, float x) {
+    lockstep::cuda::put_value<Format>(layout_, space_.values, static_cast<int>(threadIdx.x), feature, x);
+  }
+  __device__ void end_inputs(const lockstep::cuda::BlockNet& net) {
+    LOCKSTEP_ROLLED
+    for (int i = net.inputs; i < lockstep::cuda::input_tiles<Format>(net.inputs) * Format::kTile; ++i) put(i, 0.0f);
+  }
+  __device__ void evaluate(const lockstep::cuda::BlockNet& net) {
+    outputs_ = lockstep::cuda::evaluate_tensor_net<Format, kSamples>(net, layout_, space_);
+  }
+  __device__ float output(int c) const {
+    return outputs_[c * lockstep::cuda::tile_pitch<float>(kSamples) + static_cast<int>(threadIdx.x)];
+  }
+  __device__ void close() {}
+
+ private:
+  const lockstep::cuda::TensorLayout& layout_;
+  lockstep::cuda::TensorSpace space_;
+  const float* outputs_ = nullptr;
+};
+
+}  // namespace lockstep::ode::cuda

@@ -1,0 +1,37 @@
+// What the input ports of a net as a right-hand side take, in their order.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "lockstep/kernels/tile.h"
+
+namespace lockstep::ode::detail {
+
+enum class GraphSource { state, parameters, time };
+
+// A run of rows of the tile.
+struct GraphPiece {
+  GraphSource source;
+  std::size_t first;
+  std::size_t count;
+};
+using GraphPieces = std::vector<GraphPiece>;
+
+// The ports' rows one after another; returns where they end.
+template <class T>
+T* gather_inputs(const GraphPieces& pieces, const double* t, const T* in, const T* parameters, T* row) {
+  for (const GraphPiece& piece : pieces) {
+    if (piece.source == GraphSource::time) {
+      for (int lane = 0; lane < kTileLanes; ++lane) row[lane] = T(t[lane]);
+      row += kTileLanes;
+    } else {
+      const T* from = piece.source == GraphSource::state ? in : parameters;
+      row = std::copy_n(from + piece.first * kTileLanes, piece.count * kTileLanes, row);
+    }
+  }
+  return row;
+}
+
+}  // namespace lockstep::ode::detail

@@ -1,0 +1,261 @@
+#include "lockstep/ode/detail/graph_source.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <variant>
+#include <vector>
+
+namespace lockstep::ode::detail {
+namespace {
+
+using graph::BinaryKind;
+using graph::ReduceKind;
+using graph::UnaryKind;
+
+std::string text_of(std::size_t value) { return std::to_string(value); }
+
+// As the number type R rounds it. Infinite bounds are left out before.
+std::string literal(double value) {
+  char digits[40];
+  std::snprintf(digits, sizeof digits, "R(%.17g)", value);
+  std::string text = digits;
+  if (text.find_first_of(".e") == std::string::npos) text.insert(text.size() - 1, ".0");
+  return text;
+}
+
+std::string table(const char* name, const std::vector<double>& values) {
+  std::string text = std::string("static const R ") + name + "[] = {";
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    text += (i == 0 ? "" : i % 8 == 0 ? ",\n    " : ", ") + literal(values[i]);
+  }
+  return text + "};\n";
+}
+
+template <class List>
+std::string index_table(const char* name, const List& values) {
+  std::string text = std::string("static const int ") + name + "[] = {";
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    text += (i == 0 ? "" : i % 20 == 0 ? ",\n    " : ", ") + text_of(static_cast<std::size_t>(values[i]));
+  }
+  return text + "};\n";
+}
+
+// One block of statements for each node; y is what it makes, x0, x1, ... what it reads.
+class Writer {
+ public:
+  Writer(const graph::Graph& graph, const std::vector<std::size_t>& widths) : graph_(graph), widths_(widths) {
+    for (std::size_t value = 0, row = 0; value < widths.size(); row += widths[value++]) rows_.push_back(row);
+  }
+
+  std::size_t row(std::size_t value) const { return rows_[value]; }
+
+  std::string node(std::size_t value) {
+    node_ = &graph_.nodes[value - graph_.inputs.size()];
+    width_ = widths_[value];
+    std::string text = "{\nR* const y = v + " + text_of(rows_[value]) + ";\n";
+    for (std::size_t i = 0; i < node_->inputs.size(); ++i) {
+      text += "const R* const x" + text_of(i) + " = v + " + text_of(rows_[node_->inputs[i]]) + ";\n";
+    }
+    return text + std::visit([this](const auto& operation) { return of(operation); }, node_->operation) + "}\n";
+  }
+
+ private:
+  static std::string loop(std::size_t count, const std::string& statement, std::size_t from = 0) {
+    return "for (int i = " + text_of(from) + "; i < " + text_of(count) + "; ++i) " + statement + "\n";
+  }
+  std::string each(const std::string& expression) const { return loop(width_, "y[i] = " + expression + ";"); }
+  // Feature i of what it reads, or the only one.
+  std::string x(std::size_t which) const {
+    const bool one = widths_[node_->inputs[which]] == 1 && width_ != 1;
+    return "x" + text_of(which) + (one ? "[0]" : "[i]");
+  }
+  std::size_t read_width() const { return widths_[node_->inputs[0]]; }
+
+  static std::string activation(const Activation& function, const std::string& of_what, bool derivative) {
+    return std::string("math::activate") + (derivative ? "_derivative" : "") + "<static_cast<ActivationKind>(" +
+           text_of(static_cast<std::size_t>(function.kind)) + "), ScalarLane<R>>(" + of_what + ", " +
+           literal(function.alpha) + ")";
+  }
+  static std::string smaller(const std::string& a, const std::string& b) {
+    return "(" + b + " != " + b + " ? " + b + " : " + b + " < " + a + " ? " + b + " : " + a + ")";
+  }
+  static std::string larger(const std::string& a, const std::string& b) {
+    return "(" + b + " != " + b + " ? " + b + " : " + b + " > " + a + " ? " + b + " : " + a + ")";
+  }
+
+  std::string of(const graph::Dense& dense) const {
+    return table("w", dense.weights) + table("b", dense.bias) + "for (int j = 0; j < " + text_of(dense.outputs) +
+           "; ++j) {\nR sum = b[j];\n" +
+           loop(dense.inputs, "sum = std::fma(w[j * " + text_of(dense.inputs) + " + i], x0[i], sum);") +
+           "y[j] = sum;\n}\n";
+  }
+  std::string of(const graph::Activate& activate) const { return each(activation(activate.activation, x(0), false)); }
+  std::string of(const graph::Chain& chain) const {
+    switch (chain.activation.kind) {
+      case ActivationKind::identity:
+        return "(void)x1;\n" + each(x(0));
+      case ActivationKind::relu:
+        return each("R(0) < x1[i] ? x0[i] : R(0)");
+      case ActivationKind::tanh:
+        return each("x0[i] * std::fma(-x1[i], x1[i], R(1))");
+      case ActivationKind::sigmoid:
+        return each("x0[i] * std::fma(-x1[i], x1[i], x1[i])");
+      default:
+        return each("x0[i] * " + activation(chain.activation, "x1[i]", true));
+    }
+  }
+  std::string of(const graph::Standardise& standardise) const {
+    return table("shift", standardise.shift) + table("scale", standardise.scale) +
+           each("(x0[i] - shift[i]) / scale[i]");
+  }
+  std::string of(const graph::Rescale& rescale) const {
+    return table("scale", rescale.scale) + table("shift", rescale.shift) + each("std::fma(x0[i], scale[i], shift[i])");
+  }
+  std::string of(const graph::Constant& constant) const {
+    return table("numbers", constant.values) + each("numbers[i]");
+  }
+  std::string of(const graph::Concatenate&) const {
+    std::string text;
+    std::size_t offset = 0;
+    for (std::size_t part = 0; part < node_->inputs.size(); ++part) {
+      const std::size_t width = widths_[node_->inputs[part]];
+      text += loop(width, "y[" + text_of(offset) + " + i] = x" + text_of(part) + "[i];");
+      offset += width;
+    }
+    return text;
+  }
+  std::string of(const graph::Columns& columns) const {
+    return index_table("from", columns.indices) + each("x0[from[i]]");
+  }
+  std::string of(const graph::Unary& unary) const {
+    switch (unary.kind) {
+      case UnaryKind::square_root:
+        return each("std::sqrt(x0[i])");
+      case UnaryKind::absolute:
+        return each("std::abs(x0[i])");
+      case UnaryKind::negate:
+        return each("-x0[i]");
+      case UnaryKind::reciprocal:
+        return each("R(1) / x0[i]");
+      case UnaryKind::exp:
+      case UnaryKind::log:
+      case UnaryKind::erf:
+        return each("math::" + std::string(graph::to_string(unary.kind)) + "(x0[i])");
+      case UnaryKind::cosine:
+        break;
+    }
+    return each("math::cos(x0[i])");
+  }
+  std::string of(const graph::Clip& clip) const {
+    std::string text = each(x(0));
+    if (std::isfinite(clip.minimum))
+      text += each(literal(clip.minimum) + " > y[i] ? " + literal(clip.minimum) + " : y[i]");
+    if (std::isfinite(clip.maximum))
+      text += each(literal(clip.maximum) + " < y[i] ? " + literal(clip.maximum) + " : y[i]");
+    return text;
+  }
+  std::string of(const graph::DeadZone& zone) const {
+    std::string text = "x0[i] == x0[i] ? R(0) : x0[i]";
+    const std::string bias = literal(zone.bias);
+    if (std::isfinite(zone.lower)) text = "x0[i] < " + literal(zone.lower) + " ? x0[i] + " + bias + " : " + text;
+    if (std::isfinite(zone.upper)) text = literal(zone.upper) + " < x0[i] ? x0[i] - " + bias + " : " + text;
+    return each(text);
+  }
+  std::string of(const graph::Binary& binary) const {
+    const std::string a = x(0), b = x(1);
+    switch (binary.kind) {
+      case BinaryKind::add:
+        return each(a + " + " + b);
+      case BinaryKind::subtract:
+        return each(a + " - " + b);
+      case BinaryKind::multiply:
+        return each(a + " * " + b);
+      case BinaryKind::divide:
+        return each(a + " / " + b);
+      case BinaryKind::minimum:
+        return each(smaller(a, b));
+      case BinaryKind::maximum:
+        return each(larger(a, b));
+      case BinaryKind::less:
+        return each(a + " < " + b + " ? R(1) : R(0)");
+      case BinaryKind::less_or_equal:
+        return each(a + " <= " + b + " ? R(1) : R(0)");
+      case BinaryKind::equal:
+        return each(a + " == " + b + " ? R(1) : R(0)");
+      case BinaryKind::power:
+        break;
+    }
+    return each("math::pow(" + a + ", " + b + ")");
+  }
+  std::string of(const graph::Choose& choose) const {
+    return index_table("first", choose.mask) + each("first[i] != 0 ? " + x(0) + " : " + x(1));
+  }
+  std::string of(const graph::Select&) const { return each(x(0) + " != R(0) ? " + x(1) + " : " + x(2)); }
+  std::string of(const graph::Softmax& softmax) const {
+    const bool plain = softmax.kind == graph::SoftmaxKind::plain;
+    return "R most = x0[0];\n" + loop(width_, "most = " + larger("most", "x0[i]") + ";", 1) + "R sum = R(0);\n" +
+           loop(width_, "{\nconst R e = math::exp(x0[i] - most);\nsum = i == 0 ? e : sum + e;\ny[i] = " +
+                            std::string(plain ? "e" : "x0[i] - most") + ";\n}") +
+           (plain ? each("y[i] / sum") : "sum = math::log(sum);\n" + each("y[i] - sum"));
+  }
+  std::string of(const graph::Reduce& reduce) const {
+    const std::string next = reduce.kind == ReduceKind::minimum   ? smaller("acc", "x0[i]")
+                             : reduce.kind == ReduceKind::maximum ? larger("acc", "x0[i]")
+                                                                  : "acc + x0[i]";
+    return "R acc = x0[0];\n" + loop(read_width(), "acc = " + next + ";", 1) + "y[0] = acc" +
+           (reduce.kind == ReduceKind::mean ? " / " + literal(static_cast<double>(read_width())) : "") + ";\n";
+  }
+  std::string of(const graph::LayerNormalise& normalise) const {
+    const std::string count = literal(static_cast<double>(width_));
+    return table("scale", normalise.scale) + table("shift", normalise.shift) + "R mean = x0[0], sum = R(0);\n" +
+           loop(width_, "mean = mean + x0[i];", 1) + "mean = mean / " + count + ";\n" +
+           loop(width_, "{\ny[i] = x0[i] - mean;\nsum = std::fma(y[i], y[i], sum);\n}") +
+           "const R r = R(1) / std::sqrt(sum / " + count + " + " + literal(normalise.epsilon) + ");\n" +
+           each("std::fma(y[i] * r, scale[i], shift[i])");
+  }
+
+  const graph::Graph& graph_;
+  const std::vector<std::size_t>& widths_;
+  std::vector<std::size_t> rows_;  // of each value, where its features begin
+  const graph::Node* node_ = nullptr;
+  std::size_t width_ = 0;
+};
+
+// Numbers that the text spells out.
+std::size_t numbers_in(const graph::Graph& graph) {
+  std::size_t count = 0;
+  for (const graph::Node& node : graph.nodes) {
+    if (const auto* dense = std::get_if<graph::Dense>(&node.operation))
+      count += dense->weights.size() + dense->bias.size();
+    if (const auto* constant = std::get_if<graph::Constant>(&node.operation)) count += constant->values.size();
+  }
+  return count;
+}
+
+}  // namespace
+
+std::optional<std::string> graph_source(const graph::Graph& graph, const GraphPieces& pieces) {
+  const std::vector<std::size_t> widths = graph.widths();
+  std::size_t features = 0;
+  for (const std::size_t width : widths) features += width;
+  if (features > kMostSourceFeatures || numbers_in(graph) > kMostSourceNumbers) return {};
+  Writer writer(graph, widths);
+  std::string text = "using R = decltype(du[0] + du[0]);\nR v[" + text_of(features) + "];\n";
+  std::size_t row = 0;
+  for (const GraphPiece& piece : pieces) {
+    if (piece.source == GraphSource::time) {
+      text += "v[" + text_of(row++) + "] = R(t);\n";
+      continue;
+    }
+    const char* const from = piece.source == GraphSource::state ? "u" : "p";
+    text += "for (int i = 0; i < " + text_of(piece.count) + "; ++i) v[" + text_of(row) + " + i] = " + from + "[" +
+            text_of(piece.first) + " + i];\n";
+    row += piece.count;
+  }
+  for (std::size_t value = graph.inputs.size(); value < widths.size(); ++value) text += writer.node(value);
+  return text + "for (int i = 0; i < " + text_of(graph.outputs[0].width) + "; ++i) du[i] = v[" +
+         text_of(writer.row(graph.outputs[0].value)) + " + i];\n";
+}
+
+}  // namespace lockstep::ode::detail

@@ -1,0 +1,21 @@
+// A net that is no plain stack as the body of a function that a GPU's thread runs: ode/cuda_source.h.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "lockstep/kernels/graph/graph.h"
+#include "lockstep/ode/detail/graph_inputs.h"
+
+namespace lockstep::ode::detail {
+
+// Numbers in the net and features of all its values together, above which there is no text: a thread keeps the latter
+// in memory of its own, and compiling takes longer than evaluating on the CPU.
+inline constexpr std::size_t kMostSourceNumbers = 16384, kMostSourceFeatures = 1024;
+
+// Statements that set du from t, u and p, in the type of du's numbers, with the bits of GraphPlan. Nothing for nets
+// that are too large.
+std::optional<std::string> graph_source(const graph::Graph& graph, const GraphPieces& pieces);
+
+}  // namespace lockstep::ode::detail

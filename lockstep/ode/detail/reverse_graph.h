@@ -1,0 +1,17 @@
+// A net that is no plain stack as a right-hand side with its transposed derivative.
+#pragma once
+
+#include <memory>
+
+#include "lockstep/kernels/graph/graph.h"
+#include "lockstep/ode/detail/graph_inputs.h"
+#include "lockstep/ode/differentiable_tile.h"
+
+namespace lockstep::ode::detail {
+
+// The graph has one output port; its weights are graph::gather_weights().
+template <class T>
+std::shared_ptr<DifferentiableTile<T>> reverse_graph(const graph::Graph& graph, const GraphPieces& pieces,
+                                                     CpuTarget target);
+
+}  // namespace lockstep::ode::detail

@@ -1,0 +1,40 @@
+// Multiple shooting with free states: what segments start from is found together with the weights.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lockstep/ode/fit.h"
+
+namespace lockstep::ode::detail {
+
+// With s_k the state that segment k starts from, u_k its solution, d the data, w the components' weights and c the
+// phase's continuity, a trajectory adds
+//   w (s_0 - d_0)^2 + sum over k of [ sum over its points of w (u_k - d)^2 + c w (u_k(t_{k+1}) - s_{k+1})^2 ],
+// every point counted once, and the loss is the mean over trajectories. Its derivative by s_k is that of u_k's solve by
+// its initial state, less the slope of the gap before it.
+class Shooting {
+ public:
+  Shooting(const Rhs& rhs, const TrajectoryData& data, const FitOptions& options, const FitPhase& phase);
+  ~Shooting();
+  Shooting(Shooting&&) noexcept;
+  Shooting& operator=(Shooting&&) noexcept;
+
+  // states [trajectory][point][component], read at the starts of segments; by_state, of the same shape, is set: zeros
+  // elsewhere. The loss and its derivatives by weights, and how each segment ended.
+  struct Result {
+    double loss;
+    const Gradients& gradients;
+  };
+  Result evaluate(std::span<const double> weights, std::span<const double> states, std::span<double> by_state);
+  std::vector<std::string> explain() const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;  // stays where it is: the solver's loss refers to it
+};
+
+}  // namespace lockstep::ode::detail

@@ -1,0 +1,177 @@
+#include "lockstep/ode/device_solver.h"
+
+#include <algorithm>
+
+#include "lockstep/core/error.h"
+#include "lockstep/ode/cuda/compile.h"
+#include "lockstep/ode/cuda/engine.h"
+#include "lockstep/ode/cuda/load.h"
+#include "lockstep/ode/cuda/program.h"
+
+namespace lockstep::ode {
+namespace {
+
+// Of kernels that read parameters where they lie, when those are not one after another (program_derivative.h).
+constexpr std::size_t kMostGathered = 64;
+
+[[noreturn]] void refuse(const std::string& field, const std::string& found, const std::string& expected,
+                         const std::string& remedy = {}) {
+  throw Error(ErrorKind::invalid_argument, {.field = field, .found = found, .expected = expected, .remedy = remedy});
+}
+
+template <class T>
+void require(const DeviceArray<T>& array, const char* name) {
+  if (array.data == nullptr) refuse(std::string("ensemble.") + name, "a null pointer", "an array on the device");
+}
+
+int device_of(const Options& options, const cuda::LoadedRuntime& loaded) {
+  if (options.device.shares.size() > 1 || (!options.device.is_automatic() && !options.device.uses_cuda()))
+    refuse("options.device", to_string(options.device), "one GPU: cuda, or cuda:N");
+  if (options.engine == EngineChoice::cuda_gemm)
+    refuse("options.engine", "cuda_gemm",
+           "auto or cuda_fused: cuda_gemm has to ask between passes, and cannot only queue");
+  if (loaded.runtime == nullptr) {
+    throw Error(ErrorKind::unsupported, {.field = "options.device",
+                                         .found = loaded.missing,
+                                         .expected = "a GPU",
+                                         .remedy = "use ode::solve, which runs on the CPU, too"});
+  }
+  return options.device.is_automatic() ? loaded.devices.front().index : options.device.shares.front().index;
+}
+
+}  // namespace
+
+namespace detail {
+
+template <class T>
+class DeviceSolverState {
+ public:
+  DeviceSolverState(Rhs rhs, const Options& options, void* stream, std::optional<TerminalEvent> event) {
+    options.validate();
+    if (options.precision != kPrecisionOf<T>)
+      refuse("options.precision", std::string(to_string(options.precision)), "that of the solver's number type");
+    problem_.rhs = std::move(rhs);
+    problem_.event = std::move(event);
+    if (!problem_.rhs) refuse("rhs", "null", "a right-hand side");
+    const cuda::LoadedRuntime& loaded = cuda::load_runtime();
+    const int device = device_of(options, loaded);
+    lowered_ = cuda::lower_problem<T>(problem_, options);
+    cuda::Fault fault;
+    stream_ = loaded.runtime->borrow_stream(device, stream, fault);
+    if (stream_ == nullptr) cuda::refuse(fault, "check the driver with nvidia-smi");
+    std::optional<cuda::KernelImage> image;
+    cuda::add_source_kernel(lowered_, true, *loaded.runtime, device, *stream_, image);
+    launch_ = lowered_.launch;
+    fault = stream_->prepare(lowered_.kernel, &launch_);
+    if (fault.happened) cuda::refuse(fault, "update the driver");
+    launch_.weights = upload();
+    launch_.counter = static_cast<unsigned long long*>(allocate(sizeof(unsigned long long)));
+  }
+
+  void enqueue(const DeviceEnsemble<T>& e) {
+    check(e);
+    launch_.ensemble = {.count = e.trajectories,
+                        .initial_states = e.initial_states.data,
+                        .initial_strides = strides(e.initial_states),
+                        .parameters = e.parameters.data,
+                        .parameter_stride = e.parameters.trajectory,
+                        .parameter_component = e.parameters.component,
+                        .gathered_parameters = static_cast<std::int32_t>(problem_.rhs->parameters()),
+                        .start_times = e.start_times.data,
+                        .start_stride = e.start_times.trajectory,
+                        .end_times = e.end_times.data,
+                        .end_stride = e.end_times.trajectory,
+                        .save_times = e.save_times.data,
+                        .save_stride = e.save_times.trajectory,
+                        .save_points = e.save_points,
+                        .states = e.states.data,
+                        .state_strides = strides(e.states),
+                        .end_states = e.end_states.data,
+                        .end_strides = strides(e.end_states),
+                        .records = e.records};
+    if (e.trajectories == 0) return;
+    stream_->clear(launch_.counter, sizeof *launch_.counter);
+    stream_->launch(lowered_.kernel, &launch_);
+    if (const cuda::Fault fault = stream_->take_fault(); fault.happened)
+      cuda::refuse(fault, "check the device with nvidia-smi, and that the stream belongs to it");
+  }
+
+  const std::string& kernel() const { return lowered_.kernel; }
+
+ private:
+  template <class Number>
+  static cuda::StateStrides strides(const DeviceArray<Number>& array) {
+    return {.trajectory = array.trajectory, .time = array.time, .component = array.component};
+  }
+
+  void check(const DeviceEnsemble<T>& e) const {
+    if (e.trajectories < 0) refuse("ensemble.trajectories", std::to_string(e.trajectories), "0 or more");
+    if (e.save_points < 0) refuse("ensemble.save_points", std::to_string(e.save_points), "0 or more");
+    if (e.trajectories == 0) return;
+    require(e.initial_states, "initial_states");
+    require(e.start_times, "start_times");
+    require(e.end_times, "end_times");
+    require(e.end_states, "end_states");
+    const std::size_t m = problem_.rhs->parameters();
+    if (m > 0) require(e.parameters, "parameters");
+    if (m > kMostGathered && e.parameters.component != 1)
+      refuse("ensemble.parameters.component", std::to_string(e.parameters.component), "1 for more than 64 parameters",
+             "store a trajectory's parameters one after another");
+    if (e.save_points == 0) return;
+    require(e.save_times, "save_times");
+    require(e.states, "states");
+    if (e.states.time == 0 && e.save_points > 1)
+      refuse("ensemble.states.time", "0", "the distance of two save points, in numbers");
+  }
+
+  void* allocate(std::size_t bytes) {
+    void* const memory = stream_->allocate(bytes);
+    if (memory == nullptr)
+      cuda::refuse({true, true, "memory", std::to_string(bytes) + " bytes do not fit"}, "free memory on the device");
+    return memory;
+  }
+
+  const T* upload() {
+    const std::size_t bytes = lowered_.weights.size() * sizeof(T);
+    if (bytes == 0) return nullptr;
+    void* const device = allocate(bytes);
+    void* const pinned = stream_->allocate_pinned(bytes);
+    if (pinned == nullptr) cuda::refuse({true, true, "pinned memory", "too little"}, "free memory on the host");
+    std::copy(lowered_.weights.begin(), lowered_.weights.end(), static_cast<T*>(pinned));
+    stream_->upload(device, pinned, bytes);
+    if (const cuda::Fault fault = stream_->wait(); fault.happened)
+      cuda::refuse(fault, "check the device with nvidia-smi");
+    return static_cast<const T*>(device);
+  }
+
+  Problem problem_;  // the ensemble left out
+  cuda::Lowered<T> lowered_;
+  cuda::BlockLaunch<T> launch_;
+  std::unique_ptr<cuda::Stream> stream_;
+};
+
+}  // namespace detail
+
+template <class T>
+DeviceSolver<T>::DeviceSolver(Rhs rhs, const Options& options, void* stream, std::optional<TerminalEvent> event)
+    : state_(std::make_unique<detail::DeviceSolverState<T>>(std::move(rhs), options, stream, std::move(event))) {}
+template <class T>
+DeviceSolver<T>::~DeviceSolver() = default;
+template <class T>
+DeviceSolver<T>::DeviceSolver(DeviceSolver&&) noexcept = default;
+template <class T>
+DeviceSolver<T>& DeviceSolver<T>::operator=(DeviceSolver&&) noexcept = default;
+
+template <class T>
+void DeviceSolver<T>::enqueue(const DeviceEnsemble<T>& ensemble) {
+  state_->enqueue(ensemble);
+}
+template <class T>
+std::string DeviceSolver<T>::kernel() const {
+  return state_->kernel();
+}
+
+template class DeviceSolver<float>;
+template class DeviceSolver<double>;
+
+}  // namespace lockstep::ode

@@ -1,0 +1,61 @@
+// An event function that can be differentiated: what the derivative of the time at which it strikes asks of it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "lockstep/ode/detail/scalar_function.h"
+#include "lockstep/ode/dual.h"
+
+namespace lockstep::ode {
+
+// Beside StateFunction, on functions that a TerminalEvent may take where derivatives are wanted.
+class DifferentiableEvent {
+ public:
+  virtual ~DifferentiableEvent() = default;
+  // The derivatives of g(t, u, p): by_state [component] and by_parameter [parameter] are set, that by time returned.
+  virtual double slopes(double t, std::span<const double> u, std::span<const double> p, std::span<double> by_state,
+                        std::span<double> by_parameter) const = 0;
+};
+
+namespace detail {
+
+template <std::size_t components, std::size_t parameter_count, class F>
+class DifferentiableEventFunction final : public ScalarFunction<Event<components, parameter_count, F>>,
+                                          public DifferentiableEvent {
+ public:
+  using ScalarFunction<Event<components, parameter_count, F>>::ScalarFunction;
+
+  double slopes(double t, std::span<const double> u, std::span<const double> p, std::span<double> by_state,
+                std::span<double> by_parameter) const override {
+    for (std::size_t c = 0; c < components; ++c) by_state[c] = slope(t, u, p, c);
+    for (std::size_t i = 0; i < parameter_count; ++i) by_parameter[i] = slope(t, u, p, components + i);
+    return slope(t, u, p, components + parameter_count);
+  }
+
+ private:
+  // By one of state, parameters and time, in this order.
+  double slope(double t, std::span<const double> u, std::span<const double> p, std::size_t seeded) const {
+    std::array<Dual<double>, components> state;
+    std::array<Dual<double>, parameter_count> parameters;
+    for (std::size_t c = 0; c < components; ++c) state[c] = {u[c], c == seeded ? 1.0 : 0.0};
+    for (std::size_t i = 0; i < parameter_count; ++i) parameters[i] = {p[i], components + i == seeded ? 1.0 : 0.0};
+    const Dual<double> time(t, components + parameter_count == seeded ? 1.0 : 0.0);
+    return Dual<double>(this->body_->f(time, state, parameters)).slope;
+  }
+};
+
+}  // namespace detail
+
+// As event_function(), for an f that also takes Dual<double> (dual.h) for t and the elements of u and p.
+template <std::size_t components, std::size_t parameters = 0, class F>
+Rhs differentiable_event_function(std::string name, F f, std::string version = {}) {
+  return std::make_shared<detail::DifferentiableEventFunction<components, parameters, F>>(
+      detail::FunctionName{"event", std::move(name), std::move(version)},
+      detail::Event<components, parameters, F>{std::move(f)});
+}
+
+}  // namespace lockstep::ode

@@ -1,0 +1,168 @@
+// A net that is no plain stack as a right-hand side.
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/core/error.h"
+#include "lockstep/core/hash.h"
+#include "lockstep/kernels/graph/plan.h"
+#include "lockstep/kernels/graph/weights.h"
+#include "lockstep/ode/detail/graph_inputs.h"
+#include "lockstep/ode/detail/graph_source.h"
+#include "lockstep/ode/detail/reverse_graph.h"
+#include "lockstep/ode/rhs.h"
+
+namespace lockstep::ode {
+namespace {
+
+using detail::GraphPiece;
+using detail::GraphPieces;
+using Source = detail::GraphSource;
+
+template <class T>
+class GraphTile final : public TileFunction<T> {
+ public:
+  GraphTile(GraphPlan<T> plan, GraphPieces pieces, std::size_t inputs)
+      : plan_(std::move(plan)), pieces_(std::move(pieces)), inputs_(inputs) {}
+
+  void evaluate(const TileView<T>& tile, std::byte* workspace) const override {
+    if (pieces_.size() == 1) {  // the state where it lies
+      plan_.evaluate_tile(tile, workspace);
+      return;
+    }
+    T* const inputs = reinterpret_cast<T*>(workspace);
+    detail::gather_inputs(pieces_, tile.t, tile.in, tile.parameters, inputs);
+    plan_.evaluate_tile({tile.t, inputs, nullptr, tile.out, tile.lanes}, workspace + gathered_bytes());
+  }
+
+  std::size_t workspace_bytes() const override { return gathered_bytes() + plan_.workspace_bytes(); }
+  std::string description() const override { return plan_.description(); }
+
+ private:
+  std::size_t gathered_bytes() const { return pieces_.size() == 1 ? 0 : inputs_ * kTileLanes * sizeof(T); }
+
+  GraphPlan<T> plan_;
+  GraphPieces pieces_;
+  std::size_t inputs_;
+};
+
+[[noreturn]] void refuse(const std::string& name, std::string found, std::string expected, std::string remedy) {
+  throw Error(ErrorKind::invalid_argument, {.field = "net " + name,
+                                            .found = std::move(found),
+                                            .expected = std::move(expected),
+                                            .remedy = std::move(remedy)});
+}
+
+class GraphNet final : public StateFunction {
+ public:
+  GraphNet(graph::Graph graph, NetOptions options) : graph_(std::move(graph)), options_(std::move(options)) {
+    graph_.widths();  // throws where something does not fit
+    if (graph_.outputs.size() != 1) {
+      refuse(options_.name, std::to_string(graph_.outputs.size()) + " output ports", "one, the state's derivative",
+             "concatenate them, or export the net with this output alone");
+    }
+    components_ = graph_.outputs[0].width;
+    for (const graph::Port& port : graph_.inputs) inputs_ += port.width;
+    if (graph_.inputs.size() > 1 && named(graph_.inputs[0].name)) {
+      take_by_name();
+    } else {
+      take_in_order();
+    }
+    source_ = detail::graph_source(graph_, pieces_);
+  }
+
+  std::size_t components() const override { return components_; }
+  std::size_t parameters() const override { return parameters_; }
+  std::string description() const override {
+    return "net " + options_.name + " (" + std::to_string(inputs_) + " -> " + std::to_string(components_) +
+           ", graph of " + std::to_string(graph_.nodes.size()) + " nodes)";
+  }
+  std::string digest() const override {
+    ContentHash hash;
+    hash.add("graph net").add(graph_.digest());
+    for (const GraphPiece& piece : pieces_) {
+      hash.add(piece.source == Source::state ? "state" : piece.source == Source::time ? "time" : "parameters");
+    }
+    return hash.hex();
+  }
+  std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const override { return lower<float>(target); }
+  std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const override {
+    return lower<double>(target);
+  }
+  // On a GPU it is compiled when a solve needs it.
+  std::vector<FunctionPart> parts() const override {
+    if (!source_) return {};
+    return {{SourcePart{"net " + digest(), &*source_, components_, parameters_}, parameters_}};
+  }
+  std::vector<double> weights() const override { return graph::gather_weights(graph_); }
+  std::shared_ptr<DifferentiableTile<float>> differentiable_f32(CpuTarget target) const override {
+    return detail::reverse_graph<float>(graph_, pieces_, target);
+  }
+  std::shared_ptr<DifferentiableTile<double>> differentiable_f64(CpuTarget target) const override {
+    return detail::reverse_graph<double>(graph_, pieces_, target);
+  }
+
+ private:
+  static const Source* named(const std::string& name) {
+    static constexpr Source kSources[] = {Source::state, Source::parameters, Source::time};
+    if (name == "u" || name == "state") return &kSources[0];
+    if (name == "p" || name == "parameters") return &kSources[1];
+    if (name == "t" || name == "time") return &kSources[2];
+    return nullptr;
+  }
+
+  void take_in_order() {
+    const std::size_t least = components_ + (options_.with_time ? 1 : 0);
+    if (inputs_ < least) {
+      refuse(options_.name, std::to_string(inputs_) + " inputs and " + std::to_string(components_) + " outputs",
+             std::string("at least ") + std::to_string(least) + " inputs: the state that the outputs are the " +
+                 "derivative of" + (options_.with_time ? ", and time" : ""),
+             "give a net that maps the state (and parameters) to the state's derivative");
+    }
+    parameters_ = inputs_ - least;
+    pieces_.push_back({Source::state, 0, components_});
+    if (parameters_ > 0) pieces_.push_back({Source::parameters, 0, parameters_});
+    if (options_.with_time) pieces_.push_back({Source::time, 0, 1});
+  }
+
+  void take_by_name() {
+    for (const graph::Port& port : graph_.inputs) {
+      const Source* source = named(port.name);
+      const bool again = source != nullptr && std::any_of(pieces_.begin(), pieces_.end(),
+                                                          [&](const GraphPiece& p) { return p.source == *source; });
+      if (source == nullptr || again) {
+        refuse(options_.name, "an input port \"" + port.name + '"', "one each of state, parameters, time",
+               "rename the ports, or give the net one input port");
+      }
+      const std::size_t expected = *source == Source::state ? components_ : *source == Source::time ? 1 : port.width;
+      if (port.width != expected) {
+        refuse(options_.name, "an input port \"" + port.name + "\" of " + std::to_string(port.width) + " features",
+               std::to_string(expected), "give a net that maps the state to its derivative");
+      }
+      if (*source == Source::parameters) parameters_ = port.width;
+      pieces_.push_back({*source, 0, port.width});
+    }
+  }
+
+  template <class T>
+  std::shared_ptr<const TileFunction<T>> lower(CpuTarget target) const {
+    return std::make_shared<GraphTile<T>>(GraphPlan<T>::compile(graph_, target), pieces_, inputs_);
+  }
+
+  graph::Graph graph_;
+  NetOptions options_;
+  std::size_t components_ = 0, parameters_ = 0, inputs_ = 0;
+  GraphPieces pieces_;
+  std::optional<std::string> source_;  // for a GPU; none where the net is too large
+};
+
+}  // namespace
+
+Rhs net(graph::Graph graph, NetOptions options) {
+  return std::make_shared<GraphNet>(std::move(graph), std::move(options));
+}
+
+}  // namespace lockstep::ode
