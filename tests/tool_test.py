@@ -2,6 +2,7 @@
 
 A test program imports this first: exit code 77 without h5py (skipped, not passed). argv[1] is the tool.
 """
+import os
 import pathlib
 import subprocess
 import sys
@@ -51,6 +52,15 @@ class ToolTest(unittest.TestCase):
     def run_tool(self, *arguments, **options):
         options = {"cwd": self.folder, "timeout": self.timeout} | options
         return subprocess.run([TOOL, *map(str, arguments)], capture_output=True, text=True, **options)
+
+    def cpu_targets(self):
+        """The instruction sets this build runs here, as the tool names them when asked for another machine's."""
+        other = "neon" if os.uname().machine == "x86_64" else "avx2"
+        self.write("targets.toml", LORENZ)
+        found = self.run_tool("solve", "targets.toml", "--cpu-target", other).stderr
+        targets = [target for target in ("scalar", "avx2", "avx512", "neon") if target in found.split("(")[-1]]
+        self.assertGreaterEqual(len(targets), 2, found)
+        return targets
 
     def succeed(self, *arguments, **options):
         done = self.run_tool(*arguments, **options)

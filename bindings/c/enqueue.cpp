@@ -65,15 +65,13 @@ lockstep_status lockstep_device_compile(const lockstep_model* model, const locks
     require_pointer(plan, "plan");
     const lockstep_device_options wanted =
         known_fields(options, offsetof(lockstep_device_options, matrix_precision), "device_options");
-    if (wanted.precision != LOCKSTEP_FLOAT32 && wanted.precision != LOCKSTEP_FLOAT64) {
-      refuse("device_options.precision", std::to_string(wanted.precision), "LOCKSTEP_FLOAT32 or LOCKSTEP_FLOAT64", "");
-    }
+    const lockstep::Precision precision = known_precision(wanted.precision, "device_options.precision");
     const lockstep::Mlp mlp = lockstep::nn::to_mlp(net);
     const std::string mode = wanted.matrix_precision == nullptr ? "f32" : wanted.matrix_precision;
     const auto matrices = lockstep::parse_matrix_precision(mode);
     if (!matrices) refuse("device_options.matrix_precision", '"' + mode + '"', "f32, tf32, bf16 or fp16", "");
-    *plan = wanted.precision == LOCKSTEP_FLOAT32 ? lower<float>(mlp, wanted.device, *matrices)
-                                                 : lower<double>(mlp, wanted.device, *matrices);
+    *plan = precision == lockstep::Precision::f32 ? lower<float>(mlp, wanted.device, *matrices)
+                                                  : lower<double>(mlp, wanted.device, *matrices);
   });
 }
 

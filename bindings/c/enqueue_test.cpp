@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -96,8 +97,11 @@ TEST_F(OnAStream, answers_misuse_by_a_status_and_words) {
   options = {sizeof options, LOCKSTEP_FLOAT32, 0, "int8"};
   EXPECT_EQ(lockstep_device_compile(model_, &options, &device), LOCKSTEP_INVALID_ARGUMENT);
   EXPECT_THAT(lockstep_last_error(), HasSubstr("matrix_precision: found \"int8\", expected f32, tf32, bf16 or fp16"));
-  options = {sizeof options, static_cast<lockstep_precision>(9), 0, nullptr};
+  options = {sizeof options, LOCKSTEP_FLOAT32, 0, nullptr};
+  const int no_precision = 9;  // as a C program may put it
+  std::memcpy(&options.precision, &no_precision, sizeof no_precision);
   EXPECT_EQ(lockstep_device_compile(model_, &options, &device), LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_THAT(lockstep_last_error(), HasSubstr("device_options.precision: found 9, expected LOCKSTEP_FLOAT32 or"));
   options.size = 1;
   EXPECT_EQ(lockstep_device_compile(model_, &options, &device), LOCKSTEP_INVALID_ARGUMENT);
   EXPECT_THAT(lockstep_last_error(), HasSubstr("device_options.size"));

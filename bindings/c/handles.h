@@ -13,6 +13,7 @@
 
 #include "bindings/c/lockstep.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/precision.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/nn/net_derivatives.h"
 #include "lockstep/nn/net_plan.h"
@@ -96,6 +97,17 @@ Options known_fields(const Options* options, std::size_t least, const char* name
   }
   std::memcpy(&result, options, options->size);
   return result;
+}
+
+// The precision an options struct asks for. C programs can put any number into an enum; loading one that C++ does not
+// know is undefined, so its bytes are read.
+inline Precision known_precision(const lockstep_precision& wanted, const char* field) {
+  static_assert(sizeof wanted == sizeof(int));
+  int number = 0;
+  std::memcpy(&number, &wanted, sizeof number);
+  if (number == LOCKSTEP_FLOAT32) return Precision::f32;
+  if (number == LOCKSTEP_FLOAT64) return Precision::f64;
+  refuse(field, std::to_string(number), "LOCKSTEP_FLOAT32 or LOCKSTEP_FLOAT64", "");
 }
 
 inline void require_pointer(const void* pointer, const char* field) {

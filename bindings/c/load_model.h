@@ -8,8 +8,8 @@
 
 namespace lockstep::c {
 
-// As nn::load(); ONNX, Keras and HDF5 go through liblockstep_c_readers, opened when it is needed. Throws Error (unsupported) when
-// that library is not there.
+// As nn::load(); ONNX, Keras and HDF5 go through liblockstep_c_readers, opened when it is needed. Throws Error
+// (unsupported) when that library is not there.
 nn::Model load_model(const std::filesystem::path& path, const nn::ReadOptions& options);
 
 }  // namespace lockstep::c

@@ -212,12 +212,7 @@ lockstep_status lockstep_compile(const lockstep_model* model, const lockstep_com
       }
       target = *named;
     }
-    lockstep::Precision precision = lockstep::Precision::f32;
-    if (known.precision == LOCKSTEP_FLOAT64) {
-      precision = lockstep::Precision::f64;
-    } else if (known.precision != LOCKSTEP_FLOAT32) {
-      refuse("compile_options.precision", std::to_string(known.precision), "LOCKSTEP_FLOAT32 or LOCKSTEP_FLOAT64", "");
-    }
+    const lockstep::Precision precision = known_precision(known.precision, "compile_options.precision");
     *plan = lower(net, precision, target, known.derivatives != 0).release();
   });
 }

@@ -203,6 +203,11 @@ TEST(CInterface, options_of_another_version_are_told_apart) {
   options = {sizeof options, LOCKSTEP_FLOAT32, "mmx"};
   EXPECT_EQ(lockstep_compile(model, &options, &plan), LOCKSTEP_INVALID_ARGUMENT);
   EXPECT_THAT(lockstep_last_error(), HasSubstr("\"mmx\""));
+  options.cpu_target = nullptr;
+  const int no_precision = 9;  // as a C program may put it
+  std::memcpy(&options.precision, &no_precision, sizeof no_precision);
+  EXPECT_EQ(lockstep_compile(model, &options, &plan), LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_THAT(lockstep_last_error(), HasSubstr("compile_options.precision: found 9"));
   EXPECT_EQ(plan, nullptr);
   lockstep_model_free(model);
 }

@@ -57,6 +57,7 @@ program ports
   total = checksum(checksum(checksum(0_int64, y), y_dot), x_bar)
   write (*, '(a, i0)') 'checksum ', total
   call plan%free()
+  deallocate (in, back, out, dots, x, x_bar, y, y_dot)
 
 contains
   integer(int64) function checksum(before, numbers)

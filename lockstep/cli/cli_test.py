@@ -172,9 +172,7 @@ class Solve(CliTest):
             np.testing.assert_array_equal(file["initial_state"][:7], first)
 
     def test_state_has_the_same_bytes_whatever_the_machine(self):
-        targets = ["scalar"]
-        flags = pathlib.Path("/proc/cpuinfo").read_text()
-        targets += [target for target, flag in (("avx2", "avx2"), ("avx512", "avx512vl")) if flag in flags]
+        targets = self.cpu_targets()
         for problem in ("lorenz.toml", "net.toml"):
             states = {}
             for target in targets:
