@@ -142,6 +142,24 @@ TYPED_TEST(PlanBits, every_activation_matches_the_reference) {
   }
 }
 
+// A tile may take a layer's tanh among the products of the next layer (detail/tile_kernel-inl.h).
+TYPED_TEST(PlanBits, tanh_before_and_after_every_activation_matches_the_reference) {
+  using T = TypeParam;
+  for (const Activation& activation : all_activations()) {
+    Mlp mlp = random_mlp({4, 3, 26, 30, 5, 17, 2}, {ActivationKind::tanh}, 5);
+    mlp.layers[2].activation = mlp.layers[5].activation = activation;
+    Samples<T> samples(mlp, 64);
+    for (const CpuTarget target : available_cpu_targets()) {
+      const auto plan = Plan<T>::compile(mlp, target);
+      std::vector<T> out(samples.out.size());
+      plan.evaluate(MatrixView<const T>::row_major(samples.in.data(), 64, 4),
+                    MatrixView<T>::row_major(out.data(), 64, 2));
+      EXPECT_EQ("", difference(MatrixView<const T>::row_major(out.data(), 64, 2), samples.out.data()))
+          << plan.description() << " " << to_string(activation);
+    }
+  }
+}
+
 TYPED_TEST(PlanBits, every_layout_gives_the_same_bits_and_gaps_stay_untouched) {
   using T = TypeParam;
   for (const auto& widths :

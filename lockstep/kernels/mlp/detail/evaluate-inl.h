@@ -28,6 +28,29 @@ void scale_output(const Packed<T>& net, T* out, size_t stride, int registers) {
   }
 }
 
+// The layers of run_strip where the first one, and perhaps others, leave tanh to the next. Apart from it because its
+// code in the same function slows down the small nets that defer nothing.
+template <class T>
+HWY_NOINLINE void run_layers_deferring(const Packed<T>& net, const T* in, size_t in_stride, T* out, size_t out_stride,
+                                       T* const halves[2], Ahead* ahead) {
+  const size_t stride = 2 * hn::Lanes(Register<T>()), last = net.layers.size() - 1;
+  T* pending = nullptr;
+  for (size_t i = 0; i <= last; ++i) {
+    const PackedLayer<T>& layer = net.layers[i];
+    T* const to = i == last ? out : halves[(i + 1) % 2];
+    const size_t to_stride = i == last ? out_stride : stride;
+    const bool defers = i < last && defers_tanh(layer, 2) && net.layers[i + 1].activation != ActivationKind::relu;
+    if (defers || pending != nullptr) {
+      tile_layer_beside_tanh(layer, in, pending, in_stride, to, to_stride, defers, ahead);
+    } else {
+      tile_layer(layer, in, in_stride, to, to_stride, 2, ahead);
+    }
+    in = to;
+    in_stride = stride;
+    pending = defers ? to : nullptr;
+  }
+}
+
 // The whole net for one or two registers of lanes. `in` is only read and may lie in half 0 of the workspace; `out`
 // may be half 0 or 1 or outside.
 template <class T>
@@ -40,14 +63,18 @@ void run_strip(const Packed<T>& net, const T* in, size_t in_stride, T* out, size
     in = halves[0];
     in_stride = stride;
   }
-  const size_t last = net.layers.size() - 1;
-  for (size_t i = 0; i < last; ++i) {
-    T* const to = halves[(i + 1) % 2];
-    tile_layer(net.layers[i], in, in_stride, to, stride, registers, ahead);
-    in = to;
-    in_stride = stride;
+  if (defers_tanh(net.layers[0], registers)) {
+    run_layers_deferring(net, in, in_stride, out, out_stride, halves, ahead);
+  } else {
+    const size_t last = net.layers.size() - 1;
+    for (size_t i = 0; i < last; ++i) {
+      T* const to = halves[(i + 1) % 2];
+      tile_layer(net.layers[i], in, in_stride, to, stride, registers, ahead);
+      in = to;
+      in_stride = stride;
+    }
+    tile_layer(net.layers[last], in, in_stride, out, out_stride, registers, ahead);
   }
-  tile_layer(net.layers[last], in, in_stride, out, out_stride, registers, ahead);
   if (!net.output_scale.empty()) scale_output(net, out, out_stride, registers);
 }
 
