@@ -10,40 +10,13 @@
 #include "lockstep/core/parallel.h"
 #include "lockstep/core/precision.h"
 #include "lockstep/kernels/graph/detail/program.h"
+#include "lockstep/kernels/graph/detail/require_ports.h"
 
 namespace lockstep {
 namespace {
 
 using graph::Program;
 using graph::Tile;
-
-[[noreturn]] void refuse(std::string field, std::size_t found, std::size_t expected, const char* remedy) {
-  throw Error(ErrorKind::invalid_argument, {std::move(field), std::to_string(found), std::to_string(expected), remedy});
-}
-
-template <class View>
-void require_ports(const char* which, std::span<const View> views, const std::vector<graph::Port>& ports,
-                   std::size_t rows) {
-  if (views.size() != ports.size()) {
-    refuse(std::string(which) + " views", views.size(), ports.size(), "give one view for each port, in their order");
-  }
-  for (std::size_t i = 0; i < ports.size(); ++i) {
-    const auto field = [&](const char* part) { return std::string(which) + " \"" + ports[i].name + "\"." + part; };
-    if (views[i].columns != ports[i].width) {
-      refuse(field("columns"), views[i].columns, ports[i].width, "give one column a feature of the port");
-    }
-    if (views[i].rows != rows) refuse(field("rows"), views[i].rows, rows, "give all ports the same number of samples");
-  }
-}
-
-template <class T>
-std::size_t require_shapes(const Program<T>& program, std::span<const MatrixView<const T>> in,
-                           std::span<const MatrixView<T>> out) {
-  const std::size_t rows = in.empty() ? 0 : in[0].rows;
-  require_ports("in", in, program.inputs, rows);
-  require_ports("out", out, program.outputs, rows);
-  return rows;
-}
 
 // Kept by each thread from call to call; grows to the largest plan it has met.
 std::span<std::byte> kept_workspace(std::size_t bytes) {
@@ -123,12 +96,12 @@ std::size_t GraphPlan<T>::workspace_bytes() const {
 template <class T>
 void GraphPlan<T>::evaluate(std::span<const MatrixView<const T>> in, std::span<const MatrixView<T>> out,
                             std::span<std::byte> workspace) const {
-  const std::size_t rows = require_shapes(*packed_, in, out);
+  const std::size_t rows = graph::require_shapes(packed_->inputs, packed_->outputs, in, out);
   if (workspace.size() < workspace_bytes()) {
-    refuse("workspace", workspace.size(), workspace_bytes(), "give at least workspace_bytes() bytes");
+    graph::refuse_argument("workspace", workspace.size(), workspace_bytes(), "give at least workspace_bytes() bytes");
   }
   if (const std::size_t odd = reinterpret_cast<std::uintptr_t>(workspace.data()) % kAlignment; odd != 0) {
-    refuse("workspace alignment", odd, 0, "align it to 64 bytes");
+    graph::refuse_argument("workspace alignment", odd, 0, "align it to 64 bytes");
   }
   evaluate_rows(*packed_, in, out, 0, rows, workspace.data());
 }
@@ -136,8 +109,8 @@ void GraphPlan<T>::evaluate(std::span<const MatrixView<const T>> in, std::span<c
 template <class T>
 void GraphPlan<T>::evaluate(std::span<const MatrixView<const T>> in, std::span<const MatrixView<T>> out,
                             int threads) const {
-  const std::size_t rows = require_shapes(*packed_, in, out);
-  if (threads < 1) refuse("threads", 0, 1, "use one thread or more");
+  const std::size_t rows = graph::require_shapes(packed_->inputs, packed_->outputs, in, out);
+  if (threads < 1) graph::refuse_argument("threads", 0, 1, "use one thread or more");
   if (threads > 1) {
     threads = static_cast<int>(std::min(static_cast<std::size_t>(threads), useful_threads(*packed_, rows)));
   }

@@ -27,6 +27,9 @@ using graph::UnaryKind;
 template <class T>
 using Register = hn::ScalableTag<T>;
 
+#define LOCKSTEP_LANE_FN HWY_INLINE
+#include "lockstep/kernels/graph/detail/lane_operations-inl.h"
+#undef LOCKSTEP_LANE_FN
 #include "lockstep/kernels/graph/detail/tile_operations-inl.h"
 
 template <class T, BinaryKind kKind>
@@ -61,6 +64,7 @@ const Kernels<T>* kernel_table() {
       .choose = choose<T>,
       .select = select<T>,
       .columns = columns<T>,
+      .copy = copy<T>,
       .fill = fill<T>,
       .activate = activate_rows<T>,
       .chain = chains<T>(std::make_index_sequence<18>()),

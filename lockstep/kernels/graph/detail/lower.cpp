@@ -1,85 +1,52 @@
-// Lowering: drops what no output needs, fuses activations into the layers before them, merges layers that read one
-// value, lets columns and concatenations be places instead of copies, and lists the steps that are left.
+// Lowering for a CPU: the steps of the schedule as calls of one instruction set's kernels, their numbers rounded.
 #include <algorithm>
-#include <cmath>
-#include <optional>
 #include <utility>
 
 #include "lockstep/core/error.h"
-#include "lockstep/kernels/graph/detail/analysis.h"
 #include "lockstep/kernels/graph/detail/dense_step.h"
-#include "lockstep/kernels/graph/detail/layout.h"
 #include "lockstep/kernels/graph/detail/program.h"
+#include "lockstep/kernels/graph/detail/schedule.h"
 
 namespace lockstep::graph {
 namespace {
 
-constexpr std::size_t kNone = Analysis::kNone;
-
 template <class T>
 class Lowering {
  public:
-  Lowering(const Graph& graph, CpuTarget target) : graph_(graph), kernels_(kernels_for<T>(target)), know_(graph) {
+  Lowering(const Graph& graph, CpuTarget target) : graph_(graph), kernels_(kernels_for<T>(target)) {
     require_cpu_target(target);
     program_.kernels = &mlp::kernels_for<T>(target);
     program_.target = target;
-    program_.inputs = graph.inputs;
-    program_.outputs = graph.outputs;
   }
 
   Program<T> run() {
-    place_.assign(know_.widths.size(), {kNone, 0});
-    for (std::size_t value = 0; value < inputs(); ++value) {
-      if (!know_.needed(value)) continue;
-      place_[value] = {layout_.add(know_.widths[value], 0), 0};
-      layout_.extend(place_[value].area, know_.last[value]);
+    Schedule schedule = graph::schedule(graph_);
+    program_.inputs = graph_.inputs;
+    program_.outputs = graph_.outputs;
+    program_.loads = std::move(schedule.loads);
+    program_.stores = std::move(schedule.stores);
+    program_.rows = schedule.rows;
+    program_.cost = schedule.cost;
+    program_.summary = std::move(schedule.summary);
+    for (const ScheduledStep& scheduled : schedule.steps) {
+      Step<T> step;
+      step.width = scheduled.width;
+      step.out = scheduled.out;
+      step.a = operand(scheduled.a);
+      step.b = operand(scheduled.b);
+      step.c = operand(scheduled.c);
+      if (scheduled.copies) {
+        step.run = kernels_.copy;
+      } else {
+        std::visit([&](const auto& operation) { bind(step, scheduled, operation); }, scheduled.node->operation);
+      }
+      program_.steps.push_back(step);
     }
-    for (std::size_t value = inputs(); value < know_.widths.size(); ++value) {
-      if (know_.needed(value)) lower_node(value);
-    }
-    program_.rows = layout_.allocate();
-    for (Pending& pending : pending_) {
-      pending.step.out = layout_.row(pending.out);
-      if (pending.a.area != kNone) pending.step.a.row = layout_.row(pending.a);
-      if (pending.b.area != kNone) pending.step.b.row = layout_.row(pending.b);
-      if (pending.c.area != kNone) pending.step.c.row = layout_.row(pending.c);
-      program_.steps.push_back(pending.step);
-    }
-    for (std::size_t port = 0; port < inputs(); ++port) {
-      if (know_.needed(port)) program_.loads.push_back({port, layout_.row(place_[port])});
-    }
-    for (std::size_t port = 0; port < graph_.outputs.size(); ++port) {
-      program_.stores.push_back({port, layout_.row(place_[graph_.outputs[port].value])});
-    }
-    summarise();
     return std::move(program_);
   }
 
  private:
-  using Place = Layout::Place;
-  struct Pending {  // a step whose rows are not yet known
-    Step<T> step;
-    Place out, a{kNone, 0}, b{kNone, 0}, c{kNone, 0};
-  };
-
-  std::size_t inputs() const { return know_.inputs(); }
-  const Node& node(std::size_t value) const { return know_.node(value); }
-  std::size_t time(std::size_t value) const { return know_.time(value); }
-  template <class Op>
-  const Op* as(std::size_t value) const {
-    return know_.as<Op>(value);
-  }
-
-  // ---- numbers
-
-  T rounded(double value, const std::string& field) const {
-    const T result = static_cast<T>(value);
-    if (std::isfinite(value) && !std::isfinite(result)) {
-      throw Error(ErrorKind::model,
-                  {field, std::to_string(value), "a number that fits in float32", "evaluate the net in float64"});
-    }
-    return result;
-  }
+  static T rounded(double value, const std::string& field) { return round_to<T>(value, field); }
 
   const T* keep(const std::vector<double>& values, const std::string& field) {
     AlignedBuffer<T> buffer(values.size());
@@ -96,96 +63,24 @@ class Lowering {
     return program_.indices.back().data();
   }
 
-  // ---- places
-
-  // A new area for `value`, from its own time to its last.
-  Place fresh(std::size_t value, std::size_t rows) {
-    const std::size_t area = layout_.add(rows, time(value));
-    layout_.extend(area, know_.last[value]);
-    return {area, 0};
+  Operand<T> operand(const ScheduledOperand& from) {
+    const T* constants = from.constants == nullptr ? nullptr : keep(from.constants->values, from.name);
+    return {constants, from.row, from.step};
   }
 
-  // The rows of `operand` where `value` may overwrite them: nobody needs them later, and they hold nothing else.
-  std::optional<Place> reusable(std::size_t value, std::size_t operand) const {
-    const Place place = place_[operand];
-    if (place.area == kNone || know_.widths[operand] != know_.widths[value]) return {};
-    const Place outer = layout_.resolve(place);
-    if (outer.area != place.area || layout_.rows(outer.area) != know_.widths[value]) return {};
-    if (layout_.last(outer.area) > time(value) || know_.last[operand] > time(value)) return {};
-    for (const std::size_t other : node(value).inputs) {
-      if (other != operand && place_[other].area != kNone && layout_.resolve(place_[other]).area == outer.area)
-        return {};
-    }
-    return place;
+  StepFunction<T> binary(BinaryKind kind, std::size_t constants) const {
+    return kernels_.binary[static_cast<std::size_t>(kind)][constants];
   }
 
-  // For operations that read a feature before they write it, and none after.
-  Place in_place_or_fresh(std::size_t value) {
-    for (const std::size_t operand : node(value).inputs) {
-      if (const auto place = reusable(value, operand)) {
-        layout_.extend(place->area, know_.last[value]);
-        return *place;
-      }
-    }
-    return fresh(value, know_.widths[value]);
-  }
+  // Each sets what its kernel reads besides operands.
 
-  // ---- steps
-
-  void lower_node(std::size_t value) {
-    std::visit([&](const auto& operation) { lower_operation(value, operation); }, node(value).operation);
-  }
-
-  Step<T> step(StepFunction<T> run, std::size_t width) const {
-    Step<T> step;
-    step.run = run;
-    step.width = width;
-    return step;
-  }
-
-  void append(std::size_t value, Step<T> step) {
-    Pending pending{step, place_[value]};
-    const std::vector<std::size_t>& read = node(value).inputs;
-    if (!read.empty() && step.a.constants == nullptr) pending.a = place_[read[0]];
-    if (read.size() > 1 && step.b.constants == nullptr) pending.b = place_[read[1]];
-    if (read.size() > 2) pending.c = place_[read[2]];
-    program_.cost += 4 * static_cast<double>(step.width);
-    pending_.push_back(pending);
-  }
-
-  void elementwise(std::size_t value, Step<T> step) {
-    place_[value] = in_place_or_fresh(value);
-    append(value, step);
-  }
-
-  void lower_operation(std::size_t value, const Dense&) {
-    const auto group = know_.groups.find(value);
-    if (group == know_.groups.end()) return;  // merged into an earlier one
+  void bind(Step<T>& step, const ScheduledStep& scheduled, const Dense&) {
     Mlp mlp;
-    DenseLayer& all = mlp.layers.emplace_back();
-    all.inputs = as<Dense>(value)->inputs;
-    all.activation = know_.activation_of(value);
-    for (const std::size_t layer : group->second) {
-      const Dense& dense = *as<Dense>(layer);
-      all.outputs += dense.outputs;
-      all.weights.insert(all.weights.end(), dense.weights.begin(), dense.weights.end());
-      all.bias.insert(all.bias.end(), dense.bias.begin(), dense.bias.end());
-    }
-    const std::size_t area = layout_.add(all.outputs, time(value));
-    std::size_t offset = 0;
-    for (const std::size_t layer : group->second) {
-      const std::size_t made = know_.made_by(layer);
-      place_[made] = {area, offset};
-      layout_.extend(area, know_.last[made]);
-      offset += as<Dense>(layer)->outputs;
-    }
-    program_.layers.push_back(std::make_unique<mlp::Packed<T>>(pack_named(mlp, node(value).name)));
-    const mlp::Packed<T>& packed = *program_.layers.back();
-    Step<T> dense = step(dense_step<T>, all.outputs);
-    dense.layer = &packed;
-    program_.scratch = std::max(program_.scratch, dense_scratch(packed));
-    program_.cost += static_cast<double>(all.outputs * (all.inputs + 4));
-    pending_.push_back({dense, {area, 0}, place_[node(value).inputs[0]]});
+    mlp.layers.push_back(merged_layer(scheduled));
+    program_.layers.push_back(std::make_unique<mlp::Packed<T>>(pack_named(mlp, scheduled.node->name)));
+    step.run = dense_step<T>;
+    step.layer = program_.layers.back().get();
+    program_.scratch = std::max(program_.scratch, dense_scratch(*step.layer));
   }
 
   mlp::Packed<T> pack_named(const Mlp& mlp, const std::string& name) const {
@@ -196,197 +91,92 @@ class Lowering {
     }
   }
 
-  void lower_operation(std::size_t value, const Activate& activate) {
-    const std::size_t read = node(value).inputs[0];
-    if (as<Dense>(read) != nullptr && know_.fused[read] == value) return;
-    if (activate.activation.kind == ActivationKind::identity) return same_rows(value, read, 0);
+  void bind(Step<T>& step, const ScheduledStep& scheduled, const Activate& activate) {
     if (activate.activation.kind == ActivationKind::relu) {
-      Step<T> relu = step(binary(BinaryKind::maximum, 1), know_.widths[value]);
-      relu.b = {keep({0}, node(value).name), 0, 0};
-      return elementwise(value, relu);
+      step.run = binary(BinaryKind::maximum, 1);
+      step.b = {keep({0}, scheduled.node->name), 0, 0};
+      return;
     }
-    Step<T> pass = step(kernels_.activate, know_.widths[value]);
-    pass.activation = program_.kernels->activation(activate.activation.kind);
-    pass.numbers[0] = rounded(activate.activation.alpha, node(value).name + ".alpha");
-    elementwise(value, pass);
+    step.run = kernels_.activate;
+    step.activation = program_.kernels->activation(activate.activation.kind);
+    step.numbers[0] = rounded(activate.activation.alpha, scheduled.node->name + ".alpha");
   }
 
-  void lower_operation(std::size_t value, const Standardise& standardise) {
-    Step<T> scaled = step(kernels_.standardise, know_.widths[value]);
-    scaled.first = keep(standardise.shift, node(value).name + ".shift");
-    scaled.second = keep(standardise.scale, node(value).name + ".scale");
-    elementwise(value, scaled);
+  void bind(Step<T>& step, const ScheduledStep& scheduled, const Standardise& standardise) {
+    step.run = kernels_.standardise;
+    step.first = keep(standardise.shift, scheduled.node->name + ".shift");
+    step.second = keep(standardise.scale, scheduled.node->name + ".scale");
   }
 
-  void lower_operation(std::size_t value, const Rescale& rescale) {
-    Step<T> scaled = step(kernels_.rescale, know_.widths[value]);
-    scaled.first = keep(rescale.scale, node(value).name + ".scale");
-    scaled.second = keep(rescale.shift, node(value).name + ".shift");
-    elementwise(value, scaled);
+  void bind(Step<T>& step, const ScheduledStep& scheduled, const Rescale& rescale) {
+    step.run = kernels_.rescale;
+    step.first = keep(rescale.scale, scheduled.node->name + ".scale");
+    step.second = keep(rescale.shift, scheduled.node->name + ".shift");
   }
 
-  void lower_operation(std::size_t value, const Constant& constant) {
-    if (know_.constant_only[value]) return;
-    Step<T> fill = step(kernels_.fill, know_.widths[value]);
-    fill.a.constants = keep(constant.values, node(value).name);
-    place_[value] = fresh(value, know_.widths[value]);
-    append(value, fill);
+  void bind(Step<T>& step, const ScheduledStep& scheduled, const Constant& constant) {
+    step.run = kernels_.fill;
+    step.a.constants = keep(constant.values, scheduled.node->name);
   }
 
-  // `value` is another name for rows of `operand`, `offset` after its first.
-  void same_rows(std::size_t value, std::size_t operand, std::size_t offset) {
-    place_[value] = {place_[operand].area, place_[operand].offset + offset};
-    layout_.extend(place_[value].area, know_.last[value]);
-    ++renamed_;
+  void bind(Step<T>& step, const ScheduledStep&, const Columns& columns) {
+    step.run = kernels_.columns;
+    step.indices = keep_indices(columns.indices);
   }
 
-  void lower_operation(std::size_t value, const Columns& columns) {
-    bool adjacent = true;
-    for (std::size_t i = 1; i < columns.indices.size(); ++i) {
-      adjacent = adjacent && columns.indices[i] == columns.indices[i - 1] + 1;
-    }
-    if (adjacent) return same_rows(value, node(value).inputs[0], columns.indices[0]);
-    Step<T> copy = step(kernels_.columns, columns.indices.size());
-    copy.indices = keep_indices(columns.indices);
-    place_[value] = fresh(value, know_.widths[value]);
-    append(value, copy);
+  void bind(Step<T>&, const ScheduledStep&, const Concatenate&) {}  // its parts are copies, or nothing
+
+  void bind(Step<T>& step, const ScheduledStep&, const Unary& unary) {
+    step.run = kernels_.unary[static_cast<std::size_t>(unary.kind)];
   }
 
-  // Its operands' rows one after another: theirs already, or those that each of them is given from the beginning; what
-  // lies elsewhere for good is copied.
-  void lower_operation(std::size_t value, const Concatenate&) {
-    const std::vector<std::size_t>& parts = node(value).inputs;
-    const Place first = layout_.resolve(place_[parts[0]]);
-    std::size_t offset = 0;
-    bool adjacent = true;
-    for (const std::size_t part : parts) {
-      const Place place = layout_.resolve(place_[part]);
-      adjacent = adjacent && place.area == first.area && place.offset == first.offset + offset;
-      offset += know_.widths[part];
-    }
-    if (adjacent) return same_rows(value, parts[0], 0);
-    place_[value] = fresh(value, know_.widths[value]);
-    offset = 0;
-    for (const std::size_t part : parts) {
-      const Place place = place_[part];
-      const bool whole = layout_.resolve(place).area == place.area && layout_.rows(place.area) == know_.widths[part];
-      if (whole && place.area != place_[value].area) {
-        layout_.join(place.area, place_[value].area, offset);
-        ++renamed_;
-      } else {
-        std::vector<std::uint32_t> all(know_.widths[part]);
-        for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint32_t>(i);
-        Step<T> copy = step(kernels_.columns, all.size());
-        copy.indices = keep_indices(all);
-        pending_.push_back({copy, {place_[value].area, offset}, place});
-      }
-      offset += know_.widths[part];
-    }
+  void bind(Step<T>& step, const ScheduledStep& scheduled, const Clip& clip) {
+    const std::string& name = scheduled.node->name;
+    step.run = kernels_.clip;
+    step.numbers = {rounded(clip.minimum, name), rounded(clip.maximum, name), 0};
   }
 
-  void lower_operation(std::size_t value, const Unary& unary) {
-    elementwise(value, step(kernels_.unary[static_cast<std::size_t>(unary.kind)], know_.widths[value]));
+  void bind(Step<T>& step, const ScheduledStep& scheduled, const DeadZone& zone) {
+    const std::string& name = scheduled.node->name;
+    step.run = kernels_.dead_zone;
+    step.numbers = {rounded(zone.lower, name), rounded(zone.upper, name), rounded(zone.bias, name)};
   }
 
-  void lower_operation(std::size_t value, const Clip& clip) {
-    Step<T> clipped = step(kernels_.clip, know_.widths[value]);
-    clipped.numbers = {rounded(clip.minimum, node(value).name), rounded(clip.maximum, node(value).name), 0};
-    elementwise(value, clipped);
+  void bind(Step<T>& step, const ScheduledStep&, const Binary& operation) {
+    step.run = binary(operation.kind, step.b.constants != nullptr ? 1 : step.a.constants != nullptr ? 2 : 0);
   }
 
-  void lower_operation(std::size_t value, const DeadZone& zone) {
-    const std::string& name = node(value).name;
-    Step<T> thresholded = step(kernels_.dead_zone, know_.widths[value]);
-    thresholded.numbers = {rounded(zone.lower, name), rounded(zone.upper, name), rounded(zone.bias, name)};
-    elementwise(value, thresholded);
+  void bind(Step<T>& step, const ScheduledStep&, const Choose& choose) {
+    step.run = kernels_.choose;
+    step.indices = keep_indices(choose.mask);
   }
 
-  StepFunction<T> binary(BinaryKind kind, std::size_t constants) const {
-    return kernels_.binary[static_cast<std::size_t>(kind)][constants];
+  void bind(Step<T>& step, const ScheduledStep&, const Select&) { step.run = kernels_.select; }
+
+  void bind(Step<T>& step, const ScheduledStep& scheduled, const Chain& chain) {
+    step.run = kernels_.chain[static_cast<std::size_t>(chain.activation.kind)];
+    step.numbers[0] = rounded(chain.activation.alpha, scheduled.node->name + ".alpha");
   }
 
-  std::size_t operand_step(std::size_t value, std::size_t operand) const {
-    return know_.widths[operand] == 1 && know_.widths[value] != 1 ? 0 : 1;
+  void bind(Step<T>& step, const ScheduledStep&, const Softmax& softmax) {
+    step.run = kernels_.softmax[static_cast<std::size_t>(softmax.kind)];
   }
 
-  void lower_operation(std::size_t value, const Binary& operation) {
-    const std::size_t a = node(value).inputs[0], b = node(value).inputs[1];
-    const Constant *first = as<Constant>(a), *second = as<Constant>(b);
-    const bool constants_second = second != nullptr && first == nullptr;
-    const bool constants_first = first != nullptr && second == nullptr;
-    Step<T> both = step(binary(operation.kind, constants_second ? 1 : constants_first ? 2 : 0), know_.widths[value]);
-    if (constants_second) both.b.constants = keep(second->values, node(b).name);
-    if (constants_first) both.a.constants = keep(first->values, node(a).name);
-    both.a.step = operand_step(value, a);
-    both.b.step = operand_step(value, b);
-    elementwise(value, both);
+  void bind(Step<T>& step, const ScheduledStep&, const Reduce& reduce) {
+    step.run = kernels_.reduce[static_cast<std::size_t>(reduce.kind)];
   }
 
-  void lower_operation(std::size_t value, const Choose& choose) {
-    Step<T> chosen = step(kernels_.choose, know_.widths[value]);
-    chosen.indices = keep_indices(choose.mask);
-    chosen.a.step = operand_step(value, node(value).inputs[0]);
-    chosen.b.step = operand_step(value, node(value).inputs[1]);
-    elementwise(value, chosen);
-  }
-
-  void lower_operation(std::size_t value, const Select&) {
-    Step<T> selected = step(kernels_.select, know_.widths[value]);
-    selected.a.step = operand_step(value, node(value).inputs[0]);
-    selected.b.step = operand_step(value, node(value).inputs[1]);
-    selected.c.step = operand_step(value, node(value).inputs[2]);
-    elementwise(value, selected);
-  }
-
-  void lower_operation(std::size_t value, const Chain& chain) {
-    Step<T> through = step(kernels_.chain[static_cast<std::size_t>(chain.activation.kind)], know_.widths[value]);
-    through.numbers[0] = rounded(chain.activation.alpha, node(value).name + ".alpha");
-    elementwise(value, through);
-  }
-
-  void lower_operation(std::size_t value, const Softmax& softmax) {
-    elementwise(value, step(kernels_.softmax[static_cast<std::size_t>(softmax.kind)], know_.widths[value]));
-  }
-
-  void lower_operation(std::size_t value, const Reduce& reduce) {
-    const std::size_t width = know_.widths[node(value).inputs[0]];
-    place_[value] = fresh(value, 1);
-    append(value, step(kernels_.reduce[static_cast<std::size_t>(reduce.kind)], width));
-  }
-
-  void lower_operation(std::size_t value, const LayerNormalise& normalise) {
-    Step<T> normalised = step(kernels_.layer_normalise, know_.widths[value]);
-    normalised.first = keep(normalise.scale, node(value).name + ".scale");
-    normalised.second = keep(normalise.shift, node(value).name + ".shift");
-    normalised.numbers[0] = rounded(normalise.epsilon, node(value).name + ".epsilon");
-    elementwise(value, normalised);
-  }
-
-  void summarise() {
-    std::vector<std::string> parts;
-    const auto count = [](std::size_t number, const char* what) {
-      return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
-    };
-    if (know_.fused_activations > 0)
-      parts.push_back(count(know_.fused_activations, "activation") + " fused into layers");
-    if (know_.merged_layers > 0) {
-      parts.push_back(std::to_string(know_.merged_layers) + " layers that read one value merged into " +
-                      std::to_string(know_.merged_into));
-    }
-    if (renamed_ > 0) parts.push_back(count(renamed_, "value") + " selected or joined without a copy");
-    if (know_.dropped_nodes > 0) parts.push_back(count(know_.dropped_nodes, "node") + " dropped that no output needs");
-    program_.summary = count(graph_.nodes.size(), "node") + " in " + count(program_.steps.size(), "step");
-    for (const std::string& part : parts) program_.summary += "; " + part;
+  void bind(Step<T>& step, const ScheduledStep& scheduled, const LayerNormalise& normalise) {
+    const std::string& name = scheduled.node->name;
+    step.run = kernels_.layer_normalise;
+    step.first = keep(normalise.scale, name + ".scale");
+    step.second = keep(normalise.shift, name + ".shift");
+    step.numbers[0] = rounded(normalise.epsilon, name + ".epsilon");
   }
 
   const Graph& graph_;
   const Kernels<T>& kernels_;
   Program<T> program_;
-  Analysis know_;
-  Layout layout_;
-  std::vector<Place> place_;  // of each value
-  std::vector<Pending> pending_;
-  std::size_t renamed_ = 0;
 };
 
 }  // namespace

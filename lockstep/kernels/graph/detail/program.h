@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lockstep/core/aligned_buffer.h"
-#include "lockstep/kernels/graph/graph.h"
+#include "lockstep/kernels/graph/detail/schedule.h"
 #include "lockstep/kernels/graph/plan.h"
 #include "lockstep/kernels/mlp/detail/packed.h"
 
@@ -65,6 +65,7 @@ struct Kernels {
   StepFunction<T> choose;                                 // indices: 1 for a, 0 for b
   StepFunction<T> select;                                 // a != 0 ? b : c
   StepFunction<T> columns;                                // indices into a
+  StepFunction<T> copy;                                   // rows of a
   StepFunction<T> fill;                                   // a: constants
   StepFunction<T> activate;                               // numbers: alpha
   std::array<StepFunction<T>, 18> chain;                  // [ActivationKind], a times the derivative at b, alpha
@@ -73,11 +74,6 @@ struct Kernels {
 // Defined in kernels_f32.cpp and kernels_f64.cpp.
 template <class T>
 const Kernels<T>& kernels_for(CpuTarget target);
-
-struct PortRows {
-  std::size_t port;
-  std::size_t row;
-};
 
 template <class T>
 struct Program {

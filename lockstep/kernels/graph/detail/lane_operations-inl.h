@@ -1,0 +1,129 @@
+// The operations of a graph over one lane type L, for SIMD lanes and for single numbers alike. No include guard:
+// included inside a namespace that knows L's elementary functions and the kinds of operation.h, with LOCKSTEP_LANE_FN
+// defined; see kernels-inl.h and lane_operations.h.
+
+template <UnaryKind kKind, class L>
+LOCKSTEP_LANE_FN typename L::V unary_of(typename L::V x) {
+  using T = typename L::T;
+  if constexpr (kKind == UnaryKind::square_root) {
+    return L::sqrt(x);
+  } else if constexpr (kKind == UnaryKind::exp) {
+    return exp<L>(x);
+  } else if constexpr (kKind == UnaryKind::log) {
+    return log<L>(x);
+  } else if constexpr (kKind == UnaryKind::absolute) {
+    return L::abs(x);
+  } else if constexpr (kKind == UnaryKind::negate) {
+    return L::neg(x);
+  } else if constexpr (kKind == UnaryKind::reciprocal) {
+    return L::div(L::set(T(1)), x);
+  } else if constexpr (kKind == UnaryKind::erf) {
+    return erf<L>(x);
+  } else {
+    static_assert(kKind == UnaryKind::cosine);
+    return cos<L>(x);
+  }
+}
+
+template <BinaryKind kKind, class L>
+LOCKSTEP_LANE_FN typename L::V binary_of(typename L::V a, typename L::V b) {
+  using T = typename L::T;
+  if constexpr (kKind == BinaryKind::add) {
+    return L::add(a, b);
+  } else if constexpr (kKind == BinaryKind::subtract) {
+    return L::sub(a, b);
+  } else if constexpr (kKind == BinaryKind::multiply) {
+    return L::mul(a, b);
+  } else if constexpr (kKind == BinaryKind::divide) {
+    return L::div(a, b);
+  } else if constexpr (kKind == BinaryKind::minimum) {
+    return L::select(L::eq(b, b), L::min(a, b), b);  // min keeps a NaN in a
+  } else if constexpr (kKind == BinaryKind::maximum) {
+    return L::select(L::eq(b, b), L::max(a, b), b);
+  } else if constexpr (kKind == BinaryKind::less) {
+    return L::select(L::lt(a, b), L::set(T(1)), L::zero());
+  } else if constexpr (kKind == BinaryKind::less_or_equal) {
+    return L::select(L::le(a, b), L::set(T(1)), L::zero());
+  } else if constexpr (kKind == BinaryKind::equal) {
+    return L::select(L::eq(a, b), L::set(T(1)), L::zero());
+  } else {
+    static_assert(kKind == BinaryKind::power);
+    return pow<L>(a, b);
+  }
+}
+
+// a times the derivative; b as Chain says.
+template <ActivationKind kKind, class L>
+LOCKSTEP_LANE_FN typename L::V chain_of(typename L::V a, typename L::V b, typename L::V alpha) {
+  using T = typename L::T;
+  (void)b;
+  (void)alpha;
+  if constexpr (kKind == ActivationKind::identity) {
+    return a;
+  } else if constexpr (kKind == ActivationKind::relu) {
+    return L::select(L::lt(L::zero(), b), a, L::zero());
+  } else if constexpr (kKind == ActivationKind::tanh) {
+    return L::mul(a, L::nfma(b, b, L::set(T(1))));
+  } else if constexpr (kKind == ActivationKind::sigmoid) {
+    return L::mul(a, L::nfma(b, b, b));
+  } else {
+    return L::mul(a, activate_derivative<kKind, L>(b, alpha));
+  }
+}
+
+template <class L>
+LOCKSTEP_LANE_FN typename L::V dead_zone_of(typename L::V x, typename L::V lower, typename L::V upper,
+                                            typename L::V bias) {
+  const auto inside = L::select(L::eq(x, x), L::zero(), x);
+  return L::select(L::lt(upper, x), L::sub(x, bias), L::select(L::lt(x, lower), L::add(x, bias), inside));
+}
+
+// Over the features, ascending; load(i) is feature i.
+template <ReduceKind kKind, class L, class Load>
+LOCKSTEP_LANE_FN typename L::V reduce_of(size_t width, const Load& load) {
+  using T = typename L::T;
+  auto acc = load(0);
+  for (size_t i = 1; i < width; ++i) {
+    if constexpr (kKind == ReduceKind::minimum) {
+      acc = binary_of<BinaryKind::minimum, L>(acc, load(i));
+    } else if constexpr (kKind == ReduceKind::maximum) {
+      acc = binary_of<BinaryKind::maximum, L>(acc, load(i));
+    } else {
+      acc = L::add(acc, load(i));
+    }
+  }
+  if constexpr (kKind == ReduceKind::mean) acc = L::div(acc, L::set(static_cast<T>(width)));
+  return acc;
+}
+
+// from(i) is feature i of what is read; put(i, v) and made(i) write and read what is made, which may lie in its place.
+template <SoftmaxKind kKind, class L, class From, class Put, class Made>
+LOCKSTEP_LANE_FN void softmax_of(size_t width, const From& from, const Put& put, const Made& made) {
+  const auto most = reduce_of<ReduceKind::maximum, L>(width, from);
+  auto sum = L::zero();
+  for (size_t i = 0; i < width; ++i) {
+    const auto less = L::sub(from(i), most);
+    const auto e = exp<L>(less);
+    sum = i == 0 ? e : L::add(sum, e);
+    put(i, kKind == SoftmaxKind::plain ? e : less);
+  }
+  if constexpr (kKind == SoftmaxKind::logarithm) sum = log<L>(sum);
+  for (size_t i = 0; i < width; ++i) put(i, kKind == SoftmaxKind::plain ? L::div(made(i), sum) : L::sub(made(i), sum));
+}
+
+template <class L, class From, class Put, class Made>
+LOCKSTEP_LANE_FN void layer_normalise_of(size_t width, typename L::T epsilon, const typename L::T* scale,
+                                         const typename L::T* shift, const From& from, const Put& put,
+                                         const Made& made) {
+  using T = typename L::T;
+  const auto mean = reduce_of<ReduceKind::mean, L>(width, from);
+  auto sum = L::zero();
+  for (size_t i = 0; i < width; ++i) {
+    const auto difference = L::sub(from(i), mean);
+    sum = L::fma(difference, difference, sum);
+    put(i, difference);
+  }
+  const auto variance = L::div(sum, L::set(static_cast<T>(width)));
+  const auto r = L::div(L::set(T(1)), L::sqrt(L::add(variance, L::set(epsilon))));
+  for (size_t i = 0; i < width; ++i) put(i, L::fma(L::mul(made(i), r), L::set(scale[i]), L::set(shift[i])));
+}

@@ -1,0 +1,68 @@
+// What is left of a graph to compute, step by step, and where each value lies: the part of lowering that knows neither
+// a precision nor a machine.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lockstep/core/error.h"
+#include "lockstep/kernels/graph/graph.h"
+#include "lockstep/kernels/mlp/mlp.h"
+
+namespace lockstep::graph {
+
+// What a step reads: rows, or numbers that are the same for all samples.
+struct ScheduledOperand {
+  const Constant* constants = nullptr;  // null: rows
+  std::string name;                     // of the constants' node
+  std::size_t row = 0;
+  std::size_t step = 1;  // 0 where one feature meets every one of the other operand
+};
+
+struct ScheduledStep {
+  const Node* node = nullptr;  // whose operation it carries out, of the graph that was scheduled
+  std::size_t width = 0;       // features read, or made where they are more
+  std::size_t out = 0;         // row of the first feature made
+  ScheduledOperand a, b, c;
+  bool copies = false;              // no operation: rows of `a`, a part of a concatenation
+  std::vector<const Node*> layers;  // of a dense step: the nodes that are one layer here, node among them
+  Activation activation;            // of a dense step: what it ends in
+};
+
+struct PortRows {
+  std::size_t port;
+  std::size_t row;
+};
+
+struct Schedule {
+  std::vector<PortRows> loads;   // input ports that something reads
+  std::vector<PortRows> stores;  // all output ports
+  std::vector<ScheduledStep> steps;
+  std::size_t rows = 0;  // of all values that live at one time
+  double cost = 0;       // of one sample in numbers of fused multiply-adds, roughly
+  std::string summary;   // what was fused, merged and dropped, for people
+};
+
+// Drops what no output needs, fuses activations into the layers before them, merges layers that read one value, lets
+// columns and concatenations be places instead of copies. Points into `graph`. Throws Error (model) when that is
+// invalid.
+Schedule schedule(const Graph& graph);
+
+// The one layer that a dense step is.
+DenseLayer merged_layer(const ScheduledStep& step);
+
+// T is float or double. Throws Error (model) naming the field when a finite number does not fit into T.
+template <class T>
+T round_to(double value, const std::string& field) {
+  const T result = static_cast<T>(value);
+  if (std::isfinite(value) && !std::isfinite(result)) {
+    throw Error(ErrorKind::model,
+                {field, std::to_string(value), "a number that fits in float32", "evaluate the net in float64"});
+  }
+  return result;
+}
+
+}  // namespace lockstep::graph
