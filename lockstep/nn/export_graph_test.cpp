@@ -223,8 +223,67 @@ std::string c_program(const std::vector<Model>& models, bool argument) {
   return text + "int main(void) {\n" + calls + "  return 0;\n}\n";
 }
 
-// By one thread, and by a team of three that meet at a barrier, on 37 samples at once.
-std::string cuda_program(const std::vector<Model>& models) {
+// Every occurrence of `from`.
+std::string replaced_all(std::string text, const std::string& from, const std::string& to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+// By one thread, and by a team of three that meet at a barrier, on 37 samples at once. With nvcc also kernels of a
+// thread, a warp and a block, which run where there is a card.
+constexpr const char* kCudaRun = R"(
+#ifdef __CUDACC__
+template <class T>
+__global__ void thread{N}({W_TAKEN}const T* in, T* out) {
+  const T* x = in + threadIdx.x;
+  T* y = out + threadIdx.x;
+  if (threadIdx.x < 37) net{N}_evaluate({W}{ONE});
+}
+template <class Group, class T>
+__global__ void group{N}({W_TAKEN}const T* x, T* y, T* scratch) {
+  net{N}_evaluate_group(Group(), {W}37, {ALL}, scratch);
+}
+#endif
+template <class T>
+void run{N}({W_TAKEN}const char* from, const char* to) {
+  std::vector<T> in(NET{N}_INPUTS * 37), out(NET{N}_OUTPUTS * 37), team(out.size()), scratch(net{N}_scratch(37));
+  get(from, in.data(), in.size() * sizeof(T));
+  for (int s = 0; s < 37; ++s) {
+    T *x = in.data() + s, *y = out.data() + s;
+    net{N}_evaluate({W}{ONE});
+  }
+  put(to, out.data(), out.size() * sizeof(T));
+  T *x = in.data(), *y = team.data();
+  std::barrier<> barrier(3);
+  std::vector<std::thread> threads;
+  for (int r = 0; r < 3; ++r) {
+    threads.emplace_back([&, r] { net{N}_evaluate_group(Team{r, &barrier}, {W}37, {ALL}, scratch.data()); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (!same(out, team)) exit(3);
+#ifdef __CUDACC__
+  if (!has_card()) return;
+  {W_CARD}
+  T* there[3];
+  const size_t counts[3] = {in.size(), out.size(), scratch.size()};
+  for (int i = 0; i < 3; ++i)
+    if (cudaMalloc(&there[i], counts[i] * sizeof(T)) != cudaSuccess) exit(5);
+  cudaMemcpy(there[0], in.data(), in.size() * sizeof(T), cudaMemcpyHostToDevice);
+  for (int form = 0; form < 3; ++form) {
+    if (form == 0) thread{N}<<<1, 64>>>({W}there[0], there[1]);
+    if (form == 1) group{N}<net{N}_warp><<<1, 32>>>({W}there[0], there[1], there[2]);
+    if (form == 2) group{N}<net{N}_thread_block><<<1, 96>>>({W}there[0], there[1], there[2]);
+    if (cudaMemcpy(team.data(), there[1], out.size() * sizeof(T), cudaMemcpyDeviceToHost) != cudaSuccess) exit(5);
+    if (!same(out, team)) exit(2);
+  }
+  for (T* memory : there) cudaFree(memory);
+#endif
+}
+)";
+
+std::string cuda_program(const std::vector<Model>& models, bool argument) {
   std::string text = "#include <barrier>\n#include <thread>\n#include <vector>\n", calls;
   for (std::size_t i = 0; i < models.size(); ++i) text += "#include \"net" + std::to_string(i) + ".h\"\n";
   text += kFiles;
@@ -235,24 +294,45 @@ std::string cuda_program(const std::vector<Model>& models) {
   int size() const { return 3; }
   void sync() const { barrier->arrive_and_wait(); }
 };
+template <class T>
+bool same(const std::vector<T>& a, const std::vector<T>& b) {
+  for (size_t i = 0; i < a.size(); ++i)
+    if ((a[i] == a[i] || b[i] == b[i]) && memcmp(&a[i], &b[i], sizeof(T))) return false;
+  return true;
+}
+#ifdef __CUDACC__
+bool has_card() {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
+}
+#endif
 )";
   for (std::size_t i = 0; i < models.size(); ++i) {
-    const std::string n = std::to_string(i);
-    text +=
-        "template <class T>\nvoid run" + n + "(const char* from, const char* to) {\n  std::vector<T> in(NET" + n +
-        "_INPUTS * 37), out(NET" + n + "_OUTPUTS * 37), team(out.size()), scratch(net" + n +
-        "_scratch(37));\n  get(from, in.data(), in.size() * sizeof(T));\n  for (int s = 0; s < 37; ++s) {\n    T *x = "
-        "in.data() + s, *y = out.data() + s;\n    net" +
-        n + "_evaluate(" + arguments(models[i], "x", "y", " * 37", ", 37") +
-        ");\n  }\n  put(to, out.data(), out.size() * sizeof(T));\n  T *x = in.data(), *y = team.data();\n" +
-        "  std::barrier<> barrier(3);\n  std::vector<std::thread> threads;\n  for (int r = 0; r < 3; ++r) {\n" +
-        "    threads.emplace_back([&, r] { net" + n + "_evaluate_group(Team{r, &barrier}, 37, " +
-        arguments(models[i], "x", "y", " * 37", ", 1, 37") +
-        ", scratch.data()); });\n  }\n  for (std::thread& thread : threads) thread.join();\n" +
-        "  for (size_t i = 0; i < out.size(); ++i)\n    if ((out[i] == out[i] || team[i] == team[i]) && "
-        "memcmp(&out[i], &team[i], sizeof(T))) exit(3);\n}\n";
-    calls += "  if (net" + n + "_check()) exit(4);\n  run" + n + "<float>(\"in" + n + ".f32\", \"out" + n +
-             ".f32\");\n  run" + n + "<double>(\"in" + n + ".f64\", \"out" + n + ".f64\");\n";
+    const std::string n = std::to_string(i), net = "net" + n, count = "NET" + n + "_WEIGHTS";
+    std::string run = kCudaRun;
+    for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+             {"{ONE}", arguments(models[i], "x", "y", " * 37", ", 37")},
+             {"{ALL}", arguments(models[i], "x", "y", " * 37", ", 1, 37")},
+             {"{W_TAKEN}", argument ? "const " + net + "_weight* weights, " : ""},
+             {"{W_CARD}", argument ? net + "_weight* copy;\n  if (cudaMalloc(&copy, sizeof *copy * " + count +
+                                         ") != cudaSuccess) exit(5);\n  cudaMemcpy(copy, weights, sizeof *copy * " +
+                                         count + ", cudaMemcpyHostToDevice);\n  weights = copy;"
+                                   : ""},
+             {"{W}", argument ? "weights, " : ""},
+             {"{N}", n}}) {
+      run = replaced_all(std::move(run), from, to);
+    }
+    text += run;
+    const std::string w = argument ? "weights" + n : "";
+    if (argument) {
+      calls += "  static " + net + "_weight " + w + "[" + count + " + 1];\n  get(\"weights" + n + "\", " + w +
+               ", sizeof *" + w + " * " + count + ");\n";
+    }
+    calls += "  if (" + net + "_check(" + w + ")) exit(4);\n";
+    for (const auto& [type, suffix] : {std::pair{"float", ".f32"}, std::pair{"double", ".f64"}}) {
+      calls += "  run" + n + "<" + type + ">(" + (argument ? w + ", " : "") + "\"in" + n + suffix + "\", \"out" + n +
+               suffix + "\");\n";
+    }
   }
   return text + "int main() {\n" + calls + "}\n";
 }
@@ -297,9 +377,9 @@ class GraphHeader : public ::testing::Test {
       write("in" + n + ".f32", singles.data(), singles.size() * sizeof(float));
       write("in" + n + ".f64", doubles.data(), doubles.size() * sizeof(double));
     }
-    const std::string program = options.language == HeaderLanguage::cuda
-                                    ? cuda_program(models)
-                                    : c_program(models, options.weights_in == WeightsIn::argument);
+    const bool argument = options.weights_in == WeightsIn::argument;
+    const std::string program =
+        options.language == HeaderLanguage::cuda ? cuda_program(models, argument) : c_program(models, argument);
     write("program.c", program.data(), program.size());
     for (const std::string& compiler : compilers) {
       ASSERT_EQ(run(compiler + " program.c -o program -lm -lpthread"), 0) << compiler << "\n" << read("messages.txt");
@@ -337,6 +417,20 @@ TEST_F(GraphHeader, functions_of_a_thread_and_of_groups_have_the_bits_of_the_lib
   expect_same_bits(nets(), {.language = HeaderLanguage::cuda},
                    {LOCKSTEP_TEST_CXX " -x c++ -std=c++20 -O1 -Wall -Wextra -pedantic"});
 }
+
+TEST_F(GraphHeader, weights_may_be_the_callers_in_cuda) {
+  expect_same_bits({random_net(5)}, {.language = HeaderLanguage::cuda, .weights_in = WeightsIn::argument},
+                   {LOCKSTEP_TEST_CXX " -x c++ -std=c++20 -O1 -Wall -Wextra -pedantic"});
+}
+
+#ifdef LOCKSTEP_TEST_NVCC
+// The host's functions run here, the kernels where there is a card.
+TEST_F(GraphHeader, nvcc_compiles_the_forms_of_a_thread_a_warp_and_a_block) {
+  const std::string nvcc = LOCKSTEP_TEST_NVCC " -x cu -std=c++20 -arch=sm_90 -Werror all-warnings";
+  expect_same_bits({nets().back()}, {.language = HeaderLanguage::cuda}, {nvcc});
+  expect_same_bits({random_net(5)}, {.language = HeaderLanguage::cuda, .weights_in = WeightsIn::argument}, {nvcc});
+}
+#endif
 
 TEST_F(GraphHeader, ports_give_parameters_their_names) {
   Model model = every_operation();
