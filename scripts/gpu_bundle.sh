@@ -15,7 +15,7 @@ if [ ! -f "$build/CMakeCache.txt" ]; then
 fi
 grep -q '^LOCKSTEP_HAS_CUDA' "$build/CMakeCache.txt" || ninja -C "$build" -t query lockstep_cuda >/dev/null 2>&1 ||
   fail "$build was configured without the CUDA component: install nvcc, then cmake -B $build -DLOCKSTEP_CUDA=ON"
-programs=(lockstep cuda_engine_test device_plan_test gpu_peak gpu_mlp gpu_bench gpu_verdict ocean_column_cuda)
+programs=(lockstep cuda_engine_test device_graph_plan_test device_plan_test gpu_peak gpu_mlp gpu_bench gpu_verdict ocean_column_cuda)
 ninja -C "$build" -j"$jobs" lockstep_cuda "${programs[@]}"
 
 stage "2/3 gather into $bundle/"

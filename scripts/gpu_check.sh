@@ -50,10 +50,10 @@ finish() {
 }
 
 device=none
-for program in lockstep cuda_engine_test device_plan_test gpu_peak gpu_mlp gpu_bench gpu_verdict; do
+for program in lockstep cuda_engine_test device_graph_plan_test device_plan_test gpu_peak gpu_mlp gpu_bench gpu_verdict; do
   [ -x "$bin/$program" ] && continue
   say "error: no $program in $bin; build lockstep_cuda and these first:"
-  say "  lockstep cuda_engine_test device_plan_test gpu_peak gpu_mlp gpu_bench gpu_verdict"
+  say "  lockstep cuda_engine_test device_graph_plan_test device_plan_test gpu_peak gpu_mlp gpu_bench gpu_verdict"
   exit 1
 done
 
@@ -127,6 +127,7 @@ tests() {
 }
 tests "kernel tests" cuda_engine_test
 tests "tests of nets on the device" device_plan_test
+tests "tests of graphs on the device" device_graph_plan_test
 
 # compare NAME PROBLEM: the CPU's file and the GPU's
 compare() {

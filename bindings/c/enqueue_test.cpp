@@ -89,6 +89,128 @@ TEST_F(OnAStream, takes_a_mode_of_tensor_cores) {
   lockstep_plan_free(cpu);
 }
 
+#ifdef LOCKSTEP_ONNX
+// Arrays for all ports of a plan, one port after another in one vector, samples after samples in each.
+template <class T, class Array>
+std::vector<Array> arrays_of(const lockstep_device_plan* plan, lockstep_direction direction, std::size_t samples,
+                             bool by_column, std::vector<T>& numbers) {
+  std::vector<Array> arrays;
+  for (std::size_t i = 0; i < lockstep_device_plan_ports(plan, direction); ++i) {
+    lockstep_port port{};
+    EXPECT_EQ(lockstep_device_plan_port(plan, direction, i, &port), LOCKSTEP_OK);
+    T* const data = numbers.data() + port.first_feature * samples;
+    const auto width = static_cast<std::ptrdiff_t>(port.features), rows = static_cast<std::ptrdiff_t>(samples);
+    arrays.push_back(by_column ? Array{data, 1, rows} : Array{data, width, 1});
+  }
+  return arrays;
+}
+
+template <class T>
+void expect_same_numbers(const std::vector<T>& found, const std::vector<T>& expected) {
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const bool both_nan = found[i] != found[i] && expected[i] != expected[i];
+    ASSERT_TRUE(both_nan || std::memcmp(&found[i], &expected[i], sizeof(T)) == 0)
+        << "number " << i << ": " << found[i] << ", expected " << expected[i];
+  }
+}
+
+TEST_F(OnAStream, takes_any_exported_net_with_all_its_ports) {
+  for (const char* const name : {"qlknn_7_11", "ports_dynamo", "normalised_opset12", "mixture_opset14",
+                                 "residual_dynamo", "concatenated_opset9", "physics_opset18"}) {
+    SCOPED_TRACE(name);
+    const std::string path = std::string(LOCKSTEP_TEST_DATA) + "/exported/graph_" + name + ".onnx";
+    lockstep_model* model = nullptr;
+    lockstep_device_plan *narrow = nullptr, *wide = nullptr;
+    lockstep_plan *cpu = nullptr, *cpu_wide = nullptr;
+    const lockstep_device_options float64{sizeof float64, LOCKSTEP_FLOAT64, 0, nullptr};
+    const lockstep_compile_options on_cpu{sizeof on_cpu, LOCKSTEP_FLOAT64, nullptr, 0};
+    ASSERT_EQ(lockstep_model_load(path.c_str(), nullptr, &model), LOCKSTEP_OK) << lockstep_last_error();
+    ASSERT_EQ(lockstep_device_compile(model, nullptr, &narrow), LOCKSTEP_OK) << lockstep_last_error();
+    ASSERT_EQ(lockstep_device_compile(model, &float64, &wide), LOCKSTEP_OK) << lockstep_last_error();
+    ASSERT_EQ(lockstep_compile(model, nullptr, &cpu), LOCKSTEP_OK);
+    ASSERT_EQ(lockstep_compile(model, &on_cpu, &cpu_wide), LOCKSTEP_OK);
+    EXPECT_EQ(lockstep_device_plan_inputs(narrow), lockstep_plan_inputs(cpu));
+    EXPECT_EQ(lockstep_device_plan_outputs(narrow), lockstep_plan_outputs(cpu));
+    const bool large = lockstep_plan_inputs(cpu) == 10 && std::string(name) == "qlknn_7_11";
+    for (const std::size_t samples : {0u, 1u, 31u, 33u, 257u}) {
+      if (large && samples > 33) continue;
+      SCOPED_TRACE(samples);
+      std::vector<float> x = inputs<float>(samples * lockstep_plan_inputs(cpu));
+      std::vector<float> y(samples * lockstep_plan_outputs(cpu), -77), expected = y;
+      const auto in = arrays_of<float, lockstep_input_f32>(narrow, LOCKSTEP_INPUT, samples, samples == 33, x);
+      const auto out = arrays_of<float, lockstep_output_f32>(narrow, LOCKSTEP_OUTPUT, samples, samples != 31, y);
+      const auto there =
+          arrays_of<float, lockstep_output_f32>(narrow, LOCKSTEP_OUTPUT, samples, samples != 31, expected);
+      lockstep_evaluate_ports_f32(cpu, samples, in.data(), in.size(), there.data(), there.size(), nullptr, 0);
+      ASSERT_EQ(lockstep_enqueue_ports_f32(narrow, nullptr, samples, in.data(), in.size(), out.data(), out.size()),
+                LOCKSTEP_OK)
+          << lockstep_last_error();
+      expect_same_numbers(y, expected);
+      std::vector<double> x64(x.begin(), x.end()), y64(y.size(), -77), expected64 = y64;
+      const auto in64 = arrays_of<double, lockstep_input_f64>(wide, LOCKSTEP_INPUT, samples, false, x64);
+      const auto out64 = arrays_of<double, lockstep_output_f64>(wide, LOCKSTEP_OUTPUT, samples, true, y64);
+      const auto there64 = arrays_of<double, lockstep_output_f64>(wide, LOCKSTEP_OUTPUT, samples, true, expected64);
+      lockstep_evaluate_ports_f64(cpu_wide, samples, in64.data(), in64.size(), there64.data(), there64.size(), nullptr,
+                                  0);
+      ASSERT_EQ(
+          lockstep_enqueue_ports_f64(wide, nullptr, samples, in64.data(), in64.size(), out64.data(), out64.size()),
+          LOCKSTEP_OK);
+      expect_same_numbers(y64, expected64);
+    }
+    lockstep_device_plan_free(narrow);
+    lockstep_device_plan_free(wide);
+    lockstep_plan_free(cpu);
+    lockstep_plan_free(cpu_wide);
+    lockstep_model_free(model);
+  }
+}
+
+TEST_F(OnAStream, answers_misuse_of_ports_by_a_status_and_words) {
+  const std::string path = std::string(LOCKSTEP_TEST_DATA) + "/exported/graph_ports_dynamo.onnx";
+  lockstep_model* model = nullptr;
+  lockstep_device_plan* plan = nullptr;
+  ASSERT_EQ(lockstep_model_load(path.c_str(), nullptr, &model), LOCKSTEP_OK) << lockstep_last_error();
+  ASSERT_EQ(lockstep_device_compile(model, nullptr, &plan), LOCKSTEP_OK) << lockstep_last_error();
+  std::vector<float> x(4 * lockstep_device_plan_inputs(plan)), y(4 * lockstep_device_plan_outputs(plan));
+  auto in = arrays_of<float, lockstep_input_f32>(plan, LOCKSTEP_INPUT, 4, false, x);
+  auto out = arrays_of<float, lockstep_output_f32>(plan, LOCKSTEP_OUTPUT, 4, false, y);
+  ASSERT_GE(out.size(), 2u);
+  const auto refused = [&](const char* words, std::size_t in_ports, std::size_t out_ports) {
+    EXPECT_EQ(lockstep_enqueue_ports_f32(plan, nullptr, 4, in.data(), in_ports, out.data(), out_ports),
+              LOCKSTEP_INVALID_ARGUMENT);
+    EXPECT_THAT(lockstep_last_error(), HasSubstr(words));
+  };
+  refused("in: found", in.size() - 1, out.size());
+  refused("out: found 1 array, expected", in.size(), 1);
+  float* const first = out[0].data;
+  out[0].data = nullptr;
+  refused(".data: found a null pointer", in.size(), out.size());
+  out[0].data = out[1].data;
+  refused("found the address of output", in.size(), out.size());
+  out[0].data = x.data();
+  out[0].sample_stride += 1;
+  refused("with another layout", in.size(), out.size());
+  out[0] = {first, 1, 4};
+  EXPECT_EQ(lockstep_enqueue_ports_f32(plan, nullptr, 4, nullptr, in.size(), out.data(), out.size()),
+            LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_EQ(lockstep_enqueue_ports_f32(nullptr, nullptr, 4, in.data(), in.size(), out.data(), out.size()),
+            LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_EQ(lockstep_enqueue_ports_f64(plan, nullptr, 4, nullptr, in.size(), nullptr, out.size()),
+            LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_THAT(lockstep_last_error(), HasSubstr("plan: found a float32 plan"));
+  EXPECT_EQ(lockstep_enqueue_f32(plan, nullptr, 4, x.data(), 1, 1, y.data(), 1, 1), LOCKSTEP_INVALID_ARGUMENT);
+  lockstep_port port{};
+  EXPECT_EQ(lockstep_device_plan_port(plan, LOCKSTEP_INPUT, 99, &port), LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_EQ(lockstep_device_plan_ports(nullptr, LOCKSTEP_INPUT), 0u);
+  const lockstep_device_options tensor{sizeof tensor, LOCKSTEP_FLOAT32, 0, "bf16"};
+  lockstep_device_plan* refused_plan = nullptr;
+  EXPECT_EQ(lockstep_device_compile(model, &tensor, &refused_plan), LOCKSTEP_UNSUPPORTED);
+  EXPECT_THAT(lockstep_last_error(), HasSubstr("matrices: found bf16 for no plain stack, expected f32"));
+  lockstep_device_plan_free(plan);
+  lockstep_model_free(model);
+}
+#endif
+
 TEST_F(OnAStream, answers_misuse_by_a_status_and_words) {
   lockstep_device_plan* device = nullptr;
   lockstep_device_options options{sizeof options, LOCKSTEP_FLOAT32, 3, nullptr};

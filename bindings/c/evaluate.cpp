@@ -7,6 +7,7 @@
 
 #include "bindings/c/handles.h"
 #include "bindings/c/lockstep.h"
+#include "bindings/c/ports.h"
 #include "lockstep/core/matrix_view.h"
 
 namespace {
@@ -98,27 +99,6 @@ lockstep_status multiply(const lockstep_plan* handle, MatrixView<const T> in, Ma
     multiply_by<side>(derivatives, In(&in, 1), In(&vector, 1), Out(&out, 1), Out(&result, 1),
                       std::span(static_cast<std::byte*>(workspace), workspace_bytes));
   });
-}
-
-// The caller's arrays as views, one for each port; kept by the thread, so that nothing is allocated from call to call.
-template <class T, int kPlace, class Given>
-std::span<const MatrixView<T>> views_of(const Given* given, std::size_t count, const Ports& ports, std::size_t samples,
-                                        const char* name, bool optional = false) {
-  if (count != ports.list.size()) {
-    refuse(name, std::to_string(count) + (count == 1 ? " array" : " arrays"),
-           std::to_string(ports.list.size()) + ", one for each port", "give them in the order of lockstep_plan_port");
-  }
-  require_pointer(given, name);
-  thread_local std::vector<MatrixView<T>> views;
-  views.clear();
-  for (std::size_t i = 0; i < count; ++i) {
-    const lockstep_port& port = ports.list[i];
-    if (samples > 0 && !given[i].data && !optional) {
-      refuse(std::string(name) + " \"" + port.name + "\".data", "a null pointer", "an address", "");
-    }
-    views.push_back({given[i].data, samples, port.features, given[i].sample_stride, given[i].feature_stride});
-  }
-  return views;
 }
 
 template <Side side, class T, class In, class Out>

@@ -232,16 +232,20 @@ typedef struct lockstep_device_options {
   const char *matrix_precision; /* "f32" or NULL: the bits of the CPU; "tf32", "bf16", "fp16": tensor cores, other bits */
 } lockstep_device_options;
 
-/* Uploads the net to a GPU; `options` may be NULL: float32, the first one. Plain stacks of dense layers, up to 256 wide.
- * Opens liblockstep_cuda.so, which nothing links: LOCKSTEP_UNSUPPORTED, saying which, where that, a driver, the device or
+/* Uploads the net, any net, to a GPU; `options` may be NULL: float32, the first one. Tensor cores take plain stacks of
+ * dense layers, up to 256 wide. Opens liblockstep_cuda.so, which nothing links: LOCKSTEP_UNSUPPORTED, saying which, where that, a driver, the device or
  * memory on it is missing. The model may be freed afterwards. */
 lockstep_status lockstep_device_compile(const lockstep_model *model, const lockstep_device_options *options,
                                         lockstep_device_plan **plan);
 /* Wait for what was queued first. */
 void lockstep_device_plan_free(lockstep_device_plan *plan);
 
+/* Features and ports, as of the model. */
 size_t lockstep_device_plan_inputs(const lockstep_device_plan *plan);
 size_t lockstep_device_plan_outputs(const lockstep_device_plan *plan);
+size_t lockstep_device_plan_ports(const lockstep_device_plan *plan, lockstep_direction direction);
+lockstep_status lockstep_device_plan_port(const lockstep_device_plan *plan, lockstep_direction direction, size_t index,
+                                          lockstep_port *port);
 /* Device and tile sizes, for people. Belongs to the plan. */
 const char *lockstep_device_plan_description(const lockstep_device_plan *plan);
 
@@ -255,6 +259,14 @@ lockstep_status lockstep_enqueue_f32(const lockstep_device_plan *plan, void *str
 lockstep_status lockstep_enqueue_f64(const lockstep_device_plan *plan, void *stream, size_t samples, const double *in,
                                      ptrdiff_t in_sample_stride, ptrdiff_t in_feature_stride, double *out,
                                      ptrdiff_t out_sample_stride, ptrdiff_t out_feature_stride);
+
+/* The same for any net: one array on the device for each port, in the order of lockstep_device_plan_port. */
+lockstep_status lockstep_enqueue_ports_f32(const lockstep_device_plan *plan, void *stream, size_t samples,
+                                           const lockstep_input_f32 *in, size_t in_ports, const lockstep_output_f32 *out,
+                                           size_t out_ports);
+lockstep_status lockstep_enqueue_ports_f64(const lockstep_device_plan *plan, void *stream, size_t samples,
+                                           const lockstep_input_f64 *in, size_t in_ports, const lockstep_output_f64 *out,
+                                           size_t out_ports);
 
 #ifdef __cplusplus
 }

@@ -14,6 +14,7 @@
 #include "bindings/c/handles.h"
 #include "bindings/c/load_model.h"
 #include "bindings/c/lockstep.h"
+#include "bindings/c/ports.h"
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/cpu_target.h"
 #include "lockstep/kernels/tile.h"
@@ -57,11 +58,6 @@ namespace {
 using namespace lockstep::c;
 using lockstep::MatrixView;
 
-void require_index(std::size_t index, std::size_t count) {
-  if (index < count) return;
-  refuse("index", std::to_string(index), "less than " + std::to_string(count), "count from 0");
-}
-
 template <class List>
 std::size_t features_of(const List& ports) {
   std::size_t count = 0;
@@ -71,11 +67,6 @@ std::size_t features_of(const List& ports) {
 
 const std::vector<lockstep::nn::Port>& ports_of(const lockstep_model& model, lockstep_direction direction) {
   return direction == LOCKSTEP_INPUT ? model.model.inputs : model.model.outputs;
-}
-
-void require_direction(lockstep_direction direction) {
-  if (direction == LOCKSTEP_INPUT || direction == LOCKSTEP_OUTPUT) return;
-  refuse("direction", std::to_string(direction), "LOCKSTEP_INPUT or LOCKSTEP_OUTPUT", "");
 }
 
 lockstep_status describe(const lockstep_model* model, std::size_t index, lockstep_feature* feature,
@@ -111,16 +102,6 @@ void warm_up(const lockstep::nn::NetPlan<T>& plan) {
     }
     plan.evaluate(std::span<const MatrixView<const T>>(in), std::span<const MatrixView<T>>(out), 1);
   }
-}
-
-template <class List>
-Ports ports_of_plan(const List& list) {
-  Ports ports;
-  for (const auto& port : list) {
-    ports.list.push_back({port.name.c_str(), port.width, ports.features});
-    ports.features += port.width;
-  }
-  return ports;
 }
 
 template <class T>

@@ -112,6 +112,15 @@ program fortran_test
   xd = x
   call device_plan%enqueue(c_null_ptr, size(x, 2), c_loc(xd), size(x, 1), 1, c_loc(yd), size(y, 1), 1)
   call claim(all(yd == y), 'a device plan has the bits of the CPU')
+  yd = 0
+  call device_plan%enqueue_ports(c_null_ptr, n, [lockstep_device_array(c_loc(xd), 3, 1)], &
+                                 [lockstep_device_array(c_loc(yd), 3, 1)])
+  call claim(all(yd == y), 'so it has by ports')
+  call claim(device_plan%input_ports() == 1 .and. device_plan%output_ports() == 1 .and. &
+             device_plan%output_port_name(1) == 'y' .and. device_plan%output_port_name(2) == '', 'a device plan has ports')
+  call device_plan%enqueue_ports(c_null_ptr, n, [lockstep_device_array(c_loc(xd), 3, 1)], &
+                                 [lockstep_device_array ::], stat=stat, errmsg=message)
+  call claim(stat == lockstep_invalid_argument .and. index(message, 'one for each port') > 0, 'missing ports are named')
   call device_plan%compile(model, device=5, stat=stat, errmsg=message)
   call claim(stat == lockstep_unsupported .and. index(message, 'cuda:5') > 0, 'a device that is not there is named')
   call device_plan%free()

@@ -16,7 +16,7 @@ module lockstep
   use, intrinsic :: iso_fortran_env, only: error_unit
   implicit none
   private
-  public :: lockstep_model, lockstep_plan, lockstep_device_plan, lockstep_array, lockstep_version
+  public :: lockstep_model, lockstep_plan, lockstep_device_plan, lockstep_device_array, lockstep_array, lockstep_version
 
   ! Status codes, as in lockstep.h.
   integer, parameter, public :: lockstep_ok = 0, lockstep_invalid_argument = 1, lockstep_bad_model = 2
@@ -93,7 +93,9 @@ module lockstep
   !   call plan%enqueue(stream, samples, c_devloc(in), 1, samples, c_devloc(out), 1, samples)
   ! queues out = net(in) on a CUDA stream and returns (c_null_ptr: the default stream). Addresses are of the device, as
   ! c_devloc, acc_deviceptr or c_loc within host_data give them; after each, how far apart samples and features lie, in
-  ! numbers. The status is lockstep_unsupported where there is no CUDA component, driver or device.
+  ! numbers. The status is lockstep_unsupported where there is no CUDA component, driver or device. A net of several ports
+  ! takes an array for each, in the order of input_port_name(i) and output_port_name(i):
+  !   call plan%enqueue_ports(stream, samples, [lockstep_device_array(c_devloc(state), 1, samples)], [...])
   type :: lockstep_device_plan
     private
     type(c_ptr) :: handle = c_null_ptr
@@ -102,8 +104,19 @@ module lockstep
     procedure :: compile => device_plan_compile
     procedure :: inputs => device_plan_inputs
     procedure :: outputs => device_plan_outputs
+    procedure :: input_ports => device_plan_input_ports
+    procedure :: output_ports => device_plan_output_ports
+    procedure :: input_port_name => device_plan_input_port_name
+    procedure :: output_port_name => device_plan_output_port_name
     procedure :: enqueue => device_plan_enqueue
+    procedure :: enqueue_ports => device_plan_enqueue_ports
     procedure :: free => device_plan_free
+  end type
+
+  ! An array on the device as one port of a net: its address, and how far apart samples and features lie, in numbers.
+  type, bind(c) :: lockstep_device_array
+    type(c_ptr) :: data
+    integer(c_intptr_t) :: sample_stride, feature_stride
   end type
 
   type, bind(c) :: device_options
@@ -167,6 +180,32 @@ module lockstep
       type(c_ptr), value :: plan, stream, in, out
       integer(c_size_t), value :: samples
       integer(c_intptr_t), value :: in_sample, in_feature, out_sample, out_feature
+    end function
+    integer(c_size_t) function c_device_plan_ports(plan, direction) bind(c, name='lockstep_device_plan_ports')
+      import
+      type(c_ptr), value :: plan
+      integer(c_int), value :: direction
+    end function
+    integer(c_int) function c_device_plan_port(plan, direction, i, port) bind(c, name='lockstep_device_plan_port')
+      import
+      type(c_ptr), value :: plan
+      integer(c_int), value :: direction
+      integer(c_size_t), value :: i
+      type(port_text), intent(out) :: port
+    end function
+    integer(c_int) function c_enqueue_ports_f32(plan, stream, samples, x, nx, y, ny) &
+        bind(c, name='lockstep_enqueue_ports_f32')
+      import
+      type(c_ptr), value :: plan, stream
+      integer(c_size_t), value :: samples, nx, ny
+      type(lockstep_device_array), intent(in) :: x(*), y(*)
+    end function
+    integer(c_int) function c_enqueue_ports_f64(plan, stream, samples, x, nx, y, ny) &
+        bind(c, name='lockstep_enqueue_ports_f64')
+      import
+      type(c_ptr), value :: plan, stream
+      integer(c_size_t), value :: samples, nx, ny
+      type(lockstep_device_array), intent(in) :: x(*), y(*)
     end function
     integer(c_int) function c_model_load(path, options, model) bind(c, name='lockstep_model_load')
       import
@@ -537,6 +576,59 @@ contains
     else
       status = c_enqueue_f32(self%handle, stream, int(samples, c_size_t), in, strides(1), strides(2), &
                              out, strides(3), strides(4))
+    end if
+    call answer(status, stat, errmsg)
+  end subroutine
+
+  integer function device_plan_input_ports(self)
+    class(lockstep_device_plan), intent(in) :: self
+    device_plan_input_ports = int(c_device_plan_ports(self%handle, 0_c_int))
+  end function
+
+  integer function device_plan_output_ports(self)
+    class(lockstep_device_plan), intent(in) :: self
+    device_plan_output_ports = int(c_device_plan_ports(self%handle, 1_c_int))
+  end function
+
+  function device_plan_input_port_name(self, i) result(name)
+    class(lockstep_device_plan), intent(in) :: self
+    integer, intent(in) :: i
+    character(:), allocatable :: name
+    name = device_port_name(self, 0_c_int, i)
+  end function
+
+  function device_plan_output_port_name(self, i) result(name)
+    class(lockstep_device_plan), intent(in) :: self
+    integer, intent(in) :: i
+    character(:), allocatable :: name
+    name = device_port_name(self, 1_c_int, i)
+  end function
+
+  function device_port_name(self, direction, i) result(name)
+    class(lockstep_device_plan), intent(in) :: self
+    integer(c_int), intent(in) :: direction
+    integer, intent(in) :: i
+    character(:), allocatable :: name
+    type(port_text) :: port
+    name = ''
+    if (i < 1) return
+    if (c_device_plan_port(self%handle, direction, int(i - 1, c_size_t), port) == lockstep_ok) name = from_c(port%name)
+  end function
+
+  subroutine device_plan_enqueue_ports(self, stream, samples, in, out, stat, errmsg)
+    class(lockstep_device_plan), intent(in) :: self
+    type(c_ptr), intent(in) :: stream
+    integer, intent(in) :: samples
+    type(lockstep_device_array), intent(in) :: in(:), out(:)
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer(c_int) :: status
+    if (self%precision == lockstep_float64) then
+      status = c_enqueue_ports_f64(self%handle, stream, int(samples, c_size_t), in, size(in, kind=c_size_t), &
+                                   out, size(out, kind=c_size_t))
+    else
+      status = c_enqueue_ports_f32(self%handle, stream, int(samples, c_size_t), in, size(in, kind=c_size_t), &
+                                   out, size(out, kind=c_size_t))
     end if
     call answer(status, stat, errmsg)
   end subroutine

@@ -8,8 +8,8 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/precision.h"
 #include "lockstep/kernels/cuda/component.h"
+#include "lockstep/kernels/cuda/device_memory.h"
 #include "lockstep/kernels/cuda/evaluate_launch.h"
-#include "lockstep/kernels/cuda/evaluation_runtime.h"
 #include "lockstep/kernels/cuda/tensor_launch.h"
 
 namespace lockstep::cuda {
@@ -17,41 +17,11 @@ namespace {
 
 EvaluationRuntime* replacement = nullptr;
 
-[[noreturn]] void refuse(int device, std::string found, std::string remedy) {
-  throw Error(ErrorKind::unsupported, {.field = "cuda:" + std::to_string(device),
-                                       .found = std::move(found),
-                                       .expected = "a device that evaluates the net",
-                                       .remedy = std::move(remedy)});
-}
-
 void require(bool good, const char* field, std::size_t found, std::size_t expected, const char* remedy) {
   if (good) return;
   throw Error(ErrorKind::invalid_argument,
               {.field = field, .found = std::to_string(found), .expected = std::to_string(expected), .remedy = remedy});
 }
-
-// Memory on a device that is given back with it.
-class DeviceMemory {
- public:
-  DeviceMemory(EvaluationRuntime& runtime, int device) : runtime_(runtime), device_(device) {}
-  ~DeviceMemory() {
-    if (data_ != nullptr) runtime_.release(device_, data_);
-  }
-  DeviceMemory(const DeviceMemory&) = delete;
-  DeviceMemory& operator=(const DeviceMemory&) = delete;
-
-  template <class T>
-  const T* upload(const std::vector<T>& numbers) {
-    const std::string failure = runtime_.upload(device_, numbers.data(), numbers.size() * sizeof(T), data_);
-    if (!failure.empty()) refuse(device_, failure, "free memory on the device, or evaluate on the CPU");
-    return static_cast<const T*>(data_);
-  }
-
- private:
-  EvaluationRuntime& runtime_;
-  int device_;
-  void* data_ = nullptr;
-};
 
 }  // namespace
 
@@ -179,12 +149,10 @@ DevicePlan<T> DevicePlan<T>::compile(const Mlp& mlp, int device, MatrixPrecision
                                               .expected = "f32 with float64",
                                               .remedy = "compile a DevicePlan<float>, or leave matrices at f32"});
   }
-  std::string failure;
-  EvaluationRuntime* const runtime = load_evaluation_runtime(failure);
-  if (runtime == nullptr) refuse(device, failure, "install the CUDA component, or evaluate on the CPU");
-  auto lowered = std::make_shared<Lowered>(*runtime, device, matrices);
-  failure = runtime->count_multiprocessors(device, lowered->multiprocessors);
-  if (!failure.empty()) refuse(device, failure, "check the devices with nvidia-smi, or evaluate on the CPU");
+  int multiprocessors = 0;
+  EvaluationRuntime& runtime = require_device(device, multiprocessors);
+  auto lowered = std::make_shared<Lowered>(runtime, device, matrices);
+  lowered->multiprocessors = multiprocessors;
   switch (matrices) {
     case MatrixPrecision::f32:
       lowered->lower(mlp);
@@ -200,7 +168,7 @@ DevicePlan<T> DevicePlan<T>::compile(const Mlp& mlp, int device, MatrixPrecision
       break;
   }
   if (lowered->tiles.empty())
-    refuse(device, lowered->failure.empty() ? "too little shared memory" : lowered->failure, "use the CPU");
+    refuse_device(device, lowered->failure.empty() ? "too little shared memory" : lowered->failure, "use the CPU");
   return DevicePlan(std::move(lowered));
 }
 
@@ -249,7 +217,7 @@ void DevicePlan<T>::enqueue(void* stream, MatrixView<const T> in, MatrixView<T> 
     const TensorLaunch on_tensor_cores{launch, tile.layout, lowered_->fragments};
     if (lowered_->on_tensor_cores()) failure = queue(&on_tensor_cores);
   }
-  if (!failure.empty()) refuse(lowered_->device, failure, "check that the stream belongs to this device");
+  if (!failure.empty()) refuse_device(lowered_->device, failure, "check that the stream belongs to this device");
 }
 
 template <class T>

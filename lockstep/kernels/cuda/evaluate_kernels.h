@@ -16,5 +16,7 @@ struct EvaluateKernel {
 void add_evaluate_kernels_f32(std::vector<EvaluateKernel>& kernels);
 void add_evaluate_kernels_f64(std::vector<EvaluateKernel>& kernels);
 void add_tensor_kernels(std::vector<EvaluateKernel>& kernels);
+void add_graph_kernels_f32(std::vector<EvaluateKernel>& kernels);
+void add_graph_kernels_f64(std::vector<EvaluateKernel>& kernels);
 
 }  // namespace lockstep::cuda

@@ -21,6 +21,8 @@ const void* find_kernel(EvaluationMode mode, int tile) {
     add_evaluate_kernels_f32(list);
     add_evaluate_kernels_f64(list);
     add_tensor_kernels(list);
+    add_graph_kernels_f32(list);
+    add_graph_kernels_f64(list);
     return list;
   }();
   for (const EvaluateKernel& kernel : kernels) {
@@ -49,7 +51,14 @@ class CudaEvaluation : public EvaluationRuntime {
     if (current.error != cudaSuccess) return text_of(current.error);
     cudaError_t error = cudaMalloc(&memory, bytes);
     if (error == cudaSuccess) error = cudaMemcpy(memory, host, bytes, cudaMemcpyHostToDevice);
+    // A copy from pageable memory may still be under way, and other streams do not wait for it.
+    if (error == cudaSuccess) error = cudaStreamSynchronize(nullptr);
     return text_of(error);
+  }
+  std::string allocate(int device, std::size_t bytes, void*& memory) override {
+    const CurrentDevice current(device);
+    if (current.error != cudaSuccess) return text_of(current.error);
+    return text_of(cudaMalloc(&memory, bytes));
   }
   std::string download(int device, void* host, const void* memory, std::size_t bytes) override {
     const CurrentDevice current(device);

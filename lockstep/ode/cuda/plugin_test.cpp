@@ -7,8 +7,10 @@
 #include <set>
 
 #include "lockstep/core/error.h"
+#include "lockstep/kernels/cuda/device_graph_plan.h"
 #include "lockstep/kernels/cuda/device_plan.h"
 #include "lockstep/kernels/cuda/evaluation_runtime.h"
+#include "lockstep/kernels/graph/testing/random_graph.h"
 #include "lockstep/kernels/mlp/testing/reference.h"
 #include "lockstep/ode/cuda/load.h"
 #include "lockstep/ode/cuda/testing/fake_cuda.h"
@@ -255,6 +257,29 @@ TEST_F(Component, device_plan_queues_one_kernel) {
     fake_cuda().calls.clear();
     const auto view = MatrixView<float>::row_major(numbers.data(), 200, 3);
     plan.enqueue(&anything, view, view);
+    expect_only_queued(fake_cuda(), &anything, 1);
+  }
+  lockstep::cuda::replace_evaluation_runtime(nullptr);
+  expect_nothing_left(fake_cuda());
+}
+
+TEST_F(Component, device_graph_plan_queues_one_kernel) {
+  lockstep::cuda::replace_evaluation_runtime(
+      lockstep::cuda::lockstep_cuda_evaluation(lockstep::cuda::kEvaluationVersion));
+  for (const std::size_t width : {10u, 5000u}) {  // values in shared memory, and in a workspace
+    graph::testing::Builder b;
+    const std::size_t x = b.input(3), y = b.input(3);
+    const std::size_t hidden = b.add(b.dense(3, width), {b.add(graph::Binary{}, {x, y})});
+    b.output(b.add(graph::Reduce{}, {hidden}));
+    const auto plan = lockstep::cuda::DeviceGraphPlan<float>::compile(b.graph);
+    int anything = 0;
+    std::vector<float> numbers(7 * 200);
+    fake_cuda().calls.clear();
+    fake_cuda().queued_on.clear();
+    const MatrixView<const float> in[] = {MatrixView<const float>::row_major(numbers.data(), 200, 3),
+                                          MatrixView<const float>::row_major(numbers.data() + 600, 200, 3)};
+    const auto out = MatrixView<float>::row_major(numbers.data() + 1200, 200, 1);
+    plan.enqueue(&anything, in, std::span(&out, 1));
     expect_only_queued(fake_cuda(), &anything, 1);
   }
   lockstep::cuda::replace_evaluation_runtime(nullptr);

@@ -51,3 +51,13 @@ template <class T>
 T atomicAdd(T* place, T value) {
   return __atomic_fetch_add(place, value, __ATOMIC_RELAXED);
 }
+template <class T>
+T atomicExch(T* place, T value) {
+  return __atomic_exchange_n(place, value, __ATOMIC_RELAXED);
+}
+template <class T>
+T atomicCAS(T* place, T expected, T value) {
+  __atomic_compare_exchange_n(place, &expected, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return expected;
+}
+inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }

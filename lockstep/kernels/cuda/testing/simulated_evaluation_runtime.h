@@ -1,11 +1,13 @@
 // A device that is the host: evaluation kernels run in the simulator of blocks. It can be told what to refuse.
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
 #include "lockstep/kernels/cuda/evaluate_kernel.cuh"
 #include "lockstep/kernels/cuda/evaluation_runtime.h"
+#include "lockstep/kernels/cuda/graph_kernel.cuh"
 #include "lockstep/kernels/cuda/tensor_kernel.cuh"
 
 namespace lockstep::cuda::testing {
@@ -30,6 +32,13 @@ class SimulatedEvaluationRuntime : public EvaluationRuntime {
     std::memcpy(memory, host, bytes);
     return {};
   }
+  std::string allocate(int, std::size_t bytes, void*& memory) override {
+    if (!upload_failure.empty()) return upload_failure;
+    ++allocations;
+    memory = std::malloc(bytes);
+    std::memset(memory, 0xff, bytes);  // NaN
+    return {};
+  }
   std::string download(int, void* host, const void* memory, std::size_t bytes) override {
     std::memcpy(host, memory, bytes);
     return {};
@@ -39,7 +48,7 @@ class SimulatedEvaluationRuntime : public EvaluationRuntime {
     std::free(memory);
   }
   std::string prepare(int, EvaluationMode, int, std::size_t shared_bytes, int& blocks) override {
-    blocks = static_cast<int>(shared_memory / shared_bytes);
+    blocks = static_cast<int>(std::min<std::size_t>(shared_memory / shared_bytes, 2048 / kBlockThreads));
     return {};
   }
   std::string enqueue(int, void*, EvaluationMode mode, int tile, unsigned blocks, std::size_t shared_bytes,
@@ -65,6 +74,12 @@ class SimulatedEvaluationRuntime : public EvaluationRuntime {
       case EvaluationMode::fp16:
         run_tensor<Fp16>(tile, blocks, tensor_launch);
         break;
+      case EvaluationMode::graph_f32:
+        run_graph<float>(tile, blocks, shared_bytes, launch);
+        break;
+      case EvaluationMode::graph_f64:
+        run_graph<double>(tile, blocks, shared_bytes, launch);
+        break;
     }
     last_mode = mode;
     return {};
@@ -77,6 +92,16 @@ class SimulatedEvaluationRuntime : public EvaluationRuntime {
       if (samples != tile) return;
       simulate({.blocks = blocks, .threads = kBlockThreads, .shared_bytes = shared_bytes}, [&](unsigned char* shared) {
         evaluate_tiles<T, samples, widest>(*static_cast<const EvaluateLaunch<T>*>(launch), shared);
+      });
+    });
+  }
+
+  template <class T>
+  static void run_graph(int tile, unsigned blocks, std::size_t shared_bytes, const void* launch) {
+    for_each_graph_tile<T>([&]<int samples>() {
+      if (samples != tile) return;
+      simulate({.blocks = blocks, .threads = kBlockThreads, .shared_bytes = shared_bytes}, [&](unsigned char* shared) {
+        evaluate_graph_tiles<T, samples>(*static_cast<const GraphLaunch<T>*>(launch), shared);
       });
     });
   }

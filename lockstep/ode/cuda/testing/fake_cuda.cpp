@@ -111,6 +111,11 @@ void add_evaluate_kernels_f64(std::vector<EvaluateKernel>& list) {
   for (const int tile : {32, 64}) list.push_back({EvaluationMode::f64, tile, &function});
 }
 void add_tensor_kernels(std::vector<EvaluateKernel>&) {}
+void add_graph_kernels_f32(std::vector<EvaluateKernel>& list) {
+  static const int function = 0;
+  for (const int tile : {32, 128}) list.push_back({EvaluationMode::graph_f32, tile, &function});
+}
+void add_graph_kernels_f64(std::vector<EvaluateKernel>&) {}
 }  // namespace lockstep::cuda
 
 using namespace lockstep::ode::cuda;
