@@ -167,6 +167,11 @@ Cost solve_into(ode::SolutionSink& sink, const ode::Problem& problem, const ode:
   return cost_of([&] { ode::solve(problem, options, sink); });
 }
 
+// What a caller pays who keeps the same numbers in memory.
+Cost solve_in_memory(const ode::Problem& problem, const ode::Options& options) {
+  return cost_of([&] { ode::solve(problem, options); });
+}
+
 Cost solve_and_write(const fs::path& path, const ode::Problem& problem, const ode::Options& options) {
   fs::remove(path);
   return cost_of([&] {
@@ -192,7 +197,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--threads", threads, "of the solve")->capture_default_str();
   std::string only;
-  app.add_option("--only", only, "one part, for a profile: plain, write, solve or both");
+  app.add_option("--only", only, "one part, for a profile: plain, write, solve, memory or both");
   CLI11_PARSE(app, argc, argv);
   try {
     const fs::path path = folder / "write_bench.h5";
@@ -205,7 +210,7 @@ int main(int argc, char** argv) {
     std::vector<float> numbers(std::size_t{16} << 20);
     const Random random(2, 0);
     for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(random.uniform(i, 0));
-    Cost plain, write, solve, both;
+    Cost plain, write, solve, memory, both;
     const std::uintmax_t bytes =
         trajectories * ((kSavePoints + 1) * kComponents * 4 + 1 + 3 * 4 + 3 * 8 + kComponents * 8);
     for (int i = 0; i < repeats; ++i) {
@@ -214,6 +219,7 @@ int main(int argc, char** argv) {
       if (wanted("plain")) plain.keep_best(plain_write(path, numbers, bytes));
       NowhereSink nowhere(64);
       if (wanted("solve")) solve.keep_best(solve_into(nowhere, problem, options));
+      if (wanted("memory")) memory.keep_best(solve_in_memory(problem, options));
       if (wanted("both")) both.keep_best(solve_and_write(path, problem, options));
       fs::remove(path);
     }
@@ -228,11 +234,13 @@ int main(int argc, char** argv) {
     if (done(plain)) line("plain writes", plain);
     if (done(write)) line("result writer", write);
     if (done(solve)) line("solve alone", solve);
+    if (done(memory)) line("solve in memory", memory);
     if (done(both)) line("solve and write", both);
     if (!only.empty()) return 0;
     std::printf("result writer: %.0f %% of the speed of plain writes\n", 100 * plain.seconds / write.seconds);
     std::printf("solve and write: %.2f x the slower of the two in time, %.2f x solving in processor time\n",
                 both.seconds / std::max(solve.seconds, write.seconds), both.processor() / solve.processor());
+    std::printf("%.2f x the time of solving into memory\n", both.seconds / memory.seconds);
     // Where solving takes all processors, what writing takes of them comes on top.
     const double shared = (solve.processor() + write.processor()) / available_threads();
     std::printf("both on %d processors: at least %.3f s; took %.2f x that\n", available_threads(),

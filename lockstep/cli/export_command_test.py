@@ -64,6 +64,14 @@ class ExportTest(ToolTest):
         self.assertEqual(self.path("closure.h").read_text(), "mine")
         self.succeed("export", NET, "--c-header", "closure.h", "--overwrite")
 
+    def test_what_cannot_be_exported_or_compiled_is_named(self):
+        self.write("text.h5", "neither")
+        for command, flag, output in (("export", "--c-header", "new.h"), ("compile", "--output", "new.plan")):
+            self.fail_with("missing.h5: found no such file", command, "missing.h5", flag, output)
+            self.fail_with("text.h5: found a file of no known model format", command, "text.h5", flag, output)
+            self.fail_with(f"nowhere/{output}: found no folder nowhere", command, NET, flag, f"nowhere/{output}")
+            self.assertFalse(self.path(output).exists())
+
     def test_wants_one_header(self):
         self.fail_with("--c-header", "export", NET)
         self.fail_with("run once for each", "export", NET, "--c-header", "a.h", "--cuda-header", "a.cuh")

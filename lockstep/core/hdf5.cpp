@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "lockstep/core/detail/hdf5_call.h"
+#include "lockstep/core/direct_file.h"
 
 namespace lockstep::hdf5 {
 namespace {
@@ -322,12 +323,19 @@ File File::open_image(std::span<const std::byte> bytes, const std::string& name)
 
 namespace {
 
-// Files of ours are guarded by PendingFile's lock. HDF5's own would keep readers out while the file grows.
-Handle without_locking(const std::string& object) {
+// How files of ours are written.
+Handle writing_access(const std::string& object) {
   Handle properties = opened(H5Pcreate(H5P_FILE_ACCESS), object, "a property list");
+  // They are guarded by PendingFile's lock. HDF5's own would keep readers out while the file grows.
 #if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 11, 0))
   check(H5Pset_file_locking(properties.id(), false, true), object, "to open it without a lock");
 #endif
+  // Parts of a dataset go to the file as they are. HDF5 would read the 64 kB around each first, to gather neighbours:
+  // ours come in long rows, and the system gathers as well.
+  check(H5Pset_sieve_buf_size(properties.id(), 0), object, "to write without a buffer");
+  // What is long begins with a page of the file, as direct writes want it. Chunks of packed files are shorter.
+  constexpr hsize_t kLong = hsize_t{1} << 20;
+  check(H5Pset_alignment(properties.id(), kLong, PageBuffer::kPage), object, "to align it");
   return properties;
 }
 
@@ -343,7 +351,7 @@ File File::create(PendingFile pending, std::uintmax_t expected_bytes) {
   // Before HDF5 has the file: it does not survive a disk that is too full to close it.
   pending.reserve(expected_bytes);
   const Handle properties = creation_properties(H5P_FILE_CREATE, path.string());
-  const Handle access = without_locking(path.string());
+  const Handle access = writing_access(path.string());
   Handle file = opened(H5Fcreate(pending.temporary().c_str(), H5F_ACC_TRUNC, properties.id(), access.id()),
                        path.string(), "to create the file");
   Handle root = opened(H5Gopen2(file.id(), "/", H5P_DEFAULT), path.string(), "a root group");
@@ -354,7 +362,7 @@ File File::resume(PendingFile pending) {
   const Call call;
   const fs::path target = pending.target();
   const std::string name = pending.temporary().string();
-  const Handle access = without_locking(name);
+  const Handle access = writing_access(name);
   Handle file = opened(H5Fopen(name.c_str(), H5F_ACC_RDWR, access.id()), name, "a whole HDF5 file");
   Handle root = opened(H5Gopen2(file.id(), "/", H5P_DEFAULT), name, "a whole HDF5 file");
   return File(std::move(root), std::move(file), name + ":/", target, std::move(pending));

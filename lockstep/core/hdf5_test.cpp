@@ -90,6 +90,16 @@ TEST_F(Hdf5Test, a_new_dataset_has_its_space_at_once) {
   EXPECT_GE(fs::file_size(path_), 8'000'000u);
 }
 
+TEST_F(Hdf5Test, a_long_dataset_begins_with_a_page_of_the_file) {
+  File file = File::create(path_);
+  file.create_dataset<double>("short", {3});
+  for (const char* name : {"state", "other"}) {
+    const auto offset = file.create_dataset<float>(name, {300'001}).offset_in_file<float>();
+    ASSERT_TRUE(offset.has_value());
+    EXPECT_EQ(*offset % 4096, 0u) << name;
+  }
+}
+
 TEST_F(Hdf5Test, a_chunked_dataset_reads_like_any_other) {
   File file = File::create(path_);
   DatasetOptions options;
