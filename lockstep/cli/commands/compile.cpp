@@ -8,6 +8,7 @@
 
 #include "lockstep/cli/commands/commands.h"
 #include "lockstep/cli/existing_output.h"
+#include "lockstep/cli/flag_checks.h"
 #include "lockstep/cli/model_text.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
@@ -85,7 +86,7 @@ void add_compile(CLI::App& app, Chosen& chosen) {
   command->add_option("--target", options->target,
                       "instruction set: avx512, avx2, neon or scalar; the best of this machine by default");
   command->add_option("--precision", options->precision, "arithmetic: f32 or f64")
-      ->check(CLI::IsMember({"f32", "f64"}))
+      ->check(one_of({"f32", "f64"}))
       ->capture_default_str();
   command->add_option("--activations", options->activations,
                       "one for each layer, where the file does not say: tanh,identity");

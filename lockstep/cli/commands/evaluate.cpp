@@ -14,6 +14,7 @@
 
 #include "lockstep/cli/commands/commands.h"
 #include "lockstep/cli/existing_output.h"
+#include "lockstep/cli/flag_checks.h"
 #include "lockstep/cli/interrupt.h"
 #include "lockstep/cli/progress.h"
 #include "lockstep/cli/text.h"
@@ -295,12 +296,12 @@ void add_evaluate(CLI::App& app, Chosen& chosen) {
   command->add_option("--activations", options->activations,
                       "one for each layer, where the file does not say: tanh,identity");
   command->add_option("--precision", options->precision, "arithmetic: f32 or f64")
-      ->check(CLI::IsMember({"f32", "f64"}))
+      ->check(one_of({"f32", "f64"}))
       ->capture_default_str();
-  command->add_option("--threads", options->threads, "number of threads, 0 for all")->check(CLI::Range(0, 4096));
+  command->add_option("--threads", options->threads, "number of threads, 0 for all")->check(whole_number(0, 4096));
   command->add_option("--cpu-target", options->cpu_target, "instruction set: avx512, avx2, neon or scalar");
   command->add_option("--guard", options->guard, "inputs outside the training range: flag, clamp, stop or ignore")
-      ->check(CLI::IsMember({"flag", "clamp", "stop", "ignore"}))
+      ->check(one_of({"flag", "clamp", "stop", "ignore"}))
       ->capture_default_str();
   command->add_flag("--overwrite", options->overwrite, "replace an existing output");
   command->add_flag("-q,--quiet", options->quiet, "print errors only");

@@ -11,6 +11,7 @@
 
 #include "lockstep/cli/commands/commands.h"
 #include "lockstep/cli/existing_output.h"
+#include "lockstep/cli/flag_checks.h"
 #include "lockstep/cli/model_text.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
@@ -155,7 +156,7 @@ void add_import(CLI::App& app, Chosen& chosen) {
   command->add_option("-o,--output", options->output, "file to write: NAME.h5 or NAME.safetensors")->required();
   command->add_option("--check", options->check, "HDF5 file with samples and the answers to them");
   command->add_option("--tolerance", options->tolerance, "for --check: share of an output's range")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str();
   command->add_option("--activations", options->activations,
                       "one for each layer, where the file does not say: tanh,identity");

@@ -7,6 +7,7 @@
 
 #include "lockstep/cli/commands/commands.h"
 #include "lockstep/cli/existing_output.h"
+#include "lockstep/cli/flag_checks.h"
 #include "lockstep/cli/interrupt.h"
 #include "lockstep/cli/progress.h"
 #include "lockstep/cli/provenance.h"
@@ -69,7 +70,7 @@ void add_pack(CLI::App& app, Chosen& chosen) {
   command->add_option("FILE.h5", options->file, "the result file")->required();
   command->add_option("-o,--output", options->output, "file to write; without it FILE.h5 is replaced");
   command->add_option("--level", options->level, "1 (fast) to 9 (small)")
-      ->check(CLI::Range(1, 9))
+      ->check(whole_number(1, 9))
       ->capture_default_str();
   command->add_flag("--overwrite", options->overwrite, "replace an existing output");
   command->add_flag("-q,--quiet", options->quiet, "print errors only");

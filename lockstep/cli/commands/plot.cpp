@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/flag_checks.h"
 #include "lockstep/cli/plot/against.h"
 #include "lockstep/cli/plot/figures.h"
 #include "lockstep/cli/text.h"
@@ -142,14 +143,14 @@ void add_plot(CLI::App& app, Chosen& chosen) {
   command->add_option("FILE", options->file, "a result file")->required();
   command->add_option("-o,--output", options->output, "picture to write; of several, how their names begin");
   command->add_option("--kind", options->kind, "series, phase, spread or all")
-      ->check(CLI::IsMember({"series", "phase", "spread", "all"}))
+      ->check(one_of({"series", "phase", "spread", "all"}))
       ->capture_default_str();
   command->add_option("--against", options->against, "another result file of the same problem to compare with");
   command->add_option("--components", options->components, "components to show, by name: x,z")->delimiter(',');
   command->add_option("--trajectories", options->trajectories, "how many to show, evenly chosen")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
   command->add_option("--format", options->format, "png or svg, where --output does not say")
-      ->check(CLI::IsMember({"png", "svg"}));
+      ->check(one_of({"png", "svg"}));
   command->footer(std::string(kExamples) + "\n");
   command->callback([&chosen, options] { chosen.run = [options] { return plot(*options); }; });
 }

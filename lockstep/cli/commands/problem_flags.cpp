@@ -3,28 +3,36 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "lockstep/cli/flag_checks.h"
+
 namespace lockstep::cli {
 
 void add_problem_flags(CLI::App& command, ProblemOverrides& overrides) {
   const std::string group = "Overriding the problem file";
   command.add_option("--trajectories", overrides.trajectories, "number of trajectories")
-      ->check(CLI::PositiveNumber)
+      ->check(whole_number(1))
       ->group(group);
-  command.add_option("--seed", overrides.seed, "seed of random initial states and parameters")->group(group);
-  command.add_option("--method", overrides.method, "euler, midpoint, heun, rk4, bs3, dopri5, tsit5, vern7, dop853 or vern9")
+  command.add_option("--seed", overrides.seed, "seed of random initial states and parameters")
+      ->check(whole_number(0))
       ->group(group);
-  command.add_option("--rtol", overrides.rtol, "relative tolerance")->group(group);
-  command.add_option("--atol", overrides.atol, "absolute tolerance, of every component")->group(group);
-  command.add_option("--dt", overrides.dt, "size of fixed steps")->group(group);
+  command
+      .add_option("--method", overrides.method,
+                  "euler, midpoint, heun, rk4, bs3, dopri5, tsit5, vern7, dop853 or vern9")
+      ->group(group);
+  command.add_option("--rtol", overrides.rtol, "relative tolerance")->check(any_number())->group(group);
+  command.add_option("--atol", overrides.atol, "absolute tolerance, of every component")
+      ->check(any_number())
+      ->group(group);
+  command.add_option("--dt", overrides.dt, "size of fixed steps")->check(any_number())->group(group);
   command.add_option("--precision", overrides.precision, "arithmetic: f32 or f64")
-      ->check(CLI::IsMember({"f32", "f64"}))
+      ->check(one_of({"f32", "f64"}))
       ->group(group);
   command
       .add_option("--matrix-precision", overrides.matrix_precision,
                   "a net's matrix products on a GPU: f32, or tf32, bf16, fp16 by tensor cores")
       ->group(group);
   command.add_option("--threads", overrides.threads, "number of threads, 0 for all")
-      ->check(CLI::Range(0, 4096))
+      ->check(whole_number(0, 4096))
       ->group(group);
   command.add_option("--cpu-target", overrides.cpu_target, "instruction set: avx512, avx2, neon or scalar")
       ->group(group);

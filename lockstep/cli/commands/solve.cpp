@@ -13,6 +13,7 @@
 #include "lockstep/cli/commands/problem_flags.h"
 #include "lockstep/cli/commands/solve_on_ranks.h"
 #include "lockstep/cli/existing_output.h"
+#include "lockstep/cli/flag_checks.h"
 #include "lockstep/cli/interrupt.h"
 #include "lockstep/cli/problem_file.h"
 #include "lockstep/cli/problem_setup.h"
@@ -84,9 +85,10 @@ void print_summary(const ode::Summary& summary, std::size_t earlier, const ode::
   std::printf("%s accepted, %s rejected, %s of the right-hand side\n",
               plural(static_cast<std::size_t>(summary.accepted), "step").c_str(), count_text(summary.rejected).c_str(),
               plural(static_cast<std::size_t>(summary.evaluations), "evaluation").c_str());
-  if (total > earlier) {
+  const std::size_t finished = total - summary.count_of[static_cast<std::size_t>(ode::Status::cancelled)];
+  if (finished > earlier) {
     std::printf("%s, %s trajectories/s: %s, %s, %s on %s (%s), %s\n", seconds_text(summary.seconds).c_str(),
-                rate_text(static_cast<double>(total - earlier) / summary.seconds).c_str(), options.method.c_str(),
+                rate_text(static_cast<double>(finished - earlier) / summary.seconds).c_str(), options.method.c_str(),
                 to_string(options.control).c_str(), std::string(to_string(options.precision)).c_str(),
                 summary.engine.c_str(), summary.cpu_target.c_str(),
                 plural(static_cast<std::size_t>(summary.threads), "thread").c_str());
@@ -328,7 +330,7 @@ void add_solve(CLI::App& app, Chosen& chosen) {
   command->add_flag("--certificate", options->certificate,
                     "also store perturbed members, for validate to know what rounding does");
   command->add_option("--certificate-samples", options->certificate_samples, "trajectories to perturb")
-      ->check(CLI::PositiveNumber)
+      ->check(whole_number(1))
       ->capture_default_str();
   add_problem_flags(*command, options->overrides);
   command->footer(std::string(kExamples) + "\n");

@@ -11,6 +11,7 @@
 #include "lockstep/agreement/verdict.h"
 #include "lockstep/cli/commands/commands.h"
 #include "lockstep/cli/compare.h"
+#include "lockstep/cli/flag_checks.h"
 #include "lockstep/cli/interrupt.h"
 #include "lockstep/cli/progress.h"
 #include "lockstep/cli/stored_problem.h"
@@ -315,7 +316,8 @@ void add_validate(CLI::App& app, Chosen& chosen) {
   command->add_flag("--bits", options->bits, "compare bits alone; any difference is exit code 1");
   command->add_flag("--json", options->json, "print the verdict and its numbers as JSON");
   command->add_option("--report", options->report, "write a page with pictures into this folder")->type_name("DIR");
-  command->add_option("--lyapunov", options->lyapunov, "largest Lyapunov exponent, where no file has a certificate");
+  command->add_option("--lyapunov", options->lyapunov, "largest Lyapunov exponent, where no file has a certificate")
+      ->check(any_number());
   command->add_flag("--stored-only", options->stored_only, "solve nothing, where no file has a certificate");
   command->add_flag("-q,--quiet", options->quiet, "print nothing, answer by exit code");
   command->footer(std::string(kExamples) + "\n");

@@ -37,7 +37,7 @@ Component open() {
     if (result.library != nullptr) return result;
     tried = dlerror();
   }
-  result.missing = "this installation has no CUDA component (" + tried + ")";
+  result.missing = "this installation has no CUDA component (" + tried + "), which CMake builds where it finds nvcc: docs/cuda.md";
   return result;
 }
 

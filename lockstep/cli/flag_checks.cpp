@@ -1,0 +1,65 @@
+#include "lockstep/cli/flag_checks.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+#include "lockstep/cli/text.h"
+
+namespace lockstep::cli {
+namespace {
+
+// The number that the whole text spells.
+template <class T>
+std::optional<T> read(const std::string& text) {
+  T value{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && stop == end ? std::optional(value) : std::nullopt;
+}
+
+std::string refusal(const std::string& found, const std::string& expected) {
+  return "found \"" + found + "\", expected " + expected;
+}
+
+}  // namespace
+
+CLI::Validator one_of(const std::vector<std::string>& choices) {
+  std::string names;
+  for (const std::string& choice : choices) names += (names.empty() ? "" : ",") + choice;
+  const auto check = [choices](const std::string& text) -> std::string {
+    if (std::find(choices.begin(), choices.end(), text) != choices.end()) return "";
+    const std::vector<std::string_view> words(choices.begin(), choices.end());
+    const std::string remedy = did_you_mean(text, words);
+    return refusal(text, "one of " + list_text(words)) + (remedy.empty() ? "" : "; " + remedy);
+  };
+  return CLI::Validator(check, "{" + names + "}");
+}
+
+CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
+  const bool open = most == std::numeric_limits<std::uint64_t>::max();
+  const std::string range = std::to_string(least) + (open ? " or more" : " to " + std::to_string(most));
+  const auto check = [least, most, range](const std::string& text) -> std::string {
+    const auto value = read<std::uint64_t>(text);
+    return value && *value >= least && *value <= most ? "" : refusal(text, "a whole number, " + range);
+  };
+  return CLI::Validator(check, range);
+}
+
+CLI::Validator any_number() {
+  const auto check = [](const std::string& text) -> std::string {
+    return read<double>(text) ? "" : refusal(text, "a number");
+  };
+  return CLI::Validator(check, "");
+}
+
+CLI::Validator positive_number() {
+  const auto check = [](const std::string& text) -> std::string {
+    const auto value = read<double>(text);
+    return value && *value > 0 ? "" : refusal(text, "a number above 0");
+  };
+  return CLI::Validator(check, "above 0");
+}
+
+}  // namespace lockstep::cli

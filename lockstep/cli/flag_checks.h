@@ -1,0 +1,17 @@
+// Checks of a flag's value whose messages say what was found and what is expected, like the library's own errors.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace lockstep::cli {
+
+CLI::Validator one_of(const std::vector<std::string>& choices);
+CLI::Validator whole_number(std::uint64_t least, std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
+CLI::Validator any_number();
+CLI::Validator positive_number();
+
+}  // namespace lockstep::cli
