@@ -155,6 +155,7 @@ def jax_fixed(rows, n, rho, error):
 
 def main():
     rows = pairing.Rows(args)
+    rows.fma_peak()
     have_jax, have_heyoka = pairing.importable("jax", "diffrax"), pairing.importable("heyoka")
     if have_jax:
         import jax

@@ -133,6 +133,7 @@ def ours(net, n):
 
 def main():
     rows = pairing.Rows(args)
+    rows.fma_peak()
     peers = [calls for calls, needs in ((ort_calls, ("onnx", "onnxruntime")), (jax_calls, ("jax",)))
              if pairing.importable(*needs)]
     table = []

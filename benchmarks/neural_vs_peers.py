@@ -124,6 +124,7 @@ def jax_by_hand(rows, workload, n, error):
 
 def main():
     rows = pairing.Rows(args)
+    rows.fma_peak()
     programs = [jax_by_hand, diffrax_programs] if pairing.importable("jax", "diffrax") else []
     for workload in ("neural_f32_fixed", "neural_f32_adaptive"):
         if not pairing.wanted(args.workloads, workload):

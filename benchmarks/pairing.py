@@ -92,6 +92,23 @@ class Rows:
             if line.startswith("{"):
                 self.add({**json.loads(line), "peer": "lockstep"})
 
+    def fma_peak(self):
+        """Adds the peak of fused multiply-adds on this machine, in this run, as mlp_bench beside our program sees it."""
+        program = os.path.join(os.path.dirname(self.args.ours), "mlp_bench")
+        command = [program, "--benchmark_filter=/peaks_2_20_5_1_relu/rows/256/1/", "--benchmark_min_time=0.02",
+                   "--benchmark_format=json"]
+        if not os.access(program, os.X_OK):
+            return
+        done = subprocess.run(command, capture_output=True, text=True)
+        best = {}
+        for found in json.loads(done.stdout)["benchmarks"]:
+            precision, target = found["name"].split("/")[:2]
+            peak = found["gflops"] / found["percent_of_peak"] * 100
+            best[precision] = max(best.get(precision, (0, "")), (peak, target))
+        for precision, (peak, target) in best.items():
+            self.add(dict(workload=f"fma_peak_{precision}", peer="lockstep", version=target, size=0, threads=1,
+                          unit="GFLOP/s", best=rounded(peak)))
+
     def peer(self, workload, peer, version, size, call, error, **more):
         """Times one peer. `call` returns what `error` turns into the largest error of the result."""
         if not wanted(self.args.peers, peer):
@@ -116,7 +133,7 @@ class Rows:
         error keeps within it.
         """
         print(f"\n{'workload':26} {'error':>8} {'size':>8} {'peer':34} {'us a trajectory':>16} {'peer/ours':>10}")
-        for workload, size in dict.fromkeys((r["workload"], r["size"]) for r in self.rows):
+        for workload, size in dict.fromkeys((r["workload"], r["size"]) for r in self.rows if r["size"] > 0):
             for bound in (targets or {}).get(workload, [None]):
                 fitting = [r for r in self.rows if (r["workload"], r["size"]) == (workload, size)
                            and (bound is None or (r.get("error") is not None and r["error"] <= bound))]
