@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 
@@ -282,6 +283,17 @@ TEST(GraphPlan, names_the_port_or_node_at_fault) {
   big.output(big.add(Rescale{{1e300}, {0}}, {big.input(1)}));
   EXPECT_THAT(message_of([&] { GraphPlan<float>::compile(big.graph); }), HasSubstr("n0.scale[0]: found"));
   EXPECT_EQ(message_of([&] { GraphPlan<double>::compile(big.graph); }), "no error");
+}
+
+TEST(GraphPlan, refuses_an_instruction_set_that_this_machine_lacks) {
+  Builder b;
+  b.output(b.add(Unary{}, {b.input(1)}));
+  const auto here = available_cpu_targets();
+  for (const CpuTarget target : {CpuTarget::neon, CpuTarget::avx2, CpuTarget::avx512}) {
+    if (std::find(here.begin(), here.end(), target) != here.end()) continue;
+    EXPECT_THAT(message_of([&] { GraphPlan<float>::compile(b.graph, target); }),
+                HasSubstr("found " + std::string(to_string(target)) + ", expected one this"));
+  }
 }
 
 }  // namespace

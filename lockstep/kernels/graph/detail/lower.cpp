@@ -13,8 +13,8 @@ namespace {
 template <class T>
 class Lowering {
  public:
+  // `target` is one of this machine's.
   Lowering(const Graph& graph, CpuTarget target) : graph_(graph), kernels_(kernels_for<T>(target)) {
-    require_cpu_target(target);
     program_.kernels = &mlp::kernels_for<T>(target);
     program_.target = target;
   }
@@ -183,6 +183,7 @@ class Lowering {
 
 template <class T>
 Program<T> lower(const Graph& graph, CpuTarget target) {
+  require_cpu_target(target);
   return Lowering<T>(graph, target).run();
 }
 
