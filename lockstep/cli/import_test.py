@@ -54,6 +54,26 @@ class ImportTest(ToolTest):
         done = self.run_tool("evaluate", "net.h5", "-i", "all.h5", "-o", "out.h5", "--overwrite")
         self.assertIn("/forcing: found nothing of that name", done.stderr)
 
+    def test_explain_tells_what_was_fused_and_how_long_an_evaluation_takes(self):
+        done = self.run_tool("explain", EXPORTED / "graph_ports_dynamo.onnx", "--cpu-target", "scalar")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for part in ("state 4, forcing 3 -> tendency 4", "scalar f32 graph, 15 nodes in", "fused into layers",
+                     "merged into 1", "predicted     about", "in batches of 1,024"):
+            self.assertIn(part, done.stdout)
+        self.run_tool("compile", EXPORTED / "graph_ports_dynamo.onnx", "--target", "avx2", "--precision", "f64", "-o", "a.plan")
+        done = self.run_tool("explain", "a.plan", "--cpu-target", "scalar")
+        self.assertIn("a.plan, a plan file, 536 parameters", done.stdout)
+        self.assertIn("scalar f64 graph", done.stdout)
+        targets = {name: self.run_tool("explain", EXPORTED / "graph_ports_dynamo.onnx", "--cpu-target", name)
+                   for name in ("avx2", "neon")}
+        refused = [done for done in targets.values() if done.returncode != 0]
+        self.assertTrue(refused, "no machine has both")
+        for done in refused:
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("expected one this", done.stderr)
+        done = self.run_tool("explain", "a.plan", "--threads", "2")
+        self.assertIn("--threads: found a flag of problems", done.stderr)
+
     def test_an_output_that_is_there_is_refused_with_the_flag_that_replaces_it(self):
         net = DATA / "lorenz_tanh_3_100_3.safetensors"
         with h5py.File(self.path("x.h5"), "w") as file:

@@ -1,4 +1,4 @@
-// `lockstep explain`: what a solve would do, and about how long it would take.
+// `lockstep explain`: what a solve would do, or what lowering makes of a net, and about how long it would take.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
@@ -7,6 +7,7 @@
 
 #include "lockstep/cli/commands/commands.h"
 #include "lockstep/cli/commands/problem_flags.h"
+#include "lockstep/cli/explain_model.h"
 #include "lockstep/cli/problem_setup.h"
 #include "lockstep/cli/provenance.h"
 #include "lockstep/cli/text.h"
@@ -24,12 +25,17 @@ constexpr const char* kExamples = R"(
 Examples:
   lockstep explain lorenz.toml
   lockstep explain lorenz.toml --trajectories 1000000 --cpu-target avx2 --threads 1
+  lockstep explain net.onnx                              # what was fused, merged and dropped
 
 Nothing is written. The prediction comes from a short measurement on this machine.)";
 
 void print_line(const char* name, const std::string& value) { std::printf("%-14s%s\n", name, value.c_str()); }
 
 int explain(const ExplainOptions& options) {
+  if (holds_a_net(options.problem)) {
+    explain_model(options.problem, options.overrides);
+    return kSuccess;
+  }
   ProblemFile file = read_problem_file(options.problem);
   apply(options.overrides, file);
   const ProblemSetup setup = set_up(file);
@@ -62,8 +68,9 @@ int explain(const ExplainOptions& options) {
 
 void add_explain(CLI::App& app, Chosen& chosen) {
   const auto options = std::make_shared<ExplainOptions>();
-  CLI::App* command = app.add_subcommand("explain", "say what solving a problem file would do, and about how long");
-  command->add_option("PROBLEM.toml", options->problem, "the problem file")->required();
+  CLI::App* command =
+      app.add_subcommand("explain", "say what solving a problem, or evaluating a net, would do, and about how long");
+  command->add_option("FILE", options->problem, "a problem file, model file or plan file")->required();
   add_problem_flags(*command, options->overrides);
   command->footer(std::string(kExamples) + "\n");
   command->callback([&chosen, options] { chosen.run = [options] { return explain(*options); }; });
