@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Makes one folder that runs the CUDA engine and its checks on a machine with nothing but an NVIDIA driver (and a C
-# library no older than this machine's): programs, the libraries they need, examples, scripts. Copy it there, then run
+# Makes one folder that runs the CUDA engine and its checks on a machine with nothing but an NVIDIA driver: programs, the
+# libraries they need, examples, scripts. The C library is that machine's: no older than the one here or, with a libstdc++
+# as new as the one here, no older than the programs ask for (glibc 2.34 from Debian 12). Copy the folder there, then run
 # ./gpu_check.sh in it. Usage: scripts/gpu_bundle.sh [FOLDER], by default out/gpu_bundle.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 [ $# -le 1 ] || fail "usage: scripts/gpu_bundle.sh [FOLDER]"
@@ -28,10 +29,13 @@ mkdir -p "$bundle"/{bin,lib,examples,benchmarks}
 cp "${programs[@]/#/$build/bin/}" "$bundle/bin/"
 cp "$build/lib/liblockstep_cuda.so" "$bundle/lib/"
 strip "$bundle"/bin/* "$bundle"/lib/*  # before the texts come
+mkdir "$bundle/lib/c++"
 # The C library belongs to the machine it runs on; everything else comes along.
 ldd "$bundle"/bin/* "$bundle"/lib/*.so | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
   grep -vE '/(libc|libm|libdl|librt|libpthread|libresolv|ld-linux[^/]*)\.so' | while read -r library; do
-  cp -L "$library" "$bundle/lib/"
+  # gpu_check.sh takes these where the machine's own are missing or too old.
+  case $library in */libstdc++.so* | */libgcc_s.so*) place=$bundle/lib/c++ ;; *) place=$bundle/lib ;; esac
+  cp -L "$library" "$place/"
 done
 cp -r examples/lorenz examples/ocean_column "$bundle/examples/"
 cp lockstep/ode/cuda/testing/*_body.inc "$bundle/bin/"
@@ -45,10 +49,10 @@ say "$bundle: $size MiB of at most $limit"
 [ "$size" -lt "$limit" ] ||
   fail "the bundle is too large: build for the one card, with cmake -D LOCKSTEP_CUDA_ARCHITECTURES=90-real $build"
 # Each program finds its libraries in the bundle or, for the C library's own, in the system's place: nowhere else.
-for program in "${programs[@]/#/$bundle/bin/}" "$bundle"/lib/*.so*; do
-  strangers=$(LD_LIBRARY_PATH="$bundle/lib" ldd "$program" | grep '=>' | grep -vF "$(realpath "$bundle/lib")/" |
+for program in "${programs[@]/#/$bundle/bin/}" "$bundle"/lib/*.so* "$bundle"/lib/c++/*.so*; do
+  strangers=$(LD_LIBRARY_PATH="$bundle/lib:$bundle/lib/c++" ldd "$program" | grep '=>' | grep -vF "$(realpath "$bundle/lib")/" |
     grep -vE '/(libc|libm|libdl|librt|libpthread|libresolv|ld-linux[^/]*)\.so' || true)
   [ -z "$strangers" ] || fail "$program needs what the bundle lacks: $strangers"
 done
-LD_LIBRARY_PATH="$bundle/lib" "$bundle/bin/lockstep" --version
+LD_LIBRARY_PATH="$bundle/lib:$bundle/lib/c++" "$bundle/bin/lockstep" --version
 say "next: copy $bundle to the machine with the GPU and run ./gpu_check.sh there"
