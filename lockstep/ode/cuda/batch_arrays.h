@@ -110,6 +110,7 @@ class BatchArrays {
   std::size_t first() const { return first_; }
   std::size_t count() const { return count_; }
   bool busy() const { return count_ != 0; }
+  void forget() { count_ = 0; }
 
   // Hands the finished batch to the sink, in blocks near a megabyte as the sinks like them.
   void deliver(SolutionSink& sink, Summary& summary) {

@@ -1,6 +1,7 @@
 #include "lockstep/ode/cuda/gemm/gemm_engine.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
 
@@ -24,12 +25,15 @@ template <class T>
 class GemmBatches {
  public:
   GemmBatches(const Problem& problem, const Options& options, const GemmTarget& target)
-      : problem_(problem), target_(target), lowered_(lower_gemm<T>(problem, options)), arrays_(problem) {
+      : problem_(problem),
+        target_(target),
+        lowered_(lower_gemm<T>(problem, options)),
+        arrays_{{BatchArrays<T>(problem), BatchArrays<T>(problem)}} {
     const std::size_t total = problem.trajectories();
     columns_ =
         round_up(std::min({total, target.most_columns, target.memory_budget / 2 / bytes_per_column()}), kColumnStep);
     columns_ = std::max(columns_, kColumnStep);
-    const std::size_t share = target.memory_budget / 2 / BatchArrays<T>::bytes_per_trajectory(problem);
+    const std::size_t share = target.memory_budget / 2 / batch_bytes(1);
     size_ = std::clamp(share, columns_, std::max(columns_, columns_ * kTrajectoriesAColumn));
     size_ = std::min(size_, std::max<std::size_t>(total, 1));
   }
@@ -37,19 +41,32 @@ class GemmBatches {
   Summary run(SolutionSink& sink, const RunControl& control) {
     const std::size_t total = problem_.trajectories();
     allocate();
-    std::size_t done = 0;
+    std::size_t done = 0, delivered = 0;
+    int turn = 0;
+    const auto deliver = [&](BatchArrays<T>& arrays) {
+      if (!arrays.busy()) return;
+      delivered += arrays.count();
+      arrays.deliver(sink, summary_);
+      if (control.progress) control.progress(delivered, total);
+    };
     while (done < total && !control.cancelled()) {
       const std::size_t count = std::min(size_, total - done);
-      if (const Fault fault = advance(done, count); fault.happened) {
+      BatchArrays<T>& arrays = arrays_[static_cast<std::size_t>(turn)];
+      Fault fault = begin(arrays, done, count);
+      // What the batch before left goes to the sink while the device is busy with this one.
+      deliver(arrays_[static_cast<std::size_t>(1 - turn)]);
+      if (!fault.happened) fault = finish(arrays);
+      if (fault.happened) {
         // The batch is done again, in smaller pieces.
         if (!fault.out_of_memory || !halve()) refuse(fault, remedy_for(fault));
+        arrays.forget();
         allocate();
         continue;
       }
-      arrays_.deliver(sink, summary_);
       done += count;
-      if (control.progress) control.progress(done, total);
+      turn = 1 - turn;
     }
+    deliver(arrays_[static_cast<std::size_t>(1 - turn)]);
     summary_.kernel = "cuda gemm, " + gemm_->description() + ", " + std::to_string(columns_) + " columns, batches of " +
                       std::to_string(size_);
     return summary_;
@@ -70,10 +87,14 @@ class GemmBatches {
     return bytes;
   }
 
+  // Of a batch and the one before it, which is being delivered.
+  std::size_t batch_bytes(std::size_t trajectories) const {
+    return 2 * trajectories * BatchArrays<T>::bytes_per_trajectory(problem_);
+  }
+
   // Less of what takes more memory. False when there is nothing left to give up.
   bool halve() {
-    const std::size_t batch = size_ * BatchArrays<T>::bytes_per_trajectory(problem_);
-    if (size_ > columns_ && (batch >= columns_ * bytes_per_column() || columns_ <= kColumnStep)) {
+    if (size_ > columns_ && (batch_bytes(size_) >= columns_ * bytes_per_column() || columns_ <= kColumnStep)) {
       size_ = std::max(columns_, size_ / 2);
     } else if (columns_ > kColumnStep) {
       columns_ = round_up(columns_ / 2, kColumnStep);
@@ -122,7 +143,8 @@ class GemmBatches {
     program_.workspace_bytes = kWorkspaceBytes;
     program_.plain = device<T>(static_cast<std::size_t>(lowered_.widest) * columns_);
     program_.rounds = std::max(1, lowered_.launch.method.stages - 1);  // about a step
-    return add_products() && arrays_.allocate(*stream_, size_);
+    return add_products() && arrays_[0].allocate(*stream_, size_) &&
+           (size_ >= problem_.trajectories() || arrays_[1].allocate(*stream_, size_));
   }
 
   // Memory of the device; null where one of these was refused.
@@ -179,19 +201,21 @@ class GemmBatches {
     return true;
   }
 
-  // One batch through its whole spans.
-  Fault advance(std::size_t first, std::size_t count) {
-    launch_.ensemble = arrays_.upload(*stream_, first, count);
+  // Queues a batch: its inputs, and rounds until half of the columns are idle.
+  Fault begin(BatchArrays<T>& arrays, std::size_t first, std::size_t count) {
+    launch_.ensemble = arrays.upload(*stream_, first, count);
     stream_->clear(launch_.counter, sizeof *launch_.counter);
     stream_->clear(launch_.busy, kBusyNumbers * sizeof *launch_.busy);
     launch_.columns = static_cast<std::int32_t>(std::min(columns_, round_up(count, kColumnStep)));
     if (const Fault fault = gemm_->prepare(program_, &launch_); fault.happened) return fault;
     gemm_->start();
+    run_until_half_are_idle();
+    return {};
+  }
+
+  // The rest of it, to its results in the host's memory.
+  Fault finish(BatchArrays<T>& arrays) {
     for (;;) {
-      const std::size_t now = static_cast<std::size_t>(launch_.columns);
-      const std::size_t fewer = round_up(now / 2, kColumnStep);
-      const std::size_t floor = now <= target_.least_columns || fewer >= now ? 0 : fewer;
-      gemm_->run(static_cast<std::int32_t>(floor));
       std::int32_t busy = 0;
       if (const Fault fault = gemm_->wait(busy); fault.happened) return fault;
       if (busy == 0) break;
@@ -199,9 +223,18 @@ class GemmBatches {
       gemm_->compact(target);
       launch_.columns = target;
       if (const Fault fault = gemm_->prepare(program_, &launch_); fault.happened) return fault;
+      run_until_half_are_idle();
     }
-    arrays_.download(*stream_);
+    arrays.download(*stream_);
     return stream_->wait();
+  }
+
+  // Or until none has work, where fewer columns would be no gain.
+  void run_until_half_are_idle() {
+    const std::size_t now = static_cast<std::size_t>(launch_.columns);
+    const std::size_t fewer = round_up(now / 2, kColumnStep);
+    const std::size_t floor = now <= target_.least_columns || fewer >= now ? 0 : fewer;
+    gemm_->run(static_cast<std::int32_t>(floor));
   }
 
   std::string remedy_for(const Fault& fault) const {
@@ -214,7 +247,7 @@ class GemmBatches {
   LoweredGemm<T> lowered_;
   std::unique_ptr<GemmStream> gemm_;  // before what borrows from it
   std::unique_ptr<Stream> stream_;
-  BatchArrays<T> arrays_;
+  std::array<BatchArrays<T>, 2> arrays_;  // in turn
   GemmLaunch<T> launch_{};
   GemmProgram program_;
   std::size_t columns_ = 0, size_ = 0;

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 #include <random>
 
 #include "lockstep/core/error.h"
@@ -188,6 +189,43 @@ TEST(GemmEngine, moves_the_last_trajectories_into_fewer_columns) {
       expect_same_as_cpu(problem, options_for("tsit5", Precision::f64), {.most_columns = 128, .least_columns = 128})
           .compactions,
       0);
+}
+
+// Notes how many rounds had been made when each batch was handed over.
+class RoundsSink : public SolutionSink {
+ public:
+  RoundsSink(Solution& solution, const HostGemm& gemm) : solution_(solution), gemm_(gemm) {}
+  SolutionBlock acquire(std::size_t first, std::size_t count) override { return solution_.block(first, count); }
+  void commit(const SolutionBlock&) override { rounds.push_back(gemm_.rounds); }
+  std::vector<std::int64_t> rounds;
+
+ private:
+  Solution& solution_;
+  const HostGemm& gemm_;
+};
+
+TEST(GemmEngine, hands_a_batch_over_while_the_next_one_computes) {
+  const Problem problem = small_ensemble(70);
+  const Options options = options_for("tsit5", Precision::f64);
+  Solution solution(options.precision, 70, 3, problem.save_times, problem.save_times_per_trajectory);
+  HostDevice device;
+  HostGemm gemm, first;
+  HostRuntime host(device);
+  HostGemmRuntime products(gemm), products_of_first(first);
+  RoundsSink sink(solution, gemm);
+  // Batches of 32, 32 and 6.
+  advance_gemm<double>(problem, options, {&host, &products, 0, 1, 32, 32}, sink, {});
+  std::vector<std::size_t> rows(32);
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  Solution alone(options.precision, 32, 3, std::vector<double>(4 * 32), true);
+  RoundsSink sink_of_first(alone, first);
+  advance_gemm<double>(problem.selection(rows), options, {&host, &products_of_first, 0, 1, 32, 32}, sink_of_first, {});
+  ASSERT_EQ(sink.rounds.size(), 3u);
+  EXPECT_GT(sink.rounds[0], first.rounds);
+  EXPECT_GT(sink.rounds[1], sink.rounds[0]);
+  EXPECT_EQ(sink.rounds[1], gemm.rounds);  // with the last batch done, too: least_columns asks for no compaction
+  EXPECT_EQ(sink.rounds[2], gemm.rounds);
+  expect_same(solve(problem, options), solution);
 }
 
 TEST(GemmEngine, halves_what_does_not_fit_with_the_same_bits) {
