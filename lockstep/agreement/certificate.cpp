@@ -8,6 +8,7 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "lockstep/agreement/detail/rounded_nets.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/random.h"
 #include "lockstep/ode/result_file.h"
@@ -15,6 +16,8 @@
 
 namespace lockstep::agreement {
 namespace {
+
+constexpr const char* kMatrixPrecision = "matrix_precision";  // of the members, where it is not f32
 
 template <class T>
 double moved(double value, double largest, int ulps, bool up) {
@@ -48,9 +51,9 @@ void perturb(double* state, std::size_t components, std::size_t trajectory, std:
   }
 }
 
-// The sampled trajectories, each `members` times over: [member][sample].
+// The sampled trajectories, once for each of the members [first, last): [member][sample].
 ode::Problem perturbed_problem(const ode::Problem& problem, Precision precision, const std::vector<std::size_t>& chosen,
-                               const CertificateOptions& which) {
+                               const CertificateOptions& which, std::size_t first, std::size_t last) {
   const std::size_t components = problem.rhs->components();
   const std::size_t parameters = problem.rhs->parameters();
   const bool own_parameters = parameters > 0 && problem.parameters.size() != parameters;
@@ -61,7 +64,7 @@ ode::Problem perturbed_problem(const ode::Problem& problem, Precision precision,
   if (problem.start_times.size() > 1) result.start_times.clear();
   if (problem.end_times.size() > 1) result.end_times.clear();
   if (problem.save_times_per_trajectory) result.save_times.clear();
-  for (std::size_t member = 0; member < which.members; ++member) {
+  for (std::size_t member = first; member < last; ++member) {
     for (const std::size_t i : chosen) {
       const auto append = [](std::vector<double>& to, const double* from, std::size_t count) {
         to.insert(to.end(), from, from + count);
@@ -156,6 +159,7 @@ Certificate make_certificate(const ode::Problem& problem, const ode::Options& op
   Certificate certificate;
   certificate.precision = options.precision;
   certificate.ulps = which.ulps;
+  certificate.matrix_precision = coarser(options.matrix_precision, which.matrix_precision);
   certificate.members = which.members;
   certificate.save_points = problem.save_points();
   certificate.components = problem.rhs->components();
@@ -168,15 +172,27 @@ Certificate make_certificate(const ode::Problem& problem, const ode::Options& op
   const std::size_t samples = certificate.samples();
   certificate.states.resize(which.members * samples * row);
   if (samples == 0 || which.members == 0) return certificate;
+  const bool own_weights = which.ulps > 0 && certificate.matrix_precision != MatrixPrecision::f32;
+  const auto rhs_of = [&](std::size_t member) {
+    return own_weights ? with_moved_weights(problem.rhs, certificate.matrix_precision, which.seed, member)
+                       : problem.rhs;
+  };
   if (options.control != ode::StepControl::common) {
-    const ode::Problem perturbed = perturbed_problem(problem, options.precision, certificate.trajectories, which);
-    std::vector<std::size_t> all(perturbed.trajectories());
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
-    solve_into(perturbed, options, all, certificate.states.data(), control);
+    // All members in one solve, where they share one right-hand side.
+    const std::size_t at_once = own_weights ? 1 : which.members;
+    for (std::size_t member = 0; member < which.members; member += at_once) {
+      ode::Problem perturbed =
+          perturbed_problem(problem, options.precision, certificate.trajectories, which, member, member + at_once);
+      perturbed.rhs = rhs_of(member);
+      std::vector<std::size_t> every(perturbed.trajectories());
+      std::iota(every.begin(), every.end(), std::size_t{0});
+      solve_into(perturbed, options, every, certificate.states.data() + member * samples * row, control);
+    }
     return certificate;
   }
   for (std::size_t member = 0; member < which.members; ++member) {
     ode::Problem perturbed = problem;
+    perturbed.rhs = rhs_of(member);
     for (std::size_t i = 0; i < problem.trajectories(); ++i) {
       perturb(perturbed.initial_states.data() + i * certificate.components, certificate.components, i, member,
               options.precision, which);
@@ -199,6 +215,8 @@ void write_certificate(hdf5::File& file, const Certificate& certificate) {
   }
   state.set_attribute("long_name", "states of trajectories started some units in the last place away");
   state.set_attribute("ulps", certificate.ulps);
+  if (certificate.matrix_precision != MatrixPrecision::f32)
+    state.set_attribute(kMatrixPrecision, std::string(to_string(certificate.matrix_precision)));
   hdf5::Dataset trajectory =
       file.create_dataset<std::int64_t>(kCertificateTrajectory, hdf5::Shape{certificate.samples()});
   std::vector<std::int64_t> chosen(certificate.trajectories.begin(), certificate.trajectories.end());
@@ -237,6 +255,15 @@ std::optional<Certificate> read_certificate(const std::filesystem::path& path) {
   Certificate certificate;
   certificate.precision = state.type().bytes == 4 ? Precision::f32 : Precision::f64;
   if (state.has_attribute("ulps")) certificate.ulps = static_cast<int>(state.integer_attribute("ulps"));
+  if (state.has_attribute(kMatrixPrecision)) {
+    const std::string mode = state.string_attribute(kMatrixPrecision);
+    const auto known = parse_matrix_precision(mode);
+    if (!known) {
+      throw Error(ErrorKind::file, {state.name() + ": attribute " + kMatrixPrecision, "\"" + mode + "\"",
+                                    "f32, tf32, bf16 or fp16", "solve again with --certificate"});
+    }
+    certificate.matrix_precision = *known;
+  }
   certificate.members = shape[0];
   certificate.save_points = shape[2];
   certificate.components = shape[3];

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lockstep/core/hdf5.h"
+#include "lockstep/core/matrix_precision.h"
 #include "lockstep/core/precision.h"
 #include "lockstep/core/run_control.h"
 #include "lockstep/ode/options.h"
@@ -24,6 +25,9 @@ inline constexpr const char* kCertificateMember = "certificate_member";         
 struct Certificate {
   Precision precision = Precision::f64;  // of the solve; a unit in the last place is this precision's
   int ulps = 4;  // each initial state component moved by so many or more (fewer than twice as many), up or down
+  // Other than f32: in each member the nets' weights are moved, too, as far as this mode may round them and what they
+  // are multiplied with.
+  MatrixPrecision matrix_precision = MatrixPrecision::f32;
   std::size_t members = 0;                // perturbed copies of each sampled trajectory
   std::size_t save_points = 0;            // a trajectory
   std::size_t components = 0;             // of a state
@@ -46,6 +50,8 @@ struct CertificateOptions {
   std::size_t members = 8;
   int ulps = 4;            // at least; 0: not perturbed at all
   std::uint64_t seed = 0;  // decides which components go up and which down, and how far
+  // The coarser of this and the options' own is what the members' nets are perturbed by.
+  MatrixPrecision matrix_precision = MatrixPrecision::f32;
   // Where the problem is a part of an ensemble: the number its first trajectory has there, and how many that has (0:
   // the problem is all of it). The part gets its share of the whole ensemble's certificate, which may be none.
   std::size_t first_trajectory = 0;
@@ -54,7 +60,8 @@ struct CertificateOptions {
 
 // Solves the perturbed members as `options` says. With common step control every trajectory is perturbed and solved
 // `members` times, for there the whole ensemble decides the steps. Components that are zero move by the ulps of the
-// state's largest component. Throws as ode::solve does, and Error (cancelled) at the caller's request.
+// state's largest component. Under a matrix precision other than f32 each member has weights of its own: see
+// detail/rounded_nets.h. Throws as ode::solve does, and Error (cancelled) at the caller's request.
 Certificate make_certificate(const ode::Problem& problem, const ode::Options& options,
                              const CertificateOptions& which = {}, const RunControl& control = {});
 

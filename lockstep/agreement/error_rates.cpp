@@ -13,6 +13,7 @@
 #include "lockstep/agreement/testing/compiled_solver.h"
 #include "lockstep/agreement/testing/ensembles.h"
 #include "lockstep/agreement/testing/foreign_solver.h"
+#include "lockstep/agreement/testing/rounded_ports.h"
 #include "lockstep/agreement/verdict.h"
 #include "lockstep/core/parallel.h"
 #include "lockstep/ode/function.h"
@@ -231,6 +232,32 @@ void try_net(std::uint64_t seed, std::size_t trajectories, Table& table) {
                   examining(problem, testing::fixed_rk4())));
 }
 
+// Nets in the modes of tensor cores, against float32.
+void try_rounded_nets(std::uint64_t seed, std::size_t trajectories, Table& table) {
+  const Mlp mlp = testing::random_net(seed);
+  const ode::Problem problem = testing::problem_of(mlp, trajectories, seed);
+  const ode::Options options = testing::fixed_rk4(Precision::f32);
+  const HeldEnsemble ours = testing::solved(problem, options, seed);
+  Mlp activation = mlp, bias = mlp;
+  activation.layers[0].activation = {ActivationKind::sigmoid};
+  for (double& number : bias.layers[0].bias) number = 0;
+  for (const MatrixPrecision mode : testing::kModes) {
+    Settings settings;
+    settings.certificate = make_certificate(problem, options, {.seed = seed, .matrix_precision = mode});
+    settings.examine = [&](const std::vector<std::size_t>& chosen) {
+      return make_certificate(problem, options,
+                              {.chosen = chosen, .members = kOwnMembers, .seed = seed + 5, .matrix_precision = mode});
+    };
+    const auto judged = [&](const Mlp& port) {
+      return judge(ours, HeldEnsemble(problem, testing::solve_rounded(problem, port, mode, options)), settings);
+    };
+    const std::string name = "net in " + std::string(to_string(mode));
+    table.add(name, true, judged(mlp));
+    table.add(name + ", sigmoid for tanh in a layer", false, judged(activation));
+    table.add(name + ", a layer without its bias", false, judged(bias));
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::agreement
 
@@ -251,6 +278,7 @@ int main(int argc, char** argv) {
     try_adaptive(seed, trajectories, agreement::testing::adaptive(Precision::f32, 1e-6), "1e-6, float32", table);
     try_orbits(seed, trajectories, table);
     try_net(seed, trajectories, table);
+    try_rounded_nets(seed, trajectories, table);
   };
   attempt(0);  // alone, for the order of the rows
   std::atomic<int> next{1};

@@ -71,7 +71,7 @@ std::string difference_figure(const Evidence& evidence) {
   chart.y_floor = evidence.spread.epsilon / 16;
   const std::vector<double> spread = level_of_spread(evidence, kMedian);
   std::vector<double> limit = spread;
-  for (double& value : limit) value = value < kDecisive ? kAllowedRatio * value : NAN;
+  for (double& value : limit) value = value < evidence.spread.decisive() ? kAllowedRatio * value : NAN;
   std::vector<double> tail;
   for (const TimeDifference& at : evidence.difference.at) tail.push_back(at.tail_of_all);
   const std::vector<double>& t = evidence.times;

@@ -7,6 +7,7 @@
 #include <limits>
 #include <sstream>
 
+#include "lockstep/agreement/detail/rounded_nets.h"
 #include "lockstep/agreement/detail/suspects.h"
 
 namespace lockstep::agreement {
@@ -116,6 +117,9 @@ Spread spread_of(const Certificate& certificate, const Ensemble& reference, cons
   spread.farthest.resize(points);
   spread.source = std::to_string(certificate.members) + " members of " + std::to_string(certificate.samples()) +
                   " trajectories started " + std::to_string(certificate.ulps) + " ulp or more away";
+  spread.matrix_precision = certificate.matrix_precision;
+  if (spread.matrix_precision != MatrixPrecision::f32)
+    spread.source += " with weights moved as far as " + name_of(spread.matrix_precision) + " rounds products";
   spread.trajectories = certificate.trajectories;
   const double step = another_step(reference, scale, epsilon);
   spread.adaptive = step > 0;
@@ -169,7 +173,9 @@ Spread spread_of(const Certificate& certificate, const Ensemble& reference, cons
     spread.jump_deviation.push_back(deviation_of(jumps));
     spread.farthest[k] = tail < kStillTogether ? std::min(factor * tail, kGross) : kInfinity;
   }
-  spread.growth_rate = fit_growth(elapsed_times(reference), spread);
+  // Rounded nets drive trajectories apart from the start, in proportion to time: no rate of growth can be told.
+  if (spread.matrix_precision == MatrixPrecision::f32)
+    spread.growth_rate = fit_growth(elapsed_times(reference), spread);
   return spread;
 }
 

@@ -23,6 +23,10 @@ inline constexpr std::size_t kTail = 2;
 // Spread::farthest: the tail is then the 95 % quantile.
 inline constexpr std::array<double, kLevels> kDistanceQuantile{0.5, 0.9, 0.999};
 inline constexpr double kAdaptiveTail = 0.95;
+// Spreads below this part of the attractor's size are decisive: later, everything is far from everything. A mode that
+// rounds factors leaves more from the first step on; ten times as much is still small beside the size.
+inline constexpr double kDecisive = 1e-3;
+inline constexpr double kDecisiveOfRoundedNets = 1e-2;
 // Of the spread: a little higher, for it is known from few trajectories.
 inline constexpr std::array<double, kLevels> kSpreadQuantile{0.5, 0.95, 1};
 
@@ -37,8 +41,11 @@ struct Spread {
   std::vector<double> deviation, jump_deviation;
   // With adaptive steps: how far, as a multiple of rounding, a step leads that only one of two solvers accepts. Else 0.
   double another_step = 0;
-  std::optional<double> growth_rate;      // of ln(median) per unit of time, where it grows by more than e^3
-  double epsilon = 0;                     // 2^-52 or 2^-23: of the precision claimed
+  std::optional<double> growth_rate;  // of ln(median) per unit of time, where it grows by more than e^3
+  double epsilon = 0;                 // 2^-52 or 2^-23: of the precision claimed
+  // Of the certificate's members: other than f32, their nets are rounded as in that mode of tensor cores.
+  MatrixPrecision matrix_precision = MatrixPrecision::f32;
+  double decisive() const { return matrix_precision == MatrixPrecision::f32 ? kDecisive : kDecisiveOfRoundedNets; }
   std::vector<std::size_t> trajectories;  // the certified ones, ascending
   bool adaptive = false;                  // the steps answer to rounding
   std::string source;                     // in words, for the verdict

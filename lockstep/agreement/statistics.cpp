@@ -77,9 +77,11 @@ bool Statistics::agree() const {
 
 StatisticsCollector::StatisticsCollector(std::size_t trajectories, const Scale& scale, const Spread& spread)
     : scale_(scale), points_(spread.at.size()), rounding_(4 * spread.epsilon * scale.typical_magnitude()) {
-  // From where typical trajectories have parted. Before, the pairs differ by rounding, whose bias is no statistic.
+  // From where typical trajectories have parted. Before, the pairs differ by rounding, whose bias is no statistic. A
+  // rounded net is another net, whose attractor may be another by as much: there is nothing to ask then.
   std::size_t first = points_;
-  while (first > 0 && spread.at[first - 1][kMedian] > kDiverged) --first;
+  while (spread.matrix_precision == MatrixPrecision::f32 && first > 0 && spread.at[first - 1][kMedian] > kDiverged)
+    --first;
   const std::size_t components = scale.components();
   result_.first_time = first;
   result_.times = points_ - first;

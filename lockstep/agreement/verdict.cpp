@@ -6,6 +6,7 @@
 
 #include "lockstep/agreement/detail/diagnosis.h"
 #include "lockstep/agreement/detail/own_members.h"
+#include "lockstep/agreement/detail/rounded_nets.h"
 #include "lockstep/agreement/detail/text.h"
 #include "lockstep/core/error.h"
 
@@ -18,6 +19,12 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 const char* level_text(std::size_t level) {
   constexpr const char* kTexts[] = {"the median trajectory", "one trajectory in ten", "the certified trajectories"};
   return kTexts[level];
+}
+
+// What explains a difference, in a sentence.
+std::string rounding_text(const Evidence& evidence) {
+  const MatrixPrecision mode = evidence.spread.matrix_precision;
+  return mode == MatrixPrecision::f32 ? "rounding" : name_of(mode) + "'s rounding";
 }
 
 // The first trajectory beyond what the ensemble's members allow any, but for those that `cleared` (ascending) names.
@@ -38,12 +45,12 @@ SpreadTier judge_spread(const Evidence& evidence) {
   for (std::size_t k = 0; k < at.size(); ++k) {
     if (at[k].compared == 0) continue;
     const auto& spread = evidence.spread.at[k];
-    if (spread[kMedian] < kDecisive && evidence.times[k] > 0) {
+    if (spread[kMedian] < evidence.spread.decisive() && evidence.times[k] > 0) {
       ++tier.decisive_times;
       tier.decisive_until = std::max(tier.decisive_until, evidence.times[k]);
     }
     for (std::size_t level = 0; level < kLevels; ++level) {
-      if (!(spread[level] < kDecisive)) continue;
+      if (!(spread[level] < evidence.spread.decisive())) continue;
       const double distance = at[k].quantile[level];
       const double ratio = distance == 0 ? 0 : spread[level] > 0 ? distance / spread[level] : kInfinity;
       if (ratio > tier.worst_ratio) {
@@ -95,7 +102,7 @@ void judge_alone(const Ensemble& a, const Ensemble& b, const Settings& settings,
     ++tier.examined;
     for (std::size_t k = 0; k < own.save_points; ++k) {
       const double members = spread.at[k][kTail];
-      if (!(members < kDecisive)) continue;
+      if (!(members < spread.decisive())) continue;
       double distance = 0;
       for (std::size_t c = 0; c < own.components; ++c) {
         const std::size_t j = k * own.components + c;
@@ -138,9 +145,9 @@ DivergenceTier judge_divergence(const Evidence& evidence) {
 
 std::string spread_reason(const Evidence& evidence) {
   const SpreadTier& tier = evidence.spread_tier;
-  std::string text =
-      "While rounding alone explains less than 0.1 % of the solution's size (until t = " + number(tier.decisive_until) +
-      "), ";
+  std::string text = "While " + rounding_text(evidence) + " alone explains less than " +
+                     number(100 * evidence.spread.decisive()) +
+                     " % of the solution's size (until t = " + number(tier.decisive_until) + "), ";
   if (tier.worst_ratio <= kAllowedRatio) {
     return text + "the difference is at most " + number(tier.worst_ratio) +
            " times the ensemble's own spread, where 10 is allowed; the spread is that of " + evidence.spread.source +
@@ -156,8 +163,8 @@ std::string outlier_reason(const Evidence& evidence) {
   return "Trajectory " + std::to_string(outlier.trajectory) + " is " +
          (std::isinf(outlier.distance) ? "finite in one solution and not in the other"
                                        : number(outlier.distance) + " of the solution's size away") +
-         " at t = " + number(evidence.times[outlier.time]) + ", where rounding takes no trajectory farther than " +
-         number(outlier.allowed) +
+         " at t = " + number(evidence.times[outlier.time]) + ", where " + rounding_text(evidence) +
+         " takes no trajectory farther than " + number(outlier.allowed) +
          (evidence.spread_tier.worst_alone > evidence.spread_tier.allowed_alone
               ? " (" + number(evidence.spread_tier.allowed_alone) + " times its own perturbed members)."
               : ".");
@@ -224,15 +231,17 @@ void conclude(const Ensemble& a, const Ensemble& b, Verdict& verdict) {
   const bool agree = spread.passed() && evidence.divergence_tier.passed() && statistics_pass;
   verdict.outcome = agree ? Outcome::agree : Outcome::disagree;
   if (agree) {
-    verdict.sentence = b.name() + " agrees with " + a.name() + ": they differ by no more than rounding explains" +
+    verdict.sentence = b.name() + " agrees with " + a.name() + ": they differ by no more than " +
+                       rounding_text(evidence) + " explains" +
                        (spread.not_examined.empty() ? "." : " (the farthest trajectories were not examined singly).");
   } else if (spread.worst_ratio > kAllowedRatio) {
     verdict.sentence = b.name() + " does not agree with " + a.name() +
                        ": at t = " + number(evidence.times[spread.worst_time]) + " they differ by " +
-                       number(spread.worst_ratio) + " times what rounding explains.";
+                       number(spread.worst_ratio) + " times what " + rounding_text(evidence) + " explains.";
   } else if (spread.outlier) {
     verdict.sentence = b.name() + " does not agree with " + a.name() + ": trajectory " +
-                       std::to_string(spread.outlier->trajectory) + " goes where rounding cannot have taken it.";
+                       std::to_string(spread.outlier->trajectory) + " goes where " + rounding_text(evidence) +
+                       " cannot have taken it.";
   } else if (!evidence.divergence_tier.passed()) {
     verdict.sentence = b.name() + " does not agree with " + a.name() + ": their trajectories part too early.";
   } else {
@@ -256,11 +265,13 @@ void conclude(const Ensemble& a, const Ensemble& b, Verdict& verdict) {
   if (verdict.reasons.size() > kMostReasons) verdict.reasons.resize(kMostReasons);
 }
 
-std::optional<Certificate> usable_certificate(const Ensemble& of) {
+// Rounding of another mode's products than those in question tells nothing about these.
+std::optional<Certificate> usable_certificate(const Ensemble& of, MatrixPrecision mode) {
   std::optional<Certificate> certificate = of.certificate();
   if (!certificate || certificate->members == 0 || certificate->samples() == 0) return std::nullopt;
   if (certificate->save_points != of.save_points() || certificate->components != of.components() ||
-      certificate->trajectories.back() >= of.trajectories()) {
+      certificate->trajectories.back() >= of.trajectories() ||
+      factor_roundoff(certificate->matrix_precision) != factor_roundoff(mode)) {
     return std::nullopt;
   }
   return certificate;
@@ -275,14 +286,16 @@ std::optional<Spread> find_spread(const Ensemble& a, const Ensemble& b, const Se
     spread.source += ", computed anew from the problem in " + of.name();
     return spread;
   }
+  const MatrixPrecision mode = matrix_precision_of(a, b);
   for (const Ensemble* of : {&a, &b}) {
-    if (const auto certificate = usable_certificate(*of)) {
+    if (const auto certificate = usable_certificate(*of, mode)) {
       Spread spread = spread_of(*certificate, *of, scale, claimed);
       spread.source += ", stored in " + of->name();
       return spread;
     }
   }
-  if (settings.lyapunov) return spread_by_exponent(*settings.lyapunov, a, scale, claimed);
+  if (settings.lyapunov && mode == MatrixPrecision::f32)
+    return spread_by_exponent(*settings.lyapunov, a, scale, claimed);
   return std::nullopt;
 }
 
@@ -298,6 +311,21 @@ int exit_code(Outcome outcome) {
       return 2;
   }
   return 2;
+}
+
+MatrixPrecision matrix_precision_of(const Ensemble& a, const Ensemble& b) {
+  MatrixPrecision mode = MatrixPrecision::f32;
+  for (const Ensemble* of : {&a, &b}) {
+    for (const auto& [name, value] : of->provenance()) {
+      if (name == "matrix_precision") mode = coarser(mode, parse_matrix_precision(value).value_or(mode));
+    }
+  }
+  return mode;
+}
+
+bool brings_certificate(const Ensemble& a, const Ensemble& b) {
+  const MatrixPrecision mode = matrix_precision_of(a, b);
+  return usable_certificate(a, mode) || usable_certificate(b, mode);
 }
 
 Verdict judge(const Ensemble& a, const Ensemble& b, const Settings& settings, const RunControl& control) {

@@ -18,16 +18,14 @@
 
 namespace lockstep::agreement {
 
-// Spreads below this part of the attractor's size are decisive: later, everything is far from everything.
-inline constexpr double kDecisive = 1e-3;
 // A right solution's largest ratio was 0.09 to 3.7 in 3,400 trials (docs/validation.md).
 inline constexpr double kAllowedRatio = 10;
 // Divergence may come so much earlier than ln(Delta / (eps |y|)) / lambda.
 inline constexpr double kAllowedEarliness = 0.3;
 
-// (A) While S(t) is below kDecisive, each quantile of the distance stays within kAllowedRatio of the spread's, and no
-// single trajectory goes farther than Spread::farthest, nor one that is examined farther than its own members allow
-// (detail/own_members.h).
+// (A) While S(t) is below Spread::decisive(), each quantile of the distance stays within kAllowedRatio of the spread's,
+// and no single trajectory goes farther than Spread::farthest, nor one that is examined farther than its own members
+// allow (detail/own_members.h).
 struct SpreadTier {
   std::size_t decisive_times = 0;    // save points after the start at which at least the median was decisive
   double decisive_until = 0;         // time
@@ -84,6 +82,11 @@ struct Settings {
   std::function<Certificate(const std::vector<std::size_t>&)> examine;
   std::string not_examined = "nothing here can solve them";  // why `examine` is empty, as the verdict is to say
 };
+
+// The coarser of the modes in which the two say that their nets' products were made.
+MatrixPrecision matrix_precision_of(const Ensemble& a, const Ensemble& b);
+// Whether one of the two brought a certificate by which they can be judged: members rounded as in that mode.
+bool brings_certificate(const Ensemble& a, const Ensemble& b);
 
 // Is b a faithful port of a? The certificate is a's; b's own serves if a has none. Throws Error (cancelled), or (file)
 // where a file cannot be read; that two solutions cannot be compared is a verdict, not an error.

@@ -24,6 +24,20 @@ constexpr std::string_view to_string(MatrixPrecision precision) {
   return kMatrixPrecisionNames[static_cast<std::size_t>(precision)];
 }
 
+// The largest relative error of rounding a factor of a product to the mode's format; 0 where factors are not rounded.
+constexpr double factor_roundoff(MatrixPrecision precision) {
+  switch (precision) {
+    case MatrixPrecision::f32:
+      return 0;
+    case MatrixPrecision::bf16:
+      return 0x1p-8;
+    case MatrixPrecision::tf32:
+    case MatrixPrecision::fp16:
+      return 0x1p-11;
+  }
+  return 0;
+}
+
 constexpr std::optional<MatrixPrecision> parse_matrix_precision(std::string_view name) {
   for (std::size_t i = 0; i < kMatrixPrecisionNames.size(); ++i) {
     if (kMatrixPrecisionNames[i] == name) return static_cast<MatrixPrecision>(i);

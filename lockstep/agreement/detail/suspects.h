@@ -23,7 +23,7 @@ class Suspects {
     if (spread.deviation.size() != spread.at.size()) return;
     for (std::size_t k = 0; k < spread.at.size(); ++k) {
       const double median = spread.at[k][kMedian];
-      const bool decisive = median > 0 && median < kDecisiveForOne;
+      const bool decisive = median > 0 && median < spread.decisive();
       times_.push_back({decisive, decisive ? 1 / median : 0, 1 / std::max(spread.deviation[k], kLeastDeviation),
                         1 / std::max(spread.jump_deviation[k], kLeastDeviation)});
     }
@@ -63,7 +63,6 @@ class Suspects {
   }
 
  private:
-  static constexpr double kDecisiveForOne = 1e-3;
   static constexpr double kLeastDeviation = 0.5;  // octaves
   struct Time {
     bool decisive;

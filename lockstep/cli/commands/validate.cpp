@@ -213,7 +213,7 @@ std::string find_spread(const agreement::StoredEnsemble& a, const agreement::Sto
   std::string why_not;
   const auto cannot = [&](const std::string& text) { why_not += "  - " + text + "\n"; };
   if (options.stored_only) {
-    cannot("neither file has a certificate, and --stored-only asks for no solve");
+    cannot("neither file has a certificate that fits, and --stored-only asks for no solve");
     return why_not;
   }
   using Of = agreement::Settings::Of;
@@ -221,7 +221,9 @@ std::string find_spread(const agreement::StoredEnsemble& a, const agreement::Sto
     try {
       progress.emplace("solving a sample of " + ensemble->name() + " again", "trajectories",
                        options.quiet ? Verbosity::quiet : Verbosity::normal);
-      settings.certificate = recompute_certificate(ensemble->file(), {}, {&interrupt.token(), progress->function()});
+      settings.certificate =
+          recompute_certificate(ensemble->file(), {.matrix_precision = agreement::matrix_precision_of(a, b)},
+                                {&interrupt.token(), progress->function()});
       settings.certificate_of = of;
       why_not.clear();
       break;
@@ -243,7 +245,9 @@ int judge(const ValidateOptions& options, const Interrupt& interrupt, std::optio
   const agreement::StoredEnsemble b(options.b);
   const auto fields = agreement::compare_fields(a, b);
   const bool comparable = fields.empty() || !fields.front().forbids;
-  const bool knows_spread = options.lyapunov || a.certificate() || b.certificate();
+  // Products rounded to fewer digits are judged by members whose products are rounded so.
+  const MatrixPrecision mode = comparable ? agreement::matrix_precision_of(a, b) : MatrixPrecision::f32;
+  const bool knows_spread = agreement::brings_certificate(a, b) || (options.lyapunov && mode == MatrixPrecision::f32);
   const bool page_or_json = options.json || options.report;
   agreement::Settings settings;
   settings.lyapunov = options.lyapunov;
@@ -275,7 +279,8 @@ int judge(const ValidateOptions& options, const Interrupt& interrupt, std::optio
       // With one step for all, each member is a solve of the whole ensemble.
       const bool common = a.file().text_attribute("control") == "common";
       const std::size_t members = common ? agreement::CertificateOptions{}.members : agreement::kOwnMembers;
-      return recompute_certificate(a.file(), {.chosen = trajectories, .members = members}, {&interrupt.token(), {}});
+      return recompute_certificate(a.file(), {.chosen = trajectories, .members = members, .matrix_precision = mode},
+                                   {&interrupt.token(), {}});
     };
   }
   const agreement::Verdict verdict = agreement::judge(a, b, settings, control);

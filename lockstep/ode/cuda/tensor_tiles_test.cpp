@@ -17,6 +17,7 @@
 #include "lockstep/ode/cuda/testing/host_runtime.h"
 #include "lockstep/ode/rhs.h"
 #include "lockstep/ode/testing/plain_function.h"
+#include "lockstep/ode/testing/rounded_net.h"
 
 namespace lockstep::ode::cuda {
 namespace {
@@ -25,6 +26,7 @@ using lockstep::cuda::Bf16;
 using lockstep::cuda::Fp16;
 using lockstep::cuda::Tf32;
 using ::testing::HasSubstr;
+using testing::rounded_net;
 
 template <class Format>
 constexpr MatrixPrecision kMode = MatrixPrecision::f32;
@@ -34,6 +36,8 @@ template <>
 constexpr MatrixPrecision kMode<Bf16> = MatrixPrecision::bf16;
 template <>
 constexpr MatrixPrecision kMode<Fp16> = MatrixPrecision::fp16;
+static_assert(factor_roundoff(kMode<Tf32>) == Tf32::kUnit && factor_roundoff(kMode<Bf16>) == Bf16::kUnit &&
+              factor_roundoff(kMode<Fp16>) == Fp16::kUnit);
 
 class Sink : public SolutionSink {
  public:
@@ -107,18 +111,6 @@ Problem ensemble(Rhs rhs, const std::vector<double>& u0, const std::vector<doubl
   if (count == 0) problem.end_times = {0.1};
   problem.save_times_per_trajectory = true;
   return problem;
-}
-
-// The net as tensor cores evaluate it where they add as the simulator does.
-template <class Format>
-Rhs rounded_net(const Mlp& mlp) {
-  const std::size_t n = mlp.outputs();
-  return testing::plain_function(n, 0, [mlp, n](double, auto u, auto, auto out) {
-    std::vector<float> x;
-    for (std::size_t c = 0; c < n; ++c) x.push_back(static_cast<float>(u(c)));
-    const std::vector<float> y = lockstep::cuda::testing::tensor_reference<Format>(mlp, x);
-    for (std::size_t c = 0; c < n; ++c) out(c) = y[c];
-  });
 }
 
 template <class Format>
