@@ -102,6 +102,7 @@ if [ $? -ne 0 ]; then
     fi
   }
   on_cpu "tests of nets on the device, by the CPU" "$bin/device_plan_test"
+  on_cpu "tests of graphs on the device, by the CPU" "$bin/device_graph_plan_test"
   on_cpu "kernel tests, by the CPU" "$bin/cuda_engine_test" --gtest_filter='DeviceKernels.*:DeviceErrors.*:GemmErrors.*'
   on_cpu "an ocean with a net, by the CPU" "$bin/ocean_column_cuda" 64 32 24
   said=$(solve "$example" cpu "$work/first.h5") && said=$(solve "$example" cpu "$work/again.h5" --threads 1) &&

@@ -436,6 +436,10 @@ TEST(DeviceErrors, refuse_what_the_kernels_cannot_run) {
   options.control = StepControl::common;
   EXPECT_THAT(message_of(device, problem, options), HasSubstr("options.control: found common"));
   options.control = StepControl::per_trajectory;
+  options.method = "vern9";
+  EXPECT_THAT(message_of(device, problem, options),
+              HasSubstr("options.method: found vern9, expected a method of fewer stages on a GPU; take vern7"));
+  options.method = "tsit5";
   problem.event = {testing::plain_event(3, 3, [](double, auto u, auto, auto out) { out(0) = u(0); })};
   EXPECT_THAT(message_of(device, problem, options), HasSubstr("problem.event"));
   problem.event.reset();
