@@ -107,7 +107,7 @@ std::string refusal_of(const Graph& graph) {
 
 std::vector<double> outputs(const Model& model, std::vector<double> x) {
   std::vector<double> y(model.outputs[0].features.size());
-  const auto plan = compile<double>(model);
+  const auto plan = NetPlan<double>::compile(model);
   plan.evaluate(MatrixView<const double>{x.data(), 1, x.size(), static_cast<std::ptrdiff_t>(x.size()), 1},
                 MatrixView<double>::row_major(y.data(), 1, y.size()));
   return y;
@@ -479,6 +479,65 @@ TEST(Onnx, shapes_computed_on_the_way_keep_the_batch) {
   graph.node("Reshape", {"x", "shape"}, "r");
   graph.node("MatMul", {"r", "w"}, "y");
   EXPECT_THAT(outputs(read_onnx(graph.save()), {1, 2}), ElementsAre(11));
+}
+
+TEST(Onnx, gemm_takes_what_was_transposed_before) {
+  Graph graph;
+  graph.tensor("w", {2, 1}, {3, 4});
+  graph.node("Transpose", {"x"}, "t");
+  Graph::set(graph.node("Gemm", {"t", "w"}, "y"), "transA", std::int64_t{1});
+  EXPECT_THAT(outputs(read_onnx(graph.save()), {1, 2}), ElementsAre(11));
+  Graph wrong;
+  wrong.tensor("w", {2, 1}, {3, 4});
+  Graph::set(wrong.node("Gemm", {"x", "w"}, "y"), "transA", std::int64_t{1});
+  EXPECT_THAT(refusal_of(wrong), HasSubstr("transA = 1 of [batch, features]"));
+}
+
+// Fills the axes or the shape of a node in the way of opset 13 and later.
+onnx::NodeProto* shaped(Graph& graph, const std::string& op, const std::string& from, std::vector<float> numbers,
+                        const std::string& to) {
+  graph.tensor(to + "_numbers", {static_cast<std::int64_t>(numbers.size())}, numbers);
+  return graph.node(op, {from, to + "_numbers"}, to);
+}
+
+TEST(Onnx, shapes_of_more_dimensions_on_the_way_change_no_number) {
+  Graph graph;
+  graph.tensor("w0", {2, 4}, {1, 0, 2, 0, 0, 1, 0, -2});
+  graph.tensor("half", {}, {0.5F});
+  graph.tensor("w1", {4, 1}, {1, 10, 100, 1000});
+  shaped(graph, "Unsqueeze", "x", {1}, "row");  // [batch, 1, 2]
+  graph.tensor("b0", {4}, {0, 1, 0, 2});
+  graph.node("MatMul", {"row", "w0"}, "p");
+  graph.node("Add", {"p", "b0"}, "h");
+  graph.node("Relu", {"h"}, "r");
+  shaped(graph, "Reshape", "r", {0, 2, -1}, "square");  // [batch, 2, 2]
+  graph.node("Mul", {"square", "half"}, "m");
+  graph.node("Add", {"m", "square"}, "a");
+  shaped(graph, "Unsqueeze", "a", {-1, 1}, "five");  // [batch, 1, 2, 2, 1]
+  shaped(graph, "Squeeze", "five", {1, 4}, "again");
+  graph.node("Flatten", {"again"}, "flat");
+  graph.node("MatMul", {"flat", "w1"}, "y");
+  // 1.5 relu((1, 2, 2, -4) + (0, 1, 0, 2)) as one sum
+  EXPECT_THAT(outputs(read_onnx(graph.save()), {1, 2}), ElementsAre(1.5 + 45 + 300));
+}
+
+TEST(Onnx, what_mixes_dimensions_is_refused) {
+  const auto refused = [](const auto& build) {
+    Graph graph;
+    graph.tensor("two", {2}, {1, 2});
+    graph.tensor("w", {2, 2}, {1, 2, 3, 4});
+    build(graph);
+    return refusal_of(graph);
+  };
+  const auto column = [](Graph& graph) { shaped(graph, "Unsqueeze", "x", {2}, "c"); };  // [batch, 2, 1]
+  EXPECT_THAT(refused([&](Graph& g) { column(g), g.node("Add", {"c", "x"}, "y"); }), HasSubstr("operands of other"));
+  EXPECT_THAT(refused([&](Graph& g) { column(g), g.node("Add", {"c", "two"}, "y"); }), HasSubstr("or one number"));
+  EXPECT_THAT(refused([&](Graph& g) { column(g), g.node("MatMul", {"c", "w"}, "y"); }), HasSubstr("[batch, 2, 1]"));
+  EXPECT_THAT(refused([&](Graph& g) { column(g), g.node("Softmax", {"c"}, "y"); }), HasSubstr("[batch, 2, 1]"));
+  EXPECT_THAT(refused([&](Graph& g) { column(g), g.node("Tanh", {"c"}, "y"); }), HasSubstr("an output of more than"));
+  EXPECT_THAT(refused([&](Graph& g) { column(g), shaped(g, "Squeeze", "c", {1}, "y"); }), HasSubstr("more than two"));
+  EXPECT_THAT(refused([&](Graph& g) { shaped(g, "Unsqueeze", "x", {0}, "y"); }), HasSubstr("Unsqueeze"));
+  EXPECT_THAT(refused([&](Graph& g) { shaped(g, "Reshape", "x", {-1, 2, 2}, "y"); }), HasSubstr("keep the batch"));
 }
 
 TEST(Onnx, small_files_cannot_ask_for_all_memory) {

@@ -38,6 +38,8 @@ StepGraph GraphReader::read() {
     const auto* data = std::get_if<Data>(&value);
     if (!data)
       unsupported("an output \"" + output.name() + "\" that does not depend on the input", "a net", "check the export");
+    if (data->rank > 2)
+      unsupported("an output of more than two dimensions", "[batch, features]", "reshape it in the net");
     if (data->turned) unsupported("an output [features, batch]", "[batch, features]", "transpose it in the net");
     result_.outputs.push_back({output.name(), data->step});
   }
@@ -151,6 +153,7 @@ GraphReader::Data GraphReader::data_maybe_turned(const Node& node, int i) const 
     unsupported(node, "a constant as operand " + std::to_string(i), "a value that depends on the input",
                 "simplify the file first, with onnxsim or onnxruntime's offline optimisation");
   }
+  if (found->rank > 2) unsupported(node, "a value of more than two dimensions", "[batch, features]");
   return *found;
 }
 
@@ -232,6 +235,7 @@ void GraphReader::read_node(const Node& node) {
 
 GraphReader::Values GraphReader::results_of(const Node& node) {
   if (node.op_type() == "Constant") return {read_constant(node, place(node), path_)};
+  if (auto values = more_dimensions(node)) return std::move(*values);
   if (auto value = layer(node)) return {std::move(*value)};
   if (auto value = arithmetic(node)) return {std::move(*value)};
   if (auto values = columns(node)) return std::move(*values);

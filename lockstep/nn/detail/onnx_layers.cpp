@@ -14,7 +14,7 @@ std::optional<GraphReader::Value> GraphReader::layer(const Node& node) {
   if (op == "MatMul") {
     const Data x = data(node, 0);
     if (x.rank != 2) unsupported(node, "a product with one number a sample", "[batch, features]");
-    return Data{builder_.append(dense(node, constant_operand(node, 1), false))};
+    return Data{builder_.append(dense(node, x, constant_operand(node, 1), false))};
   }
   if (op == "BatchNormalization") return batch_normalization(node);
   if (op == "LayerNormalization") return layer_normalization(node);
@@ -25,8 +25,12 @@ std::optional<GraphReader::Value> GraphReader::layer(const Node& node) {
 
 // y = alpha x B + beta C, or with B transposed; C may be numbers or another branch.
 GraphReader::Data GraphReader::gemm(const Node& node) {
-  if (integer(node, "transA", 0) != 0) unsupported(node, "transA = 1", "0: the batch in front");
-  Step step = dense(node, constant_operand(node, 1), integer(node, "transB", 0) != 0);
+  Data x = data_maybe_turned(node, 0);
+  if (x.turned != (integer(node, "transA", 0) != 0)) {
+    unsupported(node, x.turned ? "[features, batch]" : "transA = 1 of [batch, features]", "the batch in front");
+  }
+  x.turned = false;
+  Step step = dense(node, x, constant_operand(node, 1), integer(node, "transB", 0) != 0);
   const double alpha = number(node, "alpha", 1), beta = number(node, "beta", 1);
   if (alpha != 1) {
     for (double& weight : step.dense.weights) weight *= alpha;
@@ -51,11 +55,11 @@ GraphReader::Data GraphReader::gemm(const Node& node) {
   return {builder_.append(std::move(step))};
 }
 
-Step GraphReader::dense(const Node& node, const OnnxTensor& b, bool outputs_first) {
+Step GraphReader::dense(const Node& node, const Data& x, const OnnxTensor& b, bool outputs_first) {
   if (b.shape.size() != 2 || b.values.empty()) {
     unsupported(node, "weights of rank " + std::to_string(b.shape.size()), "a matrix");
   }
-  Step step{.kind = StepKind::dense, .where = place(node), .from = {data(node, 0).step}};
+  Step step{.kind = StepKind::dense, .where = place(node), .from = {x.step}};
   const auto rows = static_cast<std::size_t>(b.shape[0]), columns = static_cast<std::size_t>(b.shape[1]);
   step.dense.inputs = outputs_first ? columns : rows;
   step.dense.outputs = outputs_first ? rows : columns;

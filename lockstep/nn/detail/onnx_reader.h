@@ -28,11 +28,12 @@ class GraphReader {
  private:
   using Node = onnx::NodeProto;
   // What depends on the inputs: [batch, features], or [batch] with one feature where the rank is 1. Exporters may turn
-  // it round to [features, batch] to take columns.
+  // it round to [features, batch] to take columns, or pass through more dimensions (rank 3 stands for them all).
   struct Data {
     std::size_t step;
     int rank = 2;
     bool turned = false;
+    std::vector<std::int64_t> extents = {};  // after the batch's, where there are more dimensions
   };
   using Value = std::variant<OnnxTensor, Data>;
   using Values = std::vector<Value>;
@@ -69,7 +70,7 @@ class GraphReader {
   // ---- onnx_layers.cpp
   std::optional<Value> layer(const Node& node);
   Data gemm(const Node& node);
-  Step dense(const Node& node, const OnnxTensor& b, bool outputs_first);
+  Step dense(const Node& node, const Data& x, const OnnxTensor& b, bool outputs_first);
   Data batch_normalization(const Node& node);
   Data layer_normalization(const Node& node);
   Data scaler(const Node& node);
@@ -84,6 +85,12 @@ class GraphReader {
   Data reduce(const Node& node);
   Data choose(const Node& node);
   Data compare(const Node& node);
+
+  // ---- onnx_shapes.cpp
+  // Of nodes that read or make a value of more than two dimensions; nothing for others.
+  std::optional<Values> more_dimensions(const Node& node);
+  std::optional<std::vector<std::int64_t>> new_extents(const Node& node, const Data& x) const;
+  static Data in_shape(std::size_t step, std::vector<std::int64_t> extents);
 
   // ---- onnx_activation.cpp
   std::optional<Value> activation(const Node& node);
