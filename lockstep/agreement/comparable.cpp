@@ -18,7 +18,8 @@ const std::set<std::string> kNotOfInterest{"history",         "command",
                                            "kernel",          "model",
                                            "accepted_steps",  "rejected_steps",
                                            "rhs_evaluations", "problem_file",
-                                           "index_files",     "index_first_trajectories"};
+                                           "index_files",     "index_first_trajectories",
+                                           "engine_reason"};
 
 std::string text(double value) {
   char digits[40];

@@ -53,7 +53,7 @@ class Measurement {
 
   // Trajectories come in ascending order.
   template <class T>
-  void add(std::size_t trajectory, std::span<const T> a, std::span<const T> b) {
+  void add(std::size_t trajectory, std::span<const T> a, std::span<const T> b, bool reached_ends) {
     if (result_.a_is_float32) result_.a_is_float32 = fits_float32(a);
     if (result_.b_is_float32) result_.b_is_float32 = fits_float32(b);
     // Number by number first, in a loop that the compiler can vectorise.
@@ -79,7 +79,7 @@ class Measurement {
       }
       if (different > 0) suspects_.add(trajectory, of_one_);
     } else {
-      different = add_not_finite(trajectory, a, b, certified);
+      different = add_not_finite(trajectory, a, b, certified, reached_ends);
     }
     result_.different += different;
     if (different > 0) ++result_.trajectories;
@@ -136,7 +136,8 @@ class Measurement {
 
   // A trajectory with NaN or infinities somewhere. Returns how many numbers differ.
   template <class T>
-  std::size_t add_not_finite(std::size_t trajectory, std::span<const T> a, std::span<const T> b, bool certified) {
+  std::size_t add_not_finite(std::size_t trajectory, std::span<const T> a, std::span<const T> b, bool certified,
+                             bool reached_ends) {
     std::size_t different = 0;
     bool departed = false;
     bool diverged = false;
@@ -159,6 +160,7 @@ class Measurement {
       if (finite_a != finite_b) {
         ++result_.at[k].one_finite;
         distance = std::numeric_limits<double>::infinity();
+        if (reached_ends && !result_.one_sided) result_.one_sided = Departure{trajectory, k, distance, distance};
       }
       note(trajectory, k, distance, certified, departed, diverged);
     }
@@ -235,7 +237,8 @@ Difference measure(const Ensemble& a, const Ensemble& b, const Scale& scale, con
                            if (status_a != status_b) measurement.another_status();
                            const auto row_a = std::span<const T>(piece.a).subspan(i * row, row);
                            const auto row_b = std::span<const T>(piece.b).subspan(i * row, row);
-                           measurement.add(first + i, row_a, row_b);
+                           measurement.add(first + i, row_a, row_b,
+                                           status_a == ode::Status::success && status_b == ode::Status::success);
                            statistics.add(first + i, row_a, row_b);
                          }
                          if (control.progress) control.progress(first + count, trajectories);

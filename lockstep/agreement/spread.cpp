@@ -19,10 +19,9 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // factors, so spreads are nearly log-normal over trajectories; a sample of 64 cannot show the 99.9 % quantile of all.
 constexpr double kTailDeviations = 3.0902;
 // The farthest of many trajectories lies above that quantile, more so where a few pass close to a saddle: 54 times
-// for one in a thousand of Lorenz' at t = 2.5. Beyond this, or beyond kGross, no right trajectory goes.
+// for one in a thousand of Lorenz' at t = 2.5. Beyond this no right trajectory goes.
 constexpr double kFarthest = 1e4;
-constexpr double kGross = 0.1;           // of the size
-constexpr double kStillTogether = 1e-4;  // later, nothing is known of single trajectories
+constexpr double kGross = 0.1;  // of the size: where more than this is allowed, nothing is known of single trajectories
 
 double quantile(std::vector<double>& values, double level) {
   const double place = level * static_cast<double>(values.size() - 1);
@@ -171,7 +170,7 @@ Spread spread_of(const Certificate& certificate, const Ensemble& reference, cons
     }
     spread.deviation.push_back(deviation_of(octaves));
     spread.jump_deviation.push_back(deviation_of(jumps));
-    spread.farthest[k] = tail < kStillTogether ? std::min(factor * tail, kGross) : kInfinity;
+    spread.farthest[k] = factor * tail < kGross ? factor * tail : kInfinity;
   }
   // Rounded nets drive trajectories apart from the start, in proportion to time: no rate of growth can be told.
   if (spread.matrix_precision == MatrixPrecision::f32)

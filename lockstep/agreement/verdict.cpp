@@ -27,16 +27,17 @@ std::string rounding_text(const Evidence& evidence) {
   return mode == MatrixPrecision::f32 ? "rounding" : name_of(mode) + "'s rounding";
 }
 
-// The first trajectory beyond what the ensemble's members allow any, but for those that `cleared` (ascending) names.
+// The first trajectory beyond what the ensemble's members allow any, but for those that `cleared` (ascending) names; or
+// one that no distance is known of.
 std::optional<Departure> first_outlier(const Evidence& evidence, const std::vector<std::size_t>& cleared) {
   const auto& at = evidence.difference.at;
   for (std::size_t k = 0; k < at.size(); ++k) {
     const double farthest = evidence.spread.farthest[k];
-    if (at[k].compared == 0 || !(farthest < kDiverged) || !(at[k].largest > farthest)) continue;
+    if (at[k].compared == 0 || !(at[k].largest > farthest)) continue;
     if (std::isfinite(at[k].largest) && std::ranges::binary_search(cleared, at[k].largest_trajectory)) continue;
     return Departure{at[k].largest_trajectory, k, at[k].largest, farthest};
   }
-  return std::nullopt;
+  return evidence.difference.one_sided;
 }
 
 SpreadTier judge_spread(const Evidence& evidence) {
@@ -163,8 +164,10 @@ std::string outlier_reason(const Evidence& evidence) {
   return "Trajectory " + std::to_string(outlier.trajectory) + " is " +
          (std::isinf(outlier.distance) ? "finite in one solution and not in the other"
                                        : number(outlier.distance) + " of the solution's size away") +
-         " at t = " + number(evidence.times[outlier.time]) + ", where " + rounding_text(evidence) +
-         " takes no trajectory farther than " + number(outlier.allowed) +
+         " at t = " + number(evidence.times[outlier.time]) +
+         (std::isinf(outlier.allowed)
+              ? ", and both say that it reached its end"
+              : ", where " + rounding_text(evidence) + " takes no trajectory farther than " + number(outlier.allowed)) +
          (evidence.spread_tier.worst_alone > evidence.spread_tier.allowed_alone
               ? " (" + number(evidence.spread_tier.allowed_alone) + " times its own perturbed members)."
               : ".");

@@ -18,7 +18,7 @@
 
 namespace lockstep::agreement {
 
-// A right solution's largest ratio was 0.09 to 3.7 in 3,400 trials (docs/validation.md).
+// A right solution's largest ratio was 0.09 to 3.2 in 3,400 trials (docs/validation.md).
 inline constexpr double kAllowedRatio = 10;
 // Divergence may come so much earlier than ln(Delta / (eps |y|)) / lambda.
 inline constexpr double kAllowedEarliness = 0.3;

@@ -335,11 +335,18 @@ TEST(verdict, serves_with_a_stated_exponent_alone) {
 }
 
 TEST(verdict, rests_on_more_than_statistics) {
-  // What statistics miss: they agree for a weight off by a thousandth, which is why they decide nothing.
-  const Verdict verdict = judge(lorenz_f64(), foreign_lorenz<double, Rounding::plain>(kLorenzEnd, {.weight = 1e-3}));
-  ASSERT_TRUE(verdict.evidence->difference.statistics.asked());
-  EXPECT_TRUE(verdict.evidence->difference.statistics.agree());
-  EXPECT_FALSE(verdict.evidence->spread_tier.passed());
+  // What statistics miss: they agree for a weight off by a thousandth and for float32, so that they decide nothing.
+  const auto check = [](const Ensemble& port) {
+    const Verdict verdict = judge(lorenz_f64(), port);
+    ASSERT_TRUE(verdict.evidence->difference.statistics.asked());
+    EXPECT_TRUE(verdict.evidence->difference.statistics.agree());
+    EXPECT_FALSE(verdict.evidence->spread_tier.passed());
+  };
+  check(foreign_lorenz<double, Rounding::plain>(kLorenzEnd, {.weight = 1e-3}));
+  const ode::Problem problem = testing::lorenz(kTrajectories, kLorenzEnd);
+  Numbers narrow = numbers_of(ode::solve(problem, fixed_rk4(Precision::f32)));
+  narrow.precision = Precision::f64;
+  check(HeldEnsemble(problem, std::move(narrow)));
 }
 
 TEST(verdict, finds_another_attractor_by_statistics) {
@@ -398,6 +405,17 @@ TEST(verdict, counts_nan_and_rejects_it_where_only_one_solution_has_it) {
   const Verdict one = judge(lorenz_f64(), HeldEnsemble(problem, numbers));
   EXPECT_OUTCOME(one, disagree);
   EXPECT_THAT(one.reasons, Contains(HasSubstr("1 trajectory with NaN or infinite numbers (0 in ours, 1 in solution)")));
+  // Late, too, where trajectories have parted; but not where the trajectory's end was another: that rounding decides.
+  Numbers late;
+  late.states = lorenz_f64().states(0, kTrajectories);
+  late.states[7 * lorenz_f64().save_points() * 3 - 1] = std::numeric_limits<double>::infinity();
+  const Verdict at_the_end = judge(lorenz_f64(), HeldEnsemble(problem, late));
+  EXPECT_OUTCOME(at_the_end, disagree);
+  EXPECT_THAT(at_the_end.reasons, Contains(HasSubstr("Trajectory 6 is finite in one solution and not in the other")));
+  EXPECT_THAT(at_the_end.reasons, Contains(HasSubstr("and both say that it reached its end.")));
+  late.records = lorenz_f64().records(0, kTrajectories);
+  late.records[6].status = ode::Status::not_finite;
+  EXPECT_OUTCOME(judge(lorenz_f64(), HeldEnsemble(problem, late)), agree);
   Numbers ours = numbers;
   ours.certificate = lorenz_f64().certificate();
   const Verdict both = judge(HeldEnsemble(problem, ours), HeldEnsemble(problem, numbers));

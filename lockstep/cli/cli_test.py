@@ -542,6 +542,7 @@ class Validate(CliTest):
     def test_differing_options_are_named(self):
         self.succeed("solve", "lorenz.toml", "--output", "b.h5", "--overwrite", "--rtol", "1e-7", "--quiet")
         self.verdict(1, r"what differs in how they were made:\n", r"  rtol +1e-06 and 1e-07\n")
+        self.assertNotIn("engine_reason", self.run_tool("validate", "a.h5", "b.h5").stdout, "it follows from the rest")
 
     def test_float32_passed_for_float64_is_different(self):
         self.succeed("solve", "lorenz.toml", "--output", "b.h5", "--overwrite", "--precision", "f64", "--quiet")
