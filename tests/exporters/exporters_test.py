@@ -1,7 +1,8 @@
 """Nets exported here and now by PyTorch (both exporters), Keras, scikit-learn and JAX, and every ONNX file of testdata/:
-`lockstep evaluate` against the tool's own answers and ONNX Runtime's.
+`lockstep evaluate` against the tool's own answers and ONNX Runtime's. With PACKAGE, the folder of the Python package, also
+that it takes tensors of PyTorch and arrays of JAX where they lie.
 
-    python exporters_test.py TOOL TESTDATA      in the environment that scripts/exporter_environment.sh makes
+    python exporters_test.py TOOL TESTDATA [PACKAGE]      in the environment that scripts/exporter_environment.sh makes
 """
 import os
 import pathlib
@@ -18,6 +19,7 @@ import onnx
 import onnxruntime
 
 TOOL, TESTDATA = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
+PACKAGE = sys.argv[3] if len(sys.argv) > 3 else ""
 UNIT = 2.0**-24  # float32's unit roundoff
 
 # Activation, and a bound of its slope.
@@ -211,6 +213,43 @@ class Fixtures(ToolTest):
 
     def shaken(self, values, widest):
         return (values * (1 + (widest + 3) * UNIT * self.rng.choice([-1, 1], size=values.shape))).astype(values.dtype)
+
+
+@unittest.skipUnless(PACKAGE, "the Python package is not built")
+class Tensors(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        sys.path.insert(0, PACKAGE)
+        import lockstep
+        cls.net = lockstep.load(TESTDATA / "ocean_relu_32_128_128_31.safetensors")
+        cls.x = np.random.default_rng(1).normal(size=(70, 32)).astype(np.float32)
+        cls.wrong_type = lockstep.WrongType
+
+    def test_pytorch_tensors_are_read_and_written_where_they_lie(self):
+        import torch
+        y = self.net(self.x)
+        tensor = torch.from_numpy(self.x)
+        self.assertIsInstance(self.net(tensor), torch.Tensor)
+        np.testing.assert_array_equal(self.net(tensor).numpy(), y)
+        turned = tensor.t().contiguous().t()  # of another layout
+        out = torch.zeros(31, 70).t()
+        address = out.data_ptr()
+        self.net(turned, out=out)
+        np.testing.assert_array_equal(out.numpy(), y)
+        self.assertEqual(out.data_ptr(), address)
+        with self.assertRaisesRegex(self.wrong_type, "detach"):
+            self.net(tensor.clone().requires_grad_())
+        with self.assertRaisesRegex(self.wrong_type, r"float16 .*x\.float\(\)"):
+            self.net(tensor.half())
+
+    def test_jax_arrays_give_jax_arrays(self):
+        import jax
+        x = jax.numpy.asarray(self.x)
+        y = self.net(x)
+        self.assertIsInstance(y, jax.Array)
+        np.testing.assert_array_equal(np.asarray(y), self.net(self.x))
+        with self.assertRaisesRegex(self.wrong_type, "read-only"):
+            self.net(x, out=y)
 
 
 if __name__ == "__main__":
