@@ -53,11 +53,12 @@ T atomicAdd(T* place, T value) {
 }
 template <class T>
 T atomicExch(T* place, T value) {
-  return __atomic_exchange_n(place, value, __ATOMIC_RELAXED);
+  return __atomic_exchange_n(place, value, __ATOMIC_ACQ_REL);
 }
 template <class T>
 T atomicCAS(T* place, T expected, T value) {
-  __atomic_compare_exchange_n(place, &expected, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  __atomic_compare_exchange_n(place, &expected, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
   return expected;
 }
-inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+// In order with the operation beside it, which ThreadSanitizer knows; fences it does not.
+inline void __threadfence() {}
