@@ -27,6 +27,11 @@ void dense_step(const Step<T>& step, const Tile<T>& tile) {
   const T* x = tile.values + step.a.row * tile.stride;
   T* y = tile.values + step.out * tile.stride;
   const std::size_t samples = tile.samples;
+  if (samples >= kernels.strip() && (step.takes_tanh || step.leaves_tanh)) {
+    T* const pending = step.takes_tanh ? tile.values + step.a.row * tile.stride : nullptr;
+    kernels.layer_lanes_beside_tanh(layer, x, pending, tile.stride, y, tile.stride, step.leaves_tanh);
+    return;
+  }
   if (samples >= kernels.strip() || net.rest[samples].registers > 0) {
     kernels.layer_lanes(layer, x, tile.stride, y, tile.stride, static_cast<int>(tile.registers));
     return;

@@ -42,10 +42,22 @@ class Lowering {
       }
       program_.steps.push_back(step);
     }
+    pair_layers();
     return std::move(program_);
   }
 
  private:
+  // A layer whose outputs are just what the step after it multiplies may leave its tanh to that one.
+  void pair_layers() {
+    for (std::size_t i = 0; i + 1 < program_.steps.size(); ++i) {
+      Step<T>&step = program_.steps[i], &next = program_.steps[i + 1];
+      if (step.layer == nullptr || next.layer == nullptr || next.a.row != step.out) continue;
+      const auto &layer = step.layer->layers.front(), &reader = next.layer->layers.front();
+      if (layer.outputs != reader.inputs || !program_.kernels->defers_tanh(layer, reader)) continue;
+      step.leaves_tanh = next.takes_tanh = true;
+    }
+  }
+
   static T rounded(double value, const std::string& field) { return round_to<T>(value, field); }
 
   const T* keep(const std::vector<double>& values, const std::string& field) {

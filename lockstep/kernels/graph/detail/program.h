@@ -44,6 +44,8 @@ struct Step {
   const T* second = nullptr;               //
   const std::uint32_t* indices = nullptr;  // columns; masks
   const mlp::Packed<T>* layer = nullptr;   // of one layer
+  bool takes_tanh = false;                 // in full tiles: of the dense step before, which leaves it to this one
+  bool leaves_tanh = false;                // to the dense step that follows
   mlp::ActivationPass<T> activation = nullptr;
 };
 

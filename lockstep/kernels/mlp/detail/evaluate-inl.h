@@ -39,7 +39,7 @@ HWY_NOINLINE void run_layers_deferring(const Packed<T>& net, const T* in, size_t
     const PackedLayer<T>& layer = net.layers[i];
     T* const to = i == last ? out : halves[(i + 1) % 2];
     const size_t to_stride = i == last ? out_stride : stride;
-    const bool defers = i < last && defers_tanh(layer, 2) && net.layers[i + 1].activation != ActivationKind::relu;
+    const bool defers = i < last && defers_tanh(layer, net.layers[i + 1]);
     if (defers || pending != nullptr) {
       tile_layer_beside_tanh(layer, in, pending, in_stride, to, to_stride, defers, ahead);
     } else {
@@ -63,10 +63,10 @@ void run_strip(const Packed<T>& net, const T* in, size_t in_stride, T* out, size
     in = halves[0];
     in_stride = stride;
   }
-  if (defers_tanh(net.layers[0], registers)) {
+  const size_t last = net.layers.size() - 1;
+  if (registers == 2 && last > 0 && defers_tanh(net.layers[0], net.layers[1])) {
     run_layers_deferring(net, in, in_stride, out, out_stride, halves, ahead);
   } else {
-    const size_t last = net.layers.size() - 1;
     for (size_t i = 0; i < last; ++i) {
       T* const to = halves[(i + 1) % 2];
       tile_layer(net.layers[i], in, in_stride, to, stride, registers, ahead);

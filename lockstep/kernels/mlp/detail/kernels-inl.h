@@ -56,6 +56,11 @@ template <class T>
 void layer_lanes(const PackedLayer<T>& layer, const T* x, size_t x_stride, T* y, size_t y_stride, int registers) {
   tile_layer(layer, x, x_stride, y, y_stride, registers, nullptr);
 }
+template <class T>
+void layer_lanes_beside_tanh(const PackedLayer<T>& layer, const T* x, T* pending, size_t x_stride, T* y,
+                             size_t y_stride, bool defers) {
+  tile_layer_beside_tanh(layer, x, pending, x_stride, y, y_stride, defers, nullptr);
+}
 
 template <class T>
 const Kernels<T>* kernel_table() {
@@ -66,6 +71,8 @@ const Kernels<T>* kernel_table() {
       .evaluate = evaluate_samples<T>,
       .evaluate_tile = evaluate_lanes<T>,
       .layer_lanes = layer_lanes<T>,
+      .defers_tanh = defers_tanh<T>,
+      .layer_lanes_beside_tanh = layer_lanes_beside_tanh<T>,
       .layer_rows = row_layer<T>,
       .load = load_lanes<T>,
       .store = store_lanes<T>,

@@ -39,6 +39,11 @@ struct Kernels {
   // over samples [sample][feature], y having room for whole registers; samples of a view into lanes and back.
   void (*layer_lanes)(const PackedLayer<T>&, const T* x, std::size_t x_stride, T* y, std::size_t y_stride,
                       int registers);
+  // layer_lanes over two registers beside a layer that leaves its tanh to the next one, where defers_tanh says it may:
+  // `pending` is x, holding sums in all but its first rows and tanh after the call, or null; `defers`: y is left so.
+  bool (*defers_tanh)(const PackedLayer<T>& layer, const PackedLayer<T>& next);
+  void (*layer_lanes_beside_tanh)(const PackedLayer<T>&, const T* x, T* pending, std::size_t x_stride, T* y,
+                                  std::size_t y_stride, bool defers);
   void (*layer_rows)(const PackedLayer<T>&, const T* x, std::ptrdiff_t x_stride, T* y, std::size_t y_stride,
                      std::size_t rows);
   void (*load)(const MatrixView<const T>&, std::size_t first, std::size_t count, int registers, T* to,

@@ -103,10 +103,11 @@ constexpr std::array<TanhBlock<T>, sizeof...(kIndex)> tanh_blocks(std::integer_s
   }
 }
 
-// Whether the layer may leave its tanh to the next one, which must not be relu: that has no such block.
+// Whether a layer, over two registers, may leave its tanh to the next one, which must not be relu: that has no such
+// block.
 template <class T>
-bool defers_tanh(const PackedLayer<T>& layer, int registers) {
-  return kDefersTanh<T> && registers == 2 && layer.activation == ActivationKind::tanh;
+bool defers_tanh(const PackedLayer<T>& layer, const PackedLayer<T>& next) {
+  return kDefersTanh<T> && layer.activation == ActivationKind::tanh && next.activation != ActivationKind::relu;
 }
 
 // One layer for one or two registers of lanes. x and y may not overlap.
