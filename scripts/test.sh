@@ -24,6 +24,8 @@ scripts/python_environment.sh build/python-environment || [ $? -eq 77 ]
 # The programs whose exports are read, 0.8 GB to download: for CI, or once made, for whoever wants them.
 if [ "${CI:-}" = true ] && [ $fast = no ]; then
   scripts/exporter_environment.sh build/exporter-environment || [ $? -eq 77 ]
+  # Ubuntu's Chromium is no Debian package: their tests then skip.
+  scripts/install_dependencies.sh witness || say "tests that ask other programs are left out"
 fi
 
 if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
