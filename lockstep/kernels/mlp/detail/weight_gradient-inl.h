@@ -98,12 +98,43 @@ HWY_INLINE V add_halves(D d, V a, V b) {
   return hn::Add(straight, crossed);
 }
 
-// v[0] becomes the slot sums of kCount registers whose slots are kDistance lanes times two wide; kCount = 2 kDistance.
-template <int kDistance, class D, class V>
+// v[0] becomes the slot sums of the kCount registers v, a power of two, in its first kCount lanes. kDistance is half of
+// the slots left in each: while there are registers to pair, two take the place of one; then a register's own halves.
+template <int kCount, int kDistance, class D, class V>
 HWY_INLINE void add_register_slots(D d, V* v) {
+  if constexpr (kDistance == 0) return;
+  if constexpr (kCount > 1) {
 #pragma GCC unroll 8
-  for (int i = 0; i < kDistance; ++i) v[i] = add_halves<kDistance>(d, v[i], v[i + kDistance]);
-  if constexpr (kDistance > 1) add_register_slots<kDistance / 2>(d, v);
+    for (int i = 0; i < kCount / 2; ++i) v[i] = add_halves<kDistance>(d, v[i], v[i + kCount / 2]);
+    add_register_slots<kCount / 2, kDistance / 2>(d, v);
+  } else if constexpr (kDistance > 0) {
+    v[0] = add_halves<kDistance>(d, v[0], v[0]);
+    add_register_slots<1, kDistance / 2>(d, v);
+    v[0] = hn::ConcatEven(d, v[0], v[0]);  // both halves became the sum
+  }
+}
+
+// totals[i] of the kCount sums, a power of two.
+template <int kCount, class T>
+HWY_INLINE void add_slots_of(const T* sums, T* totals) {
+  const Register<T> d;
+  using L = HwyLane<Register<T>>;
+  constexpr size_t kLanes = hn::MaxLanes(Register<T>()), kParts = kSlots<T> / kLanes;
+  typename L::V sum[kCount];
+#pragma GCC unroll 16
+  for (size_t i = 0; i < kCount; ++i) {
+    typename L::V part[kParts];
+#pragma GCC unroll 4
+    for (size_t p = 0; p < kParts; ++p) part[p] = hn::Load(d, sums + i * kSlots<T> + p * kLanes);
+#pragma GCC unroll 2
+    for (size_t half = kParts / 2; half > 0; half /= 2) {
+#pragma GCC unroll 2
+      for (size_t p = 0; p < half; ++p) part[p] = L::add(part[p], part[p + half]);
+    }
+    sum[i] = part[0];
+  }
+  add_register_slots<kCount, kLanes / 2>(d, sum);
+  hn::Store(sum[0], d, totals);
 }
 #endif
 
@@ -120,27 +151,44 @@ void add_slots(const T* sums, size_t count, T* totals) {
     totals[i] = slots[0];
   }
 #else
-  const Register<T> d;
-  using L = HwyLane<Register<T>>;
-  constexpr size_t kLanes = hn::MaxLanes(Register<T>()), kParts = kSlots<T> / kLanes;
-  for (size_t first = 0; first < count; first += kLanes, sums += kLanes * kSlots<T>) {
-    typename L::V sum[kLanes];
-#pragma GCC unroll 16
-    for (size_t i = 0; i < kLanes; ++i) {
-      typename L::V part[kParts];
-#pragma GCC unroll 4
-      for (size_t p = 0; p < kParts; ++p) part[p] = hn::Load(d, sums + i * kSlots<T> + p * kLanes);
-#pragma GCC unroll 2
-      for (size_t half = kParts / 2; half > 0; half /= 2) {
-#pragma GCC unroll 2
-        for (size_t p = 0; p < half; ++p) part[p] = L::add(part[p], part[p + half]);
-      }
-      sum[i] = part[0];
-    }
-    add_register_slots<kLanes / 2>(d, sum);
-    hn::Store(sum[0], d, totals + first);
+  constexpr size_t kLanes = hn::MaxLanes(Register<T>());
+  for (; count >= kLanes; count -= kLanes, sums += kLanes * kSlots<T>, totals += kLanes) {
+    add_slots_of<kLanes>(sums, totals);
   }
+  if (count > kLanes / 2) return add_slots_of<kLanes>(sums, totals);
+  if (count > 4) return add_slots_of<std::min<size_t>(kLanes, 8)>(sums, totals);
+  if (count > 2) return add_slots_of<std::min<size_t>(kLanes, 4)>(sums, totals);
+  if (count > 0) return add_slots_of<std::min<size_t>(kLanes, 2)>(sums, totals);
 #endif
+}
+
+// to[row * stride + i] += from[row * from_stride + i] for i below kWidth, whose loop the compiler unrolls.
+template <class T, size_t kWidth>
+HWY_INLINE void add_rows(const T* HWY_RESTRICT from, size_t from_stride, size_t rows, T* HWY_RESTRICT to,
+                         size_t stride) {
+  for (size_t row = 0; row < rows; ++row, from += from_stride, to += stride) {
+#pragma GCC unroll 8
+    for (size_t i = 0; i < kWidth; ++i) to[i] += from[i];
+  }
+}
+
+template <class T>
+HWY_INLINE void add_rows(const T* from, size_t from_stride, size_t rows, size_t width, T* to, size_t stride) {
+  static_assert(kGradientInputs <= 6);
+  switch (width) {
+    case 1:
+      return add_rows<T, 1>(from, from_stride, rows, to, stride);
+    case 2:
+      return add_rows<T, 2>(from, from_stride, rows, to, stride);
+    case 3:
+      return add_rows<T, 3>(from, from_stride, rows, to, stride);
+    case 4:
+      return add_rows<T, 4>(from, from_stride, rows, to, stride);
+    case 5:
+      return add_rows<T, 5>(from, from_stride, rows, to, stride);
+    default:
+      return add_rows<T, 6>(from, from_stride, rows, to, stride);
+  }
 }
 
 // [outputs - 1][inputs - 1] without the bias, [outputs - 1][inputs] with it: kGradientInputs of each.
@@ -171,10 +219,8 @@ void layer_gradient(const ReverseLayer<T>& layer, RecordedTiles<T> tiles, size_t
       blocks[(height - 1) * kGradientInputs + sums_each - 1](tiles, z + j, x + k, sums);
       add_slots(sums, height * sums_each, totals);
       T* const w = gradient + j * inputs + k;
-      for (size_t a = 0; a < height; ++a) {
-        for (size_t b = 0; b < width; ++b) w[a * inputs + b] += totals[a * sums_each + b];
-        if (with_bias) bias[j + a] += totals[a * sums_each + width];
-      }
+      add_rows(totals, sums_each, height, width, w, inputs);
+      if (with_bias) add_rows<T, 1>(totals + width, sums_each, height, bias + j, 1);
     }
     if (with_bias) return;
   }
