@@ -4,7 +4,8 @@
 lorenz_adaptive, lorenz_fixed: net 3-100-3 tanh, sum of squared errors over the Lorenz trajectory (1, 0, 0), t 0..1 at
 101 times, Tsit5 at 1e-6 or 100 fixed steps (torchdiffeq: dopri5, and rk4), 1,000 iterations of Adam at 0.01; the loss
 is that before the last step. peaks: net 2-20-5-1 relu, 200 x 200 points, mean squared error, 2,000 epochs of Adam at
-0.08; the loss is that of the last epoch, `best` the least on the way. All float32. Weights are Glorot's uniform ones
+0.08; the loss is that of the last epoch, `best` the least on the way. peaks_falling: the same with a rate that grows to
+0.08 over 200 epochs, then falls by a cosine to 0, in all libraries. All float32. Weights are Glorot's uniform ones
 of numpy's default_rng(seed), biases zero. Libraries that are missing are left out, rows that the file has are not made
 again, so that several interpreters can fill one file:
 
@@ -24,7 +25,7 @@ import pairing
 parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
 parser.add_argument("--seeds", type=int, default=5)
 parser.add_argument("--peers", default="", help="substrings of peer names, comma separated (default all)")
-parser.add_argument("--jobs", default="lorenz_adaptive,lorenz_fixed,peaks")
+parser.add_argument("--jobs", default="lorenz_adaptive,lorenz_fixed,peaks,peaks_falling")
 parser.add_argument("--json", default="", help="rows known already; new ones are added")
 parser.add_argument("--tool", default=os.path.join(pairing.ROOT, "build", "bin", "lockstep"))
 args = parser.parse_args()
@@ -33,10 +34,20 @@ os.environ["JAX_PLATFORMS"] = "cpu"
 
 import numpy as np
 
-WIDTHS = {"lorenz_adaptive": (3, 100, 3), "lorenz_fixed": (3, 100, 3), "peaks": (2, 20, 5, 1)}
-STEPS = {"lorenz_adaptive": 1000, "lorenz_fixed": 1000, "peaks": 2000}
-RATE = {"lorenz_adaptive": 0.01, "lorenz_fixed": 0.01, "peaks": 0.08}
+WIDTHS = {"lorenz_adaptive": (3, 100, 3), "lorenz_fixed": (3, 100, 3), "peaks": (2, 20, 5, 1),
+          "peaks_falling": (2, 20, 5, 1)}
+STEPS = {"lorenz_adaptive": 1000, "lorenz_fixed": 1000, "peaks": 2000, "peaks_falling": 2000}
+RATE = {"lorenz_adaptive": 0.01, "lorenz_fixed": 0.01, "peaks": 0.08, "peaks_falling": 0.08}
+WARM_UP = 200
 TIMES = np.arange(101) / 100.0
+
+
+def rate_of(job, step, where=np.where, cos=np.cos):
+    """The learning rate, as lockstep's warm_up and cosine define it; `where` and `cos` of the library that asks."""
+    if job != "peaks_falling":
+        return RATE[job]
+    falling = 0.5 * (1 + cos(np.pi * (step - WARM_UP) / (STEPS[job] - WARM_UP)))
+    return RATE[job] * where(step < WARM_UP, (step + 1) / WARM_UP, falling)
 
 
 def initial(job, seed):
@@ -76,12 +87,15 @@ def ours(job, seed):
         tensors = {}
         for i, (w, b) in enumerate(initial(job, seed)):
             tensors[f"{2 * i}.weight"], tensors[f"{2 * i}.bias"] = w, b
-        kind = "relu" if job == "peaks" else "tanh"
+        surface = job.startswith("peaks")
+        kind = "relu" if surface else "tanh"
         write_safetensors(at("start.safetensors"), tensors, ",".join([kind] * (len(tensors) // 2 - 1) + ["linear"]))
         with h5py.File(at("data.h5"), "w") as file:
-            if job == "peaks":
+            if surface:
                 file["x"], file["z"] = peaks()
                 data, more = 'inputs = "x"\ntargets = "z"', ""
+                if job == "peaks_falling":
+                    more = f'schedule = "cosine"\nwarm_up = {WARM_UP}\n'
             else:
                 file["time"], file["state"] = TIMES, lorenz()[None]
                 data = 'time = "time"\nstates = "state"'
@@ -115,7 +129,7 @@ def jax_losses(loss, job, seed):
     import jax.numpy as jnp
     import optax
     parameters = [(jnp.asarray(w), jnp.asarray(b)) for w, b in initial(job, seed)]
-    optimiser = optax.adam(RATE[job])
+    optimiser = optax.adam(lambda step: rate_of(job, step, jnp.where, jnp.cos))
 
     @jax.jit
     def train(parameters, state):
@@ -170,7 +184,8 @@ def torch_losses(job, seed, activation, make_loss):
     net = torch.nn.Sequential(*modules[:-1])
     optimiser = torch.optim.Adam(net.parameters(), lr=RATE[job])
     loss, losses = make_loss(net), []
-    for _ in range(STEPS[job]):
+    for step in range(STEPS[job]):
+        optimiser.param_groups[0]["lr"] = float(rate_of(job, step))
         optimiser.zero_grad()
         value = loss()
         value.backward()
@@ -195,11 +210,11 @@ def torch_peaks(job, seed):
     return torch_losses(job, seed, torch.nn.ReLU, lambda net: lambda: torch.nn.functional.mse_loss(net(x), z))
 
 
-PEERS = {"lockstep": (ours, ("h5py",), "lorenz_adaptive,lorenz_fixed,peaks"),
+PEERS = {"lockstep": (ours, ("h5py",), "lorenz_adaptive,lorenz_fixed,peaks,peaks_falling"),
          "diffrax": (diffrax_lorenz, ("jax", "diffrax", "optax"), "lorenz_adaptive,lorenz_fixed"),
-         "jax": (jax_peaks, ("jax", "optax"), "peaks"),
+         "jax": (jax_peaks, ("jax", "optax"), "peaks,peaks_falling"),
          "torchdiffeq": (torchdiffeq_lorenz, ("torch", "torchdiffeq"), "lorenz_adaptive,lorenz_fixed"),
-         "torch": (torch_peaks, ("torch",), "peaks")}
+         "torch": (torch_peaks, ("torch",), "peaks,peaks_falling")}
 VERSION_OF = {"lockstep": None, "diffrax": "diffrax", "jax": "jax", "torchdiffeq": "torchdiffeq", "torch": "torch"}
 rows = []
 if args.json and os.path.exists(args.json):
