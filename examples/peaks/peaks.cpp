@@ -17,6 +17,7 @@
 #include "lockstep/nn/fit.h"
 #include "lockstep/nn/safetensors.h"
 #include "lockstep/train/initialise.h"
+#include "lockstep/train/learning_rate.h"
 
 namespace {
 
@@ -28,6 +29,7 @@ struct Arguments {
   std::size_t points = kSide * kSide;
   std::int64_t epochs = 2000;
   double rate = 0.08;
+  std::string schedule = "cosine";
   std::uint64_t seed = 0;
   int seeds = 1;
   int threads = 1;
@@ -84,7 +86,13 @@ nn::Model start(std::uint64_t seed) {
 nn::FitOptions options(const Arguments& arguments) {
   nn::FitOptions options;
   options.phases[0].iterations = arguments.epochs;
-  options.phases[0].learning_rate.rate = arguments.rate;
+  train::LearningRateOptions& rate = options.phases[0].learning_rate;
+  rate.rate = arguments.rate;
+  rate.schedule = train::parse_schedule("--schedule", arguments.schedule);
+  // Adam's first steps are of the whole rate whatever the gradient, and at 0.08 they switch some units off for good:
+  // the rate grows over a tenth of the epochs before it falls.
+  if (rate.schedule == train::Schedule::cosine)
+    rate = {.schedule = rate.schedule, .rate = rate.rate, .warm_up = arguments.epochs / 10, .total = arguments.epochs};
   options.threads = arguments.threads;
   return options;
 }
@@ -197,6 +205,10 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--epochs", arguments.epochs, "steps of Adam")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--rate", arguments.rate, "of Adam")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--schedule", arguments.schedule,
+                 "of the rate: cosine grows over a tenth of the epochs, then falls to zero; constant is the other")
+      ->check(CLI::IsMember({"cosine", "constant"}))
+      ->capture_default_str();
   app.add_option("--seed", arguments.seed, "of the initial weights")->capture_default_str();
   app.add_option("--seeds", arguments.seeds, "starts, with seeds from --seed on")
       ->check(CLI::PositiveNumber)
