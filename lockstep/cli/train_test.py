@@ -192,10 +192,10 @@ class TrainTest(ToolTest):
 
     def test_mini_batches_of_trajectories_continue_with_the_same_bits(self):
         t = np.linspace(0, 1, 11)
-        with h5py.File(self.folder / "many.h5", "w") as file:
+        with h5py.File(self.folder / "decay.h5", "w") as file:
             file["time"] = t
             file["state"] = np.arange(1, 8)[:, None, None] * np.exp(-t)[None, :, None]
-        text = ('[net]\nhidden = []\n[data]\nfile = "many.h5"\ntime = "time"\nstates = "state"\n[training]\n'
+        text = ('[net]\nhidden = []\n[data]\nfile = "decay.h5"\ntime = "time"\nstates = "state"\n[training]\n'
                 'rate = 0.05\niterations = 60\nbatch = 3\n[method]\ndt = 0.1\n[output]\nfile = "many"\n'
                 'checkpoint_every = 0\n')
         self.write("many.toml", text)
@@ -211,6 +211,9 @@ class TrainTest(ToolTest):
         rows = np.genfromtxt(self.folder / "many_loss.csv", delimiter=",", names=True)
         self.assertEqual(len(set(rows["watched"][:3])), 1)  # an epoch is three steps; all trajectories are watched
         self.assertNotEqual(rows["watched"][3], rows["watched"][2])
+        data = self.bytes_of("decay.h5")
+        self.fail_with('"decay.h5", the file of the data', "train", "many.toml", "--output", "decay", "--overwrite")
+        self.assertEqual(self.bytes_of("decay.h5"), data)
         self.write("many.toml", text.replace("batch = 3", "batch = 3\ncontinuity = 1"))
         self.fail_with("batch beside continuity", "train", "many.toml")
 

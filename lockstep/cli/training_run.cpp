@@ -249,10 +249,14 @@ class Run {
 };
 
 void refuse_existing_outputs(const TrainingFile& file, const RunFlags& flags) {
-  if (file.output.overwrite || flags.resume) return;
   const TrainingOutputs outputs = outputs_of(file.output.stem);
   for (const auto& path : {outputs.model, outputs.safetensors, outputs.checkpoint, outputs.curve, outputs.picture}) {
-    if (!std::filesystem::exists(path)) continue;
+    std::error_code ignored;  // of a file that is not there
+    if (std::filesystem::equivalent(path, file.data.file.value, ignored)) {
+      throw Error(ErrorKind::invalid_argument, {file.output.where, '"' + path.string() + "\", the file of the data",
+                                                "names that leave the data as they are", "choose another name"});
+    }
+    if (file.output.overwrite || flags.resume || !std::filesystem::exists(path)) continue;
     refuse_existing(path, "choose another name, go on with --resume, or replace it with --overwrite");
   }
 }
