@@ -21,7 +21,8 @@ z = (3 * (1 - x) ** 2 * np.exp(-x**2 - (y + 1) ** 2) - 10 * (x / 5 - x**3 - y**5
      - np.exp(-(x + 1) ** 2 - y**2) / 3)
 
 training = lockstep.train(x=np.stack([x.ravel(), y.ravel()], axis=1), y=z.ravel(), inputs=["x", "y"], targets=["z"],
-                          hidden=[20, 5], activation="relu", rate=0.08, iterations=epochs, seed=3)
+                          hidden=[20, 5], activation="relu", iterations=epochs, seed=3,
+                          rate=0.08, schedule="cosine", warm_up=epochs // 10)
 print(training)
 points = np.stack([x.ravel(), y.ravel()], axis=1).astype(np.float32)
 fit = training.model(points).reshape(side, side)
