@@ -15,6 +15,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/cuda/testing/card_graph.h"
+#include "lockstep/kernels/cuda/testing/message_of.h"
 #include "lockstep/kernels/cuda/testing/simulated_evaluation_runtime.h"
 #include "lockstep/kernels/graph/plan.h"
 #include "lockstep/kernels/graph/testing/random_graph.h"
@@ -246,17 +247,6 @@ TEST_F(DeviceGraph, has_the_same_bits_from_a_cuda_graph_and_on_two_streams) {
     device.release(0, memory);
   }
   device.release(0, x);
-}
-
-template <class Work>
-std::string message_of(const Work& work, ErrorKind kind) {
-  try {
-    work();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind);
-    return error.what();
-  }
-  return {};
 }
 
 TEST_F(DeviceGraph, says_what_does_not_fit) {

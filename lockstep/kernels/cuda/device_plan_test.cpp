@@ -15,6 +15,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/cuda/testing/card_graph.h"
+#include "lockstep/kernels/cuda/testing/message_of.h"
 #include "lockstep/kernels/cuda/testing/simulated_evaluation_runtime.h"
 #include "lockstep/kernels/cuda/testing/tensor_reference.h"
 #include "lockstep/kernels/mlp/plan.h"
@@ -200,17 +201,6 @@ TEST_F(DevicePlanTest, gives_its_memory_back) {
     EXPECT_EQ(runtime_.allocations, 2);
   }
   EXPECT_EQ(runtime_.allocations, 0);
-}
-
-template <class Work>
-std::string message_of(const Work& work, ErrorKind kind) {
-  try {
-    work();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind);
-    return error.what();
-  }
-  return {};
 }
 
 TEST_F(DevicePlanTest, says_what_is_missing) {

@@ -15,6 +15,7 @@
 #include "lockstep/ode/cuda/load.h"
 #include "lockstep/ode/cuda/program.h"
 #include "lockstep/ode/cuda/testing/solve_on.h"
+#include "lockstep/ode/cuda/testing/uneven_ensemble.h"
 #include "lockstep/ode/guard.h"
 #include "lockstep/ode/methods.h"
 #include "lockstep/ode/rhs.h"
@@ -36,40 +37,15 @@ std::string expect_same_on_both(const Problem& problem, Options options) {
   return text.substr(text.find(' ') + 1);  // "cuda NAME, ..."
 }
 
-// Trajectories whose parameters, starts, spans (some of them backwards) and save points differ.
 Problem ensemble(Rhs rhs, const std::vector<double>& u0, const std::vector<double>& parameters, std::size_t count,
                  double span) {
-  Problem problem;
-  problem.rhs = std::move(rhs);
-  problem.start_times.clear();
-  for (std::size_t i = 0; i < count; ++i) {
-    const double x = static_cast<double>(i % 17) / 17;
-    for (const double u : u0) problem.initial_states.push_back(u + 0.1 * x);
-    for (const double p : parameters) problem.parameters.push_back(p * (1 + 0.1 * x));
-    const double start = 0.25 * static_cast<double>(i % 3);
-    const double length = (i % 7 == 6 ? -0.3 : 1.0) * span * (i % 5 == 4 ? 3 : 1);
-    problem.start_times.push_back(start);
-    problem.end_times.push_back(start + length);
-    for (const double share : {0.0, 0.1, 0.105, 0.5, 1.0})
-      problem.save_times.push_back(share == 1 ? start + length : start + length * share);
-  }
-  problem.save_times_per_trajectory = true;
-  return problem;
+  return uneven_ensemble(std::move(rhs), u0, parameters, count, span, {0, 0.1, 0.105, 0.5, 1});
 }
 
 Problem lorenz(std::size_t count) { return ensemble(system("lorenz"), {1, 2, 20}, {10, 28, 8.0 / 3}, count, 0.3); }
 
 Options options_for(std::string_view name, Precision precision) {
-  Options options;
-  options.method = name;
-  options.precision = precision;
-  options.threads = 1;
-  options.rtol = options.atol = precision == Precision::f32 ? 1e-5 : 1e-8;
-  if (method(name).error.empty()) {
-    options.control = StepControl::fixed;
-    options.dt = 0.0123;
-  }
-  return options;
+  return adaptive_or_fixed(name, precision, precision == Precision::f32 ? 1e-5 : 1e-8, 0.0123);
 }
 
 Options fixed(Options options, double dt) {

@@ -14,6 +14,7 @@
 #include "lockstep/kernels/mlp/testing/reference.h"
 #include "lockstep/ode/cuda/gemm/testing/host_gemm.h"
 #include "lockstep/ode/cuda/testing/solve_on.h"
+#include "lockstep/ode/cuda/testing/uneven_ensemble.h"
 #include "lockstep/ode/guard.h"
 #include "lockstep/ode/methods.h"
 #include "lockstep/ode/rhs.h"
@@ -55,38 +56,13 @@ HostGemm expect_same_as_cpu(const Problem& problem, Options options, Setting set
   return gemm;
 }
 
-// Trajectories whose parameters, starts, spans (some backwards) and save points differ.
 Problem ensemble(Rhs rhs, const std::vector<double>& u0, const std::vector<double>& parameters, std::size_t count,
                  double span) {
-  Problem problem;
-  problem.rhs = std::move(rhs);
-  problem.start_times.clear();
-  for (std::size_t i = 0; i < count; ++i) {
-    const double x = static_cast<double>(i % 17) / 17;
-    for (const double u : u0) problem.initial_states.push_back(u + 0.1 * x);
-    for (const double p : parameters) problem.parameters.push_back(p * (1 + 0.1 * x));
-    const double start = 0.25 * static_cast<double>(i % 3);
-    const double length = (i % 7 == 6 ? -0.3 : 1.0) * span * (i % 5 == 4 ? 3 : 1);
-    problem.start_times.push_back(start);
-    problem.end_times.push_back(start + length);
-    for (const double share : {0.0, 0.105, 0.5, 1.0})
-      problem.save_times.push_back(share == 1 ? start + length : start + length * share);
-  }
-  problem.save_times_per_trajectory = true;
-  return problem;
+  return uneven_ensemble(std::move(rhs), u0, parameters, count, span, {0, 0.105, 0.5, 1});
 }
 
 Options options_for(std::string_view name, Precision precision) {
-  Options options;
-  options.method = name;
-  options.precision = precision;
-  options.threads = 1;
-  options.rtol = options.atol = precision == Precision::f32 ? 1e-4 : 1e-6;
-  if (method(name).error.empty()) {
-    options.control = StepControl::fixed;
-    options.dt = 0.0323;
-  }
-  return options;
+  return adaptive_or_fixed(name, precision, precision == Precision::f32 ? 1e-4 : 1e-6, 0.0323);
 }
 
 Mlp small_net(ActivationKind kind = ActivationKind::tanh) { return mlp::random_mlp({3, 17, 3}, {kind}, 11); }
