@@ -6,14 +6,9 @@ import os
 import subprocess
 import sys
 
-try:
-    import h5py
-    import numpy as np
-except ImportError as error:
-    print(f"skipped: {error}; install python3-h5py", file=sys.stderr)
-    sys.exit(77)
+from tool_test import TOOL, cpu_targets, h5py, np
 
-lockstep, model, folder = sys.argv[1:]
+model, folder = sys.argv[2:]
 os.makedirs(folder, exist_ok=True)
 
 PROBLEM = """
@@ -42,28 +37,15 @@ def solve(name, starts, method, precision, target, threads):
         f["u0"] = starts
     with open(path(name + ".toml"), "w") as f:
         f.write(PROBLEM.format(model=model, starts=name + "_starts.h5", method=method, precision=precision))
-    subprocess.run([lockstep, "solve", path(name + ".toml"), "--output", path(name + ".h5"), "--overwrite",
+    subprocess.run([TOOL, "solve", path(name + ".toml"), "--output", path(name + ".h5"), "--overwrite",
                     "--cpu-target", target, "--threads", str(threads)], check=True, stdout=subprocess.DEVNULL)
     with h5py.File(path(name + ".h5")) as f:
         assert not f["status"][:].any(), "every trajectory should succeed"
         return f["state"][:]
 
 
-def available_targets():
-    """The instruction sets this machine runs, as the tool itself names them when asked for one it lacks."""
-    found = subprocess.run([lockstep, "solve", path("probe.toml"), "--output", path("probe.h5"), "--cpu-target",
-                            "neon" if os.uname().machine == "x86_64" else "avx2"], capture_output=True, text=True)
-    names = [t for t in ("scalar", "avx2", "avx512", "neon") if t in found.stderr.split("(")[-1]]
-    assert len(names) >= 2, found.stderr
-    return names
-
-
 starts = np.random.default_rng(1).normal(0, 0.1, (101, 3)) + [1, 0, 0]
-with open(path("probe.toml"), "w") as f:
-    f.write(PROBLEM.format(model=model, starts="probe_starts.h5", method="tsit5", precision="f32"))
-with h5py.File(path("probe_starts.h5"), "w") as f:
-    f["u0"] = starts[:1]
-targets = available_targets()
+targets = cpu_targets()
 compared = 0
 for method, precision in (("tsit5", "f32"), ("dop853", "f64")):
     reference = solve("reference", starts, method, precision, "scalar", 1).tobytes()

@@ -18,7 +18,7 @@ import unittest
 import xml.etree.ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
-from tool_test import LORENZ, ToolTest, TOOL, h5py, np
+from tool_test import LORENZ, ToolTest, TOOL, cpu_targets, h5py, np
 
 MODEL = pathlib.Path(sys.argv[2]).resolve()
 
@@ -174,7 +174,7 @@ class Solve(CliTest):
             np.testing.assert_array_equal(file["initial_state"][:7], first)
 
     def test_state_has_the_same_bytes_whatever_the_machine(self):
-        targets = self.cpu_targets()
+        targets = cpu_targets()
         for problem in ("lorenz.toml", "net.toml"):
             states = {}
             for target in targets:
