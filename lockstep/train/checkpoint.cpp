@@ -14,7 +14,7 @@ namespace lockstep::train {
 namespace {
 
 constexpr const char* kFormatAttribute = "lockstep_training";
-constexpr std::int64_t kFormat = 1;
+constexpr std::int64_t kFormat = 2;
 
 [[noreturn]] void refuse(const std::string& field, const std::string& found, const std::string& expected,
                          const std::string& remedy) {
@@ -50,6 +50,8 @@ void visit_counts(State& state, Visitor&& visit) {
   visit("optimiser_steps", state.optimiser.steps);
   visit("plateau_since_best", state.plateau.since_best);
   visit("best_at", state.best_at);
+  visit("best_left_out", state.best_left_out);
+  visit("left_out", state.left_out);
 }
 
 // Guards against damage: HDF5 has no checksum of its own here.

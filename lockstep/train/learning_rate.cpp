@@ -88,12 +88,14 @@ double LearningRate::rate(std::int64_t iteration) const {
   return std::max(o.rate * scale, o.floor);
 }
 
-void LearningRate::observe(double loss) {
+void LearningRate::observe(std::optional<double> loss) {
   if (options_.schedule != Schedule::plateau) return;
-  if (loss < plateau_.best * (1 - options_.improvement) || plateau_.best > std::numeric_limits<double>::max()) {
-    plateau_.best = loss;
+  ++plateau_.since_best;
+  if (!loss) return;
+  if (*loss < plateau_.best * (1 - options_.improvement) || plateau_.best > std::numeric_limits<double>::max()) {
+    plateau_.best = *loss;
     plateau_.since_best = 0;
-  } else if (++plateau_.since_best >= options_.patience) {
+  } else if (plateau_.since_best >= options_.patience) {
     plateau_.scale *= options_.factor;
     plateau_.since_best = 0;
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -51,8 +52,9 @@ class LearningRate {
 
   // For iteration 0, 1, ...
   double rate(std::int64_t iteration) const;
-  // To be told of each iteration's loss, once, in order; only the plateau schedule listens.
-  void observe(double loss);
+  // To be told of each iteration's loss, once, in order, or of none where the iteration brought none that is new; only
+  // the plateau schedule listens.
+  void observe(std::optional<double> loss);
 
   const PlateauState& state() const noexcept { return plateau_; }
   void restore(const PlateauState& state) { plateau_ = state; }

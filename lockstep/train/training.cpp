@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "lockstep/train/detail/positive.h"
 #include "lockstep/train/sums.h"
@@ -52,6 +54,8 @@ void Training<T>::begin_phase() {
   if (finished()) return;
   state_.best_loss = state_.watched = std::numeric_limits<double>::infinity();
   state_.best_at = state_.place.total;
+  state_.best_left_out = std::numeric_limits<std::int64_t>::max();
+  state_.left_out = 0;
   const Phase& phase = phases_[state_.place.phase];
   if (const auto* options = std::get_if<LbfgsOptions>(&phase.rule)) {
     lbfgs_.emplace(*options);
@@ -81,20 +85,24 @@ template <class T>
 bool Training<T>::watch(double loss, std::span<const T> parameters, IterationReport& report) {
   report.watched = loss;
   if (validation_) {
-    if (state_.place.iteration % validate_every_ == 0) {
-      report.watched = validation_(state_.place, parameters);
-    } else {
-      report.watched = state_.watched;
-    }
+    report.watched = state_.watched;
+    if (state_.place.iteration % validate_every_ != 0) return false;
+    report.watched = validation_(state_.place, parameters);
   }
   state_.watched = report.watched;
-  report.best = report.watched < state_.best_loss;
-  if (report.best) {
-    state_.best_loss = report.watched;
-    state_.best.assign(parameters.begin(), parameters.end());
-    state_.best_at = state_.place.total;
-  }
-  return report.best;
+  report.best = note_if_best(report.watched, validation_ ? left_out_() : report.left_out, parameters);
+  return true;
+}
+
+template <class T>
+bool Training<T>::note_if_best(double loss, std::int64_t left_out, std::span<const T> parameters) {
+  const bool fewer = left_out < state_.best_left_out;
+  if (!std::isfinite(loss) || !(fewer || (left_out == state_.best_left_out && loss < state_.best_loss))) return false;
+  state_.best_loss = loss;
+  state_.best_left_out = left_out;
+  state_.best.assign(parameters.begin(), parameters.end());
+  state_.best_at = state_.place.total;
+  return true;
 }
 
 template <class T>
@@ -103,13 +111,14 @@ IterationReport Training<T>::descend(const Loss& loss) {
   IterationReport report;
   report.place = state_.place;
   report.loss = loss(state_.place, state_.parameters, gradient_);
+  report.left_out = left_out_();
   report.gradient_norm = clip(std::span<T>(gradient_), phase.clip);
   require_finite(report.loss, report.gradient_norm);
   report.learning_rate = rate_->rate(state_.place.iteration);
-  watch(report.loss, state_.parameters, report);
-  rate_->observe(report.watched);
+  const bool fresh = watch(report.loss, state_.parameters, report);
+  rate_->observe(fresh ? std::optional(report.watched) : std::nullopt);
   optimiser_->step(state_.parameters, gradient_, report.learning_rate);
-  end_iteration(report, false);
+  end_iteration(report, fresh, false);
   return report;
 }
 
@@ -121,30 +130,45 @@ IterationReport Training<T>::quasi_newton(const Loss& loss) {
     const double start = loss(state_.place, state_.parameters, gradient_);
     require_finite(start, norm(std::span<const T>(gradient_)));
     lbfgs_->restore({.loss = start, .gradient = gradient_});
+    report.left_out = state_.left_out = left_out_();
     if (!validation_) watch(start, state_.parameters, report);
   }
+  // By its loss the accepted point is known among those tried.
+  std::vector<std::pair<double, std::int64_t>> tried{{lbfgs_->state().loss, state_.left_out}};
   const LbfgsReport step = lbfgs_->step(state_.parameters, [&](std::span<const T> parameters, std::span<T> gradient) {
-    return loss(state_.place, parameters, gradient);
+    const double value = loss(state_.place, parameters, gradient);
+    const std::int64_t left_out = left_out_();
+    tried.emplace_back(value, left_out);
+    return left_out > state_.left_out ? std::numeric_limits<double>::infinity() : value;
   });
+  for (const auto& [value, left_out] : tried) {
+    if (value == step.loss && left_out <= state_.left_out) report.left_out = left_out;
+  }
+  state_.left_out = report.left_out;
   report.loss = step.loss;
   report.gradient_norm = step.gradient_norm;
   report.learning_rate = step.step;
-  watch(report.loss, state_.parameters, report);
-  end_iteration(report, step.status != LbfgsStatus::advanced);
+  const bool fresh = watch(report.loss, state_.parameters, report);
+  end_iteration(report, fresh, step.status != LbfgsStatus::advanced);
   return report;
 }
 
 template <class T>
-void Training<T>::end_iteration(IterationReport& report, bool stalled) {
+void Training<T>::end_iteration(IterationReport& report, bool fresh, bool stalled) {
   const Phase& phase = phases_[state_.place.phase];
   const std::int64_t since_best = state_.place.total - state_.best_at;
   ++state_.place.iteration;
   ++state_.place.total;
   report.phase_ended = stalled || state_.place.iteration == phase.iterations ||
                        (phase.target && report.watched <= *phase.target) ||
-                       (phase.patience > 0 && since_best >= phase.patience);
+                       (phase.patience > 0 && fresh && since_best >= phase.patience);
   last_.clear();
   if (!report.phase_ended) return;
+  // Where validation decides, the last step's outcome may not have been looked at.
+  if (validation_ && !(fresh && phase.is_lbfgs())) {
+    const double last = validation_(state_.place, state_.parameters);
+    note_if_best(last, left_out_(), state_.parameters);
+  }
   last_ = state_.parameters;
   const double best_loss = state_.best_loss;
   ++state_.place.phase;

@@ -47,7 +47,8 @@ struct IterationReport {
   double watched = 0;        // what decides about the best: the validation loss where there is one, else `loss`
   double gradient_norm = 0;  // before clipping
   double learning_rate = 0;  // L-BFGS: the step's length relative to the quasi-Newton step
-  bool best = false;         // no lower watched loss came before in this phase
+  std::int64_t left_out = 0;  // as count_left_out() said of this loss
+  bool best = false;          // no better watched loss came before in this phase
   bool phase_ended = false;
 };
 
@@ -62,11 +63,13 @@ struct TrainingState {
   std::vector<T> best;  // parameters of the lowest watched loss of this phase
   double best_loss = std::numeric_limits<double>::infinity();
   std::int64_t best_at = 0;                                  // iterations over all phases before it
+  std::int64_t best_left_out = 0, left_out = 0;              // with the best parameters; with L-BFGS' current ones
   double watched = std::numeric_limits<double>::infinity();  // the last one
 };
 
-// A phase starts from the best parameters of the one before. Within a phase the best is the lowest watched loss; phases
-// may have different losses (a longer horizon), which are not compared. T is float or double.
+// A phase starts from the best parameters of the one before. Within a phase the best is the lowest watched loss, among
+// those that left out least of their data; phases may have different losses (a longer horizon), which are not compared.
+// T is float or double.
 template <class T>
 class Training {
  public:
@@ -85,8 +88,12 @@ class Training {
   // through likewise.
   IterationReport iterate(const Loss& loss);
 
-  // `validation` is asked every `every` iterations from a phase's first on; in between its last value stands.
+  // `validation` is asked every `every` iterations from a phase's first on, and once more where a phase ends; in
+  // between its last value stands, which neither patience nor the plateau schedule takes for another one.
   void validate_with(Validation validation, std::int64_t every = 1);
+  // How much of its data the last call of loss or validation went without: trajectories that diverged. Fewer of them
+  // are better than a lower loss; L-BFGS takes no step that leaves out more.
+  void count_left_out(std::function<std::int64_t()> count) { left_out_ = std::move(count); }
 
   std::span<const T> parameters() const { return state_.parameters; }
   // Of the current phase or, when that has made no iteration yet, what it starts from.
@@ -106,9 +113,11 @@ class Training {
   void begin_phase();
   IterationReport descend(const Loss& loss);
   IterationReport quasi_newton(const Loss& loss);
-  // Notes the watched loss at `parameters`; true when it is the phase's best.
+  // Notes the watched loss at `parameters`; true when it was looked at anew.
   bool watch(double loss, std::span<const T> parameters, IterationReport& report);
-  void end_iteration(IterationReport& report, bool stalled);
+  bool note_if_best(double loss, std::int64_t left_out, std::span<const T> parameters);
+  // `fresh`: as watch() said; `stalled`: no further step can be made.
+  void end_iteration(IterationReport& report, bool fresh, bool stalled);
   void require_finite(double loss, double gradient_norm) const;
 
   std::vector<Phase> phases_;
@@ -120,6 +129,7 @@ class Training {
   std::optional<Lbfgs<T>> lbfgs_;
   Validation validation_;
   std::int64_t validate_every_ = 1;
+  std::function<std::int64_t()> left_out_ = [] { return std::int64_t{0}; };
 };
 
 extern template class Training<float>;

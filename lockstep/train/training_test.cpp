@@ -90,6 +90,80 @@ TEST(Training, a_validation_loss_decides_about_the_best_and_stops_early) {
   EXPECT_NEAR(training.best_parameters()[0], 1, 0.2);  // two steps of at most the rate around 1
 }
 
+// Asked every tenth iteration, the validation loss has had no chance to fall after three.
+TEST(Training, neither_patience_nor_the_plateau_counts_a_validation_loss_that_was_not_asked_again) {
+  Training<double> training(
+      {{.iterations = 1000,
+        .learning_rate = {.schedule = Schedule::plateau, .rate = 0.01, .factor = 0.5, .patience = 3},
+        .patience = 3}},
+      {3.0});
+  int asked = 0;
+  training.validate_with(
+      [&](const Place&, std::span<const double> x) {
+        ++asked;
+        return std::fabs(x[0] - 2.5);
+      },
+      10);
+  const auto loss = [](const Place&, std::span<const double> x, std::span<double> g) {
+    g[0] = 2 * x[0];
+    return x[0] * x[0];
+  };
+  IterationReport report;
+  std::vector<double> rates;
+  while (!training.finished()) {
+    report = training.iterate(loss);
+    rates.push_back(report.learning_rate);
+  }
+  // Adam's steps are of the rate's size: 50 lead from 3 to 2.5, and the loss of iteration 60 is the first that is no
+  // better.
+  EXPECT_EQ(report.place.total, 60);
+  EXPECT_EQ(rates, std::vector<double>(61, 0.01));
+  EXPECT_NEAR(training.best_parameters()[0], 2.5, 0.02);
+  EXPECT_EQ(asked, 8);  // at 0, 10, ..., 60, and of the last step
+}
+
+TEST(Training, the_last_step_is_looked_at_where_validation_decides) {
+  Training<double> training({{.iterations = 5, .learning_rate = {.rate = 0.1}}}, {3.0});
+  training.validate_with([](const Place&, std::span<const double> x) { return x[0]; }, 100);
+  const auto loss = [](const Place&, std::span<const double> x, std::span<double> g) {
+    g[0] = 1;
+    return x[0];
+  };
+  while (!training.finished()) training.iterate(loss);
+  EXPECT_NEAR(training.best_parameters()[0], 2.5, 1e-6);
+  EXPECT_EQ(training.best_loss(), training.best_parameters()[0]);
+}
+
+// Past x = 1 half of the data is lost, and with it most of the loss.
+struct Losing {
+  std::int64_t left_out = 0;
+  double operator()(const Place&, std::span<const double> x, std::span<double> g) {
+    left_out = x[0] > 1 ? 2 : 0;
+    g[0] = -1;
+    return (x[0] > 1 ? 0 : 10) - x[0];
+  }
+};
+
+TEST(Training, parameters_that_leave_out_less_are_better_whatever_the_loss) {
+  Losing losing;
+  Training<double> training({{.iterations = 8, .learning_rate = {.rate = 0.3}}}, {0.0});
+  training.count_left_out([&] { return losing.left_out; });
+  IterationReport report;
+  while (!training.finished()) report = training.iterate(std::ref(losing));
+  EXPECT_EQ(report.left_out, 2);
+  EXPECT_NEAR(training.best_parameters()[0], 0.9, 1e-6);  // three of Adam's steps
+  EXPECT_GT(training.best_loss(), report.loss);
+}
+
+TEST(Training, lbfgs_takes_no_step_that_leaves_out_more) {
+  Losing losing;
+  Training<double> training({{.iterations = 20, .rule = LbfgsOptions{}}}, {0.0});
+  training.count_left_out([&] { return losing.left_out; });
+  while (!training.finished()) EXPECT_EQ(training.iterate(std::ref(losing)).left_out, 0);
+  EXPECT_LE(training.best_parameters()[0], 1);
+  EXPECT_GT(training.best_parameters()[0], 0.4);  // bisection of the first step, 1 or more
+}
+
 TEST(Training, a_target_ends_the_phase) {
   Training<double> training({{.iterations = 1000, .rule = LbfgsOptions{}, .target = 1e-3}}, {-1, 1});
   IterationReport report;
