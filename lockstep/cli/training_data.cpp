@@ -32,6 +32,18 @@ bool is_hdf5(const DataSection& data) {
   return hdf5::File::recognises(data.file.value);
 }
 
+// The names of all datasets in a group and, to a depth that suits a message, in the groups in it.
+std::vector<std::string> dataset_names(const hdf5::Group& group, const std::string& prefix = {}, int depth = 3) {
+  std::vector<std::string> names;
+  for (const std::string& name : group.datasets()) names.push_back(prefix + name);
+  if (depth == 0) return names;
+  for (const std::string& name : group.groups()) {
+    const std::vector<std::string> inside = dataset_names(group.group(name), prefix + name + "/", depth - 1);
+    names.insert(names.end(), inside.begin(), inside.end());
+  }
+  return names;
+}
+
 // Numbers of an HDF5 dataset, finite ones.
 struct Numbers {
   std::string name;
@@ -41,7 +53,7 @@ struct Numbers {
 
 Numbers read_numbers(const hdf5::File& file, const std::string& name, const std::string& where) {
   if (!file.has(name)) {
-    const std::vector<std::string> names = file.datasets();
+    const std::vector<std::string> names = dataset_names(file);
     const std::vector<std::string_view> known(names.begin(), names.end());
     refuse(where, "\"" + name + "\", which " + file.path().string() + " does not have", "one of " + list_text(known),
            did_you_mean(name, known));
@@ -57,21 +69,62 @@ Numbers read_numbers(const hdf5::File& file, const std::string& name, const std:
   return numbers;
 }
 
-// A table of samples by features; the names come from the dataset's scale or from `prefix`.
-Numbers read_samples(const hdf5::File& file, const std::vector<std::string>& names, const std::string& where) {
-  if (names.size() != 1) refuse(where, count(names.size()) + " names", "the name of one dataset [sample, feature]");
-  Numbers numbers = read_numbers(file, names.front(), where);
-  if (numbers.shape.size() == 1) numbers.shape.push_back(1);
-  if (numbers.shape.size() != 2 || numbers.shape[1] == 0) {
-    refuse(numbers.name, std::to_string(numbers.shape.size()) + " dimensions", "two: [sample, feature]");
-  }
-  return numbers;
-}
-
 std::vector<std::string> numbered(const std::string& prefix, std::size_t n) {
   std::vector<std::string> names(n);
   for (std::size_t i = 0; i < n; ++i) names[i] = prefix + std::to_string(i);
   return names;
+}
+
+// The columns of all parts, [row][column], row by row.
+std::vector<double> side_by_side(const std::vector<Numbers>& parts, std::size_t rows) {
+  if (parts.size() == 1) return parts.front().values;
+  std::vector<double> values;
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (const Numbers& part : parts) {
+      const std::size_t width = part.values.size() / rows;
+      const auto first = part.values.begin() + static_cast<std::ptrdiff_t>(row * width);
+      values.insert(values.end(), first, first + static_cast<std::ptrdiff_t>(width));
+    }
+  }
+  return values;
+}
+
+// Samples by features out of one dataset [sample, feature] or several, side by side, of [sample] each or that shape.
+struct Samples {
+  std::vector<std::string> names;
+  std::size_t rows = 0;
+  std::vector<double> values;  // [sample][feature]
+};
+
+// A single dataset's features are numbered after `prefix`.
+Samples read_samples(const hdf5::File& file, const std::vector<std::string>& names, const std::string& prefix,
+                     const std::string& where) {
+  std::vector<Numbers> parts;
+  Samples samples;
+  for (const std::string& name : names) {
+    Numbers& part = parts.emplace_back(read_numbers(file, name, where));
+    const bool column = part.shape.size() == 1;
+    if (column) part.shape = {part.shape[0], 1};
+    if (part.shape.size() != 2 || part.shape[1] == 0) {
+      refuse(part.name, std::to_string(part.shape.size()) + " dimensions", "[sample] or [sample, feature]");
+    }
+    if (part.shape[0] != parts[0].shape[0]) {
+      refuse(part.name, count(part.shape[0]) + " rows", count(parts[0].shape[0]) + " as " + parts[0].name);
+    }
+    std::vector<std::string> features = numbered(names.size() == 1 ? prefix : name, part.shape[1]);
+    if (column && names.size() > 1) features = {name};
+    samples.names.insert(samples.names.end(), features.begin(), features.end());
+  }
+  samples.rows = parts[0].shape[0];
+  if (samples.rows == 0) refuse(parts[0].name, "no rows", "at least one");
+  samples.values = side_by_side(parts, samples.rows);
+  return samples;
+}
+
+std::string shape_text(const hdf5::Shape& shape) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) text += (i == 0 ? "" : ", ") + count(shape[i]);
+  return text + "]";
 }
 
 std::vector<double> take_columns(const train::Table& table, const std::vector<std::string>& names,
@@ -93,14 +146,13 @@ RegressionTable read_regression(const DataSection& data) {
             take_columns(table, data.targets, data.where_targets)};
   }
   const hdf5::File file = hdf5::File::open(data.file.value);
-  Numbers inputs = read_samples(file, data.inputs, data.where_inputs);
-  Numbers targets = read_samples(file, data.targets, data.where_targets);
-  if (inputs.shape[0] != targets.shape[0]) {
-    refuse(targets.name, count(targets.shape[0]) + " rows", count(inputs.shape[0]) + " as " + inputs.name);
+  Samples inputs = read_samples(file, data.inputs, "x", data.where_inputs);
+  Samples targets = read_samples(file, data.targets, "y", data.where_targets);
+  if (inputs.rows != targets.rows) {
+    refuse(file.path().string() + ": " + data.targets.front(), count(targets.rows) + " rows",
+           count(inputs.rows) + " as " + data.inputs.front());
   }
-  if (inputs.shape[0] == 0) refuse(inputs.name, "no rows", "at least one");
-  return {numbered("x", inputs.shape[1]), numbered("y", targets.shape[1]), std::move(inputs.values),
-          std::move(targets.values)};
+  return {std::move(inputs.names), std::move(targets.names), std::move(inputs.values), std::move(targets.values)};
 }
 
 void require_ascending(const TrajectoryTable& table, const std::string& source, const std::vector<std::size_t>& lines) {
@@ -142,34 +194,56 @@ TrajectoryTable read_trajectories_csv(const DataSection& data) {
   return table;
 }
 
-// Our own result files, or anything with state [trajectory, time, component] and time [time] or [trajectory, time].
+// State [trajectory, time, component], or [time, component] of a single trajectory; of several datasets each is a
+// component, [trajectory, time] or [time].
+Numbers read_states(const hdf5::File& file, const DataSection& data) {
+  if (data.states.size() < 2) {
+    Numbers states = read_numbers(file, data.states.empty() ? "state" : data.states.front(), data.where_states);
+    if (states.shape.size() == 2) states.shape.insert(states.shape.begin(), 1);
+    if (states.shape.size() != 3) {
+      refuse(states.name, std::to_string(states.shape.size()) + " dimensions", "[trajectory, time, component]");
+    }
+    return states;
+  }
+  std::vector<Numbers> components;
+  for (const std::string& name : data.states) {
+    Numbers& component = components.emplace_back(read_numbers(file, name, data.where_states));
+    if (component.shape.size() == 1) component.shape = {1, component.shape[0]};
+    if (component.shape.size() != 2) {
+      refuse(component.name, std::to_string(component.shape.size()) + " dimensions",
+             "[trajectory, time] or [time], where each component has a dataset");
+    }
+    if (component.shape != components[0].shape) {
+      refuse(component.name, shape_text(component.shape),
+             shape_text(components[0].shape) + " as " + components[0].name);
+    }
+  }
+  const hdf5::Shape shape{components[0].shape[0], components[0].shape[1], components.size()};
+  return {components[0].name, shape, side_by_side(components, components[0].values.size())};
+}
+
+// Our own result files, or anything with states and time [time] or [trajectory, time].
 TrajectoryTable read_trajectories_hdf5(const DataSection& data) {
   const hdf5::File file = hdf5::File::open(data.file.value);
-  if (data.states.size() > 1) {
-    refuse(data.where_states, count(data.states.size()) + " names", "one dataset [trajectory, time, component]");
-  }
   if (!data.trajectory.empty()) refuse(data.where_trajectory, data.trajectory, "no such key with HDF5", "remove it");
-  Numbers states = read_numbers(file, data.states.empty() ? "state" : data.states.front(), data.where_states);
+  Numbers states = read_states(file, data);
   Numbers times = read_numbers(file, data.time.empty() ? "time" : data.time, data.where_time);
-  if (states.shape.size() == 2) states.shape.insert(states.shape.begin(), 1);
-  if (states.shape.size() != 3) {
-    refuse(states.name, std::to_string(states.shape.size()) + " dimensions", "[trajectory, time, component]");
-  }
   const std::size_t trajectories = states.shape[0];
   TrajectoryTable table;
   table.points = states.shape[1];
   const bool shared = times.shape == hdf5::Shape{table.points};
   if (!shared && times.shape != hdf5::Shape{trajectories, table.points}) {
-    refuse(times.name, "a shape that does not fit " + states.name,
-           "[" + count(table.points) + "] or [" + count(trajectories) + ", " + count(table.points) + "]");
+    refuse(times.name, shape_text(times.shape),
+           "[" + count(table.points) + "] or [" + count(trajectories) + ", " + count(table.points) + "] as " +
+               states.name + " has");
   }
   for (std::size_t i = 0; shared && i < trajectories; ++i) {
     table.times.insert(table.times.end(), times.values.begin(), times.values.end());
   }
   if (!shared) table.times = std::move(times.values);
   table.states = std::move(states.values);
-  table.component_names = numbered("u", states.shape[2]);
-  if (file.has("component") && file.dataset("component").type().kind == hdf5::Kind::string) {
+  table.component_names = data.states.size() > 1 ? data.states : numbered("u", states.shape[2]);
+  if (data.states.size() < 2 && file.has("component") && file.dataset("component").type().kind == hdf5::Kind::string) {
     std::vector<std::string> names = file.dataset("component").read_strings();
     if (names.size() == states.shape[2]) table.component_names = std::move(names);
   }
@@ -239,6 +313,9 @@ TrajectoryData split(const TrainingFile& file, const TrajectoryTable& all) {
     table->points = all.points;
   }
   const std::vector<bool> held = held_out(all.trajectories(), file.data.validation, file.net.seed, file.data.where);
+  for (std::size_t i = 0; file.data.validation > 0 && i < held.size(); ++i) {
+    (held[i] ? data.validation : data.training).numbers.push_back(i);
+  }
   deal(all.times, all.points, held, data.training.times, data.validation.times);
   deal(all.states, all.points * all.component_names.size(), held, data.training.states, data.validation.states);
   return data;

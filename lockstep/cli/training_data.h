@@ -25,7 +25,9 @@ struct TrajectoryTable {
   std::size_t points = 0;      // of each trajectory
   std::vector<double> times;   // [trajectory][time]
   std::vector<double> states;  // [trajectory][time][component]
+  std::vector<std::size_t> numbers;  // [trajectory], counted through the file; empty: 0, 1, ...
   std::size_t trajectories() const { return times.size() / points; }
+  std::size_t number(std::size_t trajectory) const { return numbers.empty() ? trajectory : numbers[trajectory]; }
 };
 
 struct RegressionData {

@@ -106,6 +106,57 @@ TEST_F(TrainingDataTest, hdf5_datasets_are_read_and_nan_named_by_row) {
   EXPECT_THAT(data.training.input_names, ElementsAre("x0", "x1"));
 }
 
+TEST_F(TrainingDataTest, datasets_of_one_column_each_stand_side_by_side) {
+  {
+    hdf5::File target = hdf5::File::create(folder_ / "t.h5");
+    hdf5::Group group = target.create_group("core");
+    group.create_dataset<float>("te", {2}).write<float>(std::vector<float>{1, 2});
+    group.create_dataset<double>("n", {2, 2}).write<double>(std::vector<double>{3, 4, 5, 6});
+    target.create_dataset<float>("flux", {2}).write<float>(std::vector<float>{7, 8});
+    target.create_dataset<float>("long", {3}).write<float>(std::vector<float>{7, 8, 9});
+    target.publish();
+  }
+  const std::string base = "file = \"t.h5\"\ntargets = \"flux\"\n";
+  const RegressionData data = load_regression(file(base + "inputs = [\"core/te\", \"core/n\"]\n"));
+  EXPECT_THAT(data.training.input_names, ElementsAre("core/te", "core/n0", "core/n1"));
+  EXPECT_THAT(data.training.inputs, ElementsAre(1, 3, 4, 2, 5, 6));
+  EXPECT_THAT(message_of(base + "inputs = [\"core/te\", \"long\"]\n", false),
+              HasSubstr("long: found 3 rows, expected 2 as "));
+  EXPECT_THAT(message_of(base + "inputs = \"te\"\n", false), HasSubstr("expected one of flux, long, core/n, core/te"));
+}
+
+TEST_F(TrainingDataTest, components_may_have_a_dataset_each) {
+  {
+    hdf5::File target = hdf5::File::create(folder_ / "t.h5");
+    target.create_dataset<double>("t", {3}).write<double>(std::vector<double>{0, 1, 2});
+    target.create_dataset<double>("x", {2, 3}).write<double>(std::vector<double>{1, 2, 3, 4, 5, 6});
+    target.create_dataset<double>("y", {2, 3}).write<double>(std::vector<double>{10, 20, 30, 40, 50, 60});
+    target.create_dataset<double>("z", {3}).write<double>(std::vector<double>{1, 2, 3});
+    target.publish();
+  }
+  const std::string base = "file = \"t.h5\"\ntime = \"t\"\n";
+  const TrajectoryData data = load_trajectories(file(base + "states = [\"x\", \"y\"]\n"));
+  EXPECT_EQ(data.training.trajectories(), 2u);
+  EXPECT_THAT(data.training.states, ElementsAre(1, 10, 2, 20, 3, 30, 4, 40, 5, 50, 6, 60));
+  EXPECT_THAT(data.training.component_names, ElementsAre("x", "y"));
+  EXPECT_EQ(load_trajectories(file(base + "states = [\"z\", \"z\"]\n")).training.trajectories(), 1u);
+  EXPECT_THAT(message_of(base + "states = [\"x\", \"z\"]\n", true), HasSubstr("z: found [1, 3], expected [2, 3] as "));
+}
+
+TEST_F(TrainingDataTest, trajectories_keep_the_numbers_they_have_in_the_file) {
+  std::string text = "run,t,x\n";
+  for (int i = 0; i < 5; ++i)
+    text += std::to_string(i) + ",0," + std::to_string(i) + "\n" + std::to_string(i) + ",1,0\n";
+  write("t.csv", text);
+  const TrajectoryData data = load_trajectories(file(kTrajectory + "trajectory = \"run\"\nvalidation = 0.4\n"));
+  ASSERT_EQ(data.training.trajectories(), 3u);
+  for (const TrajectoryTable* table : {&data.training, &data.validation}) {
+    for (std::size_t i = 0; i < table->trajectories(); ++i) {
+      EXPECT_EQ(static_cast<double>(table->number(i)), table->states[2 * i]);
+    }
+  }
+}
+
 TEST_F(TrainingDataTest, a_result_file_gives_states_times_and_names) {
   {
     hdf5::File target = hdf5::File::create(folder_ / "t.h5");

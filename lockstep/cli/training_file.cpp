@@ -191,6 +191,15 @@ TrainingFile interpret(const TomlValue& file, const std::filesystem::path& path)
   ProblemFile solver;
   solver.path = path;
   read_solver_sections(file, solver);
+  if (solver.options.device.uses_cuda() || solver.options.engine != ode::EngineChoice::automatic) {
+    const bool device = solver.options.device.uses_cuda();
+    const std::string field = device ? "options.device" : "options.engine";
+    throw Error(ErrorKind::unsupported,
+                {solver.where_of.at(field),
+                 device ? to_string(solver.options.device) : std::string(to_string(solver.options.engine)),
+                 device ? "\"cpu\": nets are trained there" : "no engine of a GPU: nets are trained on the CPU",
+                 "remove this key"});
+  }
   training.options = solver.options;
   try {
     training.options.validate();
@@ -218,6 +227,7 @@ std::string options_digest(const TrainingFile& file) {
   number(file.data.validation);
   number(file.target.value_or(-1));
   count(static_cast<int>(file.failed));
+  count(file.net.seed);  // of split and shuffling, too
   for (const TrainingPhase& each : file.phases) {
     const train::Phase& phase = each.phase;
     count(phase.iterations);

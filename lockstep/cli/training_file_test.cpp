@@ -43,7 +43,7 @@ TEST(TrainingFile, phases_of_a_neural_ode_are_read) {
   const TrainingFile file = parse(
       "[net]\nhidden = [100]\n[data]\nfile = \"l.h5\"\n[ode]\n[method]\nname = \"bs3\"\n"
       "[[phase]]\nname = \"half\"\nhorizon = 50\nsegment = 5\nschedule = \"cosine\"\nfinal_fraction = 0.1\n"
-      "[[phase]]\noptimiser = \"lbfgs\"\nhistory = 30\ntarget = 92\nsegment = 8\ncontinuity = 10\n"
+      "[[phase]]\noptimiser = \"lbfgs\"\nhistory = 30\nstop_after = 7\ntarget = 92\nsegment = 8\ncontinuity = 10\n"
       "[[phase]]\nbatch = 16\n");
   ASSERT_TRUE(file.ode);
   EXPECT_EQ(file.options.method, "bs3");
@@ -53,6 +53,7 @@ TEST(TrainingFile, phases_of_a_neural_ode_are_read) {
   EXPECT_EQ(file.phases[0].segment, 5u);
   EXPECT_EQ(file.phases[0].phase.learning_rate.total, 1000);
   EXPECT_TRUE(file.phases[1].phase.is_lbfgs());
+  EXPECT_EQ(file.phases[1].phase.patience, 7);
   EXPECT_EQ(file.phases[1].phase.target, 92);
   EXPECT_FALSE(file.phases[0].continuity);
   EXPECT_EQ(file.phases[1].segment, 8u);
@@ -93,11 +94,16 @@ TEST(TrainingFile, keys_that_would_be_passed_over_are_refused) {
   EXPECT_THAT(message_of(kNet + kData + kTraining + "[[phase]]\nrate = 1\n"), HasSubstr("an unknown key"));
   EXPECT_THAT(message_of(kNet + kData + kTraining + "[event]\ncomponent = \"x\"\n"), HasSubstr("ode::EndLoss"));
   EXPECT_THAT(message_of(kNet + kData + kTraining + "[method]\nrtol = 1e-3\n"), HasSubstr("method.rtol"));
+  EXPECT_THAT(message_of(kNet + kData + kTraining + "[run]\ndevice = \"cuda\"\n"),
+              HasSubstr("train.toml:13: run.device: found cuda, expected \"cpu\""));
+  EXPECT_THAT(message_of(kNet + kData + kTraining + "[run]\nengine = \"cuda_gemm\"\n"), HasSubstr("run.engine"));
+  EXPECT_EQ(message_of(kNet + kData + kTraining + "[run]\ndevice = \"cpu\"\n"), "no error");
 }
 
 TEST(TrainingFile, values_that_cannot_be_name_file_line_and_key) {
   EXPECT_THAT(message_of(kNet + kData + "[training]\nrate = 0\n"), HasSubstr("train.toml:9: training.rate: found 0"));
   EXPECT_THAT(message_of(kNet + kData + "[training]\niterations = 0\n"), HasSubstr("training.iterations"));
+  EXPECT_THAT(message_of(kNet + kData + kTraining + "clip_norm = 0\n"), HasSubstr(":12: training.clip_norm"));
   EXPECT_THAT(message_of("[net]\nhidden = [0]\n" + kData + kTraining), HasSubstr("net.hidden[0]"));
   EXPECT_THAT(message_of(kNet + kTraining), HasSubstr("no section [data]"));
   EXPECT_THAT(message_of(kNet + kData), HasSubstr("neither [training] nor [[phase]]"));
@@ -111,6 +117,7 @@ TEST(TrainingFile, the_digest_of_options_changes_with_what_decides_the_bits_alon
   EXPECT_NE(options_digest(parse(kNet + kData + kTraining + "beta1 = 0.8\n")), base);
   EXPECT_NE(options_digest(parse(kNet + kData + kTraining + "batch = 16\n")), base);
   EXPECT_NE(options_digest(parse(kNet + kData + kTraining + "clip_norm = 1\n")), base);
+  EXPECT_NE(options_digest(parse(kNet + "seed = 2\n" + kData + kTraining)), base);  // shuffles otherwise
 }
 
 }  // namespace

@@ -100,8 +100,8 @@ void read_gradient_rule(const TomlValue& table, const TomlValue* optimiser, trai
 }
 
 void read_lbfgs(const TomlValue& table, train::Phase& phase) {
-  static constexpr std::array<std::string_view, 9> kKeys{"name",    "optimiser", "iterations", "target",    "horizon",
-                                                         "history", "segment",   "dt",         "continuity"};
+  static constexpr std::array<std::string_view, 10> kKeys{"name",    "optimiser", "iterations", "target", "stop_after",
+                                                          "horizon", "history",   "segment",    "dt",     "continuity"};
   for (const auto& [key, value] : table.table()) {
     if (key == "loss" || std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end()) continue;
     throw value.error(key + " with optimiser = \"lbfgs\"", "one of " + list_text(kKeys),
@@ -165,7 +165,8 @@ TrainingPhase read_phase(const TomlValue& table, bool neural_ode) {
     phase.validate();
   } catch (const Error& error) {
     // "learning_rate.factor" is the key factor of this phase.
-    const std::string key = error.field().substr(error.field().rfind('.') + 1);
+    std::string key = error.field().substr(error.field().rfind('.') + 1);
+    if (error.field().starts_with("clip.")) key = "clip_" + key;
     const TomlValue* value = table.find(key);
     throw Error(error.kind(), {value != nullptr ? value->where() : table.where() + ": " + error.field(), error.found(),
                                error.expected(), error.remedy()});
