@@ -80,6 +80,7 @@ template <class T>
 Trained iterate(cli::TrainingTask<T>& task, const RunControl& control) {
   train::Training<T> training(task.phases(), task.start_parameters());
   if (auto validation = task.validation()) training.validate_with(std::move(validation), task.validate_every());
+  training.count_left_out([&task] { return task.left_out(); });
   const auto loss = [&](const train::Place& place, std::span<const T> parameters, std::span<T> gradient) {
     return task.loss(place, parameters, gradient);
   };

@@ -13,7 +13,7 @@ namespace lockstep::cli {
 namespace {
 
 ode::TrajectoryData library_data(const TrajectoryTable& table, const std::vector<double>& parameters) {
-  ode::TrajectoryData data{table.trajectories(), table.times, table.states, parameters};
+  ode::TrajectoryData data{table.trajectories(), table.times, table.states, parameters, table.numbers};
   const auto points = static_cast<std::ptrdiff_t>(table.points);
   bool shared = true;
   for (std::size_t i = 1; i < data.trajectories; ++i) {
@@ -66,11 +66,19 @@ class OdeTask : public TrainingTask<T> {
     return [this](const train::Place&, std::span<const T> p) { return loss_.loss(p); };
   }
   std::int64_t validate_every() const override { return std::max<std::int64_t>(epoch_, has_validation() ? 10 : 1); }
-  double final_loss(std::span<const T> parameters) override { return loss_.loss(parameters); }
+  std::int64_t left_out() const override { return static_cast<std::int64_t>(loss_.left_out()); }
+  double final_loss(std::span<const T> parameters) override {
+    const double loss = loss_.loss(parameters);
+    describe_left_out(data_.training);
+    return loss;
+  }
   std::optional<double> final_validation_loss(std::span<const T> parameters) override {
     if (!has_validation()) return std::nullopt;
-    return loss_.validation_loss(parameters);
+    const double loss = loss_.validation_loss(parameters);
+    describe_left_out(data_.validation);
+    return loss;
   }
+  std::string left_out_text() const override { return left_out_text_; }
 
   std::string data_text() const override {
     const std::size_t training = data_.training.trajectories(), validation = data_.validation.trajectories();
@@ -89,6 +97,23 @@ class OdeTask : public TrainingTask<T> {
   }
 
  private:
+  // Of the last loss, one of whole trajectories.
+  void describe_left_out(const TrajectoryTable& table) {
+    constexpr std::size_t kMostNamed = 3;
+    left_out_text_.clear();
+    if (loss_.left_out() == 0) return;
+    std::string named;
+    std::size_t count = 0;
+    const std::span<const ode::TrajectoryRecord> records = loss_.records();
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      if (records[i].status == ode::Status::success || ++count > kMostNamed) continue;
+      named += (count == 1 ? "" : ", ") + std::to_string(table.number(i)) + ": " +
+               std::string(to_string(records[i].status)) + " at t = " + number_text(records[i].end_time);
+    }
+    left_out_text_ = ", without " + count_text(static_cast<std::int64_t>(count)) + " of " +
+                     count_text(static_cast<std::int64_t>(records.size())) + " trajectories (" + named +
+                     (count > kMostNamed ? ", ..." : "") + ")";
+  }
   bool has_validation() const { return !data_.validation.times.empty(); }
 
   std::vector<ode::FitPhase> fit_phases(const TrainingFile& file) const {
@@ -125,7 +150,9 @@ class OdeTask : public TrainingTask<T> {
     }
     this->start_ =
         initial_model(file, std::move(inputs), std::move(outputs), scaled.input_scaling, scaled.output_scaling);
-    ode::Rhs rhs = ode::net(nn::to_mlp(this->start_), {.name = this->start_.name, .with_time = file.ode->with_time});
+    const ode::NetOptions net{.name = this->start_.name, .with_time = file.ode->with_time};
+    ode::Rhs rhs = nn::is_stack(this->start_) ? ode::net(nn::to_mlp(this->start_), net)
+                                              : ode::net(nn::to_graph(this->start_), net);
     const std::vector<double> parameters = system_parameters(*file.ode);
     if (file.ode->system) {
       ode::Rhs system = ode::system(file.ode->system->value);
@@ -152,6 +179,7 @@ class OdeTask : public TrainingTask<T> {
   std::vector<ode::FitPhase> phases_;
   std::int64_t epoch_ = 1;  // iterations in it; before loss_, which sets it
   ode::FitLoss<T> loss_;
+  std::string left_out_text_;
 };
 
 }  // namespace

@@ -217,6 +217,47 @@ class TrainTest(ToolTest):
         self.write("many.toml", text.replace("batch = 3", "batch = 3\ncontinuity = 1"))
         self.fail_with("batch beside continuity", "train", "many.toml")
 
+    def test_diverging_trajectories_are_named_and_do_not_make_a_net_the_best(self):
+        # A rate this large takes all trajectories with it, and a loss over none of them would be 0.
+        self.write("wild.toml", SPIRAL.replace("hidden = [16]", 'hidden = [16]\nactivation = "square"')
+                   .replace("rate = 0.01", "rate = 0.5") + '[ode]\nfailed = "leave_out"\n')
+        self.fail_with("trajectory 0: found step_too_small at t = ", "train", "wild.toml", "-q")
+        # Whatever the weights, 20 steps lead through a span of 1, not of 10,000.
+        with h5py.File(self.folder / "few.h5", "w") as file:
+            file["time"] = np.array([[0, 1], [0, 1], [0, 1e4]])
+            file["state"] = np.array([[1, 0.5], [2, 1], [1, 1]])[:, :, None]
+        self.write("few.toml", '[net]\nhidden = []\n[data]\nfile = "few.h5"\n[ode]\nfailed = "leave_out"\n'
+                   '[method]\nmax_steps = 20\n[training]\niterations = 3\n[output]\nfile = "some"\n')
+        out = self.succeed("train", "few.toml")
+        self.assertRegex(out, r"phase 1 of 1: .*, 1 left out\n")
+        self.assertRegex(out, r"result: .*, without 1 of 3 trajectories \(2: [a-z_]+ at t = ")
+
+    def test_a_net_that_is_no_plain_stack_is_trained_on(self):
+        exported = pathlib.Path(__file__).resolve().parents[2] / "testdata" / "exported"
+        text = SPIRAL.replace('states = ["u", "v"]', 'states = ["u", "v"]\n[ode]\nwith_time = true')
+        for name, parameters in (("residual_opset13", 474), ("normalised_opset17", 120)):
+            self.write("on.toml", text.replace("hidden = [16]", f'start = "{exported}/graph_{name}.onnx"'))
+            out = self.succeed("train", "on.toml", "--output", name)
+            self.assertIn("3-...-2, a graph of ", out)
+            self.assertIn(f"nodes, {parameters} parameters, f32; 1 trajectory of 21 points", out)
+            losses = [float(row.split(",")[1]) for row in (self.folder / f"{name}_loss.csv").read_text().split()[1:]]
+            self.assertLess(min(losses), losses[0] / 10)
+            # The model written gives the loss that was reported: solved along the data's times.
+            self.write("problem.toml", f'[rhs]\nmodel = "{name}.h5"\nwith_time = true\n[ensemble]\n'
+                       'initial_state = [1, 0]\n[time]\nspan = [0, 2]\nsave = 21\n[method]\nrtol = 1e-4\natol = 1e-4\n'
+                       f'[output]\nfile = "{name}_solved.h5"\n')
+            self.succeed("solve", "problem.toml", "-q", "--guard", "ignore")
+            truth = np.loadtxt(self.folder / "spiral.csv", delimiter=",", skiprows=1)[:, 1:]
+            with h5py.File(self.folder / f"{name}_solved.h5") as file:
+                loss = ((file["state"][0] - truth)[1:] ** 2).sum()
+            self.assertAlmostEqual(loss, min(losses), delta=0.01 * loss + 1e-4)
+            self.succeed("train", "on.toml", "--output", name, "--resume")
+        self.write("on.toml", REGRESSION.replace('hidden = [8]\nactivation = "tanh"',
+                                                 f'start = "{exported}/graph_residual_opset13.onnx"')
+                   .replace('["x", "y"]', '["x", "y", "z"]').replace('["z"]', '["x", "z"]')
+                   .replace('normalise = "standard"\n', ""))
+        self.fail_with("no plain stack of dense layers", "train", "on.toml")
+
     def test_explain_says_what_would_be_trained_and_writes_nothing(self):
         out = self.succeed("train", "spiral.toml", "--explain")
         self.assertIn("2-16-2 tanh, 82 parameters, f32; 1 trajectory of 21 points", out)

@@ -36,7 +36,13 @@ std::string short_number(double value) {
   return text;
 }
 
-std::string shape_text(const Mlp& mlp) {
+std::string shape_text(const nn::Model& model) {
+  if (!nn::is_stack(model)) {
+    return std::to_string(model.inputs[0].features.size()) + "-...-" +
+           std::to_string(model.outputs[0].features.size()) + ", a graph of " + count_text(std::ssize(model.nodes)) +
+           " nodes";
+  }
+  const Mlp mlp = nn::to_mlp(model);
   std::string text = std::to_string(mlp.inputs());
   for (const DenseLayer& layer : mlp.layers) text += "-" + std::to_string(layer.outputs);
   return text + " " + to_string(mlp.layers.front().activation);
@@ -46,9 +52,13 @@ std::string count(std::int64_t n) { return count_text(n); }
 
 std::string iterations_text(std::int64_t n) { return count(n) + (n == 1 ? " iteration" : " iterations"); }
 
+std::string left_out_text(const train::IterationReport& report) {
+  return report.left_out == 0 ? "" : ", " + count(report.left_out) + " left out";
+}
+
 template <class T>
 void print_task(const TrainingFile& file, const TrainingTask<T>& task) {
-  std::printf("%s, %s parameters, %s; %s\n", shape_text(nn::to_mlp(task.start())).c_str(),
+  std::printf("%s, %s parameters, %s; %s\n", shape_text(task.start()).c_str(),
               count(static_cast<std::int64_t>(task.weights())).c_str(),
               std::string(to_string(file.options.precision)).c_str(), task.data_text().c_str());
   std::fflush(stdout);
@@ -71,6 +81,7 @@ class Run {
         training_(task.phases(), task.start_parameters()),
         identity_{{"data", task.data_digest()}, {"options", options_digest(file)}, {"net", task.start().digest()}} {
     if (auto validation = task.validation()) training_.validate_with(std::move(validation), task.validate_every());
+    training_.count_left_out([&task] { return task.left_out(); });
     while (training_.total_iterations() / stride_ > kMostCurvePoints) stride_ *= 2;
     if (flags.resume) resume();
     say_start();
@@ -124,7 +135,8 @@ class Run {
       progress.update(static_cast<std::size_t>(training_.place().total), total, [&] {
         return "loss " + short_number(report.loss) +
                (report.watched != report.loss ? ", watched " + short_number(report.watched) : std::string()) +
-               ", gradient " + short_number(report.gradient_norm) + ", rate " + short_number(report.learning_rate);
+               ", gradient " + short_number(report.gradient_norm) + ", rate " + short_number(report.learning_rate) +
+               left_out_text(report);
       });
       if (report.phase_ended) {
         say_phase(report, seconds_since(phase_start), phase_from, progress);
@@ -168,6 +180,7 @@ class Run {
     nn::Model model = task_.model(training_.best_parameters());
     model.metadata["training_file"] = file_.path.filename().string();
     model.metadata["training_data"] = file_.data.file.value.filename().string();
+    if (file_.net.start) model.metadata["training_start"] = file_.net.start->value.filename().string();
     model.metadata["training_data_digest"] = task_.data_digest();
     model.metadata["training_iterations"] = std::to_string(training_.place().total);
     model.metadata["training_loss"] =
@@ -195,7 +208,7 @@ class Run {
     if (curve_.size() < 2) return;
     try {
       const Figure figure = loss_curve(curve_, "Training of " + model.name,
-                                       shape_text(nn::to_mlp(model)) + "  ·  " + task_.data_text() + "  ·  " +
+                                       shape_text(model) + "  ·  " + task_.data_text() + "  ·  " +
                                            file_.path.filename().string() + "  ·  lockstep " LOCKSTEP_VERSION,
                                        task_.loss_text(), task_.watched_text());
       draw(figure.script, outputs_.picture, PictureFormat::png, figure.size);
@@ -218,9 +231,10 @@ class Run {
     if (flags_.quiet) return;
     progress.clear();
     const std::int64_t made = report.place.total + 1 - from;
-    std::printf("%s: %s in %s (%s each), loss %s\n", phase_text(report.place.phase, training_.phases()).c_str(),
+    std::printf("%s: %s in %s (%s each), loss %s%s\n", phase_text(report.place.phase, training_.phases()).c_str(),
                 iterations_text(made).c_str(), seconds_text(seconds).c_str(),
-                seconds_text(seconds / static_cast<double>(made)).c_str(), short_number(report.loss).c_str());
+                seconds_text(seconds / static_cast<double>(made)).c_str(), short_number(report.loss).c_str(),
+                left_out_text(report).c_str());
     std::fflush(stdout);
   }
 
@@ -229,8 +243,9 @@ class Run {
     const std::span<const T> best = training_.best_parameters();
     std::printf("%s: %s %s", stopped ? "best so far" : "result", task_.loss_text().c_str(),
                 short_number(task_.final_loss(best)).c_str());
+    std::printf("%s", task_.left_out_text().c_str());
     if (const auto validation = task_.final_validation_loss(best)) {
-      std::printf(", %s on the validation data", short_number(*validation).c_str());
+      std::printf(", %s on the validation data%s", short_number(*validation).c_str(), task_.left_out_text().c_str());
     }
     std::printf("\n%s, %s\n%s\n", outputs_.model.string().c_str(), outputs_.safetensors.string().c_str(),
                 outputs_.checkpoint.string().c_str());

@@ -3,32 +3,62 @@
 #include <utility>
 
 #include "lockstep/cli/text.h"
-#include "lockstep/kernels/mlp/parameters.h"
+#include "lockstep/kernels/graph/weights.h"
 #include "lockstep/nn/fit.h"
 #include "lockstep/nn/load.h"
 
 namespace lockstep::cli {
 
+namespace {
+
+// What `start` names: weights and operations; names and ranges are the new data's.
+nn::Model model_to_start_from(const TrainingFile& file, std::size_t inputs, std::size_t outputs) {
+  const auto& [path, where] = *file.net.start;
+  const nn::Model before = file.net.loaded ? *file.net.loaded : nn::load(path);
+  const auto refuse = [&](ErrorKind kind, const std::string& found, const std::string& expected,
+                          const std::string& remedy = {}) -> void {
+    throw Error(kind, {where, found + " in " + path.string(), expected, remedy});
+  };
+  if (before.inputs.size() != 1 || before.outputs.size() != 1) {
+    refuse(ErrorKind::unsupported,
+           std::to_string(before.inputs.size()) + " input ports, " + std::to_string(before.outputs.size()) +
+               " output ports",
+           "one of each");
+  }
+  const std::size_t width = before.inputs[0].features.size(), made = before.outputs[0].features.size();
+  if (width != inputs || made != outputs) {
+    refuse(ErrorKind::invalid_argument, std::to_string(width) + " inputs, " + std::to_string(made) + " outputs",
+           std::to_string(inputs) + " and " + std::to_string(outputs) + " as the data have");
+  }
+  if (file.data.normalisation != Normalisation::none) {
+    throw Error(ErrorKind::invalid_argument,
+                {file.data.where + ".normalise", "a normalisation beside a model to start from, which has its own",
+                 "none", "remove this key"});
+  }
+  nn::Model model;
+  if (nn::is_stack(before)) {
+    model = nn::Model::from_mlp(nn::to_mlp(before));
+  } else if (file.ode) {
+    model = before;
+    model.provenance = {};
+    model.metadata.clear();
+  } else {
+    refuse(ErrorKind::unsupported, "a net that is no plain stack of dense layers", "one for a regression");
+  }
+  model.provenance.licence = before.provenance.licence;
+  model.provenance.attribution = before.provenance.attribution;
+  return model;
+}
+
+}  // namespace
+
 nn::Model initial_model(const TrainingFile& file, std::vector<nn::Feature> inputs, std::vector<nn::Feature> outputs,
                         const InputScaling& input_scaling, const OutputScaling& output_scaling) {
-  Mlp mlp;
+  nn::Model model;
   if (file.net.start) {
-    const nn::Model before = file.net.loaded ? *file.net.loaded : nn::load(file.net.start->value);
-    mlp = nn::to_mlp(before);
-    if (mlp.inputs() != inputs.size() || mlp.outputs() != outputs.size()) {
-      throw Error(ErrorKind::invalid_argument,
-                  {file.net.start->where,
-                   std::to_string(mlp.inputs()) + " inputs, " + std::to_string(mlp.outputs()) + " outputs in " +
-                       file.net.start->value.string(),
-                   std::to_string(inputs.size()) + " and " + std::to_string(outputs.size()) + " as the data have",
-                   {}});
-    }
-    if (file.data.normalisation != Normalisation::none) {
-      throw Error(ErrorKind::invalid_argument,
-                  {file.data.where + ".normalise", "a normalisation beside a model to start from, which has its own",
-                   "none", "remove this key"});
-    }
+    model = model_to_start_from(file, inputs.size(), outputs.size());
   } else {
+    Mlp mlp;
     std::vector<std::size_t> widths{inputs.size()};
     widths.insert(widths.end(), file.net.hidden.begin(), file.net.hidden.end());
     widths.push_back(outputs.size());
@@ -38,8 +68,8 @@ nn::Model initial_model(const TrainingFile& file, std::vector<nn::Feature> input
     train::initialise(mlp, file.net.initialisation, file.net.seed);
     mlp.input_scaling = input_scaling;
     mlp.output_scaling = output_scaling;
+    model = nn::Model::from_mlp(mlp);
   }
-  nn::Model model = nn::Model::from_mlp(mlp);
   model.name = file.net.name.empty() ? file.output.stem.filename().string() : file.net.name;
   model.inputs.at(0).features = std::move(inputs);
   model.outputs.at(0).features = std::move(outputs);
@@ -50,12 +80,13 @@ nn::Model initial_model(const TrainingFile& file, std::vector<nn::Feature> input
 
 template <class T>
 std::size_t TrainingTask<T>::weights() const {
-  return gather_parameters<T>(nn::to_mlp(start_)).size();
+  return graph::gather_weights(nn::to_graph(start_)).size();
 }
 
 template <class T>
 std::vector<T> TrainingTask<T>::start_parameters() const {
-  std::vector<T> start = gather_parameters<T>(nn::to_mlp(start_));
+  const std::vector<double> weights = graph::gather_weights(nn::to_graph(start_));
+  std::vector<T> start(weights.begin(), weights.end());
   start.resize(parameters());
   return start;
 }

@@ -1,6 +1,7 @@
 // What `train` trains: a net's parameters and their loss, whether a regression or a neural ODE.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -30,9 +31,13 @@ class TrainingTask {
   // What is watched instead of the loss, and how often; none where the loss itself tells which parameters are best.
   virtual typename train::Training<T>::Validation validation() { return {}; }
   virtual std::int64_t validate_every() const { return 1; }
+  // How much of its data the last loss of any kind went without: trajectories that diverged.
+  virtual std::int64_t left_out() const { return 0; }
   // Over all that was trained on, for the last line of the report.
   virtual double final_loss(std::span<const T> parameters) = 0;
   virtual std::optional<double> final_validation_loss(std::span<const T>) { return std::nullopt; }
+  // Which data the last of these two went without, and why: ", without 1 of 20 trajectories (7: not_finite at t = 2)".
+  virtual std::string left_out_text() const { return {}; }
 
   // "1,000 rows, 100 of them for validation".
   virtual std::string data_text() const = 0;

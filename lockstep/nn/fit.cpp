@@ -214,8 +214,12 @@ FitReport fit(Model& model, const RegressionData& data, const FitOptions& option
 
 template <class T>
 void set_parameters(Model& model, std::span<const T> parameters) {
-  if (parameters.size() != model.parameter_count()) {
-    refuse("parameters", std::to_string(parameters.size()) + " numbers", std::to_string(model.parameter_count()),
+  std::size_t expected = 0;
+  for (const Node& node : model.nodes) {
+    if (const auto* dense = std::get_if<Dense>(&node.operation)) expected += dense->weights.size() + dense->bias.size();
+  }
+  if (parameters.size() != expected) {
+    refuse("parameters", std::to_string(parameters.size()) + " numbers", std::to_string(expected),
            "give every dense node's weights, then its bias");
   }
   auto from = parameters.begin();

@@ -100,8 +100,8 @@ struct FitControl {
 // then has the best parameters so far.
 FitReport fit(Model& model, const RegressionData& data, const FitOptions& options = {}, const FitControl& control = {});
 
-// Replaces the numbers of a plain stack's dense nodes, in the order of gather_parameters(to_mlp(model)). Throws Error
-// (invalid_argument) when there are not as many.
+// Replaces the numbers of the dense nodes, in the order of graph::gather_weights(to_graph(model)); of a plain stack, of
+// gather_parameters(to_mlp(model)). Throws Error (invalid_argument) when there are not as many.
 template <class T>
 void set_parameters(Model& model, std::span<const T> parameters);
 

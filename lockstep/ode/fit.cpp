@@ -127,8 +127,9 @@ struct FitLoss<T>::Parts {
   std::vector<double> units;         // [component], of free states; empty where no phase has any
   std::vector<double> by_states;     // [trajectory][point][component]
   std::vector<std::uint32_t> batch;  // the trajectories of the last mini-batch, empty where all were taken
+  std::span<const TrajectoryRecord> records;  // of the last evaluation; the solver's
   std::size_t left_out = 0;
-  std::optional<std::size_t> good_phase;  // the one in which all trajectories have reached their ends before
+  std::optional<std::size_t> good_phase;  // the one that has had a loss before
 
   const Gradients& evaluate(std::optional<GradientSolver>& solver, const TrajectoryData& of, const FitPhase& phase,
                             std::span<const T> at) {
@@ -145,7 +146,7 @@ struct FitLoss<T>::Parts {
       solver->set_initial_states(initial);
     }
     const Gradients& gradients = solver->evaluate(weights);
-    left_out = gradients.left_out;
+    note(gradients);
     return gradients;
   }
 
@@ -180,7 +181,7 @@ struct FitLoss<T>::Parts {
     for (std::size_t i = 0; i < by_states.size(); ++i) {
       gradient[count + i] = static_cast<T>(units[i % units.size()] * by_states[i]);
     }
-    left_out = result.gradients.left_out;
+    note(result.gradients);
     return result;
   }
 
@@ -206,21 +207,38 @@ struct FitLoss<T>::Parts {
     return evaluate(solver, some, phase, at);
   }
 
-  bool must_stop() const { return left_out != 0 && options.failed == FailedTrajectories::stop; }
+  void note(const Gradients& gradients) {
+    records = gradients.records;
+    left_out = gradients.left_out;
+  }
+  bool must_stop() const {
+    return left_out != 0 && (options.failed == FailedTrajectories::stop || left_out == records.size());
+  }
+  // Sums over all that was solved are divided by the number of trajectories; the mean is over those that succeeded.
+  double mean_of_others() const {
+    return static_cast<double>(records.size()) / static_cast<double>(records.size() - left_out);
+  }
+  double mean_or_infinity(double loss) const {
+    if (must_stop()) return std::numeric_limits<double>::infinity();
+    return left_out == 0 ? loss : mean_of_others() * loss;
+  }
 
   // Names the first trajectory, and its segment where they are cut, that did not reach its end.
-  void require_success(const Gradients& gradients, const TrajectoryData& of) const {
+  void require_success() const {
     if (!must_stop()) return;
-    const std::size_t segments = gradients.records.size() / (batch.empty() ? of.trajectories : batch.size());
-    for (std::size_t i = 0; i < gradients.records.size(); ++i) {
-      const TrajectoryRecord& record = gradients.records[i];
+    const std::size_t segments = records.size() / (batch.empty() ? data.trajectories : batch.size());
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      const TrajectoryRecord& record = records[i];
       if (record.status == Status::success) continue;
-      const std::size_t place = i / segments;
-      refuse("trajectory " + std::to_string(batch.empty() ? place : batch[place]) +
+      const std::size_t place = batch.empty() ? i / segments : batch[i / segments];
+      const bool stops = options.failed == FailedTrajectories::stop;
+      refuse("trajectory " + std::to_string(data.numbers.empty() ? place : data.numbers[place]) +
                  (segments == 1 ? "" : ", segment " + std::to_string(i % segments)),
-             std::string(to_string(record.status)) + " at t = " + std::to_string(record.end_time),
-             "every trajectory to reach its end",
-             "lower the learning rate, begin with short segments, or leave failed trajectories out");
+             std::string(to_string(record.status)) + " at t = " + std::to_string(record.end_time) +
+                 (stops ? "" : ", and no other succeeded"),
+             stops ? "every trajectory to reach its end" : "one that reaches its end",
+             std::string("lower the learning rate, ") + (stops ? "" : "or ") + "begin with short segments" +
+                 (stops ? ", or leave failed trajectories out" : ""));
     }
   }
 };
@@ -285,6 +303,10 @@ std::vector<std::string> FitLoss<T>::explain(std::size_t phase) {
   return parts_->solver_of(parts_->phases[phase], some, of).explain();
 }
 template <class T>
+std::span<const TrajectoryRecord> FitLoss<T>::records() const {
+  return parts_->records;
+}
+template <class T>
 std::size_t FitLoss<T>::left_out() const {
   return parts_->left_out;
 }
@@ -304,29 +326,34 @@ double FitLoss<T>::operator()(const train::Place& place, std::span<const T> para
     return {gradients.loss, gradients};
   };
   const auto [loss, gradients] = evaluate();
-  // A line search that went too far takes a shorter step when it is told so.
-  if (parts_->must_stop() && phase.training.is_lbfgs() && parts_->good_phase == place.phase) {
+  // A line search that went too far takes a shorter step when it is told so. A training that continues from a
+  // checkpoint has had the phase's first loss before.
+  const bool begun = parts_->good_phase == place.phase || place.iteration > 0;
+  if (parts_->must_stop() && phase.training.is_lbfgs() && begun) {
     std::fill(gradient.begin(), gradient.end(), T(0));
     return std::numeric_limits<double>::infinity();
   }
-  parts_->require_success(gradients, parts_->data);
+  parts_->require_success();
   parts_->good_phase = place.phase;
   std::transform(gradients.weights.begin(), gradients.weights.end(), gradient.begin(),
                  [](double g) { return static_cast<T>(g); });
-  return loss;
+  if (parts_->left_out == 0) return loss;
+  const double scale = parts_->mean_of_others();
+  for (T& g : gradient) g *= static_cast<T>(scale);
+  return scale * loss;
 }
 
 template <class T>
 double FitLoss<T>::loss(std::span<const T> parameters) {
   const Gradients& gradients = parts_->evaluate(parts_->whole, parts_->data, {}, parameters);
-  return parts_->must_stop() ? std::numeric_limits<double>::infinity() : gradients.loss;
+  return parts_->mean_or_infinity(gradients.loss);
 }
 
 template <class T>
 double FitLoss<T>::validation_loss(std::span<const T> parameters) {
   if (!parts_->options.validation) refuse("options.validation", "none", "validation data");
   const Gradients& gradients = parts_->evaluate(parts_->validation, *parts_->options.validation, {}, parameters);
-  return parts_->must_stop() ? std::numeric_limits<double>::infinity() : gradients.loss;
+  return parts_->mean_or_infinity(gradients.loss);
 }
 
 template class FitLoss<float>;
@@ -349,6 +376,7 @@ FitResult fit_as(const Rhs& rhs, const TrajectoryData& data, const FitOptions& o
   } else if (const std::int64_t epoch = options.iterations_per_epoch(data.trajectories); epoch > 1) {
     training.validate_with([&](const train::Place&, std::span<const T> w) { return loss.loss(w); }, epoch);
   }
+  training.count_left_out([&loss] { return static_cast<std::int64_t>(loss.left_out()); });
   FitResult result;
   while (!training.finished() && !(result.cancelled = control.cancel != nullptr && control.cancel->requested())) {
     const auto report = training.iterate(

@@ -25,6 +25,7 @@ struct TrajectoryData {
   std::vector<double> times;       // [time] shared by all, or [trajectory][time]; ascending or descending
   std::vector<double> states;      // [trajectory][time][component]
   std::vector<double> parameters;  // [trajectory][parameter], or [parameter] shared by all; empty without
+  std::vector<std::size_t> numbers;  // [trajectory], what messages call them; empty: 0, 1, ...
 
   // Throws Error (invalid_argument): counts that do not fit `rhs`, times not in order, numbers that are not finite, by
   // trajectory and row.
@@ -99,18 +100,20 @@ class FitLoss {
   // The weights and, where some phase has free states, after them what these differ from the data, in units of the
   // component's standard deviation: [trajectory][point][component], zeros to begin with. All below take them all.
   std::size_t parameters() const;
-  // Where failed trajectories are to stop the run: throws Error naming the first. With L-BFGS, once all have succeeded
-  // in the phase, the loss is infinite instead, which shortens the line search's step.
+  // Failed trajectories, or segments of them, count neither in the loss, which is the mean over the others, nor in its
+  // derivative. Where they are to stop the run, and where none is left: throws Error naming the first. With L-BFGS,
+  // after its phase's first loss, the loss is infinite instead, which shortens the line search's step.
   double operator()(const train::Place& place, std::span<const T> parameters, std::span<T> gradient);
   // Of whole trajectories, from the data's first points or the free states there, these themselves not counted;
-  // infinite when one fails that is not to be left out.
+  // infinite when one fails that is not to be left out, or all do.
   double loss(std::span<const T> parameters);
   double validation_loss(std::span<const T> parameters);
   // The free states, the data where there are none: [trajectory][point][component].
   std::vector<double> states(std::span<const T> parameters) const;
   // How the gradients of a phase come about and what they keep in memory: GradientSolver::explain().
   std::vector<std::string> explain(std::size_t phase);
-  // Trajectories or segments of the last call that failed and were left out.
+  // How the trajectories or segments of the last call ended, and how many of them failed and were left out.
+  std::span<const TrajectoryRecord> records() const;
   std::size_t left_out() const;
 
  private:

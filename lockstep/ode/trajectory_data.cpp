@@ -66,6 +66,9 @@ void TrajectoryData::validate(const StateFunction& rhs) const {
   for (const double p : parameters) {
     if (!std::isfinite(p)) refuse("data.parameters", "a number that is not finite", "finite numbers");
   }
+  if (!numbers.empty() && numbers.size() != trajectories) {
+    refuse("data.numbers", count_of(numbers.size()), std::to_string(trajectories) + ", one for each trajectory");
+  }
 }
 
 void fit_scaling(Mlp& mlp, const TrajectoryData& data) {

@@ -246,6 +246,65 @@ TEST(Fit, a_trajectory_that_fails_stops_the_run_by_name) {
   }
 }
 
+// u' = w^2 u^2 blows up at t = 1 / (w^2 u0): at w = 1 the third of these before its end.
+TrajectoryData growing() {
+  TrajectoryData data{.trajectories = 3, .times = {0, 0.5, 1}};
+  for (const double u0 : {0.25, 0.5, 2.0}) {
+    for (const double t : data.times) data.states.push_back(u0 / (1 - 0.36 * u0 * t));  // w = 0.6
+  }
+  return data;
+}
+Mlp square_net(double weight) {
+  Mlp mlp;
+  mlp.layers.push_back({1, 1, {weight}, {0}, {ActivationKind::square}});
+  return mlp;
+}
+
+TEST(Fit, trajectories_left_out_count_neither_in_the_mean_nor_in_its_gradient) {
+  FitOptions options{.failed = FailedTrajectories::leave_out};
+  options.solve.precision = Precision::f64;
+  options.solve.threads = 1;
+  FitLoss<double> loss(net(square_net(1)), growing(), options);
+  TrajectoryData others = growing();
+  others.trajectories = 2;
+  others.states.resize(6);
+  FitLoss<double> of_others(net(square_net(1)), others, options);
+  const std::vector<double> weights{1, 0};
+  std::vector<double> gradient(2), expected(2);
+  const double value = loss(train::Place{}, weights, gradient);
+  EXPECT_EQ(loss.left_out(), 1u);
+  ASSERT_EQ(loss.records().size(), 3u);
+  EXPECT_NE(loss.records()[2].status, Status::success);
+  // The same numbers, divided by 3 and times 3/2, or by 2: a few roundings apart.
+  const double same = of_others(train::Place{}, weights, expected);
+  EXPECT_NEAR(value, same, 1e-14 * same);
+  EXPECT_NEAR(gradient[0], expected[0], 1e-14 * std::fabs(expected[0]));
+  EXPECT_NEAR(loss.loss(weights), same, 1e-14 * same);
+}
+
+TEST(Fit, the_best_weights_are_those_that_lose_the_fewest_trajectories) {
+  FitOptions options{.phases = {{.training = adam(50)}}, .failed = FailedTrajectories::leave_out};
+  options.phases[0].training.learning_rate.rate = 0.5;
+  options.solve.threads = 1;
+  TrajectoryData data = growing();
+  data.numbers = {7, 8, 9};
+  // Adam's first step leads from 0.3 to 0.8, where the third is lost and with it most of the loss.
+  const FitResult result = fit(net(square_net(0.3)), data, options);
+  FitLoss<float> loss(net(square_net(0.3)), data, options);
+  const std::vector<float> best(result.weights.begin(), result.weights.end());
+  EXPECT_EQ(loss.loss(best), result.loss);
+  EXPECT_EQ(loss.left_out(), 0u);
+  std::vector<float> gradient(2);
+  try {
+    loss(train::Place{}, std::vector<float>{1e4f, 0}, gradient);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.field(), "trajectory 7");
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("and no other succeeded"));
+  }
+  EXPECT_TRUE(std::isinf(loss.loss(std::vector<float>{1e4f, 0})));
+}
+
 // A quasi-Newton step along which the solve blows up is shortened, not the end of the run: u' = w u^2 from u0 = 1 blows
 // up before t = 1 for w > 1, and the loss at w = 0.9 is steep.
 TEST(Fit, a_line_search_survives_trajectories_that_fail) {
@@ -271,6 +330,9 @@ TEST(Fit, a_line_search_survives_trajectories_that_fail) {
   EXPECT_TRUE(std::isfinite(loss(train::Place{}, good, gradient)));
   EXPECT_TRUE(std::isinf(loss(train::Place{}, too_far, gradient)));
   EXPECT_TRUE(std::isinf(loss.loss(too_far)));
+  // So it is in a training that continues from a checkpoint.
+  FitLoss<double> resumed(net(mlp), data, options);
+  EXPECT_TRUE(std::isinf(resumed({.iteration = 5, .total = 5}, too_far, gradient)));
 }
 
 }  // namespace
