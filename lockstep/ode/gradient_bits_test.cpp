@@ -165,6 +165,28 @@ TEST(GradientBits, squared_error_and_ensemble_loss_are_what_they_say) {
   EXPECT_EQ(built_in.initial_states, all_at_once.initial_states);
 }
 
+// Threads are busy to the end when short work comes last. The loss is asked tile by tile.
+TEST(GradientBits, the_next_evaluation_begins_with_the_tiles_that_took_the_most_steps) {
+  Problem problem = ensemble(lorenz_case(), 3 * 32 + 1);
+  problem.end_times.clear();
+  for (std::size_t i = 0; i < problem.trajectories(); ++i) problem.end_times.push_back(i / 32 == 1 ? 4.0 : 1.0);
+  problem.end_times[70] = 2;
+  problem.save_times = {1};
+  std::vector<std::size_t> order;
+  const TrajectoryLoss loss = [&](std::size_t trajectory, std::span<const double> states, std::span<double> slopes) {
+    if (trajectory % 32 == 0) order.push_back(trajectory / 32);
+    slopes[0] = 1;
+    return states[0];
+  };
+  GradientSolver solver(problem, f64("tsit5", StepControl::per_trajectory), loss);
+  const Gradients first = solver.evaluate();
+  EXPECT_THAT(order, ::testing::ElementsAre(0, 1, 2, 3));
+  order.clear();
+  expect_same_bits(solver.evaluate(), first, "another order");
+  EXPECT_EQ(order[0], 1u);
+  EXPECT_EQ(order[1], 2u);
+}
+
 // u' = u^2 from u0 blows up at t = 1 / u0.
 Rhs blow_up() {
   return differentiable_function<1>("blow_up", [](auto, const auto& u, const auto&, auto& du) { du[0] = u[0] * u[0]; });

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -69,6 +70,8 @@ class Engine final : public GradientEngine {
     gradients_.records.resize(count);
     if (gradient_options_.keep == GradientOptions::Keep::steps) gradients_.steps.resize(count);
     expand_loss_weights();
+    order_.resize(groups_);
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
     worker(0);
   }
 
@@ -89,6 +92,7 @@ class Engine final : public GradientEngine {
       ensemble_loss = (*ensemble)(states_, states_bar_);
     }
     for_each_group(control, [&](Worker& worker, std::size_t tile) { differentiate(worker, tile); });
+    order_groups();
     for (std::size_t stride = 1; stride < groups_; stride *= 2) {
       for (std::size_t i = 0; i + stride < groups_; i += 2 * stride) sums_[i].add(sums_[i + stride]);
     }
@@ -114,10 +118,10 @@ class Engine final : public GradientEngine {
           "that needs more than 32 MiB for that goes the way of larger ensembles:");
     }
     sentences.push_back("a discrete adjoint: accepted steps are recorded and transposed, their sizes are constants");
-    sentences.push_back("each of " + std::to_string(plan_.threads) + " threads keeps the stages of up to " +
-                        std::to_string(plan.segment_steps) + " steps of 32 trajectories, " +
-                        std::to_string(static_cast<std::size_t>(step_bytes)) + " bytes a step" +
-                        (plan.keep_recorded ? ", hidden activations included" : ""));
+    sentences.push_back((plan_.threads == 1 ? "one thread" : "each of " + std::to_string(plan_.threads) + " threads") +
+                        " keeps the stages of up to " + std::to_string(plan.segment_steps) +
+                        " steps of 32 trajectories, " + std::to_string(static_cast<std::size_t>(step_bytes)) +
+                        " bytes a step" + (plan.keep_recorded ? ", hidden activations included" : ""));
     sentences.push_back("longer solves keep up to " + std::to_string(plan.most_checkpoints) +
                         " checkpoints and compute the steps between them again");
     if (!plan.keep_recorded && rhs_->record_bytes() != 0) {
@@ -173,7 +177,8 @@ class Engine final : public GradientEngine {
     std::atomic<std::size_t> next{0};
     run_on_threads(plan_.threads, [&](int thread) {
       Worker& mine = worker(thread);
-      for (std::size_t group = next++; group < groups_; group = next++) {
+      for (std::size_t place = next++; place < groups_; place = next++) {
+        const std::size_t group = order_[place];
         mine.sum = &sums_[group];
         mine.sum->loss = 0;
         mine.sum->left_out = 0;
@@ -186,6 +191,22 @@ class Engine final : public GradientEngine {
         }
       }
     });
+  }
+
+  // The next evaluation, whose weights will differ little, begins with the groups that took the most steps: the short
+  // ones at the end keep all threads busy to it. Sums do not depend on the order.
+  void order_groups() {
+    std::vector<std::int64_t> steps(groups_, 0);
+    for (std::size_t tile = 0; tile < tiles_; ++tile) {
+      const std::size_t first = tile * kTileLanes, end = std::min(problem_.trajectories(), first + kTileLanes);
+      std::int64_t slowest = 0;
+      for (std::size_t i = first; i < end; ++i) {
+        const TrajectoryRecord& record = gradients_.records[i];
+        slowest = std::max(slowest, std::int64_t{record.accepted} + record.rejected);
+      }
+      steps[tile / tiles_per_group_] += slowest;
+    }
+    std::stable_sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) { return steps[a] > steps[b]; });
   }
 
   int forward(Worker& worker, std::size_t tile) {
@@ -343,6 +364,7 @@ class Engine final : public GradientEngine {
   std::vector<T> weights_;
   std::vector<std::unique_ptr<Worker>> workers_;  // [thread], made when first needed
   std::vector<GroupSum> sums_;                    // [group]
+  std::vector<std::size_t> order_;                // in which groups are begun
   CommonSteps common_;
   std::vector<double> states_, states_bar_;  // [trajectory][time][component], for a loss over all of them
   Gradients gradients_;
