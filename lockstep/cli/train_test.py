@@ -295,6 +295,8 @@ class TrainTest(ToolTest):
         self.succeed("train", "spiral.toml", "-q")
         self.write("spiral.toml", SPIRAL.replace("rate = 0.01", "rate = 0.02"))
         self.fail_with(": options: found ", "train", "spiral.toml", "--resume")
+        self.fail_with('or start anew, from its best model perhaps: net.start = "spiral.h5"', "train", "spiral.toml",
+                       "--resume")
         self.write("spiral.toml", SPIRAL)
         text = (self.folder / "spiral.csv").read_text()
         self.write("spiral.csv", text.replace("0,1.0,0.0", "0,1.0,0.01").replace("0.0,1.0,0.0", "0.0,1.0,0.01"))

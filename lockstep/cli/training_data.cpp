@@ -51,6 +51,19 @@ struct Numbers {
   std::vector<double> values;
 };
 
+// Of a number in a dataset: ", trajectory 3, point 7, component 0" of three dimensions, ", row 3, column 7" of two.
+std::string place_text(const hdf5::Shape& shape, std::size_t at) {
+  const bool states = shape.size() == 3;
+  std::string text;
+  for (std::size_t dimension = shape.size(); dimension-- > 0; at /= shape[dimension]) {
+    const char* const name = dimension == 0   ? states ? ", trajectory " : ", row "
+                             : dimension == 1 ? states ? ", point " : ", column "
+                                              : ", component ";
+    text = name + std::to_string(at % shape[dimension]) + text;
+  }
+  return text;
+}
+
 Numbers read_numbers(const hdf5::File& file, const std::string& name, const std::string& where) {
   if (!file.has(name)) {
     const std::vector<std::string> names = dataset_names(file);
@@ -60,10 +73,9 @@ Numbers read_numbers(const hdf5::File& file, const std::string& name, const std:
   }
   const hdf5::Dataset dataset = file.dataset(name);
   Numbers numbers{dataset.name(), dataset.shape(), dataset.read<double>()};
-  const std::size_t row = numbers.shape.empty() || numbers.shape[0] == 0 ? 1 : numbers.values.size() / numbers.shape[0];
   for (std::size_t i = 0; i < numbers.values.size(); ++i) {
     if (std::isfinite(numbers.values[i])) continue;
-    refuse(numbers.name + ", row " + std::to_string(i / row), std::isnan(numbers.values[i]) ? "NaN" : "infinity",
+    refuse(numbers.name + place_text(numbers.shape, i), std::isnan(numbers.values[i]) ? "NaN" : "infinity",
            "finite numbers", "repair the row or leave it out");
   }
   return numbers;

@@ -95,11 +95,14 @@ TEST_F(TrainingDataTest, hdf5_datasets_are_read_and_nan_named_by_row) {
     const std::vector<float> x{1, 2, 3, 4, 5, NAN}, y{1, 2, 3};
     target.create_dataset<float>("x", {3, 2}).write<float>(x);
     target.create_dataset<float>("y", {3}).write<float>(y);
+    target.create_dataset<float>("u", {2, 3, 1}).write<float>(std::vector<float>{1, 2, 3, 4, 5, INFINITY});
     target.create_dataset<float>("good", {3, 2}).write<float>(std::vector<float>{1, 2, 3, 4, 5, 6});
     target.publish();
   }
   const std::string base = "file = \"t.h5\"\ntargets = \"y\"\n";
-  EXPECT_THAT(message_of(base + "inputs = \"x\"\n", false), HasSubstr("x, row 2: found NaN"));
+  EXPECT_THAT(message_of(base + "inputs = \"x\"\n", false), HasSubstr("x, row 2, column 1: found NaN"));
+  EXPECT_THAT(message_of("file = \"t.h5\"\ntime = \"y\"\nstates = \"u\"\n", true),
+              HasSubstr("u, trajectory 1, point 2, component 0: found infinity"));
   EXPECT_THAT(message_of(base + "inputs = \"god\"\n", false), HasSubstr("did you mean \"good\"?"));
   const RegressionData data = load_regression(file(base + "inputs = \"good\"\n"));
   EXPECT_EQ(data.training.rows(), 3u);

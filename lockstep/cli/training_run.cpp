@@ -104,10 +104,22 @@ class Run {
       say("nothing to resume in " + outputs_.checkpoint.string() + ": training from the start");
       return;
     }
-    train::Checkpoint<T> checkpoint = train::read_checkpoint<T>(outputs_.checkpoint, identity_);
+    train::Checkpoint<T> checkpoint = read_checkpoint();
     training_.restore(std::move(checkpoint.state));
     curve_ = std::move(checkpoint.curve);
     say("resuming after " + iterations_text(training_.place().total));
+  }
+
+  // What was changed since may be meant: to train for longer, say.
+  train::Checkpoint<T> read_checkpoint() const {
+    try {
+      return train::read_checkpoint<T>(outputs_.checkpoint, identity_);
+    } catch (const Error& error) {
+      if (error.remedy().empty() || !std::filesystem::exists(outputs_.model)) throw;
+      throw Error(error.kind(),
+                  {error.field(), error.found(), error.expected(),
+                   error.remedy() + ", from its best model perhaps: net.start = \"" + outputs_.model.string() + '"'});
+    }
   }
 
   // True when a signal stopped it.
