@@ -79,6 +79,7 @@ class TrainTest(ToolTest):
     def test_a_regression_writes_a_model_that_other_commands_take(self):
         out = self.succeed("train", "train.toml")
         self.assertIn("2-8-1 tanh, 33 parameters, f32; 160 rows, 40 more for validation", out)
+        self.assertIn("\nnet.h5, net.safetensors\n", out)
         self.assertIn("phase 2 of 2: ", out)
         with h5py.File(self.folder / "net.h5") as model:
             self.assertEqual([n.decode() for n in model["inputs/name"][()]], ["x", "y"])
@@ -235,13 +236,15 @@ class TrainTest(ToolTest):
     def test_a_net_that_is_no_plain_stack_is_trained_on(self):
         exported = pathlib.Path(__file__).resolve().parents[2] / "testdata" / "exported"
         text = SPIRAL.replace('states = ["u", "v"]', 'states = ["u", "v"]\n[ode]\nwith_time = true')
+        text = text.replace("iterations = 120", "iterations = 40")
         for name, parameters in (("residual_opset13", 474), ("normalised_opset17", 120)):
             self.write("on.toml", text.replace("hidden = [16]", f'start = "{exported}/graph_{name}.onnx"'))
             out = self.succeed("train", "on.toml", "--output", name)
             self.assertIn("3-...-2, a graph of ", out)
+            self.assertNotIn("safetensors", out)
             self.assertIn(f"nodes, {parameters} parameters, f32; 1 trajectory of 21 points", out)
             losses = [float(row.split(",")[1]) for row in (self.folder / f"{name}_loss.csv").read_text().split()[1:]]
-            self.assertLess(min(losses), losses[0] / 10)
+            self.assertLess(min(losses), losses[0] / 3)
             # The model written gives the loss that was reported: solved along the data's times.
             self.write("problem.toml", f'[rhs]\nmodel = "{name}.h5"\nwith_time = true\n[ensemble]\n'
                        'initial_state = [1, 0]\n[time]\nspan = [0, 2]\nsave = 21\n[method]\nrtol = 1e-4\natol = 1e-4\n'
@@ -251,7 +254,7 @@ class TrainTest(ToolTest):
             with h5py.File(self.folder / f"{name}_solved.h5") as file:
                 loss = ((file["state"][0] - truth)[1:] ** 2).sum()
             self.assertAlmostEqual(loss, min(losses), delta=0.01 * loss + 1e-4)
-            self.succeed("train", "on.toml", "--output", name, "--resume")
+        self.succeed("train", "on.toml", "--output", name, "--resume")
         self.write("on.toml", REGRESSION.replace('hidden = [8]\nactivation = "tanh"',
                                                  f'start = "{exported}/graph_residual_opset13.onnx"')
                    .replace('["x", "y"]', '["x", "y", "z"]').replace('["z"]', '["x", "z"]')

@@ -206,12 +206,13 @@ TrajectoryTable read_trajectories_csv(const DataSection& data) {
   return table;
 }
 
-// State [trajectory, time, component], or [time, component] of a single trajectory; of several datasets each is a
-// component, [trajectory, time] or [time].
+// State [trajectory, time, component], or of a single trajectory [time, component], or [time] of a single component. Of
+// several datasets each is a component, [trajectory, time] or [time].
 Numbers read_states(const hdf5::File& file, const DataSection& data) {
   if (data.states.size() < 2) {
     Numbers states = read_numbers(file, data.states.empty() ? "state" : data.states.front(), data.where_states);
-    if (states.shape.size() == 2) states.shape.insert(states.shape.begin(), 1);
+    if (states.shape.size() == 1) states.shape = {1, states.shape[0], 1};
+    if (states.shape.size() == 2) states.shape = {1, states.shape[0], states.shape[1]};
     if (states.shape.size() != 3) {
       refuse(states.name, std::to_string(states.shape.size()) + " dimensions", "[trajectory, time, component]");
     }

@@ -143,6 +143,7 @@ TEST_F(TrainingDataTest, components_may_have_a_dataset_each) {
   EXPECT_THAT(data.training.states, ElementsAre(1, 10, 2, 20, 3, 30, 4, 40, 5, 50, 6, 60));
   EXPECT_THAT(data.training.component_names, ElementsAre("x", "y"));
   EXPECT_EQ(load_trajectories(file(base + "states = [\"z\", \"z\"]\n")).training.trajectories(), 1u);
+  EXPECT_THAT(load_trajectories(file(base + "states = \"z\"\n")).training.states, ElementsAre(1, 2, 3));
   EXPECT_THAT(message_of(base + "states = [\"x\", \"z\"]\n", true), HasSubstr("z: found [1, 3], expected [2, 3] as "));
 }
 

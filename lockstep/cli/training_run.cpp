@@ -206,6 +206,8 @@ class Run {
     try {
       nn::write_safetensors(outputs_.safetensors, model, Existing::replace);
     } catch (const Error& error) {
+      std::error_code ignored;  // where there is none; an older net's would be taken for this one's
+      std::filesystem::remove(outputs_.safetensors, ignored);
       say("no safetensors: " + std::string(error.what()));
     }
     std::string text = "iteration,loss,watched,gradient_norm,learning_rate\n";
@@ -259,8 +261,9 @@ class Run {
     if (const auto validation = task_.final_validation_loss(best)) {
       std::printf(", %s on the validation data%s", short_number(*validation).c_str(), task_.left_out_text().c_str());
     }
-    std::printf("\n%s, %s\n%s\n", outputs_.model.string().c_str(), outputs_.safetensors.string().c_str(),
-                outputs_.checkpoint.string().c_str());
+    const bool both = std::filesystem::exists(outputs_.safetensors);
+    std::printf("\n%s%s\n%s\n", outputs_.model.string().c_str(),
+                both ? (", " + outputs_.safetensors.string()).c_str() : "", outputs_.checkpoint.string().c_str());
     std::printf("%s%s\n", outputs_.curve.string().c_str(), drawn_ ? (", " + outputs_.picture.string()).c_str() : "");
   }
 
