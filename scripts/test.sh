@@ -43,7 +43,7 @@ ninja -C build -j"$jobs" all_verify_interface_header_sets
 if [ $fast = no ]; then
   # Every instruction set is made from the same sources: AVX2 and the fallback show what the sanitizers look for.
   stage "sanitizer build (address, undefined), into build-sanitize/"
-  configure build-sanitize -DCMAKE_BUILD_TYPE=Sanitize "-DCMAKE_CXX_FLAGS=-O1 -g1" -DLOCKSTEP_TESTS=ON \
+  configure build-sanitize -DCMAKE_BUILD_TYPE=Sanitize "-DCMAKE_CXX_FLAGS=-Og -g1" -DLOCKSTEP_TESTS=ON \
     -DLOCKSTEP_SANITIZE=address,undefined -DLOCKSTEP_AVX512=OFF >/dev/null
   ninja -C build-sanitize -j"$jobs"
   stage "tests under the sanitizers"

@@ -126,10 +126,12 @@ Figure distance(const ode::ResultFile& file, const ode::ResultFile& truth, const
     const std::string data = "$g" + std::to_string(group), colour = kColours[group];
     script += data_block("g" + std::to_string(group), rows);
     const std::string who = (members[1] == 0 ? std::string("all") : names[group]) + " (" + count(members[group]) + ")";
-    plots += (plots.empty() ? "plot " : ", ") + data + " using 1:2:4 with filledcurves linecolor rgb '" + colour +
-             "' fillstyle transparent solid 0.25 title " + gnuplot_text("90 % " + who) + ", " + data +
-             " using 1:3 with lines linewidth 1.5 linecolor rgb '" + colour + "' title " +
-             gnuplot_text("median " + who);
+    plots += plots.empty() ? "plot " : ", ";
+    if (members[group] > 1)
+      plots += data + " using 1:2:4 with filledcurves linecolor rgb '" + colour +
+               "' fillstyle transparent solid 0.25 title " + gnuplot_text("90 %, " + who) + ", ";
+    plots += data + " using 1:3 with lines linewidth 1.5 linecolor rgb '" + colour + "' title " +
+             gnuplot_text((members[group] > 1 ? "median, " : "") + who);
   }
   script += heading(file, "distance from " + truth.text_attribute("title"), figure.size);
   script += stacked_panel(0, 1, "distance", figure.size, 60);

@@ -11,6 +11,7 @@
 
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/testing/sanitized.h"
 #include "lockstep/kernels/mlp/testing/reference.h"
 
 namespace lockstep {
@@ -106,12 +107,14 @@ TYPED_TEST(PlanBits, every_target_width_and_batch_size_matches_the_reference) {
       {1, 1},   {3, 5},     {5, 3, 1},     {31, 32, 33},          {32, 31},           {3, 100, 3}, {128, 4},
       {4, 133}, {133, 128}, {2, 20, 5, 1}, {7, 1, 12, 13, 25, 2}, {10, 49, 64, 65, 8}};
   unsigned seed = 0;
+  std::size_t turn = 0;
   for (const auto& widths : stacks) {
     const Mlp mlp = random_mlp(widths, {ActivationKind::tanh}, ++seed);
     const Samples<T> samples(mlp, 1009);
     for (const CpuTarget target : available_cpu_targets()) {
       const auto plan = Plan<T>::compile(mlp, target);
       for (const std::size_t batch : kBatches) {
+        if (!is_tried(turn++, 5)) continue;
         std::vector<T> out(batch * mlp.outputs());
         plan.evaluate(MatrixView<const T>::row_major(samples.in.data(), batch, mlp.inputs()),
                       MatrixView<T>::row_major(out.data(), batch, mlp.outputs()));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/testing/sanitized.h"
 #include "lockstep/kernels/mlp/parameters.h"
 #include "lockstep/kernels/mlp/plan.h"
 #include "lockstep/kernels/mlp/reverse.h"
@@ -143,10 +144,12 @@ TEST(Regression, is_the_cost_through_the_tile_path_for_every_residual) {
 template <class T>
 void expect_same_bits_everywhere() {
   const std::vector<std::size_t> shapes[] = {{3, 100, 3}, {2, 20, 5, 1}, {32, 41, 31}, {1, 1}};
+  std::size_t turn = 0;
   for (const auto& widths : shapes) {
     for (const ActivationKind kind : {ActivationKind::relu, ActivationKind::tanh, ActivationKind::silu}) {
       const Mlp mlp = test_net(widths, {kind});
       for (const std::size_t batch : kBatches) {
+        if (!is_tried(turn++, 7)) continue;
         const Samples<T> samples(mlp, batch);
         auto first = RegressionPlan<T>::compile(mlp, {}, available_cpu_targets()[0]);
         const Result<T> expected = run(first, samples);
