@@ -27,6 +27,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kMostCurvePoints = 20'000;
+constexpr double kLongIteration = 0.05;  // s: some times what writing a checkpoint takes
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -137,6 +138,7 @@ class Run {
         write_checkpoint();
         return true;
       }
+      const Clock::time_point began = Clock::now();
       train::IterationReport report;
       try {
         report = training_.iterate(loss);
@@ -155,8 +157,10 @@ class Run {
         phase_start = Clock::now();
         phase_from = training_.place().total;
       }
-      // The clock is looked at every 16 iterations: iterations may take microseconds.
-      if (training_.place().total % 16 == 0 && seconds_since(checkpointed) > file_.output.checkpoint_seconds) {
+      // Not after each of those that take microseconds.
+      const bool was_long = seconds_since(began) > kLongIteration;
+      if ((was_long || training_.place().total % 16 == 0) &&
+          seconds_since(checkpointed) > file_.output.checkpoint_seconds) {
         write_checkpoint();
         checkpointed = Clock::now();
       }
