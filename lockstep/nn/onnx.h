@@ -10,13 +10,13 @@
 namespace lockstep::nn {
 
 // Reads a graph of any named inputs and outputs [batch, features] (or outputs [batch]) made of: Gemm with any
-// attributes, MatMul with weights; Add, Sub, Mul, Div, Pow, Min, Max, Sum, Mean with constants and between branches;
-// every activation operator with its attributes, also spelled out (x * Sigmoid(x), gelu and mish in their pieces);
-// Sqrt, Exp, Log, Abs, Neg, Reciprocal, Erf, Sin, Cos, Clip; Softmax, LogSoftmax, LayerNormalization,
-// BatchNormalization; ReduceSum, Mean, Min, Max, L1, L2, SumSquare over features; Concat, Split, Slice, Gather of
-// features; Where with a constant mask; Identity, Dropout, Cast, Flatten, Reshape, Squeeze, Unsqueeze, Expand that keep
-// the batch; and constants computed from constants. Opsets 7 to 25; weights of float16, bfloat16, float32, float64, in
-// the file or in one beside it.
+// attributes, MatMul with weights on either side, also of each row or column of a sample's matrix; Add, Sub, Mul, Div,
+// Pow, Min, Max, Sum, Mean with constants and between branches; every activation operator with its attributes, also
+// spelled out (x * Sigmoid(x), gelu and mish in their pieces); Sqrt, Exp, Log, Abs, Neg, Reciprocal, Erf, Sin, Cos,
+// Clip; Softmax, LogSoftmax, Hardmax, LayerNormalization, BatchNormalization; ReduceSum, Mean, Min, Max, L1, L2,
+// SumSquare over features; Concat, Split, Slice, Gather of features; Where with a constant mask; Identity, Dropout,
+// Cast, Flatten, Reshape, Squeeze, Unsqueeze, Expand that keep the batch; and constants computed from constants. Opsets
+// 7 to 28; weights of float16, bfloat16, float32, float64, in the file or in one beside it.
 //
 // A plain stack becomes Model::from_mlp(): a scaling before the first layer, first Sub or Add, then Div, stays as it
 // is; one after the last layer becomes y * scale + shift; any other is multiplied into the layer beside it, in float64,

@@ -76,12 +76,21 @@ std::optional<GraphReader::Value> GraphReader::activation(const Node& node) {
     const auto* form = attribute(node, "approximate");
     return make(form && form->s() == "tanh" ? ActivationKind::gelu_tanh : ActivationKind::gelu);
   }
-  if (op == "Swish") {
+  if (op == "Swish" || op == "SwiGLU") {
     const double alpha = number(node, "alpha", 1);
-    if (alpha == 1) return make(ActivationKind::silu);
-    const Data x = data(node, 0);
-    const std::size_t gate = builder_.activation(scaled(x, alpha).step, {ActivationKind::sigmoid}, here);
-    return Data{builder_.product(x.step, gate, here), x.rank};
+    Data x = data(node, 0);
+    if (alpha == 1) {
+      x.step = builder_.activation(x.step, {ActivationKind::silu}, here);
+    } else {
+      const std::size_t gate = builder_.activation(scaled(x, alpha).step, {ActivationKind::sigmoid}, here);
+      x.step = builder_.product(x.step, gate, here);
+    }
+    if (op == "Swish") return x;
+    const Data linear = data(node, 1);
+    if (linear.rank != x.rank || width(node, linear) != width(node, x)) {
+      unsupported(node, "operands of different shapes", "of one shape, as the operator's definition asks");
+    }
+    return Data{builder_.product(x.step, linear.step, here), x.rank};
   }
   return {};
 }

@@ -81,41 +81,58 @@ GraphReader::Value GraphReader::gather(const Node& node) {
 
 GraphReader::Value GraphReader::slice(const Node& node) {
   const auto starts = whole_numbers(node, "starts", 1), ends = whole_numbers(node, "ends", 2);
-  const auto axes = whole_numbers(node, "axes", 3), steps = whole_numbers(node, "steps", 4);
-  if (!starts || !ends || starts->size() != 1 || ends->size() != 1 || (axes && axes->size() != 1) ||
-      (steps && steps->size() != 1)) {
-    unsupported(node, "a slice along several axes", "one slice of the features");
+  auto axes = whole_numbers(node, "axes", 3), steps = whole_numbers(node, "steps", 4);
+  if (!starts || !ends || starts->empty()) refuse(place(node), "no starts or no ends", "one for each axis");
+  const std::size_t count = starts->size();
+  if (!axes) {
+    axes.emplace();
+    for (std::size_t i = 0; i < count; ++i) axes->push_back(static_cast<std::int64_t>(i));
   }
-  const OnnxTensor* tensor = constant(node, 0);
-  std::int64_t axis = axes ? (*axes)[0] : 0;
+  if (!steps) steps.emplace(count, 1);
+  if (ends->size() != count || axes->size() != count || steps->size() != count) {
+    refuse(place(node), "starts, ends, axes and steps of different lengths", "one of each for every axis");
+  }
+  Value value = required(node, 0);
+  for (std::size_t i = 0; i < count; ++i) {
+    value = slice(node, value, {(*starts)[i], (*ends)[i], (*axes)[i], (*steps)[i]});
+  }
+  return value;
+}
+
+GraphReader::Value GraphReader::slice(const Node& node, const Value& from, SliceAlong along) {
+  const auto* tensor = std::get_if<OnnxTensor>(&from);
+  const Data x = tensor ? Data{0} : std::get<Data>(from);
+  std::int64_t axis = along.axis;
   if (tensor && axis < 0) axis += static_cast<std::int64_t>(tensor->shape.size());
   if (tensor && (axis < 0 || axis >= static_cast<std::int64_t>(tensor->shape.size()))) {
     refuse(place(node), "axis " + std::to_string(axis), "one of the constant's own");
   }
-  if (!tensor) require_feature_axis(node, axis, data(node, 0).rank);
+  if (along.step == 0) refuse(place(node), "a step of 0", "another");
+  const bool batch = x.turned ? axis == 1 || axis == -1 : axis == 0 || axis == -x.rank;
+  const bool to_end = along.end >= INT32_MAX || (fixed_batch_ && along.end == *fixed_batch_);
+  if (!tensor && batch && along.start == 0 && to_end && along.step == 1) return x;  // of all samples
+  if (!tensor) require_feature_axis(node, axis, x.rank, x.turned);
   const std::int64_t extent =
-      tensor ? tensor->shape[static_cast<std::size_t>(axis)] : static_cast<std::int64_t>(width(node, data(node, 0)));
-  const std::int64_t step = steps ? (*steps)[0] : 1;
-  if (step == 0) refuse(place(node), "a step of 0", "another");
+      tensor ? tensor->shape[static_cast<std::size_t>(axis)] : static_cast<std::int64_t>(width(node, x));
   const auto bounded = [&](std::int64_t at, std::int64_t least, std::int64_t most) {
     if (at < 0) at = at < -extent ? -1 : at + extent;
     return std::clamp(at, least, most);
   };
   std::vector<std::size_t> indices;
-  if (step > 0) {
-    const std::int64_t end = bounded((*ends)[0], 0, extent);
-    for (std::int64_t i = bounded((*starts)[0], 0, extent); i < end; i += std::min(step, extent + 1)) {
+  if (along.step > 0) {
+    const std::int64_t end = bounded(along.end, 0, extent);
+    for (std::int64_t i = bounded(along.start, 0, extent); i < end; i += std::min(along.step, extent + 1)) {
       indices.push_back(static_cast<std::size_t>(i));
     }
   } else {
-    const std::int64_t end = (*ends)[0] < -extent ? -1 : bounded((*ends)[0], -1, extent - 1);
-    for (std::int64_t i = bounded((*starts)[0], -1, extent - 1); i > end; i += std::max(step, -extent - 1)) {
+    const std::int64_t end = along.end < -extent ? -1 : bounded(along.end, -1, extent - 1);
+    for (std::int64_t i = bounded(along.start, -1, extent - 1); i > end; i += std::max(along.step, -extent - 1)) {
       indices.push_back(static_cast<std::size_t>(i));
     }
   }
   if (indices.empty()) unsupported(node, "an empty slice", "at least one feature");
   if (tensor) return take_constants(*tensor, static_cast<std::size_t>(axis), indices, AxisKept::yes, place(node));
-  return select(node, data(node, 0), std::move(indices));
+  return select(node, x, std::move(indices));
 }
 
 GraphReader::Values GraphReader::split(const Node& node) {

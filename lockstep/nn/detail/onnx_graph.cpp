@@ -13,7 +13,7 @@ namespace lockstep::nn::detail {
 namespace {
 
 constexpr std::int64_t kOldestOpset = 7;   // before it, broadcasting was an attribute
-constexpr std::int64_t kNewestOpset = 25;  // of ONNX 1.20; a later one may mean something else
+constexpr std::int64_t kNewestOpset = 28;  // of ONNX 1.23; a later one may mean something else
 
 }  // namespace
 
@@ -56,6 +56,7 @@ void GraphReader::unsupported(std::string found, std::string expected, std::stri
 }
 
 void GraphReader::unsupported(const Node& node, std::string found, std::string expected, std::string remedy) const {
+  if (remedy.empty()) remedy = kWriteAnother;
   throw Error(ErrorKind::unsupported, {place(node), std::move(found), std::move(expected), std::move(remedy)});
 }
 
@@ -137,7 +138,12 @@ const OnnxTensor* GraphReader::constant(const Node& node, int i) const {
 
 const OnnxTensor& GraphReader::constant_operand(const Node& node, int i) const {
   const auto* tensor = std::get_if<OnnxTensor>(&required(node, i));
-  if (!tensor) unsupported(node, "an operand " + std::to_string(i) + " that depends on the input", "a constant");
+  if (!tensor) {
+    unsupported(node, "an operand " + std::to_string(i) + " that depends on the input", "a constant",
+                node.op_type() == "MatMul" || node.op_type() == "Gemm"
+                    ? "write a product of two such values as Mul and ReduceSum over the features"
+                    : "");
+  }
   return *tensor;
 }
 
@@ -236,6 +242,7 @@ void GraphReader::read_node(const Node& node) {
 GraphReader::Values GraphReader::results_of(const Node& node) {
   if (node.op_type() == "Constant") return {read_constant(node, place(node), path_)};
   if (auto values = more_dimensions(node)) return std::move(*values);
+  if (auto values = turned(node)) return std::move(*values);
   if (auto value = layer(node)) return {std::move(*value)};
   if (auto value = arithmetic(node)) return {std::move(*value)};
   if (auto values = columns(node)) return std::move(*values);

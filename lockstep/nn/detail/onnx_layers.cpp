@@ -1,4 +1,5 @@
 // ONNX operators that carry weights or act on all features together: dense layers and normalisations.
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -11,20 +12,38 @@ namespace lockstep::nn::detail {
 std::optional<GraphReader::Value> GraphReader::layer(const Node& node) {
   const std::string& op = node.op_type();
   if (op == "Gemm") return gemm(node);
-  if (op == "MatMul") {
-    const Data x = data(node, 0);
-    if (x.rank != 2) unsupported(node, "a product with one number a sample", "[batch, features]");
-    return Data{builder_.append(dense(node, x, constant_operand(node, 1), false))};
-  }
+  if (op == "MatMul") return product(node);
   if (op == "BatchNormalization") return batch_normalization(node);
   if (op == "LayerNormalization") return layer_normalization(node);
   if (op == "Scaler") return scaler(node);
   if (op == "Softmax" || op == "LogSoftmax") return softmax(node);
+  if (op == "Hardmax") return hardmax(node);
   return {};
+}
+
+// x W of [batch, features], or W x of [features, batch].
+GraphReader::Data GraphReader::product(const Node& node) {
+  if (!constant(node, 0)) {
+    const Data x = data(node, 0);
+    if (x.rank != 2) unsupported(node, "a product with one number a sample", "[batch, features]");
+    return {builder_.append(dense(node, x, constant_operand(node, 1), false))};
+  }
+  const Data x = data_maybe_turned(node, 1);
+  require_turned(node, x);
+  return {builder_.append(dense(node, x, *constant(node, 0), true)), 2, true};
+}
+
+void GraphReader::require_turned(const Node& node, const Data& x) const {
+  if (x.turned) return;
+  unsupported(node, "a constant W on the left of [batch, features]",
+              "x W or W x of [features, batch]: each sample alone",
+              "give W on the right, transposed where it is [outputs, inputs] (torch.nn.functional.linear(x, W)), or "
+              "transpose x before the product and its result after it");
 }
 
 // y = alpha x B + beta C, or with B transposed; C may be numbers or another branch.
 GraphReader::Data GraphReader::gemm(const Node& node) {
+  if (constant(node, 0)) return turned_gemm(node);
   Data x = data_maybe_turned(node, 0);
   if (x.turned != (integer(node, "transA", 0) != 0)) {
     unsupported(node, x.turned ? "[features, batch]" : "transA = 1 of [batch, features]", "the batch in front");
@@ -53,6 +72,66 @@ GraphReader::Data GraphReader::gemm(const Node& node) {
   }
   step.has_bias = true;
   return {builder_.append(std::move(step))};
+}
+
+// y = alpha A x + beta C of x [features, batch], which transB makes of [batch, features].
+GraphReader::Data GraphReader::turned_gemm(const Node& node) {
+  Data x = data_maybe_turned(node, 1);
+  if (integer(node, "transB", 0) != 0) x.turned = !x.turned;
+  require_turned(node, x);
+  Step step = dense(node, x, *constant(node, 0), integer(node, "transA", 0) == 0);
+  const double alpha = number(node, "alpha", 1), beta = number(node, "beta", 1);
+  for (double& weight : step.dense.weights) weight *= alpha;
+  if (operand(node, 2) != nullptr) {
+    const OnnxTensor& c = constant_operand(node, 2);
+    const bool one_a_feature = c.shape.size() == 2 && c.shape[1] == 1 && c.values.size() == step.dense.outputs;
+    if (!c.is_scalar() && !one_a_feature) {
+      unsupported(node, "a C of another shape", "[" + std::to_string(step.dense.outputs) + ", 1], or one number");
+    }
+    for (std::size_t j = 0; j < step.dense.outputs; ++j) step.dense.bias[j] = beta * c.values[c.is_scalar() ? 0 : j];
+    step.has_bias = true;
+  }
+  return {builder_.append(std::move(step)), 2, true};
+}
+
+// Of [batch, ..., rows, k] times [k, m], or [m, k] times [batch, ..., k, columns]: the layer of each row or column.
+GraphReader::Data GraphReader::product_of_matrices(const Node& node) {
+  constexpr std::size_t kMostVectors = 256;
+  const bool left = constant(node, 0) != nullptr;
+  OnnxTensor matrix = left ? *constant(node, 0) : constant_operand(node, 1);
+  const Data x = std::get<Data>(required(node, left ? 1 : 0));
+  while (matrix.shape.size() > 2 && matrix.shape[0] == 1) matrix.shape.erase(matrix.shape.begin());
+  std::vector<std::int64_t> extents = x.extents;
+  std::int64_t& changed = extents[extents.size() - (left ? 2 : 1)];
+  if (x.rank < 3 || matrix.shape.size() != 2 || matrix.shape[left ? 1 : 0] != changed) {
+    unsupported(node, "factors " + text_of(x) + " and " + text_of(matrix.shape),
+                "one matrix for all samples that fits " + text_of(x));
+  }
+  const auto k = static_cast<std::size_t>(changed), m = static_cast<std::size_t>(matrix.shape[left ? 0 : 1]);
+  const std::size_t columns = left ? static_cast<std::size_t>(extents.back()) : 1, features = width(node, x);
+  if (features / k > kMostVectors) {
+    unsupported(node, "a product with " + std::to_string(features / k) + " vectors a sample", "at most 256");
+  }
+  std::vector<std::size_t> parts;
+  for (std::size_t first = 0; first < features; first += k * columns) {
+    for (std::size_t column = 0; column < columns; ++column) {
+      std::vector<std::size_t> indices(k);
+      for (std::size_t i = 0; i < k; ++i) indices[i] = first + i * columns + column;
+      parts.push_back(builder_.append(dense(node, select(node, {x.step}, std::move(indices)), matrix, left)));
+    }
+  }
+  changed = static_cast<std::int64_t>(m);
+  Data result{parts[0]};
+  if (parts.size() > 1) result.step = builder_.operation(Concatenate{}, parts, place(node));
+  if (columns > 1) {  // [..., column, m] there, [..., m, column] wanted
+    std::vector<std::size_t> indices(parts.size() * m);
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      const std::size_t within = i % (m * columns);
+      indices[i] = i - within + within % columns * m + within / columns;
+    }
+    result = select(node, result, std::move(indices));
+  }
+  return in_shape(result.step, std::move(extents));
 }
 
 Step GraphReader::dense(const Node& node, const Data& x, const OnnxTensor& b, bool outputs_first) {
@@ -138,6 +217,25 @@ GraphReader::Data GraphReader::softmax(const Node& node) {
   require_feature_axis(node, integer(node, "axis", result_.opset < 13 ? 1 : -1), x.rank);
   const SoftmaxKind kind = node.op_type() == "Softmax" ? SoftmaxKind::plain : SoftmaxKind::logarithm;
   return {builder_.operation(Softmax{kind}, {x.step}, place(node))};
+}
+
+// 1 for the first of the largest, else 0: it equals the largest, and none before it does.
+GraphReader::Data GraphReader::hardmax(const Node& node) {
+  constexpr std::size_t kMost = 1024;
+  const Data x = data(node, 0);
+  require_feature_axis(node, integer(node, "axis", result_.opset < 13 ? 1 : -1), x.rank);
+  const std::size_t features = width(node, x);
+  if (features > kMost) unsupported(node, std::to_string(features) + " features", "at most 1024");
+  const std::string here = place(node);
+  const std::size_t largest = builder_.operation(Reduce{ReduceKind::maximum}, {x.step}, here);
+  const std::size_t equal = builder_.operation(Binary{BinaryKind::equal}, {x.step, largest}, here);
+  Step before{.kind = StepKind::dense, .where = here, .from = {equal}};
+  before.dense = {features, features, std::vector<double>(features * features), std::vector<double>(features)};
+  for (std::size_t j = 0; j < features; ++j)
+    std::fill_n(before.dense.weights.begin() + static_cast<std::ptrdiff_t>(j * features), j, 1.0);
+  const std::size_t count = builder_.append(std::move(before));
+  const std::size_t first = builder_.operation(Binary{BinaryKind::equal}, {count, builder_.constant({0}, here)}, here);
+  return {builder_.product(equal, first, here)};
 }
 
 }  // namespace lockstep::nn::detail

@@ -13,7 +13,7 @@ namespace lockstep::nn::detail {
 namespace {
 
 [[noreturn]] void unsupported(const std::string& where, std::string found, std::string expected) {
-  throw Error(ErrorKind::unsupported, {where, std::move(found), std::move(expected), ""});
+  throw Error(ErrorKind::unsupported, {where, std::move(found), std::move(expected), kWriteAnother});
 }
 
 constexpr std::size_t kMostNumbers = std::size_t{1} << 26;  // in a constant computed from others

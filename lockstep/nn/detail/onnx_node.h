@@ -21,6 +21,10 @@ const onnx::AttributeProto* attribute(const onnx::NodeProto& node, std::string_v
 double number(const onnx::NodeProto& node, std::string_view name, double otherwise);
 std::int64_t integer(const onnx::NodeProto& node, std::string_view name, std::int64_t otherwise);
 
+// What to do about a node that cannot be read, where nothing better is known.
+inline constexpr const char* kWriteAnother =
+    "write it another way in the net and export again, or export the part before it";
+
 // Those below throw Error, its field being `where`: (model) for numbers that are not finite, (unsupported) for
 // shapes and kinds not known here.
 

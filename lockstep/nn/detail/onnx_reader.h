@@ -69,12 +69,17 @@ class GraphReader {
 
   // ---- onnx_layers.cpp
   std::optional<Value> layer(const Node& node);
+  Data product(const Node& node);
   Data gemm(const Node& node);
+  Data turned_gemm(const Node& node);
+  void require_turned(const Node& node, const Data& x) const;
+  Data product_of_matrices(const Node& node);
   Step dense(const Node& node, const Data& x, const OnnxTensor& b, bool outputs_first);
   Data batch_normalization(const Node& node);
   Data layer_normalization(const Node& node);
   Data scaler(const Node& node);
   Data softmax(const Node& node);
+  Data hardmax(const Node& node);
 
   // ---- onnx_arithmetic.cpp
   std::optional<Value> arithmetic(const Node& node);
@@ -89,8 +94,14 @@ class GraphReader {
   // ---- onnx_shapes.cpp
   // Of nodes that read or make a value of more than two dimensions; nothing for others.
   std::optional<Values> more_dimensions(const Node& node);
+  // Of functions of each element of [features, batch]; nothing for others.
+  std::optional<Values> turned(const Node& node);
+  // What the node makes of these values under the names of its operands.
+  Values results_with(const Node& node, std::map<std::string, Value> operands);
   std::optional<std::vector<std::int64_t>> new_extents(const Node& node, const Data& x) const;
   static Data in_shape(std::size_t step, std::vector<std::int64_t> extents);
+  std::string text_of(const Data& x) const;                            // "[batch, 2, 3]"
+  static std::string text_of(const std::vector<std::int64_t>& shape);  // "[2, 3]"
 
   // ---- onnx_activation.cpp
   std::optional<Value> activation(const Node& node);
@@ -98,7 +109,11 @@ class GraphReader {
   // ---- onnx_columns.cpp
   std::optional<Values> columns(const Node& node);
   Value gather(const Node& node);
+  struct SliceAlong {
+    std::int64_t start, end, axis, step;
+  };
   Value slice(const Node& node);
+  Value slice(const Node& node, const Value& from, SliceAlong along);
   Values split(const Node& node);
   Value concat(const Node& node);
   Value shape_of(const Node& node);

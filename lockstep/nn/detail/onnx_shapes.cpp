@@ -1,5 +1,5 @@
-// Values of more than two dimensions, [batch, ...]: a net may pass through such a shape, element by element, and come
-// back to [batch, features]; the numbers and their order stay as they are.
+// Values of other shapes than [batch, features]. Of more dimensions, [batch, ...]: a net may pass through them, element
+// by element and by products with matrices, and come back. Turned round, [features, batch]: element by element.
 #include <algorithm>
 #include <set>
 
@@ -29,14 +29,9 @@ bool is_elementwise(const std::string& op) {
                                                 "Mul",         "Div",
                                                 "Min",         "Max",
                                                 "Pow",         "Sum",
-                                                "Mean"};
+                                                "Mean",        "PRelu",
+                                                "SwiGLU"};
   return known.contains(op);
-}
-
-std::string text_of(const std::vector<std::int64_t>& extents) {
-  std::string text = "[batch";
-  for (const std::int64_t extent : extents) text += ", " + std::to_string(extent);
-  return text + "]";
 }
 
 // Of a value of `rank` dimensions, ascending; nothing where one is the batch's, out of range, or named twice.
@@ -52,7 +47,41 @@ std::optional<std::vector<std::size_t>> feature_axes(std::vector<std::int64_t> a
   return result;
 }
 
+// For each number of `to`, in order, the one that it meets of an operand broadcast to it; nothing where that does not
+// fit. Both are extents after the batch's; constants may begin with a 1 for it.
+std::optional<std::vector<std::size_t>> broadcast(std::vector<std::int64_t> from, const std::vector<std::int64_t>& to) {
+  if (from.size() == to.size() + 1 && from[0] == 1) from.erase(from.begin());
+  if (from.size() > to.size()) return {};
+  from.insert(from.begin(), to.size() - from.size(), 1);
+  std::vector<std::size_t> indices{0};
+  std::size_t numbers = 1;  // of `from`, in the dimensions met so far
+  for (std::size_t axis = to.size(); axis-- > 0;) {
+    if (from[axis] != to[axis] && from[axis] != 1) return {};
+    const std::size_t inner = indices.size();
+    if (static_cast<std::size_t>(to[axis]) > kMostFeatures / inner) return {};
+    for (std::int64_t at = 1; at < to[axis]; ++at) {
+      for (std::size_t i = 0; i < inner; ++i) {
+        indices.push_back(indices[i] + (from[axis] == 1 ? 0 : static_cast<std::size_t>(at) * numbers));
+      }
+    }
+    numbers *= static_cast<std::size_t>(from[axis]);
+  }
+  return indices;
+}
+
 }  // namespace
+
+std::string GraphReader::text_of(const std::vector<std::int64_t>& shape) {
+  std::string text;
+  for (const std::int64_t extent : shape) text += (text.empty() ? "[" : ", ") + std::to_string(extent);
+  return text.empty() ? "[]" : text + "]";
+}
+
+std::string GraphReader::text_of(const Data& x) const {
+  if (x.rank == 1) return "[batch]";
+  const std::vector<std::int64_t> features{static_cast<std::int64_t>(builder_.width(x.step))};
+  return "[batch, " + text_of(x.rank == 2 ? features : x.extents).substr(1);
+}
 
 GraphReader::Data GraphReader::in_shape(std::size_t step, std::vector<std::int64_t> extents) {
   if (extents.size() < 2) return {step, extents.empty() ? 1 : 2};
@@ -128,49 +157,92 @@ std::optional<GraphReader::Values> GraphReader::more_dimensions(const Node& node
     if (!extents || (x->rank < 3 && extents->size() < 2)) return {};
     return Values{in_shape(x->step, std::move(*extents))};
   }
-  const std::vector<std::int64_t>* shape = nullptr;
+  std::vector<std::int64_t> extents;  // of the operands, as broadcast to each other
   bool alike = true;
   for (int i = 0; i < node.input_size(); ++i) {
     const Value* const value = operand(node, i);
     const auto* const x = value ? std::get_if<Data>(value) : nullptr;
     if (x == nullptr || x->rank < 3) continue;
-    alike = alike && (shape == nullptr || *shape == x->extents);
-    shape = &x->extents;
+    if (extents.empty()) extents.assign(x->extents.size(), 1);
+    alike = alike && extents.size() == x->extents.size();
+    for (std::size_t axis = 0; alike && axis < extents.size(); ++axis) {
+      extents[axis] = std::max(extents[axis], x->extents[axis]);
+    }
   }
-  if (shape == nullptr) return {};
-  std::vector<std::int64_t> extents = *shape;
-  // A product for each sample is one with its only row.
-  const bool one_row = std::all_of(extents.begin(), extents.end() - 1, [](std::int64_t extent) { return extent == 1; });
-  const bool product = op == "MatMul" && one_row;
-  if (!product && !is_elementwise(op)) {
-    unsupported(node, text_of(extents), "[batch, features]", "bring it back to that shape first (Squeeze, Reshape)");
+  if (extents.empty()) return {};
+  if (op == "MatMul") return Values{product_of_matrices(node)};
+  const std::string shape = "[batch, " + text_of(extents).substr(1);
+  if (!is_elementwise(op)) {
+    unsupported(node, shape, "[batch, features]", "bring it back to that shape first (Squeeze, Reshape)");
   }
-  // One number, or one for each feature of an only row.
-  const auto meets = [&](const OnnxTensor& numbers) {
-    return numbers.is_scalar() || (one_row && !numbers.shape.empty() && numbers.shape.back() == extents.back() &&
-                                   static_cast<std::int64_t>(numbers.values.size()) == extents.back());
-  };
-  std::map<std::string, Value> kept;
+  std::map<std::string, Value> operands;
+  for (int i = 0; i < node.input_size() && alike; ++i) {
+    const Value* const value = operand(node, i);
+    if (value == nullptr) continue;
+    if (const auto* const x = std::get_if<Data>(value)) {
+      const auto indices = x->rank == 3 ? broadcast(x->extents, extents) : std::nullopt;
+      alike = indices.has_value();
+      if (alike) operands.emplace(node.input(i), select(node, {x->step}, *indices));
+      continue;
+    }
+    const auto& numbers = std::get<OnnxTensor>(*value);
+    if (numbers.is_scalar()) continue;
+    const auto indices = broadcast(numbers.shape, extents);
+    alike = indices && !numbers.values.empty() && !numbers.holds_batch;
+    if (!alike) continue;
+    OnnxTensor all{{1, static_cast<std::int64_t>(indices->size())}, {}, numbers.type, false};
+    for (const std::size_t index : *indices) all.values.push_back(numbers.values[index]);
+    operands.emplace(node.input(i), std::move(all));
+  }
+  if (!alike) {
+    unsupported(node, "operands of other shapes than " + shape, "shapes that are broadcast to it, or one number");
+  }
+  Values results = results_with(node, std::move(operands));
+  for (Value& result : results) {
+    if (auto* const made = std::get_if<Data>(&result)) *made = in_shape(made->step, extents);
+  }
+  return results;
+}
+
+std::optional<GraphReader::Values> GraphReader::turned(const Node& node) {
+  if (!is_elementwise(node.op_type())) return {};
+  bool any = false, all = true;
+  for (int i = 0; i < node.input_size(); ++i) {
+    const Value* const value = operand(node, i);
+    const auto* const x = value ? std::get_if<Data>(value) : nullptr;
+    any = any || (x && x->turned);
+  }
+  if (!any) return {};
+  std::map<std::string, Value> operands;
   for (int i = 0; i < node.input_size(); ++i) {
     const Value* const value = operand(node, i);
     if (value == nullptr) continue;
-    const auto* const x = std::get_if<Data>(value);
-    if (x != nullptr && x->rank == 3) {
-      kept.emplace(node.input(i), *x);
-    } else if (!product) {
-      alike = alike && x == nullptr && meets(std::get<OnnxTensor>(*value));
+    if (const auto* const x = std::get_if<Data>(value)) {
+      all = all && x->turned;
+      operands.emplace(node.input(i), Data{x->step});
+      continue;
     }
+    OnnxTensor numbers = std::get<OnnxTensor>(*value);
+    if (numbers.is_scalar()) continue;
+    all = all && numbers.shape.size() == 2 && numbers.shape[1] == 1;
+    if (all) std::swap(numbers.shape[0], numbers.shape[1]);
+    operands.emplace(node.input(i), std::move(numbers));
   }
-  if (!alike) unsupported(node, "operands of other shapes than " + text_of(extents), "the same shape, or one number");
-  for (const auto& [name, value] : kept) values_[name] = Data{std::get<Data>(value).step};
-  Values results = results_of(node);
-  for (auto& [name, value] : kept) values_[name] = std::move(value);
+  if (!all) {
+    unsupported(node, "an operand that is not [features, batch] beside one that is",
+                "both so, constants [features, 1] or one number", "transpose one of them in the net");
+  }
+  Values results = results_with(node, std::move(operands));
   for (Value& result : results) {
-    auto* const made = std::get_if<Data>(&result);
-    if (made == nullptr) continue;
-    if (product) extents.back() = static_cast<std::int64_t>(builder_.width(made->step));
-    *made = in_shape(made->step, extents);
+    if (auto* const made = std::get_if<Data>(&result)) made->turned = true;
   }
+  return results;
+}
+
+GraphReader::Values GraphReader::results_with(const Node& node, std::map<std::string, Value> operands) {
+  for (auto& [name, value] : operands) std::swap(values_[name], value);
+  Values results = results_of(node);
+  for (auto& [name, value] : operands) std::swap(values_[name], value);
   return results;
 }
 

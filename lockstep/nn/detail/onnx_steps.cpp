@@ -12,6 +12,14 @@ namespace {
 // Constants of spelled-out functions are float32 or shorter in the files; different functions differ by far more.
 bool near(double found, double expected) { return std::fabs(found - expected) <= 1e-5 * std::fabs(expected); }
 
+// Those that an operation holds beside a layer's weights.
+std::size_t numbers_in(const Operation& operation) {
+  if (const auto* columns = std::get_if<graph::Columns>(&operation)) return columns->indices.size();
+  if (const auto* choose = std::get_if<graph::Choose>(&operation)) return choose->mask.size();
+  if (const auto* normalise = std::get_if<graph::LayerNormalise>(&operation)) return 2 * normalise->scale.size();
+  return 0;
+}
+
 bool is_scalar(const Step& step) { return step.constant.size() == 1 && step.kind != StepKind::constant; }
 
 }  // namespace
@@ -60,8 +68,9 @@ void StepBuilder::count(std::size_t numbers, const std::string& where) {
 }
 
 std::size_t StepBuilder::append(Step step) {
-  count(step.constant.size() + step.dense.weights.size(), step.where);
+  count(step.constant.size() + step.dense.weights.size() + numbers_in(step.operation), step.where);
   step.width = width_of(step);
+  if (step.constant.size() == 1) count(step.width, step.where);  // one number is given to every feature later
   if (step.kind == StepKind::dense) {
     const std::size_t read = at(step.from[0]).width;
     if (read != 0 && read != step.dense.inputs && at(step.from[0]).kind != StepKind::input) {
