@@ -191,6 +191,23 @@ TEST(CInterface, bad_handles_and_pointers_are_answered_in_words) {
   lockstep_plan_free(nullptr);
 }
 
+TEST(CInterface, arrays_that_overlap_are_answered_in_words) {
+  lockstep_plan* plan = compile(kOcean, LOCKSTEP_FLOAT32);
+  std::vector<float> table(kSamples * 63 + 1);  // 32 columns to read, 31 to write
+  const auto evaluate = [&](std::size_t place, std::ptrdiff_t stride) {
+    return lockstep_evaluate_f32(plan, kSamples, table.data(), 63, 1, table.data() + place, stride, 1, nullptr, 0);
+  };
+  EXPECT_EQ(evaluate(32, 63), LOCKSTEP_OK) << lockstep_last_error();
+  EXPECT_EQ(evaluate(0, 63), LOCKSTEP_OK) << lockstep_last_error();
+  EXPECT_EQ(evaluate(33, 63), LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_THAT(lockstep_last_error(), HasSubstr("out: found memory that overlaps in"));
+  EXPECT_EQ(evaluate(0, 62), LOCKSTEP_INVALID_ARGUMENT);
+  const lockstep_input_f32 in{table.data(), 63, 1};
+  const lockstep_output_f32 out{table.data() + 31, 63, 1};
+  EXPECT_EQ(lockstep_evaluate_ports_f32(plan, kSamples, &in, 1, &out, 1, nullptr, 0), LOCKSTEP_INVALID_ARGUMENT);
+  lockstep_plan_free(plan);
+}
+
 TEST(CInterface, options_of_another_version_are_told_apart) {
   lockstep_model* model = load(kOcean);
   lockstep_plan* plan = nullptr;
@@ -364,6 +381,13 @@ TEST(CInterface, nets_of_several_ports_have_the_librarys_bits) {
   EXPECT_THAT(lockstep_last_error(), HasSubstr(plan.outputs()[1].name));
   EXPECT_EQ(lockstep_evaluate_ports_f64(loaded, 1, &from, 1, arrays.data(), 1, nullptr, 0), LOCKSTEP_INVALID_ARGUMENT);
   EXPECT_THAT(lockstep_last_error(), HasSubstr("out: found 1 array, expected"));
+  const lockstep_output_f64 first_array = arrays[1];
+  arrays[1] = arrays[0];
+  EXPECT_EQ(lockstep_evaluate_ports_f64(loaded, samples, &from, 1, arrays.data(), outs, nullptr, 0),
+            LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_THAT(lockstep_last_error(), HasSubstr("out \"" + plan.outputs()[1].name +
+                                               "\": found memory that overlaps out \"" + plan.outputs()[0].name + '"'));
+  arrays[1] = first_array;
   arrays[1].data = nullptr;
   EXPECT_EQ(lockstep_evaluate_ports_f64(loaded, 1, &from, 1, arrays.data(), outs, nullptr, 0),
             LOCKSTEP_INVALID_ARGUMENT);

@@ -75,6 +75,8 @@ program fortran_test
   call claim(stat == lockstep_invalid_argument .and. index(message, 'x: found 70 features') > 0, 'wrong widths are named')
   call plan%evaluate(x, y(:, 2:), stat=stat, errmsg=message)
   call claim(stat == lockstep_invalid_argument .and. index(message, 'found 69 samples') > 0, 'so are wrong counts')
+  call plan%evaluate(y(:, 2:), y(:, :size(y, 2) - 1), stat=stat, errmsg=message)
+  call claim(stat == lockstep_invalid_argument .and. index(message, 'overlaps') > 0, 'so are arrays that overlap')
   call plan%compile(model, cpu_target='mmx', stat=stat, errmsg=message)
   call claim(stat == lockstep_invalid_argument .and. index(message, '"mmx"') > 0, 'an unknown target is named')
   call model%load('no_such_file.safetensors', stat=stat, errmsg=message)

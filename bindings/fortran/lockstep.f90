@@ -59,7 +59,7 @@ module lockstep
     procedure :: free => plan_free
     ! evaluate(x, y [, feature_dimension] [, stat] [, errmsg]): y = net(x) sample by sample. Of rank 1, one sample:
     ! x(feature). Of rank 2 or 3, features lie along feature_dimension (1 by default), the other dimensions count
-    ! samples and must agree between x and y. x and y may not overlap unless they are the same array section.
+    ! samples and must agree between x and y. x and y may not overlap unless they are the same array section: an error.
     procedure, private :: evaluate_f32_1, evaluate_f32_2, evaluate_f32_3
     procedure, private :: evaluate_f64_1, evaluate_f64_2, evaluate_f64_3
     generic :: evaluate => evaluate_f32_1, evaluate_f32_2, evaluate_f32_3, evaluate_f64_1, evaluate_f64_2, evaluate_f64_3

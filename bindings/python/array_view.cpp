@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bindings/python/errors.h"
+#include "lockstep/core/matrix_overlap.h"
 
 namespace nb = nanobind;
 
@@ -173,19 +174,15 @@ bool ArrayView::same_memory(const ArrayView& other) const {
 }
 
 bool ArrayView::overlaps(const ArrayView& other) const {
-  const auto extent = [](const ArrayView& array) {
-    auto low = reinterpret_cast<std::intptr_t>(array.data_), high = low;
-    if (array.rows_ == 0 || array.columns_ == 0) return std::pair(low, high);
-    const auto size = static_cast<std::ptrdiff_t>(bytes_of(array.precision_));
-    for (const std::ptrdiff_t reach : {(static_cast<std::ptrdiff_t>(array.rows_) - 1) * array.row_stride_,
-                                       (static_cast<std::ptrdiff_t>(array.columns_) - 1) * array.column_stride_}) {
-      (reach < 0 ? low : high) += reach * size;
-    }
-    return std::pair(low, high + size);
+  const auto places = [](const ArrayView& array) {
+    return Places{reinterpret_cast<std::uintptr_t>(array.data_),
+                  bytes_of(array.precision_),
+                  array.rows_,
+                  array.columns_,
+                  array.row_stride_,
+                  array.column_stride_};
   };
-  const auto [low, high] = extent(*this);
-  const auto [other_low, other_high] = extent(other);
-  return low < other_high && other_low < high;
+  return share_memory(places(*this), places(other));
 }
 
 }  // namespace lockstep::python

@@ -36,7 +36,8 @@ class ArrayView {
   }
 
   bool same_memory(const ArrayView& other) const;  // the same elements in the same places
-  bool overlaps(const ArrayView& other) const;     // their extents do
+  // They share an element. Both have the same precision.
+  bool overlaps(const ArrayView& other) const;
 
  private:
   void take_buffer(nanobind::handle object, Access access, const char* name);

@@ -138,6 +138,15 @@ def test_out_may_be_the_argument_itself_and_nothing_else_of_it(lorenz_net):
     np.testing.assert_array_equal(both[:10], y)
 
 
+def test_columns_of_one_table_may_be_read_and_written(lorenz_net):
+    table = np.random.default_rng(1).normal(size=(10, 6)).astype(np.float32)
+    y = lorenz_net(table[:, :3].copy())
+    with pytest.raises(lockstep.InvalidArgument, match="overlaps"):
+        lorenz_net(table[:, :3], out=table[:, 2:5])
+    lorenz_net(table[:, :3], out=table[:, 3:])
+    np.testing.assert_array_equal(table[:, 3:], y)
+
+
 def test_dlpack_arrays_are_read_and_written_where_they_lie(ocean, samples):
     y = ocean(samples)
     np.testing.assert_array_equal(ocean(ByDlpackAlone(samples)), y)

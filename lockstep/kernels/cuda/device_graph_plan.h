@@ -32,8 +32,8 @@ class DeviceGraphPlan {
   // One view [sample][feature] of device memory for each port, in the order of the graph, any strides, all of the same
   // number of samples. Outputs may overlap neither each other nor an input, unless an output is the same view as an
   // input; one with a null pointer is not stored. Allocates nothing, waits for nothing, may be captured in a CUDA
-  // graph. Throws Error (invalid_argument) naming the port when shapes do not fit or arrays begin at one address that
-  // may not, (unsupported) when the launch is refused. What goes wrong while it runs is reported by the stream.
+  // graph. Throws Error (invalid_argument) naming the port when shapes do not fit or arrays overlap that may not,
+  // (unsupported) when the launch is refused. What goes wrong while it runs is reported by the stream.
   void enqueue(void* stream, std::span<const MatrixView<const T>> in, std::span<const MatrixView<T>> out) const;
 
   // Device, what lowering did, tile sizes and bytes, for people.

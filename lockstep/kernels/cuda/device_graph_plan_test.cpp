@@ -273,9 +273,10 @@ TEST_F(DeviceGraph, says_what_does_not_fit) {
   EXPECT_THAT(message({at(0), at(4)}, {at(8), at(12, 1)}), HasSubstr("out \"out1\".rows: found 1, expected 2"));
   EXPECT_THAT(message({at(0), {nullptr, 2, 2, 2, 1}}, {at(8), at(12)}), HasSubstr("in \"in1\".data: found a null"));
   EXPECT_THAT(message({at(0), at(4)}, {at(8), at(8)}),
-              HasSubstr("out \"out1\": found the address of output \"out0\", expected an array of its own"));
+              HasSubstr("out \"out1\": found memory that overlaps out \"out0\", expected memory of its own"));
   EXPECT_THAT(message({at(0), at(4)}, {MatrixView<float>::column_major(numbers, 2, 2), at(8)}),
-              HasSubstr("out \"out0\": found the address of input \"in0\" with another layout"));
+              HasSubstr("out \"out0\": found memory that overlaps in \"in0\""));
+  EXPECT_THAT(message({at(0), at(4)}, {at(2), at(8)}), HasSubstr("out \"out0\": found memory that overlaps in"));
   runtime_.launch_failure = "invalid resource handle";
   EXPECT_THAT(message_of(
                   [&] {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/matrix_overlap.h"
 #include "lockstep/core/precision.h"
 #include "lockstep/kernels/cuda/component.h"
 #include "lockstep/kernels/cuda/device_memory.h"
@@ -196,6 +197,7 @@ void DevicePlan<T>::enqueue(void* stream, MatrixView<const T> in, MatrixView<T> 
   require(out.columns == outputs(), "out.columns", out.columns, outputs(), "give one column an output of the net");
   require(in.rows == out.rows, "out.rows", out.rows, in.rows, "give as many rows as in has");
   if (in.rows == 0) return;
+  if (!may_write_beside(out, in)) refuse_overlap("out", "in");
   EvaluateLaunch<T> launch = lowered_->launch;
   launch.samples = static_cast<std::int64_t>(in.rows);
   launch.in = in.data;

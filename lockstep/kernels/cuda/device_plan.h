@@ -33,8 +33,8 @@ class DevicePlan {
   // Queues out[sample][output] = net(in[sample][input]) on `stream`, a cudaStream_t of the device (null: its default
   // stream), and returns at once. `in` and `out` are views of device memory with any strides; they may not overlap
   // unless they are the same view. Allocates nothing, waits for nothing, may be captured in a CUDA graph. Throws Error
-  // (invalid_argument) when shapes do not fit, (unsupported) when the launch is refused. What goes wrong while it runs
-  // is reported by the stream, as for any kernel.
+  // (invalid_argument) when shapes do not fit or views overlap, (unsupported) when the launch is refused. What goes
+  // wrong while it runs is reported by the stream, as for any kernel.
   void enqueue(void* stream, MatrixView<const T> in, MatrixView<T> out) const;
 
   // Device, tile sizes and bytes, for people.

@@ -256,6 +256,20 @@ TEST(GraphPlan, names_the_port_or_node_at_fault) {
               }),
               HasSubstr("workspace: found 0"));
   EXPECT_THAT(message_of([&] { plan.evaluate(In{in}, Out{out, second}, 0); }), HasSubstr("threads: found 0"));
+  const auto within = MatrixView<float>::row_major(y.data() + 4, 2, 1),
+             read = MatrixView<float>::row_major(x.data() + 5, 2, 1);
+  EXPECT_THAT(message_of([&] {
+                plan.evaluate(In{in}, Out{out, within});
+              }),
+              HasSubstr("out \"out1\": found memory that overlaps out \"out0\", expected memory of its own"));
+  EXPECT_THAT(message_of([&] {
+                plan.evaluate(In{in}, Out{out, read});
+              }),
+              HasSubstr("out \"out1\": found memory that overlaps in \"in0\", expected memory apart from it"));
+  EXPECT_EQ(message_of([&] {
+              plan.evaluate(In{in}, Out{{nullptr, 2, 9, 9, 1}, MatrixView<float>{x.data(), 2, 1, 6, 1}});
+            }),
+            "no error");  // not wanted, and in place
 
   const auto fault = [](Operation operation, std::size_t reads) {
     Builder b;

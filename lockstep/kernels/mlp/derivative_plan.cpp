@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/matrix_overlap.h"
 #include "lockstep/kernels/mlp/detail/kept_workspace.h"
 #include "lockstep/kernels/mlp/detail/reverse_packed.h"
 
@@ -58,6 +60,12 @@ struct DerivativePlan<T>::Nets {
     require_shape(first, vector, in.rows, first_columns);
     if (out.data != nullptr) require_shape("out", out, in.rows, net.packed.outputs());
     require_shape(second, result, in.rows, second_columns);
+    for (const auto& [written, name] : {std::pair(&out, "out"), std::pair(&result, second)}) {
+      if (written->data == nullptr) continue;
+      if (!may_write_beside(*written, in)) refuse_overlap(name, "in");
+      if (!may_write_beside(*written, vector)) refuse_overlap(name, first);
+    }
+    if (out.data != nullptr && !may_write_both(out, result)) refuse_two_results(second, "out");
     const std::size_t bytes = workspace_numbers() * sizeof(T);
     require(workspace.size() >= bytes, "workspace", "", workspace.size(), bytes,
             "give at least workspace_bytes() bytes");

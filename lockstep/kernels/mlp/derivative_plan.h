@@ -18,9 +18,9 @@ namespace lockstep {
 // Their bits depend neither on the instruction set, nor on the batch and its strides. They are not the rounded sums of
 // a Jacobian's entries: each product is its own sum through the layers, in the order of docs/numerics.md.
 //
-// Views may have any strides. All of one call must have as many rows. Those that are written may not overlap any other
-// unless the two are the same view. `out` with a null pointer is not wanted. Nothing allocates but compile, and a
-// thread's first call without a workspace.
+// Views may have any strides. All of one call must have as many rows. Those that are written may overlap neither each
+// other nor one that is read, unless the two are the same view. `out` with a null pointer is not wanted. Nothing
+// allocates but compile, and a thread's first call without a workspace.
 template <class T>
 class DerivativePlan {
  public:

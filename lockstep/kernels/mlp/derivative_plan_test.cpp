@@ -238,6 +238,25 @@ TEST(DerivativePlan, shapes_that_do_not_fit_are_refused_by_name) {
   EXPECT_NE(message([&] { plan.jvp(in, in, {}, rows(fewer, 3)); }).find("out_dot.rows: found 3, expected 4"),
             std::string::npos);
   EXPECT_NE(message([&] { plan.vjp(in, in, {}, rows(three, 4)); }).find("out_bar.columns: found 3"), std::string::npos);
+  std::vector<float> values(2 * 4), along(3 * 4);
+  const auto dot = rows(std::as_const(along), 4);
+  const auto overlaps = [&](auto call, const std::string& text) { return message(call).find(text) == 0; };
+  EXPECT_TRUE(overlaps(
+      [&] {
+        plan.jvp(in, dot, rows(two, 4), {two.data(), 4, 2, 2, 1});
+      },
+      "out_dot: found memory that overlaps out"));
+  EXPECT_TRUE(overlaps(
+      [&] {
+        plan.jvp(in, dot, {}, {along.data() + 1, 4, 2, 2, 1});
+      },
+      "out_dot: found memory that overlaps in_dot"));
+  EXPECT_TRUE(overlaps(
+      [&] {
+        plan.vjp(in, rows(std::as_const(two), 4), {three.data(), 4, 2, 2, 1}, rows(along, 4));
+      },
+      "out: found memory that overlaps in,"));
+  EXPECT_EQ(message([&] { plan.jvp(in, dot, rows(values, 4), {along.data(), 4, 2, 3, 1}); }), "no error");  // in place
   std::vector<std::byte> small(64);
   EXPECT_NE(message([&] { plan.jvp(in, in, {}, rows(two, 4), small); }).find("workspace"), std::string::npos);
 }

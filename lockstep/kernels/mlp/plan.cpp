@@ -6,6 +6,7 @@
 
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/matrix_overlap.h"
 #include "lockstep/core/parallel.h"
 #include "lockstep/core/precision.h"
 #include "lockstep/kernels/mlp/detail/kept_workspace.h"
@@ -26,6 +27,7 @@ void require_shapes(const mlp::Packed<T>& net, const MatrixView<const T>& in, co
   require(out.columns == net.outputs(), "out.columns", out.columns, net.outputs(),
           "give one column an output of the net");
   require(in.rows == out.rows, "out.rows", out.rows, in.rows, "give as many rows as in has");
+  if (!may_write_beside(out, in)) refuse_overlap("out", "in");
 }
 
 template <class T>

@@ -204,6 +204,39 @@ TYPED_TEST(PlanBits, a_view_may_be_replaced_by_its_results) {
   }
 }
 
+// Fewer outputs than inputs: the results stand in the first columns of what they were made from.
+TYPED_TEST(PlanBits, other_overlaps_are_refused_and_write_nothing) {
+  using T = TypeParam;
+  const Mlp mlp = random_mlp({4, 30, 3}, {ActivationKind::tanh}, 5);
+  const Samples<T> samples(mlp, 97);
+  const auto plan = Plan<T>::compile(mlp);
+  std::vector<T> table(98 * 8);  // four columns to read and four others, side by side
+  for (std::size_t i = 0; i < 97; ++i) std::copy_n(&samples.in[i * 4], 4, &table[i * 8]);
+  const std::vector<T> before = table;
+  AlignedBuffer<std::byte> workspace(plan.workspace_bytes());
+  const MatrixView<const T> in{table.data(), 97, 4, 8, 1};
+  for (const std::ptrdiff_t place : {std::ptrdiff_t(1), std::ptrdiff_t(2), std::ptrdiff_t(3), std::ptrdiff_t(7)}) {
+    const MatrixView<T> out{table.data() + place, 97, 3, 8, 1};
+    const auto message = [&](auto call) -> std::string {
+      try {
+        call();
+      } catch (const Error& error) {
+        return error.what();
+      }
+      return "no error";
+    };
+    EXPECT_EQ(message([&] { plan.evaluate(in, out); }).rfind("out: found memory that overlaps in, expected", 0), 0u);
+    EXPECT_NE(message([&] { plan.evaluate(in, out, 4); }), "no error");
+    EXPECT_NE(message([&] { plan.evaluate(in, out, workspace.span()); }), "no error");
+    EXPECT_EQ(table, before);
+  }
+  const MatrixView<T> beside{table.data() + 4, 97, 3, 8, 1}, over{table.data(), 97, 3, 8, 1};
+  plan.evaluate(in, beside);
+  EXPECT_EQ("", difference<T>(beside, samples.out.data()));
+  plan.evaluate(in, over);
+  EXPECT_EQ("", difference<T>(over, samples.out.data()));
+}
+
 TYPED_TEST(PlanBits, scalings_are_one_subtraction_one_division_and_one_fma) {
   using T = TypeParam;
   Mlp mlp = random_mlp({5, 21, 6}, {ActivationKind::tanh}, 13);

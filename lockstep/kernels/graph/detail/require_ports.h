@@ -1,13 +1,16 @@
 // What every plan of a graph asks of the views it is given.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/matrix_overlap.h"
 #include "lockstep/core/matrix_view.h"
 #include "lockstep/kernels/graph/graph.h"
 
@@ -35,14 +38,42 @@ void require_ports(const char* which, std::span<const View> views, const std::ve
   }
 }
 
-// One view for each port, each of its width, all of one number of samples, which is returned. Throws Error
-// (invalid_argument) naming the port.
+// Outputs that lie apart from all inputs, unless they are the same view, and from each other. Those with a null pointer
+// are not written.
+template <class T>
+void require_apart(const std::vector<Port>& inputs, const std::vector<Port>& outputs,
+                   std::span<const MatrixView<const T>> in, std::span<const MatrixView<T>> out) {
+  const auto name = [](const char* which, const Port& port) { return std::string(which) + " \"" + port.name + '"'; };
+  Extent met{UINTPTR_MAX, 0};  // around all arrays so far; most outputs lie beyond it
+  const auto include = [&](const Extent& extent) {
+    met = {std::min(met.begin, extent.begin), std::max(met.end, extent.end)};
+  };
+  for (const MatrixView<const T>& view : in) include(extent_of(places_of(view)));
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (out[i].data == nullptr) continue;
+    const Extent extent = extent_of(places_of(out[i]));
+    if (!are_apart(extent, met)) {
+      for (std::size_t j = 0; j < in.size(); ++j) {
+        if (!may_write_beside(out[i], in[j])) refuse_overlap(name("out", outputs[i]), name("in", inputs[j]));
+      }
+      for (std::size_t j = 0; j < i; ++j) {
+        if (out[j].data == nullptr || may_write_both(out[i], out[j])) continue;
+        refuse_two_results(name("out", outputs[i]), name("out", outputs[j]));
+      }
+    }
+    include(extent);
+  }
+}
+
+// One view for each port, each of its width, all of one number of samples, which is returned; outputs that lie apart.
+// Throws Error (invalid_argument) naming the port.
 template <class T>
 std::size_t require_shapes(const std::vector<Port>& inputs, const std::vector<Port>& outputs,
                            std::span<const MatrixView<const T>> in, std::span<const MatrixView<T>> out) {
   const std::size_t rows = in.empty() ? 0 : in[0].rows;
   require_ports("in", in, inputs, rows);
   require_ports("out", out, outputs, rows);
+  require_apart(inputs, outputs, in, out);
   return rows;
 }
 

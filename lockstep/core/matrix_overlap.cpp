@@ -1,0 +1,148 @@
+#include "lockstep/core/matrix_overlap.h"
+
+#include <cstdlib>
+#include <numeric>
+#include <utility>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t kMost = std::int64_t{1} << 56;
+
+// The numbers 0, stride, 2 stride, ..., `count` of them.
+struct Axis {
+  std::int64_t count, stride;
+};
+
+Axis axis_of(std::size_t count, std::ptrdiff_t stride) {
+  if (count < 2 || stride == 0) return {1, 0};
+  return {static_cast<std::int64_t>(count), stride};
+}
+
+bool within_memory(std::size_t count, std::ptrdiff_t stride) {
+  if (count < 2 || stride == 0) return true;
+  return stride > -kMost && stride < kMost && count <= static_cast<std::uint64_t>(kMost / std::abs(stride));
+}
+
+std::int64_t divide_down(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
+std::int64_t divide_up(std::int64_t a, std::int64_t b) { return -divide_down(-a, b); }
+std::int64_t modulo(std::int64_t a, std::int64_t b) { return a - divide_down(a, b) * b; }
+
+// Whether x a.stride - y b.stride = n for any x and y within the axes.
+class Difference {
+ public:
+  Difference(Axis a, Axis b) : a_(a), b_(b) {
+    // Counted from the other end where a stride is negative.
+    if (a_.stride < 0) shift_ -= (a_.count - 1) * std::exchange(a_.stride, -a_.stride);
+    if (b_.stride < 0) shift_ += (b_.count - 1) * std::exchange(b_.stride, -b_.stride);
+    if (a_.stride == 0 || b_.stride == 0) return;
+    divisor_ = std::gcd(a_.stride, b_.stride);
+    // Euclid: the inverse of a / divisor modulo b / divisor.
+    std::int64_t old = a_.stride / divisor_, now = b_.stride / divisor_, old_factor = 1, factor = 0;
+    while (now != 0) {
+      const std::int64_t times = old / now;
+      old = std::exchange(now, old - times * now);
+      old_factor = std::exchange(factor, old_factor - times * factor);
+    }
+    inverse_ = old_factor;
+  }
+
+  bool can_be(std::int64_t n) const {
+    n += shift_;
+    if (b_.stride == 0) return a_.stride == 0 ? n == 0 : is_on(a_, n);
+    if (a_.stride == 0) return is_on(b_, -n);
+    if (n % divisor_ != 0) return false;
+    const std::int64_t least = std::max<std::int64_t>(0, divide_up(n, a_.stride));
+    const std::int64_t most = std::min(a_.count - 1, divide_down(n + (b_.count - 1) * b_.stride, a_.stride));
+    __extension__ using Wide = __int128;
+    const std::int64_t period = b_.stride / divisor_;
+    const auto x =
+        static_cast<std::int64_t>(static_cast<Wide>(modulo(n / divisor_, period)) * modulo(inverse_, period) % period);
+    return least <= most && least + modulo(x - least, period) <= most;
+  }
+
+ private:
+  static bool is_on(const Axis& axis, std::int64_t n) {
+    return n % axis.stride == 0 && n / axis.stride >= 0 && n / axis.stride < axis.count;
+  }
+
+  Axis a_, b_;
+  std::int64_t shift_ = 0, divisor_ = 1, inverse_ = 0;
+};
+
+// Both repeat after `period`, in which they take `a` and `b` neighbouring numbers: do these keep apart, b's beginning
+// `offset` after a's? Most arrays that interleave are told apart so, by one division.
+bool interleave(const Axis& period, const Axis& a, const Axis& b, std::int64_t offset) {
+  const std::int64_t length = std::abs(period.stride);
+  const auto width = [](const Axis& axis) { return (axis.count - 1) * std::abs(axis.stride) + 1; };
+  if (length == 0 || width(a) > length || width(b) > length) return false;
+  if (a.stride < 0) offset += (a.count - 1) * -a.stride;
+  if (b.stride < 0) offset -= (b.count - 1) * -b.stride;
+  const std::int64_t begin = modulo(offset, length);
+  return begin >= width(a) && begin + width(b) <= length;
+}
+
+}  // namespace
+
+bool share_memory(const Places& a, const Places& b) {
+  if (a.rows == 0 || a.columns == 0 || b.rows == 0 || b.columns == 0) return false;
+  for (const Places* one : {&a, &b}) {
+    if (!within_memory(one->rows, one->row_stride) || !within_memory(one->columns, one->column_stride)) return true;
+  }
+  if (are_apart(extent_of(a), extent_of(b))) return false;
+  const auto size = static_cast<std::int64_t>(a.bytes), apart = static_cast<std::int64_t>(b.address - a.address);
+  const std::int64_t offset = divide_down(apart, size), rest = apart - offset * size;
+  Axis a_inner = axis_of(a.rows, a.row_stride), a_outer = axis_of(a.columns, a.column_stride);
+  Axis b_inner = axis_of(b.rows, b.row_stride), b_outer = axis_of(b.columns, b.column_stride);
+  if (rest == 0) {
+    if (a_inner.stride == b_inner.stride && interleave(a_inner, a_outer, b_outer, offset)) return false;
+    if (a_outer.stride == b_outer.stride && interleave(a_outer, a_inner, b_inner, offset)) return false;
+  }
+  // Every pair along the shorter axes, with any along the longer ones.
+  if (std::max(a_outer.count, b_outer.count) > std::max(a_inner.count, b_inner.count)) {
+    std::swap(a_inner, a_outer);
+    std::swap(b_inner, b_outer);
+  }
+  const Difference inner(a_inner, b_inner);
+  const auto meet = [&](std::int64_t n) { return inner.can_be(n) || (rest != 0 && inner.can_be(n + 1)); };
+  if (a_outer.stride == b_outer.stride) {
+    for (std::int64_t steps = 1 - b_outer.count; steps < a_outer.count; ++steps) {
+      if (meet(offset - steps * a_outer.stride)) return true;
+    }
+    return false;
+  }
+  for (std::int64_t i = 0; i < a_outer.count; ++i) {
+    for (std::int64_t j = 0; j < b_outer.count; ++j) {
+      if (meet(offset - i * a_outer.stride + j * b_outer.stride)) return true;
+    }
+  }
+  return false;
+}
+
+bool same_view(const Places& a, const Places& b) {
+  const std::size_t columns = std::max(a.columns, b.columns);
+  if (a.address != b.address || a.bytes != b.bytes || a.rows != b.rows ||
+      (a.rows > 1 && a.row_stride != b.row_stride) || (columns > 1 && a.column_stride != b.column_stride)) {
+    return false;
+  }
+  if (a.columns == b.columns || a.rows < 2) return true;
+  if (!within_memory(a.rows, a.row_stride) || !within_memory(columns, a.column_stride)) return false;
+  const auto row = static_cast<std::size_t>(std::abs(a.row_stride));
+  const auto column = static_cast<std::size_t>(std::abs(a.column_stride));
+  return (columns - 1) * column < row || (a.rows - 1) * row < column;
+}
+
+void refuse_overlap(std::string written, const std::string& read) {
+  throw Error(ErrorKind::invalid_argument,
+              {std::move(written), "memory that overlaps " + read,
+               "memory apart from it, or the same view: its address and its strides", "give it an array of its own"});
+}
+
+void refuse_two_results(std::string written, const std::string& other) {
+  throw Error(ErrorKind::invalid_argument,
+              {std::move(written), "memory that overlaps " + other, "memory of its own", "give each result an array"});
+}
+
+}  // namespace lockstep

@@ -1,0 +1,92 @@
+// Whether two views share memory: a call may not write where it reads, unless each number takes the place of the one it
+// was made from.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "lockstep/core/matrix_view.h"
+
+namespace lockstep {
+
+// Where the elements of a view lie: at address + bytes (row * row_stride + column * column_stride).
+struct Places {
+  std::uintptr_t address;
+  std::size_t bytes;  // of an element
+  std::size_t rows, columns;
+  std::ptrdiff_t row_stride, column_stride;
+};
+
+template <class T>
+Places places_of(const MatrixView<T>& view) {
+  return {reinterpret_cast<std::uintptr_t>(view.data),
+          sizeof(T),
+          view.rows,
+          view.columns,
+          view.row_stride,
+          view.column_stride};
+}
+
+// Is a byte of an element of `a` one of `b`? Exact for any strides: columns of one array, side by side, interleave
+// without sharing anything. Elements of both have the same size. Views that no memory can hold (2^56 bytes) count as
+// sharing.
+bool share_memory(const Places& a, const Places& b);
+
+// Do both begin at one element and go on with the same strides? One may have fewer columns where rows keep apart.
+bool same_view(const Places& a, const Places& b);
+
+// The bytes from the lowest element to the end of the highest.
+struct Extent {
+  std::uintptr_t begin, end;
+};
+inline Extent extent_of(const Places& view) {
+  // Unsigned: a view of no rows reaches back by one, and strides may be anything.
+  const auto reach = [&](std::size_t count, std::ptrdiff_t stride) {
+    return static_cast<std::ptrdiff_t>((count - 1) * static_cast<std::size_t>(stride) * view.bytes);
+  };
+  constexpr std::ptrdiff_t kNone = 0;
+  const std::ptrdiff_t down = reach(view.rows, view.row_stride), along = reach(view.columns, view.column_stride);
+  return {view.address + static_cast<std::uintptr_t>(std::min(down, kNone)) +
+              static_cast<std::uintptr_t>(std::min(along, kNone)),
+          view.address + static_cast<std::uintptr_t>(std::max(down, kNone)) +
+              static_cast<std::uintptr_t>(std::max(along, kNone)) + view.bytes};
+}
+inline bool are_apart(const Extent& a, const Extent& b) { return a.end <= b.begin || b.end <= a.begin; }
+
+// Does every element of one lie below all of the other? In a few instructions, for calls that take some nanoseconds; no
+// where a stride is negative.
+template <class A, class B>
+bool clearly_apart(const MatrixView<A>& a, const MatrixView<B>& b) {
+  if ((a.row_stride | a.column_stride | b.row_stride | b.column_stride) < 0) return false;
+  const auto end = [](const auto& view) {
+    return reinterpret_cast<std::uintptr_t>(view.data) +
+           ((view.rows - 1) * static_cast<std::size_t>(view.row_stride) +
+            (view.columns - 1) * static_cast<std::size_t>(view.column_stride) + 1) *
+               sizeof(A);
+  };
+  const auto a_begin = reinterpret_cast<std::uintptr_t>(a.data), b_begin = reinterpret_cast<std::uintptr_t>(b.data);
+  return a_begin < b_begin ? end(a) <= b_begin : end(b) <= a_begin;
+}
+
+// May a call write `to` and read `from`: do they share nothing, or are they the same view?
+template <class T>
+bool may_write_beside(const MatrixView<T>& to, const MatrixView<const T>& from) {
+  if (clearly_apart(to, from)) [[likely]]
+    return true;
+  const Places a = places_of(to), b = places_of(from);
+  return same_view(a, b) || !share_memory(a, b);
+}
+
+// May it write both?
+template <class T>
+bool may_write_both(const MatrixView<T>& a, const MatrixView<T>& b) {
+  return clearly_apart(a, b) || !share_memory(places_of(a), places_of(b));
+}
+
+// Error (invalid_argument) where they may not; the names are what messages call the views.
+[[noreturn]] void refuse_overlap(std::string written, const std::string& read);
+[[noreturn]] void refuse_two_results(std::string written, const std::string& other);
+
+}  // namespace lockstep

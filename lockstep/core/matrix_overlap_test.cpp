@@ -1,0 +1,107 @@
+// Which views share memory: compared with looking at every pair of bytes, over all kinds of layouts.
+#include "lockstep/core/matrix_overlap.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep {
+namespace {
+
+std::set<std::uintptr_t> bytes_of(const Places& view) {
+  std::set<std::uintptr_t> bytes;
+  for (std::size_t i = 0; i < view.rows; ++i) {
+    for (std::size_t j = 0; j < view.columns; ++j) {
+      const std::ptrdiff_t element =
+          static_cast<std::ptrdiff_t>(i) * view.row_stride + static_cast<std::ptrdiff_t>(j) * view.column_stride;
+      for (std::size_t byte = 0; byte < view.bytes; ++byte) {
+        bytes.insert(view.address + static_cast<std::uintptr_t>(element * static_cast<std::ptrdiff_t>(view.bytes)) +
+                     byte);
+      }
+    }
+  }
+  return bytes;
+}
+
+bool meet(const Places& a, const Places& b) {
+  const auto in_a = bytes_of(a), in_b = bytes_of(b);
+  for (const std::uintptr_t byte : in_a) {
+    if (in_b.contains(byte)) return true;
+  }
+  return false;
+}
+
+std::string text_of(const Places& view) {
+  return std::to_string(view.address) + ": " + std::to_string(view.rows) + " x " + std::to_string(view.columns) +
+         " by " + std::to_string(view.row_stride) + ", " + std::to_string(view.column_stride);
+}
+
+TEST(MatrixOverlap, is_told_for_any_strides_as_by_looking_at_every_byte) {
+  constexpr unsigned kSeed = 20;
+  std::mt19937 random(kSeed);
+  const auto below = [&](int n) { return static_cast<std::ptrdiff_t>(random() % static_cast<unsigned>(n)); };
+  int shared = 0;
+  for (int trial = 0; trial < 6000; ++trial) {
+    const std::size_t rows = static_cast<std::size_t>(below(6));
+    const auto view = [&] {
+      return Places{static_cast<std::uintptr_t>(4000 + 4 * below(60)),
+                    4,
+                    rows,
+                    static_cast<std::size_t>(below(6)),
+                    below(41) - 20,
+                    below(41) - 20};
+    };
+    Places a = view(), b = view();
+    if (trial % 2 == 0) b.row_stride = a.row_stride;
+    if (trial % 4 < 2) b.column_stride = a.column_stride;
+    if (trial % 8 == 7) b.address += static_cast<std::uintptr_t>(below(4));  // between elements
+    const bool expected = meet(a, b);
+    shared += expected ? 1 : 0;
+    ASSERT_EQ(share_memory(a, b), expected) << "seed " << kSeed << ", " << text_of(a) << "; " << text_of(b);
+    ASSERT_EQ(share_memory(b, a), expected) << "seed " << kSeed << ", " << text_of(a) << "; " << text_of(b);
+  }
+  EXPECT_GT(shared, 1000);
+  EXPECT_LT(shared, 5000);
+}
+
+TEST(MatrixOverlap, a_view_may_be_replaced_by_one_of_the_same_places_and_by_no_other) {
+  std::vector<float> numbers(400);
+  const auto may = [&](MatrixView<float> out, MatrixView<float> in) {
+    return may_write_beside<float>(out, MatrixView<const float>(in));
+  };
+  float* const at = numbers.data() + 100;
+  EXPECT_TRUE(may({at, 9, 3, 3, 1}, {at, 9, 3, 3, 1}));
+  EXPECT_TRUE(may({at, 9, 2, 3, 1}, {at, 9, 3, 3, 1}));   // fewer columns of the same rows
+  EXPECT_TRUE(may({at, 9, 2, 1, 9}, {at, 9, 3, 1, 9}));   // likewise, a feature after another
+  EXPECT_FALSE(may({at, 9, 1, 2, 1}, {at, 9, 3, 2, 1}));  // rows that overlap each other
+  EXPECT_FALSE(may({at, 9, 3, 4, 1}, {at, 9, 3, 3, 1}));
+  EXPECT_FALSE(may({at, 9, 3, 1, 9}, {at, 9, 3, 3, 1}));  // transposed
+  EXPECT_FALSE(may({at + 1, 9, 3, 3, 1}, {at, 9, 3, 3, 1}));
+  EXPECT_FALSE(may({at + 24, 9, 3, -3, 1}, {at, 9, 3, 3, 1}));  // the rows in reverse
+  EXPECT_TRUE(may({at + 27, 9, 3, 3, 1}, {at, 9, 3, 3, 1}));
+  EXPECT_TRUE(may({at - 3, 1, 3, -3, 1}, {at, 9, 3, 3, 1}));
+  EXPECT_TRUE(may({at + 3, 9, 2, 5, 1}, {at, 9, 3, 5, 1}));   // columns of one array, side by side
+  EXPECT_FALSE(may({at + 2, 9, 3, 5, 1}, {at, 9, 3, 5, 1}));  // sharing one
+  EXPECT_TRUE(may({at, 0, 3, 3, 1}, {at, 0, 3, 3, 1}));
+  EXPECT_TRUE(may({at, 0, 3, 3, 1}, {at + 1, 0, 3, 3, 1}));
+  EXPECT_FALSE(may({at, 2, 3, PTRDIFF_MAX, 1}, {at, 2, 3, PTRDIFF_MIN, 1}));  // in no memory
+}
+
+TEST(MatrixOverlap, says_what_was_written_where) {
+  try {
+    refuse_overlap("out \"flux\"", "in \"state\"");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::invalid_argument);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("out \"flux\": found memory that overlaps in \"state\", expected"));
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
