@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds and runs every test: first the host code under AddressSanitizer and UndefinedBehaviorSanitizer,
-# then the release build with the header check and the install test, then a cross build's bits and the
-# fuzz targets. Exit code 0: all passed.
+# then the release build with the header check and the install test, then a cross build's bits, threads under
+# ThreadSanitizer, and the fuzz targets. Exit code 0: all passed.
 #   usage: scripts/test.sh [--fast]      --fast leaves out the sanitizers, the cross build and the fuzz targets
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -59,6 +59,7 @@ if [ $fast = no ]; then
   require=()
   if [ "${CI:-}" = true ]; then require=(--require); fi
   scripts/check_aarch64.sh "${require[@]}"
+  scripts/thread_check.sh
   stage "damaged input, the same in every run"
   scripts/fuzz.sh --same
 fi
