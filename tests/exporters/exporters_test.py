@@ -1,6 +1,6 @@
 """Nets exported here and now by PyTorch (both exporters), Keras, scikit-learn and JAX, and every ONNX file of testdata/:
 `lockstep evaluate` against the tool's own answers and ONNX Runtime's. With PACKAGE, the folder of the Python package, also
-that it takes tensors of PyTorch and arrays of JAX where they lie.
+every operator of the ONNX standard, one by one, and that it takes tensors of PyTorch and arrays of JAX where they lie.
 
     python exporters_test.py TOOL TESTDATA [PACKAGE]      in the environment that scripts/exporter_environment.sh makes
 """
@@ -213,6 +213,92 @@ class Fixtures(ToolTest):
 
     def shaken(self, values, widest):
         return (values * (1 + (widest + 3) * UNIT * self.rng.choice([-1, 1], size=values.shape))).astype(values.dtype)
+
+
+@unittest.skipUnless(PACKAGE, "the Python package is not built")
+class Operators(unittest.TestCase):
+    """The operators of the ONNX standard as the installed onnx knows them, those of newer opsets than ours among them."""
+    OPSETS = range(7, 29)
+    # Every operator that makes a number of each number, or of the features of a sample together, with its attributes.
+    ACTIVATIONS = {
+        "Celu": [{}, {"alpha": 2.0}], "Elu": [{}, {"alpha": 0.5}], "Gelu": [{}, {"approximate": "tanh"}],
+        "HardSigmoid": [{}, {"alpha": 0.25, "beta": 0.125}, {"alpha": 1 / 6}], "HardSwish": [{}],
+        "Hardmax": [{}, {"axis": 1}], "LeakyRelu": [{}, {"alpha": 0.25}], "LogSoftmax": [{}, {"axis": 1}], "Mish": [{}],
+        "PRelu": [{}], "Relu": [{}], "Selu": [{}, {"alpha": 2.0, "gamma": 3.0}], "Shrink": [{}, {"lambd": 1.0, "bias": 0.25}],
+        "Sigmoid": [{}], "Softmax": [{}, {"axis": 1}], "Softplus": [{}], "Softsign": [{}], "SwiGLU": [{}, {"alpha": 0.5}],
+        "Swish": [{}, {"alpha": 0.5}], "Tanh": [{}], "ThresholdedRelu": [{}, {"alpha": -0.5}], "Erf": [{}], "Sin": [{}],
+        "Cos": [{}], "Sign": [{}], "Abs": [{}], "Neg": [{}], "Exp": [{}]}
+    SECOND = {"PRelu": "slopes", "SwiGLU": "x"}
+    # What else is read, where it means something for each sample (lockstep/nn/onnx.h).
+    OTHERS = """Add And BatchNormalization Cast Clip Concat Constant ConstantOfShape Div Dropout Equal Expand Flatten Gather
+        Gemm Greater GreaterOrEqual Identity LayerNormalization Less LessOrEqual Log MatMul Max Mean Min Mul Not Or Pow
+        Reciprocal ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceSum ReduceSumSquare Reshape Shape Slice Split Sqrt
+        Squeeze Sub Sum Transpose Unsqueeze Where""".split()
+
+    @classmethod
+    def setUpClass(cls):
+        sys.path.insert(0, PACKAGE)
+        import lockstep
+        cls.lockstep = lockstep
+        cls.x = np.random.default_rng(8).normal(0, 2, size=(33, 5)).astype(np.float32)
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="lockstep-operators-")
+        self.addCleanup(folder.cleanup)
+        self.file = pathlib.Path(folder.name) / "net.onnx"
+
+    def model(self, nodes, outputs, opset):
+        helper, double = onnx.helper, onnx.TensorProto.DOUBLE
+        slopes = onnx.numpy_helper.from_array(np.array([0.25, 0.5, 2, 1, -1]), "slopes")
+        graph = helper.make_graph(nodes, "operators", [helper.make_tensor_value_info("x", double, ["batch", 5])],
+                                  [helper.make_tensor_value_info(name, double, None) for name in outputs], [slopes])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+        self.file.write_bytes(model.SerializeToString())
+        return model
+
+    def test_activations_of_every_opset_are_the_standards_own(self):
+        """In float32 against the standard's reference in float64: each is within 4 ulp = 8 u of its value where it is one
+        function of ours, and otherwise made of one and at most eight roundings, of numbers not above 1 + |x| + |y|."""
+        from onnx.reference import ReferenceEvaluator
+        self.assertEqual(self.OPSETS[-1], onnx.defs.onnx_opset_version(), "the newest opset is not read")
+        for opset in self.OPSETS:
+            nodes = []
+            for op, variants in self.ACTIVATIONS.items():
+                try:
+                    known = onnx.defs.get_schema(op, opset, "")
+                except onnx.defs.SchemaError:
+                    continue
+                for attributes in variants:
+                    if set(attributes) <= set(known.attributes):
+                        inputs = ["x"] + [self.SECOND[name] for name in self.SECOND if name == op]
+                        nodes.append(onnx.helper.make_node(op, inputs, [f"{op}{len(nodes)}"], f"node{len(nodes)}", **attributes))
+            self.assertGreater(len(nodes), 20)
+            names = [node.output[0] for node in nodes]
+            theirs = ReferenceEvaluator(self.model(nodes, names, opset)).run(None, {"x": self.x.astype(np.float64)})
+            ours = self.lockstep.load(self.file)({"x": self.x})
+            for name, theirs in zip(names, theirs):
+                bound = 16 * UNIT * (1 + np.abs(self.x) + np.abs(theirs))
+                self.assertLess(np.max(np.abs(ours[name] - theirs) / bound), 1, f"{name}, opset {opset}")
+
+    def test_every_other_operator_is_refused_with_node_opset_and_remedy(self):
+        opset, kinds = self.OPSETS[-1], onnx.defs.OpSchema.AttrType
+        values = {kinds.INT: 1, kinds.INTS: [1], kinds.FLOAT: 1.0, kinds.FLOATS: [1.0], kinds.STRING: "a", kinds.STRINGS: ["a"],
+                  kinds.GRAPH: onnx.GraphProto()}
+        refused = set()
+        for schema in onnx.defs.get_all_schemas():
+            if schema.domain or schema.deprecated or schema.name in self.ACTIVATIONS or schema.name in self.OTHERS:
+                continue
+            inputs = ["x", *["slopes"] * (max(schema.min_input, 1) - 1)][:max(schema.min_input, 1)]
+            attributes = {name: values[attribute.type] for name, attribute in schema.attributes.items()
+                          if attribute.required and attribute.type in values}
+            node = onnx.helper.make_node(schema.name, inputs, ["y"], "the node", **attributes)
+            self.model([node], ["y"], opset)
+            with self.subTest(operator=schema.name), self.assertRaises(self.lockstep.Unsupported) as found:
+                self.lockstep.load(self.file)
+            self.assertIn(f'node "the node" ({schema.name}, opset {opset})', found.exception.field)
+            self.assertTrue(found.exception.expected and found.exception.remedy, found.exception)
+            refused.add(schema.name)
+        self.assertGreater(len(refused), 100)
 
 
 @unittest.skipUnless(PACKAGE, "the Python package is not built")
