@@ -1,29 +1,12 @@
 #include "lockstep/agreement/ensemble.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/hdf5_text.h"
 
 namespace lockstep::agreement {
 namespace {
-
-std::string shortest(double value) {
-  char text[40];
-  return {text, std::to_chars(text, text + sizeof text, value).ptr};
-}
-
-std::string value_text(const hdf5::AttributeValue& value) {
-  if (const auto* text = std::get_if<std::string>(&value)) return *text;
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) return std::to_string(*integer);
-  if (const auto* number = std::get_if<double>(&value)) return shortest(*number);
-  if (const auto* numbers = std::get_if<std::vector<double>>(&value)) {
-    std::string text;
-    for (const double x : *numbers) text += (text.empty() ? "" : ", ") + shortest(x);
-    return text;
-  }
-  return "(a list)";
-}
 
 std::vector<double> rows(const std::vector<double>& of, std::size_t first, std::size_t count, std::size_t width) {
   const auto begin = of.begin() + static_cast<std::ptrdiff_t>(first * width);
@@ -71,7 +54,7 @@ double StoredEnsemble::start_time() const {
 std::vector<std::pair<std::string, std::string>> StoredEnsemble::provenance() const {
   std::vector<std::pair<std::string, std::string>> fields;
   for (const std::string& name : file_.attribute_names()) {
-    if (const auto value = file_.attribute(name)) fields.emplace_back(name, value_text(*value));
+    if (const auto value = file_.attribute(name)) fields.emplace_back(name, hdf5::to_text(*value));
   }
   return fields;
 }

@@ -12,6 +12,7 @@
 
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/hdf5_text.h"
 #include "lockstep/core/read_ahead.h"
 
 namespace lockstep::cli {
@@ -190,13 +191,7 @@ void check_shapes(const ode::ResultFile& a, const ode::ResultFile& b) {
   }
 }
 
-std::string value_text(const std::optional<hdf5::AttributeValue>& value) {
-  if (!value) return "-";
-  if (const auto* text = std::get_if<std::string>(&*value)) return *text;
-  if (const auto* integer = std::get_if<std::int64_t>(&*value)) return std::to_string(*integer);
-  if (const auto* number = std::get_if<double>(&*value)) return number_text(*number);
-  return "(a list)";
-}
+std::string value_text(const std::optional<hdf5::AttributeValue>& value) { return value ? hdf5::to_text(*value) : "-"; }
 
 // How the files were made; what differs of necessity (the moment, the command) stays out.
 void compare_fields(const ode::ResultFile& a, const ode::ResultFile& b, Comparison& comparison) {
@@ -207,6 +202,7 @@ void compare_fields(const ode::ResultFile& a, const ode::ResultFile& b, Comparis
                                                     "Conventions",
                                                     "title",
                                                     "kernel",
+                                                    "engine_reason",
                                                     "accepted_steps",
                                                     "rejected_steps",
                                                     "rhs_evaluations",

@@ -128,6 +128,13 @@ void Handle::close() noexcept {
 
 bool Group::has(const std::string& member) const {
   const Call call;
+  // "a/b": HDF5 looks for no link below one that is not there or no group.
+  for (std::size_t slash = member.find('/', 1); slash != std::string::npos; slash = member.find('/', slash + 1)) {
+    const std::string above = member.substr(0, slash);
+    if (H5Lexists(id(), above.c_str(), H5P_DEFAULT) <= 0) return false;
+    const Handle group(H5Gopen2(id(), above.c_str(), H5P_DEFAULT));
+    if (group.id() < 0) return false;
+  }
   return check(H5Lexists(id(), member.c_str(), H5P_DEFAULT), name_, "to look for " + member) > 0;
 }
 

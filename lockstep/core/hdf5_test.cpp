@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/hdf5_text.h"
 
 namespace lockstep::hdf5 {
 namespace {
@@ -66,6 +67,27 @@ TEST_F(Hdf5Test, what_is_written_is_read_again) {
   EXPECT_THAT(file.dataset("run/status").read<std::int64_t>(), ElementsAre(7, -1));
   EXPECT_THAT(file.dataset("committed").read<std::int64_t>(), ElementsAre(42));
   EXPECT_THAT(file.dataset("names").read_strings(), ElementsAre("x", "", "temp\u00e9rature"));
+}
+
+TEST_F(Hdf5Test, members_of_groups_are_looked_for_by_path) {
+  File file = File::create(path_);
+  file.create_group("run").create_dataset<double>("state", {1});
+  file.create_dataset<double>("input", {1});
+  for (const char* there : {"run", "run/state", "/run/state", "input"}) EXPECT_TRUE(file.has(there)) << there;
+  for (const char* absent : {"walk", "walk/state", "run/speed", "input/x", "run/state/x"}) {
+    EXPECT_FALSE(file.has(absent)) << absent;
+  }
+}
+
+TEST_F(Hdf5Test, attributes_read_as_the_shortest_text) {
+  EXPECT_EQ(to_text(std::string("a b")), "a b");
+  EXPECT_EQ(to_text(std::int64_t{-7}), "-7");
+  EXPECT_EQ(to_text(0.1), "0.1");
+  EXPECT_EQ(to_text(std::vector<double>{1e-6, 0.25}), "1e-06, 0.25");
+  EXPECT_EQ(to_text(std::vector<std::int64_t>{1, 2}), "1, 2");
+  EXPECT_EQ(to_text(std::vector<std::uint8_t>{0, 255}), "0, 255");
+  EXPECT_EQ(to_text(std::vector<std::string>{"K", "m/s"}), "K, m/s");
+  EXPECT_EQ(to_text(std::vector<double>{}), "");
 }
 
 TEST_F(Hdf5Test, rows_written_apart_make_one_dataset) {
