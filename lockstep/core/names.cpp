@@ -47,7 +47,7 @@ Error unknown_name(std::string field, std::string_view name, std::span<const std
   return Error(ErrorKind::invalid_argument, {.field = std::move(field),
                                              .found = '"' + std::string(name) + '"',
                                              .expected = "one of " + list,
-                                             .remedy = nearest.empty() ? "" : "did you mean \"" + nearest + '"'});
+                                             .remedy = nearest.empty() ? "" : "did you mean \"" + nearest + "\"?"});
 }
 
 }  // namespace lockstep

@@ -13,7 +13,7 @@ namespace lockstep {
 // none is close (more than a third of the longer name's letters would change).
 std::string nearest_name(std::string_view name, std::span<const std::string_view> known);
 
-// "FIELD: found "NAME", expected one of A, B, C; did you mean A", to be thrown.
+// "FIELD: found "NAME", expected one of A, B, C; did you mean A?", to be thrown.
 Error unknown_name(std::string field, std::string_view name, std::span<const std::string_view> known);
 
 }  // namespace lockstep

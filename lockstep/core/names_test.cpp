@@ -32,7 +32,7 @@ TEST(Names, nothing_is_suggested_when_nothing_is_near) {
 
 TEST(Names, the_message_names_field_found_expected_and_the_nearest) {
   EXPECT_STREQ(unknown_name("options.method", "tsit", kKnown).what(),
-               "options.method: found \"tsit\", expected one of tsit5, dopri5, rtol, atol; did you mean \"tsit5\"");
+               "options.method: found \"tsit\", expected one of tsit5, dopri5, rtol, atol; did you mean \"tsit5\"?");
   EXPECT_STREQ(unknown_name("options.method", "radau", kKnown).what(),
                "options.method: found \"radau\", expected one of tsit5, dopri5, rtol, atol");
 }
