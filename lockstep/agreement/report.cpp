@@ -29,7 +29,7 @@ svg .title { font-size: 13px; font-weight: 600; }
 .grid { stroke: #e3e5ea; } .marker { stroke: #777; stroke-dasharray: 3 3; }
 .line { fill: none; stroke-width: 1.8; }
 .a { stroke: #1f5fa8; } .b { stroke: #d1571d; stroke-dasharray: 6 3; } .solid-b { stroke: #d1571d; }
-.spread { stroke: #7a8fa6; } .limit { stroke: #b3261e; stroke-dasharray: 2 3; } .quiet { stroke: #e0a383; }
+.spread { stroke: #82868d; } .limit { stroke: #b3261e; stroke-dasharray: 2 3; } .quiet { stroke: #e0a383; } .farthest { stroke: #ecc8b2; }
 table { border-collapse: collapse; font-size: .9em; } td, th { text-align: left; padding: .2em 1em .2em 0;
        border-bottom: 1px solid #e3e5ea; }
 )";
@@ -72,12 +72,16 @@ std::string difference_figure(const Evidence& evidence) {
   const std::vector<double> spread = level_of_spread(evidence, kMedian);
   std::vector<double> limit = spread;
   for (double& value : limit) value = value < evidence.spread.decisive() ? kAllowedRatio * value : NAN;
-  std::vector<double> tail;
-  for (const TimeDifference& at : evidence.difference.at) tail.push_back(at.tail_of_all);
+  std::vector<double> tail, farthest;
+  for (const TimeDifference& at : evidence.difference.at) {
+    tail.push_back(at.tail_of_all);
+    farthest.push_back(at.largest);
+  }
   const std::vector<double>& t = evidence.times;
-  chart.series = {{"one in a thousand", "quiet", t, tail},
+  chart.series = {{"farthest", "farthest", t, farthest},
+                  {"one in a thousand", "quiet", t, tail},
                   {"typical difference", "solid-b", t, level_of_difference(evidence, kMedian)},
-                  {"typical spread from rounding", "spread", t, spread},
+                  {"spread from rounding", "spread", t, spread},
                   {"allowed", "limit", t, limit}};
   if (evidence.spread_tier.decisive_until < t.back()) {
     chart.markers.push_back({evidence.spread_tier.decisive_until, "decisive until here"});
@@ -88,35 +92,65 @@ std::string difference_figure(const Evidence& evidence) {
                 svg(chart));
 }
 
-std::string trajectories_figure(const Ensemble& a, const Ensemble& b, const Evidence& evidence) {
+// A trajectory in both solutions, in the component in which they part, and how far apart they are: what is a mistake
+// may be too small to be seen in the solution itself.
+std::string departure_pictures(const Ensemble& a, const Ensemble& b, const Evidence& evidence,
+                               const Departure& departure) {
   const std::vector<std::string> names = a.component_names();
+  const std::vector<double> row_a = a.states(departure.trajectory, 1);
+  const std::vector<double> row_b = b.states(departure.trajectory, 1);
+  const auto apart = [&](std::size_t time, std::size_t c) {
+    const std::size_t at = time * names.size() + c;
+    return std::abs(row_b[at] - row_a[at]) / evidence.scale.size[c];
+  };
+  std::size_t widest = 0;  // component
+  for (std::size_t c = 1; c < names.size(); ++c) {
+    if (!(apart(departure.time, c) <= apart(departure.time, widest))) widest = c;
+  }
+  const std::string trajectory = "trajectory " + std::to_string(departure.trajectory);
+  Chart both;
+  both.title = trajectory + ", component " + names[widest];
+  both.x_label = "time";
+  both.y_label = names[widest];
+  both.height = 220;
+  Chart distance;
+  distance.title = trajectory + ": distance between the two solutions, in units of the solution's own extent";
+  distance.x_label = "time";
+  distance.y_label = "distance";
+  distance.y_scale = AxisScale::logarithmic;
+  distance.y_floor = evidence.spread.epsilon / 16;
+  distance.height = 220;
+  Series in_a{a.name(), "a", evidence.times, {}};
+  Series in_b{b.name(), "b", evidence.times, {}};
+  Series farthest{"this trajectory", "solid-b", evidence.times, {}};
+  for (std::size_t k = 0; k < evidence.times.size(); ++k) {
+    in_a.y.push_back(row_a[k * names.size() + widest]);
+    in_b.y.push_back(row_b[k * names.size() + widest]);
+    double most = 0;
+    for (std::size_t c = 0; c < names.size(); ++c) most = std::max(most, apart(k, c));
+    farthest.y.push_back(most);
+  }
+  both.series = {std::move(in_a), std::move(in_b)};
+  distance.series = {std::move(farthest),
+                     {"spread from rounding", "spread", evidence.times, level_of_spread(evidence, kMedian)}};
+  if (departure.distance > 0) {
+    both.markers.push_back({evidence.times[departure.time], "leaves"});
+    distance.markers = both.markers;
+  }
+  return svg(both) + svg(distance);
+}
+
+std::string trajectories_figure(const Ensemble& a, const Ensemble& b, const Evidence& evidence) {
   std::vector<Departure> shown = evidence.difference.first;
   if (shown.empty()) shown.push_back({});
   std::string pictures;
   for (const Departure& departure : std::span(shown).first(std::min<std::size_t>(shown.size(), 2))) {
-    const std::vector<double> row_a = a.states(departure.trajectory, 1);
-    const std::vector<double> row_b = b.states(departure.trajectory, 1);
-    for (std::size_t c = 0; c < std::min<std::size_t>(names.size(), 2); ++c) {
-      Chart chart;
-      chart.title = "trajectory " + std::to_string(departure.trajectory) + ", component " + names[c];
-      chart.x_label = "time";
-      chart.y_label = names[c];
-      chart.height = 220;
-      Series in_a{a.name(), "a", evidence.times, {}};
-      Series in_b{b.name(), "b", evidence.times, {}};
-      for (std::size_t k = 0; k < evidence.times.size(); ++k) {
-        in_a.y.push_back(row_a[k * names.size() + c]);
-        in_b.y.push_back(row_b[k * names.size() + c]);
-      }
-      chart.series = {std::move(in_a), std::move(in_b)};
-      if (departure.distance > 0) chart.markers.push_back({evidence.times[departure.time], "leaves"});
-      pictures += svg(chart);
-    }
+    pictures += departure_pictures(a, b, evidence, departure);
   }
   const bool any = !evidence.difference.first.empty();
   return figure("The first trajectories that leave",
                 any ? "A trajectory leaves when the two solutions are farther apart than ten times the certified "
-                      "spread, or a tenth of the solution's extent."
+                      "spread, or a tenth of the solution's extent. Shown in the component in which it is farthest out."
                     : "None leaves; trajectory 0 is shown.",
                 pictures);
 }

@@ -49,9 +49,12 @@ double another_step(const Ensemble& reference, const Scale& scale, double epsilo
     if (name == "atol") atol = numbers_in(value);
   }
   if (atol.empty()) atol = {0};
+  // Of a file with some of the components nobody knows which tolerance belongs to which.
+  const bool each = atol.size() == scale.size.size();
+  const double largest = std::ranges::max(atol);
   double absolute = 0;
   for (std::size_t c = 0; c < scale.size.size(); ++c) {
-    absolute = std::max(absolute, atol[atol.size() == scale.size.size() ? c : 0] / scale.size[c]);
+    absolute = std::max(absolute, (each ? atol[c] : largest) / scale.size[c]);
   }
   const double tolerance = rtol * scale.typical_magnitude() + absolute;
   return 10 * tolerance / (4 * epsilon * std::max(scale.typical_magnitude(), 1e-300));
