@@ -1,7 +1,9 @@
 #include "lockstep/cli/ranks.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdlib>
@@ -10,18 +12,19 @@
 #include <string>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/parallel.h"
 #include "lockstep/mpi/interface.h"
 
 namespace lockstep::cli {
 namespace {
 
+// The number a variable begins with.
 std::optional<std::size_t> number_from(const char* variable) {
   const char* text = std::getenv(variable);
   if (text == nullptr) return std::nullopt;
   std::size_t number = 0;
-  const char* const end = text + std::strlen(text);
-  const auto read = std::from_chars(text, end, number);
-  return read.ec == std::errc() && read.ptr == end ? std::optional(number) : std::nullopt;
+  const auto read = std::from_chars(text, text + std::strlen(text), number);
+  return read.ec == std::errc() ? std::optional(number) : std::nullopt;
 }
 
 struct Variables {
@@ -29,6 +32,9 @@ struct Variables {
   const char* rank;
 };
 // Slurm sets the last pair for what srun starts, not for a batch script itself.
+// How many of them were started on this machine. Slurm writes "16(x2),8", by machine.
+constexpr std::array<const char*, 4> kLocalCounts{"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
+                                                  "MV2_COMM_WORLD_LOCAL_SIZE", "SLURM_STEP_TASKS_PER_NODE"};
 constexpr std::array<Variables, 4> kVariables{{{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
                                                {"PMI_SIZE", "PMI_RANK"},
                                                {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"},
@@ -48,6 +54,20 @@ Launch launch() {
     if (processes && *processes > 1) return {*processes, number_from(rank).value_or(0)};
   }
   return {};
+}
+
+int threads_of_a_rank() {
+  std::size_t here = 1;
+  for (const char* variable : kLocalCounts) {
+    if (const auto count = number_from(variable)) {
+      here = *count;
+      break;
+    }
+  }
+  // A rank that is bound to processors of its own sees those alone; otherwise all ranks here see the same ones.
+  const long online = ::sysconf(_SC_NPROCESSORS_ONLN);
+  const auto part = static_cast<int>(std::max(online, 1L) / static_cast<long>(std::max<std::size_t>(here, 1)));
+  return std::min(available_threads(), std::max(part, 1));
 }
 
 Ranks::Ranks() {

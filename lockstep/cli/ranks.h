@@ -19,6 +19,10 @@ struct Launch {
 };
 Launch launch();
 
+// How many threads this process should take where nobody says: launchers do not bind every rank to processors of its
+// own, and those of one machine share it.
+int threads_of_a_rank();
+
 // Opens the library with MPI and joins the other ranks; leaves them at the end of its life. One at a time in a program.
 // Every function below is called by all ranks together.
 class Ranks {

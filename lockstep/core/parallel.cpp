@@ -8,7 +8,8 @@
 
 namespace lockstep {
 
-int available_threads() { return std::max(1, omp_get_num_procs()); }
+// omp_get_max_threads() is what OMP_NUM_THREADS says.
+int available_threads() { return std::max(1, std::min(omp_get_num_procs(), omp_get_max_threads())); }
 
 void run_on_threads(int threads, const std::function<void(int thread)>& body) {
   if (threads == 1) return body(0);

@@ -99,6 +99,20 @@ class MpiTest(ToolTest):
             for path in self.folder.glob("lorenz*"):
                 path.unlink()
 
+    def test_ranks_share_the_machines_processors(self):
+        online = os.sysconf("SC_NPROCESSORS_ONLN")
+        ranks = max(3, online)  # Open MPI binds no more than two ranks to processors of their own
+
+        def threads(*flags):
+            self.succeed(ranks, "p.toml", "--trajectories", 100 * ranks, "--overwrite", *flags)
+            found = set()
+            for path in self.folder.glob("lorenz.shard-*.h5"):
+                with h5py.File(path) as file:
+                    found.add(int(file.attrs["threads"]))
+            return found
+        self.assertEqual(threads(), {1})
+        self.assertEqual(threads("--threads", 2), {2})
+
     def test_an_output_that_is_named_is_the_index(self):
         self.succeed(2, "p.toml", "--output", "mine.h5", "--quiet")
         self.assertEqual(self.names(), ["mine.h5", "mine.shard-1-of-2.h5", "mine.shard-2-of-2.h5"])
