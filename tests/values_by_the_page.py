@@ -65,7 +65,7 @@ class Provenance(PageTest):
     def test_attributes_are_listed_and_of_the_kinds_the_page_states(self):
         self.assertEqual(TEXT | COUNTS | NUMBERS | LISTS, table_after("## Attributes of the file"))
         self.succeed("solve", "own.toml", "--quiet", "--output", "fixed.h5", "--method", "rk4", "--dt", "0.01")
-        self.succeed("pack", "fixed.h5", "--quiet")
+        self.succeed("pack", "fixed.h5", "--quiet", "--output", "packed.h5")
         seen = set()
         for path in self.make_all():
             with h5py.File(path) as file:

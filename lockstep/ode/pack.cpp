@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "lockstep/core/error.h"
@@ -150,19 +151,27 @@ class Packing {
   }
 
   void copy_scales() {
-    std::map<std::string, hdf5::Dataset> targets;
+    std::map<std::string, hdf5::Dataset> scales;
     for (const std::string& name : from_.datasets()) {
-      targets.emplace(name, to_.dataset(name));
-      if (from_.dataset(name).is_scale()) targets.at(name).make_scale(name);
+      if (!from_.dataset(name).is_scale()) continue;
+      scales.emplace(name, to_.dataset(name)).first->second.make_scale(name);
     }
-    for (auto& [name, target] : targets) {
-      const hdf5::Dataset source = from_.dataset(name);
+    attach_scales(from_, to_, scales);
+  }
+
+  // Those of the groups' datasets lie in the root group, too.
+  static void attach_scales(const hdf5::Group& from, const hdf5::Group& to,
+                            const std::map<std::string, hdf5::Dataset>& scales) {
+    for (const std::string& name : from.datasets()) {
+      const hdf5::Dataset source = from.dataset(name);
       if (source.is_scale()) continue;
-      const std::vector<std::string> scales = source.scale_names();
-      for (std::size_t i = 0; i < scales.size(); ++i) {
-        if (!scales[i].empty()) target.attach_scale(i, targets.at(scales[i]));
+      hdf5::Dataset target = to.dataset(name);
+      const std::vector<std::string> of_dimensions = source.scale_names();
+      for (std::size_t i = 0; i < of_dimensions.size(); ++i) {
+        if (!of_dimensions[i].empty()) target.attach_scale(i, scales.at(of_dimensions[i]));
       }
     }
+    for (const std::string& name : from.groups()) attach_scales(from.group(name), to.group(name), scales);
   }
 
   void compare_group(const hdf5::Group& a, const hdf5::Group& b) {
@@ -235,7 +244,9 @@ Packed pack(const fs::path& source, const fs::path& target, const PackOptions& o
     throw;
   }
   packed.bytes_after = fs::file_size(file.current_path());
-  file.publish();
+  std::error_code absent;  // the target, where it is another file
+  packed.stayed = packed.bytes_after >= packed.bytes_before && fs::equivalent(source, target, absent);
+  if (!packed.stayed) file.publish();
   return packed;
 }
 

@@ -19,6 +19,7 @@ struct PackOptions {
 struct Packed {
   std::uintmax_t bytes_before = 0;
   std::uintmax_t bytes_after = 0;
+  bool stayed = false;  // in place, and packed it would have been no smaller: the file is as it was
   double ratio() const { return static_cast<double>(bytes_before) / static_cast<double>(bytes_after); }
 };
 
@@ -26,7 +27,7 @@ struct Packed {
 // HDF5's own filters. Every number is read back and compared bit for bit before the target gets its name. Memory: some
 // 16 MB. Progress counts bytes, twice each. Throws Error (file) for what is no result file, (invalid_argument) for an
 // index of other files or a file that is packed already, (cancelled) at the caller's request: the source stays as it
-// was.
+// was. It also does where it is the target and would not become smaller.
 Packed pack(const std::filesystem::path& source, const std::filesystem::path& target, const PackOptions& options = {},
             const RunControl& control = {});
 

@@ -34,7 +34,8 @@ Examples:
 
 Lossless: shuffle and deflate, filters that every HDF5 library has, so h5py, xarray and lockstep read it as before. Every
 number is read back and compared before the new file takes its name. Chaotic states are nearly random below their first
-digits: expect a tenth to a third less, and more from smooth or early-ending trajectories.)";
+digits: expect a tenth to a third less, and more from smooth or early-ending trajectories. A small file that would not
+become smaller stays as it is.)";
 
 int pack(const PackCommand& command, const std::string& command_line) {
   const bool in_place = command.output.empty();
@@ -50,7 +51,10 @@ int pack(const PackCommand& command, const std::string& command_line) {
       Progress progress("packing", "MB", command.quiet ? Verbosity::quiet : Verbosity::normal);
       packed = ode::pack(command.file, target, options, {&interrupt.token(), progress.function(kMegabyte)});
     }
-    if (!command.quiet) {
+    if (!command.quiet && packed.stayed) {
+      std::printf("%s: stays as it is, %s: packed it would take %s\n", target.c_str(),
+                  size_text(packed.bytes_before).c_str(), size_text(packed.bytes_after).c_str());
+    } else if (!command.quiet) {
       std::printf("%s: %s, was %s: %.2f times smaller, every bit verified\n", target.c_str(),
                   size_text(packed.bytes_after).c_str(), size_text(packed.bytes_before).c_str(), packed.ratio());
     }
