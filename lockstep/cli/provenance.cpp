@@ -12,6 +12,8 @@
 namespace lockstep::cli {
 namespace {
 
+constexpr const char* kComponentUnits = "component_units";
+
 std::string utc_now() {
   const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   std::tm utc{};
@@ -67,10 +69,18 @@ void describe_units(hdf5::File& file, const ProblemSetup& setup) {
   if (units.empty()) return;
   for (const char* name : {names::kState, names::kEndState, names::kInitialState}) {
     hdf5::Dataset dataset = file.dataset(name);
-    dataset.set_attribute("component_units", units);
+    dataset.set_attribute(kComponentUnits, units);
     // The CF conventions know one unit for a variable.
     if (std::ranges::count(units, units.front()) == std::ssize(units)) dataset.set_attribute("units", units.front());
   }
+}
+
+std::vector<std::string> component_units(const ode::ResultFile& file) {
+  const hdf5::Dataset state = file.hdf5().dataset(ode::result_names::kState);
+  if (!state.has_attribute(kComponentUnits)) return {};
+  const auto value = state.attribute(kComponentUnits);
+  const auto* units = value ? std::get_if<std::vector<std::string>>(&*value) : nullptr;
+  return units != nullptr && units->size() == file.components() ? *units : std::vector<std::string>{};
 }
 
 ode::Attributes describe_problem(const ProblemFile& file, const ProblemSetup& setup, const std::string& command_line) {

@@ -36,6 +36,12 @@ std::string count_text(std::int64_t value) {
   return text;
 }
 
+std::string counted_text(std::size_t count, const std::string& noun) {
+  const std::string number = count_text(static_cast<std::int64_t>(count)) + " ";
+  if (count == 1) return number + noun;
+  return number + (noun.ends_with("y") ? noun.substr(0, noun.size() - 1) + "ies" : noun + "s");
+}
+
 std::string size_text(std::uint64_t bytes) {
   static constexpr std::array<const char*, 5> kUnits{"kB", "MB", "GB", "TB", "PB"};
   if (bytes < 1000) return std::to_string(bytes) + " bytes";

@@ -1,6 +1,7 @@
 // Numbers, lists and sizes as people read them, for messages and summaries.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@ namespace lockstep::cli {
 
 std::string number_text(double value);                           // the shortest text that reads back as this number
 std::string count_text(std::int64_t value);                      // "10,000"
+std::string counted_text(std::size_t count, const std::string& noun);  // "1 trajectory", "10,000 trajectories"
 std::string size_text(std::uint64_t bytes);                      // "12.1 MB" (powers of ten)
 std::string seconds_text(double seconds);                        // "85 ms", "1.24 s", "3 min 20 s", "2 h 05 min"
 std::string rate_text(double per_second);                        // "52,300", "0.31"

@@ -41,6 +41,7 @@ Examples:
 series  each component over time, for a few trajectories
 phase   one component against another, coloured by time
 spread  median, 50 % and 90 % of the ensemble over time
+Of many components series, spread and overlay show the first six, unless --components names others.
 With --against: overlay, both files' components over time, and distance between them, median and 90 %.
 Draws with gnuplot, which must be installed (apt install gnuplot-nox).)";
 

@@ -59,10 +59,11 @@ Figure overlay(const ode::ResultFile& file, const ode::ResultFile& truth, const 
     script += data_block("b" + std::to_string(i), curve(truth, trajectories[i], components));
   }
   figure.size = stacked_size(components.size());
-  script += heading(file, "over " + truth.text_attribute("title"), figure.size);
+  script += heading(file, "over " + truth.text_attribute("title") + share_of_components(file, options.components),
+                    figure.size);
   script += "set multiplot\n";
   for (std::size_t panel = 0; panel < components.size(); ++panel) {
-    script += stacked_panel(panel, components.size(), file.component_names()[components[panel]], figure.size, 290);
+    script += stacked_panel(panel, components.size(), component_label(file, components[panel]), figure.size, 290);
     script += panel == 0 ? "set key outside right top Left reverse\n" : "unset key\n";
     const std::string columns = " using 1:" + std::to_string(panel + 2);
     script += "plot ";
@@ -84,7 +85,8 @@ Figure overlay(const ode::ResultFile& file, const ode::ResultFile& truth, const 
 }
 
 Figure distance(const ode::ResultFile& file, const ode::ResultFile& truth, const FigureOptions& options) {
-  const std::vector<std::size_t> components = shown_components(file, options.components);
+  std::vector<std::size_t> components = options.components;
+  for (std::size_t c = 0; options.components.empty() && c < file.components(); ++c) components.push_back(c);
   const std::vector<std::size_t> trajectories =
       evenly_chosen(file.trajectories(), options.trajectories.value_or(kSampledTrajectories));
   std::vector<std::size_t> times = evenly_chosen(file.save_points(), kMostPoints);

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <cstdio>
 
+#include "lockstep/cli/provenance.h"
 #include "lockstep/cli/text.h"
+#include "lockstep/core/hdf5_text.h"
 
 namespace lockstep::cli {
 namespace {
@@ -33,10 +35,15 @@ std::string provenance_line(const ode::ResultFile& file) {
   const auto rtol = file.attribute("rtol");
   const auto atol = file.attribute("atol");
   const auto dt = file.attribute("dt");
-  const auto number = [](const auto& value) { return number_text(std::get<double>(*value)); };
-  if (rtol && std::holds_alternative<double>(*rtol)) add("rtol " + number(rtol));
-  if (atol && std::holds_alternative<double>(*atol)) add("atol " + number(atol));
-  if (dt && std::holds_alternative<double>(*dt)) add("steps of " + number(dt));
+  if (rtol) add("rtol " + hdf5::to_text(*rtol));
+  const auto* each = atol ? std::get_if<std::vector<double>>(&*atol) : nullptr;
+  if (each != nullptr && !each->empty()) {
+    const auto [least, most] = std::ranges::minmax(*each);
+    add("atol " + number_text(least) + " to " + number_text(most));
+  } else if (atol) {
+    add("atol " + hdf5::to_text(*atol));
+  }
+  if (dt) add("steps of " + hdf5::to_text(*dt));
   add(file.precision() == Precision::f32 ? "float32" : "float64");
   add(file.path().filename().string());
   const std::string version = file.text_attribute("version");
@@ -104,11 +111,46 @@ std::vector<std::size_t> shown_components(const ode::ResultFile& file, const std
   return first;
 }
 
+std::string component_label(const ode::ResultFile& file, std::size_t component) {
+  const std::vector<std::string> units = component_units(file);
+  return file.component_names()[component] + (units.empty() ? "" : " (" + units[component] + ")");
+}
+
+std::string share_of_components(const ode::ResultFile& file, const std::vector<std::size_t>& asked) {
+  if (!asked.empty() || file.components() <= kMostPanels) return {};
+  return ", " + std::to_string(kMostPanels) + " of " + counted_text(file.components(), "component");
+}
+
 std::vector<std::size_t> evenly_chosen(std::size_t total, std::size_t wanted) {
   const std::size_t count = std::min(total, wanted);
   std::vector<std::size_t> chosen(count);
   for (std::size_t i = 0; i < count; ++i) chosen[i] = count < 2 ? 0 : i * (total - 1) / (count - 1);
   return chosen;
+}
+
+std::vector<std::size_t> strided(std::size_t total, std::size_t stride) {
+  std::vector<std::size_t> chosen;
+  for (std::size_t i = 0; i + 1 < total; i += stride) chosen.push_back(i);
+  if (total > 0) chosen.push_back(total - 1);
+  return chosen;
+}
+
+Curve curve_of(const ode::ResultFile& file, std::size_t trajectory) {
+  Curve curve{file.times(trajectory), file.states<double>(trajectory, 1)};
+  const ode::TrajectoryRecord record = file.records(trajectory, 1).front();
+  if (curve.times.size() < 2 || record.status == ode::Status::success || record.status == ode::Status::cancelled) {
+    return curve;
+  }
+  const double direction = curve.times.back() < curve.times.front() ? -1 : 1;
+  std::size_t kept = 0;
+  while (kept < curve.times.size() && direction * (curve.times[kept] - record.end_time) < 0) ++kept;
+  const std::vector<double> end = file.end_states<double>(trajectory, 1);
+  if (kept == 0 || kept == curve.times.size()) return curve;  // it ended before the first save point, or at the last
+  curve.times.resize(kept);
+  curve.times.push_back(record.end_time);
+  curve.states.resize(kept * file.components());
+  curve.states.insert(curve.states.end(), end.begin(), end.end());
+  return curve;
 }
 
 void append_number(std::string& text, double value) {

@@ -25,8 +25,22 @@ PictureSize stacked_size(std::size_t panels);
 
 // Components asked for, or the first few.
 std::vector<std::size_t> shown_components(const ode::ResultFile& file, const std::vector<std::size_t>& asked);
+// Its name, and its unit where the file knows it: "temperature (K)".
+std::string component_label(const ode::ResultFile& file, std::size_t component);
+// ", 6 of 40 components" for headings; "" where all are shown, or those that were asked for.
+std::string share_of_components(const ode::ResultFile& file, const std::vector<std::size_t>& asked);
 // Evenly chosen from `total`, first and last among them.
 std::vector<std::size_t> evenly_chosen(std::size_t total, std::size_t wanted);
+
+// A trajectory as it is drawn: its save points up to its end, and the end itself where an event or a failure came
+// between them.
+struct Curve {
+  std::vector<double> times;
+  std::vector<double> states;  // [time][component]
+};
+// 0, stride, 2 stride, ..., and the last.
+std::vector<std::size_t> strided(std::size_t total, std::size_t stride);
+Curve curve_of(const ode::ResultFile& file, std::size_t trajectory);
 
 // "nan" where there is no number: gnuplot leaves a gap.
 void append_number(std::string& text, double value);

@@ -78,10 +78,10 @@ Figure ensemble_spread(const ode::ResultFile& file, const FigureOptions& options
 
   Figure figure;
   figure.size = stacked_size(components.size());
-  script += heading(file, "spread of the ensemble", figure.size);
+  script += heading(file, "spread of the ensemble" + share_of_components(file, options.components), figure.size);
   script += "set multiplot\n";
   for (std::size_t panel = 0; panel < components.size(); ++panel) {
-    script += stacked_panel(panel, components.size(), file.component_names()[components[panel]], figure.size, 290);
+    script += stacked_panel(panel, components.size(), component_label(file, components[panel]), figure.size, 290);
     script += panel == 0 ? "set key outside right top Left reverse\n" : "unset key\n";
     const std::string data = "$q" + std::to_string(panel);
     script += "plot " + data + " using 1:2:6 with filledcurves linecolor rgb '#cfe3f1' title '90 % of all', " + data +

@@ -35,9 +35,8 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
   std::string rows;
   std::string starts;
   for (const std::size_t trajectory : trajectories) {
-    const std::vector<double> times = file.times(trajectory);
-    const std::vector<double> states = file.states<double>(trajectory, 1);
-    for (std::size_t time = 0; time < times.size(); time += stride) {
+    const auto [times, states] = curve_of(file, trajectory);
+    for (const std::size_t time : strided(times.size(), stride)) {
       std::string& target = rows;
       append_number(target, states[time * file.components() + axes[0]]);
       append_number(target, states[time * file.components() + axes[1]]);
@@ -58,10 +57,10 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
   script += "set lmargin at screen 0.105\nset rmargin at screen " + std::string(dots ? "0.96" : "0.86") +
             "\nset tmargin at screen 0.895\nset bmargin at screen 0.092\n"
             "set xlabel " +
-            gnuplot_text(file.component_names()[axes[0]]) +
+            gnuplot_text(component_label(file, axes[0])) +
             " textcolor rgb '#333333'\n"
             "set ylabel " +
-            gnuplot_text(file.component_names()[axes[1]]) +
+            gnuplot_text(component_label(file, axes[1])) +
             " textcolor rgb '#333333'\n"
             "set offsets graph 0.04, graph 0.04, graph 0.04, graph 0.04\n";
   if (dots) {

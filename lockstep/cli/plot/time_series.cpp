@@ -25,10 +25,9 @@ Figure time_series(const ode::ResultFile& file, const FigureOptions& options) {
   // Columns: time, then the shown components.
   std::string script;
   for (std::size_t i = 0; i < trajectories.size(); ++i) {
-    const std::vector<double> times = file.times(trajectories[i]);
-    const std::vector<double> states = file.states<double>(trajectories[i], 1);
+    const auto [times, states] = curve_of(file, trajectories[i]);
     std::string rows;
-    for (std::size_t time = 0; time < times.size(); time += stride) {
+    for (const std::size_t time : strided(times.size(), stride)) {
       append_number(rows, times[time]);
       for (const std::size_t component : components) append_number(rows, states[time * file.components() + component]);
       rows += '\n';
@@ -39,11 +38,11 @@ Figure time_series(const ode::ResultFile& file, const FigureOptions& options) {
   Figure figure;
   figure.size = stacked_size(components.size());
   const bool key = trajectories.size() <= 8;
-  script += heading(file, "time series", figure.size);
+  script += heading(file, "time series" + share_of_components(file, options.components), figure.size);
   script += "set multiplot\n";
   for (std::size_t panel = 0; panel < components.size(); ++panel) {
     script +=
-        stacked_panel(panel, components.size(), file.component_names()[components[panel]], figure.size, key ? 290 : 60);
+        stacked_panel(panel, components.size(), component_label(file, components[panel]), figure.size, key ? 290 : 60);
     script += key && panel == 0 ? "set key outside right top Left reverse title 'trajectory' left\n" : "unset key\n";
     script += "plot ";
     for (std::size_t i = 0; i < trajectories.size(); ++i) {
