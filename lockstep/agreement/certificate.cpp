@@ -146,6 +146,18 @@ std::int64_t first_trajectory(const hdf5::File& file) {
 
 }  // namespace
 
+Certificate with_components(Certificate certificate, const std::vector<std::size_t>& components) {
+  if (components.empty()) return certificate;
+  std::vector<double> states;
+  states.reserve(certificate.states.size() / certificate.components * components.size());
+  for (std::size_t state = 0; state < certificate.states.size(); state += certificate.components) {
+    for (const std::size_t component : components) states.push_back(certificate.states[state + component]);
+  }
+  certificate.components = components.size();
+  certificate.states = std::move(states);
+  return certificate;
+}
+
 std::vector<std::size_t> evenly_spaced(std::size_t trajectories, std::size_t samples) {
   samples = std::min(trajectories, samples);
   std::vector<std::size_t> chosen(samples);

@@ -65,6 +65,9 @@ struct CertificateOptions {
 Certificate make_certificate(const ode::Problem& problem, const ode::Options& options,
                              const CertificateOptions& which = {}, const RunControl& control = {});
 
+// The same of some components, by index and in their order; of all where none is named.
+Certificate with_components(Certificate certificate, const std::vector<std::size_t>& components);
+
 // The trajectories a certificate samples: i * trajectories / samples, all of them where there are fewer. Ascending.
 std::vector<std::size_t> evenly_spaced(std::size_t trajectories, std::size_t samples);
 

@@ -49,6 +49,22 @@ class Selection(OutputTest):
         done = self.run_tool("validate", "some.h5", "again.h5")
         self.assertEqual(done.returncode, 1, "judged by the certificate: " + done.stdout + done.stderr)
 
+    def test_a_file_of_chosen_components_is_judged_without_a_certificate(self):
+        self.write("some.toml", LORENZ.replace("3000", "300") + 'components = ["z", "x"]\nevery = 4\n')
+        self.succeed("solve", "some.toml", "--output", "a.h5")
+        for index in (1, 2):
+            self.succeed("solve", "some.toml", "--shard", f"{index}/2")
+        self.succeed("merge", *sorted(self.folder.glob("*.shard*.h5")), "--output", "merged.h5")
+        for reference in ("a.h5", "merged.h5"):
+            for factor, code, words in ((1 + 2**-23, 0, "agrees with"), (1.001, 1, "does not agree")):
+                shutil.copy(self.path("a.h5"), self.path("b.h5"))
+                with h5py.File(self.path("b.h5"), "r+") as file:
+                    file["state"][:, 1:] *= np.float32(factor)
+                done = self.run_tool("validate", reference, "b.h5")
+                self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+                self.assertIn(words, done.stdout)
+                self.assertIn(f"computed anew from the problem in {reference}", done.stdout)
+
     def test_a_run_with_chosen_components_is_continued(self):
         self.write("some.toml", LORENZ.replace("3000", "60000").replace("[0, 2]", "[0, 40]") + 'components = ["y"]\n')
         self.succeed("solve", "some.toml", "--output", "whole.h5")
@@ -135,6 +151,15 @@ class Pack(OutputTest):
         self.fail_with("lorenz.h5: found a file that is packed already (shuffle, deflate 9), expected one that is not",
                        "pack", "lorenz.h5")
         self.assertEqual([path.name for path in self.folder.iterdir() if "h5" in path.name], ["lorenz.h5"])
+
+    def test_a_file_that_would_not_become_smaller_stays_as_it_is(self):
+        self.succeed("solve", "lorenz.toml", "--trajectories", "5")
+        before = self.path("lorenz.h5").read_bytes()
+        self.assertRegex(self.succeed("pack", "lorenz.h5"),
+                         r"\Alorenz.h5: stays as it is, [\d.]+ kB: packed it would take [\d.]+ kB\n\Z")
+        self.assertEqual(self.path("lorenz.h5").read_bytes(), before)
+        self.succeed("pack", "lorenz.h5", "--output", "asked.h5")
+        self.assertEqual(self.contents("asked.h5"), self.contents("lorenz.h5"))
 
     def test_what_cannot_be_packed_stays_as_it_is(self):
         self.succeed("solve", "lorenz.toml")

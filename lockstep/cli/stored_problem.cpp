@@ -23,6 +23,9 @@ namespace names = ode::result_names;
 
 constexpr const char* kGroup = "problem";
 constexpr const char* kEndTimes = "end_time";  // f64 [1] or [trajectory]: what was asked for, not what was reached
+// Where the file has some of the components: f64 [trajectory][component] of all, and which of them it has, by index.
+constexpr const char* kInitialState = "initial_state";
+constexpr const char* kStoredComponents = "stored_components";
 constexpr const char* kModel = "model";        // u8: safetensors
 constexpr const char* kSystem = "system";
 constexpr const char* kWithTime = "with_time";
@@ -159,6 +162,18 @@ void check_bits(const ode::ResultFile& file, const agreement::Certificate& again
   }
 }
 
+// Which of the components the file has.
+std::vector<std::size_t> stored_components(const hdf5::Group& group, std::size_t components) {
+  if (!group.has_attribute(kStoredComponents)) return {};
+  const auto value = group.attribute(kStoredComponents);
+  const auto* indices = value ? std::get_if<std::vector<std::int64_t>>(&*value) : nullptr;
+  std::vector<std::size_t> stored;
+  for (const std::int64_t index : indices ? *indices : std::vector<std::int64_t>{}) {
+    if (index >= 0 && static_cast<std::size_t>(index) < components) stored.push_back(static_cast<std::size_t>(index));
+  }
+  return stored;
+}
+
 }  // namespace
 
 void store_problem(hdf5::File& file, const ProblemFile& problem_file, const ProblemSetup& setup) {
@@ -169,6 +184,13 @@ void store_problem(hdf5::File& file, const ProblemFile& problem_file, const Prob
   // Tells one for each trajectory from one for all, so that parts of an ensemble can be merged.
   if (ends.size() > 1 || (setup.part_of && setup.part_of->end_times_per_trajectory)) {
     end_times.attach_scale(0, file.dataset(names::kTrajectory));
+  }
+  if (!setup.stored.empty()) {
+    const std::size_t components = setup.component_names.size();
+    hdf5::Dataset initial = group.create_dataset<double>(kInitialState, {setup.problem.trajectories(), components});
+    initial.write<double>(setup.problem.initial_states);
+    initial.attach_scale(0, file.dataset(names::kTrajectory));
+    group.set_attribute(kStoredComponents, std::vector<std::int64_t>(setup.stored.begin(), setup.stored.end()));
   }
   if (problem_file.rhs.system) group.set_attribute(kSystem, problem_file.rhs.system->value);
   if (!setup.model_bytes.empty() && setup.model_bytes.size() <= kLargestModel) {
@@ -198,8 +220,16 @@ StoredProblem rebuild_problem(const ode::ResultFile& file, std::span<const std::
   ode::Problem& problem = stored.problem;
   const StoredRhs rhs = rebuild_rhs(file, group);
   problem.rhs = rhs.function;
-  if (file.components() != problem.rhs->components()) {
-    cannot(file, std::to_string(file.components()) + " of " + std::to_string(problem.rhs->components()) + " components",
+  const std::size_t components = problem.rhs->components();
+  const bool own_states = group.has(kInitialState);
+  if (own_states) {
+    stored.components = stored_components(group, components);
+    if (stored.components.size() != file.components() ||
+        group.dataset(kInitialState).shape() != hdf5::Shape{file.trajectories(), components}) {
+      cannot(file, "other components than its problem says that it has", "a whole file");
+    }
+  } else if (file.components() != components) {
+    cannot(file, std::to_string(file.components()) + " of " + std::to_string(components) + " components",
            "all of them, to solve trajectories again");
   }
   stored.options = rebuild_options(file);
@@ -218,7 +248,8 @@ StoredProblem rebuild_problem(const ode::ResultFile& file, std::span<const std::
     to.insert(to.end(), from.begin(), from.end());
   };
   for (const std::size_t i : trajectories) {
-    append(problem.initial_states, file.initial_states(i, 1));
+    append(problem.initial_states,
+           own_states ? group.dataset(kInitialState).read<double>({i, 0}, {1, components}) : file.initial_states(i, 1));
     if (file.parameters_per_trajectory()) append(problem.parameters, file.parameters(i));
     if (problem.save_times_per_trajectory) append(problem.save_times, file.times(i));
     if (!own_span) continue;
@@ -238,6 +269,16 @@ StoredProblem rebuild_problem(const ode::ResultFile& file, std::span<const std::
   problem.validate();
   return stored;
 }
+
+namespace {
+
+// Of the components that the file has.
+agreement::Certificate solve_members(const StoredProblem& stored, const agreement::CertificateOptions& which,
+                                     const RunControl& control) {
+  return with_components(make_certificate(stored.problem, stored.options, which, control), stored.components);
+}
+
+}  // namespace
 
 agreement::Certificate recompute_certificate(const ode::ResultFile& file, const agreement::CertificateOptions& which,
                                              const RunControl& control) {
@@ -260,8 +301,8 @@ agreement::Certificate recompute_certificate(const ode::ResultFile& file, const 
   // Products of cuBLASLt and of tensor cores have bits of their own, which no solve here would give again.
   const std::string mode = file.text_attribute("matrix_precision");
   if ((mode.empty() || mode == to_string(MatrixPrecision::f32)) && file.text_attribute("products").empty())
-    check_bits(file, make_certificate(stored.problem, stored.options, unperturbed, control), sample);
-  agreement::Certificate certificate = make_certificate(stored.problem, stored.options, perturbed, control);
+    check_bits(file, solve_members(stored, unperturbed, control), sample);
+  agreement::Certificate certificate = solve_members(stored, perturbed, control);
   certificate.trajectories = sample;
   return certificate;
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "lockstep/agreement/certificate.h"
 #include "lockstep/cli/problem_setup.h"
@@ -22,6 +23,7 @@ void store_problem(hdf5::File& file, const ProblemFile& problem_file, const Prob
 struct StoredProblem {
   ode::Problem problem;
   ode::Options options;
+  std::vector<std::size_t> components;  // which of the state's the file has, by index; empty: all
 };
 
 // The problem of the given trajectories (ascending), and how they were solved. Throws Error (unsupported) where the
