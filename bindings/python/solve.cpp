@@ -19,6 +19,7 @@
 #include "bindings/python/solution.h"
 #include "bindings/python/users_words.h"
 #include "bindings/python/watched.h"
+#include "lockstep/cli/existing_output.h"
 #include "lockstep/cli/problem_file.h"
 #include "lockstep/cli/problem_setup.h"
 #include "lockstep/cli/provenance.h"
@@ -140,6 +141,7 @@ ode::Attributes solve_into_file(const cli::ProblemFile& file, const cli::Problem
     cli::store_problem(to, file, setup);
     cli::describe_units(to, setup);
   };
+  cli::refuse_to_replace(file.output.file->value, cli::input_files(file));
   const Existing existing = file.output.overwrite ? Existing::replace : Existing::refuse;
   ode::ResultWriter writer(file.output.file->value, setup.problem, setup.options.precision, std::move(metadata),
                            existing);

@@ -187,6 +187,11 @@ class Solve(CliTest):
             self.assertEqual(len(set(states.values())), 1, problem)
             self.assertIn("same bits", self.succeed("validate", "scalar_1.h5", f"{targets[-1]}_3.h5"))
 
+    def test_openmps_variable_limits_the_threads(self):
+        self.succeed("solve", "lorenz.toml", "--quiet", env={**os.environ, "OMP_NUM_THREADS": "1"})
+        with h5py.File(self.path("lorenz.h5")) as file:
+            self.assertEqual(file.attrs["threads"], 1)
+
     def test_a_hybrid_is_the_sum_of_its_parts(self):
         self.write("zero.safetensors", safetensors({"0.weight": np.zeros((3, 3)), "0.bias": np.zeros(3)}))
         self.write("hybrid.toml", LORENZ.replace("[ensemble]", 'model = "zero.safetensors"\nactivations = "identity"\n[ensemble]'))
@@ -233,6 +238,11 @@ class Solve(CliTest):
             self.assertIn(bad["status"][17], (2, 3))
             self.assertTrue(np.isnan(bad["state"][17, -1]).all())
 
+    def test_what_ended_a_trajectory_early_is_explained(self):
+        self.write("short.toml", LORENZ + "[method]\nmax_steps = 5\n")
+        self.assertRegex(self.succeed("solve", "short.toml"),
+                         r"\A100 trajectories: 100 too_many_steps\n  too_many_steps: raise method.max_steps, .*\n500 steps")
+
     def test_save_times_from_a_file_are_each_trajectorys_own(self):
         times = np.array([[0.5, 1.0], [0.25, 2.0]])
         with h5py.File(self.path("t.h5"), "w") as file:
@@ -241,6 +251,28 @@ class Solve(CliTest):
         self.succeed("solve", "own.toml", "--trajectories", "2")
         with h5py.File(self.path("lorenz.h5")) as file:
             np.testing.assert_array_equal(file["time"][:], times)
+
+    def test_ensembles_and_save_times_come_from_csv(self):
+        rows = np.random.default_rng(2).normal(size=(5, 4))
+        self.write("u0.csv", "x;rho;y;z\n" + "".join(";".join(map(repr, map(float, row))) + "\n" for row in rows))
+        self.write("t.csv", "time\n0\n0.5\n1.5\n")
+        self.write("csv.toml", LORENZ.replace("trajectories = 100\n", "").replace(
+            "{ normal = { mean = [1, 0, 0], std = 0.1 } }", '{ file = "u0.csv" }\nparameters = { file = "u0.csv" }').replace(
+            "save = 21", 'save = { file = "t.csv" }'))
+        self.succeed("solve", "csv.toml")
+        with h5py.File(self.path("lorenz.h5")) as file:
+            np.testing.assert_array_equal(file["initial_state"][:], rows[:, [0, 2, 3]])
+            np.testing.assert_array_equal(file["parameters"][:, 1], rows[:, 1])
+            np.testing.assert_array_equal(file["parameters"][:, 0], 10)
+            np.testing.assert_array_equal(file["time"][:], [0, 0.5, 1.5])
+        text = self.path("csv.toml").read_text()
+        for wrong, message in (('"t.csv", columns = "t"', 'time.save: found "t", expected one of time'),
+                               ('"gone.csv"', "gone.csv: found no readable file"),
+                               ('"lorenz.h5"', "time.save: found an HDF5 file without the name of a dataset"),
+                               ('"lorenz.h5", dataset = "tme"', 'time.save: found "tme", which lorenz.h5 does not have'),
+                               ('"t.csv", every = 1', "time.save: found keys that do not go together")):
+            self.write("bad.toml", text.replace('"t.csv"', wrong))
+            self.fail_with(message, "solve", "bad.toml", "--output", "new.h5")
 
     def test_progress_is_a_bar_on_a_terminal(self):
         self.write("endless.toml", ENDLESS)
@@ -339,6 +371,10 @@ class BadInput(CliTest):
                 self.fail_solving(name, NET.replace("net.safetensors", name))
                 self.fail_with(name, "info", name)
         self.write("bad.safetensors", nan)
+        self.fail_solving('bad.toml:4: rhs.activations[1]: found "relux", expected one of identity, relu',
+                          NET.replace("components =", 'activations = "relu,relux"\ncomponents ='))
+        self.fail_with("--activations: found 1 names (relu), expected 2", "info", "net.safetensors", "--activations",
+                       "relu")
         self.fail_solving("0.weight", NET.replace("net.safetensors", "bad.safetensors"))
 
     def test_shapes(self):
@@ -348,6 +384,8 @@ class BadInput(CliTest):
         self.fail_solving("bad.toml:7: ensemble.initial_state.normal: found 2 numbers, expected 3 numbers, one for each "
                           "component (x, y, z)", NET.replace("mean = [1, 0, 0]", "mean = [1, 0]"))
         self.fail_solving("bad.toml:4: rhs.components: found 2 names, expected 3", NET.replace('"x", ', ""))
+        self.fail_solving('bad.toml:4: rhs.components: found "x" twice, expected different names',
+                          NET.replace('"y"', '"x"'))
 
     def test_toml(self):
         self.fail_solving('bad.toml:9: time.spam: found an unknown key, expected one of span, save; did you mean "span"?',
@@ -365,6 +403,8 @@ class BadInput(CliTest):
         outside = LORENZ.replace("save = 21", "save = [0, 1, 3]")
         self.fail_solving("bad.toml:10: time.save: found save point 2 at 3", outside)
         self.fail_solving("bad.toml:10: time.save: found", LORENZ.replace("save = 21", "save = [0, 1, 0.5]"))
+        self.fail_solving("bad.toml:10: time.save: found 21 points over a span of no length",
+                          LORENZ.replace("[0, 2]", "[1, 1]"))
         self.fail_solving("time.save: found 0, expected an integer of 1 or more", LORENZ.replace("save = 21", "save = 0"))
         self.fail_solving("time.save.every: found -0.1, expected a number greater than 0",
                           LORENZ.replace("save = 21", "save = { every = -0.1 }"))
@@ -421,6 +461,31 @@ class BadInput(CliTest):
             locked = self.path("locked")
             locked.mkdir(mode=0o555)
             self.fail_with("a writable folder", "solve", "lorenz.toml", "--output", "locked/x.h5")
+
+    def test_what_is_read_is_never_replaced(self):
+        self.write("u0.csv", "x,y,z\n1,0,0\n")
+        with h5py.File(self.path("x.h5"), "w") as file:
+            file["input"] = np.zeros((4, 3))
+            file["times"] = [0.5]
+        self.write("all.toml", NET.replace("trajectories = 100\n", "").replace(
+            "{ normal = { mean = [1, 0, 0], std = 0.1 } }", '{ x = { file = "u0.csv" }, y = 0, z = 0 }').replace(
+            "save = 11", 'save = { file = "x.h5", dataset = "times" }'))
+        before = {name: self.path(name).read_bytes() for name in ("u0.csv", "x.h5", "all.toml", "net.safetensors")}
+        self.path("link.h5").symlink_to("x.h5")
+        for name in (*before, "link.h5"):
+            self.fail_with(f"{name}: found a file that is read as well, expected a file of its own for the output",
+                           "solve", "all.toml", "--output", name, "--overwrite")
+        for name in ("x.h5", "net.safetensors"):
+            self.fail_with(f"{name}: found a file that is read as well", "evaluate", "net.safetensors", "--input", "x.h5",
+                           "--output", name, "--overwrite")
+        for command, flag in (("compile", "--output"), ("export", "--c-header")):
+            self.fail_with("net.safetensors: found a file that is read as well", command, "net.safetensors", flag,
+                           "net.safetensors", "--overwrite")
+        self.succeed("solve", "lorenz.toml", "--quiet")
+        before["lorenz.h5"] = self.path("lorenz.h5").read_bytes()
+        self.fail_with("lorenz.h5: found a file that is read as well", "merge", "lorenz.h5", "--index", "--output",
+                       "lorenz.h5", "--overwrite")
+        self.assertEqual({name: self.path(name).read_bytes() for name in before}, before)
 
     def test_a_file_that_cannot_grow_is_an_error_before_the_solve(self):
         import resource
@@ -542,6 +607,7 @@ class Validate(CliTest):
     def test_differing_options_are_named(self):
         self.succeed("solve", "lorenz.toml", "--output", "b.h5", "--overwrite", "--rtol", "1e-7", "--quiet")
         self.verdict(1, r"what differs in how they were made:\n", r"  rtol +1e-06 and 1e-07\n")
+        self.assertNotIn("engine_reason", self.run_tool("validate", "--bits", "a.h5", "b.h5").stdout)
         self.assertNotIn("engine_reason", self.run_tool("validate", "a.h5", "b.h5").stdout, "it follows from the rest")
 
     def test_float32_passed_for_float64_is_different(self):
@@ -607,6 +673,24 @@ class Info(CliTest):
         text = self.succeed("info", "lorenz.h5")
         for part in ("100 trajectories x 21 times x 3 components, float32", "100 success", "rho = 28", "problem_digest"):
             self.assertIn(part, text)
+        self.write("each.toml", LORENZ + "[method]\natol = [1e-4, 1e-6, 1e-5]\n")
+        self.succeed("solve", "each.toml", "--trajectories", "1", "--output", "each.h5")
+        text = self.succeed("info", "each.h5")
+        self.assertRegex(text, r"atol +1e-04, 1e-06, 1e-05\n")
+        self.assertIn("1 trajectory x 21 times x 3 components", text)
+
+    def test_of_many_components_a_few_are_shown_with_their_units(self):
+        self.succeed("solve", "lorenz.toml", "--quiet")
+        with h5py.File(self.path("lorenz.h5"), "r+") as file:
+            file["state"].attrs.create("component_units", ["K", "m/s", "Pa"], dtype=h5py.string_dtype())
+        self.assertRegex(self.succeed("info", "lorenz.h5"), r"\n  y +\S+ to \S+ m/s\n")
+        self.write("many.safetensors", safetensors({"0.weight": -np.eye(40), "0.bias": np.zeros(40)}))
+        self.write("many.toml", NET.replace("net.safetensors", "many.safetensors").replace(
+            'components = ["x", "y", "z"]', 'activations = "identity"').replace("[1, 0, 0]", "0"))
+        self.succeed("solve", "many.toml")
+        text = self.succeed("info", "net.h5")
+        self.assertRegex(text, r"\n  u30 .*\n  9 others +\S+ to \S+\n\nprovenance")
+        self.assertNotIn("u31", text)
         text = self.succeed("info", "--systems")
         for part in ("lorenz ", "van_der_pol", "pleiades", "robertson"):
             self.assertIn(part, text)
@@ -646,6 +730,30 @@ class Plot(CliTest):
         text = "".join(root.itertext())
         for part in ("Lorenz 1963: phase portrait", "100 trajectories", "time"):
             self.assertIn(part, text)
+
+    def test_a_curve_goes_to_where_an_event_stopped_it(self):
+        self.write("event.toml", LORENZ.replace("save = 21", "save = [0, 2]") + '[event]\ncomponent = "z"\nvalue = 20\n')
+        self.succeed("solve", "event.toml", "--quiet")
+        self.succeed("plot", "lorenz.h5", "--kind", "series", "--trajectories", "1", "--output", "event.svg")
+        lines = re.findall(r"rgb\( *0, 114, 178\)' +d='[^']*M\S+ L\S+ *'", self.path("event.svg").read_text())
+        self.assertEqual(len(lines), 3, "a line for each component, from the only save point to the end")
+
+    def test_pictures_tell_units_tolerances_and_what_is_left_out(self):
+        self.write("each.toml", LORENZ.replace('"lorenz"', '"lorenz96"').replace("mean = [1, 0, 0]", "mean = 8") +
+                   f"[method]\natol = [{', '.join(['1e-5'] * 39)}, 1e-7]\n")
+        self.succeed("solve", "each.toml", "--quiet")
+        with h5py.File(self.path("lorenz.h5"), "r+") as file:
+            file["state"].attrs.create("component_units", ["m/s"] * 40, dtype=h5py.string_dtype())
+        self.succeed("plot", "lorenz.h5", "--format", "svg")
+        for kind, heading in (("series", "time series, 6 of 40 components"), ("spread", "of the ensemble, 6 of 40"),
+                              ("phase", "phase portrait")):
+            text = "".join(xml.etree.ElementTree.parse(self.path(f"lorenz_{kind}.svg")).getroot().itertext())
+            for part in (heading, "atol 1e-07 to 1e-05", "u1 (m/s)"):
+                self.assertIn(part, text)
+        self.succeed("plot", "lorenz.h5", "--kind", "series", "--components", "u40,u3", "--output", "two.svg")
+        text = "".join(xml.etree.ElementTree.parse(self.path("two.svg")).getroot().itertext())
+        self.assertIn("u40 (m/s)", text)
+        self.assertNotIn("of 40", text)
 
     def test_what_does_not_suit_a_figure_is_said(self):
         self.write("end.toml", LORENZ.replace("save = 21", ""))

@@ -6,15 +6,20 @@
 #include <string_view>
 
 #include "lockstep/cli/text.h"
-#include "lockstep/core/hdf5.h"
 #include "lockstep/core/random.h"
+#include "lockstep/train/table.h"
 
 namespace lockstep::cli {
 namespace {
 
 using Values = EnsembleValues;
 
-constexpr std::array<std::string_view, 5> kSources{"normal", "box", "linspace", "file", "dataset"};
+constexpr std::array<std::string_view, 6> kSources{"normal", "box", "linspace", "file", "dataset", "columns"};
+
+// Element `column` of a vector with a number for each column or one for all.
+double of_column(const std::vector<double>& values, std::size_t column) {
+  return values[values.size() == 1 ? 0 : column];
+}
 
 std::vector<double> number_or_numbers(const TomlValue& value) {
   if (value.is_number()) return {value.number()};
@@ -43,9 +48,7 @@ std::pair<std::vector<double>, std::vector<double>> parse_range(const TomlValue&
           number_or_numbers(required(value, "high", "high = [1, 1]"))};
 }
 
-std::variant<Values::Shared, Values::Rows, Values::Normal, Values::Box, Values::Linspace, Values::Dataset,
-             Values::Named>
-parse_array(const TomlValue& value) {
+decltype(Values::source) parse_array(const TomlValue& value) {
   const TomlValue::Array& entries = value.array();
   if (entries.empty()) throw value.error("an empty array", "numbers, or rows of numbers");
   if (!entries.front().is_array()) return Values::Shared{value.numbers()};
@@ -101,6 +104,15 @@ EnsembleValues parse_table(const TomlValue& value, const std::filesystem::path& 
     static constexpr std::array<std::string_view, 1> kOnly{"box"};
     only(kOnly);
     auto [low, high] = parse_range(*box);
+    const std::size_t pairs = low.size() == 1    ? high.size()
+                              : high.size() == 1 ? low.size()
+                                                 : std::min(low.size(), high.size());
+    for (std::size_t i = 0; i < pairs; ++i) {
+      const double least = of_column(low, i), most = of_column(high, i);
+      if (least > most) {
+        throw box->error("low = " + number_text(least) + " above high = " + number_text(most), "low first, then high");
+      }
+    }
     return {Values::Box{std::move(low), std::move(high)}, box->where()};
   }
   if (const TomlValue* linspace = value.find("linspace")) {
@@ -109,11 +121,9 @@ EnsembleValues parse_table(const TomlValue& value, const std::filesystem::path& 
     auto [low, high] = parse_range(*linspace);
     return {Values::Linspace{std::move(low), std::move(high)}, linspace->where()};
   }
-  static constexpr std::array<std::string_view, 2> kOnly{"file", "dataset"};
+  static constexpr std::array<std::string_view, 3> kOnly{"file", "dataset", "columns"};
   only(kOnly);
-  return {Values::Dataset{folder / required(value, "file", "file = \"x.h5\"").text(),
-                          required(value, "dataset", "dataset = \"initial_state\"").text()},
-          where};
+  return std::visit([&](auto source) { return EnsembleValues{std::move(source), where}; }, parse_file(value, folder));
 }
 
 std::string numbers_text(std::size_t count) { return std::to_string(count) + (count == 1 ? " number" : " numbers"); }
@@ -126,11 +136,6 @@ std::string numbers_text(std::size_t count) { return std::to_string(count) + (co
                                             numbers_text(columns.names.size()) + ", one for each " + columns.what +
                                                 (names.empty() ? "" : " (" + names + ")"),
                                             {}});
-}
-
-// Element `column` of a vector with a number for each column or one for all.
-double of_column(const std::vector<double>& values, std::size_t column) {
-  return values[values.size() == 1 ? 0 : column];
 }
 
 std::uint32_t draw_index(std::size_t column) { return static_cast<std::uint32_t>(column); }
@@ -154,12 +159,7 @@ class Drawing {
 
   EnsembleMatrix draw(const Values::Rows& source, const std::string& where, std::size_t) const {
     if (source.columns != width_) wrong_width(where, source.columns, columns_);
-    if (source.rows < trajectories_) {
-      throw Error(ErrorKind::invalid_argument,
-                  {where, count_text(static_cast<std::int64_t>(source.rows)) + " rows",
-                   "at least " + count_text(static_cast<std::int64_t>(trajectories_)) + ", one for each trajectory",
-                   "lower the number of trajectories"});
-    }
+    if (source.rows < trajectories_) too_few_rows(where, source.rows);
     const auto begin = source.values.begin();
     return {{begin, begin + static_cast<std::ptrdiff_t>(trajectories_ * width_)}, trajectories_};
   }
@@ -201,6 +201,33 @@ class Drawing {
     throw Error(ErrorKind::invalid_argument, {where, source.dataset, "loaded datasets", {}});
   }
 
+  EnsembleMatrix draw(const Values::Table& source, const std::string& where, std::size_t) const {
+    const train::Table& table = *source.content;
+    if (!source.columns.empty() && source.columns.size() != width_) wrong_width(where, source.columns.size(), columns_);
+    if (table.rows < trajectories_) too_few_rows(where, table.rows);
+    // A table without any of the names was not meant to leave all to the defaults.
+    const bool any = std::ranges::any_of(columns_.names, [&](const std::string& name) {
+      return std::ranges::find(table.columns, name) != table.columns.end();
+    });
+    std::vector<std::optional<std::size_t>> from(width_);
+    for (std::size_t column = 0; column < width_; ++column) {
+      const std::string& name = source.columns.empty() ? columns_.names[column] : source.columns[column];
+      const auto found = std::ranges::find(table.columns, name);
+      if (found != table.columns.end()) {
+        from[column] = static_cast<std::size_t>(found - table.columns.begin());
+      } else if (!any || !source.columns.empty() || columns_.defaults.empty() || !columns_.defaults[column]) {
+        const std::vector<std::string_view> known(table.columns.begin(), table.columns.end());
+        throw Error(ErrorKind::invalid_argument,
+                    {where, "no column \"" + name + "\" in " + table.source, "one of " + list_text(known),
+                     source.columns.empty() ? "say which to take: columns = [..], one for each " + columns_.what
+                                            : did_you_mean(name, known)});
+      }
+    }
+    return fill([&](std::size_t trajectory, std::size_t column) {
+      return from[column] ? table(trajectory, *from[column]) : *columns_.defaults[column];
+    });
+  }
+
   EnsembleMatrix draw(const Values::Named& source, const std::string& where, std::size_t) const {
     std::vector<std::string_view> known(columns_.names.begin(), columns_.names.end());
     std::vector<EnsembleMatrix> drawn(width_);
@@ -236,6 +263,13 @@ class Drawing {
     return matrix;
   }
 
+  [[noreturn]] void too_few_rows(const std::string& where, std::size_t rows) const {
+    throw Error(ErrorKind::invalid_argument,
+                {where, counted_text(rows, "row"),
+                 "at least " + count_text(static_cast<std::int64_t>(trajectories_)) + ", one for each trajectory",
+                 "lower the number of trajectories"});
+  }
+
   void check_width(const std::vector<double>& numbers, const std::string& where) const {
     if (numbers.size() != 1 && numbers.size() != width_) wrong_width(where, numbers.size(), columns_);
   }
@@ -269,47 +303,51 @@ EnsembleValues parse_ensemble_values(const TomlValue& value, const std::filesyst
   return {Values::Shared{{value.number()}}, value.where()};
 }
 
-EnsembleValues load_datasets(EnsembleValues values, bool single_column) {
-  if (auto* named = std::get_if<Values::Named>(&values.source)) {
-    for (auto& [name, column] : named->columns) column = load_datasets(std::move(column), true);
-    return values;
+std::variant<Values::Dataset, Values::Table> parse_file(const TomlValue& table, const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / required(table, "file", "file = \"x.h5\" or \"x.csv\"").text();
+  const TomlValue* dataset = table.find("dataset");
+  const TomlValue* columns = table.find("columns");
+  if (dataset != nullptr && columns != nullptr) {
+    throw columns->error("columns beside a dataset", "dataset, of an HDF5 file, or columns, of a CSV", "remove one");
   }
-  const auto* source = std::get_if<Values::Dataset>(&values.source);
-  if (source == nullptr) return values;
-  const hdf5::File file = hdf5::File::open(source->file);
-  const hdf5::Dataset dataset = file.dataset(source->dataset);
-  const hdf5::Shape shape = dataset.shape();
-  if (shape.empty() || shape.size() > 2) {
-    throw Error(ErrorKind::invalid_argument, {values.where,
-                                              source->dataset + " with " + std::to_string(shape.size()) + " dimensions",
-                                              "one or two: [trajectory, column] or [column]",
-                                              {}});
+  if (dataset != nullptr) return Values::Dataset{file, dataset->text()};
+  Values::Table source{file, {}, {}};
+  if (columns != nullptr) {
+    source.columns = columns->is_text() ? std::vector{columns->text()} : columns->texts();
+    if (source.columns.empty()) throw columns->error("an empty array", "names of the table's columns");
   }
-  std::vector<double> numbers = dataset.read<double>();
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    if (!std::isfinite(numbers[i])) {
-      throw Error(ErrorKind::invalid_argument,
-                  {values.where,
-                   number_text(numbers[i]) + " at element " + std::to_string(i) + " of " + dataset.name(),
-                   "finite numbers",
-                   {}});
+  return source;
+}
+
+std::vector<std::filesystem::path> files_of(const EnsembleValues& values) {
+  if (const auto* dataset = std::get_if<Values::Dataset>(&values.source)) return {dataset->file};
+  if (const auto* table = std::get_if<Values::Table>(&values.source)) return {table->file};
+  std::vector<std::filesystem::path> files;
+  if (const auto* named = std::get_if<Values::Named>(&values.source)) {
+    for (const auto& [name, column] : named->columns) {
+      for (auto& file : files_of(column)) files.push_back(std::move(file));
     }
   }
-  if (shape.size() == 1 && !single_column) {
-    values.source = Values::Shared{std::move(numbers)};
-  } else {
-    values.source = Values::Rows{std::move(numbers), shape[0], shape.size() == 1 ? 1 : shape[1]};
-  }
-  return values;
+  return files;
 }
 
 std::optional<std::size_t> listed_rows(const EnsembleValues& values) {
   if (const auto* rows = std::get_if<Values::Rows>(&values.source)) return rows->rows;
+  if (const auto* table = std::get_if<Values::Table>(&values.source)) return table->content->rows;
   std::optional<std::size_t> listed;
   if (const auto* named = std::get_if<Values::Named>(&values.source)) {
+    std::string listed_where;
     for (const auto& [name, column] : named->columns) {
       const auto rows = listed_rows(column);
-      if (rows) listed = std::min(listed.value_or(*rows), *rows);
+      if (!rows) continue;
+      if (listed && *rows != *listed) {
+        throw Error(ErrorKind::invalid_argument,
+                    {column.where, counted_text(*rows, "row"),
+                     count_text(static_cast<std::int64_t>(*listed)) + " as " + listed_where + " lists",
+                     "set ensemble.trajectories to use the first rows of each, or write a number for all without [ ]"});
+      }
+      listed = rows;
+      listed_where = column.where;
     }
   }
   return listed;

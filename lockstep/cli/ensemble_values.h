@@ -1,10 +1,11 @@
 // Numbers for every trajectory as a problem file describes them: one row for all, a list of rows, a distribution, an
-// even spread, a dataset, or any of these name by name.
+// even spread, a dataset or table in a file, or any of these name by name.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +14,10 @@
 #include <vector>
 
 #include "lockstep/cli/toml_value.h"
+
+namespace lockstep::train {
+struct Table;
+}
 
 namespace lockstep::cli {
 
@@ -42,16 +47,25 @@ struct EnsembleValues {
     std::filesystem::path file;
     std::string dataset;
   };
+  struct Table {  // of a CSV: a row for each trajectory
+    std::filesystem::path file;
+    std::vector<std::string> columns;             // which of it, in order; empty: those called as the columns to fill
+    std::shared_ptr<const train::Table> content;  // once it is read
+  };
   struct Named {
     std::vector<std::pair<std::string, EnsembleValues>> columns;
   };
 
-  std::variant<Shared, Rows, Normal, Box, Linspace, Dataset, Named> source;
+  std::variant<Shared, Rows, Normal, Box, Linspace, Dataset, Table, Named> source;
   std::string where;  // names the value in messages
 };
 
 // Paths in the file are relative to `folder`.
 EnsembleValues parse_ensemble_values(const TomlValue& value, const std::filesystem::path& folder);
+
+// {file = "x.h5", dataset = "u0"}, or {file = "x.csv"}, columns = ["a", "b"] beside it where they have other names.
+std::variant<EnsembleValues::Dataset, EnsembleValues::Table> parse_file(const TomlValue& table,
+                                                                        const std::filesystem::path& folder);
 
 // What the columns are called and hold where the file is silent.
 struct ColumnNames {
@@ -66,11 +80,11 @@ struct EnsembleMatrix {
   std::size_t rows = 1;
 };
 
-// Replaces datasets by what they hold; afterwards listed_rows() knows the number of trajectories. A dataset of one
-// dimension is one row for all, unless it is for a single column.
-EnsembleValues load_datasets(EnsembleValues values, bool single_column = false);
+// The files that the values name.
+std::vector<std::filesystem::path> files_of(const EnsembleValues& values);
 
-// How many trajectories the values list, if they do.
+// How many trajectories the values list, if they do; ensemble_files.h reads what lies in files first. Throws Error
+// (invalid_argument) where columns list different numbers.
 std::optional<std::size_t> listed_rows(const EnsembleValues& values);
 
 // Random numbers depend on (seed, stream, trajectory, column) alone: trajectory i is the same in an ensemble of any

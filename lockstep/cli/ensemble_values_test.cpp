@@ -5,8 +5,10 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
+#include "lockstep/cli/ensemble_files.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/hdf5.h"
 
@@ -116,16 +118,68 @@ TEST(EnsembleValues, datasets_are_rows_or_one_row) {
     file.publish();
   }
   const auto load = [&](const std::string& dataset) {
-    return load_datasets(parse("{file=\"ensemble_values_test.h5\", dataset=\"" + dataset + "\"}", testing::TempDir()));
+    return load_files(parse("{file=\"ensemble_values_test.h5\", dataset=\"" + dataset + "\"}", testing::TempDir()));
   };
   EXPECT_EQ(listed_rows(load("rows")), 2u);
   EXPECT_THAT(draw(load("rows"), 2, kXyz, {}).values, ElementsAre(1, 2, 3, 4, 5, 6));
   EXPECT_THAT(draw(load("row"), 2, kXyz, {}).values, ElementsAre(1, 2, 3));
   EXPECT_THROW(load("nothing"), Error);
   const EnsembleValues named =
-      load_datasets(parse("{x={file=\"ensemble_values_test.h5\", dataset=\"row\"}, y=0, z=0}", testing::TempDir()));
+      load_files(parse("{x={file=\"ensemble_values_test.h5\", dataset=\"row\"}, y=0, z=0}", testing::TempDir()));
   EXPECT_EQ(listed_rows(named), 3u);
   std::filesystem::remove(path);
+}
+
+TEST(EnsembleValues, tables_give_a_row_to_each_trajectory_by_the_names_of_their_columns) {
+  const std::filesystem::path folder = testing::TempDir();
+  std::ofstream(folder / "ensemble_values_test.csv") << "# measured\nz, id, x, y\n3, 7, 1, 2\n6, 8, 4, 5\n";
+  const auto load = [&](const std::string& value) { return load_files(parse(value, folder)); };
+  const EnsembleValues by_name = load("{file=\"ensemble_values_test.csv\"}");
+  EXPECT_EQ(listed_rows(by_name), 2u);
+  EXPECT_THAT(draw(by_name, 2, kXyz, {}).values, ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(draw(load("{file=\"ensemble_values_test.csv\", columns=[\"id\", \"z\", \"z\"]}"), 1, kXyz, {}).values,
+              ElementsAre(7, 3, 3));
+  EXPECT_THAT(draw(load("{x={file=\"ensemble_values_test.csv\", columns=\"id\"}, y=0, z=0}"), 2, kXyz, {}).values,
+              ElementsAre(7, 0, 0, 8, 0, 0));
+  const ColumnNames rates{"parameter", {"x", "k"}, {std::nullopt, 9.0}};
+  EXPECT_THAT(draw(by_name, 2, rates, {}).values, ElementsAre(1, 9, 4, 9));
+
+  const auto refusal = [&](const EnsembleValues& values, std::size_t trajectories, const ColumnNames& columns) {
+    try {
+      draw(values, trajectories, columns, {});
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_THAT(refusal(by_name, 3, kXyz), HasSubstr("f.toml:1: v: found 2 rows, expected at least 3"));
+  EXPECT_THAT(refusal(by_name, 2, {"component", {"x", "w"}, {}}), HasSubstr("found no column \"w\" in "));
+  EXPECT_THAT(refusal(by_name, 2, {"component", {"x", "w"}, {}}),
+              HasSubstr("expected one of z, id, x, y; say which to take: columns = [..], one for each component"));
+  EXPECT_THAT(refusal(by_name, 2, {"parameter", {"K"}, {1.0}}), HasSubstr("no column \"K\"")) << "not all defaults";
+  EXPECT_THAT(refusal(load("{file=\"ensemble_values_test.csv\", columns=[\"x\"]}"), 2, kXyz),
+              HasSubstr("found 1 number"));
+  EXPECT_THROW(load("{file=\"absent.csv\"}"), Error);
+  std::filesystem::remove(folder / "ensemble_values_test.csv");
+}
+
+TEST(EnsembleValues, what_contradicts_itself_is_refused) {
+  const auto refusal = [](const std::string& value) {
+    try {
+      listed_rows(parse(value));
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_THAT(refusal("{x=[1,2,3], y=[1,2], z=0}"),
+              HasSubstr("v.y: found 2 rows, expected 3 as f.toml:1: v.x lists; set ensemble.trajectories"));
+  EXPECT_THAT(refusal("{x={box=[1,-1]}, y=0, z=0}"), HasSubstr("v.x.box: found low = 1 above high = -1"));
+  EXPECT_THAT(refusal("{box={low=[0,0,1], high=0.5}}"), HasSubstr("v.box: found low = 1 above high = 0.5"));
+  EXPECT_EQ(refusal("{box={low=[0,0], high=[1,1,1]}}"), "no error") << "its width is judged when it is drawn";
+  EXPECT_EQ(refusal("{box={low=[], high=1}}"), "no error");
+  EXPECT_THAT(refusal("{file=\"a\", dataset=\"b\", columns=[\"c\"]}"), HasSubstr("found columns beside a dataset"));
+  EXPECT_THAT(refusal("{file=\"a\", columns=[]}"), HasSubstr("v.columns: found an empty array"));
 }
 
 }  // namespace

@@ -1,11 +1,22 @@
 #include "lockstep/cli/existing_output.h"
 
+#include <system_error>
+
 #include "lockstep/core/error.h"
 
 namespace lockstep::cli {
 
 void refuse_existing(const std::filesystem::path& path, const char* remedy) {
   throw Error(ErrorKind::file, {path.string(), "a file of that name", "none", remedy});
+}
+
+void refuse_to_replace(const std::filesystem::path& output, const std::vector<std::filesystem::path>& inputs) {
+  for (const std::filesystem::path& input : inputs) {
+    std::error_code ignored;  // of a file that is not there
+    if (!std::filesystem::equivalent(output, input, ignored)) continue;
+    throw Error(ErrorKind::invalid_argument, {output.string(), "a file that is read as well",
+                                              "a file of its own for the output", "choose another name"});
+  }
 }
 
 Existing existing_output(const std::filesystem::path& path, bool overwrite) {

@@ -38,7 +38,7 @@ CLI::Validator one_of(const std::vector<std::string>& choices) {
 }
 
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
-  const bool open = most == std::numeric_limits<std::uint64_t>::max();
+  const bool open = most == kMostWholeNumber;
   const std::string range = std::to_string(least) + (open ? " or more" : " to " + std::to_string(most));
   const auto check = [least, most, range](const std::string& text) -> std::string {
     const auto value = read<std::uint64_t>(text);

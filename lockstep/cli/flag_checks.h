@@ -9,8 +9,11 @@
 
 namespace lockstep::cli {
 
+// Counts are stored as int64.
+inline constexpr auto kMostWholeNumber = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+
 CLI::Validator one_of(const std::vector<std::string>& choices);
-CLI::Validator whole_number(std::uint64_t least, std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
+CLI::Validator whole_number(std::uint64_t least, std::uint64_t most = kMostWholeNumber);
 CLI::Validator any_number();
 CLI::Validator positive_number();
 

@@ -83,7 +83,7 @@ int Interrupt::exit_code() const {
 std::chrono::seconds parse_time_limit(const std::string& text) {
   const auto fail = [&] [[noreturn]] () {
     throw Error(ErrorKind::invalid_argument,
-                {"--time-limit", "\"" + text + "\"", "seconds, or MM:SS, HH:MM:SS, D-HH:MM:SS, more than 0", {}});
+                {"--time-limit", "\"" + text + "\"", "whole seconds, or MM:SS, HH:MM:SS, D-HH:MM:SS, more than 0", {}});
   };
   std::vector<std::int64_t> parts;
   bool days = false;

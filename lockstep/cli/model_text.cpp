@@ -1,6 +1,9 @@
 #include "lockstep/cli/model_text.h"
 
+#include <string_view>
 #include <variant>
+
+#include "lockstep/nn/load.h"
 
 namespace lockstep::cli {
 
@@ -29,6 +32,20 @@ Error naming_file(const Error& error, const std::filesystem::path& path) {
   if (!about_it || error.field().starts_with(path.string())) return error;
   const std::string field = error.field() == "model" ? path.string() : path.string() + ": " + error.field();
   return Error(error.kind(), {field, error.found(), error.expected(), error.remedy()});
+}
+
+nn::Model load_model(const std::filesystem::path& path, const std::optional<std::string>& activations,
+                     const std::string& given_by) {
+  constexpr std::string_view kField = "options.activations";
+  nn::ReadOptions options;
+  if (activations) options.activations = *activations;
+  try {
+    return nn::load(path, options);
+  } catch (const Error& error) {
+    if (!error.field().starts_with(kField)) throw;
+    throw Error(error.kind(),
+                {given_by + error.field().substr(kField.size()), error.found(), error.expected(), error.remedy()});
+  }
 }
 
 }  // namespace lockstep::cli

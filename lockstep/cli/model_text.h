@@ -1,7 +1,8 @@
-// A model's nodes in words, and its file in errors about it.
+// A model's file and words about it: loaded, its nodes listed, named in errors.
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,5 +29,9 @@ auto in_model_file(const std::filesystem::path& path, Work work) {
     throw naming_file(error, path);
   }
 }
+
+// A model file with the activations that the user gave, if any, by the flag or key `given_by`, which messages name.
+nn::Model load_model(const std::filesystem::path& path, const std::optional<std::string>& activations,
+                     const std::string& given_by = "--activations");
 
 }  // namespace lockstep::cli

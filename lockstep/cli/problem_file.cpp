@@ -119,19 +119,18 @@ void read_save(const TomlValue& save, ProblemFile& problem) {
   auto& target = problem.time.save.emplace();
   target.where = save.where();
   if (save.is_table()) {
-    static constexpr std::array<std::string_view, 3> kKeys{"every", "file", "dataset"};
+    static constexpr std::array<std::string_view, 4> kKeys{"every", "file", "dataset", "columns"};
     save.allow_only(kKeys);
     const TomlValue* every = save.find("every");
-    const TomlValue* name = save.find("file");
-    const TomlValue* dataset = save.find("dataset");
-    if ((every != nullptr) == (name != nullptr) || (name != nullptr) != (dataset != nullptr)) {
-      throw save.error("keys that do not go together",
-                       "{every = 0.01}, or {file = \"x.h5\", dataset = \"save_times\"}");
+    if ((every != nullptr) == (save.find("file") != nullptr) || (every != nullptr && save.table().size() > 1)) {
+      throw save.error(
+          "keys that do not go together",
+          "{every = 0.01}, {file = \"x.h5\", dataset = \"times\"}, or {file = \"x.csv\", columns = \"t\"}");
     }
     if (every != nullptr) {
       target.value = Every{positive_number(*every)};
     } else {
-      target.value = EnsembleValues::Dataset{problem.path.parent_path() / name->text(), dataset->text()};
+      std::visit([&](auto source) { target.value = std::move(source); }, parse_file(save, problem.path.parent_path()));
     }
   } else if (save.is_array()) {
     target.value = Times{save.numbers()};
@@ -140,7 +139,7 @@ void read_save(const TomlValue& save, ProblemFile& problem) {
     target.value = EvenlySpaced{positive_count(save)};
   } else {
     throw save.error(save.describe(),
-                     "a number of evenly spaced points, an array of times, {every = 0.01}, or a dataset");
+                     "a number of evenly spaced points, an array of times, {every = 0.01}, or times in a file");
   }
 }
 
@@ -309,6 +308,20 @@ ProblemFile read_problem_file(const std::filesystem::path& path) { return interp
 
 ProblemFile parse_problem_file(std::string_view text, const std::filesystem::path& path) {
   return interpret(parse_toml(text, path.string()), path);
+}
+
+std::vector<std::filesystem::path> input_files(const ProblemFile& file) {
+  std::vector<std::filesystem::path> files{file.path};
+  if (file.rhs.model) files.push_back(file.rhs.model->value);
+  for (const auto* values : {&file.ensemble.initial_state, &file.ensemble.parameters, &file.time.span}) {
+    if (!*values) continue;
+    for (auto& path : files_of(**values)) files.push_back(std::move(path));
+  }
+  if (!file.time.save) return files;
+  const auto& save = file.time.save->value;
+  if (const auto* dataset = std::get_if<EnsembleValues::Dataset>(&save)) files.push_back(dataset->file);
+  if (const auto* table = std::get_if<EnsembleValues::Table>(&save)) files.push_back(table->file);
+  return files;
 }
 
 void read_solver_sections(const TomlValue& file, ProblemFile& problem) {

@@ -61,7 +61,8 @@ struct Times {
 };
 struct TimeSection {
   std::optional<EnsembleValues> span;  // two columns: start and end
-  std::optional<Given<std::variant<EvenlySpaced, Every, Times, EnsembleValues::Dataset>>> save;  // else the end alone
+  std::optional<Given<std::variant<EvenlySpaced, Every, Times, EnsembleValues::Dataset, EnsembleValues::Table>>>
+      save;  // else the end alone
 };
 
 struct Event {
@@ -95,6 +96,9 @@ struct ProblemFile {
 // Throws Error (file) when it cannot be read, (invalid_argument) with file, line and key for everything else.
 ProblemFile read_problem_file(const std::filesystem::path& path);
 ProblemFile parse_problem_file(std::string_view text, const std::filesystem::path& path);
+
+// The files that solving it reads: the problem file itself, the model, and what the ensemble and the save points name.
+std::vector<std::filesystem::path> input_files(const ProblemFile& file);
 
 // Sections [method] and [run] alone, into options and where_of: for files that share them.
 class TomlValue;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "lockstep/cli/ensemble_files.h"
 #include "lockstep/cli/right_hand_side.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/cli/threshold_event.h"
@@ -43,7 +44,7 @@ std::size_t count_trajectories(const ProblemFile& file, const Sources& sources) 
     const auto rows = listed_rows(**source);
     if (!rows) continue;
     if (listed != 0 && *rows != listed) {
-      refuse((*source)->where, count(*rows) + " rows", count(listed) + " as " + listed_where + " lists",
+      refuse((*source)->where, counted_text(*rows, "row"), count(listed) + " as " + listed_where + " lists",
              "set ensemble.trajectories to use the first rows of each");
     }
     listed = *rows;
@@ -135,7 +136,7 @@ std::vector<double> every(double start, double end, double interval, const std::
 void load_save_times(const EnsembleValues::Dataset& source, const std::string& where, std::size_t trajectories,
                      ode::Problem& problem) {
   const hdf5::File file = hdf5::File::open(source.file);
-  const hdf5::Dataset dataset = file.dataset(source.dataset);
+  const hdf5::Dataset dataset = dataset_named(file, source.dataset, where);
   const hdf5::Shape shape = dataset.shape();
   if (shape.size() == 1) {
     problem.save_times = dataset.read<double>();
@@ -157,6 +158,10 @@ void choose_save_times(const ProblemFile& file, std::size_t trajectories, ode::P
     load_save_times(std::get<EnsembleValues::Dataset>(save->value), save->where, trajectories, problem);
     return;
   }
+  if (save && std::holds_alternative<EnsembleValues::Table>(save->value)) {
+    problem.save_times = read_column(std::get<EnsembleValues::Table>(save->value), "time", save->where);
+    return;
+  }
   if (save && std::holds_alternative<Times>(save->value)) {
     problem.save_times = std::get<Times>(save->value).times;
     return;
@@ -173,6 +178,12 @@ void choose_save_times(const ProblemFile& file, std::size_t trajectories, ode::P
   const std::size_t points = save ? std::get<EvenlySpaced>(save->value).points : 1;
   problem.save_times_per_trajectory = !shared_span;
   for (std::size_t i = 0; i < problem.start_times.size(); ++i) {
+    if (points > 1 && problem.start_times[i] == problem.end_times[i]) {
+      refuse(save->where,
+             count(points) + " points over a span of no length" +
+                 (shared_span ? "" : ", that of trajectory " + std::to_string(i)),
+             "a span whose end is not its start, or save = 1");
+    }
     const std::vector<double> times = evenly_spaced(problem.start_times[i], problem.end_times[i], points);
     problem.save_times.insert(problem.save_times.end(), times.begin(), times.end());
   }
@@ -284,7 +295,7 @@ ProblemSetup set_up(const ProblemFile& file) {
   problem.rhs = rhs.function;
 
   const auto load = [](const std::optional<EnsembleValues>& values) {
-    return values ? std::optional(load_datasets(*values)) : std::nullopt;
+    return values ? std::optional(load_files(*values)) : std::nullopt;
   };
   const Sources sources{load(file.ensemble.initial_state), load(file.ensemble.parameters), load(file.time.span)};
   const std::size_t trajectories = count_trajectories(file, sources);

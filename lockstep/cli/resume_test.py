@@ -294,7 +294,7 @@ class Stopped(ResumeTest):
         self.assertRegex(done.stderr, r"lockstep: stopped: \d+ of 200,000 trajectories are finished and in endless.h5")
         for text in ("0", "soon", "1:2:3:4", "-5", "1:", "2-3", ""):
             if text:
-                self.fail_with(f'--time-limit: found "{text}", expected seconds, or MM:SS, HH:MM:SS, D-HH:MM:SS',
+                self.fail_with(f'--time-limit: found "{text}", expected whole seconds, or MM:SS, HH:MM:SS, D-HH:MM:SS',
                                "solve", "endless.toml", f"--time-limit={text}")
         self.succeed("solve", "slow.toml", "--time-limit", "1-00:00:00")
 

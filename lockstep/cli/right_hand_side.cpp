@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "lockstep/cli/model_text.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
-#include "lockstep/nn/load.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/nn/safetensors.h"
 #include "lockstep/ode/rhs.h"
@@ -29,10 +29,18 @@ std::vector<std::string> feature_names(const std::vector<nn::Feature>& features,
   return names;
 }
 
-void check_names(const ProblemFile& file, const char* field, std::size_t found, std::size_t expected) {
-  if (found == 0 || found == expected) return;
-  throw Error(ErrorKind::invalid_argument,
-              {file.where_of.at(field), std::to_string(found) + " names", std::to_string(expected), {}});
+void check_names(const ProblemFile& file, const char* field, const std::vector<std::string>& names,
+                 std::size_t expected) {
+  const auto refuse = [&](const std::string& found, const std::string& wanted) {
+    throw Error(ErrorKind::invalid_argument, {file.where_of.at(field), found, wanted, {}});
+  };
+  if (names.empty()) return;
+  if (names.size() != expected) refuse(counted_text(names.size(), "name"), std::to_string(expected));
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto before = names.begin() + static_cast<std::ptrdiff_t>(i);
+    if (names[i].empty()) refuse("an empty name", "a name for each");
+    if (std::find(names.begin(), before, names[i]) != before) refuse("\"" + names[i] + "\" twice", "different names");
+  }
 }
 
 NamedRhs load_system(const ProblemFile& file) {
@@ -76,9 +84,10 @@ void guard(const ProblemFile& file, const std::vector<nn::Feature>& features, Na
 }
 
 NamedRhs load_net(const ProblemFile& file) {
-  nn::ReadOptions options;
-  if (file.rhs.activations) options.activations = file.rhs.activations->value;
-  const nn::Model model = file.rhs.loaded ? *file.rhs.loaded : nn::load(file.rhs.model->value, options);
+  const auto& activations = file.rhs.activations;
+  const nn::Model model = file.rhs.loaded ? *file.rhs.loaded
+                          : activations   ? load_model(file.rhs.model->value, activations->value, activations->where)
+                                          : load_model(file.rhs.model->value, std::nullopt);
   NamedRhs rhs;
   const std::string name = model.name.empty() ? file.rhs.model->value.stem().string() : model.name;
   try {
@@ -107,8 +116,8 @@ NamedRhs load_net(const ProblemFile& file) {
   for (const nn::Port& port : ports) features.insert(features.end(), port.features.begin(), port.features.end());
   const std::size_t components = rhs.function->components();
   const std::size_t parameters = rhs.function->parameters();
-  check_names(file, "rhs.components", file.rhs.components.size(), components);
-  check_names(file, "rhs.parameters", file.rhs.parameters.size(), parameters);
+  check_names(file, "rhs.components", file.rhs.components, components);
+  check_names(file, "rhs.parameters", file.rhs.parameters, parameters);
   rhs.component_names = feature_names(features, 0, components, file.rhs.components, "u");
   for (std::size_t i = 0; i < std::min(components, features.size()); ++i) {
     if (!features[i].unit.empty()) rhs.component_units.push_back(features[i].unit);

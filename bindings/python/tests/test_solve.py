@@ -51,6 +51,26 @@ file = "unwritten.h5"
         other.state, lockstep.solve(net, U0[:2], (0, 1), 11, method="rk4", dt=0.01, precision="f64").state)
 
 
+def test_every_component_may_have_a_tolerance_of_its_own():
+    one = lockstep.solve("lorenz", U0, (0, 1), atol=1e-5)
+    each = lockstep.solve("lorenz", U0, (0, 1), atol=np.full(3, 1e-5))
+    np.testing.assert_array_equal(one.end_state, each.end_state)
+    assert list(each.attributes["atol"]) == [1e-5] * 3
+    assert lockstep.solve("lorenz", U0, (0, 1), atol=[1e-5, 1e-5, 1]).accepted.sum() < one.accepted.sum()
+    with pytest.raises(lockstep.InvalidArgument, match="atol: found 2 numbers"):
+        lockstep.solve("lorenz", U0, (0, 1), atol=[1e-5, 1e-5])
+
+
+def test_ensembles_come_from_csv_and_no_output_replaces_them(tmp_path):
+    table = tmp_path / "u0.csv"
+    table.write_text("x,y,z\n" + "".join(f"{x!r},{y!r},{z!r}\n" for x, y, z in U0.tolist()))
+    solution = lockstep.solve("lorenz", {"file": table}, (0, 1), 11)
+    np.testing.assert_array_equal(solution.state, lockstep.solve("lorenz", U0, (0, 1), 11).state)
+    with pytest.raises(lockstep.InvalidArgument, match="found a file that is read as well"):
+        lockstep.solve("lorenz", {"file": table}, (0, 1), 11, output=table, overwrite=True)
+    assert table.read_text().startswith("x,y,z")
+
+
 def test_save_points_are_as_asked():
     times = [0.0, 0.25, 1.0]
     solution = lockstep.solve("lorenz", U0, (0, 1), times, precision="f64")

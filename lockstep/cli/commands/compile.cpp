@@ -12,7 +12,6 @@
 #include "lockstep/cli/model_text.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
-#include "lockstep/nn/load.h"
 #include "lockstep/nn/net_plan.h"
 #include "lockstep/nn/plan_file.h"
 
@@ -45,11 +44,10 @@ bool is_available(CpuTarget target) {
 }
 
 int compile_model(const CompileOptions& options) {
+  refuse_to_replace(options.output, {options.model});
   const Existing existing = existing_output(options.output, options.overwrite);
-  nn::ReadOptions read;
-  if (options.activations) read.activations = *options.activations;
-  nn::PlanFile plan{nn::load(options.model, read), options.precision == "f32" ? Precision::f32 : Precision::f64,
-                    best_cpu_target()};
+  nn::PlanFile plan{load_model(options.model, options.activations),
+                    options.precision == "f32" ? Precision::f32 : Precision::f64, best_cpu_target()};
   if (!options.target.empty()) {
     const auto target = parse_cpu_target(options.target);
     if (!target) {

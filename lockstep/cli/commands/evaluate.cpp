@@ -16,12 +16,12 @@
 #include "lockstep/cli/existing_output.h"
 #include "lockstep/cli/flag_checks.h"
 #include "lockstep/cli/interrupt.h"
+#include "lockstep/cli/model_text.h"
 #include "lockstep/cli/progress.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/hdf5.h"
 #include "lockstep/core/parallel.h"
-#include "lockstep/nn/load.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/nn/net_plan.h"
 
@@ -272,9 +272,8 @@ CpuTarget choose_target(const std::string& name) {
 }
 
 int evaluate(const EvaluateOptions& options, const std::string& command_line) {
-  nn::ReadOptions load;
-  if (options.activations) load.activations = *options.activations;
-  const nn::Model model = nn::load(options.model, load);
+  refuse_to_replace(options.output, {options.model, options.input});
+  const nn::Model model = load_model(options.model, options.activations);
   const CpuTarget target = choose_target(options.cpu_target);
   return options.precision == "f64"
              ? evaluate(options, command_line, model, nn::NetPlan<double>::compile(model, target))

@@ -60,6 +60,8 @@ int export_model(const ExportCommand& command) {
       .weights_in = command.weights ? nn::WeightsIn::argument : nn::WeightsIn::header,
       .name = command.name.value_or(name_from(path)),
   };
+  refuse_to_replace(path, {command.model});
+  if (command.weights) refuse_to_replace(*command.weights, {command.model});
   const Existing existing = existing_output(path, command.overwrite);
   if (command.weights) existing_output(*command.weights, command.overwrite);
   const nn::ExportedHeader header =

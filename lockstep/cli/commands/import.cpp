@@ -18,7 +18,6 @@
 #include "lockstep/core/hdf5.h"
 #include "lockstep/core/printable.h"
 #include "lockstep/nn/hdf5_model.h"
-#include "lockstep/nn/load.h"
 #include "lockstep/nn/net_plan.h"
 #include "lockstep/nn/safetensors.h"
 
@@ -118,9 +117,8 @@ int import_model(const ImportOptions& options) {
                                               "a name that ends in .h5 or .safetensors", "the ending says the format"});
   }
   const Existing existing = existing_output(options.output, options.overwrite);
-  nn::ReadOptions read;
-  if (options.activations) read.activations = *options.activations;
-  const nn::Model model = nn::load(options.model, read);
+  if (options.check) refuse_to_replace(options.output, {*options.check});
+  const nn::Model model = load_model(options.model, options.activations);
   if (extension == ".safetensors" && !nn::is_stack(model)) {
     throw Error(ErrorKind::unsupported,
                 {"--output", '"' + options.output.string() + '"',

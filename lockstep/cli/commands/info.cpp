@@ -14,10 +14,11 @@
 
 #include "lockstep/cli/commands/commands.h"
 #include "lockstep/cli/model_text.h"
+#include "lockstep/cli/provenance.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/hdf5_text.h"
 #include "lockstep/core/printable.h"
-#include "lockstep/nn/load.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/ode/result_file.h"
 #include "lockstep/ode/rhs.h"
@@ -57,10 +58,8 @@ std::string short_number(double value) {
 }
 
 std::string attribute_text(const hdf5::AttributeValue& value) {
-  if (const auto* text = std::get_if<std::string>(&value)) return *text;
   if (const auto* integer = std::get_if<std::int64_t>(&value)) return count_text(*integer);
-  if (const auto* number = std::get_if<double>(&value)) return number_text(*number);
-  return "(a list)";
+  return hdf5::to_text(value);
 }
 
 struct Range {
@@ -98,6 +97,30 @@ ResultTotals totals(const ode::ResultFile& file) {
   return totals;
 }
 
+std::string range_text(const Range& range, const std::string& unit) {
+  return (range.low <= range.high ? short_number(range.low) + " to " + short_number(range.high) + unit
+                                  : "no finite number") +
+         (range.not_finite > 0 ? ", " + count(range.not_finite) + " not finite" : "");
+}
+
+// Of many components the first are shown, and what the others cover together.
+void print_ranges(const ode::ResultFile& file, const std::vector<Range>& ranges) {
+  constexpr std::size_t kMost = 32;
+  const std::size_t shown = ranges.size() <= kMost ? ranges.size() : kMost - 1;
+  const std::vector<std::string> units = component_units(file);
+  for (std::size_t c = 0; c < shown; ++c) {
+    line("  " + file.component_names()[c], range_text(ranges[c], units.empty() ? "" : " " + units[c]));
+  }
+  if (shown == ranges.size()) return;
+  Range others;
+  for (std::size_t c = shown; c < ranges.size(); ++c) {
+    others.low = std::min(others.low, ranges[c].low);
+    others.high = std::max(others.high, ranges[c].high);
+    others.not_finite += ranges[c].not_finite;
+  }
+  line("  " + count(ranges.size() - shown) + " others", range_text(others, ""));
+}
+
 void print_result(const std::filesystem::path& path) {
   const ode::ResultFile file(path);
   const ResultTotals all = totals(file);
@@ -113,8 +136,8 @@ void print_result(const std::filesystem::path& path) {
                      std::to_string(file.first_trajectory() + file.trajectories() - 1) + " of " +
                      attribute_text(*total));
   }
-  line("state", count(file.trajectories()) + " trajectories x " + count(file.save_points()) + " times x " +
-                    std::to_string(file.components()) + " components, " +
+  line("state", counted_text(file.trajectories(), "trajectory") + " x " + counted_text(file.save_points(), "time") +
+                    " x " + counted_text(file.components(), "component") + ", " +
                     (file.precision() == Precision::f32 ? "float32" : "float64"));
   std::string statuses;
   for (std::size_t i = 0; i < all.statuses.size(); ++i) {
@@ -128,12 +151,7 @@ void print_result(const std::filesystem::path& path) {
     line("time", short_number(times.front()) + " to " + short_number(times.back()) +
                      (file.times_per_trajectory() ? " in the first trajectory; others have their own" : ""));
   }
-  for (std::size_t c = 0; c < file.components(); ++c) {
-    const Range& range = all.ranges[c];
-    line("  " + file.component_names()[c],
-         (range.low <= range.high ? short_number(range.low) + " to " + short_number(range.high) : "no finite number") +
-             (range.not_finite > 0 ? ", " + count(range.not_finite) + " not finite" : ""));
-  }
+  print_ranges(file, all.ranges);
   if (!file.parameter_names().empty()) {
     if (file.parameters_per_trajectory()) {
       line("parameters", joined(file.parameter_names()) + ", for each trajectory");
@@ -176,9 +194,7 @@ void print_port(const char* kind, const nn::Port& port) {
 }
 
 void print_model(const InfoOptions& options) {
-  nn::ReadOptions load;
-  if (options.activations) load.activations = *options.activations;
-  const nn::Model model = nn::load(options.file, load);
+  const nn::Model model = load_model(options.file, options.activations);
   std::printf("%s: a model, %s\n\n", options.file.string().c_str(),
               size_text(std::filesystem::file_size(options.file)).c_str());
   line("name", model.name);

@@ -1,5 +1,6 @@
 // `lockstep solve`: a problem file in, a result file out.
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -62,13 +63,13 @@ is an index of them. docs/problem_file.md lists every key, docs/files.md how run
 // More than this is not filled with NaN when a run is stopped: a queue kills soon after it has asked.
 constexpr std::uintmax_t kMostToFill = std::uintmax_t{1} << 30;
 
-std::string plural(std::size_t count, const std::string& what) {
-  return count_text(static_cast<std::int64_t>(count)) + " " + what + (count == 1 ? "" : what.back() == 'y' ? "" : "s");
-}
+std::string trajectories_text(std::size_t count) { return counted_text(count, "trajectory"); }
 
-std::string trajectories_text(std::size_t count) {
-  return count_text(static_cast<std::int64_t>(count)) + (count == 1 ? " trajectory" : " trajectories");
-}
+// For trajectories that ended as nobody wished.
+constexpr std::array<std::pair<ode::Status, const char*>, 3> kAdvice{
+    {{ode::Status::step_too_small, "steps fell below the spacing of time itself: the solution may end there"},
+     {ode::Status::not_finite, "the right-hand side or the state became NaN or infinite"},
+     {ode::Status::too_many_steps, "raise method.max_steps, or loosen the tolerances; a stiff problem stays slow"}}};
 
 void print_summary(const ode::Summary& summary, std::size_t earlier, const ode::Options& options,
                    const std::string& path, std::uintmax_t bytes) {
@@ -82,16 +83,21 @@ void print_summary(const ode::Summary& summary, std::size_t earlier, const ode::
                 std::string(ode::to_string(static_cast<ode::Status>(i)));
   }
   std::printf("%s: %s\n", trajectories_text(total).c_str(), statuses.c_str());
+  for (const auto& [status, advice] : kAdvice) {
+    if (summary.count_of[static_cast<std::size_t>(status)] == 0) continue;
+    std::printf("  %s: %s\n", std::string(ode::to_string(status)).c_str(), advice);
+  }
   std::printf("%s accepted, %s rejected, %s of the right-hand side\n",
-              plural(static_cast<std::size_t>(summary.accepted), "step").c_str(), count_text(summary.rejected).c_str(),
-              plural(static_cast<std::size_t>(summary.evaluations), "evaluation").c_str());
+              counted_text(static_cast<std::size_t>(summary.accepted), "step").c_str(),
+              count_text(summary.rejected).c_str(),
+              counted_text(static_cast<std::size_t>(summary.evaluations), "evaluation").c_str());
   const std::size_t finished = total - summary.count_of[static_cast<std::size_t>(ode::Status::cancelled)];
   if (finished > earlier) {
     std::printf("%s, %s trajectories/s: %s, %s, %s on %s (%s), %s\n", seconds_text(summary.seconds).c_str(),
                 rate_text(static_cast<double>(finished - earlier) / summary.seconds).c_str(), options.method.c_str(),
                 to_string(options.control).c_str(), std::string(to_string(options.precision)).c_str(),
                 summary.engine.c_str(), summary.cpu_target.c_str(),
-                plural(static_cast<std::size_t>(summary.threads), "thread").c_str());
+                counted_text(static_cast<std::size_t>(summary.threads), "thread").c_str());
   }
   std::printf("%s: %s\n", path.c_str(), size_text(bytes).c_str());
 }
@@ -131,18 +137,6 @@ bool holds_certificate(const std::filesystem::path& path) {
   return hdf5::File::open(path).has(agreement::kCertificateState);
 }
 
-// Of the components that the file has.
-agreement::Certificate stored_part(const agreement::Certificate& whole, const std::vector<std::size_t>& stored) {
-  if (stored.empty()) return whole;
-  agreement::Certificate part = whole;
-  part.components = stored.size();
-  part.states.clear();
-  for (std::size_t state = 0; state < whole.states.size(); state += whole.components) {
-    for (const std::size_t component : stored) part.states.push_back(whole.states[state + component]);
-  }
-  return part;
-}
-
 agreement::Certificate certify(const SolveOptions& options, const ProblemSetup& setup, std::uint64_t seed,
                                const Interrupt& interrupt) {
   agreement::CertificateOptions which;
@@ -154,7 +148,8 @@ agreement::Certificate certify(const SolveOptions& options, const ProblemSetup& 
   }
   Progress progress("certifying", "trajectories", options.quiet ? Verbosity::quiet : Verbosity::normal);
   const RunControl control{&interrupt.token(), progress.function()};
-  return stored_part(agreement::make_certificate(setup.problem, setup.options, which, control), setup.stored);
+  return agreement::with_components(agreement::make_certificate(setup.problem, setup.options, which, control),
+                                    setup.stored);
 }
 
 // With statuses as the guard of the net's training range asks.
@@ -195,6 +190,9 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
   const std::filesystem::path path = shard && (share != nullptr || !options.overrides.output)
                                          ? shard_path(file.output.file->value, *shard)
                                          : file.output.file->value;
+  const std::vector<std::filesystem::path> inputs = input_files(file);
+  refuse_to_replace(path, inputs);
+  refuse_to_replace(file.output.file->value, inputs);  // the index of shares
   Existing existing = file.output.overwrite ? Existing::replace : Existing::refuse;
   if (!options.resume && existing == Existing::refuse) refuse_what_is_there(path);
   ProblemSetup setup = set_up(file);
@@ -300,6 +298,7 @@ int solve_shares(const SolveOptions& options, const std::string& command_line) {
   } catch (const Error&) {
     // Every share will find the same, and one tells it.
   }
+  if (file.options.threads == 0) mine.overrides.threads = threads_of_a_rank();
   if (file.output.file) run.whole = file.output.file->value;
   run.existing = file.output.overwrite ? Existing::replace : Existing::refuse;
   run.solve_share = [&](RankShare& share) { return solve(mine, command_line, &share); };

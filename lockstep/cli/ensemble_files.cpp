@@ -1,0 +1,83 @@
+#include "lockstep/cli/ensemble_files.h"
+
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "lockstep/cli/text.h"
+#include "lockstep/core/error.h"
+#include "lockstep/core/names.h"
+#include "lockstep/train/table.h"
+
+namespace lockstep::cli {
+namespace {
+
+using Values = EnsembleValues;
+
+[[noreturn]] void refuse(const std::string& where, const std::string& found, const std::string& expected,
+                         const std::string& remedy = {}) {
+  throw Error(ErrorKind::invalid_argument, {where, found, expected, remedy});
+}
+
+train::Table read_table(const std::filesystem::path& path, const std::string& where) {
+  if (hdf5::File::recognises(path)) {
+    refuse(where, "an HDF5 file without the name of a dataset: " + path.string(), "dataset = \"..\" beside file",
+           "`lockstep info` or h5ls lists what it holds");
+  }
+  return train::read_csv(path);
+}
+
+Values load_dataset(const Values::Dataset& source, const std::string& where, bool single_column) {
+  const hdf5::File file = hdf5::File::open(source.file);
+  const hdf5::Dataset dataset = dataset_named(file, source.dataset, where);
+  const hdf5::Shape shape = dataset.shape();
+  if (shape.empty() || shape.size() > 2) {
+    refuse(where, source.dataset + " with " + counted_text(shape.size(), "dimension"),
+           "one or two: [trajectory, column] or [column]");
+  }
+  std::vector<double> numbers = dataset.read<double>();
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (std::isfinite(numbers[i])) continue;
+    refuse(where, number_text(numbers[i]) + " at element " + std::to_string(i) + " of " + dataset.name(),
+           "finite numbers");
+  }
+  if (shape.size() == 1 && !single_column) return {Values::Shared{std::move(numbers)}, where};
+  return {Values::Rows{std::move(numbers), shape[0], shape.size() == 1 ? 1 : shape[1]}, where};
+}
+
+}  // namespace
+
+EnsembleValues load_files(EnsembleValues values, bool single_column) {
+  if (auto* named = std::get_if<Values::Named>(&values.source)) {
+    for (auto& [name, column] : named->columns) column = load_files(std::move(column), true);
+  } else if (auto* table = std::get_if<Values::Table>(&values.source)) {
+    table->content = std::make_shared<const train::Table>(read_table(table->file, values.where));
+  } else if (const auto* dataset = std::get_if<Values::Dataset>(&values.source)) {
+    return load_dataset(*dataset, values.where, single_column);
+  }
+  return values;
+}
+
+hdf5::Dataset dataset_named(const hdf5::File& file, const std::string& name, const std::string& where) {
+  if (!file.has(name)) {
+    const std::vector<std::string> names = file.datasets();
+    const std::vector<std::string_view> known(names.begin(), names.end());
+    refuse(where, "\"" + name + "\", which " + file.path().string() + " does not have", "one of " + list_text(known),
+           did_you_mean(name, known));
+  }
+  return file.dataset(name);
+}
+
+std::vector<double> read_column(const EnsembleValues::Table& source, const std::string& by_default,
+                                const std::string& where) {
+  if (source.columns.size() > 1) refuse(where, counted_text(source.columns.size(), "column"), "one");
+  const train::Table table = read_table(source.file, where);
+  const std::size_t column = table.column(where, source.columns.empty() ? by_default : source.columns.front());
+  std::vector<double> numbers(table.rows);
+  for (std::size_t row = 0; row < table.rows; ++row) numbers[row] = table(row, column);
+  return numbers;
+}
+
+}  // namespace lockstep::cli
