@@ -1,0 +1,90 @@
+"""`lockstep plot` from outside: which pictures there are, what they say, and what is refused.
+
+usage: plot_test.py LOCKSTEP [unittest arguments]
+Exit code 77 without h5py: skipped, not passed.
+"""
+import pathlib
+import re
+import shutil
+import struct
+import sys
+import unittest
+import xml.etree.ElementTree
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
+from tool_test import LORENZ, ToolTest, h5py
+
+
+@unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not installed")
+class Plot(ToolTest):
+    def setUp(self):
+        super().setUp()
+        self.write("lorenz.toml", LORENZ)
+
+    def check_png(self, name):
+        content = self.path(name).read_bytes()
+        self.assertEqual(content[:8], b"\x89PNG\r\n\x1a\n")
+        width, height = struct.unpack(">II", content[16:24])
+        self.assertGreaterEqual(min(width, height), 600)
+        self.assertEqual(content[-8:-4], b"IEND")
+        self.assertGreater(len(content), 10_000)
+
+    def test_all_kinds_lie_beside_the_results(self):
+        self.succeed("solve", "lorenz.toml", "--quiet")
+        out = self.succeed("plot", "lorenz.h5")
+        for kind in ("series", "phase", "spread"):
+            self.assertIn(f"lorenz_{kind}.png\n", out)
+            self.check_png(f"lorenz_{kind}.png")
+
+    def test_svg_is_well_formed_and_names_its_axes(self):
+        self.succeed("solve", "lorenz.toml", "--quiet")
+        self.succeed("plot", "lorenz.h5", "--kind", "phase", "--components", "x,z", "--output", "wings.svg")
+        root = xml.etree.ElementTree.parse(self.path("wings.svg")).getroot()
+        self.assertTrue(root.tag.endswith("svg"))
+        text = "".join(root.itertext())
+        for part in ("Lorenz 1963: phase portrait", "100 trajectories", "time"):
+            self.assertIn(part, text)
+
+    def test_a_curve_goes_to_where_an_event_stopped_it(self):
+        self.write("event.toml", LORENZ.replace("save = 21", "save = [0, 2]") + '[event]\ncomponent = "z"\nvalue = 20\n')
+        self.succeed("solve", "event.toml", "--quiet")
+        self.succeed("plot", "lorenz.h5", "--kind", "series", "--trajectories", "1", "--output", "event.svg")
+        lines = re.findall(r"rgb\( *0, 114, 178\)' +d='[^']*M\S+ L\S+ *'", self.path("event.svg").read_text())
+        self.assertEqual(len(lines), 3, "a line for each component, from the only save point to the end")
+
+    def test_pictures_tell_units_tolerances_and_what_is_left_out(self):
+        self.write("each.toml", LORENZ.replace('"lorenz"', '"lorenz96"').replace("mean = [1, 0, 0]", "mean = 8") +
+                   f"[method]\natol = [{', '.join(['1e-5'] * 39)}, 1e-7]\n")
+        self.succeed("solve", "each.toml", "--quiet")
+        with h5py.File(self.path("lorenz.h5"), "r+") as file:
+            file["state"].attrs.create("component_units", ["m/s"] * 40, dtype=h5py.string_dtype())
+        self.succeed("plot", "lorenz.h5", "--format", "svg")
+        for kind, heading in (("series", "time series, 6 of 40 components"), ("spread", "of the ensemble, 6 of 40"),
+                              ("phase", "phase portrait")):
+            text = "".join(xml.etree.ElementTree.parse(self.path(f"lorenz_{kind}.svg")).getroot().itertext())
+            for part in (heading, "atol 1e-07 to 1e-05", "u1 (m/s)"):
+                self.assertIn(part, text)
+        self.succeed("plot", "lorenz.h5", "--kind", "series", "--components", "u40,u3", "--output", "two.svg")
+        text = "".join(xml.etree.ElementTree.parse(self.path("two.svg")).getroot().itertext())
+        self.assertIn("u40 (m/s)", text)
+        self.assertNotIn("of 40", text)
+
+    def test_what_does_not_suit_a_figure_is_said(self):
+        self.write("end.toml", LORENZ.replace("save = 21", ""))
+        self.succeed("solve", "end.toml", "--quiet")
+        self.fail_with("lorenz.h5: found a single save point", "plot", "lorenz.h5", "--kind", "series")
+        out = self.succeed("plot", "lorenz.h5")
+        self.assertIn("no series: a single save point", out)
+        self.check_png("lorenz_phase.png")
+        self.fail_with('--components: found "w", expected one of x, y, z', "plot", "lorenz.h5", "--components", "w")
+        self.fail_with("a name ending in .png or .svg", "plot", "lorenz.h5", "--output", "x.gif")
+        self.fail_with("no folder", "plot", "lorenz.h5", "--kind", "phase", "--output", "no/folder/x.png")
+
+    def test_without_gnuplot_the_message_says_how_to_install_it(self):
+        self.succeed("solve", "lorenz.toml", "--quiet")
+        self.fail_with("apt install gnuplot-nox", "plot", "lorenz.h5", env={"PATH": str(self.folder)})
+        self.assertFalse(list(self.folder.glob("*.png")))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=1)
