@@ -46,9 +46,8 @@ int explain(const ExplainOptions& options) {
   const std::size_t element = setup.options.precision == Precision::f32 ? 4 : 8;
 
   print_line("problem", setup.title + ": " + setup.problem.rhs->description());
-  print_line("ensemble", count_text(static_cast<std::int64_t>(trajectories)) + " trajectories of " +
-                             std::to_string(components) + " components, " +
-                             count_text(static_cast<std::int64_t>(save_points)) + " save points each");
+  print_line("ensemble", counted_text(trajectories, "trajectory") + " of " + counted_text(components, "component") +
+                             ", " + counted_text(save_points, "save point") + " each");
   print_line("method", explanation.method + ", " + to_string(setup.options.control) + " steps, " +
                            std::string(to_string(setup.options.precision)));
   print_line("engine", explanation.engine + ", " + explanation.cpu_target + ", " + std::to_string(explanation.threads) +
