@@ -202,6 +202,36 @@ class Statuses(PageTest):
                                                                                   "mean = [4, 4], std = 1"))
 
 
+class OtherPrograms(PageTest):
+    def test_a_file_that_another_program_writes_by_the_page_is_judged(self):
+        self.succeed("solve", "lorenz.toml", "--certificate", "--quiet")
+        example = PAGE.read_text().split("## Files of other programs\n", 1)[1].split("```python\n", 1)[1].split("```", 1)[0]
+        with h5py.File(self.path("lorenz.h5")) as file:
+            ours = {name: file[name][:] for name in ("state", "time", "initial_state")}
+
+        def write(factor):
+            exec(example.replace('"port.h5"', repr(str(self.path("port.h5")))),
+                 {"h5py": h5py, **ours, "state": ours["state"] * np.float32(factor)})
+        for factor, code, words in ((1, 0, "same bits: all 6,300 numbers of state agree"),
+                                    (1 + 2**-23, 0, "port.h5 agrees with lorenz.h5"),
+                                    (1.001, 1, "port.h5 does not agree with lorenz.h5")):
+            write(factor)
+            done = self.run_tool("validate", "lorenz.h5", "port.h5")
+            self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+            self.assertIn(words, done.stdout)
+        done = self.run_tool("validate", "port.h5", "lorenz.h5", "--stored-only")
+        self.assertIn("stored in lorenz.h5", done.stdout)
+        text = self.succeed("info", "port.h5")
+        self.assertRegex(text, r"trajectories +100 success\n(.|\n)* u2 +\S+ to ")
+        with h5py.File(self.path("port.h5"), "r+") as port:
+            port.attrs["method"] = "rk4"
+            del port["initial_state"]
+        self.assertIn("initial_state", self.run_tool("info", "port.h5").stderr)
+        with h5py.File(self.path("lorenz.h5"), "r+") as file:
+            del file["status"]
+        self.assertIn("lorenz.h5:/status: found nothing of that name", self.run_tool("info", "lorenz.h5").stderr)
+
+
 class Kinds(PageTest):
     def test_a_packed_file_holds_the_same_numbers_behind_standard_filters(self):
         self.succeed("solve", "lorenz.toml", "--certificate", "--trajectories", "2000", "--quiet")

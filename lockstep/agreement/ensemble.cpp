@@ -48,7 +48,9 @@ std::vector<double> StoredEnsemble::parameters(std::size_t trajectory) const { r
 std::vector<double> StoredEnsemble::times(std::size_t trajectory) const { return file_.times(trajectory); }
 
 double StoredEnsemble::start_time() const {
-  return hdf5::File::open(file_.path()).dataset(ode::result_names::kStartTime).read<double>({0}, {1})[0];
+  // Files of other programs may leave it out.
+  if (!file_.hdf5().has(ode::result_names::kStartTime)) return file_.save_points() > 0 ? file_.times(0)[0] : 0;
+  return file_.hdf5().dataset(ode::result_names::kStartTime).read<double>({0}, {1})[0];
 }
 
 std::vector<std::pair<std::string, std::string>> StoredEnsemble::provenance() const {

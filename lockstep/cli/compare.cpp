@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <limits>
 #include <set>
 #include <span>
@@ -130,12 +131,20 @@ void add_rows(const ode::ResultFile& a, std::size_t first, const Rows<T>& rows, 
   }
 }
 
+// Whether both hold these tables; files of other programs may leave them out.
+bool both_hold(const ode::ResultFile& a, const ode::ResultFile& b, std::initializer_list<const char*> names) {
+  return std::ranges::all_of(names, [&](const char* name) { return a.hdf5().has(name) && b.hdf5().has(name); });
+}
+
 template <class T>
 void compare_numbers(const ode::ResultFile& a, const ode::ResultFile& b, const RunControl& control, Extent extent,
                      Comparison& comparison) {
   const std::size_t trajectories = a.trajectories();
   const std::size_t row_bytes = std::max<std::size_t>(a.save_points() * a.components() * sizeof(T), 1);
   const std::size_t rows = std::clamp<std::size_t>(kPieceBytes / row_bytes, 1, std::size_t{1} << 16);
+  namespace names = ode::result_names;
+  const bool counts = both_hold(a, b, {names::kAccepted, names::kRejected, names::kEvaluations, names::kEndTime});
+  const bool ends = both_hold(a, b, {names::kEndState});
   struct Enough {};
   try {
     read_ahead<Rows<T>>((trajectories + rows - 1) / rows,
@@ -145,9 +154,14 @@ void compare_numbers(const ode::ResultFile& a, const ode::ResultFile& b, const R
                           read_states(a, first, count, piece.state_a);
                           read_states(b, first, count, piece.state_b);
                           piece.end_a = a.end_states<T>(first, count);
-                          piece.end_b = b.end_states<T>(first, count);
+                          piece.end_b = ends ? b.end_states<T>(first, count) : piece.end_a;
                           piece.records_a = a.records(first, count);
                           piece.records_b = b.records(first, count);
+                          for (std::size_t k = 0; k < count && !counts; ++k) {
+                            const ode::Status status = piece.records_b[k].status;
+                            piece.records_b[k] = piece.records_a[k];
+                            piece.records_b[k].status = status;
+                          }
                         },
                         [&](std::size_t i, const Rows<T>& piece) {
                           if (control.cancelled())

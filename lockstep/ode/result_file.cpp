@@ -1,5 +1,7 @@
 #include "lockstep/ode/result_file.h"
 
+#include <limits>
+
 #include "lockstep/core/error.h"
 #include "lockstep/ode/detail/index_check.h"
 
@@ -26,6 +28,17 @@ hdf5::Dataset dataset_of_shape(const hdf5::File& file, const char* name, const h
   return dataset;
 }
 
+// Files of ours hold every table; those of other programs may leave out what they do not know.
+bool may_leave_out(const hdf5::File& file, const char* name) {
+  return !file.has_attribute("version") && !file.has(name);
+}
+
+template <class T>
+std::vector<T> rows_or(const hdf5::File& file, const char* name, std::size_t first, std::size_t count, T otherwise) {
+  if (may_leave_out(file, name)) return std::vector<T>(count, otherwise);
+  return file.dataset(name).read<T>({first}, {count});
+}
+
 }  // namespace
 
 bool ResultFile::recognises(const std::filesystem::path& path) {
@@ -42,7 +55,7 @@ ResultFile::ResultFile(const std::filesystem::path& path) : file_(hdf5::File::op
   if (!file_.has_attribute(names::kFormatAttribute) || !file_.has(names::kState)) {
     throw Error(
         ErrorKind::file,
-        {path.string(), "an HDF5 file without results of an ensemble", "a file written by `lockstep solve`", {}});
+        {path.string(), "an HDF5 file without results of an ensemble", "a file as `lockstep solve` writes it", {}});
   }
   const std::string format = text_attribute(names::kFormatAttribute);
   if (format != names::kFormat) {
@@ -65,7 +78,11 @@ ResultFile::ResultFile(const std::filesystem::path& path) : file_(hdf5::File::op
   precision_ = type.bytes == 4 ? Precision::f32 : Precision::f64;
   trajectories_ = shape[0];
   save_points_ = shape[1];
-  component_names_ = file_.dataset(names::kComponent).read_strings();
+  if (may_leave_out(file_, names::kComponent)) {
+    for (std::size_t c = 0; c < shape[2]; ++c) component_names_.push_back("u" + std::to_string(c));
+  } else {
+    component_names_ = file_.dataset(names::kComponent).read_strings();
+  }
   if (component_names_.size() != shape[2]) {
     wrong_shape(file_.name() + names::kComponent, {component_names_.size()}, std::to_string(shape[2]));
   }
@@ -75,9 +92,9 @@ ResultFile::ResultFile(const std::filesystem::path& path) : file_(hdf5::File::op
                    times_per_trajectory_ ? hdf5::Shape{trajectories_, save_points_} : hdf5::Shape{save_points_});
   for (const char* name :
        {names::kStatus, names::kAccepted, names::kRejected, names::kEvaluations, names::kEndTime, names::kStartTime}) {
-    dataset_of_shape(file_, name, {trajectories_});
+    if (!may_leave_out(file_, name)) dataset_of_shape(file_, name, {trajectories_});
   }
-  dataset_of_shape(file_, names::kEndState, {trajectories_, components()});
+  if (!may_leave_out(file_, names::kEndState)) dataset_of_shape(file_, names::kEndState, {trajectories_, components()});
   dataset_of_shape(file_, names::kInitialState, {trajectories_, components()});
   if (file_.has(names::kParameters)) {
     parameter_names_ = file_.dataset(names::kParameter).read_strings();
@@ -95,7 +112,12 @@ std::vector<T> ResultFile::states(std::size_t first, std::size_t count) const {
 
 template <class T>
 std::vector<T> ResultFile::end_states(std::size_t first, std::size_t count) const {
-  return file_.dataset(names::kEndState).read<T>({first, 0}, {count, components()});
+  if (!may_leave_out(file_, names::kEndState)) {
+    return file_.dataset(names::kEndState).read<T>({first, 0}, {count, components()});
+  }
+  const hdf5::Dataset state = file_.dataset(names::kState);
+  if (save_points_ == 0) return std::vector<T>(count * components(), std::numeric_limits<T>::quiet_NaN());
+  return state.read<T>({first, save_points_ - 1, 0}, {count, 1, components()});
 }
 
 template std::vector<float> ResultFile::states<float>(std::size_t, std::size_t) const;
@@ -104,11 +126,15 @@ template std::vector<float> ResultFile::end_states<float>(std::size_t, std::size
 template std::vector<double> ResultFile::end_states<double>(std::size_t, std::size_t) const;
 
 std::vector<TrajectoryRecord> ResultFile::records(std::size_t first, std::size_t count) const {
-  const auto status = file_.dataset(names::kStatus).read<std::uint8_t>({first}, {count});
-  const auto accepted = file_.dataset(names::kAccepted).read<std::int32_t>({first}, {count});
-  const auto rejected = file_.dataset(names::kRejected).read<std::int32_t>({first}, {count});
-  const auto evaluations = file_.dataset(names::kEvaluations).read<std::int32_t>({first}, {count});
-  const auto end_time = file_.dataset(names::kEndTime).read<double>({first}, {count});
+  const auto status = rows_or<std::uint8_t>(file_, names::kStatus, first, count, 0);
+  const auto accepted = rows_or<std::int32_t>(file_, names::kAccepted, first, count, 0);
+  const auto rejected = rows_or<std::int32_t>(file_, names::kRejected, first, count, 0);
+  const auto evaluations = rows_or<std::int32_t>(file_, names::kEvaluations, first, count, 0);
+  auto end_time = rows_or<double>(file_, names::kEndTime, first, count, 0);
+  if (may_leave_out(file_, names::kEndTime) && save_points_ > 0) {
+    std::vector<double> last = times_per_trajectory_ ? std::vector<double>{} : times(0);
+    for (std::size_t i = 0; i < count; ++i) end_time[i] = times_per_trajectory_ ? times(first + i).back() : last.back();
+  }
   std::vector<TrajectoryRecord> records(count);
   for (std::size_t i = 0; i < count; ++i) {
     if (status[i] >= kStatusCount) {
