@@ -117,14 +117,13 @@ class Report {
       const std::string text = file.text_attribute(name);
       return text.empty() ? std::string() : ", " + text;
     };
-    std::string text =
-        file.path().string() + ": " + file.text_attribute("method") + add("precision") + add("cpu_target");
+    std::string text = file.text_attribute("method") + add("precision") + add("cpu_target");
     const auto threads = file.attribute("threads");
     if (threads && std::holds_alternative<std::int64_t>(*threads)) {
       const std::int64_t number = std::get<std::int64_t>(*threads);
       text += ", " + std::to_string(number) + (number == 1 ? " thread" : " threads");
     }
-    return text;
+    return file.path().string() + (text.empty() ? "" : ": " + text);
   }
 
   std::string place(const Place& place) const {
