@@ -95,8 +95,8 @@ Trained iterate(cli::TrainingTask<T>& task, const RunControl& control) {
   trained.model.metadata["training_data_digest"] = task.data_digest();
   trained.model.metadata["training_iterations"] = std::to_string(training.place().total);
   trained.loss = task.final_loss(best);
+  trained.loss_text = task.loss_text() + task.left_out_text();
   trained.validation_loss = task.final_validation_loss(best);
-  trained.loss_text = task.loss_text();
   return trained;
 }
 
@@ -140,7 +140,7 @@ void write_model(const cli::TrainingFile& file, const nn::Model& model) {
   const cli::TrainingOutputs outputs = cli::outputs_of(file.output.stem);
   const Existing existing = file.output.overwrite ? Existing::replace : Existing::refuse;
   nn::write_hdf5_model(outputs.model, model, existing);
-  nn::write_safetensors(outputs.safetensors, model, existing);
+  if (nn::is_stack(model)) nn::write_safetensors(outputs.safetensors, model, existing);
 }
 
 // `data`: x and y [sample][feature], or t [time] or [trajectory][time] and u [trajectory][time][component]; none where

@@ -26,7 +26,7 @@ class Training:
     loss, validation_loss : float
         Of the model, over all training data and over what was kept for validation (else None).
     loss_name : str
-        What the loss is: ``"mean squared error"``.
+        What the loss is: ``"mean squared error"``; and which trajectories it was taken without, if any.
     """
 
     def __init__(self, model: _lockstep.Model, history: dict[str, np.ndarray], loss: float,
@@ -69,6 +69,7 @@ def train(
     system: Optional[str] = None,
     parameters: Optional[Sequence[float]] = None,
     with_time: Optional[bool] = None,
+    failed: Optional[str] = None,
     method: Optional[str] = None,
     rtol: Optional[float] = None,
     atol: Optional[float] = None,
@@ -101,6 +102,8 @@ def train(
         Widths of the hidden layers.
     start : Model
         A net to go on from, instead of ``hidden``.
+    failed : {"stop", "leave_out"}
+        What becomes of the training of a neural ODE when a trajectory cannot be solved.
     phases : "recommended" or sequence of dict
         One after the other; ``"recommended"`` (neural ODEs, and their default) grows from short segments to whole
         trajectories by L-BFGS, which fits smooth trajectories in seconds.
@@ -169,7 +172,7 @@ def train(
                 "activations": None if activations is None else list(activations), "seed": seed, "name": name,
                 "initialisation": initialisation, "start": None if start is None else start.name or "net"},
         "data": data,
-        "ode": {"system": system, "parameters": parameters, "with_time": with_time},
+        "ode": {"system": system, "parameters": parameters, "with_time": with_time, "failed": failed},
     }
     if phases is None or isinstance(phases, str):
         sections["training"] = {**training, "loss": loss, "phases": phases}

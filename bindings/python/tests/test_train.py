@@ -70,6 +70,17 @@ def test_a_neural_ode_learns_a_rotation(tmp_path):
         lockstep.train(t=t, u=u, hidden=[], target=1e-6, output=tmp_path / "net")
 
 
+def test_a_trajectory_that_diverges_is_left_out_where_asked():
+    # u' = (w u)^2 has its pole at 1 / (w^2 u0): Glorot's |w| is below 1.74, so that 1 and 2 reach t = 0.1.
+    u = np.array([[1, 1], [1e6, 1], [2, 2]])[:, :, np.newaxis]
+    arguments = dict(t=[0, 0.1], u=u, hidden=[], activations=["square"], optimiser="adam", iterations=2)
+    with pytest.raises(lockstep.Error, match="trajectory 1"):
+        lockstep.train(**arguments)
+    training = lockstep.train(**arguments, failed="leave_out")
+    assert "without 1 of 3 trajectories (1: " in training.loss_name
+    assert 0 < training.loss < 10
+
+
 def test_an_interrupted_training_keeps_the_best_so_far():
     timer = threading.Timer(0.3, _thread.interrupt_main)
     timer.start()
