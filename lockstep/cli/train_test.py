@@ -94,7 +94,7 @@ class TrainTest(ToolTest):
             np.testing.assert_allclose(file["output"][:, 0], truth, atol=0.3)
         self.assertEqual(struct.unpack(">II", self.bytes_of("net_loss.png")[16:24]), (1600, 1000))
         losses = (self.folder / "net_loss.csv").read_text().splitlines()
-        self.assertEqual(losses[0], "iteration,loss,watched,gradient_norm,learning_rate")
+        self.assertEqual(losses[0], "iteration,loss,watched,gradient_norm,learning_rate,phase")
         self.assertGreater(float(losses[1].split(",")[1]), 20 * float(losses[-1].split(",")[1]))
 
     def test_threads_and_instruction_sets_do_not_change_a_byte(self):

@@ -187,7 +187,8 @@ class Run {
 
   void note(const train::IterationReport& report) {
     if (report.place.total % stride_ != 0 && !report.phase_ended) return;
-    curve_.push_back({report.place.total, report.loss, report.watched, report.gradient_norm, report.learning_rate});
+    curve_.push_back({report.place.total, report.loss, report.watched, report.gradient_norm, report.learning_rate,
+                      static_cast<std::int64_t>(report.place.phase)});
   }
 
   void write_checkpoint() { train::write_checkpoint<T>(outputs_.checkpoint, {training_.state(), curve_, identity_}); }
@@ -214,13 +215,13 @@ class Run {
       std::filesystem::remove(outputs_.safetensors, ignored);
       say("no safetensors: " + std::string(error.what()));
     }
-    std::string text = "iteration,loss,watched,gradient_norm,learning_rate\n";
+    std::string text = "iteration,loss,watched,gradient_norm,learning_rate,phase\n";
     for (const train::CurvePoint& point : curve_) {
       text += std::to_string(point.iteration);
       for (const double x : {point.loss, point.watched, point.gradient_norm, point.learning_rate}) {
         text += "," + number_text(x);
       }
-      text += "\n";
+      text += "," + std::to_string(point.phase + 1) + "\n";
     }
     write_file(outputs_.curve, std::as_bytes(std::span(text)), Existing::replace);
     if (curve_.size() < 2) return;
@@ -228,12 +229,18 @@ class Run {
       const Figure figure = loss_curve(curve_, "Training of " + model.name,
                                        shape_text(model) + "  ·  " + task_.data_text() + "  ·  " +
                                            file_.path.filename().string() + "  ·  lockstep " LOCKSTEP_VERSION,
-                                       task_.loss_text(), task_.watched_text());
+                                       task_.loss_text(), task_.watched_text(), phase_names());
       draw(figure.script, outputs_.picture, PictureFormat::png, figure.size);
       drawn_ = true;
     } catch (const Error& error) {
       say("no picture of the loss: " + std::string(error.what()));
     }
+  }
+
+  std::vector<std::string> phase_names() const {
+    std::vector<std::string> names;
+    for (const train::Phase& phase : training_.phases()) names.push_back(phase.name);
+    return names;
   }
 
   void say(const std::string& text) const {

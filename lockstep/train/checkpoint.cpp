@@ -67,7 +67,8 @@ std::string digest(const Checkpoint<T>& checkpoint) {
   }
   for (const CurvePoint& point : checkpoint.curve) {
     const double numbers[] = {point.loss, point.watched, point.gradient_norm, point.learning_rate};
-    hash.add(std::span<const double>(numbers)).add(std::span<const std::int64_t>(&point.iteration, 1));
+    const std::int64_t counts[] = {point.iteration, point.phase};
+    hash.add(std::span<const double>(numbers)).add(std::span<const std::int64_t>(counts));
   }
   return hash.hex();
 }
@@ -101,6 +102,7 @@ void write_curve(hdf5::Group group, const std::vector<CurvePoint>& curve) {
   column("watched", &CurvePoint::watched);
   column("gradient_norm", &CurvePoint::gradient_norm);
   column("learning_rate", &CurvePoint::learning_rate);
+  column("phase", &CurvePoint::phase);
 }
 
 std::vector<CurvePoint> read_curve(const hdf5::Group& group) {
@@ -119,6 +121,7 @@ std::vector<CurvePoint> read_curve(const hdf5::Group& group) {
   column("watched", &CurvePoint::watched);
   column("gradient_norm", &CurvePoint::gradient_norm);
   column("learning_rate", &CurvePoint::learning_rate);
+  column("phase", &CurvePoint::phase);
   return curve;
 }
 

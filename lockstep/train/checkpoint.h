@@ -22,6 +22,7 @@ struct CurvePoint {
   double watched = 0;
   double gradient_norm = 0;
   double learning_rate = 0;
+  std::int64_t phase = 0;  // counted from 0
 };
 
 template <class T>

@@ -51,13 +51,15 @@ void expect_same_bits_after_every_stop(const std::filesystem::path& path, const 
     states.push_back(whole.state());
     states.back().left_out = 3;  // of a kind that the bowl does not know: stored as the rest is
     const IterationReport report = whole.iterate(bowl<T>);
-    curve.push_back({report.place.total, report.loss, report.watched, report.gradient_norm, report.learning_rate});
+    curve.push_back({report.place.total, report.loss, report.watched, report.gradient_norm, report.learning_rate,
+                     static_cast<std::int64_t>(report.place.phase)});
   }
   for (const TrainingState<T>& state : states) {
     write_checkpoint<T>(path, {state, curve, identity});
     const Checkpoint<T> read = read_checkpoint<T>(path, identity);
     ASSERT_EQ(read.curve.size(), curve.size());
     EXPECT_EQ(read.curve.back().loss, curve.back().loss);
+    EXPECT_EQ(read.curve.back().phase, curve.back().phase);
     EXPECT_EQ(read.state.left_out, 3);
     EXPECT_EQ(read.state.best_left_out, state.best_left_out);
     Training<T> rest(phases(), std::vector<T>(5));

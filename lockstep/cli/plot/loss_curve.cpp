@@ -19,7 +19,7 @@ std::string label(int number, const std::string& text, const std::string& place,
 }  // namespace
 
 Figure loss_curve(const std::vector<train::CurvePoint>& curve, const std::string& title, const std::string& subtitle,
-                  const std::string& loss, const std::string& watched) {
+                  const std::string& loss, const std::string& watched, const std::vector<std::string>& phases) {
   Figure figure;
   figure.size = {1600, 1000};
   const std::size_t stride = std::max<std::size_t>((curve.size() + kMostPoints - 1) / kMostPoints, 1);
@@ -52,6 +52,18 @@ Figure loss_curve(const std::vector<train::CurvePoint>& curve, const std::string
   script += "set ylabel " + gnuplot_text(loss) + " textcolor rgb '#333333'\n";
   script += "set format y '%g'\n";
   if (positive) script += "set logscale y\n";
+  // Where a phase begins, what the loss is taken of may change, and the curve jump.
+  for (std::size_t i = 1; i < curve.size(); ++i) {
+    const std::int64_t phase = curve[i].phase;
+    if (phase == curve[i - 1].phase) continue;
+    const std::string at = std::to_string(curve[i].iteration), &name = phases[static_cast<std::size_t>(phase)];
+    script += "set arrow from first " + at + ", graph 0 to first " + at +
+              ", graph 1 nohead back dashtype 2 linecolor rgb '#888888' linewidth 0.8\n";
+    script += "set label " + gnuplot_text("phase " + std::to_string(phase + 1) + (name.empty() ? "" : ": " + name)) +
+              " at first " + at +
+              ", graph 0.98 right rotate by 90 offset 0.9, 0 textcolor rgb '#666666' font "
+              "'DejaVu Sans,' . (GPVAL_TERM eq 'svg' ? '8' : '15') front\n";
+  }
   script += "plot $curve using 1:2 with lines linewidth 1.1 linecolor rgb '" + std::string(kColours[0]) +
             "' title 'training'";
   if (separate) {
