@@ -64,6 +64,28 @@ function(lockstep_test_options target)
   endif()
 endfunction()
 
+# lockstep_race_test(NAME SOURCES files... LINK targets... [TESTS filter]): kernels in the block simulator under
+# ThreadSanitizer, where the compiler has it.
+function(lockstep_race_test name)
+  include(CheckCXXSourceCompiles)
+  set(CMAKE_REQUIRED_FLAGS -fsanitize=thread)
+  check_cxx_source_compiles("int main() { return 0; }" LOCKSTEP_HAS_THREAD_SANITIZER)
+  if(NOT LOCKSTEP_TESTS OR NOT LOCKSTEP_HAS_THREAD_SANITIZER OR LOCKSTEP_SANITIZE OR CMAKE_CROSSCOMPILING)
+    return()
+  endif()
+  cmake_parse_arguments(arg "" "TESTS" "LINK;SOURCES" ${ARGN})
+  add_executable(${name} ${arg_SOURCES} ${PROJECT_SOURCE_DIR}/lockstep/kernels/cuda/testing/block_simulator.cpp)
+  target_link_libraries(${name} PRIVATE ${arg_LINK} GTest::gmock GTest::gtest_main)
+  lockstep_test_options(${name})
+  target_compile_options(${name} PRIVATE -fsanitize=thread -g1)
+  target_link_options(${name} PRIVATE -fsanitize=thread)
+  add_test(NAME ${name} COMMAND ${name} --gtest_filter=${arg_TESTS})
+  # Without lines, which take long to find where races are wanted: run it by hand for those of one that is not.
+  # Where a kernel scatters addresses more widely than GCC 12's runtime knows, it says so before any test begins.
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600 ENVIRONMENT "TSAN_OPTIONS=halt_on_error=1 exitcode=66 symbolize=0"
+                       SKIP_REGULAR_EXPRESSION "FATAL: ThreadSanitizer: unexpected memory mapping")
+endfunction()
+
 function(lockstep_warnings target)
   # sqrt and fma may be inlined: nothing here reads errno or floating-point exception flags.
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wno-missing-field-initializers -fno-math-errno -fno-trapping-math

@@ -271,9 +271,9 @@ __device__ int take_slot(const GraphLaunch<T>& launch, unsigned char* shared) {
   __syncthreads();
   return *mine;
 }
+// After a barrier: nobody works there any more.
 template <class T>
 __device__ void give_back_slot(const GraphLaunch<T>& launch, int slot) {
-  __syncthreads();
   if (threadIdx.x != 0) return;
   __threadfence();
   atomicExch(launch.taken + slot, 0u);

@@ -94,7 +94,8 @@ KernelSource make_source(const std::string& what, const std::string& before, con
       "extern \"C\" __global__ void __launch_bounds__(" + threads + ") " + kSourceKernel +
       "(const __grid_constant__ lockstep::ode::cuda::Launch<" + number +
       "> launch) {\n"
-      "  lockstep::ode::cuda::advance<lockstep_source::Body>(launch);\n"
+      "  extern __shared__ __align__(16) unsigned char shared[];\n"
+      "  lockstep::ode::cuda::advance<lockstep_source::Body>(launch, shared);\n"
       "}\n";
   return source;
 }

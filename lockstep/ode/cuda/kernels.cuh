@@ -10,7 +10,8 @@ namespace lockstep::ode::cuda {
 template <class Body>
 __global__ void __launch_bounds__(Body::kThreads, Body::kBlocks)
     advance_kernel(const __grid_constant__ Launch<typename Body::T> launch) {
-  advance<Body>(launch);
+  extern __shared__ __align__(16) unsigned char advance_shared[];
+  advance<Body>(launch, advance_shared);
 }
 
 // Never launched: sass_test.py looks whether the compiler contracted the two roundings into one.

@@ -16,15 +16,10 @@
 #if defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
 #define LOCKSTEP_TSAN 1
-// The simulator's own memory is no part of the kernel: races in it mean nothing.
-#define LOCKSTEP_UNSEEN __attribute__((no_sanitize("thread"), noinline))
-#else
-#define LOCKSTEP_UNSEEN
-#if defined(__SANITIZE_ADDRESS__)
+#elif defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #define LOCKSTEP_ASAN 1
-#endif
 #endif
 
 // Switching by ucontext makes a system call for the signal mask, some 400 ns; this takes 10.
@@ -116,6 +111,24 @@ struct Block {
 };
 
 Block block;
+
+// Barriers by where they are written; the same text may lie in several places.
+struct Barrier {
+  const char* where;
+  bool met, loose;
+};
+constexpr std::size_t kMostBarriers = 256;
+Barrier barriers[kMostBarriers];
+std::size_t barrier_count = 0;
+
+LOCKSTEP_UNSEEN bool meet_at(const char* where) {
+  std::size_t i = 0;
+  while (i < barrier_count && barriers[i].where != where) ++i;
+  if (i == kMostBarriers) throw KernelFault("more barriers than the simulator counts, at " + std::string(where));
+  if (i == barrier_count) barriers[barrier_count++] = {where, false, false};
+  barriers[i].met = true;
+  return barriers[i].loose;
+}
 
 // What orders one thread after another, told to ThreadSanitizer: these alone do.
 void release([[maybe_unused]] void* key) {
@@ -346,7 +359,35 @@ class SharedMemory {
 
 Fiber& current_fiber() { return block.fibers[block.current]; }
 
+constexpr bool kLoose = true;
+LOCKSTEP_UNSEEN void meet_in_warp(unsigned mask, const char* where, bool loose) {
+  Warp& warp = block.warps[block.current / kWarp];
+  const unsigned lane = lane_index();
+  if ((mask >> lane & 1) == 0) throw KernelFault(name_of(block.current) + " is not in its own mask at " + where);
+  if (warp.arrived != 0 && warp.mask != mask)
+    throw KernelFault("threads of a warp disagree about the mask at " + std::string(where));
+  warp.mask = mask;
+  warp.arrived |= 1u << lane;
+  char* const key = &warp.keys[current_fiber().warp_waits++ & 1];
+  if (!loose) release(key);
+  leave_fiber(State::in_warp, where);
+  if (!loose) acquire(key);
+}
+
 }  // namespace
+
+std::vector<std::string> barriers_met() {
+  std::vector<std::string> met;
+  for (std::size_t i = 0; i < barrier_count; ++i) {
+    if (std::exchange(barriers[i].met, false) && std::find(met.begin(), met.end(), barriers[i].where) == met.end())
+      met.emplace_back(barriers[i].where);
+  }
+  return met;
+}
+
+void loosen_barrier(std::string_view where) {
+  for (std::size_t i = 0; i < barrier_count; ++i) barriers[i].loose = barriers[i].where == where;
+}
 
 std::uint64_t simulate(const SimulatedLaunch& launch, const std::function<void(unsigned char*)>& kernel) {
   block.kernel = &kernel;
@@ -371,10 +412,11 @@ std::uint64_t simulate(const SimulatedLaunch& launch, const std::function<void(u
 
 // Two keys in turn: a fast thread's next arrival must not order a slow one that is still leaving this barrier.
 LOCKSTEP_UNSEEN void wait_for_block(const char* where) {
+  const bool loose = meet_at(where);
   char* const key = &block.keys[current_fiber().barriers++ & 1];
-  release(key);
+  if (!loose) release(key);
   leave_fiber(State::at_barrier, where);
-  acquire(key);
+  if (!loose) acquire(key);
 }
 
 LOCKSTEP_UNSEEN int count_in_block(int value, const char* where) {
@@ -383,28 +425,18 @@ LOCKSTEP_UNSEEN int count_in_block(int value, const char* where) {
   return block.count;
 }
 
-LOCKSTEP_UNSEEN void wait_for_warp(unsigned mask, const char* where) {
-  Warp& warp = block.warps[block.current / kWarp];
-  const unsigned lane = lane_index();
-  if ((mask >> lane & 1) == 0) throw KernelFault(name_of(block.current) + " is not in its own mask at " + where);
-  if (warp.arrived != 0 && warp.mask != mask)
-    throw KernelFault("threads of a warp disagree about the mask at " + std::string(where));
-  warp.mask = mask;
-  warp.arrived |= 1u << lane;
-  char* const key = &warp.keys[current_fiber().warp_waits++ & 1];
-  release(key);
-  leave_fiber(State::in_warp, where);
-  acquire(key);
-}
+LOCKSTEP_UNSEEN void wait_for_warp(unsigned mask, const char* where) { meet_in_warp(mask, where, meet_at(where)); }
+
+LOCKSTEP_UNSEEN void meet_lanes(const char* where) { meet_in_warp(0xffffffffu, where, kLoose); }
 
 LOCKSTEP_UNSEEN std::uint64_t exchange_in_warp(unsigned mask, std::uint64_t bits, unsigned source, const char* where) {
   Warp& warp = block.warps[block.current / kWarp];
   warp.slot[lane_index()] = bits;
-  wait_for_warp(mask, where);
+  meet_in_warp(mask, where, kLoose);  // a shuffle is no fence
   if ((mask >> source & 1) == 0)
     throw KernelFault("a shuffle reads lane " + std::to_string(source) + ", outside its mask, at " + where);
   bits = warp.slot[source];
-  wait_for_warp(mask, where);
+  meet_in_warp(mask, where, kLoose);
   return bits;
 }
 

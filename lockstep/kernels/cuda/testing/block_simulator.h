@@ -9,6 +9,16 @@
 #include <cstdint>
 #include <functional>
 #include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// The simulator's own memory is no part of the kernel: races in it mean nothing.
+#if defined(__SANITIZE_THREAD__)
+#define LOCKSTEP_UNSEEN __attribute__((no_sanitize("thread"), noinline))
+#else
+#define LOCKSTEP_UNSEEN
+#endif
 
 namespace lockstep::cuda::testing {
 
@@ -29,6 +39,11 @@ class KernelFault : public std::runtime_error {
 // within a kernel. Throws KernelFault, and whatever a thread throws. Returns how often threads were switched.
 std::uint64_t simulate(const SimulatedLaunch& launch, const std::function<void(unsigned char*)>& kernel);
 
+// For needed_barriers.h: the barriers of blocks and warps that threads have met at since the last call, by source line;
+// and one of them at which they still meet, but which orders nothing as far as ThreadSanitizer can tell.
+std::vector<std::string> barriers_met();
+void loosen_barrier(std::string_view where);
+
 // The rest is for cuda_words.h, called by a kernel's threads. `where` names the source line.
 struct Place {
   unsigned x = 0, y = 0, z = 0;
@@ -41,6 +56,8 @@ int count_in_block(int value, const char* where);
 // Gives `bits` to the warp, takes those of `source`. `mask` names the lanes that take part.
 std::uint64_t exchange_in_warp(unsigned mask, std::uint64_t bits, unsigned source, const char* where);
 void wait_for_warp(unsigned mask, const char* where);
+// All lanes of the warp take a step of one instruction together, which orders no memory of theirs.
+void meet_lanes(const char* where);
 unsigned lane_index();
 
 // A copy to shared memory in the background: nothing arrives before the thread waits for its group.

@@ -37,12 +37,12 @@ int holder(int k) {
 }
 
 template <class Format>
-void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+LOCKSTEP_UNSEEN void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
   WarpRegisters& warp = my_warp();
   const unsigned lane = lane_index();
-  std::memcpy(warp.a[lane], a, sizeof a);
-  std::memcpy(warp.b[lane], b, sizeof b);
-  wait_for_warp(0xffffffffu, "a matrix product");
+  for (int i = 0; i < 4; ++i) warp.a[lane][i] = a[i];
+  for (int i = 0; i < 2; ++i) warp.b[lane][i] = b[i];
+  meet_lanes("a matrix product");
   for (unsigned i = 0; i < 4; ++i) {
     const unsigned row = lane / 4 + 8 * (i / 2), column = 2 * (lane % 4) + i % 2;
     for (int k = 0; k < Format::kTile; ++k) {
@@ -53,19 +53,21 @@ void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], const std::uint32_
       c[i] = std::fma(x, number_of<Format>(from_b[0], from_b[1], k), c[i]);
     }
   }
-  wait_for_warp(0xffffffffu, "a matrix product");  // nobody shows the next before all have looked
+  meet_lanes("a matrix product");  // nobody shows the next before all have looked
 }
+
+LOCKSTEP_UNSEEN inline void show_row(const void* row) { my_warp().row[lane_index()] = row; }
+LOCKSTEP_UNSEEN inline const void* row_of(unsigned lane) { return my_warp().row[lane]; }
 
 // Lane 8 i + r gives the address of row r of the i-th matrix of 8 x 16 bytes; each lane receives 4 bytes of each.
 inline void load_rows(std::uint32_t (&a)[4], const void* shared) {
   if (reinterpret_cast<std::uintptr_t>(shared) % 16 != 0) throw KernelFault("ldmatrix: an address not aligned to 16");
-  WarpRegisters& warp = my_warp();
   const unsigned lane = lane_index();
-  warp.row[lane] = shared;
-  wait_for_warp(0xffffffffu, "ldmatrix");
+  show_row(shared);
+  meet_lanes("ldmatrix");
   for (unsigned i = 0; i < 4; ++i)
-    std::memcpy(&a[i], static_cast<const unsigned char*>(warp.row[8 * i + lane / 4]) + 4 * (lane % 4), 4);
-  wait_for_warp(0xffffffffu, "ldmatrix");
+    std::memcpy(&a[i], static_cast<const unsigned char*>(row_of(8 * i + lane / 4)) + 4 * (lane % 4), 4);
+  meet_lanes("ldmatrix");
 }
 
 }  // namespace lockstep::cuda::testing

@@ -18,7 +18,9 @@ void run_tiles_of(const void* arguments, std::size_t& trajectories) {
                                     [&](unsigned char* shared) {
                                       advance_tile<Tile, Derivative, Terms>(launch, shared, [&] {
                                         // The first block stops at half, so that the second has work, too.
-                                        if (blockIdx.x == 0 && *launch.counter >= half) return launch.ensemble.count;
+                                        if (blockIdx.x == 0 &&
+                                            __atomic_load_n(launch.counter, __ATOMIC_RELAXED) >= half)
+                                          return launch.ensemble.count;
                                         return static_cast<std::int64_t>(atomicAdd(launch.counter, 1ull));
                                       });
                                     });
