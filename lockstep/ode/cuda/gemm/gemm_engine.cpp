@@ -37,6 +37,9 @@ class GemmBatches {
     size_ = std::clamp(share, columns_, std::max(columns_, columns_ * kTrajectoriesAColumn));
     size_ = std::min(size_, std::max<std::size_t>(total, 1));
   }
+  ~GemmBatches() {
+    if (copies_ != nullptr) copies_->wait();  // where a failure left results on their way into memory that ends here
+  }
 
   Summary run(SolutionSink& sink, const RunControl& control) {
     const std::size_t total = problem_.trajectories();
@@ -45,6 +48,7 @@ class GemmBatches {
     int turn = 0;
     const auto deliver = [&](BatchArrays<T>& arrays) {
       if (!arrays.busy()) return;
+      if (const Fault fault = copies_->wait(); fault.happened) refuse(fault, remedy_for(fault));
       delivered += arrays.count();
       arrays.deliver(sink, summary_);
       if (control.progress) control.progress(delivered, total);
@@ -53,7 +57,7 @@ class GemmBatches {
       const std::size_t count = std::min(size_, total - done);
       BatchArrays<T>& arrays = arrays_[static_cast<std::size_t>(turn)];
       Fault fault = begin(arrays, done, count);
-      // What the batch before left goes to the sink while the device is busy with this one.
+      // What the batch before left arrives and goes to the sink while the device is busy with this one.
       deliver(arrays_[static_cast<std::size_t>(1 - turn)]);
       if (!fault.happened) fault = finish(arrays);
       if (fault.happened) {
@@ -124,7 +128,9 @@ class GemmBatches {
     Fault fault;
     gemm_ = target_.gemm->open(target_.device, fault);
     if (gemm_ != nullptr) stream_ = target_.runtime->borrow_stream(target_.device, gemm_->native(), fault);
-    if (stream_ == nullptr) refuse(fault, "check the driver with nvidia-smi, or run on the CPU with --device cpu");
+    if (stream_ != nullptr && copies_ == nullptr) copies_ = target_.runtime->open_stream(target_.device, fault);
+    if (stream_ == nullptr || copies_ == nullptr)
+      refuse(fault, "check the driver with nvidia-smi, or run on the CPU with --device cpu");
     const GemmLaunch<T>& shape = lowered_.launch;
     const std::size_t vectors =
         static_cast<std::size_t>(shape.vector_count) * static_cast<std::size_t>(shape.program.components) * columns_;
@@ -213,7 +219,7 @@ class GemmBatches {
     return {};
   }
 
-  // The rest of it, to its results in the host's memory.
+  // The rest of it. Its results are on their way then, on a stream of their own: the next batch need not wait for them.
   Fault finish(BatchArrays<T>& arrays) {
     for (;;) {
       std::int32_t busy = 0;
@@ -225,8 +231,9 @@ class GemmBatches {
       if (const Fault fault = gemm_->prepare(program_, &launch_); fault.happened) return fault;
       run_until_half_are_idle();
     }
-    arrays.download(*stream_);
-    return stream_->wait();
+    if (const Fault fault = stream_->wait(); fault.happened) return fault;
+    arrays.download(*copies_);
+    return {};
   }
 
   // Or until none has work, where fewer columns would be no gain.
@@ -247,6 +254,7 @@ class GemmBatches {
   LoweredGemm<T> lowered_;
   std::unique_ptr<GemmStream> gemm_;  // before what borrows from it
   std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Stream> copies_;        // of results to the host
   std::array<BatchArrays<T>, 2> arrays_;  // in turn
   GemmLaunch<T> launch_{};
   GemmProgram program_;

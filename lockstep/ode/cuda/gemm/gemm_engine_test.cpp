@@ -180,7 +180,7 @@ class RoundsSink : public SolutionSink {
   const HostGemm& gemm_;
 };
 
-TEST(GemmEngine, hands_a_batch_over_while_the_next_one_computes) {
+TEST(GemmEngine, copies_a_batch_and_hands_it_over_while_the_next_one_computes) {
   const Problem problem = small_ensemble(70);
   const Options options = options_for("tsit5", Precision::f64);
   Solution solution(options.precision, 70, 3, problem.save_times, problem.save_times_per_trajectory);
@@ -189,15 +189,21 @@ TEST(GemmEngine, hands_a_batch_over_while_the_next_one_computes) {
   HostRuntime host(device);
   HostGemmRuntime products(gemm), products_of_first(first);
   RoundsSink sink(solution, gemm);
+  std::vector<std::int64_t> arrivals;
+  device.arrival = [&] { arrivals.push_back(gemm.rounds); };
   // Batches of 32, 32 and 6.
   advance_gemm<double>(problem, options, {&host, &products, 0, 1, 32, 32}, sink, {});
   std::vector<std::size_t> rows(32);
   std::iota(rows.begin(), rows.end(), std::size_t{0});
   Solution alone(options.precision, 32, 3, std::vector<double>(4 * 32), true);
   RoundsSink sink_of_first(alone, first);
+  device.arrival = {};
   advance_gemm<double>(problem.selection(rows), options, {&host, &products_of_first, 0, 1, 32, 32}, sink_of_first, {});
   ASSERT_EQ(sink.rounds.size(), 3u);
   EXPECT_GT(sink.rounds[0], first.rounds);
+  // States, end states and records of each: those of the first come after the second's rounds were queued, not before.
+  ASSERT_EQ(arrivals.size(), 9u);
+  EXPECT_EQ(arrivals.front(), sink.rounds[0]);
   EXPECT_GT(sink.rounds[1], sink.rounds[0]);
   EXPECT_EQ(sink.rounds[1], gemm.rounds);  // with the last batch done, too: least_columns asks for no compaction
   EXPECT_EQ(sink.rounds[2], gemm.rounds);

@@ -29,6 +29,7 @@ struct HostDevice {
   std::map<std::string, std::function<void(HostDevice&, const void* launch)>, std::less<>> sources;
   std::vector<std::string> images;   // names of those whose machine code was handed over
   std::vector<std::size_t> batches;  // trajectories of each launch
+  std::function<void()> arrival;     // called when a copy to the host arrives
 };
 
 // What a launch of a body does on the device.
@@ -67,14 +68,25 @@ class HostStream : public Stream {
     return blocks_.back();
   }
   void free_all() override {
+    arrive();
     for (void* block : blocks_) std::free(block);
     blocks_.clear();
     device_.used -= std::exchange(used_, 0);
   }
-  void upload(void* device, const void* pinned, std::size_t bytes) override { std::memcpy(device, pinned, bytes); }
-  void download(void* pinned, const void* device, std::size_t bytes) override { std::memcpy(pinned, device, bytes); }
-  void clear(void* device, std::size_t bytes) override { std::memset(device, 0, bytes); }
+  void upload(void* device, const void* pinned, std::size_t bytes) override {
+    arrive();
+    std::memcpy(device, pinned, bytes);
+  }
+  // As late as a device may: before the next work of this stream, or when somebody waits.
+  void download(void* pinned, const void* device, std::size_t bytes) override {
+    downloads_.push_back({pinned, device, bytes});
+  }
+  void clear(void* device, std::size_t bytes) override {
+    arrive();
+    std::memset(device, 0, bytes);
+  }
   void launch(std::string_view kernel, const void* launch) override {
+    arrive();
     if (fault_.happened) return;
     if (device_.failing_launches > 0) {
       --device_.failing_launches;
@@ -100,11 +112,28 @@ class HostStream : public Stream {
     return {};
   }
   Fault prepare(std::string_view, const void*) override { return {}; }
-  Fault wait() override { return std::exchange(fault_, {}); }
+  Fault wait() override {
+    arrive();
+    return std::exchange(fault_, {});
+  }
   Fault take_fault() override { return std::exchange(fault_, {}); }
 
  private:
+  struct Download {
+    void* to;
+    const void* from;
+    std::size_t bytes;
+  };
+
+  void arrive() {
+    for (const Download& download : std::exchange(downloads_, {})) {
+      std::memcpy(download.to, download.from, download.bytes);
+      if (device_.arrival) device_.arrival();
+    }
+  }
+
   HostDevice& device_;
+  std::vector<Download> downloads_;
   std::vector<void*> blocks_;
   std::size_t used_ = 0;
   Fault fault_;
