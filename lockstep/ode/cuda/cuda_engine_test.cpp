@@ -54,12 +54,6 @@ Options fixed(Options options, double dt) {
   return options;
 }
 
-std::vector<std::string_view> methods_on_a_device() {
-  auto names = method_names();
-  std::erase(names, "vern9");  // has too many stages
-  return names;
-}
-
 class OnTheDevice : public ::testing::TestWithParam<std::tuple<std::string_view, Precision>> {};
 
 TEST_P(OnTheDevice, every_method_has_the_bits_of_the_cpu_engine) {
@@ -87,7 +81,7 @@ std::string test_name(const ::testing::TestParamInfo<OnTheDevice::ParamType>& in
   return std::string(std::get<0>(info.param)) + (std::get<1>(info.param) == Precision::f32 ? "_f32" : "_f64");
 }
 INSTANTIATE_TEST_SUITE_P(methods, OnTheDevice,
-                         ::testing::Combine(::testing::ValuesIn(methods_on_a_device()),
+                         ::testing::Combine(::testing::ValuesIn(method_names()),
                                             ::testing::Values(Precision::f32, Precision::f64)),
                          test_name);
 
@@ -153,7 +147,7 @@ Mlp wide_net(std::size_t inputs, std::size_t outputs, ActivationKind kind = Acti
 
 TEST(TilesOnTheDevice, have_the_bits_of_the_cpu_engine_for_every_method) {
   const Problem problem = ensemble(net(wide_net(3, 3, ActivationKind::silu)), {0.5, 0.2, -0.4}, {}, 7, 0.2);
-  for (const std::string_view name : methods_on_a_device()) {
+  for (const std::string_view name : method_names()) {
     SCOPED_TRACE(name);
     EXPECT_EQ(expect_same_on_both(problem, options_for(name, Precision::f32)), "tiles_f32");
     EXPECT_EQ(expect_same_on_both(problem, options_for(name, Precision::f64)), "tiles_f64");
@@ -412,10 +406,6 @@ TEST(DeviceErrors, refuse_what_the_kernels_cannot_run) {
   options.control = StepControl::common;
   EXPECT_THAT(message_of(device, problem, options), HasSubstr("options.control: found common"));
   options.control = StepControl::per_trajectory;
-  options.method = "vern9";
-  EXPECT_THAT(message_of(device, problem, options),
-              HasSubstr("options.method: found vern9, expected a method of fewer stages on a GPU; take vern7"));
-  options.method = "tsit5";
   problem.event = {testing::plain_event(3, 3, [](double, auto u, auto, auto out) { out(0) = u(0); })};
   EXPECT_THAT(message_of(device, problem, options), HasSubstr("problem.event"));
   problem.event.reset();

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -17,6 +18,7 @@
 #include "lockstep/ode/cuda/nvrtc.h"
 #include "lockstep/ode/cuda/testing/host_runtime.h"
 #include "lockstep/ode/function.h"
+#include "lockstep/ode/methods.h"
 #include "lockstep/ode/methods/tsit5.h"
 #include "lockstep/ode/rhs.h"
 #include "lockstep/ode/solve.h"
@@ -177,6 +179,15 @@ TEST(Nvrtc, that_is_missing_is_an_error_that_says_how_to_get_it) {
   }
 }
 
+TEST(Nvrtc, is_handed_the_header_of_every_method) {
+  for (const std::string_view method : method_names()) {
+    const std::string header = "lockstep/ode/methods/" + std::string(method) + ".h";
+    EXPECT_TRUE(std::any_of(embedded_headers().begin(), embedded_headers().end(), [&](const EmbeddedHeader& embedded) {
+      return embedded.name == header;
+    })) << header;
+  }
+}
+
 class Compiling : public CudaSource {
  protected:
   void SetUp() override {
@@ -220,7 +231,7 @@ TEST(OnACard, code_that_was_compiled_by_nvrtc_has_the_bits_of_the_cpu) {
   const char* const wanted = std::getenv("LOCKSTEP_TEST_DEVICE");
   if (wanted == nullptr || std::string_view(wanted) != "cuda") GTEST_SKIP() << "LOCKSTEP_TEST_DEVICE is not cuda";
   if (!load_nvrtc().missing.empty()) GTEST_SKIP() << load_nvrtc().missing;
-  for (const char* const method : {"tsit5", "dop853", "rk4"}) {
+  for (const char* const method : {"tsit5", "dop853", "vern9", "rk4"}) {
     for (const Precision precision : {Precision::f32, Precision::f64}) {
       Options options;
       options.method = method;

@@ -10,7 +10,7 @@ set(embedded
   ode/cuda/advance.cuh ode/cuda/derivative.h ode/cuda/device_standard-inl.h ode/cuda/ensemble.h ode/cuda/kernel_body.h
   ode/cuda/launch.h ode/cuda/scheme.h ode/cuda/trajectory.h ode/detail/fixed_steps.h
   ode/methods/bs3.h ode/methods/coefficients.h ode/methods/dop853.h ode/methods/dopri5.h ode/methods/euler.h
-  ode/methods/heun.h ode/methods/midpoint.h ode/methods/rk4.h ode/methods/tsit5.h ode/methods/vern7.h
+  ode/methods/heun.h ode/methods/midpoint.h ode/methods/rk4.h ode/methods/tsit5.h ode/methods/vern7.h ode/methods/vern9.h
   ode/numerics-inl.h ode/numerics.h ode/trajectory_record.h)
 file(GLOB systems RELATIVE ${PROJECT_SOURCE_DIR}/lockstep CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/lockstep/ode/systems/*-inl.h)

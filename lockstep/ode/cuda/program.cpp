@@ -276,7 +276,7 @@ std::optional<Obstacle> method_obstacle(const Options& options) {
   const Tableau& tableau = method(options.method);
   if (tableau.stages + tableau.interpolant_stages > kMostStages || tableau.interpolant_degree > kMostDegree) {
     return Obstacle{"options.method", options.method, "a method of fewer stages on a GPU",
-                    "take vern7 or dop853, or run on the CPU"};
+                    "take another, or run on the CPU"};
   }
   return std::nullopt;
 }

@@ -74,7 +74,7 @@ class Runtime {
 };
 
 // The component's one entry, by which a program finds it at run time. Null when it was built for another version.
-inline constexpr int kRuntimeVersion = 3;
+inline constexpr int kRuntimeVersion = 4;
 inline constexpr const char* kRuntimeEntry = "lockstep_cuda_runtime";
 using RuntimeEntry = Runtime* (*)(int version);
 

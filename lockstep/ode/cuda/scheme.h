@@ -8,8 +8,8 @@
 
 namespace lockstep::ode::cuda {
 
-inline constexpr int kMostStages = 16;  // DOP853: 13, and 3 of its interpolant; Vern7: 11 and 5
-inline constexpr int kMostDegree = 7;
+inline constexpr int kMostStages = 26;  // Vern9: 17, and 9 of its interpolant
+inline constexpr int kMostDegree = 9;
 
 // An int known to the compiler. (std::integral_constant converts by a host function.)
 template <int i>

@@ -72,7 +72,6 @@ Problem small_ensemble(std::size_t count, double span = 0.2) {
 
 TEST(GemmEngine, has_the_cpu_engines_bits_for_every_method_where_products_sum_in_order) {
   for (const std::string_view name : method_names()) {
-    if (name == "vern9") continue;  // more stages than the GPU engines take
     SCOPED_TRACE(name);
     expect_same_as_cpu(small_ensemble(7), options_for(name, Precision::f32));
     expect_same_as_cpu(small_ensemble(7), options_for(name, Precision::f64));
@@ -249,8 +248,6 @@ TEST(GemmErrors, say_what_is_missing_and_what_to_try) {
   EXPECT_THAT(failure, HasSubstr("--device cpu"));
   Problem lorenz = ensemble(system("lorenz"), {1, 2, 20}, {10, 28, 8.0 / 3}, 3, 0.1);
   EXPECT_THAT(message_of(lorenz, options, {}, plenty), HasSubstr("expected a net"));
-  EXPECT_THAT(message_of(small_ensemble(3), options_for("vern9", Precision::f64), {}, plenty),
-              HasSubstr("options.method: found vern9"));
   Mlp large = small_net();
   large.layers[0].weights[0] = 1e5;
   Options half = options;

@@ -71,7 +71,7 @@ class GemmRuntime {
 };
 
 // The component's entry for this engine.
-inline constexpr int kGemmRuntimeVersion = 1;
+inline constexpr int kGemmRuntimeVersion = 2;
 inline constexpr const char* kGemmRuntimeEntry = "lockstep_cuda_gemm";
 using GemmRuntimeEntry = GemmRuntime* (*)(int version);
 
