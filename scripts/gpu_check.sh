@@ -2,8 +2,10 @@
 # Checks the CUDA engine on this machine's GPU: timings with an answer to each question of speed, every test of the
 # kernels, the same bits as the CPU over problems in both precisions, compute-sanitizer and other libraries where they
 # are installed. Run it inside a bundle (scripts/gpu_bundle.sh) or from a built tree. Writes gpu_check.json beside
-# itself, or where the first argument says: after the first minute already, and again at the end.
+# itself, or where the first argument says: after the first minute already, again after other libraries and at the end;
+# beside it gpu_check.log, what programs that failed had said.
 #   LOCKSTEP_GPU_SECONDS   how long all of it may take (540): what no longer fits is left out, and named
+#   LOCKSTEP_GPU_PARTS     some of: speed peers tests bits certificates sanitizer choices (all)
 #   LOCKSTEP_GPU_PYTHON    the Python that has torch, jax or diffrax (python3)
 # Exit code 0: all passed; 1: something failed; 3: there is no device to check. Then what needs none is checked all the
 # same: that the programs run here, and what a CPU says to the kernels' source.
@@ -24,10 +26,21 @@ fi
 report=${1:-$here/gpu_check.json}
 python=${LOCKSTEP_GPU_PYTHON:-python3}
 limit=${LOCKSTEP_GPU_SECONDS:-540}
+parts=${LOCKSTEP_GPU_PARTS:-speed peers tests bits certificates sanitizer choices}
+for part in $parts; do
+  case $part in speed | peers | tests | bits | certificates | sanitizer | choices) ;;
+  *) echo "error: LOCKSTEP_GPU_PARTS has $part: it takes speed, peers, tests, bits, certificates, sanitizer, choices"; exit 1 ;;
+  esac
+done
+# Where that Python keeps NVIDIA's libraries: cuBLASLt and NVRTC may be there alone.
+if [ -z "${VIRTUAL_ENV:-}${CONDA_PREFIX:-}" ] && prefix=$("$python" -c 'import sys; print(sys.prefix)' 2>/dev/null); then
+  export VIRTUAL_ENV=$prefix
+fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rows=() failed=0
-left() { echo $((limit - SECONDS)); }
+left() { echo $((limit - SECONDS > 0 ? limit - SECONDS : 0)); }
+wanted() { [[ " $parts " == *" $1 "* ]]; }
 
 say() { printf '%s\n' "$*"; }
 text() { printf '%s' "$1" | tr '\n\t' '  ' | sed 's/\\/\\\\/g; s/"/\\"/g'; }  # inside a JSON string
@@ -38,6 +51,14 @@ row() {
   printf '%-8s %-44s %s\n' "$2" "$1" "${3:-}"
   [ "$2" != failed ] || failed=1
 }
+# has_time NAME [SECONDS]: or a row that says why not
+has_time() {
+  [ "$(left)" -ge "${2:-10}" ] && return
+  row "$1" skipped "no time left: raise LOCKSTEP_GPU_SECONDS"
+  return 1
+}
+# keep NAME FILE: what a program that failed had said
+keep() { { echo "== $1"; tail -n 200 "$2"; echo; } >>"${report%.json}.log"; }
 finish() {
   {
     printf '{"device": "%s", "seconds": %d, "commit": "%s", "date": "%s", "result": "%s",\n "rows": [\n' "$(text "$device")" "$SECONDS" \
@@ -118,48 +139,75 @@ device=$(LD_LIBRARY_PATH=$theirs nvidia-smi --query-gpu=name,driver_version --fo
 device=${device:-unknown}
 say "device: $device"
 
-# Speed first, so that the shortest visit to a card brings the figures home.
-if "$bin/gpu_peak" >"$work/peak.jsonl" 2>"$work/peak.log"; then
-  row "the card's peaks" passed "$(grep -o '"tflops": [0-9.]*' "$work/peak.jsonl" | tr '\n' ' ')"
-else
-  row "the card's peaks" failed "$(tail -n 1 "$work/peak.log")"
-fi
-if timeout 60 "$bin/gpu_mlp" >"$work/mlp.jsonl" 2>"$work/mlp.log"; then
-  row "timings of a net" passed "$(wc -l <"$work/mlp.jsonl") rows"
-else
-  row "timings of a net" failed "$(tail -n 1 "$work/mlp.log")"
-fi
-if timeout "$(left)" "$bin/gpu_bench" --folder "$(dirname "$report")" \
-  --model "$root/examples/lorenz/lorenz_tanh_3_100_3.safetensors" >"$work/bench.jsonl" 2>"$work/bench.log"; then
-  row "timings" passed "$(wc -l <"$work/bench.jsonl") rows"
-else
-  row "timings" failed "$(grep error_text "$work/bench.jsonl" | head -n 1) $(tail -n 1 "$work/bench.log")"
-fi
 judge() {
   local files=()
   for file in "$work"/{peak,mlp,bench,peers}.jsonl; do [ ! -f "$file" ] || files+=("$file"); done
-  "$bin/gpu_verdict" "${files[@]}" >"$work/questions.json"
+  "$bin/gpu_verdict" ${files[@]+"${files[@]}"} >"$work/questions.json"
 }
-judge
-finish first_minute
+
+# Speed first, so that the shortest visit to a card brings the figures home.
+# measure NAME FILE PROGRAM...: rows into FILE.jsonl
+measure() {
+  has_time "$1" || return
+  if timeout "$(left)" "${@:3}" >"$work/$2.jsonl" 2>"$work/$2.log"; then
+    row "$1" passed "$(wc -l <"$work/$2.jsonl") rows"
+  else
+    row "$1" failed "$(grep error_text "$work/$2.jsonl" | head -n 1) $(tail -n 1 "$work/$2.log")"
+    keep "$1" "$work/$2.log"
+  fi
+}
+if wanted speed; then
+  measure "the card's peaks" peak "$bin/gpu_peak"
+  measure "timings of a net" mlp "$bin/gpu_mlp"
+  measure "timings" bench "$bin/gpu_bench" --folder "$(dirname "$report")" \
+    --model "$root/examples/lorenz/lorenz_tanh_3_100_3.safetensors"
+  judge
+  finish first_minute
+fi
+
+# Other libraries on the same card, where Python has them: the rows that a question needs come first. Half of the time,
+# where something else is to follow.
+other_libraries() {
+  local name="other libraries" seconds=$(($(left) / 2)) peers=$root/benchmarks/gpu_peers.py
+  case " $parts" in *peers) seconds=$(($(left) - 20)) ;; esac
+  if ! LD_LIBRARY_PATH=$theirs "$python" -c 'import numpy' 2>/dev/null; then
+    row "$name" skipped "no $python with numpy, torch, jax or diffrax: set LOCKSTEP_GPU_PYTHON"
+  elif [ "$seconds" -lt 20 ]; then
+    row "$name" skipped "no time left: raise LOCKSTEP_GPU_SECONDS"
+  elif LD_LIBRARY_PATH=$theirs "$python" "$peers" --total "$seconds" >"$work/peers.jsonl" 2>"$work/peers.log"; then
+    row "$name" passed "$(grep -c '"best"' "$work/peers.jsonl") timings, $(grep -c '"error"' "$work/peers.jsonl") failed"
+  else
+    row "$name" failed "$(tail -n 1 "$work/peers.log")"
+    keep "$name" "$work/peers.log"
+  fi
+}
+if wanted peers; then
+  other_libraries
+  judge
+  finish after_other_libraries
+fi
 
 # tests NAME PROGRAM: those that run on a card; others of the program run as everywhere
 tests() {
-  local started
-  started=$(date +%s.%N)
+  has_time "$1" || return
+  local started=$SECONDS
   if LOCKSTEP_TEST_DEVICE=cuda timeout "$(left)" "$bin/$2" >"$work/tests.log" 2>&1; then
     row "$1" passed "$(grep -c '  OK' "$work/tests.log") tests, $(grep -c 'SKIPPED \] [A-Za-z/]*\.[^ ]* (' "$work/tests.log") skipped" \
-      "$(echo "$(date +%s.%N) $started" | awk '{print $1 - $2}')"
+      $((SECONDS - started))
   else
     row "$1" failed "$(grep -m 3 -E 'FAILED|Failure' "$work/tests.log" | tr '\n' ' ')"
+    keep "$1" "$work/tests.log"
   fi
 }
-tests "kernel tests" cuda_engine_test
-tests "tests of nets on the device" device_plan_test
-tests "tests of graphs on the device" device_graph_plan_test
+if wanted tests; then
+  tests "tests of nets on the device" device_plan_test
+  tests "tests of graphs on the device" device_graph_plan_test
+  tests "kernel tests" cuda_engine_test
+fi
 
 # compare NAME PROBLEM: the CPU's file and the GPU's
 compare() {
+  has_time "same bits: $1" || return
   local said
   said=$(solve "$2" cpu "$work/cpu.h5") || { row "same bits: $1" failed "cpu: $said"; return; }
   said=$(solve "$2" cuda "$work/cuda.h5") || { row "same bits: $1" failed "cuda: $said"; return; }
@@ -171,19 +219,23 @@ compare() {
   fi
 }
 cp "$root"/examples/lorenz/*.safetensors "$work/"
-for precision in f32 f64; do
-  sed "s/^precision.*/precision = \"$precision\"/" "$example" >"$work/net.toml"
-  compare "lorenz net, $precision" "$work/net.toml"
-  for system in lorenz kepler van_der_pol lorenz96 pleiades henon_heiles; do
-    problem "$system" "$system" "$precision" 1000
-    compare "$system, $precision" "$work/$system.toml"
+same_bits() {
+  local precision system
+  for precision in f32 f64; do
+    sed "s/^precision.*/precision = \"$precision\"/" "$example" >"$work/net.toml"
+    compare "lorenz net, $precision" "$work/net.toml"
+    for system in lorenz kepler van_der_pol lorenz96 pleiades henon_heiles; do
+      problem "$system" "$system" "$precision" 1000
+      compare "$system, $precision" "$work/$system.toml"
+    done
   done
-done
+}
 
 # The engine cuda_gemm and the modes of tensor cores have bits of their own: the certificate decides.
 # certify NAME PROBLEM ENGINE MODE
 certify() {
   local said name="certificate: $1 by $3, $4"
+  has_time "$name" || return
   said=$(solve "$2" cpu "$work/cpu.h5") || { row "$name" failed "cpu: $said"; return; }
   if ! said=$(solve "$2" cuda "$work/cuda.h5" --engine "$3" --matrix-precision "$4"); then
     if [[ $said == *cuBLASLt* ]]; then row "$name" skipped "$said"; else row "$name" failed "$said"; fi
@@ -195,40 +247,68 @@ certify() {
     row "$name" failed "$(printf '%s' "$said" | head -n 2)"
   fi
 }
-for precision in f32 f64; do
-  sed "s/^precision.*/precision = \"$precision\"/" "$example" >"$work/net.toml"
-  certify "lorenz net in $precision" "$work/net.toml" cuda_gemm f32
-done
-# Saved before what such a mode rounds has driven trajectories far apart.
-sed 's/^span.*/span = [0, 0.04]/; s/^save.*/save = 5/; s/^initial_state.*/initial_state = { normal = { mean = [1, 1, 25], std = 5 } }/
-  s/^precision.*/precision = "f32"/' "$example" >"$work/early.toml"
-for mode in tf32 bf16 fp16; do
-  for engine in cuda_fused cuda_gemm; do certify "lorenz net" "$work/early.toml" "$engine" "$mode"; done
-done
+certificates() {
+  local precision mode engine
+  for precision in f32 f64; do
+    sed "s/^precision.*/precision = \"$precision\"/" "$example" >"$work/net.toml"
+    certify "lorenz net in $precision" "$work/net.toml" cuda_gemm f32
+  done
+  # Saved before what such a mode rounds has driven trajectories far apart.
+  sed 's/^span.*/span = [0, 0.04]/; s/^save.*/save = 5/; s/^initial_state.*/initial_state = { normal = { mean = [1, 1, 25], std = 5 } }/
+    s/^precision.*/precision = "f32"/' "$example" >"$work/early.toml"
+  for mode in tf32 bf16 fp16; do
+    for engine in cuda_fused cuda_gemm; do certify "lorenz net" "$work/early.toml" "$engine" "$mode"; done
+  done
+}
 
 # A net inside the kernels of a program of its own, as an exported header and by the library: the CPU's checksum.
 ocean() { timeout "$(left)" "$bin/ocean_column_cuda" "$@" 2>&1; }
-expected=$(CUDA_VISIBLE_DEVICES='' ocean 64 32 24 | grep checksum)
-for form in header library; do
-  model=()
-  [ $form = header ] || model=("$root/examples/ocean_column/closure.safetensors")
-  said=$(ocean 64 32 24 "${model[@]}")
-  if [ -n "$expected" ] && [[ $said == *"on the card"*"$expected"* ]]; then
-    row "same bits: an ocean with a net, by $form" passed "$(ocean 1024 1024 24 "${model[@]}" | grep 'on the card')"
-  else
-    row "same bits: an ocean with a net, by $form" failed "$(printf '%s' "$said" | tail -n 1)"
-  fi
-done
+oceans() {
+  local form said name expected model
+  expected=$(CUDA_VISIBLE_DEVICES='' ocean 64 32 24 | grep checksum)
+  for form in header library; do
+    name="same bits: an ocean with a net, by $form" model=()
+    has_time "$name" || continue
+    [ $form = header ] || model=("$root/examples/ocean_column/closure.safetensors")
+    said=$(ocean 64 32 24 ${model[@]+"${model[@]}"})
+    if [ -n "$expected" ] && [[ $said == *"on the card"*"$expected"* ]]; then
+      row "$name" passed "$(ocean 1024 1024 24 ${model[@]+"${model[@]}"} | grep 'on the card')"
+    else
+      row "$name" failed "$(printf '%s' "$said" | tail -n 1)"
+    fi
+  done
+}
+if wanted bits; then same_bits; oceans; fi
+if wanted certificates; then certificates; fi
 
-if command -v compute-sanitizer >/dev/null; then
-  if LOCKSTEP_TEST_DEVICE=cuda timeout 120 compute-sanitizer --error-exitcode 9 "$bin/cuda_engine_test" \
-    --gtest_filter='DeviceKernels.have_the_same_bits_for_every_count*' >"$work/sanitizer.log" 2>&1; then
-    row "compute-sanitizer" passed
+# What NVIDIA's sanitizer sees: accesses out of bounds, races in shared memory, barriers that threads miss.
+# sanitize TOOL PROGRAM TESTS
+sanitize() {
+  local name="compute-sanitizer: $1 of $2" code
+  has_time "$name" 30 || return
+  LOCKSTEP_TEST_DEVICE=cuda timeout $(($(left) < 90 ? $(left) : 90)) "$sanitizer" --tool "$1" --error-exitcode 9 \
+    "$bin/$2" --gtest_filter="$3" >"$work/sanitizer.log" 2>&1
+  code=$?
+  case $code in
+  0) row "$name" passed "$(grep -m 1 'ERROR SUMMARY\|RACECHECK SUMMARY' "$work/sanitizer.log")" ;;
+  124) row "$name" skipped "not done in time" ;;
+  *)
+    row "$name" failed "$(grep '^=========' "$work/sanitizer.log" | head -n 3 | tr '\n' ' ')"
+    keep "$name" "$work/sanitizer.log"
+    ;;
+  esac
+}
+if wanted sanitizer; then
+  sanitizer=$(PATH=$PATH:/usr/local/cuda/bin command -v compute-sanitizer)
+  if [ -n "$sanitizer" ]; then
+    for tool in memcheck racecheck synccheck; do
+      sanitize "$tool" cuda_engine_test '*Device*.*for_every_count_of_trajectories'
+      sanitize "$tool" device_plan_test 'DevicePlanTest.has_the_bits*:DevicePlanTest.stays_within*'
+      sanitize "$tool" device_graph_plan_test 'DeviceGraph.takes_every_batch*'
+    done
   else
-    row "compute-sanitizer" failed "$(tail -n 3 "$work/sanitizer.log" | tr '\n' ' ')"
+    row "compute-sanitizer" skipped "not installed"
   fi
-else
-  row "compute-sanitizer" skipped "not installed"
 fi
 
 # Does `auto` take the faster engine? A wrong choice may cost no more than twice the time of the right one. First by the
@@ -241,7 +321,7 @@ solve_seconds() {
 }
 # choice NAME PROBLEM FIGURES
 choice() {
-  [ "$(left)" -ge 60 ] || { row "choice: $1, $3" skipped "no time left"; return; }
+  has_time "choice: $1, $3" 30 || return
   local cpu cuda chosen
   cpu=$(solve_seconds "$2" cpu) cuda=$(solve_seconds "$2" cuda)
   chosen=$("$bin/lockstep" explain "$2" 2>/dev/null | sed -n 's/^engine *\([a-z_]*\).*/\1/p')
@@ -253,32 +333,24 @@ choice() {
     row "choice: $1, $3" failed "cpu $cpu s, cuda $cuda s, auto takes $chosen"
   fi
 }
-export XDG_CACHE_HOME=$work/cache
-for figures in "built-in figures" "calibrated"; do
-  if [ "$figures" = calibrated ]; then
-    said=$(timeout "$(left)" "$bin/lockstep" calibrate 2>&1) || { row "calibrate" failed "$said"; continue; }
-    row "calibrate" passed
-  fi
-  for trajectories in 100 10000 1000000; do
-    problem choice lorenz f64 "$trajectories"
-    choice "lorenz, $trajectories" "$work/choice.toml" "$figures"
-    sed "s/^trajectories.*/trajectories = $trajectories/; s/^save.*/save = 2/" "$example" >"$work/choice_net.toml"
-    choice "a net, $trajectories" "$work/choice_net.toml" "$figures"
+choices() {
+  local figures trajectories said
+  for figures in "built-in figures" "calibrated"; do
+    if [ "$figures" = calibrated ]; then
+      has_time "calibrate" 30 || continue
+      said=$(timeout "$(left)" "$bin/lockstep" calibrate 2>&1) || { row "calibrate" failed "$said"; continue; }
+      row "calibrate" passed
+    fi
+    for trajectories in 100 10000 1000000; do
+      problem choice lorenz f64 "$trajectories"
+      choice "lorenz, $trajectories" "$work/choice.toml" "$figures"
+      sed "s/^trajectories.*/trajectories = $trajectories/; s/^save.*/save = 2/" "$example" >"$work/choice_net.toml"
+      choice "a net, $trajectories" "$work/choice_net.toml" "$figures"
+    done
   done
-done
-
-# Other libraries on the same card, where Python has them.
-peers=$root/benchmarks/gpu_peers.py
-if ! LD_LIBRARY_PATH=$theirs "$python" -c 'import numpy' 2>/dev/null; then
-  row "other libraries" skipped "no $python with numpy, torch, jax or diffrax: set LOCKSTEP_GPU_PYTHON"
-elif [ "$(left)" -lt 30 ]; then
-  row "other libraries" skipped "no time left: raise LOCKSTEP_GPU_SECONDS"
-elif LD_LIBRARY_PATH=$theirs "$python" "$peers" --total $(($(left) - 20)) >"$work/peers.jsonl" 2>"$work/peers.log"; then
-  row "other libraries" passed "$(grep -c '"best"' "$work/peers.jsonl") timings, $(grep -c '"error"' "$work/peers.jsonl") failed"
-else
-  row "other libraries" failed "$(tail -n 1 "$work/peers.log")"
-fi
-judge
+}
+export XDG_CACHE_HOME=$work/cache
+if wanted choices; then choices; fi
 
 if [ $failed = 0 ]; then finish passed; else finish failed; fi
 exit $failed
