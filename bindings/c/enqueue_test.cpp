@@ -186,10 +186,10 @@ TEST_F(OnAStream, answers_misuse_of_ports_by_a_status_and_words) {
   out[0].data = nullptr;
   refused(".data: found a null pointer", in.size(), out.size());
   out[0].data = out[1].data;
-  refused("found the address of output", in.size(), out.size());
+  refused("found memory that overlaps out \"", in.size(), out.size());
   out[0].data = x.data();
   out[0].sample_stride += 1;
-  refused("with another layout", in.size(), out.size());
+  refused("found memory that overlaps in \"", in.size(), out.size());
   out[0] = {first, 1, 4};
   EXPECT_EQ(lockstep_enqueue_ports_f32(plan, nullptr, 4, nullptr, in.size(), out.data(), out.size()),
             LOCKSTEP_INVALID_ARGUMENT);
