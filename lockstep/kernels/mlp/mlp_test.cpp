@@ -98,7 +98,7 @@ TEST(Plan, names_the_view_that_does_not_fit) {
     return MatrixView<const float>::row_major(numbers.data(), rows, columns);
   };
   const auto out = [&](std::size_t rows, std::size_t columns) {
-    return MatrixView<float>::row_major(numbers.data(), rows, columns);
+    return MatrixView<float>::row_major(numbers.data() + 50, rows, columns);
   };
   EXPECT_THAT(message_of([&] { plan.evaluate(in(4, 2), out(4, 2)); }),
               testing::StartsWith("in.columns: found 2, expected 3"));
