@@ -70,7 +70,7 @@ cli::ProblemOverrides overrides_of(const nb::dict& given) {
   overrides.seed = override_of<std::uint64_t>(given, "seed");
   overrides.method = override_of<std::string>(given, "method");
   overrides.rtol = override_of<double>(given, "rtol");
-  overrides.atol = override_of<double>(given, "atol");
+  overrides.atol = override_of<std::vector<double>>(given, "atol").value_or(std::vector<double>{});
   overrides.dt = override_of<double>(given, "dt");
   overrides.precision = override_of<std::string>(given, "precision");
   overrides.matrix_precision = override_of<std::string>(given, "matrix_precision");

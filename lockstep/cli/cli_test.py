@@ -205,6 +205,12 @@ class Solve(CliTest):
         with h5py.File(self.path("each.h5")) as file:
             self.assertEqual(list(file.attrs["atol"]), [1e-4, 1e-6, 1e-5])
         self.succeed("solve", "each.toml", "--atol", "1e-6", "--output", "one.h5")
+        self.succeed("solve", "--output", "flag.h5", "--atol", "1e-4,1e-6,1e-5", "lorenz.toml")
+        self.assertIn("same bits", self.succeed("validate", "each.h5", "flag.h5"))
+        self.fail_with("--atol[1]: found 0, expected a finite tolerance above 0", "solve", "lorenz.toml", "--output",
+                       "new.h5", "--atol", "1e-4,0,1e-5")
+        self.fail_with("--atol: found 2 numbers, expected one for all components", "solve", "lorenz.toml", "--output",
+                       "new.h5", "--atol", "1e-4,1e-6")
         verdict = self.run_tool("validate", "each.h5", "one.h5")
         self.assertEqual(verdict.returncode, 2)
         self.assertIn("atol differs, 1e-04, 1e-06, 1e-05 and 1e-06", verdict.stdout + verdict.stderr)

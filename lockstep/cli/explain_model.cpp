@@ -74,7 +74,7 @@ void require_no_other(const ProblemOverrides& overrides) {
   refuse(overrides.seed.has_value(), "--seed");
   refuse(overrides.method.has_value(), "--method");
   refuse(overrides.rtol.has_value(), "--rtol");
-  refuse(overrides.atol.has_value(), "--atol");
+  refuse(!overrides.atol.empty(), "--atol");
   refuse(overrides.dt.has_value(), "--dt");
   refuse(overrides.matrix_precision.has_value(), "--matrix-precision");
   refuse(overrides.threads.has_value(), "--threads");

@@ -64,7 +64,7 @@ class Plot(ToolTest):
             text = "".join(xml.etree.ElementTree.parse(self.path(f"lorenz_{kind}.svg")).getroot().itertext())
             for part in (heading, "atol 1e-07 to 1e-05", "u1 (m/s)"):
                 self.assertIn(part, text)
-        self.succeed("plot", "lorenz.h5", "--kind", "series", "--components", "u40,u3", "--output", "two.svg")
+        self.succeed("plot", "--kind", "series", "--output", "two.svg", "--components", "u40,u3", "lorenz.h5")
         text = "".join(xml.etree.ElementTree.parse(self.path("two.svg")).getroot().itertext())
         self.assertIn("u40 (m/s)", text)
         self.assertNotIn("of 40", text)

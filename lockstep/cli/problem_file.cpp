@@ -345,15 +345,20 @@ void apply(const ProblemOverrides& overrides, ProblemFile& file) {
   set(options.threads, overrides.threads, "options.threads", "--threads");
   set(options.dt, overrides.dt, "options.dt", "--dt");
   if (overrides.dt) options.control = ode::StepControl::fixed;
-  for (const auto& [value, flag] : {std::pair{overrides.rtol, "--rtol"}, std::pair{overrides.atol, "--atol"}}) {
-    if (value && options.control == ode::StepControl::fixed) {
+  for (const auto& [given, flag] :
+       {std::pair{overrides.rtol.has_value(), "--rtol"}, std::pair{!overrides.atol.empty(), "--atol"}}) {
+    if (given && options.control == ode::StepControl::fixed) {
       throw Error(ErrorKind::invalid_argument,
                   {flag, "a tolerance beside fixed steps (dt)", "adaptive steps", "remove one of them"});
     }
   }
   set(options.rtol, overrides.rtol, "options.rtol", "--rtol");
-  set(options.atol, overrides.atol, "options.atol", "--atol");
-  if (overrides.atol) options.component_atol.clear();
+  if (!overrides.atol.empty()) {
+    const bool each = overrides.atol.size() > 1;
+    options.component_atol = each ? overrides.atol : std::vector<double>{};
+    if (!each) options.atol = overrides.atol.front();
+    file.where_of["options.atol"] = "--atol";
+  }
   if (overrides.precision) options.precision = *overrides.precision == "f64" ? Precision::f64 : Precision::f32;
   const auto choose = [&](const std::optional<std::string>& name, auto parse, const auto& names, auto& option,
                           const char* field, const char* flag) {

@@ -113,7 +113,7 @@ struct ProblemOverrides {
   std::optional<std::uint64_t> seed;
   std::optional<std::string> method;
   std::optional<double> rtol;
-  std::optional<double> atol;
+  std::vector<double> atol;  // one for every component, or one for each; empty: as the file says
   std::optional<double> dt;  // chooses fixed steps
   std::optional<std::string> precision;
   std::optional<std::string> matrix_precision;

@@ -123,6 +123,8 @@ def solve(
                 raise of_kind("invalid_argument", f"{name}: found a value beside a problem file, which has its own; "
                               "edit the file", name, "a value beside a problem file", "none", "edit the file")
         overrides = {name: value for name, value in run.items() if value is not None}
+        if "atol" in overrides:
+            overrides["atol"] = np.atleast_1d(_numbers("atol", atol)).tolist()
         overrides.update(overwrite=overwrite, file=output is not None)
         if output is not None:
             overrides["output"] = output

@@ -46,6 +46,9 @@ file = "unwritten.h5"
     np.testing.assert_array_equal(by_file.state, by_arguments.state)
     assert by_file.attributes["problem_digest"] == by_arguments.attributes["problem_digest"]
     assert not list(tmp_path.glob("*.h5"))
+    each = lockstep.solve(tmp_path / "problem.toml", atol=[1e-6, 1e-5, 1e-6])
+    assert list(each.attributes["atol"]) == [1e-6, 1e-5, 1e-6]
+    assert lockstep.solve(tmp_path / "problem.toml", atol=1e-5).attributes["atol"] == 1e-5
     other = lockstep.solve(tmp_path / "problem.toml", method="rk4", dt=0.01, precision="f64", trajectories=2)
     np.testing.assert_array_equal(
         other.state, lockstep.solve(net, U0[:2], (0, 1), 11, method="rk4", dt=0.01, precision="f64").state)

@@ -147,7 +147,9 @@ void add_plot(CLI::App& app, Chosen& chosen) {
       ->check(one_of({"series", "phase", "spread", "all"}))
       ->capture_default_str();
   command->add_option("--against", options->against, "another result file of the same problem to compare with");
-  command->add_option("--components", options->components, "components to show, by name: x,z")->delimiter(',');
+  command->add_option("--components", options->components, "components to show, by name: x,z")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command->add_option("--trajectories", options->trajectories, "how many to show, evenly chosen")
       ->check(whole_number(1));
   command->add_option("--format", options->format, "png or svg, where --output does not say")

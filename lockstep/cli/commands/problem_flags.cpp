@@ -20,7 +20,10 @@ void add_problem_flags(CLI::App& command, ProblemOverrides& overrides) {
                   "euler, midpoint, heun, rk4, bs3, dopri5, tsit5, vern7, dop853 or vern9")
       ->group(group);
   command.add_option("--rtol", overrides.rtol, "relative tolerance")->check(any_number())->group(group);
-  command.add_option("--atol", overrides.atol, "absolute tolerance, of every component")
+  command.add_option("--atol", overrides.atol, "absolute tolerance; 1e-6,1e-9: of each component")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("FLOAT,...")
       ->check(any_number())
       ->group(group);
   command.add_option("--dt", overrides.dt, "size of fixed steps")->check(any_number())->group(group);
