@@ -218,7 +218,7 @@ TEST(ProblemOverrides, a_step_size_chooses_fixed_steps_and_excludes_tolerances) 
   apply(flags, file);
   EXPECT_EQ(file.options.control, ode::StepControl::fixed);
   EXPECT_EQ(file.options.dt, 0.5);
-  flags.atol = 1e-3;
+  flags.atol = {1e-3};
   EXPECT_THROW(apply(flags, file), Error);
 }
 
