@@ -57,6 +57,30 @@ std::string device_name(int type) {
 }
 
 bool on_cpu(int type) { return type == 1 || type == 3 || type == 11; }  // host memory, or pinned by CUDA or ROCm
+constexpr int kCuda = 2;
+constexpr const char* kToHost = "copy it with x.cpu() (PyTorch), jax.device_get(x) or cupy.asnumpy(x)";
+
+bool lies_on_cuda(nb::handle object) {
+  return nb::hasattr(object, "__dlpack_device__") && nb::cast<int>(object.attr("__dlpack_device__")()[0]) == kCuda;
+}
+
+[[noreturn]] void refuse_place(const char* name, const std::string& found, const CudaPlace& expected) {
+  throw WrongType({name, found, "one on cuda:" + std::to_string(expected.device) + ", as the net's first input",
+                   "copy it there, or all of them to one place"});
+}
+
+CudaPlace place_on(int device, nb::handle object) {
+  const nb::object stream = nb::module_::import_("lockstep._arrays").attr("current_stream")(object, device);
+  if (stream.is_none()) return {.device = device};
+  return {.device = device, .stream = nb::cast<std::uintptr_t>(stream), .current = true};
+}
+
+// NumPy, PyTorch and CuPy arrays can be written; a jax.Array never, whatever attributes it has.
+bool may_be_written(nb::handle object) {
+  const std::string module =
+      attribute_text(nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()))), "__module__");
+  return !module.starts_with("jax") && (nb::hasattr(object, "__setitem__") || lies_on_cuda(object));
+}
 
 }  // namespace
 
@@ -66,11 +90,13 @@ std::string array_text(nb::handle object) {
   return dtype.empty() || shape.empty() ? type : type + " of " + dtype + " with shape " + shape;
 }
 
-ArrayView::ArrayView(nb::handle object, Access access, const char* name) {
-  if (PyObject_CheckBuffer(object.ptr())) {
-    take_buffer(object, access, name);
-  } else {
-    take_dlpack(object, access, name);
+ArrayView::ArrayView(nb::handle object, Access access, const char* name, Memory memory, const ArrayView* beside) {
+  if (!PyObject_CheckBuffer(object.ptr()) || !take_buffer(object, access, name)) {
+    take_dlpack(object, access, name, memory, beside);
+  }
+  if (beside && beside->cuda_ && !cuda_) {
+    if (holds_buffer_) PyBuffer_Release(&buffer_);
+    refuse_place(name, "an array in the CPU's memory", *beside->cuda_);
   }
 }
 
@@ -78,10 +104,11 @@ ArrayView::~ArrayView() {
   if (holds_buffer_) PyBuffer_Release(&buffer_);
 }
 
-void ArrayView::take_buffer(nb::handle object, Access access, const char* name) {
+bool ArrayView::take_buffer(nb::handle object, Access access, const char* name) {
   const int flags = PyBUF_STRIDES | PyBUF_FORMAT | (access == Access::write ? PyBUF_WRITABLE : 0);
   if (PyObject_GetBuffer(object.ptr(), &buffer_, flags) != 0) {
     const nb::python_error why;
+    if (lies_on_cuda(object)) return false;
     if (access == Access::write) {
       throw WrongType({name, array_text(object) + " that is read-only", "an array that can be written", "give a copy"});
     }
@@ -103,26 +130,45 @@ void ArrayView::take_buffer(nb::handle object, Access access, const char* name) 
     PyBuffer_Release(&buffer_);
     throw;
   }
+  return true;
 }
 
-void ArrayView::take_dlpack(nb::handle object, Access access, const char* name) {
+void ArrayView::take_dlpack(nb::handle object, Access access, const char* name, Memory memory,
+                            const ArrayView* beside) {
   if (!nb::hasattr(object, "__dlpack__") || !nb::hasattr(object, "__dlpack_device__")) {
     refuse_type(object, name, "convert it with numpy.asarray(x, dtype=numpy.float32)");
   }
-  const int device = nb::cast<int>(object.attr("__dlpack_device__")()[0]);
-  if (!on_cpu(device)) {
-    throw WrongType({name, "an array on " + device_name(device), "one in the CPU's memory",
-                     "copy it with x.cpu() (PyTorch), jax.device_get(x) or cupy.asnumpy(x)"});
+  const nb::object place = object.attr("__dlpack_device__")();
+  const int type = nb::cast<int>(place[0]), device = nb::cast<int>(place[1]);
+  const bool devices = memory == Memory::host_or_cuda && (!beside || beside->cuda_);
+  if (!on_cpu(type) && !(devices && type == kCuda)) {
+    throw WrongType({name, "an array on " + device_name(type), "one in the CPU's memory", kToHost});
+  }
+  if (type == kCuda) {
+    if (beside && beside->cuda_->device != device) {
+      refuse_place(name, "an array on cuda:" + std::to_string(device), *beside->cuda_);
+    }
+    cuda_ = beside ? beside->cuda_ : place_on(device, object);
   }
   nb::object capsule;
   try {
-    capsule = object.attr("__dlpack__")();
+    capsule = cuda_ ? object.attr("__dlpack__")(nb::arg("stream") = cuda_->stream) : object.attr("__dlpack__")();
   } catch (const nb::python_error& error) {
     throw WrongType({name, array_text(object) + ", which says: " + text_of(error.value()), "an array to borrow",
                      "in PyTorch give x.detach(), elsewhere numpy.asarray(x)"});
   }
-  nb::ndarray<nb::ro>& array = tensor_;
-  if (!nb::try_cast(capsule, array)) refuse_type(object, name, "convert it with numpy.asarray(x)");
+  if (!nb::try_cast(capsule, tensor_)) refuse_type(object, name, "convert it with numpy.asarray(x)");
+  const bool there =
+      cuda_ ? tensor_.device_type() == kCuda && tensor_.device_id() == device : on_cpu(tensor_.device_type());
+  if (!there) {
+    throw WrongType({name, array_text(object) + " whose __dlpack__ and __dlpack_device__ name different places",
+                     "one place", kToHost});
+  }
+  take_tensor(object, access, name);
+}
+
+void ArrayView::take_tensor(nb::handle object, Access access, const char* name) {
+  const nb::ndarray<nb::ro>& array = tensor_;
   if (array.dtype() == nb::dtype<float>()) {
     precision_ = Precision::f32;
   } else if (array.dtype() == nb::dtype<double>()) {
@@ -132,9 +178,9 @@ void ArrayView::take_dlpack(nb::handle object, Access access, const char* name) 
                 "convert it to float32 or float64: x.float() in PyTorch, x.astype(\"float32\") elsewhere");
   }
   // DLPack without a version says nothing of arrays that may not be written: jax.Array is the one that matters.
-  if (access == Access::write && !nb::hasattr(object, "__setitem__")) {
+  if (access == Access::write && !may_be_written(object)) {
     throw WrongType({name, array_text(object) + " that is read-only", "an array that can be written",
-                     "leave out the argument, or give a NumPy array"});
+                     "leave out the argument, or give an array of NumPy, PyTorch or CuPy"});
   }
   data_ = const_cast<void*>(array.data());
   std::array<std::int64_t, 2> shape{}, strides{};

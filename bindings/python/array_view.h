@@ -1,4 +1,5 @@
-// Somebody else's array, borrowed without a copy: NumPy's by the buffer protocol, others' (PyTorch, JAX) by DLPack.
+// Somebody else's array, borrowed without a copy: NumPy's by the buffer protocol, others' (PyTorch, JAX, CuPy) by
+// DLPack.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -6,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "lockstep/core/matrix_view.h"
@@ -14,18 +16,30 @@
 namespace lockstep::python {
 
 enum class Access { read, write };
+enum class Memory { host, host_or_cuda };
+
+// Where an array on a GPU may be used, and when: what its owner queued before comes first on that stream.
+struct CudaPlace {
+  int device = 0;
+  std::uintptr_t stream = 1;  // as DLPack names it: a cudaStream_t, or 1 for the legacy default stream
+  bool current = false;       // the stream is the one on which the array's library works just now
+};
 
 // One dimension is one sample (or row), two are [sample][feature], with any strides. Holds the array while it lives.
 class ArrayView {
  public:
-  // `name` is what messages call it. Throws WrongType when the object is no array of float32 or float64 in this
-  // machine's memory, or may not be written although it is to be; Error (invalid_argument) for other dimensions.
-  ArrayView(nanobind::handle object, Access access, const char* name);
+  // `name` is what messages call it. Throws WrongType when the object is no array of float32 or float64 in such memory,
+  // or may not be written although it is to be; Error (invalid_argument) for other dimensions. With `beside`, it must
+  // lie where that one does, and is used on its stream.
+  ArrayView(nanobind::handle object, Access access, const char* name, Memory memory = Memory::host,
+            const ArrayView* beside = nullptr);
   ~ArrayView();
   ArrayView(const ArrayView&) = delete;
   ArrayView& operator=(const ArrayView&) = delete;
 
   Precision precision() const { return precision_; }
+  // Of an array on a GPU; none for one in the CPU's memory.
+  const std::optional<CudaPlace>& cuda() const { return cuda_; }
   int dimensions() const { return dimensions_; }
   std::size_t rows() const { return rows_; }
   std::size_t columns() const { return columns_; }
@@ -40,8 +54,10 @@ class ArrayView {
   bool overlaps(const ArrayView& other) const;
 
  private:
-  void take_buffer(nanobind::handle object, Access access, const char* name);
-  void take_dlpack(nanobind::handle object, Access access, const char* name);
+  // False where the array lies on a GPU: its type may have the buffer protocol nevertheless (jax.Array).
+  bool take_buffer(nanobind::handle object, Access access, const char* name);
+  void take_dlpack(nanobind::handle object, Access access, const char* name, Memory memory, const ArrayView* beside);
+  void take_tensor(nanobind::handle object, Access access, const char* name);
   // Shape in elements and strides in bytes.
   void lay_out(int dimensions, const std::int64_t* shape, const std::int64_t* strides, nanobind::handle object,
                const char* name);
@@ -50,6 +66,7 @@ class ArrayView {
   bool holds_buffer_ = false;
   nanobind::ndarray<nanobind::ro> tensor_;  // keeps what DLPack handed over
   void* data_ = nullptr;
+  std::optional<CudaPlace> cuda_;
   Precision precision_ = Precision::f32;
   int dimensions_ = 0;
   std::size_t rows_ = 0, columns_ = 0;

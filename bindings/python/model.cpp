@@ -5,12 +5,14 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "bindings/python/array_view.h"
 #include "bindings/python/derivatives.h"
+#include "bindings/python/device.h"
 #include "bindings/python/errors.h"
 #include "bindings/python/ports.h"
 #include "lockstep/cli/model_text.h"
@@ -25,27 +27,6 @@ namespace {
 
 // Below so many multiplications the lock is kept: giving it back and taking it again costs more than others gain.
 constexpr std::size_t kLongCall = 200'000;
-
-// Throws unless `to` can hold `outputs` numbers for each sample of `in` and lies apart from it, or is it.
-void require_room(const ArrayView& to, nb::handle object, const ArrayView& in, std::size_t outputs, const char* name) {
-  if (to.precision() != in.precision()) {
-    throw WrongType(
-        {name,
-         array_text(object),
-         "the dtype of x, which is " + std::string(in.precision() == Precision::f32 ? "float32" : "float64"),
-         {}});
-  }
-  if (to.dimensions() != in.dimensions() || to.rows() != in.rows() || to.columns() != outputs) {
-    const std::string width = std::to_string(outputs);
-    refuse_shape(
-        name, object,
-        "shape " + (in.dimensions() == 1 ? "(" + width + ",)" : "(" + std::to_string(in.rows()) + ", " + width + ")"));
-  }
-  if (to.overlaps(in) && !to.same_memory(in)) {
-    throw Error(ErrorKind::invalid_argument,
-                {name, "memory that overlaps x", "memory apart from x, or x itself", "give a copy of x"});
-  }
-}
 
 std::string activation_text(const nn::Model& model) {
   std::vector<std::string> names;
@@ -164,6 +145,13 @@ Net mlp(const std::vector<Numbers>& weights, const std::vector<Numbers>& biases,
   return Net(std::move(model));
 }
 
+template <class T, class Pointers>
+std::vector<MatrixView<T>> views_of(const Pointers& arrays) {
+  std::vector<MatrixView<T>> views;
+  for (const auto& array : arrays) views.push_back(array->template view<T>());
+  return views;
+}
+
 }  // namespace
 
 template <class T>
@@ -196,9 +184,10 @@ template const nn::NetDerivatives<double>& Net::derivatives<double>();
 
 template <class T>
 nb::object Net::evaluate(const ArrayView& in, nb::handle x, nb::handle out, int threads) {
-  const nn::NetPlan<T> plan = this->plan<T>();  // a share of it: others may use the net while the lock is away
-  const std::size_t inputs = plan.inputs()[0].width, outputs = plan.outputs()[0].width;
+  const std::size_t inputs = model_->inputs[0].features.size(), outputs = model_->outputs[0].features.size();
   if (in.columns() != inputs) refuse_shape("x", x, std::to_string(inputs) + " features in the last dimension");
+  if (in.cuda()) return evaluate_ports<T>(std::array{&in}, out, threads).front();
+  const nn::NetPlan<T> plan = this->plan<T>();  // a share of it: others may use the net while the lock is away
   nb::object result = out.is_none() ? new_array(in.precision(), in.dimensions(), in.rows(), outputs) : nb::borrow(out);
   const ArrayView to(result, Access::write, "out");
   if (!out.is_none()) require_room(to, out, in, outputs, "out");
@@ -212,42 +201,33 @@ nb::object Net::evaluate(const ArrayView& in, nb::handle x, nb::handle out, int 
 }
 
 template <class T>
-std::vector<nb::object> Net::evaluate_ports(std::span<const std::unique_ptr<ArrayView>> in, nb::handle out,
-                                            int threads) {
-  const nn::NetPlan<T> plan = this->plan<T>();
-  std::vector<MatrixView<const T>> from;
-  for (const auto& array : in) from.push_back(array->template view<const T>());
-  const ArrayView& first = *in.front();
-  const bool one = plan.outputs().size() == 1;
-  std::vector<nb::object> results;
-  std::vector<std::unique_ptr<ArrayView>> arrays;
-  std::vector<MatrixView<T>> to;
-  for (const auto& port : plan.outputs()) {
-    const std::string name = one ? "out" : "out[\"" + port.name + "\"]";
-    results.push_back(out.is_none() ? new_array(first.precision(), first.dimensions(), first.rows(), port.width)
-                      : one         ? nb::borrow(out)
-                                    : entry(out, port.name, "out"));
-    arrays.push_back(std::make_unique<ArrayView>(results.back(), Access::write, name.c_str()));
-    for (const auto& array : in) require_room(*arrays.back(), results.back(), *array, port.width, name.c_str());
-    for (std::size_t i = 0; i + 1 < arrays.size(); ++i) {
-      if (!arrays[i]->overlaps(*arrays.back())) continue;
-      throw Error(ErrorKind::invalid_argument, {name, "memory that overlaps another port's", "memory of its own", {}});
-    }
-    to.push_back(arrays.back()->template view<T>());
+std::vector<nb::object> Net::evaluate_ports(std::span<const ArrayView* const> in, nb::handle out, int threads) {
+  const std::vector<MatrixView<const T>> from = views_of<const T>(in);
+  if (const std::optional<CudaPlace>& cuda = in.front()->cuda()) {
+    if (!device_plans_) device_plans_ = DevicePlans::make();
+    const nn::DeviceNetPlan<T> plan = device_plans_->get<T>(*model_, cuda->device);
+    PortResults results = take_results(in, model_->outputs, out);
+    enqueue<T>(plan, *cuda, from, views_of<T>(results.views));
+    return std::move(results.objects);
   }
+  const nn::NetPlan<T> plan = this->plan<T>();
+  PortResults results = take_results(in, model_->outputs, out);
+  const std::vector<MatrixView<T>> to = views_of<T>(results.views);
   {
     const nb::gil_scoped_release others_may_run;
     plan.evaluate(std::span<const MatrixView<const T>>(from), std::span<const MatrixView<T>>(to), threads);
   }
-  return results;
+  return std::move(results.objects);
 }
 
 nb::object Net::call_ports(nb::handle x, nb::handle out, int threads) {
-  const PortArrays in = read_ports(x, model_->inputs, "x", "input port");
+  const PortArrays in = read_ports(x, model_->inputs, "x", "input port", nullptr, Memory::host_or_cuda);
   if (!out.is_none() && model_->outputs.size() != 1) require_names(out, model_->outputs, "out");
-  const std::vector<nb::object> results = in.views.front()->precision() == Precision::f32
-                                              ? evaluate_ports<float>(in.views, out, threads)
-                                              : evaluate_ports<double>(in.views, out, threads);
+  std::vector<const ArrayView*> views;
+  for (const auto& view : in.views) views.push_back(view.get());
+  const std::vector<nb::object> results = views.front()->precision() == Precision::f32
+                                              ? evaluate_ports<float>(views, out, threads)
+                                              : evaluate_ports<double>(views, out, threads);
   if (!out.is_none()) return nb::borrow(out);
   return like_example(results, model_->outputs, in.example);
 }
@@ -259,7 +239,7 @@ nb::object Net::call(nb::handle x, nb::handle out, int threads) {
   if (model_->inputs.size() != 1 || model_->outputs.size() != 1 || PyDict_Check(x.ptr())) {
     return call_ports(x, out, threads);
   }
-  const ArrayView in(x, Access::read, "x");
+  const ArrayView in(x, Access::read, "x", Memory::host_or_cuda);
   nb::object result =
       in.precision() == Precision::f32 ? evaluate<float>(in, x, out, threads) : evaluate<double>(in, x, out, threads);
   if (!out.is_none() || is_numpy(x)) return result;
@@ -276,17 +256,29 @@ Parameters
 ----------
 x : array, float32 or float64, or a dict of them by input port where the net has several
     [input]: one sample, or [sample, input]. Any strides. NumPy arrays, and what speaks DLPack from the CPU's memory
-    (PyTorch, JAX), are read where they lie.
+    or from an NVIDIA GPU (PyTorch, JAX, CuPy), are read where they lie.
 out : array, optional
-    Where the result goes: of the same dtype, [output] or [sample, output]; a dict by output port where there are
-    several. It may be `x` itself, and may not overlap it otherwise.
+    Where the result goes: of the same dtype, in the same place, [output] or [sample, output]; a dict by output port
+    where there are several. It may be `x` itself, and may not overlap it otherwise.
 threads : int
-    The bits do not depend on it.
+    Of the CPU. The bits do not depend on it.
 
 Returns
 -------
 array
-    `out`, or a new array of the framework that `x` is of; a dict by output port where there are several.)")
+    `out`, or a new array of the framework that `x` is of, where `x` lies; a dict by output port where there are
+    several.
+
+On a GPU
+--------
+The library of the first input port's array decides. PyTorch and CuPy: the evaluation is queued on the stream that the
+library works on just now (``torch.cuda.current_stream()``, ``cupy.cuda.get_current_stream()``) on the arrays' device.
+The call returns at once, and what is queued on that stream afterwards finds the results. Any other library, JAX among
+them: it is queued on the legacy default stream, and the results are there when the call returns. Either way each array
+is asked for with that stream, so that what its owner queued before comes first. Where the library is not known the
+result is a `DeviceArray`, which any library takes by DLPack. Without `out` each call allocates the results' memory, and
+the device is waited for when it is freed: in loops give `out`. The first call for a device and dtype compiles the net
+for it. Raises Unsupported where there is no CUDA component, driver or such device.)")
       .def("jvp", &jvp, nb::arg("x"), nb::arg("v"), kJvpSignature, kJvpText)
       .def("vjp", &vjp, nb::arg("x"), nb::arg("w"), kVjpSignature, kVjpText)
       .def("__repr__", &repr)

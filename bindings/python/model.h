@@ -37,13 +37,13 @@ class Net {
   template <class T>
   nanobind::object evaluate(const class ArrayView& in, nanobind::handle x, nanobind::handle out, int threads);
   template <class T>
-  std::vector<nanobind::object> evaluate_ports(std::span<const std::unique_ptr<ArrayView>> in, nanobind::handle out,
-                                               int threads);
+  std::vector<nanobind::object> evaluate_ports(std::span<const ArrayView* const> in, nanobind::handle out, int threads);
   nanobind::object call_ports(nanobind::handle x, nanobind::handle out, int threads);
 
   std::shared_ptr<const nn::Model> model_;
   std::optional<nn::NetPlan<float>> plan_f32_;
   std::optional<nn::NetPlan<double>> plan_f64_;
+  std::shared_ptr<class DevicePlans> device_plans_;
   std::optional<nn::NetDerivatives<float>> derivatives_f32_;
   std::optional<nn::NetDerivatives<double>> derivatives_f64_;
 };

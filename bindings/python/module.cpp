@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bindings/python/agreement.h"
+#include "bindings/python/device.h"
 #include "bindings/python/errors.h"
 #include "bindings/python/model.h"
 #include "bindings/python/solution.h"
@@ -30,6 +31,7 @@ NB_MODULE(_lockstep, module) {
   using namespace lockstep::python;
   translate_errors();
   module.attr("__version__") = LOCKSTEP_VERSION;
+  bind_device(module);
   bind_model(module);
   bind_solution(module);
   bind_solve(module);

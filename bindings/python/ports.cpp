@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "bindings/python/device.h"
 #include "bindings/python/errors.h"
 #include "lockstep/core/error.h"
 
@@ -77,7 +78,7 @@ nb::object entry(nb::handle dict, const std::string& port, const char* name) {
 }
 
 PortArrays read_ports(nb::handle given, const std::vector<nn::Port>& ports, const char* name, const char* of,
-                      const ArrayView* like) {
+                      const ArrayView* like, Memory memory) {
   const bool named = PyDict_Check(given.ptr());
   if (!named && ports.size() != 1) {
     throw WrongType({name, array_text(given), std::string("a dict of arrays by ") + of + ": " + names_text(ports), {}});
@@ -87,7 +88,8 @@ PortArrays read_ports(nb::handle given, const std::vector<nn::Port>& ports, cons
   for (const nn::Port& port : ports) {
     const std::string one = named ? std::string(name) + "[\"" + port.name + "\"]" : name;
     const nb::object object = named ? entry(given, port.name, name) : nb::borrow(given);
-    arrays.views.push_back(std::make_unique<ArrayView>(object, Access::read, one.c_str()));
+    const ArrayView* const beside = arrays.views.empty() ? nullptr : arrays.views.front().get();
+    arrays.views.push_back(std::make_unique<ArrayView>(object, Access::read, one.c_str(), memory, beside));
     const ArrayView& view = *arrays.views.back();
     if (port.features.size() != view.columns()) {
       refuse_shape(one.c_str(), object, std::to_string(port.features.size()) + " features in the last dimension");
@@ -99,9 +101,53 @@ PortArrays read_ports(nb::handle given, const std::vector<nn::Port>& ports, cons
           one.c_str(), object,
           like ? "the dtype and the number of samples of x" : "the dtype and the number of samples of the other ports");
     }
-    arrays.example = object;
+    if (!arrays.example.is_valid()) arrays.example = object;
   }
   return arrays;
+}
+
+// Throws unless `to` can hold `outputs` numbers for each sample of `in` and lies apart from it, or is it.
+void require_room(const ArrayView& to, nb::handle object, const ArrayView& in, std::size_t outputs, const char* name) {
+  if (to.precision() != in.precision()) {
+    throw WrongType(
+        {name,
+         array_text(object),
+         "the dtype of x, which is " + std::string(in.precision() == Precision::f32 ? "float32" : "float64"),
+         {}});
+  }
+  if (to.dimensions() != in.dimensions() || to.rows() != in.rows() || to.columns() != outputs) {
+    const std::string width = std::to_string(outputs);
+    refuse_shape(
+        name, object,
+        "shape " + (in.dimensions() == 1 ? "(" + width + ",)" : "(" + std::to_string(in.rows()) + ", " + width + ")"));
+  }
+  if (to.overlaps(in) && !to.same_memory(in)) {
+    throw Error(ErrorKind::invalid_argument,
+                {name, "memory that overlaps x", "memory apart from x, or x itself", "give a copy of x"});
+  }
+}
+
+PortResults take_results(std::span<const ArrayView* const> in, const std::vector<nn::Port>& ports, nb::handle out) {
+  const ArrayView& first = *in.front();
+  PortResults results;
+  for (const nn::Port& port : ports) {
+    const bool one = ports.size() == 1;
+    const std::string name = one ? "out" : "out[\"" + port.name + "\"]";
+    const std::size_t width = port.features.size();
+    results.objects.push_back(!out.is_none()  ? (one ? nb::borrow(out) : entry(out, port.name, "out"))
+                              : !first.cuda() ? new_array(first.precision(), first.dimensions(), first.rows(), width)
+                                              : new_device_array(first, width));
+    const nb::object& object = results.objects.back();
+    results.views.push_back(
+        std::make_unique<ArrayView>(object, Access::write, name.c_str(), Memory::host_or_cuda, &first));
+    const ArrayView& view = *results.views.back();
+    for (const ArrayView* array : in) require_room(view, object, *array, width, name.c_str());
+    for (std::size_t i = 0; i + 1 < results.views.size(); ++i) {
+      if (!results.views[i]->overlaps(view)) continue;
+      throw Error(ErrorKind::invalid_argument, {name, "memory that overlaps another port's", "memory of its own", {}});
+    }
+  }
+  return results;
 }
 
 nb::object like_example(const std::vector<nb::object>& results, const std::vector<nn::Port>& ports,

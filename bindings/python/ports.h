@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,13 +30,27 @@ nanobind::object entry(nanobind::handle dict, const std::string& port, const cha
 // The arrays of all ports, read where they lie; all have one dtype and number of samples, which are the first one's.
 struct PortArrays {
   std::vector<std::unique_ptr<ArrayView>> views;
-  nanobind::object example;  // one of them, for the framework that results should have
+  nanobind::object example;  // the first, for the framework that results should have
 };
 // `of` is what messages call a port of this kind: "input port". With `like`, dtype and samples must be those.
 PortArrays read_ports(nanobind::handle given, const std::vector<nn::Port>& ports, const char* name, const char* of,
-                      const ArrayView* like = nullptr);
+                      const ArrayView* like = nullptr, Memory memory = Memory::host);
 
-// Results, which are NumPy's, as arrays of the framework of `example`: one, or a dict by port.
+// Arrays for the net's outputs, one for each port: of `out`, or new ones where it is None, which lie where the inputs
+// do.
+struct PortResults {
+  std::vector<nanobind::object> objects;
+  std::vector<std::unique_ptr<ArrayView>> views;
+};
+// Throws unless each can hold its port's numbers for the samples of `in` and lies apart from all others, or is an
+// input.
+PortResults take_results(std::span<const ArrayView* const> in, const std::vector<nn::Port>& ports,
+                         nanobind::handle out);
+// The same for one of them.
+void require_room(const ArrayView& to, nanobind::handle object, const ArrayView& in, std::size_t outputs,
+                  const char* name);
+
+// Results, which are NumPy's or DeviceArrays, as arrays of the framework of `example`: one, or a dict by port.
 nanobind::object like_example(const std::vector<nanobind::object>& results, const std::vector<nn::Port>& ports,
                               nanobind::handle example);
 

@@ -6,7 +6,7 @@ compare result files; ``lockstep.plot`` draws.
 """
 
 from . import plot
-from ._lockstep import Model, __version__, load, systems
+from ._lockstep import DeviceArray, Model, __version__, load, systems
 from ._model import mlp
 from ._solution import STATUS_NAMES, Solution, read
 from ._solve import solve
@@ -15,7 +15,7 @@ from ._validate import Verdict, validate
 from .errors import Error, FileError, Interrupted, InvalidArgument, ModelError, Unsupported, WrongType
 
 __all__ = [
-    "Error", "FileError", "Interrupted", "InvalidArgument", "Model", "ModelError", "STATUS_NAMES", "Solution",
-    "Training", "Unsupported", "Verdict", "WrongType", "__version__", "load", "mlp", "plot", "read", "solve", "systems",
-    "train", "validate",
+    "DeviceArray", "Error", "FileError", "Interrupted", "InvalidArgument", "Model", "ModelError", "STATUS_NAMES",
+    "Solution", "Training", "Unsupported", "Verdict", "WrongType", "__version__", "load", "mlp", "plot", "read", "solve",
+    "systems", "train", "validate",
 ]
