@@ -23,10 +23,12 @@ cli::StoredProblem problem_of(const ode::ResultFile& file) {
 
 void carry_out(const char* from, const char* to) {
   const ode::ResultFile file(from);
-  const auto [problem, options] = problem_of(file);
-  if (problem.event || problem.save_times_per_trajectory || options.initial_step || options.max_step) {
+  const auto [problem, options, components] = problem_of(file);
+  if (problem.event || problem.save_times_per_trajectory || options.initial_step || options.max_step ||
+      !components.empty() || !options.component_atol.empty()) {
     throw Error(ErrorKind::unsupported, {from,
-                                         "an event, times of each trajectory's own, or bounds on its steps",
+                                         "an event, some of the components, tolerances of each component's or times "
+                                         "of each trajectory's own, or bounds on its steps",
                                          "none of these, which records have no room for",
                                          {}});
   }
@@ -71,7 +73,7 @@ ode::Attributes attributes_of(const ode::ResultFile& file, const Records& soluti
 void carry_back(const char* reference, const char* from, const char* to) {
   const ode::ResultFile file(reference);
   const Records solution = read_records(from);
-  const auto [problem, options] = problem_of(file);
+  const auto [problem, options, components] = problem_of(file);
   const std::size_t trajectories = problem.trajectories();
   ode::ResultWriter writer(
       to, problem, options.precision,
