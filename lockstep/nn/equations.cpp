@@ -112,6 +112,23 @@ Model expression(const Equation& function, const Equations& system) {
   return model_of(system, std::move(graph), reader.reads_time(), std::move(output));
 }
 
+NetCall net_call(const Equations& system, const std::string& net) {
+  require_components(system);
+  EquationGraph graph;
+  EquationReader reader(system, graph);
+  reader.open(net);
+  reader.read_definitions();
+  for (const Equation& equation : system.equations) reader.read(equation);
+  const EquationReader::OpenNet& called = reader.opened();
+  if (called.inputs.empty()) {
+    throw Error(ErrorKind::invalid_argument,
+                {"equations", "no call of \"" + net + '"', "the net that is to be trained", "write " + net + "(...)"});
+  }
+  Port output{"inputs", graph.vector_of(called.inputs), std::vector<Feature>(called.inputs.size())};
+  for (std::size_t i = 0; i < called.inputs.size(); ++i) output.features[i].name = called.input_names[i];
+  return {model_of(system, std::move(graph), reader.reads_time(), std::move(output)), called.outputs};
+}
+
 double constant_expression(const Equation& constant) {
   const Equations nothing;
   EquationGraph graph;

@@ -58,6 +58,14 @@ Model equations(const Equations& system);
 // port "value".
 Model expression(const Equation& function, const Equations& system);
 
+// How the texts call a net that has yet to be made. One output may be taken as it is, several by index or by name.
+struct NetCall {
+  Model inputs;                      // f(u, p, t): what the net reads, output port "inputs" with features named by text
+  std::vector<std::string> outputs;  // by index; the names, where it is called by names
+};
+// Throws as equations(), and where the net is called with differing inputs, or not at all.
+NetCall net_call(const Equations& system, const std::string& net);
+
 // What an expression of numbers alone is: "8/3".
 double constant_expression(const Equation& constant);
 

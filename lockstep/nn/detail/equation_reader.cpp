@@ -268,25 +268,31 @@ Value EquationReader::definition(Tokens& tokens, const Token& name, std::size_t 
 
 Value EquationReader::called(Tokens& tokens, const Token& name) {
   const auto net = std::ranges::find_if(system_.nets, [&](const auto& one) { return one.name == name.text; });
+  const bool is_open = open_ && open_->name == name.text;
   const Function* function = net == system_.nets.end() ? function_named(name.text) : nullptr;
-  if (net == system_.nets.end() && function == nullptr) {
+  if (net == system_.nets.end() && function == nullptr && !is_open) {
     const std::string remedy = std::string(name.text) + " * (...)";
     if (names_.contains(name.text)) {
       tokens.refuse(name, name.quoted() + " called", "a function or a net", "write " + remedy + " for a product");
     }
     std::vector<std::string_view> known;
     for (const auto& one : system_.nets) known.push_back(one.name);
+    if (open_) known.push_back(open_->name);
     for (const Function& one : kFunctions) known.push_back(one.name);
     tokens.refuse(name, name.quoted(), "one of " + list(known), nearest(name.text, known));
   }
   tokens.expect("(", "\"(\"");
   std::vector<Value> inputs;
+  std::vector<std::string> texts;
   if (!tokens.now().is(")")) {
     do {
+      const Token begin = tokens.now();
       inputs.push_back(expression(tokens, 0));
+      texts.emplace_back(tokens.text_since(begin));
     } while (tokens.take_if(","));
   }
   tokens.expect(")", "an operator, \",\" or \")\"");
+  if (is_open) return open_output(tokens, name, inputs, std::move(texts));
   if (net != system_.nets.end()) return net_output(tokens, name, *net, inputs);
   if (inputs.size() != function->arguments) {
     tokens.refuse(name, std::string(name.text) + " of " + arguments_text(inputs.size()),
@@ -316,6 +322,40 @@ Value EquationReader::function(Tokens& tokens, const Token& name, const std::vec
     return graph_.clip(x, low.number, high.number);
   }
   return graph_.activate(parse_activation(name.text)->kind, x);  // the functions that are left
+}
+
+Value EquationReader::open_output(Tokens& tokens, const Token& name, const std::vector<Value>& inputs,
+                                  std::vector<std::string> texts) {
+  const auto same = [](const Value& a, const Value& b) { return a.node == b.node && a.number == b.number; };
+  if (inputs.empty()) tokens.refuse(name, name.quoted() + " of no arguments", "the net's inputs");
+  if (open_->inputs.empty()) {
+    open_->inputs = inputs;
+    open_->input_names = std::move(texts);
+  } else if (!std::ranges::equal(open_->inputs, inputs, same)) {
+    tokens.refuse(name, name.quoted() + " with other inputs than before", "one set of inputs, wherever it is called");
+  }
+  const bool first = open_->outputs.empty(), by_name = tokens.now().is(".");
+  if (!first && by_name != open_->by_name) {
+    tokens.refuse(name, "outputs taken by index and by name", "either");
+  }
+  open_->by_name = by_name;
+  if (tokens.take_if(".")) {
+    const Token output = tokens.take();
+    if (output.kind != Token::Kind::name) tokens.refuse(output, output.quoted(), "an output's name");
+    const auto known = std::ranges::find(open_->outputs, output.text);
+    if (known == open_->outputs.end()) open_->outputs.emplace_back(output.text);
+  } else {
+    constexpr double kMost = 1000;
+    Token index;
+    if (tokens.take_if("[")) {
+      index = tokens.take();
+      const bool whole = index.kind == Token::Kind::number && index.number == std::floor(index.number);
+      if (!whole || index.number >= kMost) tokens.refuse(index, index.quoted(), "an index from 0 to 999");
+      tokens.expect("]", "\"]\"");
+    }
+    open_->outputs.resize(std::max(open_->outputs.size(), static_cast<std::size_t>(index.number) + 1));
+  }
+  return {0, "u"};  // any value that is no number
 }
 
 Value EquationReader::net_output(Tokens& tokens, const Token& name, const Equations::Net& net,

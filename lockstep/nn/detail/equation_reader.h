@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,17 @@ class EquationReader {
   Value read(const Equation& equation);
   void read_definitions();  // all of them, needed or not
   bool reads_time() const { return reads_time_; }
+
+  // A net that is called but not there: its calls are noted, and what they give is of no use.
+  struct OpenNet {
+    std::string name;
+    std::vector<Value> inputs;             // of its call
+    std::vector<std::string> input_names;  // their texts
+    std::vector<std::string> outputs;
+    bool by_name = false;
+  };
+  void open(const std::string& name) { open_ = OpenNet{name, {}, {}, {}, false}; }
+  const OpenNet& opened() const { return *open_; }
 
  private:
   enum class What { component, parameter, definition };
@@ -46,6 +58,8 @@ class EquationReader {
   Value definition(Tokens& tokens, const Token& name, std::size_t index);
   Value called(Tokens& tokens, const Token& name);
   Value function(Tokens& tokens, const Token& name, const std::vector<Value>& inputs);
+  Value open_output(Tokens& tokens, const Token& name, const std::vector<Value>& inputs,
+                    std::vector<std::string> texts);
   Value net_output(Tokens& tokens, const Token& name, const Equations::Net& net, const std::vector<Value>& inputs);
   Value checked(Tokens& tokens, const Token& at, Value value);
   [[noreturn]] void unknown(Tokens& tokens, const Token& name) const;
@@ -54,6 +68,7 @@ class EquationReader {
   EquationGraph& graph_;
   std::map<std::string, Name, std::less<>> names_;
   std::vector<Definition> definitions_;
+  std::optional<OpenNet> open_;
   int depth_ = 0;
   bool reads_time_ = false;
 };

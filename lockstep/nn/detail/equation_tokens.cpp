@@ -42,6 +42,12 @@ void Tokens::expect(std::string_view symbol, const std::string& what) {
   if (!take_if(symbol)) refuse(now_, now_.quoted(), what);
 }
 
+std::string_view Tokens::text_since(const Token& begin) const {
+  std::string_view text = std::string_view(source_.text).substr(begin.offset, now_.offset - begin.offset);
+  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+  return text;
+}
+
 void Tokens::refuse(const Token& at, std::string found, std::string expected, std::string remedy) const {
   const std::string name = source_.where.empty() ? source_.name : source_.where;
   throw ExpressionError({name, std::move(found), std::move(expected), std::move(remedy)}, source_.text, at.offset);

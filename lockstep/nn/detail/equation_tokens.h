@@ -29,6 +29,8 @@ class Tokens {
   Token take();  // this one; moves on
   bool take_if(std::string_view symbol);
   void expect(std::string_view symbol, const std::string& what);  // or throws: expected `what`
+  // The text from a token on to the present one.
+  std::string_view text_since(const Token& begin) const;
   [[noreturn]] void refuse(const Token& at, std::string found, std::string expected, std::string remedy = {}) const;
 
  private:
