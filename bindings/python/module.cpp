@@ -8,6 +8,7 @@
 
 #include "bindings/python/agreement.h"
 #include "bindings/python/device.h"
+#include "bindings/python/equations.h"
 #include "bindings/python/errors.h"
 #include "bindings/python/model.h"
 #include "bindings/python/solution.h"
@@ -33,6 +34,7 @@ NB_MODULE(_lockstep, module) {
   module.attr("__version__") = LOCKSTEP_VERSION;
   bind_device(module);
   bind_model(module);
+  bind_equations(module);
   bind_solution(module);
   bind_solve(module);
   bind_train(module);

@@ -26,7 +26,7 @@ std::string without_places(std::string text) {
 Error in_users_words(const Error& error) {
   std::string field = without_places(error.field());
   for (const std::string_view prefix :
-       {"--", "method.", "run.", "output.", "ensemble.", "time.", "net.", "data.", "training."}) {
+       {"--", "method.", "run.", "output.", "ensemble.", "time.", "net.", "data.", "training.", "rhs."}) {
     if (field.starts_with(prefix)) field.erase(0, prefix.size());
   }
   constexpr std::array<std::array<std::string_view, 2>, 3> kNames{

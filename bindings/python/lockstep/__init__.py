@@ -7,7 +7,7 @@ compare result files; ``lockstep.plot`` draws.
 
 from . import plot
 from ._lockstep import DeviceArray, Model, __version__, load, systems
-from ._model import mlp
+from ._model import equations, mlp
 from ._solution import STATUS_NAMES, Solution, read
 from ._solve import solve
 from ._train import Training, train
@@ -16,6 +16,6 @@ from .errors import Error, FileError, Interrupted, InvalidArgument, ModelError, 
 
 __all__ = [
     "DeviceArray", "Error", "FileError", "Interrupted", "InvalidArgument", "Model", "ModelError", "STATUS_NAMES",
-    "Solution", "Training", "Unsupported", "Verdict", "WrongType", "__version__", "load", "mlp", "plot", "read", "solve",
+    "Solution", "Training", "Unsupported", "Verdict", "WrongType", "__version__", "equations", "load", "mlp", "plot", "read", "solve",
     "systems", "train", "validate",
 ]

@@ -1,8 +1,8 @@
-"""Nets from numbers."""
+"""Nets from numbers, and equations from text."""
 
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence
+from typing import Any, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
@@ -51,3 +51,35 @@ def mlp(weights: Sequence[Any], biases: Optional[Sequence[Any]] = None, activati
         biases = [np.zeros(len(matrix)) for matrix in matrices]
     vectors = [_numbers(f"biases[{i}]", vector).reshape(-1) for i, vector in enumerate(biases)]
     return _lockstep.mlp(matrices, vectors, list(activations), name, held)
+
+
+def equations(equations: Mapping[str, str], *, parameters: Union[None, Mapping[str, float], Sequence[str]] = None,
+              definitions: Optional[Mapping[str, str]] = None, models: Optional[Mapping[str, _lockstep.Model]] = None,
+              name: str = "equations") -> _lockstep.Model:
+    """A right-hand side written as text, with nets called in it, as a model: du/dt = f(u, p, t).
+
+    docs/problem_file.md has the language. The model is called on a dict of its ports: ``u``, ``p`` where there are
+    parameters, ``t`` where time is read.
+
+    Parameters
+    ----------
+    equations : dict of str
+        One for each component, in order: its derivative by time.
+    parameters : dict of float, or sequence of str
+        Names, with values for a solve that gives none.
+    definitions : dict of str
+        Names that stand for expressions, in any order.
+    models : dict of Model
+        Nets that the equations call: ``"closure(x, y)[0]"``.
+
+    >>> import lockstep
+    >>> lorenz = lockstep.equations({"x": "sigma * (y - x)", "y": "x * (rho - z) - y", "z": "x*y - beta*z"},
+    ...                             parameters={"sigma": 10, "rho": 28, "beta": 8 / 3})
+    >>> solution = lockstep.solve(lorenz, [1, 0, 0], (0, 1), save_at=11, parameters={"rho": 20})
+    >>> solution.state.shape
+    (1, 11, 3)
+    """
+    given = parameters if isinstance(parameters, Mapping) else dict.fromkeys(parameters or ())
+    values = [(key, None if value is None else float(value)) for key, value in given.items()]
+    return _lockstep.equations([(key, str(text)) for key, text in equations.items()], values,
+                               list((definitions or {}).items()), list((models or {}).items()), name)

@@ -67,7 +67,9 @@ def train(
     seed: Optional[int] = None,
     initialisation: Optional[str] = None,
     system: Optional[str] = None,
-    parameters: Optional[Sequence[float]] = None,
+    equations: Optional[Mapping[str, str]] = None,
+    definitions: Optional[Mapping[str, str]] = None,
+    parameters: Union[None, Sequence[float], Mapping[str, float]] = None,
     with_time: Optional[bool] = None,
     failed: Optional[str] = None,
     method: Optional[str] = None,
@@ -102,6 +104,9 @@ def train(
         Widths of the hidden layers.
     start : Model
         A net to go on from, instead of ``hidden``.
+    equations, definitions : dict of str
+        Of a neural ODE: the right-hand side as text, which calls the net, ``{"x": "v", "v": "-sin(x) + net(v)"}``.
+        ``parameters`` is a dict then, and the trained model what the equations call.
     failed : {"stop", "leave_out"}
         What becomes of the training of a neural ODE when a trajectory cannot be solved.
     phases : "recommended" or sequence of dict
@@ -162,6 +167,8 @@ def train(
         _same("t", "points", arrays[0].shape[-1], arrays[1].shape[1])
         if arrays[0].ndim == 2:
             _same("t", "trajectories", len(arrays[0]), len(arrays[1]))
+        if states is None and equations is not None and len(equations) == arrays[1].shape[-1]:
+            states = list(equations)
         data.update(time="t", states=_names("states", states, "u", arrays[1]))
         if phases is None and optimiser is None:
             phases = "recommended"
@@ -172,8 +179,11 @@ def train(
                 "activations": None if activations is None else list(activations), "seed": seed, "name": name,
                 "initialisation": initialisation, "start": None if start is None else start.name or "net"},
         "data": data,
-        "ode": {"system": system, "parameters": parameters, "with_time": with_time, "failed": failed},
+        "ode": {"system": system, "parameters": None if equations is not None else parameters, "with_time": with_time,
+                "failed": failed},
     }
+    if equations is not None:
+        sections["rhs"] = {"equations": dict(equations), "definitions": definitions, "parameters": parameters}
     if phases is None or isinstance(phases, str):
         sections["training"] = {**training, "loss": loss, "phases": phases}
         if not any(value is not None for value in sections["training"].values()):

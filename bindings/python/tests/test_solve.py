@@ -267,3 +267,35 @@ def test_arguments_beside_a_problem_file_are_refused(tmp_path):
 def test_systems_say_what_they_need():
     lorenz = lockstep.systems()["lorenz"]
     assert lorenz["components"] == ["x", "y", "z"] and lorenz["parameters"]["rho"] == 28
+
+
+def test_equations_with_a_net_give_the_bits_of_a_problem_file(lorenz_net, testdata, tmp_path):
+    texts = {"x": "net(x, y, z)[0]", "y": "r - y", "z": "x*y - b*z"}
+    model = lockstep.equations(texts, parameters={"r": 28, "b": 8 / 3}, models={"net": lorenz_net},
+                               definitions={"unused": "x + 1"})
+    u0 = [[1, 0, 0], [0, 1, 20]]
+    solution = lockstep.solve(model, u0, (0, 1), 11, parameters={"b": 2.5})
+    (tmp_path / "problem.toml").write_text(
+        f"""[rhs]
+parameters = {{ r = 28, b = "8/3" }}
+models = {{ net = "{testdata}/lorenz_tanh_3_100_3.safetensors" }}
+[rhs.equations]
+x = "net(x, y, z)[0]"
+y = "r - y"
+z = "x*y - b*z"
+[ensemble]
+initial_state = [[1, 0, 0], [0, 1, 20]]
+parameters = {{ b = 2.5 }}
+[time]
+span = [0, 1]
+save = 11
+""")
+    again = lockstep.solve(tmp_path / "problem.toml")
+    assert np.array_equal(solution.state, again.state)
+    assert solution.component_names == ("x", "y", "z")
+
+
+def test_equations_say_where_they_go_wrong():
+    with pytest.raises(lockstep.InvalidArgument, match="did you mean \"sigma\"") as caught:
+        lockstep.equations({"x": "sgima * x"}, parameters=["sigma"])
+    assert caught.value.field == "equations.x, column 1"

@@ -124,3 +124,13 @@ def test_pictures_are_drawn(tmp_path):
     # The mean of the two in the middle, in float32 or float64.
     np.testing.assert_allclose(spread.lines[0].get_ydata(), np.median(solution["z"], axis=0), rtol=2**-23)
     spread.figure.savefig(tmp_path / "spread.png")
+
+
+def test_a_net_inside_equations_is_trained():
+    t = np.linspace(0, 2, 21)
+    true = lockstep.equations({"x": "v", "v": "-2 * sin(x) - 0.3*v"})
+    u = lockstep.solve(true, [[1, 0], [-1, 2]], (0, 2), t, precision="f64", rtol=1e-9, atol=1e-9).state
+    training = lockstep.train(t=t, u=u, hidden=[], equations={"x": "v", "v": "-g * sin(x) + net(v)"},
+                              parameters={"g": 2}, optimiser="lbfgs", iterations=30, precision="f64")
+    assert [f["name"] for f in training.model.inputs[0]["features"]] == ["v"]
+    assert abs(training.model(np.array([1.0]))[0] + 0.3) < 1e-4

@@ -1,0 +1,41 @@
+#include "bindings/python/equations.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings/python/model.h"
+#include "lockstep/nn/equations.h"
+
+namespace nb = nanobind;
+
+namespace lockstep::python {
+namespace {
+
+using Texts = std::vector<std::pair<std::string, std::string>>;
+
+// _model.py has made lists of the dicts.
+Net equations(const Texts& texts, const std::vector<std::pair<std::string, std::optional<double>>>& parameters,
+              const Texts& definitions, const std::vector<std::pair<std::string, const Net*>>& models,
+              const std::string& name) {
+  nn::Equations system;
+  for (const auto& [key, text] : texts) system.equations.push_back({key, text, "equations." + key});
+  for (const auto& [key, text] : definitions) system.definitions.push_back({key, text, "definitions." + key});
+  for (const auto& [key, value] : parameters) system.parameters.push_back({key, value});
+  for (const auto& [key, net] : models) system.nets.push_back({key, net->model()});
+  nn::Model model = nn::equations(system);
+  model.name = name;
+  return Net(std::move(model));
+}
+
+}  // namespace
+
+void bind_equations(nb::module_& module) { module.def("equations", &equations); }
+
+}  // namespace lockstep::python
