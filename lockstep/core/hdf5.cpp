@@ -356,7 +356,7 @@ File File::create(PendingFile pending, std::uintmax_t expected_bytes) {
   const Call call;
   const fs::path path = pending.target();
   // Before HDF5 has the file: it does not survive a disk that is too full to close it.
-  pending.reserve(expected_bytes);
+  pending.require_room(expected_bytes);
   const Handle properties = creation_properties(H5P_FILE_CREATE, path.string());
   const Handle access = writing_access(path.string());
   Handle file = opened(H5Fcreate(pending.temporary().c_str(), H5F_ACC_TRUNC, properties.id(), access.id()),
@@ -410,13 +410,18 @@ void File::abandon() noexcept {
 }
 
 void File::reserve_space() {
-  flush();
-  hsize_t bytes = 0;
-  {
-    const Call call;
-    check(H5Fget_filesize(file_.id(), &bytes), path_.string(), "its size");
+  try {
+    flush();
+    hsize_t bytes = 0;
+    {
+      const Call call;
+      check(H5Fget_filesize(file_.id(), &bytes), path_.string(), "its size");
+    }
+    if (pending_) pending_->reserve(bytes);
+  } catch (const Error&) {
+    abandon();
+    throw;
   }
-  if (pending_) pending_->reserve(bytes);
 }
 
 fs::path File::current_path() const { return pending_ && !pending_->published() ? pending_->temporary() : path_; }

@@ -246,6 +246,14 @@ void PendingFile::reserve(std::uintmax_t bytes) {
   fail(target_, found, "room for " + std::to_string(bytes) + " bytes", "free space, choose another disk, or save less");
 }
 
+void PendingFile::require_room(std::uintmax_t bytes) {
+  rlimit limit{};
+  const bool limited = ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes;
+  // A file system may count late what was just removed: it is believed where it says no only when it is asked in
+  // earnest.
+  if (limited || available_bytes() < bytes) reserve(bytes);
+}
+
 void PendingFile::publish() {
   if (published()) return;
   reveal();

@@ -60,6 +60,9 @@ class PendingFile {
   // Where the file system cannot promise space, what is free is compared with what is needed. The file's size grows
   // to `bytes` where it was smaller.
   void reserve(std::uintmax_t bytes);
+  // The same Error where there is no such room, but takes nothing: for those who are about to empty the file, which
+  // would have to give all of it back.
+  void require_room(std::uintmax_t bytes);
 
   // Waits until the disk has the content, then renames. With Existing::refuse a file that has appeared under the
   // name meanwhile is an Error and stays as it is. Descriptors open on the file stay valid.

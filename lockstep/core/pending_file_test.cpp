@@ -192,6 +192,14 @@ TEST_F(PendingFileTest, a_file_beyond_the_limit_is_refused_before_it_is_written)
   EXPECT_THAT(message_of([&] { file.reserve(2'000'000); }),
               HasSubstr("/a: found a limit of 1000000 bytes on the size of files (ulimit -f), expected room for "
                         "2000000 bytes"));
+  EXPECT_THAT(message_of([&] { file.require_room(2'000'000); }), HasSubstr("found a limit of 1000000 bytes"));
+}
+
+TEST_F(PendingFileTest, room_that_is_there_is_not_taken) {
+  PendingFile file(folder_ / "a", Existing::refuse);
+  file.require_room(1'000'000);
+  EXPECT_EQ(fs::file_size(file.temporary()), 0u);
+  EXPECT_THAT(message_of([&] { file.require_room(std::uintmax_t{1} << 62); }), HasSubstr("expected room for"));
 }
 
 TEST_F(PendingFileTest, unusable_places_are_named) {
