@@ -163,6 +163,29 @@ TEST_F(ResultFiles, bytes_depend_on_neither_order_nor_blocks_nor_threads) {
   EXPECT_TRUE(whole == write("threads.h5", 32, 4, 3));
 }
 
+TEST_F(ResultFiles, records_of_many_short_trajectories_leave_memory_before_the_commit) {
+  const std::size_t trajectories = 300'007;  // 10 MB of records, written in a fraction of the time between two commits
+  const Problem problem = ensemble(trajectories, 1);
+  {
+    ResultWriter writer(path("a.h5"), problem, Precision::f32, metadata());
+    write_all<float>(writer, problem, 4096, 5, 2);
+    writer.finish({});
+  }
+  const ResultFile file(path("a.h5"));
+  const auto records = file.records(0, trajectories);
+  const auto end_states = file.end_states<float>(0, trajectories);
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < trajectories; ++i) {
+    const auto number_of = static_cast<int>(i);
+    const bool right = records[i].status == (i % 5 == 0 ? Status::not_finite : Status::success) &&
+                       records[i].accepted == number_of && records[i].rejected == 2 && records[i].evaluations == 3 &&
+                       records[i].end_time == static_cast<double>(i) / 2 &&
+                       end_states[3 * i + 2] == static_cast<float>(number(i, 100, 2));
+    if (!right && ++wrong < 5) ADD_FAILURE() << "trajectory " << i;
+  }
+  EXPECT_EQ(wrong, 0u);
+}
+
 TEST_F(ResultFiles, trajectories_never_committed_are_cancelled_and_not_a_number) {
   const Problem problem = ensemble(5000, 2);
   ResultWriter writer(path("a.h5"), problem, Precision::f32, metadata());

@@ -342,6 +342,7 @@ class ResultWriter::Implementation : public SolutionSink {
   }
 
   void fill_open_rows() {
+    if (std::ranges::find(stored_, false) == stored_.end()) return;
     ResultChunk empty = new_chunk(0, std::min(chunk_rows_, problem_.trajectories()));
     fill_with_nan(empty.state);
     fill_with_nan(empty.end_state);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <span>
 #include <string_view>
@@ -20,6 +21,8 @@ constexpr const char* kResumed = "resumed";
 // Long datasets go in pieces of this many rows or numbers: memory stays bounded whatever the ensemble's size.
 constexpr std::size_t kPieceRows = std::size_t{1} << 16;
 constexpr std::size_t kPieceElements = std::size_t{1} << 18;
+// Of end states and records in memory until the next commit, at most.
+constexpr std::size_t kColumnBytes = std::size_t{4} << 20;
 
 hdf5::Dataset create_numbers(hdf5::File& file, const char* name, Precision precision, const hdf5::Shape& shape) {
   return precision == Precision::f32 ? file.create_dataset<float>(name, shape)
@@ -28,26 +31,28 @@ hdf5::Dataset create_numbers(hdf5::File& file, const char* name, Precision preci
 
 void describe(hdf5::Dataset& dataset, const char* long_name) { dataset.set_attribute("long_name", long_name); }
 
-// A whole dataset of `elements` numbers value(i) in a piece of memory, past the page cache where that is possible: what
-// waits for the disk before a file is shown holds up the solve once its buffers are full.
-template <class T, class Function>
-void fill_directly(hdf5::Dataset& dataset, std::size_t elements, DirectFile* direct, const Function& value) {
-  const auto offset = dataset.offset_in_file<T>();
-  if (direct == nullptr || !offset || elements < kPieceElements) {
+// The numbers next() of a part of a dataset, in order: past the page cache where that is possible. What waits for the
+// disk before a file is shown holds up the solve once its buffers are full.
+template <class T, class Next>
+void write_in_order(hdf5::Dataset& dataset, DirectFile* direct, PageBuffer& piece, const hdf5::Shape& start,
+                    const hdf5::Shape& count, Next next) {
+  const std::size_t row = std::accumulate(count.begin() + 1, count.end(), std::size_t{1}, std::multiplies<>{});
+  const std::size_t elements = count[0] * row;
+  const auto offset = direct == nullptr ? std::nullopt : dataset.offset_in_file<T>();
+  if (!offset) {
     std::vector<T> numbers(elements);
-    for (std::size_t i = 0; i < elements; ++i) numbers[i] = value(i);
-    dataset.write<T>(numbers);
-    return;
+    std::ranges::generate(numbers, std::ref(next));
+    return dataset.write<T>(numbers, start, count);
   }
-  PageBuffer piece;
-  for (std::size_t first = 0; first < elements; first += kPieceElements) {
-    const std::size_t count = std::min(kPieceElements, elements - first);
-    piece.fit(count * sizeof(T), *offset + first * sizeof(T));
-    for (std::size_t i = 0; i < count; ++i) {
-      const T number = value(first + i);
+  for (std::size_t done = 0; done < elements; done += kPieceElements) {
+    const std::size_t here = std::min(kPieceElements, elements - done);
+    const std::uint64_t to = *offset + (start[0] * row + done) * sizeof(T);
+    piece.fit(here * sizeof(T), to);
+    for (std::size_t i = 0; i < here; ++i) {
+      const T number = next();
       std::memcpy(piece.data() + i * sizeof(T), &number, sizeof(T));
     }
-    direct->write({piece.data(), piece.size()}, *offset + first * sizeof(T));
+    direct->write({piece.data(), piece.size()}, to);
   }
 }
 
@@ -234,7 +239,10 @@ void ResultLayout::begin(const Problem& problem) {
   open_direct();
   const auto fill = [&]<class T>(const char* name, std::size_t elements, const auto& value) {
     hdf5::Dataset dataset = file_.dataset(name);
-    fill_directly<T>(dataset, elements, direct_.get(), value);
+    const hdf5::Shape shape = dataset.shape();
+    if (elements == 0) return;
+    write_in_order<T>(dataset, direct_.get(), piece_, hdf5::Shape(shape.size()), shape,
+                      [&, i = std::size_t{0}]() mutable -> T { return value(i++); });
   };
   const auto index = [](std::size_t i) { return static_cast<std::int64_t>(i); };
   fill.operator()<std::int64_t>(names::kTrajectory, rows, [&](std::size_t i) { return index(first_trajectory_ + i); });
@@ -304,31 +312,67 @@ void ResultLayout::write_state(const ResultChunk& chunk, std::size_t row, std::s
 }
 
 void ResultLayout::store(const ResultChunk& chunk, std::size_t row, std::size_t count) {
-  Datasets& data = *data_;
-  const std::size_t first = chunk.first + row;
-  const std::size_t element = precision_ == Precision::f32 ? 4 : 8;
   write_state(chunk, row, count);
-  write_bytes(data.end_state, precision_, chunk.end_state.data() + row * components_ * element, {first, 0},
-              {count, components_});
+  const std::size_t bytes = components_ * (precision_ == Precision::f32 ? 4 : 8);
   const std::span records = std::span(chunk.records).subspan(row, count);
+  const std::span end_state = std::span(chunk.end_state).subspan(row * bytes, count * bytes);
+  rows_.push_back({chunk.first + row, {records.begin(), records.end()}, {end_state.begin(), end_state.end()}});
+  rows_bytes_ += count * (sizeof(TrajectoryRecord) + bytes);
+  if (rows_bytes_ >= kColumnBytes) write_columns();
+}
+
+// In runs of rows as long as they can be: a few large requests, past the page cache, in place of five small ones for
+// each chunk, whose pages the commit would wait for.
+void ResultLayout::write_columns() {
+  std::ranges::sort(rows_, {}, &Rows::first);
+  for (auto begin = rows_.begin(); begin != rows_.end();) {
+    auto end = begin;
+    std::size_t count = 0;
+    for (; end != rows_.end() && end->first == begin->first + count; ++end) count += end->records.size();
+    write_run({begin, end}, count);
+    begin = end;
+  }
+  rows_.clear();
+  rows_bytes_ = 0;
+}
+
+void ResultLayout::write_run(std::span<const Rows> run, std::size_t count) {
+  Datasets& data = *data_;
+  const std::size_t first = run.front().first;
+  const auto end_states = [&]<class T>(T) {
+    write_in_order<T>(data.end_state, direct_.get(), piece_, {first, 0}, {count, components_},
+                      [rows = run.begin(), at = std::size_t{0}]() mutable {
+                        if (at == rows->end_state.size()) ++rows, at = 0;
+                        T number;
+                        std::memcpy(&number, rows->end_state.data() + at, sizeof(T));
+                        at += sizeof(T);
+                        return number;
+                      });
+  };
+  precision_ == Precision::f32 ? end_states(float{}) : end_states(double{});
+  const auto records = [&] {
+    return [rows = run.begin(), at = std::size_t{0}]() mutable -> const TrajectoryRecord& {
+      if (at == rows->records.size()) ++rows, at = 0;
+      return rows->records[at++];
+    };
+  };
   const auto column = [&]<class T>(hdf5::Dataset& dataset, T TrajectoryRecord::*member) {
-    std::vector<T> values(count);
-    std::ranges::transform(records, values.begin(), [&](const TrajectoryRecord& record) { return record.*member; });
-    dataset.write<T>(values, {first}, {count});
+    write_in_order<T>(dataset, direct_.get(), piece_, {first}, {count},
+                      [next = records(), member]() mutable { return next().*member; });
   };
   column(data.accepted, &TrajectoryRecord::accepted);
   column(data.rejected, &TrajectoryRecord::rejected);
   column(data.evaluations, &TrajectoryRecord::evaluations);
   column(data.end_time, &TrajectoryRecord::end_time);
-
   Pending& pending = pending_.emplace_back(Pending{first, std::vector<std::uint8_t>(count)});
-  std::ranges::transform(records, pending.status.begin(),
-                         [](const TrajectoryRecord& record) { return static_cast<std::uint8_t>(record.status); });
+  std::ranges::generate(pending.status,
+                        [next = records()]() mutable { return static_cast<std::uint8_t>(next().status); });
 }
 
 void ResultLayout::commit() {
-  if (pending_.empty()) return;
+  if (nothing_to_commit()) return;
   const auto begin = std::chrono::steady_clock::now();
+  write_columns();
   file_.sync();
   for (const Pending& rows : pending_) {
     data_->status.write<std::uint8_t>(rows.status, {rows.first}, {rows.status.size()});

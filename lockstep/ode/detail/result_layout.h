@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "lockstep/core/direct_file.h"
@@ -56,7 +57,7 @@ class ResultLayout {
   void store(const ResultChunk& chunk, std::size_t row, std::size_t count);
   void commit();
   // Waiting for the disk takes no more than a fifth of the time.
-  bool commit_is_due() const { return !pending_.empty() && std::chrono::steady_clock::now() >= next_commit_; }
+  bool commit_is_due() const { return !nothing_to_commit() && std::chrono::steady_clock::now() >= next_commit_; }
 
   // Nothing more reaches the file: what is committed stays as it is.
   void abandon() noexcept;
@@ -69,6 +70,11 @@ class ResultLayout {
   std::filesystem::path leave(const Attributes& attributes);
 
  private:
+  struct Rows {  // whose states are written, but for these
+    std::size_t first = 0;
+    std::vector<TrajectoryRecord> records;
+    std::vector<std::byte> end_state;
+  };
   struct Pending {  // rows written whose status is not yet
     std::size_t first = 0;
     std::vector<std::uint8_t> status;
@@ -80,6 +86,9 @@ class ResultLayout {
   void reopen();
   void open_direct();
   void write_state(const ResultChunk& chunk, std::size_t row, std::size_t count);
+  void write_columns();
+  void write_run(std::span<const Rows> run, std::size_t count);
+  bool nothing_to_commit() const { return rows_.empty() && pending_.empty(); }
   std::size_t row_bytes() const;
   void add_attributes(const Attributes& attributes);
 
@@ -98,6 +107,9 @@ class ResultLayout {
   std::uint64_t state_offset_ = 0;
   bool direct_offered_ = false;
   std::vector<bool> stored_before_;
+  std::vector<Rows> rows_;
+  std::size_t rows_bytes_ = 0;
+  PageBuffer piece_;  // of a column, on its way
   std::vector<Pending> pending_;
   std::size_t committed_ = 0;
   bool abandoned_ = false;
