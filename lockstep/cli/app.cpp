@@ -11,6 +11,8 @@
 #include "lockstep/cli/commands/commands.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/printable.h"
+#include "lockstep/nn/equations.h"
 
 namespace lockstep::cli {
 namespace {
@@ -141,6 +143,10 @@ int parse_and_run(int argc, const char* const* argv) {
 int run_app(int argc, const char* const* argv) {
   try {
     return parse_and_run(argc, argv);
+  } catch (const nn::ExpressionError& error) {
+    fail(error.what());
+    std::fprintf(stderr, "%s\n", printable(error.excerpt(), LineBreaks::keep).c_str());
+    return kFailure;
   } catch (const Error& error) {
     return fail(error.what());
   } catch (const std::bad_alloc&) {

@@ -399,7 +399,7 @@ class BadInput(CliTest):
                           LORENZ.replace("= 100", '= "many"'))
         self.fail_solving('rhs.system: found "lorentz"', LORENZ.replace('"lorenz"', '"lorentz"'))
         self.fail_solving('did you mean "lorenz"', LORENZ.replace('"lorenz"', '"lorentz"'))
-        self.fail_solving("rhs: found neither model nor system", LORENZ.replace('system = "lorenz"', ""))
+        self.fail_solving("rhs: found neither model, system nor equations", LORENZ.replace('system = "lorenz"', ""))
         self.fail_solving("bad.toml: time.span: found nothing", NET.replace("span = [0, 1]", "").replace("save = 11", ""))
         self.fail_solving("output.file: found nothing", LORENZ.replace('file = "lorenz.h5"', ""))
         self.fail_with("missing.toml", "solve", "missing.toml")

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lockstep/cli/equations_training.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/cli/training_data.h"
 #include "lockstep/cli/training_task.h"
@@ -136,6 +137,11 @@ class OdeTask : public TrainingTask<T> {
 
   ode::FitLoss<T> make_loss(const TrainingFile& file) {
     this->data_digest_ = data_.digest;
+    if (file.ode->equations) {
+      EquationsToTrain equations = equations_to_train(file, data_.training);
+      this->start_ = std::move(equations.net);
+      return make_loss(file, std::move(equations.rhs), equations.parameters);
+    }
     const std::vector<nn::Feature> states = features(data_.training.component_names, data_.training.states);
     std::vector<nn::Feature> inputs = states, outputs(states.size());
     if (file.ode->with_time) inputs.push_back(features({"t"}, data_.training.times).front());
@@ -164,6 +170,10 @@ class OdeTask : public TrainingTask<T> {
       }
       rhs = ode::sum(std::move(system), std::move(rhs));
     }
+    return make_loss(file, std::move(rhs), parameters);
+  }
+
+  ode::FitLoss<T> make_loss(const TrainingFile& file, ode::Rhs rhs, const std::vector<double>& parameters) {
     ode::FitOptions options;
     options.solve = file.options;
     options.phases = phases_;

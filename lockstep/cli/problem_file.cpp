@@ -55,8 +55,9 @@ ode::GuardAction guard_action(const std::string& name, const std::string& where)
 }
 
 void read_rhs(const TomlValue& file, ProblemFile& problem) {
-  static constexpr std::array<std::string_view, 7> kKeys{"model",      "system",     "activations", "with_time",
-                                                         "components", "parameters", "guard"};
+  static constexpr std::array<std::string_view, 10> kKeys{"model",       "system",     "activations", "with_time",
+                                                          "components",  "parameters", "guard",       "equations",
+                                                          "definitions", "models"};
   const Section section(file, "rhs", kKeys);
   if (!section) {
     throw Error(ErrorKind::invalid_argument, {file.where(), "no section [rhs]", "the right-hand side",
@@ -64,6 +65,22 @@ void read_rhs(const TomlValue& file, ProblemFile& problem) {
   }
   auto& rhs = problem.rhs;
   rhs.where = section.table().where();
+  if (section.find("equations") != nullptr) {
+    for (const char* key : {"model", "system", "activations", "with_time", "components", "guard"}) {
+      const TomlValue* value = section.find(key);
+      if (value == nullptr) continue;
+      throw value->error(
+          std::string(key) + " beside equations", "equations alone",
+          std::string_view(key) == "model" ? "name it in models, and call it in an equation" : "remove one of them");
+    }
+    rhs.equations = read_equations(section.table(), problem.path.parent_path());
+    return;
+  }
+  for (const char* key : {"definitions", "models"}) {
+    if (const TomlValue* value = section.find(key)) {
+      throw value->error(std::string(key) + " without equations", "[rhs.equations]", "add it, or remove this key");
+    }
+  }
   if (const TomlValue* model = section.find("model")) {
     rhs.model = {problem.path.parent_path() / model->text(), model->where()};
   }
@@ -91,8 +108,8 @@ void read_rhs(const TomlValue& file, ProblemFile& problem) {
   }
   if (!rhs.model && !rhs.system) {
     throw Error(ErrorKind::invalid_argument,
-                {rhs.where, "neither model nor system", "one of them, or both for a hybrid",
-                 "add model = \"net.safetensors\" or system = \"lorenz\""});
+                {rhs.where, "neither model, system nor equations", "one of them, or a model and a system",
+                 "add model = \"net.safetensors\", system = \"lorenz\" or [rhs.equations]"});
   }
 }
 
@@ -313,6 +330,9 @@ ProblemFile parse_problem_file(std::string_view text, const std::filesystem::pat
 std::vector<std::filesystem::path> input_files(const ProblemFile& file) {
   std::vector<std::filesystem::path> files{file.path};
   if (file.rhs.model) files.push_back(file.rhs.model->value);
+  if (file.rhs.equations) {
+    for (const auto& net : file.rhs.equations->nets) files.push_back(net.path);
+  }
   for (const auto* values : {&file.ensemble.initial_state, &file.ensemble.parameters, &file.time.span}) {
     if (!*values) continue;
     for (auto& path : files_of(**values)) files.push_back(std::move(path));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lockstep/cli/ensemble_values.h"
+#include "lockstep/cli/equations_section.h"
 #include "lockstep/core/error.h"
 #include "lockstep/ode/guard.h"
 #include "lockstep/ode/options.h"
@@ -35,6 +36,7 @@ struct RightHandSide {
   std::optional<Given<std::filesystem::path>> model;
   std::shared_ptr<const nn::Model> loaded;  // what `model` names, where a caller has it in memory; else it is read
   std::optional<Given<std::string>> system;
+  std::optional<EquationsSection> equations;  // then neither of these two
   std::optional<Given<std::string>> activations;
   bool with_time = false;
   std::optional<Given<ode::GuardAction>> guard;  // else flag, where the model says what it was trained on

@@ -151,7 +151,7 @@ TEST(ProblemFile, contradictory_fields_say_what_to_remove) {
 
 TEST(ProblemFile, missing_fields_say_what_to_add) {
   EXPECT_THAT(message("[time]\nspan = [0, 1]\n"), HasSubstr("found no section [rhs]"));
-  EXPECT_THAT(message("[rhs]\n"), HasSubstr("folder/lorenz.toml:1: rhs: found neither model nor system"));
+  EXPECT_THAT(message("[rhs]\n"), HasSubstr("folder/lorenz.toml:1: rhs: found neither model, system nor equations"));
   EXPECT_THAT(message("[rhs]\nsystem = \"lorenz\"\n[event]\nvalue = 1\n"), HasSubstr("event: found no component"));
 }
 

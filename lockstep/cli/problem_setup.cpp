@@ -326,6 +326,7 @@ ProblemSetup set_up(const ProblemFile& file) {
   setup.parameter_names = std::move(rhs.parameter_names);
   setup.model_digest = std::move(rhs.model_digest);
   setup.model_bytes = std::move(rhs.model_bytes);
+  setup.equations = std::move(rhs.equations);
   return setup;
 }
 

@@ -24,7 +24,8 @@ struct ProblemSetup {
   ode::Range range;                          // the net's training range, or nothing
   ode::GuardAction guard = ode::GuardAction::ignore;
   std::string model_digest;            // "" without a model
-  std::vector<std::byte> model_bytes;  // as safetensors; empty without a model, or where it has no such form
+  std::vector<std::byte> model_bytes;  // as NamedRhs has them
+  std::string equations;
   // Where the problem is one shard of what the file describes (shard.h): its place, its name, and the whole's digest.
   std::optional<ode::ResultMetadata::PartOf> part_of;
   std::string shard;

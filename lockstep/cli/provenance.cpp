@@ -106,6 +106,7 @@ ode::Attributes describe_problem(const ProblemFile& file, const ProblemSetup& se
     attributes.emplace_back("model", file.rhs.model->value.filename().string());
     attributes.emplace_back("model_digest", setup.model_digest);
   }
+  if (!setup.equations.empty()) attributes.emplace_back("equations", setup.equations);
   if (options.control == ode::StepControl::fixed) {
     attributes.emplace_back("dt", options.dt);
   } else {

@@ -6,7 +6,9 @@
 #include "lockstep/cli/model_text.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
+#include "lockstep/nn/equations.h"
 #include "lockstep/nn/model.h"
+#include "lockstep/nn/plan_file.h"
 #include "lockstep/nn/safetensors.h"
 #include "lockstep/ode/rhs.h"
 
@@ -83,6 +85,16 @@ void guard(const ProblemFile& file, const std::vector<nn::Feature>& features, Na
   if (rhs.guard == ode::GuardAction::clamp) rhs.function = ode::clamp_to_range(rhs.function, rhs.range);
 }
 
+// What the results keep of it.
+void keep(const nn::Model& model, NamedRhs& rhs) {
+  if (const auto text = model.metadata.find("equations"); text != model.metadata.end()) rhs.equations = text->second;
+  try {
+    rhs.model_bytes = nn::to_safetensors(model);
+  } catch (const Error&) {  // no plain stack, or of a form that safetensors cannot say
+    rhs.model_bytes = nn::plan_bytes({model, Precision::f64, CpuTarget::scalar});
+  }
+}
+
 NamedRhs load_net(const ProblemFile& file) {
   const auto& activations = file.rhs.activations;
   const nn::Model model = file.rhs.loaded ? *file.rhs.loaded
@@ -100,11 +112,7 @@ NamedRhs load_net(const ProblemFile& file) {
   }
   rhs.title = "Net " + name;
   rhs.model_digest = model.digest();
-  try {
-    rhs.model_bytes = nn::to_safetensors(model);
-  } catch (const Error&) {
-    // A model that safetensors cannot say is not kept with the results.
-  }
+  keep(model, rhs);
   std::vector<nn::Feature> features;  // the state's, then the parameters'; ports named "p" may come before "u"
   std::vector<nn::Port> ports = model.inputs;
   std::stable_partition(ports.begin(), ports.end(), [&](const nn::Port& port) {
@@ -124,14 +132,36 @@ NamedRhs load_net(const ProblemFile& file) {
   }
   if (rhs.component_units.size() != components) rhs.component_units.clear();
   rhs.parameter_names = feature_names(features, components, parameters, file.rhs.parameters, "p");
-  rhs.default_parameters.assign(parameters, std::nullopt);
+  rhs.default_parameters = nn::parameter_defaults(model);
+  rhs.default_parameters.resize(parameters);
   guard(file, features, rhs);
+  return rhs;
+}
+
+std::vector<std::string> names_of(const std::vector<nn::Feature>& features) {
+  std::vector<std::string> names;
+  for (const nn::Feature& feature : features) names.push_back(feature.name);
+  return names;
+}
+
+NamedRhs load_written(const ProblemFile& file) {
+  const nn::Model model = load_equations(*file.rhs.equations);
+  NamedRhs rhs;
+  rhs.function = ode::net(nn::to_graph(model), {.name = model.name});
+  rhs.component_names = names_of(model.inputs[0].features);
+  if (rhs.function->parameters() > 0) rhs.parameter_names = names_of(model.inputs[1].features);
+  rhs.default_parameters = nn::parameter_defaults(model);
+  const std::vector<std::string_view> names(rhs.component_names.begin(), rhs.component_names.end());
+  rhs.title = "Equations of " + list_text(names);
+  rhs.model_digest = model.digest();
+  keep(model, rhs);
   return rhs;
 }
 
 }  // namespace
 
 NamedRhs load_rhs(const ProblemFile& file) {
+  if (file.rhs.equations) return load_written(file);
   if (!file.rhs.model) return load_system(file);
   if (!file.rhs.system) return load_net(file);
   NamedRhs physics = load_system(file);
@@ -156,6 +186,7 @@ NamedRhs load_rhs(const ProblemFile& file) {
   physics.range.minimum.resize(std::min(physics.range.minimum.size(), components));  // the net's parameters come last
   physics.range.maximum.resize(physics.range.minimum.size());
   physics.model_bytes = std::move(closure.model_bytes);
+  physics.equations = std::move(closure.equations);
   return physics;
 }
 

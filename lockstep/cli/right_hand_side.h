@@ -1,4 +1,4 @@
-// The right-hand side a problem file names: a model, a built-in system, or their sum.
+// The right-hand side a problem file names: a model, a built-in system, their sum, or equations.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,9 @@ struct NamedRhs {
   // Of the net: what it was trained on and what to do outside; no range where the model does not say.
   ode::Range range;
   ode::GuardAction guard = ode::GuardAction::ignore;
-  std::string model_digest;            // of the model file's content, "" without a model
-  std::vector<std::byte> model_bytes;  // as safetensors; empty without a model, or where it has no such form
+  std::string model_digest;            // of the model, "" without one
+  std::vector<std::byte> model_bytes;  // as safetensors, else as a plan file; empty without a model
+  std::string equations;               // as text, a line for each; empty where there are none
 };
 
 // Throws Error naming the field of the problem file: an unreadable model, an unknown system, shapes that do not fit.

@@ -13,6 +13,7 @@
 #include "lockstep/cli/threshold_event.h"
 #include "lockstep/core/error.h"
 #include "lockstep/nn/model.h"
+#include "lockstep/nn/plan_file.h"
 #include "lockstep/nn/safetensors.h"
 #include "lockstep/ode/rhs.h"
 
@@ -26,7 +27,7 @@ constexpr const char* kEndTimes = "end_time";  // f64 [1] or [trajectory]: what 
 // Where the file has some of the components: f64 [trajectory][component] of all, and which of them it has, by index.
 constexpr const char* kInitialState = "initial_state";
 constexpr const char* kStoredComponents = "stored_components";
-constexpr const char* kModel = "model";        // u8: safetensors
+constexpr const char* kModel = "model";  // u8: safetensors, or a plan file
 constexpr const char* kSystem = "system";
 constexpr const char* kWithTime = "with_time";
 constexpr const char* kEventComponent = "event_component";
@@ -82,17 +83,22 @@ ode::Rhs guarded(const ode::ResultFile& file, const nn::Model& model, ode::Rhs n
   return stored.guard == ode::GuardAction::clamp ? ode::clamp_to_range(net, stored.range) : net;
 }
 
+nn::Model read_model(std::span<const std::byte> bytes, const std::string& source) {
+  return nn::is_plan_file(bytes) ? nn::read_plan(bytes, source).model : nn::read_safetensors(bytes, source);
+}
+
 StoredRhs rebuild_rhs(const ode::ResultFile& file, const hdf5::Group& group) {
   StoredRhs stored;
   ode::Rhs& rhs = stored.function;
   if (group.has_attribute(kSystem)) rhs = ode::system(group.string_attribute(kSystem));
   if (group.has(kModel)) {
     const auto bytes = group.dataset(kModel).read<std::uint8_t>();
-    const nn::Model model =
-        nn::read_safetensors(std::as_bytes(std::span(bytes)), file.path().string() + ":/problem/model");
+    const nn::Model model = read_model(std::as_bytes(std::span(bytes)), file.path().string() + ":/problem/model");
     ode::NetOptions options;
     options.with_time = group.has_attribute(kWithTime) && group.integer_attribute(kWithTime) != 0;
-    const ode::Rhs net = guarded(file, model, ode::net(nn::to_mlp(model), options), stored);
+    const ode::Rhs net = guarded(
+        file, model,
+        nn::is_stack(model) ? ode::net(nn::to_mlp(model), options) : ode::net(nn::to_graph(model), options), stored);
     if (rhs) {
       rhs = ode::sum(rhs, net);
       stored.range.minimum.resize(std::min(stored.range.minimum.size(), rhs->components()));

@@ -62,13 +62,17 @@ TomlValue convert(const toml::node& node, std::string key, int line, const File&
     return value(std::move(entries));
   }
   if (const auto* table = node.as_table()) {
+    std::vector<std::pair<const toml::key*, const toml::node*>> written;  // in the file's order
+    for (auto&& [name, entry] : *table) written.emplace_back(&name, &entry);
+    std::ranges::stable_sort(written, [](const auto& a, const auto& b) {
+      const auto &first = a.first->source().begin, &second = b.first->source().begin;
+      return std::pair(first.line, first.column) < std::pair(second.line, second.column);
+    });
     TomlValue::Table entries;
-    for (auto&& [name, entry] : *table) {
-      const int entry_line = name.source().begin.line > 0 ? static_cast<int>(name.source().begin.line) : line;
-      entries.emplace_back(std::string(name.str()), convert(entry, member_key(key, name.str()), entry_line, file));
+    for (const auto& [name, entry] : written) {
+      const int entry_line = name->source().begin.line > 0 ? static_cast<int>(name->source().begin.line) : line;
+      entries.emplace_back(std::string(name->str()), convert(*entry, member_key(key, name->str()), entry_line, file));
     }
-    std::stable_sort(entries.begin(), entries.end(),
-                     [](const auto& a, const auto& b) { return a.second.line() < b.second.line(); });
     return value(std::move(entries));
   }
   throw value(false).error("a date or time", "a number, text, array or table", "write times as numbers");

@@ -169,8 +169,22 @@ void read_output(const TomlValue& file, TrainingFile& training) {
   }
 }
 
+void read_rhs(const TomlValue& file, TrainingFile& training) {
+  static constexpr std::array<std::string_view, 3> kKeys{"equations", "definitions", "parameters"};
+  const TomlValue* table = section(file, "rhs", kKeys);
+  if (table == nullptr) return;
+  if (table->find("equations") == nullptr) {
+    throw table->error("no equations", "[rhs.equations]", "add them; a built-in system is named in [ode]");
+  }
+  if (!training.ode) training.ode.emplace();
+  if (training.ode->system || training.ode->with_time) {
+    throw table->error("equations beside a system or with_time in [ode]", "one of them", "remove one of them");
+  }
+  training.ode->equations = read_equations(*table, training.path.parent_path());
+}
+
 TrainingFile interpret(const TomlValue& file, const std::filesystem::path& path) {
-  static constexpr std::array<std::string_view, 8> kSections{"net",   "data",   "ode", "training",
+  static constexpr std::array<std::string_view, 9> kSections{"net",   "data",   "rhs", "ode",   "training",
                                                              "phase", "method", "run", "output"};
   if (const TomlValue* event = file.find("event")) {
     throw event->error("an event in a training file", "none: the loss compares states at the data's times",
@@ -182,6 +196,7 @@ TrainingFile interpret(const TomlValue& file, const std::filesystem::path& path)
   training.path = path;
   read_net(file, training);
   read_ode(file, training);
+  read_rhs(file, training);
   read_data(file, training);
   read_phases(file, training);
   if (const TomlValue* method = file.find("method"); method != nullptr && !training.ode && method->is_table()) {
@@ -257,6 +272,13 @@ std::string options_digest(const TrainingFile& file) {
     hash.add(file.ode->system ? file.ode->system->value : std::string());
     hash.add(std::span<const double>(file.ode->parameters));
     count(file.ode->with_time);
+    if (const auto& equations = file.ode->equations) {
+      for (const auto* texts : {&equations->system.equations, &equations->system.definitions}) {
+        count(texts->size());
+        for (const nn::Equation& each : *texts) hash.add(each.name).add(each.text);
+      }
+      for (const auto& parameter : equations->system.parameters) number(parameter.value.value_or(0));
+    }
     const ode::Options& options = file.options;
     hash.add(LOCKSTEP_VERSION);  // another version may take other steps
     hash.add(options.method);

@@ -47,8 +47,9 @@ struct DataSection {
   double validation = 0;  // share of rows or trajectories kept from training
 };
 
-// Net and, where named, built-in system: du/dt = system(u) + net(u).
+// Net and, where named, built-in system: du/dt = system(u) + net(u). Or equations that call the net by the name "net".
 struct OdeSection {
+  std::optional<EquationsSection> equations;
   std::optional<Given<std::string>> system;
   std::vector<double> parameters;  // of the system
   bool with_time = false;          // time is the net's last input

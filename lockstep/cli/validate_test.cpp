@@ -151,6 +151,10 @@ TEST_F(Validate, rebuilds_every_kind_of_problem_from_its_file) {
           "parameters = { box = { low = [9, 20, 2], high = [11, 30, 3] } }\n"
           "[time]\nspan = { box = { low = [0, 1], high = [0.5, 2] } }\nsave = 5\n" +
           adaptive,
+      "[rhs]\nparameters = { rho = 28, beta = \"8/3\" }\nmodels = { net = \"" LOCKSTEP_TEST_DATA
+      "/lorenz_tanh_3_100_3.safetensors\" }\n[rhs.equations]\nx = \"net(x, y, z)[0]\"\n"
+      "y = \"x * (rho - z) - y\"\nz = \"x*y - beta*z + 0.01 * sin(t)\"\n" +
+          ensemble + time + adaptive,
   };
   for (const std::string& problem : problems) {
     SCOPED_TRACE(problem);

@@ -43,6 +43,14 @@ void line(const std::string& name, const std::string& text) {
   std::printf("%-18s %s\n", printable(name, LineBreaks::escape).c_str(), printable(text, LineBreaks::escape).c_str());
 }
 
+// A text of several lines, below each other.
+void print_lines(const std::string& name, const std::string& text) {
+  for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
+    end = text.find('\n', begin);
+    line(begin == 0 ? name : "", text.substr(begin, end - begin));
+  }
+}
+
 std::string count(std::size_t number) { return count_text(static_cast<std::int64_t>(number)); }
 
 std::string joined(const std::vector<std::string>& words) {
@@ -176,7 +184,12 @@ void print_result(const std::filesystem::path& path) {
   for (const std::string& name : file.attribute_names()) {
     if (std::ranges::find(kShown, name) != kShown.end()) continue;
     const auto value = file.attribute(name);
-    if (value) line("  " + name, one_line(attribute_text(*value)));
+    if (!value) continue;
+    if (name == "equations") {
+      print_lines("  " + name, attribute_text(*value));
+    } else {
+      line("  " + name, one_line(attribute_text(*value)));
+    }
   }
 }
 
@@ -218,7 +231,13 @@ void print_model(const InfoOptions& options) {
   line("  producer", model.provenance.producer);
   line("  licence", model.provenance.licence);
   line("  attribution", model.provenance.attribution);
-  for (const auto& [name, value] : model.metadata) line("  " + name, one_line(value));
+  for (const auto& [name, value] : model.metadata) {
+    if (name == "equations") {
+      print_lines("  " + name, value);
+    } else {
+      line("  " + name, one_line(value));
+    }
+  }
 }
 
 void print_systems() {

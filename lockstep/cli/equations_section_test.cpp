@@ -1,0 +1,130 @@
+// Equations of a problem file, from their text to a solution.
+#include "lockstep/cli/equations_section.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/cli/problem_file.h"
+#include "lockstep/cli/problem_setup.h"
+#include "lockstep/kernels/cpu_target.h"
+#include "lockstep/ode/rhs.h"
+#include "lockstep/ode/solve.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr const char* kRest = R"(
+[ensemble]
+trajectories = 45
+initial_state = { normal = { mean = [1, 1, 25], std = 5 } }
+[time]
+span = [0, 2]
+save = 5
+[method]
+precision = "f64"
+)";
+
+constexpr const char* kLorenz = R"toml(
+[rhs]
+parameters = { sigma = 10, rho = 28, beta = "8/3" }
+[rhs.equations]
+x = "sigma * (y - x)"
+y = "x * (rho - z) - y"
+z = "x*y - beta*z"
+)toml";
+
+ProblemSetup set_up_text(const std::string& text) { return set_up(parse_problem_file(text, "folder/problem.toml")); }
+
+std::vector<double> states_of(const ProblemSetup& setup) {
+  const ode::Solution solution = ode::solve(setup.problem, setup.options);
+  std::vector<double> states;
+  for (std::size_t i = 0; i < solution.trajectories(); ++i) {
+    for (std::size_t k = 0; k < setup.problem.save_points(); ++k) {
+      for (std::size_t c = 0; c < 3; ++c) states.push_back(solution.state(i, k, c));
+    }
+  }
+  return states;
+}
+
+std::string message(const std::string& text) {
+  try {
+    parse_problem_file(text + kRest, "folder/problem.toml");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(EquationsSection, components_and_parameters_keep_the_order_of_the_file) {
+  const ProblemSetup setup =
+      set_up_text("[rhs]\nparameters = { zeta = 1, alpha = 2 }\n" +
+                  std::string("equations = { z = \"y*zeta\", y = \"a\", a = \"alpha\" }") + kRest);
+  EXPECT_EQ(setup.component_names, (std::vector<std::string>{"z", "y", "a"}));
+  EXPECT_EQ(setup.parameter_names, (std::vector<std::string>{"zeta", "alpha"}));
+  EXPECT_EQ(setup.problem.parameters, (std::vector<double>{1, 2}));
+}
+
+TEST(EquationsSection, have_the_bits_of_the_same_operations_in_cpp) {
+  ProblemSetup setup = set_up_text(std::string(kLorenz) + kRest);
+  ProblemSetup function = setup;
+  function.problem.rhs = ode::function<3, 3>("lorenz", [](auto, const auto& u, const auto& p, auto& du) {
+    du[0] = p[0] * (u[1] - u[0]);
+    du[1] = u[0] * (p[1] - u[2]) - u[1];
+    du[2] = u[0] * u[1] - p[2] * u[2];
+  });
+  for (const Precision precision : {Precision::f32, Precision::f64}) {
+    setup.options.precision = function.options.precision = precision;
+    const std::vector<double> expected = states_of(function);
+    for (const CpuTarget target : available_cpu_targets()) {
+      for (const int threads : {1, 2}) {
+        setup.options.cpu_target = target;
+        setup.options.threads = threads;
+        EXPECT_EQ(states_of(setup), expected) << to_string(target);
+      }
+    }
+  }
+}
+
+// The built-in system fuses a product and a sum where the text does not. States of up to 50 differ by 4e-15 a step
+// from that, 200 steps by 1e-12, and the flow stretches differences by about e^(0.9 * 2), at worst places by ten.
+TEST(EquationsSection, agree_with_the_built_in_system_to_rounding) {
+  ProblemSetup setup = set_up_text(std::string(kLorenz) + kRest);
+  setup.options.control = ode::StepControl::fixed;
+  setup.options.dt = 0.01;
+  const std::vector<double> written = states_of(setup);
+  setup.problem.rhs = ode::system("lorenz");
+  const std::vector<double> built_in = states_of(setup);
+  for (std::size_t i = 0; i < written.size(); ++i) EXPECT_NEAR(written[i], built_in[i], 1e-11);
+  EXPECT_NE(written, built_in);
+}
+
+TEST(EquationsSection, are_refused_beside_other_right_hand_sides) {
+  EXPECT_NE(message("[rhs]\nsystem = \"lorenz\"\n[rhs.equations]\nx = \"1\"\n").find("beside equations"),
+            std::string::npos);
+  EXPECT_NE(message("[rhs]\nmodel = \"net.h5\"\n[rhs.equations]\nx = \"1\"\n").find("name it in models"),
+            std::string::npos);
+  EXPECT_NE(message("[rhs]\nsystem = \"lorenz\"\nmodels = {}\n").find("models without equations"), std::string::npos);
+  EXPECT_NE(message("[rhs]\n[rhs.equations]\n").find("no equations"), std::string::npos);
+  EXPECT_NE(message("[rhs]\nequations = { x = true }\n").find("an expression in quotes"), std::string::npos);
+  EXPECT_NE(
+      message("[rhs]\nparameters = { a = \"b\" }\nequations = { x = \"1\" }\n").find("rhs.parameters.a, column 1"),
+      std::string::npos);
+}
+
+TEST(EquationsSection, errors_name_file_line_key_and_column) {
+  try {
+    set_up_text("[rhs]\n[rhs.equations]\nx = \"y\"\nyes = \"x - sin(yess)\"\n" + std::string(kRest));
+    ADD_FAILURE();
+  } catch (const nn::ExpressionError& error) {
+    EXPECT_EQ(error.field(), "folder/problem.toml:3: rhs.equations.x, column 1");
+    EXPECT_EQ(error.excerpt(), "y\n^");
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::cli

@@ -1,0 +1,136 @@
+// Nets trained inside equations.
+#include "lockstep/cli/equations_training.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "lockstep/kernels/graph/weights.h"
+#include "lockstep/nn/fit.h"
+#include "lockstep/nn/net_plan.h"
+#include "lockstep/ode/fit.h"
+#include "lockstep/ode/rhs.h"
+#include "lockstep/ode/solve.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr const char* kFile = R"toml(
+[net]
+hidden = [6]
+[data]
+file = "pendulum.h5"
+normalise = "standard"
+[rhs]
+parameters = { g = 2 }
+[rhs.equations]
+x = "v"
+v = "-g * sin(x) + net(v)"
+[method]
+precision = "f64"
+name = "rk4"
+dt = 0.1
+[training]
+optimiser = "lbfgs"
+iterations = 120
+[output]
+file = "closure"
+)toml";
+
+TrainingFile file_of(const std::string& text) { return parse_training_file(text, "folder/train.toml"); }
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  return text.replace(text.find(from), from.size(), to);
+}
+
+// Pendulums that air slows: -0.3 v |v| is what the net must find.
+TrajectoryTable pendulums() {
+  nn::Equations system;
+  system.equations = {{"x", "v", ""}, {"v", "-2 * sin(x) - 0.3 * v * abs(v)", ""}};
+  ode::Problem problem;
+  problem.rhs = ode::net(nn::to_graph(nn::equations(system)));
+  TrajectoryTable table;
+  table.component_names = {"x", "v"};
+  table.points = 21;
+  for (std::size_t i = 0; i < table.points; ++i) problem.save_times.push_back(0.1 * static_cast<double>(i));
+  problem.end_times = {problem.save_times.back()};
+  problem.initial_states = {1.5, -1, -2, 0, 0.5, 2, 1, -2};
+  const ode::Solution solution = ode::solve(problem, {.rtol = 1e-9, .atol = 1e-9, .precision = Precision::f64});
+  for (std::size_t i = 0; i < 4; ++i) {
+    for (std::size_t k = 0; k < table.points; ++k) {
+      table.times.push_back(problem.save_times[k]);
+      for (std::size_t c = 0; c < 2; ++c) table.states.push_back(solution.state(i, k, c));
+    }
+  }
+  return table;
+}
+
+TEST(EquationsTraining, recovers_a_closure_from_trajectories) {
+  const TrainingFile file = file_of(kFile);
+  const TrajectoryTable table = pendulums();
+  EquationsToTrain equations = equations_to_train(file, table);
+  EXPECT_EQ(equations.parameters, std::vector<double>{2});
+  EXPECT_EQ(equations.rhs->weights(), graph::gather_weights(nn::to_graph(equations.net)));
+  ode::FitOptions options;
+  options.solve = file.options;
+  options.phases[0].segment = 5;
+  options.phases[0].training.rule = train::LbfgsOptions{};
+  options.phases[0].training.iterations = 120;
+  const ode::TrajectoryData data{4, table.times, table.states, equations.parameters, {}};
+  const ode::FitResult result = ode::fit(equations.rhs, data, options);
+  nn::set_parameters<double>(equations.net, result.weights);
+  const auto plan = nn::NetPlan<double>::compile(equations.net);
+  const nn::Feature& range = equations.net.inputs[0].features[0];
+  EXPECT_EQ(range.name, "v");
+  for (int i = 0; i <= 20; ++i) {
+    const double v = range.minimum + (range.maximum - range.minimum) * i / 20;
+    double found = 0;
+    plan.evaluate(MatrixView<const double>::row_major(&v, 1, 1), MatrixView<double>::row_major(&found, 1, 1));
+    EXPECT_NEAR(found, -0.3 * v * std::abs(v), 0.03) << v;  // of up to 1.2
+  }
+}
+
+TEST(EquationsTraining, scales_inputs_by_what_the_equations_hand_over) {
+  const EquationsToTrain equations = equations_to_train(
+      file_of(replaced(kFile, "net(v)", "net(v^2, 3 + t).drag - net(v*v, 3 + t).lift")), pendulums());
+  ASSERT_EQ(equations.net.inputs[0].features.size(), 2u);
+  EXPECT_EQ(equations.net.inputs[0].features[0].name, "v^2");
+  EXPECT_EQ(equations.net.inputs[0].features[1].name, "3 + t");
+  EXPECT_EQ(equations.net.inputs[0].features[1].minimum, 3);
+  EXPECT_EQ(equations.net.inputs[0].features[1].maximum, 5);
+  EXPECT_GE(equations.net.inputs[0].features[0].minimum, 0);
+  EXPECT_EQ(equations.net.outputs[0].features[0].name, "drag");
+  EXPECT_EQ(equations.net.outputs[0].features[1].name, "lift");
+  const auto& scaling = std::get<nn::Standardise>(equations.net.nodes[0].operation);
+  EXPECT_NEAR(scaling.shift[1], 4, 1e-12);
+}
+
+std::string message(const std::string& text, TrajectoryTable table = pendulums()) {
+  try {
+    equations_to_train(file_of(text), table);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(EquationsTraining, refuses_what_it_could_not_train) {
+  const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
+  EXPECT_PRED2(has, message(replaced(kFile, "net(v)", "v")), "no call of \"net\"");
+  EXPECT_PRED2(has, message(replaced(kFile, "net(v)", "net(v) + net(x)")), "one set of inputs");
+  EXPECT_PRED2(has, message(replaced(kFile, "net(v)", "net(net(v))")), "one set of inputs");
+  EXPECT_PRED2(has, message(replaced(kFile, "net(v)", "net()")), "the net's inputs");
+  EXPECT_PRED2(has, message(replaced(kFile, "net(v)", "net(v)[0] + net(v).a")), "either");
+  EXPECT_PRED2(has, message(replaced(kFile, "net(v)", "net(log(x))")), "not finite at a point of the data");
+  EXPECT_PRED2(has, message(replaced(kFile, "{ g = 2 }", "[\"g\"]")), "no value for g");
+  EXPECT_PRED2(has, message(replaced(kFile, "[method]", "[ode]\nsystem = \"lorenz\"\n[method]")), "beside a system");
+  TrajectoryTable turned = pendulums();
+  turned.component_names = {"v", "x"};
+  EXPECT_PRED2(has, message(kFile, turned), "the order of the equations");
+}
+
+}  // namespace
+}  // namespace lockstep::cli

@@ -1,0 +1,127 @@
+#include "lockstep/nn/detail/equation_graph.h"
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+#include "lockstep/kernels/graph/detail/lane_operations.h"
+
+namespace lockstep::nn::detail {
+namespace {
+
+using Lane = ScalarLane<double>;
+namespace on_numbers = math::on_numbers;
+
+template <std::size_t... kKind>
+double folded(UnaryKind kind, double x, std::index_sequence<kKind...>) {
+  double result = 0;
+  ((static_cast<std::size_t>(kind) == kKind ? void(result = on_numbers::unary_of<UnaryKind(kKind), Lane>(x)) : void()),
+   ...);
+  return result;
+}
+
+template <std::size_t... kKind>
+double folded(BinaryKind kind, double a, double b, std::index_sequence<kKind...>) {
+  double result = 0;
+  ((static_cast<std::size_t>(kind) == kKind ? void(result = on_numbers::binary_of<BinaryKind(kKind), Lane>(a, b))
+                                            : void()),
+   ...);
+  return result;
+}
+
+constexpr auto kUnaryKinds = std::make_index_sequence<static_cast<std::size_t>(UnaryKind::cosine) + 1>();
+constexpr auto kBinaryKinds = std::make_index_sequence<static_cast<std::size_t>(BinaryKind::equal) + 1>();
+
+std::string bits_text(double number) { return std::to_string(std::bit_cast<std::uint64_t>(number)); }
+
+}  // namespace
+
+using Value = EquationGraph::Value;
+
+Value EquationGraph::feature(const std::string& of, std::size_t width, std::size_t index) {
+  if (width == 1) return {0, of};
+  const std::string node = add("column " + std::to_string(index), Columns{{index}}, {of});
+  columns_[node] = {of, width, index};
+  return {0, node};
+}
+
+Value EquationGraph::unary(UnaryKind kind, const Value& x) {
+  if (x.is_number()) return number(folded(kind, x.number, kUnaryKinds));
+  return {0, add(std::string(graph::to_string(kind)), Unary{kind}, {x.node})};
+}
+
+Value EquationGraph::activate(ActivationKind kind, const Value& x) {
+  const Activation activation{kind, 0};
+  if (x.is_number()) return number(lockstep::activate(activation, x.number));
+  return {0, add(to_string(activation), Activate{activation}, {x.node})};
+}
+
+Value EquationGraph::binary(BinaryKind kind, const Value& a, const Value& b) {
+  if (a.is_number() && b.is_number()) return number(folded(kind, a.number, b.number, kBinaryKinds));
+  return {0, add(std::string(graph::to_string(kind)), Binary{kind}, {node_of(a), node_of(b)})};
+}
+
+Value EquationGraph::select(const Value& condition, const Value& yes, const Value& no) {
+  if (condition.is_number()) return condition.number != 0 ? yes : no;
+  return {0, add("select", Select{}, {node_of(condition), node_of(yes), node_of(no)})};
+}
+
+Value EquationGraph::clip(const Value& x, double minimum, double maximum) {
+  if (x.is_number()) return number(std::fmin(std::fmax(x.number, minimum), maximum));
+  return {0, add("clip " + bits_text(minimum) + " " + bits_text(maximum), Clip{minimum, maximum}, {x.node})};
+}
+
+std::vector<Value> EquationGraph::call(const std::string& name, const Model& net, std::span<const Value> inputs) {
+  std::string key = name;
+  for (const Value& value : inputs) key += " " + (value.is_number() ? bits_text(value.number) : value.node);
+  if (const auto known = called_.find(key); known != called_.end()) return known->second;
+  const std::size_t number = ++calls_[name];
+  const std::string prefix = name + (number == 1 ? "" : "#" + std::to_string(number)) + ".";
+  std::map<std::string, std::string> here;  // the net's names, and those of the nodes in this graph
+  for (const Port& port : net.inputs) {
+    here[port.name] = vector_of(inputs.first(port.features.size()));
+    inputs = inputs.subspan(port.features.size());
+  }
+  for (const Node& node : net.nodes) {
+    std::vector<std::string> read;
+    for (const std::string& input : node.inputs) read.push_back(here.at(input));
+    nodes_.push_back({prefix + node.name, node.operation, std::move(read)});
+    here[node.name] = prefix + node.name;
+  }
+  std::vector<Value> outputs;
+  for (const Port& port : net.outputs) {
+    for (std::size_t i = 0; i < port.features.size(); ++i) {
+      outputs.push_back(feature(here.at(port.value), port.features.size(), i));
+    }
+  }
+  return called_[key] = outputs;
+}
+
+std::string EquationGraph::vector_of(std::span<const Value> values) {
+  std::vector<std::string> nodes;
+  bool whole = !values.empty();  // all features of one value, in order: that value itself
+  for (const Value& value : values) {
+    const auto column = columns_.find(value.node);
+    whole = whole && column != columns_.end() && column->second.index == nodes.size() &&
+            column->second.width == values.size() && column->second.of == columns_.at(values[0].node).of;
+    nodes.push_back(node_of(value));
+  }
+  if (whole) return columns_.at(values[0].node).of;
+  return nodes.size() == 1 ? nodes[0] : add("concatenate", Concatenate{}, std::move(nodes));
+}
+
+std::string EquationGraph::node_of(const Value& value) {
+  if (!value.is_number()) return value.node;
+  return add("constant " + bits_text(value.number), Constant{{value.number}}, {});
+}
+
+std::string EquationGraph::add(const std::string& key, Operation operation, std::vector<std::string> inputs) {
+  std::string full = key;
+  for (const std::string& input : inputs) full += " " + input;
+  const auto [place, fresh] = made_.try_emplace(std::move(full), "v" + std::to_string(nodes_.size() + 1));
+  if (fresh) nodes_.push_back({place->second, std::move(operation), std::move(inputs)});
+  return place->second;
+}
+
+}  // namespace lockstep::nn::detail

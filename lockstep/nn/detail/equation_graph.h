@@ -1,0 +1,56 @@
+// The nodes that expressions become: one operation each, what is written twice computed once, numbers folded.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lockstep/nn/model.h"
+
+namespace lockstep::nn::detail {
+
+class EquationGraph {
+ public:
+  // A number, or one feature that a port or node makes.
+  struct Value {
+    double number = 0;
+    std::string node;  // empty: a number
+    bool is_number() const { return node.empty(); }
+  };
+
+  static Value number(double value) { return {value, {}}; }
+  // Feature `index` of `width` of an input port or node.
+  Value feature(const std::string& of, std::size_t width, std::size_t index);
+
+  Value unary(UnaryKind kind, const Value& x);
+  Value activate(ActivationKind kind, const Value& x);
+  Value binary(BinaryKind kind, const Value& a, const Value& b);
+  Value select(const Value& condition, const Value& yes, const Value& no);
+  Value clip(const Value& x, double minimum, double maximum);
+
+  // What the net makes of these inputs, port after port: all output ports' features.
+  std::vector<Value> call(const std::string& name, const Model& net, std::span<const Value> inputs);
+
+  // A node or port with these features.
+  std::string vector_of(std::span<const Value> values);
+
+  std::vector<Node> take_nodes() { return std::move(nodes_); }
+
+ private:
+  std::string node_of(const Value& value);
+  std::string add(const std::string& key, Operation operation, std::vector<std::string> inputs);
+
+  struct Feature {  // where a value that is a column comes from
+    std::string of;
+    std::size_t width, index;
+  };
+  std::vector<Node> nodes_;
+  std::map<std::string, std::string> made_;   // node by what it does to what
+  std::map<std::string, Feature> columns_;    // by node
+  std::map<std::string, std::size_t> calls_;  // of each net, with differing inputs
+  std::map<std::string, std::vector<Value>> called_;
+};
+
+}  // namespace lockstep::nn::detail

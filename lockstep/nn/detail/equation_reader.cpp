@@ -1,0 +1,412 @@
+#include "lockstep/nn/detail/equation_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <optional>
+#include <utility>
+
+#include "lockstep/core/names.h"
+#include "lockstep/nn/detail/equation_names.h"
+
+namespace lockstep::nn::detail {
+namespace {
+
+using Value = EquationGraph::Value;
+
+constexpr int kDeepest = 200;
+
+struct Operator {
+  std::string_view symbol;
+  int binding;  // the higher the tighter
+};
+constexpr int kComparison = 1, kSum = 2, kProduct = 3, kSign = 4, kPower = 5;
+constexpr std::array<Operator, 10> kOperators = {{{"<", kComparison},
+                                                  {"<=", kComparison},
+                                                  {">", kComparison},
+                                                  {">=", kComparison},
+                                                  {"==", kComparison},
+                                                  {"+", kSum},
+                                                  {"-", kSum},
+                                                  {"*", kProduct},
+                                                  {"/", kProduct},
+                                                  {"^", kPower}}};
+
+struct Function {
+  std::string_view name;
+  std::size_t arguments;
+};
+constexpr std::array<Function, 21> kFunctions = {
+    {{"abs", 1}, {"clamp", 3},    {"cos", 1},      {"erf", 1},  {"exp", 1},    {"gelu", 1},    {"if", 3},
+     {"log", 1}, {"max", 2},      {"min", 2},      {"pow", 2},  {"relu", 1},   {"sigmoid", 1}, {"silu", 1},
+     {"sin", 1}, {"softplus", 1}, {"softsign", 1}, {"sqrt", 1}, {"square", 1}, {"tan", 1},     {"tanh", 1}}};
+
+const Function* function_named(std::string_view name) {
+  const auto found = std::ranges::find(kFunctions, name, &Function::name);
+  return found == kFunctions.end() ? nullptr : &*found;
+}
+
+std::optional<UnaryKind> unary_named(std::string_view name) {
+  if (name == "abs") return UnaryKind::absolute;
+  if (name == "cos") return UnaryKind::cosine;
+  if (name == "erf") return UnaryKind::erf;
+  if (name == "exp") return UnaryKind::exp;
+  if (name == "log") return UnaryKind::log;
+  if (name == "sqrt") return UnaryKind::square_root;
+  return {};
+}
+
+std::optional<double> constant_named(std::string_view name) {
+  if (name == "pi") return std::numbers::pi;
+  if (name == "e") return std::numbers::e;
+  return {};
+}
+
+std::string list(const std::vector<std::string_view>& words) {
+  constexpr std::size_t kMost = 24;
+  std::string text;
+  for (std::size_t i = 0; i < words.size() && i < kMost; ++i) text += (i == 0 ? "" : ", ") + std::string(words[i]);
+  return words.size() > kMost ? text + ", ..." : text;
+}
+
+std::string nearest(std::string_view name, const std::vector<std::string_view>& known) {
+  const std::string found = nearest_name(name, known);
+  return found.empty() ? "" : "did you mean \"" + found + "\"?";
+}
+
+std::string arguments_text(std::size_t count) {
+  return std::to_string(count) + (count == 1 ? " argument" : " arguments");
+}
+
+}  // namespace
+
+class EquationReader::Deeper {
+ public:
+  Deeper(EquationReader& reader, Tokens& tokens) : reader_(reader) {
+    if (reader_.depth_ >= kDeepest) {
+      tokens.refuse(tokens.now(), "more than " + std::to_string(kDeepest) + " levels of nesting", "fewer",
+                    "give names to its parts, as definitions");
+    }
+    ++reader_.depth_;
+  }
+  ~Deeper() { --reader_.depth_; }
+  Deeper(const Deeper&) = delete;
+  Deeper& operator=(const Deeper&) = delete;
+
+ private:
+  EquationReader& reader_;
+};
+
+EquationReader::EquationReader(const Equations& system, EquationGraph& graph)
+    : system_(system), graph_(graph), definitions_(system.definitions.size()) {
+  for (std::size_t i = 0; i < system.equations.size(); ++i) {
+    add_name(system.equations[i].name, system.equations[i].where, {What::component, i});
+  }
+  for (std::size_t i = 0; i < system.parameters.size(); ++i) {
+    add_name(system.parameters[i].name, "parameters", {What::parameter, i});
+  }
+  for (std::size_t i = 0; i < system.definitions.size(); ++i) {
+    add_name(system.definitions[i].name, system.definitions[i].where, {What::definition, i});
+  }
+  for (std::size_t i = 0; i < system.nets.size(); ++i) {
+    const std::string& name = system.nets[i].name;
+    const bool again = std::any_of(system.nets.begin(), system.nets.begin() + static_cast<std::ptrdiff_t>(i),
+                                   [&](const Equations::Net& net) { return net.name == name; });
+    if (!is_name(name) || again || function_named(name) || names_.contains(name)) {
+      throw Error(ErrorKind::invalid_argument,
+                  {"models", '"' + name + '"', "a name of letters, digits and _ that nothing else has", {}});
+    }
+    system.nets[i].model.validate();
+  }
+}
+
+void EquationReader::add_name(const std::string& name, const std::string& where, Name meaning) {
+  const auto refuse = [&](std::string found, std::string expected) {
+    throw Error(ErrorKind::invalid_argument,
+                {where.empty() ? name : where, std::move(found), std::move(expected), "choose another name"});
+  };
+  if (!is_name(name)) refuse("the name \"" + name + '"', "letters, digits and _, a letter first");
+  if (name == "t") refuse("the name \"t\"", "another: t is the time");
+  if (!names_.emplace(name, meaning).second) refuse("the name \"" + name + "\" a second time", "names that differ");
+}
+
+Value EquationReader::read(const Equation& equation) {
+  Tokens tokens(equation);
+  const Value value = expression(tokens, 0);
+  const Token& rest = tokens.now();
+  if (rest.kind == Token::Kind::end) return value;
+  const bool missing = rest.kind != Token::Kind::symbol || rest.is("(");
+  tokens.refuse(rest, rest.quoted(), "an operator, or the end", missing ? "write * for products" : "");
+}
+
+void EquationReader::read_definitions() {
+  for (std::size_t i = 0; i < definitions_.size(); ++i) {
+    if (definitions_[i].done) continue;
+    definitions_[i].begun = true;
+    definitions_[i].value = read(system_.definitions[i]);
+    definitions_[i].done = true;
+  }
+}
+
+// Everything from here on that binds tighter than `binding`.
+Value EquationReader::expression(Tokens& tokens, int binding) {
+  const Deeper deeper(*this, tokens);
+  Value value = operand(tokens);
+  for (;;) {
+    const Token symbol = tokens.now();
+    const auto found = std::ranges::find_if(kOperators, [&](const Operator& o) { return symbol.is(o.symbol); });
+    if (found == kOperators.end() || found->binding <= binding) return value;
+    tokens.take();
+    if (symbol.is("*") && tokens.now().is("*")) {
+      tokens.refuse(symbol, "\"**\"", "an operator", "write x^2 for powers");
+    }
+    // Powers group from the right, and their exponents may have a sign; all others from the left.
+    const Value right = expression(tokens, symbol.is("^") ? kSign - 1 : found->binding);
+    value = checked(tokens, symbol, combine(tokens, symbol, value, right));
+    if (found->binding != kComparison) continue;
+    const bool chained = std::ranges::any_of(
+        kOperators, [&](const Operator& o) { return o.binding == kComparison && tokens.now().is(o.symbol); });
+    if (chained) tokens.refuse(tokens.now(), tokens.now().quoted(), "one comparison", "put parentheses around one");
+  }
+}
+
+Value EquationReader::operand(Tokens& tokens) {
+  const Token token = tokens.take();
+  if (token.kind == Token::Kind::number) return EquationGraph::number(token.number);
+  if (token.kind == Token::Kind::name) return tokens.now().is("(") ? called(tokens, token) : named(tokens, token);
+  if (token.is("-")) return graph_.unary(UnaryKind::negate, expression(tokens, kSign));
+  if (token.is("+")) return expression(tokens, kSign);
+  if (token.is("(")) {
+    const Value value = expression(tokens, 0);
+    tokens.expect(")", "an operator, or \")\"");
+    return value;
+  }
+  tokens.refuse(token, token.quoted(), "a number, a name, or \"(\"");
+}
+
+Value EquationReader::combine(Tokens&, const Token& symbol, const Value& a, const Value& b) {
+  if (symbol.is("+")) return graph_.binary(BinaryKind::add, a, b);
+  if (symbol.is("-")) return graph_.binary(BinaryKind::subtract, a, b);
+  if (symbol.is("*")) return graph_.binary(BinaryKind::multiply, a, b);
+  if (symbol.is("/")) return graph_.binary(BinaryKind::divide, a, b);
+  if (symbol.is("<")) return graph_.binary(BinaryKind::less, a, b);
+  if (symbol.is("<=")) return graph_.binary(BinaryKind::less_or_equal, a, b);
+  if (symbol.is(">")) return graph_.binary(BinaryKind::less, b, a);
+  if (symbol.is(">=")) return graph_.binary(BinaryKind::less_or_equal, b, a);
+  if (symbol.is("==")) return graph_.binary(BinaryKind::equal, a, b);
+  return power(a, b);
+}
+
+// The small whole powers are products: faster, and exact where these are.
+Value EquationReader::power(const Value& base, const Value& exponent) {
+  const auto product = [&](const Value& a, const Value& b) { return graph_.binary(BinaryKind::multiply, a, b); };
+  if (exponent.is_number() && !base.is_number()) {
+    if (exponent.number == 2) return product(base, base);
+    if (exponent.number == 3) return product(product(base, base), base);
+    if (exponent.number == 4) {
+      const Value squared = product(base, base);
+      return product(squared, squared);
+    }
+  }
+  return graph_.binary(BinaryKind::power, base, exponent);
+}
+
+Value EquationReader::checked(Tokens& tokens, const Token& at, Value value) {
+  if (value.is_number() && !std::isfinite(value.number)) {
+    tokens.refuse(at, "numbers that give " + std::string(std::isnan(value.number) ? "no number" : "infinity"),
+                  "a finite number");
+  }
+  return value;
+}
+
+Value EquationReader::named(Tokens& tokens, const Token& name) {
+  if (name.text == "t") {
+    reads_time_ = true;
+    return {0, "t"};
+  }
+  const auto found = names_.find(name.text);
+  if (found == names_.end()) {
+    if (const auto constant = constant_named(name.text)) return EquationGraph::number(*constant);
+    unknown(tokens, name);
+  }
+  switch (found->second.what) {
+    case What::component:
+      return graph_.feature("u", system_.equations.size(), found->second.index);
+    case What::parameter:
+      return graph_.feature("p", system_.parameters.size(), found->second.index);
+    case What::definition:
+      break;
+  }
+  return definition(tokens, name, found->second.index);
+}
+
+void EquationReader::unknown(Tokens& tokens, const Token& name) const {
+  std::vector<std::string_view> known;
+  for (const Equation& equation : system_.equations) known.push_back(equation.name);
+  for (const auto& parameter : system_.parameters) known.push_back(parameter.name);
+  for (const Equation& definition : system_.definitions) known.push_back(definition.name);
+  for (const std::string_view constant : {"t", "pi", "e"}) known.push_back(constant);
+  std::string remedy = nearest(name.text, known);
+  const bool is_net = std::ranges::any_of(system_.nets, [&](const auto& net) { return net.name == name.text; });
+  if (is_net || function_named(name.text)) remedy = "call it, " + std::string(name.text) + "(...)";
+  tokens.refuse(name, name.quoted(), "one of " + list(known), std::move(remedy));
+}
+
+Value EquationReader::definition(Tokens& tokens, const Token& name, std::size_t index) {
+  Definition& known = definitions_[index];
+  if (known.begun && !known.done) {
+    tokens.refuse(name, name.quoted() + ", whose own definition leads here", "definitions without a circle");
+  }
+  if (known.done) return known.value;
+  known.begun = true;
+  const Deeper deeper(*this, tokens);
+  known.value = read(system_.definitions[index]);
+  known.done = true;
+  return known.value;
+}
+
+Value EquationReader::called(Tokens& tokens, const Token& name) {
+  const auto net = std::ranges::find_if(system_.nets, [&](const auto& one) { return one.name == name.text; });
+  const bool is_open = open_ && open_->name == name.text;
+  const Function* function = net == system_.nets.end() ? function_named(name.text) : nullptr;
+  if (net == system_.nets.end() && function == nullptr && !is_open) {
+    const std::string remedy = std::string(name.text) + " * (...)";
+    if (names_.contains(name.text)) {
+      tokens.refuse(name, name.quoted() + " called", "a function or a net", "write " + remedy + " for a product");
+    }
+    std::vector<std::string_view> known;
+    for (const auto& one : system_.nets) known.push_back(one.name);
+    if (open_) known.push_back(open_->name);
+    for (const Function& one : kFunctions) known.push_back(one.name);
+    tokens.refuse(name, name.quoted(), "one of " + list(known), nearest(name.text, known));
+  }
+  tokens.expect("(", "\"(\"");
+  std::vector<Value> inputs;
+  std::vector<std::string> texts;
+  if (!tokens.now().is(")")) {
+    do {
+      const Token begin = tokens.now();
+      inputs.push_back(expression(tokens, 0));
+      texts.emplace_back(tokens.text_since(begin));
+    } while (tokens.take_if(","));
+  }
+  tokens.expect(")", "an operator, \",\" or \")\"");
+  if (is_open) return open_output(tokens, name, inputs, std::move(texts));
+  if (net != system_.nets.end()) return net_output(tokens, name, *net, inputs);
+  if (inputs.size() != function->arguments) {
+    tokens.refuse(name, std::string(name.text) + " of " + arguments_text(inputs.size()),
+                  std::to_string(function->arguments));
+  }
+  return checked(tokens, name, this->function(tokens, name, inputs));
+}
+
+Value EquationReader::function(Tokens& tokens, const Token& name, const std::vector<Value>& inputs) {
+  const Value& x = inputs[0];
+  if (const auto kind = unary_named(name.text)) return graph_.unary(*kind, x);
+  if (name.text == "min") return graph_.binary(BinaryKind::minimum, x, inputs[1]);
+  if (name.text == "max") return graph_.binary(BinaryKind::maximum, x, inputs[1]);
+  if (name.text == "pow") return power(x, inputs[1]);
+  if (name.text == "square") return graph_.binary(BinaryKind::multiply, x, x);
+  if (name.text == "if") return graph_.select(x, inputs[1], inputs[2]);
+  if (name.text == "tan") {
+    return graph_.binary(BinaryKind::divide, graph_.activate(ActivationKind::sin, x),
+                         graph_.unary(UnaryKind::cosine, x));
+  }
+  if (name.text == "clamp") {
+    const Value &low = inputs[1], &high = inputs[2];
+    if (!low.is_number() || !high.is_number()) {
+      return graph_.binary(BinaryKind::minimum, graph_.binary(BinaryKind::maximum, x, low), high);
+    }
+    if (low.number > high.number) tokens.refuse(name, "bounds of clamp in falling order", "the lower one first");
+    return graph_.clip(x, low.number, high.number);
+  }
+  return graph_.activate(parse_activation(name.text)->kind, x);  // the functions that are left
+}
+
+Value EquationReader::open_output(Tokens& tokens, const Token& name, const std::vector<Value>& inputs,
+                                  std::vector<std::string> texts) {
+  const auto same = [](const Value& a, const Value& b) { return a.node == b.node && a.number == b.number; };
+  if (inputs.empty()) tokens.refuse(name, name.quoted() + " of no arguments", "the net's inputs");
+  if (open_->inputs.empty()) {
+    open_->inputs = inputs;
+    open_->input_names = std::move(texts);
+  } else if (!std::ranges::equal(open_->inputs, inputs, same)) {
+    tokens.refuse(name, name.quoted() + " with other inputs than before", "one set of inputs, wherever it is called");
+  }
+  const bool first = open_->outputs.empty(), by_name = tokens.now().is(".");
+  if (!first && by_name != open_->by_name) {
+    tokens.refuse(name, "outputs taken by index and by name", "either");
+  }
+  open_->by_name = by_name;
+  if (tokens.take_if(".")) {
+    const Token output = tokens.take();
+    if (output.kind != Token::Kind::name) tokens.refuse(output, output.quoted(), "an output's name");
+    const auto known = std::ranges::find(open_->outputs, output.text);
+    if (known == open_->outputs.end()) open_->outputs.emplace_back(output.text);
+  } else {
+    constexpr double kMost = 1000;
+    Token index;
+    if (tokens.take_if("[")) {
+      index = tokens.take();
+      const bool whole = index.kind == Token::Kind::number && index.number == std::floor(index.number);
+      if (!whole || index.number >= kMost) tokens.refuse(index, index.quoted(), "an index from 0 to 999");
+      tokens.expect("]", "\"]\"");
+    }
+    open_->outputs.resize(std::max(open_->outputs.size(), static_cast<std::size_t>(index.number) + 1));
+  }
+  return {0, "u"};  // any value that is no number
+}
+
+Value EquationReader::net_output(Tokens& tokens, const Token& name, const Equations::Net& net,
+                                 const std::vector<Value>& inputs) {
+  std::size_t expected = 0;
+  for (const Port& port : net.model.inputs) expected += port.features.size();
+  if (inputs.size() != expected) {
+    std::string names;
+    for (const Port& port : net.model.inputs) {
+      for (const Feature& feature : port.features) {
+        if (!feature.name.empty()) names += (names.empty() ? ": " : ", ") + feature.name;
+      }
+    }
+    tokens.refuse(name, std::string(name.text) + " of " + arguments_text(inputs.size()),
+                  std::to_string(expected) + ", the net's inputs" + names);
+  }
+  const std::vector<Value> outputs = graph_.call(net.name, net.model, inputs);
+  std::vector<std::string_view> names;
+  for (const Port& port : net.model.outputs) {
+    for (const Feature& feature : port.features) {
+      names.push_back(feature.name.empty() && port.features.size() == 1 ? port.name : feature.name);
+    }
+  }
+  const std::string last = std::to_string(outputs.size() - 1);
+  if (tokens.take_if("[")) {
+    const Token index = tokens.take();
+    const bool whole = index.kind == Token::Kind::number && index.number == std::floor(index.number);
+    if (!whole || index.number >= static_cast<double>(outputs.size())) {
+      tokens.refuse(index, index.quoted(), "an output from 0 to " + last);
+    }
+    tokens.expect("]", "\"]\"");
+    return outputs[static_cast<std::size_t>(index.number)];
+  }
+  if (tokens.take_if(".")) {
+    const Token output = tokens.take();
+    const auto found = std::ranges::find(names, output.text);
+    if (output.kind == Token::Kind::name && found != names.end()) {
+      return outputs[static_cast<std::size_t>(found - names.begin())];
+    }
+    std::vector<std::string_view> known;
+    std::ranges::copy_if(names, std::back_inserter(known), [](std::string_view n) { return !n.empty(); });
+    tokens.refuse(
+        output, output.quoted(),
+        known.empty() ? "an index, [0] to [" + last + "]: the outputs have no names" : "one of " + list(known),
+        nearest(output.text, known));
+  }
+  if (outputs.size() != 1) {
+    tokens.refuse(name, std::string(name.text) + "(...), which has " + std::to_string(outputs.size()) + " outputs",
+                  "one of them", "write " + std::string(name.text) + "(...)[0], or .NAME");
+  }
+  return outputs[0];
+}
+
+}  // namespace lockstep::nn::detail

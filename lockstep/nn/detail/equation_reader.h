@@ -1,0 +1,76 @@
+// Reads expressions over the names of a system into nodes: precedence climbing, one operator at a time.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/nn/detail/equation_graph.h"
+#include "lockstep/nn/detail/equation_tokens.h"
+#include "lockstep/nn/equations.h"
+
+namespace lockstep::nn::detail {
+
+class EquationReader {
+ public:
+  using Value = EquationGraph::Value;
+
+  // Keeps the system, and puts its nodes into `graph`. Throws Error for names that clash or are none.
+  EquationReader(const Equations& system, EquationGraph& graph);
+
+  Value read(const Equation& equation);
+  void read_definitions();  // all of them, needed or not
+  bool reads_time() const { return reads_time_; }
+
+  // A net that is called but not there: its calls are noted, and what they give is of no use.
+  struct OpenNet {
+    std::string name;
+    std::vector<Value> inputs;             // of its call
+    std::vector<std::string> input_names;  // their texts
+    std::vector<std::string> outputs;
+    bool by_name = false;
+  };
+  void open(const std::string& name) { open_ = OpenNet{name, {}, {}, {}, false}; }
+  const OpenNet& opened() const { return *open_; }
+
+ private:
+  enum class What { component, parameter, definition };
+  struct Name {
+    What what;
+    std::size_t index;
+  };
+  struct Definition {
+    bool begun = false, done = false;
+    Value value;
+  };
+  // While one of these lives, the text is nested one deeper; throws where that is too deep.
+  class Deeper;
+
+  void add_name(const std::string& name, const std::string& where, Name meaning);
+  Value expression(Tokens& tokens, int binding);
+  Value operand(Tokens& tokens);
+  Value combine(Tokens& tokens, const Token& symbol, const Value& a, const Value& b);
+  Value power(const Value& base, const Value& exponent);
+  Value named(Tokens& tokens, const Token& name);
+  Value definition(Tokens& tokens, const Token& name, std::size_t index);
+  Value called(Tokens& tokens, const Token& name);
+  Value function(Tokens& tokens, const Token& name, const std::vector<Value>& inputs);
+  Value open_output(Tokens& tokens, const Token& name, const std::vector<Value>& inputs,
+                    std::vector<std::string> texts);
+  Value net_output(Tokens& tokens, const Token& name, const Equations::Net& net, const std::vector<Value>& inputs);
+  Value checked(Tokens& tokens, const Token& at, Value value);
+  [[noreturn]] void unknown(Tokens& tokens, const Token& name) const;
+
+  const Equations& system_;
+  EquationGraph& graph_;
+  std::map<std::string, Name, std::less<>> names_;
+  std::vector<Definition> definitions_;
+  std::optional<OpenNet> open_;
+  int depth_ = 0;
+  bool reads_time_ = false;
+};
+
+}  // namespace lockstep::nn::detail

@@ -1,0 +1,99 @@
+#include "lockstep/nn/detail/equation_tokens.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "lockstep/nn/detail/equation_names.h"
+
+namespace lockstep::nn::detail {
+namespace {
+
+constexpr std::size_t kLongest = 8192;
+
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+}  // namespace
+
+Tokens::Tokens(const Equation& source) : source_(source) {
+  if (source.text.size() > kLongest) {
+    refuse(Token{}, std::to_string(source.text.size()) + " bytes", "at most " + std::to_string(kLongest),
+           "give names to its parts, as definitions");
+  }
+  read();
+}
+
+Token Tokens::take() {
+  const Token taken = now_;
+  read();
+  return taken;
+}
+
+bool Tokens::take_if(std::string_view symbol) {
+  if (!now_.is(symbol)) return false;
+  read();
+  return true;
+}
+
+void Tokens::expect(std::string_view symbol, const std::string& what) {
+  if (!take_if(symbol)) refuse(now_, now_.quoted(), what);
+}
+
+std::string_view Tokens::text_since(const Token& begin) const {
+  std::string_view text = std::string_view(source_.text).substr(begin.offset, now_.offset - begin.offset);
+  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+void Tokens::refuse(const Token& at, std::string found, std::string expected, std::string remedy) const {
+  const std::string name = source_.where.empty() ? source_.name : source_.where;
+  throw ExpressionError({name, std::move(found), std::move(expected), std::move(remedy)}, source_.text, at.offset);
+}
+
+void Tokens::read() {
+  static constexpr std::array<std::string_view, 17> kSymbols{"<=", ">=", "==", "+", "-", "*", "/", "^", "(",
+                                                             ")",  "[",  "]",  ",", ".", "<", ">", "="};
+  const std::string_view text = source_.text;
+  while (next_ < text.size() && is_space(text[next_])) ++next_;
+  now_ = {Token::Kind::end, {}, next_, 0};
+  if (next_ == text.size()) return;
+  const char c = text[next_];
+  if (is_digit(c) || (c == '.' && next_ + 1 < text.size() && is_digit(text[next_ + 1]))) return read_number();
+  std::size_t end = next_;
+  if (begins_name(c)) {
+    while (end < text.size() && (begins_name(text[end]) || is_digit(text[end]))) ++end;
+    now_.kind = Token::Kind::name;
+  } else {
+    const auto symbol =
+        std::ranges::find_if(kSymbols, [&](std::string_view s) { return text.substr(next_).starts_with(s); });
+    if (symbol == kSymbols.end()) {
+      refuse(now_, '"' + std::string(1, c) + '"', "a number, a name, or an operator", "");
+    }
+    end += symbol->size();
+    now_.kind = Token::Kind::symbol;
+  }
+  now_.text = text.substr(next_, end - next_);
+  if (now_.text == "=") refuse(now_, "\"=\"", "an expression", "write == to compare");
+  next_ = end;
+}
+
+void Tokens::read_number() {
+  const std::string_view rest = std::string_view(source_.text).substr(next_);
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), now_.number);
+  const auto length = static_cast<std::size_t>(end - rest.data());
+  now_.text = rest.substr(0, length);
+  if (error != std::errc() || !std::isfinite(now_.number)) {
+    refuse(now_, now_.quoted(), "a number that float64 has", "");
+  }
+  if (length < rest.size() && begins_name(rest[length])) {
+    refuse(now_, '"' + std::string(rest.substr(0, length + 1)) + '"', "an operator after the number",
+           "write " + std::string(now_.text) + " * ...");
+  }
+  now_.kind = Token::Kind::number;
+  next_ += length;
+}
+
+}  // namespace lockstep::nn::detail

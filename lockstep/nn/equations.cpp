@@ -1,0 +1,159 @@
+#include "lockstep/nn/equations.h"
+
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "lockstep/nn/detail/equation_graph.h"
+#include "lockstep/nn/detail/equation_reader.h"
+
+namespace lockstep::nn {
+namespace {
+
+using detail::EquationGraph;
+using detail::EquationReader;
+
+constexpr const char* kText = "equations";
+constexpr const char* kDefaults = "parameter_defaults";
+
+// Characters, not bytes, up to `offset`: columns as people count them.
+std::size_t characters(std::string_view text, std::size_t offset) {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < offset && i < text.size(); ++i)
+    count += (static_cast<unsigned char>(text[i]) & 0xC0) != 0x80;
+  return count;
+}
+
+Error::Parts with_column(Error::Parts parts, std::string_view text, std::size_t offset) {
+  parts.field += (parts.field.empty() ? "column " : ", column ") + std::to_string(characters(text, offset) + 1);
+  return parts;
+}
+
+std::vector<Feature> features_of(const std::vector<Equation>& named, const std::string& before = {},
+                                 const std::string& after = {}) {
+  std::vector<Feature> features(named.size());
+  for (std::size_t i = 0; i < named.size(); ++i) features[i].name = before + named[i].name + after;
+  return features;
+}
+
+// The shortest decimal number that reads back as this one.
+std::string text_of(double number) {
+  std::array<char, 32> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
+}
+
+std::string text_of(const Equations& system) {
+  std::string text;
+  const auto line = [&](const std::string& name, const std::string& value) {
+    text += (text.empty() ? "" : "\n") + name + " = " + value;
+  };
+  for (const Equation& equation : system.equations) line("d" + equation.name + "/dt", equation.text);
+  for (const Equation& definition : system.definitions) line(definition.name, definition.text);
+  for (const Equations::Parameter& parameter : system.parameters) {
+    if (parameter.value) line(parameter.name, text_of(*parameter.value));
+  }
+  for (const Equations::Net& net : system.nets) line(net.name, "net " + net.model.digest());
+  return text;
+}
+
+Model model_of(const Equations& system, EquationGraph graph, bool reads_time, Port output) {
+  Model model;
+  model.inputs.push_back({"u", "", features_of(system.equations)});
+  if (!system.parameters.empty()) {
+    Port& port = model.inputs.emplace_back(Port{"p", "", {}});
+    for (const auto& parameter : system.parameters) port.features.emplace_back().name = parameter.name;
+  }
+  if (reads_time) model.inputs.push_back({"t", "", {Feature{.name = "t", .unit = ""}}});
+  model.nodes = graph.take_nodes();
+  model.outputs.push_back(std::move(output));
+  model.validate();
+  return model;
+}
+
+void require_components(const Equations& system) {
+  if (!system.equations.empty()) return;
+  throw Error(ErrorKind::invalid_argument, {"equations", "none", "one for each component of the state", {}});
+}
+
+}  // namespace
+
+ExpressionError::ExpressionError(Parts parts, std::string_view text, std::size_t offset)
+    : Error(ErrorKind::invalid_argument, with_column(std::move(parts), text, offset)) {
+  std::size_t begin = offset == 0 ? std::string_view::npos : text.rfind('\n', offset - 1);
+  begin = begin == std::string_view::npos ? 0 : begin + 1;
+  const std::string_view line = text.substr(begin, text.find('\n', begin) - begin);
+  excerpt_ = std::string(line) + '\n' + std::string(characters(line, offset - begin), ' ') + '^';
+}
+
+Model equations(const Equations& system) {
+  require_components(system);
+  EquationGraph graph;
+  EquationReader reader(system, graph);
+  reader.read_definitions();
+  std::vector<EquationGraph::Value> derivatives;
+  for (const Equation& equation : system.equations) derivatives.push_back(reader.read(equation));
+  Port output{"du", graph.vector_of(derivatives), features_of(system.equations, "d", "/dt")};
+  Model model = model_of(system, std::move(graph), reader.reads_time(), std::move(output));
+  model.metadata[kText] = text_of(system);
+  std::string defaults;
+  for (const auto& parameter : system.parameters) {
+    defaults += (defaults.empty() ? "" : " ") + (parameter.value ? text_of(*parameter.value) : std::string("-"));
+  }
+  if (!defaults.empty()) model.metadata[kDefaults] = defaults;
+  return model;
+}
+
+Model expression(const Equation& function, const Equations& system) {
+  require_components(system);
+  EquationGraph graph;
+  EquationReader reader(system, graph);
+  const EquationGraph::Value value = reader.read(function);
+  Port output{"value", graph.vector_of({&value, 1}), std::vector<Feature>(1)};
+  return model_of(system, std::move(graph), reader.reads_time(), std::move(output));
+}
+
+NetCall net_call(const Equations& system, const std::string& net) {
+  require_components(system);
+  EquationGraph graph;
+  EquationReader reader(system, graph);
+  reader.open(net);
+  reader.read_definitions();
+  for (const Equation& equation : system.equations) reader.read(equation);
+  const EquationReader::OpenNet& called = reader.opened();
+  if (called.inputs.empty()) {
+    throw Error(ErrorKind::invalid_argument,
+                {"equations", "no call of \"" + net + '"', "the net that is to be trained", "write " + net + "(...)"});
+  }
+  Port output{"inputs", graph.vector_of(called.inputs), std::vector<Feature>(called.inputs.size())};
+  for (std::size_t i = 0; i < called.inputs.size(); ++i) output.features[i].name = called.input_names[i];
+  return {model_of(system, std::move(graph), reader.reads_time(), std::move(output)), called.outputs};
+}
+
+double constant_expression(const Equation& constant) {
+  const Equations nothing;
+  EquationGraph graph;
+  EquationReader reader(nothing, graph);
+  const EquationGraph::Value value = reader.read(constant);
+  if (value.is_number()) return value.number;
+  throw ExpressionError(
+      {constant.where.empty() ? constant.name : constant.where, "the time", "an expression of numbers alone", {}},
+      constant.text, constant.text.find('t'));
+}
+
+std::vector<std::optional<double>> parameter_defaults(const Model& model) {
+  const auto known = model.metadata.find(kDefaults);
+  if (known == model.metadata.end()) return {};
+  std::vector<std::optional<double>> values;
+  std::string_view text = known->second;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    double value = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    const bool is_number = error == std::errc() && end == word.data() + word.size();
+    values.push_back(is_number ? std::optional(value) : std::nullopt);
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+  }
+  return values;
+}
+
+}  // namespace lockstep::nn

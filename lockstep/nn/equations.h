@@ -1,0 +1,75 @@
+// Right-hand sides written as text, "sigma * (y - x)", with nets called by name inside them. They become a model of the
+// operations that nets are made of, so that whatever takes a model takes equations: solves and their gradients,
+// exported headers, plan files.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/core/error.h"
+#include "lockstep/nn/model.h"
+
+namespace lockstep::nn {
+
+struct Equation {
+  std::string name;
+  std::string text;
+  std::string where;  // what messages call it; empty: its name
+};
+
+// The language is that of docs/problem_file.md: + - * / ^, comparisons, functions, numbers, names, "net(a, b).output".
+struct Equations {
+  std::vector<Equation> equations;    // one for each component of the state, in order: its derivative by time
+  std::vector<Equation> definitions;  // names that stand for expressions, in any order
+  struct Parameter {
+    std::string name;
+    std::optional<double> value;  // where a trajectory is given none
+  };
+  std::vector<Parameter> parameters;
+  struct Net {
+    std::string name;
+    Model model;
+  };
+  std::vector<Net> nets;
+};
+
+// A text that is no expression, or not one of these names. The field ends with the column.
+class ExpressionError : public Error {
+ public:
+  ExpressionError(Parts parts, std::string_view text, std::size_t offset);
+
+  // The line in question and, below it, a caret where it goes wrong.
+  const std::string& excerpt() const noexcept { return excerpt_; }
+
+ private:
+  std::string excerpt_;
+};
+
+// The model du/dt = f(u, p, t): input ports "u", then "p" and "t" where there are parameters and where time is read;
+// one output port "du". Operations are rounded one by one, in the order in which they are written; parts of numbers
+// alone are evaluated in float64. A call that is written twice is computed once. The metadata keep text and defaults.
+// Throws ExpressionError, or Error (invalid_argument) for names that clash, (model) for an invalid net.
+Model equations(const Equations& system);
+
+// f(u, p, t) of one expression over the names of `system`, whose own texts are not read but for definitions: output
+// port "value".
+Model expression(const Equation& function, const Equations& system);
+
+// How the texts call a net that has yet to be made. One output may be taken as it is, several by index or by name.
+struct NetCall {
+  Model inputs;                      // f(u, p, t): what the net reads, output port "inputs" with features named by text
+  std::vector<std::string> outputs;  // by index; the names, where it is called by names
+};
+// Throws as equations(), and where the net is called with differing inputs, or not at all.
+NetCall net_call(const Equations& system, const std::string& net);
+
+// What an expression of numbers alone is: "8/3".
+double constant_expression(const Equation& constant);
+
+// The defaults that a model of equations keeps, one for each feature of its port "p"; empty for other models.
+std::vector<std::optional<double>> parameter_defaults(const Model& model);
+
+}  // namespace lockstep::nn

@@ -1,0 +1,233 @@
+// Right-hand sides written as text.
+#include "lockstep/nn/equations.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "lockstep/nn/net_plan.h"
+
+namespace lockstep::nn {
+namespace {
+
+// The value of one expression of x, y and the parameter k.
+double value_of(const std::string& text, double x = 0.5, double y = -2, double k = 3, double t = 0.25) {
+  Equations system;
+  system.equations = {{"x", text, ""}, {"y", "x", ""}};
+  system.parameters = {{"k", {}}};
+  const Model model = equations(system);
+  const auto plan = NetPlan<double>::compile(model);
+  const std::vector<double> u{x, y};
+  std::vector<double> du(2);
+  std::vector<MatrixView<const double>> in;
+  for (const Port& port : model.inputs) {
+    const double* from = port.name == "u" ? u.data() : port.name == "p" ? &k : &t;
+    in.push_back(MatrixView<const double>::row_major(from, 1, port.features.size()));
+  }
+  const std::vector<MatrixView<double>> out{MatrixView<double>::row_major(du.data(), 1, 2)};
+  plan.evaluate(in, out);
+  return du[0];
+}
+
+ExpressionError error_of(const std::string& text) {
+  try {
+    value_of(text);
+  } catch (const ExpressionError& error) {
+    return error;
+  }
+  ADD_FAILURE() << "no error in " << text;
+  return {{}, "", 0};
+}
+
+TEST(Equations, follow_the_precedence_of_mathematics) {
+  EXPECT_EQ(value_of("1 + 2 * x"), 2);
+  EXPECT_EQ(value_of("-x^2"), -0.25);
+  EXPECT_EQ(value_of("2^x^2"), value_of("2^(x^2)"));
+  EXPECT_EQ(value_of("2^-x"), value_of("2^(-x)"));
+  EXPECT_EQ(value_of("x - y - k"), -0.5);
+  EXPECT_EQ(value_of("k / x / y"), -3);
+  EXPECT_EQ(value_of("-y * k"), 6);
+  EXPECT_EQ(value_of("x + 1 < k * 2"), 1);
+  EXPECT_EQ(value_of("x >= k"), 0);
+}
+
+TEST(Equations, call_the_functions_that_nets_are_made_of) {
+  for (const auto& [text, expected] :
+       std::vector<std::pair<std::string, double>>{{"exp(x)", std::exp(0.5)},
+                                                   {"log(x)", std::log(0.5)},
+                                                   {"sqrt(x)", std::sqrt(0.5)},
+                                                   {"abs(y)", 2},
+                                                   {"sin(x)", std::sin(0.5)},
+                                                   {"cos(x)", std::cos(0.5)},
+                                                   {"tan(x)", std::tan(0.5)},
+                                                   {"tanh(x)", std::tanh(0.5)},
+                                                   {"erf(x)", std::erf(0.5)},
+                                                   {"min(x, y)", -2},
+                                                   {"max(x, y)", 0.5},
+                                                   {"k^x", std::sqrt(3.0)},
+                                                   {"pow(k, y)", 1.0 / 9},
+                                                   {"y^3", -8},
+                                                   {"y^4", 16},
+                                                   {"square(y)", 4},
+                                                   {"relu(y)", 0},
+                                                   {"clamp(y, -1, 1)", -1},
+                                                   {"clamp(x, y, -1)", -1},
+                                                   {"if(x < y, 1, k)", 3},
+                                                   {"if(1 < 2, x, y)", 0.5},
+                                                   {"softplus(x)", std::log1p(std::exp(0.5))},
+                                                   {"sigmoid(x)", 1 / (1 + std::exp(-0.5))}}) {
+    EXPECT_NEAR(value_of(text), expected, 4e-16 * std::abs(expected)) << text;
+  }
+}
+
+TEST(Equations, know_time_pi_and_e) {
+  EXPECT_EQ(value_of("t"), 0.25);
+  EXPECT_EQ(value_of("2 * pi * t"), 2 * 3.141592653589793 * 0.25);
+  EXPECT_EQ(value_of("e"), 2.718281828459045);
+}
+
+TEST(Equations, evaluate_numbers_once_and_all_else_as_written) {
+  EXPECT_EQ(value_of("0.1 + 0.2 + x"), (0.1 + 0.2) + 0.5);
+  EXPECT_EQ(value_of("x + 0.1 + 0.2"), (0.5 + 0.1) + 0.2);
+  EXPECT_EQ(constant_expression({"beta", "8/3", ""}), 8.0 / 3);
+  Equations system;
+  system.equations = {{"x", "0.1 + 0.2 + exp(1) + x", ""}};
+  EXPECT_EQ(equations(system).nodes.size(), 2u);  // a constant and one sum
+}
+
+TEST(Equations, compute_once_what_is_written_twice) {
+  Equations system;
+  system.equations = {{"x", "(x - y)^2 + r", ""}, {"y", "(x - y)^2 - r", ""}};
+  system.definitions = {{"r", "2 * s", ""}, {"s", "x - y", ""}};
+  // Two columns, their difference, its square, a constant, r, a sum, a difference, and both together.
+  EXPECT_EQ(equations(system).nodes.size(), 9u);
+}
+
+Model closure() {
+  Mlp mlp;
+  mlp.layers = {{2, 2, {1, 0, 0, 2}, {0.5, 0}, {ActivationKind::identity}}};
+  Model model = Model::from_mlp(mlp);
+  model.outputs[0].features[0].name = "heat";
+  return model;
+}
+
+Model with_net(const std::string& text) {
+  Equations system;
+  system.equations = {{"x", text, ""}, {"y", "x", ""}};
+  system.nets.push_back({"closure", closure()});
+  return equations(system);
+}
+
+double first_of(const Model& model, double x, double y) {
+  const std::vector<double> u{x, y};
+  std::vector<double> du(2);
+  NetPlan<double>::compile(model).evaluate(std::vector{MatrixView<const double>::row_major(u.data(), 1, 2)},
+                                           std::vector{MatrixView<double>::row_major(du.data(), 1, 2)});
+  return du[0];
+}
+
+TEST(Equations, call_nets_and_take_outputs_by_name_or_index) {
+  EXPECT_EQ(first_of(with_net("closure(x, y).heat"), 3, 5), 3.5);
+  EXPECT_EQ(first_of(with_net("2 * closure(y, x * 2)[1]"), 3, 5), 24);
+  EXPECT_EQ(first_of(with_net("closure(1, 2)[0] + x"), 3, 5), 4.5);
+  EXPECT_EQ(first_of(with_net("closure(x, y)[0] + closure(x, y)[1] + closure(y, x)[0]"), 3, 5), 3.5 + 10 + 5.5);
+}
+
+TEST(Equations, evaluate_a_net_once_for_each_set_of_inputs) {
+  const auto layers = [](const Model& model) {
+    return std::ranges::count_if(model.nodes, [](const Node& n) { return std::holds_alternative<Dense>(n.operation); });
+  };
+  EXPECT_EQ(layers(with_net("closure(x, y)[0] * closure(x, y)[1]")), 1);
+  EXPECT_EQ(layers(with_net("closure(x, y)[0] * closure(y, x)[1]")), 2);
+}
+
+TEST(Equations, keep_the_defaults_of_their_parameters) {
+  Equations system;
+  system.equations = {{"x", "a * x + b", ""}};
+  system.parameters = {{"a", 8.0 / 3}, {"b", {}}};
+  const auto defaults = parameter_defaults(equations(system));
+  ASSERT_EQ(defaults.size(), 2u);
+  EXPECT_EQ(defaults[0], 8.0 / 3);
+  EXPECT_FALSE(defaults[1].has_value());
+}
+
+TEST(Equations, say_where_a_text_goes_wrong) {
+  const ExpressionError error = error_of("x + 2 * yy");
+  EXPECT_EQ(error.excerpt(), "x + 2 * yy\n        ^");
+  EXPECT_NE(std::string(error.what()).find("column 9: found \"yy\""), std::string::npos) << error.what();
+  EXPECT_EQ(error_of("\xcf\x83 + x").excerpt(), "\xcf\x83 + x\n^");
+  EXPECT_EQ(error_of("x * \xcf\x83").excerpt(), "x * \xcf\x83\n    ^");
+  EXPECT_EQ(error_of("x +\n 2 y").excerpt(), " 2 y\n   ^");
+}
+
+TEST(Equations, refuse_what_is_no_expression_and_say_what_to_write) {
+  for (const auto& [text, remedy] :
+       std::vector<std::pair<std::string, std::string>>{{"", "a number, a name"},
+                                                        {"x +", "a number, a name"},
+                                                        {"(x", "\")\""},
+                                                        {"x)", "an operator, or the end"},
+                                                        {"2x", "write 2 * ..."},
+                                                        {"x y", "write * for products"},
+                                                        {"x ** 2", "x^2"},
+                                                        {"x = 2", "write == to compare"},
+                                                        {"1 < x < 2", "parentheses"},
+                                                        {"x(y + 1)", "x * (...)"},
+                                                        {"sinn(x)", "did you mean \"sin\"?"},
+                                                        {"sin", "call it"},
+                                                        {"sin(x, y)", "expected 1"},
+                                                        {"x $ y", "an operator"},
+                                                        {"1 / 0", "a finite number"},
+                                                        {"1e999", "float64"},
+                                                        {"clamp(x, 2, 1)", "the lower one first"},
+                                                        {std::string(300, '('), "nesting"},
+                                                        {std::string(300, '-') + "x", "nesting"},
+                                                        {std::string(9000, '1'), "at most 8192"}}) {
+    EXPECT_NE(std::string(error_of(text).what()).find(remedy), std::string::npos)
+        << text << ": " << error_of(text).what();
+  }
+}
+
+std::string net_error(const std::string& text) {
+  try {
+    with_net(text);
+  } catch (const ExpressionError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Equations, refuse_calls_that_do_not_fit_the_net) {
+  EXPECT_NE(net_error("closure(x)").find("closure of 1 argument, expected 2"), std::string::npos);
+  EXPECT_NE(net_error("closure(x, y)").find("write closure(...)[0]"), std::string::npos);
+  EXPECT_NE(net_error("closure(x, y)[2]").find("from 0 to 1"), std::string::npos);
+  EXPECT_NE(net_error("closure(x, y).haet").find("did you mean \"heat\"?"), std::string::npos);
+  EXPECT_NE(net_error("closur(x, y)[0]").find("did you mean \"closure\"?"), std::string::npos);
+  EXPECT_NE(net_error("closure + 1").find("call it"), std::string::npos);
+}
+
+TEST(Equations, refuse_definitions_in_a_circle_and_names_that_clash) {
+  Equations circle;
+  circle.equations = {{"x", "a", ""}};
+  circle.definitions = {{"a", "b + 1", ""}, {"b", "2 * a", ""}};
+  EXPECT_THROW(equations(circle), ExpressionError);
+  for (const char* name : {"x", "t", "2x", "", "a b"}) {
+    Equations clash;
+    clash.equations = {{"x", "1", ""}};
+    clash.definitions = {{name, "1", ""}};
+    EXPECT_THROW(equations(clash), Error) << name;
+  }
+}
+
+TEST(Equations, take_long_sums) {
+  std::string text = "x";
+  while (text.size() < 8000) text += "+x*y";
+  EXPECT_EQ(value_of(text), 0.5 - static_cast<double>(text.size() / 4));
+}
+
+}  // namespace
+}  // namespace lockstep::nn
