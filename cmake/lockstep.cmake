@@ -5,6 +5,7 @@ include_guard()
 # Makes lockstep_NAME, alias lockstep::NAME, from sources in the current folder, and installs it with its headers.
 # Every *.h of the folder is public and must compile alone, but for NAME-inl.h and those in detail/: public
 # headers may include them, so they are installed too. UNVERIFIED names public headers that cannot compile here.
+# One that its own source includes first has compiled alone there: all_verify_interface_header_sets takes the others.
 function(lockstep_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE;UNVERIFIED" ${ARGN})
   set(target lockstep_${name})
@@ -28,14 +29,28 @@ function(lockstep_library name)
     list(REMOVE_ITEM headers ${CMAKE_CURRENT_SOURCE_DIR}/${header})
     list(APPEND inner_headers ${CMAKE_CURRENT_SOURCE_DIR}/${header})
   endforeach()
+  set(alone_headers)
+  foreach(header IN LISTS headers)
+    string(REGEX REPLACE "h$" "cpp" source ${header})
+    if(EXISTS ${source})
+      file(STRINGS ${source} first REGEX "^#include" LIMIT_COUNT 1)
+      cmake_path(RELATIVE_PATH header BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE itself)
+      if(first STREQUAL "#include \"${itself}\"")
+        list(REMOVE_ITEM headers ${header})
+        list(APPEND alone_headers ${header})
+      endif()
+    endif()
+  endforeach()
   target_sources(${target} PUBLIC
     FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${headers}
+    FILE_SET alone_headers TYPE HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${alone_headers}
     FILE_SET inner_headers TYPE HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${inner_headers})
   set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON INTERFACE_HEADER_SETS_TO_VERIFY HEADERS)
   install(TARGETS ${target} EXPORT lockstep_${name}
           ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
           LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
           FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+          FILE_SET alone_headers DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
           FILE_SET inner_headers DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   set_property(GLOBAL APPEND PROPERTY LOCKSTEP_COMPONENTS ${name})
 endfunction()
@@ -50,8 +65,24 @@ function(lockstep_test name)
   target_link_libraries(${name} PRIVATE ${arg_LINK} GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE LOCKSTEP_TEST_DATA="${PROJECT_SOURCE_DIR}/testdata")
   lockstep_test_options(${name})
+  if(LOCKSTEP_PRECOMPILE)
+    lockstep_reuse_test_headers(${name})
+  endif()
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS "${arg_LABELS}")
+endfunction()
+
+# GoogleTest's headers, read once for all test programs. One whose flags differ too much for that reads them itself.
+function(lockstep_reuse_test_headers target)
+  if(NOT TARGET lockstep_test_headers)
+    file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/test_headers.cpp CONTENT "")
+    add_executable(lockstep_test_headers EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/test_headers.cpp)
+    target_link_libraries(lockstep_test_headers PRIVATE lockstep::core GTest::gmock GTest::gtest_main)
+    lockstep_test_options(lockstep_test_headers)
+    target_precompile_headers(lockstep_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM lockstep_test_headers)
+  set_target_properties(${target} PROPERTIES PCH_WARN_INVALID OFF)
 endfunction()
 
 function(lockstep_test_options target)

@@ -17,39 +17,58 @@ options=(-DLOCKSTEP_TESTS=ON)
 if [ "${CI:-}" = true ]; then options+=(-DLOCKSTEP_WERROR=ON -DLOCKSTEP_CUDA_ARCHITECTURES=90); fi
 started=$SECONDS
 
+# A compiler cache refuses files that use precompiled headers.
+precompile=ON
+if command -v ccache >/dev/null; then precompile=OFF; fi
+options+=(-DLOCKSTEP_PRECOMPILE=$precompile)
+
 stage "packages"
 scripts/install_dependencies.sh test
-# What PyPI has, nanobind and pytest, in an environment of its own; without it the Python package is left out.
-scripts/python_environment.sh build/python-environment || [ $? -eq 77 ]
-# The programs whose exports are read, 0.8 GB to download: for CI, or once made, for whoever wants them.
-if [ "${CI:-}" = true ] && [ $fast = no ]; then
-  scripts/exporter_environment.sh build/exporter-environment || [ $? -eq 77 ]
-  # Ubuntu's Chromium is no Debian package: their tests then skip.
-  scripts/install_dependencies.sh witness || say "tests that ask other programs are left out"
-fi
-
-if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
-  scripts/cuda_tools.sh build/cuda_tools || say "without cuobjdump: the machine code of the kernels is not looked at"
-fi
-
-stage "release build, into build/"
-configure build -DCMAKE_BUILD_TYPE=Release "${options[@]}" >/dev/null
-ninja -C build -j"$jobs"
-say "built in $((SECONDS - started)) s so far"
-
-stage "every public header compiles alone"
-ninja -C build -j"$jobs" all_verify_interface_header_sets
+# What PyPI has, and what later stages need: fetched while the first build keeps the processors busy.
+fetch() {
+  # nanobind and pytest, in an environment of their own; without it the Python package is left out.
+  scripts/python_environment.sh build/python-environment || [ $? -eq 77 ]
+  if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
+    scripts/cuda_tools.sh build/cuda_tools || say "without cuobjdump: the machine code of the kernels is not looked at"
+  fi
+  # The programs whose exports are read, 0.8 GB to download: for CI, or once made, for whoever wants them.
+  if [ "${CI:-}" = true ] && [ $fast = no ]; then
+    # Ubuntu's Chromium is no Debian package: their tests then skip.
+    scripts/install_dependencies.sh witness || say "tests that ask other programs are left out"
+    scripts/exporter_environment.sh build/exporter-environment || [ $? -eq 77 ]
+  fi
+}
+mkdir -p build
+fetch >build/fetch.log 2>&1 &
+fetching=$!
+fetched() {
+  stage "what came from the network meanwhile"
+  wait $fetching || { cat build/fetch.log; fail "packages cannot be made ready; the lines above say why"; }
+  cat build/fetch.log
+}
 
 if [ $fast = no ]; then
   # Every instruction set is made from the same sources: AVX2 and the fallback show what the sanitizers look for.
   stage "sanitizer build (address, undefined), into build-sanitize/"
   configure build-sanitize -DCMAKE_BUILD_TYPE=Sanitize "-DCMAKE_CXX_FLAGS=-Og -g1" -DLOCKSTEP_TESTS=ON \
-    -DLOCKSTEP_SANITIZE=address,undefined -DLOCKSTEP_AVX512=OFF >/dev/null
+    -DLOCKSTEP_SANITIZE=address,undefined -DLOCKSTEP_AVX512=OFF -DLOCKSTEP_PRECOMPILE=$precompile >/dev/null
   ninja -C build-sanitize -j"$jobs"
+  say "built after $((SECONDS - started)) s"
+  fetched
   stage "tests under the sanitizers"
   ctest --test-dir build-sanitize -j"$jobs" --output-on-failure --no-tests=error -LE 'install|slow'
   say "$((SECONDS - started)) s so far"
+else
+  fetched
 fi
+
+stage "release build, into build/"
+configure build -DCMAKE_BUILD_TYPE=Release "${options[@]}" >/dev/null
+ninja -C build -j"$jobs"
+say "built after $((SECONDS - started)) s"
+
+stage "every public header compiles alone"
+ninja -C build -j"$jobs" all_verify_interface_header_sets
 
 stage "every test of the release build, the install test among them"
 ctest --test-dir build -j"$jobs" --output-on-failure --no-tests=error
