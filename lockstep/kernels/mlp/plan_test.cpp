@@ -12,6 +12,7 @@
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/testing/sanitized.h"
+#include "lockstep/kernels/mlp/detail/packed.h"
 #include "lockstep/kernels/mlp/testing/reference.h"
 
 namespace lockstep {
@@ -120,6 +121,29 @@ TYPED_TEST(PlanBits, every_target_width_and_batch_size_matches_the_reference) {
                       MatrixView<T>::row_major(out.data(), batch, mlp.outputs()));
         EXPECT_EQ("", difference(MatrixView<const T>::row_major(out.data(), batch, mlp.outputs()), samples.out.data()))
             << plan.description();
+      }
+    }
+  }
+}
+
+TYPED_TEST(PlanBits, the_schedules_of_both_kinds_of_processor_match_the_reference) {
+  using T = TypeParam;
+  for (const auto& widths : {std::vector<std::size_t>{4, 19, 130, 3}, {32, 128, 31}, {2, 20, 5, 1}}) {
+    const Mlp mlp = random_mlp(widths, {ActivationKind::relu}, 5);
+    const Samples<T> samples(mlp, mlp::kMostLanes);
+    for (const CpuTarget target : available_cpu_targets()) {
+      auto net = mlp::pack<T>(mlp, target);
+      for (const mlp::WidePipes pipes : {mlp::WidePipes::one, mlp::WidePipes::two}) {
+        net.most_rows = mlp::schedule_rests(net, pipes);
+        AlignedBuffer<T> workspace(2 * net.half());
+        for (std::size_t batch = 1; batch < net.kernels->strip(); ++batch) {
+          std::vector<T> out(batch * mlp.outputs());
+          net.kernels->evaluate(net, MatrixView<const T>::row_major(samples.in.data(), batch, mlp.inputs()),
+                                MatrixView<T>::row_major(out.data(), batch, mlp.outputs()), workspace.data());
+          EXPECT_EQ("",
+                    difference(MatrixView<const T>::row_major(out.data(), batch, mlp.outputs()), samples.out.data()))
+              << to_string(target) << ", " << batch << " samples";
+        }
       }
     }
   }

@@ -45,6 +45,14 @@ T* pack_blocks(const DenseLayer& layer, const Partition& partition, T* to) {
   return to;
 }
 
+// A layer that takes the tanh of the one before it begins with a block that leaves registers to tanh, if it needs more
+// than one block anyway or hardly fits into one.
+template <class T>
+void make_room_for_tanh(const Kernels<T>& kernels, const PackedLayer<T>& before, PackedLayer<T>& layer) {
+  if (!kernels.defers_tanh(before, layer) || layer.outputs <= kernels.tanh_outputs + 2) return;
+  layer.tile_blocks = Partition(kernels.tanh_outputs, layer.outputs, kernels.tile_outputs);
+}
+
 template <class T>
 std::size_t round_up(std::size_t count) {
   constexpr std::size_t line = kAlignment / sizeof(T);
@@ -76,6 +84,7 @@ Packed<T> pack(const Mlp& mlp, CpuTarget target) {
                              .alpha = static_cast<T>(layer.activation.alpha),
                              .tile_weights = nullptr,
                              .row_weights = nullptr});
+    if (i > 0) make_room_for_tanh(kernels, packed.layers[i - 1], packed.layers[i]);
     packed.widest = std::max(packed.widest, layer.outputs);
     size +=
         round_up<T>((1 + layer.inputs) * layer.outputs) + round_up<T>((1 + layer.inputs) * registers * kernels.lanes);
@@ -96,7 +105,7 @@ Packed<T> pack(const Mlp& mlp, CpuTarget target) {
   packed.input_scale = rounded<T>("input_scaling.scale", filled(input.scale, input.shift, 1));
   packed.output_scale = rounded<T>("output_scaling.scale", filled(output.scale, output.shift, 1));
   packed.output_shift = rounded<T>("output_scaling.shift", filled(output.shift, output.scale, 0));
-  packed.most_rows = schedule_rests(packed);
+  packed.most_rows = schedule_rests(packed, wide_pipes(target));
   return packed;
 }
 

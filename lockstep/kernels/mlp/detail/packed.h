@@ -42,6 +42,7 @@ struct Kernels {
   // layer_lanes over two registers beside a layer that leaves its tanh to the next one, where defers_tanh says it may:
   // `pending` is x, holding sums in all but its first rows and tanh after the call, or null; `defers`: y is left so.
   bool (*defers_tanh)(const PackedLayer<T>& layer, const PackedLayer<T>& next);
+  std::size_t tanh_outputs;  // the first block of a layer that takes another's tanh had best hold as many
   void (*layer_lanes_beside_tanh)(const PackedLayer<T>&, const T* x, T* pending, std::size_t x_stride, T* y,
                                   std::size_t y_stride, bool defers);
   void (*layer_rows)(const PackedLayer<T>&, const T* x, std::ptrdiff_t x_stride, T* y, std::size_t y_stride,
@@ -65,16 +66,24 @@ const Kernels<T>& kernels_for(CpuTarget target);
 // one at most: a small last block could not hide the latency of its additions.
 struct Partition {
   std::size_t blocks;
-  std::size_t size;  // of the later blocks
-  std::size_t wide;  // the first `wide` blocks hold one more
+  std::size_t first;  // outputs of block 0
+  std::size_t size;   // of each later block
+  std::size_t wide;   // but one more before this one
 
-  Partition(std::size_t total, std::size_t most) : blocks(1), size(total), wide(0) {
+  Partition(std::size_t total, std::size_t most) : blocks(1), first(total), size(total), wide(0) {
     if (total <= most) return;  // spares the small nets' calls three divisions
     blocks = (total - 1) / most + 1;
     size = total / blocks;
     wide = total % blocks;
+    first = size + (wide > 0 ? 1 : 0);
   }
-  std::size_t operator[](std::size_t block) const { return size + (block < wide ? 1 : 0); }
+  // A first block of `head` outputs, less than `total`, and the others so.
+  Partition(std::size_t head, std::size_t total, std::size_t most) : Partition(total - head, most) {
+    first = head;
+    ++blocks;
+    ++wide;
+  }
+  std::size_t operator[](std::size_t block) const { return block == 0 ? first : size + (block < wide ? 1 : 0); }
 };
 
 template <class T>
@@ -124,9 +133,14 @@ struct Packed {
   }
 };
 
+// How many 512-bit multiply-adds a core begins in a cycle: beside two of them loads take time.
+enum class WidePipes { one, two };
+// Measured for AVX-512, once in a process; `one` for other instruction sets.
+WidePipes wide_pipes(CpuTarget target);
+
 // Chooses the cheapest way for every number of samples; also returns the largest number of rows among them.
 template <class T>
-std::size_t schedule_rests(Packed<T>& net);
+std::size_t schedule_rests(Packed<T>& net, WidePipes pipes);
 
 template <class T>
 Packed<T> pack(const Mlp& mlp, CpuTarget target);

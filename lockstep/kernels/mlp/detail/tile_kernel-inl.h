@@ -77,6 +77,8 @@ inline constexpr std::array<TileBlock<T>, kTileOutputs> kTileBlocks[2][2] = {
 // is longer, the sums leave it too few registers: 1.04.
 template <class T>
 inline constexpr bool kDefersTanh = HWY_TARGET == HWY_AVX3 && sizeof(T) == 4;
+// Outputs beside which tanh has the registers it needs.
+inline constexpr size_t kTanhOutputs = 8;
 // Rows: as many as hide tanh's chain of dependent operations and the way through memory.
 inline constexpr size_t kRowsAhead = 4;
 
