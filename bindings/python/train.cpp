@@ -35,10 +35,12 @@ using Numbers = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
 
 std::vector<double> values_of(const Numbers& numbers) { return {numbers.data(), numbers.data() + numbers.size()}; }
 
-void require_finite(const char* name, const Numbers& numbers) {
+enum class MayMiss { no, yes };
+void require_finite(const char* name, const Numbers& numbers, MayMiss may_miss = MayMiss::no) {
   const std::size_t row = numbers.size() / std::max<std::size_t>(numbers.shape(0), 1);
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     if (std::isfinite(numbers.data()[i])) continue;
+    if (may_miss == MayMiss::yes && std::isnan(numbers.data()[i])) continue;
     throw Error(ErrorKind::invalid_argument, {std::string(name) + "[" + std::to_string(i / row) + "]",
                                               std::isnan(numbers.data()[i]) ? "NaN" : "infinity", "finite numbers",
                                               "repair the row or leave it out"});
@@ -107,20 +109,9 @@ cli::RegressionTable regression_table(const cli::TrainingFile& file, const Numbe
 }
 
 cli::TrajectoryTable trajectory_table(const cli::TrainingFile& file, const Numbers& t, const Numbers& u) {
-  require_finite("t", t);
-  require_finite("u", u);
-  cli::TrajectoryTable table{file.data.states, u.shape(1), {}, values_of(u)};
-  for (std::size_t i = 0; i < u.shape(0); ++i) {
-    const double* times = t.ndim() == 1 ? t.data() : t.data() + i * table.points;
-    table.times.insert(table.times.end(), times, times + table.points);
-  }
-  for (std::size_t i = 0; i < table.times.size(); ++i) {
-    if (i % table.points == 0 || table.times[i] > table.times[i - 1]) continue;
-    throw Error(ErrorKind::invalid_argument,
-                {"t", "times that do not ascend, at point " + std::to_string(i % table.points),
-                 "ascending ones in every trajectory", "sort the points"});
-  }
-  return table;
+  require_finite("t", t, MayMiss::yes);
+  require_finite("u", u, MayMiss::yes);
+  return cli::trajectory_table({"t", "u", u.shape(0), u.shape(1), values_of(t), values_of(u)}, file.data.states);
 }
 
 template <class T>
@@ -143,9 +134,9 @@ void write_model(const cli::TrainingFile& file, const nn::Model& model) {
   if (nn::is_stack(model)) nn::write_safetensors(outputs.safetensors, model, existing);
 }
 
-// `data`: x and y [sample][feature], or t [time] or [trajectory][time] and u [trajectory][time][component]; none where
-// the file names them. Returns (model, history, loss, validation loss or None, what the loss is, what stopped it or
-// None).
+// `data`: x and y [sample][feature], or t [time] or [trajectory][time] and u [trajectory][time][component], filled up
+// with NaN behind shorter trajectories; none where the file names them. Returns (model, history, loss, validation loss
+// or None, what the loss is, what stopped it or None).
 nb::tuple run(const std::string& text, const std::optional<std::filesystem::path>& path,
               const std::vector<Numbers>& data, const Net* start, nb::handle progress) {
   return tell_in_users_words([&] {

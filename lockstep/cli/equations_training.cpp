@@ -85,7 +85,15 @@ EquationsToTrain equations_to_train(const TrainingFile& file, const TrajectoryTa
   }
   for (std::size_t i = 0; i < names.size(); ++i) {
     const train::ColumnStatistics column = train::column_statistics(numbers, names.size(), i);
-    if (!std::isfinite(column.mean)) {
+    // Where a state was not measured an input need not be known.
+    bool known = std::isfinite(column.mean);
+    for (std::size_t row = 0; row < data.times.size(); ++row) {
+      const double* const state = data.states.data() + row * data.component_names.size();
+      known =
+          known && (!std::isnan(numbers[row * names.size() + i]) ||
+                    std::any_of(state, state + data.component_names.size(), [](double x) { return std::isnan(x); }));
+    }
+    if (!known) {
       refuse(section.where, names[i] + ", which is not finite at a point of the data", "finite inputs of the net");
     }
     if (file.data.normalisation == Normalisation::none) continue;

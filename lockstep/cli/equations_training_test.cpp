@@ -54,13 +54,14 @@ TrajectoryTable pendulums() {
   problem.rhs = ode::net(nn::to_graph(nn::equations(system)));
   TrajectoryTable table;
   table.component_names = {"x", "v"};
-  table.points = 21;
-  for (std::size_t i = 0; i < table.points; ++i) problem.save_times.push_back(0.1 * static_cast<double>(i));
+  constexpr std::size_t kPoints = 21;
+  table.lengths.assign(4, kPoints);
+  for (std::size_t i = 0; i < kPoints; ++i) problem.save_times.push_back(0.1 * static_cast<double>(i));
   problem.end_times = {problem.save_times.back()};
   problem.initial_states = {1.5, -1, -2, 0, 0.5, 2, 1, -2};
   const ode::Solution solution = ode::solve(problem, {.rtol = 1e-9, .atol = 1e-9, .precision = Precision::f64});
   for (std::size_t i = 0; i < 4; ++i) {
-    for (std::size_t k = 0; k < table.points; ++k) {
+    for (std::size_t k = 0; k < kPoints; ++k) {
       table.times.push_back(problem.save_times[k]);
       for (std::size_t c = 0; c < 2; ++c) table.states.push_back(solution.state(i, k, c));
     }

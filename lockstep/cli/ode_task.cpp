@@ -1,5 +1,6 @@
 // A neural ODE as a task of `train`.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "lockstep/cli/equations_training.h"
@@ -15,13 +16,17 @@ namespace {
 
 ode::TrajectoryData library_data(const TrajectoryTable& table, const std::vector<double>& parameters) {
   ode::TrajectoryData data{table.trajectories(), table.times, table.states, parameters, table.numbers};
-  const auto points = static_cast<std::ptrdiff_t>(table.points);
+  if (!table.have_one_length()) {
+    data.lengths = table.lengths;
+    return data;
+  }
+  const auto points = static_cast<std::ptrdiff_t>(table.lengths.front());
   bool shared = true;
   for (std::size_t i = 1; i < data.trajectories; ++i) {
     shared = shared && std::equal(table.times.begin(), table.times.begin() + points,
                                   table.times.begin() + static_cast<std::ptrdiff_t>(i) * points);
   }
-  if (shared) data.times.resize(table.points);
+  if (shared) data.times.resize(table.lengths.front());
   return data;
 }
 
@@ -83,8 +88,14 @@ class OdeTask : public TrainingTask<T> {
 
   std::string data_text() const override {
     const std::size_t training = data_.training.trajectories(), validation = data_.validation.trajectories();
+    const auto [least, most] = std::minmax_element(data_.training.lengths.begin(), data_.training.lengths.end());
+    const std::vector<double>& states = data_.training.states;
+    const auto missing = std::count_if(states.begin(), states.end(), [](double x) { return std::isnan(x); });
+    const auto number = [](std::size_t n) { return count_text(static_cast<std::int64_t>(n)); };
     return count_text(static_cast<std::int64_t>(training)) + (training == 1 ? " trajectory" : " trajectories") +
-           " of " + count_text(static_cast<std::int64_t>(data_.training.points)) + " points" +
+           " of " + (*least == *most ? std::string() : number(*least) + " to ") + number(*most) + " points" +
+           (missing == 0 ? std::string()
+                         : ", " + count_text(missing) + " of " + number(states.size()) + " numbers missing") +
            (validation > 0 ? ", " + count_text(static_cast<std::int64_t>(validation)) + " more for validation"
                            : std::string());
   }
@@ -117,8 +128,11 @@ class OdeTask : public TrainingTask<T> {
   }
   bool has_validation() const { return !data_.validation.times.empty(); }
 
+  std::size_t longest() const {
+    return *std::max_element(data_.training.lengths.begin(), data_.training.lengths.end());
+  }
   std::vector<ode::FitPhase> fit_phases(const TrainingFile& file) const {
-    if (file.phases.empty()) return ode::recommended_phases(data_.training.points, file.target);
+    if (file.phases.empty()) return ode::recommended_phases(longest(), file.target);
     std::vector<ode::FitPhase> phases;
     for (const TrainingPhase& phase : file.phases) {
       phases.push_back({.training = phase.phase,

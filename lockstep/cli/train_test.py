@@ -218,6 +218,32 @@ class TrainTest(ToolTest):
         self.write("many.toml", text.replace("batch = 3", "batch = 3\ncontinuity = 1"))
         self.fail_with("batch beside continuity", "train", "many.toml")
 
+    def test_trajectories_of_unequal_length_with_gaps_give_the_same_bits_from_csv_and_hdf5(self):
+        lengths, t = [5, 11, 2, 8], np.linspace(0, 1, 11)
+        u = np.arange(1, 5)[:, None] * np.exp(-t)[None, :]
+        u[1, 4] = u[3, 2] = np.nan
+        lines = ["run,t,u0"]
+        for i, length in enumerate(lengths):
+            u[i, length:] = np.nan
+            lines += [f"{i},{t[k]!r},{'' if np.isnan(u[i, k]) else repr(float(u[i, k]))}" for k in range(length)]
+        self.write("uneven.csv", "\n".join(lines) + "\n")
+        with h5py.File(self.folder / "uneven.h5", "w") as file:
+            file["time"] = t
+            file["state"] = u[:, :, None]
+        rest = ('[net]\nhidden = []\n[training]\noptimiser = "lbfgs"\niterations = 30\nsegment = 4\ncontinuity = 1\n'
+                '[method]\ndt = 0.1\n[run]\nthreads = 2\n[data]\n')
+        self.write("a.toml", rest + 'file = "uneven.h5"\n[ode]\n')
+        self.write("b.toml", rest + 'file = "uneven.csv"\ntime = "t"\nstates = ["u0"]\ntrajectory = "run"\n')
+        out = self.succeed("train", "a.toml", "--output", "a")
+        self.assertIn("4 trajectories of 2 to 11 points, 2 of 26 numbers missing", out)
+        self.succeed("train", "b.toml", "--output", "b")
+        self.assertEqual(self.bytes_of("a_loss.csv"), self.bytes_of("b_loss.csv"))
+        with h5py.File(self.folder / "a_checkpoint.h5") as file:
+            self.assertLess(file["curve"]["loss"][-1], 1e-6)  # u' = -u fits what was measured to float32's roundings
+        self.write("a.toml", rest.replace("continuity = 1\n", "") + 'file = "uneven.h5"\n[ode]\n')
+        self.fail_with("NaN in trajectory 1, row 4, component 0, where a segment of phase 1 starts", "train", "a.toml",
+                       "--output", "c")
+
     def test_diverging_trajectories_are_named_and_do_not_make_a_net_the_best(self):
         # A rate this large takes all trajectories with it, and a loss over none of them would be 0.
         self.write("wild.toml", SPIRAL.replace("hidden = [16]", 'hidden = [16]\nactivation = "square"')

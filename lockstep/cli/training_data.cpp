@@ -64,7 +64,8 @@ std::string place_text(const hdf5::Shape& shape, std::size_t at) {
   return text;
 }
 
-Numbers read_numbers(const hdf5::File& file, const std::string& name, const std::string& where) {
+Numbers read_numbers(const hdf5::File& file, const std::string& name, const std::string& where,
+                     train::MissingNumbers missing = train::MissingNumbers::refuse) {
   if (!file.has(name)) {
     const std::vector<std::string> names = dataset_names(file);
     const std::vector<std::string_view> known(names.begin(), names.end());
@@ -75,6 +76,7 @@ Numbers read_numbers(const hdf5::File& file, const std::string& name, const std:
   Numbers numbers{dataset.name(), dataset.shape(), dataset.read<double>()};
   for (std::size_t i = 0; i < numbers.values.size(); ++i) {
     if (std::isfinite(numbers.values[i])) continue;
+    if (missing == train::MissingNumbers::as_nan && std::isnan(numbers.values[i])) continue;
     refuse(numbers.name + place_text(numbers.shape, i), std::isnan(numbers.values[i]) ? "NaN" : "infinity",
            "finite numbers", "repair the row or leave it out");
   }
@@ -167,14 +169,31 @@ RegressionTable read_regression(const DataSection& data) {
   return {std::move(inputs.names), std::move(targets.names), std::move(inputs.values), std::move(targets.values)};
 }
 
-void require_ascending(const TrajectoryTable& table, const std::string& source, const std::vector<std::size_t>& lines) {
-  for (std::size_t i = 0; i < table.times.size(); ++i) {
-    if (i % table.points == 0 || table.times[i] > table.times[i - 1]) continue;
-    const std::string place = lines.empty() ? source + ", trajectory " + std::to_string(i / table.points) + ", point " +
-                                                  std::to_string(i % table.points)
-                                            : source + ":" + std::to_string(lines[i]);
-    refuse(place, "time " + number_text(table.times[i]) + " after " + number_text(table.times[i - 1]),
-           "times that ascend within a trajectory", "sort the rows, or name the column that tells trajectories apart");
+// Complete first points, and times that ascend. `lines`: of a file that has them, [row]; else places are named by
+// trajectory and point after what times and states are called.
+void require_order(const TrajectoryTable& table, const std::string& times, const std::string& states,
+                   const std::vector<std::size_t>& lines) {
+  const std::size_t n = table.component_names.size();
+  std::size_t row = 0;
+  for (std::size_t i = 0; i < table.trajectories(); ++i) {
+    for (std::size_t point = 0; point < table.lengths[i]; ++point, ++row) {
+      const auto place = [&](const std::string& source) {
+        return lines.empty() ? source + ", trajectory " + std::to_string(i) + ", point " + std::to_string(point)
+                             : source + ":" + std::to_string(lines[row]);
+      };
+      for (std::size_t c = 0; point == 0 && c < n; ++c) {
+        if (!std::isnan(table.states[row * n + c])) continue;
+        refuse(place(states) + ", component " + table.component_names[c], "NaN",
+               "a complete state, from which the trajectory starts",
+               "leave out the points before the first complete one");
+      }
+      const double time = table.times[row];
+      if (std::isnan(time)) refuse(place(times), "NaN", "a time of each state", "leave out states without one");
+      if (point == 0 || time > table.times[row - 1]) continue;
+      refuse(place(times), "time " + number_text(time) + " after " + number_text(table.times[row - 1]),
+             "times that ascend within a trajectory",
+             "sort the rows, or name the column that tells trajectories apart");
+    }
   }
 }
 
@@ -183,26 +202,26 @@ TrajectoryTable read_trajectories_csv(const DataSection& data) {
     refuse(data.where, "a CSV without time and states", "their columns",
            "add time = \"t\" and states = [\"x\", \"y\"]");
   }
-  const train::Table csv = train::read_csv(data.file.value);
+  const train::Table csv = train::read_csv(data.file.value, train::MissingNumbers::as_nan);
   TrajectoryTable table;
   table.component_names = data.states;
   table.states = take_columns(csv, data.states, data.where_states);
   table.times = take_columns(csv, {data.time}, data.where_time);
-  table.points = csv.rows;
-  if (!data.trajectory.empty()) {
-    const std::vector<double> runs = take_columns(csv, {data.trajectory}, data.where_trajectory);
-    std::size_t start = 0;
-    for (std::size_t row = 1; row <= csv.rows; ++row) {
-      if (row < csv.rows && runs[row] == runs[start]) continue;
-      if (start == 0) table.points = row;
-      if (row - start != table.points) {
-        refuse(csv.source + ":" + std::to_string(csv.lines[start]), "a trajectory of " + count(row - start) + " points",
-               count(table.points) + " as the first one has", "give every trajectory the same number of points");
-      }
-      start = row;
+  std::vector<double> runs(csv.rows);
+  if (!data.trajectory.empty()) runs = take_columns(csv, {data.trajectory}, data.where_trajectory);
+  const auto line = [&](std::size_t row) { return csv.source + ":" + std::to_string(csv.lines[row]); };
+  for (std::size_t row = 0; row < csv.rows; ++row) {
+    for (const auto& [name, value] : {std::pair{&data.trajectory, runs[row]}, {&data.time, table.times[row]}}) {
+      if (std::isnan(value))
+        refuse(line(row) + ", column " + *name, "none", "a finite number", "states alone may miss");
     }
   }
-  require_ascending(table, csv.source, csv.lines);
+  for (std::size_t start = 0, end = 1; start < csv.rows; start = end++) {
+    while (end < csv.rows && runs[end] == runs[start]) ++end;
+    if (end - start < 2) refuse(line(start), "a trajectory of 1 point", "at least 2");
+    table.lengths.push_back(end - start);
+  }
+  require_order(table, csv.source, csv.source, csv.lines);
   return table;
 }
 
@@ -210,7 +229,8 @@ TrajectoryTable read_trajectories_csv(const DataSection& data) {
 // several datasets each is a component, [trajectory, time] or [time].
 Numbers read_states(const hdf5::File& file, const DataSection& data) {
   if (data.states.size() < 2) {
-    Numbers states = read_numbers(file, data.states.empty() ? "state" : data.states.front(), data.where_states);
+    Numbers states = read_numbers(file, data.states.empty() ? "state" : data.states.front(), data.where_states,
+                                  train::MissingNumbers::as_nan);
     if (states.shape.size() == 1) states.shape = {1, states.shape[0], 1};
     if (states.shape.size() == 2) states.shape = {1, states.shape[0], states.shape[1]};
     if (states.shape.size() != 3) {
@@ -220,7 +240,8 @@ Numbers read_states(const hdf5::File& file, const DataSection& data) {
   }
   std::vector<Numbers> components;
   for (const std::string& name : data.states) {
-    Numbers& component = components.emplace_back(read_numbers(file, name, data.where_states));
+    Numbers& component =
+        components.emplace_back(read_numbers(file, name, data.where_states, train::MissingNumbers::as_nan));
     if (component.shape.size() == 1) component.shape = {1, component.shape[0]};
     if (component.shape.size() != 2) {
       refuse(component.name, std::to_string(component.shape.size()) + " dimensions",
@@ -240,28 +261,22 @@ TrajectoryTable read_trajectories_hdf5(const DataSection& data) {
   const hdf5::File file = hdf5::File::open(data.file.value);
   if (!data.trajectory.empty()) refuse(data.where_trajectory, data.trajectory, "no such key with HDF5", "remove it");
   Numbers states = read_states(file, data);
-  Numbers times = read_numbers(file, data.time.empty() ? "time" : data.time, data.where_time);
-  const std::size_t trajectories = states.shape[0];
-  TrajectoryTable table;
-  table.points = states.shape[1];
-  const bool shared = times.shape == hdf5::Shape{table.points};
-  if (!shared && times.shape != hdf5::Shape{trajectories, table.points}) {
-    refuse(times.name, shape_text(times.shape),
-           "[" + count(table.points) + "] or [" + count(trajectories) + ", " + count(table.points) + "] as " +
-               states.name + " has");
+  Numbers times =
+      read_numbers(file, data.time.empty() ? "time" : data.time, data.where_time, train::MissingNumbers::as_nan);
+  const std::size_t trajectories = states.shape[0], points = states.shape[1];
+  if (times.shape != hdf5::Shape{points} && times.shape != hdf5::Shape{trajectories, points}) {
+    refuse(
+        times.name, shape_text(times.shape),
+        "[" + count(points) + "] or [" + count(trajectories) + ", " + count(points) + "] as " + states.name + " has");
   }
-  for (std::size_t i = 0; shared && i < trajectories; ++i) {
-    table.times.insert(table.times.end(), times.values.begin(), times.values.end());
-  }
-  if (!shared) table.times = std::move(times.values);
-  table.states = std::move(states.values);
-  table.component_names = data.states.size() > 1 ? data.states : numbered("u", states.shape[2]);
+  std::vector<std::string> component_names = data.states.size() > 1 ? data.states : numbered("u", states.shape[2]);
   if (data.states.size() < 2 && file.has("component") && file.dataset("component").type().kind == hdf5::Kind::string) {
     std::vector<std::string> names = file.dataset("component").read_strings();
-    if (names.size() == states.shape[2]) table.component_names = std::move(names);
+    if (names.size() == states.shape[2]) component_names = std::move(names);
   }
-  require_ascending(table, times.name, {});
-  return table;
+  return trajectory_table(
+      {times.name, states.name, trajectories, points, std::move(times.values), std::move(states.values)},
+      std::move(component_names));
 }
 
 // Which of n are kept for validation: those with the smallest random keys.
@@ -315,22 +330,57 @@ TrajectoryData load_trajectories(const TrainingFile& file) {
   return split(file, is_hdf5(file.data) ? read_trajectories_hdf5(file.data) : read_trajectories_csv(file.data));
 }
 
+bool TrajectoryTable::have_one_length() const {
+  return std::all_of(lengths.begin(), lengths.end(), [&](std::size_t length) { return length == lengths.front(); });
+}
+
+TrajectoryTable trajectory_table(const Rectangles& data, std::vector<std::string> component_names) {
+  TrajectoryTable table;
+  const std::size_t points = data.points, components = component_names.size();
+  table.component_names = std::move(component_names);
+  for (std::size_t i = 0; i < data.trajectories; ++i) {
+    const double* const times = data.times.data() + (data.times.size() == points ? 0 : i * points);
+    const double* const states = data.states.data() + i * points * components;
+    const auto is_there = [&](std::size_t point) {
+      const double* const state = states + point * components;
+      return !std::isnan(times[point]) &&
+             !std::all_of(state, state + components, [](double x) { return std::isnan(x); });
+    };
+    std::size_t length = points;
+    while (length > 0 && !is_there(length - 1)) --length;
+    if (length < 2) {
+      refuse(data.where_states + ", trajectory " + std::to_string(i), count(length) + " points", "at least 2");
+    }
+    table.lengths.push_back(length);
+    table.times.insert(table.times.end(), times, times + length);
+    table.states.insert(table.states.end(), states, states + length * components);
+  }
+  require_order(table, data.where_times, data.where_states, {});
+  return table;
+}
+
 TrajectoryData split(const TrainingFile& file, const TrajectoryTable& all) {
-  if (all.points < 2) {
-    refuse(file.data.file.value.string(), "a trajectory of " + count(all.points) + " points", "at least 2");
-  }
   TrajectoryData data;
-  data.digest = ContentHash().add(std::span<const double>(all.times)).add(std::span<const double>(all.states)).hex();
-  for (TrajectoryTable* table : {&data.training, &data.validation}) {
-    table->component_names = all.component_names;
-    table->points = all.points;
-  }
+  ContentHash hash;
+  hash.add(std::span<const double>(all.times)).add(std::span<const double>(all.states));
+  const std::vector<double> lengths(all.lengths.begin(), all.lengths.end());
+  if (!all.have_one_length()) hash.add(std::span<const double>(lengths));
+  data.digest = hash.hex();
+  for (TrajectoryTable* table : {&data.training, &data.validation}) table->component_names = all.component_names;
   const std::vector<bool> held = held_out(all.trajectories(), file.data.validation, file.net.seed, file.data.where);
   for (std::size_t i = 0; file.data.validation > 0 && i < held.size(); ++i) {
     (held[i] ? data.validation : data.training).numbers.push_back(i);
   }
-  deal(all.times, all.points, held, data.training.times, data.validation.times);
-  deal(all.states, all.points * all.component_names.size(), held, data.training.states, data.validation.states);
+  std::size_t row = 0;
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    TrajectoryTable& to = held[i] ? data.validation : data.training;
+    const std::size_t length = all.lengths[i], n = all.component_names.size();
+    const double *const times = all.times.data() + row, *const states = all.states.data() + row * n;
+    to.lengths.push_back(length);
+    to.times.insert(to.times.end(), times, times + length);
+    to.states.insert(to.states.end(), states, states + length * n);
+    row += length;
+  }
   return data;
 }
 

@@ -19,14 +19,15 @@ struct RegressionTable {
   std::size_t rows() const { return inputs.size() / input_names.size(); }
 };
 
-// Trajectories with as many points each; the first point is the initial state.
+// Trajectories, without gaps between them; the first point is the initial state.
 struct TrajectoryTable {
   std::vector<std::string> component_names;
-  std::size_t points = 0;      // of each trajectory
-  std::vector<double> times;   // [trajectory][time]
-  std::vector<double> states;  // [trajectory][time][component]
+  std::vector<std::size_t> lengths;  // [trajectory], points of each
+  std::vector<double> times;         // [trajectory][time]
+  std::vector<double> states;        // [trajectory][time][component]; NaN where a component was not measured
   std::vector<std::size_t> numbers;  // [trajectory], counted through the file; empty: 0, 1, ...
-  std::size_t trajectories() const { return times.size() / points; }
+  std::size_t trajectories() const { return lengths.size(); }
+  bool have_one_length() const;
   std::size_t number(std::size_t trajectory) const { return numbers.empty() ? trajectory : numbers[trajectory]; }
 };
 
@@ -43,6 +44,15 @@ struct TrajectoryData {
 // are missing or do not fit together, numbers that are not finite (by row), times that do not ascend.
 RegressionData load_regression(const TrainingFile& file);
 TrajectoryData load_trajectories(const TrainingFile& file);
+// Trajectories out of rectangles: states [trajectory][time][component] and times [time], or [trajectory][time]. A
+// trajectory ends before the points at which it has no time or no state at all to its rectangle's end: NaN. `where` is
+// what messages call times and states. Throws Error as load_trajectories().
+struct Rectangles {
+  std::string where_times, where_states;
+  std::size_t trajectories = 0, points = 0;
+  std::vector<double> times, states;
+};
+TrajectoryTable trajectory_table(const Rectangles& data, std::vector<std::string> component_names);
 // The same split of numbers that a caller has in memory.
 RegressionData split(const TrainingFile& file, const RegressionTable& all);
 TrajectoryData split(const TrainingFile& file, const TrajectoryTable& all);

@@ -15,6 +15,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsNan;
 
 class TrainingDataTest : public testing::Test {
  protected:
@@ -84,9 +85,69 @@ TEST_F(TrainingDataTest, times_that_do_not_ascend_name_the_line) {
   EXPECT_THAT(message_of(kTrajectory, true), HasSubstr("t.csv:4: found time 0.5 after 0.5"));
 }
 
-TEST_F(TrainingDataTest, trajectories_of_different_length_are_refused) {
+TEST_F(TrainingDataTest, trajectories_of_a_csv_may_differ_in_length_and_miss_states) {
+  const std::string keys = kTrajectory + "trajectory = \"run\"\n";
+  write("t.csv", "run,t,x\n1,0,5\n1,1,6\n2,0,7\n2,3,\n2,4,nan\n2,5,8\n");
+  const TrajectoryTable table = load_trajectories(file(keys)).training;
+  EXPECT_THAT(table.lengths, ElementsAre(2, 4));
+  EXPECT_THAT(table.times, ElementsAre(0, 1, 0, 3, 4, 5));
+  EXPECT_THAT(table.states, ElementsAre(5, 6, 7, IsNan(), IsNan(), 8));
   write("t.csv", "run,t,x\n1,0,5\n1,1,6\n2,0,7\n");
-  EXPECT_THAT(message_of(kTrajectory + "trajectory = \"run\"\n", true), HasSubstr("t.csv:4: found a trajectory of 1"));
+  EXPECT_THAT(message_of(keys, true), HasSubstr("t.csv:4: found a trajectory of 1"));
+  write("t.csv", "run,t,x\n1,0,5\n1,1,6\n2,0,\n2,3,8\n");
+  EXPECT_THAT(message_of(keys, true), HasSubstr("t.csv:4, component x: found NaN, expected a complete state"));
+  write("t.csv", "run,t,x\n1,0,5\n1,,6\n");
+  EXPECT_THAT(message_of(keys, true), HasSubstr("t.csv:3, column t: found none"));
+  write("t.csv", "run,t,x\n1,0,5\n1,1,6\n2,0,7\n2,0,8\n");
+  EXPECT_THAT(message_of(keys, true), HasSubstr("t.csv:5: found time 0 after 0"));
+}
+
+// Beside whole trajectories: one whose times end, one whose states end, one that misses a number on its way.
+TEST_F(TrainingDataTest, trajectories_of_hdf5_end_where_nan_fills_them_up) {
+  {
+    hdf5::File target = hdf5::File::create(folder_ / "t.h5");
+    target.create_dataset<double>("time", {3, 3}).write<double>(std::vector<double>{0, 1, 2, 0, 2, NAN, 0, 3, 4});
+    target.create_dataset<double>("state", {3, 3, 2})
+        .write<double>(std::vector<double>{1, 2, 3, NAN, 5, 6, 7, 8, 9, 10, NAN, NAN, 13, 14, NAN, 16, NAN, NAN});
+    target.create_dataset<double>("bad", {3, 3}).write<double>(std::vector<double>{0, 1, 2, 0, NAN, 3, 0, 3, 4});
+    target.create_dataset<double>("short", {3, 3}).write<double>(std::vector<double>{0, 1, 2, 0, NAN, NAN, 0, 3, 4});
+    target.publish();
+  }
+  const TrajectoryTable table = load_trajectories(file("file = \"t.h5\"\n[ode]\n")).training;
+  EXPECT_THAT(table.lengths, ElementsAre(3, 2, 2));
+  EXPECT_THAT(table.times, ElementsAre(0, 1, 2, 0, 2, 0, 3));
+  EXPECT_THAT(table.states, ElementsAre(1, 2, 3, IsNan(), 5, 6, 7, 8, 9, 10, 13, 14, IsNan(), 16));
+  const std::string states = "file = \"t.h5\"\nstates = \"state\"\n";
+  EXPECT_THAT(message_of(states + "time = \"short\"\n", true), HasSubstr("state, trajectory 1: found 1 points"));
+  const std::string x = "file = \"t.h5\"\ntime = \"bad\"\n";
+  EXPECT_THAT(message_of(x + "states = [\"time\", \"time\"]\n", true), HasSubstr("time, trajectory 1: found 1 points"))
+      << "its last state has no time, the one before no time either";
+  EXPECT_THAT(message_of(x + "states = [\"bad\", \"short\"]\n", true),
+              HasSubstr("bad, trajectory 1, point 1: found NaN"));
+}
+
+TEST_F(TrainingDataTest, the_split_and_the_digest_know_lengths) {
+  const std::string keys = kTrajectory + "trajectory = \"run\"\n";
+  std::string text = "run,t,x\n";
+  for (int i = 0; i < 5; ++i) {
+    for (int t = 0; t < 2 + i; ++t)
+      text += std::to_string(i) + "," + std::to_string(t) + "," + std::to_string(i) + "\n";
+  }
+  write("t.csv", text);
+  const TrajectoryData data = load_trajectories(file(keys + "validation = 0.4\n"));
+  ASSERT_EQ(data.validation.trajectories(), 2u);
+  for (const TrajectoryTable* table : {&data.training, &data.validation}) {
+    std::size_t row = 0;
+    for (std::size_t i = 0; i < table->trajectories(); row += table->lengths[i++]) {
+      EXPECT_EQ(table->lengths[i], 2 + table->number(i));
+      EXPECT_EQ(static_cast<double>(table->number(i)), table->states[row]);
+    }
+    EXPECT_EQ(row, table->states.size());
+  }
+  write("t.csv", "run,t,x\n1,0,5\n1,1,6\n1,2,7\n2,3,8\n2,4,9\n");
+  const std::string digest = load_trajectories(file(keys)).digest;
+  write("t.csv", "run,t,x\n1,0,5\n1,1,6\n2,2,7\n2,3,8\n2,4,9\n");
+  EXPECT_NE(load_trajectories(file(keys)).digest, digest);
 }
 
 TEST_F(TrainingDataTest, hdf5_datasets_are_read_and_nan_named_by_row) {

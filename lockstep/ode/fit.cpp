@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/ode/detail/data_rows.h"
+#include "lockstep/ode/detail/fit_data.h"
 #include "lockstep/ode/detail/moments.h"
 #include "lockstep/ode/detail/segments.h"
 #include "lockstep/ode/detail/shooting.h"
@@ -22,47 +24,6 @@ namespace {
 }
 
 std::string count_of(std::size_t count) { return std::to_string(count) + " numbers"; }
-
-// All trajectories or their segments, and their squared error.
-struct Task {
-  Problem problem;
-  SquaredError loss;
-};
-Task make_task(const Rhs& rhs, const TrajectoryData& data, const FitOptions& options, const FitPhase& phase) {
-  const std::size_t n = rhs->components();
-  const detail::Segments segments(phase, data.points(n));
-  SquaredError loss{
-      .targets = {}, .weights = options.component_weights, .scale = 1.0 / static_cast<double>(data.trajectories)};
-  for (std::size_t trajectory = 0; trajectory < data.trajectories; ++trajectory) {
-    const double* states = data.states.data() + trajectory * segments.points * n;
-    for (std::size_t segment = 0; segment < segments.count; ++segment) {
-      const double* after = states + (segments.first(segment) + 1) * n;
-      loss.targets.insert(loss.targets.end(), after, after + segments.length * n);
-    }
-  }
-  return {detail::segment_problem(rhs, data, segments), std::move(loss)};
-}
-
-// Some trajectories of the data, in the order given.
-TrajectoryData chosen(const TrajectoryData& data, std::size_t components, std::size_t parameters,
-                      std::span<const std::uint32_t> trajectories) {
-  const std::size_t points = data.points(components);
-  TrajectoryData some{.trajectories = trajectories.size(), .times = {}, .states = {}, .parameters = {}};
-  const auto copy = [&](const std::vector<double>& from, std::size_t row, bool shared, std::vector<double>& to) {
-    if (shared) {
-      to = from;
-      return;
-    }
-    for (const std::uint32_t trajectory : trajectories) {
-      const double* first = from.data() + trajectory * row;
-      to.insert(to.end(), first, first + row);
-    }
-  };
-  copy(data.times, points, data.shares_times(components), some.times);
-  copy(data.states, points * components, false, some.states);
-  copy(data.parameters, parameters, data.parameters.size() == parameters, some.parameters);
-  return some;
-}
 
 }  // namespace
 
@@ -124,8 +85,10 @@ struct FitLoss<T>::Parts {
   std::vector<std::optional<detail::Shooting>> shooting;  // likewise, of phases with free states
   std::optional<GradientSolver> whole, validation;
   std::vector<double> weights;
+  std::vector<double> filled;        // [trajectory][point][component], where there are free states: data without gaps
   std::vector<double> units;         // [component], of free states; empty where no phase has any
   std::vector<double> by_states;     // [trajectory][point][component]
+  std::vector<std::size_t> batch_segments;  // [phase], of the mini-batch that its solver was made for; 0: not known
   std::vector<std::uint32_t> batch;  // the trajectories of the last mini-batch, empty where all were taken
   std::span<const TrajectoryRecord> records;  // of the last evaluation; the solver's
   std::size_t left_out = 0;
@@ -137,10 +100,11 @@ struct FitLoss<T>::Parts {
     weights.assign(at.begin(), at.begin() + static_cast<std::ptrdiff_t>(rhs->weights().size()));
     if (&solver == &whole && !units.empty()) {
       const std::vector<double> free = states(at);
-      const std::size_t n = units.size(), row = free.size() / data.trajectories;
+      const std::size_t n = units.size();
+      const detail::DataRows rows(data, n);
       std::vector<double> initial;
       for (std::size_t i = 0; i < data.trajectories; ++i) {
-        const auto first = free.begin() + static_cast<std::ptrdiff_t>(i * row);
+        const auto first = free.begin() + static_cast<std::ptrdiff_t>(rows.first(i) * n);
         initial.insert(initial.end(), first, first + static_cast<std::ptrdiff_t>(n));
       }
       solver->set_initial_states(initial);
@@ -151,7 +115,7 @@ struct FitLoss<T>::Parts {
   }
 
   std::vector<double> states(std::span<const T> at) const {
-    std::vector<double> states = data.states;
+    std::vector<double> states = units.empty() ? data.states : filled;
     const T* const offsets = at.data() + rhs->weights().size();
     for (std::size_t i = 0; i < states.size() && !units.empty(); ++i) {
       states[i] += units[i % units.size()] * static_cast<double>(offsets[i]);
@@ -161,12 +125,17 @@ struct FitLoss<T>::Parts {
 
   detail::Shooting& shooting_of(std::size_t phase) {
     std::optional<detail::Shooting>& solver = shooting[phase];
-    if (!solver) solver.emplace(rhs, data, options, options.phases[phase]);
+    if (!solver) solver.emplace(rhs, data, filled, options, options.phases[phase]);
     return *solver;
+  }
+  // Intervals of the longest segment: a mini-batch's rows have room for those of all the data.
+  std::size_t width(const TrajectoryData& of, const FitPhase& phase) const {
+    const bool validates = options.validation && &of == &*options.validation;
+    return detail::SegmentList(phase, detail::DataRows(validates ? of : data, rhs->components())).width();
   }
   GradientSolver& solver_of(std::optional<GradientSolver>& solver, const TrajectoryData& of, const FitPhase& phase) {
     if (!solver) {
-      Task task = make_task(rhs, of, options, phase);
+      detail::Task task = detail::make_task(rhs, of, options, phase, width(of, phase));
       solver.emplace(std::move(task.problem), phase.solve.value_or(options.solve), std::move(task.loss),
                      GradientOptions{.failed = FailedTrajectories::leave_out, .memory_bytes = options.memory_bytes});
     }
@@ -198,11 +167,16 @@ struct FitLoss<T>::Parts {
     const std::size_t first = std::min(iteration % epoch_steps * phase.batch, count - phase.batch);
     batch.assign(order.begin() + static_cast<std::ptrdiff_t>(first),
                  order.begin() + static_cast<std::ptrdiff_t>(first + phase.batch));
-    const TrajectoryData some = chosen(data, rhs->components(), rhs->parameters(), batch);
+    const TrajectoryData some = detail::chosen(data, rhs->components(), rhs->parameters(), batch);
     std::optional<GradientSolver>& solver = phases[place.phase];
     if (solver) {
-      Task task = make_task(rhs, some, options, phase);
-      solver->replace_trajectories(std::move(task.problem), std::move(task.loss));
+      detail::Task task = detail::make_task(rhs, some, options, phase, width(some, phase));
+      const std::size_t segments = task.problem.trajectories();
+      if (std::exchange(batch_segments[place.phase], segments) == segments) {
+        solver->replace_trajectories(std::move(task.problem), std::move(task.loss));
+      } else {
+        solver.reset();  // these trajectories have fewer segments, or more
+      }
     }
     return evaluate(solver, some, phase, at);
   }
@@ -224,21 +198,25 @@ struct FitLoss<T>::Parts {
   }
 
   // Names the first trajectory, and its segment where they are cut, that did not reach its end.
-  void require_success() const {
+  void require_success(const FitPhase& phase) const {
     if (!must_stop()) return;
-    const std::size_t segments = records.size() / (batch.empty() ? data.trajectories : batch.size());
-    for (std::size_t i = 0; i < records.size(); ++i) {
-      const TrajectoryRecord& record = records[i];
-      if (record.status == Status::success) continue;
-      const std::size_t place = batch.empty() ? i / segments : batch[i / segments];
-      const bool stops = options.failed == FailedTrajectories::stop;
-      refuse("trajectory " + std::to_string(data.numbers.empty() ? place : data.numbers[place]) +
-                 (segments == 1 ? "" : ", segment " + std::to_string(i % segments)),
-             std::string(to_string(record.status)) + " at t = " + std::to_string(record.end_time) +
-                 (stops ? "" : ", and no other succeeded"),
-             stops ? "every trajectory to reach its end" : "one that reaches its end",
-             std::string("lower the learning rate, ") + (stops ? "" : "or ") + "begin with short segments" +
-                 (stops ? ", or leave failed trajectories out" : ""));
+    const detail::DataRows rows(data, rhs->components());
+    std::size_t i = 0;
+    for (std::size_t at = 0; at < (batch.empty() ? data.trajectories : batch.size()); ++at) {
+      const std::size_t trajectory = batch.empty() ? at : batch[at];
+      const std::size_t segments = detail::Segments(phase, rows.points(trajectory)).count;
+      for (std::size_t segment = 0; segment < segments; ++segment, ++i) {
+        const TrajectoryRecord& record = records[i];
+        if (record.status == Status::success) continue;
+        const bool stops = options.failed == FailedTrajectories::stop;
+        refuse("trajectory " + std::to_string(data.number(trajectory)) +
+                   (segments == 1 ? "" : ", segment " + std::to_string(segment)),
+               std::string(to_string(record.status)) + " at t = " + std::to_string(record.end_time) +
+                   (stops ? "" : ", and no other succeeded"),
+               stops ? "every trajectory to reach its end" : "one that reaches its end",
+               std::string("lower the learning rate, ") + (stops ? "" : "or ") + "begin with short segments" +
+                   (stops ? ", or leave failed trajectories out" : ""));
+      }
     }
   }
 };
@@ -257,13 +235,18 @@ FitLoss<T>::FitLoss(Rhs rhs, TrajectoryData data, FitOptions options) {
     refuse("options.component_weights", count_of(options.component_weights.size()),
            std::to_string(rhs->components()) + ", one for each component, or none");
   }
+  detail::require_starts(data, rhs->components(), options);
   parts_ = std::make_unique<Parts>();
   parts_->phases.resize(options.phases.size());
   parts_->shooting.resize(options.phases.size());
+  parts_->batch_segments.resize(options.phases.size());
   const auto is_free = [](const FitPhase& phase) { return phase.continuity.has_value(); };
   if (std::any_of(options.phases.begin(), options.phases.end(), is_free)) {
     std::vector<detail::Moments> moments(rhs->components());
-    for (std::size_t i = 0; i < data.states.size(); ++i) moments[i % moments.size()].add(data.states[i]);
+    for (std::size_t i = 0; i < data.states.size(); ++i) {
+      if (!std::isnan(data.states[i])) moments[i % moments.size()].add(data.states[i]);
+    }
+    parts_->filled = detail::without_gaps(data, rhs->components());
     for (const detail::Moments& of_component : moments) parts_->units.push_back(of_component.deviation());
     parts_->by_states.resize(data.states.size());
   }
@@ -298,7 +281,7 @@ std::vector<std::string> FitLoss<T>::explain(std::size_t phase) {
   if (parts_->has_batches(of)) {
     std::vector<std::uint32_t> first(of.batch);
     std::iota(first.begin(), first.end(), 0u);
-    some = chosen(some, parts_->rhs->components(), parts_->rhs->parameters(), first);
+    some = detail::chosen(some, parts_->rhs->components(), parts_->rhs->parameters(), first);
   }
   return parts_->solver_of(parts_->phases[phase], some, of).explain();
 }
@@ -333,7 +316,7 @@ double FitLoss<T>::operator()(const train::Place& place, std::span<const T> para
     std::fill(gradient.begin(), gradient.end(), T(0));
     return std::numeric_limits<double>::infinity();
   }
-  parts_->require_success();
+  parts_->require_success(phase);
   parts_->good_phase = place.phase;
   std::transform(gradients.weights.begin(), gradients.weights.end(), gradient.begin(),
                  [](double g) { return static_cast<T>(g); });

@@ -19,32 +19,39 @@
 
 namespace lockstep::ode {
 
-// Measured or simulated trajectories. The first point of each is where its solve begins.
+// Measured or simulated trajectories, of equally many points or not. The first point of each is where its solve begins.
 struct TrajectoryData {
   std::size_t trajectories = 1;
-  std::vector<double> times;       // [time] shared by all, or [trajectory][time]; ascending or descending
-  std::vector<double> states;      // [trajectory][time][component]
+  // [trajectory][time], or [time] shared by all, of the longest; ascending or descending.
+  std::vector<double> times;
+  // [trajectory][time][component], without gaps between trajectories. NaN, but not at a first point: not measured, and
+  // not in the loss.
+  std::vector<double> states;
   std::vector<double> parameters;  // [trajectory][parameter], or [parameter] shared by all; empty without
   std::vector<std::size_t> numbers;  // [trajectory], what messages call them; empty: 0, 1, ...
+  std::vector<std::size_t> lengths;  // [trajectory], points of each; empty: all have as many
 
   // Throws Error (invalid_argument): counts that do not fit `rhs`, times not in order, numbers that are not finite, by
   // trajectory and row.
   void validate(const StateFunction& rhs) const;
-  std::size_t points(std::size_t components) const;  // a trajectory
+  std::size_t points(std::size_t components) const;  // of the longest trajectory
+  std::size_t points(std::size_t trajectory, std::size_t components) const;
   bool shares_times(std::size_t components) const { return times.size() == points(components); }
+  std::size_t number(std::size_t trajectory) const { return numbers.empty() ? trajectory : numbers[trajectory]; }
 };
 
-// A phase of training, and what of the data it sees. The loss is the sum over points and components of
-// weight[component] (state - data)^2, averaged over trajectories.
+// A phase of training, and what of the data it sees. The loss is the sum over the numbers measured of
+// weight[component] (state - data)^2, averaged over trajectories: long ones count for more.
 struct FitPhase {
   train::Phase training;
   // Multiple shooting: trajectories are cut into segments of this many intervals, each solved on its own from the
-  // data at its start; the last one reaches back where the intervals do not divide. 0: one segment.
+  // data at its start, where nothing may be missing; the last one reaches back where the intervals do not divide. 0:
+  // one segment.
   std::size_t segment = 0;
   // With a value, greater than 0: the states that segments start from are free, trained beside the weights from the
   // data on, and the squares of the gaps between a segment's end and the next one's start are added to the loss times
   // this. For noisy data, where solves from the data would fit the noise. Without segments the whole trajectory's
-  // initial state is free.
+  // initial state is free. Starts that were not measured begin on the line between the measurements around them.
   std::optional<double> continuity;
   // Growing horizon: only the first this many points of each trajectory are used. 0: all.
   std::size_t horizon = 0;
@@ -108,7 +115,8 @@ class FitLoss {
   // infinite when one fails that is not to be left out, or all do.
   double loss(std::span<const T> parameters);
   double validation_loss(std::span<const T> parameters);
-  // The free states, the data where there are none: [trajectory][point][component].
+  // The free states, the data where there are none, on the line between those around them where these are missing:
+  // [trajectory][point][component].
   std::vector<double> states(std::span<const T> parameters) const;
   // How the gradients of a phase come about and what they keep in memory: GradientSolver::explain().
   std::vector<std::string> explain(std::size_t phase);

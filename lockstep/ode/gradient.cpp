@@ -13,7 +13,7 @@ namespace lockstep::ode {
 namespace {
 
 void check(const Problem& problem, const Options& options, const Loss& loss) {
-  detail::require_differentiable(problem, options);
+  detail::require_differentiable(problem, options, detail::SaveRows::may_end_early);
   const auto* squares = std::get_if<SquaredError>(&loss);
   if (squares == nullptr) return;
   const std::size_t n = problem.rhs->components();
@@ -27,12 +27,12 @@ void check(const Problem& problem, const Options& options, const Loss& loss) {
                                                           std::to_string(n) + " components"});
   }
   for (std::size_t i = 0; i < squares->targets.size(); ++i) {
-    if (std::isfinite(squares->targets[i])) continue;
+    if (!std::isinf(squares->targets[i])) continue;
     throw Error(ErrorKind::invalid_argument,
                 {.field = "loss.targets",
-                 .found = "a number that is not finite at trajectory " + std::to_string(i / row) + ", save point " +
+                 .found = "infinity at trajectory " + std::to_string(i / row) + ", save point " +
                           std::to_string(i % row / n) + ", component " + std::to_string(i % n),
-                 .expected = "finite numbers"});
+                 .expected = "finite numbers, or NaN where nothing was observed"});
   }
   if (!squares->weights.empty() && squares->weights.size() != n) {
     throw Error(ErrorKind::invalid_argument, {.field = "loss.weights",

@@ -18,7 +18,7 @@ namespace lockstep::ode {
 
 // L = scale * sum over trajectories, save points and components of weight[component] (state - target)^2.
 struct SquaredError {
-  std::vector<double> targets;  // [trajectory][time][component]
+  std::vector<double> targets;  // [trajectory][time][component]; NaN: not observed, which adds nothing
   std::vector<double> weights;  // [component], or empty: 1
   double scale = 1;
 };
@@ -85,6 +85,9 @@ struct Gradients {
 // as the interpolant's root. States have the bits of solve(). Sums over trajectories
 // run over at most 64 fixed groups and then a fixed tree: the same bits for any number of threads and on every
 // instruction set.
+//
+// Trajectories may have fewer save points than others: with save_times_per_trajectory a row ends in infinities, in the
+// direction of its span. States there are NaN and count in no loss.
 class GradientSolver {
  public:
   // Throws Error (invalid_argument, unsupported): as solve(), for functions without a derivative, events among them

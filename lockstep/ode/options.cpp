@@ -5,6 +5,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/ode/detail/number_text.h"
+#include "lockstep/ode/detail/save_rows.h"
 #include "lockstep/ode/methods.h"
 #include "lockstep/ode/problem.h"
 
@@ -80,8 +81,12 @@ void Options::validate() const {
 }
 
 void validate(const Problem& problem, const Options& options) {
+  detail::validate(problem, options, detail::SaveRows::full);
+}
+
+void detail::validate(const Problem& problem, const Options& options, SaveRows rows) {
   options.validate();
-  problem.validate();
+  validate(problem, rows);
   const std::size_t n = options.component_atol.size();
   if (n != 0 && n != problem.rhs->components()) {
     refuse("atol", std::to_string(n) + " numbers",

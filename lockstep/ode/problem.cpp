@@ -1,10 +1,12 @@
 #include "lockstep/ode/problem.h"
 
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "lockstep/core/error.h"
 #include "lockstep/ode/detail/number_text.h"
+#include "lockstep/ode/detail/save_rows.h"
 
 namespace lockstep::ode {
 namespace {
@@ -96,7 +98,11 @@ Problem Problem::selection(const std::vector<std::size_t>& rows) const {
   });
 }
 
-void Problem::validate() const {
+void Problem::validate() const { detail::validate(*this, detail::SaveRows::full); }
+
+void detail::validate(const Problem& problem, SaveRows rows) {
+  const auto& [rhs, initial_states, parameters, start_times, end_times, save_times, save_times_per_trajectory, event] =
+      problem;
   if (!rhs) refuse("rhs", "none", "a right-hand side", "make one with ode::net, ode::system or ode::function");
   const std::size_t n = rhs->components();
   if (n == 0 || rhs->outputs() != n) {
@@ -107,7 +113,7 @@ void Problem::validate() const {
     refuse("initial_states", numbers(initial_states.size()),
            "a multiple of " + std::to_string(n) + ", the components of " + rhs->description());
   }
-  const std::size_t count = trajectories();
+  const std::size_t count = problem.trajectories();
   const std::size_t m = rhs->parameters();
   if (parameters.size() != m && parameters.size() != m * count) {
     refuse("parameters", numbers(parameters.size()),
@@ -121,7 +127,8 @@ void Problem::validate() const {
   require_one_or_each("end_times", end_times.size(), count);
   require_finite("start_times", start_times, 1);
   require_finite("end_times", end_times, 1);
-  require_finite("save_times", save_times, 0);
+  const bool may_end_early = rows == SaveRows::may_end_early && save_times_per_trajectory;
+  if (!may_end_early) require_finite("save_times", save_times, 0);
   if (save_times_per_trajectory && (count == 0 ? !save_times.empty() : save_times.size() % count != 0)) {
     refuse("save_times", numbers(save_times.size()),
            "the same number for each of " + std::to_string(count) + " trajectories");
@@ -139,13 +146,16 @@ void Problem::validate() const {
   // Shared times need one look; anything per trajectory needs one each.
   const bool shared = start_times.size() == 1 && end_times.size() == 1 && !save_times_per_trajectory;
   for (std::size_t i = 0; i < (shared ? std::size_t{1} : count); ++i) {
-    const double start = start_time(i), end = end_time(i);
+    const double start = problem.start_time(i), end = problem.end_time(i);
     const double sign = end < start ? -1 : 1;
-    const double* times = save_times_of(i);
-    for (std::size_t k = 0; k < save_points(); ++k) {
+    const double* times = problem.save_times_of(i);
+    for (std::size_t k = 0; k < problem.save_points(); ++k) {
+      if (may_end_early && times[k] == std::copysign(std::numeric_limits<double>::infinity(), sign)) {
+        if (k + 1 == problem.save_points() || times[k + 1] == times[k]) continue;
+      }
       const std::string where = "save point " + std::to_string(k) + " at " + detail::number_text(times[k]) +
                                 (shared ? "" : " of trajectory " + std::to_string(i));
-      if (sign * (times[k] - start) < 0 || sign * (end - times[k]) < 0) {
+      if (!(sign * (times[k] - start) >= 0 && sign * (end - times[k]) >= 0)) {
         refuse("save_times", where,
                "times within [" + detail::number_text(start) + ", " + detail::number_text(end) + "]",
                "extend the time span or drop the point");

@@ -1,9 +1,12 @@
 // What training trajectories must be, and the scaling of a net that follows from them.
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/ode/detail/data_rows.h"
 #include "lockstep/ode/detail/moments.h"
 #include "lockstep/ode/fit.h"
 
@@ -17,47 +20,74 @@ namespace {
 
 std::string count_of(std::size_t count) { return std::to_string(count) + " numbers"; }
 
+std::string row_text(std::size_t trajectory, std::size_t row) {
+  return "trajectory " + std::to_string(trajectory) + ", row " + std::to_string(row);
+}
+
 }  // namespace
 
 std::size_t TrajectoryData::points(std::size_t components) const {
+  if (!lengths.empty()) return *std::max_element(lengths.begin(), lengths.end());
   return trajectories == 0 || components == 0 ? 0 : states.size() / components / trajectories;
+}
+std::size_t TrajectoryData::points(std::size_t trajectory, std::size_t components) const {
+  return lengths.empty() ? points(components) : lengths[trajectory];
 }
 
 void TrajectoryData::validate(const StateFunction& rhs) const {
   const std::size_t n = rhs.components(), m = rhs.parameters();
   if (trajectories == 0) refuse("data.trajectories", "0", "at least one");
-  if (states.empty() || states.size() % (n * trajectories) != 0) {
-    refuse("data.states", count_of(states.size()),
-           "a multiple of " + std::to_string(trajectories) + " trajectories x " + std::to_string(n) + " components");
+  if (!numbers.empty() && numbers.size() != trajectories) {
+    refuse("data.numbers", count_of(numbers.size()), std::to_string(trajectories) + ", one for each trajectory");
   }
-  const std::size_t count = points(n);
-  if (count < 2) refuse("data.states", "one point a trajectory", "at least two");
-  if (times.size() != count && times.size() != count * trajectories) {
-    refuse("data.times", count_of(times.size()),
-           std::to_string(count) + " shared by all, or " + std::to_string(count * trajectories) +
-               " for points of their own");
-  }
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    const std::size_t row = i % count;
-    const std::string where = "trajectory " + std::to_string(i / count) + ", row " + std::to_string(row);
-    if (!std::isfinite(times[i])) refuse("data.times", "a number that is not finite in " + where, "finite times");
-    if (row < 2) {
-      if (row == 1 && times[i] == times[i - 1])
-        refuse("data.times", "the same time twice in " + where, "times in order");
-      continue;
+  std::size_t total = 0;
+  if (!lengths.empty()) {
+    if (lengths.size() != trajectories) {
+      refuse("data.lengths", count_of(lengths.size()), std::to_string(trajectories) + ", one for each trajectory");
     }
-    const bool descends = times[i - row + 1] < times[i - row];
-    if (descends ? times[i] < times[i - 1] : times[i] > times[i - 1]) continue;
-    refuse("data.times", std::to_string(times[i]) + " after " + std::to_string(times[i - 1]) + " in " + where,
-           "times in order", "sort the rows and drop repeats");
+    for (std::size_t i = 0; i < trajectories; ++i) {
+      if (lengths[i] >= 2) continue;
+      refuse("data.lengths", std::to_string(lengths[i]) + " points of trajectory " + std::to_string(number(i)),
+             "at least two");
+    }
+    total = std::accumulate(lengths.begin(), lengths.end(), std::size_t{0});
+    if (states.size() != total * n) {
+      refuse("data.states", count_of(states.size()),
+             std::to_string(total * n) + ": " + std::to_string(total) + " points, as data.lengths adds up to, x " +
+                 std::to_string(n) + " components");
+    }
+  } else {
+    if (states.empty() || states.size() % (n * trajectories) != 0) {
+      refuse("data.states", count_of(states.size()),
+             "a multiple of " + std::to_string(trajectories) + " trajectories x " + std::to_string(n) + " components");
+    }
+    total = points(n) * trajectories;
   }
-  for (std::size_t i = 0; i < states.size(); ++i) {
-    if (std::isfinite(states[i])) continue;
-    const std::size_t row = i / n;
-    refuse("data.states",
-           "a number that is not finite in trajectory " + std::to_string(row / count) + ", row " +
-               std::to_string(row % count) + ", component " + std::to_string(i % n),
-           "finite states");
+  const std::size_t most = points(n);
+  if (most < 2) refuse("data.states", "one point a trajectory", "at least two");
+  if (times.size() != most && times.size() != total) {
+    refuse("data.times", count_of(times.size()),
+           std::to_string(most) + " shared by all, or " + std::to_string(total) + " for points of their own");
+  }
+  const detail::DataRows rows(*this, n);
+  for (std::size_t i = 0; i < trajectories; ++i) {
+    const double* of = rows.times(*this, i);
+    for (std::size_t row = 0; row < rows.points(i); ++row) {
+      const std::string where = row_text(number(i), row);
+      if (!std::isfinite(of[row])) refuse("data.times", "a number that is not finite in " + where, "finite times");
+      if (row == 1 && of[1] == of[0]) refuse("data.times", "the same time twice in " + where, "times in order");
+      if (row < 2 || (of[1] < of[0] ? of[row] < of[row - 1] : of[row] > of[row - 1])) continue;
+      refuse("data.times", std::to_string(of[row]) + " after " + std::to_string(of[row - 1]) + " in " + where,
+             "times in order", "sort the rows and drop repeats");
+    }
+    const double* state = states.data() + rows.first(i) * n;
+    for (std::size_t at = 0; at < rows.points(i) * n; ++at) {
+      if (std::isfinite(state[at]) || (std::isnan(state[at]) && at >= n)) continue;
+      refuse("data.states",
+             "a number that is not finite in " + row_text(number(i), at / n) + ", component " + std::to_string(at % n),
+             at < n ? "a complete state, from which the trajectory starts"
+                    : "finite states, or NaN where none was measured");
+    }
   }
   if (parameters.size() != m && parameters.size() != m * trajectories) {
     refuse("data.parameters", count_of(parameters.size()),
@@ -65,9 +95,6 @@ void TrajectoryData::validate(const StateFunction& rhs) const {
   }
   for (const double p : parameters) {
     if (!std::isfinite(p)) refuse("data.parameters", "a number that is not finite", "finite numbers");
-  }
-  if (!numbers.empty() && numbers.size() != trajectories) {
-    refuse("data.numbers", count_of(numbers.size()), std::to_string(trajectories) + ", one for each trajectory");
   }
 }
 
@@ -84,14 +111,22 @@ void fit_scaling(Mlp& mlp, const TrajectoryData& data) {
            "at least 2 points, and the net's inputs to be state, parameters and perhaps time");
   }
   std::vector<detail::Moments> inputs(mlp.inputs()), outputs(n);
-  for (std::size_t row = 0; row < data.trajectories * points; ++row) {
-    const std::size_t trajectory = row / points, point = row % points;
-    const double* times = data.times.data() + (data.shares_times(n) ? 0 : trajectory * points);
+  const detail::DataRows rows(data, n);
+  std::vector<std::size_t> before(n);  // the point where a component was last measured
+  for (std::size_t row = 0, trajectory = 0; row < rows.total(); ++row) {
+    trajectory += row == rows.first(trajectory + 1);
+    const std::size_t point = row - rows.first(trajectory);
+    const double* times = rows.times(data, trajectory);
     const double* state = data.states.data() + row * n;
     const double* parameters = data.parameters.data() + (given == m ? 0 : trajectory * m);
     for (std::size_t c = 0; c < n; ++c) {
+      if (std::isnan(state[c])) continue;
       inputs[c].add(state[c]);
-      if (point > 0) outputs[c].add((state[c] - *(state + c - n)) / (times[point] - times[point - 1]));
+      if (point > 0) {
+        const std::size_t back = point - before[c];
+        outputs[c].add((state[c] - *(state + c - back * n)) / (times[point] - times[before[c]]));
+      }
+      before[c] = point;
     }
     for (std::size_t i = 0; i < m; ++i) inputs[n + i].add(parameters[i]);
     if (with_time) inputs[n + m].add(times[point]);

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <sstream>
 #include <system_error>
 
@@ -44,7 +45,7 @@ std::string quoted(std::string_view text) {
 
 class Reader {
  public:
-  Reader(std::string_view text, const std::string& source) : text_(text) {
+  Reader(std::string_view text, const std::string& source, MissingNumbers missing) : text_(text), missing_(missing) {
     if (text_.starts_with(kByteOrderMark)) text_.remove_prefix(kByteOrderMark.size());
     table_.source = source;
   }
@@ -106,9 +107,12 @@ class Reader {
     for (std::size_t i = 0; i < fields.size(); ++i) {
       std::string_view field = fields[i];
       if (field.starts_with('+')) field.remove_prefix(1);
-      double number = 0;
+      const bool may_miss = missing_ == MissingNumbers::as_nan;
+      double number = std::numeric_limits<double>::quiet_NaN();
       const auto parsed = std::from_chars(field.data(), field.data() + field.size(), number);
-      if (parsed.ec != std::errc() || parsed.ptr != field.data() + field.size() || !std::isfinite(number)) {
+      const bool is_number = parsed.ec == std::errc() && parsed.ptr == field.data() + field.size();
+      if (!(is_number && std::isfinite(number)) &&
+          !(may_miss && (field.empty() || (is_number && std::isnan(number))))) {
         refuse(place() + ", column " + table_.columns[i], quoted(fields[i]), "a finite number",
                "repair the row or leave it out");
       }
@@ -119,6 +123,7 @@ class Reader {
   }
 
   std::string_view text_;
+  MissingNumbers missing_;
   std::size_t line_ = 0;
   char separator_ = ',';
   Table table_;
@@ -133,9 +138,11 @@ std::size_t Table::column(const std::string& field, std::string_view name) const
   throw unknown_name(field, name, known);
 }
 
-Table parse_csv(std::string_view text, const std::string& source) { return Reader(text, source).read(); }
+Table parse_csv(std::string_view text, const std::string& source, MissingNumbers missing) {
+  return Reader(text, source, missing).read();
+}
 
-Table read_csv(const std::filesystem::path& path) {
+Table read_csv(const std::filesystem::path& path, MissingNumbers missing) {
   std::error_code ignored;
   std::ifstream stream(path, std::ios::binary);
   std::ostringstream text;
@@ -144,7 +151,7 @@ Table read_csv(const std::filesystem::path& path) {
     throw Error(ErrorKind::file, {path.string(), "no readable file (" + std::generic_category().message(errno) + ")",
                                   "a table of numbers", "check the path"});
   }
-  return parse_csv(text.view(), path.string());
+  return parse_csv(text.view(), path.string(), missing);
 }
 
 ColumnStatistics column_statistics(std::span<const double> values, std::size_t columns, std::size_t column) {
@@ -152,20 +159,23 @@ ColumnStatistics column_statistics(std::span<const double> values, std::size_t c
   const std::size_t rows = values.size() / columns;
   result.minimum = result.maximum = values[column];
   double sum = 0;
+  std::size_t count = 0;
   for (std::size_t row = 0; row < rows; ++row) {
     const double value = values[row * columns + column];
+    if (std::isnan(value)) continue;
+    ++count;
     result.minimum = std::min(result.minimum, value);
     result.maximum = std::max(result.maximum, value);
     sum += value;
   }
-  result.mean = sum / static_cast<double>(rows);
+  result.mean = sum / static_cast<double>(count);
   // The second pass keeps the digits that a sum of squares would lose.
   double squares = 0;
   for (std::size_t row = 0; row < rows; ++row) {
     const double distance = values[row * columns + column] - result.mean;
-    squares += distance * distance;
+    if (!std::isnan(distance)) squares += distance * distance;
   }
-  result.deviation = std::sqrt(squares / static_cast<double>(rows));
+  result.deviation = std::sqrt(squares / static_cast<double>(count));
   return result;
 }
 

@@ -26,11 +26,13 @@ struct Table {
 // for each, written as C++ writes them ("1.5", "-2e-3"). The separator is the first of tab, ';' and ',' that the line
 // of names has. Spaces around fields and quotes around names are dropped; a byte order mark and CR before LF as well.
 // Throws Error: (file) when the file cannot be read, (invalid_argument) naming file, line and column otherwise.
-Table read_csv(const std::filesystem::path& path);
-Table parse_csv(std::string_view text, const std::string& source);
+// as_nan: an empty field, or "nan", is a NaN.
+enum class MissingNumbers { refuse, as_nan };
+Table read_csv(const std::filesystem::path& path, MissingNumbers missing = MissingNumbers::refuse);
+Table parse_csv(std::string_view text, const std::string& source, MissingNumbers missing = MissingNumbers::refuse);
 
 // Least and greatest of column `column` of values [row][columns]; mean and standard deviation (of the population), in
-// float64 and rows ascending. rows >= 1.
+// float64 and rows ascending. NaNs are passed over; the first row has none.
 struct ColumnStatistics {
   double minimum = 0, maximum = 0, mean = 0, deviation = 0;
 };

@@ -99,7 +99,9 @@ def train(
     x, y : arrays
         [sample, input] or [sample], and [sample, output] or [sample].
     t, u : arrays
-        [time] or [trajectory, time], and [time, component] or [trajectory, time, component].
+        [time] or [trajectory, time], and [time, component] or [trajectory, time, component]. Trajectories may differ in
+        length: lists of an array each, [time] and [time, component], or arrays filled up with NaN. A NaN in ``u``
+        before the end is a number that was not measured.
     hidden : sequence of int
         Widths of the hidden layers.
     start : Model
@@ -157,7 +159,7 @@ def train(
         data.update(inputs=_names("inputs", inputs, "x", arrays[0]), targets=_names("targets", targets, "y", arrays[1]))
         _same("y", "samples", len(arrays[1]), len(arrays[0]))
     else:
-        arrays = [_numbers("t", t), _numbers("u", u)]
+        arrays = _rectangles(t, u) if _is_ragged(u) else [_numbers("t", t), _numbers("u", u)]
         if arrays[1].ndim == 2:
             arrays[1] = arrays[1][np.newaxis]
         if arrays[1].ndim != 3 or arrays[0].ndim not in (1, 2):
@@ -218,6 +220,30 @@ def _columns(name: str, value: Any) -> np.ndarray:
         raise of_kind("invalid_argument", f"{name}: found shape {array.shape}, expected [sample, feature]", name,
                       f"shape {array.shape}", "[sample, feature]", "")
     return array
+
+
+def _is_ragged(u: Any) -> bool:
+    return isinstance(u, (list, tuple)) and len({np.shape(one) for one in u}) > 1
+
+
+def _rectangles(t: Any, u: Any) -> list[np.ndarray]:
+    """t [trajectory, time] and u [trajectory, time, component], filled up with NaN, of a list of an array each."""
+    states = [_numbers(f"u[{i}]", one) for i, one in enumerate(u)]
+    for i, one in enumerate(states):
+        if one.ndim != 2 or one.shape[1:] != states[0].shape[1:]:
+            raise of_kind("invalid_argument", f"u[{i}]: found shape {one.shape}, expected [time, component]", f"u[{i}]",
+                          f"shape {one.shape}", "[time, component]", "")
+    _same("t", "trajectories", len(t), len(states))
+    longest = max(len(one) for one in states)
+    times, all_states = np.full((len(u), longest), np.nan), np.full((len(u), longest, states[0].shape[1]), np.nan)
+    for i, (of, one) in enumerate(zip(t, states)):
+        of = _numbers(f"t[{i}]", of)
+        if of.shape != one.shape[:1]:
+            raise of_kind("invalid_argument", f"t[{i}]: found shape {of.shape}, expected ({len(one)},) as u[{i}] has",
+                          f"t[{i}]", f"shape {of.shape}", f"({len(one)},)", "")
+        times[i, :len(one)] = of
+        all_states[i, :len(one)] = one
+    return [times, all_states]
 
 
 def _names(what: str, names: Optional[Sequence[str]], prefix: str, array: np.ndarray) -> list[str]:

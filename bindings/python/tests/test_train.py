@@ -70,6 +70,22 @@ def test_a_neural_ode_learns_a_rotation(tmp_path):
         lockstep.train(t=t, u=u, hidden=[], target=1e-6, output=tmp_path / "net")
 
 
+def test_trajectories_may_differ_in_length():
+    t = [np.linspace(0, end, points) for end, points in [(3, 31), (1, 11), (2, 17)]]
+    u = [np.stack([a * np.cos(s), -a * np.sin(s)], axis=1) for a, s in zip([1, 2, 3], t)]
+    training = lockstep.train(t=t, u=u, hidden=[], target=1e-6)
+    assert training.loss <= 1e-6
+    times, states = np.full((3, 31), np.nan), np.full((3, 31, 2), np.nan)
+    for i in range(3):
+        times[i, :len(t[i])], states[i, :len(t[i])] = t[i], u[i]
+    assert lockstep.train(t=times, u=states, hidden=[], target=1e-6).model.digest == training.model.digest
+    with pytest.raises(lockstep.Error, match=r"t\[1\]: found shape \(10,\), expected \(11,\)"):
+        lockstep.train(t=[t[0], t[1][1:], t[2]], u=u, hidden=[])
+    states[1, 0, 1] = np.nan
+    with pytest.raises(lockstep.Error, match="u, trajectory 1, point 0, component u1: found NaN"):
+        lockstep.train(t=times, u=states, hidden=[])
+
+
 def test_a_trajectory_that_diverges_is_left_out_where_asked():
     # u' = (w u)^2 has its pole at 1 / (w^2 u0): Glorot's |w| is below 1.74, so that 1 and 2 reach t = 0.1.
     u = np.array([[1, 1], [1e6, 1], [2, 2]])[:, :, np.newaxis]

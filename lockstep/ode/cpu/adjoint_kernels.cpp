@@ -134,7 +134,8 @@ HWY_INLINE void squared_error_eight(const T* states, const double* targets, cons
     } else {
       state = hn::PromoteTo(d, hn::LoadU(hn::Rebind<float, DoubleTag>(), states + v));
     }
-    const auto difference = LD::sub(state, hn::LoadU(d, targets + v));
+    const auto target = hn::LoadU(d, targets + v);
+    const auto difference = hn::IfThenElseZero(LD::le(target, target), LD::sub(state, target));
     const auto weighted = LD::mul(hn::LoadU(d, weights + v), difference);
     hn::StoreU(LD::fma(weighted, difference, hn::LoadU(d, sums + v)), d, sums + v);
     const auto slope = LD::add(weighted, weighted);

@@ -43,7 +43,7 @@ struct AdjointKernels {
   // out = in in the lanes of `kept`, row by row, else the row of `other` [components] that comes round.
   void (*merge)(T* in_out, std::size_t rows, const T* other, std::size_t components, LaneMask kept);
   // sum_i weights[i] (states[i] - targets[i])^2 in float64, eight sums side by side that are then added in halves;
-  // bar[i] is its derivative by states[i].
+  // bar[i] is its derivative by states[i]. A target that is NaN adds nothing.
   double (*squared_error)(const T* states, const double* targets, const double* weights, std::size_t count, T* bar);
 };
 

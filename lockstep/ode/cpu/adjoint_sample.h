@@ -88,6 +88,7 @@ class AdjointSample {
   // False when the record outgrows SampleWork::kMostBytes: the trajectory is for a tile then.
   bool forward(std::size_t trajectory);
   std::span<const T> states() const { return {work_.states.data(), work_.save_points * work_.components}; }
+  std::size_t saved() const { return work_.saved; }  // save points reached
   const TrajectoryRecord& record() const { return work_.outcome; }
   std::vector<AcceptedStep> steps() const;
 

@@ -235,12 +235,12 @@ class Engine final : public GradientEngine {
   }
 
   // Loss and cotangents [time][component] of the saved states of one trajectory; zeros where it failed.
-  // `tile_lane`: where the trajectory is in the worker's tile; none when it was taken alone, without an event.
+  // `tile_lane`: where the trajectory is in the worker's tile; none when it was taken alone.
   void differentiate_loss(Worker& worker, std::size_t trajectory, const T* states, const TrajectoryRecord& record,
                           T* out, std::optional<int> tile_lane = {}) {
     gradients_.records[trajectory] = record;
     const std::size_t n = problem_.rhs->components();
-    const std::size_t reached = tile_lane ? worker.tile.saved(*tile_lane) * n : row();
+    const std::size_t reached = (tile_lane ? worker.tile.saved(*tile_lane) : worker.sample->saved()) * n;
     if (!counts(record.status)) {
       ++worker.sum->left_out;
       std::fill_n(out, row(), T(0));
@@ -400,8 +400,8 @@ void GradientEngine::replace_trajectories(Problem problem, Loss loss) {
   loss_ = std::move(loss);
 }
 
-void require_differentiable(const Problem& problem, const Options& options) {
-  validate(problem, options);
+void require_differentiable(const Problem& problem, const Options& options, SaveRows rows) {
+  validate(problem, options, rows);
   if (!problem.event || dynamic_cast<const DifferentiableEvent*>(problem.event->function.get()) != nullptr) return;
   throw Error(ErrorKind::unsupported, {.field = "problem.event",
                                        .found = problem.event->function->description() + ", which has no derivative",

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lockstep/ode/cpu/engine.h"
+#include "lockstep/ode/detail/save_rows.h"
 #include "lockstep/ode/gradient.h"
 
 namespace lockstep::ode::detail {
@@ -39,7 +40,7 @@ class GradientEngine {
 };
 
 // Throws Error when the two are not valid, or the problem has an event that cannot be differentiated.
-void require_differentiable(const Problem& problem, const Options& options);
+void require_differentiable(const Problem& problem, const Options& options, SaveRows rows = SaveRows::full);
 
 // With common control, the steps that the engine finds for all trajectories; nothing otherwise.
 struct CommonSteps {

@@ -3,12 +3,16 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
+#include <span>
+#include <vector>
 
+#include "lockstep/ode/detail/data_rows.h"
 #include "lockstep/ode/fit.h"
 
 namespace lockstep::ode::detail {
 
-// Of every trajectory alike; points are counted from its start.
+// Of one trajectory; points are counted from its start.
 struct Segments {
   Segments(const FitPhase& phase, std::size_t data_points)
       : points(data_points),
@@ -27,28 +31,55 @@ struct Segments {
   std::size_t first_new(std::size_t segment) const { return segment * length + 1; }
 };
 
-// A problem whose trajectories are the segments, from the data at their starts, saved at the points after them.
-inline Problem segment_problem(const Rhs& rhs, const TrajectoryData& data, const Segments& segments) {
-  const std::size_t n = rhs->components(), m = rhs->parameters(), points = segments.points;
+// Of all trajectories, counted through.
+class SegmentList {
+ public:
+  SegmentList(const FitPhase& phase, const DataRows& rows) {
+    for (std::size_t i = 0; i < rows.trajectories(); ++i) {
+      const Segments& of = of_.emplace_back(phase, rows.points(i));
+      width_ = std::max(width_, of.length);
+      for (std::size_t segment = 0; segment < of.count; ++segment) all_.push_back({i, segment});
+    }
+  }
+  struct Place {
+    std::size_t trajectory, segment;
+  };
+  std::size_t size() const { return all_.size(); }
+  const Place& operator[](std::size_t i) const { return all_[i]; }
+  const Segments& of(std::size_t trajectory) const { return of_[trajectory]; }
+  std::size_t width() const { return width_; }  // intervals of the longest segment
+
+ private:
+  std::vector<Segments> of_;
+  std::vector<Place> all_;
+  std::size_t width_ = 0;
+};
+
+// A problem whose trajectories are the segments, from `starts` [trajectory][point][component] at their first points,
+// saved at the points after them: in rows of `width`, filled up with infinities behind shorter segments.
+inline Problem segment_problem(const Rhs& rhs, const TrajectoryData& data, std::span<const double> starts,
+                               const DataRows& rows, const SegmentList& segments, std::size_t width) {
+  const std::size_t n = rhs->components(), m = rhs->parameters();
   Problem problem;
   problem.rhs = rhs;
   problem.start_times.clear();
   problem.save_times_per_trajectory = true;
   const bool shared_parameters = data.parameters.size() == m;
   if (shared_parameters) problem.parameters = data.parameters;
-  for (std::size_t trajectory = 0; trajectory < data.trajectories; ++trajectory) {
-    const double* times = data.times.data() + (data.shares_times(n) ? 0 : trajectory * points);
-    const double* states = data.states.data() + trajectory * points * n;
-    for (std::size_t segment = 0; segment < segments.count; ++segment) {
-      const std::size_t first = segments.first(segment), end = first + segments.length;
-      problem.start_times.push_back(times[first]);
-      problem.end_times.push_back(times[end]);
-      problem.initial_states.insert(problem.initial_states.end(), states + first * n, states + (first + 1) * n);
-      problem.save_times.insert(problem.save_times.end(), times + first + 1, times + end + 1);
-      if (!shared_parameters) {
-        const double* p = data.parameters.data() + trajectory * m;
-        problem.parameters.insert(problem.parameters.end(), p, p + m);
-      }
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    const auto [trajectory, segment] = segments[i];
+    const std::size_t length = segments.of(trajectory).length, first = segments.of(trajectory).first(segment);
+    const double* const times = rows.times(data, trajectory) + first;
+    const double* const start = starts.data() + (rows.first(trajectory) + first) * n;
+    problem.start_times.push_back(times[0]);
+    problem.end_times.push_back(times[length]);
+    problem.initial_states.insert(problem.initial_states.end(), start, start + n);
+    problem.save_times.insert(problem.save_times.end(), times + 1, times + length + 1);
+    const double never = std::numeric_limits<double>::infinity();
+    problem.save_times.resize((i + 1) * width, times[length] < times[0] ? -never : never);
+    if (!shared_parameters) {
+      const double* p = data.parameters.data() + trajectory * m;
+      problem.parameters.insert(problem.parameters.end(), p, p + m);
     }
   }
   return problem;

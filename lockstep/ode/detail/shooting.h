@@ -14,11 +14,13 @@ namespace lockstep::ode::detail {
 // With s_k the state that segment k starts from, u_k its solution, d the data, w the components' weights and c the
 // phase's continuity, a trajectory adds
 //   w (s_0 - d_0)^2 + sum over k of [ sum over its points of w (u_k - d)^2 + c w (u_k(t_{k+1}) - s_{k+1})^2 ],
-// every point counted once, and the loss is the mean over trajectories. Its derivative by s_k is that of u_k's solve by
-// its initial state, less the slope of the gap before it.
+// every number measured counted once, and the loss is the mean over trajectories. Its derivative by s_k is that of
+// u_k's solve by its initial state, less the slope of the gap before it.
 class Shooting {
  public:
-  Shooting(const Rhs& rhs, const TrajectoryData& data, const FitOptions& options, const FitPhase& phase);
+  // `starts` [trajectory][point][component]: the data, without gaps.
+  Shooting(const Rhs& rhs, const TrajectoryData& data, std::span<const double> starts, const FitOptions& options,
+           const FitPhase& phase);
   ~Shooting();
   Shooting(Shooting&&) noexcept;
   Shooting& operator=(Shooting&&) noexcept;

@@ -1,0 +1,100 @@
+#include "lockstep/ode/detail/fit_data.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "lockstep/core/error.h"
+#include "lockstep/ode/detail/data_rows.h"
+#include "lockstep/ode/detail/segments.h"
+
+namespace lockstep::ode::detail {
+
+Task make_task(const Rhs& rhs, const TrajectoryData& data, const FitOptions& options, const FitPhase& phase,
+               std::size_t width) {
+  const std::size_t n = rhs->components();
+  const DataRows rows(data, n);
+  const SegmentList segments(phase, rows);
+  SquaredError loss{
+      .targets = {}, .weights = options.component_weights, .scale = 1.0 / static_cast<double>(data.trajectories)};
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    const auto [trajectory, segment] = segments[i];
+    const Segments& of = segments.of(trajectory);
+    const double* after = data.states.data() + (rows.first(trajectory) + of.first(segment) + 1) * n;
+    loss.targets.insert(loss.targets.end(), after, after + of.length * n);
+    loss.targets.resize((i + 1) * width * n, std::numeric_limits<double>::quiet_NaN());
+  }
+  return {segment_problem(rhs, data, data.states, rows, segments, width), std::move(loss)};
+}
+
+void require_starts(const TrajectoryData& data, std::size_t components, const FitOptions& options) {
+  const DataRows rows(data, components);
+  for (std::size_t phase = 0; phase < options.phases.size(); ++phase) {
+    if (options.phases[phase].continuity) continue;
+    const SegmentList segments(options.phases[phase], rows);
+    for (std::size_t i = 0; i < segments.size(); ++i) {
+      const auto [trajectory, segment] = segments[i];
+      const std::size_t row = segments.of(trajectory).first(segment);
+      const double* const state = data.states.data() + (rows.first(trajectory) + row) * components;
+      const double* const missing = std::find_if(state, state + components, [](double x) { return std::isnan(x); });
+      if (missing == state + components) continue;
+      throw Error(ErrorKind::invalid_argument,
+                  {.field = "data.states",
+                   .found = "NaN in trajectory " + std::to_string(data.number(trajectory)) + ", row " +
+                            std::to_string(row) + ", component " + std::to_string(missing - state) +
+                            ", where a segment of phase " + std::to_string(phase + 1) + " starts",
+                   .expected = "complete states at the starts of segments",
+                   .remedy = "give the phase a continuity, which frees its starts, or no segments"});
+    }
+  }
+}
+
+std::vector<double> without_gaps(const TrajectoryData& data, std::size_t components) {
+  const DataRows rows(data, components);
+  std::vector<double> states = data.states;
+  for (std::size_t trajectory = 0; trajectory < rows.trajectories(); ++trajectory) {
+    const double* const times = rows.times(data, trajectory);
+    for (std::size_t c = 0; c < components; ++c) {
+      double* const state = states.data() + rows.first(trajectory) * components + c;
+      std::size_t before = 0;
+      for (std::size_t point = 1; point < rows.points(trajectory); ++point) {
+        if (!std::isnan(state[point * components])) {
+          before = point;
+          continue;
+        }
+        std::size_t after = point + 1;
+        while (after < rows.points(trajectory) && std::isnan(state[after * components])) ++after;
+        const double from = state[before * components];
+        const double slope =
+            after == rows.points(trajectory) ? 0 : (state[after * components] - from) / (times[after] - times[before]);
+        for (; point < after; ++point) state[point * components] = from + slope * (times[point] - times[before]);
+        before = --point;
+      }
+    }
+  }
+  return states;
+}
+
+TrajectoryData chosen(const TrajectoryData& data, std::size_t components, std::size_t parameters,
+                      std::span<const std::uint32_t> trajectories) {
+  const DataRows rows(data, components);
+  TrajectoryData some{.trajectories = trajectories.size()};
+  const bool own_parameters = data.parameters.size() != parameters;
+  if (!own_parameters) some.parameters = data.parameters;
+  for (const std::uint32_t trajectory : trajectories) {
+    const std::size_t points = rows.points(trajectory);
+    const double* const times = rows.times(data, trajectory);
+    const double* const states = data.states.data() + rows.first(trajectory) * components;
+    some.lengths.push_back(points);
+    some.times.insert(some.times.end(), times, times + points);
+    some.states.insert(some.states.end(), states, states + points * components);
+    if (!own_parameters) continue;
+    const double* const own = data.parameters.data() + trajectory * parameters;
+    some.parameters.insert(some.parameters.end(), own, own + parameters);
+  }
+  return some;
+}
+
+}  // namespace lockstep::ode::detail
