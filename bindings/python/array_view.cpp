@@ -57,8 +57,6 @@ std::string device_name(int type) {
 }
 
 bool on_cpu(int type) { return type == 1 || type == 3 || type == 11; }  // host memory, or pinned by CUDA or ROCm
-constexpr int kCuda = 2;
-constexpr const char* kToHost = "copy it with x.cpu() (PyTorch), jax.device_get(x) or cupy.asnumpy(x)";
 
 bool lies_on_cuda(nb::handle object) {
   return nb::hasattr(object, "__dlpack_device__") && nb::cast<int>(object.attr("__dlpack_device__")()[0]) == kCuda;
@@ -142,7 +140,8 @@ void ArrayView::take_dlpack(nb::handle object, Access access, const char* name, 
   const int type = nb::cast<int>(place[0]), device = nb::cast<int>(place[1]);
   const bool devices = memory == Memory::host_or_cuda && (!beside || beside->cuda_);
   if (!on_cpu(type) && !(devices && type == kCuda)) {
-    throw WrongType({name, "an array on " + device_name(type), "one in the CPU's memory", kToHost});
+    throw WrongType(
+        {name, "an array on " + device_name(type), "one in the CPU's memory", std::string("copy it with ") + kToHost});
   }
   if (type == kCuda) {
     if (beside && beside->cuda_->device != device) {
@@ -162,7 +161,7 @@ void ArrayView::take_dlpack(nb::handle object, Access access, const char* name, 
       cuda_ ? tensor_.device_type() == kCuda && tensor_.device_id() == device : on_cpu(tensor_.device_type());
   if (!there) {
     throw WrongType({name, array_text(object) + " whose __dlpack__ and __dlpack_device__ name different places",
-                     "one place", kToHost});
+                     "one place", std::string("copy it with ") + kToHost});
   }
   take_tensor(object, access, name);
 }

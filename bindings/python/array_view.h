@@ -15,6 +15,10 @@
 
 namespace lockstep::python {
 
+inline constexpr int kCuda = 2;  // as DLPack numbers devices
+// How the libraries copy array x from a GPU.
+inline constexpr const char* kToHost = "x.cpu() (PyTorch), jax.device_get(x) or cupy.asnumpy(x)";
+
 enum class Access { read, write };
 enum class Memory { host, host_or_cuda };
 

@@ -16,9 +16,6 @@ namespace nb = nanobind;
 namespace lockstep::python {
 namespace {
 
-constexpr int kCuda = 2;  // DLPack's
-constexpr const char* kToHost = "x.cpu() in PyTorch, jax.device_get(x), cupy.asnumpy(x)";
-
 cuda::EvaluationRuntime& runtime_of(int device) {
   int multiprocessors = 0;
   return cuda::require_device(device, multiprocessors);

@@ -11,6 +11,7 @@
 #include "lockstep/cli/ensemble_files.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/hdf5.h"
+#include "lockstep/core/testing/message_of.h"
 
 namespace lockstep::cli {
 namespace {
@@ -31,12 +32,7 @@ EnsembleMatrix draw_from(const std::string& value, std::size_t trajectories, con
 }
 
 std::string message(const std::string& value, std::size_t trajectories = 4, const ColumnNames& columns = kXyz) {
-  try {
-    draw_from(value, trajectories, columns);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+  return message_of([&] { draw_from(value, trajectories, columns); });
 }
 
 TEST(EnsembleValues, one_row_serves_all) {

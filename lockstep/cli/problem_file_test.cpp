@@ -6,6 +6,7 @@
 #include <string>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/testing/message_of.h"
 
 namespace lockstep::cli {
 namespace {
@@ -51,12 +52,7 @@ overwrite = true
 ProblemFile parse(const std::string& text) { return parse_problem_file(text, "folder/lorenz.toml"); }
 
 std::string message(const std::string& text) {
-  try {
-    parse(text);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+  return message_of([&] { parse(text); });
 }
 
 TEST(ProblemFile, every_section_is_read) {

@@ -7,21 +7,13 @@
 #include <string>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/testing/message_of.h"
 #include "lockstep/ode/rhs.h"
 
 namespace lockstep::cli {
 namespace {
 
 using ::testing::HasSubstr;
-
-std::string message_of(const auto& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 ProblemSetup setup_of(std::size_t trajectories) {
   ProblemSetup setup;

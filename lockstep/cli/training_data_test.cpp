@@ -9,6 +9,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/hdf5.h"
+#include "lockstep/core/testing/message_of.h"
 
 namespace lockstep::cli {
 namespace {
@@ -32,16 +33,13 @@ class TrainingDataTest : public testing::Test {
     return parse_training_file("[net]\nhidden = [4]\n[training]\n[data]\n" + data, folder_ / "train.toml");
   }
   std::string message_of(const std::string& data, bool trajectories) {
-    try {
+    return lockstep::message_of([&] {
       if (trajectories) {
         load_trajectories(file(data));
       } else {
         load_regression(file(data));
       }
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
+    });
   }
   std::filesystem::path folder_;
 };

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/testing/message_of.h"
 
 namespace lockstep::cli {
 namespace {
@@ -18,12 +19,7 @@ const std::string kTraining = "[training]\noptimiser = \"adam\"\nrate = 0.08\nit
 
 TrainingFile parse(const std::string& text) { return parse_training_file(text, "folder/train.toml"); }
 std::string message_of(const std::string& text) {
-  try {
-    parse(text);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+  return lockstep::message_of([&] { parse(text); });
 }
 
 TEST(TrainingFile, a_regression_is_read) {

@@ -10,6 +10,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/hdf5_text.h"
+#include "lockstep/core/testing/message_of.h"
 
 namespace lockstep::hdf5 {
 namespace {
@@ -26,15 +27,6 @@ class Hdf5Test : public testing::Test {
                                               testing::UnitTest::GetInstance()->current_test_info()->name() + ".h5")) {}
   ~Hdf5Test() override { fs::remove(path_); }
 
-  template <class Body>
-  static std::string message_of(Body body) {
-    try {
-      body();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
-  }
   static std::vector<double> ramp(std::size_t count) {
     std::vector<double> values(count);
     for (std::size_t i = 0; i < count; ++i) values[i] = 0.5 * static_cast<double>(i);

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/testing/message_of.h"
 
 namespace lockstep {
 namespace {
@@ -41,14 +42,8 @@ class PendingFileTest : public testing::Test {
     return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), {}));
   }
   template <class Body>
-  static std::string message_of(Body body) {
-    try {
-      body();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::file);
-      return error.what();
-    }
-    return "no error";
+  static std::string message_of(const Body& body) {
+    return lockstep::message_of(body, ErrorKind::file);
   }
 
   fs::path folder_;

@@ -13,17 +13,16 @@
 #include <random>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/testing/message_of.h"
 #include "lockstep/kernels/math/detail/samples.h"
 #include "lockstep/kernels/mlp/testing/reference.h"
 #include "lockstep/nn/compile.h"
 #include "lockstep/nn/load.h"
-#include "lockstep/nn/testing/message_of.h"
 
 namespace lockstep::nn {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::message_of;
 
 // A folder that goes with the test.
 class Folder {

@@ -8,8 +8,9 @@
 #include <functional>
 #include <limits>
 
+#include "lockstep/core/testing/message_of.h"
 #include "lockstep/nn/safetensors.h"
-#include "lockstep/nn/testing/message_of.h"
+#include "lockstep/nn/testing/small_model.h"
 
 namespace lockstep::nn {
 namespace {
@@ -17,7 +18,6 @@ namespace {
 using hdf5::File;
 using hdf5::Group;
 using ::testing::HasSubstr;
-using testing::message_of;
 using testing::small_model;
 
 class Hdf5ModelTest : public ::testing::Test {

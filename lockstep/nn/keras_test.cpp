@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "lockstep/core/hdf5.h"
+#include "lockstep/core/testing/message_of.h"
 #include "lockstep/nn/compile.h"
 #include "lockstep/nn/detail/read_bytes.h"
 #include "lockstep/nn/load.h"
 #include "lockstep/nn/net_plan.h"
 #include "lockstep/nn/testing/float32_bound.h"
-#include "lockstep/nn/testing/message_of.h"
 
 namespace lockstep::nn {
 namespace {
@@ -25,7 +25,6 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using testing::float32_bound;
 using ::testing::HasSubstr;
-using testing::message_of;
 
 std::filesystem::path data(const std::string& name) { return std::filesystem::path(LOCKSTEP_TEST_DATA) / name; }
 

@@ -7,15 +7,15 @@
 #include <fstream>
 
 #include "lockstep/core/hdf5.h"
+#include "lockstep/core/testing/message_of.h"
 #include "lockstep/nn/hdf5_model.h"
-#include "lockstep/nn/testing/message_of.h"
+#include "lockstep/nn/testing/small_model.h"
 
 namespace lockstep::nn {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::message_of;
 using testing::small_model;
 
 class LoadTest : public ::testing::Test {

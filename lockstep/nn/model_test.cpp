@@ -5,13 +5,13 @@
 
 #include <cmath>
 
-#include "lockstep/nn/testing/message_of.h"
+#include "lockstep/core/testing/message_of.h"
+#include "lockstep/nn/testing/small_model.h"
 
 namespace lockstep::nn {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::message_of;
 using testing::small_model;
 
 template <class Edit>

@@ -11,11 +11,11 @@
 #include <random>
 
 #include "lockstep/core/hdf5.h"
+#include "lockstep/core/testing/message_of.h"
 #include "lockstep/nn/compile.h"
 #include "lockstep/nn/load.h"
 #include "lockstep/nn/net_plan.h"
 #include "lockstep/nn/testing/float32_bound.h"
-#include "lockstep/nn/testing/message_of.h"
 #include "lockstep/nn/testing/onnx_graph.h"
 
 namespace lockstep::nn {
@@ -26,7 +26,6 @@ using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using testing::float32_bound;
 using ::testing::HasSubstr;
-using testing::message_of;
 using ::testing::Pointwise;
 
 std::filesystem::path data(const std::string& name) { return std::filesystem::path(LOCKSTEP_TEST_DATA) / name; }

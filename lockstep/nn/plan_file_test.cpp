@@ -12,15 +12,15 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/core/testing/message_of.h"
 #include "lockstep/nn/compile.h"
 #include "lockstep/nn/load.h"
-#include "lockstep/nn/testing/message_of.h"
+#include "lockstep/nn/testing/small_model.h"
 
 namespace lockstep::nn {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::message_of;
 using testing::small_model;
 
 PlanFile small_plan() { return {small_model(), Precision::f64, CpuTarget::avx2}; }

@@ -9,8 +9,9 @@
 #include <limits>
 
 #include "lockstep/core/random.h"
-#include "lockstep/nn/testing/message_of.h"
+#include "lockstep/core/testing/message_of.h"
 #include "lockstep/nn/testing/safetensors_bytes.h"
+#include "lockstep/nn/testing/small_model.h"
 
 namespace lockstep::nn {
 namespace {
@@ -18,7 +19,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::message_of;
 using testing::packed;
 using testing::safetensors_bytes;
 using testing::small_model;

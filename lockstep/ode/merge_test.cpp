@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/testing/message_of.h"
 #include "lockstep/ode/read_solution.h"
 #include "lockstep/ode/result_writer.h"
 #include "lockstep/ode/rhs.h"
@@ -98,15 +99,6 @@ class Merge : public ::testing::Test {
       first = end;
     }
     return parts;
-  }
-  template <class Body>
-  static std::string message_of(const Body& body) {
-    try {
-      body();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
   }
   std::string merge_message(const std::vector<fs::path>& parts) const {
     const std::string message = message_of([&] { merge_parts(parts, path("whole.h5")); });

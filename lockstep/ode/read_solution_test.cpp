@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/testing/message_of.h"
 #include "lockstep/ode/result_writer.h"
 #include "lockstep/ode/rhs.h"
 #include "lockstep/ode/solve.h"
@@ -56,12 +57,7 @@ class StoredSolution : public ::testing::Test {
     writer.finish({});
   }
   std::string message(const Part& part) const {
-    try {
-      read_solution(path_, part);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
+    return message_of([&] { read_solution(path_, part); });
   }
 
   fs::path path_;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/testing/message_of.h"
 #include "lockstep/ode/result_writer.h"
 #include "lockstep/ode/row_selection.h"
 #include "lockstep/ode/solve.h"
@@ -457,12 +458,7 @@ TEST_F(ResultFiles, a_file_of_another_run_is_not_continued) {
     write_rows<float>(writer, problem, 0, 50);
   }
   const auto message = [&](const Problem& other, Precision precision, const ResultMetadata& about) -> std::string {
-    try {
-      ResultWriter(path("a.h5"), other, precision, about, Existing::refuse, Leftover::resume);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
+    return message_of([&] { ResultWriter(path("a.h5"), other, precision, about, Existing::refuse, Leftover::resume); });
   };
   ResultMetadata changed = described;
   changed.attributes = {{"method", "by machine"}, {"rtol", 1e-9}};
@@ -531,12 +527,7 @@ TEST_F(ResultFiles, times_and_parameters_of_each_trajectory_keep_their_shape) {
 
 TEST_F(ResultFiles, other_files_are_named_for_what_they_are) {
   const auto message = [&](const std::string& name) -> std::string {
-    try {
-      ResultFile file(path(name));
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
+    return message_of([&] { ResultFile file(path(name)); });
   };
   std::ofstream(path("text.h5")) << "not HDF5";
   hdf5::File::create(path("other.h5")).publish();

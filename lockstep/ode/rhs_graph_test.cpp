@@ -14,6 +14,7 @@
 
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/testing/message_of.h"
 #include "lockstep/kernels/math/math.h"
 #include "lockstep/ode/cuda/kernel_source.h"
 #include "lockstep/ode/cuda/nvrtc.h"
@@ -94,16 +95,6 @@ TEST(RhsGraph, a_solve_has_the_same_bits_alone_and_in_an_ensemble) {
   }
   EXPECT_NE(net(residual())->digest(), net(driven())->digest());
   EXPECT_THAT(net(residual())->description(), HasSubstr("2 -> 2, graph of 4 nodes"));
-}
-
-template <class Work>
-std::string message_of(Work work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(RhsGraph, nets_that_are_no_derivative_are_refused) {

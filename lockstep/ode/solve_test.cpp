@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/testing/message_of.h"
 #include "lockstep/core/testing/sanitized.h"
 #include "lockstep/ode/methods.h"
 #include "lockstep/ode/reference.h"
@@ -368,14 +369,7 @@ TEST(Solve, a_cancelled_solve_keeps_what_is_finished) {
 }
 
 TEST(Options, unusable_values_are_named) {
-  const auto message = [](const Options& options) -> std::string {
-    try {
-      options.validate();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
-  };
+  const auto message = [](const Options& options) -> std::string { return message_of([&] { options.validate(); }); };
   EXPECT_THAT(message({.rtol = -1}), ::testing::HasSubstr("options.rtol: found -1"));
   EXPECT_THAT(message({.rtol = std::nan("")}), ::testing::HasSubstr("options.rtol"));
   EXPECT_THAT(message({.atol = 0}), ::testing::HasSubstr("options.atol"));
@@ -401,15 +395,10 @@ TEST(Problem, unusable_values_are_named) {
   const auto message = [](auto change) -> std::string {
     Problem problem = ensemble(3);
     change(problem);
-    try {
-      problem.validate();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    return message_of([&] { problem.validate(); });
   };
   using ::testing::HasSubstr;
-  EXPECT_EQ(message([](Problem&) {}), "");
+  EXPECT_EQ(message([](Problem&) {}), "no error");
   EXPECT_THAT(message([](Problem& p) { p.initial_states.pop_back(); }),
               HasSubstr("problem.initial_states: found 8 numbers"));
   EXPECT_THAT(message([](Problem& p) { p.initial_states[4] = NAN; }), HasSubstr("row 1, column 1"));

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/testing/message_of.h"
 #include "lockstep/ode/rhs.h"
 #include "lockstep/ode/solve.h"
 #include "lockstep/train/initialise.h"
@@ -212,12 +213,7 @@ TEST(Fit, mini_batches_have_the_same_bits_for_any_threads_and_find_the_net) {
 TEST(Fit, bad_data_are_refused_by_name) {
   const Rhs rhs = net(lorenz_net(4));
   const auto message = [&](const TrajectoryData& data, const FitOptions& options = {}) -> std::string {
-    try {
-      fit(rhs, data, options);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "accepted";
+    return message_of([&] { fit(rhs, data, options); });
   };
   TrajectoryData data = lorenz_data(5);
   data.times[3] = 0.4;

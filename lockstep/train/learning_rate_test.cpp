@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/testing/message_of.h"
 
 namespace lockstep::train {
 namespace {
@@ -57,12 +58,7 @@ TEST(LearningRate, a_plateau_lowers_the_rate_when_the_loss_stops_falling) {
 
 TEST(LearningRate, options_that_cannot_be_are_refused_by_name) {
   const auto message = [](const LearningRateOptions& options) -> std::string {
-    try {
-      LearningRate rate(options);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    return message_of([&] { LearningRate rate(options); });
   };
   EXPECT_THAT(message({.rate = 0}), HasSubstr("learning_rate.rate: found 0"));
   EXPECT_THAT(message({.schedule = Schedule::cosine}), HasSubstr("learning_rate.total"));

@@ -12,6 +12,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/random.h"
+#include "lockstep/core/testing/message_of.h"
 
 namespace lockstep::train {
 namespace {
@@ -141,12 +142,7 @@ TEST(Optimiser, a_state_of_another_size_is_refused) {
 
 TEST(Optimiser, options_and_sizes_that_cannot_be_are_refused_by_name) {
   const auto message = [](const OptimiserOptions& options) -> std::string {
-    try {
-      Optimiser<float> optimiser(options, 1);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    return message_of([&] { Optimiser<float> optimiser(options, 1); });
   };
   EXPECT_THAT(message({.beta2 = 1}), HasSubstr("optimiser.beta2: found 1"));
   EXPECT_THAT(message({.momentum = -0.1}), HasSubstr("optimiser.momentum"));

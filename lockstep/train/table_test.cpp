@@ -6,6 +6,7 @@
 #include <string>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/testing/message_of.h"
 
 namespace lockstep::train {
 namespace {
@@ -14,12 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 std::string message_of(const std::string& text) {
-  try {
-    parse_csv(text, "t.csv");
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+  return lockstep::message_of([&] { parse_csv(text, "t.csv"); });
 }
 
 TEST(Csv, names_and_numbers_are_read) {

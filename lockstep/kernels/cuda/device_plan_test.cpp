@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/testing/message_of.h"
 #include "lockstep/kernels/cuda/testing/card_graph.h"
-#include "lockstep/kernels/cuda/testing/message_of.h"
 #include "lockstep/kernels/cuda/testing/simulated_evaluation_runtime.h"
 #include "lockstep/kernels/cuda/testing/tensor_reference.h"
 #include "lockstep/kernels/mlp/plan.h"

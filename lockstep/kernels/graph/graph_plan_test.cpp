@@ -10,6 +10,7 @@
 
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/testing/message_of.h"
 #include "lockstep/kernels/graph/testing/random_graph.h"
 #include "lockstep/kernels/graph/testing/reference.h"
 
@@ -223,16 +224,6 @@ TEST(GraphPlan, threads_and_tiles_give_the_same_bits) {
       ASSERT_EQ(tile_out[9 * kTileLanes + lane], z[lane]);
     }
   }
-}
-
-template <class Work>
-std::string message_of(Work work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(GraphPlan, names_the_port_or_node_at_fault) {

@@ -11,6 +11,7 @@
 
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/testing/message_of.h"
 #include "lockstep/kernels/mlp/plan.h"
 #include "lockstep/kernels/mlp/testing/reference.h"
 
@@ -224,23 +225,17 @@ TEST(DerivativePlan, allocates_nothing_after_compiling) {
 TEST(DerivativePlan, shapes_that_do_not_fit_are_refused_by_name) {
   const auto plan = DerivativePlan<float>::compile(test_net({3, 5, 2}, {ActivationKind::tanh}, 1));
   std::vector<float> three(3 * 4), two(2 * 4), fewer(2 * 3);
-  const auto message = [&](auto call) -> std::string {
-    try {
-      call();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
-  };
   const auto in = rows(std::as_const(three), 4);
-  EXPECT_NE(message([&] { plan.jvp(rows(std::as_const(two), 4), in, {}, rows(two, 4)); }).find("in.columns: found 2"),
+  EXPECT_NE(
+      message_of([&] { plan.jvp(rows(std::as_const(two), 4), in, {}, rows(two, 4)); }).find("in.columns: found 2"),
+      std::string::npos);
+  EXPECT_NE(message_of([&] { plan.jvp(in, in, {}, rows(fewer, 3)); }).find("out_dot.rows: found 3, expected 4"),
             std::string::npos);
-  EXPECT_NE(message([&] { plan.jvp(in, in, {}, rows(fewer, 3)); }).find("out_dot.rows: found 3, expected 4"),
+  EXPECT_NE(message_of([&] { plan.vjp(in, in, {}, rows(three, 4)); }).find("out_bar.columns: found 3"),
             std::string::npos);
-  EXPECT_NE(message([&] { plan.vjp(in, in, {}, rows(three, 4)); }).find("out_bar.columns: found 3"), std::string::npos);
   std::vector<float> values(2 * 4), along(3 * 4);
   const auto dot = rows(std::as_const(along), 4);
-  const auto overlaps = [&](auto call, const std::string& text) { return message(call).find(text) == 0; };
+  const auto overlaps = [&](auto call, const std::string& text) { return message_of(call).find(text) == 0; };
   EXPECT_TRUE(overlaps(
       [&] {
         plan.jvp(in, dot, rows(two, 4), {two.data(), 4, 2, 2, 1});
@@ -256,9 +251,12 @@ TEST(DerivativePlan, shapes_that_do_not_fit_are_refused_by_name) {
         plan.vjp(in, rows(std::as_const(two), 4), {three.data(), 4, 2, 2, 1}, rows(along, 4));
       },
       "out: found memory that overlaps in,"));
-  EXPECT_EQ(message([&] { plan.jvp(in, dot, rows(values, 4), {along.data(), 4, 2, 3, 1}); }), "no error");  // in place
+  EXPECT_EQ(message_of([&] {
+              plan.jvp(in, dot, rows(values, 4), {along.data(), 4, 2, 3, 1});
+            }),
+            "no error");  // in place
   std::vector<std::byte> small(64);
-  EXPECT_NE(message([&] { plan.jvp(in, in, {}, rows(two, 4), small); }).find("workspace"), std::string::npos);
+  EXPECT_NE(message_of([&] { plan.jvp(in, in, {}, rows(two, 4), small); }).find("workspace"), std::string::npos);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/testing/message_of.h"
 #include "lockstep/kernels/mlp/plan.h"
 #include "lockstep/kernels/mlp/testing/reference.h"
 
@@ -17,16 +18,6 @@ namespace lockstep {
 namespace {
 
 Mlp small() { return mlp::random_mlp({3, 5, 2}, {ActivationKind::tanh}, 1); }
-
-template <class Call>
-std::string message_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 std::string refusal(const Mlp& mlp) {
   return message_of([&] { mlp.validate(); });

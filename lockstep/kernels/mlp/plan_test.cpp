@@ -11,6 +11,7 @@
 
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/testing/message_of.h"
 #include "lockstep/core/testing/sanitized.h"
 #include "lockstep/kernels/mlp/detail/packed.h"
 #include "lockstep/kernels/mlp/testing/reference.h"
@@ -241,17 +242,9 @@ TYPED_TEST(PlanBits, other_overlaps_are_refused_and_write_nothing) {
   const MatrixView<const T> in{table.data(), 97, 4, 8, 1};
   for (const std::ptrdiff_t place : {std::ptrdiff_t(1), std::ptrdiff_t(2), std::ptrdiff_t(3), std::ptrdiff_t(7)}) {
     const MatrixView<T> out{table.data() + place, 97, 3, 8, 1};
-    const auto message = [&](auto call) -> std::string {
-      try {
-        call();
-      } catch (const Error& error) {
-        return error.what();
-      }
-      return "no error";
-    };
-    EXPECT_EQ(message([&] { plan.evaluate(in, out); }).rfind("out: found memory that overlaps in, expected", 0), 0u);
-    EXPECT_NE(message([&] { plan.evaluate(in, out, 4); }), "no error");
-    EXPECT_NE(message([&] { plan.evaluate(in, out, workspace.span()); }), "no error");
+    EXPECT_EQ(message_of([&] { plan.evaluate(in, out); }).rfind("out: found memory that overlaps in, expected", 0), 0u);
+    EXPECT_NE(message_of([&] { plan.evaluate(in, out, 4); }), "no error");
+    EXPECT_NE(message_of([&] { plan.evaluate(in, out, workspace.span()); }), "no error");
     EXPECT_EQ(table, before);
   }
   const MatrixView<T> beside{table.data() + 4, 97, 3, 8, 1}, over{table.data(), 97, 3, 8, 1};

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/core/testing/message_of.h"
 #include "lockstep/nn/net_plan.h"
 #include "lockstep/nn/onnx.h"
-#include "lockstep/nn/testing/message_of.h"
 
 namespace lockstep::nn::testing {
 

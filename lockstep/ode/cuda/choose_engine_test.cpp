@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/testing/message_of.h"
 #include "lockstep/kernels/mlp/testing/reference.h"
 #include "lockstep/ode/cuda/gemm/testing/host_gemm.h"
 #include "lockstep/ode/cuda/testing/solve_on.h"
@@ -63,12 +64,7 @@ Options on_cuda() {
 }
 
 std::string message_of(const Problem& problem, const Options& options) {
-  try {
-    run(problem, options);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
+  return lockstep::message_of([&] { run(problem, options); });
 }
 
 TEST(ChoiceOfEngine, gives_nets_wider_than_256_to_cuda_gemm_and_says_so) {

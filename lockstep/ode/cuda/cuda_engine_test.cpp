@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/testing/message_of.h"
 #include "lockstep/kernels/mlp/testing/reference.h"
 #include "lockstep/ode/cuda/load.h"
 #include "lockstep/ode/cuda/program.h"
@@ -379,12 +380,7 @@ TEST(DeviceKernels, guard_the_training_range_as_the_cpu_engine_does) {
 }
 
 std::string message_of(HostDevice& device, const Problem& problem, const Options& options) {
-  try {
-    solve_on(device, problem, options);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
+  return lockstep::message_of([&] { solve_on(device, problem, options); });
 }
 
 TEST(DeviceErrors, name_the_kernel_and_say_what_to_try) {

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/testing/message_of.h"
 #include "lockstep/kernels/cuda/testing/card_graph.h"
 #include "lockstep/kernels/mlp/testing/reference.h"
 #include "lockstep/ode/cuda/compile.h"
@@ -186,16 +187,6 @@ TEST_F(OnDevice, may_write_end_states_over_initial_ones_and_leave_records_out) {
   EXPECT_TRUE(std::ranges::equal(state, expected.end_states<float>()));
 }
 
-template <class Work>
-std::string refusal(const Work& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-
 TEST_F(OnDevice, names_the_array_or_option_that_is_wrong) {
   const Options options = options_for(Precision::f32);
   DeviceSolver<float> solver(system("lorenz"), options, nullptr);
@@ -203,7 +194,7 @@ TEST_F(OnDevice, names_the_array_or_option_that_is_wrong) {
   std::vector<float> numbers(30);
   const double time = 1;
   DeviceEnsemble<float> ensemble{.trajectories = 2};
-  const auto said = [&] { return refusal([&] { solver.enqueue(ensemble); }); };
+  const auto said = [&] { return message_of([&] { solver.enqueue(ensemble); }); };
   EXPECT_THAT(said(), HasSubstr("ensemble.initial_states: found a null pointer"));
   ensemble.initial_states = {numbers.data(), 3};
   ensemble.start_times = ensemble.end_times = {&time};
@@ -218,13 +209,13 @@ TEST_F(OnDevice, names_the_array_or_option_that_is_wrong) {
   ensemble.trajectories = -1;
   EXPECT_THAT(said(), HasSubstr("ensemble.trajectories: found -1"));
 
-  EXPECT_THAT(refusal([&] { DeviceSolver<double>(system("lorenz"), options, nullptr); }),
+  EXPECT_THAT(message_of([&] { DeviceSolver<double>(system("lorenz"), options, nullptr); }),
               HasSubstr("options.precision: found f32"));
   Options elsewhere = options;
   elsewhere.device = DeviceChoice::cpu();
-  EXPECT_THAT(refusal([&] { DeviceSolver<float>(system("lorenz"), elsewhere, nullptr); }),
+  EXPECT_THAT(message_of([&] { DeviceSolver<float>(system("lorenz"), elsewhere, nullptr); }),
               HasSubstr("expected one GPU"));
-  EXPECT_THAT(refusal([&] { DeviceSolver<float>(nullptr, options, nullptr); }), HasSubstr("rhs: found null"));
+  EXPECT_THAT(message_of([&] { DeviceSolver<float>(nullptr, options, nullptr); }), HasSubstr("rhs: found null"));
   device_.failing_launches = 1;
   device_.failures_are_memory = false;
   ensemble = {.trajectories = 1,
@@ -291,7 +282,7 @@ TEST(DeviceSolverOnACard, has_the_bits_of_solve_also_from_a_cuda_graph) {
 TEST(OnNoDevice, says_what_is_missing) {
   const cuda::LoadedRuntime none{nullptr, {}, "no CUDA driver on this machine"};
   cuda::replace_runtime(&none);
-  EXPECT_THAT(refusal([] { DeviceSolver<float>(system("lorenz"), options_for(Precision::f32), nullptr); }),
+  EXPECT_THAT(message_of([] { DeviceSolver<float>(system("lorenz"), options_for(Precision::f32), nullptr); }),
               HasSubstr("no CUDA driver"));
   cuda::replace_runtime(nullptr);
 }

@@ -11,6 +11,7 @@
 #include <random>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/testing/message_of.h"
 #include "lockstep/kernels/mlp/testing/reference.h"
 #include "lockstep/ode/cuda/gemm/testing/host_gemm.h"
 #include "lockstep/ode/cuda/testing/solve_on.h"
@@ -230,12 +231,7 @@ TEST(GemmEngine, halves_what_does_not_fit_with_the_same_bits) {
 std::string message_of(const Problem& problem, const Options& options, HostGemm gemm, std::size_t memory) {
   HostDevice device;
   device.memory = memory;
-  try {
-    solve_by_gemm(problem, options, gemm, device);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
+  return lockstep::message_of([&] { solve_by_gemm(problem, options, gemm, device); });
 }
 
 TEST(GemmErrors, say_what_is_missing_and_what_to_try) {

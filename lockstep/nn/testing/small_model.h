@@ -1,22 +1,9 @@
-// For tests: what an Error says, and small models to play with.
+// For tests: a small model to play with.
 #pragma once
 
-#include <string>
-
-#include "lockstep/core/error.h"
 #include "lockstep/nn/model.h"
 
 namespace lockstep::nn::testing {
-
-template <class Body>
-std::string message_of(Body body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 // 2 -> 3 tanh -> 1, with scaling, names, units and ranges.
 inline Model small_model() {
