@@ -4,12 +4,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "lockstep/agreement/certificate.h"
 #include "lockstep/cli/app.h"
 #include "lockstep/core/hdf5.h"
+#include "lockstep/core/testing/sanitized.h"
 #include "lockstep/kernels/mlp/testing/reference.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/nn/safetensors.h"
@@ -124,7 +126,9 @@ TEST_F(ValidateDevices, certifies_sums_in_another_order) {
 
 TEST_F(ValidateDevices, certifies_each_mode_of_tensor_cores_within_its_own_rounding) {
   const std::pair<const char*, const char*> modes[] = {{"tf32", "TF32"}, {"bf16", "bfloat16"}, {"fp16", "float16"}};
+  std::size_t turn = 0;
   for (const auto& [mode, name] : modes) {
+    if (!is_tried(turn++, std::size(modes))) continue;
     for (const std::string engine : {"cuda_fused", "cuda_gemm"}) {
       SCOPED_TRACE(mode + (" by " + engine));
       solve("b.h5", {"--device", "cuda", "--engine", engine, "--matrix-precision", mode});
