@@ -1,5 +1,7 @@
 // Times whole ensemble solves and prints one JSON object a line, for the scripts that pair them with other libraries.
 //   ode_bench --workload NAME --size TRAJECTORIES [--threads N] [--budget SECONDS] [--model FILE] [--cpu-target NAME]
+//             [--equations]
+// With --equations the Lorenz workloads take the right-hand side written as text instead of the built-in system.
 // `best` is the smallest time of the repeats, in microseconds a trajectory; `error` the largest deviation of up to 64
 // trajectories from a float64 solve by dop853 at 1e-13.
 #include <CLI/CLI.hpp>
@@ -11,6 +13,7 @@
 #include <random>
 
 #include "lockstep/core/error.h"
+#include "lockstep/nn/equations.h"
 #include "lockstep/nn/load.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/ode/rhs.h"
@@ -28,7 +31,18 @@ struct Arguments {
   double budget = 2;
   std::string model = LOCKSTEP_BENCH_MODEL;
   std::string cpu_target;
+  bool equations = false;
 };
+
+ode::Problem lorenz(const Arguments& arguments) {
+  ode::Problem problem = lorenz_ensemble(arguments.size);
+  if (!arguments.equations) return problem;
+  nn::Equations system;
+  system.equations = {{"x", "sigma * (y - x)", ""}, {"y", "x * (rho - z) - y", ""}, {"z", "x*y - beta*z", ""}};
+  system.parameters = {{"sigma", {}}, {"rho", {}}, {"beta", {}}};
+  problem.rhs = ode::net(nn::to_graph(nn::equations(system)));
+  return problem;
+}
 
 // The trained 3-100-3 net from (1, 0, 0) plus normal noise of 0.1, t from 0 to 1, 101 saved states.
 ode::Problem neural(std::size_t size, const std::string& model) {
@@ -133,6 +147,7 @@ class Bench {
                                   {"size", problem_.trajectories()},
                                   {"threads", arguments_.threads},
                                   {"unit", "us/trajectory"},
+                                  {"rhs", problem_.rhs->description()},
                                   {"best", seconds.front() * scale},
                                   {"median", seconds[seconds.size() / 2] * scale},
                                   {"repeats", seconds.size()},
@@ -170,14 +185,14 @@ ode::Options fixed(const std::string& method, double dt) {
 
 void run(const Arguments& arguments) {
   if (arguments.workload == "lorenz_f64_adaptive") {
-    Bench bench(arguments, lorenz_ensemble(arguments.size));
+    Bench bench(arguments, lorenz(arguments));
     // Those nearest below the errors that the peers are compared at, and some between.
     for (const double tolerance : {1.5e-6, 1e-6, 1e-8}) bench.run(adaptive("tsit5", Precision::f64, tolerance));
     for (const double tolerance : {2e-5, 1e-5, 1e-7}) bench.run(adaptive("vern7", Precision::f64, tolerance));
     for (const double tolerance : {1e-8, 5e-13}) bench.run(adaptive("dop853", Precision::f64, tolerance));
     for (const double tolerance : {2.5e-7, 1e-9, 2e-11}) bench.run(adaptive("vern9", Precision::f64, tolerance));
   } else if (arguments.workload == "lorenz_f32_fixed") {
-    Bench(arguments, lorenz_ensemble(arguments.size)).run(fixed("rk4", 1e-3));
+    Bench(arguments, lorenz(arguments)).run(fixed("rk4", 1e-3));
   } else if (arguments.workload == "neural_f32_fixed") {
     Bench(arguments, neural(arguments.size, arguments.model)).run(fixed("tsit5", 0.01));
   } else if (arguments.workload == "neural_f32_adaptive") {
@@ -206,6 +221,7 @@ int main(int argc, char** argv) {
   app.add_option("--budget", arguments.budget);
   app.add_option("--model", arguments.model);
   app.add_option("--cpu-target", arguments.cpu_target);
+  app.add_flag("--equations", arguments.equations);
   CLI11_PARSE(app, argc, argv);
   try {
     run(arguments);

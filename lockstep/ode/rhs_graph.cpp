@@ -1,7 +1,9 @@
 // A net that is no plain stack as a right-hand side.
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +11,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/hash.h"
 #include "lockstep/kernels/graph/plan.h"
+#include "lockstep/kernels/graph/tile_plan.h"
 #include "lockstep/kernels/graph/weights.h"
 #include "lockstep/ode/detail/graph_inputs.h"
 #include "lockstep/ode/detail/graph_source.h"
@@ -22,6 +25,37 @@ using detail::GraphPiece;
 using detail::GraphPieces;
 using Source = detail::GraphSource;
 
+// Each input port takes one piece: rows are read where they lie, but for time, which is float64.
+template <class T>
+class GraphTileInPlace final : public TileFunction<T> {
+ public:
+  GraphTileInPlace(GraphTilePlan<T> plan, GraphPieces pieces) : plan_(std::move(plan)), pieces_(std::move(pieces)) {}
+
+  void evaluate(const TileView<T>& tile, std::byte* workspace) const override {
+    std::array<const T*, GraphTilePlan<T>::kMostInputs> in{};
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+      if (pieces_[i].source == Source::time) {
+        T* const row = reinterpret_cast<T*>(workspace);
+        for (int lane = 0; lane < kTileLanes; ++lane) row[lane] = T(tile.t[lane]);
+        in[i] = row;
+      } else {
+        in[i] = pieces_[i].source == Source::state ? tile.in : tile.parameters;
+      }
+    }
+    plan_.evaluate(std::span(in).first(pieces_.size()), tile.out, tile.lanes, workspace + kTimeBytes);
+  }
+
+  std::size_t workspace_bytes() const override { return kTimeBytes + plan_.workspace_bytes(); }
+  std::string description() const override { return plan_.description(); }
+
+ private:
+  static constexpr std::size_t kTimeBytes = kTileLanes * sizeof(T);
+
+  GraphTilePlan<T> plan_;
+  GraphPieces pieces_;
+};
+
+// Inputs are put together first.
 template <class T>
 class GraphTile final : public TileFunction<T> {
  public:
@@ -149,6 +183,13 @@ class GraphNet final : public StateFunction {
 
   template <class T>
   std::shared_ptr<const TileFunction<T>> lower(CpuTarget target) const {
+    bool one_each = pieces_.size() == graph_.inputs.size() && pieces_.size() <= GraphTilePlan<T>::kMostInputs;
+    for (std::size_t i = 0; one_each && i < pieces_.size(); ++i) {
+      one_each = pieces_[i].first == 0 && pieces_[i].count == graph_.inputs[i].width;
+    }
+    if (one_each) {
+      return std::make_shared<GraphTileInPlace<T>>(GraphTilePlan<T>::compile(graph_, target), pieces_);
+    }
     return std::make_shared<GraphTile<T>>(GraphPlan<T>::compile(graph_, target), pieces_, inputs_);
   }
 

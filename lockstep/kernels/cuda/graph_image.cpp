@@ -27,8 +27,8 @@ class Imaging {
     image_.summary = schedule.summary;
     for (const Port& port : graph_.inputs) image_.inputs.push_back({-1, static_cast<std::int32_t>(port.width)});
     for (const Port& port : graph_.outputs) image_.outputs.push_back({-1, static_cast<std::int32_t>(port.width)});
-    for (const auto& [port, row] : schedule.loads) image_.inputs[port].row = static_cast<std::int64_t>(row);
-    for (const auto& [port, row] : schedule.stores) image_.outputs[port].row = static_cast<std::int64_t>(row);
+    for (const auto& [port, row, base] : schedule.loads) image_.inputs[port].row = static_cast<std::int64_t>(row);
+    for (const auto& [port, row, base] : schedule.stores) image_.outputs[port].row = static_cast<std::int64_t>(row);
     for (const ScheduledStep& scheduled : schedule.steps) {
       GraphStep step{};
       step.width = static_cast<std::int32_t>(scheduled.width);

@@ -13,6 +13,7 @@
 #include "lockstep/core/testing/message_of.h"
 #include "lockstep/kernels/graph/testing/random_graph.h"
 #include "lockstep/kernels/graph/testing/reference.h"
+#include "lockstep/kernels/graph/tile_plan.h"
 
 namespace lockstep::graph {
 namespace {
@@ -26,6 +27,36 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 template <class T>
 bool same(T a, T b) {
   return (a != a && b != b) || std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+// One tile of the first samples, and of one output port, by a plan that reads and writes rows where they lie.
+template <class T>
+void expect_tile(Graph graph, std::size_t port, const std::vector<std::vector<T>>& in, const std::vector<T>& expected,
+                 std::size_t samples, CpuTarget target) {
+  graph.outputs = {graph.outputs[port]};
+  const auto plan = GraphTilePlan<T>::compile(graph, target);
+  AlignedBuffer<std::byte> workspace(plan.workspace_bytes());
+  const std::size_t lanes = std::min<std::size_t>(samples, kTileLanes);
+  std::vector<std::vector<T>> rows;
+  std::vector<const T*> pointers;
+  for (std::size_t p = 0; p < in.size(); ++p) {
+    const std::size_t width = graph.inputs[p].width;
+    std::vector<T>& row = rows.emplace_back(width * kTileLanes, T(NAN));
+    for (std::size_t i = 0; i < lanes * width; ++i) row[i % width * kTileLanes + i / width] = in[p][i];
+    pointers.push_back(row.data());
+  }
+  const std::size_t width = graph.outputs[0].width;
+  std::vector<T> out(width * kTileLanes);
+  const auto before = rows;
+  plan.evaluate(pointers, out.data(), static_cast<int>(lanes), workspace.data());
+  for (std::size_t i = 0; i < lanes * width; ++i) {
+    ASSERT_TRUE(same(out[i % width * kTileLanes + i / width], expected[i]))
+        << to_string(target) << ", " << lanes << " lanes, output " << port << ", number " << i << "\n"
+        << plan.description();
+  }
+  for (std::size_t p = 0; p < rows.size(); ++p) {
+    ASSERT_EQ(std::memcmp(rows[p].data(), before[p].data(), rows[p].size() * sizeof(T)), 0) << "input " << p;
+  }
 }
 
 // Evaluates on every target and in several splits and layouts; every number must be the reference's.
@@ -55,6 +86,9 @@ void expect_reference(const Graph& graph, std::size_t samples, std::mt19937& ran
   for (const CpuTarget target : available_cpu_targets()) {
     const auto plan = GraphPlan<T>::compile(graph, target);
     AlignedBuffer<std::byte> workspace(plan.workspace_bytes());
+    if (graph.inputs.size() <= GraphTilePlan<T>::kMostInputs) {
+      for (std::size_t p = 0; p < graph.outputs.size(); ++p) expect_tile<T>(graph, p, in, expected[p], samples, target);
+    }
     for (const bool by_column : {false, true}) {
       std::vector<std::vector<T>> out;
       std::vector<MatrixView<const T>> in_views;

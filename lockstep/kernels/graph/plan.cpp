@@ -30,7 +30,10 @@ template <class T>
 Tile<T> tile_of(const Program<T>& program, std::byte* workspace, std::size_t samples) {
   const mlp::Kernels<T>& kernels = *program.kernels;
   T* const values = reinterpret_cast<T*>(workspace);
-  return {values, kernels.strip(), samples > kernels.lanes ? std::size_t{2} : std::size_t{1}, samples,
+  return {{values},
+          kernels.strip(),
+          samples > kernels.lanes ? std::size_t{2} : std::size_t{1},
+          samples,
           values + program.rows * kernels.strip()};
 }
 
@@ -46,13 +49,13 @@ void evaluate_rows(const Program<T>& program, std::span<const MatrixView<const T
   for (std::size_t first = begin; first < end; first += kernels.strip()) {
     const Tile<T> tile = tile_of(program, workspace, std::min(end - first, kernels.strip()));
     const int registers = static_cast<int>(tile.registers);
-    for (const auto& [port, row] : program.loads) {
-      kernels.load(in[port], first, tile.samples, registers, tile.values + row * tile.stride, tile.stride);
+    for (const auto& [port, row, base] : program.loads) {
+      kernels.load(in[port], first, tile.samples, registers, rows_at(tile, base, row), tile.stride);
     }
     run_steps(program, tile);
-    for (const auto& [port, row] : program.stores) {
+    for (const auto& [port, row, base] : program.stores) {
       if (out[port].data == nullptr) continue;
-      kernels.store(tile.values + row * tile.stride, tile.stride, registers, out[port], first, tile.samples);
+      kernels.store(rows_at(tile, base, row), tile.stride, registers, out[port], first, tile.samples);
     }
   }
 }
@@ -146,18 +149,18 @@ void GraphPlan<T>::evaluate_tile(const TileView<T>& tile, std::byte* workspace) 
   for (std::size_t first = 0; first < wanted; first += kernels.strip()) {
     const Tile<T> part = tile_of(program, workspace, std::min(wanted - first, kernels.strip()));
     const std::size_t used = part.registers * kernels.lanes;
-    for (const auto& [port, row] : program.loads) {
+    for (const auto& [port, row, base] : program.loads) {
       const T* from = tile.in + first;
       for (std::size_t before = 0; before < port; ++before) from += program.inputs[before].width * kTileLanes;
       for (std::size_t c = 0; c < program.inputs[port].width; ++c, from += kTileLanes) {
-        std::copy_n(from, used, part.values + (row + c) * part.stride);
+        std::copy_n(from, used, rows_at(part, base, row + c));
       }
     }
     run_steps(program, part);
     T* to = tile.out + first;
-    for (const auto& [port, row] : program.stores) {
+    for (const auto& [port, row, base] : program.stores) {
       for (std::size_t c = 0; c < program.outputs[port].width; ++c, to += kTileLanes) {
-        std::copy_n(part.values + (row + c) * part.stride, used, to);
+        std::copy_n(rows_at(part, base, row + c), used, to);
       }
     }
   }

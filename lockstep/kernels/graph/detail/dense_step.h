@@ -24,11 +24,11 @@ void dense_step(const Step<T>& step, const Tile<T>& tile) {
   const mlp::Packed<T>& net = *step.layer;
   const mlp::Kernels<T>& kernels = *net.kernels;
   const mlp::PackedLayer<T>& layer = net.layers.front();
-  const T* x = tile.values + step.a.row * tile.stride;
-  T* y = tile.values + step.out * tile.stride;
+  const T* x = rows_at(tile, step.a.base, step.a.row);
+  T* y = rows_at(tile, step.out_base, step.out);
   const std::size_t samples = tile.samples;
   if (samples >= kernels.strip() && (step.takes_tanh || step.leaves_tanh)) {
-    T* const pending = step.takes_tanh ? tile.values + step.a.row * tile.stride : nullptr;
+    T* const pending = step.takes_tanh ? rows_at(tile, step.a.base, step.a.row) : nullptr;
     kernels.layer_lanes_beside_tanh(layer, x, pending, tile.stride, y, tile.stride, step.leaves_tanh);
     return;
   }

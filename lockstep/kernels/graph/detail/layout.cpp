@@ -10,6 +10,8 @@ std::size_t Layout::add(std::size_t rows, std::size_t time) {
   return areas_.size() - 1;
 }
 
+void Layout::lend(std::size_t area, Base base) { areas_[area].base = base; }
+
 void Layout::extend(std::size_t area, std::size_t time) {
   area = resolve({area, 0}).area;
   areas_[area].first = std::min(areas_[area].first, time);
@@ -34,7 +36,7 @@ Layout::Place Layout::resolve(Place place) const {
 std::size_t Layout::allocate() {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < areas_.size(); ++i) {
-    if (areas_[i].parent == i) order.push_back(i);
+    if (areas_[i].parent == i && areas_[i].base == 0) order.push_back(i);
   }
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return areas_[a].first < areas_[b].first; });

@@ -14,13 +14,14 @@ template <class T>
 class Lowering {
  public:
   // `target` is one of this machine's.
-  Lowering(const Graph& graph, CpuTarget target) : graph_(graph), kernels_(kernels_for<T>(target)) {
+  Lowering(const Graph& graph, CpuTarget target, PortRowsLie lie)
+      : graph_(graph), lie_(lie), kernels_(kernels_for<T>(target)) {
     program_.kernels = &mlp::kernels_for<T>(target);
     program_.target = target;
   }
 
   Program<T> run() {
-    Schedule schedule = graph::schedule(graph_);
+    Schedule schedule = graph::schedule(graph_, lie_);
     program_.inputs = graph_.inputs;
     program_.outputs = graph_.outputs;
     program_.loads = std::move(schedule.loads);
@@ -32,6 +33,7 @@ class Lowering {
       Step<T> step;
       step.width = scheduled.width;
       step.out = scheduled.out;
+      step.out_base = scheduled.out_base;
       step.a = operand(scheduled.a);
       step.b = operand(scheduled.b);
       step.c = operand(scheduled.c);
@@ -51,7 +53,9 @@ class Lowering {
   void pair_layers() {
     for (std::size_t i = 0; i + 1 < program_.steps.size(); ++i) {
       Step<T>&step = program_.steps[i], &next = program_.steps[i + 1];
-      if (step.layer == nullptr || next.layer == nullptr || next.a.row != step.out) continue;
+      if (step.layer == nullptr || next.layer == nullptr || next.a.row != step.out || next.a.base != step.out_base) {
+        continue;
+      }
       const auto &layer = step.layer->layers.front(), &reader = next.layer->layers.front();
       if (layer.outputs != reader.inputs || !program_.kernels->defers_tanh(layer, reader)) continue;
       step.leaves_tanh = next.takes_tanh = true;
@@ -77,7 +81,7 @@ class Lowering {
 
   Operand<T> operand(const ScheduledOperand& from) {
     const T* constants = from.constants == nullptr ? nullptr : keep(from.constants->values, from.name);
-    return {constants, from.row, from.step};
+    return {constants, from.row, from.step, from.base};
   }
 
   StepFunction<T> binary(BinaryKind kind, std::size_t constants) const {
@@ -187,6 +191,7 @@ class Lowering {
   }
 
   const Graph& graph_;
+  PortRowsLie lie_;
   const Kernels<T>& kernels_;
   Program<T> program_;
 };
@@ -194,12 +199,12 @@ class Lowering {
 }  // namespace
 
 template <class T>
-Program<T> lower(const Graph& graph, CpuTarget target) {
+Program<T> lower(const Graph& graph, CpuTarget target, PortRowsLie lie) {
   require_cpu_target(target);
-  return Lowering<T>(graph, target).run();
+  return Lowering<T>(graph, target, lie).run();
 }
 
-template Program<float> lower<float>(const Graph&, CpuTarget);
-template Program<double> lower<double>(const Graph&, CpuTarget);
+template Program<float> lower<float>(const Graph&, CpuTarget, PortRowsLie);
+template Program<double> lower<double>(const Graph&, CpuTarget, PortRowsLie);
 
 }  // namespace lockstep::graph

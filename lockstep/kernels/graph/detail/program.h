@@ -11,6 +11,7 @@
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/kernels/graph/detail/schedule.h"
 #include "lockstep/kernels/graph/plan.h"
+#include "lockstep/kernels/graph/tile_plan.h"
 #include "lockstep/kernels/mlp/detail/packed.h"
 
 namespace lockstep::graph {
@@ -18,9 +19,9 @@ namespace lockstep::graph {
 // The samples that go through the whole net together: values lie in rows, [feature][lane].
 template <class T>
 struct Tile {
-  T* values;
+  std::array<T*, 5> bases;  // of rows: the tile's own; of a tile plan the output's and those of three inputs
   std::size_t stride;     // numbers between rows: as many lanes as a full tile has
-  std::size_t registers;  // of lanes in use, one or two
+  std::size_t registers;  // of lanes in use, one or two where there are layers
   std::size_t samples;    // in them; the lanes beyond hold numbers that nobody wants
   T* scratch;             // for layers evaluated sample by sample
 };
@@ -31,13 +32,20 @@ struct Operand {
   const T* constants = nullptr;  // null: rows
   std::size_t row = 0;
   std::size_t step = 1;  // 0 where one feature meets every one of the other operand
+  std::uint8_t base = 0;
 };
+
+template <class T>
+T* rows_at(const Tile<T>& tile, std::uint8_t base, std::size_t row) {
+  return tile.bases[base] + row * tile.stride;
+}
 
 template <class T>
 struct Step {
   void (*run)(const Step&, const Tile<T>&) = nullptr;
   std::size_t width = 0;  // features read, or made where they are more
   std::size_t out = 0;    // row of the first feature made
+  std::uint8_t out_base = 0;
   Operand<T> a, b, c;
   std::array<T, 3> numbers{};              // bounds and the like
   const T* first = nullptr;                // lists over the features
@@ -98,11 +106,13 @@ struct Program {
 };
 
 template <class T>
-Program<T> lower(const Graph& graph, CpuTarget target);
+Program<T> lower(const Graph& graph, CpuTarget target, PortRowsLie lie = PortRowsLie::in_the_tile);
 
 }  // namespace lockstep::graph
 
 namespace lockstep {
 template <class T>
 struct GraphPlan<T>::Packed : graph::Program<T> {};
+template <class T>
+struct GraphTilePlan<T>::Packed : graph::Program<T> {};
 }  // namespace lockstep

@@ -14,31 +14,36 @@ constexpr std::size_t kNone = Analysis::kNone;
 
 class Scheduling {
  public:
-  explicit Scheduling(const Graph& graph) : graph_(graph), know_(graph) {}
+  Scheduling(const Graph& graph, PortRowsLie lie)
+      : graph_(graph), lent_(lie == PortRowsLie::with_the_caller), know_(graph) {}
 
   Schedule run() {
     place_.assign(know_.widths.size(), {kNone, 0});
     for (std::size_t value = 0; value < inputs(); ++value) {
       if (!know_.needed(value)) continue;
       place_[value] = {layout_.add(know_.widths[value], 0), 0};
+      if (lent_) layout_.lend(place_[value].area, static_cast<Layout::Base>(kInputBase + value));
       layout_.extend(place_[value].area, know_.last[value]);
     }
     for (std::size_t value = inputs(); value < know_.widths.size(); ++value) {
       if (know_.needed(value)) add_node(value);
     }
+    const bool output_lent = lent_ && lend_output();
     made_.rows = layout_.allocate();
     for (Pending& pending : pending_) {
       pending.step.out = layout_.row(pending.out);
-      if (pending.a.area != kNone) pending.step.a.row = layout_.row(pending.a);
-      if (pending.b.area != kNone) pending.step.b.row = layout_.row(pending.b);
-      if (pending.c.area != kNone) pending.step.c.row = layout_.row(pending.c);
+      pending.step.out_base = layout_.base(pending.out);
+      locate(pending.step.a, pending.a);
+      locate(pending.step.b, pending.b);
+      locate(pending.step.c, pending.c);
       made_.steps.push_back(std::move(pending.step));
     }
-    for (std::size_t port = 0; port < inputs(); ++port) {
+    for (std::size_t port = 0; !lent_ && port < inputs(); ++port) {
       if (know_.needed(port)) made_.loads.push_back({port, layout_.row(place_[port])});
     }
-    for (std::size_t port = 0; port < graph_.outputs.size(); ++port) {
-      made_.stores.push_back({port, layout_.row(place_[graph_.outputs[port].value])});
+    for (std::size_t port = 0; !output_lent && port < graph_.outputs.size(); ++port) {
+      const Place place = place_[graph_.outputs[port].value];
+      made_.stores.push_back({port, layout_.row(place), layout_.base(place)});
     }
     summarise();
     return std::move(made_);
@@ -50,6 +55,22 @@ class Scheduling {
     ScheduledStep step;
     Place out, a{kNone, 0}, b{kNone, 0}, c{kNone, 0};
   };
+
+  void locate(ScheduledOperand& operand, Place place) const {
+    if (place.area == kNone) return;
+    operand.row = layout_.row(place);
+    operand.base = layout_.base(place);
+  }
+
+  // The output port's value is made where the caller wants it; else, where it is an input or a part of something, it is
+  // copied there.
+  bool lend_output() {
+    const std::size_t value = graph_.outputs[0].value;
+    const Place place = layout_.resolve(place_[value]);
+    const bool whole = layout_.rows(place.area) == know_.widths[value] && layout_.base(place) == 0;
+    if (whole) layout_.lend(place.area, kOutputBase);
+    return whole;
+  }
 
   std::size_t inputs() const { return know_.inputs(); }
   const Node& node(std::size_t value) const { return know_.node(value); }
@@ -73,6 +94,7 @@ class Scheduling {
     const Place place = place_[operand];
     if (place.area == kNone || know_.widths[operand] != know_.widths[value]) return {};
     const Place outer = layout_.resolve(place);
+    if (layout_.base(outer) != 0) return {};
     if (outer.area != place.area || layout_.rows(outer.area) != know_.widths[value]) return {};
     if (layout_.last(outer.area) > time(value) || know_.last[operand] > time(value)) return {};
     for (const std::size_t other : node(value).inputs) {
@@ -195,7 +217,8 @@ class Scheduling {
     offset = 0;
     for (const std::size_t part : parts) {
       const Place place = place_[part];
-      const bool whole = layout_.resolve(place).area == place.area && layout_.rows(place.area) == know_.widths[part];
+      const bool whole = layout_.resolve(place).area == place.area && layout_.base(place) == 0 &&
+                         layout_.rows(place.area) == know_.widths[part];
       if (whole && place.area != place_[value].area) {
         layout_.join(place.area, place_[value].area, offset);
         ++renamed_;
@@ -262,6 +285,7 @@ class Scheduling {
   }
 
   const Graph& graph_;
+  bool lent_;  // ports' rows are the caller's
   Schedule made_;
   Analysis know_;
   Layout layout_;
@@ -272,7 +296,7 @@ class Scheduling {
 
 }  // namespace
 
-Schedule schedule(const Graph& graph) { return Scheduling(graph).run(); }
+Schedule schedule(const Graph& graph, PortRowsLie lie) { return Scheduling(graph, lie).run(); }
 
 DenseLayer merged_layer(const ScheduledStep& step) {
   DenseLayer all;

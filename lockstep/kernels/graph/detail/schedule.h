@@ -20,12 +20,14 @@ struct ScheduledOperand {
   std::string name;                     // of the constants' node
   std::size_t row = 0;
   std::size_t step = 1;  // 0 where one feature meets every one of the other operand
+  std::uint8_t base = 0;  // of the row: 0 the tile's own rows, kOutputBase, kInputBase and on
 };
 
 struct ScheduledStep {
   const Node* node = nullptr;  // whose operation it carries out, of the graph that was scheduled
   std::size_t width = 0;       // features read, or made where they are more
   std::size_t out = 0;         // row of the first feature made
+  std::uint8_t out_base = 0;   // and its base
   ScheduledOperand a, b, c;
   bool copies = false;              // no operation: rows of `a`, a part of a concatenation
   std::vector<const Node*> layers;  // of a dense step: the nodes that are one layer here, node among them
@@ -35,21 +37,27 @@ struct ScheduledStep {
 struct PortRows {
   std::size_t port;
   std::size_t row;
+  std::uint8_t base = 0;
 };
 
 struct Schedule {
-  std::vector<PortRows> loads;   // input ports that something reads
-  std::vector<PortRows> stores;  // all output ports
+  std::vector<PortRows> loads;   // input ports that something reads, in the tile
+  std::vector<PortRows> stores;  // output ports in the tile
   std::vector<ScheduledStep> steps;
   std::size_t rows = 0;  // of all values that live at one time
   double cost = 0;       // of one sample in numbers of fused multiply-adds, roughly
   std::string summary;   // what was fused, merged and dropped, for people
 };
 
+// Where ports' rows lie: in the tile, into which they are loaded and from which they are stored; or with the caller,
+// who hands over [feature][lane] rows of the tile's stride, an array for each base. Then there is one output port.
+enum class PortRowsLie { in_the_tile, with_the_caller };
+inline constexpr std::uint8_t kOutputBase = 1, kInputBase = 2;
+
 // Drops what no output needs, fuses activations into the layers before them, merges layers that read one value, lets
 // columns and concatenations be places instead of copies. Points into `graph`. Throws Error (model) when that is
 // invalid.
-Schedule schedule(const Graph& graph);
+Schedule schedule(const Graph& graph, PortRowsLie lie = PortRowsLie::in_the_tile);
 
 // The one layer that a dense step is.
 DenseLayer merged_layer(const ScheduledStep& step);

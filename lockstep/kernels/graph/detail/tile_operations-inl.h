@@ -2,7 +2,12 @@
 
 template <class T>
 HWY_INLINE const T* rows_of(const Operand<T>& operand, const Tile<T>& tile) {
-  return tile.values + operand.row * tile.stride;
+  return graph::rows_at(tile, operand.base, operand.row);
+}
+
+template <class T>
+HWY_INLINE T* made_by(const Step<T>& step, const Tile<T>& tile) {
+  return graph::rows_at(tile, step.out_base, step.out);
 }
 
 // out[i] = f(a[i], i) for every register of every row i.
@@ -11,7 +16,7 @@ HWY_INLINE void each_register(const Step<T>& step, const Tile<T>& tile, F f) {
   const Register<T> d;
   const size_t lanes = hn::Lanes(d), used = tile.registers * lanes;
   const T* a = rows_of(step.a, tile);
-  T* out = tile.values + step.out * tile.stride;
+  T* out = made_by(step, tile);
   for (size_t i = 0; i < step.width; ++i, a += tile.stride, out += tile.stride) {
     for (size_t lane = 0; lane < used; lane += lanes) hn::StoreU(f(hn::LoadU(d, a + lane), i), d, out + lane);
   }
@@ -29,7 +34,7 @@ void binary(const Step<T>& step, const Tile<T>& tile) {
   const size_t lanes = hn::Lanes(d), used = tile.registers * lanes;
   const T* a = kConstants == 2 ? step.a.constants : rows_of(step.a, tile);
   const T* b = kConstants == 1 ? step.b.constants : rows_of(step.b, tile);
-  T* out = tile.values + step.out * tile.stride;
+  T* out = made_by(step, tile);
   const size_t a_step = kConstants == 2 ? step.a.step : step.a.step * tile.stride;
   const size_t b_step = kConstants == 1 ? step.b.step : step.b.step * tile.stride;
   for (size_t i = 0; i < step.width; ++i, a += a_step, b += b_step, out += tile.stride) {
@@ -75,8 +80,8 @@ void copy(const Step<T>& step, const Tile<T>& tile) {
 
 template <class T>
 void activate_rows(const Step<T>& step, const Tile<T>& tile) {
-  T* const out = tile.values + step.out * tile.stride;
-  if (step.a.row != step.out) copy(step, tile);
+  T* const out = made_by(step, tile);
+  if (rows_of(step.a, tile) != out) copy(step, tile);
   step.activation(out, step.width, tile.stride, tile.registers, step.numbers[0]);
 }
 
@@ -87,7 +92,7 @@ void chain(const Step<T>& step, const Tile<T>& tile) {
   const size_t lanes = hn::Lanes(d), used = tile.registers * lanes;
   const auto alpha = L::set(step.numbers[0]);
   const T *a = rows_of(step.a, tile), *b = rows_of(step.b, tile);
-  T* out = tile.values + step.out * tile.stride;
+  T* out = made_by(step, tile);
   for (size_t i = 0; i < step.width; ++i, a += tile.stride, b += tile.stride, out += tile.stride) {
     for (size_t lane = 0; lane < used; lane += lanes) {
       hn::StoreU(chain_of<kKind, L>(hn::LoadU(d, a + lane), hn::LoadU(d, b + lane), alpha), d, out + lane);
@@ -98,7 +103,7 @@ void chain(const Step<T>& step, const Tile<T>& tile) {
 template <class T>
 void fill(const Step<T>& step, const Tile<T>& tile) {
   const Register<T> d;
-  T* out = tile.values + step.out * tile.stride;
+  T* out = made_by(step, tile);
   for (size_t i = 0; i < step.width; ++i, out += tile.stride) {
     const auto x = hn::Set(d, step.a.constants[i]);
     for (size_t lane = 0; lane < tile.registers * hn::Lanes(d); lane += hn::Lanes(d)) hn::StoreU(x, d, out + lane);
@@ -115,7 +120,7 @@ template <class T>
 void columns(const Step<T>& step, const Tile<T>& tile) {
   const size_t used = tile.registers * hn::Lanes(Register<T>());
   const T* a = rows_of(step.a, tile);
-  T* out = tile.values + step.out * tile.stride;
+  T* out = made_by(step, tile);
   for (size_t i = 0; i < step.width; ++i, out += tile.stride) copy_row(a + step.indices[i] * tile.stride, out, used);
 }
 
@@ -123,7 +128,7 @@ template <class T>
 void choose(const Step<T>& step, const Tile<T>& tile) {
   const size_t used = tile.registers * hn::Lanes(Register<T>());
   const T *a = rows_of(step.a, tile), *b = rows_of(step.b, tile);
-  T* out = tile.values + step.out * tile.stride;
+  T* out = made_by(step, tile);
   for (size_t i = 0; i < step.width; ++i, out += tile.stride) {
     copy_row(step.indices[i] != 0 ? a + i * step.a.step * tile.stride : b + i * step.b.step * tile.stride, out, used);
   }
@@ -135,7 +140,7 @@ void select(const Step<T>& step, const Tile<T>& tile) {
   using L = HwyLane<Register<T>>;
   const size_t lanes = hn::Lanes(d);
   const T *a = rows_of(step.a, tile), *b = rows_of(step.b, tile), *c = rows_of(step.c, tile);
-  T* out = tile.values + step.out * tile.stride;
+  T* out = made_by(step, tile);
   for (size_t i = 0; i < step.width; ++i, out += tile.stride) {
     for (size_t lane = 0; lane < tile.registers * lanes; lane += lanes) {
       const auto no = L::eq(hn::LoadU(d, a + lane), L::zero());
@@ -154,7 +159,7 @@ struct Column {
   T* to;
   size_t stride;
   Column(const Step<T>& step, const Tile<T>& tile, size_t lane)
-      : from(rows_of(step.a, tile) + lane), to(tile.values + step.out * tile.stride + lane), stride(tile.stride) {}
+      : from(rows_of(step.a, tile) + lane), to(made_by(step, tile) + lane), stride(tile.stride) {}
 };
 
 template <class T, ReduceKind kKind>
