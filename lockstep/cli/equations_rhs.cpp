@@ -1,4 +1,4 @@
-// Equations of a problem file, with the nets that they call.
+// The nets that equations call.
 #include <utility>
 
 #include "lockstep/cli/equations_section.h"
@@ -6,7 +6,7 @@
 
 namespace lockstep::cli {
 
-nn::Model load_equations(const EquationsSection& section) {
+nn::Equations load_nets(const EquationsSection& section) {
   nn::Equations system = section.system;
   for (const EquationsSection::NetFile& net : section.nets) {
     try {
@@ -16,9 +16,7 @@ nn::Model load_equations(const EquationsSection& section) {
                                  error.expected(), error.remedy()});
     }
   }
-  nn::Model model = nn::equations(system);
-  model.name = "equations";
-  return model;
+  return system;
 }
 
 }  // namespace lockstep::cli

@@ -26,7 +26,7 @@ struct EquationsSection {
 // key.
 EquationsSection read_equations(const TomlValue& rhs, const std::filesystem::path& folder);
 
-// The model they are, nets read from their files.
-nn::Model load_equations(const EquationsSection& section);
+// The system with its nets, read from their files.
+nn::Equations load_nets(const EquationsSection& section);
 
 }  // namespace lockstep::cli

@@ -116,6 +116,26 @@ TEST(EquationsSection, are_refused_beside_other_right_hand_sides) {
       std::string::npos);
 }
 
+TEST(EquationsSection, end_trajectories_where_an_expression_changes_its_sign) {
+  const std::string spring =
+      "[rhs]\nparameters = { k = 1 }\ndefinitions = { energy = \"x^2 + v^2\" }\n"
+      "equations = { x = \"v\", v = \"-k*x\" }\n[ensemble]\ninitial_state = [1, 0]\n"
+      "[time]\nspan = [0, 5]\n[method]\nprecision = \"f64\"\nrtol = 1e-9\natol = 1e-9\n";
+  // x = cos(t), v = -sin(t).
+  for (const auto& [function, end] : std::vector<std::pair<std::string, double>>{
+           {"x + v", std::atan(1.0)}, {"t - 2.5 * energy", 2.5}, {"k * x - 0.5", std::acos(0.5)}}) {
+    const ProblemSetup setup = set_up_text(spring + "[event]\nfunction = \"" + function + "\"\n");
+    const ode::Solution solution = ode::solve(setup.problem, setup.options);
+    EXPECT_EQ(solution.record(0).status, ode::Status::terminated) << function;
+    EXPECT_NEAR(solution.record(0).end_time, end, 1e-7) << function;
+  }
+  const ProblemSetup setup = set_up_text(spring + "[event]\nfunction = \"x + 0.5\"\ndirection = \"rising\"\n");
+  EXPECT_NEAR(ode::solve(setup.problem, setup.options).record(0).end_time, 2 * std::acos(-1.0) - std::acos(-0.5), 1e-7);
+  EXPECT_NE(
+      message("[rhs]\nequations = { x = \"1\" }\n[event]\nfunction = \"x\"\nvalue = 1\n").find("beside a function"),
+      std::string::npos);
+}
+
 TEST(EquationsSection, errors_name_file_line_key_and_column) {
   try {
     set_up_text("[rhs]\n[rhs.equations]\nx = \"y\"\nyes = \"x - sin(yess)\"\n" + std::string(kRest));

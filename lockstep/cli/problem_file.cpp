@@ -231,17 +231,26 @@ void read_method(const TomlValue& file, ProblemFile& problem) {
 }
 
 void read_event(const TomlValue& file, ProblemFile& problem) {
-  static constexpr std::array<std::string_view, 3> kKeys{"component", "value", "direction"};
+  static constexpr std::array<std::string_view, 4> kKeys{"component", "value", "direction", "function"};
   static constexpr std::array<std::string_view, 3> kDirections{"rising", "falling", "either"};
   const Section section(file, "event", kKeys);
   if (!section) return;
   auto& event = problem.event.emplace();
   const TomlValue* component = section.find("component");
-  if (component == nullptr) {
-    throw section.table().error("no component", "the component that triggers the event", "add component = \"x\"");
+  const TomlValue* function = section.find("function");
+  if (function == nullptr && component == nullptr) {
+    throw section.table().error("no component", "the component that triggers the event",
+                                "add component = \"x\", or function = \"x^2 + y^2 - 1\"");
   }
-  event.where = component->where();
-  if (component->is_text()) {
+  event.where = (function != nullptr ? function : component)->where();
+  if (function != nullptr) {
+    for (const char* key : {"component", "value"}) {
+      if (const TomlValue* value = section.find(key)) {
+        throw value->error(std::string(key) + " beside a function", "one of them", "remove one of them");
+      }
+    }
+    event.function = nn::Equation{"event", function->text(), event.where};
+  } else if (component->is_text()) {
     event.component = component->text();
   } else {
     event.component = static_cast<std::size_t>(not_negative(*component));

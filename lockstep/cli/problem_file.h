@@ -68,6 +68,7 @@ struct TimeSection {
 };
 
 struct Event {
+  std::optional<nn::Equation> function;  // an expression whose sign changes; else
   std::variant<std::string, std::size_t> component;
   double value = 0;
   ode::TerminalEvent::Direction direction = ode::TerminalEvent::Direction::either;

@@ -13,6 +13,9 @@
 #include "lockstep/cli/threshold_event.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/hdf5.h"
+#include "lockstep/nn/equations.h"
+#include "lockstep/nn/plan_file.h"
+#include "lockstep/ode/rhs.h"
 #include "lockstep/ode/solve.h"
 
 namespace lockstep::cli {
@@ -189,9 +192,17 @@ void choose_save_times(const ProblemFile& file, std::size_t trajectories, ode::P
   }
 }
 
-void add_event(const ProblemFile& file, const NamedRhs& rhs, ode::Problem& problem) {
+void add_event(const ProblemFile& file, const NamedRhs& rhs, ProblemSetup& setup) {
   if (!file.event) return;
   const Event& event = *file.event;
+  ode::Problem& problem = setup.problem;
+  if (event.function) {
+    const nn::Model model = nn::expression(*event.function, rhs.names);
+    problem.event = ode::TerminalEvent{
+        ode::graph_function(nn::to_graph(model), rhs.parameter_names.size(), event.function->text), event.direction};
+    setup.event_model = nn::plan_bytes({model, Precision::f64, CpuTarget::scalar});
+    return;
+  }
   std::size_t component = 0;
   if (const auto* name = std::get_if<std::string>(&event.component)) {
     const std::vector<std::string_view> known(rhs.component_names.begin(), rhs.component_names.end());
@@ -304,7 +315,7 @@ ProblemSetup set_up(const ProblemFile& file) {
   draw_spans(file, sources, rhs, trajectories, problem);
   choose_save_times(file, trajectories, problem);
   thin_save_times(file.output, problem);
-  add_event(file, rhs, problem);
+  add_event(file, rhs, setup);
   setup.stored = choose_components(file.output, rhs);
   if (rhs.guard == ode::GuardAction::stop) {
     if (problem.event) {

@@ -26,6 +26,7 @@ struct ProblemSetup {
   std::string model_digest;            // "" without a model
   std::vector<std::byte> model_bytes;  // as NamedRhs has them
   std::string equations;
+  std::vector<std::byte> event_model;  // of an event's expression, as a plan file
   // Where the problem is one shard of what the file describes (shard.h): its place, its name, and the whole's digest.
   std::optional<ode::ResultMetadata::PartOf> part_of;
   std::string shard;

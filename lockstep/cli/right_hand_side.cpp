@@ -145,8 +145,10 @@ std::vector<std::string> names_of(const std::vector<nn::Feature>& features) {
 }
 
 NamedRhs load_written(const ProblemFile& file) {
-  const nn::Model model = load_equations(*file.rhs.equations);
   NamedRhs rhs;
+  rhs.names = load_nets(*file.rhs.equations);
+  nn::Model model = nn::equations(rhs.names);
+  model.name = "equations";
   rhs.function = ode::net(nn::to_graph(model), {.name = model.name});
   rhs.component_names = names_of(model.inputs[0].features);
   if (rhs.function->parameters() > 0) rhs.parameter_names = names_of(model.inputs[1].features);
@@ -158,9 +160,7 @@ NamedRhs load_written(const ProblemFile& file) {
   return rhs;
 }
 
-}  // namespace
-
-NamedRhs load_rhs(const ProblemFile& file) {
+NamedRhs load_any(const ProblemFile& file) {
   if (file.rhs.equations) return load_written(file);
   if (!file.rhs.model) return load_system(file);
   if (!file.rhs.system) return load_net(file);
@@ -188,6 +188,17 @@ NamedRhs load_rhs(const ProblemFile& file) {
   physics.model_bytes = std::move(closure.model_bytes);
   physics.equations = std::move(closure.equations);
   return physics;
+}
+
+}  // namespace
+
+NamedRhs load_rhs(const ProblemFile& file) {
+  NamedRhs rhs = load_any(file);
+  nn::Equations& names = rhs.names;
+  if (!names.equations.empty()) return rhs;
+  for (const std::string& name : rhs.component_names) names.equations.push_back({name, "", ""});
+  for (const std::string& name : rhs.parameter_names) names.parameters.push_back({name, {}});
+  return rhs;
 }
 
 }  // namespace lockstep::cli

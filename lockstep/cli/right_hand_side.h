@@ -27,6 +27,7 @@ struct NamedRhs {
   ode::GuardAction guard = ode::GuardAction::ignore;
   std::string model_digest;            // of the model, "" without one
   std::vector<std::byte> model_bytes;  // as safetensors, else as a plan file; empty without a model
+  nn::Equations names;                 // what an expression may name: texts are those of definitions alone
   std::string equations;               // as text, a line for each; empty where there are none
 };
 

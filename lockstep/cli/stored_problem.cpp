@@ -32,6 +32,7 @@ constexpr const char* kSystem = "system";
 constexpr const char* kWithTime = "with_time";
 constexpr const char* kEventComponent = "event_component";
 constexpr const char* kEventValue = "event_value";
+constexpr const char* kEventModel = "event_model";  // u8: a plan file, of an expression
 constexpr const char* kEventDirection = "event_direction";
 // A larger net is not worth a copy in each of its results.
 constexpr std::size_t kLargestModel = std::size_t{64} << 20;
@@ -205,7 +206,12 @@ void store_problem(hdf5::File& file, const ProblemFile& problem_file, const Prob
     group.create_dataset<std::uint8_t>(kModel, {bytes.size()}).write<std::uint8_t>(bytes);
     group.set_attribute(kWithTime, problem_file.rhs.with_time ? 1 : 0);
   }
-  if (const auto& event = problem_file.event) {
+  if (const auto& event = problem_file.event; event && event->function) {
+    const std::span<const std::uint8_t> bytes(reinterpret_cast<const std::uint8_t*>(setup.event_model.data()),
+                                              setup.event_model.size());
+    group.create_dataset<std::uint8_t>(kEventModel, {bytes.size()}).write<std::uint8_t>(bytes);
+    group.set_attribute(kEventDirection, direction_text(event->direction));
+  } else if (event) {
     std::size_t component = 0;
     if (const auto* name = std::get_if<std::string>(&event->component)) {
       while (setup.component_names[component] != *name) ++component;
@@ -267,6 +273,12 @@ StoredProblem rebuild_problem(const ode::ResultFile& file, std::span<const std::
     if (component >= problem.rhs->components()) cannot(file, "an event of no component", "a component's index");
     problem.event = ode::TerminalEvent{threshold(problem.rhs, component, group.number_attribute(kEventValue)),
                                        direction_of(group.string_attribute(kEventDirection))};
+  } else if (group.has(kEventModel)) {
+    const auto bytes = group.dataset(kEventModel).read<std::uint8_t>();
+    const nn::Model model = read_model(std::as_bytes(std::span(bytes)), file.path().string() + ":/problem/event_model");
+    problem.event = ode::TerminalEvent{
+        ode::graph_function(nn::to_graph(model), problem.rhs->parameters(), file.text_attribute("event")),
+        direction_of(group.string_attribute(kEventDirection))};
   } else if (rhs.guard == ode::GuardAction::stop) {
     problem.event = ode::leaves_range(problem.rhs, rhs.range);
   } else if (file.attribute("event")) {

@@ -155,6 +155,8 @@ TEST_F(Validate, rebuilds_every_kind_of_problem_from_its_file) {
       "/lorenz_tanh_3_100_3.safetensors\" }\n[rhs.equations]\nx = \"net(x, y, z)[0]\"\n"
       "y = \"x * (rho - z) - y\"\nz = \"x*y - beta*z + 0.01 * sin(t)\"\n" +
           ensemble + time + adaptive,
+      "[rhs]\nsystem = \"lorenz\"\n" + ensemble + time + adaptive +
+          "[event]\nfunction = \"x*y - rho * cos(t)\"\ndirection = \"falling\"\n",
   };
   for (const std::string& problem : problems) {
     SCOPED_TRACE(problem);

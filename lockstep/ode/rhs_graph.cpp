@@ -108,9 +108,31 @@ class GraphNet final : public StateFunction {
     source_ = detail::graph_source(graph_, pieces_);
   }
 
+  // Of a function that is no right-hand side.
+  GraphNet(graph::Graph graph, std::size_t parameters, std::string name)
+      : graph_(std::move(graph)), options_{.name = std::move(name)}, parameters_(parameters) {
+    graph_.widths();
+    if (graph_.outputs.size() != 1 || graph_.outputs[0].width != 1 || graph_.inputs.empty() ||
+        graph_.inputs[0].name != "u") {
+      throw Error(ErrorKind::invalid_argument,
+                  {options_.name, "other ports", "an input port \"u\" first, and one output", {}});
+    }
+    components_ = graph_.inputs[0].width;
+    is_function_ = true;
+    take_by_name();
+    if (parameters_ != parameters) {
+      throw Error(ErrorKind::invalid_argument, {options_.name,
+                                                std::to_string(parameters_) + " parameters",
+                                                std::to_string(parameters) + ", as a trajectory has",
+                                                {}});
+    }
+  }
+
   std::size_t components() const override { return components_; }
   std::size_t parameters() const override { return parameters_; }
+  std::size_t outputs() const override { return graph_.outputs[0].width; }
   std::string description() const override {
+    if (is_function_) return options_.name;
     return "net " + options_.name + " (" + std::to_string(inputs_) + " -> " + std::to_string(components_) +
            ", graph of " + std::to_string(graph_.nodes.size()) + " nodes)";
   }
@@ -196,6 +218,7 @@ class GraphNet final : public StateFunction {
   graph::Graph graph_;
   NetOptions options_;
   std::size_t components_ = 0, parameters_ = 0, inputs_ = 0;
+  bool is_function_ = false;
   GraphPieces pieces_;
   std::optional<std::string> source_;  // for a GPU; none where the net is too large
 };
@@ -204,6 +227,10 @@ class GraphNet final : public StateFunction {
 
 Rhs net(graph::Graph graph, NetOptions options) {
   return std::make_shared<GraphNet>(std::move(graph), std::move(options));
+}
+
+Rhs graph_function(graph::Graph graph, std::size_t parameters, std::string name) {
+  return std::make_shared<GraphNet>(std::move(graph), parameters, std::move(name));
 }
 
 }  // namespace lockstep::ode

@@ -83,7 +83,8 @@ def solve(
     output : path-like
         A file to stream the solution into, for more than memory holds; see docs/files.md.
     event : dict
-        Where to stop: ``{"component": "x", "value": 0, "direction": "falling"}``.
+        Where to stop: ``{"component": "x", "value": 0, "direction": "falling"}``, or an expression,
+        ``{"function": "x^2 + y^2 - 1"}``.
     guard : str
         flag, clamp, stop or ignore: where a trajectory leaves the net's training range.
     progress : bool or callable
