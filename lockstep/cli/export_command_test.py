@@ -18,10 +18,10 @@ SAMPLES = np.random.default_rng(3).normal(0, 10, (37, 3)).astype(np.float32)
 
 
 class ExportTest(ToolTest):
-    def evaluated(self):
+    def evaluated(self, model=NET):
         with h5py.File(self.path("x.h5"), "w") as file:
             file["input"] = SAMPLES
-        self.succeed("evaluate", NET, "--input", "x.h5", "--output", "y.h5")
+        self.succeed("evaluate", model, "--input", "x.h5", "--output", "y.h5")
         with h5py.File(self.path("y.h5")) as file:
             return file["output"][...]
 
@@ -46,6 +46,20 @@ class ExportTest(ToolTest):
         said = self.succeed("export", NET, "--c-header", "closure.h")
         self.assertIn("closure_evaluate_f32", said)
         np.testing.assert_array_equal(self.by_header("closure.h").view(np.uint32), self.evaluated().view(np.uint32))
+
+    def test_equations_are_exported_with_the_nets_they_call(self):
+        self.write("hybrid.toml", f"""[rhs]
+models = {{ net = "{NET}" }}
+[rhs.equations]
+x = "10 * (y - x)"
+y = "x * (28 - z) - y + sin(x)"
+z = "net(x, y, z)[2] / 3"
+""")
+        self.succeed("export", "hybrid.toml", "--c-header", "hybrid.h")
+        np.testing.assert_array_equal(self.by_header("hybrid.h").view(np.uint32),
+                                      self.evaluated("hybrid.toml").view(np.uint32))
+        self.write("system.toml", "[rhs]\nsystem = 'lorenz'\n")
+        self.fail_with("system.toml:1: rhs: found no equations", "export", "system.toml", "--c-header", "system.h")
 
     def test_weights_may_lie_in_a_file(self):
         self.succeed("export", NET, "--c-header", "apart.h", "--weights", "apart.bin")

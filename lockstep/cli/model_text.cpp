@@ -3,9 +3,25 @@
 #include <string_view>
 #include <variant>
 
+#include "lockstep/cli/equations_section.h"
+#include "lockstep/cli/problem_file.h"
 #include "lockstep/nn/load.h"
 
 namespace lockstep::cli {
+namespace {
+
+nn::Model load_equations(const std::filesystem::path& path) {
+  const ProblemFile file = read_problem_file(path);
+  if (!file.rhs.equations) {
+    throw Error(ErrorKind::invalid_argument,
+                {file.rhs.where, "no equations", "[rhs.equations], to make a model of", "name the model itself"});
+  }
+  nn::Model model = nn::equations(load_nets(*file.rhs.equations));
+  model.name = path.stem().string();
+  return model;
+}
+
+}  // namespace
 
 std::vector<std::pair<std::string, std::string>> node_lines(const nn::Model& model) {
   std::vector<std::pair<std::string, std::string>> lines;
@@ -36,6 +52,7 @@ Error naming_file(const Error& error, const std::filesystem::path& path) {
 
 nn::Model load_model(const std::filesystem::path& path, const std::optional<std::string>& activations,
                      const std::string& given_by) {
+  if (path.extension() == ".toml") return load_equations(path);
   constexpr std::string_view kField = "options.activations";
   nn::ReadOptions options;
   if (activations) options.activations = *activations;

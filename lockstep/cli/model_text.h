@@ -30,7 +30,8 @@ auto in_model_file(const std::filesystem::path& path, Work work) {
   }
 }
 
-// A model file with the activations that the user gave, if any, by the flag or key `given_by`, which messages name.
+// A model file, or a problem file for the model that its equations are; with the activations that the user gave, if
+// any, by the flag or key `given_by`, which messages name.
 nn::Model load_model(const std::filesystem::path& path, const std::optional<std::string>& activations,
                      const std::string& given_by = "--activations");
 

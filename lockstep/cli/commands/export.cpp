@@ -14,7 +14,6 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/pending_file.h"
 #include "lockstep/nn/export.h"
-#include "lockstep/nn/load.h"
 
 namespace lockstep::cli {
 namespace {
@@ -65,7 +64,7 @@ int export_model(const ExportCommand& command) {
   const Existing existing = existing_output(path, command.overwrite);
   if (command.weights) existing_output(*command.weights, command.overwrite);
   const nn::ExportedHeader header =
-      in_model_file(command.model, [&] { return nn::export_header(nn::load(command.model), options); });
+      in_model_file(command.model, [&] { return nn::export_header(load_model(command.model, std::nullopt), options); });
   if (command.weights) {
     write_file(*command.weights, header.weights, existing);
     std::printf("%s: %s numbers, %s\n", command.weights->string().c_str(),

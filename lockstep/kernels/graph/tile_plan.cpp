@@ -11,10 +11,19 @@ namespace {
 
 using graph::Program;
 
-// Lanes that go through the whole graph together: layers take two registers, all else a tile.
+// Lanes that layers take at a time: two registers.
 template <class T>
 std::size_t strip_of(const Program<T>& program) {
-  return program.layers.empty() ? kTileLanes : std::min<std::size_t>(program.kernels->strip(), kTileLanes);
+  return std::min<std::size_t>(program.kernels->strip(), kTileLanes);
+}
+
+// The tile from lane `first` on, `samples` of them.
+template <class T>
+graph::Tile<T> part_of(const Program<T>& program, graph::Tile<T> tile, std::size_t first, std::size_t samples) {
+  for (T*& base : tile.bases) base += base == nullptr ? 0 : first;
+  tile.samples = samples;
+  tile.registers = (samples + program.kernels->lanes - 1) / program.kernels->lanes;
+  return tile;
 }
 
 }  // namespace
@@ -48,15 +57,26 @@ void GraphTilePlan<T>::evaluate(std::span<const T* const> in, T* out, int lanes,
   tile.bases[graph::kOutputBase] = out;
   // Nothing is written there: inputs' rows are nobody's to reuse.
   for (std::size_t i = 0; i < in.size(); ++i) tile.bases[graph::kInputBase + i] = const_cast<T*>(in[i]);
-  const auto begin = tile.bases;
-  for (std::size_t first = 0; first < wanted; first += strip) {
-    tile.samples = std::min(wanted - first, strip);
-    tile.registers = (tile.samples + program.kernels->lanes - 1) / program.kernels->lanes;
-    for (const graph::Step<T>& step : program.steps) step.run(step, tile);
-    for (T*& base : tile.bases) base += base == nullptr ? 0 : strip;
+  tile.bases[graph::kConstantBase] = const_cast<T*>(program.constant_rows.data());
+  if (program.whole_tiles) {
+    const graph::Tile<T> whole = part_of(program, tile, 0, wanted);
+    for (const graph::Step<T>& step : program.steps) {
+      if (step.layer == nullptr) {
+        step.run(step, whole);
+        continue;
+      }
+      for (std::size_t first = 0; first < wanted; first += strip) {
+        step.run(step, part_of(program, tile, first, std::min(wanted - first, strip)));
+      }
+    }
+  } else {
+    for (std::size_t first = 0; first < wanted; first += strip) {
+      const graph::Tile<T> part = part_of(program, tile, first, std::min(wanted - first, strip));
+      for (const graph::Step<T>& step : program.steps) step.run(step, part);
+    }
   }
   for (const auto& [port, row, base] : program.stores) {
-    std::copy_n(begin[base] + row * kTileLanes, program.outputs[port].width * kTileLanes, out);
+    std::copy_n(tile.bases[base] + row * kTileLanes, program.outputs[port].width * kTileLanes, out);
   }
 }
 
@@ -65,7 +85,8 @@ std::string GraphTilePlan<T>::description() const {
   std::size_t packed = 0;
   for (const auto& layer : packed_->layers) packed += layer->weights.size();
   return std::string(to_string(packed_->target)) + " " + std::string(to_string(kPrecisionOf<T>)) + " graph, " +
-         packed_->summary + "; tiles of " + std::to_string(strip_of(*packed_)) + " lanes, " +
+         packed_->summary + "; tiles of " +
+         std::to_string(packed_->whole_tiles ? kTileLanes : static_cast<int>(strip_of(*packed_))) + " lanes, " +
          std::to_string(packed_->rows) + " rows, " + std::to_string(packed * sizeof(T)) + " bytes packed";
 }
 

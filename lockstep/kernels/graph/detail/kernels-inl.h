@@ -37,6 +37,17 @@ constexpr std::array<graph::StepFunction<T>, 3> binaries() {
   return {binary<T, kKind, 0>, binary<T, kKind, 1>, binary<T, kKind, 2>};
 }
 
+template <class T, BinaryKind kFirst, BinaryKind kSecond>
+constexpr std::array<graph::StepFunction<T>, 2> pair_of() {
+  return {paired_rows<T, kFirst, kSecond, false>, paired_rows<T, kFirst, kSecond, true>};
+}
+
+template <class T, BinaryKind kFirst>
+constexpr std::array<std::array<graph::StepFunction<T>, 2>, 3> pairs() {
+  return {pair_of<T, kFirst, BinaryKind::add>(), pair_of<T, kFirst, BinaryKind::subtract>(),
+          pair_of<T, kFirst, BinaryKind::multiply>()};
+}
+
 template <class T, size_t... kKind>
 constexpr std::array<graph::StepFunction<T>, sizeof...(kKind)> chains(std::index_sequence<kKind...>) {
   return {chain<T, static_cast<ActivationKind>(kKind)>...};
@@ -53,6 +64,9 @@ const Kernels<T>* kernel_table() {
                  binaries<T, B::divide>(), binaries<T, B::minimum>(), binaries<T, B::maximum>(),
                  binaries<T, B::power>(), binaries<T, B::less>(), binaries<T, B::less_or_equal>(),
                  binaries<T, B::equal>()},
+      .whole_rows = {whole_rows<T, B::add>, whole_rows<T, B::subtract>, whole_rows<T, B::multiply>,
+                     whole_rows<T, B::divide>, whole_rows<T, B::minimum>, whole_rows<T, B::maximum>},
+      .paired_rows = {pairs<T, B::add>(), pairs<T, B::subtract>(), pairs<T, B::multiply>()},
       .softmax = {softmax<T, SoftmaxKind::plain>, softmax<T, SoftmaxKind::logarithm>},
       .reduce = {reduce<T, ReduceKind::sum>, reduce<T, ReduceKind::mean>, reduce<T, ReduceKind::minimum>,
                  reduce<T, ReduceKind::maximum>},

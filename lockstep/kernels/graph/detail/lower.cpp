@@ -29,6 +29,9 @@ class Lowering {
     program_.rows = schedule.rows;
     program_.cost = schedule.cost;
     program_.summary = std::move(schedule.summary);
+    // As long as a tile's values lie in a part of the fastest cache, steps over all its lanes cost the fewest calls.
+    constexpr std::size_t kMostBytes = 16384;
+    program_.whole_tiles = lie_ == PortRowsLie::with_the_caller && program_.rows * kTileLanes * sizeof(T) <= kMostBytes;
     for (const ScheduledStep& scheduled : schedule.steps) {
       Step<T> step;
       step.width = scheduled.width;
@@ -42,13 +45,49 @@ class Lowering {
       } else {
         std::visit([&](const auto& operation) { bind(step, scheduled, operation); }, scheduled.node->operation);
       }
+      if (program_.whole_tiles) take_whole_rows(step, scheduled);
       program_.steps.push_back(step);
     }
     pair_layers();
+    program_.constant_rows = AlignedBuffer<T>(constant_rows_.size());
+    std::copy(constant_rows_.begin(), constant_rows_.end(), program_.constant_rows.data());
     return std::move(program_);
   }
 
  private:
+  // The rows' own kernel, where there is one for them; and one for this step and the one before it together, where
+  // nothing else reads what that makes. It is the step just before, so that what it reads still stands where it stood.
+  void take_whole_rows(Step<T>& step, const ScheduledStep& scheduled) {
+    const ScheduledStep* const before = std::exchange(before_, nullptr);
+    const auto* binary = scheduled.copies ? nullptr : std::get_if<Binary>(&scheduled.node->operation);
+    if (binary == nullptr || static_cast<std::size_t>(binary->kind) >= kernels_.whole_rows.size()) return;
+    if (step.width > 1 && (step.a.step != 1 || step.b.step != 1)) return;
+    for (Operand<T>* operand : {&step.a, &step.b}) {
+      if (operand->constants == nullptr) continue;
+      const T* const numbers = std::exchange(operand->constants, nullptr);
+      operand->base = kConstantBase;
+      operand->row = constant_rows_.size() / kTileLanes;
+      for (std::size_t i = 0; i < step.width; ++i) constant_rows_.insert(constant_rows_.end(), kTileLanes, numbers[i]);
+    }
+    step.run = kernels_.whole_rows[static_cast<std::size_t>(binary->kind)];
+    if (step.width > 1 || binary->kind > BinaryKind::multiply) return;
+    if (before != nullptr && before->read_once) {
+      const Step<T>& first = program_.steps.back();
+      const auto is_first = [&](const Operand<T>& o) { return o.base == first.out_base && o.row == first.out; };
+      if (is_first(step.a) != is_first(step.b)) {
+        const bool right = is_first(step.b);
+        step.c = right ? step.a : step.b;
+        step.a = first.a;
+        step.b = first.b;
+        step.run = kernels_.paired_rows[static_cast<std::size_t>(std::get<Binary>(before->node->operation).kind)]
+                                       [static_cast<std::size_t>(binary->kind)][right ? 1 : 0];
+        program_.steps.pop_back();
+        return;
+      }
+    }
+    before_ = &scheduled;
+  }
+
   // A layer whose outputs are just what the step after it multiplies may leave its tanh to that one.
   void pair_layers() {
     for (std::size_t i = 0; i + 1 < program_.steps.size(); ++i) {
@@ -194,6 +233,8 @@ class Lowering {
   PortRowsLie lie_;
   const Kernels<T>& kernels_;
   Program<T> program_;
+  std::vector<T> constant_rows_;
+  const ScheduledStep* before_ = nullptr;  // the step before, where it may be joined with the next
 };
 
 }  // namespace

@@ -19,7 +19,8 @@ namespace lockstep::graph {
 // The samples that go through the whole net together: values lie in rows, [feature][lane].
 template <class T>
 struct Tile {
-  std::array<T*, 5> bases;  // of rows: the tile's own; of a tile plan the output's and those of three inputs
+  // Of rows: the tile's own; of a tile plan the output's, those of three inputs, and constants.
+  std::array<T*, 6> bases;
   std::size_t stride;     // numbers between rows: as many lanes as a full tile has
   std::size_t registers;  // of lanes in use, one or two where there are layers
   std::size_t samples;    // in them; the lanes beyond hold numbers that nobody wants
@@ -34,6 +35,8 @@ struct Operand {
   std::size_t step = 1;  // 0 where one feature meets every one of the other operand
   std::uint8_t base = 0;
 };
+
+inline constexpr std::uint8_t kConstantBase = 5;
 
 template <class T>
 T* rows_at(const Tile<T>& tile, std::uint8_t base, std::size_t row) {
@@ -65,6 +68,10 @@ template <class T>
 struct Kernels {
   std::array<StepFunction<T>, 8> unary;                   // [UnaryKind]
   std::array<std::array<StepFunction<T>, 3>, 10> binary;  // [BinaryKind][rows both, constants second, first]
+  // Rows of whole tiles, kTileLanes apart and in each: add to maximum; and add, subtract, multiply in pairs, c being
+  // what the second reads beside the first's result, [first][second][result is the second's left, right operand].
+  std::array<StepFunction<T>, 6> whole_rows;
+  std::array<std::array<std::array<StepFunction<T>, 2>, 3>, 3> paired_rows;
   std::array<StepFunction<T>, 2> softmax;                 // [SoftmaxKind]
   std::array<StepFunction<T>, 4> reduce;                  // [ReduceKind]
   StepFunction<T> standardise;                            // first: shift, second: scale
@@ -96,6 +103,8 @@ struct Program {
   std::size_t rows = 0;     // of a tile
   std::size_t scratch = 0;  // numbers
   double cost = 0;          // of one sample in numbers of fused multiply-adds, roughly
+  bool whole_tiles = false;        // of a tile plan: what is no layer goes over kTileLanes lanes at a time
+  AlignedBuffer<T> constant_rows;  // [row][kTileLanes], then
   std::string summary;
   // What the steps point into.
   std::vector<std::unique_ptr<mlp::Packed<T>>> layers;

@@ -242,6 +242,7 @@ class Scheduling {
     ScheduledStep both = step(value, know_.widths[value]);
     if (second != nullptr && first == nullptr) both.b = {second, node(b).name};
     if (first != nullptr && second == nullptr) both.a = {first, node(a).name};
+    both.read_once = know_.readers[value] == 1;
     both.a.step = operand_step(value, a);
     both.b.step = operand_step(value, b);
     add_elementwise(value, std::move(both));

@@ -29,6 +29,7 @@ struct ScheduledStep {
   std::size_t out = 0;         // row of the first feature made
   std::uint8_t out_base = 0;   // and its base
   ScheduledOperand a, b, c;
+  bool read_once = false;           // its value is read by one step, and is no output
   bool copies = false;              // no operation: rows of `a`, a part of a concatenation
   std::vector<const Node*> layers;  // of a dense step: the nodes that are one layer here, node among them
   Activation activation;            // of a dense step: what it ends in

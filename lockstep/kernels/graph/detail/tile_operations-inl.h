@@ -46,6 +46,37 @@ void binary(const Step<T>& step, const Tile<T>& tile) {
   }
 }
 
+// Over the rows of a whole tile, which follow each other: no loop over lanes is left.
+template <class T, BinaryKind kKind>
+void whole_rows(const Step<T>& step, const Tile<T>& tile) {
+  const Register<T> d;
+  using L = HwyLane<Register<T>>;
+  const T* a = tile.bases[step.a.base] + step.a.row * kTileLanes;
+  const T* b = tile.bases[step.b.base] + step.b.row * kTileLanes;
+  T* out = tile.bases[step.out_base] + step.out * kTileLanes;
+  for (size_t i = 0; i < step.width; ++i, a += kTileLanes, b += kTileLanes, out += kTileLanes) {
+    for (size_t lane = 0; lane < kTileLanes; lane += hn::Lanes(d)) {
+      hn::StoreU(binary_of<kKind, L>(hn::LoadU(d, a + lane), hn::LoadU(d, b + lane)), d, out + lane);
+    }
+  }
+}
+
+// Two of them on one row, each rounded, what lies between never stored.
+template <class T, BinaryKind kFirst, BinaryKind kSecond, bool kRight>
+void paired_rows(const Step<T>& step, const Tile<T>& tile) {
+  const Register<T> d;
+  using L = HwyLane<Register<T>>;
+  const T* a = tile.bases[step.a.base] + step.a.row * kTileLanes;
+  const T* b = tile.bases[step.b.base] + step.b.row * kTileLanes;
+  const T* c = tile.bases[step.c.base] + step.c.row * kTileLanes;
+  T* out = tile.bases[step.out_base] + step.out * kTileLanes;
+  for (size_t lane = 0; lane < kTileLanes; lane += hn::Lanes(d)) {
+    const auto first = binary_of<kFirst, L>(hn::LoadU(d, a + lane), hn::LoadU(d, b + lane));
+    const auto other = hn::LoadU(d, c + lane);
+    hn::StoreU(kRight ? binary_of<kSecond, L>(other, first) : binary_of<kSecond, L>(first, other), d, out + lane);
+  }
+}
+
 template <class T>
 void standardise(const Step<T>& step, const Tile<T>& tile) {
   using L = HwyLane<Register<T>>;
