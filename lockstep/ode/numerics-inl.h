@@ -80,22 +80,24 @@ struct StepDecision {
 };
 template <class LD>
 LOCKSTEP_LANE_FN StepDecision<LD> decide_step(typename LD::V error_squared, typename LD::V h,
-                                              typename LD::V log_error_old, typename LD::M after_rejection, float beta1,
+                                              typename LD::V log_error_old,
+                                              typename Float32Lane<LD>::L::M after_rejection, float beta1,
                                               float beta2) {
   using F = typename Float32Lane<LD>::L;
   const typename LD::M accept = LD::le(error_squared, LD::set(1.0));
+  const typename F::M accepted = Float32Lane<LD>::mask(accept);
   const typename LD::V bounded = LD::max(LD::min(LD::set(1e30), error_squared), LD::set(1e-30));  // NaN becomes 1e30
-  const typename F::V log_error = F::mul(F::set(0.5f), log2<F>(Float32Lane<LD>::down(bounded)));
+  const typename F::V log_error = F::mul(F::set(0.5f), log2_of_normal<F>(Float32Lane<LD>::down(bounded)));
   const typename LD::V log_kept = LD::max(Float32Lane<LD>::up(log_error), LD::set(-6.643856189774724));  // log2 1e-2
   const typename F::V base = F::nfma(F::set(beta1), log_error, F::set(-0.32192809488736235f));           // log2 0.8
   const typename F::V with_memory = F::fma(F::set(beta2), Float32Lane<LD>::down(log_error_old), base);
   // No growth where this attempt or the one before was rejected. The exponent is bounded before it is raised:
   // a factor within [1/5, 10] whatever the error.
-  const typename LD::M may_grow = LD::both(accept, LD::negate(after_rejection));
-  const typename LD::V exponent = LD::select(accept, Float32Lane<LD>::up(with_memory), Float32Lane<LD>::up(base));
-  const typename LD::V most = LD::select(may_grow, LD::set(3.321928094887362), LD::zero());   // log2 10
-  const typename LD::V kept = LD::min(LD::max(exponent, LD::set(-2.321928094887362)), most);  // log2 1/5
-  const typename F::V factor = exp2<F>(Float32Lane<LD>::down(kept));
+  const typename F::M may_grow = F::both(accepted, F::negate(after_rejection));
+  const typename F::V exponent = F::select(accepted, with_memory, base);
+  const typename F::V most = F::select(may_grow, F::set(static_cast<float>(3.321928094887362)), F::zero());  // log2 10
+  const typename F::V least = F::set(static_cast<float>(-2.321928094887362));                                // log2 1/5
+  const typename F::V factor = exp2_in_normal_range<F>(F::min(F::max(exponent, least), most));
   return {accept, LD::mul(h, Float32Lane<LD>::up(factor)), log_kept};
 }
 

@@ -13,10 +13,13 @@ struct Float32Lane<ScalarLane<double>> {
   using L = ScalarLane<float>;
   static LOCKSTEP_HOST_DEVICE float down(double x) { return static_cast<float>(x); }
   static LOCKSTEP_HOST_DEVICE double up(float x) { return static_cast<double>(x); }
+  static LOCKSTEP_HOST_DEVICE bool mask(bool m) { return m; }
 };
 
 using math::exp2;
+using math::exp2_in_normal_range;
 using math::log2;
+using math::log2_of_normal;
 #define LOCKSTEP_LANE_FN LOCKSTEP_HOST_DEVICE
 #include "lockstep/ode/numerics-inl.h"
 #undef LOCKSTEP_LANE_FN

@@ -29,6 +29,10 @@ struct LaneGroup {
   using M = Many<typename One::M>;
   using I = Many<typename One::I>;
 
+  static HWY_INLINE void store(V a, T* to) {
+    _Pragma("GCC unroll 16") for (size_t i = 0; i < kCount; ++i) hn::Store(a.each[i], D(), to + i * hn::Lanes(D()));
+  }
+
 #define LOCKSTEP_EACH(Result, expression)                                                    \
   {                                                                                          \
     Result out;                                                                              \
@@ -36,6 +40,7 @@ struct LaneGroup {
     return out;                                                                              \
   }
   // clang-format off
+  static HWY_INLINE V load(const T* from) LOCKSTEP_EACH(V, hn::Load(D(), from + i * hn::Lanes(D())))
   static HWY_INLINE V set(T x) LOCKSTEP_EACH(V, One::set(x))
   static HWY_INLINE V zero() LOCKSTEP_EACH(V, One::zero())
   static HWY_INLINE V add(V a, V b) LOCKSTEP_EACH(V, One::add(a.each[i], b.each[i]))
@@ -46,12 +51,22 @@ struct LaneGroup {
   static HWY_INLINE V abs(V a) LOCKSTEP_EACH(V, One::abs(a.each[i]))
   static HWY_INLINE V fma(V a, V b, V c) LOCKSTEP_EACH(V, One::fma(a.each[i], b.each[i], c.each[i]))
   static HWY_INLINE V nfma(V a, V b, V c) LOCKSTEP_EACH(V, One::nfma(a.each[i], b.each[i], c.each[i]))
+  static HWY_INLINE V fms(V a, V b, V c) LOCKSTEP_EACH(V, One::fms(a.each[i], b.each[i], c.each[i]))
   static HWY_INLINE V min(V a, V b) LOCKSTEP_EACH(V, One::min(a.each[i], b.each[i]))
   static HWY_INLINE V max(V a, V b) LOCKSTEP_EACH(V, One::max(a.each[i], b.each[i]))
   static HWY_INLINE V copysign_to_abs(V a, V b) LOCKSTEP_EACH(V, One::copysign_to_abs(a.each[i], b.each[i]))
+  static HWY_INLINE M eq(V a, V b) LOCKSTEP_EACH(M, One::eq(a.each[i], b.each[i]))
   static HWY_INLINE M lt(V a, V b) LOCKSTEP_EACH(M, One::lt(a.each[i], b.each[i]))
+  static HWY_INLINE M le(V a, V b) LOCKSTEP_EACH(M, One::le(a.each[i], b.each[i]))
+  static HWY_INLINE M both(M a, M b) LOCKSTEP_EACH(M, One::both(a.each[i], b.each[i]))
+  static HWY_INLINE M negate(M a) LOCKSTEP_EACH(M, One::negate(a.each[i]))
   static HWY_INLINE V select(M m, V a, V b) LOCKSTEP_EACH(V, One::select(m.each[i], a.each[i], b.each[i]))
   static HWY_INLINE I bits(V a) LOCKSTEP_EACH(I, One::bits(a.each[i]))
+  static HWY_INLINE I int_set(TI a) LOCKSTEP_EACH(I, One::int_set(a))
+  static HWY_INLINE I int_add(I a, I b) LOCKSTEP_EACH(I, One::int_add(a.each[i], b.each[i]))
+  static HWY_INLINE I int_sub(I a, I b) LOCKSTEP_EACH(I, One::int_sub(a.each[i], b.each[i]))
+  static HWY_INLINE I int_and(I a, I b) LOCKSTEP_EACH(I, One::int_and(a.each[i], b.each[i]))
+  static HWY_INLINE I int_or(I a, I b) LOCKSTEP_EACH(I, One::int_or(a.each[i], b.each[i]))
   static HWY_INLINE V from_bits(I a) LOCKSTEP_EACH(V, One::from_bits(a.each[i]))
   template <int k>
   static HWY_INLINE I shift_left(I a) LOCKSTEP_EACH(I, One::template shift_left<k>(a.each[i]))

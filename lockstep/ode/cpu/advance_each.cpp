@@ -243,8 +243,9 @@ class Worker {
     const double* u0 = &problem.initial_states[trajectory * n];
     for (std::size_t c = 0; c < n; ++c)
       staged_.y[c * kTileLanes + static_cast<std::size_t>(lane)] = static_cast<T>(u0[c]);
-    const double* p = problem.parameters_of(trajectory);
-    for (std::size_t i = 0; i < context_.parameters(); ++i) {
+    const std::size_t m = context_.parameters();
+    const double* p = problem.parameters.data() + (problem.parameters.size() == m ? 0 : trajectory * m);
+    for (std::size_t i = 0; i < m; ++i) {
       staged_.parameters[i * kTileLanes + static_cast<std::size_t>(lane)] = static_cast<T>(p[i]);
     }
     const double start = problem.start_time(trajectory), end = problem.end_time(trajectory);
@@ -256,6 +257,9 @@ class Worker {
       staged_.last_dt[lane] = steps.last_dt;
       staged_.step_count[lane] = steps.count;
     }
+    // A sink's memory is seldom in the cache: what the end will be written to is fetched while steps are computed.
+    __builtin_prefetch(static_cast<T*>(unread_->block.end_state) + row * n, 1);
+    __builtin_prefetch(unread_->block.records + row, 1);
     staged_records_[lane] = {.block = unread_,
                              .row = row,
                              .save_times = problem.save_times_of(trajectory),

@@ -41,10 +41,31 @@ struct InlinedStep {
   static constexpr int n = System::kComponents;
   static constexpr int kParameters = System::kParameters;
 
-  V y[n], y1[n], k[kStages][n], p[kParameters == 0 ? 1 : kParameters], h;
+  // Weights of a method with few of them stay in registers, where y1's sum over stages can grow with every stage, so
+  // that the stages need none. Those of the others are read one number at a time: the compiler would read whole
+  // registers of copies, and loads of that size are what such a step has too many of.
+  static constexpr bool kFewWeights = kStages <= 5;
+  struct Table {
+    T rows[kStages][kStages], error[kStages], error3[kStages];
+  };
+  static constexpr Table make_table() {
+    Table table{};
+    for (int j = 0; j < kStages; ++j) {
+      for (int i = j + 1; i < kStages; ++i) table.rows[i][j] = static_cast<T>(kMethod.a[i][j]);
+      if constexpr (Method::kErrorOrder > 0) table.error[j] = static_cast<T>(kMethod.error[j]);
+      if constexpr (Method::kHasError3) table.error3[j] = static_cast<T>(kMethod.error3[j]);
+    }
+    return table;
+  }
+  static constexpr Table kTable = make_table();
+
+  V y[n], y1[n], k[kStages][n], last_row[n], p[kParameters == 0 ? 1 : kParameters], h;
+  const Table* table = &kTable;
 
   // GCC compiles an implicit one for the file's instruction set, and cannot inline NEON's constructors there.
-  HWY_INLINE InlinedStep() {}
+  HWY_INLINE InlinedStep() {
+    if constexpr (!kFewWeights) asm("" : "+r"(table));  // hides what the numbers are
+  }
 
   HWY_INLINE void load(TileState<T>& s, int v) {
     const D d;
@@ -55,24 +76,34 @@ struct InlinedStep {
     for (int i = 0; i < kParameters; ++i) p[i] = hn::Load(d, s.parameters.data() + i * kTileLanes + v);
   }
 
+  template <class Weights, int j>
+  HWY_INLINE V weight() const {
+    if constexpr (kFewWeights) {
+      return L::set(static_cast<T>(Weights::at(j)));
+    } else {
+      return L::set(Weights::of(*table)[j]);
+    }
+  }
+
+  // Adds stage j to the sum of every component; the first stage of a sum begins it.
+  template <class Weights, int j>
+  HWY_INLINE void add_stage(V (&sum)[n]) const {
+    if constexpr (Weights::at(j) != 0) {
+      const V w = weight<Weights, j>();
+      static_for<n>([&](auto c) LOCKSTEP_ALWAYS_INLINE {
+        if constexpr (first_nonzero<Weights>() == j) {
+          sum[c] = L::mul(w, k[j][c]);
+        } else {
+          sum[c] = L::fma(w, k[j][c], sum[c]);
+        }
+      });
+    }
+  }
   // sum[c] = sum_j weight(j) k_j of every component over the nonzero weights of stages 0 .. count - 1, ascending.
   // Components inside: they are independent of one another, and a weight can stay in a register for all of them.
   template <int count, class Weights>
   HWY_INLINE void weighted(V (&sum)[n]) const {
-    static_for<count>([&](auto index) LOCKSTEP_ALWAYS_INLINE {
-      constexpr int j = decltype(index)::value;
-      constexpr double weight = Weights::at(j);
-      if constexpr (weight != 0) {
-        const V w = L::set(static_cast<T>(weight));
-        static_for<n>([&](auto c) LOCKSTEP_ALWAYS_INLINE {
-          if constexpr (first_nonzero<Weights>() == j) {
-            sum[c] = L::mul(w, k[j][c]);
-          } else {
-            sum[c] = L::fma(w, k[j][c], sum[c]);
-          }
-        });
-      }
-    });
+    static_for<count>([&](auto j) LOCKSTEP_ALWAYS_INLINE { add_stage<Weights, decltype(j)::value>(sum); });
   }
   template <class Weights>
   static constexpr int first_nonzero() {
@@ -83,26 +114,39 @@ struct InlinedStep {
   template <int i>
   struct Row {
     static constexpr double at(int j) { return Method::coefficients().a[i][j]; }
+    static HWY_INLINE const T* of(const Table& table) { return table.rows[i]; }
   };
   struct Error {
     static constexpr double at(int j) { return Method::coefficients().error[j]; }
+    static HWY_INLINE const T* of(const Table& table) { return table.error; }
   };
   struct Error3 {
     static constexpr double at(int j) { return Method::coefficients().error3[j]; }
+    static HWY_INLINE const T* of(const Table& table) { return table.error3; }
   };
 
-  // Stages 2 .. s: k and y1. The systems listed in inlined.cpp do not depend on time (another would not compile).
-  HWY_INLINE void run() {
-    static_for<kStages - 1>([&](auto index) LOCKSTEP_ALWAYS_INLINE {
-      constexpr int i = decltype(index)::value + 1;
-      V argument[n];
+  // Stage i of 1 .. s - 1, counted from 0: k[i], and y1 at the last. The systems listed in inlined.cpp do not depend on
+  // time (another would not compile).
+  template <int i>
+  HWY_INLINE void stage() {
+    constexpr int last = kStages - 1;
+    V argument[n];
+    if constexpr (kFewWeights) add_stage<Row<last>, i - 1>(last_row);
+    if constexpr (kFewWeights && i == last) {
+      static_for<n>([&](auto c) LOCKSTEP_ALWAYS_INLINE { argument[c] = last_row[c]; });
+    } else {
       weighted<i, Row<i>>(argument);
-      static_for<n>([&](auto c) LOCKSTEP_ALWAYS_INLINE { argument[c] = L::fma(h, argument[c], y[c]); });
-      System::template evaluate<L>(argument, p, k[i]);
-      if constexpr (i == kStages - 1) {
-        static_for<n>([&](auto c) LOCKSTEP_ALWAYS_INLINE { y1[c] = argument[c]; });
-      }
-    });
+    }
+    static_for<n>([&](auto c) LOCKSTEP_ALWAYS_INLINE { argument[c] = L::fma(h, argument[c], y[c]); });
+    System::template evaluate<L>(argument, p, k[i]);
+    if constexpr (i == last) {
+      static_for<n>([&](auto c) LOCKSTEP_ALWAYS_INLINE { y1[c] = argument[c]; });
+    }
+  }
+  // Stages first .. end - 1.
+  template <int first = 1, int end = kStages>
+  HWY_INLINE void run() {
+    static_for<end - first>([&](auto i) LOCKSTEP_ALWAYS_INLINE { stage<first + decltype(i)::value>(); });
   }
 
   template <class Estimate>
@@ -158,50 +202,67 @@ void attempt_inlined(TileState<T>& s, const StepSettings<T>& settings) {
   finish_error<T, Method::kHasError3>(s, sums, sums3, checks);
 }
 
-// Two passes: step control is one long chain of dependent operations, and a pass of its own lets the registers of a
-// tile overlap there.
+// Two registers of a tile at a time, their first stages in turns: a sum of few terms waits longer for its newest stage
+// than it computes. Step control, one long chain of dependent operations, has a pass of its own after all of them.
 template <class System, class Method, class T>
 void whole_step_inlined(TileState<T>& s, const StepSettings<T>& settings) {
   using Step = InlinedStep<System, Method, T>;
   static_assert(sizeof(T) == 8, "state and time share registers");
   const DoubleTag d;
-  constexpr int n = Step::n;
+  constexpr int n = Step::n, kStages = Step::kStages;
+  constexpr int kLanes = static_cast<int>(hn::MaxLanes(DoubleTag()));
+  constexpr int kTogether = 2;
+  constexpr int kInTurns = 3;  // stages, the given first one included
   const auto over_n = hn::Set(d, 1.0 / n);
   const auto rtol = hn::Set(d, settings.rtol);
-  T* last_stage = s.k.data() + (Step::kStages - 1) * n * kTileLanes;
+  T* const y = s.y.data();
+  T* const k = s.k.data();
+  T* const y1 = s.y1.data();
+  T* const last_stage = k + (kStages - 1) * n * kTileLanes;
   s.last = 0;
-  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
-    const auto t = hn::Load(d, s.t + v), t_end = hn::Load(d, s.t_end + v);
-    const auto proposed = propose_step<LD>(t, t_end, hn::Load(d, s.h + v), hn::Set(d, settings.max_step));
-    s.last |= mask_bits(d, proposed.last, v);
-    hn::Store(proposed.h, d, s.h_try + v);
-    hn::Store(proposed.t_new, d, s.t_new + v);
-    Step step;
-    step.load(s, v);
-    step.h = proposed.h;
-    step.run();
-    for (int c = 0; c < n; ++c) {
-      hn::Store(step.y1[c], d, s.y1.data() + c * kTileLanes + v);
-      hn::Store(step.k[Step::kStages - 1][c], d, last_stage + c * kTileLanes + v);
-    }
-    auto square = step.template error_sum<typename Step::Error>(rtol, settings.atol);
-    if constexpr (Method::kHasError3) {
-      square = combine_errors<LD>(square, step.template error_sum<typename Step::Error3>(rtol, settings.atol));
-    }
-    hn::Store(LD::fma(square, over_n, step.finite_check()), d, s.error_squared + v);
+  for (int v = 0; v < s.lanes; v += kTogether * kLanes) {
+    Step steps[kTogether];
+    static_for<kTogether>([&](auto g) LOCKSTEP_ALWAYS_INLINE {
+      const int at = v + g * kLanes;
+      const auto proposed = propose_step<LD>(hn::Load(d, s.t + at), hn::Load(d, s.t_end + at), hn::Load(d, s.h + at),
+                                             hn::Set(d, settings.max_step));
+      s.last |= mask_bits(d, proposed.last, at);
+      hn::Store(proposed.h, d, s.h_try + at);
+      hn::Store(proposed.t_new, d, s.t_new + at);
+      steps[g].load(s, at);
+      steps[g].h = proposed.h;
+    });
+    static_for<kInTurns - 1>([&](auto i) LOCKSTEP_ALWAYS_INLINE {
+      static_for<kTogether>([&](auto g) LOCKSTEP_ALWAYS_INLINE { steps[g].template stage<decltype(i)::value + 1>(); });
+    });
+    static_for<kTogether>([&](auto g) LOCKSTEP_ALWAYS_INLINE {
+      const int at = v + g * kLanes;
+      Step& step = steps[g];
+      step.template run<kInTurns, kStages>();
+      for (int c = 0; c < n; ++c) {
+        hn::Store(step.y1[c], d, y1 + c * kTileLanes + at);
+        hn::Store(step.k[kStages - 1][c], d, last_stage + c * kTileLanes + at);
+      }
+      auto square = step.template error_sum<typename Step::Error>(rtol, settings.atol);
+      if constexpr (Method::kHasError3) {
+        square = combine_errors<LD>(square, step.template error_sum<typename Step::Error3>(rtol, settings.atol));
+      }
+      hn::Store(LD::fma(square, over_n, step.finite_check()), d, s.error_squared + at);
+    });
   }
 
   StepMasks masks;
-  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
-    const auto t = hn::Load(d, s.t + v), t_new = hn::Load(d, s.t_new + v);
-    const auto accept = decide_lanes(s, settings, v, hn::Load(d, s.error_squared + v), t, hn::Load(d, s.t_end + v),
-                                     hn::Load(d, s.h_try + v), t_new, masks);
-    for (int c = 0; c < n; ++c) {
-      const int at = c * kTileLanes + v;
-      hn::BlendedStore(hn::Load(d, s.y1.data() + at), accept, d, s.y.data() + at);
-      hn::BlendedStore(hn::Load(d, last_stage + at), accept, d, s.k.data() + at);
+  for (int v = 0; v < s.lanes; v += kGroupLanes) {
+    const auto accept = decide_lanes(s, settings, v, masks);
+    for (int g = 0; g < kGroupRegisters; ++g) {
+      const int from = v + g * kLanes;
+      for (int c = 0; c < n; ++c) {
+        const int at = c * kTileLanes + from;
+        hn::BlendedStore(hn::Load(d, y1 + at), accept.each[g], d, y + at);
+        hn::BlendedStore(hn::Load(d, last_stage + at), accept.each[g], d, k + at);
+      }
+      hn::BlendedStore(hn::Load(d, s.t_new + from), accept.each[g], d, s.t + from);
     }
-    hn::Store(LD::select(accept, t_new, t), d, s.t + v);
   }
   masks.store(s);
 }
@@ -219,26 +280,17 @@ bool run_fixed_inlined(TileState<T>& s, const StepSettings<T>& settings, int cou
   const T* h = narrow(s.h, h_memory, s.lanes);
   alignas(64) T y_end[n * kTileLanes], k_end[n * kTileLanes];
   for (int v = 0; v < s.lanes; v += kTogether * kLanes) {
-    typename Step::V y[kTogether][n], k1[kTogether][n];
-    for (int g = 0; g < kTogether; ++g) {
-      for (int c = 0; c < n; ++c) {
-        y[g][c] = hn::Load(d, s.y.data() + c * kTileLanes + v + g * kLanes);
-        k1[g][c] = hn::Load(d, s.k.data() + c * kTileLanes + v + g * kLanes);
-      }
-    }
+    Step steps[kTogether];
+    static_for<kTogether>([&](auto g) LOCKSTEP_ALWAYS_INLINE {
+      steps[g].load(s, v + g * kLanes);
+      steps[g].h = hn::Load(d, h + v + g * kLanes);
+    });
     for (int i = 0; i < count; ++i) {
+      static_for<kTogether>([&](auto g) LOCKSTEP_ALWAYS_INLINE { steps[g].run(); });
       static_for<kTogether>([&](auto g) LOCKSTEP_ALWAYS_INLINE {
-        Step step;
-        step.load(s, v + g * kLanes);
-        step.h = hn::Load(d, h + v + g * kLanes);
         static_for<n>([&](auto c) LOCKSTEP_ALWAYS_INLINE {
-          step.y[c] = y[g][c];
-          step.k[0][c] = k1[g][c];
-        });
-        step.run();
-        static_for<n>([&](auto c) LOCKSTEP_ALWAYS_INLINE {
-          y[g][c] = step.y1[c];
-          k1[g][c] = step.k[Step::kStages - 1][c];
+          steps[g].y[c] = steps[g].y1[c];
+          steps[g].k[0][c] = steps[g].k[Step::kStages - 1][c];
         });
       });
     }
@@ -248,11 +300,11 @@ bool run_fixed_inlined(TileState<T>& s, const StepSettings<T>& settings, int cou
       const auto ignored = hn::Not(hn::FirstN(d, static_cast<std::size_t>(wanted < 0 ? 0 : wanted)));
       // The new state is the old one plus something: a component that was once not finite is not finite at the end.
       typename Step::V check = L::zero();
-      static_for<n>([&](auto c) LOCKSTEP_ALWAYS_INLINE { check = add_finite_check<L>(check, y[g][c]); });
+      static_for<n>([&](auto c) LOCKSTEP_ALWAYS_INLINE { check = add_finite_check<L>(check, steps[g].y[c]); });
       if (!hn::AllTrue(d, hn::Or(ignored, hn::Eq(check, L::zero())))) return false;
       for (int c = 0; c < n; ++c) {
-        hn::Store(y[g][c], d, y_end + c * kTileLanes + v + g * kLanes);
-        hn::Store(k1[g][c], d, k_end + c * kTileLanes + v + g * kLanes);
+        hn::Store(steps[g].y[c], d, y_end + c * kTileLanes + v + g * kLanes);
+        hn::Store(steps[g].k[0][c], d, k_end + c * kTileLanes + v + g * kLanes);
       }
     }
   }

@@ -6,11 +6,32 @@
 #define LOCKSTEP_ODE_CPU_LANE_NUMERICS_INL_H_
 #endif
 
+#include <type_traits>
+
+#include "lockstep/kernels/lane/lane_group-inl.h"
 #include "lockstep/kernels/math/math_hwy-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lockstep {
 namespace HWY_NAMESPACE {
+
+// Which lanes of a mask are set, as bits, and back.
+template <class D>
+HWY_INLINE uint32_t mask_bits(D d, hn::Mask<D> mask) {
+  // Read back no more than was stored: a wider load would wait for the store to leave the core.
+  using Bits = std::conditional_t<(hn::MaxLanes(D()) > 8), uint16_t, uint8_t>;
+  uint8_t bytes[8];
+  hn::StoreMaskBits(d, mask, bytes);
+  Bits bits;
+  __builtin_memcpy(&bits, bytes, sizeof bits);
+  return bits;
+}
+template <class D>
+HWY_INLINE hn::Mask<D> lanes_of(D d, uint32_t bits) {
+  uint8_t bytes[8] = {};
+  __builtin_memcpy(bytes, &bits, sizeof bits);
+  return hn::LoadMaskBits(d, bytes);
+}
 
 // The float32 lanes that stand beside lanes of float64.
 template <class LD>
@@ -21,6 +42,57 @@ struct Float32Lane<HwyLane<D>> {
   using L = HwyLane<D32>;
   static HWY_INLINE typename L::V down(hn::Vec<D> x) { return hn::DemoteTo(D32(), x); }
   static HWY_INLINE hn::Vec<D> up(typename L::V x) { return hn::PromoteTo(D(), x); }
+  static HWY_INLINE typename L::M mask(hn::Mask<D> m) { return lanes_of(D32(), mask_bits(D(), m)); }
+};
+
+// Those of a group of registers: whole registers of float32, half as many.
+template <class D, size_t kCount>
+struct Float32Lane<LaneGroup<D, kCount>> {
+#if HWY_TARGET == HWY_SCALAR
+  static constexpr size_t kJoined = 1;
+  using D32 = hn::Rebind<float, D>;
+#else
+  static constexpr size_t kJoined = 2;
+  using D32 = hn::Repartition<float, D>;
+#endif
+  using LD = LaneGroup<D, kCount>;
+  using L = LaneGroup<D32, kCount / kJoined>;
+  static constexpr int kLanes = static_cast<int>(hn::MaxLanes(D()));  // of a register of float64
+
+  static HWY_INLINE typename L::V down(typename LD::V x) {
+    typename L::V out;
+#if HWY_TARGET == HWY_SCALAR
+    out.each[0] = hn::DemoteTo(D32(), x.each[0]);
+#else
+    const hn::Half<D32> half;
+    for (size_t i = 0; i < kCount / 2; ++i) {
+      out.each[i] = hn::Combine(D32(), hn::DemoteTo(half, x.each[2 * i + 1]), hn::DemoteTo(half, x.each[2 * i]));
+    }
+#endif
+    return out;
+  }
+  static HWY_INLINE typename LD::V up(typename L::V x) {
+    typename LD::V out;
+#if HWY_TARGET == HWY_SCALAR
+    out.each[0] = hn::PromoteTo(D(), x.each[0]);
+#else
+    const hn::Half<D32> half;
+    for (size_t i = 0; i < kCount / 2; ++i) {
+      out.each[2 * i] = hn::PromoteTo(D(), hn::LowerHalf(half, x.each[i]));
+      out.each[2 * i + 1] = hn::PromoteTo(D(), hn::UpperHalf(half, x.each[i]));
+    }
+#endif
+    return out;
+  }
+  static HWY_INLINE typename L::M mask(typename LD::M m) {
+    typename L::M out;
+    for (size_t i = 0; i < kCount / kJoined; ++i) {
+      uint32_t bits = mask_bits(D(), m.each[kJoined * i]);
+      if constexpr (kJoined == 2) bits |= mask_bits(D(), m.each[2 * i + 1]) << kLanes;
+      out.each[i] = lanes_of(D32(), bits);
+    }
+    return out;
+  }
 };
 
 #define LOCKSTEP_LANE_FN HWY_INLINE

@@ -239,7 +239,8 @@ bool run(SampleWork<T>& s) {
     const double error = attempt(s, t, h_try, t_new);
     bool accepted = error == 0;
     if (!s.fixed) {
-      const auto before = after_rejection ? L1::eq(L1::zero(), L1::zero()) : L1::lt(L1::zero(), L1::zero());
+      using F1 = Float32Lane<L1>::L;
+      const auto before = after_rejection ? F1::eq(F1::zero(), F1::zero()) : F1::lt(F1::zero(), F1::zero());
       const auto decision = decide_step<L1>(one(error), one(h_try), one(log_error), before, s.beta1, s.beta2);
       accepted = L1::any(decision.accept);
       h = one(decision.h_next);

@@ -126,15 +126,19 @@ struct LaneRecord {
 
 // Fills what the trajectory never reached with NaN and writes its record. Returns the record.
 template <class T>
-TrajectoryRecord close_record(const SolveContext<T>& context, LaneRecord<T>& lane, Status status, std::int64_t attempts,
-                              std::int64_t evaluations, double end_time) {
+const TrajectoryRecord& close_record(const SolveContext<T>& context, LaneRecord<T>& lane, Status status,
+                                     std::int64_t attempts, std::int64_t evaluations, double end_time) {
   const std::size_t n = context.components();
   for (; lane.saved < context.save_points(); ++lane.saved) {
     for (std::size_t c = 0; c < n; ++c) lane.state[lane.saved * n + c] = std::numeric_limits<T>::quiet_NaN();
   }
-  const TrajectoryRecord record{status, static_cast<std::int32_t>(attempts - lane.rejected), lane.rejected,
-                                static_cast<std::int32_t>(evaluations + lane.extra_evaluations), end_time};
-  lane.block->block.records[lane.row] = record;
+  // In place: a copy put together on the stack would be read back in pieces larger than were written, and wait for it.
+  TrajectoryRecord& record = lane.block->block.records[lane.row];
+  record.status = status;
+  record.accepted = static_cast<std::int32_t>(attempts - lane.rejected);
+  record.rejected = lane.rejected;
+  record.evaluations = static_cast<std::int32_t>(evaluations + lane.extra_evaluations);
+  record.end_time = end_time;
   return record;
 }
 

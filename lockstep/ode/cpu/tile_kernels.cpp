@@ -228,18 +228,16 @@ void attempt(TileState<T>& s, const StepSettings<T>& settings) {
 
 template <class T>
 void decide(TileState<T>& s, const StepSettings<T>& settings) {
-  const DoubleTag d;
   StepMasks masks;
-  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
-    const auto error_squared = hn::Load(d, s.error_squared + v);
-    const auto h_try = hn::Load(d, s.h_try + v);
-    const auto t_new = hn::Load(d, s.t_new + v);
-    if (settings.fixed) {
-      const auto accept = LD::eq(error_squared, hn::Zero(d));
-      masks.add(v, accept, LD::negate(accept), save_reached(t_new, hn::Load(d, s.next_save + v), h_try));
-    } else {
-      decide_lanes(s, settings, v, error_squared, hn::Load(d, s.t + v), hn::Load(d, s.t_end + v), h_try, t_new, masks);
+  if (settings.fixed) {
+    const DoubleTag d;
+    for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
+      const auto accept = LD::eq(hn::Load(d, s.error_squared + v), hn::Zero(d));
+      masks.add(v, accept, LD::negate(accept),
+                save_reached(hn::Load(d, s.t_new + v), hn::Load(d, s.next_save + v), hn::Load(d, s.h_try + v)));
     }
+  } else {
+    for (int v = 0; v < s.lanes; v += kGroupLanes) decide_lanes(s, settings, v, masks);
   }
   masks.store(s);
 }
@@ -260,45 +258,50 @@ void complete_interpolant(TileState<T>& s, const StepSettings<T>& settings) {
 template <class T>
 void interpolate(TileState<T>& s, const StepSettings<T>& settings) {
   using D = hn::ScalableTag<T>;
-  using L = HwyLane<D>;
   constexpr std::size_t kMostStages = 24;
   const ode::Tableau& tableau = *settings.tableau->source;
   const auto& stages = settings.tableau->interpolant_stages;
   const int degree = tableau.interpolant_degree;
 
-  const DoubleTag dd;
+  using G = DoubleGroup;
   alignas(64) T weights[kMostStages][kTileLanes];
   LaneMask at_end = 0;
-  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(dd))) {
-    const auto theta = hn::Load(dd, s.theta + v);
-    at_end |= mask_bits(dd, LD::eq(theta, hn::Set(dd, 1.0)), v);
+  for (int v = 0; v < s.lanes; v += kGroupLanes) {
+    const auto theta = G::load(s.theta + v);
+    const auto end = G::eq(theta, G::set(1.0));
+    for (int g = 0; g < kGroupRegisters; ++g) {
+      const DoubleTag dd;
+      at_end |= mask_bits(dd, end.each[g], v + g * static_cast<int>(hn::Lanes(dd)));
+    }
     for (std::size_t i = 0; i < stages.size(); ++i) {
       const double* p = &tableau.interpolant[stages[i] * static_cast<std::size_t>(degree)];
-      const auto weight = interpolant_weight<LD>(p, degree, theta);
+      const auto weight = interpolant_weight<G>(p, degree, theta);
       if constexpr (sizeof(T) == 8) {
-        hn::Store(weight, dd, weights[i] + v);
+        G::store(weight, weights[i] + v);
       } else {
-        const hn::Rebind<float, DoubleTag> d32;
-        hn::Store(hn::DemoteTo(d32, weight), d32, weights[i] + v);
+        Float32Lane<G>::L::store(Float32Lane<G>::down(weight), weights[i] + v);
       }
     }
   }
 
+  using Pair = LaneGroup<D, 2>;
   const D d;
+  const int lanes = static_cast<int>(hn::Lanes(d));
   alignas(64) T h_memory[kTileLanes];
   const T* h = narrow(s.h_try, h_memory, s.lanes);
   const std::size_t row = s.components * kTileLanes;
-  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
-    const auto end = lanes_of(d, at_end, v);
+  for (int v = 0; v < s.lanes; v += 2 * lanes) {
+    typename Pair::M end;
+    for (int g = 0; g < 2; ++g) end.each[g] = lanes_of(d, at_end, v + g * lanes);
     for (std::size_t c = 0; c < s.components; ++c) {
       const std::size_t at = c * kTileLanes + static_cast<std::size_t>(v);
       const T* k = s.k.data() + at;
-      auto sum = hn::Mul(hn::Load(d, weights[0] + v), hn::Load(d, k + stages[0] * row));
+      auto sum = Pair::mul(Pair::load(weights[0] + v), Pair::load(k + stages[0] * row));
       for (std::size_t i = 1; i < stages.size(); ++i) {
-        sum = L::fma(hn::Load(d, weights[i] + v), hn::Load(d, k + stages[i] * row), sum);
+        sum = Pair::fma(Pair::load(weights[i] + v), Pair::load(k + stages[i] * row), sum);
       }
-      const auto inside = L::fma(hn::Load(d, h + v), sum, hn::Load(d, s.y.data() + at));
-      hn::Store(hn::IfThenElse(end, hn::Load(d, s.y1.data() + at), inside), d, s.scratch.data() + at);
+      const auto inside = Pair::fma(Pair::load(h + v), sum, Pair::load(s.y.data() + at));
+      Pair::store(Pair::select(end, Pair::load(s.y1.data() + at), inside), s.scratch.data() + at);
     }
   }
 }

@@ -6,8 +6,6 @@
 #define LOCKSTEP_ODE_CPU_TILE_LANES_INL_H_
 #endif
 
-#include <type_traits>
-
 #include "lockstep/ode/cpu/lane_numerics-inl.h"
 #include "lockstep/ode/cpu/tile_state.h"
 
@@ -22,38 +20,36 @@ using ode::cpu::TileState;
 using DoubleTag = hn::ScalableTag<double>;
 using LD = HwyLane<DoubleTag>;
 
-// Which lanes of a mask that starts at lane `first`, as bits of a LaneMask, and back.
+// Registers of float64 taken together where each number passes through a long chain of dependent operations, as in step
+// control; their float32 parts fill whole registers.
+#if HWY_TARGET == HWY_SCALAR
+inline constexpr int kGroupRegisters = 1;
+#else
+inline constexpr int kGroupRegisters = 4;
+#endif
+using DoubleGroup = LaneGroup<DoubleTag, kGroupRegisters>;
+inline constexpr int kGroupLanes = kGroupRegisters * static_cast<int>(hn::MaxLanes(DoubleTag()));
+
+// Masks as bits of a LaneMask from lane `first` on, and back.
 template <class D>
 HWY_INLINE LaneMask mask_bits(D d, hn::Mask<D> mask, int first) {
-  // Read back no more than was stored: a wider load would wait for the store to leave the core.
-  using Bits = std::conditional_t<(hn::MaxLanes(D()) > 8), uint16_t, uint8_t>;
-  uint8_t bytes[8];
-  hn::StoreMaskBits(d, mask, bytes);
-  Bits bits;
-  __builtin_memcpy(&bits, bytes, sizeof bits);
-  return static_cast<LaneMask>(bits) << first;
+  return static_cast<LaneMask>(mask_bits(d, mask)) << first;
 }
 template <class D>
 HWY_INLINE hn::Mask<D> lanes_of(D d, LaneMask bits, int first) {
-  uint8_t bytes[8] = {};
-  bits >>= first;
-  __builtin_memcpy(bytes, &bits, sizeof bits);
-  return hn::LoadMaskBits(d, bytes);
+  return lanes_of(d, bits >> first);
 }
 HWY_INLINE LaneMask active(int lanes) { return lanes == 32 ? ~LaneMask{0} : (LaneMask{1} << lanes) - 1; }
 
-// float64 lanes as numbers of the state.
+// float64 lanes as numbers of the state; by whole registers, as they are read back.
 template <class T>
 HWY_INLINE const T* narrow(const double* in, T* out, int lanes) {
   if constexpr (sizeof(T) == 8) {
     (void)out, (void)lanes;
     return in;
   } else {
-    const DoubleTag d;
-    for (int v = 0; v < lanes; v += static_cast<int>(hn::Lanes(d))) {
-      const hn::Rebind<float, DoubleTag> d32;
-      hn::Store(hn::DemoteTo(d32, hn::Load(d, in + v)), d32, out + v);
-    }
+    using F = Float32Lane<DoubleGroup>;
+    for (int v = 0; v < lanes; v += kGroupLanes) F::L::store(F::down(DoubleGroup::load(in + v)), out + v);
     return out;
   }
 }
@@ -80,12 +76,12 @@ HWY_INLINE void finish_error(TileState<T>& s, const T* sums, const T* sums3, con
 
 // What an attempt came to, gathered over the registers of a tile.
 struct StepMasks {
-  LaneMask accepted = 0, stuck = 0, save_due = 0;
+  LaneMask accepted = 0, too_small = 0, save_due = 0;
 
-  HWY_INLINE void add(int v, hn::Mask<DoubleTag> accept, hn::Mask<DoubleTag> is_stuck, hn::Mask<DoubleTag> saves) {
+  HWY_INLINE void add(int v, hn::Mask<DoubleTag> accept, hn::Mask<DoubleTag> small, hn::Mask<DoubleTag> saves) {
     const DoubleTag d;
     accepted |= mask_bits(d, accept, v);
-    stuck |= mask_bits(d, is_stuck, v);
+    too_small |= mask_bits(d, small, v);
     save_due |= mask_bits(d, saves, v);
   }
   template <class T>
@@ -93,7 +89,7 @@ struct StepMasks {
     const LaneMask wanted = active(s.lanes);
     s.accepted = accepted & wanted;
     s.after_rejection = ~accepted & wanted;
-    s.stuck = stuck & wanted;
+    s.stuck = too_small & ~accepted & wanted;
     s.save_due = save_due & accepted & wanted;
   }
 };
@@ -103,21 +99,27 @@ HWY_INLINE hn::Mask<DoubleTag> save_reached(hn::Vec<DoubleTag> t_new, hn::Vec<Do
   return LD::le(LD::zero(), LD::mul(LD::sub(t_new, next_save), h));
 }
 
-// Accepts or rejects the lanes from v on and stores their next step. Returns the accepted ones.
+// Accepts or rejects kGroupLanes lanes from v on and stores their next step. Returns the accepted ones.
 template <class T>
-HWY_INLINE hn::Mask<DoubleTag> decide_lanes(TileState<T>& s, const StepSettings<T>& settings, int v,
-                                            hn::Vec<DoubleTag> error_squared, hn::Vec<DoubleTag> t,
-                                            hn::Vec<DoubleTag> t_end, hn::Vec<DoubleTag> h_try,
-                                            hn::Vec<DoubleTag> t_new, StepMasks& masks) {
+HWY_INLINE DoubleGroup::M decide_lanes(TileState<T>& s, const StepSettings<T>& settings, int v, StepMasks& masks) {
+  using C = DoubleGroup;
+  using F = Float32Lane<C>;
+  typename F::L::M after_rejection;
+  constexpr int kFloats = static_cast<int>(hn::MaxLanes(F::D32()));
+  for (int i = 0; i * kFloats < kGroupLanes; ++i)
+    after_rejection.each[i] = lanes_of(F::D32(), s.after_rejection, v + i * kFloats);
+  const auto h_try = C::load(s.h_try + v), log_error = C::load(s.log_error + v);
+  const auto step =
+      decide_step<C>(C::load(s.error_squared + v), h_try, log_error, after_rejection, settings.beta1, settings.beta2);
+  C::store(step.h_next, s.h + v);
+  C::store(C::select(step.accept, step.log_error, log_error), s.log_error + v);
+  const auto too_small = C::le(C::abs(step.h_next), smallest_step<C>(C::load(s.t + v), C::load(s.t_end + v)));
   const DoubleTag d;
-  const auto log_error = hn::Load(d, s.log_error + v);
-  const auto step = decide_step<LD>(error_squared, h_try, log_error, lanes_of(d, s.after_rejection, v), settings.beta1,
-                                    settings.beta2);
-  hn::Store(step.h_next, d, s.h + v);
-  hn::Store(LD::select(step.accept, step.log_error, log_error), d, s.log_error + v);
-  const auto too_small = LD::le(LD::abs(step.h_next), smallest_step<LD>(t, t_end));
-  masks.add(v, step.accept, LD::both(LD::negate(step.accept), too_small),
-            save_reached(t_new, hn::Load(d, s.next_save + v), h_try));
+  for (int i = 0; i < kGroupRegisters; ++i) {
+    const int at = v + i * static_cast<int>(hn::Lanes(d));
+    masks.add(at, step.accept.each[i], too_small.each[i],
+              save_reached(hn::Load(d, s.t_new + at), hn::Load(d, s.next_save + at), h_try.each[i]));
+  }
   return step.accept;
 }
 

@@ -10,8 +10,8 @@ struct Lorenz {
     const auto x = u[0], y = u[1], z = u[2];
     const auto sigma = p[0], rho = p[1], beta = p[2];
     du[0] = L::mul(sigma, L::sub(y, x));
-    du[1] = L::fma(x, L::sub(rho, z), L::neg(y));
-    du[2] = L::fma(x, y, L::neg(L::mul(beta, z)));
+    du[1] = L::fms(x, L::sub(rho, z), y);
+    du[2] = L::fms(x, y, L::mul(beta, z));
   }
 
   static SystemInfo info() {
