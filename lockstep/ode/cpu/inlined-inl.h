@@ -131,7 +131,7 @@ struct InlinedStep {
   HWY_INLINE void stage() {
     constexpr int last = kStages - 1;
     V argument[n];
-    if constexpr (kFewWeights) add_stage<Row<last>, i - 1>(last_row);
+    if constexpr (kFewWeights && i == last) add_stage<Row<last>, i - 1>(last_row);
     if constexpr (kFewWeights && i == last) {
       static_for<n>([&](auto c) LOCKSTEP_ALWAYS_INLINE { argument[c] = last_row[c]; });
     } else {
@@ -139,6 +139,8 @@ struct InlinedStep {
     }
     static_for<n>([&](auto c) LOCKSTEP_ALWAYS_INLINE { argument[c] = L::fma(h, argument[c], y[c]); });
     System::template evaluate<L>(argument, p, k[i]);
+    // After what the next stage waits for: older instructions go first.
+    if constexpr (kFewWeights && i != last) add_stage<Row<last>, i - 1>(last_row);
     if constexpr (i == last) {
       static_for<n>([&](auto c) LOCKSTEP_ALWAYS_INLINE { y1[c] = argument[c]; });
     }
@@ -202,69 +204,76 @@ void attempt_inlined(TileState<T>& s, const StepSettings<T>& settings) {
   finish_error<T, Method::kHasError3>(s, sums, sums3, checks);
 }
 
-// Two registers of a tile at a time, their first stages in turns: a sum of few terms waits longer for its newest stage
-// than it computes. Step control, one long chain of dependent operations, has a pass of its own after all of them.
-template <class System, class Method, class T>
-void whole_step_inlined(TileState<T>& s, const StepSettings<T>& settings) {
+// Attempts the steps of kTogether registers of a tile, the first stages of all in turns: a sum of few terms waits
+// longer for its newest stage than it computes.
+template <class System, class Method, class T, int kTogether>
+HWY_INLINE void attempt_registers(TileState<T>& s, const StepSettings<T>& settings, int v) {
   using Step = InlinedStep<System, Method, T>;
   static_assert(sizeof(T) == 8, "state and time share registers");
   const DoubleTag d;
   constexpr int n = Step::n, kStages = Step::kStages;
   constexpr int kLanes = static_cast<int>(hn::MaxLanes(DoubleTag()));
-  constexpr int kTogether = 2;
   constexpr int kInTurns = 3;  // stages, the given first one included
-  const auto over_n = hn::Set(d, 1.0 / n);
   const auto rtol = hn::Set(d, settings.rtol);
+  Step steps[kTogether];
+  static_for<kTogether>([&](auto g) LOCKSTEP_ALWAYS_INLINE {
+    const int at = v + g * kLanes;
+    const auto proposed = propose_step<LD>(hn::Load(d, s.t + at), hn::Load(d, s.t_end + at), hn::Load(d, s.h + at),
+                                           hn::Set(d, settings.max_step));
+    s.last |= mask_bits(d, proposed.last, at);
+    hn::Store(proposed.h, d, s.h_try + at);
+    hn::Store(proposed.t_new, d, s.t_new + at);
+    steps[g].load(s, at);
+    steps[g].h = proposed.h;
+  });
+  static_for<kInTurns - 1>([&](auto i) LOCKSTEP_ALWAYS_INLINE {
+    static_for<kTogether>([&](auto g) LOCKSTEP_ALWAYS_INLINE { steps[g].template stage<decltype(i)::value + 1>(); });
+  });
+  T* const last_stage = s.k.data() + (kStages - 1) * n * kTileLanes;
+  static_for<kTogether>([&](auto g) LOCKSTEP_ALWAYS_INLINE {
+    const int at = v + g * kLanes;
+    Step& step = steps[g];
+    step.template run<kInTurns, kStages>();
+    for (int c = 0; c < n; ++c) {
+      hn::Store(step.y1[c], d, s.y1.data() + c * kTileLanes + at);
+      hn::Store(step.k[kStages - 1][c], d, last_stage + c * kTileLanes + at);
+    }
+    auto square = step.template error_sum<typename Step::Error>(rtol, settings.atol);
+    if constexpr (Method::kHasError3) {
+      square = combine_errors<LD>(square, step.template error_sum<typename Step::Error3>(rtol, settings.atol));
+    }
+    hn::Store(LD::fma(square, hn::Set(d, 1.0 / n), step.finite_check()), d, s.error_squared + at);
+  });
+}
+
+// Moves the accepted of n components' lanes to y1 and the last stage. The same for every method: compiled once.
+template <int n, class T>
+HWY_NOINLINE void decide_and_advance(TileState<T>& s, const StepSettings<T>& settings, const T* last_stage) {
+  const DoubleTag d;
   T* const y = s.y.data();
   T* const k = s.k.data();
-  T* const y1 = s.y1.data();
-  T* const last_stage = k + (kStages - 1) * n * kTileLanes;
-  s.last = 0;
-  for (int v = 0; v < s.lanes; v += kTogether * kLanes) {
-    Step steps[kTogether];
-    static_for<kTogether>([&](auto g) LOCKSTEP_ALWAYS_INLINE {
-      const int at = v + g * kLanes;
-      const auto proposed = propose_step<LD>(hn::Load(d, s.t + at), hn::Load(d, s.t_end + at), hn::Load(d, s.h + at),
-                                             hn::Set(d, settings.max_step));
-      s.last |= mask_bits(d, proposed.last, at);
-      hn::Store(proposed.h, d, s.h_try + at);
-      hn::Store(proposed.t_new, d, s.t_new + at);
-      steps[g].load(s, at);
-      steps[g].h = proposed.h;
-    });
-    static_for<kInTurns - 1>([&](auto i) LOCKSTEP_ALWAYS_INLINE {
-      static_for<kTogether>([&](auto g) LOCKSTEP_ALWAYS_INLINE { steps[g].template stage<decltype(i)::value + 1>(); });
-    });
-    static_for<kTogether>([&](auto g) LOCKSTEP_ALWAYS_INLINE {
-      const int at = v + g * kLanes;
-      Step& step = steps[g];
-      step.template run<kInTurns, kStages>();
-      for (int c = 0; c < n; ++c) {
-        hn::Store(step.y1[c], d, y1 + c * kTileLanes + at);
-        hn::Store(step.k[kStages - 1][c], d, last_stage + c * kTileLanes + at);
-      }
-      auto square = step.template error_sum<typename Step::Error>(rtol, settings.atol);
-      if constexpr (Method::kHasError3) {
-        square = combine_errors<LD>(square, step.template error_sum<typename Step::Error3>(rtol, settings.atol));
-      }
-      hn::Store(LD::fma(square, over_n, step.finite_check()), d, s.error_squared + at);
-    });
-  }
-
-  StepMasks masks;
-  for (int v = 0; v < s.lanes; v += kGroupLanes) {
-    const auto accept = decide_lanes(s, settings, v, masks);
-    for (int g = 0; g < kGroupRegisters; ++g) {
-      const int from = v + g * kLanes;
-      for (int c = 0; c < n; ++c) {
-        const int at = c * kTileLanes + from;
-        hn::BlendedStore(hn::Load(d, y1 + at), accept.each[g], d, y + at);
-        hn::BlendedStore(hn::Load(d, last_stage + at), accept.each[g], d, k + at);
-      }
-      hn::BlendedStore(hn::Load(d, s.t_new + from), accept.each[g], d, s.t + from);
+  const T* const y1 = s.y1.data();
+  decide_tile(s, settings, [&](int v, hn::Mask<DoubleTag> accept) LOCKSTEP_ALWAYS_INLINE {
+    for (int c = 0; c < n; ++c) {
+      const int at = c * kTileLanes + v;
+      hn::BlendedStore(hn::Load(d, y1 + at), accept, d, y + at);
+      hn::BlendedStore(hn::Load(d, last_stage + at), accept, d, k + at);
     }
-  }
-  masks.store(s);
+    hn::BlendedStore(hn::Load(d, s.t_new + v), accept, d, s.t + v);
+  });
+}
+
+// Two passes: step control is one long chain of dependent operations, and a pass of its own lets the registers of a
+// tile overlap there.
+template <class System, class Method, class T>
+void whole_step_inlined(TileState<T>& s, const StepSettings<T>& settings) {
+  using Step = InlinedStep<System, Method, T>;
+  constexpr int kLanes = static_cast<int>(hn::MaxLanes(DoubleTag()));
+  s.last = 0;
+  int v = 0;
+  for (; s.lanes - v > kLanes; v += 2 * kLanes) attempt_registers<System, Method, T, 2>(s, settings, v);
+  if (v < s.lanes) attempt_registers<System, Method, T, 1>(s, settings, v);
+  decide_and_advance<Step::n>(s, settings, s.k.data() + (Step::kStages - 1) * Step::n * kTileLanes);
 }
 
 template <class System, class Method, class T>

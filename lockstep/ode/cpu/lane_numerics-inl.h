@@ -45,50 +45,49 @@ struct Float32Lane<HwyLane<D>> {
   static HWY_INLINE typename L::M mask(hn::Mask<D> m) { return lanes_of(D32(), mask_bits(D(), m)); }
 };
 
-// Those of a group of registers: whole registers of float32, half as many.
+// Those of a group of registers: where there are several, two of them make one whole register of float32.
 template <class D, size_t kCount>
 struct Float32Lane<LaneGroup<D, kCount>> {
-#if HWY_TARGET == HWY_SCALAR
-  static constexpr size_t kJoined = 1;
-  using D32 = hn::Rebind<float, D>;
-#else
-  static constexpr size_t kJoined = 2;
-  using D32 = hn::Repartition<float, D>;
-#endif
   using LD = LaneGroup<D, kCount>;
-  using L = LaneGroup<D32, kCount / kJoined>;
-  static constexpr int kLanes = static_cast<int>(hn::MaxLanes(D()));  // of a register of float64
+  using Half = hn::Rebind<float, D>;
+  static constexpr size_t kJoined = kCount == 1 ? 1 : 2;
+  static_assert(kCount % kJoined == 0);
+  using D32 = std::conditional_t<kJoined == 1, Half, hn::Repartition<float, D>>;
+  static constexpr int kRegisters = kCount / kJoined;
+  using L = LaneGroup<D32, kRegisters>;
 
   static HWY_INLINE typename L::V down(typename LD::V x) {
     typename L::V out;
-#if HWY_TARGET == HWY_SCALAR
-    out.each[0] = hn::DemoteTo(D32(), x.each[0]);
-#else
-    const hn::Half<D32> half;
-    for (size_t i = 0; i < kCount / 2; ++i) {
-      out.each[i] = hn::Combine(D32(), hn::DemoteTo(half, x.each[2 * i + 1]), hn::DemoteTo(half, x.each[2 * i]));
-    }
+    if constexpr (kJoined == 1) {
+      out.each[0] = hn::DemoteTo(D32(), x.each[0]);
+    } else {
+#if HWY_TARGET != HWY_SCALAR  // whose registers have no halves
+      for (size_t i = 0; i < kCount / 2; ++i) {
+        out.each[i] = hn::Combine(D32(), hn::DemoteTo(Half(), x.each[2 * i + 1]), hn::DemoteTo(Half(), x.each[2 * i]));
+      }
 #endif
+    }
     return out;
   }
   static HWY_INLINE typename LD::V up(typename L::V x) {
     typename LD::V out;
-#if HWY_TARGET == HWY_SCALAR
-    out.each[0] = hn::PromoteTo(D(), x.each[0]);
-#else
-    const hn::Half<D32> half;
-    for (size_t i = 0; i < kCount / 2; ++i) {
-      out.each[2 * i] = hn::PromoteTo(D(), hn::LowerHalf(half, x.each[i]));
-      out.each[2 * i + 1] = hn::PromoteTo(D(), hn::UpperHalf(half, x.each[i]));
-    }
+    if constexpr (kJoined == 1) {
+      out.each[0] = hn::PromoteTo(D(), x.each[0]);
+    } else {
+#if HWY_TARGET != HWY_SCALAR
+      for (size_t i = 0; i < kCount / 2; ++i) {
+        out.each[2 * i] = hn::PromoteTo(D(), hn::LowerHalf(Half(), x.each[i]));
+        out.each[2 * i + 1] = hn::PromoteTo(D(), hn::UpperHalf(Half(), x.each[i]));
+      }
 #endif
+    }
     return out;
   }
   static HWY_INLINE typename L::M mask(typename LD::M m) {
     typename L::M out;
-    for (size_t i = 0; i < kCount / kJoined; ++i) {
+    for (size_t i = 0; i < kRegisters; ++i) {
       uint32_t bits = mask_bits(D(), m.each[kJoined * i]);
-      if constexpr (kJoined == 2) bits |= mask_bits(D(), m.each[2 * i + 1]) << kLanes;
+      if constexpr (kJoined == 2) bits |= mask_bits(D(), m.each[2 * i + 1]) << hn::MaxLanes(D());
       out.each[i] = lanes_of(D32(), bits);
     }
     return out;

@@ -228,16 +228,13 @@ void attempt(TileState<T>& s, const StepSettings<T>& settings) {
 
 template <class T>
 void decide(TileState<T>& s, const StepSettings<T>& settings) {
+  if (!settings.fixed) return decide_tile(s, settings, [](int, hn::Mask<DoubleTag>) {});
+  const DoubleTag d;
   StepMasks masks;
-  if (settings.fixed) {
-    const DoubleTag d;
-    for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
-      const auto accept = LD::eq(hn::Load(d, s.error_squared + v), hn::Zero(d));
-      masks.add(v, accept, LD::negate(accept),
-                save_reached(hn::Load(d, s.t_new + v), hn::Load(d, s.next_save + v), hn::Load(d, s.h_try + v)));
-    }
-  } else {
-    for (int v = 0; v < s.lanes; v += kGroupLanes) decide_lanes(s, settings, v, masks);
+  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
+    const auto accept = LD::eq(hn::Load(d, s.error_squared + v), hn::Zero(d));
+    masks.add(v, accept, LD::negate(accept),
+              save_reached(hn::Load(d, s.t_new + v), hn::Load(d, s.next_save + v), hn::Load(d, s.h_try + v)));
   }
   masks.store(s);
 }

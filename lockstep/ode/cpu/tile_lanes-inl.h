@@ -99,28 +99,43 @@ HWY_INLINE hn::Mask<DoubleTag> save_reached(hn::Vec<DoubleTag> t_new, hn::Vec<Do
   return LD::le(LD::zero(), LD::mul(LD::sub(t_new, next_save), h));
 }
 
-// Accepts or rejects kGroupLanes lanes from v on and stores their next step. Returns the accepted ones.
-template <class T>
-HWY_INLINE DoubleGroup::M decide_lanes(TileState<T>& s, const StepSettings<T>& settings, int v, StepMasks& masks) {
-  using C = DoubleGroup;
-  using F = Float32Lane<C>;
+// Accepts or rejects the lanes of a group of registers from v on and stores their next step. Returns the accepted ones.
+template <int kRegisters, class T>
+HWY_INLINE typename LaneGroup<DoubleTag, kRegisters>::M decide_group(TileState<T>& s, const StepSettings<T>& settings,
+                                                                     int v, StepMasks& masks) {
+  using G = LaneGroup<DoubleTag, kRegisters>;
+  using F = Float32Lane<G>;
+  const typename F::D32 d32;
   typename F::L::M after_rejection;
-  constexpr int kFloats = static_cast<int>(hn::MaxLanes(F::D32()));
-  for (int i = 0; i * kFloats < kGroupLanes; ++i)
-    after_rejection.each[i] = lanes_of(F::D32(), s.after_rejection, v + i * kFloats);
-  const auto h_try = C::load(s.h_try + v), log_error = C::load(s.log_error + v);
+  for (int i = 0; i < F::kRegisters; ++i)
+    after_rejection.each[i] = lanes_of(d32, s.after_rejection, v + i * static_cast<int>(hn::Lanes(d32)));
+  const auto h_try = G::load(s.h_try + v), log_error = G::load(s.log_error + v);
   const auto step =
-      decide_step<C>(C::load(s.error_squared + v), h_try, log_error, after_rejection, settings.beta1, settings.beta2);
-  C::store(step.h_next, s.h + v);
-  C::store(C::select(step.accept, step.log_error, log_error), s.log_error + v);
-  const auto too_small = C::le(C::abs(step.h_next), smallest_step<C>(C::load(s.t + v), C::load(s.t_end + v)));
-  const DoubleTag d;
-  for (int i = 0; i < kGroupRegisters; ++i) {
+      decide_step<G>(G::load(s.error_squared + v), h_try, log_error, after_rejection, settings.beta1, settings.beta2);
+  G::store(step.h_next, s.h + v);
+  G::store(G::select(step.accept, step.log_error, log_error), s.log_error + v);
+  const auto too_small = G::le(G::abs(step.h_next), smallest_step<G>(G::load(s.t + v), G::load(s.t_end + v)));
+  for (int i = 0; i < kRegisters; ++i) {
+    const DoubleTag d;
     const int at = v + i * static_cast<int>(hn::Lanes(d));
     masks.add(at, step.accept.each[i], too_small.each[i],
               save_reached(hn::Load(d, s.t_new + at), hn::Load(d, s.next_save + at), h_try.each[i]));
   }
   return step.accept;
+}
+
+// decide_group() over the tile, and then advance(v, accepted lanes) for each of its registers.
+template <class T, class Advance>
+HWY_INLINE void decide_tile(TileState<T>& s, const StepSettings<T>& settings, const Advance& advance) {
+  constexpr int kLanes = static_cast<int>(hn::MaxLanes(DoubleTag()));
+  StepMasks masks;
+  int v = 0;
+  for (; s.lanes - v > kLanes; v += kGroupLanes) {
+    const auto accept = decide_group<kGroupRegisters>(s, settings, v, masks);
+    for (int g = 0; g < kGroupRegisters; ++g) advance(v + g * kLanes, accept.each[g]);
+  }
+  if (v < s.lanes) advance(v, decide_group<1>(s, settings, v, masks).each[0]);
+  masks.store(s);
 }
 
 }  // namespace HWY_NAMESPACE
