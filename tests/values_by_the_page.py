@@ -16,7 +16,7 @@ from page_reader import ENDLESS, NET, PAGE, STATUS, PageTest, Reader, items
 
 TEXT = {"Conventions", "title", "source", "history", "lockstep_format", "version", "command", "problem_file",
         "problem_digest", "rhs", "rhs_digest", "model", "model_digest", "method", "control", "precision", "matrix_precision",
-        "event", "guard", "engine", "engine_reason", "device", "cpu_target", "kernel", "packed",
+        "event", "guard", "equations", "engine", "engine_reason", "device", "cpu_target", "kernel", "packed",
         "products", "shard"}
 COUNTS = {"max_steps", "seed", "certificate_samples", "threads", "accepted_steps", "rejected_steps", "rhs_evaluations",
           "resumed", "first_trajectory", "ensemble_trajectories"}
@@ -66,6 +66,9 @@ class Provenance(PageTest):
         self.assertEqual(TEXT | COUNTS | NUMBERS | LISTS, table_after("## Attributes of the file"))
         self.succeed("solve", "own.toml", "--quiet", "--output", "fixed.h5", "--method", "rk4", "--dt", "0.01")
         self.succeed("pack", "fixed.h5", "--quiet", "--output", "packed.h5")
+        self.path("text.toml").write_text('[rhs]\nparameters = { k = 2 }\n[rhs.equations]\nx = "v"\nv = "-k * x"\n[ensemble]\n'
+                                          'initial_state = [1, 0]\n[time]\nspan = [0, 1]\n[output]\nfile = "text.h5"\n')
+        self.succeed("solve", "text.toml", "--quiet")
         seen = set()
         for path in self.make_all():
             with h5py.File(path) as file:

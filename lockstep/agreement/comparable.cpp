@@ -5,6 +5,7 @@
 #include <charconv>
 #include <map>
 #include <set>
+#include <string_view>
 
 namespace lockstep::agreement {
 namespace {
@@ -24,6 +25,19 @@ const std::set<std::string> kNotOfInterest{"history",         "command",
 std::string text(double value) {
   char digits[40];
   return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
+}
+
+// Equations have a line each.
+std::string in_one_line(std::string_view lines) {
+  std::string line;
+  for (const char c : lines) {
+    if (c == '\n') {
+      line += ", ";
+    } else {
+      line += c;
+    }
+  }
+  return line;
 }
 
 class Fields {
@@ -100,8 +114,8 @@ void compare_provenance(const Ensemble& a, const Ensemble& b, Fields& fields) {
     const auto& [in_a, in_b] = values;
     if (in_a == in_b || kNotOfInterest.contains(name) || name.starts_with("lockstep_")) continue;
     const bool stated = !in_a.empty() && !in_b.empty();
-    fields.add(name, in_a.empty() ? "not stated" : in_a, in_b.empty() ? "not stated" : in_b,
-               stated && kMustAgree.contains(name));
+    const auto value = [](const std::string& stored) { return stored.empty() ? "not stated" : in_one_line(stored); };
+    fields.add(name, value(in_a), value(in_b), stated && kMustAgree.contains(name));
   }
 }
 

@@ -242,6 +242,20 @@ class Killed(ResumeTest):
             file.attrs["version"] = "0.0.9"
         self.fail_with("version 0.0.9, expected version", "solve", "slow.toml", "--resume")
 
+    def test_other_equations_are_not_continued(self):
+        text = SLOW.format(trajectories=1)
+        text = text.replace('system = "lorenz"', '[rhs.equations]\nx = "y"\ny = "z"\nz = "-x"')
+        self.write("slow.toml", text)
+        self.succeed("solve", "slow.toml")
+        self.write("spaced.toml", text.replace('"-x"', '" - x"'))
+        self.assertIn("nothing to do", self.succeed("solve", "spaced.toml", "--resume").stdout)
+        self.write("changed.toml", text.replace('"-x"', '"-y"'))
+        self.fail_with("slow.h5: found results of another run: rhs net equations", "solve", "changed.toml", "--resume")
+        self.succeed("solve", "changed.toml", "--output", "changed.h5")
+        verdict = self.run_tool("validate", "slow.h5", "changed.h5")
+        self.assertEqual(verdict.returncode, 2)
+        self.assertIn("dx/dt = y, dy/dt = z, dz/dt = -x and dx/dt = y, dy/dt = z, dz/dt = -y", verdict.stdout)
+
     def test_one_step_for_all_begins_anew(self):
         self.write("slow.toml", SLOW.format(trajectories=64).replace('rtol', 'control = "common"\nrtol', 1))
         self.succeed("solve", "slow.toml", "--output", "whole.h5")
