@@ -83,6 +83,10 @@ function(lockstep_reuse_test_headers target)
   endif()
   target_precompile_headers(${target} REUSE_FROM lockstep_test_headers)
   set_target_properties(${target} PROPERTIES PCH_WARN_INVALID OFF)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # Warnings inside the standard library's headers, false ones on std::string among them, are no longer held back.
+    target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
+  endif()
 endfunction()
 
 function(lockstep_test_options target)
