@@ -137,7 +137,7 @@ double constant_expression(const Equation& constant) {
   if (value.is_number()) return value.number;
   throw ExpressionError(
       {constant.where.empty() ? constant.name : constant.where, "the time", "an expression of numbers alone", {}},
-      constant.text, constant.text.find('t'));
+      constant.text, reader.time_at());
 }
 
 std::vector<std::optional<double>> parameter_defaults(const Model& model) {

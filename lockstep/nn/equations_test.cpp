@@ -163,6 +163,12 @@ TEST(Equations, say_where_a_text_goes_wrong) {
   EXPECT_EQ(error_of("\xcf\x83 + x").excerpt(), "\xcf\x83 + x\n^");
   EXPECT_EQ(error_of("x * \xcf\x83").excerpt(), "x * \xcf\x83\n    ^");
   EXPECT_EQ(error_of("x +\n 2 y").excerpt(), " 2 y\n   ^");
+  try {
+    constant_expression({"beta", "sqrt(2) * t", ""});
+    ADD_FAILURE() << "time is no constant";
+  } catch (const ExpressionError& of_time) {
+    EXPECT_EQ(of_time.excerpt(), "sqrt(2) * t\n          ^");
+  }
 }
 
 TEST(Equations, refuse_what_is_no_expression_and_say_what_to_write) {

@@ -75,6 +75,15 @@ std::string nearest(std::string_view name, const std::vector<std::string_view>& 
   return found.empty() ? "" : "did you mean \"" + found + "\"?";
 }
 
+// The rest of "[index]", a whole number below `end`; `expected` is what messages say of it.
+std::size_t take_index(Tokens& tokens, std::size_t end, const std::string& expected) {
+  const Token index = tokens.take();
+  const bool whole = index.kind == Token::Kind::number && index.number == std::floor(index.number);
+  if (!whole || index.number >= static_cast<double>(end)) tokens.refuse(index, index.quoted(), expected);
+  tokens.expect("]", "\"]\"");
+  return static_cast<std::size_t>(index.number);
+}
+
 std::string arguments_text(std::size_t count) {
   return std::to_string(count) + (count == 1 ? " argument" : " arguments");
 }
@@ -163,7 +172,7 @@ Value EquationReader::expression(Tokens& tokens, int binding) {
     }
     // Powers group from the right, and their exponents may have a sign; all others from the left.
     const Value right = expression(tokens, symbol.is("^") ? kSign - 1 : found->binding);
-    value = checked(tokens, symbol, combine(tokens, symbol, value, right));
+    value = checked(tokens, symbol, combine(symbol, value, right));
     if (found->binding != kComparison) continue;
     const bool chained = std::ranges::any_of(
         kOperators, [&](const Operator& o) { return o.binding == kComparison && tokens.now().is(o.symbol); });
@@ -185,7 +194,7 @@ Value EquationReader::operand(Tokens& tokens) {
   tokens.refuse(token, token.quoted(), "a number, a name, or \"(\"");
 }
 
-Value EquationReader::combine(Tokens&, const Token& symbol, const Value& a, const Value& b) {
+Value EquationReader::combine(const Token& symbol, const Value& a, const Value& b) {
   if (symbol.is("+")) return graph_.binary(BinaryKind::add, a, b);
   if (symbol.is("-")) return graph_.binary(BinaryKind::subtract, a, b);
   if (symbol.is("*")) return graph_.binary(BinaryKind::multiply, a, b);
@@ -222,7 +231,7 @@ Value EquationReader::checked(Tokens& tokens, const Token& at, Value value) {
 
 Value EquationReader::named(Tokens& tokens, const Token& name) {
   if (name.text == "t") {
-    reads_time_ = true;
+    if (!time_at_) time_at_ = name.offset;
     return {0, "t"};
   }
   const auto found = names_.find(name.text);
@@ -345,15 +354,8 @@ Value EquationReader::open_output(Tokens& tokens, const Token& name, const std::
     const auto known = std::ranges::find(open_->outputs, output.text);
     if (known == open_->outputs.end()) open_->outputs.emplace_back(output.text);
   } else {
-    constexpr double kMost = 1000;
-    Token index;
-    if (tokens.take_if("[")) {
-      index = tokens.take();
-      const bool whole = index.kind == Token::Kind::number && index.number == std::floor(index.number);
-      if (!whole || index.number >= kMost) tokens.refuse(index, index.quoted(), "an index from 0 to 999");
-      tokens.expect("]", "\"]\"");
-    }
-    open_->outputs.resize(std::max(open_->outputs.size(), static_cast<std::size_t>(index.number) + 1));
+    const std::size_t index = tokens.take_if("[") ? take_index(tokens, 1000, "an index from 0 to 999") : 0;
+    open_->outputs.resize(std::max(open_->outputs.size(), index + 1));
   }
   return {0, "u"};  // any value that is no number
 }
@@ -380,15 +382,7 @@ Value EquationReader::net_output(Tokens& tokens, const Token& name, const Equati
     }
   }
   const std::string last = std::to_string(outputs.size() - 1);
-  if (tokens.take_if("[")) {
-    const Token index = tokens.take();
-    const bool whole = index.kind == Token::Kind::number && index.number == std::floor(index.number);
-    if (!whole || index.number >= static_cast<double>(outputs.size())) {
-      tokens.refuse(index, index.quoted(), "an output from 0 to " + last);
-    }
-    tokens.expect("]", "\"]\"");
-    return outputs[static_cast<std::size_t>(index.number)];
-  }
+  if (tokens.take_if("[")) return outputs[take_index(tokens, outputs.size(), "an output from 0 to " + last)];
   if (tokens.take_if(".")) {
     const Token output = tokens.take();
     const auto found = std::ranges::find(names, output.text);

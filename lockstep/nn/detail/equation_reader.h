@@ -23,7 +23,8 @@ class EquationReader {
 
   Value read(const Equation& equation);
   void read_definitions();  // all of them, needed or not
-  bool reads_time() const { return reads_time_; }
+  bool reads_time() const { return time_at_.has_value(); }
+  std::size_t time_at() const { return *time_at_; }  // its offset where it is read first
 
   // A net that is called but not there: its calls are noted, and what they give is of no use.
   struct OpenNet {
@@ -52,7 +53,7 @@ class EquationReader {
   void add_name(const std::string& name, const std::string& where, Name meaning);
   Value expression(Tokens& tokens, int binding);
   Value operand(Tokens& tokens);
-  Value combine(Tokens& tokens, const Token& symbol, const Value& a, const Value& b);
+  Value combine(const Token& symbol, const Value& a, const Value& b);
   Value power(const Value& base, const Value& exponent);
   Value named(Tokens& tokens, const Token& name);
   Value definition(Tokens& tokens, const Token& name, std::size_t index);
@@ -70,7 +71,7 @@ class EquationReader {
   std::vector<Definition> definitions_;
   std::optional<OpenNet> open_;
   int depth_ = 0;
-  bool reads_time_ = false;
+  std::optional<std::size_t> time_at_;
 };
 
 }  // namespace lockstep::nn::detail
