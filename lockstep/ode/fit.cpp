@@ -131,7 +131,7 @@ struct FitLoss<T>::Parts {
   // Intervals of the longest segment: a mini-batch's rows have room for those of all the data.
   std::size_t width(const TrajectoryData& of, const FitPhase& phase) const {
     const bool validates = options.validation && &of == &*options.validation;
-    return detail::SegmentList(phase, detail::DataRows(validates ? of : data, rhs->components())).width();
+    return detail::Segments(phase, (validates ? of : data).points(rhs->components())).length;
   }
   GradientSolver& solver_of(std::optional<GradientSolver>& solver, const TrajectoryData& of, const FitPhase& phase) {
     if (!solver) {

@@ -22,7 +22,7 @@ struct Segments {
 
   std::size_t points;  // of the data
   std::size_t used;    // of them, the first
-  std::size_t length;  // intervals of a segment
+  std::size_t length;  // intervals of a segment: the more points, the more
   std::size_t count;   // segments of a trajectory
 
   // The point where a segment begins; the last one reaches back where the intervals do not divide.
@@ -37,7 +37,6 @@ class SegmentList {
   SegmentList(const FitPhase& phase, const DataRows& rows) {
     for (std::size_t i = 0; i < rows.trajectories(); ++i) {
       const Segments& of = of_.emplace_back(phase, rows.points(i));
-      width_ = std::max(width_, of.length);
       for (std::size_t segment = 0; segment < of.count; ++segment) all_.push_back({i, segment});
     }
   }
@@ -47,12 +46,10 @@ class SegmentList {
   std::size_t size() const { return all_.size(); }
   const Place& operator[](std::size_t i) const { return all_[i]; }
   const Segments& of(std::size_t trajectory) const { return of_[trajectory]; }
-  std::size_t width() const { return width_; }  // intervals of the longest segment
 
  private:
   std::vector<Segments> of_;
   std::vector<Place> all_;
-  std::size_t width_ = 0;
 };
 
 // A problem whose trajectories are the segments, from `starts` [trajectory][point][component] at their first points,

@@ -24,9 +24,10 @@ struct Shooting::Parts {
     const TrajectoryLoss loss = [this](std::size_t i, std::span<const double> states, std::span<double> slopes) {
       return segment_loss(i, states, slopes);
     };
-    solver.emplace(segment_problem(rhs, data_of, first_starts, rows, segments, segments.width()),
-                   phase.solve.value_or(options.solve), loss,
-                   GradientOptions{.failed = FailedTrajectories::leave_out, .memory_bytes = options.memory_bytes});
+    solver.emplace(
+        segment_problem(rhs, data_of, first_starts, rows, segments, Segments(phase, data_of.points(components)).length),
+        phase.solve.value_or(options.solve), loss,
+        GradientOptions{.failed = FailedTrajectories::leave_out, .memory_bytes = options.memory_bytes});
   }
   Parts(const Parts&) = delete;
 
