@@ -43,11 +43,12 @@ void line(const std::string& name, const std::string& text) {
   std::printf("%-18s %s\n", printable(name, LineBreaks::escape).c_str(), printable(text, LineBreaks::escape).c_str());
 }
 
-// A text of several lines, below each other.
-void print_lines(const std::string& name, const std::string& text) {
+// Equations are a line each, below each other; other texts are put into one.
+void named_text(const std::string& name, const std::string& text) {
+  if (name != "equations") return line("  " + name, one_line(text));
   for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
     end = text.find('\n', begin);
-    line(begin == 0 ? name : "", text.substr(begin, end - begin));
+    line(begin == 0 ? "  " + name : "", text.substr(begin, end - begin));
   }
 }
 
@@ -184,12 +185,7 @@ void print_result(const std::filesystem::path& path) {
   for (const std::string& name : file.attribute_names()) {
     if (std::ranges::find(kShown, name) != kShown.end()) continue;
     const auto value = file.attribute(name);
-    if (!value) continue;
-    if (name == "equations") {
-      print_lines("  " + name, attribute_text(*value));
-    } else {
-      line("  " + name, one_line(attribute_text(*value)));
-    }
+    if (value) named_text(name, attribute_text(*value));
   }
 }
 
@@ -231,13 +227,7 @@ void print_model(const InfoOptions& options) {
   line("  producer", model.provenance.producer);
   line("  licence", model.provenance.licence);
   line("  attribution", model.provenance.attribution);
-  for (const auto& [name, value] : model.metadata) {
-    if (name == "equations") {
-      print_lines("  " + name, value);
-    } else {
-      line("  " + name, one_line(value));
-    }
-  }
+  for (const auto& [name, value] : model.metadata) named_text(name, value);
 }
 
 void print_systems() {

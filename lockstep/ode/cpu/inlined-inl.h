@@ -131,8 +131,8 @@ struct InlinedStep {
   HWY_INLINE void stage() {
     constexpr int last = kStages - 1;
     V argument[n];
-    if constexpr (kFewWeights && i == last) add_stage<Row<last>, i - 1>(last_row);
     if constexpr (kFewWeights && i == last) {
+      add_stage<Row<last>, i - 1>(last_row);
       static_for<n>([&](auto c) LOCKSTEP_ALWAYS_INLINE { argument[c] = last_row[c]; });
     } else {
       weighted<i, Row<i>>(argument);
