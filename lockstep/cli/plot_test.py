@@ -52,6 +52,28 @@ class Plot(ToolTest):
         lines = re.findall(r"rgb\( *0, 114, 178\)' +d='[^']*M\S+ L\S+ *'", self.path("event.svg").read_text())
         self.assertEqual(len(lines), 3, "a line for each component, from the only save point to the end")
 
+    def picture_text(self, name):
+        return "".join(xml.etree.ElementTree.parse(self.path(name)).getroot().itertext())
+
+    def test_pictures_tell_how_many_are_shown_and_how_many_have_stopped(self):
+        self.write("event.toml", LORENZ + '[event]\ncomponent = "x"\nvalue = 19.823\ndirection = "rising"\n')
+        self.succeed("solve", "event.toml", "--quiet")
+        with h5py.File(self.path("lorenz.h5")) as file:
+            left = int((file["status"][:] == 0).sum())
+        self.assertTrue(0 < left < 100, left)
+        self.succeed("plot", "lorenz.h5", "--format", "svg")
+        for kind, parts in (("series", ["6 of 100 trajectories", "stopped"]),
+                            ("phase", ["60 of 100 trajectories", "stopped"]),
+                            ("spread", [f"{left} left at the end", "of those left", "90 %"])):
+            for part in parts:
+                self.assertIn(part, self.picture_text(f"lorenz_{kind}.svg"))
+        self.assertNotIn("of all", self.picture_text("lorenz_spread.svg"))
+        self.succeed("solve", "lorenz.toml", "--quiet", "--overwrite")
+        self.succeed("plot", "lorenz.h5", "--format", "svg")
+        self.assertIn("90 % of all", self.picture_text("lorenz_spread.svg"))
+        for kind in ("series", "phase", "spread"):
+            self.assertNotIn("stopped", self.picture_text(f"lorenz_{kind}.svg"))
+
     def test_pictures_tell_units_tolerances_and_what_is_left_out(self):
         self.write("each.toml", LORENZ.replace('"lorenz"', '"lorenz96"').replace("mean = [1, 0, 0]", "mean = 8") +
                    f"[method]\natol = [{', '.join(['1e-5'] * 39)}, 1e-7]\n")

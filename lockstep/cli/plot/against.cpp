@@ -60,7 +60,7 @@ Figure overlay(const ode::ResultFile& file, const ode::ResultFile& truth, const 
   }
   figure.size = stacked_size(components.size());
   script += heading(file, "over " + truth.text_attribute("title") + share_of_components(file, options.components),
-                    figure.size);
+                    trajectories.size(), figure.size);
   script += "set multiplot\n";
   for (std::size_t panel = 0; panel < components.size(); ++panel) {
     script += stacked_panel(panel, components.size(), component_label(file, components[panel]), figure.size, 290);
@@ -135,7 +135,7 @@ Figure distance(const ode::ResultFile& file, const ode::ResultFile& truth, const
     plots += data + " using 1:3 with lines linewidth 1.5 linecolor rgb '" + colour + "' title " +
              gnuplot_text((members[group] > 1 ? "median, " : "") + who);
   }
-  script += heading(file, "distance from " + truth.text_attribute("title"), figure.size);
+  script += heading(file, "distance from " + truth.text_attribute("title"), trajectories.size(), figure.size);
   script += stacked_panel(0, 1, "distance", figure.size, 60);
   script += "set logscale y\nset key top left\n" + plots + "\n";
   return figure;

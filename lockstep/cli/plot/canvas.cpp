@@ -25,9 +25,9 @@ std::string screen(double pixels, int extent) {
   return text.data();
 }
 
-std::string provenance_line(const ode::ResultFile& file) {
-  std::string text = count_text(static_cast<std::int64_t>(file.trajectories())) +
-                     (file.trajectories() == 1 ? " trajectory" : " trajectories");
+std::string provenance_line(const ode::ResultFile& file, std::size_t shown) {
+  std::string text = counted_text(file.trajectories(), "trajectory");
+  if (shown < file.trajectories()) text = count_text(static_cast<std::int64_t>(shown)) + " of " + text;
   const auto add = [&](const std::string& part) {
     if (!part.empty()) text += "  ·  " + part;
   };
@@ -53,13 +53,13 @@ std::string provenance_line(const ode::ResultFile& file) {
 
 }  // namespace
 
-std::string heading(const ode::ResultFile& file, const std::string& what, PictureSize size) {
+std::string heading(const ode::ResultFile& file, const std::string& what, std::size_t shown, PictureSize size) {
   const std::string title = file.text_attribute("title");
   std::string script;
   script += "set label 1 " + gnuplot_text((title.empty() ? "" : title + ": ") + what) + " at screen " +
             screen(40, size.width) + "," + screen(size.height - 44, size.height) +
             " left font (GPVAL_TERM eq 'svg' ? 'DejaVu Sans,15' : 'DejaVu Sans:Bold,27') front\n";
-  script += "set label 2 " + gnuplot_text(provenance_line(file)) + " at screen " + screen(40, size.width) + "," +
+  script += "set label 2 " + gnuplot_text(provenance_line(file, shown)) + " at screen " + screen(40, size.width) + "," +
             screen(size.height - 92, size.height) +
             " left textcolor rgb '#666666' font 'DejaVu Sans,' . (GPVAL_TERM eq 'svg' ? '9' : '17') front\n";
   script +=
@@ -150,6 +150,7 @@ Curve curve_of(const ode::ResultFile& file, std::size_t trajectory) {
   curve.times.push_back(record.end_time);
   curve.states.resize(kept * file.components());
   curve.states.insert(curve.states.end(), end.begin(), end.end());
+  curve.stopped = true;
   return curve;
 }
 

@@ -15,8 +15,8 @@ namespace lockstep::cli {
 inline constexpr std::array<const char*, 7> kColours{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                      "#e69f00", "#56b4e9", "#000000"};
 
-// Title, one line of provenance, quiet axes and grid.
-std::string heading(const ode::ResultFile& file, const std::string& what, PictureSize size);
+// Title, one line of provenance, which begins with how many trajectories are shown, quiet axes and grid.
+std::string heading(const ode::ResultFile& file, const std::string& what, std::size_t shown, PictureSize size);
 
 // Panel `index` of `count` stacked over a common time axis; the last one carries its label.
 std::string stacked_panel(std::size_t index, std::size_t count, const std::string& component, PictureSize size,
@@ -37,6 +37,7 @@ std::vector<std::size_t> evenly_chosen(std::size_t total, std::size_t wanted);
 struct Curve {
   std::vector<double> times;
   std::vector<double> states;  // [time][component]
+  bool stopped = false;        // by an event or a failure, before the last save point
 };
 // 0, stride, 2 stride, ..., and the last.
 std::vector<std::size_t> strided(std::size_t total, std::size_t stride);

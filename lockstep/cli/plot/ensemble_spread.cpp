@@ -76,16 +76,27 @@ Figure ensemble_spread(const ode::ResultFile& file, const FigureOptions& options
     script += data_block("q" + std::to_string(c), rows);
   }
 
+  // Trajectories that an event or a failure has stopped are no part of the bands from then on.
+  const auto left_at = [&](std::size_t time) { return samples[time * components.size()].size(); };
+  const std::size_t left = left_at(times.size() - 1);
+  const bool some_stop = left < left_at(0);
+  const std::string whom = some_stop ? "" : " of all";
+
   Figure figure;
   figure.size = stacked_size(components.size());
-  script += heading(file, "spread of the ensemble" + share_of_components(file, options.components), figure.size);
+  const std::string what =
+      "spread of the ensemble" + share_of_components(file, options.components) +
+      (some_stop ? ", " + count_text(static_cast<std::int64_t>(left)) + " left at the end" : std::string());
+  script += heading(file, what, trajectories.size(), figure.size);
   script += "set multiplot\n";
   for (std::size_t panel = 0; panel < components.size(); ++panel) {
     script += stacked_panel(panel, components.size(), component_label(file, components[panel]), figure.size, 290);
-    script += panel == 0 ? "set key outside right top Left reverse\n" : "unset key\n";
+    script += panel == 0 ? "set key outside right top Left reverse" +
+                               std::string(some_stop ? " title 'of those left' left\n" : "\n")
+                         : "unset key\n";
     const std::string data = "$q" + std::to_string(panel);
-    script += "plot " + data + " using 1:2:6 with filledcurves linecolor rgb '#cfe3f1' title '90 % of all', " + data +
-              " using 1:3:5 with filledcurves linecolor rgb '#8fbfdf' title '50 % of all', " + data +
+    script += "plot " + data + " using 1:2:6 with filledcurves linecolor rgb '#cfe3f1' title '90 %" + whom + "', " +
+              data + " using 1:3:5 with filledcurves linecolor rgb '#8fbfdf' title '50 %" + whom + "', " + data +
               " using 1:4 with lines linewidth 1.3 linecolor rgb '#0072b2' title 'median'\n";
   }
   script += "unset multiplot\n";

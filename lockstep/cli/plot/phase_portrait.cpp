@@ -33,29 +33,28 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
   const std::size_t points = std::max<std::size_t>(kMostPoints / trajectories.size(), 2);
   const std::size_t stride = (file.save_points() + points - 1) / points;
   std::string rows;
-  std::string starts;
+  std::string starts, stops;
   for (const std::size_t trajectory : trajectories) {
-    const auto [times, states] = curve_of(file, trajectory);
-    for (const std::size_t time : strided(times.size(), stride)) {
-      std::string& target = rows;
-      append_number(target, states[time * file.components() + axes[0]]);
-      append_number(target, states[time * file.components() + axes[1]]);
-      append_number(target, times[time]);
+    const Curve curve = curve_of(file, trajectory);
+    const auto append_point = [&](std::string& target, std::size_t time) {
+      append_number(target, curve.states[time * file.components() + axes[0]]);
+      append_number(target, curve.states[time * file.components() + axes[1]]);
+      append_number(target, curve.times[time]);
       target += '\n';
-    }
+    };
+    for (const std::size_t time : strided(curve.times.size(), stride)) append_point(rows, time);
     if (!dots) rows += '\n';  // ends the curve
-    append_number(starts, states[axes[0]]);
-    append_number(starts, states[axes[1]]);
-    starts += '\n';
+    append_point(starts, 0);
+    if (curve.stopped) append_point(stops, curve.times.size() - 1);
   }
 
   Figure figure;
   figure.size = {1600, 1300};
-  std::string script = data_block("curves", rows) + data_block("starts", starts);
-  script += heading(file, dots ? "end states" : "phase portrait", figure.size);
+  std::string script = data_block("curves", rows) + data_block("starts", starts) + data_block("stops", stops);
+  script += heading(file, dots ? "end states" : "phase portrait", trajectories.size(), figure.size);
   script += kPalette;
   script += "set lmargin at screen 0.105\nset rmargin at screen " + std::string(dots ? "0.96" : "0.86") +
-            "\nset tmargin at screen 0.895\nset bmargin at screen 0.092\n"
+            "\nset tmargin at screen 0.885\nset bmargin at screen 0.092\n"
             "set xlabel " +
             gnuplot_text(component_label(file, axes[0])) +
             " textcolor rgb '#333333'\n"
@@ -69,11 +68,15 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
   } else {
     script +=
         "set cblabel 'time' offset 1.5,0 textcolor rgb '#333333'\n"
-        "set colorbox user origin screen 0.885, screen 0.092 size screen 0.018, screen 0.803 noborder\n"
+        "set colorbox user origin screen 0.885, screen 0.092 size screen 0.018, screen 0.793 noborder\n"
         "set cbtics scale 0.4 textcolor rgb '#333333'\n"
-        "set key at screen 0.86, screen 0.928 right samplen 0.5\n"
+        "set key at screen 0.86, screen 0.905 right horizontal samplen 0.5\n"
         "plot $curves using 1:2:3 with lines linewidth 0.9 linecolor palette notitle, "
-        "$starts using 1:2 with points pointtype 7 pointsize 0.8 linecolor rgb '#d55e00' title 'start'\n";
+        "$starts using 1:2 with points pointtype 7 pointsize 0.8 linecolor rgb '#d55e00' title 'start'";
+    if (!stops.empty()) {
+      script += ", $stops using 1:2 with points pointtype 2 pointsize 1 linecolor rgb '#333333' title 'stopped'";
+    }
+    script += "\n";
   }
   figure.script = std::move(script);
   return figure;
