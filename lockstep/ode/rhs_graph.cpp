@@ -126,6 +126,7 @@ class GraphNet final : public StateFunction {
                                                 std::to_string(parameters) + ", as a trajectory has",
                                                 {}});
     }
+    source_ = detail::graph_source(graph_, pieces_, detail::GraphSourceForm::event);
   }
 
   std::size_t components() const override { return components_; }
@@ -151,7 +152,8 @@ class GraphNet final : public StateFunction {
   // On a GPU it is compiled when a solve needs it.
   std::vector<FunctionPart> parts() const override {
     if (!source_) return {};
-    return {{SourcePart{"net " + digest(), &*source_, components_, parameters_}, parameters_}};
+    const std::string name = (is_function_ ? "function " : "net ") + digest();
+    return {{SourcePart{name, &*source_, components_, parameters_, is_function_}, parameters_}};
   }
   std::vector<double> weights() const override { return graph::gather_weights(graph_); }
   std::shared_ptr<DifferentiableTile<float>> differentiable_f32(CpuTarget target) const override {

@@ -53,6 +53,12 @@ std::string in_namespace(const std::string& text) {
   return "namespace lockstep_source {\nusing namespace lockstep;\n" + text + "}\n";
 }
 
+// What of an event belongs before the derivative.
+std::string event_text(const SourcePart* event, const std::string& number) {
+  return event == nullptr ? "" : event_struct(*event, number);
+}
+std::string event_name(const SourcePart* event) { return event == nullptr ? "" : ", event " + event->name; }
+
 std::string with_event(const std::string& derivative, const SourcePart* event, const std::string& number) {
   return event == nullptr ? derivative : "ode::cuda::WithEvent<" + derivative + ", Event, " + number + ">";
 }
@@ -164,8 +170,8 @@ KernelSource make_sum_source(const SumForm& form, std::string_view method, Preci
   const std::string number = number_name(precision), components = std::to_string(form.components);
   std::string what;
   for (const FunctionPart& part : form.parts) what += (what.empty() ? "" : " + ") + name_of(part);
-  if (form.event != nullptr) what += ", event " + form.event->name;
-  const std::string event = form.event == nullptr ? "" : event_struct(*form.event, number);
+  what += event_name(form.event);
+  const std::string event = event_text(form.event, number);
   const auto make = [&](const std::string& before, const std::string& derivative) {
     return make_source(what, before, with_event(derivative, form.event, number), form.components, method, precision);
   };
@@ -193,13 +199,14 @@ KernelSource make_system_source(std::string_view system, std::size_t components,
 }
 
 KernelSource make_folded_net_source(int n, ActivationKind activation, std::size_t weight_bytes, std::string_view method,
-                                    Precision precision) {
-  const std::string size = std::to_string(n);
+                                    Precision precision, const SourcePart* event) {
+  const std::string size = std::to_string(n), number = number_name(precision);
+  const std::string derivative = "ode::cuda::FoldedNetDerivative<" + size + ", static_cast<ActivationKind>(" +
+                                 std::to_string(static_cast<int>(activation)) + "), " + number + ">";
   KernelSource source =
-      make_source("net " + size + " " + to_string(Activation{activation, 0}), "",
-                  "ode::cuda::FoldedNetDerivative<" + size + ", static_cast<ActivationKind>(" +
-                      std::to_string(static_cast<int>(activation)) + "), " + number_name(precision) + ">",
-                  static_cast<std::size_t>(n), method, precision);
+      make_source("net " + size + " " + to_string(Activation{activation, 0}) + event_name(event),
+                  event == nullptr ? "" : in_namespace(event_text(event, number)),
+                  with_event(derivative, event, number), static_cast<std::size_t>(n), method, precision);
   source.shared_bytes = weight_bytes;
   return source;
 }

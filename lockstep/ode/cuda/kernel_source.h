@@ -42,9 +42,10 @@ KernelSource make_sum_source(const SumForm& form, std::string_view method, Preci
 KernelSource make_system_source(std::string_view system, std::size_t components, std::string_view method,
                                 Precision precision);
 
-// The same for a net n - width - n with one hidden layer (see thread_net.h), whose weights take `weight_bytes`.
+// The same for a net n - width - n with one hidden layer (see thread_net.h), whose weights take `weight_bytes`; round
+// an event that comes as text, if there is one.
 KernelSource make_folded_net_source(int n, ActivationKind activation, std::size_t weight_bytes, std::string_view method,
-                                    Precision precision);
+                                    Precision precision, const SourcePart* event = nullptr);
 
 // The library's own headers that such a text includes, and their contents.
 struct EmbeddedHeader {

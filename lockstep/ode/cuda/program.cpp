@@ -151,6 +151,18 @@ std::string choose_kernel(const Problem& problem, const Options& options, const 
   return (small ? "general_small" : "general") + precision;
 }
 
+// One net without a hidden array, whose stages stay in registers.
+std::optional<KernelSource> make_folded_source(const Problem& problem, const Options& options, const Program& program,
+                                               const SourcePart* event) {
+  const PartProgram& part = program.part[0];
+  if (program.parts != 1 || part.system != kNetPart || problem.rhs->components() > kSmallComponents) return {};
+  const std::size_t bytes = static_cast<std::size_t>(std::max<std::int64_t>(part.net.folded_numbers, 0)) *
+                            (options.precision == Precision::f32 ? 4 : 8);
+  if (!is_folded(part, program.components) || bytes > 48 * 1024) return {};
+  return make_folded_net_source(program.components, static_cast<ActivationKind>(part.net.layer[0].activation), bytes,
+                                options.method, options.precision, event);
+}
+
 // What keeps its stages in registers, and has no kernel of its own.
 std::optional<KernelSource> make_special_source(const Problem& problem, const Options& options,
                                                 const Program& program) {
@@ -159,12 +171,7 @@ std::optional<KernelSource> make_special_source(const Problem& problem, const Op
   if (parts.size() != 1 || n > kSmallComponents) return std::nullopt;
   if (const auto* system = std::get_if<SystemPart>(&parts[0].what))
     return make_system_source(system->name, n, options.method, options.precision);
-  const PartProgram& part = program.part[0];
-  const std::size_t bytes = static_cast<std::size_t>(std::max<std::int64_t>(part.net.folded_numbers, 0)) *
-                            (options.precision == Precision::f32 ? 4 : 8);
-  if (!is_folded(part, program.components) || bytes > 48 * 1024) return std::nullopt;
-  return make_folded_net_source(program.components, static_cast<ActivationKind>(part.net.layer[0].activation), bytes,
-                                options.method, options.precision);
+  return make_folded_source(problem, options, program, nullptr);
 }
 
 // Rounded to T, at a multiple of 16 bytes, and as much more; where they start.
@@ -233,9 +240,12 @@ void lay_out_for_tensor_cores(const Problem& problem, MatrixPrecision matrices, 
 std::optional<Obstacle> mode_obstacle(const Problem& problem, const Options& options) {
   const std::string name{to_string(options.matrix_precision)};
   const auto parts = problem.rhs->parts();
-  const bool text = event_source(problem) || std::any_of(parts.begin(), parts.end(), [](const FunctionPart& part) {
-                      return std::holds_alternative<SourcePart>(part.what);
-                    });
+  if (event_source(problem)) {
+    return Obstacle{"options.matrix_precision", name + " with an event by an expression or text",
+                    "f32 with it, or a component that reaches a value", "leave it at f32"};
+  }
+  const bool text = std::any_of(parts.begin(), parts.end(),
+                                [](const FunctionPart& part) { return std::holds_alternative<SourcePart>(part.what); });
   if (text) return Obstacle{"options.matrix_precision", name + " with code as text", "f32 with it", "leave it at f32"};
   const std::size_t width = widest_net(parts);
   if (width == 0)
@@ -313,9 +323,10 @@ std::optional<Obstacle> obstacle(const Problem& problem, const Options& options)
                                              std::holds_alternative<RangePart>(event.front().what) ||
                                              (source != nullptr && source->is_event));
     if (!known) {
-      return Obstacle{"problem.event", problem.event->function->description(),
-                      "a component that reaches a value, a range that is left, or code as text, on a GPU",
-                      "give its text with ode::with_cuda_event_source, or run on the CPU"};
+      return Obstacle{
+          "problem.event", problem.event->function->description(),
+          "a component that reaches a value, a range that is left, a small expression, or code as text, on a GPU",
+          "give its text with ode::with_cuda_event_source, or run on the CPU"};
     }
   }
   if (options.matrix_precision != MatrixPrecision::f32) return mode_obstacle(problem, options);
@@ -373,6 +384,11 @@ Lowered<T> lower_problem(const Problem& problem, const Options& options) {
         part.maximum = append<T>(*net.range.maximum, lowered.weights);
       }
     }
+  }
+  if (event) lowered.source = make_folded_source(problem, options, program, &*event);
+  if (lowered.source) {
+    lowered.kernel = lowered.source->name;
+    return lowered;
   }
   if (compiles) {
     const std::size_t width = widest_net(parts);

@@ -6,6 +6,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <map>
 
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/mlp/testing/reference.h"
@@ -50,6 +51,38 @@ TerminalEvent distance() {
                                  "distance", text_of("distance_body.inc"))};
 }
 
+// The same as a graph, which brings a text of its own, and which is no number where u[2] < -1. Of the state alone it
+// serves trajectories of any parameters.
+TerminalEvent distance_of_graph(bool of_state = false, std::size_t parameters = 2) {
+  graph::Graph graph;
+  graph.inputs = {{"u", 0, 3}, {"p", 1, 2}, {"t", 2, 1}};
+  using graph::Binary, graph::BinaryKind, graph::Columns, graph::Unary, graph::UnaryKind;
+  graph.nodes = {{"squares", Binary{BinaryKind::multiply}, {0, 0}},
+                 {"square", graph::Reduce{graph::ReduceKind::sum}, {3}},
+                 {"root", Unary{UnaryKind::square_root}, {4}},
+                 {"late", graph::Rescale{{2}, {0.3}}, {2}},
+                 {"speed", Columns{{0}}, {1}},
+                 {"behind", Binary{BinaryKind::multiply}, {7, 6}},
+                 {"distance", Binary{BinaryKind::subtract}, {5, 8}},
+                 {"z", Columns{{2}}, {0}},
+                 {"above", graph::Rescale{{1}, {1}}, {10}},
+                 {"log", Unary{UnaryKind::log}, {11}},
+                 {"none", graph::Rescale{{0}, {1}}, {12}},
+                 {"value", Binary{BinaryKind::multiply}, {9, 13}}};
+  graph.outputs = {{"value", 14, 1}};
+  if (of_state) {  // in place of parameters, which come first: value 1 is a constant of the same width
+    graph.inputs = {{"u", 0, 3}};
+    graph.nodes.insert(graph.nodes.begin(), {{"numbers", graph::Constant{{6, 0}}, {}}, {"t", Columns{{1}}, {1}}});
+  }
+  return {graph_function(graph, parameters, "how far")};
+}
+std::string text_of_graph(bool of_state) {
+  const TerminalEvent event = distance_of_graph(of_state);
+  const auto parts = event.function->parts();
+  return *std::get<SourcePart>(parts.at(0).what).text;
+}
+std::string event_name(const TerminalEvent& event) { return ", event function " + event.function->digest(); }
+
 // The texts as kernels hold them.
 template <class T>
 struct ForceInKernel {
@@ -61,6 +94,19 @@ template <class T>
 struct EventInKernel {
   static T value(double t, const T* u, const T* p) {
 #include "lockstep/ode/cuda/testing/distance_body.inc"
+  }
+};
+
+template <class T>
+struct GraphInKernel {
+  static T value(double t, const T* u, const T* p) {
+#include "lockstep/ode/cuda/testing/graph_event_body.inc"
+  }
+};
+template <class T>
+struct GraphOfStateInKernel {
+  static T value(double, const T* u, const T*) {
+#include "lockstep/ode/cuda/testing/graph_event_of_state_body.inc"
   }
 };
 
@@ -101,9 +147,11 @@ class SumsWithText : public ::testing::Test {
     options.precision = sizeof(T) == 4 ? Precision::f32 : Precision::f64;
     options.rtol = options.atol = sizeof(T) == 4 ? 1e-5 : 1e-8;
     options.device = DeviceChoice::cpu();
+    options.method = method_;
+    options.max_steps = 300;
     const Lowered<T> lowered = lower_problem<T>(problem, options);
     ASSERT_TRUE(lowered.source);
-    EXPECT_EQ(lowered.kernel, kernel + ", tsit5, " + std::string(to_string(options.precision)));
+    EXPECT_EQ(lowered.kernel, kernel + ", " + method_ + ", " + std::string(to_string(options.precision)));
     Runtime* const card = wanted_card();
     if (card == nullptr) {
       Fault fault;
@@ -113,6 +161,7 @@ class SumsWithText : public ::testing::Test {
       GTEST_SKIP() << load_nvrtc().missing;
     }
     const Solution cpu = solve(problem, options);
+    for (const TrajectoryRecord& record : cpu.records()) ++ended_[record.status];
     expect_same(cpu, solve_on(device_, problem, options, std::size_t{1} << 28, nullptr, card));
     EXPECT_EQ(std::any_of(cpu.records().begin(), cpu.records().end(), ended_by_event), problem.event.has_value());
   }
@@ -136,6 +185,8 @@ class SumsWithText : public ::testing::Test {
   HostDevice device_;
   HostRuntime runtime_;
   fs::path folder_;
+  std::string method_ = "tsit5";
+  std::map<Status, int> ended_;  // trajectories of all solves
 };
 
 Problem ensemble(Rhs rhs, std::size_t count) {
@@ -189,6 +240,70 @@ TEST_F(SumsWithText, stop_at_events_that_come_as_text) {
   using Source = SourceDerivative<ForceInKernel<double>, 3, 2, double>;
   expect_same_by_threads<WithEvent<Source, EventInKernel<double>, double>, double>(problem,
                                                                                    "source force" + with_event);
+}
+
+TEST_F(SumsWithText, the_texts_of_events_that_are_graphs_are_those_compiled_here) {
+  for (const bool of_state : {false, true}) {
+    const std::string file = of_state ? "graph_event_of_state_body.inc" : "graph_event_body.inc";
+    const std::string text = text_of_graph(of_state);
+    const bool same = text == text_of(file);
+    if (!same) std::ofstream(::testing::TempDir() + file) << text;
+    EXPECT_TRUE(same) << "the new one is in " << ::testing::TempDir() << file;
+  }
+}
+
+TEST_F(SumsWithText, stop_at_events_that_are_graphs_beside_trajectories_that_fail) {
+  Problem problem = ensemble(force(), 101);
+  for (std::size_t i = 0; i < 101; i += 7) problem.initial_states[3 * i] = 30;         // too far
+  for (std::size_t i = 1; i < 101; i += 7) problem.initial_states[3 * i + 2] = 1e200;  // many steps
+  for (std::size_t i = 2; i < 101; i += 7) problem.initial_states[3 * i + 2] = -1.5;   // the event is no number
+  for (std::size_t i = 3; i < 101; i += 7) problem.initial_states[3 * i] = problem.parameters[2 * i] = 1e200;
+  problem.event = distance_of_graph();
+  using Source = SourceDerivative<ForceInKernel<double>, 3, 2, double>;
+  const std::string kernel = "source force" + event_name(*problem.event);
+  expect_same_by_threads<WithEvent<Source, GraphInKernel<double>, double>, double>(problem, kernel);
+  EXPECT_GT(ended_[Status::terminated], 30);
+  EXPECT_GT(ended_[Status::success], 20);
+  EXPECT_GT(ended_[Status::too_many_steps], 10);
+  EXPECT_GT(ended_[Status::not_finite], 10);
+}
+
+TEST_F(SumsWithText, in_tiles_stop_at_events_that_are_graphs) {
+  Problem problem = ensemble(sum(force(), wide_net()), 97);
+  problem.event = distance_of_graph();
+  using Outside = WithEvent<OutsideDerivative<3, double>, GraphInKernel<double>, double>;
+  const std::string kernel = "source force + net" + event_name(*problem.event);
+  expect_same_by_tiles<Outside, ForceFirst<double>, double>(problem, kernel);
+  method_ = "dop853";  // whose interpolant has stages of its own
+  expect_same_by_tiles<Outside, ForceFirst<double>, double>(problem, kernel);
+}
+
+TEST_F(SumsWithText, systems_and_folded_nets_stop_at_events_that_are_graphs) {
+  Problem problem = ensemble(sum(system("lorenz"), force()), 33);
+  problem.rhs = system("lorenz");
+  problem.parameters = {10, 28, 8.0 / 3};
+  for (std::size_t i = 0; i < 33; ++i) problem.initial_states[3 * i + 2] = 1;
+  problem.event = distance_of_graph(true, 3);
+  problem.event->direction = TerminalEvent::Direction::rising;
+  using Lorenz = SystemDerivative<systems::Lorenz, float>;
+  expect_same_by_threads<WithEvent<Lorenz, GraphOfStateInKernel<float>, float>, float>(
+      problem, "lorenz" + event_name(*problem.event));
+  problem.rhs = small_net();
+  problem.parameters.clear();
+  problem.event = distance_of_graph(true, 0);
+  using Folded = FoldedNetDerivative<3, ActivationKind::tanh, double>;
+  expect_same_by_threads<WithEvent<Folded, GraphOfStateInKernel<double>, double>, double>(
+      problem, "net 3 tanh" + event_name(*problem.event));
+}
+
+TEST_F(SumsWithText, with_events_that_are_graphs_are_compiled_by_nvrtc) {
+  if (!load_nvrtc().missing.empty()) GTEST_SKIP() << load_nvrtc().missing;
+  Problem problem;
+  for (const Rhs& rhs : {system("lorenz"), small_net()}) {
+    problem.rhs = rhs;
+    problem.event = distance_of_graph(true, rhs->parameters());
+    EXPECT_GT(load_nvrtc().compile(*lower_problem<float>(problem, Options{}).source, 90).size(), 1000u);
+  }
 }
 
 // Once by threads and once by tiles: a kernel of tiles takes NVRTC some ten seconds.

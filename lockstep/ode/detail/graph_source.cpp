@@ -235,13 +235,13 @@ std::size_t numbers_in(const graph::Graph& graph) {
 
 }  // namespace
 
-std::optional<std::string> graph_source(const graph::Graph& graph, const GraphPieces& pieces) {
+std::optional<std::string> graph_source(const graph::Graph& graph, const GraphPieces& pieces, GraphSourceForm form) {
   const std::vector<std::size_t> widths = graph.widths();
   std::size_t features = 0;
   for (const std::size_t width : widths) features += width;
   if (features > kMostSourceFeatures || numbers_in(graph) > kMostSourceNumbers) return {};
   Writer writer(graph, widths);
-  std::string text = "using R = decltype(du[0] + du[0]);\nR v[" + text_of(features) + "];\n";
+  std::string text = "using R = decltype(u[0] + u[0]);\nR v[" + text_of(features) + "];\n";
   std::size_t row = 0;
   for (const GraphPiece& piece : pieces) {
     if (piece.source == GraphSource::time) {
@@ -254,8 +254,10 @@ std::optional<std::string> graph_source(const graph::Graph& graph, const GraphPi
     row += piece.count;
   }
   for (std::size_t value = graph.inputs.size(); value < widths.size(); ++value) text += writer.node(value);
-  return text + "for (int i = 0; i < " + text_of(graph.outputs[0].width) + "; ++i) du[i] = v[" +
-         text_of(writer.row(graph.outputs[0].value)) + " + i];\n";
+  const std::string row_of_output = text_of(writer.row(graph.outputs[0].value));
+  if (form == GraphSourceForm::event) return text + "return v[" + row_of_output + "];\n";
+  return text + "for (int i = 0; i < " + text_of(graph.outputs[0].width) + "; ++i) du[i] = v[" + row_of_output +
+         " + i];\n";
 }
 
 }  // namespace lockstep::ode::detail

@@ -14,8 +14,10 @@ namespace lockstep::ode::detail {
 // in memory of its own, and compiling takes longer than evaluating on the CPU.
 inline constexpr std::size_t kMostSourceNumbers = 16384, kMostSourceFeatures = 1024;
 
-// Statements that set du from t, u and p, in the type of du's numbers, with the bits of GraphPlan. Nothing for nets
-// that are too large.
-std::optional<std::string> graph_source(const graph::Graph& graph, const GraphPieces& pieces);
+// Statements that set du from t, u and p, in the type of u's numbers, with the bits of GraphPlan; of an event, that
+// return its value. Nothing for nets that are too large.
+enum class GraphSourceForm { derivative, event };
+std::optional<std::string> graph_source(const graph::Graph& graph, const GraphPieces& pieces,
+                                        GraphSourceForm form = GraphSourceForm::derivative);
 
 }  // namespace lockstep::ode::detail
