@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "lockstep/ode/cuda/compile.h"
 #include "lockstep/ode/cuda/gemm/gemm_program.h"
 #include "lockstep/ode/cuda/gemm/gemm_runtime.h"
+#include "lockstep/ode/cuda/load.h"
 
 namespace lockstep::ode::cuda {
 namespace {
@@ -24,20 +26,42 @@ std::string missing_for_gemm() {
   return runtime == nullptr ? "this build of the CUDA component has no cuda_gemm" : runtime->missing();
 }
 
+std::vector<DeviceInfo> devices_of(const Options& options) {
+  std::vector<DeviceInfo> devices = load_runtime().devices;
+  if (options.device.is_automatic()) {
+    devices.resize(std::min<std::size_t>(devices.size(), 1));
+  } else {
+    std::erase_if(devices, [&](const DeviceInfo& device) {
+      return std::none_of(options.device.shares.begin(), options.device.shares.end(), [&](const DeviceShare& share) {
+        return share.kind == DeviceShare::Kind::cuda && share.index == device.index;
+      });
+    });
+  }
+  return devices;
+}
+
+EngineDecision by_cuda_fused(const Problem& problem, const Options& options, bool on_a_device,
+                             std::optional<Obstacle> found, std::string note = {}) {
+  if (!found && on_a_device) found = compiler_obstacle(problem, options, devices_of(options));
+  return {EngineChoice::cuda_fused, std::move(found), std::move(note)};
+}
+
 }  // namespace
 
 EngineDecision decide_engine(const Problem& problem, const Options& options, bool on_a_device) {
-  if (options.engine == EngineChoice::cuda_fused) return {EngineChoice::cuda_fused, obstacle(problem, options), ""};
+  if (options.engine == EngineChoice::cuda_fused)
+    return by_cuda_fused(problem, options, on_a_device, obstacle(problem, options));
   auto for_fused = obstacle(problem, options);
   auto for_gemm = gemm_obstacle(problem, options);
   const bool asked = options.engine == EngineChoice::cuda_gemm;
   // The bits must not depend on how the ensemble is cut: several shares take the engine that has the same everywhere.
   const bool better = widest_layer(problem) > kWidestForFused && options.device.shares.size() <= 1;
   const bool wanted = asked || (!for_gemm && (for_fused || better));
-  if (!wanted) return {EngineChoice::cuda_fused, std::move(for_fused), ""};
+  if (!wanted) return by_cuda_fused(problem, options, on_a_device, std::move(for_fused));
   if (on_a_device && !for_gemm) {
     if (std::string missing = missing_for_gemm(); !missing.empty()) {
-      if (!asked && !for_fused) return {EngineChoice::cuda_fused, std::nullopt, "no cuda_gemm: " + missing};
+      if (!asked && !for_fused)
+        return by_cuda_fused(problem, options, on_a_device, std::nullopt, "no cuda_gemm: " + missing);
       for_gemm = Obstacle{asked ? "options.engine" : "problem.rhs",
                           asked ? "cuda_gemm" : "a net for cuda_gemm alone, without cuBLASLt",
                           "cuBLASLt, which cuda_gemm needs: " + missing,

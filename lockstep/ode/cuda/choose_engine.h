@@ -20,7 +20,8 @@ struct EngineDecision {
   std::string note;                                // why not the obvious one, for people; often empty
 };
 
-// By the problem and the options alone. With `on_a_device`, also by whether cuBLASLt is there, which is opened.
+// By the problem and the options alone. With `on_a_device`, also by whether cuBLASLt and NVRTC are there, of which what
+// is wanted is opened.
 EngineDecision decide_engine(const Problem& problem, const Options& options, bool on_a_device);
 
 }  // namespace lockstep::ode::cuda

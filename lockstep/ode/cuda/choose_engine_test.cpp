@@ -3,12 +3,19 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/testing/message_of.h"
 #include "lockstep/kernels/mlp/testing/reference.h"
+#include "lockstep/ode/cuda/compile.h"
 #include "lockstep/ode/cuda/gemm/testing/host_gemm.h"
+#include "lockstep/ode/cuda/nvrtc.h"
 #include "lockstep/ode/cuda/testing/solve_on.h"
+#include "lockstep/ode/detail/device_plan.h"
 #include "lockstep/ode/rhs.h"
 #include "lockstep/ode/solve.h"
 
@@ -110,6 +117,74 @@ TEST(ChoiceOfEngine, takes_cuda_fused_where_cublaslt_is_missing_or_says_what_to_
   Options asked = on_cuda();
   asked.engine = EngineChoice::cuda_gemm;
   EXPECT_THAT(message_of(net_problem(9), asked), HasSubstr("LOCKSTEP_CUBLASLT_LIBRARY"));
+}
+
+// Without NVRTC while it lives, and with a cache of its own.
+class NoCompiler {
+ public:
+  NoCompiler() {
+    setenv("XDG_CACHE_HOME", folder_.c_str(), 1);
+    replace_nvrtc(&none_);
+  }
+  ~NoCompiler() {
+    replace_nvrtc(nullptr);
+    unsetenv("XDG_CACHE_HOME");
+    std::filesystem::remove_all(folder_);
+  }
+
+ private:
+  std::filesystem::path folder_ =
+      std::filesystem::path(::testing::TempDir()) / ("lockstep_no_compiler_" + std::to_string(::getpid()));
+  Nvrtc none_{.version = "", .missing = "NVRTC is not on this machine"};
+};
+
+// Large enough for `auto` to weigh a GPU, whose event comes as text.
+Problem falling(std::size_t trajectories) {
+  Problem problem;
+  problem.rhs = system("lorenz");
+  for (std::size_t i = 0; i < trajectories; ++i)
+    problem.initial_states.insert(problem.initial_states.end(), {1, 1 + 0.5 / static_cast<double>(trajectories), 1});
+  problem.parameters = {10, 28, 8.0 / 3};
+  problem.end_times = {0.01};
+  graph::Graph graph;
+  graph.inputs = {{"u", 0, 3}};
+  graph.nodes = {{"x", graph::Columns{{0}}, {0}}};
+  graph.outputs = {{"value", 1, 1}};
+  problem.event = TerminalEvent{graph_function(graph, 3, "x")};
+  return problem;
+}
+
+TEST(ChoiceOfEngine, leaves_what_nobody_can_compile_to_the_cpu_or_says_what_to_install) {
+  GpuOfTests gpu;
+  NoCompiler none;
+  const Problem problem = falling(1000000);
+  Options options;
+  options.cpu_target = CpuTarget::scalar;  // slow enough for a GPU to be worth it
+  options.threads = 1;
+  const detail::DevicePlan plan = detail::plan_devices(problem, options);
+  EXPECT_EQ(plan.engine, "cpu");
+  EXPECT_THAT(plan.reason, HasSubstr("a GPU cannot run this: kernel lorenz, event function "));
+  EXPECT_THAT(plan.reason, HasSubstr("is code to be compiled, without NVRTC"));
+  EXPECT_THAT(message_of(falling(3), on_cuda()), HasSubstr("NVRTC is not on this machine"));
+  EXPECT_THAT(message_of(falling(3), on_cuda()), HasSubstr("pip install nvidia-cuda-nvrtc"));
+}
+
+TEST(ChoiceOfEngine, takes_a_gpu_for_what_was_compiled_before_and_where_there_is_a_compiler) {
+  GpuOfTests gpu;
+  const Problem problem = falling(1000000);
+  Options options;
+  options.cpu_target = CpuTarget::scalar;
+  options.threads = 1;
+  {
+    NoCompiler none;
+    const auto source = *lower_problem<float>(problem, options).source;
+    keep_kernel(kept_kernel_path(source, load_runtime().devices.front()), {'c', 'o', 'd', 'e'});
+    EXPECT_EQ(detail::plan_devices(problem, options).engine, "cuda_fused");
+  }
+  const Nvrtc there{.version = "13.0", .missing = ""};
+  replace_nvrtc(&there);
+  EXPECT_EQ(detail::plan_devices(problem, options).engine, "cuda_fused");
+  replace_nvrtc(nullptr);
 }
 
 }  // namespace

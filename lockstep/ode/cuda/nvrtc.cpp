@@ -28,6 +28,7 @@ struct Functions {
   const char* (*error)(int) = nullptr;
 };
 Functions functions;
+const Nvrtc* replacement = nullptr;
 constexpr int kCompilationFailed = 6;  // NVRTC_ERROR_COMPILATION
 
 void add_folder(const fs::path& folder, std::vector<std::string>& places) {
@@ -113,13 +114,10 @@ const std::vector<std::string>& nvrtc_options() {
 
 std::vector<char> Nvrtc::compile(const KernelSource& source, int architecture) const {
   if (!missing.empty()) {
-    throw Error(
-        ErrorKind::unsupported,
-        {.field = source.name,
-         .found = missing,
-         .expected = "libnvrtc, with which such kernels are compiled",
-         .remedy = "install the CUDA toolkit, or pip install nvidia-cuda-nvrtc in an active environment, or name the "
-                   "file in LOCKSTEP_NVRTC_LIBRARY"});
+    throw Error(ErrorKind::unsupported, {.field = source.name,
+                                         .found = missing,
+                                         .expected = "libnvrtc, with which such kernels are compiled",
+                                         .remedy = kNvrtcRemedy});
   }
   std::vector<const char*> names, texts;
   for (const EmbeddedHeader& header : embedded_headers()) {
@@ -171,8 +169,11 @@ std::vector<char> Nvrtc::compile(const KernelSource& source, int architecture) c
 }
 
 const Nvrtc& load_nvrtc() {
+  if (replacement != nullptr) return *replacement;
   static const Nvrtc loaded = load();
   return loaded;
 }
+
+void replace_nvrtc(const Nvrtc* other) { replacement = other; }
 
 }  // namespace lockstep::ode::cuda

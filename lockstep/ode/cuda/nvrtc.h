@@ -21,6 +21,13 @@ struct Nvrtc {
 // Looked for once: the file that LOCKSTEP_NVRTC_LIBRARY names, else where the loader looks, in the toolkit's usual
 // folders, and among the Python packages of the environment that VIRTUAL_ENV or CONDA_PREFIX names.
 const Nvrtc& load_nvrtc();
+// A test's own while that is set; null: the machine's again.
+void replace_nvrtc(const Nvrtc* other);
+
+// What to do where it is missing.
+inline constexpr const char* kNvrtcRemedy =
+    "install the CUDA toolkit, or pip install nvidia-cuda-nvrtc in an active environment, or name the file in "
+    "LOCKSTEP_NVRTC_LIBRARY";
 
 // The options that every text is compiled with: those of the same bits.
 const std::vector<std::string>& nvrtc_options();

@@ -304,6 +304,13 @@ std::optional<Obstacle> size_obstacle(const Problem& problem) {
   return std::nullopt;
 }
 
+bool comes_as_text(const Problem& problem) {
+  const auto parts = problem.rhs->parts();
+  return event_source(problem) || std::any_of(parts.begin(), parts.end(), [](const FunctionPart& part) {
+           return std::holds_alternative<SourcePart>(part.what);
+         });
+}
+
 std::optional<Obstacle> obstacle(const Problem& problem, const Options& options) {
   if (auto found = method_obstacle(options)) return found;
   const auto parts = problem.rhs->parts();
@@ -360,9 +367,7 @@ Lowered<T> lower_problem(const Problem& problem, const Options& options) {
   std::int32_t parameter = 0;
   const auto parts = problem.rhs->parts();
   const std::optional<SourcePart> event = event_source(problem);
-  const bool compiles = event || std::any_of(parts.begin(), parts.end(), [](const FunctionPart& part) {
-                          return std::holds_alternative<SourcePart>(part.what);
-                        });
+  const bool compiles = comes_as_text(problem);
   for (const FunctionPart& from : parts) {
     PartProgram& part = program.part[program.parts++];
     part.first_parameter = parameter;

@@ -28,6 +28,8 @@ struct Obstacle {
   std::string field, found, expected, remedy;
 };
 std::optional<Obstacle> obstacle(const Problem& problem, const Options& options);
+// Whether its kernel has to be compiled when the program runs: where the right-hand side or the event comes as text.
+bool comes_as_text(const Problem& problem);
 // What holds for every engine on a GPU: its step control and method; its number of parts and components.
 std::optional<Obstacle> method_obstacle(const Options& options);
 std::optional<Obstacle> size_obstacle(const Problem& problem);
