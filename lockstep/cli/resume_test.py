@@ -375,7 +375,7 @@ class OutOfRoom(ResumeTest):
         if mounted.returncode != 0:
             self.skipTest(f"needs to mount a small tmpfs: {mounted.stderr.strip()}")
         self.addCleanup(lambda: subprocess.run(["umount", disk], check=True))
-        self.fail_with("disk/a.h5: found room for 4194304 bytes on the disk, expected room for ", "solve", "endless.toml",
+        self.fail_with("disk/a.h5: found room for 4,194,304 bytes on the disk, expected room for ", "solve", "endless.toml",
                        "--output", "disk/a.h5")
         self.assertEqual(list(disk.iterdir()), [])
         self.succeed("solve", "slow.toml", "--output", "disk/a.h5")

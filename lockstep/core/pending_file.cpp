@@ -66,6 +66,13 @@ void wait_for_disk(const fs::path& path, int flags) {
        "choose another place or change its permissions");
 }
 
+// "room for 4,194,304 bytes".
+std::string room_text(std::uintmax_t bytes) {
+  std::string digits = std::to_string(bytes);
+  for (std::size_t end = digits.size(); end > 3; end -= 3) digits.insert(end - 3, ",");
+  return "room for " + digits + " bytes";
+}
+
 // What `ulimit -f` allows.
 std::string size_limit_text() {
   rlimit limit{};
@@ -234,23 +241,32 @@ std::uintmax_t PendingFile::available_bytes() const {
 
 void PendingFile::reserve(std::uintmax_t bytes) {
   if (published() || bytes == 0) return;
+  // Asked for more than it has, a disk hands out all it has before it says no, and other programs find it full. So it
+  // is asked for its room first, and once more when it has written what it may count late.
+  std::error_code ignored;
+  fs::space_info before = fs::space(folder(), ignored);
+  if (before.free < bytes && before.capacity >= bytes) {
+    const Descriptor disk(folder(), O_RDONLY | O_DIRECTORY);
+    if (disk.get() >= 0) ::syncfs(disk.get());
+    before = fs::space(folder(), ignored);
+  }
+  const auto refuse = [&](const std::string& found) {
+    fail(target_, found, room_text(bytes), "free space, choose another disk, or save less");
+  };
+  if (before.capacity > 0 && before.free < bytes) refuse(room_text(before.available) + " on the disk");
   const Descriptor file(temporary_, O_WRONLY);
   const int failed = file.get() < 0 ? errno : ::fallocate(file.get(), 0, 0, static_cast<off_t>(bytes)) != 0 ? errno : 0;
   if (failed == 0) return;
-  const std::uintmax_t available = available_bytes();
-  const bool out_of_room = failed == ENOSPC || failed == EDQUOT || failed == EFBIG || available < bytes;
+  const bool out_of_room = failed == ENOSPC || failed == EDQUOT || failed == EFBIG || before.available < bytes;
   if (!out_of_room) return;  // a file system without fallocate that has room today
-  const std::string found = failed == EFBIG    ? size_limit_text()
-                            : failed == EDQUOT ? "a quota that is used up"
-                                               : "room for " + std::to_string(available) + " bytes on the disk";
-  fail(target_, found, "room for " + std::to_string(bytes) + " bytes", "free space, choose another disk, or save less");
+  refuse(failed == EFBIG    ? size_limit_text()
+         : failed == EDQUOT ? "a quota that is used up"
+                            : room_text(before.available) + " on the disk");
 }
 
 void PendingFile::require_room(std::uintmax_t bytes) {
   rlimit limit{};
   const bool limited = ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes;
-  // A file system may count late what was just removed: it is believed where it says no only when it is asked in
-  // earnest.
   if (limited || available_bytes() < bytes) reserve(bytes);
 }
 
@@ -287,8 +303,8 @@ void write_file(const fs::path& path, std::span<const std::byte> content, Existi
       done += static_cast<std::size_t>(written);
     }
     if (file.get() < 0 || done < content.size()) {
-      fail(path, reason(errno) + " after " + std::to_string(done) + " bytes",
-           "room for " + std::to_string(content.size()) + " bytes", "free space or choose another disk");
+      fail(path, reason(errno) + " after " + std::to_string(done) + " bytes", room_text(content.size()),
+           "free space or choose another disk");
     }
   }
   pending.publish();

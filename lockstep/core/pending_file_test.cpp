@@ -186,7 +186,7 @@ TEST_F(PendingFileTest, a_file_beyond_the_limit_is_refused_before_it_is_written)
   PendingFile file = PendingFile::resumable(folder_ / "a", Existing::refuse, Leftover::refuse);
   EXPECT_THAT(message_of([&] { file.reserve(2'000'000); }),
               HasSubstr("/a: found a limit of 1000000 bytes on the size of files (ulimit -f), expected room for "
-                        "2000000 bytes"));
+                        "2,000,000 bytes"));
   EXPECT_THAT(message_of([&] { file.require_room(2'000'000); }), HasSubstr("found a limit of 1000000 bytes"));
 }
 
@@ -195,6 +195,15 @@ TEST_F(PendingFileTest, room_that_is_there_is_not_taken) {
   file.require_room(1'000'000);
   EXPECT_EQ(fs::file_size(file.temporary()), 0u);
   EXPECT_THAT(message_of([&] { file.require_room(std::uintmax_t{1} << 62); }), HasSubstr("expected room for"));
+}
+
+TEST_F(PendingFileTest, a_disk_that_is_too_small_is_not_filled_up_to_find_out) {
+  PendingFile file(folder_ / "a", Existing::refuse);
+  const std::uintmax_t more = fs::space(folder_).capacity + 1'000'000;
+  const std::string message = message_of([&] { file.reserve(more); });
+  EXPECT_THAT(message, HasSubstr("bytes on the disk, expected room for"));
+  EXPECT_THAT(message, ::testing::Not(HasSubstr("found room for 0 bytes")));
+  EXPECT_EQ(fs::file_size(file.temporary()), 0u);
 }
 
 TEST_F(PendingFileTest, unusable_places_are_named) {
