@@ -248,6 +248,19 @@ class Solve(CliTest):
         self.assertRegex(self.succeed("solve", "short.toml"),
                          r"\A100 trajectories: 100 too_many_steps\n  too_many_steps: raise method.max_steps, .*\n500 steps")
 
+    def test_a_failing_pilot_and_steps_that_cannot_suffice_are_told_beforehand(self):
+        self.write("short.toml", LORENZ + "[method]\nmax_steps = 5\n")
+        self.assertIn("100 of the pilot's 100 trajectories failed: too_many_steps", self.succeed("explain", "short.toml"))
+        self.write("fixed.toml", LORENZ + "[method]\ndt = 1e-9\n")
+        self.fail_with("fixed.toml:14: method.dt: found 1e-09, which takes 2e+09 steps to the end, expected at most 100,000 "
+                       "steps (method.max_steps)", "solve", "fixed.toml")
+        self.fail_with("--dt: found 1.9e-05", "solve", "fixed.toml", "--dt", "1.9e-5")
+        self.succeed("solve", "fixed.toml", "--dt", "2e-5", "--trajectories", "1")
+
+    def test_more_save_points_than_any_disk_here_could_hold_are_refused_at_once(self):
+        self.fail_solving("bad.toml:10: time.save: found 9,000,000,000,000 save points of 100 trajectories, 3.6 PB a "
+                          "component, expected less than the disk holds", LORENZ.replace("save = 21", "save = 9e12"))
+
     def test_save_times_from_a_file_are_each_trajectorys_own(self):
         times = np.array([[0.5, 1.0], [0.25, 2.0]])
         with h5py.File(self.path("t.h5"), "w") as file:
@@ -397,6 +410,8 @@ class BadInput(CliTest):
                           LORENZ.replace("span =", "spam ="))
         self.fail_solving("bad.toml:5: ensemble.trajectories: found \"many\", expected an integer",
                           LORENZ.replace("= 100", '= "many"'))
+        self.path("result.bin").write_bytes(b"\x89HDF\r\n\x1a\n")
+        self.fail_with("result.bin: found an HDF5 file, expected a TOML file", "solve", "result.bin")
         self.fail_solving('rhs.system: found "lorentz"', LORENZ.replace('"lorenz"', '"lorentz"'))
         self.fail_solving('did you mean "lorenz"', LORENZ.replace('"lorenz"', '"lorentz"'))
         self.fail_solving("rhs: found neither model, system nor equations", LORENZ.replace('system = "lorenz"', ""))

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -258,6 +259,23 @@ void thin_save_times(const Output& output, ode::Problem& problem) {
   problem.save_times = std::move(kept);
 }
 
+// Fixed steps are counted before any is taken: where all trajectories would be stopped for their number, nobody
+// needs to wait for it.
+void require_steps_to_the_end(const ProblemFile& file, const ode::Problem& problem, const ode::Options& options) {
+  if (options.control != ode::StepControl::fixed || problem.event || problem.trajectories() == 0) return;
+  double fewest = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < std::max(problem.start_times.size(), problem.end_times.size()); ++i) {
+    fewest = std::min(fewest, std::abs(problem.end_time(i) - problem.start_time(i)) / options.dt);
+  }
+  const auto most = static_cast<double>(options.max_steps);
+  if (fewest < most + 1) return;
+  const auto place = file.where_of.find("options.dt");
+  refuse(place == file.where_of.end() ? file.path.string() + ": method.dt" : place->second,
+         number_text(options.dt) + ", which takes " + number_text(std::round(fewest)) + " steps to the end",
+         "at most " + count_text(options.max_steps) + " steps (method.max_steps)",
+         "take larger steps, or raise max_steps");
+}
+
 }  // namespace
 
 Error in_users_words(const Error& error, const ProblemFile& file) {
@@ -329,6 +347,7 @@ ProblemSetup set_up(const ProblemFile& file) {
   } catch (const Error& error) {
     throw in_users_words(error, file);
   }
+  require_steps_to_the_end(file, problem, setup.options);
   setup.range = std::move(rhs.range);
   setup.guard = rhs.guard;
   setup.title = std::move(rhs.title);

@@ -37,7 +37,8 @@ std::string progress_text(const std::string& what, const std::string& unit, std:
           " of " + count_text(static_cast<std::int64_t>(total)) + " " + unit;
   if (done > before && seconds > 0) {
     const double rate = static_cast<double>(done - before) / seconds;
-    text += ", " + rate_text(rate) + "/s, " + seconds_text(static_cast<double>(total - done) / rate) + " left";
+    text += ", " + rate_text(rate) + "/s";
+    if (done < total) text += ", " + seconds_text(static_cast<double>(total - done) / rate) + " left";
   }
   return text;
 }

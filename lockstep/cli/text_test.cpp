@@ -20,6 +20,12 @@ TEST(Text, counts_group_thousands) {
   EXPECT_EQ(count_text(-1234567), "-1,234,567");
 }
 
+TEST(Text, no_time_is_left_when_all_is_done) {
+  EXPECT_EQ(progress_text("solving", "trajectories", 5, 10, 2.5, 0),
+            "solving 50 %, 5 of 10 trajectories, 2/s, 2.5 s left");
+  EXPECT_EQ(progress_text("solving", "trajectories", 10, 10, 5, 0), "solving 100 %, 10 of 10 trajectories, 2/s");
+}
+
 TEST(Text, sizes_times_and_rates_carry_units) {
   EXPECT_EQ(size_text(999), "999 bytes");
   EXPECT_EQ(size_text(12'120'000), "12.1 MB");

@@ -171,6 +171,26 @@ void TomlValue::allow_only(std::span<const std::string_view> names) const {
   }
 }
 
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r");
+  return first == text.npos ? std::string_view{} : text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+// For a line that is not TOML: formulas stand in quotes.
+std::string advice(std::string_view text, unsigned line) {
+  for (; line > 1; --line) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  text = text.substr(0, text.find('\n'));
+  const std::size_t equals = text.find('=');
+  if (equals == text.npos) return {};
+  const std::string_view name = trimmed(text.substr(0, equals)), value = trimmed(text.substr(equals + 1));
+  if (name.empty() || value.empty() || value.find_first_of("\"'[{#") != value.npos) return {};
+  return "write text and formulas in quotes: " + std::string(name) + " = \"" + std::string(value) + "\"";
+}
+
+}  // namespace
+
 TomlValue parse_toml(std::string_view text, const std::string& file_name) {
   const auto file = std::make_shared<const std::string>(file_name);
   try {
@@ -179,8 +199,7 @@ TomlValue parse_toml(std::string_view text, const std::string& file_name) {
     throw Error(ErrorKind::invalid_argument, {file_name + ":" + std::to_string(error.source().begin.line) + ":" +
                                                   std::to_string(error.source().begin.column),
                                               "text that is not TOML (" + one_line(error.description()) + ")",
-                                              "a TOML file",
-                                              {}});
+                                              "a TOML file", advice(text, error.source().begin.line)});
   } catch (const TomlCheckFailed&) {
     throw Error(ErrorKind::invalid_argument,
                 {file_name, "text that is not TOML", "a TOML file", "look for an unfinished key, [section] or string"});
@@ -199,7 +218,12 @@ TomlValue read_toml(const std::filesystem::path& path) {
     throw Error(ErrorKind::file, {path.string(), "no readable file (" + std::generic_category().message(errno) + ")",
                                   "a TOML file", "check the path"});
   }
-  return parse_toml(text.str(), path.string());
+  const std::string content = text.str();
+  if (content.starts_with("\x89HDF\r\n")) {
+    throw Error(ErrorKind::file, {path.string(), "an HDF5 file", "a TOML file",
+                                  "`lockstep info` says what it holds; name the file that describes the problem"});
+  }
+  return parse_toml(content, path.string());
 }
 
 }  // namespace lockstep::cli

@@ -163,12 +163,17 @@ Explanation explain(const Problem& problem, const Options& options) {
   pilot_options.threads = 1;
   pilot_options.device = DeviceChoice::cpu();
   double steps = 0, seconds = 1e30;
+  std::array<std::size_t, kStatusCount> ended{};
   // The better of three: a machine that is busy elsewhere would spoil one.
   for (int repeat = 0; repeat < 3; ++repeat) {
     steps = 0;
+    ended = {};
     seconds = std::min(seconds, seconds_of([&] {
                          const Solution solution = solve(pilot, pilot_options);
-                         for (const TrajectoryRecord& r : solution.records()) steps += r.accepted + r.rejected;
+                         for (const TrajectoryRecord& r : solution.records()) {
+                           steps += r.accepted + r.rejected;
+                           ++ended[static_cast<std::size_t>(r.status)];
+                         }
                        }));
   }
   result.steps_per_trajectory = steps / static_cast<double>(pilot_size);
@@ -177,6 +182,12 @@ Explanation explain(const Problem& problem, const Options& options) {
   result.reasons.push_back(format(
       "a pilot of %zu trajectories took %.4g steps each, %d evaluations a step, %.4g us a trajectory on one thread",
       pilot_size, result.steps_per_trajectory, evaluations, seconds / static_cast<double>(pilot_size) * 1e6));
+  for (const Status status : {Status::step_too_small, Status::not_finite, Status::too_many_steps}) {
+    const std::size_t failed = ended[static_cast<std::size_t>(status)];
+    if (failed == 0) continue;
+    result.reasons.push_back(format("%zu of the pilot's %zu trajectories failed: %s", failed, pilot_size,
+                                    std::string(to_string(status)).c_str()));
+  }
   const double share = result.evaluation_seconds * evaluations * steps / seconds;
   result.reasons.push_back(
       format("the right-hand side is about %.0f %% of that; the rest is step control, saving and lanes that wait",

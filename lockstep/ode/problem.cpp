@@ -157,15 +157,17 @@ void detail::validate(const Problem& problem, SaveRows rows) {
       if (may_end_early && times[k] == std::copysign(std::numeric_limits<double>::infinity(), sign)) {
         if (k + 1 == problem.save_points() || times[k + 1] == times[k]) continue;
       }
-      const std::string where = "save point " + std::to_string(k) + " at " + detail::number_text(times[k]) +
-                                (shared ? "" : " of trajectory " + std::to_string(i));
+      const auto where = [&] {
+        return "save point " + std::to_string(k) + " at " + detail::number_text(times[k]) +
+               (shared ? "" : " of trajectory " + std::to_string(i));
+      };
       if (!(sign * (times[k] - start) >= 0 && sign * (end - times[k]) >= 0)) {
-        refuse("save_times", where,
+        refuse("save_times", where(),
                "times within [" + detail::number_text(start) + ", " + detail::number_text(end) + "]",
                "extend the time span or drop the point");
       }
       if (k > 0 && sign * (times[k] - times[k - 1]) <= 0) {
-        refuse("save_times", where + " after " + detail::number_text(times[k - 1]),
+        refuse("save_times", where() + " after " + detail::number_text(times[k - 1]),
                sign > 0 ? "ascending times" : "descending times, as the span runs backwards",
                "sort them and drop repeats");
       }

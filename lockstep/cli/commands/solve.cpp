@@ -85,7 +85,9 @@ void print_summary(const ode::Summary& summary, std::size_t earlier, const ode::
   std::printf("%s: %s\n", trajectories_text(total).c_str(), statuses.c_str());
   for (const auto& [status, advice] : kAdvice) {
     if (summary.count_of[static_cast<std::size_t>(status)] == 0) continue;
-    std::printf("  %s: %s\n", std::string(ode::to_string(status)).c_str(), advice);
+    const bool fixed = status == ode::Status::too_many_steps && options.control == ode::StepControl::fixed;
+    std::printf("  %s: %s\n", std::string(ode::to_string(status)).c_str(),
+                fixed ? "raise method.max_steps, or take larger steps" : advice);
   }
   std::printf("%s accepted, %s rejected, %s of the right-hand side\n",
               counted_text(static_cast<std::size_t>(summary.accepted), "step").c_str(),
@@ -105,6 +107,29 @@ void print_summary(const ode::Summary& summary, std::size_t earlier, const ode::
 std::string finished_text(std::size_t finished, std::size_t total) {
   return count_text(static_cast<std::int64_t>(finished)) + " of " + trajectories_text(total) +
          (finished == 1 ? " is" : " are") + " finished";
+}
+
+// Before memory is filled with save points: a number of them that no disk here could hold was a slip.
+void require_room_for_states(const ProblemFile& file, const std::filesystem::path& path,
+                             const std::optional<Shard>& shard) {
+  const auto* points = file.time.save ? std::get_if<EvenlySpaced>(&file.time.save->value) : nullptr;
+  if (points == nullptr || points->points < 10'000'000) return;
+  std::error_code unknown;
+  const auto space = std::filesystem::space(path.has_parent_path() ? path.parent_path() : ".", unknown);
+  if (unknown || space.capacity == 0) return;
+  const std::size_t trajectories = file.ensemble.trajectories ? file.ensemble.trajectories->value : 1;
+  const double element = file.options.precision == Precision::f32 ? 4 : 8;
+  const double share = shard ? static_cast<double>(shard->count) : 1;
+  const double every = file.output.every ? static_cast<double>(file.output.every->value) : 1;
+  const double bytes =  // of one component
+      element * static_cast<double>(trajectories) * static_cast<double>(points->points) / (share * every);
+  if (bytes <= static_cast<double>(space.capacity)) return;
+  throw Error(
+      ErrorKind::invalid_argument,
+      {file.time.save->where,
+       count_text(static_cast<std::int64_t>(points->points)) + " save points of " + trajectories_text(trajectories) +
+           ", " + size_text(static_cast<std::uint64_t>(std::min(bytes, 1e18))) + " a component",
+       "less than the disk holds, " + size_text(space.capacity), "save fewer points"});
 }
 
 // What is there already, when nobody has said what to do with it.
@@ -190,6 +215,7 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
   const std::filesystem::path path = shard && (share != nullptr || !options.overrides.output)
                                          ? shard_path(file.output.file->value, *shard)
                                          : file.output.file->value;
+  require_room_for_states(file, path, shard);
   const std::vector<std::filesystem::path> inputs = input_files(file);
   refuse_to_replace(path, inputs);
   refuse_to_replace(file.output.file->value, inputs);  // the index of shares
