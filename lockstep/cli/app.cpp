@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kDescription =
     "Lockstep advances ensembles of differential equations whose right-hand side is a trained neural network, a\n"
-    "built-in system, or both.";
+    "built-in system, both added up, or equations written as text with networks in them.";
 
 constexpr const char* kExamples = R"(
 Examples:
@@ -39,7 +39,7 @@ Examples:
 
 A problem file, lorenz.toml:
   [rhs]
-  model = "lorenz.safetensors"       # or system = "lorenz"; both: physics plus a net
+  model = "lorenz.safetensors"       # or system = "lorenz"; both: physics plus a net; or [rhs.equations]
   [ensemble]
   trajectories = 10000
   initial_state = { normal = { mean = [1, 0, 0], std = 0.1 } }
@@ -149,6 +149,9 @@ int run_app(int argc, const char* const* argv) {
     return kFailure;
   } catch (const Error& error) {
     return fail(error.what());
+  } catch (const std::filesystem::filesystem_error& error) {
+    return fail(error.path1().string() + ": found " + error.code().message() +
+                ", expected a file or folder that can be looked at; check the path and its permissions");
   } catch (const std::bad_alloc&) {
     return fail("not enough memory; solve fewer trajectories or save points at a time");
   } catch (const std::exception& error) {

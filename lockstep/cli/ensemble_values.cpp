@@ -159,7 +159,14 @@ class Drawing {
 
   EnsembleMatrix draw(const Values::Rows& source, const std::string& where, std::size_t) const {
     if (source.columns != width_) wrong_width(where, source.columns, columns_);
-    if (source.rows < trajectories_) too_few_rows(where, source.rows);
+    if (source.rows < trajectories_) {
+      // Two numbers of one column: more likely the ends of a range.
+      too_few_rows(where, source.rows,
+                   source.rows == 2 && source.columns == 1
+                       ? "for a range write " + where.substr(where.find_last_of(". ") + 1) + " = { box = [" +
+                             number_text(source.values[0]) + ", " + number_text(source.values[1]) + "] }"
+                       : "");
+    }
     const auto begin = source.values.begin();
     return {{begin, begin + static_cast<std::ptrdiff_t>(trajectories_ * width_)}, trajectories_};
   }
@@ -235,7 +242,7 @@ class Drawing {
       const auto found = std::ranges::find(known, name);
       if (found == known.end()) {
         throw Error(ErrorKind::invalid_argument,
-                    {values.where, "an unknown " + columns_.what,
+                    {where + "." + name, "an unknown " + columns_.what,
                      known.empty() ? "none: there are no " + columns_.what + "s" : "one of " + list_text(known),
                      did_you_mean(name, known)});
       }
@@ -263,11 +270,11 @@ class Drawing {
     return matrix;
   }
 
-  [[noreturn]] void too_few_rows(const std::string& where, std::size_t rows) const {
+  [[noreturn]] void too_few_rows(const std::string& where, std::size_t rows, const std::string& remedy = {}) const {
     throw Error(ErrorKind::invalid_argument,
                 {where, counted_text(rows, "row"),
                  "at least " + count_text(static_cast<std::int64_t>(trajectories_)) + ", one for each trajectory",
-                 "lower the number of trajectories"});
+                 remedy.empty() ? "lower the number of trajectories" : remedy});
   }
 
   void check_width(const std::vector<double>& numbers, const std::string& where) const {

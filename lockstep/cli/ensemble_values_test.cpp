@@ -98,6 +98,16 @@ TEST(EnsembleValues, names_left_out_take_their_defaults) {
               HasSubstr("v.rhoo: found an unknown parameter, expected one of sigma, rho, beta; did you mean \"rho\"?"));
 }
 
+TEST(EnsembleValues, two_numbers_for_many_trajectories_may_have_been_a_range) {
+  const ColumnNames columns{"parameter", {"q", "H"}, {0.1, 40.0}};
+  EXPECT_EQ(message("{q=[0.05, 0.2]}", 5, columns),
+            "f.toml:1: v.q: found 2 rows, expected at least 5, one for each trajectory; for a range write q = { box = "
+            "[0.05, 0.2] }");
+  EXPECT_THAT(message("{q=[1, 2, 3]}", 5, columns), HasSubstr("; lower the number of trajectories"));
+  EXPECT_THAT(message("{Q={box=[1, 2]}}", 5, columns),
+              HasSubstr("v.Q: found an unknown parameter, expected one of q, H; did you mean \"q\"?"));
+}
+
 TEST(EnsembleValues, a_wrong_width_names_the_columns) {
   EXPECT_EQ(message("[1, 2]"), "f.toml:1: v: found 2 numbers, expected 3 numbers, one for each component (x, y, z)");
   EXPECT_THAT(message("{normal={mean=[1,2], std=1}}"), HasSubstr("found 2 numbers, expected 3 numbers"));

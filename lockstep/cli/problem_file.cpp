@@ -315,6 +315,11 @@ void read_output(const TomlValue& file, ProblemFile& problem) {
 ProblemFile interpret(const TomlValue& file, const std::filesystem::path& path) {
   static constexpr std::array<std::string_view, 7> kSections{"rhs",   "ensemble", "time",  "method",
                                                              "event", "run",      "output"};
+  for (const char* key : {"equations", "definitions", "models"}) {
+    if (const TomlValue* value = file.find(key)) {
+      throw value->error("a section of that name", "it in [rhs]", "write [rhs." + std::string(key) + "]");
+    }
+  }
   file.allow_only(kSections);
   ProblemFile problem;
   problem.path = path;

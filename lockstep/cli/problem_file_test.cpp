@@ -105,6 +105,17 @@ TEST(ProblemFile, an_unknown_key_names_its_place_and_the_nearest_known_key) {
                 "std; did you mean \"std\"?"));
 }
 
+TEST(ProblemFile, what_was_meant_for_equations_is_said) {
+  EXPECT_EQ(message("[equations]\nx = \"v\"\n"),
+            "folder/lorenz.toml:1: equations: found a section of that name, expected it in [rhs]; write "
+            "[rhs.equations]");
+  EXPECT_THAT(message("[rhs.equations]\nx = v\n  v = -k * x  \n"),
+              HasSubstr("expected a TOML file; write text and formulas in quotes: x = \"v\""));
+  EXPECT_THAT(message("[rhs.equations]\nx = \"v\"\n  v = -k * x  \n"), HasSubstr("quotes: v = \"-k * x\""));
+  EXPECT_THAT(message("[rhs]\nsystem = \"lorenz\n"), ::testing::EndsWith("expected a TOML file"));
+  EXPECT_THAT(message("= 3"), ::testing::Not(HasSubstr("quotes")));
+}
+
 TEST(ProblemFile, a_wrong_type_names_what_was_found_and_expected) {
   const std::string rhs = "[rhs]\nsystem = \"lorenz\"\n";
   EXPECT_EQ(message(rhs + "[method]\nrtol = \"small\"\n"),

@@ -25,9 +25,18 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+// Equal but for the case of letters.
+bool same_letters(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
 }  // namespace
 
 std::string nearest_name(std::string_view name, std::span<const std::string_view> known) {
+  for (const std::string_view candidate : known) {
+    if (same_letters(name, candidate)) return std::string(candidate);
+  }
   std::string_view nearest;
   std::size_t least = static_cast<std::size_t>(-1);
   for (const std::string_view candidate : known) {

@@ -17,6 +17,12 @@ TEST(Names, nearest_name_takes_the_fewest_edits) {
   EXPECT_EQ(nearest_name("rtol", kKnown), "rtol");
 }
 
+TEST(Names, the_case_of_letters_is_no_edit) {
+  constexpr std::array<std::string_view, 3> kParameters{"cf", "q", "Tf"};
+  EXPECT_EQ(nearest_name("Q", kParameters), "q");
+  EXPECT_EQ(nearest_name("TF", kParameters), "Tf");
+}
+
 TEST(Names, exchanged_neighbours_are_one_edit) {
   constexpr std::array<std::string_view, 2> kCommands{"solve", "plot"};
   EXPECT_EQ(nearest_name("slove", kCommands), "solve");

@@ -184,6 +184,8 @@ TEST(Equations, refuse_what_is_no_expression_and_say_what_to_write) {
                                                         {"1 < x < 2", "parentheses"},
                                                         {"x(y + 1)", "x * (...)"},
                                                         {"sinn(x)", "did you mean \"sin\"?"},
+                                                        {"ln(x)", "write log(x), the natural logarithm"},
+                                                        {"sinh(x)", "write (exp(x) - exp(-x)) / 2"},
                                                         {"sin", "call it"},
                                                         {"sin(x, y)", "expected 1"},
                                                         {"x $ y", "an operator"},

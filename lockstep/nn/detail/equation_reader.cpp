@@ -70,7 +70,23 @@ std::string list(const std::vector<std::string_view>& words) {
   return words.size() > kMost ? text + ", ..." : text;
 }
 
+// What functions of other languages are called here.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kElsewhere{
+    {{"ln", "write log(x), the natural logarithm"},
+     {"log10", "write log(x) / log(10)"},
+     {"log2", "write log(x) / log(2)"},
+     {"sinh", "write (exp(x) - exp(-x)) / 2"},
+     {"cosh", "write (exp(x) + exp(-x)) / 2"},
+     {"fabs", "write abs(x)"},
+     {"sign", "write if(x < 0, -1, x > 0)"},
+     {"sgn", "write if(x < 0, -1, x > 0)"},
+     {"heaviside", "write x > 0, which is 1 or 0"},
+     {"where", "write if(condition, a, b)"}}};
+
 std::string nearest(std::string_view name, const std::vector<std::string_view>& known) {
+  for (const auto& [other, remedy] : kElsewhere) {
+    if (name == other) return std::string(remedy);
+  }
   const std::string found = nearest_name(name, known);
   return found.empty() ? "" : "did you mean \"" + found + "\"?";
 }
