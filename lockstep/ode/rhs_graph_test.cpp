@@ -10,7 +10,9 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/core/error.h"
@@ -182,10 +184,17 @@ TEST(RhsGraph, gradients_of_a_residual_net_are_the_limit_of_differences) {
   EXPECT_EQ(solver.evaluate(weights).weights, gradient);
 }
 
-// du of state u[5], one parameter and time through every operation, all added up by a dense layer.
-Graph every_operation() {
+template <class Number = double>
+std::vector<Number> first(std::size_t n, std::vector<Number> all) {
+  all.resize(n);
+  return all;
+}
+
+// du of state u[n], one parameter and time through every operation, all added up by a dense layer; n is 5, or 1: then
+// operations of one number are written otherwise.
+Graph every_operation(std::size_t n) {
   Graph net;
-  net.inputs = {{"u", 0, 5}, {"p", 1, 1}, {"t", 2, 1}};
+  net.inputs = {{"u", 0, n}, {"p", 1, 1}, {"t", 2, 1}};
   const auto add = [&net](graph::Operation operation, std::vector<std::size_t> inputs) {
     net.nodes.push_back({"n" + std::to_string(net.nodes.size()), std::move(operation), std::move(inputs)});
     return 2 + net.nodes.size();
@@ -196,7 +205,8 @@ Graph every_operation() {
     return result;
   };
   const std::size_t u = 0, p = 1, t = 2;
-  const std::size_t c = add(graph::Constant{{0.5, 2, -1, 3, 0.25}}, {}), half = add(graph::Constant{{0.5}}, {});
+  const std::size_t c = add(graph::Constant{first(n, {0.5, 2, -1, 3, 0.25})}, {}),
+                    half = add(graph::Constant{{0.5}}, {});
   const std::size_t positive = add(graph::Unary{graph::UnaryKind::absolute}, {u});
   const std::size_t less = add(Binary{BinaryKind::less}, {u, c});
   std::vector<std::size_t> all = {c, half, positive, less, t};
@@ -213,57 +223,66 @@ Graph every_operation() {
   }
   all.push_back(add(graph::Clip{-0.5, 0.75}, {u}));
   all.push_back(add(graph::DeadZone{-0.5, 0.25, 0.125}, {u}));
-  all.push_back(add(graph::Choose{{1, 0, 0, 1, 1}}, {u, p}));
+  all.push_back(add(graph::Choose{first<std::uint8_t>(n, {1, 0, 0, 1, 1})}, {u, p}));
   all.push_back(add(graph::Select{}, {less, u, p}));
-  all.push_back(add(graph::Columns{{4, 0, 0}}, {u}));
+  all.push_back(add(graph::Columns{{n - 1, 0, 0}}, {u}));
+  all.push_back(add(graph::Columns{{n - 1}}, {u}));
+  all.push_back(add(graph::Concatenate{}, {t, p, half}));
   for (int kind = 0; kind < 4; ++kind) all.push_back(add(graph::Reduce{static_cast<graph::ReduceKind>(kind)}, {u}));
   all.push_back(add(graph::Softmax{graph::SoftmaxKind::plain}, {u}));
   all.push_back(add(graph::Softmax{graph::SoftmaxKind::logarithm}, {u}));
-  all.push_back(add(graph::LayerNormalise{numbers(5, 0.5), numbers(5, -0.25), 1e-3}, {u}));
-  all.push_back(add(graph::Standardise{numbers(5, -0.5), numbers(5, 0.5)}, {u}));
-  all.push_back(add(graph::Rescale{numbers(5, 0.5), numbers(5, -0.5)}, {u}));
+  all.push_back(add(graph::LayerNormalise{numbers(n, 0.5), numbers(n, -0.25), 1e-3}, {u}));
+  all.push_back(add(graph::Standardise{numbers(n, -0.5), numbers(n, 0.5)}, {u}));
+  all.push_back(add(graph::Rescale{numbers(n, 0.5), numbers(n, -0.5)}, {u}));
   const std::size_t joined = add(graph::Concatenate{}, all);
   const std::size_t width = net.widths()[joined];
-  net.outputs = {{"du", add(graph::Dense{width, 5, numbers(5 * width, -0.375), numbers(5, 0)}, {joined}), 5}};
+  net.outputs = {{"du", add(graph::Dense{width, n, numbers(n * width, -0.375), numbers(n, 0)}, {joined}), n}};
   return net;
 }
 
-// The text as a kernel holds it.
-template <class T>
-void run_text(double t, const T* u, const T* p, T* du){
+// The texts as a kernel holds them.
+template <class T, std::size_t n>
+void run_text(double t, const T* u, const T* p, T* du) {
+  if constexpr (n == 5) {
 #include "lockstep/ode/testing/graph_body.inc"
+  } else {
+#include "lockstep/ode/testing/graph_body_of_one.inc"
+  }
 }
 
-TEST(RhsGraph, the_text_for_a_gpu_is_the_one_compiled_here) {
-  const Rhs rhs = net(every_operation());
-  const auto parts = rhs->parts();
-  ASSERT_EQ(parts.size(), 1u);
-  const std::string& text = *std::get<SourcePart>(parts[0].what).text;
-  std::ifstream file(LOCKSTEP_ODE_TESTING "/graph_body.inc");
-  const std::string compiled{std::istreambuf_iterator<char>(file), {}};
-  if (text != compiled) std::ofstream(::testing::TempDir() + "graph_body.inc") << text;
-  EXPECT_TRUE(text == compiled) << "the new one is in " << ::testing::TempDir() << "graph_body.inc";
+TEST(RhsGraph, the_texts_for_a_gpu_are_those_compiled_here) {
+  for (const auto& [n, name] :
+       {std::pair<std::size_t, std::string>{5, "graph_body.inc"}, {1, "graph_body_of_one.inc"}}) {
+    const Rhs rhs = net(every_operation(n));
+    const auto parts = rhs->parts();
+    ASSERT_EQ(parts.size(), 1u);
+    const std::string& text = *std::get<SourcePart>(parts[0].what).text;
+    std::ifstream file(LOCKSTEP_ODE_TESTING "/" + name);
+    const std::string compiled{std::istreambuf_iterator<char>(file), {}};
+    if (text != compiled) std::ofstream(::testing::TempDir() + name) << text;
+    EXPECT_TRUE(text == compiled) << "the new one is in " << ::testing::TempDir() << name;
+  }
 }
 
-template <class T>
+template <class T, std::size_t n>
 void expect_bits_of_the_plan() {
-  const auto tile_function = lower<T>(*net(every_operation()), best_cpu_target());
+  const auto tile_function = lower<T>(*net(every_operation(n)), best_cpu_target());
   AlignedBuffer<double> t(kTileLanes);
-  AlignedBuffer<T> u(5 * kTileLanes), p(kTileLanes), du(5 * kTileLanes);
+  AlignedBuffer<T> u(n * kTileLanes), p(kTileLanes), du(n * kTileLanes);
   for (std::size_t lane = 0; lane < kTileLanes; ++lane) {
     t[lane] = 0.1 * static_cast<double>(lane);
     p[lane] = static_cast<T>(1.5 - 0.07 * static_cast<double>(lane));
-    for (std::size_t c = 0; c < 5; ++c) {
-      u[c * kTileLanes + lane] = static_cast<T>(0.37 * static_cast<double>((lane * 5 + c) * 7 % 31) - 5.1);
+    for (std::size_t c = 0; c < n; ++c) {
+      u[c * kTileLanes + lane] = static_cast<T>(0.37 * static_cast<double>((lane * n + c) * 7 % 31) - 5.1);
     }
   }
   AlignedBuffer<std::byte> workspace(tile_function->workspace_bytes());
   tile_function->evaluate({t.data(), u.data(), p.data(), du.data(), kTileLanes}, workspace.data());
   for (std::size_t lane = 0; lane < kTileLanes; ++lane) {
-    T one[5], found[5] = {};
-    for (std::size_t c = 0; c < 5; ++c) one[c] = u[c * kTileLanes + lane];
-    run_text<T>(t[lane], one, &p[lane], found);
-    for (std::size_t c = 0; c < 5; ++c) {
+    T one[n], found[n] = {};
+    for (std::size_t c = 0; c < n; ++c) one[c] = u[c * kTileLanes + lane];
+    run_text<T, n>(t[lane], one, &p[lane], found);
+    for (std::size_t c = 0; c < n; ++c) {
       ASSERT_EQ(std::memcmp(&found[c], &du[c * kTileLanes + lane], sizeof(T)), 0)
           << lane << ", " << c << ": " << found[c] << " and " << du[c * kTileLanes + lane];
       ASSERT_TRUE(std::isfinite(found[c]));
@@ -272,8 +291,13 @@ void expect_bits_of_the_plan() {
 }
 
 TEST(RhsGraph, the_text_for_a_gpu_has_the_bits_of_the_plan) {
-  expect_bits_of_the_plan<float>();
-  expect_bits_of_the_plan<double>();
+  expect_bits_of_the_plan<float, 5>();
+  expect_bits_of_the_plan<double, 5>();
+}
+
+TEST(RhsGraph, the_text_for_a_gpu_has_the_bits_of_the_plan_where_values_are_single_numbers) {
+  expect_bits_of_the_plan<float, 1>();
+  expect_bits_of_the_plan<double, 1>();
 }
 
 TEST(RhsGraph, the_text_for_a_gpu_compiles) {

@@ -167,6 +167,22 @@ TEST_F(CudaSource, a_kept_kernel_is_used_for_its_text_device_and_driver_only_and
   keep_kernel("/proc/nowhere/file", {'x'});  // only costs time
 }
 
+TEST(KernelSourceText, is_copied_into_every_stage_unless_the_copies_are_long_together) {
+  const auto is_called = [](const std::string& text, const char* method, std::size_t components = 1) {
+    const std::string whole = make_kernel_source({"f", &text, components, 0}, method, Precision::f64).text;
+    EXPECT_NE(whole.find("__noinline__") != std::string::npos, whole.find("__forceinline__") != std::string::npos);
+    return whole.find("__noinline__") != std::string::npos;
+  };
+  EXPECT_FALSE(is_called("du[0] = -u[0];", "vern9"));
+  EXPECT_FALSE(is_called(std::string(2000, ' ') + "du[0] = -u[0];", "tsit5"));
+  EXPECT_TRUE(is_called(std::string(3000, ' ') + "du[0] = -u[0];", "tsit5"));
+  // From a table of the method there is one copy for all stages.
+  EXPECT_FALSE(is_called(std::string(3000, ' ') + "for (int i = 0; i < 40; ++i) du[i] = -u[i];", "tsit5", 40));
+  EXPECT_FALSE(is_called("du[0] = math::sin(u[0]);", "tsit5"));
+  EXPECT_TRUE(is_called("du[0] = math::sin(u[0]);", "vern9"));
+  EXPECT_TRUE(is_called("du[0] = math::sin(u[0]) * math::exp(u[0]) * math::log(u[0]);", "tsit5"));
+}
+
 TEST(Nvrtc, that_is_missing_is_an_error_that_says_how_to_get_it) {
   const std::string text = lorenz_text();
   try {

@@ -8,8 +8,12 @@ namespace {
 
 // Stages and components that still fit into registers; more come from a table, in loops.
 constexpr std::size_t kMostInRegisters = 120;
-// A longer text is one function that is called, not copied into every stage.
-constexpr std::size_t kLongText = 800;
+// A text is copied into every stage, where state and stages can stay in registers, unless all copies together are
+// longer than this: then it is one function that is called. A call of an elementary function counts as so many letters;
+// with many copies of those NVRTC takes minutes.
+constexpr std::size_t kMostCopied = 20000, kElementaryFunction = 1000;
+// Copies of an event, and of a term that a function of the kernel's own calls.
+constexpr std::size_t kEventCopies = 3, kTermCopies = 2;
 
 // "VanDerPol" of "van_der_pol".
 std::string type_name(std::string_view name) {
@@ -24,9 +28,28 @@ std::string type_name(std::string_view name) {
 
 std::string number_name(Precision precision) { return precision == Precision::f32 ? "float" : "double"; }
 
-// A function in the namespace lockstep_source whose body is the part's.
-std::string function_text(const SourcePart& part, const std::string& signature) {
-  return "  static __device__ " + std::string(part.text->size() > kLongText ? "__noinline__ " : "__forceinline__ ") +
+bool is_compiled(const Tableau& tableau, std::size_t components) {
+  return static_cast<std::size_t>(tableau.stages) * components <= kMostInRegisters;
+}
+
+// Of a derivative in a kernel's code.
+std::size_t copies_for(std::string_view method_name, std::size_t components) {
+  const Tableau& tableau = method(method_name);
+  const int beside_stages = 2;  // the first step
+  if (!is_compiled(tableau, components)) return static_cast<std::size_t>(beside_stages + 2);
+  return static_cast<std::size_t>(beside_stages + tableau.stages + tableau.interpolant_stages);
+}
+
+bool is_called(const std::string& text, std::size_t copies) {
+  std::size_t length = text.size();
+  for (std::size_t at = text.find("math::"); at != std::string::npos; at = text.find("math::", at + 1))
+    length += kElementaryFunction;
+  return length * copies > kMostCopied;
+}
+
+// A function in the namespace lockstep_source whose body is the part's, for so many places in the code.
+std::string function_text(const SourcePart& part, std::size_t copies, const std::string& signature) {
+  return "  static __device__ " + std::string(is_called(*part.text, copies) ? "__noinline__ " : "__forceinline__ ") +
          signature +
          " {\n"
          "    (void)t; (void)u; (void)p;\n"
@@ -37,16 +60,20 @@ std::string function_text(const SourcePart& part, const std::string& signature) 
          "  }\n";
 }
 
-std::string derivative_struct(const SourcePart& part, const std::string& name, const std::string& number) {
+std::string derivative_struct(const SourcePart& part, std::size_t copies, const std::string& name,
+                              const std::string& number) {
   return "struct " + name + " {\n" +
          function_text(
-             part, "void evaluate(double t, const " + number + "* u, const " + number + "* p, " + number + "* du)") +
+             part, copies,
+             "void evaluate(double t, const " + number + "* u, const " + number + "* p, " + number + "* du)") +
          "};\n";
 }
 
 std::string event_struct(const SourcePart& part, const std::string& number) {
   return "struct Event {\n" +
-         function_text(part, number + " value(double t, const " + number + "* u, const " + number + "* p)") + "};\n";
+         function_text(part, kEventCopies,
+                       number + " value(double t, const " + number + "* u, const " + number + "* p)") +
+         "};\n";
 }
 
 std::string in_namespace(const std::string& text) {
@@ -85,7 +112,7 @@ KernelSource named_source(const std::string& what, std::string_view method_name,
 KernelSource make_source(const std::string& what, const std::string& before, const std::string& derivative,
                          std::size_t components, std::string_view method_name, Precision precision) {
   const std::string number = number_name(precision);
-  const bool compiled = static_cast<std::size_t>(method(method_name).stages) * components <= kMostInRegisters;
+  const bool compiled = is_compiled(method(method_name), components);
   const std::string scheme =
       compiled ? "CompiledScheme<ode::" + type_name(method_name) + ">" : "TableScheme<" + number + ">";
   KernelSource source = named_source(what, method_name, precision);
@@ -137,7 +164,7 @@ std::string terms_text(std::span<const FunctionPart> parts, const std::string& n
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const std::string index = std::to_string(i), name = "Function" + index;
     if (const auto* source = std::get_if<SourcePart>(&parts[i].what)) {
-      functions += derivative_struct(*source, name, number);
+      functions += derivative_struct(*source, kTermCopies, name, number);
       calls += "    if (part == " + index + ") " + name + "::evaluate(t, u, p, du);\n";
     } else if (const auto* system = std::get_if<SystemPart>(&parts[i].what)) {
       calls += "    if (part == " + index + ") ode::systems::evaluate_at<ode::systems::" + type_name(system->name) +
@@ -177,8 +204,9 @@ KernelSource make_sum_source(const SumForm& form, std::string_view method, Preci
   };
   if (form.parts.size() == 1) {
     if (const auto* source = std::get_if<SourcePart>(&form.parts[0].what)) {
-      return make(in_namespace(derivative_struct(*source, "Function", number) + event),
-                  source_derivative(form.components, form.parameters, number));
+      return make(
+          in_namespace(derivative_struct(*source, copies_for(method, form.components), "Function", number) + event),
+          source_derivative(form.components, form.parameters, number));
     }
     if (const auto* system = std::get_if<SystemPart>(&form.parts[0].what))
       return make(kProgramHeader + in_namespace(event), system_derivative(system->name, number));

@@ -41,7 +41,8 @@ std::string index_table(const char* name, const List& values) {
   return text + "};\n";
 }
 
-// One block of statements for each node; y is what it makes, x0, x1, ... what it reads.
+// One block of statements for each node; y is what it makes, x0, x1, ... what it reads. Where that is one number each,
+// as in equations, a statement without names: the text's length decides what is compiled into every stage.
 class Writer {
  public:
   Writer(const graph::Graph& graph, const std::vector<std::size_t>& widths) : graph_(graph), widths_(widths) {
@@ -53,22 +54,58 @@ class Writer {
   std::string node(std::size_t value) {
     node_ = &graph_.nodes[value - graph_.inputs.size()];
     width_ = widths_[value];
+    row_ = rows_[value];
+    plain_ = is_plain();
+    if (plain_) return statements();
     std::string text = "{\nR* const y = v + " + text_of(rows_[value]) + ";\n";
     for (std::size_t i = 0; i < node_->inputs.size(); ++i) {
       text += "const R* const x" + text_of(i) + " = v + " + text_of(rows_[node_->inputs[i]]) + ";\n";
     }
-    return text + std::visit([this](const auto& operation) { return of(operation); }, node_->operation) + "}\n";
+    return text + statements() + "}\n";
   }
 
  private:
+  std::string statements() const {
+    return std::visit([this](const auto& operation) { return of(operation); }, node_->operation);
+  }
+  bool is_plain() const {
+    return std::visit([this](const auto& operation) { return is_plain(operation); }, node_->operation);
+  }
+  // By operation: whether of() says x() and y() alone where it makes one number.
+  template <class Operation>
+  bool is_plain(const Operation&) const {
+    return width_ == 1;
+  }
+  bool is_plain(const graph::Dense&) const { return false; }
+  bool is_plain(const graph::Choose&) const { return false; }
+  bool is_plain(const graph::Softmax&) const { return false; }
+  bool is_plain(const graph::Reduce&) const { return false; }
+  bool is_plain(const graph::LayerNormalise&) const { return false; }
+  bool is_plain(const graph::Concatenate&) const {
+    return std::all_of(node_->inputs.begin(), node_->inputs.end(), [this](std::size_t i) { return widths_[i] == 1; });
+  }
+
+  static std::string number(std::size_t row) { return "v[" + text_of(row) + "]"; }
   static std::string loop(std::size_t count, const std::string& statement, std::size_t from = 0) {
     return "for (int i = " + text_of(from) + "; i < " + text_of(count) + "; ++i) " + statement + "\n";
   }
-  std::string each(const std::string& expression) const { return loop(width_, "y[i] = " + expression + ";"); }
+  std::string y() const { return plain_ ? number(row_) : "y[i]"; }
+  std::string each(const std::string& expression) const {
+    const std::string statement = y() + " = " + expression + ";";
+    return plain_ ? statement + "\n" : loop(width_, statement);
+  }
   // Feature i of what it reads, or the only one.
   std::string x(std::size_t which) const {
+    if (plain_) return number(rows_[node_->inputs[which]]);
     const bool one = widths_[node_->inputs[which]] == 1 && width_ != 1;
     return "x" + text_of(which) + (one ? "[0]" : "[i]");
+  }
+  // Of numbers that a table holds: the table, and number i.
+  std::string given(const char* name, const std::vector<double>& values) const {
+    return plain_ ? "" : table(name, values);
+  }
+  std::string entry(const char* name, const std::vector<double>& values) const {
+    return plain_ ? literal(values[0]) : std::string(name) + "[i]";
   }
   std::size_t read_width() const { return widths_[node_->inputs[0]]; }
 
@@ -94,72 +131,80 @@ class Writer {
   std::string of(const graph::Chain& chain) const {
     switch (chain.activation.kind) {
       case ActivationKind::identity:
-        return "(void)x1;\n" + each(x(0));
+        return (plain_ ? "" : "(void)x1;\n") + each(x(0));
       case ActivationKind::relu:
-        return each("R(0) < x1[i] ? x0[i] : R(0)");
+        return each("R(0) < " + x(1) + " ? " + x(0) + " : R(0)");
       case ActivationKind::tanh:
-        return each("x0[i] * std::fma(-x1[i], x1[i], R(1))");
+        return each(x(0) + " * std::fma(-" + x(1) + ", " + x(1) + ", R(1))");
       case ActivationKind::sigmoid:
-        return each("x0[i] * std::fma(-x1[i], x1[i], x1[i])");
+        return each(x(0) + " * std::fma(-" + x(1) + ", " + x(1) + ", " + x(1) + ")");
       default:
-        return each("x0[i] * " + activation(chain.activation, "x1[i]", true));
+        return each(x(0) + " * " + activation(chain.activation, x(1), true));
     }
   }
   std::string of(const graph::Standardise& standardise) const {
-    return table("shift", standardise.shift) + table("scale", standardise.scale) +
-           each("(x0[i] - shift[i]) / scale[i]");
+    const auto& [shift, scale] = standardise;
+    return given("shift", shift) + given("scale", scale) +
+           each("(" + x(0) + " - " + entry("shift", shift) + ") / " + entry("scale", scale));
   }
   std::string of(const graph::Rescale& rescale) const {
-    return table("scale", rescale.scale) + table("shift", rescale.shift) + each("std::fma(x0[i], scale[i], shift[i])");
+    const auto& [scale, shift] = rescale;
+    return given("scale", scale) + given("shift", shift) +
+           each("std::fma(" + x(0) + ", " + entry("scale", scale) + ", " + entry("shift", shift) + ")");
   }
   std::string of(const graph::Constant& constant) const {
-    return table("numbers", constant.values) + each("numbers[i]");
+    return given("numbers", constant.values) + each(entry("numbers", constant.values));
   }
   std::string of(const graph::Concatenate&) const {
     std::string text;
     std::size_t offset = 0;
     for (std::size_t part = 0; part < node_->inputs.size(); ++part) {
       const std::size_t width = widths_[node_->inputs[part]];
+      if (plain_) {
+        text += number(row_ + offset++) + " = " + x(part) + ";\n";
+        continue;
+      }
       text += loop(width, "y[" + text_of(offset) + " + i] = x" + text_of(part) + "[i];");
       offset += width;
     }
     return text;
   }
   std::string of(const graph::Columns& columns) const {
+    if (plain_) return each(number(rows_[node_->inputs[0]] + static_cast<std::size_t>(columns.indices[0])));
     return index_table("from", columns.indices) + each("x0[from[i]]");
   }
   std::string of(const graph::Unary& unary) const {
     switch (unary.kind) {
       case UnaryKind::square_root:
-        return each("std::sqrt(x0[i])");
+        return each("std::sqrt(" + x(0) + ")");
       case UnaryKind::absolute:
-        return each("std::abs(x0[i])");
+        return each("std::abs(" + x(0) + ")");
       case UnaryKind::negate:
-        return each("-x0[i]");
+        return each("-" + x(0));
       case UnaryKind::reciprocal:
-        return each("R(1) / x0[i]");
+        return each("R(1) / " + x(0));
       case UnaryKind::exp:
       case UnaryKind::log:
       case UnaryKind::erf:
-        return each("math::" + std::string(graph::to_string(unary.kind)) + "(x0[i])");
+        return each("math::" + std::string(graph::to_string(unary.kind)) + "(" + x(0) + ")");
       case UnaryKind::cosine:
         break;
     }
-    return each("math::cos(x0[i])");
+    return each("math::cos(" + x(0) + ")");
   }
   std::string of(const graph::Clip& clip) const {
     std::string text = each(x(0));
     if (std::isfinite(clip.minimum))
-      text += each(literal(clip.minimum) + " > y[i] ? " + literal(clip.minimum) + " : y[i]");
+      text += each(literal(clip.minimum) + " > " + y() + " ? " + literal(clip.minimum) + " : " + y());
     if (std::isfinite(clip.maximum))
-      text += each(literal(clip.maximum) + " < y[i] ? " + literal(clip.maximum) + " : y[i]");
+      text += each(literal(clip.maximum) + " < " + y() + " ? " + literal(clip.maximum) + " : " + y());
     return text;
   }
   std::string of(const graph::DeadZone& zone) const {
-    std::string text = "x0[i] == x0[i] ? R(0) : x0[i]";
-    const std::string bias = literal(zone.bias);
-    if (std::isfinite(zone.lower)) text = "x0[i] < " + literal(zone.lower) + " ? x0[i] + " + bias + " : " + text;
-    if (std::isfinite(zone.upper)) text = literal(zone.upper) + " < x0[i] ? x0[i] - " + bias + " : " + text;
+    const std::string a = x(0), bias = literal(zone.bias);
+    std::string text = a + " == " + a + " ? R(0) : " + a;
+    if (std::isfinite(zone.lower)) text = a + " < " + literal(zone.lower) + " ? " + a + " + " + bias + " : " + text;
+    if (std::isfinite(zone.upper)) text = literal(zone.upper) + " < " + a + " ? " + a + " - " + bias + " : " + text;
     return each(text);
   }
   std::string of(const graph::Binary& binary) const {
@@ -219,7 +264,8 @@ class Writer {
   const std::vector<std::size_t>& widths_;
   std::vector<std::size_t> rows_;  // of each value, where its features begin
   const graph::Node* node_ = nullptr;
-  std::size_t width_ = 0;
+  std::size_t width_ = 0, row_ = 0;
+  bool plain_ = false;  // its statements are of numbers by their places
 };
 
 // Numbers that the text spells out.
