@@ -30,9 +30,11 @@ Numbers saved_states(const Problem& problem, const Options& options) {
 }
 
 TEST(GradientBits, states_have_the_bits_of_solve) {
+  std::size_t turn = 0;
   for (const Case& c : all_cases()) {
     for (const Mode& mode : all_modes()) {
       for (const Precision precision : {Precision::f32, Precision::f64}) {
+        if (!is_tried(turn++, 5)) continue;
         const Problem problem = ensemble(c, 35);
         Options options = f64(mode.method, mode.control);
         options.precision = precision;
@@ -64,7 +66,7 @@ TEST(GradientBits, has_the_same_bits_on_any_threads_targets_and_memory) {
   for (const Case& c : all_cases()) {
     for (const StepControl control : {StepControl::per_trajectory, StepControl::common, StepControl::fixed}) {
       for (const Precision precision : {Precision::f32, Precision::f64}) {
-        if (!is_tried(turn++, 5)) continue;
+        if (!is_tried(turn++, 7)) continue;
         Problem problem = ensemble(c, 101);
         problem.parameters = c.parameters;  // shared: summed over trajectories
         Options options = f64("dop853", control);

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/testing/sanitized.h"
 #include "lockstep/kernels/cuda/testing/simulate_evaluation.h"
 #include "lockstep/kernels/mlp/plan.h"
 #include "lockstep/kernels/mlp/testing/reference.h"
@@ -58,14 +59,15 @@ TEST(EvaluateKernel, has_the_bits_of_the_cpu_for_every_batch) {
 }
 
 TEST(EvaluateKernel, has_the_bits_of_the_cpu_for_every_width) {
+  std::size_t turn = 0;
   for (const std::size_t width : {1u, 3u, 8u, 9u, 31u, 64u, 65u, 100u, 128u, 129u, 256u}) {
     SCOPED_TRACE(width);
     const Mlp mlp = mlp::random_mlp({width, width, 3, width}, {ActivationKind::relu}, static_cast<unsigned>(width));
-    if (width <= 128) expect_same_bits<float>(mlp, 131, 128);
-    expect_same_bits<float>(mlp, 67, 64);
-    expect_same_bits<float>(mlp, 33, 32);
-    if (width <= 128) expect_same_bits<double>(mlp, 67, 64);
-    expect_same_bits<double>(mlp, 33, 32);
+    if (width <= 128 && is_tried(turn++, 3)) expect_same_bits<float>(mlp, 131, 128);
+    if (is_tried(turn++, 3)) expect_same_bits<float>(mlp, 67, 64);
+    if (is_tried(turn++, 3)) expect_same_bits<float>(mlp, 33, 32);
+    if (width <= 128 && is_tried(turn++, 3)) expect_same_bits<double>(mlp, 67, 64);
+    if (is_tried(turn++, 3)) expect_same_bits<double>(mlp, 33, 32);
   }
 }
 

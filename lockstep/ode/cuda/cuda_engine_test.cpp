@@ -46,8 +46,10 @@ Problem ensemble(Rhs rhs, const std::vector<double>& u0, const std::vector<doubl
 
 Problem lorenz(std::size_t count) { return ensemble(system("lorenz"), {1, 2, 20}, {10, 28, 8.0 / 3}, count, 0.3); }
 
+// A method of second order would take a hundred times the steps of the others at 1e-8.
 Options options_for(std::string_view name, Precision precision) {
-  return adaptive_or_fixed(name, precision, precision == Precision::f32 ? 1e-5 : 1e-8, 0.0123);
+  const bool coarse = precision == Precision::f32 || method(name).order < 3;
+  return adaptive_or_fixed(name, precision, coarse ? 1e-5 : 1e-8, 0.0123);
 }
 
 Options fixed(Options options, double dt) {
@@ -107,11 +109,13 @@ TEST(DeviceKernels, have_the_same_bits_for_every_built_in_system) {
 }
 
 TEST(DeviceKernels, fold_a_net_of_one_hidden_layer_with_the_same_bits) {
+  std::size_t turn = 0;
   for (const std::size_t width : {1u, 3u, 31u, 100u, 129u}) {
     SCOPED_TRACE(width);
     for (const std::size_t n : {2u, 3u}) {
       Mlp mlp = mlp::random_mlp({n, width, n}, {ActivationKind::tanh}, static_cast<unsigned>(width));
       const auto run = [&](Precision precision) {
+        if (!is_tried(turn++, 3)) return;
         const Problem problem = ensemble(net(mlp), std::vector<double>(n, 0.5), {}, 11, 2);
         EXPECT_EQ(expect_same_on_both(problem, options_for("tsit5", precision)),
                   "net" + std::to_string(n) + (precision == Precision::f32 ? "_tanh_tsit5_f32" : "_tanh_tsit5_f64"));
@@ -129,12 +133,15 @@ TEST(DeviceKernels, fold_a_net_of_one_hidden_layer_with_the_same_bits) {
 }
 
 TEST(DeviceKernels, run_nets_of_any_depth_activation_parameters_and_time) {
+  std::size_t turn = 0;
   for (const Activation& activation : all_activations()) {
     SCOPED_TRACE(to_string(activation));
     const Mlp mlp = mlp::random_mlp({7, 31, 9, 3}, activation, 3);
     const Problem problem = ensemble(net(mlp, {"net", true}), {0.5, 0.2, -0.4}, {0.3, 0.2, -0.1}, 5, 1);
-    EXPECT_EQ(expect_same_on_both(problem, options_for("tsit5", Precision::f32)), "general_small_f32");
-    expect_same_on_both(problem, options_for("bs3", Precision::f64));
+    if (is_tried(turn++, 3)) {
+      EXPECT_EQ(expect_same_on_both(problem, options_for("tsit5", Precision::f32)), "general_small_f32");
+    }
+    if (is_tried(turn++, 3)) expect_same_on_both(problem, options_for("bs3", Precision::f64));
   }
   const Mlp widest = mlp::random_mlp({3, 257, 3}, {ActivationKind::relu}, 5);
   EXPECT_EQ(
@@ -322,11 +329,13 @@ TEST(DeviceKernels, stop_at_events_where_the_cpu_engine_does) {
 }
 
 TEST(TilesOnTheDevice, stop_at_events_where_the_cpu_engine_does) {
+  std::size_t turn = 0;
   for (const std::string_view name : {"tsit5", "dop853", "bs3"}) {
     Problem problem = ensemble(net(wide_net(3, 3, ActivationKind::silu)), {0.5, 0.2, -0.4}, {}, 11, 1);
     problem.event = {threshold(3, 0, 0, 0.45), TerminalEvent::Direction::either};
-    expect_same_on_both(problem, options_for(name, Precision::f64));
-    expect_same_on_both(problem, options_for(name, Precision::f32));
+    for (const Precision precision : {Precision::f64, Precision::f32}) {
+      if (is_tried(turn++, 5)) expect_same_on_both(problem, options_for(name, precision));
+    }
   }
 }
 
@@ -362,6 +371,7 @@ Range narrow_range(std::size_t components, std::size_t parameters) {
 }
 
 TEST(DeviceKernels, guard_the_training_range_as_the_cpu_engine_does) {
+  std::size_t turn = 0;
   for (const std::size_t width : {20u, 33u}) {  // by threads and by tiles
     const Mlp mlp = mlp::random_mlp({7, width, 3}, {ActivationKind::tanh}, 3);
     const Rhs rhs = net(mlp, {"net", true});
@@ -377,10 +387,10 @@ TEST(DeviceKernels, guard_the_training_range_as_the_cpu_engine_does) {
       const Options options = options_for("tsit5", precision);
       const std::string precise = precision == Precision::f32 ? "_f32" : "_f64";
       const std::string kernel = (width == 20 ? "general_small" : "tiles") + precise;
-      EXPECT_EQ(expect_same_on_both(stopped, options), kernel);
-      EXPECT_EQ(expect_same_on_both(clamped, options), kernel);
-      EXPECT_EQ(expect_same_on_both(sums, options), kernel);
-      EXPECT_EQ(expect_same_on_both(folded, options), kernel);
+      for (const Problem& problem : {stopped, clamped, sums, folded}) {
+        if (!is_tried(turn++, 3)) continue;
+        EXPECT_EQ(expect_same_on_both(problem, options), kernel);
+      }
     }
     const Options options = options_for("tsit5", Precision::f64);
     const auto ended = [](const TrajectoryRecord& record) { return record.status == Status::terminated; };

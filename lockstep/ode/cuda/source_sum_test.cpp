@@ -9,6 +9,7 @@
 #include <map>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/testing/sanitized.h"
 #include "lockstep/kernels/mlp/testing/reference.h"
 #include "lockstep/ode/cuda/compile.h"
 #include "lockstep/ode/cuda/nvrtc.h"
@@ -222,7 +223,7 @@ TEST_F(SumsWithText, with_a_net_have_the_bits_of_the_cpu_engine) {
 }
 
 TEST_F(SumsWithText, with_a_wide_net_run_in_tiles_with_the_same_bits) {
-  Problem problem = ensemble(sum(force(), wide_net()), 71);
+  Problem problem = ensemble(sum(force(), wide_net()), kSanitized ? 5 : 71);
   expect_same_by_tiles<OutsideDerivative<3, float>, ForceFirst<float>, float>(problem, "source force + net");
   problem = ensemble(sum(sum(system("lorenz"), force()), wide_net()), 5);
   expect_same_by_tiles<OutsideDerivative<3, double>, ForceAfterLorenz<double>, double>(problem,
@@ -269,7 +270,7 @@ TEST_F(SumsWithText, stop_at_events_that_are_graphs_beside_trajectories_that_fai
 }
 
 TEST_F(SumsWithText, in_tiles_stop_at_events_that_are_graphs) {
-  Problem problem = ensemble(sum(force(), wide_net()), 97);
+  Problem problem = ensemble(sum(force(), wide_net()), kSanitized ? 5 : 97);
   problem.event = distance_of_graph();
   using Outside = WithEvent<OutsideDerivative<3, double>, GraphInKernel<double>, double>;
   const std::string kernel = "source force + net" + event_name(*problem.event);
@@ -297,6 +298,7 @@ TEST_F(SumsWithText, systems_and_folded_nets_stop_at_events_that_are_graphs) {
 }
 
 TEST_F(SumsWithText, with_events_that_are_graphs_are_compiled_by_nvrtc) {
+  if (kSanitized) GTEST_SKIP() << "NVRTC reads the same text without sanitizers";
   if (!load_nvrtc().missing.empty()) GTEST_SKIP() << load_nvrtc().missing;
   Problem problem;
   for (const Rhs& rhs : {system("lorenz"), small_net()}) {
@@ -306,8 +308,10 @@ TEST_F(SumsWithText, with_events_that_are_graphs_are_compiled_by_nvrtc) {
   }
 }
 
-// Once by threads and once by tiles: a kernel of tiles takes NVRTC some ten seconds.
+// Once by threads and once by tiles: a kernel of tiles takes NVRTC some ten seconds, and many more where a sanitizer takes
+// its allocations.
 TEST_F(SumsWithText, are_compiled_by_nvrtc) {
+  if (kSanitized) GTEST_SKIP() << "NVRTC reads the same text without sanitizers";
   if (!load_nvrtc().missing.empty()) GTEST_SKIP() << load_nvrtc().missing;
   for (const Rhs& learned : {small_net(), wide_net()}) {
     Problem problem = ensemble(sum(force(), learned), 1);
