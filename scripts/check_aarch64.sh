@@ -30,15 +30,17 @@ for program in aarch64-linux-gnu-g++ qemu-aarch64; do
   command -v "$program" >/dev/null || skip "no $program here"
 done
 
-configure build-aarch64 --toolchain cmake/aarch64-linux-gnu.cmake -DCMAKE_BUILD_TYPE=Check -DCMAKE_CXX_FLAGS=-O1 \
-  -DLOCKSTEP_HDF5=OFF -DLOCKSTEP_TESTS=OFF -DLOCKSTEP_CLI=OFF -DLOCKSTEP_WERROR="$([ $require = yes ] && echo ON || echo OFF)" >/dev/null
-ninja -C build-aarch64 -j"$jobs" portable_bits portable_solve
+launcher=()
+if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+cmake -S tests/aarch64 -B build-aarch64 -G Ninja --toolchain "$root/cmake/aarch64-linux-gnu.cmake" "${launcher[@]}" \
+  -DLOCKSTEP_WERROR="$([ $require = yes ] && echo ON || echo OFF)" >/dev/null
+ninja -C build-aarch64 -j"$jobs"
 
 build/bin/portable_bits testdata >build-aarch64/here.txt
-qemu-aarch64 -L /usr/aarch64-linux-gnu build-aarch64/bin/portable_bits testdata >build-aarch64/aarch64.txt
+qemu-aarch64 -L /usr/aarch64-linux-gnu build-aarch64/portable_bits testdata >build-aarch64/aarch64.txt
 if ! diff build-aarch64/here.txt build-aarch64/aarch64.txt; then
   fail "results on aarch64 (>) are not those of this machine (<); portable_bits testdata CASE prints a case's numbers"
 fi
 say "the same bits in $(wc -l <build-aarch64/here.txt) cases"
-tests/portable/same_bits.sh build/bin build-aarch64/carried qemu-aarch64 -L /usr/aarch64-linux-gnu build-aarch64/bin/portable_solve |
+tests/portable/same_bits.sh build/bin build-aarch64/carried qemu-aarch64 -L /usr/aarch64-linux-gnu build-aarch64/portable_solve |
   while IFS= read -r line; do say "$line"; done

@@ -1,4 +1,5 @@
-# What kernels that come as text include, within the library.
+# What kernels that come as text include, within the library; ${embedded_headers} is the source that holds it.
+cmake_path(SET embedded_root NORMALIZE ${CMAKE_CURRENT_LIST_DIR}/../../..)
 set(embedded
   kernels/activation.h kernels/cuda/net_image.h kernels/cuda/thread_net.h kernels/lane/scalar_lane.h
   kernels/math/activation-inl.h kernels/math/erf-inl.h kernels/math/exp-inl.h kernels/math/format.h
@@ -12,17 +13,17 @@ set(embedded
   ode/methods/bs3.h ode/methods/coefficients.h ode/methods/dop853.h ode/methods/dopri5.h ode/methods/euler.h
   ode/methods/heun.h ode/methods/midpoint.h ode/methods/rk4.h ode/methods/tsit5.h ode/methods/vern7.h ode/methods/vern9.h
   ode/numerics-inl.h ode/numerics.h ode/trajectory_record.h)
-file(GLOB systems RELATIVE ${PROJECT_SOURCE_DIR}/lockstep CONFIGURE_DEPENDS
-     ${PROJECT_SOURCE_DIR}/lockstep/ode/systems/*-inl.h)
+file(GLOB systems RELATIVE ${embedded_root}/lockstep CONFIGURE_DEPENDS
+     ${embedded_root}/lockstep/ode/systems/*-inl.h)
 list(FILTER systems EXCLUDE REGEX hwy)
 list(APPEND embedded ode/cuda/program_derivative.h ode/system_info.h ode/systems/systems.h ${systems})
 list(TRANSFORM embedded PREPEND lockstep/)
-list(TRANSFORM embedded PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE embedded_files)
+list(TRANSFORM embedded PREPEND ${embedded_root}/ OUTPUT_VARIABLE embedded_files)
 list(JOIN embedded " " embedded_names)
+set(embedded_headers ${CMAKE_CURRENT_BINARY_DIR}/cuda/embedded_headers.cpp)
 file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/cuda)
 add_custom_command(
-  OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/cuda/embedded_headers.cpp
-  COMMAND ${CMAKE_COMMAND} -DOUTPUT=${CMAKE_CURRENT_BINARY_DIR}/cuda/embedded_headers.cpp -DROOT=${PROJECT_SOURCE_DIR}
-          "-DHEADERS=${embedded_names}" -P ${PROJECT_SOURCE_DIR}/cmake/embed_headers.cmake
-  DEPENDS ${embedded_files} ${PROJECT_SOURCE_DIR}/cmake/embed_headers.cmake VERBATIM)
-target_sources(lockstep_ode PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/cuda/embedded_headers.cpp)
+  OUTPUT ${embedded_headers}
+  COMMAND ${CMAKE_COMMAND} -DOUTPUT=${embedded_headers} -DROOT=${embedded_root}
+          "-DHEADERS=${embedded_names}" -P ${embedded_root}/cmake/embed_headers.cmake
+  DEPENDS ${embedded_files} ${embedded_root}/cmake/embed_headers.cmake VERBATIM)
