@@ -56,6 +56,7 @@ function(lockstep_library name)
 endfunction()
 
 # lockstep_test(NAME [LINK targets...] [LABELS labels...]): builds NAME.cpp of the current folder with GoogleTest and registers it.
+# One labelled `slow` is not built with the others under the sanitizers, where it is left out.
 function(lockstep_test name)
   if(NOT LOCKSTEP_TESTS)
     return()
@@ -67,6 +68,9 @@ function(lockstep_test name)
   lockstep_test_options(${name})
   if(LOCKSTEP_PRECOMPILE)
     lockstep_reuse_test_headers(${name})
+  endif()
+  if(LOCKSTEP_SANITIZE AND "slow" IN_LIST arg_LABELS)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
   endif()
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS "${arg_LABELS}")

@@ -20,7 +20,7 @@ started=$SECONDS
 # A compiler cache refuses files that use precompiled headers.
 precompile=ON
 if command -v ccache >/dev/null; then precompile=OFF; fi
-options+=(-DLOCKSTEP_PRECOMPILE=$precompile)
+options+=(-DLOCKSTEP_PRECOMPILE=$precompile -DLOCKSTEP_TOGETHER=ON)
 
 stage "packages"
 scripts/install_dependencies.sh test
@@ -31,6 +31,8 @@ fetch() {
   if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
     scripts/cuda_tools.sh build/cuda_tools || say "without cuobjdump: the machine code of the kernels is not looked at"
   fi
+  # The cross compiler and Clang: what fails here is told by the stage that wants them.
+  if [ $fast = no ]; then scripts/install_dependencies.sh aarch64 fuzz || true; fi
   # The programs whose exports are read, 0.8 GB to download: for CI, or once made, for whoever wants them.
   if [ "${CI:-}" = true ] && [ $fast = no ]; then
     # Ubuntu's Chromium is no Debian package: their tests then skip.
@@ -51,7 +53,7 @@ if [ $fast = no ]; then
   # Every instruction set is made from the same sources: AVX2 and the fallback show what the sanitizers look for.
   stage "sanitizer build (address, undefined), into build-sanitize/"
   configure build-sanitize -DCMAKE_BUILD_TYPE=Sanitize "-DCMAKE_CXX_FLAGS=-Og -g1" -DLOCKSTEP_TESTS=ON \
-    -DLOCKSTEP_SANITIZE=address,undefined -DLOCKSTEP_AVX512=OFF -DLOCKSTEP_PRECOMPILE=$precompile >/dev/null
+    -DLOCKSTEP_SANITIZE=address,undefined -DLOCKSTEP_AVX512=OFF -DLOCKSTEP_PRECOMPILE=$precompile -DLOCKSTEP_TOGETHER=ON >/dev/null
   ninja -C build-sanitize -j"$jobs"
   say "built after $((SECONDS - started)) s"
   fetched

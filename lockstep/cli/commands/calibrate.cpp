@@ -20,7 +20,7 @@ struct CalibrateCommand {
   bool quiet = false;
 };
 
-constexpr const char* kExamples = R"(
+constexpr const char* kCalibrateExamples = R"(
 Examples:
   lockstep calibrate           measures, some seconds; run it while the machine is idle
   lockstep calibrate --show    what was measured before
@@ -87,7 +87,7 @@ void add_calibrate(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand("calibrate", "measure this machine once, for the choice between CPU and GPU");
   command->add_flag("--show", options->show, "print what was measured before");
   command->add_flag("--quiet", options->quiet, "print nothing");
-  command->footer(std::string(kExamples) + "\n");
+  command->footer(std::string(kCalibrateExamples) + "\n");
   command->callback([&chosen, options] { chosen.run = [options] { return calibrate(*options); }; });
 }
 

@@ -27,7 +27,7 @@ struct CompileOptions {
   bool overwrite = false;
 };
 
-constexpr const char* kExamples = R"(
+constexpr const char* kCompileExamples = R"(
 Examples:
   lockstep compile net.onnx -o net.plan                  # for this machine
   lockstep compile net.h5 --target avx2 --precision f64 -o net.plan
@@ -89,7 +89,7 @@ void add_compile(CLI::App& app, Chosen& chosen) {
   command->add_option("--activations", options->activations,
                       "one for each layer, where the file does not say: tanh,identity");
   command->add_flag("--overwrite", options->overwrite, "replace an existing output");
-  command->footer(std::string(kExamples) + "\n");
+  command->footer(std::string(kCompileExamples) + "\n");
   command->callback([&chosen, options] { chosen.run = [options] { return compile_model(*options); }; });
 }
 

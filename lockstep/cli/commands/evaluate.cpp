@@ -43,7 +43,7 @@ struct EvaluateOptions {
   bool quiet = false;
 };
 
-constexpr const char* kExamples = R"(
+constexpr const char* kEvaluateExamples = R"(
 Examples:
   lockstep evaluate net.safetensors --input x.h5 --output y.h5
   lockstep evaluate net.safetensors --input x.h5 --output y.h5 --precision f64 --activations tanh,identity
@@ -304,7 +304,7 @@ void add_evaluate(CLI::App& app, Chosen& chosen) {
       ->capture_default_str();
   command->add_flag("--overwrite", options->overwrite, "replace an existing output");
   command->add_flag("-q,--quiet", options->quiet, "print errors only");
-  command->footer(std::string(kExamples) + "\n");
+  command->footer(std::string(kEvaluateExamples) + "\n");
   command->callback(
       [&chosen, options] { chosen.run = [options, line = chosen.command_line] { return evaluate(*options, line); }; });
 }

@@ -21,7 +21,7 @@ struct ExplainOptions {
   ProblemOverrides overrides;
 };
 
-constexpr const char* kExamples = R"(
+constexpr const char* kExplainExamples = R"(
 Examples:
   lockstep explain lorenz.toml
   lockstep explain lorenz.toml --trajectories 1000000 --cpu-target avx2 --threads 1
@@ -71,7 +71,7 @@ void add_explain(CLI::App& app, Chosen& chosen) {
       app.add_subcommand("explain", "say what solving a problem, or evaluating a net, would do, and about how long");
   command->add_option("FILE", options->problem, "a problem file, model file or plan file")->required();
   add_problem_flags(*command, options->overrides);
-  command->footer(std::string(kExamples) + "\n");
+  command->footer(std::string(kExplainExamples) + "\n");
   command->callback([&chosen, options] { chosen.run = [options] { return explain(*options); }; });
 }
 

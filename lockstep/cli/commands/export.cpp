@@ -25,7 +25,7 @@ struct ExportCommand {
   bool overwrite = false;
 };
 
-constexpr const char* kExamples = R"(
+constexpr const char* kExportExamples = R"(
 Examples:
   lockstep export net.h5 --c-header closure.h         C99 and C++, weights inside
   lockstep export net.h5 --cuda-header closure.cuh    functions for the kernels of your own
@@ -95,7 +95,7 @@ void add_export(CLI::App& app, Chosen& chosen) {
   command->add_option("--weights", options->weights, "write the weights to this file, not into the header");
   command->add_option("--name", options->name, "what all names begin with; default: the header's file name");
   command->add_flag("--overwrite", options->overwrite, "replace existing files");
-  command->footer(std::string(kExamples) + "\n");
+  command->footer(std::string(kExportExamples) + "\n");
   command->callback([&chosen, options] { chosen.run = [options] { return export_model(*options); }; });
 }
 

@@ -33,7 +33,7 @@ struct ImportOptions {
   bool overwrite = false;
 };
 
-constexpr const char* kExamples = R"(
+constexpr const char* kImportExamples = R"(
 Examples:
   lockstep import net.onnx -o net.h5
   lockstep import net.keras -o net.h5
@@ -159,7 +159,7 @@ void add_import(CLI::App& app, Chosen& chosen) {
   command->add_option("--activations", options->activations,
                       "one for each layer, where the file does not say: tanh,identity");
   command->add_flag("--overwrite", options->overwrite, "replace an existing output");
-  command->footer(std::string(kExamples) + "\n");
+  command->footer(std::string(kImportExamples) + "\n");
   command->callback([&chosen, options] { chosen.run = [options] { return import_model(*options); }; });
 }
 

@@ -32,7 +32,7 @@ struct InfoOptions {
   std::optional<std::string> activations;
 };
 
-constexpr const char* kExamples = R"(
+constexpr const char* kInfoExamples = R"(
 Examples:
   lockstep info results.h5
   lockstep info net.safetensors
@@ -267,7 +267,7 @@ void add_info(CLI::App& app, Chosen& chosen) {
   command->add_option("FILE", options->file, "a result file or a model file");
   command->add_flag("--systems", options->systems, "list the built-in systems and their parameters");
   command->add_option("--activations", options->activations, "a model's activations, where its file does not say");
-  command->footer(std::string(kExamples) + "\n");
+  command->footer(std::string(kInfoExamples) + "\n");
   command->callback([&chosen, options] { chosen.run = [options] { return info(*options); }; });
 }
 

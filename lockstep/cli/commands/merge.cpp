@@ -27,7 +27,7 @@ struct MergeCommand {
   bool quiet = false;
 };
 
-constexpr const char* kExamples = R"(
+constexpr const char* kMergeExamples = R"(
 Examples:
   lockstep solve lorenz.toml --shard 1/3      and 2/3 and 3/3, anywhere
   lockstep merge lorenz.shard-*.h5 --output lorenz.h5
@@ -88,7 +88,7 @@ void add_merge(CLI::App& app, Chosen& chosen) {
   command->add_flag("--allow-unfinished", options->allow_unfinished, "accept parts with cancelled trajectories");
   command->add_flag("--overwrite", options->overwrite, "replace an existing output");
   command->add_flag("-q,--quiet", options->quiet, "print errors only");
-  command->footer(std::string(kExamples) + "\n");
+  command->footer(std::string(kMergeExamples) + "\n");
   command->callback(
       [&chosen, options] { chosen.run = [options, line = chosen.command_line] { return merge(*options, line); }; });
 }

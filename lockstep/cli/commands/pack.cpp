@@ -26,7 +26,7 @@ struct PackCommand {
   bool quiet = false;
 };
 
-constexpr const char* kExamples = R"(
+constexpr const char* kPackExamples = R"(
 Examples:
   lockstep pack lorenz.h5                     the packed file replaces it
   lockstep pack lorenz.h5 --output archive/lorenz.h5
@@ -78,7 +78,7 @@ void add_pack(CLI::App& app, Chosen& chosen) {
       ->capture_default_str();
   command->add_flag("--overwrite", options->overwrite, "replace an existing output");
   command->add_flag("-q,--quiet", options->quiet, "print errors only");
-  command->footer(std::string(kExamples) + "\n");
+  command->footer(std::string(kPackExamples) + "\n");
   command->callback(
       [&chosen, options] { chosen.run = [options, line = chosen.command_line] { return pack(*options, line); }; });
 }

@@ -31,7 +31,7 @@ struct PlotOptions {
   std::optional<std::size_t> trajectories;
 };
 
-constexpr const char* kExamples = R"(
+constexpr const char* kPlotExamples = R"(
 Examples:
   lockstep plot results.h5                                  results_series.png, _phase.png, _spread.png
   lockstep plot results.h5 --kind phase --components x,z --output wings.svg
@@ -154,7 +154,7 @@ void add_plot(CLI::App& app, Chosen& chosen) {
       ->check(whole_number(1));
   command->add_option("--format", options->format, "png or svg, where --output does not say")
       ->check(one_of({"png", "svg"}));
-  command->footer(std::string(kExamples) + "\n");
+  command->footer(std::string(kPlotExamples) + "\n");
   command->callback([&chosen, options] { chosen.run = [options] { return plot(*options); }; });
 }
 

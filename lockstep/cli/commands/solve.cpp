@@ -44,7 +44,7 @@ struct SolveOptions {
   std::size_t certificate_samples = agreement::CertificateOptions{}.samples;
 };
 
-constexpr const char* kExamples = R"(
+constexpr const char* kSolveExamples = R"(
 Examples:
   lockstep solve lorenz.toml
   lockstep solve lorenz.toml --output /tmp/a.h5 --trajectories 1000 --precision f64
@@ -358,7 +358,7 @@ void add_solve(CLI::App& app, Chosen& chosen) {
       ->check(whole_number(1))
       ->capture_default_str();
   add_problem_flags(*command, options->overrides);
-  command->footer(std::string(kExamples) + "\n");
+  command->footer(std::string(kSolveExamples) + "\n");
   command->callback([&chosen, options] {
     chosen.run = [options, line = chosen.command_line] {
       const bool ranks = options->shard.empty() && launch().count > 1;

@@ -23,7 +23,7 @@ struct TrainOptions {
   RunFlags flags;
 };
 
-constexpr const char* kExamples = R"(
+constexpr const char* kTrainExamples = R"(
 A training file for a regression:
   [net]
   hidden = [20, 5]
@@ -82,7 +82,7 @@ void add_train(CLI::App& app, Chosen& chosen) {
   command->add_option("--seed", options->seed, "seed of the initial weights, the split and the shuffling");
   command->add_option("--threads", options->threads, "number of threads, 0 for all")->check(whole_number(0, 4096));
   command->add_option("--cpu-target", options->cpu_target, "instruction set: avx512, avx2, neon or scalar");
-  command->footer(std::string(kExamples) + "\n");
+  command->footer(std::string(kTrainExamples) + "\n");
   command->callback([&chosen, options] {
     chosen.run = [options, line = chosen.command_line] {
       options->flags.command_line = line;

@@ -33,7 +33,7 @@ struct ValidateOptions {
   std::optional<double> lyapunov;
 };
 
-constexpr const char* kExamples = R"(
+constexpr const char* kValidateExamples = R"(
 Examples:
   lockstep solve lorenz.toml --certificate --output a.h5
   lockstep validate a.h5 port.h5 --report verdict    and look at verdict/index.html
@@ -324,7 +324,7 @@ void add_validate(CLI::App& app, Chosen& chosen) {
       ->check(any_number());
   command->add_flag("--stored-only", options->stored_only, "solve nothing, where no file has a certificate");
   command->add_flag("-q,--quiet", options->quiet, "print nothing, answer by exit code");
-  command->footer(std::string(kExamples) + "\n");
+  command->footer(std::string(kValidateExamples) + "\n");
   command->callback([&chosen, options] { chosen.run = [options] { return validate(*options); }; });
 }
 
