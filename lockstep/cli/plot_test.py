@@ -91,6 +91,26 @@ class Plot(ToolTest):
         self.assertIn("u40 (m/s)", text)
         self.assertNotIn("of 40", text)
 
+    def test_a_problem_files_units_stand_at_the_axes(self):
+        self.write("units.toml", LORENZ.replace('system = "lorenz"', 'system = "lorenz"\nunits = { x = "km", z = "K" }')
+                   .replace("save = 21", 'save = 21\nunit = "min"'))
+        self.succeed("solve", "units.toml", "--quiet")
+        with h5py.File(self.path("lorenz.h5")) as file:
+            self.assertEqual(list(file["state"].attrs["component_units"]), ["km", "", "K"])
+            self.assertNotIn("units", file["state"].attrs)
+            for name in ("time", "start_time", "end_time"):
+                self.assertEqual(file[name].attrs["units"], "min")
+        self.succeed("plot", "lorenz.h5", "--format", "svg")
+        for kind, parts in (("series", ["x (km)", "z (K)", "time (min)"]), ("phase", ["x (km)", "z (K)", "time (min)"]),
+                            ("spread", ["x (km)", "time (min)"])):
+            for part in parts:
+                self.assertIn(part, self.picture_text(f"lorenz_{kind}.svg"))
+            self.assertNotIn("y (", self.picture_text(f"lorenz_{kind}.svg"))
+        self.assertRegex(self.succeed("info", "lorenz.h5"), r"\ntime +0 to 2 min\n  x +\S+ to \S+ km\n  y +\S+ to \S+\n")
+        self.write("bad.toml", LORENZ.replace('system = "lorenz"', 'system = "lorenz"\nunits = { X = "km" }'))
+        self.fail_with('bad.toml:4: rhs.units.X: found an unknown component, expected one of x, y, z; did you mean "x"?',
+                       "solve", "bad.toml", "--overwrite")
+
     def test_what_does_not_suit_a_figure_is_said(self):
         self.write("end.toml", LORENZ.replace("save = 21", ""))
         self.succeed("solve", "end.toml", "--quiet")

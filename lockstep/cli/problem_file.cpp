@@ -55,9 +55,9 @@ ode::GuardAction guard_action(const std::string& name, const std::string& where)
 }
 
 void read_rhs(const TomlValue& file, ProblemFile& problem) {
-  static constexpr std::array<std::string_view, 10> kKeys{"model",       "system",     "activations", "with_time",
+  static constexpr std::array<std::string_view, 11> kKeys{"model",       "system",     "activations", "with_time",
                                                           "components",  "parameters", "guard",       "equations",
-                                                          "definitions", "models"};
+                                                          "definitions", "models",     "units"};
   const Section section(file, "rhs", kKeys);
   if (!section) {
     throw Error(ErrorKind::invalid_argument, {file.where(), "no section [rhs]", "the right-hand side",
@@ -65,6 +65,10 @@ void read_rhs(const TomlValue& file, ProblemFile& problem) {
   }
   auto& rhs = problem.rhs;
   rhs.where = section.table().where();
+  if (const TomlValue* units = section.find("units")) {
+    if (!units->is_table()) throw units->error(units->describe(), "a table: { x = \"m\" }");
+    for (const auto& [name, unit] : units->table()) rhs.units.push_back({name, {unit.text(), unit.where()}});
+  }
   if (section.find("equations") != nullptr) {
     for (const char* key : {"model", "system", "activations", "with_time", "components", "guard"}) {
       const TomlValue* value = section.find(key);
@@ -161,12 +165,13 @@ void read_save(const TomlValue& save, ProblemFile& problem) {
 }
 
 void read_time(const TomlValue& file, ProblemFile& problem) {
-  static constexpr std::array<std::string_view, 2> kKeys{"span", "save"};
+  static constexpr std::array<std::string_view, 3> kKeys{"span", "save", "unit"};
   const Section section(file, "time", kKeys);
   if (const TomlValue* span = section.find("span")) {
     problem.time.span = parse_ensemble_values(*span, problem.path.parent_path());
     problem.where_of["problem.start_times"] = problem.where_of["problem.end_times"] = span->where();
   }
+  if (const TomlValue* unit = section.find("unit")) problem.time.unit = unit->text();
   if (const TomlValue* save = section.find("save")) {
     read_save(*save, problem);
     problem.where_of["problem.save_times"] = save->where();

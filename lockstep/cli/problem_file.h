@@ -42,6 +42,7 @@ struct RightHandSide {
   std::optional<Given<ode::GuardAction>> guard;  // else flag, where the model says what it was trained on
   std::vector<std::string> components;           // names for the net's components, where its file has none
   std::vector<std::string> parameters;           // and for its parameters
+  std::vector<std::pair<std::string, Given<std::string>>> units;  // of components, by name
   std::string where;                             // of the section
 };
 
@@ -62,6 +63,7 @@ struct Times {
   std::vector<double> times;
 };
 struct TimeSection {
+  std::string unit;
   std::optional<EnsembleValues> span;  // two columns: start and end
   std::optional<Given<std::variant<EvenlySpaced, Every, Times, EnsembleValues::Dataset, EnsembleValues::Table>>>
       save;  // else the end alone

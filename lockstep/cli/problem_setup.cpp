@@ -222,6 +222,22 @@ void add_event(const ProblemFile& file, const NamedRhs& rhs, ProblemSetup& setup
   problem.event = ode::TerminalEvent{threshold(problem.rhs, component, event.value), event.direction};
 }
 
+// Those of the net's file, and over them those of the problem file.
+std::vector<std::string> units_of(const ProblemFile& file, const NamedRhs& rhs) {
+  std::vector<std::string> units = rhs.component_units;
+  if (file.rhs.units.empty()) return units;
+  units.resize(rhs.component_names.size());
+  const std::vector<std::string_view> known(rhs.component_names.begin(), rhs.component_names.end());
+  for (const auto& [name, unit] : file.rhs.units) {
+    const auto found = std::ranges::find(known, name);
+    if (found == known.end()) {
+      refuse(unit.where, "an unknown component", "one of " + list_text(known), did_you_mean(name, known));
+    }
+    units[static_cast<std::size_t>(found - known.begin())] = unit.value;
+  }
+  return units;
+}
+
 // Which components go to the file.
 std::vector<std::size_t> choose_components(const Output& output, const NamedRhs& rhs) {
   std::vector<std::size_t> chosen;
@@ -351,8 +367,9 @@ ProblemSetup set_up(const ProblemFile& file) {
   setup.range = std::move(rhs.range);
   setup.guard = rhs.guard;
   setup.title = std::move(rhs.title);
+  setup.component_units = units_of(file, rhs);
   setup.component_names = std::move(rhs.component_names);
-  setup.component_units = std::move(rhs.component_units);
+  setup.time_unit = file.time.unit;
   setup.parameter_names = std::move(rhs.parameter_names);
   setup.model_digest = std::move(rhs.model_digest);
   setup.model_bytes = std::move(rhs.model_bytes);

@@ -19,7 +19,8 @@ struct ProblemSetup {
   ode::Options options;
   std::string title;                         // "Lorenz 1963"
   std::vector<std::string> component_names;  // [component]
-  std::vector<std::string> component_units;  // [component]; empty where any is unknown
+  std::vector<std::string> component_units;  // [component], "" where it is unknown; empty where all are
+  std::string time_unit;
   std::vector<std::string> parameter_names;  // [parameter]
   ode::Range range;                          // the net's training range, or nothing
   ode::GuardAction guard = ode::GuardAction::ignore;

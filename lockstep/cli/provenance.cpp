@@ -59,6 +59,11 @@ std::string history_line(const std::string& command_line, const ode::ResultFile&
 
 void describe_units(hdf5::File& file, const ProblemSetup& setup) {
   namespace names = ode::result_names;
+  if (!setup.time_unit.empty()) {
+    for (const char* name : {names::kTime, names::kStartTime, names::kEndTime}) {
+      file.dataset(name).set_attribute("units", setup.time_unit);
+    }
+  }
   if (setup.component_units.size() != setup.component_names.size()) return;
   std::vector<std::string> units;
   for (const std::string& name : file.dataset(names::kComponent).read_strings()) {
@@ -71,7 +76,8 @@ void describe_units(hdf5::File& file, const ProblemSetup& setup) {
     hdf5::Dataset dataset = file.dataset(name);
     dataset.set_attribute(kComponentUnits, units);
     // The CF conventions know one unit for a variable.
-    if (std::ranges::count(units, units.front()) == std::ssize(units)) dataset.set_attribute("units", units.front());
+    const bool one = std::ranges::count(units, units.front()) == std::ssize(units) && !units.front().empty();
+    if (one) dataset.set_attribute("units", units.front());
   }
 }
 
@@ -81,6 +87,14 @@ std::vector<std::string> component_units(const ode::ResultFile& file) {
   const auto value = state.attribute(kComponentUnits);
   const auto* units = value ? std::get_if<std::vector<std::string>>(&*value) : nullptr;
   return units != nullptr && units->size() == file.components() ? *units : std::vector<std::string>{};
+}
+
+std::string time_unit(const ode::ResultFile& file) {
+  const hdf5::Dataset time = file.hdf5().dataset(ode::result_names::kTime);
+  if (!time.has_attribute("units")) return {};
+  const auto value = time.attribute("units");
+  const auto* unit = value ? std::get_if<std::string>(&*value) : nullptr;
+  return unit != nullptr ? *unit : std::string{};
 }
 
 ode::Attributes describe_problem(const ProblemFile& file, const ProblemSetup& setup, const std::string& command_line) {

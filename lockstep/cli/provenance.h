@@ -20,10 +20,11 @@ std::string history_line(const std::string& command_line);
 // The same above the history of the file that the command starts from.
 std::string history_line(const std::string& command_line, const ode::ResultFile& from);
 
-// Units of the states as attributes of their datasets, where they are known; the file is being made.
+// Units of states and times as attributes of their datasets, where they are known; the file is being made.
 void describe_units(hdf5::File& file, const ProblemSetup& setup);
 // What a file says of them, by component; empty where it says nothing.
 std::vector<std::string> component_units(const ode::ResultFile& file);
+std::string time_unit(const ode::ResultFile& file);
 
 // Known before the solve.
 ode::Attributes describe_problem(const ProblemFile& file, const ProblemSetup& setup, const std::string& command_line);

@@ -118,7 +118,8 @@ void print_ranges(const ode::ResultFile& file, const std::vector<Range>& ranges)
   const std::size_t shown = ranges.size() <= kMost ? ranges.size() : kMost - 1;
   const std::vector<std::string> units = component_units(file);
   for (std::size_t c = 0; c < shown; ++c) {
-    line("  " + file.component_names()[c], range_text(ranges[c], units.empty() ? "" : " " + units[c]));
+    line("  " + file.component_names()[c],
+         range_text(ranges[c], units.empty() || units[c].empty() ? "" : " " + units[c]));
   }
   if (shown == ranges.size()) return;
   Range others;
@@ -158,6 +159,7 @@ void print_result(const std::filesystem::path& path) {
   if (file.trajectories() > 0 && file.save_points() > 0) {
     const std::vector<double> times = file.times(0);
     line("time", short_number(times.front()) + " to " + short_number(times.back()) +
+                     (time_unit(file).empty() ? "" : " " + time_unit(file)) +
                      (file.times_per_trajectory() ? " in the first trajectory; others have their own" : ""));
   }
   print_ranges(file, all.ranges);

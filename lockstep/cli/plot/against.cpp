@@ -63,7 +63,7 @@ Figure overlay(const ode::ResultFile& file, const ode::ResultFile& truth, const 
                     trajectories.size(), figure.size);
   script += "set multiplot\n";
   for (std::size_t panel = 0; panel < components.size(); ++panel) {
-    script += stacked_panel(panel, components.size(), component_label(file, components[panel]), figure.size, 290);
+    script += stacked_panel(file, panel, components.size(), component_label(file, components[panel]), figure.size, 290);
     script += panel == 0 ? "set key outside right top Left reverse\n" : "unset key\n";
     const std::string columns = " using 1:" + std::to_string(panel + 2);
     script += "plot ";
@@ -136,7 +136,7 @@ Figure distance(const ode::ResultFile& file, const ode::ResultFile& truth, const
              gnuplot_text((members[group] > 1 ? "median, " : "") + who);
   }
   script += heading(file, "distance from " + truth.text_attribute("title"), trajectories.size(), figure.size);
-  script += stacked_panel(0, 1, "distance", figure.size, 60);
+  script += stacked_panel(file, 0, 1, "distance", figure.size, 60);
   script += "set logscale y\nset key top left\n" + plots + "\n";
   return figure;
 }

@@ -80,8 +80,8 @@ PictureSize stacked_size(std::size_t panels) {
   return {1600, kTopPixels + count * panel + (count - 1) * kGapPixels + kBottomPixels};
 }
 
-std::string stacked_panel(std::size_t index, std::size_t count, const std::string& component, PictureSize size,
-                          int right_pixels) {
+std::string stacked_panel(const ode::ResultFile& file, std::size_t index, std::size_t count,
+                          const std::string& component, PictureSize size, int right_pixels) {
   const double room = size.height - kTopPixels - kBottomPixels - static_cast<double>(count - 1) * kGapPixels;
   const double panel = room / static_cast<double>(count);
   const double top = size.height - kTopPixels - static_cast<double>(index) * (panel + kGapPixels);
@@ -96,7 +96,7 @@ std::string stacked_panel(std::size_t index, std::size_t count, const std::strin
             "textcolor rgb '#333333'\n";
   script += "set ytics autofreq\n";
   if (index + 1 == count) {
-    script += "set format x '%g'\nset xlabel 'time' textcolor rgb '#333333'\n";
+    script += "set format x '%g'\nset xlabel " + gnuplot_text(time_label(file)) + " textcolor rgb '#333333'\n";
   } else {
     script += "set format x ''\nunset xlabel\n";
   }
@@ -113,7 +113,13 @@ std::vector<std::size_t> shown_components(const ode::ResultFile& file, const std
 
 std::string component_label(const ode::ResultFile& file, std::size_t component) {
   const std::vector<std::string> units = component_units(file);
-  return file.component_names()[component] + (units.empty() ? "" : " (" + units[component] + ")");
+  const bool known = !units.empty() && !units[component].empty();
+  return file.component_names()[component] + (known ? " (" + units[component] + ")" : "");
+}
+
+std::string time_label(const ode::ResultFile& file) {
+  const std::string unit = time_unit(file);
+  return unit.empty() ? "time" : "time (" + unit + ")";
 }
 
 std::string share_of_components(const ode::ResultFile& file, const std::vector<std::size_t>& asked) {

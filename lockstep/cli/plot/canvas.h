@@ -19,14 +19,15 @@ inline constexpr std::array<const char*, 7> kColours{"#0072b2", "#d55e00", "#009
 std::string heading(const ode::ResultFile& file, const std::string& what, std::size_t shown, PictureSize size);
 
 // Panel `index` of `count` stacked over a common time axis; the last one carries its label.
-std::string stacked_panel(std::size_t index, std::size_t count, const std::string& component, PictureSize size,
-                          int right_pixels);
+std::string stacked_panel(const ode::ResultFile& file, std::size_t index, std::size_t count,
+                          const std::string& component, PictureSize size, int right_pixels);
 PictureSize stacked_size(std::size_t panels);
 
 // Components asked for, or the first few.
 std::vector<std::size_t> shown_components(const ode::ResultFile& file, const std::vector<std::size_t>& asked);
 // Its name, and its unit where the file knows it: "temperature (K)".
 std::string component_label(const ode::ResultFile& file, std::size_t component);
+std::string time_label(const ode::ResultFile& file);  // "time (s)"
 // ", 6 of 40 components" for headings; "" where all are shown, or those that were asked for.
 std::string share_of_components(const ode::ResultFile& file, const std::vector<std::size_t>& asked);
 // Evenly chosen from `total`, first and last among them.

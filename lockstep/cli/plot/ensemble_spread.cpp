@@ -90,7 +90,7 @@ Figure ensemble_spread(const ode::ResultFile& file, const FigureOptions& options
   script += heading(file, what, trajectories.size(), figure.size);
   script += "set multiplot\n";
   for (std::size_t panel = 0; panel < components.size(); ++panel) {
-    script += stacked_panel(panel, components.size(), component_label(file, components[panel]), figure.size, 290);
+    script += stacked_panel(file, panel, components.size(), component_label(file, components[panel]), figure.size, 290);
     script += panel == 0 ? "set key outside right top Left reverse" +
                                std::string(some_stop ? " title 'of those left' left\n" : "\n")
                          : "unset key\n";

@@ -66,13 +66,13 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
     script +=
         "unset key\nplot $curves using 1:2 with points pointtype 7 pointsize 0.35 linecolor rgb '#660072b2' notitle\n";
   } else {
-    script +=
-        "set cblabel 'time' offset 1.5,0 textcolor rgb '#333333'\n"
-        "set colorbox user origin screen 0.885, screen 0.092 size screen 0.018, screen 0.793 noborder\n"
-        "set cbtics scale 0.4 textcolor rgb '#333333'\n"
-        "set key at screen 0.86, screen 0.905 right horizontal samplen 0.5\n"
-        "plot $curves using 1:2:3 with lines linewidth 0.9 linecolor palette notitle, "
-        "$starts using 1:2 with points pointtype 7 pointsize 0.8 linecolor rgb '#d55e00' title 'start'";
+    script += "set cblabel " + gnuplot_text(time_label(file)) +
+              " offset 1.5,0 textcolor rgb '#333333'\n"
+              "set colorbox user origin screen 0.885, screen 0.092 size screen 0.018, screen 0.793 noborder\n"
+              "set cbtics scale 0.4 textcolor rgb '#333333'\n"
+              "set key at screen 0.86, screen 0.905 right horizontal samplen 0.5\n"
+              "plot $curves using 1:2:3 with lines linewidth 0.9 linecolor palette notitle, "
+              "$starts using 1:2 with points pointtype 7 pointsize 0.8 linecolor rgb '#d55e00' title 'start'";
     if (!stops.empty()) {
       script += ", $stops using 1:2 with points pointtype 2 pointsize 1 linecolor rgb '#333333' title 'stopped'";
     }

@@ -49,8 +49,8 @@ Figure time_series(const ode::ResultFile& file, const FigureOptions& options) {
       heading(file, "time series" + share_of_components(file, options.components), trajectories.size(), figure.size);
   script += "set multiplot\n";
   for (std::size_t panel = 0; panel < components.size(); ++panel) {
-    script +=
-        stacked_panel(panel, components.size(), component_label(file, components[panel]), figure.size, key ? 290 : 60);
+    script += stacked_panel(file, panel, components.size(), component_label(file, components[panel]), figure.size,
+                            key ? 290 : 60);
     script += key && panel == 0 ? "set key outside right top Left reverse title 'trajectory' left\n" : "unset key\n";
     script += "plot ";
     for (std::size_t i = 0; i < trajectories.size(); ++i) {
