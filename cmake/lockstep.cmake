@@ -55,6 +55,16 @@ function(lockstep_library name)
   set_property(GLOBAL APPEND PROPERTY LOCKSTEP_COMPONENTS ${name})
 endfunction()
 
+# lockstep_together(NAME files...): under the sanitizers, with LOCKSTEP_TOGETHER, library NAME is compiled several files at
+# a time, but for those named: they take long by themselves, or names of their own clash with another's. Elsewhere each
+# file is compiled as users do it.
+function(lockstep_together name)
+  if(LOCKSTEP_TOGETHER AND LOCKSTEP_SANITIZE)
+    set_target_properties(lockstep_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+    set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+endfunction()
+
 # lockstep_test(NAME [LINK targets...] [LABELS labels...]): builds NAME.cpp of the current folder with GoogleTest and registers it.
 # One labelled `slow` is not built with the others under the sanitizers, where it is left out.
 function(lockstep_test name)
