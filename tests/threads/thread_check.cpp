@@ -1,6 +1,8 @@
 // What scripts/thread_check.sh runs under ThreadSanitizer: threads that share plans, one of a plain stack and one of a
-// graph with several ports, and threads that load, lower, fail and free beside them, all through the C interface.
+// graph with several ports, and threads that load, lower, fail and free beside them, all through the C interface; then
+// a team.
 //   usage: thread_check NET.safetensors SCRATCH.plan
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "bindings/c/lockstep.h"
+#include "lockstep/core/parallel.h"
 #include "lockstep/core/pending_file.h"
 #include "lockstep/nn/plan_file.h"
 
@@ -89,6 +92,22 @@ bool fails_in_its_own_words(int thread) {
          std::strstr(lockstep_last_error(), (missing + ":").c_str()) != nullptr;
 }
 
+// A team whose members read what another wrote in the call before, some calls after it fell asleep.
+bool team_hands_on() {
+  lockstep::Team team(kThreads);
+  std::vector<int> from(kThreads), to(kThreads);
+  const auto body = [&](int i) {
+    to[static_cast<std::size_t>(i)] = from[static_cast<std::size_t>((i + 1) % kThreads)] + 1;
+  };
+  constexpr int kCalls = 300;
+  for (int call = 0; call < kCalls; ++call) {
+    if (call % 100 == 99) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    team.run(kThreads, body);
+    std::swap(from, to);
+  }
+  return from == std::vector<int>(kThreads, kCalls);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -127,5 +146,6 @@ int main(int argc, char** argv) {
   }
   lockstep_plan_free(stack);
   lockstep_plan_free(ports);
+  if (!team_hands_on()) return std::fprintf(stderr, "error: a team loses calls\n"), 1;
   std::printf("%d threads, one answer\n", kThreads);
 }

@@ -19,8 +19,9 @@ constexpr std::size_t kMostGroups = 64;
 // since one's prefetches fetched what the other was writing.
 constexpr std::size_t kApart = 65536;
 
+constexpr std::size_t kLossStride = 16;         // threads' losses lie in different cache lines
 constexpr std::size_t kBlock = 512;             // numbers of each group that are added up together
-constexpr std::size_t kWorthThreads = 1 << 15;  // additions that take longer than waking threads
+constexpr std::size_t kWorthThreads = 1 << 14;  // additions that take longer than a call of the team
 
 // rows[0][i] = sum over rows, halves first, for `count` columns from `first`; rows are `stride` apart.
 template <class T>
@@ -33,6 +34,16 @@ void add_in_halves(T* rows, std::size_t height, std::size_t stride, std::size_t 
       for (std::size_t i = 0; i < count; ++i) to[i] += from[i];
     }
     height = half;
+  }
+}
+
+// Begins to bring closer what another thread used last, to be read or written: a small net's weights come all at once,
+// not one wait a cache line. Of large nets the first numbers: their waits hardly count.
+enum class Use { read, write };
+template <Use kUse, class T>
+void bring(const T* numbers, std::size_t count) {
+  for (std::size_t i = 0; i < std::min<std::size_t>(count, kBlock); i += mlp::kSlots<T>) {
+    __builtin_prefetch(numbers + i, kUse == Use::write);
   }
 }
 
@@ -75,9 +86,24 @@ struct RegressionPlan<T>::State {
   mlp::RegressionCost<T> cost;
   std::size_t chunk_tiles;
   AlignedBuffer<T> weights, bar_weights;     // [output]
+  double scale = 0;                          // in bar_weights
   AlignedBuffer<T> gradients;                // [group][parameter, padded]
-  AlignedBuffer<double> losses;              // [group]
+  AlignedBuffer<double> losses;              // [group][kLossStride], the first of which counts
   std::vector<AlignedBuffer<T>> workspaces;  // [thread]
+  // Groups of each thread's part that are taken.
+  struct alignas(128) Queue {
+    std::atomic<std::size_t> taken{0};
+  };
+  std::vector<Queue> queues;   // [thread]
+  std::unique_ptr<Team> team;  // once a call had work for several threads
+
+  // body(0) .. body(threads - 1), each on a thread of its own.
+  template <class Body>
+  void run_on_team(int threads, const Body& body) {
+    if (threads == 1) return body(0);
+    if (!team || team->threads() < threads) team = std::make_unique<Team>(threads);
+    team->run(threads, body);
+  }
 };
 
 template <class T>
@@ -190,19 +216,23 @@ double RegressionPlan<T>::run(const TiledSamples<T>& samples, double scale, T* g
   const std::size_t groups = std::min(chunks, kMostGroups);
   const std::size_t stride = mlp::padded<T>(parameter_count());
   const std::size_t record = mlp::regression_rows(state.net) * kTileLanes * state.chunk_tiles;
-  // Waking threads takes some microseconds: each must have work for at least ten, counted at three fused multiply-adds
-  // of one register a nanosecond.
+  // Between the calls of a training loop the team is awake, and a call takes it a fraction of a microsecond: each
+  // thread must have work for at least four, counted at three fused multiply-adds of one register a nanosecond.
   const double nanoseconds = static_cast<double>(parameter_count() * tiles * kTileLanes) /
                              static_cast<double>(state.net.packed.kernels->lanes);
-  threads = std::max(1, std::min({threads, static_cast<int>(groups), static_cast<int>(nanoseconds / 10e3)}));
-  if (state.losses.size() < groups) state.losses = AlignedBuffer<double>(groups);
+  threads = std::max(1, std::min({threads, static_cast<int>(groups), static_cast<int>(nanoseconds / 4e3)}));
+  if (state.losses.size() < groups * kLossStride) state.losses = AlignedBuffer<double>(groups * kLossStride);
   if (gradient != nullptr && state.gradients.size() < groups * stride) {
     state.gradients = AlignedBuffer<T>(groups * stride);
   }
   if (state.workspaces.size() < static_cast<std::size_t>(threads)) {
     state.workspaces.resize(static_cast<std::size_t>(threads));
+    state.queues = std::vector<typename State::Queue>(static_cast<std::size_t>(threads));
   }
-  for (std::size_t c = 0; c < outputs(); ++c) state.bar_weights[c] = static_cast<T>(scale) * state.weights[c];
+  if (scale != state.scale || scale == 0) {  // unchanged, these stay in other threads' caches
+    state.scale = scale;
+    for (std::size_t c = 0; c < outputs(); ++c) state.bar_weights[c] = static_cast<T>(scale) * state.weights[c];
+  }
 
   struct Work {
     State& state;
@@ -210,7 +240,55 @@ double RegressionPlan<T>::run(const TiledSamples<T>& samples, double scale, T* g
     std::size_t tiles, chunks, groups, stride, record, parameters;
     bool with_gradient;
     T* only;  // the gradient where there is but one group
-    alignas(128) std::atomic<std::size_t> next{0};
+    std::size_t threads;
+
+    // Each thread takes its own part of the groups, the same in every call, since their samples may still be near it;
+    // then what is left of the others', unless each has but one.
+    void operator()(int thread) const {
+      const auto own = static_cast<std::size_t>(thread);
+      if (own != 0) {  // the caller has just replaced the weights
+        bring<Use::read>(state.net.packed.weights.data(), state.net.packed.weights.size());
+        bring<Use::read>(state.net.flat.data(), parameters);
+      }
+      // Made by the thread that uses it: its memory is then near it and away from the others'.
+      AlignedBuffer<T>& buffer = state.workspaces[own];
+      if (buffer.empty()) buffer = AlignedBuffer<T>(record + stride + kApart / sizeof(T));
+      if (groups == threads) return run_group(own, buffer.data());
+      for (std::size_t i = 0; i < threads; ++i) {
+        const std::size_t part = (own + i) % threads;
+        const std::size_t first = part * groups / threads, end = (part + 1) * groups / threads;
+        std::atomic<std::size_t>& taken = state.queues[part].taken;
+        for (std::size_t group; (group = first + taken.fetch_add(1, std::memory_order_relaxed)) < end;) {
+          run_group(group, buffer.data());
+        }
+      }
+    }
+
+    void run_group(std::size_t group, T* workspace) const {
+      const std::size_t x_tile = state.net.packed.inputs() * kTileLanes;
+      const std::size_t y_tile = state.net.packed.outputs() * kTileLanes;
+      // A group is summed apart from its neighbours', which other threads are writing. Where the sums will go, another
+      // thread has read after the call before.
+      T* const row = state.gradients.data() + group * stride;
+      double* const row_loss = state.losses.data() + group * kLossStride;
+      bring<Use::write>(row_loss, 1);
+      if (with_gradient) bring<Use::write>(row, parameters);
+      T* const sum = only != nullptr ? only : with_gradient ? workspace + record : nullptr;
+      if (sum != nullptr) std::fill_n(sum, parameters, T(0));
+      double loss = 0;
+      const std::size_t end = (group + 1) * chunks / groups;
+      for (std::size_t chunk = group * chunks / groups; chunk < end; ++chunk) {
+        const std::size_t first = chunk * state.chunk_tiles;
+        const std::size_t count = std::min(state.chunk_tiles, tiles - first);
+        loss += state.net.kernels->regression(
+            state.net, state.cost,
+            {samples.inputs.data() + first * x_tile, samples.targets.data() + first * y_tile, count,
+             std::min(count * kTileLanes, samples.samples - first * kTileLanes)},
+            sum, workspace);
+      }
+      if (sum != nullptr && sum != only) std::copy_n(sum, parameters, row);
+      *row_loss = loss;
+    }
   } work{state,
          samples,
          tiles,
@@ -220,41 +298,11 @@ double RegressionPlan<T>::run(const TiledSamples<T>& samples, double scale, T* g
          record,
          parameter_count(),
          gradient != nullptr,
-         groups == 1 ? gradient : nullptr};
-  const auto body = [&work](int thread) {
-    State& s = work.state;
-    const std::size_t x_tile = s.net.packed.inputs() * kTileLanes, y_tile = s.net.packed.outputs() * kTileLanes;
-    // Made by the thread that uses it: its memory is then near it and away from the others'.
-    AlignedBuffer<T>& own = s.workspaces[static_cast<std::size_t>(thread)];
-    if (own.empty()) own = AlignedBuffer<T>(work.record + work.stride + kApart / sizeof(T));
-    T* const workspace = own.data();
-    // A group is summed apart from its neighbours', which other threads are writing.
-    T* const sum = work.only != nullptr ? work.only : work.with_gradient ? workspace + work.record : nullptr;
-    for (std::size_t group; (group = work.next.fetch_add(1, std::memory_order_relaxed)) < work.groups;) {
-      if (sum != nullptr) std::fill_n(sum, work.parameters, T(0));
-      double loss = 0;
-      const std::size_t end = (group + 1) * work.chunks / work.groups;
-      for (std::size_t chunk = group * work.chunks / work.groups; chunk < end; ++chunk) {
-        const std::size_t first = chunk * s.chunk_tiles;
-        const std::size_t count = std::min(s.chunk_tiles, work.tiles - first);
-        loss += s.net.kernels->regression(
-            s.net, s.cost,
-            {work.samples.inputs.data() + first * x_tile, work.samples.targets.data() + first * y_tile, count,
-             std::min(count * kTileLanes, work.samples.samples - first * kTileLanes)},
-            sum, workspace);
-      }
-      if (sum != nullptr && sum != work.only) {
-        std::copy_n(sum, work.parameters, s.gradients.data() + group * work.stride);
-      }
-      s.losses[group] = loss;
-    }
-  };
-  if (threads == 1) {
-    body(0);
-  } else {
-    run_on_threads(threads, body);
-  }
-  add_in_halves(state.losses.data(), groups, 1, 0, 1);
+         groups == 1 ? gradient : nullptr,
+         static_cast<std::size_t>(threads)};
+  for (auto& queue : state.queues) queue.taken.store(0, std::memory_order_relaxed);
+  state.run_on_team(threads, work);
+  add_in_halves(state.losses.data(), groups, kLossStride, 0, 1);
   if (gradient != nullptr && groups == 0) std::fill_n(gradient, parameter_count(), T(0));
   if (gradient != nullptr && groups > 1) {
     const std::size_t blocks = (parameter_count() + kBlock - 1) / kBlock;
@@ -269,10 +317,11 @@ double RegressionPlan<T>::run(const TiledSamples<T>& samples, double scale, T* g
       sum_blocks(0, blocks);
     } else {
       const auto n = static_cast<std::size_t>(threads);
-      run_on_threads(threads, [&](int thread) {
+      const auto sum_part = [&](int thread) {
         const auto i = static_cast<std::size_t>(thread);
         sum_blocks(i * blocks / n, (i + 1) * blocks / n);
-      });
+      };
+      state.run_on_team(threads, sum_part);
     }
   }
   return groups == 0 ? 0 : scale * state.losses[0];

@@ -1,0 +1,132 @@
+// Every body of a call runs once on its own thread, sleeping or awake; exceptions come out; the team can be reused.
+#include "lockstep/core/parallel.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+TEST(Team, runs_every_body_once_in_each_call) {
+  for (const int threads : {1, 2, 5}) {
+    Team team(threads);
+    EXPECT_EQ(team.threads(), threads);
+    std::vector<int> runs(static_cast<std::size_t>(threads));
+    const auto body = [&](int thread) { ++runs[static_cast<std::size_t>(thread)]; };
+    for (int call = 1; call <= 300; ++call) {
+      team.run(threads, body);
+      ASSERT_EQ(runs, std::vector<int>(runs.size(), call));
+    }
+  }
+}
+
+TEST(Team, bodies_see_what_the_caller_wrote_and_the_caller_what_they_wrote) {
+  Team team(3);
+  long given = 0;
+  std::vector<long> found(3);
+  const auto body = [&](int thread) { found[static_cast<std::size_t>(thread)] = given + thread; };
+  for (; given < 300; ++given) {
+    team.run(3, body);
+    ASSERT_EQ(found, (std::vector<long>{given, given + 1, given + 2}));
+  }
+}
+
+TEST(Team, leaves_out_the_threads_that_a_call_does_not_ask_for) {
+  Team team(4);
+  for (const int count : {4, 1, 3, 2}) {
+    std::vector<int> runs(4);
+    const auto body = [&](int thread) { ++runs[static_cast<std::size_t>(thread)]; };
+    team.run(count, body);
+    std::vector<int> expected(4);
+    std::fill_n(expected.begin(), count, 1);
+    EXPECT_EQ(runs, expected) << count;
+  }
+}
+
+TEST(Team, a_thread_keeps_its_number) {
+  Team team(3);
+  std::vector<std::thread::id> first(3), again(3);
+  const auto note_first = [&](int thread) { first[static_cast<std::size_t>(thread)] = std::this_thread::get_id(); };
+  const auto note_again = [&](int thread) { again[static_cast<std::size_t>(thread)] = std::this_thread::get_id(); };
+  team.run(3, note_first);
+  team.run(3, note_again);
+  EXPECT_EQ(first, again);
+  EXPECT_EQ(first[0], std::this_thread::get_id());
+  EXPECT_NE(first[1], first[2]);
+}
+
+TEST(Team, wakes_up_after_a_pause) {
+  Team team(3);
+  std::atomic<int> runs{0};
+  const auto body = [&](int) { ++runs; };
+  for (int call = 0; call < 10; ++call) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    team.run(3, body);
+  }
+  EXPECT_EQ(runs, 30);
+}
+
+TEST(Team, waits_for_the_slowest_body) {
+  Team team(3);
+  std::atomic<int> ended{0};
+  const auto body = [&](int thread) {
+    if (thread == 2) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    ++ended;
+  };
+  team.run(3, body);
+  EXPECT_EQ(ended, 3);
+}
+
+TEST(Team, throws_the_exception_of_any_body_after_all_have_ended_and_goes_on) {
+  Team team(3);
+  for (int thrower = 0; thrower < 3; ++thrower) {
+    std::atomic<int> ended{0};
+    const auto body = [&](int thread) {
+      ++ended;
+      if (thread == thrower) throw std::runtime_error("thread " + std::to_string(thread));
+    };
+    try {
+      team.run(3, body);
+      FAIL() << "nothing thrown";
+    } catch (const std::runtime_error& error) {
+      EXPECT_EQ(error.what(), "thread " + std::to_string(thrower));
+    }
+    EXPECT_EQ(ended, 3);
+  }
+  std::atomic<int> runs{0};
+  const auto body = [&](int) { ++runs; };
+  team.run(3, body);
+  EXPECT_EQ(runs, 3);
+}
+
+TEST(Team, one_that_outnumbers_the_processors_still_gets_through) {
+  const int threads = static_cast<int>(std::thread::hardware_concurrency()) + 3;
+  Team team(threads);
+  std::atomic<int> runs{0};
+  const auto body = [&](int) { ++runs; };
+  for (int call = 0; call < 50; ++call) team.run(threads, body);
+  EXPECT_EQ(runs, 50 * threads);
+}
+
+TEST(Team, may_end_without_a_call) { Team team(4); }
+
+TEST(RunOnThreads, runs_every_body_once_and_throws_what_one_throws) {
+  std::vector<int> runs(4);
+  run_on_threads(4, [&](int thread) { ++runs[static_cast<std::size_t>(thread)]; });
+  EXPECT_EQ(runs, std::vector<int>(4, 1));
+  EXPECT_THROW(run_on_threads(4,
+                              [](int thread) {
+                                if (thread == 3) throw std::runtime_error("3");
+                              }),
+               std::runtime_error);
+}
+
+}  // namespace
+}  // namespace lockstep
