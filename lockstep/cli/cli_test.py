@@ -507,6 +507,12 @@ class BadInput(CliTest):
                        "lorenz.h5", "--overwrite")
         self.assertEqual({name: self.path(name).read_bytes() for name in before}, before)
 
+    def test_one_file_under_two_names_is_noted(self):
+        self.succeed("solve", "lorenz.toml", "--quiet", "--trajectories", "2")
+        done = self.run_tool("validate", "lorenz.h5", "./lorenz.h5")
+        self.assertEqual((done.returncode, done.stderr), (0, "lockstep: note: lorenz.h5 and ./lorenz.h5 are one file\n"))
+        self.assertEqual(self.run_tool("validate", "--quiet", "lorenz.h5", "./lorenz.h5").stderr, "")
+
     def test_a_file_that_cannot_grow_is_an_error_before_the_solve(self):
         import resource
 

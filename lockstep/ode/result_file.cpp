@@ -13,8 +13,10 @@ namespace names = result_names;
 [[noreturn]] void wrong_shape(const std::string& name, const hdf5::Shape& found, const std::string& expected) {
   std::string text;
   for (const std::size_t size : found) text += (text.empty() ? "" : " x ") + std::to_string(size);
-  throw Error(ErrorKind::file, {name, "shape " + (text.empty() ? "of a scalar" : text), expected,
-                                "check that the file is whole and was written by lockstep"});
+  throw Error(
+      ErrorKind::file,
+      {name, "shape " + (text.empty() ? "of a scalar" : text), expected,
+       "check that the file is whole, and of another program's that its state is [trajectory, time, component]"});
 }
 
 hdf5::Dataset dataset_of_shape(const hdf5::File& file, const char* name, const hdf5::Shape& expected) {
@@ -55,7 +57,9 @@ ResultFile::ResultFile(const std::filesystem::path& path) : file_(hdf5::File::op
   if (!file_.has_attribute(names::kFormatAttribute) || !file_.has(names::kState)) {
     throw Error(
         ErrorKind::file,
-        {path.string(), "an HDF5 file without results of an ensemble", "a file as `lockstep solve` writes it", {}});
+        {path.string(), "an HDF5 file without results of an ensemble", "a file as `lockstep solve` writes it",
+         "another program's has the attribute lockstep_format = \"ensemble 1\" and the datasets state, time and "
+         "initial_state (docs/files.md)"});
   }
   const std::string format = text_attribute(names::kFormatAttribute);
   if (format != names::kFormat) {

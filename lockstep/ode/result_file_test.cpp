@@ -533,6 +533,7 @@ TEST_F(ResultFiles, other_files_are_named_for_what_they_are) {
   hdf5::File::create(path("other.h5")).publish();
   EXPECT_THAT(message("text.h5"), HasSubstr("text.h5: found no HDF5 signature"));
   EXPECT_THAT(message("other.h5"), HasSubstr("other.h5: found an HDF5 file without results of an ensemble"));
+  EXPECT_THAT(message("other.h5"), HasSubstr("the attribute lockstep_format = \"ensemble 1\" and the datasets state"));
   EXPECT_THAT(message("missing.h5"), HasSubstr("missing.h5: found no such file"));
   EXPECT_FALSE(ResultFile::recognises(path("text.h5")));
   EXPECT_FALSE(ResultFile::recognises(path("other.h5")));

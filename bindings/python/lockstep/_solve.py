@@ -34,7 +34,7 @@ def solve(
     initial_step: Optional[float] = None,
     max_step: Optional[float] = None,
     max_steps: Optional[int] = None,
-    event: Optional[Mapping[str, Any]] = None,
+    event: Union[None, str, Mapping[str, Any]] = None,
     guard: Optional[str] = None,
     with_time: Optional[bool] = None,
     components: Optional[Sequence[str]] = None,
@@ -82,9 +82,9 @@ def solve(
         A net's matrix products on a GPU: f32, or tf32, bf16, fp16 by tensor cores; see docs/cuda.md.
     output : path-like
         A file to stream the solution into, for more than memory holds; see docs/files.md.
-    event : dict
-        Where to stop: ``{"component": "x", "value": 0, "direction": "falling"}``, or an expression,
-        ``{"function": "x^2 + y^2 - 1"}``.
+    event : dict or str
+        Where to stop: ``{"component": "x", "value": 0, "direction": "falling"}``, or an expression whose sign
+        changes, ``"x^2 + y^2 - 1"``; with a direction ``{"function": "x^2 + y^2 - 1", "direction": "rising"}``.
     guard : str
         flag, clamp, stop or ignore: where a trajectory leaves the net's training range.
     progress : bool or callable
@@ -153,7 +153,7 @@ def solve(
         "method": {"name": method, "control": control, "rtol": rtol, "atol": atol, "dt": dt,
                    "initial_step": initial_step, "max_step": max_step, "max_steps": max_steps, "precision": precision,
                    "matrix_precision": matrix_precision},
-        "event": dict(event or {}),
+        "event": {"function": event} if isinstance(event, str) else dict(event or {}),
         "run": {"device": device, "engine": engine, "threads": threads, "cpu_target": cpu_target},
         "output": {"file": output, "overwrite": overwrite if output is not None else None},
     })

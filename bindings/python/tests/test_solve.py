@@ -156,6 +156,13 @@ def test_xarray_sees_what_the_file_says(tmp_path):
     assert ours["state"].sel(component="y").shape == (33, 11)
 
 
+def test_an_events_expression_may_stand_alone():
+    alone = lockstep.solve("lorenz", U0, (0, 50), event="x^2 + y^2 - 100")
+    table = lockstep.solve("lorenz", U0, (0, 50), event={"function": "x^2 + y^2 - 100"})
+    assert (alone.status == 1).all()
+    np.testing.assert_array_equal(alone.end_time, table.end_time)
+
+
 def test_events_stop_trajectories():
     solution = lockstep.solve("lorenz", U0, (0, 50), event={"component": "z", "value": 30, "direction": "rising"})
     assert (solution.status == lockstep.STATUS_NAMES.index("terminated")).all()

@@ -235,6 +235,13 @@ std::string find_spread(const agreement::StoredEnsemble& a, const agreement::Sto
   return why_not;
 }
 
+// One file under two names agrees with itself, which was hardly the question.
+void warn_of_one_file(const ValidateOptions& options) {
+  std::error_code ignored;
+  if (options.quiet || !std::filesystem::equivalent(options.a, options.b, ignored)) return;
+  std::fprintf(stderr, "lockstep: note: %s and %s are one file\n", options.a.c_str(), options.b.c_str());
+}
+
 int judge(const ValidateOptions& options, const Interrupt& interrupt, std::optional<Progress>& progress) {
   // The bar is another one after a solve.
   const RunControl control{&interrupt.token(), [&progress](std::size_t done, std::size_t total) {
@@ -298,6 +305,7 @@ int judge(const ValidateOptions& options, const Interrupt& interrupt, std::optio
 
 int validate(const ValidateOptions& options) {
   const Interrupt interrupt;
+  warn_of_one_file(options);
   try {
     std::optional<Progress> progress;
     progress.emplace("comparing", "trajectories", options.quiet ? Verbosity::quiet : Verbosity::normal);
