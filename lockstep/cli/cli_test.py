@@ -406,7 +406,7 @@ class BadInput(CliTest):
                           NET.replace('"y"', '"x"'))
 
     def test_toml(self):
-        self.fail_solving('bad.toml:9: time.spam: found an unknown key, expected one of span, save; did you mean "span"?',
+        self.fail_solving('bad.toml:9: time.spam: found an unknown key, expected one of span, save, unit; did you mean "span"?',
                           LORENZ.replace("span =", "spam ="))
         self.fail_solving("bad.toml:5: ensemble.trajectories: found \"many\", expected an integer",
                           LORENZ.replace("= 100", '= "many"'))
