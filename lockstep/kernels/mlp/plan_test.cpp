@@ -127,6 +127,43 @@ TYPED_TEST(PlanBits, every_target_width_and_batch_size_matches_the_reference) {
   }
 }
 
+TYPED_TEST(PlanBits, few_inputs_and_outputs_around_a_layer_of_any_width_match_the_reference) {
+  using T = TypeParam;
+  constexpr ActivationKind kKinds[] = {ActivationKind::identity, ActivationKind::relu, ActivationKind::tanh,
+                                       ActivationKind::sigmoid};
+  unsigned seed = 0;
+  std::size_t turn = 0;
+  const auto check = [&](const std::vector<std::size_t>& widths, ActivationKind hidden, ActivationKind last) {
+    Mlp mlp = random_mlp(widths, {hidden}, ++seed);
+    mlp.layers.back().activation.kind = last;
+    const Samples<T> samples(mlp, 65);
+    for (const CpuTarget target : available_cpu_targets()) {
+      const auto plan = Plan<T>::compile(mlp, target);
+      std::vector<T> out(65 * mlp.outputs());
+      plan.evaluate(MatrixView<const T>::row_major(samples.in.data(), 65, mlp.inputs()),
+                    MatrixView<T>::row_major(out.data(), 65, mlp.outputs()));
+      EXPECT_EQ("", difference(MatrixView<const T>::row_major(out.data(), 65, mlp.outputs()), samples.out.data()))
+          << plan.description();
+    }
+  };
+  for (std::size_t inputs = 1; inputs <= 5; ++inputs) {
+    for (std::size_t outputs = 1; outputs <= 9; ++outputs) {
+      for (const std::size_t width : {1, 2, 3, 4, 5, 20}) {
+        const ActivationKind last = kKinds[++turn % 4];
+        if (!is_tried(turn, 5)) continue;
+        check({inputs, width, outputs}, ActivationKind::tanh, last);
+        check({inputs, width, outputs}, ActivationKind::relu, last);
+      }
+    }
+  }
+  // Three thin layers in a row, and after layers that would leave their tanh to the next.
+  for (const ActivationKind kind : {ActivationKind::tanh, ActivationKind::relu}) {
+    check({3, 4, 4, 4, 2}, kind, ActivationKind::identity);
+    check({9, 4, 30, 3, 20, 2, 17}, kind, ActivationKind::identity);
+    check({9, 30, 3, 30, 3, 5}, kind, ActivationKind::tanh);
+  }
+}
+
 TYPED_TEST(PlanBits, the_schedules_of_both_kinds_of_processor_match_the_reference) {
   using T = TypeParam;
   for (const auto& widths : {std::vector<std::size_t>{4, 19, 130, 3}, {32, 128, 31}, {2, 20, 5, 1}}) {

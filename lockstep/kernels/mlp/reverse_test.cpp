@@ -290,21 +290,22 @@ TEST(Reverse, gives_the_same_bits_on_every_target_f64) { expect_same_bits_on_eve
 
 TEST(Reverse, replaced_parameters_act_like_a_net_compiled_from_them) {
   const Activation activation{ActivationKind::tanh};
-  const std::vector<std::size_t> widths = {13, 41, 31};
-  const Mlp other = test_net(widths, activation, 8);
-  auto plan = TrainablePlan<float>::compile(test_net(widths, activation, 3));
-  const auto in = random_numbers<float>(2 * plan.inputs() * kTileLanes, 5);
-  const auto out_bar = random_numbers<float>(2 * plan.outputs() * kTileLanes, 6);
-  plan.set_parameters(gather_parameters<float>(other));
-  const auto fresh = TrainablePlan<float>::compile(other);
-  expect_same_bits(run_tiles(plan, 2, 32, in, out_bar), run_tiles(fresh, 2, 32, in, out_bar), "tiles");
-  expect_same_bits(run_samples(plan, 5, in, out_bar), run_samples(fresh, 5, in, out_bar), "samples");
-  // Without a record the replaced weights count as well.
-  AlignedBuffer<float> workspace(plan.workspace_numbers()), out(plan.outputs() * kTileLanes);
-  plan.evaluate_tile({nullptr, in.data(), nullptr, out.data(), 32}, nullptr, workspace.data());
-  const auto expected = run_tiles(fresh, 1, 32, in, out_bar).out;
-  EXPECT_EQ(std::memcmp(out.data(), expected.data(), out.size() * sizeof(float)), 0);
-  EXPECT_THROW(plan.set_parameters(std::vector<float>(plan.parameter_count() - 1)), Error);
+  for (const std::vector<std::size_t>& widths : {std::vector<std::size_t>{13, 41, 31}, {3, 41, 4}}) {
+    const Mlp other = test_net(widths, activation, 8);
+    auto plan = TrainablePlan<float>::compile(test_net(widths, activation, 3));
+    const auto in = random_numbers<float>(2 * plan.inputs() * kTileLanes, 5);
+    const auto out_bar = random_numbers<float>(2 * plan.outputs() * kTileLanes, 6);
+    plan.set_parameters(gather_parameters<float>(other));
+    const auto fresh = TrainablePlan<float>::compile(other);
+    expect_same_bits(run_tiles(plan, 2, 32, in, out_bar), run_tiles(fresh, 2, 32, in, out_bar), "tiles");
+    expect_same_bits(run_samples(plan, 5, in, out_bar), run_samples(fresh, 5, in, out_bar), "samples");
+    // Without a record the replaced weights count as well.
+    AlignedBuffer<float> workspace(plan.workspace_numbers()), out(plan.outputs() * kTileLanes);
+    plan.evaluate_tile({nullptr, in.data(), nullptr, out.data(), 32}, nullptr, workspace.data());
+    const auto expected = run_tiles(fresh, 1, 32, in, out_bar).out;
+    EXPECT_EQ(std::memcmp(out.data(), expected.data(), out.size() * sizeof(float)), 0);
+    EXPECT_THROW(plan.set_parameters(std::vector<float>(plan.parameter_count() - 1)), Error);
+  }
 }
 
 TEST(Reverse, flat_parameters_return_to_the_net_they_came_from) {

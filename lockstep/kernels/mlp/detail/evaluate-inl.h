@@ -28,19 +28,26 @@ void scale_output(const Packed<T>& net, T* out, size_t stride, int registers) {
   }
 }
 
-// The layers of run_strip where the first one, and perhaps others, leave tanh to the next. Apart from it because its
-// code in the same function slows down the small nets that defer nothing.
+// The layers of run_strip where the first one, and perhaps others, go together with the next or leave tanh to it. Apart
+// from it because its code in the same function slows down the small nets where each layer stands for itself.
 template <class T>
-HWY_NOINLINE void run_layers_deferring(const Packed<T>& net, const T* in, size_t in_stride, T* out, size_t out_stride,
-                                       T* const halves[2], Ahead* ahead) {
+HWY_NOINLINE void run_joined_layers(const Packed<T>& net, const T* in, size_t in_stride, T* out, size_t out_stride,
+                                    T* const halves[2], Ahead* ahead) {
   const size_t stride = 2 * hn::Lanes(Register<T>()), last = net.layers.size() - 1;
   T* pending = nullptr;
   for (size_t i = 0; i <= last; ++i) {
+    T* const values = halves[(i + 1) % 2];
+    const bool thin = net.layers[i].thin_weights != nullptr;
+    if (thin) ++i;
     const PackedLayer<T>& layer = net.layers[i];
     T* const to = i == last ? out : halves[(i + 1) % 2];
     const size_t to_stride = i == last ? out_stride : stride;
-    const bool defers = i < last && defers_tanh(layer, net.layers[i + 1]);
-    if (defers || pending != nullptr) {
+    const bool defers =
+        !thin && i < last && net.layers[i + 1].thin_weights == nullptr && defers_tanh(layer, net.layers[i + 1]);
+    if (thin) {
+      for (size_t part = 0; ahead != nullptr && part <= net.layers[i - 1].tile_blocks.blocks; ++part) ahead->fetch();
+      thin_layers(net.layers[i - 1], layer, {in, in_stride, values, stride, to, to_stride});
+    } else if (defers || pending != nullptr) {
       tile_layer_beside_tanh(layer, in, pending, in_stride, to, to_stride, defers, ahead);
     } else {
       tile_layer(layer, in, in_stride, to, to_stride, 2, ahead);
@@ -64,8 +71,9 @@ void run_strip(const Packed<T>& net, const T* in, size_t in_stride, T* out, size
     in_stride = stride;
   }
   const size_t last = net.layers.size() - 1;
-  if (registers == 2 && last > 0 && defers_tanh(net.layers[0], net.layers[1])) {
-    run_layers_deferring(net, in, in_stride, out, out_stride, halves, ahead);
+  const bool joined = net.layers[0].thin_weights != nullptr || (last > 0 && defers_tanh(net.layers[0], net.layers[1]));
+  if (registers == 2 && joined) {
+    run_joined_layers(net, in, in_stride, out, out_stride, halves, ahead);
   } else {
     for (size_t i = 0; i < last; ++i) {
       T* const to = halves[(i + 1) % 2];

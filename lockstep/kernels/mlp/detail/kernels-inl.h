@@ -10,6 +10,7 @@
 #include <array>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "lockstep/kernels/lane/lane_group-inl.h"
@@ -55,6 +56,8 @@ inline constexpr int kMostRowRegisters = kRowRegisters[0];
 #include "lockstep/kernels/mlp/detail/tile_kernel-inl.h"
 #include "lockstep/kernels/mlp/detail/transpose-inl.h"
 //
+#include "lockstep/kernels/mlp/detail/thin_kernel-inl.h"
+//
 #include "lockstep/kernels/mlp/detail/evaluate-inl.h"
 
 template <class T>
@@ -77,6 +80,7 @@ const Kernels<T>* kernel_table() {
       .evaluate_tile = evaluate_lanes<T>,
       .layer_lanes = layer_lanes<T>,
       .defers_tanh = defers_tanh<T>,
+      .is_thin = is_thin<T>,
       .tanh_outputs = kTanhOutputs,
       .layer_lanes_beside_tanh = layer_lanes_beside_tanh<T>,
       .layer_rows = row_layer<T>,

@@ -89,6 +89,12 @@ Packed<T> pack(const Mlp& mlp, CpuTarget target) {
     size +=
         round_up<T>((1 + layer.inputs) * layer.outputs) + round_up<T>((1 + layer.inputs) * registers * kernels.lanes);
   }
+  std::vector<bool> thin(mlp.layers.size());
+  for (std::size_t i = 0; i + 1 < mlp.layers.size(); ++i) {
+    const PackedLayer<T>&layer = packed.layers[i], &next = packed.layers[i + 1];
+    thin[i] = (i == 0 || !thin[i - 1]) && kernels.is_thin(layer, next);
+    if (thin[i]) size += round_up<T>(thin_size(layer, next));
+  }
   packed.weights = AlignedBuffer<T>(size);
   T* to = packed.weights.data();
   for (std::size_t i = 0; i < mlp.layers.size(); ++i) {
@@ -98,6 +104,12 @@ Packed<T> pack(const Mlp& mlp, CpuTarget target) {
     layer.row_weights = to;
     const Partition whole((layer.outputs + kernels.lanes - 1) / kernels.lanes * kernels.lanes, ~std::size_t(0));
     to += round_up<T>(static_cast<std::size_t>(pack_blocks(mlp.layers[i], whole, to) - to));
+    if (!thin[i]) continue;
+    const DenseLayer &first = mlp.layers[i], &second = mlp.layers[i + 1];
+    pack_thin<T, double>(layer, {first.weights.data(), first.bias.data()}, packed.layers[i + 1],
+                         {second.weights.data(), second.bias.data()}, to);
+    layer.thin_weights = to;
+    to += round_up<T>(thin_size(layer, packed.layers[i + 1]));
   }
   const InputScaling& input = mlp.input_scaling;
   const OutputScaling& output = mlp.output_scaling;

@@ -42,6 +42,8 @@ struct Kernels {
   // layer_lanes over two registers beside a layer that leaves its tanh to the next one, where defers_tanh says it may:
   // `pending` is x, holding sums in all but its first rows and tanh after the call, or null; `defers`: y is left so.
   bool (*defers_tanh)(const PackedLayer<T>& layer, const PackedLayer<T>& next);
+  // Whether the two layers are evaluated in one pass: the first then needs its thin_weights.
+  bool (*is_thin)(const PackedLayer<T>& layer, const PackedLayer<T>& next);
   std::size_t tanh_outputs;  // the first block of a layer that takes another's tanh had best hold as many
   void (*layer_lanes_beside_tanh)(const PackedLayer<T>&, const T* x, T* pending, std::size_t x_stride, T* y,
                                   std::size_t y_stride, bool defers);
@@ -97,6 +99,9 @@ struct PackedLayer {
   const T* tile_weights;
   // The same as one block, with outputs padded by zeros to whole registers.
   const T* row_weights;
+  // Null, or of this layer and the next one together: that one's biases, then for every output of this layer its bias,
+  // the weights of its inputs, and its weights to the next layer's outputs.
+  const T* thin_weights = nullptr;
 };
 
 // How the samples that do not fill a strip are evaluated: as many registers of lanes (0, 1 or 2), the others by rows.
@@ -132,6 +137,31 @@ struct Packed {
     return (size + kAlignment / sizeof(T) - 1) / (kAlignment / sizeof(T)) * (kAlignment / sizeof(T));
   }
 };
+
+// A layer's weights [output][input] and biases, as they come.
+template <class Number>
+struct DenseWeights {
+  const Number* weights;
+  const Number* bias;
+};
+
+// Numbers in thin_weights.
+template <class T>
+std::size_t thin_size(const PackedLayer<T>& layer, const PackedLayer<T>& next) {
+  return next.outputs * (1 + layer.outputs) + layer.outputs * (1 + layer.inputs);
+}
+
+template <class T, class Number>
+void pack_thin(const PackedLayer<T>& layer, DenseWeights<Number> first, const PackedLayer<T>& next,
+               DenseWeights<Number> second, T* to) {
+  const auto copy = [&to](Number number) { *to++ = static_cast<T>(number); };
+  for (std::size_t o = 0; o < next.outputs; ++o) copy(second.bias[o]);
+  for (std::size_t j = 0; j < layer.outputs; ++j) {
+    copy(first.bias[j]);
+    for (std::size_t k = 0; k < layer.inputs; ++k) copy(first.weights[j * layer.inputs + k]);
+    for (std::size_t o = 0; o < next.outputs; ++o) copy(second.weights[o * layer.outputs + j]);
+  }
+}
 
 // How many 512-bit multiply-adds a core begins in a cycle: beside two of them loads take time.
 enum class WidePipes { one, two };

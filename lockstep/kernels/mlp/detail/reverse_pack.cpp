@@ -71,6 +71,7 @@ ReverseNet<T> prepare_reverse(const Mlp& mlp, CpuTarget target) {
     layer.back.tile_weights = nullptr;
     T* const first = net.packed.weights.data();
     layer.tile_weights = first + (forward.tile_weights - first);
+    layer.thin_weights = forward.thin_weights == nullptr ? nullptr : first + (forward.thin_weights - first);
     layer.row_weights = first + (forward.row_weights - first);
     layer.back_row_weights = to;
     to += padded<T>((1 + forward.outputs) * registers(forward.inputs));
@@ -108,7 +109,15 @@ ReverseNet<T> prepare_reverse(const Mlp& mlp, CpuTarget target) {
 template <class T>
 void repack_tiles(ReverseNet<T>& net, const T* parameters) {
   std::copy_n(parameters, net.parameters, net.flat.data());
-  for (ReverseLayer<T>& layer : net.layers) {
+  const auto dense = [](const ReverseLayer<T>& layer) {
+    return DenseWeights<T>{layer.weights, layer.weights + layer.forward.inputs * layer.forward.outputs};
+  };
+  for (std::size_t i = 0; i < net.layers.size(); ++i) {
+    ReverseLayer<T>& layer = net.layers[i];
+    if (layer.thin_weights != nullptr) {
+      const ReverseLayer<T>& next = net.layers[i + 1];
+      pack_thin<T, T>(layer.forward, dense(layer), next.forward, dense(next), layer.thin_weights);
+    }
     const std::size_t inputs = layer.forward.inputs;
     const T* row = layer.weights;
     const T* bias = row + inputs * layer.forward.outputs;

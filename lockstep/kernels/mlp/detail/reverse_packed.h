@@ -44,6 +44,7 @@ struct ReverseLayer {
   Partition back_blocks;  // of inputs, for the tile path
   const T* weights;       // [output][input]
   T* tile_weights;        // what forward and back read, for repack
+  T* thin_weights;        // null where forward has none
   T* row_weights;
   T* back_row_weights;
   T* columns;              // [input][output, padded to kSlots] of a narrow layer

@@ -50,21 +50,30 @@ void evaluate_recording(const ReverseNet<T>& net, const TileView<T>& tile, T* ac
     }
     T* const record = activations + first;
     T* const out = tile.out + first;
-    for (const ReverseLayer<T>& layer : net.layers) {
+    // The next step's record follows this one's.
+    const size_t next_record = net.tile_activations * kRow;
+    const bool whole_rows = static_cast<size_t>(registers) * hn::Lanes(Register<T>()) == kRow;
+    for (size_t l = 0; l < net.layers.size(); ++l) {
+      const bool thin = registers == 2 && net.layers[l].forward.thin_weights != nullptr &&
+                        net.layers[l].forward.activation == ActivationKind::tanh;
+      const Places& begin = net.layers[l].tile;
+      if (thin) ++l;
+      const ReverseLayer<T>& layer = net.layers[l];
       const Places& at = layer.tile;
-      const T* const x = record + at.x * kRow;
+      const T* const x = record + begin.x * kRow;
       T* const y = at.y == Places::kNone ? out : record + at.y * kRow;
-      if (at.z == Places::kNone) {
-        const bool ahead = layer.forward.activation == ActivationKind::tanh && at.y != Places::kNone &&
-                           static_cast<size_t>(registers) * hn::Lanes(Register<T>()) == kRow;
-        tile_layer(ahead ? layer.linear : layer.forward, x, kRow, y, kRow, registers, nullptr);
-        // A step's records follow each other.
-        if (ahead) {
-          tanh_ahead(y, layer.forward.outputs * static_cast<size_t>(registers), y + net.tile_activations * kRow);
-        }
+      T* const z = at.z == Places::kNone ? y : record + at.z * kRow;
+      const bool ahead = !thin && layer.forward.activation == ActivationKind::tanh && y != out && whole_rows;
+      const PackedLayer<T>& packed_layer = ahead || z != y ? layer.linear : layer.forward;
+      if (thin) {
+        T* const values = record + begin.y * kRow;
+        thin_layers<T, true>(net.layers[l - 1].forward, packed_layer,
+                             {x, kRow, values, kRow, z, kRow, values + next_record});
       } else {
-        T* const z = record + at.z * kRow;
-        tile_layer(layer.linear, x, kRow, z, kRow, registers, nullptr);
+        tile_layer(packed_layer, x, kRow, z, kRow, registers, nullptr);
+      }
+      if (ahead) tanh_ahead(y, layer.forward.outputs * static_cast<size_t>(registers), y + next_record);
+      if (z != y) {
         activate_pass<T>(layer.forward.activation)(z, kRow, y, kRow, layer.forward.outputs,
                                                    static_cast<size_t>(registers), layer.forward.alpha);
       }
