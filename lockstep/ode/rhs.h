@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lockstep/kernels/graph/graph.h"
+#include "lockstep/kernels/graph/weights.h"
 #include "lockstep/kernels/mlp/mlp.h"
 #include "lockstep/ode/function.h"
 #include "lockstep/ode/state_function.h"
@@ -18,14 +19,17 @@ namespace lockstep::ode {
 struct NetOptions {
   std::string name = "net";
   bool with_time = false;
+  // Of a graph, what is trained: for each dense node where its weights begin among StateFunction::weights(). Nodes of
+  // one place share them, their gradients add; graph::kKept keeps its own. Empty: each node's, one after another.
+  graph::WeightPlaces weight_places = {};
 };
 Rhs net(Mlp mlp, NetOptions options = {});
 
 // The same for a net that is no plain stack (nn::to_graph() makes it of a model), of one output port. Its input ports
 // take, one after another, the state, the trajectory's parameters and, last, time when `with_time`; or, where there are
 // several and the first is named as one of them, what their names say: "u" or "state", "p" or "parameters", "t" or
-// "time", in any order. Its weights are graph::gather_weights(). On a GPU small ones run as text that is compiled for
-// them (docs/cuda.md).
+// "time", in any order. Its weights are graph::gather_weights() at `weight_places`. On a GPU small ones run as text
+// that is compiled for them (docs/cuda.md).
 Rhs net(graph::Graph graph, NetOptions options = {});
 
 // A function of state, parameters and time with one output, such as an event: input ports "u", then "p" and "t" where

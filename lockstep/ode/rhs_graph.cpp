@@ -94,6 +94,8 @@ class GraphNet final : public StateFunction {
  public:
   GraphNet(graph::Graph graph, NetOptions options) : graph_(std::move(graph)), options_(std::move(options)) {
     graph_.widths();  // throws where something does not fit
+    if (options_.weight_places.empty()) options_.weight_places = graph::own_places(graph_);
+    graph::gather_weights(graph_, options_.weight_places);  // throws too
     if (graph_.outputs.size() != 1) {
       refuse(options_.name, std::to_string(graph_.outputs.size()) + " output ports", "one, the state's derivative",
              "concatenate them, or export the net with this output alone");
@@ -110,7 +112,9 @@ class GraphNet final : public StateFunction {
 
   // Of a function that is no right-hand side.
   GraphNet(graph::Graph graph, std::size_t parameters, std::string name)
-      : graph_(std::move(graph)), options_{.name = std::move(name)}, parameters_(parameters) {
+      : graph_(std::move(graph)),
+        options_{.name = std::move(name), .weight_places = graph::own_places(graph_)},
+        parameters_(parameters) {
     graph_.widths();
     if (graph_.outputs.size() != 1 || graph_.outputs[0].width != 1 || graph_.inputs.empty() ||
         graph_.inputs[0].name != "u") {
@@ -155,12 +159,12 @@ class GraphNet final : public StateFunction {
     const std::string name = (is_function_ ? "function " : "net ") + digest();
     return {{SourcePart{name, &*source_, components_, parameters_, is_function_}, parameters_}};
   }
-  std::vector<double> weights() const override { return graph::gather_weights(graph_); }
+  std::vector<double> weights() const override { return graph::gather_weights(graph_, options_.weight_places); }
   std::shared_ptr<DifferentiableTile<float>> differentiable_f32(CpuTarget target) const override {
-    return detail::reverse_graph<float>(graph_, pieces_, target);
+    return detail::reverse_graph<float>(graph_, pieces_, options_.weight_places, target);
   }
   std::shared_ptr<DifferentiableTile<double>> differentiable_f64(CpuTarget target) const override {
-    return detail::reverse_graph<double>(graph_, pieces_, target);
+    return detail::reverse_graph<double>(graph_, pieces_, options_.weight_places, target);
   }
 
  private:

@@ -55,6 +55,13 @@ class Net final : public StateFunction {
  public:
   Net(Mlp mlp, NetOptions options) : mlp_(std::move(mlp)), options_(std::move(options)) {
     mlp_.validate();
+    if (!options_.weight_places.empty()) {
+      throw Error(ErrorKind::invalid_argument,
+                  {.field = "weight_places",
+                   .found = std::to_string(options_.weight_places.size()) + " beside a plain stack of layers",
+                   .expected = "none: all its weights are trained",
+                   .remedy = "give its graph"});
+    }
     const std::size_t least = mlp_.outputs() + (options_.with_time ? 1 : 0);
     if (mlp_.outputs() > 0 && mlp_.inputs() >= least) return;
     throw Error(

@@ -2,40 +2,103 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <variant>
 
 #include "lockstep/core/error.h"
 
 namespace lockstep::graph {
+namespace {
 
-std::vector<double> gather_weights(const Graph& graph) {
-  std::vector<double> all;
+std::size_t count_of(const Dense& dense) { return dense.weights.size() + dense.bias.size(); }
+
+std::vector<double> numbers_of(const Dense& dense) {
+  std::vector<double> numbers = dense.weights;
+  numbers.insert(numbers.end(), dense.bias.begin(), dense.bias.end());
+  return numbers;
+}
+
+[[noreturn]] void refuse(const char* field, std::string found, std::string expected, std::string remedy = {}) {
+  throw Error(ErrorKind::invalid_argument, {field, std::move(found), std::move(expected), std::move(remedy)});
+}
+
+}  // namespace
+
+WeightPlaces own_places(const Graph& graph) {
+  WeightPlaces places;
+  std::size_t place = 0;
   for (const Node& node : graph.nodes) {
     const auto* dense = std::get_if<Dense>(&node.operation);
     if (!dense) continue;
-    all.insert(all.end(), dense->weights.begin(), dense->weights.end());
-    all.insert(all.end(), dense->bias.begin(), dense->bias.end());
+    places.push_back(place);
+    place += count_of(*dense);
+  }
+  return places;
+}
+
+std::vector<double> gather_weights(const Graph& graph, std::span<const std::size_t> places) {
+  std::vector<double> all;
+  std::vector<std::pair<std::size_t, std::size_t>> taken;  // begin and end of what is in the list
+  std::size_t next = 0;
+  for (const Node& node : graph.nodes) {
+    const auto* dense = std::get_if<Dense>(&node.operation);
+    if (!dense) continue;
+    if (next == places.size()) break;
+    const std::size_t begin = places[next++], count = count_of(*dense);
+    if (begin == kKept) continue;
+    const std::vector<double> numbers = numbers_of(*dense);
+    if (std::ranges::find(taken, std::pair(begin, begin + count)) != taken.end()) {
+      if (!std::equal(numbers.begin(), numbers.end(), all.begin() + static_cast<std::ptrdiff_t>(begin))) {
+        refuse("weight_places", "other numbers in " + node.name + " than in the node it shares them with",
+               "the same ones");
+      }
+      continue;
+    }
+    if (begin != all.size()) {
+      refuse("weight_places", "a place " + std::to_string(begin) + " for " + node.name,
+             std::to_string(all.size()) + ", the next one, or that of a node of as many numbers");
+    }
+    all.insert(all.end(), numbers.begin(), numbers.end());
+    taken.emplace_back(begin, begin + count);
+  }
+  const std::size_t nodes = own_places(graph).size();
+  if (nodes != places.size()) {
+    refuse("weight_places", std::to_string(places.size()) + " places",
+           std::to_string(nodes) +
+               ", one for each dense "
+               "node");
   }
   return all;
 }
 
-void scatter_weights(std::span<const double> weights, Graph& graph) {
-  std::size_t expected = 0;
+void scatter_weights(std::span<const double> weights, std::span<const std::size_t> places, Graph& graph) {
+  std::size_t expected = 0, next = 0;
   for (const Node& node : graph.nodes) {
-    if (const auto* dense = std::get_if<Dense>(&node.operation)) expected += dense->weights.size() + dense->bias.size();
+    const auto* dense = std::get_if<Dense>(&node.operation);
+    if (dense && places[next++] != kKept) expected = std::max(expected, places[next - 1] + count_of(*dense));
   }
   if (weights.size() != expected) {
-    throw Error(ErrorKind::invalid_argument, {"weights", std::to_string(weights.size()) + " numbers",
-                                              std::to_string(expected), "give those of every dense node"});
+    refuse("weights", std::to_string(weights.size()) + " numbers", std::to_string(expected),
+           "give those of every dense node");
   }
+  next = 0;
   for (Node& node : graph.nodes) {
     auto* dense = std::get_if<Dense>(&node.operation);
     if (!dense) continue;
+    const std::size_t place = places[next++];
+    if (place == kKept) continue;
+    std::span<const double> from = weights.subspan(place);
     for (std::vector<double>* part : {&dense->weights, &dense->bias}) {
-      std::copy_n(weights.begin(), part->size(), part->begin());
-      weights = weights.subspan(part->size());
+      std::copy_n(from.begin(), part->size(), part->begin());
+      from = from.subspan(part->size());
     }
   }
+}
+
+std::vector<double> gather_weights(const Graph& graph) { return gather_weights(graph, own_places(graph)); }
+
+void scatter_weights(std::span<const double> weights, Graph& graph) {
+  scatter_weights(weights, own_places(graph), graph);
 }
 
 }  // namespace lockstep::graph

@@ -9,7 +9,6 @@
 
 #include "lockstep/kernels/graph/derivative.h"
 #include "lockstep/kernels/graph/plan.h"
-#include "lockstep/kernels/graph/weights.h"
 #include "lockstep/kernels/mlp/reverse.h"
 #include "lockstep/ode/detail/guarded_tile.h"
 
@@ -32,6 +31,7 @@ struct Layer {
 
   TrainablePlan<T> plan;
   std::size_t first = 0;  // of its numbers among the cotangents
+  std::size_t place = 0;  // of its weights among those that are trained
 };
 
 // Nothing is recorded: the transpose runs the net again. What it leaves for the weights are the layers' inputs and the
@@ -39,22 +39,25 @@ struct Layer {
 template <class T>
 class ReverseGraph final : public DifferentiableTile<T> {
  public:
-  ReverseGraph(graph::Graph graph, GraphPieces pieces, CpuTarget target)
-      : graph_(std::move(graph)), pieces_(std::move(pieces)), target_(target) {
+  ReverseGraph(graph::Graph graph, GraphPieces pieces, graph::WeightPlaces places, CpuTarget target)
+      : graph_(std::move(graph)), pieces_(std::move(pieces)), places_(std::move(places)), target_(target) {
     for (const graph::Port& port : graph_.inputs) inputs_ += port.width;
     outputs_ = graph_.outputs[0].width;
     made_ = inputs_;
-    std::size_t most_outputs = 0;
+    std::size_t most_outputs = 0, next = 0;
     for (const graph::Node& node : graph_.nodes) {
       const auto* dense = std::get_if<graph::Dense>(&node.operation);
       if (!dense) continue;
+      const std::size_t place = places_[next++];
+      if (place == graph::kKept) continue;
       layers_.emplace_back(*dense, target);
+      layers_.back().place = place;
       layers_.back().first = cotangents_;
       cotangents_ += layers_.back().numbers();
       made_ += dense->inputs + dense->outputs;
       most_outputs = std::max(most_outputs, dense->outputs);
       layer_scratch_ = std::max(layer_scratch_, round_up(layers_.back().plan.workspace_numbers()));
-      weights_ += layers_.back().plan.parameter_count();
+      weights_ = std::max(weights_, place + layers_.back().plan.parameter_count());
     }
     layer_scratch_ += most_outputs * kTileLanes;
     lower();
@@ -110,7 +113,7 @@ class ReverseGraph final : public DifferentiableTile<T> {
   std::size_t weights() const override { return weights_; }
   void set_weights(std::span<const T> weights) override {
     const std::vector<double> numbers(weights.begin(), weights.end());
-    graph::scatter_weights(numbers, graph_);
+    graph::scatter_weights(numbers, places_, graph_);
     lower();
   }
   void accumulate(std::span<const RecordedEvaluation> evaluations, T* gradient) const override {
@@ -118,14 +121,12 @@ class ReverseGraph final : public DifferentiableTile<T> {
     RecordedTile<T> tiles[kAtOnce];
     for (; !evaluations.empty(); evaluations = evaluations.subspan(std::min(kAtOnce, evaluations.size()))) {
       const std::size_t count = std::min(kAtOnce, evaluations.size());
-      T* to = gradient;
       for (const Layer<T>& layer : layers_) {
         for (std::size_t i = 0; i < count; ++i) {
           const T* const record = reinterpret_cast<const T*>(evaluations[i].cotangents) + layer.first;
           tiles[i] = {record, record + layer.record_numbers(), kTileLanes};
         }
-        layer.plan.accumulate_tiles({tiles, count}, to);
-        to += layer.plan.parameter_count();
+        layer.plan.accumulate_tiles({tiles, count}, gradient + layer.place);
       }
     }
   }
@@ -135,7 +136,14 @@ class ReverseGraph final : public DifferentiableTile<T> {
   void lower() {
     forward_ = GraphPlan<T>::compile(graph_, target_);
     graph::Graph reverse = graph::layer_vjp_graph(graph_);
-    reverse.outputs.erase(reverse.outputs.begin());  // the net's own, which nobody reads here
+    // Nobody reads the net's own output here, nor what layers leave that are not trained.
+    const std::size_t first = reverse.outputs.size() - 2 * places_.size();
+    for (std::size_t layer = places_.size(); layer-- > 0;) {
+      if (places_[layer] != graph::kKept) continue;
+      const auto pair = reverse.outputs.begin() + static_cast<std::ptrdiff_t>(first + 2 * layer);
+      reverse.outputs.erase(pair, pair + 2);
+    }
+    reverse.outputs.erase(reverse.outputs.begin());
     reverse_ = GraphPlan<T>::compile(reverse, target_);
   }
 
@@ -152,6 +160,7 @@ class ReverseGraph final : public DifferentiableTile<T> {
 
   graph::Graph graph_;
   GraphPieces pieces_;
+  graph::WeightPlaces places_;
   CpuTarget target_;
   std::size_t inputs_ = 0, outputs_ = 0, weights_ = 0;
   std::size_t made_ = 0;           // rows: cotangents of the inputs, then each layer's inputs and cotangents
@@ -165,10 +174,12 @@ class ReverseGraph final : public DifferentiableTile<T> {
 
 template <class T>
 std::shared_ptr<DifferentiableTile<T>> reverse_graph(const graph::Graph& graph, const GraphPieces& pieces,
-                                                     CpuTarget target) {
-  return std::make_shared<ReverseGraph<T>>(graph, pieces, target);
+                                                     const graph::WeightPlaces& places, CpuTarget target) {
+  return std::make_shared<ReverseGraph<T>>(graph, pieces, places, target);
 }
-template std::shared_ptr<DifferentiableTile<float>> reverse_graph(const graph::Graph&, const GraphPieces&, CpuTarget);
-template std::shared_ptr<DifferentiableTile<double>> reverse_graph(const graph::Graph&, const GraphPieces&, CpuTarget);
+template std::shared_ptr<DifferentiableTile<float>> reverse_graph(const graph::Graph&, const GraphPieces&,
+                                                                  const graph::WeightPlaces&, CpuTarget);
+template std::shared_ptr<DifferentiableTile<double>> reverse_graph(const graph::Graph&, const GraphPieces&,
+                                                                   const graph::WeightPlaces&, CpuTarget);
 
 }  // namespace lockstep::ode::detail

@@ -4,14 +4,15 @@
 #include <memory>
 
 #include "lockstep/kernels/graph/graph.h"
+#include "lockstep/kernels/graph/weights.h"
 #include "lockstep/ode/detail/graph_inputs.h"
 #include "lockstep/ode/differentiable_tile.h"
 
 namespace lockstep::ode::detail {
 
-// The graph has one output port; its weights are graph::gather_weights().
+// The graph has one output port; its weights are graph::gather_weights() at these places.
 template <class T>
 std::shared_ptr<DifferentiableTile<T>> reverse_graph(const graph::Graph& graph, const GraphPieces& pieces,
-                                                     CpuTarget target);
+                                                     const graph::WeightPlaces& places, CpuTarget target);
 
 }  // namespace lockstep::ode::detail

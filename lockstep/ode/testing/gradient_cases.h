@@ -9,12 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/kernels/mlp/parameters.h"
 #include "lockstep/ode/differentiable_function.h"
 #include "lockstep/ode/gradient.h"
 #include "lockstep/ode/methods.h"
 #include "lockstep/ode/rhs.h"
 #include "lockstep/ode/test_tile.h"
 #include "lockstep/ode/testing/replay.h"
+#include "lockstep/ode/trained_parameters.h"
 
 namespace lockstep::ode::testing {
 
@@ -85,6 +87,53 @@ inline Case closure_case() {
           {1.5}};
 }
 
+// Of what may stand beside a trained net in one graph: a net that is kept, the trained one called twice, parameters
+// that are trained by either law, one that is not.
+//   x' = v + kept(x),  v' = c (net(x, v) - net(v, x)) - k x - m v,  p = (k, c, m), k and m trained.
+inline Case trained_case() {
+  graph::Graph made{{{"u", 0, 2}, {"p", 1, 3}}, {}, {}};
+  const auto node = [&](graph::Operation operation, std::vector<std::size_t> inputs) {
+    made.nodes.push_back({"v" + std::to_string(made.nodes.size()), std::move(operation), std::move(inputs)});
+    return made.nodes.size() + 1;
+  };
+  const auto column = [&](std::size_t of, std::size_t i) { return node(graph::Columns{{i}}, {of}); };
+  const auto binary = [&](graph::BinaryKind kind, std::size_t a, std::size_t b) {
+    return node(graph::Binary{kind}, {a, b});
+  };
+  const auto call = [&](const Mlp& mlp, std::size_t value) {
+    for (const DenseLayer& layer : mlp.layers) {
+      value = node(graph::Dense{layer.inputs, layer.outputs, layer.weights, layer.bias}, {value});
+      if (layer.activation.kind != ActivationKind::identity) value = node(graph::Activate{layer.activation}, {value});
+    }
+    return value;
+  };
+  using enum graph::BinaryKind;
+  const std::size_t x = column(0, 0), v = column(0, 1), swapped = node(graph::Columns{{1, 0}}, {0});
+  const std::size_t kept = call(small_net(1, 1), x);
+  const std::size_t one = call(small_net(2, 1), 0), other = call(small_net(2, 1), swapped);
+  const std::size_t pair = binary(multiply, column(1, 1), binary(subtract, one, other));
+  const std::size_t force = binary(subtract, pair, binary(multiply, column(1, 0), x));
+  const std::size_t last = binary(subtract, force, binary(multiply, column(1, 2), v));
+  made.outputs = {{"du", node(graph::Concatenate{}, {binary(add, v, kept), last}), 2}};
+  constexpr std::size_t kFirstLayer = 5 * 2 + 5;
+  const graph::WeightPlaces places{graph::kKept, graph::kKept, 0, kFirstLayer, 0, kFirstLayer};
+  return {"trained",
+          train_parameters(net(made, {.weight_places = places}),
+                           {{.parameter = 2, .start = 0.4, .law = ParameterLaw::positive},
+                            {.parameter = 0, .start = -1.5, .scale = 2}}),
+          {0.5, -0.3},
+          {0.8}};
+}
+template <class N>
+std::vector<N> plain_trained(const std::vector<N>& u, const std::vector<N>& p, const std::vector<N>& w) {
+  using std::exp;
+  const std::vector<double> numbers = gather_parameters<double>(small_net(1, 1));
+  const std::vector<N> kept(numbers.begin(), numbers.end());
+  const N m = N(0.4) * exp(w[w.size() - 2]), k = N(2) * w[w.size() - 1];
+  const N pair = plain_net<N>(u, w.data(), 1)[0] - plain_net<N>({u[1], u[0]}, w.data(), 1)[0];
+  return {u[1] + plain_net<N>({u[0]}, kept.data(), 1)[0], p[0] * pair - k * u[0] - m * u[1]};
+}
+
 template <class N>
 std::vector<N> plain_rhs(const Case& c, double t, const std::vector<N>& u, const std::vector<N>& p,
                          const std::vector<N>& w) {
@@ -92,6 +141,7 @@ std::vector<N> plain_rhs(const Case& c, double t, const std::vector<N>& u, const
   using std::sin;
   const std::string name = c.name;
   if (name == "lorenz") return plain_lorenz(u, p);
+  if (name == "trained") return plain_trained(u, p, w);
   if (name == "net") return plain_net<N>({u[0], u[1], u[2], p[0], N(t)}, w.data(), 3);
   if (name == "closure") {
     const N net = plain_net<N>({u[0] * u[1], p[0] + N(0.5 * t)}, w.data(), 1)[0];

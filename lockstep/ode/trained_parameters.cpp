@@ -1,0 +1,271 @@
+#include "lockstep/ode/trained_parameters.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "lockstep/core/error.h"
+#include "lockstep/core/hash.h"
+#include "lockstep/kernels/math/math.h"
+#include "lockstep/ode/differentiable_tile.h"
+
+namespace lockstep::ode {
+namespace {
+
+[[noreturn]] void refuse(std::string field, std::string found, std::string expected) {
+  throw Error(ErrorKind::invalid_argument, {std::move(field), std::move(found), std::move(expected), {}});
+}
+
+// Where each of the inner right-hand side's parameters comes from: the trajectory's, or those that are trained.
+struct Sources {
+  struct Source {
+    bool trained;
+    std::size_t index;
+  };
+  Sources(std::size_t parameters, const std::vector<TrainedParameter>& trained) {
+    std::size_t given = 0;
+    for (std::size_t i = 0; i < parameters; ++i) {
+      const auto found = std::ranges::find(trained, i, &TrainedParameter::parameter);
+      const bool is_trained = found != trained.end();
+      of.push_back({is_trained, is_trained ? static_cast<std::size_t>(found - trained.begin()) : given++});
+    }
+  }
+  std::vector<Source> of;  // [parameter]
+};
+
+template <class T>
+std::size_t row_bytes(std::size_t rows) {
+  return rows * kTileLanes * sizeof(T);
+}
+
+// [parameter][lane], for the inner right-hand side.
+template <class T>
+void fill(const Sources& sources, const T* given, const std::vector<T>& values, T* rows) {
+  for (const Sources::Source& source : sources.of) {
+    if (source.trained) {
+      std::fill_n(rows, kTileLanes, values[source.index]);
+    } else {
+      std::copy_n(given + source.index * kTileLanes, kTileLanes, rows);
+    }
+    rows += kTileLanes;
+  }
+}
+
+template <class T>
+class TrainedTile final : public TileFunction<T> {
+ public:
+  TrainedTile(std::shared_ptr<const TileFunction<T>> inner, Sources sources, std::vector<T> values)
+      : inner_(std::move(inner)), sources_(std::move(sources)), values_(std::move(values)) {}
+
+  void evaluate(const TileView<T>& tile, std::byte* workspace) const override {
+    T* const rows = reinterpret_cast<T*>(workspace);
+    fill(sources_, tile.parameters, values_, rows);
+    inner_->evaluate({tile.t, tile.in, rows, tile.out, tile.lanes}, workspace + row_bytes<T>(sources_.of.size()));
+  }
+  std::size_t workspace_bytes() const override { return row_bytes<T>(sources_.of.size()) + inner_->workspace_bytes(); }
+  std::string description() const override { return inner_->description(); }
+
+ private:
+  std::shared_ptr<const TileFunction<T>> inner_;
+  Sources sources_;
+  std::vector<T> values_;
+};
+
+// Behind the inner cotangents lie those of the trained parameters, [trained][lane].
+template <class T>
+class ReverseTrained final : public DifferentiableTile<T> {
+ public:
+  ReverseTrained(std::shared_ptr<DifferentiableTile<T>> inner, Sources sources, std::vector<TrainedParameter> trained)
+      : inner_(std::move(inner)),
+        sources_(std::move(sources)),
+        trained_(std::move(trained)),
+        values_(trained_.size()),
+        slopes_(trained_.size()) {
+    for (std::size_t i = 0; i < trained_.size(); ++i) set(i, static_cast<T>(trained_[i].first()));
+  }
+
+  void evaluate(const TileView<T>& tile, std::byte* workspace) const override {
+    inner_->evaluate(filled(tile, workspace), workspace + rows_bytes());
+  }
+  std::size_t workspace_bytes() const override { return rows_bytes() + inner_->workspace_bytes(); }
+  std::string description() const override { return inner_->description(); }
+
+  void evaluate_recording(const TileView<T>& tile, std::byte* record, std::byte* workspace) const override {
+    inner_->evaluate_recording(filled(tile, workspace), record, workspace + rows_bytes());
+  }
+  std::size_t record_bytes() const override { return inner_->record_bytes(); }
+  std::size_t cotangent_bytes() const override { return inner_->cotangent_bytes() + row_bytes<T>(trained_.size()); }
+
+  void reverse(const ReverseTileView<T>& tile, std::byte* workspace) const override {
+    T* const rows = reinterpret_cast<T*>(workspace);
+    T* const bars = rows + sources_.of.size() * kTileLanes;
+    fill(sources_, tile.parameters, values_, rows);
+    std::fill_n(bars, sources_.of.size() * kTileLanes, T(0));
+    ReverseTileView<T> inner = tile;
+    inner.parameters = rows;
+    inner.parameter_bar = bars;
+    inner_->reverse(inner, workspace + 2 * rows_bytes());
+    T* const kept = reinterpret_cast<T*>(tile.cotangents + inner_->cotangent_bytes());
+    for (std::size_t i = 0; i < sources_.of.size(); ++i) {
+      const auto [is_trained, index] = sources_.of[i];
+      const T* const bar = bars + i * kTileLanes;
+      if (is_trained) {
+        std::copy_n(bar, kTileLanes, kept + index * kTileLanes);
+      } else {
+        for (int lane = 0; lane < kTileLanes; ++lane) tile.parameter_bar[index * kTileLanes + lane] += bar[lane];
+      }
+    }
+  }
+  std::size_t reverse_workspace_bytes() const override { return 2 * rows_bytes() + inner_->reverse_workspace_bytes(); }
+
+  std::size_t weights() const override { return inner_->weights() + trained_.size(); }
+  void set_weights(std::span<const T> weights) override {
+    inner_->set_weights(weights.first(inner_->weights()));
+    for (std::size_t i = 0; i < trained_.size(); ++i) set(i, weights[inner_->weights() + i]);
+  }
+  // Lanes in a tree, evaluations one after another: however they come in calls, the same bits.
+  void accumulate(std::span<const RecordedEvaluation> evaluations, T* gradient) const override {
+    inner_->accumulate(evaluations, gradient);
+    for (std::size_t i = 0; i < trained_.size(); ++i) {
+      for (const RecordedEvaluation& evaluation : evaluations) {
+        const T* const bar =
+            reinterpret_cast<const T*>(evaluation.cotangents + inner_->cotangent_bytes()) + i * kTileLanes;
+        T sums[kTileLanes];
+        std::copy_n(bar, kTileLanes, sums);
+        for (int half = kTileLanes / 2; half > 0; half /= 2) {
+          for (int lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
+        }
+        gradient[inner_->weights() + i] += slopes_[i] * sums[0];
+      }
+    }
+  }
+
+ private:
+  std::size_t rows_bytes() const { return row_bytes<T>(sources_.of.size()); }
+  TileView<T> filled(const TileView<T>& tile, std::byte* workspace) const {
+    T* const rows = reinterpret_cast<T*>(workspace);
+    fill(sources_, tile.parameters, values_, rows);
+    return {tile.t, tile.in, rows, tile.out, tile.lanes};
+  }
+  void set(std::size_t i, T x) {
+    values_[i] = trained_[i].value(x);
+    slopes_[i] = trained_[i].slope(x);
+  }
+
+  std::shared_ptr<DifferentiableTile<T>> inner_;
+  Sources sources_;
+  std::vector<TrainedParameter> trained_;
+  std::vector<T> values_, slopes_;  // [trained]
+};
+
+class Trained final : public StateFunction {
+ public:
+  Trained(Rhs rhs, std::vector<TrainedParameter> trained)
+      : inner_(std::move(rhs)), trained_(std::move(trained)), sources_(inner_->parameters(), trained_) {}
+
+  std::size_t components() const override { return inner_->components(); }
+  std::size_t parameters() const override { return inner_->parameters() - trained_.size(); }
+  std::string description() const override {
+    return inner_->description() + ", " + std::to_string(trained_.size()) +
+           (trained_.size() == 1 ? " parameter trained" : " parameters trained");
+  }
+  std::string digest() const override {
+    ContentHash hash;
+    hash.add("trained parameters").add(inner_->digest());
+    for (const TrainedParameter& each : trained_) {
+      const double numbers[] = {static_cast<double>(each.parameter), each.start};
+      hash.add(std::span<const double>(numbers));
+    }
+    return hash.hex();
+  }
+  std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const override { return lower<float>(target); }
+  std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const override {
+    return lower<double>(target);
+  }
+  std::vector<double> weights() const override {
+    std::vector<double> weights = inner_->weights();
+    for (const TrainedParameter& each : trained_) weights.push_back(each.first());
+    return weights;
+  }
+  std::shared_ptr<DifferentiableTile<float>> differentiable_f32(CpuTarget target) const override {
+    return differentiable(inner_->differentiable_f32(target));
+  }
+  std::shared_ptr<DifferentiableTile<double>> differentiable_f64(CpuTarget target) const override {
+    return differentiable(inner_->differentiable_f64(target));
+  }
+
+ private:
+  template <class T>
+  std::shared_ptr<const TileFunction<T>> lower(CpuTarget target) const {
+    std::vector<T> values;
+    for (const TrainedParameter& each : trained_) values.push_back(each.value(static_cast<T>(each.first())));
+    return std::make_shared<TrainedTile<T>>(ode::lower<T>(*inner_, target), sources_, std::move(values));
+  }
+  template <class T>
+  std::shared_ptr<DifferentiableTile<T>> differentiable(std::shared_ptr<DifferentiableTile<T>> inner) const {
+    if (!inner) return nullptr;
+    return std::make_shared<ReverseTrained<T>>(std::move(inner), sources_, trained_);
+  }
+
+  Rhs inner_;
+  std::vector<TrainedParameter> trained_;
+  Sources sources_;
+};
+
+}  // namespace
+
+void TrainedParameter::validate(const std::string& where) const {
+  const auto require = [&](bool good, const char* field, double found, const char* expected) {
+    if (!good) refuse(where + field, std::to_string(found), expected);
+  };
+  require(std::isfinite(start), ".start", start, "a finite number");
+  if (law == ParameterLaw::positive) {
+    require(start > 0, ".start", start, "a positive number, as its law says");
+    if (scale)
+      refuse(where + ".scale", std::to_string(*scale), "none beside the positive law, whose scale is the start");
+  }
+  if (scale) require(*scale > 0 && std::isfinite(*scale), ".scale", *scale, "a positive number");
+}
+
+namespace {
+double scale_of(const TrainedParameter& parameter) {
+  return parameter.scale.value_or(parameter.start == 0 ? 1 : std::abs(parameter.start));
+}
+}  // namespace
+
+double TrainedParameter::first() const { return law == ParameterLaw::positive ? 0 : start / scale_of(*this); }
+
+template <class T>
+T TrainedParameter::value(T x) const {
+  return law == ParameterLaw::positive ? static_cast<T>(start) * math::exp(x) : static_cast<T>(scale_of(*this)) * x;
+}
+template <class T>
+T TrainedParameter::slope(T x) const {
+  return law == ParameterLaw::positive ? value(x) : static_cast<T>(scale_of(*this));
+}
+template float TrainedParameter::value(float) const;
+template double TrainedParameter::value(double) const;
+template float TrainedParameter::slope(float) const;
+template double TrainedParameter::slope(double) const;
+
+Rhs train_parameters(Rhs rhs, std::vector<TrainedParameter> parameters) {
+  if (!rhs) refuse("rhs", "none", "a right-hand side");
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const std::string where = "parameters[" + std::to_string(i) + "]";
+    const std::size_t place = parameters[i].parameter;
+    if (place >= rhs->parameters()) {
+      refuse(where + ".parameter", std::to_string(place),
+             "one of the " + std::to_string(rhs->parameters()) + " that " + rhs->description() + " has");
+    }
+    for (std::size_t before = 0; before < i; ++before) {
+      if (parameters[before].parameter == place)
+        refuse(where + ".parameter", std::to_string(place) + " again", "each once");
+    }
+    parameters[i].validate(where);
+  }
+  if (parameters.empty()) return rhs;
+  return std::make_shared<Trained>(std::move(rhs), std::move(parameters));
+}
+
+}  // namespace lockstep::ode

@@ -1,0 +1,45 @@
+// Parameters of a right-hand side that training finds, beside the weights of nets or alone: rate constants from data.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/ode/state_function.h"
+
+namespace lockstep::ode {
+
+// What training changes is a number x of about 1, whatever the parameter's size, so that one learning rate serves them
+// all.
+enum class ParameterLaw {
+  linear,    // scale x
+  positive,  // start exp(x), which keeps its sign: of quantities known to their order of magnitude
+};
+
+struct TrainedParameter {
+  std::size_t parameter = 0;  // its place among those of the right-hand side
+  double start = 0;
+  ParameterLaw law = ParameterLaw::linear;
+  std::optional<double> scale = {};  // of the linear law; none: |start|, or 1 where that is 0
+
+  // Throws Error (invalid_argument), its fields beginning with `where`.
+  void validate(const std::string& where) const;
+  double first() const;  // x at the start
+  // In the arithmetic of the training, T float or double.
+  template <class T>
+  T value(T x) const;
+  template <class T>
+  T slope(T x) const;  // of the value by x
+};
+
+// The same right-hand side with these for weights, one x each behind those it has; its parameters are the others, in
+// their order. Derivatives need those of `rhs`. Throws Error (invalid_argument).
+Rhs train_parameters(Rhs rhs, std::vector<TrainedParameter> parameters);
+
+extern template float TrainedParameter::value(float) const;
+extern template double TrainedParameter::value(double) const;
+extern template float TrainedParameter::slope(float) const;
+extern template double TrainedParameter::slope(double) const;
+
+}  // namespace lockstep::ode
