@@ -10,7 +10,7 @@ nn::Equations load_nets(const EquationsSection& section) {
   nn::Equations system = section.system;
   for (const EquationsSection::NetFile& net : section.nets) {
     try {
-      system.nets.push_back({net.name, load_model(net.path, std::nullopt)});
+      system.nets.push_back({net.name, net.loaded ? *net.loaded : load_model(net.path, std::nullopt)});
     } catch (const Error& error) {
       throw Error(error.kind(), {net.where + (error.field().empty() ? "" : ": " + error.field()), error.found(),
                                  error.expected(), error.remedy()});

@@ -1,5 +1,8 @@
 #include "lockstep/cli/equations_section.h"
 
+#include <array>
+#include <string_view>
+
 #include "lockstep/cli/text.h"
 
 namespace lockstep::cli {
@@ -19,32 +22,62 @@ std::vector<nn::Equation> equations_of(const TomlValue& table) {
   return equations;
 }
 
-void read_parameters(const TomlValue& value, nn::Equations& system) {
+double number_of(const TomlValue& value) {
+  if (value.is_number()) return value.number();
+  return nn::constant_expression({value.key(), expression_text(value), value.where()});
+}
+
+ode::TrainedParameter trained_parameter(const TomlValue& table, std::size_t parameter) {
+  static constexpr std::array<std::string_view, 3> kKeys{"start", "scale", "positive"};
+  table.allow_only(kKeys);
+  ode::TrainedParameter trained{.parameter = parameter};
+  const TomlValue* start = table.find("start");
+  if (start == nullptr) throw table.error("no start", "a number to begin with", "add start = 1");
+  trained.start = number_of(*start);
+  if (const TomlValue* positive = table.find("positive"); positive != nullptr && positive->boolean()) {
+    trained.law = ode::ParameterLaw::positive;
+  }
+  if (const TomlValue* scale = table.find("scale")) trained.scale = number_of(*scale);
+  trained.validate(table.where());
+  return trained;
+}
+
+void read_parameters(const TomlValue& value, EquationsSection& section, ParametersMay parameters) {
+  nn::Equations& system = section.system;
   if (value.is_array()) {
     for (std::string& name : value.texts()) system.parameters.push_back({std::move(name), {}});
     return;
   }
   if (!value.is_table()) throw value.error(value.describe(), "names, or a table of names and values");
-  for (const auto& [name, number] : value.table()) {
-    const double given =
-        number.is_number() ? number.number() : nn::constant_expression({name, expression_text(number), number.where()});
-    system.parameters.push_back({name, given});
+  for (const auto& [name, given] : value.table()) {
+    if (!given.is_table()) {
+      system.parameters.push_back({name, number_of(given)});
+      continue;
+    }
+    if (parameters != ParametersMay::be_trained) {
+      throw given.error("a parameter to be trained", "its value: a training file finds it", "write " + name + " = 1");
+    }
+    section.trained.push_back(trained_parameter(given, system.parameters.size()));
+    system.parameters.push_back({name, section.trained.back().start});
   }
 }
 
 }  // namespace
 
-EquationsSection read_equations(const TomlValue& rhs, const std::filesystem::path& folder) {
+EquationsSection read_equations(const TomlValue& rhs, const std::filesystem::path& folder,
+                                ParametersMay may) {
   EquationsSection section;
   const TomlValue& equations = *rhs.find("equations");
   section.where = equations.where();
   section.system.equations = equations_of(equations);
   if (section.system.equations.empty()) throw equations.error("no equations", "one for each component of the state");
   if (const TomlValue* definitions = rhs.find("definitions")) section.system.definitions = equations_of(*definitions);
-  if (const TomlValue* parameters = rhs.find("parameters")) read_parameters(*parameters, section.system);
+  if (const TomlValue* parameters = rhs.find("parameters")) read_parameters(*parameters, section, may);
   if (const TomlValue* models = rhs.find("models")) {
     if (!models->is_table()) throw models->error(models->describe(), "a table: { closure = \"closure.h5\" }");
-    for (const auto& [name, file] : models->table()) section.nets.push_back({name, folder / file.text(), file.where()});
+    for (const auto& [name, file] : models->table()) {
+      section.nets.push_back({name, folder / file.text(), file.where(), nullptr});
+    }
   }
   return section;
 }

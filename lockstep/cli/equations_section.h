@@ -2,12 +2,14 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "lockstep/cli/toml_value.h"
 #include "lockstep/nn/equations.h"
+#include "lockstep/ode/trained_parameters.h"
 
 namespace lockstep::cli {
 
@@ -17,14 +19,18 @@ struct EquationsSection {
     std::string name;
     std::filesystem::path path;
     std::string where;
+    std::shared_ptr<const nn::Model> loaded;  // where a caller has it in memory; else it is read
   };
   std::vector<NetFile> nets;
+  std::vector<ode::TrainedParameter> trained;  // those of the parameters that training finds, their starts for values
   std::string where;
 };
 
 // Of the section [rhs], whose keys were checked; paths are relative to `folder`. Throws Error naming file, line and
 // key.
-EquationsSection read_equations(const TomlValue& rhs, const std::filesystem::path& folder);
+enum class ParametersMay { be_given, be_trained };
+EquationsSection read_equations(const TomlValue& rhs, const std::filesystem::path& folder,
+                                ParametersMay parameters = ParametersMay::be_given);
 
 // The system with its nets, read from their files.
 nn::Equations load_nets(const EquationsSection& section);

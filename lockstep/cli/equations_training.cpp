@@ -14,8 +14,6 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr const char* kNet = "net";  // what the equations call it
-
 [[noreturn]] void refuse(const std::string& where, std::string found, std::string expected, std::string remedy = {}) {
   throw Error(ErrorKind::invalid_argument, {where, std::move(found), std::move(expected), std::move(remedy)});
 }
@@ -36,7 +34,7 @@ void check_components(const EquationsSection& section, const DataSection& where,
   }
 }
 
-std::vector<double> defaults_of(const EquationsSection& section) {
+std::vector<double> values_of(const EquationsSection& section) {
   std::vector<double> values;
   for (const auto& parameter : section.system.parameters) {
     if (!parameter.value) refuse(section.where, "no value for " + parameter.name, "a number for each parameter");
@@ -45,12 +43,13 @@ std::vector<double> defaults_of(const EquationsSection& section) {
   return values;
 }
 
-// What the net reads at each point of the data: [point][input].
-std::vector<double> inputs_over(const nn::NetCall& call, const TrajectoryTable& data,
+// What a net's calls read at each point of the data: [point][call][input].
+std::vector<double> inputs_over(const nn::NetCalls& calls, const TrajectoryTable& data,
                                 const std::vector<double>& parameters) {
-  const std::size_t points = data.times.size(), wide = call.inputs.outputs[0].features.size();
+  if (calls.calls == 0) return {};
+  const std::size_t points = data.times.size(), wide = calls.read.outputs[0].features.size();
   std::vector<MatrixView<const double>> in;
-  for (const nn::Port& port : call.inputs.inputs) {
+  for (const nn::Port& port : calls.read.inputs) {
     const std::size_t width = port.features.size();
     if (port.name == "u") {
       in.push_back(MatrixView<const double>::row_major(data.states.data(), points, width));
@@ -62,8 +61,41 @@ std::vector<double> inputs_over(const nn::NetCall& call, const TrajectoryTable& 
   }
   std::vector<double> inputs(points * wide);
   const std::vector<MatrixView<double>> out{MatrixView<double>::row_major(inputs.data(), points, wide)};
-  nn::NetPlan<double>::compile(call.inputs).evaluate(in, out);
+  nn::NetPlan<double>::compile(calls.read).evaluate(in, out);
   return inputs;
+}
+
+// Where a state was not measured an input need not be known.
+void require_known_inputs(const EquationsSection& section, const nn::NetCalls& calls, const TrajectoryTable& data,
+                          const std::vector<double>& numbers) {
+  const std::size_t width = calls.inputs.size(), components = data.component_names.size();
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const double* const state = data.states.data() + i / (width * calls.calls) * components;
+    if (std::isfinite(numbers[i])) continue;
+    if (std::isnan(numbers[i]) && std::any_of(state, state + components, [](double x) { return std::isnan(x); })) {
+      continue;
+    }
+    refuse(section.where, calls.inputs[i % width] + ", which is not finite at a point of the data",
+           "finite inputs of the net");
+  }
+}
+
+nn::Model net_to_train(const TrainingFile& file, const NetSection& net, const nn::NetCalls& calls,
+                       const TrajectoryTable& data, const std::vector<double>& parameters) {
+  const std::size_t width = calls.inputs.size();
+  const std::vector<double> numbers = inputs_over(calls, data, parameters);
+  require_known_inputs(*file.ode->equations, calls, data, numbers);
+  std::vector<nn::Feature> inputs(width), outputs(calls.outputs.size());
+  if (calls.calls > 0 && !calls.reads_nets) inputs = features(calls.inputs, numbers);
+  for (std::size_t i = 0; i < width; ++i) inputs[i].name = calls.inputs[i];
+  for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i].name = calls.outputs[i];
+  InputScaling scaling;
+  for (std::size_t i = 0; i < width && calls.calls > 0 && file.data.normalisation != Normalisation::none; ++i) {
+    const train::ColumnStatistics column = train::column_statistics(numbers, width, i);
+    scaling.shift.push_back(column.mean);
+    scaling.scale.push_back(column.deviation > 0 ? column.deviation : 1);
+  }
+  return initial_model(file, net, std::move(inputs), std::move(outputs), scaling, {});
 }
 
 }  // namespace
@@ -71,40 +103,61 @@ std::vector<double> inputs_over(const nn::NetCall& call, const TrajectoryTable& 
 EquationsToTrain equations_to_train(const TrainingFile& file, const TrajectoryTable& data) {
   const EquationsSection& section = *file.ode->equations;
   check_components(section, file.data, data);
-  EquationsToTrain made;
-  made.parameters = defaults_of(section);
-  const nn::NetCall call = nn::net_call(section.system, kNet);
-  std::vector<std::string> names;
-  for (const nn::Feature& feature : call.inputs.outputs[0].features) names.push_back(feature.name);
-  const std::vector<double> numbers = inputs_over(call, data, made.parameters);
-  std::vector<nn::Feature> inputs = features(names, numbers), outputs(call.outputs.size());
-  for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i].name = call.outputs[i];
-  InputScaling scaling;
   if (file.data.normalisation == Normalisation::min_max) {
     refuse(file.data.where + ".normalise", "min_max", "none or standard for a neural ODE");
   }
+  EquationsToTrain made;
+  made.system = load_nets(section);
+  made.trained = section.trained;
+  const std::vector<double> parameters = values_of(section);
+  std::vector<std::string> names;
+  for (const NetSection& net : file.nets) names.push_back(net.called);
+  const std::vector<nn::NetCalls> calls = nn::net_calls(made.system, names);
   for (std::size_t i = 0; i < names.size(); ++i) {
-    const train::ColumnStatistics column = train::column_statistics(numbers, names.size(), i);
-    // Where a state was not measured an input need not be known.
-    bool known = std::isfinite(column.mean);
-    for (std::size_t row = 0; row < data.times.size(); ++row) {
-      const double* const state = data.states.data() + row * data.component_names.size();
-      known =
-          known && (!std::isnan(numbers[row * names.size() + i]) ||
-                    std::any_of(state, state + data.component_names.size(), [](double x) { return std::isnan(x); }));
-    }
-    if (!known) {
-      refuse(section.where, names[i] + ", which is not finite at a point of the data", "finite inputs of the net");
-    }
-    if (file.data.normalisation == Normalisation::none) continue;
-    scaling.shift.push_back(column.mean);
-    scaling.scale.push_back(column.deviation > 0 ? column.deviation : 1);
+    made.nets.push_back(net_to_train(file, file.nets[i], calls[i], data, parameters));
+    made.system.nets.push_back({names[i], made.nets.back()});
   }
-  made.net = initial_model(file, std::move(inputs), std::move(outputs), scaling, {});
-  nn::Equations system = section.system;
-  system.nets.push_back({kNet, made.net});
-  made.rhs = ode::net(nn::to_graph(nn::equations(system)), {.name = "equations"});
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const bool is_trained = std::ranges::find(made.trained, i, &ode::TrainedParameter::parameter) != made.trained.end();
+    if (!is_trained) made.parameters.push_back(parameters[i]);
+  }
+  made.states.resize(section.system.equations.size());
+  if (!names.empty()) made.states = features(data.component_names, data.states);
+  const nn::Model model = nn::equations(made.system);
+  made.rhs = ode::net(nn::to_graph(model),
+                      {.name = "equations", .weight_places = nn::weight_places(model, made.system, names)});
+  made.rhs = ode::train_parameters(made.rhs, made.trained);
   return made;
+}
+
+template <class T>
+std::vector<TrainedValue> trained_values(const EquationsToTrain& equations, std::span<const T> numbers) {
+  std::vector<TrainedValue> values;
+  for (std::size_t i = 0; i < equations.trained.size(); ++i) {
+    const ode::TrainedParameter& trained = equations.trained[i];
+    values.push_back({equations.system.parameters[trained.parameter].name, trained.start,
+                      static_cast<double>(trained.value(numbers[i]))});
+  }
+  return values;
+}
+template std::vector<TrainedValue> trained_values(const EquationsToTrain&, std::span<const float>);
+template std::vector<TrainedValue> trained_values(const EquationsToTrain&, std::span<const double>);
+
+nn::Model trained_equations(const TrainingFile& file, const EquationsToTrain& equations,
+                            const std::vector<nn::Model>& nets, const std::vector<TrainedValue>& values) {
+  nn::Equations system = equations.system;
+  for (std::size_t i = 0; i < nets.size(); ++i) system.nets[system.nets.size() - nets.size() + i].model = nets[i];
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    system.parameters[equations.trained[i].parameter].value = values[i].value;
+  }
+  nn::Model model = nn::equations(system);
+  model.name = file.output.stem.filename().string();
+  model.provenance.producer = "lockstep " LOCKSTEP_VERSION;
+  for (std::size_t i = 0; i < equations.states.size(); ++i) {
+    model.inputs[0].features[i].minimum = equations.states[i].minimum;
+    model.inputs[0].features[i].maximum = equations.states[i].maximum;
+  }
+  return model;
 }
 
 }  // namespace lockstep::cli

@@ -1,23 +1,40 @@
-// A net that equations call, to be trained inside them.
+// Equations with what is to be trained in them: nets that they call, parameters of their own.
 #pragma once
 
+#include <span>
+#include <string>
 #include <vector>
 
 #include "lockstep/cli/training_data.h"
 #include "lockstep/cli/training_file.h"
+#include "lockstep/cli/training_task.h"
+#include "lockstep/nn/equations.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/ode/state_function.h"
+#include "lockstep/ode/trained_parameters.h"
 
 namespace lockstep::cli {
 
 struct EquationsToTrain {
-  nn::Model net;  // what training starts from: inputs and outputs as the equations call it
-  ode::Rhs rhs;   // the equations with it; its weights are the net's
-  std::vector<double> parameters;
+  // What training starts from, one for each of the file's nets: inputs and outputs as the equations call them.
+  std::vector<nn::Model> nets;
+  std::vector<ode::TrainedParameter> trained;
+  ode::Rhs rhs;                    // its weights are the nets', then the trained parameters
+  std::vector<double> parameters;  // the others
+  nn::Equations system;            // with all nets, those that are kept first
+  std::vector<nn::Feature> states;  // with their range in the data where nets are trained on them
 };
 
-// Of a file with equations. Inputs are scaled, where that is asked for, by what the equations hand the net over the
+// Of a file with equations. Inputs are scaled, where that is asked for, by what the equations hand the nets over the
 // data.
 EquationsToTrain equations_to_train(const TrainingFile& file, const TrajectoryTable& data);
+
+// The trained parameters at these numbers, the last of all that is trained.
+template <class T>
+std::vector<TrainedValue> trained_values(const EquationsToTrain& equations, std::span<const T> numbers);
+
+// The right-hand side with these nets and values: a model that stands by itself.
+nn::Model trained_equations(const TrainingFile& file, const EquationsToTrain& equations,
+                            const std::vector<nn::Model>& nets, const std::vector<TrainedValue>& values);
 
 }  // namespace lockstep::cli

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -74,7 +77,7 @@ TEST(EquationsTraining, recovers_a_closure_from_trajectories) {
   const TrajectoryTable table = pendulums();
   EquationsToTrain equations = equations_to_train(file, table);
   EXPECT_EQ(equations.parameters, std::vector<double>{2});
-  EXPECT_EQ(equations.rhs->weights(), graph::gather_weights(nn::to_graph(equations.net)));
+  EXPECT_EQ(equations.rhs->weights(), graph::gather_weights(nn::to_graph(equations.nets[0])));
   ode::FitOptions options;
   options.solve = file.options;
   options.phases[0].segment = 5;
@@ -82,9 +85,9 @@ TEST(EquationsTraining, recovers_a_closure_from_trajectories) {
   options.phases[0].training.iterations = 120;
   const ode::TrajectoryData data{4, table.times, table.states, equations.parameters, {}};
   const ode::FitResult result = ode::fit(equations.rhs, data, options);
-  nn::set_parameters<double>(equations.net, result.weights);
-  const auto plan = nn::NetPlan<double>::compile(equations.net);
-  const nn::Feature& range = equations.net.inputs[0].features[0];
+  nn::set_parameters<double>(equations.nets[0], result.weights);
+  const auto plan = nn::NetPlan<double>::compile(equations.nets[0]);
+  const nn::Feature& range = equations.nets[0].inputs[0].features[0];
   EXPECT_EQ(range.name, "v");
   for (int i = 0; i <= 20; ++i) {
     const double v = range.minimum + (range.maximum - range.minimum) * i / 20;
@@ -97,16 +100,92 @@ TEST(EquationsTraining, recovers_a_closure_from_trajectories) {
 TEST(EquationsTraining, scales_inputs_by_what_the_equations_hand_over) {
   const EquationsToTrain equations = equations_to_train(
       file_of(replaced(kFile, "net(v)", "net(v^2, 3 + t).drag - net(v*v, 3 + t).lift")), pendulums());
-  ASSERT_EQ(equations.net.inputs[0].features.size(), 2u);
-  EXPECT_EQ(equations.net.inputs[0].features[0].name, "v^2");
-  EXPECT_EQ(equations.net.inputs[0].features[1].name, "3 + t");
-  EXPECT_EQ(equations.net.inputs[0].features[1].minimum, 3);
-  EXPECT_EQ(equations.net.inputs[0].features[1].maximum, 5);
-  EXPECT_GE(equations.net.inputs[0].features[0].minimum, 0);
-  EXPECT_EQ(equations.net.outputs[0].features[0].name, "drag");
-  EXPECT_EQ(equations.net.outputs[0].features[1].name, "lift");
-  const auto& scaling = std::get<nn::Standardise>(equations.net.nodes[0].operation);
+  ASSERT_EQ(equations.nets[0].inputs[0].features.size(), 2u);
+  EXPECT_EQ(equations.nets[0].inputs[0].features[0].name, "v^2");
+  EXPECT_EQ(equations.nets[0].inputs[0].features[1].name, "3 + t");
+  EXPECT_EQ(equations.nets[0].inputs[0].features[1].minimum, 3);
+  EXPECT_EQ(equations.nets[0].inputs[0].features[1].maximum, 5);
+  EXPECT_GE(equations.nets[0].inputs[0].features[0].minimum, 0);
+  EXPECT_EQ(equations.nets[0].outputs[0].features[0].name, "drag");
+  EXPECT_EQ(equations.nets[0].outputs[0].features[1].name, "lift");
+  const auto& scaling = std::get<nn::Standardise>(equations.nets[0].nodes[0].operation);
   EXPECT_NEAR(scaling.shift[1], 4, 1e-12);
+}
+
+constexpr const char* kParts = R"toml(
+[net.production]
+hidden = [3]
+[net.loss]
+hidden = [4]
+[data]
+file = "pendulum.h5"
+normalise = "standard"
+[rhs.models]
+known = "known.h5"
+[rhs.parameters]
+k = { start = "8/3", positive = true }
+c = 0.5
+m = { start = -2 }
+[rhs.equations]
+x = "v + m * known(x)"
+v = "production(x) - production(v) - k * loss(x, c) + loss(production(x), v)"
+[method]
+precision = "f64"
+name = "rk4"
+dt = 0.1
+[training]
+iterations = 2
+[output]
+file = "parts"
+)toml";
+
+TrainingFile parts_file() {
+  TrainingFile file = file_of(kParts);
+  Mlp known;
+  known.layers.push_back({1, 1, {0.25}, {0.5}, {}});
+  file.ode->equations->nets.at(0).loaded = std::make_shared<nn::Model>(nn::Model::from_mlp(known));
+  return file;
+}
+
+TEST(EquationsTraining, trains_nets_and_parameters_beside_nets_that_are_kept) {
+  const TrainingFile file = parts_file();
+  const TrajectoryTable table = pendulums();
+  const EquationsToTrain equations = equations_to_train(file, table);
+  ASSERT_EQ(equations.nets.size(), 2u);
+  EXPECT_EQ(equations.nets[0].name, "production");
+  EXPECT_EQ(equations.parameters, std::vector<double>{0.5});
+  std::vector<double> expected;
+  for (const nn::Model& net : equations.nets) {
+    const std::vector<double> weights = graph::gather_weights(nn::to_graph(net));
+    expected.insert(expected.end(), weights.begin(), weights.end());
+  }
+  expected.insert(expected.end(), {0, -1});  // 8/3 exp(0), 2 times -1
+  EXPECT_EQ(equations.rhs->weights(), expected);
+  // Of all that its two calls read, x and v.
+  const nn::Feature& read = equations.nets[0].inputs[0].features[0];
+  EXPECT_EQ(read.name, "x ...");
+  EXPECT_EQ(read.minimum, *std::ranges::min_element(table.states));
+  EXPECT_EQ(read.maximum, *std::ranges::max_element(table.states));
+  // One of its calls is not known: no range, the other's scaling.
+  EXPECT_EQ(equations.nets[1].inputs[0].features[0].maximum, std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(std::holds_alternative<nn::Standardise>(equations.nets[1].nodes[0].operation));
+
+  const std::vector<double> numbers{std::log(1.5), 0.75};
+  const std::vector<TrainedValue> values = trained_values<double>(equations, numbers);
+  ASSERT_EQ(values.size(), 2u);
+  EXPECT_EQ(values[0].name, "k");
+  EXPECT_NEAR(values[0].value, 4, 1e-15);
+  EXPECT_EQ(values[1].value, 1.5);
+  EXPECT_EQ(values[1].start, -2);
+  const nn::Model whole = trained_equations(file, equations, equations.nets, values);
+  EXPECT_EQ(nn::parameter_defaults(whole), (std::vector<std::optional<double>>{values[0].value, 0.5, 1.5}));
+}
+
+TEST(EquationsTraining, makes_nets_of_one_shape_differ_at_the_start) {
+  const TrainingFile file = file_of(replaced(replaced(kFile, "[net]\nhidden = [6]", "[net.a]\nhidden = [6]\n[net.b]\nhidden = [6]"),
+                                             "net(v)", "a(v) - b(v)"));
+  const EquationsToTrain equations = equations_to_train(file, pendulums());
+  EXPECT_NE(equations.nets[0].digest(), equations.nets[1].digest());
 }
 
 std::string message(const std::string& text, TrajectoryTable table = pendulums()) {
@@ -121,9 +200,18 @@ std::string message(const std::string& text, TrajectoryTable table = pendulums()
 TEST(EquationsTraining, refuses_what_it_could_not_train) {
   const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
   EXPECT_PRED2(has, message(replaced(kFile, "net(v)", "v")), "no call of \"net\"");
-  EXPECT_PRED2(has, message(replaced(kFile, "net(v)", "net(v) + net(x)")), "one set of inputs");
-  EXPECT_PRED2(has, message(replaced(kFile, "net(v)", "net(net(v))")), "one set of inputs");
+  EXPECT_PRED2(has, message(replaced(kFile, "net(v)", "net(v) + net(x, v)")), "as in its first call");
   EXPECT_PRED2(has, message(replaced(kFile, "net(v)", "net()")), "the net's inputs");
+  EXPECT_PRED2(has, message(replaced(kFile, "[net]", "[net.rhs]")), "net.rhs: found a net called rhs");
+  EXPECT_PRED2(has, message(replaced(kFile, "[net]", "[net.a]")), "\"net\", expected one of a, ");
+  EXPECT_PRED2(has, message(replaced(kFile, "[net]", "[net.x]")), "\"x\", expected a name of letters");
+  EXPECT_PRED2(has, message(replaced(kFile, "[net]", "[net]\nhidden = [2]\n[net.a]")), "hidden beside nets by name");
+  EXPECT_PRED2(has, message(replaced(kFile, "g = 2", "g = { start = -1, positive = true }")),
+               "rhs.parameters.g.start: found -1");
+  EXPECT_PRED2(has, message(replaced(kFile, "g = 2", "g = { begin = 1 }")), "rhs.parameters.g");
+  EXPECT_PRED2(has, message(replaced(kFile, "g = 2", "g = { positive = true }")), "no start");
+  EXPECT_PRED2(has, message(replaced(kFile, "parameters = ", "models = { a = \"a.h5\" }\nparameters = ")),
+               "rhs.models.a");
   EXPECT_PRED2(has, message(replaced(kFile, "net(v)", "net(v)[0] + net(v).a")), "either");
   EXPECT_PRED2(has, message(replaced(kFile, "net(v)", "net(log(x))")), "not finite at a point of the data");
   EXPECT_PRED2(has, message(replaced(kFile, "{ g = 2 }", "[\"g\"]")), "no value for g");

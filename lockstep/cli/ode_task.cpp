@@ -7,6 +7,7 @@
 #include "lockstep/cli/text.h"
 #include "lockstep/cli/training_data.h"
 #include "lockstep/cli/training_task.h"
+#include "lockstep/core/hash.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/ode/fit.h"
 #include "lockstep/ode/rhs.h"
@@ -85,6 +86,21 @@ class OdeTask : public TrainingTask<T> {
     return loss;
   }
   std::string left_out_text() const override { return left_out_text_; }
+  std::vector<TrainedValue> values(std::span<const T> parameters) const override {
+    if (!equations_) return {};
+    const std::size_t count = equations_->trained.size();
+    return trained_values<T>(*equations_, parameters.subspan(this->weights() - count, count));
+  }
+  std::optional<nn::Model> equations(std::span<const T> parameters) const override {
+    if (!equations_) return std::nullopt;
+    return trained_equations(file_, *equations_, this->nets(parameters), values(parameters));
+  }
+  std::string start_digest() const override {
+    if (!equations_ || (equations_->system.nets.size() == 1 && this->starts_.size() == 1)) return this->starts_[0].digest();
+    ContentHash hash;
+    for (const nn::Equations::Net& net : equations_->system.nets) hash.add(net.name).add(net.model.digest());
+    return hash.hex();
+  }
 
   std::string data_text() const override {
     const std::size_t training = data_.training.trajectories(), validation = data_.validation.trajectories();
@@ -126,6 +142,9 @@ class OdeTask : public TrainingTask<T> {
                      count_text(static_cast<std::int64_t>(records.size())) + " trajectories (" + named +
                      (count > kMostNamed ? ", ..." : "") + ")";
   }
+  std::vector<double> start_weights() const override {
+    return equations_ ? equations_->rhs->weights() : TrainingTask<T>::start_weights();
+  }
   bool has_validation() const { return !data_.validation.times.empty(); }
 
   std::size_t longest() const {
@@ -152,9 +171,9 @@ class OdeTask : public TrainingTask<T> {
   ode::FitLoss<T> make_loss(const TrainingFile& file) {
     this->data_digest_ = data_.digest;
     if (file.ode->equations) {
-      EquationsToTrain equations = equations_to_train(file, data_.training);
-      this->start_ = std::move(equations.net);
-      return make_loss(file, std::move(equations.rhs), equations.parameters);
+      equations_ = equations_to_train(file, data_.training);
+      this->starts_ = equations_->nets;
+      return make_loss(file, equations_->rhs, equations_->parameters);
     }
     const std::vector<nn::Feature> states = features(data_.training.component_names, data_.training.states);
     std::vector<nn::Feature> inputs = states, outputs(states.size());
@@ -168,11 +187,11 @@ class OdeTask : public TrainingTask<T> {
       throw Error(ErrorKind::invalid_argument,
                   {file.data.where + ".normalise", "min_max", "none or standard for a neural ODE", {}});
     }
-    this->start_ =
-        initial_model(file, std::move(inputs), std::move(outputs), scaled.input_scaling, scaled.output_scaling);
-    const ode::NetOptions net{.name = this->start_.name, .with_time = file.ode->with_time};
-    ode::Rhs rhs = nn::is_stack(this->start_) ? ode::net(nn::to_mlp(this->start_), net)
-                                              : ode::net(nn::to_graph(this->start_), net);
+    const nn::Model& start = this->starts_.emplace_back(
+        initial_model(file, file.nets.at(0), std::move(inputs), std::move(outputs), scaled.input_scaling, scaled.output_scaling));
+    const ode::NetOptions net{.name = start.name, .with_time = file.ode->with_time};
+    ode::Rhs rhs = nn::is_stack(start) ? ode::net(nn::to_mlp(start), net)
+                                       : ode::net(nn::to_graph(start), net);
     const std::vector<double> parameters = system_parameters(*file.ode);
     if (file.ode->system) {
       ode::Rhs system = ode::system(file.ode->system->value);
@@ -192,7 +211,7 @@ class OdeTask : public TrainingTask<T> {
     options.solve = file.options;
     options.phases = phases_;
     options.failed = file.failed;
-    options.seed = file.net.seed;
+    options.seed = file.seed;
     epoch_ = options.iterations_per_epoch(data_.training.trajectories());
     if (has_validation()) options.validation = library_data(data_.validation, parameters);
     return ode::FitLoss<T>(std::move(rhs), library_data(data_.training, parameters), std::move(options));
@@ -201,6 +220,7 @@ class OdeTask : public TrainingTask<T> {
   TrainingFile file_;
   TrajectoryData data_;
   std::vector<ode::FitPhase> phases_;
+  std::optional<EquationsToTrain> equations_;  // these before loss_, which sets them
   std::int64_t epoch_ = 1;  // iterations in it; before loss_, which sets it
   ode::FitLoss<T> loss_;
   std::string left_out_text_;

@@ -25,10 +25,10 @@ class RegressionTask : public TrainingTask<T> {
   RegressionTask(const TrainingFile& file, RegressionData data) : file_(file), data_(std::move(data)) {
     this->data_digest_ = data_.digest;
     const RegressionTable& table = data_.training;
-    this->start_ =
-        initial_model(file, features(table.input_names, table.inputs), features(table.target_names, table.targets),
+    this->starts_.push_back(
+        initial_model(file, file.nets.at(0), features(table.input_names, table.inputs), features(table.target_names, table.targets),
                       input_scaling(file.data.normalisation, table.inputs, table.input_names.size()),
-                      output_scaling(file.data.normalisation, table.targets, table.target_names.size()));
+                      output_scaling(file.data.normalisation, table.targets, table.target_names.size())));
     for (const TrainingPhase& phase : file.phases) loss_of_batch(phase.batch);
   }
 
@@ -100,12 +100,12 @@ class RegressionTask : public TrainingTask<T> {
     options.reduction = file_.loss == LossKind::sum_squared ? nn::Reduction::sum : nn::Reduction::mean;
     options.phases = phases();
     options.batch = batch;
-    options.seed = file_.net.seed;
+    options.seed = file_.seed;
     if (data_.validation.rows() > 0) options.validation = view(data_.validation);
     options.precision = file_.options.precision;
     options.threads = file_.options.threads == 0 ? available_threads() : file_.options.threads;
     options.cpu_target = file_.options.cpu_target;
-    return losses_.try_emplace(batch, nn::to_mlp(this->start_), view(data_.training), options).first->second;
+    return losses_.try_emplace(batch, nn::to_mlp(this->starts_[0]), view(data_.training), options).first->second;
   }
 
   TrainingFile file_;

@@ -320,7 +320,7 @@ RegressionData split(const TrainingFile& file, const RegressionTable& all) {
     table->input_names = all.input_names;
     table->target_names = all.target_names;
   }
-  const std::vector<bool> held = held_out(all.rows(), file.data.validation, file.net.seed, file.data.where);
+  const std::vector<bool> held = held_out(all.rows(), file.data.validation, file.seed, file.data.where);
   deal(all.inputs, all.input_names.size(), held, data.training.inputs, data.validation.inputs);
   deal(all.targets, all.target_names.size(), held, data.training.targets, data.validation.targets);
   return data;
@@ -367,7 +367,7 @@ TrajectoryData split(const TrainingFile& file, const TrajectoryTable& all) {
   if (!all.have_one_length()) hash.add(std::span<const double>(lengths));
   data.digest = hash.hex();
   for (TrajectoryTable* table : {&data.training, &data.validation}) table->component_names = all.component_names;
-  const std::vector<bool> held = held_out(all.trajectories(), file.data.validation, file.net.seed, file.data.where);
+  const std::vector<bool> held = held_out(all.trajectories(), file.data.validation, file.seed, file.data.where);
   for (std::size_t i = 0; file.data.validation > 0 && i < held.size(); ++i) {
     (held[i] ? data.validation : data.training).numbers.push_back(i);
   }

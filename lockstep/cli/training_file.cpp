@@ -29,12 +29,10 @@ Activation activation_of(const TomlValue& value) {
   throw value.error(value.describe(), "one of " + list_text(known), did_you_mean(value.text(), known));
 }
 
-void read_net(const TomlValue& file, TrainingFile& training) {
-  static constexpr std::array<std::string_view, 7> kKeys{"start",          "hidden", "activation", "activations",
-                                                         "initialisation", "seed",   "name"};
-  const TomlValue& table =
-      required_section(file, "net", kKeys, "add [net] with hidden = [100] and activation = \"tanh\"");
-  NetSection& net = training.net;
+constexpr std::array<std::string_view, 7> kNetKeys{"start",          "hidden", "activation", "activations",
+                                                   "initialisation", "seed",   "name"};
+
+void read_net(const TomlValue& table, const TrainingFile& training, NetSection& net) {
   net.where = table.where();
   if (const TomlValue* start = table.find("start")) {
     net.start = {training.path.parent_path() / start->text(), start->where()};
@@ -70,6 +68,37 @@ void read_net(const TomlValue& file, TrainingFile& training) {
   }
   if (const TomlValue* seed = table.find("seed")) net.seed = static_cast<std::uint64_t>(at_least(*seed, 0));
   if (const TomlValue* name = table.find("name")) net.name = name->text();
+}
+
+// [net], or [net.NAME] for each of several, beside which [net] may have a seed.
+void read_nets(const TomlValue& file, TrainingFile& training) {
+  const bool may_be_none = training.ode && training.ode->equations && !training.ode->equations->trained.empty();
+  const TomlValue* table = file.find("net");
+  if (table == nullptr && may_be_none) return;
+  if (table == nullptr || !table->is_table() ||
+      std::ranges::none_of(table->table(), [](const auto& entry) { return entry.second.is_table(); })) {
+    const TomlValue& one =
+        required_section(file, "net", kNetKeys, "add [net] with hidden = [100] and activation = \"tanh\"");
+    read_net(one, training, training.nets.emplace_back());
+    training.seed = training.nets[0].seed;
+    return;
+  }
+  if (!training.ode || !training.ode->equations) {
+    throw table->error("nets by name", "one net", "call them in [rhs.equations], or write [net]");
+  }
+  if (const TomlValue* seed = table->find("seed")) training.seed = static_cast<std::uint64_t>(at_least(*seed, 0));
+  for (const auto& [name, value] : table->table()) {
+    if (name == "seed") continue;
+    if (!value.is_table()) throw value.error(name + " beside nets by name", "a seed, or [net." + name + "]");
+    value.allow_only(kNetKeys);
+    if (name == "rhs" || name == "checkpoint") {
+      throw value.error("a net called " + name, "another name: a file of the training's is called so");
+    }
+    NetSection& net = training.nets.emplace_back();
+    net.called = name;
+    net.seed = training.seed + training.nets.size() - 1;
+    read_net(value, training, net);
+  }
 }
 
 std::vector<std::string> names_of(const TomlValue& value) {
@@ -170,7 +199,7 @@ void read_output(const TomlValue& file, TrainingFile& training) {
 }
 
 void read_rhs(const TomlValue& file, TrainingFile& training) {
-  static constexpr std::array<std::string_view, 3> kKeys{"equations", "definitions", "parameters"};
+  static constexpr std::array<std::string_view, 4> kKeys{"equations", "definitions", "parameters", "models"};
   const TomlValue* table = section(file, "rhs", kKeys);
   if (table == nullptr) return;
   if (table->find("equations") == nullptr) {
@@ -180,7 +209,7 @@ void read_rhs(const TomlValue& file, TrainingFile& training) {
   if (training.ode->system || training.ode->with_time) {
     throw table->error("equations beside a system or with_time in [ode]", "one of them", "remove one of them");
   }
-  training.ode->equations = read_equations(*table, training.path.parent_path());
+  training.ode->equations = read_equations(*table, training.path.parent_path(), ParametersMay::be_trained);
 }
 
 TrainingFile interpret(const TomlValue& file, const std::filesystem::path& path) {
@@ -194,9 +223,9 @@ TrainingFile interpret(const TomlValue& file, const std::filesystem::path& path)
   file.allow_only(kSections);
   TrainingFile training;
   training.path = path;
-  read_net(file, training);
   read_ode(file, training);
   read_rhs(file, training);
+  read_nets(file, training);
   read_data(file, training);
   read_phases(file, training);
   if (const TomlValue* method = file.find("method"); method != nullptr && !training.ode && method->is_table()) {
@@ -233,6 +262,11 @@ TrainingFile parse_training_file(std::string_view text, const std::filesystem::p
   return interpret(parse_toml(text, path.string()), path);
 }
 
+void set_seed(TrainingFile& file, std::uint64_t seed) {
+  file.seed = seed;
+  for (std::size_t i = 0; i < file.nets.size(); ++i) file.nets[i].seed = seed + i;
+}
+
 std::string options_digest(const TrainingFile& file) {
   ContentHash hash;
   const auto number = [&](double x) { hash.add(std::span<const double>(&x, 1)); };
@@ -242,7 +276,7 @@ std::string options_digest(const TrainingFile& file) {
   number(file.data.validation);
   number(file.target.value_or(-1));
   count(static_cast<int>(file.failed));
-  count(file.net.seed);  // of split and shuffling, too
+  count(file.seed);
   for (const TrainingPhase& each : file.phases) {
     const train::Phase& phase = each.phase;
     count(phase.iterations);
@@ -278,6 +312,14 @@ std::string options_digest(const TrainingFile& file) {
         for (const nn::Equation& each : *texts) hash.add(each.name).add(each.text);
       }
       for (const auto& parameter : equations->system.parameters) number(parameter.value.value_or(0));
+      for (const ode::TrainedParameter& trained : equations->trained) {
+        count(trained.parameter);
+        count(static_cast<int>(trained.law));
+        number(trained.scale.value_or(-1));
+      }
+      for (const NetSection& net : file.nets) {
+        if (net.called != NetSection().called) hash.add(net.called);
+      }
     }
     const ode::Options& options = file.options;
     hash.add(LOCKSTEP_VERSION);  // another version may take other steps

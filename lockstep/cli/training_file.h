@@ -21,13 +21,14 @@ namespace lockstep::cli {
 
 struct NetSection {
   std::string where;
+  std::string called = "net";  // by the equations
   std::optional<Given<std::filesystem::path>> start;  // a model to go on from; then neither of the next two
   std::shared_ptr<const nn::Model> loaded;  // what `start` names, where a caller has it in memory; else it is read
   std::vector<std::size_t> hidden;          // widths of the hidden layers
   std::vector<Activation> activations;      // one for each layer, the last among them
   train::Initialisation initialisation = train::Initialisation::glorot_uniform;
-  std::uint64_t seed = 1;
-  std::string name;  // of the model
+  std::uint64_t seed = 1;  // of the initial weights
+  std::string name;        // of the model
 };
 
 enum class Normalisation { none, standard, min_max };
@@ -47,7 +48,7 @@ struct DataSection {
   double validation = 0;  // share of rows or trajectories kept from training
 };
 
-// Net and, where named, built-in system: du/dt = system(u) + net(u). Or equations that call the net by the name "net".
+// Net and, where named, built-in system: du/dt = system(u) + net(u). Or equations that call nets by name.
 struct OdeSection {
   std::optional<EquationsSection> equations;
   std::optional<Given<std::string>> system;
@@ -79,7 +80,9 @@ struct TrainingOutput {
 
 struct TrainingFile {
   std::filesystem::path path;
-  NetSection net;
+  // One; with equations several, in the order of the file, or none where they have parameters to be trained.
+  std::vector<NetSection> nets;
+  std::uint64_t seed = 1;  // of split and shuffling
   DataSection data;
   std::optional<OdeSection> ode;  // absent: a regression
   LossKind loss = LossKind::mean_squared;
@@ -94,6 +97,9 @@ struct TrainingFile {
 // it cannot be read, (invalid_argument) with file, line and key for everything else.
 TrainingFile read_training_file(const std::filesystem::path& path);
 TrainingFile parse_training_file(std::string_view text, const std::filesystem::path& path);
+
+// The seed of split and shuffling, and from it those of the nets, each the next number.
+void set_seed(TrainingFile& file, std::uint64_t seed);
 
 // Of everything that decides the trained bits, output and threads left out.
 std::string options_digest(const TrainingFile& file);

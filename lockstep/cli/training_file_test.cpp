@@ -26,9 +26,9 @@ TEST(TrainingFile, a_regression_is_read) {
   const TrainingFile file = parse(kNet + kData + kTraining);
   EXPECT_FALSE(file.ode);
   EXPECT_EQ(file.data.file.value, "folder/t.csv");
-  EXPECT_THAT(file.net.hidden, ElementsAre(20u, 5u));
-  EXPECT_EQ(file.net.activations.size(), 3u);
-  EXPECT_EQ(file.net.activations.back().kind, ActivationKind::identity);
+  EXPECT_THAT(file.nets.at(0).hidden, ElementsAre(20u, 5u));
+  EXPECT_EQ(file.nets.at(0).activations.size(), 3u);
+  EXPECT_EQ(file.nets.at(0).activations.back().kind, ActivationKind::identity);
   ASSERT_EQ(file.phases.size(), 1u);
   EXPECT_EQ(file.phases[0].phase.iterations, 2000);
   EXPECT_EQ(file.phases[0].phase.learning_rate.rate, 0.08);

@@ -49,6 +49,19 @@ std::string shape_text(const nn::Model& model) {
   return text + " " + to_string(mlp.layers.front().activation);
 }
 
+// "2-8-1 tanh", of several "production 1-8-1 tanh, loss 1-8-1 tanh", then the parameters' names.
+template <class T>
+std::string subject_text(const TrainingFile& file, const TrainingTask<T>& task) {
+  std::string text;
+  const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  const std::vector<nn::Model>& nets = task.starts();
+  for (std::size_t i = 0; i < nets.size(); ++i) {
+    add((nets.size() == 1 ? "" : file.nets[i].called + " ") + shape_text(nets[i]));
+  }
+  for (const TrainedValue& value : task.values(task.start_parameters())) add(value.name);
+  return text;
+}
+
 std::string count(std::int64_t n) { return count_text(n); }
 
 std::string iterations_text(std::int64_t n) { return count(n) + (n == 1 ? " iteration" : " iterations"); }
@@ -59,7 +72,7 @@ std::string left_out_text(const train::IterationReport& report) {
 
 template <class T>
 void print_task(const TrainingFile& file, const TrainingTask<T>& task) {
-  std::printf("%s, %s parameters, %s; %s\n", shape_text(task.start()).c_str(),
+  std::printf("%s, %s parameters, %s; %s\n", subject_text(file, task).c_str(),
               count(static_cast<std::int64_t>(task.weights())).c_str(),
               std::string(to_string(file.options.precision)).c_str(), task.data_text().c_str());
   std::fflush(stdout);
@@ -78,9 +91,9 @@ class Run {
       : file_(file),
         flags_(flags),
         task_(task),
-        outputs_(outputs_of(file.output.stem)),
+        outputs_(outputs_of(file)),
         training_(task.phases(), task.start_parameters()),
-        identity_{{"data", task.data_digest()}, {"options", options_digest(file)}, {"net", task.start().digest()}} {
+        identity_{{"data", task.data_digest()}, {"options", options_digest(file)}, {"net", task.start_digest()}} {
     if (auto validation = task.validation()) training_.validate_with(std::move(validation), task.validate_every());
     training_.count_left_out([&task] { return task.left_out(); });
     while (training_.total_iterations() / stride_ > kMostCurvePoints) stride_ *= 2;
@@ -116,10 +129,10 @@ class Run {
     try {
       return train::read_checkpoint<T>(outputs_.checkpoint, identity_);
     } catch (const Error& error) {
-      if (error.remedy().empty() || !std::filesystem::exists(outputs_.model)) throw;
+      if (error.remedy().empty() || outputs_.nets.size() != 1 || !std::filesystem::exists(outputs_.first())) throw;
       throw Error(error.kind(),
                   {error.field(), error.found(), error.expected(),
-                   error.remedy() + ", from its best model perhaps: net.start = \"" + outputs_.model.string() + '"'});
+                   error.remedy() + ", from its best model perhaps: net.start = \"" + outputs_.first().string() + '"'});
     }
   }
 
@@ -175,7 +188,7 @@ class Run {
     std::string remedy = error.remedy();
     if (std::isfinite(training_.best_loss())) {
       write_outputs();
-      remedy += (remedy.empty() ? "" : "; ") + std::string("the best model so far is in ") + outputs_.model.string();
+      remedy += (remedy.empty() ? "" : "; ") + std::string("the best model so far is in ") + outputs_.first().string();
     }
     remedy += (remedy.empty() ? "" : ", ") + std::string("the last good state in ") + outputs_.checkpoint.string();
     std::string field = error.field();
@@ -193,28 +206,38 @@ class Run {
 
   void write_checkpoint() { train::write_checkpoint<T>(outputs_.checkpoint, {training_.state(), curve_, identity_}); }
 
-  nn::Model best_model() const {
-    nn::Model model = task_.model(training_.best_parameters());
+  void describe(nn::Model& model, const std::optional<Given<std::filesystem::path>>& start) const {
     model.metadata["training_file"] = file_.path.filename().string();
     model.metadata["training_data"] = file_.data.file.value.filename().string();
-    if (file_.net.start) model.metadata["training_start"] = file_.net.start->value.filename().string();
+    if (start) model.metadata["training_start"] = start->value.filename().string();
     model.metadata["training_data_digest"] = task_.data_digest();
     model.metadata["training_iterations"] = std::to_string(training_.place().total);
     model.metadata["training_loss"] =
         number_text(training_.best_loss()) + " (" + task_.loss_text() + task_.watched_text() + ")";
-    return model;
+  }
+
+  void write_models() {
+    std::vector<nn::Model> nets = task_.nets(training_.best_parameters());
+    for (std::size_t i = 0; i < nets.size(); ++i) {
+      describe(nets[i], file_.nets[i].start);
+      const auto& [path, safetensors] = outputs_.nets[i];
+      nn::write_hdf5_model(path, nets[i], Existing::replace);
+      try {
+        nn::write_safetensors(safetensors, nets[i], Existing::replace);
+      } catch (const Error& error) {
+        std::error_code ignored;  // where there is none; an older net's would be taken for this one's
+        std::filesystem::remove(safetensors, ignored);
+        say("no safetensors: " + std::string(error.what()));
+      }
+    }
+    if (std::optional<nn::Model> equations = task_.equations(training_.best_parameters())) {
+      describe(*equations, std::nullopt);
+      nn::write_hdf5_model(outputs_.equations, *equations, Existing::replace);
+    }
   }
 
   void write_outputs() {
-    const nn::Model model = best_model();
-    nn::write_hdf5_model(outputs_.model, model, Existing::replace);
-    try {
-      nn::write_safetensors(outputs_.safetensors, model, Existing::replace);
-    } catch (const Error& error) {
-      std::error_code ignored;  // where there is none; an older net's would be taken for this one's
-      std::filesystem::remove(outputs_.safetensors, ignored);
-      say("no safetensors: " + std::string(error.what()));
-    }
+    write_models();
     std::string text = "iteration,loss,watched,gradient_norm,learning_rate,phase\n";
     for (const train::CurvePoint& point : curve_) {
       text += std::to_string(point.iteration);
@@ -226,8 +249,8 @@ class Run {
     write_file(outputs_.curve, std::as_bytes(std::span(text)), Existing::replace);
     if (curve_.size() < 2) return;
     try {
-      const Figure figure = loss_curve(curve_, "Training of " + model.name,
-                                       shape_text(model) + "  ·  " + task_.data_text() + "  ·  " +
+      const Figure figure = loss_curve(curve_, "Training of " + title(),
+                                       subject_text(file_, task_) + "  ·  " + task_.data_text() + "  ·  " +
                                            file_.path.filename().string() + "  ·  lockstep " LOCKSTEP_VERSION,
                                        task_.loss_text(), task_.watched_text(), phase_names());
       draw(figure.script, outputs_.picture, PictureFormat::png, figure.size);
@@ -235,6 +258,10 @@ class Run {
     } catch (const Error& error) {
       say("no picture of the loss: " + std::string(error.what()));
     }
+  }
+
+  std::string title() const {
+    return task_.starts().size() == 1 ? task_.starts()[0].name : file_.output.stem.filename().string();
   }
 
   std::vector<std::string> phase_names() const {
@@ -272,9 +299,17 @@ class Run {
     if (const auto validation = task_.final_validation_loss(best)) {
       std::printf(", %s on the validation data%s", short_number(*validation).c_str(), task_.left_out_text().c_str());
     }
-    const bool both = std::filesystem::exists(outputs_.safetensors);
-    std::printf("\n%s%s\n%s\n", outputs_.model.string().c_str(),
-                both ? (", " + outputs_.safetensors.string()).c_str() : "", outputs_.checkpoint.string().c_str());
+    std::printf("\n");
+    for (const TrainedValue& value : task_.values(best)) {
+      std::printf("%s = %s (from %s)\n", value.name.c_str(), number_text(value.value).c_str(),
+                  number_text(value.start).c_str());
+    }
+    for (const auto& [path, safetensors] : outputs_.nets) {
+      const bool both = std::filesystem::exists(safetensors);
+      std::printf("%s%s\n", path.string().c_str(), both ? (", " + safetensors.string()).c_str() : "");
+    }
+    if (!outputs_.equations.empty()) std::printf("%s\n", outputs_.equations.string().c_str());
+    std::printf("%s\n", outputs_.checkpoint.string().c_str());
     std::printf("%s%s\n", outputs_.curve.string().c_str(), drawn_ ? (", " + outputs_.picture.string()).c_str() : "");
   }
 
@@ -290,8 +325,7 @@ class Run {
 };
 
 void refuse_existing_outputs(const TrainingFile& file, const RunFlags& flags) {
-  const TrainingOutputs outputs = outputs_of(file.output.stem);
-  for (const auto& path : {outputs.model, outputs.safetensors, outputs.checkpoint, outputs.curve, outputs.picture}) {
+  for (const std::filesystem::path& path : outputs_of(file).all()) {
     std::error_code ignored;  // of a file that is not there
     if (std::filesystem::equivalent(path, file.data.file.value, ignored)) {
       throw Error(ErrorKind::invalid_argument, {file.output.where, '"' + path.string() + "\", the file of the data",
@@ -329,9 +363,26 @@ int explain_training(const TrainingFile& file) {
   return file.options.precision == Precision::f32 ? explain_with<float>(file) : explain_with<double>(file);
 }
 
-TrainingOutputs outputs_of(const std::filesystem::path& stem) {
-  const auto with = [&](const char* ending) { return std::filesystem::path(stem.string() + ending); };
-  return {with(".h5"), with(".safetensors"), with("_checkpoint.h5"), with("_loss.csv"), with("_loss.png")};
+TrainingOutputs outputs_of(const TrainingFile& file) {
+  const auto with = [&](const std::string& ending) { return std::filesystem::path(file.output.stem.string() + ending); };
+  TrainingOutputs outputs;
+  for (const NetSection& net : file.nets) {
+    const std::string name = file.nets.size() == 1 ? "" : "_" + net.called;
+    outputs.nets.push_back({with(name + ".h5"), with(name + ".safetensors")});
+  }
+  if (file.ode && file.ode->equations) outputs.equations = with("_rhs.h5");
+  outputs.checkpoint = with("_checkpoint.h5");
+  outputs.curve = with("_loss.csv");
+  outputs.picture = with("_loss.png");
+  return outputs;
+}
+
+std::vector<std::filesystem::path> TrainingOutputs::all() const {
+  std::vector<std::filesystem::path> paths;
+  for (const auto& [model, safetensors] : nets) paths.insert(paths.end(), {model, safetensors});
+  if (!equations.empty()) paths.push_back(equations);
+  paths.insert(paths.end(), {checkpoint, curve, picture});
+  return paths;
 }
 
 int run_training(const TrainingFile& file, const RunFlags& flags) {

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "lockstep/cli/training_file.h"
 
@@ -16,9 +17,18 @@ struct RunFlags {
 
 // The files a training writes.
 struct TrainingOutputs {
-  std::filesystem::path model, safetensors, checkpoint, curve, picture;
+  struct Net {
+    std::filesystem::path model, safetensors;
+  };
+  std::vector<Net> nets;            // as the training file has them
+  std::filesystem::path equations;  // empty without
+  std::filesystem::path checkpoint, curve, picture;
+
+  // The first of the models among them.
+  const std::filesystem::path& first() const { return nets.empty() ? equations : nets[0].model; }
+  std::vector<std::filesystem::path> all() const;
 };
-TrainingOutputs outputs_of(const std::filesystem::path& stem);
+TrainingOutputs outputs_of(const TrainingFile& file);
 
 // Trains, writes the outputs, reports. Returns the exit code; throws Error, after what was reached is in the checkpoint
 // and the best model in its files.

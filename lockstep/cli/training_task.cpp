@@ -12,9 +12,9 @@ namespace lockstep::cli {
 namespace {
 
 // What `start` names: weights and operations; names and ranges are the new data's.
-nn::Model model_to_start_from(const TrainingFile& file, std::size_t inputs, std::size_t outputs) {
-  const auto& [path, where] = *file.net.start;
-  const nn::Model before = file.net.loaded ? *file.net.loaded : nn::load(path);
+nn::Model model_to_start_from(const TrainingFile& file, const NetSection& net, std::size_t inputs, std::size_t outputs) {
+  const auto& [path, where] = *net.start;
+  const nn::Model before = net.loaded ? *net.loaded : nn::load(path);
   const auto refuse = [&](ErrorKind kind, const std::string& found, const std::string& expected,
                           const std::string& remedy = {}) -> void {
     throw Error(kind, {where, found + " in " + path.string(), expected, remedy});
@@ -30,7 +30,8 @@ nn::Model model_to_start_from(const TrainingFile& file, std::size_t inputs, std:
     refuse(ErrorKind::invalid_argument, std::to_string(width) + " inputs, " + std::to_string(made) + " outputs",
            std::to_string(inputs) + " and " + std::to_string(outputs) + " as the data have");
   }
-  if (file.data.normalisation != Normalisation::none) {
+  // Beside other nets it is theirs.
+  if (file.data.normalisation != Normalisation::none && file.nets.size() == 1) {
     throw Error(ErrorKind::invalid_argument,
                 {file.data.where + ".normalise", "a normalisation beside a model to start from, which has its own",
                  "none", "remove this key"});
@@ -52,25 +53,26 @@ nn::Model model_to_start_from(const TrainingFile& file, std::size_t inputs, std:
 
 }  // namespace
 
-nn::Model initial_model(const TrainingFile& file, std::vector<nn::Feature> inputs, std::vector<nn::Feature> outputs,
-                        const InputScaling& input_scaling, const OutputScaling& output_scaling) {
+nn::Model initial_model(const TrainingFile& file, const NetSection& net, std::vector<nn::Feature> inputs,
+                        std::vector<nn::Feature> outputs, const InputScaling& input_scaling, const OutputScaling& output_scaling) {
   nn::Model model;
-  if (file.net.start) {
-    model = model_to_start_from(file, inputs.size(), outputs.size());
+  if (net.start) {
+    model = model_to_start_from(file, net, inputs.size(), outputs.size());
   } else {
     Mlp mlp;
     std::vector<std::size_t> widths{inputs.size()};
-    widths.insert(widths.end(), file.net.hidden.begin(), file.net.hidden.end());
+    widths.insert(widths.end(), net.hidden.begin(), net.hidden.end());
     widths.push_back(outputs.size());
     for (std::size_t i = 0; i + 1 < widths.size(); ++i) {
-      mlp.layers.push_back({.inputs = widths[i], .outputs = widths[i + 1], .activation = file.net.activations[i]});
+      mlp.layers.push_back({.inputs = widths[i], .outputs = widths[i + 1], .activation = net.activations[i]});
     }
-    train::initialise(mlp, file.net.initialisation, file.net.seed);
+    train::initialise(mlp, net.initialisation, net.seed);
     mlp.input_scaling = input_scaling;
     mlp.output_scaling = output_scaling;
     model = nn::Model::from_mlp(mlp);
   }
-  model.name = file.net.name.empty() ? file.output.stem.filename().string() : file.net.name;
+  const std::string name = file.nets.size() == 1 ? file.output.stem.filename().string() : net.called;
+  model.name = net.name.empty() ? name : net.name;
   model.inputs.at(0).features = std::move(inputs);
   model.outputs.at(0).features = std::move(outputs);
   model.provenance.producer = "lockstep " LOCKSTEP_VERSION;
@@ -79,23 +81,32 @@ nn::Model initial_model(const TrainingFile& file, std::vector<nn::Feature> input
 }
 
 template <class T>
-std::size_t TrainingTask<T>::weights() const {
-  return graph::gather_weights(nn::to_graph(start_)).size();
+std::vector<double> TrainingTask<T>::start_weights() const {
+  std::vector<double> all;
+  for (const nn::Model& net : starts_) {
+    const std::vector<double> weights = graph::gather_weights(nn::to_graph(net));
+    all.insert(all.end(), weights.begin(), weights.end());
+  }
+  return all;
 }
 
 template <class T>
 std::vector<T> TrainingTask<T>::start_parameters() const {
-  const std::vector<double> weights = graph::gather_weights(nn::to_graph(start_));
+  const std::vector<double> weights = start_weights();
   std::vector<T> start(weights.begin(), weights.end());
   start.resize(parameters());
   return start;
 }
 
 template <class T>
-nn::Model TrainingTask<T>::model(std::span<const T> parameters) const {
-  nn::Model model = start_;
-  nn::set_parameters<T>(model, parameters.first(weights()));
-  return model;
+std::vector<nn::Model> TrainingTask<T>::nets(std::span<const T> parameters) const {
+  std::vector<nn::Model> nets = starts_;
+  for (nn::Model& net : nets) {
+    const std::size_t count = graph::gather_weights(nn::to_graph(net)).size();
+    nn::set_parameters<T>(net, parameters.first(count));
+    parameters = parameters.subspan(count);
+  }
+  return nets;
 }
 
 template class TrainingTask<float>;

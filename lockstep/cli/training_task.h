@@ -1,4 +1,4 @@
-// What `train` trains: a net's parameters and their loss, whether a regression or a neural ODE.
+// What `train` trains: nets' weights and equations' parameters and their loss, whether a regression or a neural ODE.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,23 @@
 
 namespace lockstep::cli {
 
+// A parameter of equations that is trained.
+struct TrainedValue {
+  std::string name;
+  double start, value;
+};
+
 // T is float or double: the arithmetic of the loss, and of the parameters.
 template <class T>
 class TrainingTask {
  public:
   virtual ~TrainingTask() = default;
   virtual std::vector<train::Phase> phases() const = 0;
-  // How many numbers are trained: the net's, which come first, and what else the loss has.
+  // How many numbers are trained: the weights of the nets and the equations' parameters, which come first, and what else
+  // the loss has.
   virtual std::size_t parameters() const { return weights(); }
-  std::size_t weights() const;
-  // What training starts from: the start's weights, then zeros.
+  std::size_t weights() const { return start_weights().size(); }
+  // What training starts from: these, then zeros.
   std::vector<T> start_parameters() const;
   virtual double loss(const train::Place& place, std::span<const T> parameters, std::span<T> gradient) = 0;
   // What is watched instead of the loss, and how often; none where the loss itself tells which parameters are best.
@@ -48,13 +55,20 @@ class TrainingTask {
   virtual std::string watched_text() const { return {}; }
   const std::string& data_digest() const { return data_digest_; }
 
-  // Shapes, names, scaling and ranges, with the weights that training starts from.
-  const nn::Model& start() const { return start_; }
-  // The start with these weights instead; what follows them is passed over.
-  nn::Model model(std::span<const T> parameters) const;
+  // Shapes, names, scaling and ranges, with the weights that training starts from, as the file has them.
+  const std::vector<nn::Model>& starts() const { return starts_; }
+  // The starts with these weights instead; what follows them is passed over.
+  std::vector<nn::Model> nets(std::span<const T> parameters) const;
+  virtual std::vector<TrainedValue> values(std::span<const T>) const { return {}; }
+  // The right-hand side of equations with all that.
+  virtual std::optional<nn::Model> equations(std::span<const T>) const { return std::nullopt; }
+  // Of all models that training starts from.
+  virtual std::string start_digest() const { return starts_[0].digest(); }
 
  protected:
-  nn::Model start_;
+  virtual std::vector<double> start_weights() const;
+
+  std::vector<nn::Model> starts_;
   std::string data_digest_;
 };
 
@@ -69,8 +83,8 @@ std::unique_ptr<TrainingTask<T>> make_regression_task(const TrainingFile& file, 
 template <class T>
 std::unique_ptr<TrainingTask<T>> make_ode_task(const TrainingFile& file, TrajectoryData data);
 
-// The net that the file asks for, between ports of these features; `where` is what messages call the data.
-nn::Model initial_model(const TrainingFile& file, std::vector<nn::Feature> inputs, std::vector<nn::Feature> outputs,
+// The net that the file asks for, between ports of these features.
+nn::Model initial_model(const TrainingFile& file, const NetSection& net, std::vector<nn::Feature> inputs, std::vector<nn::Feature> outputs,
                         const InputScaling& input_scaling, const OutputScaling& output_scaling);
 
 }  // namespace lockstep::cli

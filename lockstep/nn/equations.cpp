@@ -1,8 +1,11 @@
 #include "lockstep/nn/equations.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
 #include <utility>
+#include <variant>
 
 #include "lockstep/nn/detail/equation_graph.h"
 #include "lockstep/nn/detail/equation_reader.h"
@@ -112,21 +115,55 @@ Model expression(const Equation& function, const Equations& system) {
   return model_of(system, std::move(graph), reader.reads_time(), std::move(output));
 }
 
-NetCall net_call(const Equations& system, const std::string& net) {
+std::vector<NetCalls> net_calls(const Equations& system, std::span<const std::string> nets) {
   require_components(system);
   EquationGraph graph;
   EquationReader reader(system, graph);
-  reader.open(net);
+  for (const std::string& net : nets) reader.open(net);
   reader.read_definitions();
   for (const Equation& equation : system.equations) reader.read(equation);
-  const EquationReader::OpenNet& called = reader.opened();
-  if (called.inputs.empty()) {
-    throw Error(ErrorKind::invalid_argument,
-                {"equations", "no call of \"" + net + '"', "the net that is to be trained", "write " + net + "(...)"});
+  std::vector<NetCalls> all;
+  for (const EquationReader::OpenNet& called : reader.opened()) {
+    if (called.width == 0) {
+      throw Error(ErrorKind::invalid_argument, {"equations", "no call of \"" + called.name + '"',
+                                                "the net that is to be trained", "write " + called.name + "(...)"});
+    }
+    NetCalls& made = all.emplace_back(
+        NetCalls{called.input_names, called.outputs, called.calls.size(), {}, called.reads_unknown});
+    if (made.calls == 0) continue;
+    std::vector<EquationGraph::Value> read;
+    for (const auto& call : called.calls) read.insert(read.end(), call.begin(), call.end());
+    EquationGraph copy = graph;
+    Port output{"inputs", copy.vector_of(read), std::vector<Feature>(read.size())};
+    made.read = model_of(system, std::move(copy), reader.reads_time(), std::move(output));
   }
-  Port output{"inputs", graph.vector_of(called.inputs), std::vector<Feature>(called.inputs.size())};
-  for (std::size_t i = 0; i < called.inputs.size(); ++i) output.features[i].name = called.input_names[i];
-  return {model_of(system, std::move(graph), reader.reads_time(), std::move(output)), called.outputs};
+  return all;
+}
+
+graph::WeightPlaces weight_places(const Model& equations, const Equations& system,
+                                  std::span<const std::string> trained) {
+  std::map<std::string, std::size_t> places;  // by net and node, "net.layers.0"
+  std::size_t place = 0;
+  for (const std::string& name : trained) {
+    for (const Equations::Net& net : system.nets) {
+      if (net.name != name) continue;
+      for (const Node& node : net.model.nodes) {
+        const auto* dense = std::get_if<Dense>(&node.operation);
+        if (dense == nullptr) continue;
+        places[name + "." + node.name] = place;
+        place += dense->weights.size() + dense->bias.size();
+      }
+    }
+  }
+  graph::WeightPlaces all;
+  for (const Node& node : equations.nodes) {
+    if (!std::holds_alternative<Dense>(node.operation)) continue;
+    // "net#2.layers.0" is a node of the second call.
+    const std::size_t dot = std::min(node.name.find('.'), node.name.size());
+    const auto known = places.find(node.name.substr(0, std::min(node.name.find('#'), dot)) + node.name.substr(dot));
+    all.push_back(known == places.end() ? graph::kKept : known->second);
+  }
+  return all;
 }
 
 double constant_expression(const Equation& constant) {

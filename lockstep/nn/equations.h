@@ -5,11 +5,13 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/kernels/graph/weights.h"
 #include "lockstep/nn/model.h"
 
 namespace lockstep::nn {
@@ -59,12 +61,19 @@ Model equations(const Equations& system);
 Model expression(const Equation& function, const Equations& system);
 
 // How the texts call a net that has yet to be made. One output may be taken as it is, several by index or by name.
-struct NetCall {
-  Model inputs;                      // f(u, p, t): what the net reads, output port "inputs" with features named by text
+struct NetCalls {
+  std::vector<std::string> inputs;   // their texts in its first call, " ..." behind one that differs in another
   std::vector<std::string> outputs;  // by index; the names, where it is called by names
+  std::size_t calls = 0;             // with differing inputs; those not counted whose inputs hold what such nets give
+  Model read;                        // f(u, p, t): what these calls read, output port "inputs" [call][input]
+  bool reads_nets = false;           // there are calls that are not counted
 };
-// Throws as equations(), and where the net is called with differing inputs, or not at all.
-NetCall net_call(const Equations& system, const std::string& net);
+// One for each of `nets`, which are not among the system's. Throws as equations(), and where one is not called.
+std::vector<NetCalls> net_calls(const Equations& system, std::span<const std::string> nets);
+
+// For ode::NetOptions: of equations(system), the weights of these nets are trained, one after another, which all calls
+// of a net share; the others' are kept.
+graph::WeightPlaces weight_places(const Model& equations, const Equations& system, std::span<const std::string> trained);
 
 // What an expression of numbers alone is: "8/3".
 double constant_expression(const Equation& constant);

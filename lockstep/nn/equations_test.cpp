@@ -231,6 +231,75 @@ TEST(Equations, refuse_definitions_in_a_circle_and_names_that_clash) {
   }
 }
 
+// pair is called for two neighbours and once more for what scale returns; kept is a net of the system.
+Equations with_open_nets() {
+  Mlp mlp;
+  mlp.layers.push_back({1, 1, {3}, {0.5}, {}});
+  Equations system;
+  system.equations = {{"x", "pair(y - x, t) + pair(k, 2*t)", ""}, {"y", "kept(x) + pair(scale(x)[1], 0) + pair(y-x, t)", ""}};
+  system.parameters = {{"k", 2.0}};
+  system.nets = {{"kept", Model::from_mlp(mlp)}};
+  return system;
+}
+
+TEST(Equations, say_how_nets_are_called_that_are_yet_to_be_made) {
+  const std::vector<NetCalls> calls = net_calls(with_open_nets(), std::vector<std::string>{"scale", "pair"});
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_EQ(calls[0].calls, 1u);
+  EXPECT_EQ(calls[0].inputs, std::vector<std::string>{"x"});
+  EXPECT_EQ(calls[0].outputs.size(), 2u);
+  EXPECT_FALSE(calls[0].reads_nets);
+  EXPECT_EQ(calls[1].calls, 2u);
+  EXPECT_EQ(calls[1].inputs, (std::vector<std::string>{"y - x ...", "t ..."}));
+  EXPECT_TRUE(calls[1].reads_nets);
+  const double u[] = {1, 4}, k = 2, t = 0.5;
+  std::vector<MatrixView<const double>> in;
+  for (const Port& port : calls[1].read.inputs) {
+    const double* from = port.name == "u" ? u : port.name == "p" ? &k : &t;
+    in.push_back(MatrixView<const double>::row_major(from, 1, port.features.size()));
+  }
+  std::vector<double> read(4);
+  const std::vector<MatrixView<double>> out{MatrixView<double>::row_major(read.data(), 1, 4)};
+  NetPlan<double>::compile(calls[1].read).evaluate(in, out);
+  EXPECT_EQ(read, (std::vector<double>{3, 0.5, 2, 1}));
+}
+
+TEST(Equations, share_the_weights_of_a_nets_calls) {
+  Equations system = with_open_nets();
+  const auto net = [](std::size_t inputs, std::size_t outputs) {
+    Mlp mlp;
+    mlp.layers.push_back({inputs, 3, std::vector<double>(3 * inputs), std::vector<double>(3), {ActivationKind::tanh}});
+    mlp.layers.push_back({3, outputs, std::vector<double>(3 * outputs), std::vector<double>(outputs), {}});
+    return Model::from_mlp(mlp);
+  };
+  system.nets.push_back({"scale", net(1, 2)});
+  system.nets.push_back({"pair", net(2, 1)});
+  // pair (9 + 4 numbers) is called twice, then kept, scale (6 + 8), and pair again.
+  EXPECT_EQ(weight_places(equations(system), system, std::vector<std::string>{"scale", "pair"}),
+            (graph::WeightPlaces{14, 23, 14, 23, graph::kKept, 0, 6, 14, 23}));
+  EXPECT_EQ(weight_places(equations(system), system, std::vector<std::string>{"kept"})[4], 0u);
+}
+
+TEST(Equations, refuse_open_nets_that_differ_in_their_calls) {
+  const auto message = [](const char* text, const char* name = "net") {
+    Equations system = with_open_nets();
+    system.equations[1].text = text;
+    try {
+      net_calls(system, std::vector<std::string>{"pair", "scale", name});
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
+  EXPECT_PRED2(has, message("scale(x)"), "no call of \"net\"");
+  EXPECT_PRED2(has, message("net(x) + net(x, y) + scale(1)"), "net of 2 arguments, expected 1, as in its first call");
+  EXPECT_PRED2(has, message("net(x)[0] + net(y).a + scale(1)"), "either");
+  for (const char* name : {"kept", "pair", "x", "k", "sin", "2"}) {
+    EXPECT_PRED2(has, message("net(x) + scale(1)", name), "a name of letters, digits and _ that nothing else has");
+  }
+}
+
 TEST(Equations, take_long_sums) {
   std::string text = "x";
   while (text.size() < 8000) text += "+x*y";

@@ -55,7 +55,7 @@ int train(TrainOptions options) {
     if (extension == ".h5" || extension == ".safetensors") file.output.stem.replace_extension();
   }
   if (options.overwrite) file.output.overwrite = true;
-  if (options.seed) file.net.seed = *options.seed;
+  if (options.seed) set_seed(file, *options.seed);
   if (options.threads) file.options.threads = *options.threads;
   if (options.cpu_target) {
     file.options.cpu_target = parse_cpu_target(*options.cpu_target);

@@ -1,6 +1,7 @@
 #include "lockstep/kernels/graph/weights.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <variant>
@@ -37,36 +38,31 @@ WeightPlaces own_places(const Graph& graph) {
 }
 
 std::vector<double> gather_weights(const Graph& graph, std::span<const std::size_t> places) {
-  std::vector<double> all;
-  std::vector<std::pair<std::size_t, std::size_t>> taken;  // begin and end of what is in the list
-  std::size_t next = 0;
+  std::vector<const Node*> nodes;
   for (const Node& node : graph.nodes) {
-    const auto* dense = std::get_if<Dense>(&node.operation);
-    if (!dense) continue;
-    if (next == places.size()) break;
-    const std::size_t begin = places[next++], count = count_of(*dense);
-    if (begin == kKept) continue;
-    const std::vector<double> numbers = numbers_of(*dense);
-    if (std::ranges::find(taken, std::pair(begin, begin + count)) != taken.end()) {
-      if (!std::equal(numbers.begin(), numbers.end(), all.begin() + static_cast<std::ptrdiff_t>(begin))) {
-        refuse("weight_places", "other numbers in " + node.name + " than in the node it shares them with",
-               "the same ones");
-      }
-      continue;
+    if (std::holds_alternative<Dense>(node.operation)) nodes.push_back(&node);
+  }
+  if (nodes.size() != places.size()) {
+    refuse("weight_places", std::to_string(places.size()) + " places",
+           std::to_string(nodes.size()) + ", one for each dense node");
+  }
+  std::map<std::size_t, std::vector<double>> at;  // by where they begin
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (places[i] == kKept) continue;
+    std::vector<double> numbers = numbers_of(std::get<Dense>(nodes[i]->operation));
+    const auto [known, fresh] = at.try_emplace(places[i], numbers);
+    if (!fresh && known->second != numbers) {
+      refuse("weight_places", "other numbers in " + nodes[i]->name + " than in the node it shares them with",
+             "the same ones");
     }
-    if (begin != all.size()) {
-      refuse("weight_places", "a place " + std::to_string(begin) + " for " + node.name,
-             std::to_string(all.size()) + ", the next one, or that of a node of as many numbers");
+  }
+  std::vector<double> all;
+  for (const auto& [place, numbers] : at) {
+    if (place != all.size()) {
+      refuse("weight_places", "a place at " + std::to_string(place) + " after " + std::to_string(all.size()) + " numbers",
+             "places without a gap, which overlap as a whole or not at all");
     }
     all.insert(all.end(), numbers.begin(), numbers.end());
-    taken.emplace_back(begin, begin + count);
-  }
-  const std::size_t nodes = own_places(graph).size();
-  if (nodes != places.size()) {
-    refuse("weight_places", std::to_string(places.size()) + " places",
-           std::to_string(nodes) +
-               ", one for each dense "
-               "node");
   }
   return all;
 }

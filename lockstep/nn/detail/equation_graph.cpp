@@ -1,5 +1,6 @@
 #include "lockstep/nn/detail/equation_graph.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -79,6 +80,7 @@ std::vector<Value> EquationGraph::call(const std::string& name, const Model& net
   const std::size_t number = ++calls_[name];
   const std::string prefix = name + (number == 1 ? "" : "#" + std::to_string(number)) + ".";
   std::map<std::string, std::string> here;  // the net's names, and those of the nodes in this graph
+  const bool unknown = std::ranges::any_of(inputs, [&](const Value& value) { return is_unknown(value); });
   for (const Port& port : net.inputs) {
     here[port.name] = vector_of(inputs.first(port.features.size()));
     inputs = inputs.subspan(port.features.size());
@@ -88,6 +90,7 @@ std::vector<Value> EquationGraph::call(const std::string& name, const Model& net
     for (const std::string& input : node.inputs) read.push_back(here.at(input));
     nodes_.push_back({prefix + node.name, node.operation, std::move(read)});
     here[node.name] = prefix + node.name;
+    if (unknown) unknown_.insert(prefix + node.name);
   }
   std::vector<Value> outputs;
   for (const Port& port : net.outputs) {
@@ -96,6 +99,12 @@ std::vector<Value> EquationGraph::call(const std::string& name, const Model& net
     }
   }
   return called_[key] = outputs;
+}
+
+Value EquationGraph::unknown() {
+  const std::string node = add("unknown", Constant{{0}}, {});
+  unknown_.insert(node);
+  return {0, node};
 }
 
 std::string EquationGraph::vector_of(std::span<const Value> values) {
@@ -120,6 +129,9 @@ std::string EquationGraph::add(const std::string& key, Operation operation, std:
   std::string full = key;
   for (const std::string& input : inputs) full += " " + input;
   const auto [place, fresh] = made_.try_emplace(std::move(full), "v" + std::to_string(nodes_.size() + 1));
+  if (std::ranges::any_of(inputs, [&](const std::string& input) { return unknown_.contains(input); })) {
+    unknown_.insert(place->second);
+  }
   if (fresh) nodes_.push_back({place->second, std::move(operation), std::move(inputs)});
   return place->second;
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,6 +34,10 @@ class EquationGraph {
   // What the net makes of these inputs, port after port: all output ports' features.
   std::vector<Value> call(const std::string& name, const Model& net, std::span<const Value> inputs);
 
+  // A value that stands for one not known yet, and whether a value comes from such ones.
+  Value unknown();
+  bool is_unknown(const Value& value) const { return unknown_.contains(value.node); }
+
   // A node or port with these features.
   std::string vector_of(std::span<const Value> values);
 
@@ -51,6 +56,7 @@ class EquationGraph {
   std::map<std::string, Feature> columns_;    // by node
   std::map<std::string, std::size_t> calls_;  // of each net, with differing inputs
   std::map<std::string, std::vector<Value>> called_;
+  std::set<std::string, std::less<>> unknown_;  // nodes
 };
 
 }  // namespace lockstep::nn::detail

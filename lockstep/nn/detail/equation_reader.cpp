@@ -135,15 +135,24 @@ EquationReader::EquationReader(const Equations& system, EquationGraph& graph)
     add_name(system.definitions[i].name, system.definitions[i].where, {What::definition, i});
   }
   for (std::size_t i = 0; i < system.nets.size(); ++i) {
-    const std::string& name = system.nets[i].name;
-    const bool again = std::any_of(system.nets.begin(), system.nets.begin() + static_cast<std::ptrdiff_t>(i),
-                                   [&](const Equations::Net& net) { return net.name == name; });
-    if (!is_name(name) || again || function_named(name) || names_.contains(name)) {
-      throw Error(ErrorKind::invalid_argument,
-                  {"models", '"' + name + '"', "a name of letters, digits and _ that nothing else has", {}});
-    }
+    require_free_net_name(system.nets[i].name, i);
     system.nets[i].model.validate();
   }
+}
+
+// That nothing has, the first `nets` of the system's nets among it.
+void EquationReader::require_free_net_name(const std::string& name, std::size_t nets) const {
+  const auto is_it = [&](const auto& net) { return net.name == name; };
+  const bool again = std::any_of(system_.nets.begin(), system_.nets.begin() + static_cast<std::ptrdiff_t>(nets), is_it) ||
+                     std::ranges::any_of(open_, is_it);
+  if (is_name(name) && !again && !function_named(name) && !names_.contains(name)) return;
+  throw Error(ErrorKind::invalid_argument,
+              {"models", '"' + name + '"', "a name of letters, digits and _ that nothing else has", {}});
+}
+
+void EquationReader::open(const std::string& name) {
+  require_free_net_name(name, system_.nets.size());
+  open_.emplace_back().name = name;
 }
 
 void EquationReader::add_name(const std::string& name, const std::string& where, Name meaning) {
@@ -273,7 +282,8 @@ void EquationReader::unknown(Tokens& tokens, const Token& name) const {
   for (const Equation& definition : system_.definitions) known.push_back(definition.name);
   for (const std::string_view constant : {"t", "pi", "e"}) known.push_back(constant);
   std::string remedy = nearest(name.text, known);
-  const bool is_net = std::ranges::any_of(system_.nets, [&](const auto& net) { return net.name == name.text; });
+  const auto is_it = [&](const auto& net) { return net.name == name.text; };
+  const bool is_net = std::ranges::any_of(system_.nets, is_it) || std::ranges::any_of(open_, is_it);
   if (is_net || function_named(name.text)) remedy = "call it, " + std::string(name.text) + "(...)";
   tokens.refuse(name, name.quoted(), "one of " + list(known), std::move(remedy));
 }
@@ -293,7 +303,8 @@ Value EquationReader::definition(Tokens& tokens, const Token& name, std::size_t 
 
 Value EquationReader::called(Tokens& tokens, const Token& name) {
   const auto net = std::ranges::find_if(system_.nets, [&](const auto& one) { return one.name == name.text; });
-  const bool is_open = open_ && open_->name == name.text;
+  const auto open = std::ranges::find_if(open_, [&](const auto& one) { return one.name == name.text; });
+  const bool is_open = open != open_.end();
   const Function* function = net == system_.nets.end() ? function_named(name.text) : nullptr;
   if (net == system_.nets.end() && function == nullptr && !is_open) {
     const std::string remedy = std::string(name.text) + " * (...)";
@@ -302,10 +313,11 @@ Value EquationReader::called(Tokens& tokens, const Token& name) {
     }
     std::vector<std::string_view> known;
     for (const auto& one : system_.nets) known.push_back(one.name);
-    if (open_) known.push_back(open_->name);
+    for (const OpenNet& one : open_) known.push_back(one.name);
     for (const Function& one : kFunctions) known.push_back(one.name);
     tokens.refuse(name, name.quoted(), "one of " + list(known), nearest(name.text, known));
   }
+  const auto open_at = static_cast<std::size_t>(open - open_.begin());
   tokens.expect("(", "\"(\"");
   std::vector<Value> inputs;
   std::vector<std::string> texts;
@@ -317,7 +329,7 @@ Value EquationReader::called(Tokens& tokens, const Token& name) {
     } while (tokens.take_if(","));
   }
   tokens.expect(")", "an operator, \",\" or \")\"");
-  if (is_open) return open_output(tokens, name, inputs, std::move(texts));
+  if (is_open) return open_output(tokens, name, open_[open_at], inputs, texts);
   if (net != system_.nets.end()) return net_output(tokens, name, *net, inputs);
   if (inputs.size() != function->arguments) {
     tokens.refuse(name, std::string(name.text) + " of " + arguments_text(inputs.size()),
@@ -349,31 +361,42 @@ Value EquationReader::function(Tokens& tokens, const Token& name, const std::vec
   return graph_.activate(parse_activation(name.text)->kind, x);  // the functions that are left
 }
 
-Value EquationReader::open_output(Tokens& tokens, const Token& name, const std::vector<Value>& inputs,
-                                  std::vector<std::string> texts) {
+Value EquationReader::open_output(Tokens& tokens, const Token& name, OpenNet& net, const std::vector<Value>& inputs,
+                                  const std::vector<std::string>& texts) {
   const auto same = [](const Value& a, const Value& b) { return a.node == b.node && a.number == b.number; };
   if (inputs.empty()) tokens.refuse(name, name.quoted() + " of no arguments", "the net's inputs");
-  if (open_->inputs.empty()) {
-    open_->inputs = inputs;
-    open_->input_names = std::move(texts);
-  } else if (!std::ranges::equal(open_->inputs, inputs, same)) {
-    tokens.refuse(name, name.quoted() + " with other inputs than before", "one set of inputs, wherever it is called");
+  if (net.width == 0) {
+    net.width = inputs.size();
+    net.input_names = texts;
+  } else if (net.width != inputs.size()) {
+    tokens.refuse(name, std::string(name.text) + " of " + arguments_text(inputs.size()),
+                  std::to_string(net.width) + ", as in its first call");
   }
-  const bool first = open_->outputs.empty(), by_name = tokens.now().is(".");
-  if (!first && by_name != open_->by_name) {
+  const bool known = std::ranges::any_of(net.calls, [&](const auto& call) { return std::ranges::equal(call, inputs, same); });
+  if (std::ranges::any_of(inputs, [&](const Value& value) { return graph_.is_unknown(value); })) {
+    net.reads_unknown = true;
+  } else if (!known) {
+    net.calls.push_back(inputs);
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      std::string& text = net.input_names[i];
+      if (text != texts[i] && !text.ends_with(" ...")) text += " ...";
+    }
+  }
+  const bool first = net.outputs.empty(), by_name = tokens.now().is(".");
+  if (!first && by_name != net.by_name) {
     tokens.refuse(name, "outputs taken by index and by name", "either");
   }
-  open_->by_name = by_name;
+  net.by_name = by_name;
   if (tokens.take_if(".")) {
     const Token output = tokens.take();
     if (output.kind != Token::Kind::name) tokens.refuse(output, output.quoted(), "an output's name");
-    const auto known = std::ranges::find(open_->outputs, output.text);
-    if (known == open_->outputs.end()) open_->outputs.emplace_back(output.text);
+    const auto known = std::ranges::find(net.outputs, output.text);
+    if (known == net.outputs.end()) net.outputs.emplace_back(output.text);
   } else {
     const std::size_t index = tokens.take_if("[") ? take_index(tokens, 1000, "an index from 0 to 999") : 0;
-    open_->outputs.resize(std::max(open_->outputs.size(), index + 1));
+    net.outputs.resize(std::max(net.outputs.size(), index + 1));
   }
-  return {0, "u"};  // any value that is no number
+  return graph_.unknown();
 }
 
 Value EquationReader::net_output(Tokens& tokens, const Token& name, const Equations::Net& net,

@@ -26,16 +26,19 @@ class EquationReader {
   bool reads_time() const { return time_at_.has_value(); }
   std::size_t time_at() const { return *time_at_; }  // its offset where it is read first
 
-  // A net that is called but not there: its calls are noted, and what they give is of no use.
+  // A net that is called but not there: its calls are noted, what they give is unknown.
   struct OpenNet {
     std::string name;
-    std::vector<Value> inputs;             // of its call
-    std::vector<std::string> input_names;  // their texts
+    std::size_t width = 0;                   // inputs; 0: not called yet
+    std::vector<std::string> input_names;    // their texts in the first call, others noted by " ..."
+    std::vector<std::vector<Value>> calls;   // inputs of those that differ and are known
+    bool reads_unknown = false;              // there are others, with what open nets give in their inputs
     std::vector<std::string> outputs;
     bool by_name = false;
   };
-  void open(const std::string& name) { open_ = OpenNet{name, {}, {}, {}, false}; }
-  const OpenNet& opened() const { return *open_; }
+  // Throws Error for a name that is taken.
+  void open(const std::string& name);
+  const std::vector<OpenNet>& opened() const { return open_; }
 
  private:
   enum class What { component, parameter, definition };
@@ -50,6 +53,7 @@ class EquationReader {
   // While one of these lives, the text is nested one deeper; throws where that is too deep.
   class Deeper;
 
+  void require_free_net_name(const std::string& name, std::size_t nets) const;
   void add_name(const std::string& name, const std::string& where, Name meaning);
   Value expression(Tokens& tokens, int binding);
   Value operand(Tokens& tokens);
@@ -59,8 +63,8 @@ class EquationReader {
   Value definition(Tokens& tokens, const Token& name, std::size_t index);
   Value called(Tokens& tokens, const Token& name);
   Value function(Tokens& tokens, const Token& name, const std::vector<Value>& inputs);
-  Value open_output(Tokens& tokens, const Token& name, const std::vector<Value>& inputs,
-                    std::vector<std::string> texts);
+  Value open_output(Tokens& tokens, const Token& name, OpenNet& net, const std::vector<Value>& inputs,
+                    const std::vector<std::string>& texts);
   Value net_output(Tokens& tokens, const Token& name, const Equations::Net& net, const std::vector<Value>& inputs);
   Value checked(Tokens& tokens, const Token& at, Value value);
   [[noreturn]] void unknown(Tokens& tokens, const Token& name) const;
@@ -69,7 +73,7 @@ class EquationReader {
   EquationGraph& graph_;
   std::map<std::string, Name, std::less<>> names_;
   std::vector<Definition> definitions_;
-  std::optional<OpenNet> open_;
+  std::vector<OpenNet> open_;
   int depth_ = 0;
   std::optional<std::size_t> time_at_;
 };

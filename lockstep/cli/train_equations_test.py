@@ -1,0 +1,142 @@
+"""`lockstep train` on equations: the page's examples, killed and resumed, and what comes of them in `solve`.
+
+usage: train_equations_test.py LOCKSTEP [unittest arguments]
+Exit code 77 without h5py: skipped, not passed.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+from tool_test import ToolTest, TOOL, h5py, np
+
+
+def example(heading):
+    """The training file under this heading of the page."""
+    page = (ROOT / "docs" / "training.md").read_text()
+    return re.search(r"```toml\n(.*?)```", page[page.index(f"## {heading}\n"):], re.DOTALL).group(1)
+
+
+def solved(f, u, times, steps=20):
+    """Classical Runge-Kutta; 20 steps an interval leave 1e-7 of states here."""
+    states = [np.array(u, float)]
+    for begin, end in zip(times[:-1], times[1:]):
+        u, h = states[-1], (end - begin) / steps
+        for _ in range(steps):
+            a = f(u)
+            b = f(u + h / 2 * a)
+            c = f(u + h / 2 * b)
+            u = u + h / 6 * (a + 2 * b + 2 * c + f(u + h * c))
+        states.append(u)
+    return np.array(states)
+
+
+def hunt(u):
+    return np.array([1.1 * u[0] - 0.4 * u[0] * u[1], 0.1 * u[0] * u[1] - 0.4 * u[1]])
+
+
+def masses(u):
+    x, v = u[:3], u[3:]
+    pulls = (x[1:] - x[:-1] - 1) * 4
+    return np.concatenate([v, np.append(pulls, 0) - np.append(0, pulls) - 0.3 * v * abs(v) + 1])
+
+
+class TrainEquationsTest(ToolTest):
+    silent = False
+
+    def csv(self, name, columns, times, states):
+        rows = [",".join(["t"] + columns)] + [",".join(repr(float(x)) for x in (t, *u)) for t, u in zip(times, states)]
+        self.write(name, "\n".join(rows) + "\n")
+
+    def state_of(self, name):
+        with h5py.File(self.path(name)) as file:
+            return {key: file[key][()].tobytes() for key in ("parameters", "best_parameters", "curve/loss")}
+
+    def solution(self, model, start, end, points):
+        self.write("problem.toml", f'[rhs]\nmodel = "{model}"\nguard = "ignore"\n[ensemble]\n'
+                   f'initial_state = {[float(x) for x in start]}\n[time]\nspan = [0, {end}]\nsave = {points}\n[method]\n'
+                   'precision = "f64"\n[output]\nfile = "solved.h5"\n')
+        self.succeed("solve", "problem.toml", "-q", "--overwrite")
+        with h5py.File(self.path("solved.h5")) as file:
+            return file["state"][0]
+
+    def test_the_pages_parameters_are_found_and_solved_with(self):
+        times = np.linspace(0, 10, 41)
+        states = solved(hunt, [10, 5], times)
+        self.csv("measured.csv", ["prey", "predator"], times, states)
+        self.write("train.toml", example("Parameters of equations"))
+        out = self.succeed("train", "train.toml")
+        self.assertIn("a, b, c, 3 parameters, f64; 1 trajectory of 41 points", out)
+        found = {name: float(value) for name, value in re.findall(r"^([abc]) = (\S+) \(from ", out, re.MULTILINE)}
+        # The solves' tolerance of 1e-6 is what states and parameters are good to, but for the size of the latter's effect.
+        for name, value in {"a": 1.1, "b": 0.4, "c": 0.1}.items():
+            self.assertAlmostEqual(found[name], value, delta=1e-5)
+        self.assertFalse(self.path("fit.h5").exists())
+        np.testing.assert_allclose(self.solution("fit_rhs.h5", [10, 5], 10, 41), states, atol=1e-4)
+        # The same numbers, typed into the equations.
+        text = example("Parameters of equations")
+        for name, value in found.items():
+            text = re.sub(rf"^{name} = {{.*$", f"{name} = {value!r}", text, flags=re.MULTILINE)
+        rhs = text[:text.index("[data]")]
+        by_model = self.solution("fit_rhs.h5", [10, 5], 10, 41)
+        self.write("typed.toml", rhs + self.path("problem.toml").read_text().split('guard = "ignore"\n')[1])
+        self.succeed("solve", "typed.toml", "-q", "--overwrite")
+        with h5py.File(self.path("solved.h5")) as file:
+            self.assertEqual(file["state"][0].tobytes(), by_model.tobytes())
+        self.write("typed.toml", self.path("typed.toml").read_text().replace("b = ", "b = { start = 1 } # "))
+        self.fail_with("rhs.parameters.b: found a parameter to be trained", "solve", "typed.toml")
+
+    def test_the_pages_nets_continue_with_the_same_bits_and_threads_do_not_change_them(self):
+        times = np.linspace(0, 4, 41)
+        states = solved(masses, [0, 0.6, 2.5, 0.5, 0, -1], times)
+        self.csv("masses.csv", ["x1", "x2", "x3", "v1", "v2", "v3"], times, states)
+        text = example("Several calls, several nets")
+        self.write("train.toml", text)
+        out = self.succeed("train", "train.toml", "--threads", "1")
+        self.assertIn("force 1-8-1 tanh, friction 1-4-1 tanh, g, 39 parameters, f64", out)
+        self.assertIn("\nmasses_force.h5, masses_force.safetensors\nmasses_friction.h5, masses_friction.safetensors\n"
+                      "masses_rhs.h5\n", out)
+        whole = self.state_of("masses_checkpoint.h5")
+        self.write("train.toml", text + "checkpoint_every = 0\n")
+        for wait in (0.05, 0.1):
+            process = subprocess.Popen([str(TOOL), "train", "train.toml", "--resume", "-q", "--output", "again"],
+                                       cwd=self.folder)
+            time.sleep(wait)
+            process.kill()
+            process.wait()
+        self.succeed("train", "train.toml", "--resume", "-q", "--output", "again", "--threads", "2")
+        self.assertEqual(self.state_of("again_checkpoint.h5"), whole)
+        self.assertLess(float(re.search(r"result: .* (\S+)\n", out).group(1)), 0.01)
+        np.testing.assert_allclose(self.solution("masses_rhs.h5", states[0], 4, 41), states, atol=0.1)
+        with h5py.File(self.path("masses_force.h5")) as force:
+            self.assertEqual(force["inputs/name"][0], b"x2 - x1 ...")
+
+    def test_nets_that_are_kept_count_for_a_resumed_run(self):
+        times = np.linspace(0, 1, 11)
+        self.csv("decay.csv", ["u"], times, np.exp(-times)[:, None])
+        text = ('[net]\nhidden = []\n[data]\nfile = "decay.csv"\ntime = "t"\nstates = ["u"]\n[method]\ndt = 0.1\n'
+                '[training]\noptimiser = "lbfgs"\niterations = 20\n')
+        self.write("kept.toml", text + '[rhs.equations]\nu = "net(u)"\n[output]\nfile = "kept"\n')
+        self.succeed("train", "kept.toml", "-q")
+        kept = self.path("kept.h5").read_bytes()
+        beside = text + ('[rhs]\nmodels = { known = "kept.h5" }\n[rhs.equations]\nu = "2 * known(u) + net(u)"\n[output]\n'
+                         'file = "rest"\n')
+        self.write("rest.toml", beside)
+        out = self.succeed("train", "rest.toml")
+        self.assertLess(float(re.search(r"result: .* (\S+)\n", out).group(1)), 1e-6)
+        self.assertEqual(self.path("kept.h5").read_bytes(), kept)
+        # net has learnt what is known once too often, with the other sign: u' = -u, up to the last digits of float32.
+        with h5py.File(self.path("rest.h5")) as rest, h5py.File(self.path("kept.h5")) as file:
+            self.assertAlmostEqual(rest["layers/0/weight"][0, 0], -file["layers/0/weight"][0, 0], delta=1e-2)
+        self.succeed("train", "rest.toml", "--resume", "-q")
+        self.write("kept.toml", self.path("kept.toml").read_text().replace("iterations = 20", "iterations = 1"))
+        self.succeed("train", "kept.toml", "-q", "--overwrite")
+        self.fail_with("net", "train", "rest.toml", "--resume")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=1)
