@@ -3,6 +3,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -71,7 +72,9 @@ struct History {
 };
 
 struct Trained {
-  nn::Model model;
+  std::vector<nn::Model> nets;
+  std::vector<cli::TrainedValue> values;
+  std::optional<nn::Model> equations;
   History history;
   double loss = 0;
   std::optional<double> validation_loss;
@@ -93,9 +96,15 @@ Trained iterate(cli::TrainingTask<T>& task, const RunControl& control) {
     control.progress(static_cast<std::size_t>(training.place().total), total);
   }
   const std::span<const T> best = training.best_parameters();
-  trained.model = task.model(best);
-  trained.model.metadata["training_data_digest"] = task.data_digest();
-  trained.model.metadata["training_iterations"] = std::to_string(training.place().total);
+  const auto describe = [&](nn::Model& model) {
+    model.metadata["training_data_digest"] = task.data_digest();
+    model.metadata["training_iterations"] = std::to_string(training.place().total);
+  };
+  trained.nets = task.nets(best);
+  for (nn::Model& net : trained.nets) describe(net);
+  trained.values = task.values(best);
+  trained.equations = task.equations(best);
+  if (trained.equations) describe(*trained.equations);
   trained.loss = task.final_loss(best);
   trained.loss_text = task.loss_text() + task.left_out_text();
   trained.validation_loss = task.final_validation_loss(best);
@@ -127,37 +136,64 @@ Trained train_with(const cli::TrainingFile& file, const std::vector<Numbers>& da
   return iterate(*task, control);
 }
 
-void write_model(const cli::TrainingFile& file, const nn::Model& model) {
-  const cli::TrainingOutputs outputs = cli::outputs_of(file.output.stem);
+void write_models(const cli::TrainingFile& file, const Trained& trained) {
+  const cli::TrainingOutputs outputs = cli::outputs_of(file);
   const Existing existing = file.output.overwrite ? Existing::replace : Existing::refuse;
-  nn::write_hdf5_model(outputs.model, model, existing);
-  if (nn::is_stack(model)) nn::write_safetensors(outputs.safetensors, model, existing);
+  for (std::size_t i = 0; i < trained.nets.size(); ++i) {
+    const nn::Model& net = trained.nets[i];
+    nn::write_hdf5_model(outputs.nets[i].model, net, existing);
+    if (nn::is_stack(net)) nn::write_safetensors(outputs.nets[i].safetensors, net, existing);
+  }
+  if (trained.equations) nn::write_hdf5_model(outputs.equations, *trained.equations, existing);
+}
+
+using Nets = std::vector<std::pair<std::string, const Net*>>;
+
+// Those that the texts name and the caller has in memory.
+void put_in_memory(cli::TrainingFile& file, const Nets& starts, const Nets& models) {
+  for (const auto& [name, net] : starts) {
+    for (cli::NetSection& section : file.nets) {
+      if (section.called == name) section.loaded = net->shared();
+    }
+  }
+  for (const auto& [name, net] : models) {
+    for (auto& kept : file.ode->equations->nets) {
+      if (kept.name == name) kept.loaded = net->shared();
+    }
+  }
 }
 
 // `data`: x and y [sample][feature], or t [time] or [trajectory][time] and u [trajectory][time][component], filled up
-// with NaN behind shorter trajectories; none where the file names them. Returns (model, history, loss, validation loss
-// or None, what the loss is, what stopped it or None).
+// with NaN behind shorter trajectories; none where the file names them. Returns (nets by name, values by name,
+// equations or None, history, loss, validation loss or None, what the loss is, what stopped it or None).
 nb::tuple run(const std::string& text, const std::optional<std::filesystem::path>& path,
-              const std::vector<Numbers>& data, const Net* start, nb::handle progress) {
+              const std::vector<Numbers>& data, const Nets& starts, const Nets& models, nb::handle progress) {
   return tell_in_users_words([&] {
     cli::TrainingFile file = path ? cli::read_training_file(*path) : cli::parse_training_file(text, kArguments);
-    if (start) file.net.loaded = start->shared();
+    put_in_memory(file, starts, models);
     Trained trained;
     const nb::object stopped = run_watched(progress, [&](const RunControl& control) {
       trained = file.options.precision == Precision::f32 ? train_with<float>(file, data, control)
                                                          : train_with<double>(file, data, control);
-      if (!path && !file.output.stem.empty()) write_model(file, trained.model);
+      if (!path && !file.output.stem.empty()) write_models(file, trained);
     });
-    return nb::make_tuple(Net(std::move(trained.model)), trained.history.arrays(), trained.loss,
-                          trained.validation_loss, trained.loss_text, stopped);
+    nb::dict nets, values;
+    for (std::size_t i = 0; i < trained.nets.size(); ++i) {
+      nets[file.nets[i].called.c_str()] = Net(std::move(trained.nets[i]));
+    }
+    for (const cli::TrainedValue& value : trained.values) values[value.name.c_str()] = value.value;
+    nb::object equations = nb::none();
+    if (trained.equations) equations = nb::cast(Net(std::move(*trained.equations)));
+    return nb::make_tuple(nets, values, equations, trained.history.arrays(), trained.loss, trained.validation_loss,
+                          trained.loss_text, stopped);
   });
 }
 
 }  // namespace
 
 void bind_train(nb::module_& module) {
-  module.def("train", &run, nb::arg("text"), nb::arg("path").none(), nb::arg("data"), nb::arg("start").none(),
-             nb::arg("progress").none());
+  module.def("train", &run, nb::arg("text"), nb::arg("path").none(), nb::arg("data"), nb::arg("starts"),
+             nb::arg("models"), nb::arg("progress").none());
 }
 
 }  // namespace lockstep::python

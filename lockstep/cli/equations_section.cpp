@@ -64,8 +64,7 @@ void read_parameters(const TomlValue& value, EquationsSection& section, Paramete
 
 }  // namespace
 
-EquationsSection read_equations(const TomlValue& rhs, const std::filesystem::path& folder,
-                                ParametersMay may) {
+EquationsSection read_equations(const TomlValue& rhs, const std::filesystem::path& folder, ParametersMay may) {
   EquationsSection section;
   const TomlValue& equations = *rhs.find("equations");
   section.where = equations.where();

@@ -19,9 +19,9 @@ struct EquationsToTrain {
   // What training starts from, one for each of the file's nets: inputs and outputs as the equations call them.
   std::vector<nn::Model> nets;
   std::vector<ode::TrainedParameter> trained;
-  ode::Rhs rhs;                    // its weights are the nets', then the trained parameters
-  std::vector<double> parameters;  // the others
-  nn::Equations system;            // with all nets, those that are kept first
+  ode::Rhs rhs;                     // its weights are the nets', then the trained parameters
+  std::vector<double> parameters;   // the others
+  nn::Equations system;             // with all nets, those that are kept first
   std::vector<nn::Feature> states;  // with their range in the data where nets are trained on them
 };
 

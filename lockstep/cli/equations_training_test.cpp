@@ -182,8 +182,8 @@ TEST(EquationsTraining, trains_nets_and_parameters_beside_nets_that_are_kept) {
 }
 
 TEST(EquationsTraining, makes_nets_of_one_shape_differ_at_the_start) {
-  const TrainingFile file = file_of(replaced(replaced(kFile, "[net]\nhidden = [6]", "[net.a]\nhidden = [6]\n[net.b]\nhidden = [6]"),
-                                             "net(v)", "a(v) - b(v)"));
+  const TrainingFile file = file_of(replaced(
+      replaced(kFile, "[net]\nhidden = [6]", "[net.a]\nhidden = [6]\n[net.b]\nhidden = [6]"), "net(v)", "a(v) - b(v)"));
   const EquationsToTrain equations = equations_to_train(file, pendulums());
   EXPECT_NE(equations.nets[0].digest(), equations.nets[1].digest());
 }

@@ -96,7 +96,8 @@ class OdeTask : public TrainingTask<T> {
     return trained_equations(file_, *equations_, this->nets(parameters), values(parameters));
   }
   std::string start_digest() const override {
-    if (!equations_ || (equations_->system.nets.size() == 1 && this->starts_.size() == 1)) return this->starts_[0].digest();
+    if (!equations_ || (equations_->system.nets.size() == 1 && this->starts_.size() == 1))
+      return this->starts_[0].digest();
     ContentHash hash;
     for (const nn::Equations::Net& net : equations_->system.nets) hash.add(net.name).add(net.model.digest());
     return hash.hex();
@@ -187,11 +188,10 @@ class OdeTask : public TrainingTask<T> {
       throw Error(ErrorKind::invalid_argument,
                   {file.data.where + ".normalise", "min_max", "none or standard for a neural ODE", {}});
     }
-    const nn::Model& start = this->starts_.emplace_back(
-        initial_model(file, file.nets.at(0), std::move(inputs), std::move(outputs), scaled.input_scaling, scaled.output_scaling));
+    const nn::Model& start = this->starts_.emplace_back(initial_model(
+        file, file.nets.at(0), std::move(inputs), std::move(outputs), scaled.input_scaling, scaled.output_scaling));
     const ode::NetOptions net{.name = start.name, .with_time = file.ode->with_time};
-    ode::Rhs rhs = nn::is_stack(start) ? ode::net(nn::to_mlp(start), net)
-                                       : ode::net(nn::to_graph(start), net);
+    ode::Rhs rhs = nn::is_stack(start) ? ode::net(nn::to_mlp(start), net) : ode::net(nn::to_graph(start), net);
     const std::vector<double> parameters = system_parameters(*file.ode);
     if (file.ode->system) {
       ode::Rhs system = ode::system(file.ode->system->value);

@@ -25,10 +25,10 @@ class RegressionTask : public TrainingTask<T> {
   RegressionTask(const TrainingFile& file, RegressionData data) : file_(file), data_(std::move(data)) {
     this->data_digest_ = data_.digest;
     const RegressionTable& table = data_.training;
-    this->starts_.push_back(
-        initial_model(file, file.nets.at(0), features(table.input_names, table.inputs), features(table.target_names, table.targets),
-                      input_scaling(file.data.normalisation, table.inputs, table.input_names.size()),
-                      output_scaling(file.data.normalisation, table.targets, table.target_names.size())));
+    this->starts_.push_back(initial_model(
+        file, file.nets.at(0), features(table.input_names, table.inputs), features(table.target_names, table.targets),
+        input_scaling(file.data.normalisation, table.inputs, table.input_names.size()),
+        output_scaling(file.data.normalisation, table.targets, table.target_names.size())));
     for (const TrainingPhase& phase : file.phases) loss_of_batch(phase.batch);
   }
 

@@ -21,7 +21,7 @@ namespace lockstep::cli {
 
 struct NetSection {
   std::string where;
-  std::string called = "net";  // by the equations
+  std::string called = "net";                         // by the equations
   std::optional<Given<std::filesystem::path>> start;  // a model to go on from; then neither of the next two
   std::shared_ptr<const nn::Model> loaded;  // what `start` names, where a caller has it in memory; else it is read
   std::vector<std::size_t> hidden;          // widths of the hidden layers

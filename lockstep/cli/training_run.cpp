@@ -364,7 +364,9 @@ int explain_training(const TrainingFile& file) {
 }
 
 TrainingOutputs outputs_of(const TrainingFile& file) {
-  const auto with = [&](const std::string& ending) { return std::filesystem::path(file.output.stem.string() + ending); };
+  const auto with = [&](const std::string& ending) {
+    return std::filesystem::path(file.output.stem.string() + ending);
+  };
   TrainingOutputs outputs;
   for (const NetSection& net : file.nets) {
     const std::string name = file.nets.size() == 1 ? "" : "_" + net.called;

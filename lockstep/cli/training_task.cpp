@@ -12,7 +12,8 @@ namespace lockstep::cli {
 namespace {
 
 // What `start` names: weights and operations; names and ranges are the new data's.
-nn::Model model_to_start_from(const TrainingFile& file, const NetSection& net, std::size_t inputs, std::size_t outputs) {
+nn::Model model_to_start_from(const TrainingFile& file, const NetSection& net, std::size_t inputs,
+                              std::size_t outputs) {
   const auto& [path, where] = *net.start;
   const nn::Model before = net.loaded ? *net.loaded : nn::load(path);
   const auto refuse = [&](ErrorKind kind, const std::string& found, const std::string& expected,
@@ -54,7 +55,8 @@ nn::Model model_to_start_from(const TrainingFile& file, const NetSection& net, s
 }  // namespace
 
 nn::Model initial_model(const TrainingFile& file, const NetSection& net, std::vector<nn::Feature> inputs,
-                        std::vector<nn::Feature> outputs, const InputScaling& input_scaling, const OutputScaling& output_scaling) {
+                        std::vector<nn::Feature> outputs, const InputScaling& input_scaling,
+                        const OutputScaling& output_scaling) {
   nn::Model model;
   if (net.start) {
     model = model_to_start_from(file, net, inputs.size(), outputs.size());

@@ -28,8 +28,8 @@ class TrainingTask {
  public:
   virtual ~TrainingTask() = default;
   virtual std::vector<train::Phase> phases() const = 0;
-  // How many numbers are trained: the weights of the nets and the equations' parameters, which come first, and what else
-  // the loss has.
+  // How many numbers are trained: the weights of the nets and the equations' parameters, which come first, and what
+  // else the loss has.
   virtual std::size_t parameters() const { return weights(); }
   std::size_t weights() const { return start_weights().size(); }
   // What training starts from: these, then zeros.
@@ -84,7 +84,8 @@ template <class T>
 std::unique_ptr<TrainingTask<T>> make_ode_task(const TrainingFile& file, TrajectoryData data);
 
 // The net that the file asks for, between ports of these features.
-nn::Model initial_model(const TrainingFile& file, const NetSection& net, std::vector<nn::Feature> inputs, std::vector<nn::Feature> outputs,
-                        const InputScaling& input_scaling, const OutputScaling& output_scaling);
+nn::Model initial_model(const TrainingFile& file, const NetSection& net, std::vector<nn::Feature> inputs,
+                        std::vector<nn::Feature> outputs, const InputScaling& input_scaling,
+                        const OutputScaling& output_scaling);
 
 }  // namespace lockstep::cli

@@ -128,8 +128,8 @@ std::vector<NetCalls> net_calls(const Equations& system, std::span<const std::st
       throw Error(ErrorKind::invalid_argument, {"equations", "no call of \"" + called.name + '"',
                                                 "the net that is to be trained", "write " + called.name + "(...)"});
     }
-    NetCalls& made = all.emplace_back(
-        NetCalls{called.input_names, called.outputs, called.calls.size(), {}, called.reads_unknown});
+    NetCalls& made =
+        all.emplace_back(NetCalls{called.input_names, called.outputs, called.calls.size(), {}, called.reads_unknown});
     if (made.calls == 0) continue;
     std::vector<EquationGraph::Value> read;
     for (const auto& call : called.calls) read.insert(read.end(), call.begin(), call.end());

@@ -73,7 +73,8 @@ std::vector<NetCalls> net_calls(const Equations& system, std::span<const std::st
 
 // For ode::NetOptions: of equations(system), the weights of these nets are trained, one after another, which all calls
 // of a net share; the others' are kept.
-graph::WeightPlaces weight_places(const Model& equations, const Equations& system, std::span<const std::string> trained);
+graph::WeightPlaces weight_places(const Model& equations, const Equations& system,
+                                  std::span<const std::string> trained);
 
 // What an expression of numbers alone is: "8/3".
 double constant_expression(const Equation& constant);

@@ -236,7 +236,8 @@ Equations with_open_nets() {
   Mlp mlp;
   mlp.layers.push_back({1, 1, {3}, {0.5}, {}});
   Equations system;
-  system.equations = {{"x", "pair(y - x, t) + pair(k, 2*t)", ""}, {"y", "kept(x) + pair(scale(x)[1], 0) + pair(y-x, t)", ""}};
+  system.equations = {{"x", "pair(y - x, t) + pair(k, 2*t)", ""},
+                      {"y", "kept(x) + pair(scale(x)[1], 0) + pair(y-x, t)", ""}};
   system.parameters = {{"k", 2.0}};
   system.nets = {{"kept", Model::from_mlp(mlp)}};
   return system;

@@ -47,6 +47,11 @@ def _value(value: Any, name: str) -> str:
                   "a number, text, list or dict", "")
 
 
+def path(section: str, name: str) -> str:
+    """Of a table in a section."""
+    return f"{section}.{_text(name)}"
+
+
 def write(sections: Mapping[str, Any]) -> str:
     """TOML of sections, each a dict of values (or, for an array of tables, a list of such); None is left out."""
     lines = []

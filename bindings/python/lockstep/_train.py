@@ -20,7 +20,13 @@ class Training:
     Attributes
     ----------
     model : Model
-        The net with the best parameters.
+        The net with the best parameters; with several, or none, the whole right-hand side, ``rhs``.
+    models : dict of Model
+        The trained nets by the names that equations call them, ``"net"`` where there is one alone.
+    parameters : dict of float
+        Parameters of equations that were trained.
+    rhs : Model
+        With equations: the right-hand side with all that was trained, as ``lockstep.equations`` makes one (else None).
     history : dict of arrays [iteration]
         ``iteration``, ``loss``, ``watched`` (what decides about the best), ``gradient_norm``, ``learning_rate``.
     loss, validation_loss : float
@@ -29,9 +35,13 @@ class Training:
         What the loss is: ``"mean squared error"``; and which trajectories it was taken without, if any.
     """
 
-    def __init__(self, model: _lockstep.Model, history: dict[str, np.ndarray], loss: float,
+    def __init__(self, models: dict[str, _lockstep.Model], parameters: dict[str, float],
+                 rhs: Optional[_lockstep.Model], history: dict[str, np.ndarray], loss: float,
                  validation_loss: Optional[float], loss_name: str):
-        self.model = model
+        self.model = next(iter(models.values())) if len(models) == 1 else rhs
+        self.models = models
+        self.parameters = parameters
+        self.rhs = rhs
         self.history = history
         self.loss = loss
         self.validation_loss = validation_loss
@@ -69,7 +79,9 @@ def train(
     system: Optional[str] = None,
     equations: Optional[Mapping[str, str]] = None,
     definitions: Optional[Mapping[str, str]] = None,
-    parameters: Union[None, Sequence[float], Mapping[str, float]] = None,
+    parameters: Union[None, Sequence[float], Mapping[str, Union[float, Mapping[str, Any]]]] = None,
+    models: Optional[Mapping[str, Union[_lockstep.Model, PathLike]]] = None,
+    nets: Optional[Mapping[str, Mapping[str, Any]]] = None,
     with_time: Optional[bool] = None,
     failed: Optional[str] = None,
     method: Optional[str] = None,
@@ -108,7 +120,12 @@ def train(
         A net to go on from, instead of ``hidden``.
     equations, definitions : dict of str
         Of a neural ODE: the right-hand side as text, which calls the net, ``{"x": "v", "v": "-sin(x) + net(v)"}``.
-        ``parameters`` is a dict then, and the trained model what the equations call.
+        ``parameters`` is a dict then, in which ``{"start": 1}`` is to be found by the training, and needs no net.
+    models : dict of Model
+        Nets that equations call and that are kept as they are.
+    nets : dict of dict
+        Instead of ``hidden`` and the like, several nets by the names that equations call:
+        ``{"production": {"hidden": [8]}, "loss": {"hidden": [8]}}``.
     failed : {"stop", "leave_out"}
         What becomes of the training of a neural ODE when a trajectory cannot be solved.
     phases : "recommended" or sequence of dict
@@ -143,11 +160,11 @@ def train(
             raise of_kind("type", f"file: found {type(file).__name__}, expected the path of a training file, *.toml",
                           "file", type(file).__name__, "the path of a training file, *.toml", "")
         beside = [key for key, value in {"x": x, "y": y, "t": t, "u": u, "hidden": hidden, "start": start,
-                                         "output": output, **others}.items() if value is not None]
+                                         "output": output, "models": models, "nets": nets, **others}.items() if value is not None]
         if beside:
             raise of_kind("invalid_argument", f"{beside[0]}: found a value beside a training file, which has its own; "
                           "edit the file", beside[0], "a value beside a training file", "none", "edit the file")
-        return _run("", os.fspath(file), [], None, progress)
+        return _run("", os.fspath(file), [], [], [], progress)
 
     regression = x is not None or y is not None
     if regression == (t is not None or u is not None) or (x is None) != (y is None) or (t is None) != (u is None):
@@ -176,16 +193,38 @@ def train(
             phases = "recommended"
     training = {"optimiser": optimiser, "rate": rate, "iterations": iterations, "batch": batch, "target": target,
                 **others}
-    sections: dict[str, Any] = {
-        "net": {"hidden": None if hidden is None else list(hidden), "activation": activation,
-                "activations": None if activations is None else list(activations), "seed": seed, "name": name,
-                "initialisation": initialisation, "start": None if start is None else start.name or "net"},
+    starts = [] if start is None else [("net", start)]
+    sections: dict[str, Any] = {}
+    net = {"hidden": None if hidden is None else list(hidden), "activation": activation,
+           "activations": None if activations is None else list(activations),
+           "initialisation": initialisation, "start": None if start is None else start.name or "net"}
+    found = isinstance(parameters, Mapping) and any(isinstance(value, Mapping) for value in parameters.values())
+    if nets is not None:
+        beside = [key for key, value in net.items() if value is not None]
+        if beside:
+            raise of_kind("invalid_argument", f"{beside[0]}: found a value beside nets, which have their own",
+                          beside[0], "a value beside nets", "none", "")
+        sections["net"] = {"seed": seed}
+        for called, table in nets.items():
+            section = dict(table)
+            if section.get("start") is not None:
+                starts.append((called, section["start"]))
+                section["start"] = section["start"].name or called
+            sections[_toml.path("net", called)] = section
+    elif not found or any(value is not None for value in net.values()):
+        sections["net"] = {**net, "seed": seed, "name": name}
+    sections |= {
         "data": data,
         "ode": {"system": system, "parameters": None if equations is not None else parameters, "with_time": with_time,
                 "failed": failed},
     }
     if equations is not None:
-        sections["rhs"] = {"equations": dict(equations), "definitions": definitions, "parameters": parameters}
+        sections["rhs"] = {"equations": dict(equations), "definitions": definitions, "parameters": parameters,
+                           "models": None if models is None else
+                           {key: value if _is_path(value) else value.name or key for key, value in models.items()}}
+    elif models is not None:
+        raise of_kind("invalid_argument", "models: found nets without equations, which call them", "models",
+                      "nets without equations", "equations that call them", "")
     if phases is None or isinstance(phases, str):
         sections["training"] = {**training, "loss": loss, "phases": phases}
         if not any(value is not None for value in sections["training"].values()):
@@ -197,18 +236,24 @@ def train(
     sections["run"] = {"threads": threads}
     if output is not None:
         sections["output"] = {"file": os.fspath(output), "overwrite": overwrite}
-    return _run(_toml.write(sections), None, arrays, start, progress)
+    kept = [(key, value) for key, value in (models or {}).items() if not _is_path(value)]
+    return _run(_toml.write(sections), None, arrays, starts, kept, progress)
 
 
-def _run(text: str, path: Optional[str], arrays: list[np.ndarray], start: Any, progress: Any) -> Training:
+def _run(text: str, path: Optional[str], arrays: list[np.ndarray], starts: list, models: list,
+         progress: Any) -> Training:
     with shown(progress, "training", "iterations") as function:
-        *parts, stopped = _lockstep.train(text, path, arrays, start, function)
+        *parts, stopped = _lockstep.train(text, path, arrays, starts, models, function)
     training = Training(*parts)
     if stopped is None:
         return training
     if isinstance(stopped, KeyboardInterrupt):
         raise Interrupted(f"stopped after {len(training.history['loss'])} iterations", training) from stopped
     raise stopped
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, (str, os.PathLike))
 
 
 def _columns(name: str, value: Any) -> np.ndarray:

@@ -150,3 +150,36 @@ def test_a_net_inside_equations_is_trained():
                               parameters={"g": 2}, optimiser="lbfgs", iterations=30, precision="f64")
     assert [f["name"] for f in training.model.inputs[0]["features"]] == ["v"]
     assert abs(training.model(np.array([1.0]))[0] + 0.3) < 1e-4
+
+
+def test_parameters_of_equations_are_found():
+    true = lockstep.equations({"x": "v", "v": "-2 * sin(x) - 0.3*v"})
+    t = np.linspace(0, 3, 31)
+    u = lockstep.solve(true, [1, 0], (0, 3), t, rtol=1e-9, atol=1e-9, precision="f64").state[0]
+    training = lockstep.train(t=t, u=u, equations={"x": "v", "v": "-g * sin(x) - k * v"}, precision="f64",
+                              parameters={"g": {"start": 1.5}, "k": {"start": 0.1, "positive": True}})
+    assert training.models == {} and training.model is training.rhs
+    assert training.parameters == pytest.approx({"g": 2, "k": 0.3}, abs=1e-5)
+    again = lockstep.solve(training.model, [1, 0], (0, 3), t, precision="f64", guard="ignore").state[0]
+    np.testing.assert_allclose(again, u, atol=1e-5)  # solves to 1e-6
+
+
+def test_nets_are_trained_beside_one_that_is_kept(tmp_path):
+    t = np.linspace(0, 1, 11)
+    u = np.stack([np.exp(-t), np.cos(t)], axis=1)
+    kept = lockstep.train(t=t, u=u[:, :1], hidden=[], iterations=5, optimiser="lbfgs").model
+    arguments = dict(t=t, u=u, equations={"x": "known(x) + a(x, y)", "y": "b(x)[0] - a(y, x)"}, iterations=5,
+                     models={"known": kept}, optimiser="lbfgs", output=tmp_path / "net")
+    training = lockstep.train(nets={"a": {"hidden": [3]}, "b": {"hidden": [2], "seed": 4}}, **arguments)
+    assert list(training.models) == ["a", "b"] and training.model is training.rhs and training.parameters == {}
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "net_a.h5", "net_a.safetensors", "net_b.h5", "net_b.safetensors", "net_rhs.h5"]
+    kept.save(tmp_path / "known.h5")
+    assert lockstep.load(tmp_path / "net_rhs.h5").digest == training.rhs.digest
+    more = lockstep.train(nets={name: {"start": model} for name, model in training.models.items()},
+                          overwrite=True, **(arguments | {"models": {"known": tmp_path / "known.h5"}}))
+    assert more.loss < training.loss
+    with pytest.raises(lockstep.Error, match="hidden: found a value beside nets"):
+        lockstep.train(nets={"a": {"hidden": [3]}}, hidden=[2], **arguments)
+    with pytest.raises(lockstep.Error, match="models: found nets without equations"):
+        lockstep.train(t=t, u=u, hidden=[2], models={"known": kept})

@@ -59,7 +59,8 @@ std::vector<double> gather_weights(const Graph& graph, std::span<const std::size
   std::vector<double> all;
   for (const auto& [place, numbers] : at) {
     if (place != all.size()) {
-      refuse("weight_places", "a place at " + std::to_string(place) + " after " + std::to_string(all.size()) + " numbers",
+      refuse("weight_places",
+             "a place at " + std::to_string(place) + " after " + std::to_string(all.size()) + " numbers",
              "places without a gap, which overlap as a whole or not at all");
     }
     all.insert(all.end(), numbers.begin(), numbers.end());

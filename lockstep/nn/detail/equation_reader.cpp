@@ -143,8 +143,9 @@ EquationReader::EquationReader(const Equations& system, EquationGraph& graph)
 // That nothing has, the first `nets` of the system's nets among it.
 void EquationReader::require_free_net_name(const std::string& name, std::size_t nets) const {
   const auto is_it = [&](const auto& net) { return net.name == name; };
-  const bool again = std::any_of(system_.nets.begin(), system_.nets.begin() + static_cast<std::ptrdiff_t>(nets), is_it) ||
-                     std::ranges::any_of(open_, is_it);
+  const bool again =
+      std::any_of(system_.nets.begin(), system_.nets.begin() + static_cast<std::ptrdiff_t>(nets), is_it) ||
+      std::ranges::any_of(open_, is_it);
   if (is_name(name) && !again && !function_named(name) && !names_.contains(name)) return;
   throw Error(ErrorKind::invalid_argument,
               {"models", '"' + name + '"', "a name of letters, digits and _ that nothing else has", {}});
@@ -372,7 +373,8 @@ Value EquationReader::open_output(Tokens& tokens, const Token& name, OpenNet& ne
     tokens.refuse(name, std::string(name.text) + " of " + arguments_text(inputs.size()),
                   std::to_string(net.width) + ", as in its first call");
   }
-  const bool known = std::ranges::any_of(net.calls, [&](const auto& call) { return std::ranges::equal(call, inputs, same); });
+  const bool known =
+      std::ranges::any_of(net.calls, [&](const auto& call) { return std::ranges::equal(call, inputs, same); });
   if (std::ranges::any_of(inputs, [&](const Value& value) { return graph_.is_unknown(value); })) {
     net.reads_unknown = true;
   } else if (!known) {

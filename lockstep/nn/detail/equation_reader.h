@@ -29,10 +29,10 @@ class EquationReader {
   // A net that is called but not there: its calls are noted, what they give is unknown.
   struct OpenNet {
     std::string name;
-    std::size_t width = 0;                   // inputs; 0: not called yet
-    std::vector<std::string> input_names;    // their texts in the first call, others noted by " ..."
-    std::vector<std::vector<Value>> calls;   // inputs of those that differ and are known
-    bool reads_unknown = false;              // there are others, with what open nets give in their inputs
+    std::size_t width = 0;                  // inputs; 0: not called yet
+    std::vector<std::string> input_names;   // their texts in the first call, others noted by " ..."
+    std::vector<std::vector<Value>> calls;  // inputs of those that differ and are known
+    bool reads_unknown = false;             // there are others, with what open nets give in their inputs
     std::vector<std::string> outputs;
     bool by_name = false;
   };
