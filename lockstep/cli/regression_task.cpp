@@ -105,7 +105,11 @@ class RegressionTask : public TrainingTask<T> {
     options.precision = file_.options.precision;
     options.threads = file_.options.threads == 0 ? available_threads() : file_.options.threads;
     options.cpu_target = file_.options.cpu_target;
-    return losses_.try_emplace(batch, nn::to_mlp(this->starts_[0]), view(data_.training), options).first->second;
+    const nn::Model& start = this->starts_[0];
+    if (nn::is_stack(start)) {
+      return losses_.try_emplace(batch, nn::to_mlp(start), view(data_.training), options).first->second;
+    }
+    return losses_.try_emplace(batch, nn::to_graph(start), view(data_.training), options).first->second;
   }
 
   TrainingFile file_;

@@ -40,12 +40,10 @@ nn::Model model_to_start_from(const TrainingFile& file, const NetSection& net, s
   nn::Model model;
   if (nn::is_stack(before)) {
     model = nn::Model::from_mlp(nn::to_mlp(before));
-  } else if (file.ode) {
+  } else {
     model = before;
     model.provenance = {};
     model.metadata.clear();
-  } else {
-    refuse(ErrorKind::unsupported, "a net that is no plain stack of dense layers", "one for a regression");
   }
   model.provenance.licence = before.provenance.licence;
   model.provenance.attribution = before.provenance.attribution;

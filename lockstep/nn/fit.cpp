@@ -8,7 +8,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/random.h"
-#include "lockstep/kernels/mlp/parameters.h"
+#include "lockstep/kernels/graph/weights.h"
 #include "lockstep/train/shuffle.h"
 
 namespace lockstep::nn {
@@ -38,18 +38,18 @@ AlignedBuffer<T> rounded(const char* field, const MatrixView<const double>& view
   return numbers;
 }
 
-void require_shape(const char* name, const RegressionData& data, const Mlp& mlp) {
+void require_shape(const char* name, const RegressionData& data, std::size_t inputs, std::size_t outputs) {
   const auto text = [](std::size_t rows, std::size_t columns) {
     return std::to_string(rows) + " x " + std::to_string(columns);
   };
   const std::string field(name);
-  if (data.inputs.columns != mlp.inputs()) {
+  if (data.inputs.columns != inputs) {
     refuse(field + ".inputs", text(data.inputs.rows, data.inputs.columns),
-           std::to_string(mlp.inputs()) + " columns, the inputs of the net");
+           std::to_string(inputs) + " columns, the inputs of the net");
   }
-  if (data.targets.columns != mlp.outputs()) {
+  if (data.targets.columns != outputs) {
     refuse(field + ".targets", text(data.targets.rows, data.targets.columns),
-           std::to_string(mlp.outputs()) + " columns, the outputs of the net");
+           std::to_string(outputs) + " columns, the outputs of the net");
   }
   if (data.targets.rows != data.inputs.rows) {
     refuse(field + ".targets", std::to_string(data.targets.rows) + " samples",
@@ -60,9 +60,9 @@ void require_shape(const char* name, const RegressionData& data, const Mlp& mlp)
   }
 }
 
-const FitOptions& checked(const FitOptions& options) {
+CpuTarget target_of(const FitOptions& options) {
   options.validate();
-  return options;
+  return options.cpu_target.value_or(best_cpu_target());
 }
 
 }  // namespace
@@ -80,23 +80,41 @@ void FitOptions::validate() const {
 
 template <class T>
 RegressionLoss<T>::RegressionLoss(const Mlp& mlp, const RegressionData& data, const FitOptions& options)
-    : options_(checked(options)),
-      plan_(RegressionPlan<T>::compile(mlp, options.cost, options.cpu_target.value_or(best_cpu_target()))) {
-  require_shape("data", data, mlp);
+    : RegressionLoss(RegressionPlan<T>::compile(mlp, options.cost, target_of(options)), data, options) {}
+template <class T>
+RegressionLoss<T>::RegressionLoss(const graph::Graph& graph, const RegressionData& data, const FitOptions& options)
+    : RegressionLoss(GraphRegressionPlan<T>::compile(graph, options.cost, target_of(options)), data, options) {}
+
+template <class T>
+TiledSamples<T> RegressionLoss<T>::make_samples(std::size_t capacity) const {
+  return std::visit([&](const auto& plan) { return plan.make_samples(capacity); }, plan_);
+}
+template <class T>
+void RegressionLoss<T>::assign(TiledSamples<T>& tiles, MatrixView<const T> inputs, MatrixView<const T> targets,
+                               std::span<const std::uint32_t> rows) const {
+  std::visit([&](const auto& plan) { plan.assign(tiles, inputs, targets, rows); }, plan_);
+}
+
+template <class T>
+RegressionLoss<T>::RegressionLoss(Plan plan, const RegressionData& data, const FitOptions& options)
+    : options_(options), plan_(std::move(plan)) {
+  input_count_ = std::visit([](const auto& any) { return any.inputs(); }, plan_);
+  output_count_ = std::visit([](const auto& any) { return any.outputs(); }, plan_);
+  require_shape("data", data, input_count_, output_count_);
   inputs_ = rounded<T>("inputs", data.inputs);
   targets_ = rounded<T>("targets", data.targets);
-  const auto in = MatrixView<const T>::row_major(inputs_.data(), data.inputs.rows, mlp.inputs());
-  const auto targets = MatrixView<const T>::row_major(targets_.data(), data.inputs.rows, mlp.outputs());
+  const auto in = MatrixView<const T>::row_major(inputs_.data(), data.inputs.rows, input_count_);
+  const auto targets = MatrixView<const T>::row_major(targets_.data(), data.inputs.rows, output_count_);
   training_.resize(in.rows);
   std::iota(training_.begin(), training_.end(), 0u);
   if (options.validation) {
-    require_shape("validation", *options.validation, mlp);
+    require_shape("validation", *options.validation, input_count_, output_count_);
     const AlignedBuffer<T> x = rounded<T>("validation inputs", options.validation->inputs);
     const AlignedBuffer<T> y = rounded<T>("validation targets", options.validation->targets);
     const std::size_t count = options.validation->inputs.rows;
-    validation_ = plan_.make_samples(count);
-    plan_.assign(validation_, MatrixView<const T>::row_major(x.data(), count, mlp.inputs()),
-                 MatrixView<const T>::row_major(y.data(), count, mlp.outputs()));
+    validation_ = make_samples(count);
+    assign(validation_, MatrixView<const T>::row_major(x.data(), count, input_count_),
+           MatrixView<const T>::row_major(y.data(), count, output_count_), {});
   } else if (options.validation_fraction > 0) {
     const auto kept = static_cast<std::size_t>(options.validation_fraction * static_cast<double>(in.rows));
     if (kept == 0) {
@@ -106,14 +124,14 @@ RegressionLoss<T>::RegressionLoss(const Mlp& mlp, const RegressionData& data, co
     }
     train::shuffle(training_, options.seed, kSplitStream, 0);
     const std::span<const std::uint32_t> rows = std::span(training_).last(kept);
-    validation_ = plan_.make_samples(kept);
-    plan_.assign(validation_, in, targets, rows);
+    validation_ = make_samples(kept);
+    assign(validation_, in, targets, rows);
     training_.resize(in.rows - kept);
     std::sort(training_.begin(), training_.end());
   }
-  all_ = plan_.make_samples(training_.size());
-  plan_.assign(all_, in, targets, training_);
-  if (options.batch > 0 && options.batch < training_.size()) batch_ = plan_.make_samples(options.batch);
+  all_ = make_samples(training_.size());
+  assign(all_, in, targets, training_);
+  if (options.batch > 0 && options.batch < training_.size()) batch_ = make_samples(options.batch);
 }
 
 template <class T>
@@ -124,7 +142,7 @@ std::int64_t RegressionLoss<T>::iterations_per_epoch() const {
 
 template <class T>
 double RegressionLoss<T>::scale(std::size_t samples) const {
-  return options_.reduction == Reduction::sum ? 1 : 1 / static_cast<double>(samples * plan_.outputs());
+  return options_.reduction == Reduction::sum ? 1 : 1 / static_cast<double>(samples * output_count_);
 }
 
 template <class T>
@@ -137,40 +155,53 @@ void RegressionLoss<T>::fill_batch(std::int64_t iteration) {
   }
   const std::size_t first = static_cast<std::size_t>(iteration % iterations_per_epoch()) * options_.batch;
   const std::size_t count = std::min(options_.batch, order_.size() - first);
-  const std::size_t rows = inputs_.size() / plan_.inputs();
-  plan_.assign(batch_, MatrixView<const T>::row_major(inputs_.data(), rows, plan_.inputs()),
-               MatrixView<const T>::row_major(targets_.data(), rows, plan_.outputs()),
-               std::span(order_).subspan(first, count));
+  const std::size_t rows = inputs_.size() / input_count_;
+  assign(batch_, MatrixView<const T>::row_major(inputs_.data(), rows, input_count_),
+         MatrixView<const T>::row_major(targets_.data(), rows, output_count_), std::span(order_).subspan(first, count));
 }
 
 template <class T>
 double RegressionLoss<T>::operator()(const train::Place& place, std::span<const T> parameters, std::span<T> gradient) {
-  plan_.set_parameters(parameters);
   const bool whole = batch_.inputs.empty() || options_.phases[place.phase].is_lbfgs();
   if (!whole) fill_batch(place.total);
   const TiledSamples<T>& samples = whole ? all_ : batch_;
-  return plan_.loss_and_gradient(samples, scale(samples.samples), gradient, options_.threads);
+  return std::visit(
+      [&](auto& plan) {
+        plan.set_parameters(parameters);
+        return plan.loss_and_gradient(samples, scale(samples.samples), gradient, options_.threads);
+      },
+      plan_);
+}
+
+template <class T>
+double RegressionLoss<T>::loss(const TiledSamples<T>& samples, std::span<const T> parameters) {
+  return std::visit(
+      [&](auto& plan) {
+        plan.set_parameters(parameters);
+        return plan.loss(samples, scale(samples.samples), options_.threads);
+      },
+      plan_);
 }
 
 template <class T>
 double RegressionLoss<T>::loss(std::span<const T> parameters) {
-  plan_.set_parameters(parameters);
-  return plan_.loss(all_, scale(all_.samples), options_.threads);
+  return loss(all_, parameters);
 }
 
 template <class T>
 double RegressionLoss<T>::validation_loss(std::span<const T> parameters) {
-  plan_.set_parameters(parameters);
-  return plan_.loss(validation_, scale(validation_.samples), options_.threads);
+  return loss(validation_, parameters);
 }
 
 namespace {
 
 template <class T>
 FitReport fit_in(Model& model, const RegressionData& data, const FitOptions& options, const FitControl& control) {
-  const Mlp mlp = to_mlp(model);
-  RegressionLoss<T> loss(mlp, data, options);
-  train::Training<T> training(options.phases, gather_parameters<T>(mlp));
+  const graph::Graph graph = to_graph(model);
+  RegressionLoss<T> loss =
+      is_stack(model) ? RegressionLoss<T>(to_mlp(model), data, options) : RegressionLoss<T>(graph, data, options);
+  const std::vector<double> start = graph::gather_weights(graph);
+  train::Training<T> training(options.phases, std::vector<T>(start.begin(), start.end()));
   const bool validated = loss.validation_samples() > 0;
   if (validated) {
     training.validate_with([&loss](const train::Place&, std::span<const T> x) { return loss.validation_loss(x); },

@@ -6,12 +6,14 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <variant>
 #include <vector>
 
 #include "lockstep/core/matrix_view.h"
 #include "lockstep/core/precision.h"
 #include "lockstep/core/run_control.h"
 #include "lockstep/kernels/cpu_target.h"
+#include "lockstep/kernels/graph/regression.h"
 #include "lockstep/kernels/mlp/regression.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/train/training.h"
@@ -57,6 +59,8 @@ class RegressionLoss {
   // Copies what it needs of the data. Throws Error (invalid_argument) naming the sample when a number is not finite or
   // does not fit into T, or when shapes are not the net's.
   RegressionLoss(const Mlp& mlp, const RegressionData& data, const FitOptions& options);
+  // Of a net that is no plain stack, of one input and one output port; a stack's are quicker as an Mlp.
+  RegressionLoss(const graph::Graph& graph, const RegressionData& data, const FitOptions& options);
 
   std::size_t samples() const { return training_.size(); }  // without those kept for validation
   std::size_t validation_samples() const { return validation_.samples; }
@@ -69,11 +73,18 @@ class RegressionLoss {
   double validation_loss(std::span<const T> parameters);
 
  private:
+  using Plan = std::variant<RegressionPlan<T>, GraphRegressionPlan<T>>;
+  RegressionLoss(Plan plan, const RegressionData& data, const FitOptions& options);
+  TiledSamples<T> make_samples(std::size_t capacity) const;
+  void assign(TiledSamples<T>& tiles, MatrixView<const T> inputs, MatrixView<const T> targets,
+              std::span<const std::uint32_t> rows) const;
+  double loss(const TiledSamples<T>& samples, std::span<const T> parameters);
   void fill_batch(std::int64_t iteration);
   double scale(std::size_t samples) const;
 
   FitOptions options_;
-  RegressionPlan<T> plan_;
+  Plan plan_;
+  std::size_t input_count_ = 0, output_count_ = 0;
   AlignedBuffer<T> inputs_, targets_;    // all samples, row-major
   std::vector<std::uint32_t> training_;  // rows for training
   TiledSamples<T> all_, batch_, validation_;
@@ -95,9 +106,9 @@ struct FitControl {
 
 // Trains the model's weights in place. It ends with the best parameters of the last phase by the watched loss:
 // validation's, or the training loss of full batches. With mini-batches and no validation it ends with the last
-// parameters, since a batch's loss does not tell. Throws Error: (model, unsupported) for nets that are no plain stack,
-// (invalid_argument) for options and data, and where a loss or gradient is not finite, naming the iteration; the model
-// then has the best parameters so far.
+// parameters, since a batch's loss does not tell. Throws Error: (model) for an invalid net, (unsupported) for one
+// without a derivative, (invalid_argument) for one of several ports, for options and data, and where a loss or gradient
+// is not finite, naming the iteration; the model then has the best parameters so far.
 FitReport fit(Model& model, const RegressionData& data, const FitOptions& options = {}, const FitControl& control = {});
 
 // Replaces the numbers of the dense nodes, in the order of graph::gather_weights(to_graph(model)); of a plain stack, of

@@ -10,6 +10,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/random.h"
 #include "lockstep/kernels/mlp/parameters.h"
+#include "lockstep/nn/net_plan.h"
 #include "lockstep/train/initialise.h"
 
 namespace lockstep::nn {
@@ -68,6 +69,40 @@ TEST(Fit, learns_a_smooth_function_by_adam_and_then_lbfgs) {
   FitOptions none = options;
   RegressionLoss<double> loss(to_mlp(model), toy.data(), none);
   EXPECT_EQ(loss.loss(numbers(model)), report.loss);
+}
+
+// y = net(x) + a x0 + b x1 + c: a branch beside the layers.
+Model with_branch() {
+  Model model = net({2, 12, 1}, ActivationKind::tanh);
+  model.nodes.push_back({"branch", Dense{2, 1, {0.1, 0.2}, {0}}, {model.inputs[0].name}});
+  model.nodes.push_back({"sum", Binary{graph::BinaryKind::add}, {model.outputs[0].value, "branch"}});
+  model.outputs[0].value = "sum";
+  return model;
+}
+
+TEST(Fit, trains_nets_that_are_no_plain_stacks) {
+  const Toy toy(500), check(200, 2);
+  FitOptions options = adam(200, 0.02);
+  options.precision = Precision::f64;
+  options.batch = 100;
+  options.validation = check.data();
+  options.phases.push_back({.iterations = 200, .rule = train::LbfgsOptions{}});
+  std::string expected;
+  for (const int threads : {1, 3}) {
+    options.threads = threads;
+    Model model = with_branch();
+    const FitReport report = fit(model, toy.data(), options);
+    EXPECT_LT(report.loss, 1e-3);  // of 0.17, as above
+    EXPECT_LT(*report.validation_loss, 1e-3);
+    if (expected.empty()) expected = model.digest();
+    EXPECT_EQ(model.digest(), expected);
+    const auto plan = NetPlan<double>::compile(model);
+    std::vector<double> made(check.y.size());
+    plan.evaluate(check.data().inputs, MatrixView<double>::row_major(made.data(), made.size(), 1));
+    double sum = 0;
+    for (std::size_t i = 0; i < made.size(); ++i) sum += (made[i] - check.y[i]) * (made[i] - check.y[i]);
+    EXPECT_NEAR(sum / 200, *report.validation_loss, 1e-15);
+  }
 }
 
 TEST(Fit, gives_the_same_bits_for_any_number_of_threads) {

@@ -1,0 +1,157 @@
+// Loss and gradient of graphs over batches: RegressionPlan's for plain stacks, differences for others, the same bits
+// whatever computes them.
+#include "lockstep/kernels/graph/regression.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "lockstep/core/error.h"
+#include "lockstep/core/testing/message_of.h"
+#include "lockstep/kernels/graph/weights.h"
+#include "lockstep/kernels/mlp/testing/reference.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+
+graph::Graph stack(const Mlp& mlp) {
+  graph::Graph made{{{"x", 0, mlp.inputs()}}, {}, {}};
+  std::size_t value = 0;
+  for (const DenseLayer& layer : mlp.layers) {
+    made.nodes.push_back({"dense", graph::Dense{layer.inputs, layer.outputs, layer.weights, layer.bias}, {value}});
+    made.nodes.push_back({"activation", graph::Activate{layer.activation}, {++value}});
+    ++value;
+  }
+  made.outputs = {{"y", value, mlp.outputs()}};
+  return made;
+}
+
+// y = dense(softmax(dense(log x)) + log x): past the last sample x is 0, where nothing is finite.
+graph::Graph residual_net() {
+  const Mlp mlp = mlp::random_mlp({3, 3, 2}, {ActivationKind::tanh}, 5);
+  const auto dense = [&](std::size_t i) {
+    const DenseLayer& layer = mlp.layers[i];
+    return graph::Dense{layer.inputs, layer.outputs, layer.weights, layer.bias};
+  };
+  return {{{"x", 0, 3}},
+          {{"log", graph::Unary{graph::UnaryKind::log}, {0}},
+           {"inner", dense(0), {1}},
+           {"softmax", graph::Softmax{}, {2}},
+           {"sum", graph::Binary{graph::BinaryKind::add}, {1, 3}},
+           {"outer", dense(1), {4}}},
+          {{"y", 5, 2}}};
+}
+
+template <class T>
+struct Samples {
+  std::vector<T> x, y;
+  MatrixView<const T> in, targets;
+  Samples(std::size_t inputs, std::size_t outputs, std::size_t count) : x(inputs * count), y(outputs * count) {
+    std::mt19937 random(7);
+    std::uniform_real_distribution<double> number(0.5, 2);
+    for (T& value : x) value = static_cast<T>(number(random));
+    for (T& value : y) value = static_cast<T>(number(random) - 1);
+    in = MatrixView<const T>::row_major(x.data(), count, inputs);
+    targets = MatrixView<const T>::row_major(y.data(), count, outputs);
+  }
+};
+
+template <class T>
+struct Result {
+  double loss;
+  std::vector<T> gradient;
+};
+
+template <class T, class Plan>
+Result<T> run(Plan plan, const Samples<T>& samples, int threads = 1, std::span<const std::uint32_t> rows = {}) {
+  TiledSamples<T> tiles = plan.make_samples(samples.in.rows);
+  plan.assign(tiles, samples.in, samples.targets, rows);
+  const double scale = 1 / static_cast<double>(samples.in.rows);
+  Result<T> result{0, std::vector<T>(plan.parameter_count())};
+  result.loss = plan.loss_and_gradient(tiles, scale, result.gradient, threads);
+  EXPECT_EQ(plan.loss(tiles, scale, threads), result.loss);
+  return result;
+}
+
+// Sums of 43 terms of size 1 to 10, in another order: 1e-13 of them leaves a factor of ten.
+TEST(GraphRegression, is_the_plain_stacks_for_every_residual) {
+  const Mlp mlp = mlp::random_mlp({3, 17, 2}, {ActivationKind::tanh}, 4);
+  const Samples<double> samples(3, 2, 43);
+  for (const Residual residual : {Residual::squared, Residual::absolute, Residual::huber}) {
+    const ResidualCost cost{residual, 0.75, {0.5, 2}};
+    const Result<double> expected = run<double>(RegressionPlan<double>::compile(mlp, cost), samples);
+    const Result<double> found = run<double>(GraphRegressionPlan<double>::compile(stack(mlp), cost), samples);
+    EXPECT_NEAR(found.loss, expected.loss, 1e-13 * expected.loss);
+    ASSERT_EQ(found.gradient.size(), expected.gradient.size());
+    for (std::size_t i = 0; i < found.gradient.size(); ++i) {
+      EXPECT_NEAR(found.gradient[i], expected.gradient[i], 1e-12) << to_string(residual) << i;
+    }
+  }
+}
+
+// Differences of 1e-5 leave 1e-10 times third derivatives, and some 1e-16 over 1e-5.
+TEST(GraphRegression, gradients_are_those_of_differences) {
+  const graph::Graph net = residual_net();
+  const Samples<double> samples(3, 2, 37);
+  const Result<double> found = run<double>(GraphRegressionPlan<double>::compile(net), samples);
+  std::vector<double> weights = graph::gather_weights(net);
+  ASSERT_EQ(found.gradient.size(), weights.size());
+  auto plan = GraphRegressionPlan<double>::compile(net);
+  TiledSamples<double> tiles = plan.make_samples(37);
+  plan.assign(tiles, samples.in, samples.targets);
+  const auto loss = [&] {
+    plan.set_parameters(weights);
+    return plan.loss(tiles, 1 / 37.0);
+  };
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const double at = weights[i];
+    weights[i] = at + 1e-5;
+    const double above = loss();
+    weights[i] = at - 1e-5;
+    const double below = loss();
+    weights[i] = at;
+    EXPECT_NEAR(found.gradient[i], (above - below) / 2e-5, 1e-8) << i;
+  }
+}
+
+template <class T>
+class GraphRegressionBits : public ::testing::Test {};
+using Types = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(GraphRegressionBits, Types);
+
+TYPED_TEST(GraphRegressionBits, do_not_depend_on_threads_and_instruction_sets) {
+  using T = TypeParam;
+  for (const std::size_t count : {1, 32, 257, 1009}) {
+    const Samples<T> samples(3, 2, count);
+    const Result<T> expected = run<T>(GraphRegressionPlan<T>::compile(residual_net()), samples);
+    for (const T g : expected.gradient) EXPECT_TRUE(std::isfinite(g));
+    for (const CpuTarget target : available_cpu_targets()) {
+      for (const int threads : {1, 2, 5}) {
+        const Result<T> found = run<T>(GraphRegressionPlan<T>::compile(residual_net(), {}, target), samples, threads);
+        EXPECT_EQ(found.loss, expected.loss) << count;
+        EXPECT_EQ(found.gradient, expected.gradient) << count;
+      }
+    }
+    std::vector<std::uint32_t> rows(count);
+    std::iota(rows.begin(), rows.end(), 0u);
+    EXPECT_EQ(run<T>(GraphRegressionPlan<T>::compile(residual_net()), samples, 1, rows).gradient, expected.gradient);
+  }
+}
+
+TEST(GraphRegression, says_what_it_cannot_train) {
+  const auto message = [](graph::Graph net) { return message_of([&] { GraphRegressionPlan<float>::compile(net); }); };
+  graph::Graph two = residual_net();
+  two.outputs.push_back(two.outputs[0]);
+  EXPECT_THAT(message(two), HasSubstr("1 input ports, 2 output ports"));
+  EXPECT_THAT(message({{{"x", 0, 1}}, {{"log", graph::Unary{graph::UnaryKind::log}, {0}}}, {{"y", 1, 1}}}),
+              HasSubstr("no dense layer"));
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,242 @@
+#include "lockstep/kernels/graph/regression.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/core/aligned_buffer.h"
+#include "lockstep/core/error.h"
+#include "lockstep/core/parallel.h"
+#include "lockstep/kernels/graph/trainable_plan.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kChunkTiles = 8;
+constexpr std::size_t kMostGroups = 64;
+
+[[noreturn]] void refuse(const char* field, std::string found, std::string expected, std::string remedy = {}) {
+  throw Error(ErrorKind::invalid_argument, {field, std::move(found), std::move(expected), std::move(remedy)});
+}
+
+// rows[0] = the sum of all, in halves.
+template <class Row, class Add>
+void add_in_halves(std::vector<Row>& rows, std::size_t height, const Add& add) {
+  while (height > 1) {
+    const std::size_t half = (height + 1) / 2;
+    for (std::size_t row = 0; row + half < height; ++row) add(rows[row], rows[row + half]);
+    height = half;
+  }
+}
+
+template <class T>
+struct CostAndSlope {
+  T cost, slope;
+};
+template <class T>
+CostAndSlope<T> cost_of(Residual residual, T delta, T r) {
+  const T size = std::abs(r);
+  const T sign = r > 0 ? T(1) : r < 0 ? T(-1) : T(0);
+  switch (residual) {
+    case Residual::squared:
+      return {r * r, T(2) * r};
+    case Residual::absolute:
+      return {size, r == r ? sign : r};
+    case Residual::huber:
+      break;
+  }
+  if (size <= delta) return {r * r * T(0.5), r};
+  return {delta * (size - delta * T(0.5)), r == r ? sign * delta : r};
+}
+
+}  // namespace
+
+template <class T>
+struct GraphRegressionPlan<T>::State {
+  TrainableGraphPlan<T> plan;
+  ResidualCost cost;
+  std::vector<T> weights;            // [output]
+  std::vector<std::vector<T>> sums;  // [group][parameter]
+  std::vector<double> losses;        // [group]
+};
+
+// A thread's own memory.
+template <class T>
+struct Workspace {
+  explicit Workspace(const TrainableGraphPlan<T>& plan)
+      : read((plan.inputs() + plan.outputs()) * kTileLanes),
+        out(plan.outputs() * kTileLanes),
+        stride((plan.cotangent_numbers() + 15) / 16 * 16),
+        cotangents(kChunkTiles * stride),
+        scratch(std::max(plan.workspace_bytes(), plan.reverse_workspace_bytes())) {}
+  AlignedBuffer<T> read, out;
+  std::size_t stride;  // of a tile's cotangents
+  AlignedBuffer<T> cotangents;
+  AlignedBuffer<std::byte> scratch;
+};
+
+template <class T>
+GraphRegressionPlan<T>::GraphRegressionPlan(std::unique_ptr<State> state) : state_(std::move(state)) {}
+template <class T>
+GraphRegressionPlan<T>::GraphRegressionPlan(GraphRegressionPlan&&) noexcept = default;
+template <class T>
+GraphRegressionPlan<T>& GraphRegressionPlan<T>::operator=(GraphRegressionPlan&&) noexcept = default;
+template <class T>
+GraphRegressionPlan<T>::~GraphRegressionPlan() = default;
+
+template <class T>
+GraphRegressionPlan<T> GraphRegressionPlan<T>::compile(const graph::Graph& graph, const ResidualCost& cost,
+                                                       CpuTarget target) {
+  if (graph.inputs.size() != 1 || graph.outputs.size() != 1) {
+    refuse(
+        "net",
+        std::to_string(graph.inputs.size()) + " input ports, " + std::to_string(graph.outputs.size()) + " output ports",
+        "one of each");
+  }
+  cost.validate(graph.outputs[0].width);
+  auto state = std::make_unique<State>(
+      State{TrainableGraphPlan<T>::compile(graph, graph::own_places(graph), target), cost, {}, {}, {}});
+  if (state->plan.weights() == 0) refuse("net", "no dense layer", "weights to be trained");
+  for (std::size_t c = 0; c < state->plan.outputs(); ++c) {
+    state->weights.push_back(static_cast<T>(cost.weights.empty() ? 1.0 : cost.weights[c]));
+  }
+  return GraphRegressionPlan(std::move(state));
+}
+
+template <class T>
+std::size_t GraphRegressionPlan<T>::inputs() const {
+  return state_->plan.inputs();
+}
+template <class T>
+std::size_t GraphRegressionPlan<T>::outputs() const {
+  return state_->plan.outputs();
+}
+template <class T>
+std::size_t GraphRegressionPlan<T>::parameter_count() const {
+  return state_->plan.weights();
+}
+
+template <class T>
+TiledSamples<T> GraphRegressionPlan<T>::make_samples(std::size_t capacity) const {
+  const std::size_t tiles = (capacity + kTileLanes - 1) / kTileLanes;
+  return {AlignedBuffer<T>(tiles * inputs() * kTileLanes), AlignedBuffer<T>(tiles * outputs() * kTileLanes), 0};
+}
+
+template <class T>
+void GraphRegressionPlan<T>::assign(TiledSamples<T>& tiles, MatrixView<const T> in, MatrixView<const T> targets,
+                                    std::span<const std::uint32_t> rows) const {
+  const std::size_t samples = rows.empty() ? in.rows : rows.size();
+  const std::size_t room = tiles.inputs.size() / inputs();
+  if (in.columns != inputs() || targets.columns != outputs() || in.rows != targets.rows || samples > room) {
+    refuse("samples",
+           std::to_string(in.rows) + " x " + std::to_string(in.columns) + " inputs, " + std::to_string(targets.rows) +
+               " x " + std::to_string(targets.columns) + " targets",
+           "at most " + std::to_string(room) + " x " + std::to_string(inputs()) + " and " + std::to_string(outputs()),
+           "give inputs and targets of the same samples, and the tiles room for them");
+  }
+  tiles.samples = samples;
+  const std::size_t padded = (samples + kTileLanes - 1) / kTileLanes * kTileLanes;
+  for (std::size_t i = 0; i < padded; ++i) {
+    const std::size_t tile = i / kTileLanes, lane = i % kTileLanes;
+    T* const x = tiles.inputs.data() + tile * inputs() * kTileLanes + lane;
+    T* const y = tiles.targets.data() + tile * outputs() * kTileLanes + lane;
+    const std::size_t row = rows.empty() || i >= samples ? i : rows[i];
+    for (std::size_t c = 0; c < inputs(); ++c) x[c * kTileLanes] = i < samples ? in(row, c) : T(0);
+    for (std::size_t c = 0; c < outputs(); ++c) y[c * kTileLanes] = i < samples ? targets(row, c) : T(0);
+  }
+}
+
+template <class T>
+void GraphRegressionPlan<T>::set_parameters(std::span<const T> parameters) {
+  state_->plan.set_weights(parameters);
+}
+
+template <class T>
+double GraphRegressionPlan<T>::loss(const TiledSamples<T>& tiles, double scale, int threads) {
+  return run(tiles, scale, nullptr, threads);
+}
+
+template <class T>
+double GraphRegressionPlan<T>::loss_and_gradient(const TiledSamples<T>& tiles, double scale, std::span<T> gradient,
+                                                 int threads) {
+  if (gradient.size() != parameter_count()) {
+    refuse("gradient", std::to_string(gradient.size()) + " numbers", std::to_string(parameter_count()),
+           "give room for one number a parameter");
+  }
+  return run(tiles, scale, gradient.data(), threads);
+}
+
+template <class T>
+double GraphRegressionPlan<T>::run(const TiledSamples<T>& samples, double scale, T* gradient, int threads) {
+  State& state = *state_;
+  const TrainableGraphPlan<T>& plan = state.plan;
+  const std::size_t tiles = (samples.samples + kTileLanes - 1) / kTileLanes;
+  const std::size_t chunks = (tiles + kChunkTiles - 1) / kChunkTiles;
+  const std::size_t groups = std::min(chunks, kMostGroups);
+  state.losses.assign(std::max<std::size_t>(groups, 1), 0.0);
+  state.sums.resize(std::max<std::size_t>(groups, 1));
+  if (gradient != nullptr) {
+    for (std::vector<T>& sum : state.sums) sum.assign(parameter_count(), T(0));
+  }
+
+  // The loss of a tile, without the scale; what its derivative is made of goes into `cotangents`.
+  const auto differentiate = [&](std::size_t tile, Workspace<T>& work, T* cotangents) {
+    const std::size_t lanes = std::min<std::size_t>(kTileLanes, samples.samples - tile * kTileLanes);
+    std::copy_n(samples.inputs.data() + tile * inputs() * kTileLanes, inputs() * kTileLanes, work.read.data());
+    plan.evaluate_tile({nullptr, work.read.data(), nullptr, work.out.data(), kTileLanes}, work.scratch.data());
+    T* const bars = work.read.data() + inputs() * kTileLanes;
+    std::fill_n(bars, outputs() * kTileLanes, T(0));
+    const T* const targets = samples.targets.data() + tile * outputs() * kTileLanes;
+    double loss = 0;
+    for (std::size_t c = 0; c < outputs(); ++c) {
+      const T bar_weight = static_cast<T>(scale) * state.weights[c];
+      for (std::size_t at = c * kTileLanes; at < c * kTileLanes + lanes; ++at) {
+        const auto [cost, slope] =
+            cost_of(state.cost.residual, static_cast<T>(state.cost.delta), work.out[at] - targets[at]);
+        loss += static_cast<double>(state.weights[c] * cost);
+        bars[at] = bar_weight * slope;
+      }
+    }
+    if (cotangents != nullptr) plan.reverse_tile(work.read.data(), cotangents, work.scratch.data());
+    return loss;
+  };
+
+  std::atomic<std::size_t> next{0};
+  const auto body = [&](int) {
+    Workspace<T> work(plan);
+    for (std::size_t group = next++; group < groups; group = next++) {
+      for (std::size_t chunk = group * chunks / groups; chunk < (group + 1) * chunks / groups; ++chunk) {
+        const std::size_t first = chunk * kChunkTiles, count = std::min(kChunkTiles, tiles - first);
+        const T* kept[kChunkTiles];
+        for (std::size_t i = 0; i < count; ++i) {
+          T* const cotangents = work.cotangents.data() + i * work.stride;
+          state.losses[group] += differentiate(first + i, work, gradient == nullptr ? nullptr : cotangents);
+          kept[i] = cotangents;
+        }
+        if (gradient != nullptr) plan.accumulate({kept, count}, state.sums[group].data());
+      }
+    }
+  };
+  threads = std::max(1, std::min(threads, static_cast<int>(groups)));
+  if (threads == 1) {
+    body(0);
+  } else {
+    run_on_threads(threads, body);
+  }
+  add_in_halves(state.losses, groups, [](double& to, double from) { to += from; });
+  if (gradient != nullptr) {
+    add_in_halves(state.sums, groups, [](std::vector<T>& to, const std::vector<T>& from) {
+      for (std::size_t i = 0; i < to.size(); ++i) to[i] += from[i];
+    });
+    std::copy(state.sums[0].begin(), state.sums[0].end(), gradient);
+  }
+  return scale * state.losses[0];
+}
+
+template class GraphRegressionPlan<float>;
+template class GraphRegressionPlan<double>;
+
+}  // namespace lockstep

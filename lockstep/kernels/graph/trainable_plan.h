@@ -1,0 +1,64 @@
+// A graph whose weights change between calls, with the transpose of its derivative: reverse mode for training nets that
+// are no plain stacks. Forward bits are those of GraphPlan.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "lockstep/kernels/cpu_target.h"
+#include "lockstep/kernels/graph/graph.h"
+#include "lockstep/kernels/graph/weights.h"
+#include "lockstep/kernels/tile.h"
+
+namespace lockstep {
+
+// One iteration: set_weights; then for each tile reverse_tile; then accumulate over some of them. Const members may be
+// called by many threads at once, set_weights by one alone. All memory is 64-byte aligned. T is float or double.
+//
+// Nothing is recorded: the transpose runs the net again. Bits are the same on every instruction set; a weight's
+// gradient over the tiles of one accumulate call is summed as TrainablePlan sums those of its layer, at most 64 tiles
+// at a time.
+template <class T>
+class TrainableGraphPlan {
+ public:
+  // The weights are those at `places`, which gather_weights() takes. Throws Error as GraphPlan::compile, (unsupported)
+  // where there is no derivative.
+  static TrainableGraphPlan compile(graph::Graph graph, graph::WeightPlaces places,
+                                    CpuTarget target = best_cpu_target());
+  TrainableGraphPlan(TrainableGraphPlan&&) noexcept;
+  TrainableGraphPlan& operator=(TrainableGraphPlan&&) noexcept;
+  ~TrainableGraphPlan();
+
+  std::size_t inputs() const;   // features of all input ports
+  std::size_t outputs() const;  // of the output port, of which there is one
+  std::size_t weights() const;
+  std::string description() const;
+
+  void set_weights(std::span<const T> weights);
+
+  // tile.in [input][lane]; as GraphPlan::evaluate_tile.
+  void evaluate_tile(const TileView<T>& tile, std::byte* workspace) const;
+  std::size_t workspace_bytes() const;
+
+  // `read` is the inputs [input][lane] and, after them, the outputs' cotangents [output][lane], of all 32 lanes: zeros
+  // in those that do not count. Returns the inputs' cotangents [input][lane], in the workspace; `cotangents`,
+  // [cotangent_numbers()], is written for accumulate().
+  const T* reverse_tile(const T* read, T* cotangents, std::byte* workspace) const;
+  std::size_t cotangent_numbers() const;
+  std::size_t reverse_workspace_bytes() const;
+
+  // gradient[weight] += that of these tiles: what reverse_tile left of each.
+  void accumulate(std::span<const T* const> cotangents, T* gradient) const;
+
+ private:
+  struct State;
+  explicit TrainableGraphPlan(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+extern template class TrainableGraphPlan<float>;
+extern template class TrainableGraphPlan<double>;
+
+}  // namespace lockstep
