@@ -151,7 +151,7 @@ nn::Model trained_equations(const TrainingFile& file, const EquationsToTrain& eq
     system.parameters[equations.trained[i].parameter].value = values[i].value;
   }
   nn::Model model = nn::equations(system);
-  model.name = file.output.stem.filename().string();
+  model.name = file.output.stem.empty() ? "equations" : file.output.stem.filename().string();
   model.provenance.producer = "lockstep " LOCKSTEP_VERSION;
   for (std::size_t i = 0; i < equations.states.size(); ++i) {
     model.inputs[0].features[i].minimum = equations.states[i].minimum;

@@ -158,7 +158,7 @@ def test_parameters_of_equations_are_found():
     u = lockstep.solve(true, [1, 0], (0, 3), t, rtol=1e-9, atol=1e-9, precision="f64").state[0]
     training = lockstep.train(t=t, u=u, equations={"x": "v", "v": "-g * sin(x) - k * v"}, precision="f64",
                               parameters={"g": {"start": 1.5}, "k": {"start": 0.1, "positive": True}})
-    assert training.models == {} and training.model is training.rhs
+    assert training.models == {} and training.model is training.rhs and "equations" in repr(training)
     assert training.parameters == pytest.approx({"g": 2, "k": 0.3}, abs=1e-5)
     again = lockstep.solve(training.model, [1, 0], (0, 3), t, precision="f64", guard="ignore").state[0]
     np.testing.assert_allclose(again, u, atol=1e-5)  # solves to 1e-6
