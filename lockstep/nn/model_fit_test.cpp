@@ -81,12 +81,12 @@ Model with_branch() {
 }
 
 TEST(Fit, trains_nets_that_are_no_plain_stacks) {
-  const Toy toy(500), check(200, 2);
-  FitOptions options = adam(200, 0.02);
+  const Toy toy(300), check(200, 2);
+  FitOptions options = adam(50, 0.02);
   options.precision = Precision::f64;
   options.batch = 100;
   options.validation = check.data();
-  options.phases.push_back({.iterations = 200, .rule = train::LbfgsOptions{}});
+  options.phases.push_back({.iterations = 80, .rule = train::LbfgsOptions{}});
   std::string expected;
   for (const int threads : {1, 3}) {
     options.threads = threads;

@@ -220,7 +220,9 @@ double GraphRegressionPlan<T>::run(const TiledSamples<T>& samples, double scale,
       }
     }
   };
-  threads = std::max(1, std::min(threads, static_cast<int>(groups)));
+  // Waking threads takes some microseconds: each must have work for at least ten, at three registers a nanosecond.
+  const double nanoseconds = static_cast<double>(parameter_count() * tiles * kTileLanes) / (64.0 / sizeof(T));
+  threads = std::max(1, std::min({threads, static_cast<int>(groups), static_cast<int>(nanoseconds / 10e3)}));
   if (threads == 1) {
     body(0);
   } else {
