@@ -11,6 +11,7 @@
 #include "lockstep/agreement/testing/compiled_solver.h"
 #include "lockstep/agreement/testing/ensembles.h"
 #include "lockstep/agreement/testing/foreign_solver.h"
+#include "lockstep/core/testing/sanitized.h"
 #include "lockstep/ode/function.h"
 
 namespace lockstep::agreement {
@@ -37,6 +38,7 @@ std::string explain(const Verdict& verdict) {
 
 #define EXPECT_OUTCOME(verdict, expected) EXPECT_EQ((verdict).outcome, Outcome::expected) << explain(verdict)
 
+constexpr const char* kSlow = "slow under the sanitizers, where the tests beside run the same code";
 constexpr std::size_t kTrajectories = 150;
 constexpr double kLorenzEnd = 45;  // double precision parts at about 37
 
@@ -156,6 +158,7 @@ TEST(verdict, rejects_one_trajectory_swapped_with_its_neighbour_and_names_it) {
 }
 
 TEST(verdict, rejects_one_swapped_pair_among_many_trajectories) {
+  if (kSanitized) GTEST_SKIP() << kSlow;
   // Two of 3,000: far fewer than the one in a thousand that quantiles leave out.
   const ode::Problem problem = testing::lorenz(3000, 10);
   const HeldEnsemble ours = testing::solved(problem, fixed_rk4());
@@ -279,6 +282,7 @@ ode::Rhs another_lorenz(double rho_error = 0) {
 }
 
 TEST(verdict, accepts_adaptive_steps_that_answer_to_rounding) {
+  if (kSanitized) GTEST_SKIP() << kSlow;
   const auto check = [](const ode::Options& options) {
     const ode::Problem problem = testing::lorenz(kTrajectories, 20);
     ode::Problem other = problem;
@@ -315,6 +319,7 @@ TEST(verdict, compares_float32_with_float64_at_float32_spread) {
 }
 
 TEST(verdict, serves_with_a_stated_exponent_alone) {
+  if (kSanitized) GTEST_SKIP() << kSlow;
   const auto without = [](const HeldEnsemble& with, const ode::Problem& problem) {
     Numbers numbers;
     numbers.states = with.states(0, with.trajectories());

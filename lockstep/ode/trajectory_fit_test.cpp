@@ -8,6 +8,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/testing/message_of.h"
+#include "lockstep/core/testing/sanitized.h"
 #include "lockstep/ode/rhs.h"
 #include "lockstep/ode/solve.h"
 #include "lockstep/train/initialise.h"
@@ -64,6 +65,7 @@ TEST(Fit, recommended_phases_fit_the_lorenz_trajectory_from_any_seed) {
 // (benchmarks/results/losses-2026-11-21.json): the loss before the last of 1,000 steps of Adam at 0.01, adaptive at
 // 1e-6.
 TEST(Fit, a_thousand_iterations_of_adam_leave_what_they_leave_elsewhere) {
+  if (kSanitized) GTEST_SKIP() << "slow under the sanitizers, where the tests beside run the same code";
   const TrajectoryData data = lorenz_data();
   std::vector<double> losses;
   for (const std::uint64_t seed : {0, 1, 2, 3, 4}) {
