@@ -47,6 +47,38 @@ void bring(const T* numbers, std::size_t count) {
   }
 }
 
+// Samples first .. first + count of those that `rows` picks (all when empty) into lanes [column][kTileLanes], lanes
+// past them zero.
+template <class T>
+void load_tile(const mlp::Kernels<T>& kernels, const MatrixView<const T>& view, std::span<const std::uint32_t> rows,
+               std::size_t first, std::size_t count, T* to) {
+  const int registers = static_cast<int>(kTileLanes / kernels.lanes);
+  if (rows.empty()) return kernels.load(view, first, count, registers, to, kTileLanes);
+  if (view.columns < 8) {
+    std::fill_n(to, view.columns * kTileLanes, T(0));
+    for (std::size_t i = 0; i < count; ++i) {
+      for (std::size_t c = 0; c < view.columns; ++c) to[c * kTileLanes + i] = view(rows[first + i], c);
+    }
+    return;
+  }
+  constexpr std::size_t kMostColumns = 64;
+  T picked[kTileLanes * kMostColumns];
+  for (std::size_t column = 0; column < view.columns; column += kMostColumns) {
+    const std::size_t columns = std::min(kMostColumns, view.columns - column);
+    for (std::size_t i = 0; i < count; ++i) {
+      T* const sample = picked + i * columns;
+      const std::size_t row = rows[first + i];
+      if (view.column_stride == 1) {
+        std::copy_n(&view(row, column), columns, sample);
+      } else {
+        for (std::size_t c = 0; c < columns; ++c) sample[c] = view(row, column + c);
+      }
+    }
+    kernels.load(MatrixView<const T>::row_major(picked, count, columns), 0, count, registers, to + column * kTileLanes,
+                 kTileLanes);
+  }
+}
+
 [[noreturn]] void refuse(const char* field, std::string found, std::string expected, std::string remedy) {
   throw Error(ErrorKind::invalid_argument, {field, std::move(found), std::move(expected), std::move(remedy)});
 }
@@ -169,18 +201,17 @@ void RegressionPlan<T>::assign(TiledSamples<T>& tiles, MatrixView<const T> in, M
            "give inputs and targets of the same samples, and the tiles room for them");
   }
   tiles.samples = samples;
-  const std::size_t padded = (samples + kTileLanes - 1) / kTileLanes * kTileLanes;
-  for (std::size_t i = 0; i < padded; ++i) {
-    const std::size_t tile = i / kTileLanes, lane = i % kTileLanes;
-    T* const x = tiles.inputs.data() + tile * inputs() * kTileLanes + lane;
-    T* const y = tiles.targets.data() + tile * outputs() * kTileLanes + lane;
-    const std::size_t row = rows.empty() || i >= samples ? i : rows[i];
-    for (std::size_t c = 0; c < inputs(); ++c) {
-      T value = i < samples ? in(row, c) : T(0);
-      if (i < samples && !packed.input_scale.empty()) value = (value - packed.input_shift[c]) / packed.input_scale[c];
-      x[c * kTileLanes] = value;
+  const mlp::Kernels<T>& kernels = *packed.kernels;
+  for (std::size_t first = 0; first < samples; first += kTileLanes) {
+    const std::size_t count = std::min<std::size_t>(kTileLanes, samples - first);
+    T* const x = tiles.inputs.data() + first * inputs();
+    load_tile(kernels, in, rows, first, count, x);
+    for (std::size_t c = 0; c < packed.input_scale.size(); ++c) {
+      T* const values = x + c * kTileLanes;
+      const T shift = packed.input_shift[c], scale = packed.input_scale[c];
+      for (std::size_t lane = 0; lane < count; ++lane) values[lane] = (values[lane] - shift) / scale;
     }
-    for (std::size_t c = 0; c < outputs(); ++c) y[c * kTileLanes] = i < samples ? targets(row, c) : T(0);
+    load_tile(kernels, targets, rows, first, count, tiles.targets.data() + first * outputs());
   }
 }
 

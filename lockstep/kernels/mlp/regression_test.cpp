@@ -7,6 +7,7 @@
 #include <cstring>
 #include <numeric>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "lockstep/core/error.h"
@@ -189,6 +190,44 @@ TEST(Regression, takes_the_rows_asked_for_in_their_order) {
   turned.in.data = turned.x.data();
   turned.targets.data = turned.y.data();
   expect_same_bits(found, run(plan, turned), "rows turned round");
+}
+
+// Widths below, at and past the pieces in which picked samples are copied; the last tile is a part of one.
+template <class T>
+void expect_samples_in_their_lanes(std::size_t inputs, std::size_t outputs, CpuTarget target) {
+  constexpr std::size_t kCount = 41;
+  const Mlp mlp = test_net({inputs, outputs}, {ActivationKind::identity});
+  const auto plan = RegressionPlan<T>::compile(mlp, {}, target);
+  Samples<T> samples(mlp, kCount);
+  samples.targets = MatrixView<const T>::column_major(samples.y.data(), kCount, outputs);
+  std::vector<std::uint32_t> rows(kCount);
+  for (std::size_t i = 0; i < kCount; ++i) rows[i] = static_cast<std::uint32_t>(i * 17 % kCount);
+  for (const bool picked : {false, true}) {
+    TiledSamples<T> tiles = plan.make_samples(kCount);
+    std::fill_n(tiles.inputs.data(), tiles.inputs.size(), T(7));
+    plan.assign(tiles, samples.in, samples.targets, picked ? std::span(rows) : std::span<std::uint32_t>());
+    ASSERT_EQ(tiles.samples, kCount);
+    for (std::size_t i = 0; i < 2 * kTileLanes; ++i) {
+      const std::size_t row = i >= kCount ? 0 : picked ? rows[i] : i, tile = i / kTileLanes, lane = i % kTileLanes;
+      for (std::size_t c = 0; c < inputs; ++c) {
+        ASSERT_EQ(tiles.inputs[(tile * inputs + c) * kTileLanes + lane],
+                  i < kCount ? (samples.in(row, c) - T(0.25)) / T(2) : T(0))
+            << i << ", " << c;
+      }
+      for (std::size_t c = 0; c < outputs; ++c) {
+        ASSERT_EQ(tiles.targets[(tile * outputs + c) * kTileLanes + lane], i < kCount ? samples.targets(row, c) : T(0))
+            << i << ", " << c;
+      }
+    }
+  }
+}
+TEST(Regression, puts_each_sample_into_its_lane) {
+  for (const CpuTarget target : available_cpu_targets()) {
+    for (const auto& [inputs, outputs] : {std::pair<std::size_t, std::size_t>{2, 1}, {8, 70}, {64, 7}, {129, 9}}) {
+      expect_samples_in_their_lanes<float>(inputs, outputs, target);
+      expect_samples_in_their_lanes<double>(inputs, outputs, target);
+    }
+  }
 }
 
 TEST(Regression, no_sample_costs_nothing) {
