@@ -111,17 +111,6 @@ cli::ProblemSetup set_up_arguments(cli::ProblemFile& file, const nb::dict& array
   return setup;
 }
 
-// Blocks go straight into a solution in memory.
-class MemorySink : public ode::SolutionSink {
- public:
-  explicit MemorySink(ode::Solution& solution) : solution_(solution) {}
-  ode::SolutionBlock acquire(std::size_t first, std::size_t count) override { return solution_.block(first, count); }
-  void commit(const ode::SolutionBlock&) override {}
-
- private:
-  ode::Solution& solution_;
-};
-
 ode::Summary solve_into(const cli::ProblemSetup& setup, ode::SolutionSink& sink, const RunControl& control) {
   if (setup.guard != ode::GuardAction::flag && setup.guard != ode::GuardAction::stop) {
     return ode::solve(setup.problem, setup.options, sink, control);
@@ -151,7 +140,7 @@ ode::Attributes solve_into_file(const cli::ProblemFile& file, const cli::Problem
 }
 
 ode::Attributes solve_into_memory(const cli::ProblemSetup& setup, ode::Solution& solution, const RunControl& control) {
-  MemorySink sink(solution);
+  ode::MemorySink sink(solution);
   return cli::describe_run(solve_into(setup, sink, control));
 }
 

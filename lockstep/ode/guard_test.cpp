@@ -35,20 +35,10 @@ struct Result {
   Summary summary;
 };
 
-class Memory : public SolutionSink {
- public:
-  explicit Memory(Solution& solution) : solution_(solution) {}
-  SolutionBlock acquire(std::size_t first, std::size_t count) override { return solution_.block(first, count); }
-  void commit(const SolutionBlock&) override {}
-
- private:
-  Solution& solution_;
-};
-
 Result guarded(Problem problem, GuardAction action) {
   if (action == GuardAction::stop) problem.event = leaves_range(problem.rhs, kRange);
   Result result{Solution(Precision::f64, problem.trajectories(), 1, problem.save_times, false), {}};
-  Memory memory(result.solution);
+  MemorySink memory(result.solution);
   GuardedSink sink(memory, problem, Precision::f64, kRange, action);
   result.summary = solve(problem, kOptions, sink, {});
   sink.correct(result.summary);
@@ -120,7 +110,7 @@ TEST(Guard, parameters_outside_are_outside_from_the_start) {
   with_parameter.end_times = {1};
   with_parameter.save_times = {1};
   Solution solution(Precision::f64, 2, 1, with_parameter.save_times, false);
-  Memory memory(solution);
+  MemorySink memory(solution);
   GuardedSink sink(memory, with_parameter, Precision::f64, {{-5, 0}, {5, 1}}, GuardAction::flag);
   solve(with_parameter, kOptions, sink, {});
   EXPECT_EQ(solution.record(0).status, Status::success);

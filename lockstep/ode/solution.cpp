@@ -1,6 +1,9 @@
 #include "lockstep/ode/solution.h"
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
+#include <type_traits>
 
 namespace lockstep::ode {
 
@@ -24,19 +27,19 @@ std::string_view to_string(Status status) {
   return "unknown";
 }
 
+// Engines write a time.
+constexpr double kNeverTakenUp = std::numeric_limits<double>::quiet_NaN();
+
 Solution::Solution(Precision precision, std::size_t trajectories, std::size_t components, std::vector<double> times,
                    bool times_per_trajectory)
     : components_(components),
       save_points_(times_per_trajectory ? (trajectories == 0 ? 0 : times.size() / trajectories) : times.size()),
       times_(std::move(times)),
       times_per_trajectory_(times_per_trajectory),
-      records_(trajectories) {
+      records_(trajectories, TrajectoryRecord{.end_time = kNeverTakenUp}) {
   const auto make = [&]<class T>(T) {
     state_ = AlignedBuffer<T>(trajectories * save_points_ * components);
     end_state_ = AlignedBuffer<T>(trajectories * components);
-    // What a cancelled solve never reached is NaN, not zero.
-    for (T& x : std::get<AlignedBuffer<T>>(state_).span()) x = std::numeric_limits<T>::quiet_NaN();
-    for (T& x : std::get<AlignedBuffer<T>>(end_state_).span()) x = std::numeric_limits<T>::quiet_NaN();
   };
   if (precision == Precision::f32) {
     make(float{});
@@ -61,6 +64,19 @@ SolutionBlock Solution::block(std::size_t first, std::size_t count) {
   std::visit([&](auto& numbers) { block.state = numbers.data() + first * save_points_ * components_; }, state_);
   std::visit([&](auto& numbers) { block.end_state = numbers.data() + first * components_; }, end_state_);
   return block;
+}
+
+void Solution::mark_unreached() {
+  const auto fill = [](auto& numbers, std::size_t row, std::size_t width) {
+    using T = std::remove_cvref_t<decltype(numbers[0])>;
+    std::fill_n(numbers.data() + row * width, width, std::numeric_limits<T>::quiet_NaN());
+  };
+  for (std::size_t row = 0; row < records_.size(); ++row) {
+    if (!std::isnan(records_[row].end_time)) continue;
+    records_[row].end_time = 0;
+    std::visit([&](auto& numbers) { fill(numbers, row, save_points_ * components_); }, state_);
+    std::visit([&](auto& numbers) { fill(numbers, row, components_); }, end_state_);
+  }
 }
 
 }  // namespace lockstep::ode

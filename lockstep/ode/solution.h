@@ -45,7 +45,7 @@ class SolutionSink {
   virtual void hand_in(const SolutionBlock& /*block*/, std::span<const std::size_t> /*rows*/) {}
 };
 
-// An ensemble's solution in host memory.
+// An ensemble's solution in host memory. Rows are what a MemorySink's engine wrote, or whoever asked for block().
 class Solution {
  public:
   Solution(Precision precision, std::size_t trajectories, std::size_t components, std::vector<double> times,
@@ -75,8 +75,11 @@ class Solution {
   const TrajectoryRecord& record(std::size_t trajectory) const { return records_[trajectory]; }
   std::span<const TrajectoryRecord> records() const { return records_; }
 
-  // The block that lets an engine write straight into this solution.
+  // The block that lets an engine write straight into this solution. Its memory may be written here for the first time,
+  // and holds zeros until then.
   SolutionBlock block(std::size_t first, std::size_t count);
+  // NaN for the states of trajectories that a stopped solve never took up; their end_time becomes 0.
+  void mark_unreached();
 
  private:
   using Numbers = std::variant<AlignedBuffer<float>, AlignedBuffer<double>>;
@@ -87,6 +90,21 @@ class Solution {
   Numbers state_;
   Numbers end_state_;
   std::vector<TrajectoryRecord> records_;
+};
+
+// Writes into a Solution, which must outlive it; blocks are its own memory, so that nothing is left to do when one is
+// finished. What was never acquired is NaN when the sink goes.
+class MemorySink : public SolutionSink {
+ public:
+  explicit MemorySink(Solution& solution) : solution_(solution) {}
+  ~MemorySink() override { solution_.mark_unreached(); }
+  MemorySink(const MemorySink&) = delete;
+  MemorySink& operator=(const MemorySink&) = delete;
+  SolutionBlock acquire(std::size_t first, std::size_t count) override { return solution_.block(first, count); }
+  void commit(const SolutionBlock&) override {}
+
+ private:
+  Solution& solution_;
 };
 
 }  // namespace lockstep::ode

@@ -18,17 +18,6 @@
 namespace lockstep::ode {
 namespace {
 
-// Writes into a Solution; blocks are its own memory, so there is nothing to do when one is finished.
-class MemorySink : public SolutionSink {
- public:
-  explicit MemorySink(Solution& solution) : solution_(solution) {}
-  SolutionBlock acquire(std::size_t first, std::size_t count) override { return solution_.block(first, count); }
-  void commit(const SolutionBlock&) override {}
-
- private:
-  Solution& solution_;
-};
-
 template <class T>
 Summary advance(const Problem& problem, const Options& options, const cpu::EnginePlan& plan, SolutionSink& sink,
                 const RunControl& control) {

@@ -41,16 +41,6 @@ constexpr MatrixPrecision kMode<Fp16> = MatrixPrecision::fp16;
 static_assert(factor_roundoff(kMode<Tf32>) == Tf32::kUnit && factor_roundoff(kMode<Bf16>) == Bf16::kUnit &&
               factor_roundoff(kMode<Fp16>) == Fp16::kUnit);
 
-class Sink : public SolutionSink {
- public:
-  explicit Sink(Solution& solution) : solution_(solution) {}
-  SolutionBlock acquire(std::size_t first, std::size_t count) override { return solution_.block(first, count); }
-  void commit(const SolutionBlock&) override {}
-
- private:
-  Solution& solution_;
-};
-
 Runtime* wanted_card() {
   const char* const wanted = std::getenv("LOCKSTEP_TEST_DEVICE");
   return wanted != nullptr && std::string_view(wanted) == "cuda" ? load_runtime().runtime : nullptr;
@@ -61,7 +51,7 @@ Solution solve_on_tensor_cores(const Problem& problem, Options options, MatrixPr
   options.matrix_precision = mode;
   Solution solution(Precision::f32, problem.trajectories(), problem.rhs->components(), problem.save_times,
                     problem.save_times_per_trajectory);
-  Sink sink(solution);
+  MemorySink sink(solution);
   HostDevice device;
   HostRuntime host(device);
   const Summary summary =

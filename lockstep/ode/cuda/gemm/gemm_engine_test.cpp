@@ -33,7 +33,7 @@ Solution solve_by_gemm(const Problem& problem, const Options& options, HostGemm&
                        Setting setting = {}) {
   Solution solution(options.precision, problem.trajectories(), problem.rhs->components(), problem.save_times,
                     problem.save_times_per_trajectory);
-  MemorySink sink(solution);
+  CountingSink sink(solution);
   HostRuntime host(device);
   HostGemmRuntime products(gemm);
   const GemmTarget target{&host, &products, 0, setting.budget, setting.most_columns, setting.least_columns};

@@ -16,15 +16,10 @@
 
 namespace lockstep::ode::cuda {
 
-class MemorySink : public SolutionSink {
- public:
-  explicit MemorySink(Solution& solution) : solution_(solution) {}
-  SolutionBlock acquire(std::size_t first, std::size_t count) override { return solution_.block(first, count); }
+struct CountingSink : MemorySink {
+  using MemorySink::MemorySink;
   void commit(const SolutionBlock& block) override { committed += block.count; }
   std::size_t committed = 0;
-
- private:
-  Solution& solution_;
 };
 
 inline Solution solve_on(HostDevice& device, const Problem& problem, const Options& options,
@@ -32,7 +27,7 @@ inline Solution solve_on(HostDevice& device, const Problem& problem, const Optio
                          Runtime* card = nullptr) {
   Solution solution(options.precision, problem.trajectories(), problem.rhs->components(), problem.save_times,
                     problem.save_times_per_trajectory);
-  MemorySink sink(solution);
+  CountingSink sink(solution);
   HostRuntime host(device);
   const DeviceTarget target{card != nullptr ? card : &host, 0, budget};
   const Summary result = options.precision == Precision::f32 ? advance<float>(problem, options, target, sink, {})
