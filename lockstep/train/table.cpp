@@ -1,6 +1,7 @@
 #include "lockstep/train/table.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -41,6 +42,35 @@ std::vector<std::string_view> split(std::string_view line, char separator) {
 
 std::string quoted(std::string_view text) {
   return text.empty() ? "an empty field" : "\"" + std::string(text.substr(0, 40)) + "\"";
+}
+
+std::string_view without_quotes(std::string_view field) {
+  const bool has = field.size() >= 2 && field.front() == '"' && field.back() == '"';
+  return has ? trimmed(field.substr(1, field.size() - 2)) : field;
+}
+
+// What other programs write for a number that was not measured, besides nothing and "nan".
+bool stands_for_missing(std::string_view field) {
+  static constexpr std::array<std::string_view, 5> kWords{"NA", "N/A", "n/a", "null", "NULL"};
+  return std::ranges::find(kWords, field) != kWords.end();
+}
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// 0,79953: digits, one comma, digits.
+bool has_decimal_comma(std::string_view field) {
+  if (field.starts_with('-')) field.remove_prefix(1);
+  const std::size_t comma = field.find(',');
+  if (comma == field.npos || comma == 0 || comma + 1 == field.size()) return false;
+  return std::ranges::all_of(field.substr(0, comma), is_digit) && is_digit(field[comma + 1]) &&
+         field.find(',', comma + 1) == field.npos;
+}
+
+// 2026-10-02T10:00:00, 10:15
+bool is_time_of_day_or_date(std::string_view field) {
+  const auto is_mark = [](char c) { return c == ':' || c == '-' || c == '/'; };
+  return std::ranges::count_if(field, is_mark) > 0 && std::ranges::count_if(field, is_digit) >= 3 &&
+         is_digit(field.front()) && is_digit(field.back());
 }
 
 class Reader {
@@ -85,7 +115,7 @@ class Reader {
       break;
     }
     for (std::string_view name : split(line, separator_)) {
-      if (name.size() >= 2 && name.front() == '"' && name.back() == '"') name = name.substr(1, name.size() - 2);
+      name = without_quotes(name);
       double number = 0;
       const auto parsed = std::from_chars(name.data(), name.data() + name.size(), number);
       if (name.empty() || (parsed.ec == std::errc() && parsed.ptr == name.data() + name.size())) {
@@ -105,21 +135,29 @@ class Reader {
              std::to_string(table_.columns.size()) + ", one for each column named");
     }
     for (std::size_t i = 0; i < fields.size(); ++i) {
-      std::string_view field = fields[i];
+      std::string_view field = without_quotes(fields[i]);
       if (field.starts_with('+')) field.remove_prefix(1);
       const bool may_miss = missing_ == MissingNumbers::as_nan;
       double number = std::numeric_limits<double>::quiet_NaN();
       const auto parsed = std::from_chars(field.data(), field.data() + field.size(), number);
       const bool is_number = parsed.ec == std::errc() && parsed.ptr == field.data() + field.size();
       if (!(is_number && std::isfinite(number)) &&
-          !(may_miss && (field.empty() || (is_number && std::isnan(number))))) {
-        refuse(place() + ", column " + table_.columns[i], quoted(fields[i]), "a finite number",
-               "repair the row or leave it out");
+          !(may_miss && (field.empty() || stands_for_missing(field) || (is_number && std::isnan(number))))) {
+        refuse(place() + ", column " + table_.columns[i], quoted(fields[i]), "a finite number", advice(field));
       }
       table_.values.push_back(number);
     }
     ++table_.rows;
     table_.lines.push_back(line_);
+  }
+
+  std::string advice(std::string_view field) const {
+    if (has_decimal_comma(field)) return "write decimal points: 0.5, not 0,5";
+    if (table_.columns.size() == 1 && field.find(' ') != field.npos)
+      return "separate columns by commas, semicolons or tabs";
+    if (!field.empty() && is_time_of_day_or_date(field)) return "write times as numbers, say seconds since the first";
+    if (table_.rows == 0) return "begin a line of units or remarks with #";
+    return "repair the row or leave it out";
   }
 
   std::string_view text_;

@@ -24,9 +24,9 @@ struct Table {
 
 // The first line that is neither empty nor begins with '#' names the columns; every later one holds a finite number
 // for each, written as C++ writes them ("1.5", "-2e-3"). The separator is the first of tab, ';' and ',' that the line
-// of names has. Spaces around fields and quotes around names are dropped; a byte order mark and CR before LF as well.
+// of names has. Spaces and quotes around fields are dropped; a byte order mark and CR before LF as well.
 // Throws Error: (file) when the file cannot be read, (invalid_argument) naming file, line and column otherwise.
-// as_nan: an empty field, or "nan", is a NaN.
+// as_nan: an empty field, "nan", "NA", "N/A" or "null" is a NaN.
 enum class MissingNumbers { refuse, as_nan };
 Table read_csv(const std::filesystem::path& path, MissingNumbers missing = MissingNumbers::refuse);
 Table parse_csv(std::string_view text, const std::string& source, MissingNumbers missing = MissingNumbers::refuse);

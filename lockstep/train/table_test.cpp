@@ -46,6 +46,27 @@ TEST(Csv, every_fault_names_line_and_column) {
   EXPECT_THAT(message_of("x,y\n"), HasSubstr("no rows"));
 }
 
+TEST(Csv, quotes_around_numbers_are_dropped_and_other_programs_words_are_missing_numbers) {
+  const Table table = parse_csv("\"x\",\"y\"\n\"1.5\",\"NA\"\nN/A,2\nnull,\"\"\n", "t.csv", MissingNumbers::as_nan);
+  ASSERT_EQ(table.values.size(), 6u);
+  EXPECT_EQ(table(0, 0), 1.5);
+  EXPECT_EQ(table(1, 1), 2);
+  for (const auto& [row, column] : {std::pair{0, 1}, {1, 0}, {2, 0}, {2, 1}}) {
+    EXPECT_TRUE(std::isnan(table(static_cast<std::size_t>(row), static_cast<std::size_t>(column))));
+  }
+  EXPECT_THAT(message_of("x,y\n1,NA\n"), HasSubstr("t.csv:2, column y: found \"NA\", expected a finite number"));
+}
+
+TEST(Csv, what_other_programs_write_otherwise_is_told_how_to_mend) {
+  EXPECT_THAT(message_of("x;y\n1;0,79953\n"),
+              HasSubstr("found \"0,79953\", expected a finite number; write decimal points"));
+  EXPECT_THAT(message_of("t,x\ns,m\n0,1\n"), HasSubstr("found \"s\", expected a finite number; begin a line of units"));
+  EXPECT_THAT(message_of("t,x\n2026-10-02T10:00:00.5,1\n"), HasSubstr("; write times as numbers"));
+  EXPECT_THAT(message_of("t x\n0 1\n"), HasSubstr("; separate columns by commas, semicolons or tabs"));
+  EXPECT_THAT(message_of("t,x\n0,1\n1,1,5\n"), HasSubstr("t.csv:3: found 3 fields, expected 2"));
+  EXPECT_THAT(message_of("t,x\n0,1\n1,-\n"), HasSubstr("; repair the row or leave it out"));
+}
+
 TEST(Csv, an_unknown_column_is_told_the_nearest) {
   const Table table = parse_csv("density,temperature\n1,2\n", "t.csv");
   try {
