@@ -103,7 +103,7 @@ def main():
     parser.add_argument("results", nargs="*", default=[os.path.join(FOLDER, name) for name in FILES])
     parser.add_argument("--into", type=pathlib.Path, help="file whose table is replaced, instead of printing")
     args = parser.parse_args()
-    rows = [row for name in args.results for row in json.loads(pathlib.Path(name).read_text())]
+    rows = [row for name in args.results for row in json.loads(pathlib.Path(name).read_text()) if "workload" in row]
     text = "\n".join(table(rows)) + "\n"
     if args.into is None:
         print(text, end="")
