@@ -59,7 +59,7 @@ std::int64_t FitOptions::iterations_per_epoch(std::size_t trajectories) const {
   return static_cast<std::int64_t>(most);
 }
 
-std::vector<FitPhase> recommended_phases(std::size_t points, std::optional<double> target) {
+std::vector<FitPhase> recommended_phases(std::size_t points, std::optional<double> target, bool gaps) {
   const auto lbfgs = [](const char* name, std::int64_t iterations) {
     train::Phase phase;
     phase.name = name;
@@ -68,9 +68,14 @@ std::vector<FitPhase> recommended_phases(std::size_t points, std::optional<doubl
     return phase;
   };
   std::vector<FitPhase> phases;
-  phases.push_back({.training = lbfgs("segments of 1 interval", 100), .segment = 1});
-  if (points > 10) phases.push_back({.training = lbfgs("segments of 5 intervals", 100), .segment = 5});
-  if (points > 40) phases.push_back({.training = lbfgs("segments of 20 intervals", 100), .segment = 20});
+  // With gaps all starts are free. An interval by itself may then hold nothing that was measured.
+  if (!gaps) phases.push_back({.training = lbfgs("segments of 1 interval", 100), .segment = 1});
+  const auto segments = [&](const char* name, std::size_t length, double continuity) {
+    phases.push_back({.training = lbfgs(name, 100), .segment = length});
+    if (gaps) phases.back().continuity = continuity;
+  };
+  if (points > 10) segments("segments of 5 intervals", 5, 1);
+  if (points > 40) segments("segments of 20 intervals", 20, 100);
   phases.push_back({.training = lbfgs("whole trajectories", 2000)});
   phases.back().training.target = target;
   return phases;

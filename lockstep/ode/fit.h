@@ -81,8 +81,8 @@ struct FitOptions {
 
 // Short segments first, whose loss is nearly that of a regression, then longer ones, then whole trajectories by
 // L-BFGS: what fits a net to a smooth trajectory of some hundred points in seconds. `points` a trajectory; the last
-// phase ends at `target`.
-std::vector<FitPhase> recommended_phases(std::size_t points, std::optional<double> target = {});
+// phase ends at `target`. Where data have gaps, segments have free states.
+std::vector<FitPhase> recommended_phases(std::size_t points, std::optional<double> target = {}, bool gaps = false);
 
 // Scalings of a net whose inputs are the state, then parameters and time where it has that many inputs, and whose
 // outputs are the state's derivative: inputs to mean 0 and deviation 1 over the data, outputs from that of the

@@ -310,5 +310,29 @@ TEST(UnevenData, rows_of_save_times_end_in_infinities_only) {
   EXPECT_FALSE(accepts({0, 1, 0.5, NAN}, 1));
 }
 
+// The whole trajectories start from the data, whose noise at the start a damped spiral carries on, at most as large, to
+// every point: twice the noise's own squares are expected of the true law, three times leave room for chance.
+TEST(UnevenData, recommended_phases_fit_trajectories_with_gaps_to_their_noise) {
+  TrajectoryData data = spirals({61, 45});
+  double noise = 0;
+  for (std::size_t i = 0, at = 0; i < 2; ++i) {
+    for (std::size_t point = 0; point < data.lengths[i]; ++point, at += 2) {
+      const double t = data.times[at / 2];
+      if (point % 5 == 0 && point > 0) {  // where segments start
+        data.states[at] = std::nan("");
+      } else {
+        noise += std::pow(data.states[at] - std::exp(-0.1 * t) * std::cos(2 * t), 2) / 2;
+      }
+      noise += std::pow(data.states[at + 1] + std::exp(-0.1 * t) * std::sin(2 * t), 2) / 2;
+    }
+  }
+  FitOptions options = f64_options();
+  options.phases = recommended_phases(61, 3 * noise, true);
+  const FitResult result = fit(net(small_net()), data, options);
+  EXPECT_LT(result.loss, 3 * noise);
+  options.phases = recommended_phases(61, 3 * noise);
+  EXPECT_THROW(fit(net(small_net()), data, options), Error);
+}
+
 }  // namespace
 }  // namespace lockstep::ode
