@@ -73,6 +73,11 @@ class Plot(ToolTest):
         self.assertIn("90 % of all", self.picture_text("lorenz_spread.svg"))
         for kind in ("series", "phase", "spread"):
             self.assertNotIn("stopped", self.picture_text(f"lorenz_{kind}.svg"))
+        with h5py.File(self.path("lorenz.h5"), "a") as file:
+            file["status"][:] = 5  # as where a net's range was left and guard = "flag" let it go on
+        self.succeed("plot", "lorenz.h5", "--format", "svg")
+        for kind in ("series", "phase"):
+            self.assertNotIn("stopped", self.picture_text(f"lorenz_{kind}.svg"))
 
     def test_pictures_tell_units_tolerances_and_what_is_left_out(self):
         self.write("each.toml", LORENZ.replace('"lorenz"', '"lorenz96"').replace("mean = [1, 0, 0]", "mean = 8") +

@@ -148,10 +148,12 @@ Curve curve_of(const ode::ResultFile& file, std::size_t trajectory) {
     return curve;
   }
   const double direction = curve.times.back() < curve.times.front() ? -1 : 1;
+  // A training range that was left and only marked stops nothing.
+  if (direction * (record.end_time - curve.times.back()) >= 0) return curve;
   std::size_t kept = 0;
   while (kept < curve.times.size() && direction * (curve.times[kept] - record.end_time) < 0) ++kept;
   const std::vector<double> end = file.end_states<double>(trajectory, 1);
-  if (kept == 0 || kept == curve.times.size()) return curve;  // it ended before the first save point, or at the last
+  if (kept == 0) return curve;  // it ended before the first save point
   curve.times.resize(kept);
   curve.times.push_back(record.end_time);
   curve.states.resize(kept * file.components());
