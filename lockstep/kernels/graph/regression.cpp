@@ -11,6 +11,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel.h"
 #include "lockstep/kernels/graph/trainable_plan.h"
+#include "lockstep/kernels/mlp/detail/tiled_samples.h"
 
 namespace lockstep {
 namespace {
@@ -58,6 +59,7 @@ template <class T>
 struct GraphRegressionPlan<T>::State {
   TrainableGraphPlan<T> plan;
   ResidualCost cost;
+  const mlp::Kernels<T>* kernels;    // that put samples into tiles
   std::vector<T> weights;            // [output]
   std::vector<std::vector<T>> sums;  // [group][parameter]
   std::vector<double> losses;        // [group]
@@ -97,8 +99,12 @@ GraphRegressionPlan<T> GraphRegressionPlan<T>::compile(const graph::Graph& graph
         "one of each");
   }
   cost.validate(graph.outputs[0].width);
-  auto state = std::make_unique<State>(
-      State{TrainableGraphPlan<T>::compile(graph, graph::own_places(graph), target), cost, {}, {}, {}});
+  auto state = std::make_unique<State>(State{TrainableGraphPlan<T>::compile(graph, graph::own_places(graph), target),
+                                             cost,
+                                             &mlp::kernels_for<T>(target),
+                                             {},
+                                             {},
+                                             {}});
   if (state->plan.weights() == 0) refuse("net", "no dense layer", "weights to be trained");
   for (std::size_t c = 0; c < state->plan.outputs(); ++c) {
     state->weights.push_back(static_cast<T>(cost.weights.empty() ? 1.0 : cost.weights[c]));
@@ -121,32 +127,13 @@ std::size_t GraphRegressionPlan<T>::parameter_count() const {
 
 template <class T>
 TiledSamples<T> GraphRegressionPlan<T>::make_samples(std::size_t capacity) const {
-  const std::size_t tiles = (capacity + kTileLanes - 1) / kTileLanes;
-  return {AlignedBuffer<T>(tiles * inputs() * kTileLanes), AlignedBuffer<T>(tiles * outputs() * kTileLanes), 0};
+  return mlp::make_samples<T>({inputs(), outputs()}, capacity);
 }
 
 template <class T>
 void GraphRegressionPlan<T>::assign(TiledSamples<T>& tiles, MatrixView<const T> in, MatrixView<const T> targets,
                                     std::span<const std::uint32_t> rows) const {
-  const std::size_t samples = rows.empty() ? in.rows : rows.size();
-  const std::size_t room = tiles.inputs.size() / inputs();
-  if (in.columns != inputs() || targets.columns != outputs() || in.rows != targets.rows || samples > room) {
-    refuse("samples",
-           std::to_string(in.rows) + " x " + std::to_string(in.columns) + " inputs, " + std::to_string(targets.rows) +
-               " x " + std::to_string(targets.columns) + " targets",
-           "at most " + std::to_string(room) + " x " + std::to_string(inputs()) + " and " + std::to_string(outputs()),
-           "give inputs and targets of the same samples, and the tiles room for them");
-  }
-  tiles.samples = samples;
-  const std::size_t padded = (samples + kTileLanes - 1) / kTileLanes * kTileLanes;
-  for (std::size_t i = 0; i < padded; ++i) {
-    const std::size_t tile = i / kTileLanes, lane = i % kTileLanes;
-    T* const x = tiles.inputs.data() + tile * inputs() * kTileLanes + lane;
-    T* const y = tiles.targets.data() + tile * outputs() * kTileLanes + lane;
-    const std::size_t row = rows.empty() || i >= samples ? i : rows[i];
-    for (std::size_t c = 0; c < inputs(); ++c) x[c * kTileLanes] = i < samples ? in(row, c) : T(0);
-    for (std::size_t c = 0; c < outputs(); ++c) y[c * kTileLanes] = i < samples ? targets(row, c) : T(0);
-  }
+  mlp::assign_samples<T>(tiles, {inputs(), outputs()}, *state_->kernels, in, targets, rows);
 }
 
 template <class T>

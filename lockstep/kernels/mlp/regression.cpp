@@ -8,6 +8,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel.h"
 #include "lockstep/kernels/mlp/detail/reverse_packed.h"
+#include "lockstep/kernels/mlp/detail/tiled_samples.h"
 
 namespace lockstep {
 namespace {
@@ -44,38 +45,6 @@ template <Use kUse, class T>
 void bring(const T* numbers, std::size_t count) {
   for (std::size_t i = 0; i < std::min<std::size_t>(count, kBlock); i += mlp::kSlots<T>) {
     __builtin_prefetch(numbers + i, kUse == Use::write);
-  }
-}
-
-// Samples first .. first + count of those that `rows` picks (all when empty) into lanes [column][kTileLanes], lanes
-// past them zero.
-template <class T>
-void load_tile(const mlp::Kernels<T>& kernels, const MatrixView<const T>& view, std::span<const std::uint32_t> rows,
-               std::size_t first, std::size_t count, T* to) {
-  const int registers = static_cast<int>(kTileLanes / kernels.lanes);
-  if (rows.empty()) return kernels.load(view, first, count, registers, to, kTileLanes);
-  if (view.columns < 8) {
-    std::fill_n(to, view.columns * kTileLanes, T(0));
-    for (std::size_t i = 0; i < count; ++i) {
-      for (std::size_t c = 0; c < view.columns; ++c) to[c * kTileLanes + i] = view(rows[first + i], c);
-    }
-    return;
-  }
-  constexpr std::size_t kMostColumns = 64;
-  T picked[kTileLanes * kMostColumns];
-  for (std::size_t column = 0; column < view.columns; column += kMostColumns) {
-    const std::size_t columns = std::min(kMostColumns, view.columns - column);
-    for (std::size_t i = 0; i < count; ++i) {
-      T* const sample = picked + i * columns;
-      const std::size_t row = rows[first + i];
-      if (view.column_stride == 1) {
-        std::copy_n(&view(row, column), columns, sample);
-      } else {
-        for (std::size_t c = 0; c < columns; ++c) sample[c] = view(row, column + c);
-      }
-    }
-    kernels.load(MatrixView<const T>::row_major(picked, count, columns), 0, count, registers, to + column * kTileLanes,
-                 kTileLanes);
   }
 }
 
@@ -183,36 +152,15 @@ std::size_t RegressionPlan<T>::chunk_tiles() const {
 
 template <class T>
 TiledSamples<T> RegressionPlan<T>::make_samples(std::size_t capacity) const {
-  const std::size_t tiles = (capacity + kTileLanes - 1) / kTileLanes;
-  return {AlignedBuffer<T>(tiles * inputs() * kTileLanes), AlignedBuffer<T>(tiles * outputs() * kTileLanes), 0};
+  return mlp::make_samples<T>({inputs(), outputs()}, capacity);
 }
 
 template <class T>
 void RegressionPlan<T>::assign(TiledSamples<T>& tiles, MatrixView<const T> in, MatrixView<const T> targets,
                                std::span<const std::uint32_t> rows) const {
   const auto& packed = state_->net.packed;
-  const std::size_t samples = rows.empty() ? in.rows : rows.size();
-  const std::size_t room = tiles.inputs.size() / inputs();
-  if (in.columns != inputs() || targets.columns != outputs() || in.rows != targets.rows || samples > room) {
-    refuse("samples",
-           std::to_string(in.rows) + " x " + std::to_string(in.columns) + " inputs, " + std::to_string(targets.rows) +
-               " x " + std::to_string(targets.columns) + " targets",
-           "at most " + std::to_string(room) + " x " + std::to_string(inputs()) + " and " + std::to_string(outputs()),
-           "give inputs and targets of the same samples, and the tiles room for them");
-  }
-  tiles.samples = samples;
-  const mlp::Kernels<T>& kernels = *packed.kernels;
-  for (std::size_t first = 0; first < samples; first += kTileLanes) {
-    const std::size_t count = std::min<std::size_t>(kTileLanes, samples - first);
-    T* const x = tiles.inputs.data() + first * inputs();
-    load_tile(kernels, in, rows, first, count, x);
-    for (std::size_t c = 0; c < packed.input_scale.size(); ++c) {
-      T* const values = x + c * kTileLanes;
-      const T shift = packed.input_shift[c], scale = packed.input_scale[c];
-      for (std::size_t lane = 0; lane < count; ++lane) values[lane] = (values[lane] - shift) / scale;
-    }
-    load_tile(kernels, targets, rows, first, count, tiles.targets.data() + first * outputs());
-  }
+  mlp::assign_samples<T>(tiles, {inputs(), outputs(), packed.input_shift.span(), packed.input_scale.span()},
+                         *packed.kernels, in, targets, rows);
 }
 
 template <class T>

@@ -1,0 +1,89 @@
+#include "lockstep/kernels/mlp/detail/tiled_samples.h"
+
+#include <algorithm>
+#include <string>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::mlp {
+namespace {
+
+// Samples first .. first + count of those that `rows` picks (all when empty) into lanes [column][kTileLanes], lanes
+// past them zero.
+template <class T>
+void load_tile(const Kernels<T>& kernels, const MatrixView<const T>& view, std::span<const std::uint32_t> rows,
+               std::size_t first, std::size_t count, T* to) {
+  const int registers = static_cast<int>(kTileLanes / kernels.lanes);
+  if (rows.empty()) return kernels.load(view, first, count, registers, to, kTileLanes);
+  if (view.columns < 8) {
+    std::fill_n(to, view.columns * kTileLanes, T(0));
+    for (std::size_t i = 0; i < count; ++i) {
+      for (std::size_t c = 0; c < view.columns; ++c) to[c * kTileLanes + i] = view(rows[first + i], c);
+    }
+    return;
+  }
+  constexpr std::size_t kMostColumns = 64;
+  T picked[kTileLanes * kMostColumns];
+  for (std::size_t column = 0; column < view.columns; column += kMostColumns) {
+    const std::size_t columns = std::min(kMostColumns, view.columns - column);
+    for (std::size_t i = 0; i < count; ++i) {
+      T* const sample = picked + i * columns;
+      const std::size_t row = rows[first + i];
+      if (view.column_stride == 1) {
+        std::copy_n(&view(row, column), columns, sample);
+      } else {
+        for (std::size_t c = 0; c < columns; ++c) sample[c] = view(row, column + c);
+      }
+    }
+    kernels.load(MatrixView<const T>::row_major(picked, count, columns), 0, count, registers, to + column * kTileLanes,
+                 kTileLanes);
+  }
+}
+
+}  // namespace
+
+template <class T>
+TiledSamples<T> make_samples(const SampleShape<T>& shape, std::size_t capacity) {
+  const std::size_t lanes = (capacity + kTileLanes - 1) / kTileLanes * kTileLanes;
+  return {AlignedBuffer<T>(lanes * shape.inputs), AlignedBuffer<T>(lanes * shape.outputs), 0};
+}
+
+template <class T>
+void assign_samples(TiledSamples<T>& tiles, const SampleShape<T>& shape, const Kernels<T>& kernels,
+                    const MatrixView<const T>& inputs, const MatrixView<const T>& targets,
+                    std::span<const std::uint32_t> rows) {
+  const std::size_t samples = rows.empty() ? inputs.rows : rows.size();
+  const std::size_t room = tiles.inputs.size() / shape.inputs;
+  if (inputs.columns != shape.inputs || targets.columns != shape.outputs || inputs.rows != targets.rows ||
+      samples > room) {
+    throw Error(ErrorKind::invalid_argument,
+                {"samples",
+                 std::to_string(inputs.rows) + " x " + std::to_string(inputs.columns) + " inputs, " +
+                     std::to_string(targets.rows) + " x " + std::to_string(targets.columns) + " targets",
+                 "at most " + std::to_string(room) + " x " + std::to_string(shape.inputs) + " and " +
+                     std::to_string(shape.outputs),
+                 "give inputs and targets of the same samples, and the tiles room for them"});
+  }
+  tiles.samples = samples;
+  for (std::size_t first = 0; first < samples; first += kTileLanes) {
+    const std::size_t count = std::min<std::size_t>(kTileLanes, samples - first);
+    T* const x = tiles.inputs.data() + first * shape.inputs;
+    load_tile(kernels, inputs, rows, first, count, x);
+    for (std::size_t c = 0; c < shape.scale.size(); ++c) {
+      T* const values = x + c * kTileLanes;
+      for (std::size_t lane = 0; lane < count; ++lane) values[lane] = (values[lane] - shape.shift[c]) / shape.scale[c];
+    }
+    load_tile(kernels, targets, rows, first, count, tiles.targets.data() + first * shape.outputs);
+  }
+}
+
+template TiledSamples<float> make_samples(const SampleShape<float>&, std::size_t);
+template TiledSamples<double> make_samples(const SampleShape<double>&, std::size_t);
+template void assign_samples(TiledSamples<float>&, const SampleShape<float>&, const Kernels<float>&,
+                             const MatrixView<const float>&, const MatrixView<const float>&,
+                             std::span<const std::uint32_t>);
+template void assign_samples(TiledSamples<double>&, const SampleShape<double>&, const Kernels<double>&,
+                             const MatrixView<const double>&, const MatrixView<const double>&,
+                             std::span<const std::uint32_t>);
+
+}  // namespace lockstep::mlp
