@@ -97,14 +97,20 @@ class Solution {
 class MemorySink : public SolutionSink {
  public:
   explicit MemorySink(Solution& solution) : solution_(solution) {}
-  ~MemorySink() override { solution_.mark_unreached(); }
+  ~MemorySink() override {
+    if (acquired_.load() < solution_.trajectories()) solution_.mark_unreached();
+  }
   MemorySink(const MemorySink&) = delete;
   MemorySink& operator=(const MemorySink&) = delete;
-  SolutionBlock acquire(std::size_t first, std::size_t count) override { return solution_.block(first, count); }
+  SolutionBlock acquire(std::size_t first, std::size_t count) override {
+    acquired_.fetch_add(count, std::memory_order_relaxed);
+    return solution_.block(first, count);
+  }
   void commit(const SolutionBlock&) override {}
 
  private:
   Solution& solution_;
+  std::atomic<std::size_t> acquired_{0};  // trajectories
 };
 
 }  // namespace lockstep::ode
