@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "lockstep/core/names.h"
+#include "lockstep/core/text.h"
 
 namespace lockstep::cli {
 namespace {
@@ -26,14 +27,8 @@ std::string number_text(double value) {
 }
 
 std::string count_text(std::int64_t value) {
-  const std::string digits = std::to_string(value);
-  const std::size_t first = value < 0 ? 1 : 0;
-  std::string text;
-  for (std::size_t i = 0; i < digits.size(); ++i) {
-    if (i > first && (digits.size() - i) % 3 == 0) text += ',';
-    text += digits[i];
-  }
-  return text;
+  const auto size = static_cast<std::uint64_t>(value);
+  return value < 0 ? "-" + grouped_digits(-size) : grouped_digits(size);
 }
 
 std::string counted_text(std::size_t count, const std::string& noun) {

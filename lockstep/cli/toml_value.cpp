@@ -32,6 +32,7 @@ constexpr void require_toml_check(bool passed) {
 #include <system_error>
 
 #include "lockstep/cli/text.h"
+#include "lockstep/core/text.h"
 
 namespace lockstep::cli {
 namespace {
@@ -172,11 +173,6 @@ void TomlValue::allow_only(std::span<const std::string_view> names) const {
 }
 
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r");
-  return first == text.npos ? std::string_view{} : text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
 
 // For a line that is not TOML: formulas stand in quotes.
 std::string advice(std::string_view text, unsigned line) {

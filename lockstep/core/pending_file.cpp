@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/text.h"
 
 namespace lockstep {
 namespace {
@@ -67,11 +68,7 @@ void wait_for_disk(const fs::path& path, int flags) {
 }
 
 // "room for 4,194,304 bytes".
-std::string room_text(std::uintmax_t bytes) {
-  std::string digits = std::to_string(bytes);
-  for (std::size_t end = digits.size(); end > 3; end -= 3) digits.insert(end - 3, ",");
-  return "room for " + digits + " bytes";
-}
+std::string room_text(std::uintmax_t bytes) { return "room for " + grouped_digits(bytes) + " bytes"; }
 
 // What `ulimit -f` allows.
 std::string size_limit_text() {

@@ -12,6 +12,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/names.h"
+#include "lockstep/core/text.h"
 
 namespace lockstep::train {
 namespace {
@@ -21,13 +22,6 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 [[noreturn]] void refuse(const std::string& field, const std::string& found, const std::string& expected,
                          const std::string& remedy = {}) {
   throw Error(ErrorKind::invalid_argument, {field, found, expected, remedy});
-}
-
-std::string_view trimmed(std::string_view text) {
-  const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  return text;
 }
 
 std::vector<std::string_view> split(std::string_view line, char separator) {
