@@ -244,9 +244,8 @@ std::optional<Obstacle> mode_obstacle(const Problem& problem, const Options& opt
     return Obstacle{"options.matrix_precision", name + " with an event by an expression or text",
                     "f32 with it, or a component that reaches a value", "leave it at f32"};
   }
-  const bool text = std::any_of(parts.begin(), parts.end(),
-                                [](const FunctionPart& part) { return std::holds_alternative<SourcePart>(part.what); });
-  if (text) return Obstacle{"options.matrix_precision", name + " with code as text", "f32 with it", "leave it at f32"};
+  if (comes_as_text(problem))
+    return Obstacle{"options.matrix_precision", name + " with code as text", "f32 with it", "leave it at f32"};
   const std::size_t width = widest_net(parts);
   if (width == 0)
     return Obstacle{"options.matrix_precision", name, "f32: no net here multiplies matrices", "leave it at f32"};
