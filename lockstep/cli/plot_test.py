@@ -52,6 +52,16 @@ class Plot(ToolTest):
         lines = re.findall(r"rgb\( *0, 114, 178\)' +d='[^']*M\S+ L\S+ *'", self.path("event.svg").read_text())
         self.assertEqual(len(lines), 3, "a line for each component, from the only save point to the end")
 
+    def test_end_states_are_drawn_where_none_reached_the_save_point(self):
+        lines = LORENZ.replace("save = 21", "save = 1")
+        self.write("end.toml", lines + '[event]\ncomponent = "z"\nvalue = 20\n')
+        self.succeed("solve", "end.toml", "--quiet")
+        with h5py.File(self.path("lorenz.h5")) as file:
+            self.assertFalse((file["status"][:] == 0).any())
+        self.succeed("plot", "lorenz.h5", "--format", "svg")
+        self.assertIn("stopped before it", self.picture_text("lorenz_phase.svg"))
+        self.assertNotIn("at the save point", self.picture_text("lorenz_phase.svg"))
+
     def picture_text(self, name):
         return "".join(xml.etree.ElementTree.parse(self.path(name)).getroot().itertext())
 

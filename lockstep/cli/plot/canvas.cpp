@@ -144,16 +144,12 @@ std::vector<std::size_t> strided(std::size_t total, std::size_t stride) {
 Curve curve_of(const ode::ResultFile& file, std::size_t trajectory) {
   Curve curve{file.times(trajectory), file.states<double>(trajectory, 1)};
   const ode::TrajectoryRecord record = file.records(trajectory, 1).front();
-  if (curve.times.size() < 2 || record.status == ode::Status::success || record.status == ode::Status::cancelled) {
-    return curve;
-  }
-  const double direction = curve.times.back() < curve.times.front() ? -1 : 1;
-  // A training range that was left and only marked stops nothing.
-  if (direction * (record.end_time - curve.times.back()) >= 0) return curve;
+  if (record.status == ode::Status::success || record.status == ode::Status::cancelled) return curve;
+  // What it did not reach is NaN. A training range that was left and only marked stops nothing.
   std::size_t kept = 0;
-  while (kept < curve.times.size() && direction * (curve.times[kept] - record.end_time) < 0) ++kept;
+  while (kept < curve.times.size() && !std::isnan(curve.states[kept * file.components()])) ++kept;
+  if (kept == curve.times.size()) return curve;
   const std::vector<double> end = file.end_states<double>(trajectory, 1);
-  if (kept == 0) return curve;  // it ended before the first save point
   curve.times.resize(kept);
   curve.times.push_back(record.end_time);
   curve.states.resize(kept * file.components());

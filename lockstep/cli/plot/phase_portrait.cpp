@@ -42,10 +42,12 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
       append_number(target, curve.times[time]);
       target += '\n';
     };
-    for (const std::size_t time : strided(curve.times.size(), stride)) append_point(rows, time);
-    if (!dots) rows += '\n';  // ends the curve
-    append_point(starts, 0);
     if (curve.stopped) append_point(stops, curve.times.size() - 1);
+    if (dots && curve.stopped) continue;
+    for (const std::size_t time : strided(curve.times.size(), stride)) append_point(rows, time);
+    if (dots) continue;
+    rows += '\n';  // ends the curve
+    append_point(starts, 0);
   }
 
   Figure figure;
@@ -63,8 +65,18 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
             " textcolor rgb '#333333'\n"
             "set offsets graph 0.04, graph 0.04, graph 0.04, graph 0.04\n";
   if (dots) {
-    script +=
-        "unset key\nplot $curves using 1:2 with points pointtype 7 pointsize 0.35 linecolor rgb '#660072b2' notitle\n";
+    std::string plots;
+    const auto add = [&](const std::string& points, const char* block, const std::string& colour, const char* title) {
+      if (points.empty()) return;
+      plots += (plots.empty() ? "plot " : ", ") + std::string(block) +
+               " using 1:2 with points pointtype 7 pointsize 0.35 linecolor rgb '#66" + colour +
+               "' notitle, NaN with points pointtype 7 pointsize 0.8 linecolor rgb '#" + colour + "' title '" + title +
+               "'";
+    };
+    add(rows, "$curves", "0072b2", "at the save point");
+    add(stops, "$stops", "d55e00", "stopped before it");
+    script += stops.empty() ? "unset key\n" : "set key at screen 0.96, screen 0.905 right horizontal samplen 0.5\n";
+    script += plots + "\n";
   } else {
     script += "set cblabel " + gnuplot_text(time_label(file)) +
               " offset 1.5,0 textcolor rgb '#333333'\n"
