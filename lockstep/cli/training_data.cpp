@@ -208,7 +208,7 @@ TrajectoryTable read_trajectories_csv(const DataSection& data) {
   table.states = take_columns(csv, data.states, data.where_states);
   table.times = take_columns(csv, {data.time}, data.where_time);
   std::vector<double> runs(csv.rows);
-  if (!data.trajectory.empty()) runs = take_columns(csv, {data.trajectory}, data.where_trajectory);
+  if (!data.trajectory.empty()) runs = csv.runs(data.where_trajectory, data.trajectory);
   const auto line = [&](std::size_t row) { return csv.source + ":" + std::to_string(csv.lines[row]); };
   for (std::size_t row = 0; row < csv.rows; ++row) {
     for (const auto& [name, value] : {std::pair{&data.trajectory, runs[row]}, {&data.time, table.times[row]}}) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <sstream>
 #include <system_error>
 
@@ -24,10 +25,22 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   throw Error(ErrorKind::invalid_argument, {field, found, expected, remedy});
 }
 
+// Where the first field may end: behind its closing quote, where it is quoted ("Smith, Ann"; "" within is a quote).
+std::size_t end_of_quotes(std::string_view line, char separator) {
+  const std::size_t first = line.find_first_not_of(' ');
+  if (first == line.npos || line[first] != '"') return 0;
+  for (std::size_t at = line.find('"', first + 1); at != line.npos; at = line.find('"', at + 1)) {
+    const std::size_t next = line.find_first_not_of(' ', at + 1);
+    if (next == line.npos || line[next] == separator) return next == line.npos ? line.size() : next;
+    if (line[at + 1] == '"') ++at;
+  }
+  return 0;  // no closing one: as any other character
+}
+
 std::vector<std::string_view> split(std::string_view line, char separator) {
   std::vector<std::string_view> fields;
   while (true) {
-    const std::size_t end = line.find(separator);
+    const std::size_t end = line.find(separator, end_of_quotes(line, separator));
     fields.push_back(trimmed(line.substr(0, end)));
     if (end == std::string_view::npos) return fields;
     line.remove_prefix(end + 1);
@@ -85,6 +98,7 @@ class Reader {
     }
     if (table_.columns.empty()) refuse(table_.source, "an empty file", "a line of column names, then numbers");
     if (table_.rows == 0) refuse(table_.source, "no rows", "at least one row of numbers below the names");
+    if (!table_.texts.empty()) table_.texts.resize(table_.values.size());
     return std::move(table_);
   }
 
@@ -112,14 +126,16 @@ class Reader {
       name = without_quotes(name);
       double number = 0;
       const auto parsed = std::from_chars(name.data(), name.data() + name.size(), number);
-      if (name.empty() || (parsed.ec == std::errc() && parsed.ptr == name.data() + name.size())) {
+      if (!name.empty() && parsed.ec == std::errc() && parsed.ptr == name.data() + name.size()) {
         refuse(place(), quoted(name), "the name of a column", "begin the file with a line of names");
       }
-      if (std::find(table_.columns.begin(), table_.columns.end(), name) != table_.columns.end()) {
+      if (!name.empty() && std::find(table_.columns.begin(), table_.columns.end(), name) != table_.columns.end()) {
         refuse(place(), "two columns called " + quoted(name), "a name for each");
       }
       table_.columns.emplace_back(name);
     }
+    table_.faults.resize(table_.columns.size());
+    texts_.resize(table_.columns.size());
   }
 
   void read_row(std::string_view line) {
@@ -128,6 +144,8 @@ class Reader {
       refuse(place(), std::to_string(fields.size()) + (fields.size() == 1 ? " field" : " fields"),
              std::to_string(table_.columns.size()) + ", one for each column named");
     }
+    bool has_numbers = false;
+    std::vector<std::size_t> faulty;  // columns
     for (std::size_t i = 0; i < fields.size(); ++i) {
       std::string_view field = without_quotes(fields[i]);
       if (field.starts_with('+')) field.remove_prefix(1);
@@ -135,22 +153,31 @@ class Reader {
       double number = std::numeric_limits<double>::quiet_NaN();
       const auto parsed = std::from_chars(field.data(), field.data() + field.size(), number);
       const bool is_number = parsed.ec == std::errc() && parsed.ptr == field.data() + field.size();
-      if (!(is_number && std::isfinite(number)) &&
-          !(may_miss && (field.empty() || stands_for_missing(field) || (is_number && std::isnan(number))))) {
-        refuse(place() + ", column " + table_.columns[i], quoted(fields[i]), "a finite number", advice(field));
-      }
-      table_.values.push_back(number);
+      const bool is_missing = field.empty() || stands_for_missing(field) || (is_number && std::isnan(number));
+      const bool is_fault = !(is_number && std::isfinite(number)) && !(may_miss && is_missing);
+      has_numbers = has_numbers || (is_number && !is_fault);
+      table_.values.push_back(is_fault ? std::numeric_limits<double>::quiet_NaN() : number);
+      if (is_fault) faulty.push_back(i);
+      if (!is_fault || is_missing) continue;
+      table_.texts.resize(table_.values.size());
+      table_.texts.back() = texts_[i].try_emplace(std::string(field), texts_[i].size() + 1).first->second;
+    }
+    for (const std::size_t i : faulty) {
+      if (table_.faults[i]) continue;
+      const std::string_view field = without_quotes(fields[i]);
+      table_.faults[i] = {line_, quoted(field), advice(field, has_numbers)};
     }
     ++table_.rows;
     table_.lines.push_back(line_);
   }
 
-  std::string advice(std::string_view field) const {
+  std::string advice(std::string_view field, bool among_numbers) const {
     if (has_decimal_comma(field)) return "write decimal points: 0.5, not 0,5";
     if (table_.columns.size() == 1 && field.find(' ') != field.npos)
       return "separate columns by commas, semicolons or tabs";
     if (!field.empty() && is_time_of_day_or_date(field)) return "write times as numbers, say seconds since the first";
-    if (table_.rows == 0) return "begin a line of units or remarks with #";
+    if (table_.rows == 0 && !among_numbers) return "begin a line of units or remarks with #";
+    if (table_.rows == 0 && !field.empty()) return "name a column of numbers";
     return "repair the row or leave it out";
   }
 
@@ -158,15 +185,40 @@ class Reader {
   MissingNumbers missing_;
   std::size_t line_ = 0;
   char separator_ = ',';
+  std::vector<std::map<std::string, std::uint32_t>> texts_;  // [column], and what each is numbered
   Table table_;
 };
 
 }  // namespace
 
 std::size_t Table::column(const std::string& field, std::string_view name) const {
+  const std::size_t at = index(field, name);
+  if (const std::optional<Fault>& fault = faults[at]) {
+    refuse(source + ":" + std::to_string(fault->line) + ", column " + columns[at], fault->found, "a finite number",
+           fault->remedy);
+  }
+  return at;
+}
+
+std::vector<double> Table::runs(const std::string& field, std::string_view name) const {
+  const std::size_t at = index(field, name), width = columns.size();
+  std::vector<double> runs(rows);
+  double run = 0;
+  for (std::size_t row = 0; row < rows; ++row) {
+    const std::size_t here = row * width + at, before = here - width;
+    const bool is_text = !texts.empty() && texts[here] != 0;
+    const bool same = row == 0 || values[here] == values[before] || (is_text && texts[here] == texts[before]);
+    if (!same) ++run;
+    runs[row] = std::isnan(values[here]) && !is_text ? values[here] : run;
+  }
+  return runs;
+}
+
+std::size_t Table::index(const std::string& field, std::string_view name) const {
   const auto found = std::find(columns.begin(), columns.end(), name);
-  if (found != columns.end()) return static_cast<std::size_t>(found - columns.begin());
-  const std::vector<std::string_view> known(columns.begin(), columns.end());
+  if (!name.empty() && found != columns.end()) return static_cast<std::size_t>(found - columns.begin());
+  std::vector<std::string_view> known(columns.begin(), columns.end());
+  std::erase(known, std::string_view());
   throw unknown_name(field, name, known);
 }
 

@@ -1,8 +1,11 @@
-// Tables of numbers with named columns, read strictly: what is no number is an error that names line and column.
+// Tables of numbers with named columns, read strictly: what is no number in a column that is used is an error that
+// names line and column.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,19 +15,35 @@ namespace lockstep::train {
 
 struct Table {
   std::string source;                // file name, for messages
-  std::vector<std::string> columns;  // names, all different
+  std::vector<std::string> columns;  // names, all different but for empty ones
   std::size_t rows = 0;
-  std::vector<double> values;      // [row][column]
-  std::vector<std::size_t> lines;  // [row]: where it stands in the file, from 1
+  std::vector<double> values;        // [row][column]; NaN where a column has a fault
+  std::vector<std::size_t> lines;    // [row]: where it stands in the file, from 1
+  std::vector<std::uint32_t> texts;  // [row][column]: 0 for numbers, else a text's own number; empty without texts
+
+  // The first field of a column that is no number.
+  struct Fault {
+    std::size_t line;
+    std::string found, remedy;
+  };
+  std::vector<std::optional<Fault>> faults;  // [column]
 
   double operator()(std::size_t row, std::size_t column) const { return values[row * columns.size() + column]; }
-  // Throws Error (invalid_argument) that lists the columns and suggests the nearest.
+  // A column of numbers. Throws Error (invalid_argument): naming line and column of the first field that is none, or of
+  // an unknown name, listing the columns and suggesting the nearest.
   std::size_t column(const std::string& field, std::string_view name) const;
+  // Of a column of numbers or texts, [row]: 0, 1, ..., the next one where a row differs from that before it; NaN where
+  // the number is missing. Throws Error as column() of an unknown name.
+  std::vector<double> runs(const std::string& field, std::string_view name) const;
+
+ private:
+  std::size_t index(const std::string& field, std::string_view name) const;
 };
 
-// The first line that is neither empty nor begins with '#' names the columns; every later one holds a finite number
-// for each, written as C++ writes them ("1.5", "-2e-3"). The separator is the first of tab, ';' and ',' that the line
-// of names has. Spaces and quotes around fields are dropped; a byte order mark and CR before LF as well.
+// The first line that is neither empty nor begins with '#' names the columns; every later one holds a field for each,
+// in columns that are used a finite number, written as C++ writes them ("1.5", "-2e-3"). The separator is the first of
+// tab, ';' and ',' that the line of names has, and has no meaning within quotes. Spaces and quotes around fields are
+// dropped; a byte order mark and CR before LF as well.
 // Throws Error: (file) when the file cannot be read, (invalid_argument) naming file, line and column otherwise.
 // as_nan: an empty field, "nan", "NA", "N/A" or "null" is a NaN.
 enum class MissingNumbers { refuse, as_nan };

@@ -15,7 +15,10 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 std::string message_of(const std::string& text) {
-  return lockstep::message_of([&] { parse_csv(text, "t.csv"); });
+  return lockstep::message_of([&] {
+    const Table table = parse_csv(text, "t.csv");
+    for (const std::string& name : table.columns) table.column("field", name);
+  });
 }
 
 TEST(Csv, names_and_numbers_are_read) {
@@ -65,6 +68,25 @@ TEST(Csv, what_other_programs_write_otherwise_is_told_how_to_mend) {
   EXPECT_THAT(message_of("t x\n0 1\n"), HasSubstr("; separate columns by commas, semicolons or tabs"));
   EXPECT_THAT(message_of("t,x\n0,1\n1,1,5\n"), HasSubstr("t.csv:3: found 3 fields, expected 2"));
   EXPECT_THAT(message_of("t,x\n0,1\n1,-\n"), HasSubstr("; repair the row or leave it out"));
+}
+
+TEST(Csv, columns_of_text_may_stand_beside_those_that_are_used) {
+  const Table table = parse_csv("\"\",name,x\n0,\"Smith, Ann\",1\n1,\"the \"\"big\"\", one\",2\n", "t.csv");
+  EXPECT_EQ(table.rows, 2u);
+  const std::size_t x = table.column("field", "x");
+  EXPECT_EQ(table(0, x), 1);
+  EXPECT_EQ(table(1, x), 2);
+  EXPECT_THAT(lockstep::message_of([&] { table.column("field", "name"); }),
+              HasSubstr("t.csv:2, column name: found \"Smith, Ann\", expected a finite number; name a column of "
+                        "numbers"));
+}
+
+TEST(Csv, runs_are_told_apart_by_numbers_or_texts) {
+  const Table table = parse_csv("place,number,x\nA,7,1\nA,7,2\nB,7.5,3\nA,nan,4\n", "t.csv", MissingNumbers::as_nan);
+  EXPECT_THAT(table.runs("field", "place"), ElementsAre(0, 0, 1, 2));
+  const std::vector<double> numbers = table.runs("field", "number");
+  EXPECT_THAT(std::vector<double>(numbers.begin(), numbers.end() - 1), ElementsAre(0, 0, 1));
+  EXPECT_TRUE(std::isnan(numbers.back()));
 }
 
 TEST(Csv, an_unknown_column_is_told_the_nearest) {

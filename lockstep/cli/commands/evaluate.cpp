@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/evaluate_files.h"
 #include "lockstep/cli/existing_output.h"
 #include "lockstep/cli/flag_checks.h"
 #include "lockstep/cli/interrupt.h"
@@ -20,7 +21,6 @@
 #include "lockstep/cli/progress.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
-#include "lockstep/core/hdf5.h"
 #include "lockstep/core/parallel.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/nn/net_plan.h"
@@ -47,22 +47,15 @@ constexpr const char* kEvaluateExamples = R"(
 Examples:
   lockstep evaluate net.safetensors --input x.h5 --output y.h5
   lockstep evaluate net.safetensors --input x.h5 --output y.h5 --precision f64 --activations tanh,identity
+  lockstep evaluate net.h5 --input measured.csv --output answers.csv
 
-Where the model says what it was trained on, dataset outside_range[sample] tells which inputs lie outside.
-Reads dataset input[sample, feature], writes output[sample, feature]. A net of several input (or output) ports reads
-(or writes) a dataset for each, named after the port; lockstep info shows them. Files may be larger than memory.)";
-
-constexpr const char* kOutside = "outside_range";  // dataset [sample]: 1 where an input lies outside
+Where the model says what it was trained on, outside_range tells which samples lie outside.
+HDF5: reads dataset input[sample, feature], writes output[sample, feature]. A net of several input (or output) ports
+reads (or writes) a dataset for each, named after the port; lockstep info shows them. Files may be larger than memory.
+CSV: columns called as the net's inputs, in any order; others are passed over. Written where the output ends in .csv:
+a column for each output of the net, rows in the order of the input's.)";
 
 constexpr std::size_t kPieceBytes = std::size_t{32} << 20;  // of input and output together
-
-std::vector<std::string> feature_names(const nn::Port& port) {
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < port.features.size(); ++i) {
-    names.push_back(port.features[i].name.empty() ? "y" + std::to_string(i) : port.features[i].name);
-  }
-  return names;
-}
 
 // What the model was trained on, rounded to T as the inputs are.
 template <class T>
@@ -94,74 +87,6 @@ struct TrainingRange {
   }
 };
 
-// HDF5 takes a slash in a name for a path.
-std::string dataset_name(const std::string& port) {
-  std::string name = port;
-  std::replace(name.begin(), name.end(), '/', '_');
-  return name;
-}
-
-// One port of the net and the dataset it reads or writes, a piece of samples at a time.
-template <class T>
-struct PortData {
-  std::size_t width;
-  hdf5::Dataset dataset;
-  bool one_dimension = false;  // [sample], for ports of one feature
-  std::vector<T> piece;
-};
-
-// The input ports' datasets; `samples` must be the same in all.
-template <class T>
-std::vector<PortData<T>> open_inputs(const hdf5::File& file, const EvaluateOptions& options, const nn::Model& model) {
-  std::vector<PortData<T>> inputs;
-  for (const nn::Port& port : model.inputs) {
-    const bool several = model.inputs.size() > 1;
-    const std::size_t features = port.features.size();
-    hdf5::Dataset dataset = file.dataset(several ? dataset_name(port.name) : options.input_dataset);
-    const hdf5::Shape shape = dataset.shape();
-    const bool one_dimension = shape.size() == 1 && features == 1;
-    if (!one_dimension && (shape.size() != 2 || shape[1] != features)) {
-      std::string found = std::to_string(shape.size()) + (shape.size() == 1 ? " dimension" : " dimensions");
-      if (shape.size() == 2) found = std::to_string(shape[1]) + (shape[1] == 1 ? " column" : " columns");
-      const std::string what = several ? "port " + port.name : "the inputs";
-      throw Error(ErrorKind::invalid_argument, {dataset.name(),
-                                                found,
-                                                "[sample, feature] with " + std::to_string(features) + " columns, " +
-                                                    what + " of " + options.model.string(),
-                                                {}});
-    }
-    if (!inputs.empty() && shape[0] != inputs[0].dataset.shape()[0]) {
-      throw Error(ErrorKind::invalid_argument,
-                  {dataset.name(),
-                   std::to_string(shape[0]) + " samples",
-                   std::to_string(inputs[0].dataset.shape()[0]) + ", as " + inputs[0].dataset.name() + " has",
-                   {}});
-    }
-    inputs.push_back({features, std::move(dataset), one_dimension, {}});
-  }
-  return inputs;
-}
-
-template <class T>
-std::vector<PortData<T>> create_outputs(hdf5::File& file, const EvaluateOptions& options, const nn::Model& model,
-                                        std::size_t samples) {
-  std::vector<PortData<T>> outputs;
-  const bool several = model.outputs.size() > 1;
-  for (const nn::Port& port : model.outputs) {
-    const std::size_t width = port.features.size();
-    const std::string name = several ? dataset_name(port.name) : options.output_dataset;
-    hdf5::Dataset dataset = file.create_dataset<T>(name, {samples, width});
-    if (!several || width > 1) {
-      const std::string scale = several ? name + "_feature" : "feature";
-      hdf5::Dataset features = file.create_strings(scale, feature_names(port));
-      features.make_scale(scale);
-      dataset.attach_scale(1, features);
-    }
-    outputs.push_back({width, std::move(dataset), false, {}});
-  }
-  return outputs;
-}
-
 std::size_t total_width(const std::vector<nn::Port>& ports) {
   std::size_t sum = 0;
   for (const nn::Port& port : ports) sum += port.features.size();
@@ -171,29 +96,27 @@ std::size_t total_width(const std::vector<nn::Port>& ports) {
 template <class T>
 int evaluate(const EvaluateOptions& options, const std::string& command_line, const nn::Model& model,
              const nn::NetPlan<T>& plan) {
-  const hdf5::File source = hdf5::File::open(options.input);
-  std::vector<PortData<T>> inputs = open_inputs<T>(source, options, model);
-  const std::size_t samples = inputs[0].dataset.shape()[0];
+  const std::unique_ptr<SampleSource<T>> source =
+      open_samples<T>(options.input, options.input_dataset, model, options.model);
+  const std::size_t samples = source->samples();
   const std::size_t in_width = total_width(model.inputs), out_width = total_width(model.outputs);
-  hdf5::File target = hdf5::File::create(options.output, existing_output(options.output, options.overwrite),
-                                         samples * out_width * sizeof(T) + (1 << 16));
-  std::vector<PortData<T>> outputs = create_outputs<T>(target, options, model, samples);
-  target.set_attribute("source", "lockstep " LOCKSTEP_VERSION);
-  target.set_attribute("command", command_line);
-  target.set_attribute("model", options.model.filename().string());
-  target.set_attribute("model_digest", model.digest());
-  target.set_attribute("precision", options.precision);
-  target.set_attribute("cpu_target", std::string(to_string(plan.cpu_target())));
   std::vector<TrainingRange<T>> ranges(model.inputs.begin(), model.inputs.end());
   const bool guarded = options.guard != "ignore" &&
                        std::any_of(ranges.begin(), ranges.end(), [](const auto& range) { return range.known(); });
+  AnswerFile answers{.path = options.output,
+                     .existing = existing_output(options.output, options.overwrite),
+                     .dataset = options.output_dataset,
+                     .samples = samples,
+                     .has_flags = guarded,
+                     .attributes = {{"source", "lockstep " LOCKSTEP_VERSION},
+                                    {"command", command_line},
+                                    {"model", options.model.filename().string()},
+                                    {"model_digest", model.digest()},
+                                    {"precision", options.precision},
+                                    {"cpu_target", std::string(to_string(plan.cpu_target()))}}};
+  if (guarded) answers.attributes.emplace_back("guard", options.guard);
+  const std::unique_ptr<AnswerSink<T>> target = create_answers<T>(answers, model);
   std::size_t outside_count = 0;
-  std::optional<hdf5::Dataset> outside;
-  if (guarded) {
-    outside = target.create_dataset<std::uint8_t>(kOutside, {samples});
-    target.set_attribute("guard", options.guard);
-  }
-  target.reserve_space();
 
   const int threads = options.threads == 0 ? available_threads() : options.threads;
   const std::size_t piece = std::max<std::size_t>(kPieceBytes / ((in_width + out_width) * sizeof(T)), 1);
@@ -210,29 +133,27 @@ int evaluate(const EvaluateOptions& options, const std::string& command_line, co
       }
       const std::size_t count = std::min(piece, samples - first);
       std::vector<std::uint8_t> flags(count, 0);
+      std::vector<std::vector<T>> given, made;
       std::vector<MatrixView<const T>> in;
       std::vector<MatrixView<T>> out;
-      for (std::size_t i = 0; i < inputs.size(); ++i) {
-        PortData<T>& port = inputs[i];
-        port.piece = port.one_dimension ? port.dataset.template read<T>({first}, {count})
-                                        : port.dataset.template read<T>({first, 0}, {count, port.width});
+      for (std::size_t i = 0; i < model.inputs.size(); ++i) {
+        std::vector<T>& port = given.emplace_back(source->read(i, first, count));
         if (guarded && ranges[i].known()) {
-          const std::vector<std::uint8_t> found = ranges[i].look(port.piece, options.guard == "clamp");
+          const std::vector<std::uint8_t> found = ranges[i].look(port, options.guard == "clamp");
           for (std::size_t row = 0; row < count; ++row) flags[row] = flags[row] | found[row];
         }
-        in.push_back(MatrixView<const T>::row_major(port.piece.data(), count, port.width));
+        in.push_back(MatrixView<const T>::row_major(port.data(), count, model.inputs[i].features.size()));
       }
-      for (PortData<T>& port : outputs) {
-        port.piece.resize(count * port.width);
-        out.push_back(MatrixView<T>::row_major(port.piece.data(), count, port.width));
+      for (const nn::Port& port : model.outputs) {
+        const std::size_t width = port.features.size();
+        out.push_back(MatrixView<T>::row_major(made.emplace_back(count * width).data(), count, width));
       }
       if (guarded) {
         outside_count += static_cast<std::size_t>(std::count(flags.begin(), flags.end(), 1));
-        outside->write<std::uint8_t>(flags, {first}, {count});
         if (options.guard == "stop" && outside_count > 0) {
           const auto row = std::find(flags.begin(), flags.end(), 1) - flags.begin();
           throw Error(ErrorKind::invalid_argument,
-                      {inputs[0].dataset.name() + ", row " + std::to_string(first + static_cast<std::size_t>(row)),
+                      {source->place(first + static_cast<std::size_t>(row)),
                        "an input outside the range " + options.model.string() + " was trained on",
                        "inputs within it (lockstep info shows the range)", "leave out the row, or use --guard flag"});
         }
@@ -240,11 +161,11 @@ int evaluate(const EvaluateOptions& options, const std::string& command_line, co
       const auto start = std::chrono::steady_clock::now();
       plan.evaluate(in, out, threads);
       seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      for (PortData<T>& port : outputs) port.dataset.template write<T>(port.piece, {first, 0}, {count, port.width});
+      target->write(made, flags);
       progress.update(first + count, samples);
     }
   }
-  target.publish();
+  target->publish();
   if (!options.quiet) {
     const double each = samples == 0 ? 0 : seconds / static_cast<double>(samples);
     std::printf("%s samples of %zu -> %zu in %s (%s each) on %s, %d %s, %s\n",
@@ -253,9 +174,9 @@ int evaluate(const EvaluateOptions& options, const std::string& command_line, co
                 std::string(to_string(plan.cpu_target())).c_str(), threads, threads == 1 ? "thread" : "threads",
                 options.precision.c_str());
     if (outside_count > 0) {
-      std::printf("%s of them outside the training range%s: dataset %s\n",
+      std::printf("%s of them outside the training range%s: %s\n",
                   count_text(static_cast<std::int64_t>(outside_count)).c_str(),
-                  options.guard == "clamp" ? ", clamped" : "", kOutside);
+                  options.guard == "clamp" ? ", clamped" : "", kOutsideRange);
     }
     std::printf("%s\n", options.output.string().c_str());
   }
@@ -286,8 +207,10 @@ void add_evaluate(CLI::App& app, Chosen& chosen) {
   const auto options = std::make_shared<EvaluateOptions>();
   CLI::App* command = app.add_subcommand("evaluate", "apply a net to every row of a dataset");
   command->add_option("MODEL", options->model, "a model file")->required();
-  command->add_option("-i,--input", options->input, "HDF5 file with input[sample, feature]")->required();
-  command->add_option("-o,--output", options->output, "HDF5 file to write")->required();
+  command
+      ->add_option("-i,--input", options->input, "HDF5 file with input[sample, feature], or a CSV with named columns")
+      ->required();
+  command->add_option("-o,--output", options->output, "HDF5 or .csv file to write")->required();
   command->add_option("--input-dataset", options->input_dataset,
                       "another name than \"input\", for nets of one input port");
   command->add_option("--output-dataset", options->output_dataset,

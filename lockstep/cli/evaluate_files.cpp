@@ -1,0 +1,246 @@
+#include "lockstep/cli/evaluate_files.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+#include "lockstep/cli/text.h"
+#include "lockstep/core/error.h"
+#include "lockstep/core/hdf5.h"
+#include "lockstep/train/table.h"
+
+namespace lockstep::cli {
+namespace {
+
+[[noreturn]] void refuse(const std::string& field, const std::string& found, const std::string& expected,
+                         const std::string& remedy = {}) {
+  throw Error(ErrorKind::invalid_argument, {field, found, expected, remedy});
+}
+
+// HDF5 takes a slash in a name for a path.
+std::string dataset_name(const std::string& port) {
+  std::string name = port;
+  std::replace(name.begin(), name.end(), '/', '_');
+  return name;
+}
+
+std::vector<std::string> answer_names(const nn::Port& port) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < port.features.size(); ++i) {
+    names.push_back(port.features[i].name.empty() ? "y" + std::to_string(i) : port.features[i].name);
+  }
+  return names;
+}
+
+template <class T>
+class Hdf5Samples : public SampleSource<T> {
+ public:
+  Hdf5Samples(const std::filesystem::path& path, const std::string& name, const nn::Model& model,
+              const std::filesystem::path& model_path)
+      : file_(hdf5::File::open(path)) {
+    const bool several = model.inputs.size() > 1;
+    for (const nn::Port& port : model.inputs) {
+      const std::size_t features = port.features.size();
+      hdf5::Dataset dataset = file_.dataset(several ? dataset_name(port.name) : name);
+      const hdf5::Shape shape = dataset.shape();
+      const bool one_dimension = shape.size() == 1 && features == 1;
+      if (!one_dimension && (shape.size() != 2 || shape[1] != features)) {
+        refuse(dataset.name(),
+               counted_text(shape.size() == 2 ? shape[1] : shape.size(), shape.size() == 2 ? "column" : "dimension"),
+               "[sample, feature] with " + std::to_string(features) + " columns, " +
+                   (several ? "port " + port.name : "the inputs") + " of " + model_path.string());
+      }
+      if (!ports_.empty() && shape[0] != samples()) {
+        refuse(dataset.name(), std::to_string(shape[0]) + " samples",
+               std::to_string(samples()) + ", as " + ports_[0].dataset.name() + " has");
+      }
+      ports_.push_back({features, std::move(dataset), one_dimension});
+    }
+  }
+
+  std::size_t samples() const override { return ports_[0].dataset.shape()[0]; }
+  std::vector<T> read(std::size_t port, std::size_t first, std::size_t count) override {
+    const auto& [width, dataset, one_dimension] = ports_[port];
+    return one_dimension ? dataset.template read<T>({first}, {count})
+                         : dataset.template read<T>({first, 0}, {count, width});
+  }
+  std::string place(std::size_t sample) const override {
+    return ports_[0].dataset.name() + ", row " + std::to_string(sample);
+  }
+
+ private:
+  struct Port {
+    std::size_t width;
+    hdf5::Dataset dataset;
+    bool one_dimension;  // [sample], for ports of one feature
+  };
+  hdf5::File file_;
+  std::vector<Port> ports_;
+};
+
+template <class T>
+class TableSamples : public SampleSource<T> {
+ public:
+  TableSamples(const std::filesystem::path& path, const nn::Model& model, const std::filesystem::path& model_path)
+      : table_(train::read_csv(path)) {
+    std::vector<std::string> names;
+    bool all_named = true;
+    for (const nn::Port& port : model.inputs) {
+      for (const nn::Feature& feature : port.features) {
+        names.push_back(feature.name);
+        all_named = all_named && !feature.name.empty();
+      }
+    }
+    if (!all_named && names.size() != table_.columns.size()) {
+      refuse(table_.source, counted_text(table_.columns.size(), "column"),
+             std::to_string(names.size()) + " in the order of the inputs of " + model_path.string() +
+                 ", which have no names");
+    }
+    if (!all_named) names = table_.columns;
+    const std::vector<std::string_view> known(table_.columns.begin(), table_.columns.end());
+    for (const std::string& name : names) {
+      if (std::ranges::find(known, name) != known.end()) continue;
+      refuse(table_.source, "no column \"" + name + "\", an input of " + model_path.string(),
+             "a column called as each input", did_you_mean(name, known));
+    }
+    std::size_t at = 0;
+    for (const nn::Port& port : model.inputs) {
+      std::vector<std::size_t>& columns = ports_.emplace_back();
+      for (std::size_t i = 0; i < port.features.size(); ++i)
+        columns.push_back(table_.column(table_.source, names[at++]));
+    }
+  }
+
+  std::size_t samples() const override { return table_.rows; }
+  std::vector<T> read(std::size_t port, std::size_t first, std::size_t count) override {
+    std::vector<T> rows;
+    for (std::size_t row = first; row < first + count; ++row) {
+      for (const std::size_t column : ports_[port]) rows.push_back(static_cast<T>(table_(row, column)));
+    }
+    return rows;
+  }
+  std::string place(std::size_t sample) const override {
+    return table_.source + ":" + std::to_string(table_.lines[sample]);
+  }
+
+ private:
+  train::Table table_;
+  std::vector<std::vector<std::size_t>> ports_;  // [port][feature]: the column
+};
+
+template <class T>
+class Hdf5Answers : public AnswerSink<T> {
+ public:
+  Hdf5Answers(const AnswerFile& of, const nn::Model& model)
+      : file_(hdf5::File::create(of.path, of.existing, of.samples * width_of(model) * sizeof(T) + (1 << 16))) {
+    const bool several = model.outputs.size() > 1;
+    for (const nn::Port& port : model.outputs) {
+      const std::size_t width = port.features.size();
+      const std::string name = several ? dataset_name(port.name) : of.dataset;
+      hdf5::Dataset dataset = file_.create_dataset<T>(name, {of.samples, width});
+      if (!several || width > 1) {
+        const std::string scale = several ? name + "_feature" : "feature";
+        hdf5::Dataset features = file_.create_strings(scale, answer_names(port));
+        features.make_scale(scale);
+        dataset.attach_scale(1, features);
+      }
+      ports_.push_back({width, std::move(dataset)});
+    }
+    for (const auto& [name, value] : of.attributes) file_.set_attribute(name, value);
+    if (of.has_flags) flags_ = file_.create_dataset<std::uint8_t>(kOutsideRange, {of.samples});
+    file_.reserve_space();
+  }
+
+  void write(std::span<const std::vector<T>> ports, std::span<const std::uint8_t> flags) override {
+    for (std::size_t i = 0; i < ports.size(); ++i) {
+      ports_[i].second.template write<T>(ports[i], {written_, 0}, {flags.size(), ports_[i].first});
+    }
+    if (flags_) flags_->write<std::uint8_t>(flags, {written_}, {flags.size()});
+    written_ += flags.size();
+  }
+  void publish() override { file_.publish(); }
+
+ private:
+  static std::size_t width_of(const nn::Model& model) {
+    std::size_t sum = 0;
+    for (const nn::Port& port : model.outputs) sum += port.features.size();
+    return sum;
+  }
+  hdf5::File file_;
+  std::vector<std::pair<std::size_t, hdf5::Dataset>> ports_;  // width, dataset
+  std::optional<hdf5::Dataset> flags_;
+  std::size_t written_ = 0;
+};
+
+// A field of a table in quotes where it needs them.
+std::string field_text(const std::string& name) {
+  if (name.find_first_of(",\"\n") == name.npos) return name;
+  std::string text = "\"";
+  for (const char c : name) text += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return text + "\"";
+}
+
+template <class T>
+class TableAnswers : public AnswerSink<T> {
+ public:
+  TableAnswers(const AnswerFile& of, const nn::Model& model) : of_(of) {
+    for (const nn::Port& port : model.outputs) {
+      for (const std::string& name : answer_names(port)) {
+        text_ += (text_.empty() ? "" : ",") + field_text(model.outputs.size() > 1 ? port.name + "." + name : name);
+      }
+    }
+    text_ += of.has_flags ? std::string(",") + kOutsideRange + "\n" : "\n";
+  }
+
+  void write(std::span<const std::vector<T>> ports, std::span<const std::uint8_t> flags) override {
+    std::array<char, 32> number{};
+    for (std::size_t row = 0; row < flags.size(); ++row) {
+      bool first = true;
+      for (const std::vector<T>& port : ports) {
+        const std::size_t width = port.size() / flags.size();
+        for (std::size_t i = 0; i < width; ++i, first = false) {
+          const auto end = std::to_chars(number.begin(), number.end(), port[row * width + i]).ptr;
+          if (!first) text_ += ',';
+          text_.append(number.begin(), end);
+        }
+      }
+      if (of_.has_flags) text_ += flags[row] != 0 ? ",1" : ",0";
+      text_ += '\n';
+    }
+  }
+  void publish() override { write_file(of_.path, std::as_bytes(std::span(text_)), of_.existing); }
+
+ private:
+  AnswerFile of_;
+  std::string text_;
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<SampleSource<T>> open_samples(const std::filesystem::path& path, const std::string& dataset,
+                                              const nn::Model& model, const std::filesystem::path& model_path) {
+  static constexpr std::array<const char*, 3> kEndings{".h5", ".hdf5", ".nc"};
+  const bool is_called_hdf5 = std::ranges::find(kEndings, path.extension()) != kEndings.end();
+  if (is_called_hdf5 || hdf5::File::recognises(path)) {
+    return std::make_unique<Hdf5Samples<T>>(path, dataset, model, model_path);
+  }
+  return std::make_unique<TableSamples<T>>(path, model, model_path);
+}
+
+template <class T>
+std::unique_ptr<AnswerSink<T>> create_answers(const AnswerFile& file, const nn::Model& model) {
+  if (file.path.extension() == ".csv") return std::make_unique<TableAnswers<T>>(file, model);
+  return std::make_unique<Hdf5Answers<T>>(file, model);
+}
+
+template std::unique_ptr<SampleSource<float>> open_samples(const std::filesystem::path&, const std::string&,
+                                                           const nn::Model&, const std::filesystem::path&);
+template std::unique_ptr<SampleSource<double>> open_samples(const std::filesystem::path&, const std::string&,
+                                                            const nn::Model&, const std::filesystem::path&);
+template std::unique_ptr<AnswerSink<float>> create_answers(const AnswerFile&, const nn::Model&);
+template std::unique_ptr<AnswerSink<double>> create_answers(const AnswerFile&, const nn::Model&);
+
+}  // namespace lockstep::cli
