@@ -4,6 +4,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/precision.h"
+#include "lockstep/kernels/graph/detail/lane_run.h"
 #include "lockstep/kernels/graph/detail/program.h"
 
 namespace lockstep {
@@ -37,8 +38,8 @@ GraphTilePlan<T> GraphTilePlan<T>::compile(const graph::Graph& graph, CpuTarget 
                                          "at most " + std::to_string(kMostInputs) + " and one",
                                          {}});
   }
-  return GraphTilePlan(
-      std::make_shared<Packed>(Packed{graph::lower<T>(graph, target, graph::PortRowsLie::with_the_caller)}));
+  return GraphTilePlan(std::make_shared<Packed>(
+      Packed{graph::lower<T>(graph, target, graph::PortRowsLie::with_the_caller, graph::generate_steps<T>)}));
 }
 
 template <class T>
@@ -78,6 +79,12 @@ void GraphTilePlan<T>::evaluate(std::span<const T* const> in, T* out, int lanes,
   for (const auto& [port, row, base] : program.stores) {
     std::copy_n(tile.bases[base] + row * kTileLanes, program.outputs[port].width * kTileLanes, out);
   }
+}
+
+template <class T>
+const LaneProgram* GraphTilePlan<T>::arithmetic() const {
+  static_assert(kOutput == graph::kOutputBase && kFirstInput == graph::kInputBase);
+  return packed_->arithmetic.get();
 }
 
 template <class T>

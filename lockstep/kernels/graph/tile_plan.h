@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "lockstep/kernels/cpu_target.h"
+#include "lockstep/kernels/generated/lane_program.h"
 #include "lockstep/kernels/graph/graph.h"
 #include "lockstep/kernels/tile.h"
 
@@ -28,6 +30,11 @@ class GraphTilePlan {
   // Of each input port its rows, [feature][kTileLanes], as of TileView::in; `out` the output port's, overlapping none
   // of them.
   void evaluate(std::span<const T* const> in, T* out, int lanes, std::byte* workspace) const;
+
+  // All that it computes, where that is arithmetic that code was generated for, for integrators that make it a part of
+  // their own: rows of input port i in array kFirstInput + i, those of the output port in kOutput. Else null.
+  const LaneProgram* arithmetic() const;
+  static constexpr std::uint8_t kOutput = 1, kFirstInput = 2;
 
   std::string description() const;
 

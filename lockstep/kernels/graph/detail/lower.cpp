@@ -14,8 +14,8 @@ template <class T>
 class Lowering {
  public:
   // `target` is one of this machine's.
-  Lowering(const Graph& graph, CpuTarget target, PortRowsLie lie)
-      : graph_(graph), lie_(lie), kernels_(kernels_for<T>(target)) {
+  Lowering(const Graph& graph, CpuTarget target, PortRowsLie lie, GenerateSteps generate)
+      : graph_(graph), lie_(lie), generate_(generate), kernels_(kernels_for<T>(target)) {
     program_.kernels = &mlp::kernels_for<T>(target);
     program_.target = target;
   }
@@ -25,14 +25,22 @@ class Lowering {
     program_.inputs = graph_.inputs;
     program_.outputs = graph_.outputs;
     program_.loads = std::move(schedule.loads);
-    program_.stores = std::move(schedule.stores);
+    program_.stores = schedule.stores;
     program_.rows = schedule.rows;
     program_.cost = schedule.cost;
     program_.summary = std::move(schedule.summary);
     // As long as a tile's values lie in a part of the fastest cache, steps over all its lanes cost the fewest calls.
     constexpr std::size_t kMostBytes = 16384;
     program_.whole_tiles = lie_ == PortRowsLie::with_the_caller && program_.rows * kTileLanes * sizeof(T) <= kMostBytes;
-    for (const ScheduledStep& scheduled : schedule.steps) {
+    const std::vector<ScheduledStep>& steps = schedule.steps;
+    std::size_t generated = 0;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      if (const std::size_t count = generate_ == nullptr ? 0 : add_code(schedule, i); count > 0) {
+        generated += count;
+        i += count - 1;
+        continue;
+      }
+      const ScheduledStep& scheduled = steps[i];
       Step<T> step;
       step.width = scheduled.width;
       step.out = scheduled.out;
@@ -48,6 +56,10 @@ class Lowering {
       if (program_.whole_tiles) take_whole_rows(step, scheduled);
       program_.steps.push_back(step);
     }
+    if (generated > 0) {
+      program_.summary += "; machine code generated for " + std::to_string(generated) + " of " +
+                          std::to_string(steps.size()) + " steps";
+    }
     pair_layers();
     program_.constant_rows = AlignedBuffer<T>(constant_rows_.size());
     std::copy(constant_rows_.begin(), constant_rows_.end(), program_.constant_rows.data());
@@ -55,6 +67,21 @@ class Lowering {
   }
 
  private:
+  // The steps from number `first` on as machine code; how many.
+  std::size_t add_code(const Schedule& schedule, std::size_t first) {
+    const GeneratedSteps generated = generate_(graph_, schedule, first, program_.target);
+    if (generated.count == 0) return 0;
+    program_.codes.push_back(generated.code);
+    if (generated.all != nullptr) program_.stores.clear();
+    program_.arithmetic = generated.all;
+    Step<T> step;
+    step.run = [](const Step<T>& made, const Tile<T>& tile) { made.code->run(tile.bases.data(), tile.registers); };
+    step.code = generated.code.get();
+    program_.steps.push_back(step);
+    before_ = nullptr;
+    return generated.count;
+  }
+
   // The rows' own kernel, where there is one for them; and one for this step and the one before it together, where
   // nothing else reads what that makes. It is the step just before, so that what it reads still stands where it stood.
   void take_whole_rows(Step<T>& step, const ScheduledStep& scheduled) {
@@ -231,6 +258,7 @@ class Lowering {
 
   const Graph& graph_;
   PortRowsLie lie_;
+  GenerateSteps generate_;
   const Kernels<T>& kernels_;
   Program<T> program_;
   std::vector<T> constant_rows_;
@@ -240,12 +268,12 @@ class Lowering {
 }  // namespace
 
 template <class T>
-Program<T> lower(const Graph& graph, CpuTarget target, PortRowsLie lie) {
+Program<T> lower(const Graph& graph, CpuTarget target, PortRowsLie lie, GenerateSteps generate) {
   require_cpu_target(target);
-  return Lowering<T>(graph, target, lie).run();
+  return Lowering<T>(graph, target, lie, generate).run();
 }
 
-template Program<float> lower<float>(const Graph&, CpuTarget, PortRowsLie);
-template Program<double> lower<double>(const Graph&, CpuTarget, PortRowsLie);
+template Program<float> lower<float>(const Graph&, CpuTarget, PortRowsLie, GenerateSteps);
+template Program<double> lower<double>(const Graph&, CpuTarget, PortRowsLie, GenerateSteps);
 
 }  // namespace lockstep::graph

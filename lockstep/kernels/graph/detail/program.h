@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lockstep/core/aligned_buffer.h"
+#include "lockstep/kernels/generated/lane_code.h"
 #include "lockstep/kernels/graph/detail/schedule.h"
 #include "lockstep/kernels/graph/plan.h"
 #include "lockstep/kernels/graph/tile_plan.h"
@@ -58,6 +59,7 @@ struct Step {
   bool takes_tanh = false;                 // in full tiles: of the dense step before, which leaves it to this one
   bool leaves_tanh = false;                // to the dense step that follows
   mlp::ActivationPass<T> activation = nullptr;
+  const LaneCode* code = nullptr;  // of what several steps of the schedule were
 };
 
 template <class T>
@@ -110,12 +112,26 @@ struct Program {
   std::vector<std::unique_ptr<mlp::Packed<T>>> layers;
   std::vector<AlignedBuffer<T>> numbers;
   std::vector<std::vector<std::uint32_t>> indices;
+  std::vector<std::shared_ptr<const LaneCode>> codes;
+  std::shared_ptr<const LaneProgram> arithmetic;  // of a tile plan that is one run of arithmetic: all of it
 
   std::size_t workspace_numbers() const { return rows * kernels->strip() + scratch; }
 };
 
+// Steps of a schedule from one on that became machine code; none where that was not to be had.
+struct GeneratedSteps {
+  std::size_t count = 0;
+  std::shared_ptr<const LaneCode> code;
+  std::shared_ptr<const LaneProgram> all;  // where they are all the steps: the program, which stores the output port
+};
+using GenerateSteps = GeneratedSteps (*)(const Graph& graph, const Schedule& schedule, std::size_t first,
+                                         CpuTarget target);
+
+// `generate`, where ports' rows lie with the caller: handed over so that programs without such plans carry no
+// generator.
 template <class T>
-Program<T> lower(const Graph& graph, CpuTarget target, PortRowsLie lie = PortRowsLie::in_the_tile);
+Program<T> lower(const Graph& graph, CpuTarget target, PortRowsLie lie = PortRowsLie::in_the_tile,
+                 GenerateSteps generate = nullptr);
 
 }  // namespace lockstep::graph
 

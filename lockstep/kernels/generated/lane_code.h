@@ -1,0 +1,49 @@
+// Machine code generated from a LaneProgram: values stay in registers from one operation to the next. The same bits as
+// the operations one by one.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "lockstep/core/precision.h"
+#include "lockstep/kernels/cpu_target.h"
+#include "lockstep/kernels/generated/lane_program.h"
+
+namespace lockstep {
+
+// Immutable; any number of threads may run it at once.
+class LaneCode {
+ public:
+  // Null where there is no generator for the target (there is for avx2 and avx512), the system refuses executable
+  // memory, the program is too long to be worth it, or the environment says LOCKSTEP_GENERATED_CODE=off.
+  static std::shared_ptr<const LaneCode> compile(const LaneProgram& program, Precision precision, CpuTarget target);
+
+  // Whether compile() may give something for it.
+  static bool available(CpuTarget target);
+
+  LaneCode(const LaneCode&) = delete;
+  LaneCode& operator=(const LaneCode&) = delete;
+  ~LaneCode();
+
+  // Over the first `registers` registers of the rows, rounded up to whole steps of the program, `repeats` times over
+  // each before the next. Rows hold kTileLanes numbers of the program's precision.
+  template <class T>
+  void run(T* const* bases, std::size_t registers, std::size_t repeats = 1) const {
+    reinterpret_cast<void (*)(T* const*, std::size_t, std::size_t)>(entry_)(
+        bases, (registers + together_ - 1) / together_, repeats);
+  }
+
+  std::size_t bytes() const { return bytes_; }  // of code and constants
+
+ private:
+  LaneCode(void* memory, std::size_t mapped, void* entry, std::size_t bytes, std::size_t together)
+      : memory_(memory), mapped_(mapped), entry_(entry), bytes_(bytes), together_(together) {}
+
+  void* memory_;
+  std::size_t mapped_;
+  void* entry_;
+  std::size_t bytes_;
+  std::size_t together_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,123 @@
+// Arithmetic over lanes as a list of operations, straight down: what machine code is generated from. Every operation is
+// rounded by itself, in the order written.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+namespace lockstep {
+
+// Each makes one value of a register's lanes from those of earlier ones.
+enum class LaneOp : std::uint8_t {
+  constant,
+  load,   // a register of a row
+  store,  // a into a register of a row; makes nothing
+  add,
+  subtract,
+  multiply,
+  divide,
+  fma,   // a b + c, rounded once
+  nfma,  // c - a b, rounded once
+  square_root,
+  absolute,
+  negate,
+  minimum,   // b < a ? b : a
+  maximum,   // b > a ? b : a
+  keep_nan,  // b where that is NaN, else a
+  less,      // 1 or 0; 0 where either is NaN, as the next two
+  less_or_equal,
+  equal,
+  select,  // a != 0 ? b : c, b where a is NaN
+};
+
+// How many values `op` reads.
+constexpr int operands_of(LaneOp op) {
+  switch (op) {
+    case LaneOp::constant:
+    case LaneOp::load:
+      return 0;
+    case LaneOp::store:
+    case LaneOp::square_root:
+    case LaneOp::absolute:
+    case LaneOp::negate:
+      return 1;
+    case LaneOp::fma:
+    case LaneOp::nfma:
+    case LaneOp::select:
+      return 3;
+    default:
+      return 2;
+  }
+}
+
+// Rows of kTileLanes numbers lie one after another in arrays, which are handed over when code runs: row `row` of array
+// `base`. Different arrays do not overlap. Registers are those beside one another in a row.
+struct LanePlace {
+  std::uint8_t base = 0;
+  std::uint8_t beside = 0;
+  std::uint32_t row = 0;
+
+  auto operator<=>(const LanePlace&) const = default;
+};
+
+struct LaneInstruction {
+  LaneOp op;
+  std::uint32_t read[3] = {};
+  LanePlace place = {};  // of load and store
+  double number = 0;     // of constant
+};
+
+class LaneProgram {
+ public:
+  static constexpr std::size_t kMostBases = 7;
+  using Value = std::uint32_t;
+
+  // `together` registers of each row are in the program; the code goes over a tile in steps of as many.
+  explicit LaneProgram(int together = 1) : together_(together) {}
+
+  Value constant(double number) {
+    const auto [found, is_new] = constants_.try_emplace(bits(number), Value{});
+    if (is_new) found->second = append({.op = LaneOp::constant, .number = number});
+    return found->second;
+  }
+  Value load(LanePlace place) {
+    const auto [found, is_new] = rows_.try_emplace(place, Value{});
+    if (is_new) found->second = append({.op = LaneOp::load, .place = place});
+    return found->second;
+  }
+  void store(Value value, LanePlace place) {
+    rows_[place] = value;
+    append({.op = LaneOp::store, .read = {value, 0, 0}, .place = place});
+  }
+  Value apply(LaneOp op, Value a, Value b = 0, Value c = 0) { return append({.op = op, .read = {a, b, c}}); }
+
+  Value add(Value a, Value b) { return apply(LaneOp::add, a, b); }
+  Value multiply(Value a, Value b) { return apply(LaneOp::multiply, a, b); }
+  Value divide(Value a, Value b) { return apply(LaneOp::divide, a, b); }
+  Value fma(Value a, Value b, Value c) { return apply(LaneOp::fma, a, b, c); }
+
+  int together() const { return together_; }
+  // A value's number is its instruction's.
+  const std::vector<LaneInstruction>& instructions() const { return instructions_; }
+
+ private:
+  static std::uint64_t bits(double number) {
+    std::uint64_t all;
+    __builtin_memcpy(&all, &number, sizeof all);
+    return all;
+  }
+  Value append(LaneInstruction instruction) {
+    instructions_.push_back(instruction);
+    return static_cast<Value>(instructions_.size() - 1);
+  }
+
+  int together_;
+  std::vector<LaneInstruction> instructions_;
+  std::map<std::uint64_t, Value> constants_;
+  std::map<LanePlace, Value> rows_;  // what lies there, where that is known
+};
+
+}  // namespace lockstep

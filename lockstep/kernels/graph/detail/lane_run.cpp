@@ -1,0 +1,292 @@
+#include "lockstep/kernels/graph/detail/lane_run.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace lockstep::graph {
+namespace {
+
+using Value = LaneProgram::Value;
+
+struct RowAt {
+  std::uint8_t base;
+  std::size_t row;
+
+  auto operator<=>(const RowAt&) const = default;
+};
+
+template <class T>
+class LaneRun {
+ public:
+  void add(const ScheduledStep& step);
+
+  // Rows are stored only where this or store_as() says so: those of the caller's output, and those in `wanted`.
+  void store(const std::set<RowAt>& wanted);
+  void store_as(RowAt row, RowAt place) { program_.store(value_at(row), place_of(place)); }
+
+  LaneProgram take() { return std::move(program_); }
+
+ private:
+  struct Elements;
+
+  static LanePlace place_of(RowAt row) { return {row.base, 0, static_cast<std::uint32_t>(row.row)}; }
+  Value value_at(RowAt row);
+  Value number(double value, const std::string& field);
+
+  LaneProgram program_;
+  std::map<RowAt, Value> made_;
+};
+
+struct IsArithmetic {
+  bool operator()(const Standardise&) const { return true; }
+  bool operator()(const Rescale&) const { return true; }
+  bool operator()(const Constant&) const { return true; }
+  bool operator()(const Columns&) const { return true; }
+  bool operator()(const Clip&) const { return true; }
+  bool operator()(const DeadZone&) const { return true; }
+  bool operator()(const Choose&) const { return true; }
+  bool operator()(const Select&) const { return true; }
+  bool operator()(const Reduce&) const { return true; }
+  bool operator()(const Activate& activate) const { return activate.activation.kind == ActivationKind::relu; }
+  bool operator()(const Unary& unary) const {
+    return unary.kind == UnaryKind::square_root || unary.kind == UnaryKind::absolute ||
+           unary.kind == UnaryKind::negate || unary.kind == UnaryKind::reciprocal;
+  }
+  bool operator()(const Binary& binary) const { return binary.kind != BinaryKind::power; }
+  bool operator()(const Chain& chain) const {
+    return chain.activation.kind == ActivationKind::identity || chain_reads_value(chain.activation.kind);
+  }
+  template <class Other>
+  bool operator()(const Other&) const {
+    return false;
+  }
+};
+
+Value binary(LaneProgram& program, BinaryKind kind, Value a, Value b) {
+  switch (kind) {
+    case BinaryKind::add:
+      return program.add(a, b);
+    case BinaryKind::subtract:
+      return program.apply(LaneOp::subtract, a, b);
+    case BinaryKind::multiply:
+      return program.multiply(a, b);
+    case BinaryKind::divide:
+      return program.divide(a, b);
+    case BinaryKind::minimum:
+      return program.apply(LaneOp::keep_nan, program.apply(LaneOp::minimum, a, b), b);
+    case BinaryKind::maximum:
+      return program.apply(LaneOp::keep_nan, program.apply(LaneOp::maximum, a, b), b);
+    case BinaryKind::less:
+      return program.apply(LaneOp::less, a, b);
+    case BinaryKind::less_or_equal:
+      return program.apply(LaneOp::less_or_equal, a, b);
+    default:
+      return program.apply(LaneOp::equal, a, b);
+  }
+}
+
+bool is_arithmetic(const ScheduledStep& step) {
+  constexpr std::size_t kMostFeatures = 64;
+  return step.width <= kMostFeatures && (step.copies || std::visit(IsArithmetic{}, step.node->operation));
+}
+
+// What each operation makes of a step's features, as in lane_operations-inl.h and tile_operations-inl.h.
+template <class T>
+struct LaneRun<T>::Elements {
+  LaneRun& run;
+  LaneProgram& program;
+  const ScheduledStep& step;
+
+  Value read(const ScheduledOperand& operand, std::size_t i) const {
+    const std::size_t at = i * operand.step;
+    if (operand.constants != nullptr) return number(operand.constants->values[at], operand.name, at);
+    return run.value_at({operand.base, operand.row + at});
+  }
+  Value a(std::size_t i) const { return read(step.a, i); }
+  Value b(std::size_t i) const { return read(step.b, i); }
+  Value c(std::size_t i) const { return read(step.c, i); }
+  Value number(double value, const std::string& field, std::size_t i) const {
+    return run.number(value, field + "[" + std::to_string(i) + "]");
+  }
+  template <class F>
+  void each(const F& f) const {
+    for (std::size_t i = 0; i < step.width; ++i) run.made_[{step.out_base, step.out + i}] = f(i);
+  }
+
+  void operator()(const Standardise& s) const {
+    const std::string& name = step.node->name;
+    each([&](std::size_t i) {
+      const Value difference = program.apply(LaneOp::subtract, a(i), number(s.shift[i], name + ".shift", i));
+      return program.divide(difference, number(s.scale[i], name + ".scale", i));
+    });
+  }
+  void operator()(const Rescale& s) const {
+    const std::string& name = step.node->name;
+    each([&](std::size_t i) {
+      return program.fma(a(i), number(s.scale[i], name + ".scale", i), number(s.shift[i], name + ".shift", i));
+    });
+  }
+  void operator()(const Constant& constant) const {
+    each([&](std::size_t i) { return number(constant.values[i], step.node->name, i); });
+  }
+  void operator()(const Columns& columns) const {
+    each([&](std::size_t i) { return run.value_at({step.a.base, step.a.row + columns.indices[i]}); });
+  }
+  void operator()(const Activate&) const {  // relu
+    each([&](std::size_t i) { return program.apply(LaneOp::maximum, a(i), program.constant(0)); });
+  }
+  void operator()(const Unary& unary) const {
+    each([&](std::size_t i) {
+      switch (unary.kind) {
+        case UnaryKind::square_root:
+          return program.apply(LaneOp::square_root, a(i));
+        case UnaryKind::absolute:
+          return program.apply(LaneOp::absolute, a(i));
+        case UnaryKind::negate:
+          return program.apply(LaneOp::negate, a(i));
+        default:
+          return program.divide(program.constant(1), a(i));
+      }
+    });
+  }
+  void operator()(const Clip& clip) const {
+    const Value low = run.number(clip.minimum, step.node->name), high = run.number(clip.maximum, step.node->name);
+    each(
+        [&](std::size_t i) { return program.apply(LaneOp::minimum, program.apply(LaneOp::maximum, a(i), low), high); });
+  }
+  void operator()(const DeadZone& zone) const {
+    const std::string& name = step.node->name;
+    const Value lower = run.number(zone.lower, name), upper = run.number(zone.upper, name),
+                bias = run.number(zone.bias, name), zero = program.constant(0);
+    each([&](std::size_t i) {
+      const Value x = a(i);
+      const Value inside = program.apply(LaneOp::keep_nan, zero, x);
+      const Value below =
+          program.apply(LaneOp::select, program.apply(LaneOp::less, x, lower), program.add(x, bias), inside);
+      return program.apply(LaneOp::select, program.apply(LaneOp::less, upper, x),
+                           program.apply(LaneOp::subtract, x, bias), below);
+    });
+  }
+  void operator()(const Binary& operation) const {
+    each([&](std::size_t i) { return binary(program, operation.kind, a(i), b(i)); });
+  }
+  void operator()(const Choose& choose) const {
+    each([&](std::size_t i) { return choose.mask[i] != 0 ? a(i) : b(i); });
+  }
+  void operator()(const Select&) const {
+    each([&](std::size_t i) { return program.apply(LaneOp::select, a(i), b(i), c(i)); });
+  }
+  void operator()(const Reduce& reduce) const {
+    Value sum = a(0);
+    for (std::size_t i = 1; i < step.width; ++i) {
+      const bool extreme = reduce.kind == ReduceKind::minimum || reduce.kind == ReduceKind::maximum;
+      const BinaryKind least = reduce.kind == ReduceKind::minimum ? BinaryKind::minimum : BinaryKind::maximum;
+      sum = binary(program, extreme ? least : BinaryKind::add, sum, a(i));
+    }
+    if (reduce.kind == ReduceKind::mean) {
+      sum = program.divide(sum, program.constant(static_cast<double>(static_cast<T>(step.width))));
+    }
+    run.made_[{step.out_base, step.out}] = sum;
+  }
+  void operator()(const Chain& chain) const {
+    each([&](std::size_t i) {
+      switch (chain.activation.kind) {
+        case ActivationKind::relu:
+          return program.apply(LaneOp::select, program.apply(LaneOp::less, program.constant(0), b(i)), a(i),
+                               program.constant(0));
+        case ActivationKind::tanh:
+          return program.multiply(a(i), program.apply(LaneOp::nfma, b(i), b(i), program.constant(1)));
+        case ActivationKind::sigmoid:
+          return program.multiply(a(i), program.apply(LaneOp::nfma, b(i), b(i), b(i)));
+        default:
+          return a(i);
+      }
+    });
+  }
+  template <class Other>
+  void operator()(const Other&) const {}  // not arithmetic
+};
+
+template <class T>
+void LaneRun<T>::add(const ScheduledStep& step) {
+  const Elements elements{*this, program_, step};
+  if (step.copies) return elements.each([&](std::size_t i) { return elements.a(i); });
+  std::visit(elements, step.node->operation);
+}
+
+template <class T>
+void LaneRun<T>::store(const std::set<RowAt>& wanted) {
+  for (const auto& [row, value] : made_) {
+    if (row.base == kOutputBase || wanted.contains(row)) program_.store(value, place_of(row));
+  }
+}
+
+template <class T>
+LaneProgram::Value LaneRun<T>::value_at(RowAt row) {
+  const auto found = made_.find(row);
+  return found != made_.end() ? found->second : program_.load(place_of(row));
+}
+
+template <class T>
+LaneProgram::Value LaneRun<T>::number(double value, const std::string& field) {
+  return program_.constant(static_cast<double>(round_to<T>(value, field)));
+}
+
+// The end of the steps from `first` on that make one piece of code.
+std::size_t run_end(const std::vector<ScheduledStep>& steps, std::size_t first) {
+  constexpr std::size_t kMostFeatures = 4096;
+  std::size_t end = first;
+  for (std::size_t features = 0; end < steps.size() && is_arithmetic(steps[end]); ++end) {
+    features += steps[end].width;
+    if (features > kMostFeatures) break;
+  }
+  return end;
+}
+
+void note_rows_read(const ScheduledStep& step, const std::vector<std::size_t>& widths, std::set<RowAt>& rows) {
+  const auto note = [&](const ScheduledOperand& operand, std::size_t width) {
+    if (operand.constants != nullptr) return;
+    for (std::size_t i = 0; i < width; ++i) rows.insert({operand.base, operand.row + i});
+  };
+  if (step.copies) return note(step.a, step.width);
+  const std::vector<std::size_t>& read = step.node->inputs;
+  const ScheduledOperand* const operands[] = {&step.a, &step.b, &step.c};
+  for (std::size_t i = 0; i < std::min(read.size(), std::size(operands)); ++i) note(*operands[i], widths[read[i]]);
+}
+
+}  // namespace
+
+template <class T>
+GeneratedSteps generate_steps(const Graph& graph, const Schedule& schedule, std::size_t first, CpuTarget target) {
+  const std::vector<ScheduledStep>& steps = schedule.steps;
+  const std::size_t end = LaneCode::available(target) ? run_end(steps, first) : first;
+  if (end == first) return {};
+  const bool all = first == 0 && end == steps.size();
+  LaneRun<T> run;
+  for (std::size_t i = first; i < end; ++i) run.add(steps[i]);
+  std::set<RowAt> wanted;
+  const std::vector<std::size_t> widths = graph.widths();
+  for (std::size_t i = end; i < steps.size(); ++i) note_rows_read(steps[i], widths, wanted);
+  for (const auto& [port, row, base] : schedule.stores) {
+    for (std::size_t c = 0; c < graph.outputs[port].width; ++c) {
+      if (all) {
+        run.store_as({base, row + c}, {kOutputBase, c});
+      } else {
+        wanted.insert({base, row + c});
+      }
+    }
+  }
+  run.store(wanted);
+  auto program = std::make_shared<const LaneProgram>(run.take());
+  auto code = LaneCode::compile(*program, kPrecisionOf<T>, target);
+  if (code == nullptr) return {};
+  return {end - first, std::move(code), all ? std::move(program) : nullptr};
+}
+
+template GeneratedSteps generate_steps<float>(const Graph&, const Schedule&, std::size_t, CpuTarget);
+template GeneratedSteps generate_steps<double>(const Graph&, const Schedule&, std::size_t, CpuTarget);
+
+}  // namespace lockstep::graph

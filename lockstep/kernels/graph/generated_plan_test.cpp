@@ -1,0 +1,193 @@
+// Tile plans whose arithmetic is generated machine code against the same plans run operation by operation.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "lockstep/core/aligned_buffer.h"
+#include "lockstep/kernels/generated/lane_code.h"
+#include "lockstep/kernels/graph/testing/random_graph.h"
+#include "lockstep/kernels/graph/tile_plan.h"
+
+namespace lockstep::graph {
+namespace {
+
+using testing::Builder;
+using testing::some_value;
+
+template <class T>
+GraphTilePlan<T> compiled(const Graph& graph, CpuTarget target, bool generated) {
+  if (!generated) setenv("LOCKSTEP_GENERATED_CODE", "off", 1);
+  auto plan = GraphTilePlan<T>::compile(graph, target);
+  unsetenv("LOCKSTEP_GENERATED_CODE");
+  return plan;
+}
+
+// Mostly arithmetic, now and then a function or a layer between.
+void add_node(Builder& b, bool arithmetic_alone) {
+  const std::size_t x = some_value(b, 0), width = b.widths()[x];
+  const std::size_t twin = some_value(b, width), third = some_value(b, width), one = some_value(b, 1);
+  switch (b.below(arithmetic_alone ? 14 : 17)) {
+    case 0:
+      b.add(Unary{static_cast<UnaryKind>(std::vector{0, 3, 4, 5}[b.below(4)])}, {x});
+      return;
+    case 1:
+      b.add(Standardise{b.numbers(width), b.numbers(width, 1, 0.5)}, {x});
+      return;
+    case 2:
+      b.add(Rescale{b.numbers(width), b.numbers(width)}, {x});
+      return;
+    case 3:
+      b.add(Clip{-0.5, b.below(2) == 0 ? INFINITY : 1.5}, {x});
+      return;
+    case 4:
+      b.add(DeadZone{-0.5, 0.75, 0.25}, {x});
+      return;
+    case 5:
+      b.add(Select{}, {one, x, twin});
+      return;
+    case 6: {
+      Choose choose;
+      for (std::size_t i = 0; i < width; ++i) choose.mask.push_back(static_cast<std::uint8_t>(b.below(2)));
+      b.add(choose, {x, twin});
+      return;
+    }
+    case 7:
+      b.add(Reduce{static_cast<ReduceKind>(b.below(4))}, {x});
+      return;
+    case 8: {
+      Columns columns;
+      for (std::size_t i = 0; i < 1 + b.below(3); ++i) columns.indices.push_back(b.below(width));
+      b.add(columns, {x});
+      return;
+    }
+    case 9:
+      if (width < 20) b.add(Concatenate{}, {x, twin, one});
+      return;
+    case 10: {
+      const std::size_t constant = b.add(Constant{b.numbers(width)}, {});
+      b.add(Binary{static_cast<BinaryKind>(b.below(6))},
+            b.below(2) == 0 ? std::vector{x, constant} : std::vector{constant, x});
+      return;
+    }
+    case 11:
+      b.add(Chain{{std::vector{ActivationKind::relu, ActivationKind::tanh, ActivationKind::sigmoid}[b.below(3)]}},
+            {x, third});
+      return;
+    case 14:
+      b.add(Unary{UnaryKind::exp}, {x});
+      return;
+    case 15:
+      b.add(Activate{{ActivationKind::tanh}}, {x});
+      return;
+    case 16:
+      b.add(b.dense(width, 1 + b.below(4)), {x});
+      return;
+    default: {
+      const std::size_t kind = b.below(9);
+      b.add(Binary{static_cast<BinaryKind>(kind < 6 ? kind : kind + 1)}, {x, b.below(3) == 0 ? one : twin});
+      return;
+    }
+  }
+}
+
+template <class T>
+std::vector<T> evaluated(const GraphTilePlan<T>& plan, const std::vector<std::vector<T>>& in, std::size_t width,
+                         int lanes) {
+  std::vector<const T*> pointers;
+  for (const auto& rows : in) pointers.push_back(rows.data());
+  std::vector<T> out(width * kTileLanes);
+  AlignedBuffer<std::byte> workspace(plan.workspace_bytes());
+  plan.evaluate(pointers, out.data(), lanes, workspace.data());
+  return out;
+}
+
+template <class T>
+T some_number(std::mt19937& random) {
+  using Limits = std::numeric_limits<T>;
+  const std::vector<T> special = {0,
+                                  -T(0),
+                                  1,
+                                  -1,
+                                  Limits::infinity(),
+                                  -Limits::infinity(),
+                                  Limits::quiet_NaN(),
+                                  Limits::denorm_min(),
+                                  -Limits::min() / 4,
+                                  Limits::max()};
+  return random() % 5 == 0 ? special[random() % special.size()]
+                           : static_cast<T>(std::normal_distribution<double>(0, 1.5)(random));
+}
+
+template <class T>
+void expect_the_interpreters_bits(Graph graph, CpuTarget target, std::mt19937& random) {
+  graph.outputs = {graph.outputs.back()};
+  const std::size_t width = graph.outputs[0].width;
+  const auto plan = compiled<T>(graph, target, true), expected_plan = compiled<T>(graph, target, false);
+  std::vector<std::vector<T>> in;
+  for (const Port& port : graph.inputs) {
+    for (T& number : in.emplace_back(port.width * kTileLanes)) number = some_number<T>(random);
+  }
+  for (const int lanes : {1, 15, 16, 17, 32}) {
+    const std::vector<T> found = evaluated(plan, in, width, lanes),
+                         expected = evaluated(expected_plan, in, width, lanes);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      if (i % kTileLanes >= static_cast<std::size_t>(lanes) || (found[i] != found[i] && expected[i] != expected[i]))
+        continue;
+      ASSERT_EQ(std::memcmp(&found[i], &expected[i], sizeof(T)), 0)
+          << to_string(target) << ", " << lanes << " lanes, number " << i << ": " << found[i] << " for " << expected[i]
+          << "\n"
+          << plan.description();
+    }
+  }
+}
+
+template <class T>
+void expect_same_bits_of_random_graphs(bool arithmetic_alone) {
+  std::mt19937 random(11);
+  Builder b;
+  for (int trial = 0; trial < 40; ++trial) {
+    b.graph = {};
+    b.input(1 + b.below(4));
+    b.input(1);
+    for (int i = 0; i < 3 + trial / 2; ++i) add_node(b, arithmetic_alone);
+    if (b.below(3) == 0) {
+      b.output(some_value(b, 0));
+    } else {
+      b.output(b.add(Concatenate{}, {some_value(b, 0), some_value(b, 0)}));
+    }
+    for (const CpuTarget target : available_cpu_targets()) {
+      if (!LaneCode::available(target)) continue;
+      expect_the_interpreters_bits<T>(b.graph, target, random);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(GeneratedPlan, arithmetic_has_the_interpreters_bits) {
+  expect_same_bits_of_random_graphs<float>(true);
+  expect_same_bits_of_random_graphs<double>(true);
+}
+
+TEST(GeneratedPlan, runs_between_functions_and_layers_have_the_interpreters_bits) {
+  expect_same_bits_of_random_graphs<float>(false);
+  expect_same_bits_of_random_graphs<double>(false);
+}
+
+TEST(GeneratedPlan, says_for_how_many_steps_code_was_generated) {
+  if (!LaneCode::available(best_cpu_target())) GTEST_SKIP() << "no code is generated for this machine";
+  Builder b;
+  const std::size_t x = b.input(1), square = b.add(Binary{BinaryKind::multiply}, {x, x});
+  b.output(b.add(Binary{BinaryKind::add}, {b.add(Unary{UnaryKind::exp}, {square}), x}));
+  const auto said = compiled<float>(b.graph, best_cpu_target(), true).description();
+  EXPECT_NE(said.find("machine code generated for 2 of 3 steps"), std::string::npos) << said;
+  EXPECT_EQ(compiled<float>(b.graph, best_cpu_target(), false).description().find("machine code"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep::graph
