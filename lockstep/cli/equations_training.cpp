@@ -87,7 +87,13 @@ nn::Model net_to_train(const TrainingFile& file, const NetSection& net, const nn
   require_known_inputs(*file.ode->equations, calls, data, numbers);
   std::vector<nn::Feature> inputs(width), outputs(calls.outputs.size());
   if (calls.calls > 0 && !calls.reads_nets) inputs = features(calls.inputs, numbers);
-  for (std::size_t i = 0; i < width; ++i) inputs[i].name = calls.inputs[i];
+  for (std::size_t i = 0; i < width; ++i) {
+    inputs[i].name = calls.inputs[i];
+    const auto& states = file.ode->equations->system.equations;
+    for (std::size_t c = 0; c < data.component_units.size(); ++c) {
+      if (states[c].name == calls.inputs[i]) inputs[i].unit = data.component_units[c];
+    }
+  }
   for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i].name = calls.outputs[i];
   InputScaling scaling;
   for (std::size_t i = 0; i < width && calls.calls > 0 && file.data.normalisation != Normalisation::none; ++i) {
@@ -123,6 +129,9 @@ EquationsToTrain equations_to_train(const TrainingFile& file, const TrajectoryTa
   }
   made.states.resize(section.system.equations.size());
   if (!names.empty()) made.states = features(data.component_names, data.states);
+  for (std::size_t i = 0; i < made.states.size() && i < data.component_units.size(); ++i) {
+    made.states[i].unit = data.component_units[i];
+  }
   const nn::Model model = nn::equations(made.system);
   made.rhs = ode::net(nn::to_graph(model),
                       {.name = "equations", .weight_places = nn::weight_places(model, made.system, names)});
@@ -154,6 +163,7 @@ nn::Model trained_equations(const TrainingFile& file, const EquationsToTrain& eq
   model.name = file.output.stem.empty() ? "equations" : file.output.stem.filename().string();
   model.provenance.producer = "lockstep " LOCKSTEP_VERSION;
   for (std::size_t i = 0; i < equations.states.size(); ++i) {
+    model.inputs[0].features[i].unit = equations.states[i].unit;
     model.inputs[0].features[i].minimum = equations.states[i].minimum;
     model.inputs[0].features[i].maximum = equations.states[i].maximum;
   }

@@ -7,6 +7,7 @@
 #include "lockstep/cli/text.h"
 #include "lockstep/cli/training_data.h"
 #include "lockstep/cli/training_task.h"
+#include "lockstep/cli/trajectory_judgement.h"
 #include "lockstep/core/hash.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/ode/fit.h"
@@ -86,6 +87,24 @@ class OdeTask : public TrainingTask<T> {
     return loss;
   }
   std::string left_out_text() const override { return left_out_text_; }
+  Judgement judge(std::span<const T> parameters) override {
+    const std::vector<double> weights(parameters.begin(),
+                                      parameters.begin() + static_cast<std::ptrdiff_t>(this->weights()));
+    JudgedTrajectories training{data_.training, library_data(data_.training, parameters_), {}};
+    JudgedTrajectories validation{data_.validation, {}, {}};
+    if (has_validation()) validation.data = library_data(data_.validation, parameters_);
+    if (loss_.parameters() != loss_.weights()) {
+      const std::vector<double> states = loss_.states(parameters);
+      const std::size_t n = data_.training.component_names.size();
+      std::size_t row = 0;
+      for (const std::size_t length : data_.training.lengths) {
+        const auto first = states.begin() + static_cast<std::ptrdiff_t>(row * n);
+        training.starts.insert(training.starts.end(), first, first + static_cast<std::ptrdiff_t>(n));
+        row += length;
+      }
+    }
+    return judge_fit(rhs_, weights, file_.options, training, validation);
+  }
   std::vector<TrainedValue> values(std::span<const T> parameters) const override {
     if (!equations_) return {};
     const std::size_t count = equations_->trained.size();
@@ -179,9 +198,11 @@ class OdeTask : public TrainingTask<T> {
       this->starts_ = equations_->nets;
       return make_loss(file, equations_->rhs, equations_->parameters);
     }
-    const std::vector<nn::Feature> states = features(data_.training.component_names, data_.training.states);
+    const std::vector<nn::Feature> states =
+        features(data_.training.component_names, data_.training.states, data_.training.component_units);
     std::vector<nn::Feature> inputs = states, outputs(states.size());
-    if (file.ode->with_time) inputs.push_back(features({"t"}, data_.training.times).front());
+    if (file.ode->with_time)
+      inputs.push_back(features({"t"}, data_.training.times, {data_.training.time_unit}).front());
     for (std::size_t i = 0; i < states.size(); ++i) outputs[i].name = "d" + states[i].name + "/dt";
     Mlp scaled;  // shapes alone: what fit_scaling looks at
     scaled.layers = {{.inputs = inputs.size(), .outputs = outputs.size()}};
@@ -210,6 +231,8 @@ class OdeTask : public TrainingTask<T> {
   }
 
   ode::FitLoss<T> make_loss(const TrainingFile& file, ode::Rhs rhs, const std::vector<double>& parameters) {
+    rhs_ = rhs;
+    parameters_ = parameters;
     ode::FitOptions options;
     options.solve = file.options;
     options.phases = phases_;
@@ -224,6 +247,8 @@ class OdeTask : public TrainingTask<T> {
   TrajectoryData data_;
   std::vector<ode::FitPhase> phases_;
   std::optional<EquationsToTrain> equations_;  // these before loss_, which sets them
+  ode::Rhs rhs_;                               // likewise
+  std::vector<double> parameters_;             // of the right-hand side, that are not trained; likewise
   std::int64_t epoch_ = 1;  // iterations in it; before loss_, which sets it
   ode::FitLoss<T> loss_;
   std::string left_out_text_;

@@ -1,5 +1,6 @@
 // A regression as a task of `train`.
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "lockstep/cli/training_task.h"
 #include "lockstep/core/parallel.h"
 #include "lockstep/nn/fit.h"
+#include "lockstep/nn/net_plan.h"
 
 namespace lockstep::cli {
 namespace {
@@ -25,10 +27,11 @@ class RegressionTask : public TrainingTask<T> {
   RegressionTask(const TrainingFile& file, RegressionData data) : file_(file), data_(std::move(data)) {
     this->data_digest_ = data_.digest;
     const RegressionTable& table = data_.training;
-    this->starts_.push_back(initial_model(
-        file, file.nets.at(0), features(table.input_names, table.inputs), features(table.target_names, table.targets),
-        input_scaling(file.data.normalisation, table.inputs, table.input_names.size()),
-        output_scaling(file.data.normalisation, table.targets, table.target_names.size())));
+    this->starts_.push_back(
+        initial_model(file, file.nets.at(0), features(table.input_names, table.inputs, table.input_units),
+                      features(table.target_names, table.targets, table.target_units),
+                      input_scaling(file.data.normalisation, table.inputs, table.input_names.size()),
+                      output_scaling(file.data.normalisation, table.targets, table.target_names.size())));
     for (const TrainingPhase& phase : file.phases) loss_of_batch(phase.batch);
   }
 
@@ -70,6 +73,18 @@ class RegressionTask : public TrainingTask<T> {
   std::string watched_text() const override {
     return data_.validation.rows() > 0 ? ", validation data" : has_batches() ? ", all rows" : "";
   }
+  Judgement judge(std::span<const T> parameters) override {
+    const nn::NetPlan<T> plan = nn::NetPlan<T>::compile(this->nets(parameters).front());
+    const std::vector<double> spreads =
+        train::column_spreads(data_.training.targets, data_.training.target_names.size());
+    Judgement judgement;
+    for (const std::string& name : data_.training.target_names) {
+      if (judgement.outputs.size() < kMostPictured) judgement.outputs.push_back({.name = name});
+    }
+    add_errors(plan, data_.training, "training", spreads, judgement);
+    if (data_.validation.rows() > 0) add_errors(plan, data_.validation, "validation", spreads, judgement);
+    return judgement;
+  }
   std::string loss_text() const override {
     switch (file_.loss) {
       case LossKind::mean_squared:
@@ -88,6 +103,63 @@ class RegressionTask : public TrainingTask<T> {
   bool has_batches() const {
     return std::any_of(file_.phases.begin(), file_.phases.end(), [](const auto& phase) { return phase.batch > 0; });
   }
+  static constexpr std::size_t kMostPictured = 6;    // outputs
+  static constexpr std::size_t kMostDrawn = 4000;    // points of each kind of data
+  static constexpr std::size_t kPieceRows = 65'536;  // evaluated at a time
+
+  void add_errors(const nn::NetPlan<T>& plan, const RegressionTable& table, const char* data,
+                  std::span<const double> spreads, Judgement& judgement) const {
+    const std::size_t width = table.input_names.size(), made = table.target_names.size(), rows = table.rows();
+    const std::size_t stride = (rows + kMostDrawn - 1) / kMostDrawn;
+    const bool validation = &table == &data_.validation;
+    const int threads = file_.options.threads == 0 ? available_threads() : file_.options.threads;
+    train::ErrorSums sums(made);
+    std::vector<double> found(made);
+    for (std::size_t first = 0; first < rows; first += kPieceRows) {
+      const std::size_t piece = std::min(kPieceRows, rows - first);
+      const auto begin = table.inputs.begin() + static_cast<std::ptrdiff_t>(first * width);
+      const std::vector<T> in(begin, begin + static_cast<std::ptrdiff_t>(piece * width));
+      std::vector<T> out(piece * made);
+      plan.evaluate(std::vector{MatrixView<const T>::row_major(in.data(), piece, width)},
+                    std::vector{MatrixView<T>::row_major(out.data(), piece, made)}, threads);
+      for (std::size_t row = 0; row < piece; ++row) {
+        const std::span<const double> truth(table.targets.data() + (first + row) * made, made);
+        std::copy_n(out.begin() + static_cast<std::ptrdiff_t>(row * made), made, found.begin());
+        sums.add(found, truth);
+        for (std::size_t i = 0; (first + row) % stride == 0 && i < judgement.outputs.size(); ++i) {
+          PredictedOutput& of = judgement.outputs[i];
+          (validation ? of.validation_true : of.training_true).push_back(truth[i]);
+          (validation ? of.validation_predicted : of.training_predicted).push_back(found[i]);
+        }
+      }
+    }
+    const std::vector<train::ColumnErrors> errors = sums.errors(spreads);
+    for (std::size_t i = 0; i < made; ++i) {
+      const std::string unit = i < table.target_units.size() ? table.target_units[i] : "";
+      judgement.report.rows.push_back(
+          {data, table.target_names[i], unit, errors[i],
+           errors[i].numbers == 0 ? std::string() : place_text(table, errors[i].largest_row)});
+      if (i >= judgement.outputs.size()) continue;
+      PredictedOutput& of = judgement.outputs[i];
+      of.unit = unit;
+      of.summary += (of.summary.empty() ? "RMS " : ", ") + percent_text(errors[i].relative()) +
+                    (validation ? " on validation data" : " of the spread");
+    }
+  }
+
+  // "temperature = 300, pressure = 2", or of many inputs nothing.
+  std::string place_text(const RegressionTable& table, std::size_t row) const {
+    constexpr std::size_t kMostInputs = 3;
+    const std::size_t width = table.input_names.size();
+    std::string text;
+    for (std::size_t i = 0; i < width && width <= kMostInputs; ++i) {
+      char number[32];
+      std::snprintf(number, sizeof number, "%.6g", table.inputs[row * width + i]);
+      text += (i == 0 ? "" : ", ") + table.input_names[i] + " = " + number;
+    }
+    return text;
+  }
+
   nn::RegressionLoss<T>& any() { return losses_.begin()->second; }
 
   nn::RegressionLoss<T>& loss_of_batch(std::size_t batch) {

@@ -3,7 +3,10 @@
 usage: train_report_test.py LOCKSTEP [unittest arguments]
 Exit code 77 without h5py: skipped, not passed.
 """
+import csv
+import io
 import pathlib
+import struct
 import sys
 import unittest
 
@@ -74,6 +77,115 @@ class TableTest(ToolTest):
         self.fail_with("x.csv:2: found an input outside the range", "evaluate", "line.h5", "--input", "x.csv",
                        "--output", "y.csv", "--guard", "stop")
         self.assertFalse((self.folder / "y.csv").exists())
+
+    def test_units_are_of_columns_that_are_used(self):
+        self.write("units.toml", LINE.replace("[training]", 'units = { a = "K", note = "m" }\n[training]'))
+        self.fail_with('found "note", expected one of a, b, y, z', "train", "units.toml")
+
+
+class ReportTest(ToolTest):
+    """Two relaxations and an oscillator with noise, of which the third trajectory is the worst."""
+    STARTS = (0.5, 1.5, 1.0, 0.8, 1.2)
+    TRAIN = """
+[rhs.equations]
+x = "v"
+v = "-k * x"
+[rhs.parameters]
+k = { start = 3.5 }
+[data]
+file = "runs.csv"
+trajectory = "run"
+time = "t"
+states = ["x", "v"]
+validation = 0.4
+units = { x = "mm", v = "mm/s", t = "s" }
+[method]
+precision = "f64"
+rtol = 1e-9
+atol = 1e-9
+[[phase]]
+optimiser = "lbfgs"
+iterations = 20
+[output]
+file = "fit"
+"""
+
+    def setUp(self):
+        super().setUp()
+        random = np.random.default_rng(5)
+        self.t = np.linspace(0, 2, 21)
+        self.data = {}
+        text = "run,t,x,v\n"
+        for run, start in enumerate(self.STARTS):
+            u = start * np.stack([np.cos(2 * self.t), -2 * np.sin(2 * self.t)], 1)
+            u[1:] += (0.2 if run == 2 else 0.01) * random.standard_normal((20, 2))
+            u = np.round(u, 6)
+            self.data[run] = u
+            text += "".join(f"{run},{s:g},{x},{'' if run == 0 and i == 7 else v}\n"
+                            for i, (s, (x, v)) in enumerate(zip(self.t, u)))
+        self.data[0][7, 1] = np.nan
+        self.write("runs.csv", text)
+        self.write("train.toml", self.TRAIN)
+
+    def rows(self, model):
+        with h5py.File(self.folder / model) as file:
+            text = file["metadata"].attrs["training_errors"]
+        return list(csv.DictReader(io.StringIO(text)))
+
+    def test_errors_are_those_of_a_solve_with_what_was_trained(self):
+        out = self.succeed("train", "train.toml")
+        self.write("solve.toml", f'[rhs]\nmodel = "fit_rhs.h5"\n[ensemble]\n'
+                   f'initial_state = {[[start, 0.0] for start in self.STARTS]}\n[time]\nspan = [0, 2]\nsave = 21\n'
+                   '[method]\nprecision = "f64"\nrtol = 1e-9\natol = 1e-9\n[output]\nfile = "solved.h5"\n')
+        self.succeed("solve", "solve.toml", "-q")
+        with h5py.File(self.folder / "solved.h5") as file:
+            solved = file["state"][()]
+            self.assertEqual(list(file["state"].attrs["component_units"]), ["mm", "mm/s"])
+        rows = self.rows("fit_rhs.h5")
+        self.assertEqual([(row["data"], row["name"], row["unit"]) for row in rows],
+                         [("training", "x", "mm"), ("training", "v", "mm/s"),
+                          ("validation", "x", "mm"), ("validation", "v", "mm/s")])
+        error = np.abs(np.stack([self.data[run] for run in range(5)]) - solved)[:, 1:]
+        for c, name in enumerate(("x", "v")):
+            mine = [row for row in rows if row["name"] == name]
+            self.assertEqual(sum(int(row["numbers"]) for row in mine), np.isfinite(error[..., c]).sum())
+            squares = sum(float(row["rms"]) ** 2 * int(row["numbers"]) for row in mine)
+            np.testing.assert_allclose(squares, np.nansum(error[..., c] ** 2), rtol=1e-6)
+            self.assertAlmostEqual(max(float(row["largest"]) for row in mine), np.nanmax(error[..., c]), delta=1e-7)
+            self.assertEqual({float(row["spread"]) for row in mine}, {float(mine[0]["spread"])})
+        # What is printed is what is stored, and what `info` shows.
+        lines = [line for line in out.splitlines() if "trajectory" in line and " mm" in line]
+        self.assertEqual(len(lines), 4)
+        told = self.succeed("info", "fit_rhs.h5")
+        for line in lines:
+            self.assertIn(line, told)
+        self.assertRegex(out, r"worst: .*trajectory 2 of the training data \(\d\d %|, 2 of the validation data \(\d\d %")
+        self.assertIn("worst: ", told)
+
+    def test_pictures_show_the_fit(self):
+        out = self.succeed("train", "train.toml")
+        self.assertIn("fit_loss.csv, fit_loss.png, fit_fit.png\n", out)
+        self.assertEqual(struct.unpack(">II", (self.folder / "fit_fit.png").read_bytes()[16:24])[0], 1600)
+        self.fail_with("fit", "train", "train.toml")  # nothing is replaced without being told
+        self.write("fit_fit.png", "mine")
+        for name in self.folder.glob("fit*"):
+            if name.name != "fit_fit.png":
+                name.unlink()
+        self.fail_with("fit_fit.png", "train", "train.toml")
+
+    def test_a_regression_states_the_error_of_each_output(self):
+        x = np.linspace(-1, 1, 60)
+        self.write("table.csv", "x,up,down\n" + "".join(f"{a:.6f},{a * a:.6f},{-3 * a:.6f}\n" for a in x))
+        self.write("table.toml", '[net]\nhidden = []\n[data]\nfile = "table.csv"\ninputs = ["x"]\n'
+                   'targets = ["up", "down"]\nvalidation = 0.5\n[training]\noptimiser = "lbfgs"\niterations = 30\n'
+                   '[method]\nprecision = "f64"\n[output]\nfile = "table"\n')
+        out = self.succeed("train", "table.toml")
+        rows = {(row["data"], row["name"]): row for row in self.rows("table.h5")}
+        # A line explains nothing of a parabola and nearly all of another line.
+        self.assertGreater(float(rows["validation", "up"]["rms"]), 0.2)
+        self.assertLess(float(rows["validation", "down"]["rms"]), 0.05)
+        self.assertRegex(out, r"\nvalidation  up .* x = -?[01]")
+        self.assertIn("table_fit.png", out)
 
 
 if __name__ == "__main__":

@@ -2,20 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <span>
 #include <utility>
 
+#include "lockstep/cli/provenance.h"
 #include "lockstep/cli/text.h"
-#include "lockstep/core/hash.h"
 #include "lockstep/core/hdf5.h"
-#include "lockstep/core/random.h"
+#include "lockstep/ode/result_file.h"
 #include "lockstep/train/table.h"
 
 namespace lockstep::cli {
 namespace {
-
-constexpr std::uint32_t kSplitStream = 0x78;  // of the seed's random numbers
 
 [[noreturn]] void refuse(const std::string& field, const std::string& found, const std::string& expected,
                          const std::string& remedy = {}) {
@@ -207,6 +204,7 @@ TrajectoryTable read_trajectories_csv(const DataSection& data) {
   table.component_names = data.states;
   table.states = take_columns(csv, data.states, data.where_states);
   table.times = take_columns(csv, {data.time}, data.where_time);
+  table.time_name = data.time;
   std::vector<double> runs(csv.rows);
   if (!data.trajectory.empty()) runs = csv.runs(data.where_trajectory, data.trajectory);
   const auto line = [&](std::size_t row) { return csv.source + ":" + std::to_string(csv.lines[row]); };
@@ -274,57 +272,21 @@ TrajectoryTable read_trajectories_hdf5(const DataSection& data) {
     std::vector<std::string> names = file.dataset("component").read_strings();
     if (names.size() == states.shape[2]) component_names = std::move(names);
   }
-  return trajectory_table(
+  TrajectoryTable table = trajectory_table(
       {times.name, states.name, trajectories, points, std::move(times.values), std::move(states.values)},
       std::move(component_names));
-}
-
-// Which of n are kept for validation: those with the smallest random keys.
-std::vector<bool> held_out(std::size_t n, double share, std::uint64_t seed, const std::string& where) {
-  std::vector<bool> held(n);
-  if (share == 0) return held;
-  const auto wanted = static_cast<std::size_t>(std::floor(share * static_cast<double>(n) + 0.5));
-  if (wanted == 0 || wanted == n) {
-    refuse(where + ".validation", number_text(share) + " of " + count(n), "at least one on either side",
-           "give more data or another share");
+  table.time_name = data.time.empty() ? "time" : data.time;
+  if (ode::ResultFile::recognises(data.file.value) && data.states.size() < 2) {
+    const ode::ResultFile result(data.file.value);
+    table.component_units = component_units(result);
+    table.time_unit = time_unit(result);
   }
-  const Random random(seed, kSplitStream);
-  std::vector<std::size_t> order(n);
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::vector<std::uint64_t> keys(n);
-  for (std::size_t i = 0; i < n; ++i) keys[i] = random.bits(i, 0);
-  std::sort(order.begin(), order.end(),
-            [&](std::size_t a, std::size_t b) { return keys[a] != keys[b] ? keys[a] < keys[b] : a < b; });
-  for (std::size_t i = 0; i < wanted; ++i) held[order[i]] = true;
-  return held;
-}
-
-// Copies row i of width `width` to one of two vectors.
-void deal(const std::vector<double>& from, std::size_t width, const std::vector<bool>& held, std::vector<double>& kept,
-          std::vector<double>& out) {
-  for (std::size_t i = 0; i < held.size(); ++i) {
-    std::vector<double>& to = held[i] ? out : kept;
-    const auto row = from.begin() + static_cast<std::ptrdiff_t>(i * width);
-    to.insert(to.end(), row, row + static_cast<std::ptrdiff_t>(width));
-  }
+  return table;
 }
 
 }  // namespace
 
 RegressionData load_regression(const TrainingFile& file) { return split(file, read_regression(file.data)); }
-
-RegressionData split(const TrainingFile& file, const RegressionTable& all) {
-  RegressionData data;
-  data.digest = ContentHash().add(std::span<const double>(all.inputs)).add(std::span<const double>(all.targets)).hex();
-  for (RegressionTable* table : {&data.training, &data.validation}) {
-    table->input_names = all.input_names;
-    table->target_names = all.target_names;
-  }
-  const std::vector<bool> held = held_out(all.rows(), file.data.validation, file.seed, file.data.where);
-  deal(all.inputs, all.input_names.size(), held, data.training.inputs, data.validation.inputs);
-  deal(all.targets, all.target_names.size(), held, data.training.targets, data.validation.targets);
-  return data;
-}
 
 TrajectoryData load_trajectories(const TrainingFile& file) {
   return split(file, is_hdf5(file.data) ? read_trajectories_hdf5(file.data) : read_trajectories_csv(file.data));
@@ -359,31 +321,6 @@ TrajectoryTable trajectory_table(const Rectangles& data, std::vector<std::string
   return table;
 }
 
-TrajectoryData split(const TrainingFile& file, const TrajectoryTable& all) {
-  TrajectoryData data;
-  ContentHash hash;
-  hash.add(std::span<const double>(all.times)).add(std::span<const double>(all.states));
-  const std::vector<double> lengths(all.lengths.begin(), all.lengths.end());
-  if (!all.have_one_length()) hash.add(std::span<const double>(lengths));
-  data.digest = hash.hex();
-  for (TrajectoryTable* table : {&data.training, &data.validation}) table->component_names = all.component_names;
-  const std::vector<bool> held = held_out(all.trajectories(), file.data.validation, file.seed, file.data.where);
-  for (std::size_t i = 0; file.data.validation > 0 && i < held.size(); ++i) {
-    (held[i] ? data.validation : data.training).numbers.push_back(i);
-  }
-  std::size_t row = 0;
-  for (std::size_t i = 0; i < held.size(); ++i) {
-    TrajectoryTable& to = held[i] ? data.validation : data.training;
-    const std::size_t length = all.lengths[i], n = all.component_names.size();
-    const double *const times = all.times.data() + row, *const states = all.states.data() + row * n;
-    to.lengths.push_back(length);
-    to.times.insert(to.times.end(), times, times + length);
-    to.states.insert(to.states.end(), states, states + length * n);
-    row += length;
-  }
-  return data;
-}
-
 InputScaling input_scaling(Normalisation normalisation, const std::vector<double>& values, std::size_t features) {
   InputScaling scaling;
   if (normalisation == Normalisation::none) return scaling;
@@ -403,11 +340,13 @@ OutputScaling output_scaling(Normalisation normalisation, const std::vector<doub
   return {std::move(scaling.scale), std::move(scaling.shift)};
 }
 
-std::vector<nn::Feature> features(const std::vector<std::string>& names, const std::vector<double>& values) {
+std::vector<nn::Feature> features(const std::vector<std::string>& names, const std::vector<double>& values,
+                                  const std::vector<std::string>& units) {
   std::vector<nn::Feature> result(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     const train::ColumnStatistics column = train::column_statistics(values, names.size(), i);
     result[i].name = names[i];
+    if (i < units.size()) result[i].unit = units[i];
     result[i].minimum = column.minimum;
     result[i].maximum = column.maximum;
   }

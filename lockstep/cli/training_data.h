@@ -16,6 +16,7 @@ struct RegressionTable {
   std::vector<std::string> input_names, target_names;
   std::vector<double> inputs;   // [row][input]
   std::vector<double> targets;  // [row][target]
+  std::vector<std::string> input_units, target_units;  // likewise; each empty where it is not known
   std::size_t rows() const { return inputs.size() / input_names.size(); }
 };
 
@@ -26,6 +27,8 @@ struct TrajectoryTable {
   std::vector<double> times;         // [trajectory][time]
   std::vector<double> states;        // [trajectory][time][component]; NaN where a component was not measured
   std::vector<std::size_t> numbers;  // [trajectory], counted through the file; empty: 0, 1, ...
+  std::vector<std::string> component_units;  // [component], or empty; each empty where it is not known
+  std::string time_name = "t", time_unit;
   std::size_t trajectories() const { return lengths.size(); }
   bool have_one_length() const;
   std::size_t number(std::size_t trajectory) const { return numbers.empty() ? trajectory : numbers[trajectory]; }
@@ -53,7 +56,7 @@ struct Rectangles {
   std::vector<double> times, states;
 };
 TrajectoryTable trajectory_table(const Rectangles& data, std::vector<std::string> component_names);
-// The same split of numbers that a caller has in memory.
+// The same split of numbers that a caller has in memory. Units that the file names go before those of the table.
 RegressionData split(const TrainingFile& file, const RegressionTable& all);
 TrajectoryData split(const TrainingFile& file, const TrajectoryTable& all);
 
@@ -61,6 +64,8 @@ TrajectoryData split(const TrainingFile& file, const TrajectoryTable& all);
 // each column covers, as the port's guard.
 InputScaling input_scaling(Normalisation normalisation, const std::vector<double>& values, std::size_t features);
 OutputScaling output_scaling(Normalisation normalisation, const std::vector<double>& values, std::size_t features);
-std::vector<nn::Feature> features(const std::vector<std::string>& names, const std::vector<double>& values);
+// Their units as well, where there are any.
+std::vector<nn::Feature> features(const std::vector<std::string>& names, const std::vector<double>& values,
+                                  const std::vector<std::string>& units = {});
 
 }  // namespace lockstep::cli

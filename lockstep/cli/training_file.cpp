@@ -109,8 +109,8 @@ std::vector<std::string> names_of(const TomlValue& value) {
 }
 
 void read_data(const TomlValue& file, TrainingFile& training) {
-  static constexpr std::array<std::string_view, 8> kKeys{"file", "inputs",     "targets",   "states",
-                                                         "time", "trajectory", "normalise", "validation"};
+  static constexpr std::array<std::string_view, 9> kKeys{"file",       "inputs",    "targets",    "states", "time",
+                                                         "trajectory", "normalise", "validation", "units"};
   static constexpr std::array<std::string_view, 3> kNormalisations{"none", "standard", "min_max"};
   const TomlValue& table = required_section(file, "data", kKeys, "add [data] with file = \"table.csv\"");
   DataSection& data = training.data;
@@ -160,6 +160,10 @@ void read_data(const TomlValue& file, TrainingFile& training) {
     if (!(data.validation >= 0 && data.validation < 1)) {
       throw validation->error(validation->describe(), "a share from 0 to below 1");
     }
+  }
+  if (const TomlValue* units = table.find("units")) {
+    if (!units->is_table()) throw units->error(units->describe(), "a table: { x = \"m\" }");
+    for (const auto& [column, unit] : units->table()) data.units.push_back({column, {unit.text(), unit.where()}});
   }
 }
 

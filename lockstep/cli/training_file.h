@@ -46,6 +46,7 @@ struct DataSection {
   std::string where_inputs, where_targets, where_states, where_time, where_trajectory;
   Normalisation normalisation = Normalisation::none;
   double validation = 0;  // share of rows or trajectories kept from training
+  std::vector<std::pair<std::string, Given<std::string>>> units;  // of columns, by name
 };
 
 // Net and, where named, built-in system: du/dt = system(u) + net(u). Or equations that call nets by name.

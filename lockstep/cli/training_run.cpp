@@ -17,6 +17,7 @@
 #include "lockstep/cli/text.h"
 #include "lockstep/cli/training_task.h"
 #include "lockstep/core/pending_file.h"
+#include "lockstep/core/printable.h"
 #include "lockstep/nn/hdf5_model.h"
 #include "lockstep/nn/safetensors.h"
 #include "lockstep/train/checkpoint.h"
@@ -214,6 +215,9 @@ class Run {
     model.metadata["training_iterations"] = std::to_string(training_.place().total);
     model.metadata["training_loss"] =
         number_text(training_.best_loss()) + " (" + task_.loss_text() + task_.watched_text() + ")";
+    if (judgement_.report.empty()) return;
+    model.metadata[kErrorsKey] = to_csv(judgement_.report);
+    if (!judgement_.report.worst.empty()) model.metadata[kWorstKey] = judgement_.report.worst;
   }
 
   void write_models() {
@@ -236,7 +240,19 @@ class Run {
     }
   }
 
+  // Whatever happens: what was trained is to be written all the same.
+  void judge() {
+    judgement_ = {};
+    if (!std::isfinite(training_.best_loss())) return;
+    try {
+      judgement_ = task_.judge(training_.best_parameters());
+    } catch (const Error& error) {
+      say("no errors of the fit: " + std::string(error.what()));
+    }
+  }
+
   void write_outputs() {
+    judge();
     write_models();
     std::string text = "iteration,loss,watched,gradient_norm,learning_rate,phase\n";
     for (const train::CurvePoint& point : curve_) {
@@ -247,16 +263,32 @@ class Run {
       text += "," + std::to_string(point.phase + 1) + "\n";
     }
     write_file(outputs_.curve, std::as_bytes(std::span(text)), Existing::replace);
-    if (curve_.size() < 2) return;
+    const std::string subtitle = subject_text(file_, task_) + "  ·  " + task_.data_text() + "  ·  " +
+                                 file_.path.filename().string() + "  ·  lockstep " LOCKSTEP_VERSION;
+    if (curve_.size() >= 2) {
+      picture(outputs_.picture, "the loss", [&] {
+        return loss_curve(curve_, "Training of " + title(), subtitle, task_.loss_text(), task_.watched_text(),
+                          phase_names());
+      });
+    }
+    if (!judgement_.curves.trajectories.empty()) {
+      picture(outputs_.fit, "the fit",
+              [&] { return fitted_curves(judgement_.curves, "Fit of " + title() + " to the data", subtitle); });
+    }
+    if (!judgement_.outputs.empty()) {
+      picture(outputs_.fit, "the fit", [&] {
+        return predicted_over_true(judgement_.outputs, "Predictions of " + title() + " over the data", subtitle);
+      });
+    }
+  }
+
+  void picture(const std::filesystem::path& path, const char* of, const std::function<Figure()>& make) {
     try {
-      const Figure figure = loss_curve(curve_, "Training of " + title(),
-                                       subject_text(file_, task_) + "  ·  " + task_.data_text() + "  ·  " +
-                                           file_.path.filename().string() + "  ·  lockstep " LOCKSTEP_VERSION,
-                                       task_.loss_text(), task_.watched_text(), phase_names());
-      draw(figure.script, outputs_.picture, PictureFormat::png, figure.size);
-      drawn_ = true;
+      const Figure figure = make();
+      draw(figure.script, path, PictureFormat::png, figure.size);
+      drawn_.push_back(path);
     } catch (const Error& error) {
-      say("no picture of the loss: " + std::string(error.what()));
+      say("no picture of " + std::string(of) + ": " + error.what());
     }
   }
 
@@ -304,13 +336,20 @@ class Run {
       std::printf("%s = %s (from %s)\n", value.name.c_str(), number_text(value.value).c_str(),
                   number_text(value.start).c_str());
     }
+    if (!judgement_.report.empty()) {
+      for (const std::string& line : table_lines(judgement_.report)) {
+        std::printf("%s\n", printable(line, LineBreaks::escape).c_str());
+      }
+    }
     for (const auto& [path, safetensors] : outputs_.nets) {
       const bool both = std::filesystem::exists(safetensors);
       std::printf("%s%s\n", path.string().c_str(), both ? (", " + safetensors.string()).c_str() : "");
     }
     if (!outputs_.equations.empty()) std::printf("%s\n", outputs_.equations.string().c_str());
     std::printf("%s\n", outputs_.checkpoint.string().c_str());
-    std::printf("%s%s\n", outputs_.curve.string().c_str(), drawn_ ? (", " + outputs_.picture.string()).c_str() : "");
+    std::printf("%s", outputs_.curve.string().c_str());
+    for (const std::filesystem::path& drawn : drawn_) std::printf(", %s", drawn.string().c_str());
+    std::printf("\n");
   }
 
   const TrainingFile& file_;
@@ -321,7 +360,8 @@ class Run {
   const train::Identity identity_;
   std::vector<train::CurvePoint> curve_;
   std::int64_t stride_ = 1;  // iterations between points of the curve
-  bool drawn_ = false;
+  std::vector<std::filesystem::path> drawn_;
+  Judgement judgement_;
 };
 
 void refuse_existing_outputs(const TrainingFile& file, const RunFlags& flags) {
@@ -376,6 +416,7 @@ TrainingOutputs outputs_of(const TrainingFile& file) {
   outputs.checkpoint = with("_checkpoint.h5");
   outputs.curve = with("_loss.csv");
   outputs.picture = with("_loss.png");
+  outputs.fit = with("_fit.png");
   return outputs;
 }
 
@@ -383,7 +424,7 @@ std::vector<std::filesystem::path> TrainingOutputs::all() const {
   std::vector<std::filesystem::path> paths;
   for (const auto& [model, safetensors] : nets) paths.insert(paths.end(), {model, safetensors});
   if (!equations.empty()) paths.push_back(equations);
-  paths.insert(paths.end(), {checkpoint, curve, picture});
+  paths.insert(paths.end(), {checkpoint, curve, picture, fit});
   return paths;
 }
 

@@ -22,7 +22,7 @@ struct TrainingOutputs {
   };
   std::vector<Net> nets;            // as the training file has them
   std::filesystem::path equations;  // empty without
-  std::filesystem::path checkpoint, curve, picture;
+  std::filesystem::path checkpoint, curve, picture, fit;  // picture: of the loss; fit: of data and results
 
   // The first of the models among them.
   const std::filesystem::path& first() const { return nets.empty() ? equations : nets[0].model; }

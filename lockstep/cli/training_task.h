@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/cli/fit_report.h"
+#include "lockstep/cli/plot/fit_pictures.h"
 #include "lockstep/cli/training_data.h"
 #include "lockstep/cli/training_file.h"
 #include "lockstep/nn/model.h"
@@ -20,6 +22,13 @@ namespace lockstep::cli {
 struct TrainedValue {
   std::string name;
   double start, value;
+};
+
+// How good what was trained is, and what a picture of that shows: one of the two.
+struct Judgement {
+  FitReport report;
+  FittedCurves curves;
+  std::vector<PredictedOutput> outputs;
 };
 
 // T is float or double: the arithmetic of the loss, and of the parameters.
@@ -45,6 +54,8 @@ class TrainingTask {
   virtual std::optional<double> final_validation_loss(std::span<const T>) { return std::nullopt; }
   // Which data the last of these two went without, and why: ", without 1 of 20 trajectories (7: not_finite at t = 2)".
   virtual std::string left_out_text() const { return {}; }
+  // Of training and validation data; a solve or evaluation of all of them.
+  virtual Judgement judge(std::span<const T> parameters) = 0;
 
   // "1,000 rows, 100 of them for validation".
   virtual std::string data_text() const = 0;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/fit_report.h"
 #include "lockstep/cli/model_text.h"
 #include "lockstep/cli/provenance.h"
 #include "lockstep/cli/text.h"
@@ -204,6 +205,13 @@ void print_port(const char* kind, const nn::Port& port) {
   }
 }
 
+// What training stored of how good the model is.
+std::optional<FitReport> report_of(const nn::Model& model) {
+  const auto errors = model.metadata.find(kErrorsKey), worst = model.metadata.find(kWorstKey);
+  if (errors == model.metadata.end()) return std::nullopt;
+  return parse_fit_report(errors->second, worst == model.metadata.end() ? "" : worst->second);
+}
+
 void print_model(const InfoOptions& options) {
   const nn::Model model = load_model(options.file, options.activations);
   std::printf("%s: a model, %s\n\n", options.file.string().c_str(),
@@ -221,6 +229,13 @@ void print_model(const InfoOptions& options) {
     std::printf("  %-*s %s\n", wide, printable(name, LineBreaks::escape).c_str(),
                 printable(text, LineBreaks::escape).c_str());
   }
+  const std::optional<FitReport> report = report_of(model);
+  if (report) {
+    std::printf("\nfit to the data\n");
+    for (const std::string& text : table_lines(*report)) {
+      std::printf("  %s\n", printable(text, LineBreaks::escape).c_str());
+    }
+  }
   std::printf("\nprovenance\n");
   line("  digest", model.digest());
   line("  format", model.provenance.format);
@@ -229,7 +244,9 @@ void print_model(const InfoOptions& options) {
   line("  producer", model.provenance.producer);
   line("  licence", model.provenance.licence);
   line("  attribution", model.provenance.attribution);
-  for (const auto& [name, value] : model.metadata) named_text(name, value);
+  for (const auto& [name, value] : model.metadata) {
+    if (!report || (name != kErrorsKey && name != kWorstKey)) named_text(name, value);
+  }
 }
 
 void print_systems() {

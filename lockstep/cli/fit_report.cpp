@@ -1,0 +1,168 @@
+#include "lockstep/cli/fit_report.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+
+#include "lockstep/cli/text.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr std::size_t kMostRows = 12;  // printed of one kind of data
+constexpr std::string_view kHead = "data,name,unit,rms,largest,spread,numbers,largest_at";
+
+std::string short_number(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.3g", value);
+  return text.data();
+}
+
+std::string in_quotes(const std::string& text) {
+  if (text.find_first_of(",\"\n") == text.npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+// The fields of the first line of `text`, which loses it. Quotes may hold commas, line breaks and doubled quotes.
+std::vector<std::string> take_line(std::string_view& text) {
+  std::vector<std::string> fields(1);
+  bool quoted = false;
+  while (!text.empty()) {
+    const char c = text.front();
+    text.remove_prefix(1);
+    if (c == '"' && quoted && text.starts_with('"')) {
+      fields.back() += c;
+      text.remove_prefix(1);
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (c == ',' && !quoted) {
+      fields.emplace_back();
+    } else if (c == '\n' && !quoted) {
+      break;
+    } else {
+      fields.back() += c;
+    }
+  }
+  return fields;
+}
+
+bool read_number(const std::string& text, double& number) {
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  return parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
+}
+
+// Those of one kind of data that are shown, in their order: of many those of the largest share of the spread.
+std::vector<std::size_t> shown_rows(const FitReport& report, std::string_view data, std::size_t& total) {
+  std::vector<std::size_t> rows;
+  for (std::size_t i = 0; i < report.rows.size(); ++i) {
+    if (report.rows[i].data == data) rows.push_back(i);
+  }
+  total = rows.size();
+  if (rows.size() <= kMostRows) return rows;
+  const auto share = [&](std::size_t i) {
+    const double relative = report.rows[i].errors.relative();
+    return std::isnan(relative) ? -1 : relative;
+  };
+  std::stable_sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) { return share(a) > share(b); });
+  rows.resize(kMostRows);
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+// Wide characters (m², °C) take one place each.
+std::size_t places(const std::string& text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+}  // namespace
+
+std::string percent_text(double share) {
+  if (!std::isfinite(share)) return "-";
+  const double percent = 100 * share;
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), percent >= 100 ? "%.0f %%" : "%.2g %%", percent);
+  return text.data();
+}
+
+std::string to_csv(const FitReport& report) {
+  std::string text(kHead);
+  text += '\n';
+  for (const FitReport::Row& row : report.rows) {
+    text += row.data + "," + in_quotes(row.name) + "," + in_quotes(row.unit);
+    for (const double number : {row.errors.rms, row.errors.largest, row.errors.spread})
+      text += "," + number_text(number);
+    text += "," + std::to_string(row.errors.numbers) + "," + in_quotes(row.largest_at) + "\n";
+  }
+  return text;
+}
+
+std::optional<FitReport> parse_fit_report(std::string_view csv, std::string_view worst) {
+  FitReport report;
+  report.worst = worst;
+  if (!csv.starts_with(kHead)) return std::nullopt;
+  take_line(csv);
+  while (!csv.empty()) {
+    const std::vector<std::string> fields = take_line(csv);
+    FitReport::Row row;
+    double numbers = 0;
+    if (fields.size() != 8 || !read_number(fields[3], row.errors.rms) || !read_number(fields[4], row.errors.largest) ||
+        !read_number(fields[5], row.errors.spread) || !read_number(fields[6], numbers) || !(numbers >= 0) ||
+        numbers > 1e18) {
+      return std::nullopt;
+    }
+    row.data = fields[0];
+    row.name = fields[1];
+    row.unit = fields[2];
+    row.errors.numbers = static_cast<std::size_t>(numbers);
+    row.largest_at = fields[7];
+    report.rows.push_back(std::move(row));
+  }
+  return report;
+}
+
+std::vector<std::string> table_lines(const FitReport& report) {
+  std::vector<std::array<std::string, 6>> cells{{"error over", "", "RMS", "of spread", "largest", "at"}};
+  for (const char* data : {"training", "validation"}) {
+    std::size_t total = 0;
+    const std::vector<std::size_t> rows = shown_rows(report, data, total);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const FitReport::Row& row = report.rows[rows[i]];
+      const std::string unit = row.unit.empty() ? "" : " " + row.unit;
+      if (row.errors.numbers == 0) {
+        cells.push_back({i == 0 ? data : "", row.name, "-", "-", "-", ""});
+        continue;
+      }
+      cells.push_back({i == 0 ? data : "", row.name, short_number(row.errors.rms) + unit,
+                       percent_text(row.errors.relative()), short_number(row.errors.largest) + unit, row.largest_at});
+    }
+    if (rows.size() < total) {
+      cells.push_back(
+          {"", "the largest " + std::to_string(rows.size()) + " of " + std::to_string(total), "", "", "", ""});
+    }
+  }
+  std::array<std::size_t, 6> width{};
+  for (const auto& row : cells) {
+    for (std::size_t i = 0; i < width.size(); ++i) width[i] = std::max(width[i], places(row[i]));
+  }
+  std::vector<std::string> lines;
+  for (const auto& row : cells) {
+    std::string line;
+    for (std::size_t i = 0; i < width.size(); ++i) {
+      const std::string room(width[i] - places(row[i]), ' ');
+      const bool is_number = i >= 2 && i <= 4;
+      line += (i == 0 ? "" : "  ") + (is_number ? room + row[i] : row[i] + room);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    lines.push_back(std::move(line));
+  }
+  if (!report.worst.empty()) lines.push_back("worst: " + report.worst);
+  return lines;
+}
+
+}  // namespace lockstep::cli

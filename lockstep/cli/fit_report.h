@@ -1,0 +1,40 @@
+// How good a fit is: the error of each component or output, in its own unit, over training and validation data.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/train/errors.h"
+
+namespace lockstep::cli {
+
+struct FitReport {
+  struct Row {
+    std::string data;  // "training" or "validation"
+    std::string name, unit;
+    train::ColumnErrors errors;
+    std::string largest_at;  // "trajectory 3, t = 2.5"
+  };
+  std::vector<Row> rows;
+  // "trajectory 3 of the training data (RMS 2.1 % of the spread), 5 of the validation data (3.4 %)"; or empty.
+  std::string worst;
+
+  bool empty() const { return rows.empty(); }
+};
+
+inline constexpr const char* kErrorsKey = "training_errors";  // in a model's metadata
+inline constexpr const char* kWorstKey = "training_worst";    // likewise
+
+// As the metadata hold it: a CSV with a line for each row.
+std::string to_csv(const FitReport& report);
+// Nothing where that is no such table.
+std::optional<FitReport> parse_fit_report(std::string_view csv, std::string_view worst);
+
+// For people: aligned columns, the rows of each kind of data below each other; of many the worst.
+std::vector<std::string> table_lines(const FitReport& report);
+
+std::string percent_text(double share);  // "2.1 %"
+
+}  // namespace lockstep::cli

@@ -1,0 +1,65 @@
+#include "lockstep/cli/fit_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace lockstep::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+FitReport::Row row(const std::string& data, const std::string& name, double rms, double spread) {
+  return {data, name, "m", {.rms = rms, .largest = 2 * rms, .spread = spread, .numbers = 10}, "t = 1"};
+}
+
+TEST(FitReport, a_table_reads_back_as_it_was) {
+  FitReport report{.rows = {row("training", "x, \"big\"", 0.1, 1), row("validation", "y", 1 / 3.0, 2)},
+                   .worst = "none"};
+  report.rows[1].errors.rms = std::numeric_limits<double>::quiet_NaN();
+  report.rows[1].unit = "°C\n";
+  const std::optional<FitReport> read = parse_fit_report(to_csv(report), report.worst);
+  ASSERT_TRUE(read.has_value());
+  ASSERT_THAT(read->rows, SizeIs(2));
+  EXPECT_EQ(to_csv(*read), to_csv(report));
+  EXPECT_EQ(read->rows[0].name, "x, \"big\"");
+  EXPECT_EQ(read->rows[1].unit, "°C\n");
+  EXPECT_TRUE(std::isnan(read->rows[1].errors.rms));
+  EXPECT_EQ(read->worst, "none");
+}
+
+TEST(FitReport, other_texts_are_no_table) {
+  const std::string good = to_csv({.rows = {row("training", "x", 0.1, 1)}, .worst = {}});
+  EXPECT_FALSE(parse_fit_report("", "").has_value());
+  EXPECT_FALSE(parse_fit_report("data,name\n", "").has_value());
+  EXPECT_FALSE(parse_fit_report(good + "training,x\n", "").has_value());
+  EXPECT_FALSE(parse_fit_report(good.substr(0, good.size() - 8), "").has_value());
+}
+
+TEST(FitReport, lines_are_aligned_and_name_each_kind_of_data_once) {
+  const FitReport report{
+      .rows = {row("training", "x", 0.1, 1), row("training", "höhe", 12, 3), row("validation", "x", 2, 0)},
+      .worst = "trajectory 1"};
+  EXPECT_THAT(table_lines(report), ElementsAre("error over          RMS  of spread  largest  at",     //
+                                               "training    x     0.1 m       10 %    0.2 m  t = 1",  //
+                                               "            höhe   12 m      400 %     24 m  t = 1",  //
+                                               "validation  x       2 m          -      4 m  t = 1",  //
+                                               "worst: trajectory 1"));
+}
+
+TEST(FitReport, of_many_outputs_the_worst_are_shown) {
+  FitReport report;
+  for (int i = 0; i < 40; ++i) report.rows.push_back(row("training", "y" + std::to_string(i), i % 20, 100));
+  const std::vector<std::string> lines = table_lines(report);
+  EXPECT_THAT(lines, SizeIs(14));
+  EXPECT_THAT(lines.back(), HasSubstr("the largest 12 of 40"));
+  for (const std::string& line : lines) EXPECT_THAT(line, testing::Not(HasSubstr("y0 ")));
+  EXPECT_THAT(lines[12], HasSubstr("y39"));
+}
+
+}  // namespace
+}  // namespace lockstep::cli

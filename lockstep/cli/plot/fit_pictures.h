@@ -1,0 +1,34 @@
+// Pictures of how good a fit is, as gnuplot scripts: data over fitted curves, predicted over true.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lockstep/cli/plot/figures.h"
+
+namespace lockstep::cli {
+
+struct FittedTrajectory {
+  std::string title;  // "validation, median: trajectory 3"
+  bool is_validation = false;
+  std::vector<double> times, data;         // [point], [point][component]; NaN where not measured
+  std::vector<double> curve_times, curve;  // likewise, finer; NaN where the solve did not get there
+};
+struct FittedCurves {
+  std::vector<std::string> labels;  // [component], with units: those shown
+  std::string time_label;
+  std::vector<FittedTrajectory> trajectories;
+};
+// A column for each trajectory, a row for each component; one axis for all of a row.
+Figure fitted_curves(const FittedCurves& curves, const std::string& title, const std::string& subtitle);
+
+struct PredictedOutput {
+  std::string name, unit;
+  std::string summary;  // "RMS 0.02 on training data, 0.03 on validation data"
+  std::vector<double> training_true, training_predicted, validation_true, validation_predicted;
+};
+// A panel for each output: what is on the diagonal is right.
+Figure predicted_over_true(const std::vector<PredictedOutput>& outputs, const std::string& title,
+                           const std::string& subtitle);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,128 @@
+// Which of the numbers that a training learns from are kept for validation, and what their units are.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <span>
+
+#include "lockstep/cli/text.h"
+#include "lockstep/cli/training_data.h"
+#include "lockstep/core/hash.h"
+#include "lockstep/core/random.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr std::uint32_t kSplitStream = 0x78;  // of the seed's random numbers
+
+[[noreturn]] void refuse(const std::string& field, const std::string& found, const std::string& expected,
+                         const std::string& remedy = {}) {
+  throw Error(ErrorKind::invalid_argument, {field, found, expected, remedy});
+}
+
+std::string count(std::size_t n) { return count_text(static_cast<std::int64_t>(n)); }
+
+// Which of n are kept for validation: those with the smallest random keys.
+std::vector<bool> held_out(std::size_t n, double share, std::uint64_t seed, const std::string& where) {
+  std::vector<bool> held(n);
+  if (share == 0) return held;
+  const auto wanted = static_cast<std::size_t>(std::floor(share * static_cast<double>(n) + 0.5));
+  if (wanted == 0 || wanted == n) {
+    refuse(where + ".validation", number_text(share) + " of " + count(n), "at least one on either side",
+           "give more data or another share");
+  }
+  const Random random(seed, kSplitStream);
+  std::vector<std::size_t> order(n);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::vector<std::uint64_t> keys(n);
+  for (std::size_t i = 0; i < n; ++i) keys[i] = random.bits(i, 0);
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return keys[a] != keys[b] ? keys[a] < keys[b] : a < b; });
+  for (std::size_t i = 0; i < wanted; ++i) held[order[i]] = true;
+  return held;
+}
+
+// Copies row i of width `width` to one of two vectors.
+void deal(const std::vector<double>& from, std::size_t width, const std::vector<bool>& held, std::vector<double>& kept,
+          std::vector<double>& out) {
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    std::vector<double>& to = held[i] ? out : kept;
+    const auto row = from.begin() + static_cast<std::ptrdiff_t>(i * width);
+    to.insert(to.end(), row, row + static_cast<std::ptrdiff_t>(width));
+  }
+}
+
+// Units by the names of columns, on top of those that are there.
+struct NamedUnits {
+  std::vector<std::string> names;
+  std::vector<std::string>* units;
+};
+void give_units(const DataSection& data, const std::vector<NamedUnits>& columns) {
+  std::vector<std::string_view> known;
+  for (const NamedUnits& each : columns) {
+    each.units->resize(each.names.size());
+    known.insert(known.end(), each.names.begin(), each.names.end());
+  }
+  for (const auto& [name, unit] : data.units) {
+    bool found = false;
+    for (const NamedUnits& each : columns) {
+      for (std::size_t i = 0; i < each.names.size(); ++i) {
+        if (each.names[i] != name) continue;
+        (*each.units)[i] = unit.value;
+        found = true;
+      }
+    }
+    if (!found) refuse(unit.where, '"' + name + '"', "one of " + list_text(known), did_you_mean(name, known));
+  }
+}
+
+}  // namespace
+
+RegressionData split(const TrainingFile& file, const RegressionTable& all) {
+  RegressionData data;
+  data.digest = ContentHash().add(std::span<const double>(all.inputs)).add(std::span<const double>(all.targets)).hex();
+  for (RegressionTable* table : {&data.training, &data.validation}) {
+    table->input_names = all.input_names;
+    table->target_names = all.target_names;
+    table->input_units = all.input_units;
+    table->target_units = all.target_units;
+    give_units(file.data, {{table->input_names, &table->input_units}, {table->target_names, &table->target_units}});
+  }
+  const std::vector<bool> held = held_out(all.rows(), file.data.validation, file.seed, file.data.where);
+  deal(all.inputs, all.input_names.size(), held, data.training.inputs, data.validation.inputs);
+  deal(all.targets, all.target_names.size(), held, data.training.targets, data.validation.targets);
+  return data;
+}
+
+TrajectoryData split(const TrainingFile& file, const TrajectoryTable& all) {
+  TrajectoryData data;
+  ContentHash hash;
+  hash.add(std::span<const double>(all.times)).add(std::span<const double>(all.states));
+  const std::vector<double> lengths(all.lengths.begin(), all.lengths.end());
+  if (!all.have_one_length()) hash.add(std::span<const double>(lengths));
+  data.digest = hash.hex();
+  for (TrajectoryTable* table : {&data.training, &data.validation}) {
+    table->component_names = all.component_names;
+    table->component_units = all.component_units;
+    table->time_name = all.time_name;
+    std::vector<std::string> time{all.time_unit};
+    give_units(file.data, {{table->component_names, &table->component_units}, {{table->time_name}, &time}});
+    table->time_unit = time.front();
+  }
+  const std::vector<bool> held = held_out(all.trajectories(), file.data.validation, file.seed, file.data.where);
+  for (std::size_t i = 0; file.data.validation > 0 && i < held.size(); ++i) {
+    (held[i] ? data.validation : data.training).numbers.push_back(i);
+  }
+  std::size_t row = 0;
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    TrajectoryTable& to = held[i] ? data.validation : data.training;
+    const std::size_t length = all.lengths[i], n = all.component_names.size();
+    const double *const times = all.times.data() + row, *const states = all.states.data() + row * n;
+    to.lengths.push_back(length);
+    to.times.insert(to.times.end(), times, times + length);
+    to.states.insert(to.states.end(), states, states + length * n);
+    row += length;
+  }
+  return data;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,187 @@
+#include "lockstep/cli/trajectory_judgement.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "lockstep/cli/text.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr std::size_t kMostColumns = 4;      // trajectories in the picture
+constexpr std::size_t kMostRows = 4;         // components
+constexpr std::size_t kCurvePoints = 240;    // at least, of a fitted curve
+constexpr std::size_t kMostInInterval = 24;  // but no more between two points of the data
+constexpr std::size_t kMostDrawn = 4000;     // points of a trajectory; more than a picture's pixels
+
+std::string short_number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return text;
+}
+
+std::size_t first_row(const TrajectoryTable& table, std::size_t trajectory) {
+  return std::accumulate(table.lengths.begin(), table.lengths.begin() + static_cast<std::ptrdiff_t>(trajectory),
+                         std::size_t{0});
+}
+
+// "trajectory 3, t = 2.5"
+std::string place_text(const TrajectoryTable& table, std::size_t row) {
+  std::size_t trajectory = 0, first = 0;
+  while (first + table.lengths[trajectory] <= row) first += table.lengths[trajectory++];
+  return (table.trajectories() == 1 && table.numbers.empty()
+              ? ""
+              : "trajectory " + std::to_string(table.number(trajectory)) + ", ") +
+         table.time_name + " = " + short_number(table.times[row]) +
+         (table.time_unit.empty() ? "" : " " + table.time_unit);
+}
+
+std::string share_text(double relative) {
+  return std::isfinite(relative) ? percent_text(relative) + " of the spread" : "not solved to its end";
+}
+
+// From the best to the worst.
+std::vector<std::size_t> ranked(const std::vector<double>& errors) {
+  std::vector<std::size_t> order(errors.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return errors[a] < errors[b]; });
+  return order;
+}
+
+struct Pick {
+  std::string what;  // ", worst"; or empty
+  std::size_t trajectory;
+};
+// At most `most` of the best, the median and the worst; the worst first to be taken.
+std::vector<Pick> picked(const std::vector<double>& errors, std::size_t most) {
+  const std::vector<std::size_t> order = ranked(errors);
+  if (order.empty() || most == 0) return {};
+  if (order.size() == 1) return {{"", order[0]}};
+  const Pick best{", best", order[0]}, median{", median", order[order.size() / 2]}, worst{", worst", order.back()};
+  if (most == 1) return {worst};
+  if (most == 2 || order.size() == 2) return {best, worst};
+  return {best, median, worst};
+}
+
+// The components that are shown: of many those of the largest share of their spread, in their order.
+std::vector<std::size_t> shown_components(const std::vector<train::ColumnErrors>& errors) {
+  std::vector<double> shares;
+  for (const train::ColumnErrors& error : errors) {
+    shares.push_back(std::isnan(error.relative()) ? std::numeric_limits<double>::infinity() : -error.relative());
+  }
+  std::vector<std::size_t> order = ranked(shares);
+  order.resize(std::min(order.size(), kMostRows));
+  std::sort(order.begin(), order.end());
+  return order;
+}
+
+class Judge {
+ public:
+  Judge(const ode::Rhs& rhs, std::span<const double> weights, const ode::Options& options)
+      : rhs_(rhs), weights_(weights), options_(options) {}
+
+  // Their errors as rows of the report; ranks trajectories.
+  ode::FitErrors errors(const JudgedTrajectories& of, const char* data, std::span<const double> spreads,
+                        FitReport& report) const {
+    const std::vector<double> states = ode::fitted_states(rhs_, weights_, of.data, options_, of.starts);
+    ode::FitErrors errors = ode::fit_errors(of.data, states, spreads);
+    for (std::size_t c = 0; c < errors.components.size(); ++c) {
+      const train::ColumnErrors& error = errors.components[c];
+      const std::string unit = of.table.component_units.empty() ? std::string() : of.table.component_units[c];
+      report.rows.push_back({data, of.table.component_names[c], unit, error,
+                             error.numbers == 0 ? std::string() : place_text(of.table, error.largest_row)});
+    }
+    return errors;
+  }
+
+  // The trajectory's points, and what the right-hand side makes of its start in between as well.
+  FittedTrajectory fitted(const JudgedTrajectories& of, std::size_t trajectory,
+                          const std::vector<std::size_t>& components) const {
+    const std::size_t n = of.table.component_names.size(), first = first_row(of.table, trajectory);
+    const std::size_t points = of.table.lengths[trajectory];
+    const double *const times = of.table.times.data() + first, *const states = of.table.states.data() + first * n;
+    const std::size_t pieces = std::clamp<std::size_t>(kCurvePoints / points, 1, kMostInInterval);
+    ode::TrajectoryData one{.times = {}, .states = {}, .parameters = of.data.parameters};
+    for (std::size_t point = 0; point < points; ++point) {
+      const std::size_t steps = point + 1 < points ? pieces : 1;
+      for (std::size_t step = 0; step < steps; ++step) {
+        const double share = static_cast<double>(step) / static_cast<double>(pieces);
+        one.times.push_back(step == 0 ? times[point] : times[point] + share * (times[point + 1] - times[point]));
+        for (std::size_t c = 0; c < n; ++c) {
+          one.states.push_back(step == 0 ? states[point * n + c] : std::numeric_limits<double>::quiet_NaN());
+        }
+      }
+    }
+    std::span<const double> start;
+    if (!of.starts.empty()) start = std::span(of.starts).subspan(trajectory * n, n);
+    const std::vector<double> solved = ode::fitted_states(rhs_, weights_, one, options_, start);
+    FittedTrajectory result;
+    const std::size_t stride = (points + kMostDrawn - 1) / kMostDrawn;
+    for (std::size_t point = 0; point < points; point += stride) {
+      result.times.push_back(times[point]);
+      for (const std::size_t c : components) result.data.push_back(states[point * n + c]);
+    }
+    const std::size_t curve_stride = (one.times.size() + kMostDrawn - 1) / kMostDrawn;
+    for (std::size_t point = 0; point < one.times.size(); point += curve_stride) {
+      result.curve_times.push_back(one.times[point]);
+      for (const std::size_t c : components) result.curve.push_back(solved[point * n + c]);
+    }
+    return result;
+  }
+
+ private:
+  const ode::Rhs& rhs_;
+  std::span<const double> weights_;
+  const ode::Options& options_;
+};
+
+}  // namespace
+
+Judgement judge_fit(const ode::Rhs& rhs, std::span<const double> weights, const ode::Options& options,
+                    const JudgedTrajectories& training, const JudgedTrajectories& validation) {
+  const Judge judge(rhs, weights, options);
+  const std::vector<double> spreads =
+      train::column_spreads(training.table.states, training.table.component_names.size());
+  Judgement judgement;
+  const bool has_validation = validation.table.trajectories() > 0;
+  const ode::FitErrors errors = judge.errors(training, "training", spreads, judgement.report);
+  ode::FitErrors kept;
+  if (has_validation) kept = judge.errors(validation, "validation", spreads, judgement.report);
+
+  const auto add_worst = [&](const JudgedTrajectories& of, const std::vector<double>& ranks, const char* data) {
+    if (ranks.size() < 2) return;
+    const std::size_t worst = ranked(ranks).back();
+    judgement.report.worst += (judgement.report.worst.empty() ? "trajectory " : ", ") +
+                              std::to_string(of.table.number(worst)) + " of the " + data + " data (" +
+                              share_text(ranks[worst]) + ")";
+  };
+  add_worst(training, errors.trajectories, "training");
+  if (has_validation) add_worst(validation, kept.trajectories, "validation");
+
+  const std::vector<std::size_t> shown = shown_components(has_validation ? kept.components : errors.components);
+  FittedCurves& curves = judgement.curves;
+  for (const std::size_t c : shown) {
+    const FitReport::Row& row = judgement.report.rows[c];
+    curves.labels.push_back(row.name + (row.unit.empty() ? "" : " (" + row.unit + ")"));
+  }
+  const TrajectoryTable& table = training.table;
+  curves.time_label = table.time_name + (table.time_unit.empty() ? "" : " (" + table.time_unit + ")");
+  const auto add = [&](const JudgedTrajectories& of, const std::vector<double>& ranks, const char* data) {
+    for (const Pick& pick : picked(ranks, kMostColumns - curves.trajectories.size())) {
+      FittedTrajectory fitted = judge.fitted(of, pick.trajectory, shown);
+      const double relative = ranks[pick.trajectory];
+      fitted.title = std::string(data) + pick.what + ": " + std::to_string(of.table.number(pick.trajectory)) +
+                     (std::isfinite(relative) ? " (" + percent_text(relative) + ")" : " (failed)");
+      fitted.is_validation = &of == &validation;
+      curves.trajectories.push_back(std::move(fitted));
+    }
+  };
+  if (has_validation) add(validation, kept.trajectories, "validation");
+  add(training, errors.trajectories, "training");
+  return judgement;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,25 @@
+// How good a fit to trajectories is: errors of each component, the worst trajectories, curves for a picture.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "lockstep/cli/training_data.h"
+#include "lockstep/cli/training_task.h"
+#include "lockstep/ode/fit_errors.h"
+
+namespace lockstep::cli {
+
+// One kind of data: as the file has them, as the library takes them, and where their solves begin; empty: at the first
+// points.
+struct JudgedTrajectories {
+  const TrajectoryTable& table;
+  ode::TrajectoryData data;
+  std::vector<double> starts;
+};
+
+// `validation` may have no trajectories.
+Judgement judge_fit(const ode::Rhs& rhs, std::span<const double> weights, const ode::Options& options,
+                    const JudgedTrajectories& training, const JudgedTrajectories& validation);
+
+}  // namespace lockstep::cli

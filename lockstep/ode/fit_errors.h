@@ -1,0 +1,30 @@
+// How far solves lie from trajectories that a right-hand side was fitted to, or that were kept from the fit.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "lockstep/ode/fit.h"
+#include "lockstep/train/errors.h"
+
+namespace lockstep::ode {
+
+// States at the data's points, [trajectory][point][component], of solves with these weights. They begin at
+// `initial_states` [trajectory][component], or at the data's first points where there are none. NaN where a solve did
+// not get there. Throws Error (invalid_argument, unsupported), as FitLoss.
+std::vector<double> fitted_states(const Rhs& rhs, std::span<const double> weights, const TrajectoryData& data,
+                                  const Options& options, std::span<const double> initial_states = {});
+
+struct FitErrors {
+  // Of all points but the first ones, where the solves begin. `largest_row` is a point, counted through the
+  // trajectories.
+  std::vector<train::ColumnErrors> components;
+  // [trajectory]: root of the mean square over points and components, each in units of its spread, those that do not
+  // vary left out. Infinite where the solve did not reach the end.
+  std::vector<double> trajectories;
+};
+
+// `states` as fitted_states() has them; `spreads` [component]: train::column_spreads() of the training data.
+FitErrors fit_errors(const TrajectoryData& data, std::span<const double> states, std::span<const double> spreads);
+
+}  // namespace lockstep::ode

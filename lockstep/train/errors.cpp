@@ -1,0 +1,43 @@
+#include "lockstep/train/errors.h"
+
+#include <cmath>
+#include <limits>
+
+#include "lockstep/train/table.h"
+
+namespace lockstep::train {
+
+double ColumnErrors::relative() const { return spread > 0 ? rms / spread : std::numeric_limits<double>::quiet_NaN(); }
+
+ErrorSums::ErrorSums(std::size_t columns) : columns_(columns) {}
+
+void ErrorSums::add(std::span<const double> found, std::span<const double> data) {
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    const double error = std::fabs(found[i] - data[i]);
+    if (!std::isfinite(error)) continue;
+    ColumnErrors& column = columns_[i];
+    column.rms += error * error;
+    ++column.numbers;
+    if (column.numbers > 1 && error <= column.largest) continue;
+    column.largest = error;
+    column.largest_row = rows_;
+  }
+  ++rows_;
+}
+
+std::vector<ColumnErrors> ErrorSums::errors(std::span<const double> spreads) const {
+  std::vector<ColumnErrors> result = columns_;
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    result[i].rms = std::sqrt(result[i].rms / static_cast<double>(result[i].numbers));  // 0 / 0: NaN
+    result[i].spread = spreads[i];
+  }
+  return result;
+}
+
+std::vector<double> column_spreads(std::span<const double> data, std::size_t columns) {
+  std::vector<double> spreads;
+  for (std::size_t i = 0; i < columns; ++i) spreads.push_back(column_statistics(data, columns, i).deviation);
+  return spreads;
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,36 @@
+// How far computed numbers lie from data, column by column, in the data's own units.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace lockstep::train {
+
+struct ColumnErrors {
+  double rms = 0;               // root of the mean square; NaN where nothing was compared
+  double largest = 0;           // of the absolute values
+  double spread = 0;            // what they are to be compared with: the standard deviation of the data
+  std::size_t numbers = 0;      // compared
+  std::size_t largest_row = 0;  // where the largest stands
+  // 0: exact; 1: no better than the mean of the data. NaN where these do not vary.
+  double relative() const;
+};
+
+// Takes rows one after another. A number counts where the data have it and what was found is finite.
+class ErrorSums {
+ public:
+  explicit ErrorSums(std::size_t columns);
+  void add(std::span<const double> found, std::span<const double> data);  // [column] each: the next row
+  // `spreads` [column], of the data that the errors are to be compared with. Sums in float64, rows ascending.
+  std::vector<ColumnErrors> errors(std::span<const double> spreads) const;
+
+ private:
+  std::vector<ColumnErrors> columns_;  // rms: the sum of squares so far
+  std::size_t rows_ = 0;
+};
+
+// The standard deviation of each column of data [row][column]; NaNs are passed over.
+std::vector<double> column_spreads(std::span<const double> data, std::size_t columns);
+
+}  // namespace lockstep::train
