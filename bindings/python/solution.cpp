@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "bindings/python/watched.h"
+#include "lockstep/cli/provenance.h"
 #include "lockstep/ode/read_solution.h"
 
 namespace nb = nanobind;
@@ -104,6 +105,8 @@ nb::dict describe_file(const std::filesystem::path& path) {
   about["component_names"] = file.component_names();
   about["parameter_names"] = file.parameter_names();
   about["parameters_per_trajectory"] = file.parameters_per_trajectory();
+  about["component_units"] = cli::component_units(file);
+  about["time_unit"] = cli::time_unit(file);
   nb::dict attributes;
   for (const std::string& name : file.attribute_names()) {
     if (const auto value = file.attribute(name)) attributes[name.c_str()] = to_object(*value);
@@ -167,6 +170,8 @@ void bind_solution(nb::module_& module) {
       .def_static("arrays", &Solved::arrays)
       .def_prop_ro("attributes", [](const Solved& solved) { return to_dict(solved.attributes); })
       .def_prop_ro("component_names", [](const Solved& solved) { return solved.setup.component_names; })
+      .def_prop_ro("component_units", [](const Solved& solved) { return solved.setup.component_units; })
+      .def_prop_ro("time_unit", [](const Solved& solved) { return solved.setup.time_unit; })
       .def_prop_ro("parameter_names", [](const Solved& solved) { return solved.setup.parameter_names; });
   module.def("read", &read);
   module.def("read_given", &read_given);

@@ -79,6 +79,7 @@ struct Trained {
   double loss = 0;
   std::optional<double> validation_loss;
   std::string loss_text;
+  cli::FitReport report;
 };
 
 template <class T>
@@ -96,9 +97,11 @@ Trained iterate(cli::TrainingTask<T>& task, const RunControl& control) {
     control.progress(static_cast<std::size_t>(training.place().total), total);
   }
   const std::span<const T> best = training.best_parameters();
+  if (std::isfinite(training.best_loss())) trained.report = task.judge(best).report;
   const auto describe = [&](nn::Model& model) {
     model.metadata["training_data_digest"] = task.data_digest();
     model.metadata["training_iterations"] = std::to_string(training.place().total);
+    cli::store(trained.report, model.metadata);
   };
   trained.nets = task.nets(best);
   for (nn::Model& net : trained.nets) describe(net);
@@ -147,6 +150,32 @@ void write_models(const cli::TrainingFile& file, const Trained& trained) {
   if (trained.equations) nn::write_hdf5_model(outputs.equations, *trained.equations, existing);
 }
 
+// {"training": {name: {"rms": ..., ...}}, "validation": ...}
+nb::dict errors_of(const cli::FitReport& report) {
+  nb::dict errors;
+  for (const cli::FitReport::Row& row : report.rows) {
+    if (!errors.contains(row.data.c_str())) errors[row.data.c_str()] = nb::dict();
+    nb::dict of;
+    of["rms"] = row.errors.rms;
+    of["relative"] = row.errors.relative();
+    of["largest"] = row.errors.largest;
+    of["largest_at"] = row.largest_at;
+    of["spread"] = row.errors.spread;
+    of["numbers"] = row.errors.numbers;
+    of["unit"] = row.unit;
+    nb::cast<nb::dict>(errors[row.data.c_str()])[row.name.c_str()] = of;
+  }
+  return errors;
+}
+
+std::string lines_of(const cli::FitReport& report) {
+  std::string text;
+  for (const std::string& line : report.empty() ? std::vector<std::string>() : cli::table_lines(report)) {
+    text += (text.empty() ? "" : "\n") + line;
+  }
+  return text;
+}
+
 using Nets = std::vector<std::pair<std::string, const Net*>>;
 
 // Those that the texts name and the caller has in memory.
@@ -165,7 +194,8 @@ void put_in_memory(cli::TrainingFile& file, const Nets& starts, const Nets& mode
 
 // `data`: x and y [sample][feature], or t [time] or [trajectory][time] and u [trajectory][time][component], filled up
 // with NaN behind shorter trajectories; none where the file names them. Returns (nets by name, values by name,
-// equations or None, history, loss, validation loss or None, what the loss is, what stopped it or None).
+// equations or None, history, loss, validation loss or None, what the loss is, errors, these as a table for people,
+// what stopped it or None).
 nb::tuple run(const std::string& text, const std::optional<std::filesystem::path>& path,
               const std::vector<Numbers>& data, const Nets& starts, const Nets& models, nb::handle progress) {
   return tell_in_users_words([&] {
@@ -185,7 +215,7 @@ nb::tuple run(const std::string& text, const std::optional<std::filesystem::path
     nb::object equations = nb::none();
     if (trained.equations) equations = nb::cast(Net(std::move(*trained.equations)));
     return nb::make_tuple(nets, values, equations, trained.history.arrays(), trained.loss, trained.validation_loss,
-                          trained.loss_text, stopped);
+                          trained.loss_text, errors_of(trained.report), lines_of(trained.report), stopped);
   });
 }
 

@@ -102,6 +102,11 @@ std::string to_csv(const FitReport& report) {
   return text;
 }
 
+void store(const FitReport& report, std::map<std::string, std::string>& metadata) {
+  if (!report.empty()) metadata[kErrorsKey] = to_csv(report);
+  if (!report.worst.empty()) metadata[kWorstKey] = report.worst;
+}
+
 std::optional<FitReport> parse_fit_report(std::string_view csv, std::string_view worst) {
   FitReport report;
   report.worst = worst;

@@ -1,6 +1,7 @@
 // How good a fit is: the error of each component or output, in its own unit, over training and validation data.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,6 +30,7 @@ inline constexpr const char* kWorstKey = "training_worst";    // likewise
 
 // As the metadata hold it: a CSV with a line for each row.
 std::string to_csv(const FitReport& report);
+void store(const FitReport& report, std::map<std::string, std::string>& metadata);
 // Nothing where that is no such table.
 std::optional<FitReport> parse_fit_report(std::string_view csv, std::string_view worst);
 

@@ -215,9 +215,7 @@ class Run {
     model.metadata["training_iterations"] = std::to_string(training_.place().total);
     model.metadata["training_loss"] =
         number_text(training_.best_loss()) + " (" + task_.loss_text() + task_.watched_text() + ")";
-    if (judgement_.report.empty()) return;
-    model.metadata[kErrorsKey] = to_csv(judgement_.report);
-    if (!judgement_.report.worst.empty()) model.metadata[kWorstKey] = judgement_.report.worst;
+    store(judgement_.report, model.metadata);
   }
 
   void write_models() {

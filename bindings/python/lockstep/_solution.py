@@ -43,6 +43,7 @@ class Solution:
     def __init__(self, *, solved: Any = None, path: Optional[PathLike] = None, trajectories: slice = slice(None),
                  times: slice = slice(None), components: Sequence[str] = ()):
         self._arrays: dict[str, np.ndarray] = {}
+        self._first = 0  # the number of the first trajectory
         self._solved = solved
         self.path: Optional[Path] = None if path is None else Path(path)
         if solved is not None:
@@ -50,6 +51,8 @@ class Solution:
             self.attributes: dict[str, Any] = solved.attributes
             self.component_names: tuple[str, ...] = tuple(solved.component_names)
             self.parameter_names: tuple[str, ...] = tuple(solved.parameter_names)
+            self._units = dict(zip(self.component_names, solved.component_units))
+            self.time_unit: str = solved.time_unit
             return
         about = _lockstep.describe_file(self.path)
         self.attributes = about["attributes"]
@@ -59,6 +62,9 @@ class Solution:
         self._trajectories = _indices("trajectories", trajectories, about["trajectories"])
         self._times = _indices("times", times, about["save_points"])
         self._dtype = about["dtype"]
+        self._first = int(self.attributes.get("first_trajectory", 0))
+        self._units = dict(zip(self._in_file, about["component_units"]))
+        self.time_unit = about["time_unit"]
 
     def _array(self, name: str) -> np.ndarray:
         if name not in self._arrays:
@@ -130,6 +136,11 @@ class Solution:
         """float64 [trajectory, parameter], or [parameter] where all trajectories share them."""
         return self._array("parameters")
 
+    @property
+    def units(self) -> dict[str, str]:
+        """Of the components, by name; empty where they are not known. ``time_unit`` is that of time."""
+        return {name: self._units[name] for name in self.component_names if self._units.get(name)}
+
     def __getitem__(self, component: str) -> np.ndarray:
         """States of one component: [trajectory, time]."""
         if component not in self.component_names:
@@ -170,12 +181,23 @@ class Solution:
             data[name] = (tuple(points if name == "time" else name for name in dimensions), self._array(name))
         for name in _PER_TRAJECTORY:
             data[name] = (("trajectory",), self._array(name))
-        coordinates: dict[str, Any] = {"component": list(self.component_names)}
+        start, count, stride = self._trajectories if self._solved is None else (0, len(self), 1)
+        coordinates: dict[str, Any] = {"component": list(self.component_names),
+                                       "trajectory": self._first + start + stride * np.arange(count)}
         if self.parameter_names:
             data["parameters"] = (("trajectory", "parameter")[-self.parameters.ndim:], self.parameters)
             coordinates["parameter"] = list(self.parameter_names)
         coordinates["time"] = (("time",) if shared else ("trajectory", "save_point"), self.time)
-        return xarray.Dataset(data, coordinates, self.attributes)
+        dataset = xarray.Dataset(data, coordinates, self.attributes)
+        if self.time_unit:
+            for name in ("time", "end_time"):
+                dataset[name].attrs["units"] = self.time_unit
+        units = [self.units.get(name, "") for name in self.component_names]
+        for name in _DIMENSIONS if any(units) else ():
+            dataset[name].attrs["component_units"] = units
+            if units[0] and len(set(units)) == 1:  # the CF conventions know one unit for a variable
+                dataset[name].attrs["units"] = units[0]
+        return dataset
 
 
 def _indices(name: str, wanted: slice, size: int) -> list[int]:

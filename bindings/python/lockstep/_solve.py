@@ -38,6 +38,8 @@ def solve(
     guard: Optional[str] = None,
     with_time: Optional[bool] = None,
     components: Optional[Sequence[str]] = None,
+    units: Optional[Mapping[str, str]] = None,
+    time_unit: Optional[str] = None,
     device: Optional[str] = None,
     engine: Optional[str] = None,
     matrix_precision: Optional[str] = None,
@@ -85,6 +87,9 @@ def solve(
     event : dict or str
         Where to stop: ``{"component": "x", "value": 0, "direction": "falling"}``, or an expression whose sign
         changes, ``"x^2 + y^2 - 1"``; with a direction ``{"function": "x^2 + y^2 - 1", "direction": "rising"}``.
+    units : dict of str
+        Of components by name, before those that the model states: ``{"x": "m"}``; ``time_unit`` is that of time. They
+        go into the solution, its file and xarray's attributes.
     guard : str
         flag, clamp, stop or ignore: where a trajectory leaves the net's training range.
     progress : bool or callable
@@ -118,7 +123,7 @@ def solve(
     if _is_file(problem):
         others = {"u0": u0, "t_span": t_span, "save_at": save_at, "parameters": parameters, "control": control,
                   "initial_step": initial_step, "max_step": max_step, "max_steps": max_steps, "event": event,
-                  "with_time": with_time, "components": components}
+                  "with_time": with_time, "components": components, "units": units, "time_unit": time_unit}
         for name, value in others.items():
             if value is not None:
                 raise of_kind("invalid_argument", f"{name}: found a value beside a problem file, which has its own; "
@@ -136,9 +141,11 @@ def solve(
     rhs.update(guard=guard, with_time=with_time)
     if components is not None:
         rhs["components"] = list(components)
+    if units is not None:
+        rhs["units"] = dict(units)
     arrays: dict[str, np.ndarray] = {}
     ensemble: dict[str, Any] = {"trajectories": trajectories, "seed": seed}
-    time: dict[str, Any] = {}
+    time: dict[str, Any] = {"unit": time_unit}
     _place("u0", u0, ensemble, "initial_state", arrays)
     _place("parameters", parameters, ensemble, "parameters", arrays)
     _place("t_span", t_span, time, "span", arrays)

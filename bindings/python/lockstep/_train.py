@@ -33,11 +33,18 @@ class Training:
         Of the model, over all training data and over what was kept for validation (else None).
     loss_name : str
         What the loss is: ``"mean squared error"``; and which trajectories it was taken without, if any.
+    errors : dict of dict of dict
+        How good the fit is, ``errors["validation"]["x"]["rms"]``: over ``"training"`` and ``"validation"`` data of each
+        component or output ``rms``, ``relative`` (to ``spread``, the training data's standard deviation), ``largest``,
+        ``largest_at``, ``numbers`` (compared) and ``unit``. See docs/training.md, "How good is it".
+    report : str
+        The same as a table to print, and the trajectories that are met worst.
     """
 
     def __init__(self, models: dict[str, _lockstep.Model], parameters: dict[str, float],
                  rhs: Optional[_lockstep.Model], history: dict[str, np.ndarray], loss: float,
-                 validation_loss: Optional[float], loss_name: str):
+                 validation_loss: Optional[float], loss_name: str,
+                 errors: Optional[dict[str, dict[str, dict[str, Any]]]] = None, report: str = ""):
         self.model = next(iter(models.values())) if len(models) == 1 else rhs
         self.models = models
         self.parameters = parameters
@@ -46,6 +53,8 @@ class Training:
         self.loss = loss
         self.validation_loss = validation_loss
         self.loss_name = loss_name
+        self.errors = errors or {}
+        self.report = report
 
     def __repr__(self) -> str:
         validation = "" if self.validation_loss is None else f", {self.validation_loss:.5g} on the validation data"
@@ -93,6 +102,7 @@ def train(
     inputs: Optional[Sequence[str]] = None,
     targets: Optional[Sequence[str]] = None,
     states: Optional[Sequence[str]] = None,
+    units: Optional[Mapping[str, str]] = None,
     output: Optional[PathLike] = None,
     overwrite: bool = False,
     progress: Union[None, bool, Callable[[int, int], None]] = None,
@@ -131,6 +141,8 @@ def train(
     phases : "recommended" or sequence of dict
         One after the other; ``"recommended"`` (neural ODEs, and their default) grows from short segments to whole
         trajectories by L-BFGS, which fits smooth trajectories in seconds.
+    units : dict of str
+        Of ``states``, ``inputs`` and ``targets`` by name, and of ``"t"``: ``{"x": "m", "t": "s"}``.
     output : path-like
         Writes ``output``.h5 and ``output``.safetensors.
     progress : bool or callable
@@ -160,7 +172,8 @@ def train(
             raise of_kind("type", f"file: found {type(file).__name__}, expected the path of a training file, *.toml",
                           "file", type(file).__name__, "the path of a training file, *.toml", "")
         beside = [key for key, value in {"x": x, "y": y, "t": t, "u": u, "hidden": hidden, "start": start,
-                                         "output": output, "models": models, "nets": nets, **others}.items() if value is not None]
+                                         "output": output, "models": models, "nets": nets, "units": units,
+                                         **others}.items() if value is not None]
         if beside:
             raise of_kind("invalid_argument", f"{beside[0]}: found a value beside a training file, which has its own; "
                           "edit the file", beside[0], "a value beside a training file", "none", "edit the file")
@@ -170,7 +183,8 @@ def train(
     if regression == (t is not None or u is not None) or (x is None) != (y is None) or (t is None) != (u is None):
         raise of_kind("invalid_argument", "data: expected x and y of a regression, or t and u of a neural ODE", "data",
                       "", "x and y of a regression, or t and u of a neural ODE", "")
-    data: dict[str, Any] = {"file": "arrays", "normalise": normalise, "validation": validation}
+    data: dict[str, Any] = {"file": "arrays", "normalise": normalise, "validation": validation,
+                            "units": None if units is None else dict(units)}
     if regression:
         arrays = [_columns("x", x), _columns("y", y)]
         data.update(inputs=_names("inputs", inputs, "x", arrays[0]), targets=_names("targets", targets, "y", arrays[1]))

@@ -150,10 +150,31 @@ def test_xarray_sees_what_the_file_says(tmp_path):
     pytest.importorskip("h5netcdf")
     ours = lockstep.solve("lorenz", U0, (0, 1), 11, output=tmp_path / "a.h5").to_xarray()
     with xarray.open_dataset(tmp_path / "a.h5", engine="h5netcdf") as theirs:
+        np.testing.assert_array_equal(theirs["trajectory"], ours["trajectory"])
         for name in ("state", "end_state", "status", "initial_state"):
             assert theirs[name].dims == ours[name].dims
             np.testing.assert_array_equal(theirs[name], ours[name])
     assert ours["state"].sel(component="y").shape == (33, 11)
+    assert ours["state"].sel(trajectory=[4, 7]).shape == (2, 11, 3)
+    some = lockstep.read(tmp_path / "a.h5", trajectories=slice(3, 20, 4)).to_xarray()
+    np.testing.assert_array_equal(some["trajectory"], [3, 7, 11, 15, 19])
+
+
+def test_units_go_into_solutions_files_and_xarray(tmp_path):
+    units = {"x": "m", "z": "K"}
+    memory = lockstep.solve("lorenz", U0, (0, 1), 11, units=units, time_unit="s")
+    file = lockstep.solve("lorenz", U0, (0, 1), 11, units=units, time_unit="s", output=tmp_path / "a.h5")
+    for solution in (memory, file, lockstep.read(tmp_path / "a.h5")):
+        assert (solution.units, solution.time_unit) == (units, "s")
+    assert lockstep.read(tmp_path / "a.h5", components=["z"]).units == {"z": "K"}
+    assert lockstep.solve("lorenz", U0, (0, 1)).units == {}
+    with pytest.raises(lockstep.InvalidArgument, match="units.w"):
+        lockstep.solve("lorenz", U0, (0, 1), units={"w": "m"})
+    pytest.importorskip("xarray")
+    data = memory.to_xarray()
+    assert data["state"].attrs["component_units"] == ["m", "", "K"] and "units" not in data["state"].attrs
+    assert data["time"].attrs["units"] == "s"
+    assert file.to_xarray()["state"].attrs == data["state"].attrs
 
 
 def test_an_events_expression_may_stand_alone():

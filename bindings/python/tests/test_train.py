@@ -50,6 +50,31 @@ def test_the_reported_loss_is_the_models():
     assert training.loss < 0.1 * np.mean(Y**2)
 
 
+def test_a_training_says_how_good_it_is_on_data_it_has_not_seen():
+    training = lockstep.train(x=X, y=Y, hidden=[12], optimiser="lbfgs", iterations=40, precision="f64", validation=0.25,
+                              targets=["height"], units={"height": "m"})
+    of = {data: errors["height"] for data, errors in training.errors.items()}
+    assert (of["training"]["numbers"], of["validation"]["numbers"]) == (150, 50)
+    squares = sum(each["rms"] ** 2 * each["numbers"] for each in of.values())
+    residual = training.model(X) - Y
+    assert squares == pytest.approx(np.sum(residual**2), rel=1e-12)  # one sum of 200 terms, in another order
+    assert max(each["largest"] for each in of.values()) == pytest.approx(np.abs(residual).max(), rel=1e-14)
+    assert of["training"]["unit"] == "m" and training.validation_loss == pytest.approx(of["validation"]["rms"] ** 2)
+    assert "validation  height" in training.report and " m " in training.report
+    assert training.model.metadata["training_errors"].startswith("data,name,unit,rms")
+
+
+def test_the_worst_trajectory_is_named():
+    t = np.linspace(0, 1, 11)
+    u = np.stack([np.stack([start * np.exp(-t)], 1) for start in (1.0, 2.0, 0.5)])
+    u[1, 5:] += 0.3
+    training = lockstep.train(t=t, u=u, equations={"x": "-k * x"}, parameters={"k": {"start": 0.5}}, precision="f64",
+                              units={"x": "mol", "t": "s"})
+    assert "worst: trajectory 1 of the training data" in training.report
+    assert training.errors["training"]["x"]["largest_at"].startswith("trajectory 1, t = ")
+    assert lockstep.solve(training.rhs, [1.0], (0, 1)).units == {"x": "mol"}
+
+
 def test_training_goes_on_from_a_model():
     first = lockstep.train(x=X, y=Y, hidden=[12], optimiser="lbfgs", iterations=20, precision="f64")
     second = lockstep.train(x=X, y=Y, start=first.model, optimiser="lbfgs", iterations=20, precision="f64")
