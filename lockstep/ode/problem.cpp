@@ -44,18 +44,22 @@ void require_one_or_each(const char* field, std::size_t size, std::size_t trajec
 template <class Pick>
 Problem with_rows(const Problem& problem, const Pick& pick) {
   const std::size_t parameters = problem.rhs->parameters();
-  const auto own = [&](const std::vector<double>& values, std::size_t width, bool is_own) {
-    return is_own ? pick(values, width) : values;
-  };
   Problem result;
   result.rhs = problem.rhs;
-  result.initial_states = pick(problem.initial_states, problem.rhs->components());
-  result.parameters = own(problem.parameters, parameters, problem.parameters.size() != parameters);
-  result.start_times = own(problem.start_times, 1, problem.start_times.size() != 1);
-  result.end_times = own(problem.end_times, 1, problem.end_times.size() != 1);
-  result.save_times = own(problem.save_times, problem.save_points(), problem.save_times_per_trajectory);
-  result.save_times_per_trajectory = problem.save_times_per_trajectory;
   result.event = problem.event;
+  result.save_times_per_trajectory = problem.save_times_per_trajectory;
+  result.initial_states = pick(problem.initial_states, problem.rhs->components());
+  const auto take = [&](std::vector<double> Problem::*numbers, std::size_t width, bool is_own) {
+    if (is_own) {
+      result.*numbers = pick(problem.*numbers, width);
+    } else {
+      result.*numbers = problem.*numbers;
+    }
+  };
+  take(&Problem::parameters, parameters, problem.parameters.size() != parameters);
+  take(&Problem::start_times, 1, problem.start_times.size() != 1);
+  take(&Problem::end_times, 1, problem.end_times.size() != 1);
+  take(&Problem::save_times, problem.save_points(), problem.save_times_per_trajectory);
   return result;
 }
 
