@@ -13,6 +13,8 @@ namespace {
 // They decide the mathematics and the discretisation. Engine, cpu_target, threads, precision and version do not.
 const std::set<std::string> kMustAgree{"problem_digest", "rhs_digest", "model_digest", "method",       "control", "dt",
                                        "rtol",           "atol",       "event",        "initial_step", "max_step"};
+// What a right-hand side is called: where the digests differ, in words.
+const std::set<std::string> kTellsOfRhs{"rhs", "equations"};
 const std::set<std::string> kNotOfInterest{"history",         "command",
                                            "source",          "seconds",
                                            "Conventions",     "title",
@@ -59,7 +61,9 @@ class Fields {
     return true;
   }
   std::vector<FieldDifference> sorted() && {
-    std::ranges::stable_sort(all_, [](const auto& x, const auto& y) { return x.forbids > y.forbids; });
+    // What people can read goes before digests of it.
+    const auto rank = [](const FieldDifference& of) { return of.forbids ? of.field.ends_with("_digest") ? 1 : 0 : 2; };
+    std::ranges::stable_sort(all_, [&](const auto& x, const auto& y) { return rank(x) < rank(y); });
     return std::move(all_);
   }
 
@@ -110,12 +114,15 @@ void compare_provenance(const Ensemble& a, const Ensemble& b, Fields& fields) {
   std::map<std::string, std::pair<std::string, std::string>> both;
   for (const auto& [name, value] : a.provenance()) both[name].first = value;
   for (const auto& [name, value] : b.provenance()) both[name].second = value;
+  const auto& [rhs_a, rhs_b] = both["rhs_digest"];
+  const bool other_rhs = !rhs_a.empty() && !rhs_b.empty() && rhs_a != rhs_b;
   for (const auto& [name, values] : both) {
     const auto& [in_a, in_b] = values;
     if (in_a == in_b || kNotOfInterest.contains(name) || name.starts_with("lockstep_")) continue;
     const bool stated = !in_a.empty() && !in_b.empty();
+    const bool must_agree = kMustAgree.contains(name) || (kTellsOfRhs.contains(name) && other_rhs);
     const auto value = [](const std::string& stored) { return stored.empty() ? "not stated" : in_one_line(stored); };
-    fields.add(name, value(in_a), value(in_b), stated && kMustAgree.contains(name));
+    fields.add(name, value(in_a), value(in_b), stated && must_agree);
   }
 }
 

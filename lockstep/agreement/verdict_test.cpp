@@ -389,6 +389,17 @@ TEST(verdict, refuses_solutions_of_different_problems_by_name) {
   EXPECT_THAT(methods.sentence, HasSubstr("method differs, heun and rk4"));
   ASSERT_THAT(methods.fields, SizeIs(2));
   EXPECT_FALSE(methods.fields[1].forbids);
+
+  // Words go before digests of what they say.
+  numbers.provenance = {{"problem_digest", "01"}, {"rhs_digest", "aa"}, {"rhs", "lorenz"}};
+  stated.provenance = {{"problem_digest", "a9"}, {"rhs_digest", "c4"}, {"rhs", "net equations"}};
+  const Verdict systems = judge(HeldEnsemble(problem, numbers), HeldEnsemble(problem, stated));
+  EXPECT_THAT(systems.sentence, HasSubstr("rhs differs, lorenz and net equations"));
+  // The same under two names: no reason against a comparison.
+  stated.provenance = {{"rhs_digest", "aa"}, {"rhs", "net equations"}};
+  numbers.provenance = {{"rhs_digest", "aa"}, {"rhs", "lorenz"}};
+  EXPECT_THAT(judge(HeldEnsemble(problem, numbers), HeldEnsemble(problem, stated)).sentence,
+              ::testing::Not(HasSubstr("rhs differs")));
 }
 
 TEST(verdict, gives_none_where_only_late_times_are_saved) {

@@ -65,6 +65,19 @@ class Plot(ToolTest):
     def picture_text(self, name):
         return "".join(xml.etree.ElementTree.parse(self.path(name)).getroot().itertext())
 
+    def test_of_long_curves_fewer_are_drawn_unless_more_are_asked_for(self):
+        shown = {}
+        for end in (0.2, 2, 20):
+            self.write("p.toml", LORENZ.replace("[0, 2]", f"[0, {end}]").replace("save = 21", "save = 201"))
+            self.succeed("solve", "p.toml", "--quiet", "--overwrite")
+            self.succeed("plot", "lorenz.h5", "--kind", "phase", "--format", "svg")
+            shown[end] = int(re.search(r"(\d+) of 100 trajectories", self.picture_text("lorenz_phase.svg")).group(1))
+        self.assertEqual(shown[0.2], 60)
+        self.assertTrue(3 <= shown[20] <= 6, shown)
+        self.assertTrue(3 < shown[2] < 60, shown)
+        self.succeed("plot", "lorenz.h5", "--kind", "phase", "--format", "svg", "--trajectories", "50")
+        self.assertIn("50 of 100 trajectories", self.picture_text("lorenz_phase.svg"))
+
     def test_pictures_tell_how_many_are_shown_and_how_many_have_stopped(self):
         self.write("event.toml", LORENZ + '[event]\ncomponent = "x"\nvalue = 19.823\ndirection = "rising"\n')
         self.succeed("solve", "event.toml", "--quiet")
@@ -73,7 +86,7 @@ class Plot(ToolTest):
         self.assertTrue(0 < left < 100, left)
         self.succeed("plot", "lorenz.h5", "--format", "svg")
         for kind, parts in (("series", ["6 of 100 trajectories", "stopped"]),
-                            ("phase", ["60 of 100 trajectories", "stopped"]),
+                            ("phase", [" of 100 trajectories", "stopped"]),
                             ("spread", [f"{left} left at the end", "of those left", "90 %"])):
             for part in parts:
                 self.assertIn(part, self.picture_text(f"lorenz_{kind}.svg"))

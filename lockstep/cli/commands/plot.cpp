@@ -39,7 +39,7 @@ Examples:
   lockstep plot net.h5 --against truth.h5                   net_overlay.png, net_distance.png
 
 series  each component over time, for a few trajectories
-phase   one component against another, coloured by time
+phase   one component against another, coloured by time; of long curves fewer are drawn
 spread  median, 50 % and 90 % of the ensemble over time
 Of many components series, spread and overlay show the first six, unless --components names others.
 With --against: overlay, both files' components over time, and distance between them, median and 90 %.

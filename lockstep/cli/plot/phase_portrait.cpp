@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
 
 #include "lockstep/cli/plot/canvas.h"
 #include "lockstep/cli/plot/figures.h"
@@ -7,12 +10,47 @@ namespace lockstep::cli {
 namespace {
 
 constexpr std::size_t kTrajectories = 60;
+// Of long curves fewer are drawn, and thinner: all together are to be as long as this many widths of the picture.
+constexpr double kMostLength = 80;
+constexpr std::size_t kFewest = 3;
 constexpr std::size_t kDots = 20000;
 constexpr std::size_t kMostPoints = 200000;  // of all curves together
 
 // Viridis (van der Walt & Smith 2015), without its light end, which fades on white.
 constexpr const char* kPalette =
     "set palette defined (0 '#440154', 1 '#414487', 2 '#2a788e', 3 '#22a884', 4 '#7ad151', 5 '#c8dc30')\n";
+
+// How long each curve is in the picture, in its widths, where they fill it.
+std::vector<double> lengths_of(const std::vector<Curve>& curves, const std::vector<std::size_t>& axes,
+                               std::size_t components) {
+  std::array<double, 2> low{}, high{};
+  low.fill(std::numeric_limits<double>::infinity());
+  high.fill(-std::numeric_limits<double>::infinity());
+  const auto each_point = [&](const Curve& curve, const auto& see) {
+    for (std::size_t time = 0; time < curve.times.size(); ++time) {
+      const double x = curve.states[time * components + axes[0]], y = curve.states[time * components + axes[1]];
+      if (std::isfinite(x) && std::isfinite(y)) see(x, y);
+    }
+  };
+  for (const Curve& curve : curves) {
+    each_point(curve, [&](double x, double y) {
+      low = {std::min(low[0], x), std::min(low[1], y)};
+      high = {std::max(high[0], x), std::max(high[1], y)};
+    });
+  }
+  const double width = high[0] > low[0] ? high[0] - low[0] : 1, height = high[1] > low[1] ? high[1] - low[1] : 1;
+  std::vector<double> lengths;
+  for (const Curve& curve : curves) {
+    double length = 0, last_x = std::numeric_limits<double>::quiet_NaN(), last_y = 0;
+    each_point(curve, [&](double x, double y) {
+      if (!std::isnan(last_x)) length += std::hypot((x - last_x) / width, (y - last_y) / height);
+      last_x = x;
+      last_y = y;
+    });
+    lengths.push_back(length);
+  }
+  return lengths;
+}
 
 }  // namespace
 
@@ -28,8 +66,20 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
   // Of three components first and last: the Lorenz attractor's wings.
   if (axes.size() < 2) axes = {0, file.components() == 3 ? std::size_t{2} : std::size_t{1}};
   const bool dots = file.save_points() == 1;
-  const std::vector<std::size_t> trajectories =
+  std::vector<std::size_t> trajectories =
       evenly_chosen(file.trajectories(), options.trajectories.value_or(dots ? kDots : kTrajectories));
+  double total = 0;
+  if (!dots) {
+    std::vector<Curve> curves;
+    for (const std::size_t trajectory : trajectories) curves.push_back(curve_of(file, trajectory));
+    for (const double length : lengths_of(curves, axes, file.components())) total += length;
+    if (!options.trajectories && total > kMostLength) {
+      const double share = kMostLength / total;
+      const auto shown = static_cast<std::size_t>(share * static_cast<double>(trajectories.size()));
+      total *= static_cast<double>(std::max(shown, kFewest)) / static_cast<double>(trajectories.size());
+      trajectories = evenly_chosen(file.trajectories(), std::max(shown, kFewest));
+    }
+  }
   const std::size_t points = std::max<std::size_t>(kMostPoints / trajectories.size(), 2);
   const std::size_t stride = (file.save_points() + points - 1) / points;
   std::string rows;
@@ -83,7 +133,9 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
               "set colorbox user origin screen 0.885, screen 0.092 size screen 0.018, screen 0.793 noborder\n"
               "set cbtics scale 0.4 textcolor rgb '#333333'\n"
               "set key at screen 0.86, screen 0.905 right horizontal samplen 0.5\n"
-              "plot $curves using 1:2:3 with lines linewidth 0.9 linecolor palette notitle, "
+              "plot $curves using 1:2:3 with lines linewidth " +
+              std::string(total > kMostLength / 2 ? "0.45" : "0.9") +
+              " linecolor palette notitle, "
               "$starts using 1:2 with points pointtype 7 pointsize 0.8 linecolor rgb '#d55e00' title 'start'";
     if (!stops.empty()) {
       script += ", $stops using 1:2 with points pointtype 2 pointsize 1 linecolor rgb '#333333' title 'stopped'";
