@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <string>
@@ -11,6 +12,7 @@
 #include "lockstep/cli/commands/commands.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/hdf5_closing.h"
 #include "lockstep/core/printable.h"
 #include "lockstep/nn/equations.h"
 
@@ -148,7 +150,12 @@ int run_app(int argc, const char* const* argv) {
     std::fprintf(stderr, "%s\n", printable(error.excerpt(), LineBreaks::keep).c_str());
     return kFailure;
   } catch (const Error& error) {
-    return fail(error.what());
+    fail(error.what());
+    if (hdf5::closing_failed()) {  // that was the last word
+      std::fflush(nullptr);
+      std::_Exit(kFailure);
+    }
+    return kFailure;
   } catch (const std::filesystem::filesystem_error& error) {
     return fail(error.path1().string() + ": found " + error.code().message() +
                 ", expected a file or folder that can be looked at; check the path and its permissions");

@@ -6,6 +6,8 @@ Exit code 77 without h5py: skipped, not passed.
 import csv
 import io
 import pathlib
+import resource
+import signal
 import struct
 import sys
 import unittest
@@ -172,6 +174,21 @@ file = "fit"
             if name.name != "fit_fit.png":
                 name.unlink()
         self.fail_with("fit_fit.png", "train", "train.toml")
+
+    def test_where_there_is_no_room_our_error_is_the_last_word(self):
+        def limit(size):
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+        for size in (500, 4_000, 9_000, 14_000, 20_000):
+            done = self.run_tool("train", "train.toml", "-q", "--overwrite", preexec_fn=lambda: limit(size))
+            if done.returncode == 0:
+                break
+            lines = done.stderr.splitlines()
+            self.assertEqual((done.returncode, len(lines)), (2, 1), done.stderr)
+            self.assertRegex(lines[0], "^lockstep: error: fit")
+            self.assertNotIn("errno", lines[0])
+        self.assertGreater(size, 500)
 
     def test_a_regression_states_the_error_of_each_output(self):
         x = np.linspace(-1, 1, 60)

@@ -7,12 +7,15 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <fstream>
 #include <limits>
+#include <string_view>
 #include <system_error>
 
 #include "lockstep/core/detail/hdf5_call.h"
 #include "lockstep/core/direct_file.h"
+#include "lockstep/core/hdf5_closing.h"
 
 namespace lockstep::hdf5 {
 namespace {
@@ -77,6 +80,12 @@ std::string cause() {
     return 1;
   };
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, innermost, &description);
+  // "file write failed: time = ..., errno = 28, error message = 'No space left on device', buf = ..."
+  static constexpr std::string_view kSystem = "error message = '";
+  if (const std::size_t at = description.find(kSystem); at != description.npos) {
+    const std::size_t first = at + kSystem.size(), end = description.find('\'', first);
+    description = description.substr(0, description.find(": ")) + ": " + description.substr(first, end - first);
+  }
   return description.empty() ? "a failure HDF5 does not explain" : description;
 }
 
@@ -117,10 +126,15 @@ std::string to_string(ElementType type) {
   return "another type";
 }
 
+namespace {
+std::atomic<bool> some_closing_failed = false;
+}
+bool closing_failed() noexcept { return some_closing_failed; }
+
 void Handle::close() noexcept {
   if (id_ < 0) return;
   const Call call;
-  if (H5Iis_valid(id_) > 0) H5Idec_ref(id_);
+  if (H5Iis_valid(id_) > 0 && H5Idec_ref(id_) < 0) some_closing_failed = true;
   id_ = -1;
 }
 

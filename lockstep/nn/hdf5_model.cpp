@@ -196,9 +196,13 @@ Model read_hdf5_model(const File& file) {
   return model;
 }
 
+namespace {
+constexpr std::uintmax_t kOverhead = 8192;  // of HDF5's own, at least: names, attributes
+}
+
 void write_hdf5_model(const std::filesystem::path& path, const Model& model, Existing existing) {
   const bool stack = is_stack(model);
-  File file = File::create(path, existing);
+  File file = File::create(path, existing, model.parameter_count() * sizeof(float) + kOverhead);
   file.set_attribute("lockstep_model", stack ? 1 : kModelFormatVersion);
   file.set_attribute("digest", model.digest());
   set_unless_empty(file, "name", model.name);

@@ -73,6 +73,8 @@ std::string digest(const Checkpoint<T>& checkpoint) {
   return hash.hex();
 }
 
+constexpr std::uintmax_t kCheckpointOverhead = 16'384;  // of HDF5's own: names, attributes
+
 template <class N>
 void write_vector(hdf5::Group& group, const char* name, const std::vector<N>& values) {
   if (values.empty()) return;
@@ -160,7 +162,10 @@ void read_pairs(const hdf5::Group& group, LbfgsState<T>& state) {
 
 template <class T>
 void write_checkpoint(const std::filesystem::path& path, const Checkpoint<T>& checkpoint) {
-  hdf5::File file = hdf5::File::create(path, Existing::replace);
+  std::uintmax_t bytes = checkpoint.curve.size() * sizeof(CurvePoint);
+  visit_numbers<T>(checkpoint.state, [&](const char*, const std::vector<T>& v) { bytes += v.size() * sizeof(T); });
+  for (const LbfgsPair<T>& pair : checkpoint.state.lbfgs.pairs) bytes += 2 * pair.step.size() * sizeof(T);
+  hdf5::File file = hdf5::File::create(path, Existing::replace, bytes + kCheckpointOverhead);
   file.set_attribute(kFormatAttribute, kFormat);
   file.set_attribute("precision", std::string(to_string(kPrecisionOf<T>)));
   file.set_attribute("digest", digest(checkpoint));
