@@ -3,7 +3,8 @@
 
 sass_test.py CUOBJDUMP LIBRARY REGISTERS.tsv [--write]
 
-- In PTX every operation is one rounded to nearest (or a conversion, comparison, selection): no .ftz, no .approx.
+- In PTX every operation is one rounded to nearest (or a conversion, comparison, selection): no .ftz, no .approx but
+  the first guess of tanh's quotient, which is rounded correctly from any guess that close (thread_net.h).
 - In machine code a product and a sum written apart stay apart (a probe kernel), and the only approximations are the
   first guesses of correctly rounded division and square root (MUFU.RCP, MUFU.RSQ), never a function.
 - Kernels compiled for one shape have no stack and spill nothing; registers and the others' stack stay within the
@@ -19,6 +20,7 @@ GUESSES = {"MUFU.RCP", "MUFU.RSQ", "MUFU.RCP64H", "MUFU.RSQ64H"}
 # What PTX may do with floating-point numbers besides moving, comparing and converting them.
 ARITHMETIC = re.compile(r"(add|sub|mul|fma|div|sqrt|rcp)\.rn\.f(32|64)|(abs|neg|copysign|min|max|selp)\.f(32|64)|"
                         r"(min|max)\.NaN\.f(32|64)|add\.rz\.f64")  # add.rz: inside round()
+GUESS = "rcp.approx.ftz.f32"  # as GUESSES, of TanhLane
 HARMLESS = re.compile(r"(mov|ld|st|setp|cvt|selp|testp|slct|call|atom)\b")
 
 # Products of tensor cores: exact, sums in float32.
@@ -142,7 +144,7 @@ def main():
 
 
 def check_ptx(text):
-    operations = set(re.findall(r"^\s*(?:@!?%p\d+\s+)?([a-z][a-zA-Z0-9._]*)\s", text, re.MULTILINE))
+    operations = set(re.findall(r"^\s*(?:@!?%p\d+\s+)?([a-z][a-zA-Z0-9._]*)\s", text, re.MULTILINE)) - {GUESS}
     floating = {o for o in operations if re.search(r"f32|f64|f16", o)}
     bad = {o for o in floating if not any(p.fullmatch(o) for p in (ARITHMETIC, TENSOR)) and not HARMLESS.match(o)}
     bad |= {o for o in operations if re.search(r"ftz|approx|\.full|\.sat", o)}
