@@ -15,6 +15,9 @@ LOCKSTEP_HOST_DEVICE CompiledScheme<Method> make_scheme(CompiledScheme<Method>*,
   return {};
 }
 
+// What a thread is told instead of a trajectory: that there is none for now, or that there will be none any more.
+inline constexpr std::int64_t kNoneNow = -1, kNoneAnyMore = -2;
+
 // Threads a block, and how many blocks a multiprocessor should hold: the register budget.
 template <class Number, class TheScheme, class TheDerivative, int threads = 128, int blocks = 1>
 struct KernelBody {
@@ -24,20 +27,18 @@ struct KernelBody {
   static constexpr int kThreads = threads;
   static constexpr int kBlocks = blocks;
 
-  // One thread's work. `take` gives the next trajectory nobody has taken, or one past the last. Trajectories are taken
-  // between steps, so that the threads of a warp meet again after every step.
+  // One thread's work. take(busy) gives a thread that is not busy the next trajectory that nobody has taken, or
+  // kNoneNow or kNoneAnyMore. It is asked before every step, of busy threads too, so that those of a warp may agree.
   template <class Take>
-  static LOCKSTEP_HOST_DEVICE void run(const Launch<T>& launch, const T* shared, const Take& take) {
+  static LOCKSTEP_HOST_DEVICE void run(const Launch<T>& launch, const T* shared, Take take) {
     const Scheme scheme = make_scheme(static_cast<Scheme*>(nullptr), launch);
     const Derivative derivative(launch, shared);
     Trajectory<T, Scheme, Derivative> trajectory(launch.ensemble, launch.rules, launch.event, scheme, derivative);
     bool busy = false;
     for (;;) {
-      if (!busy) {
-        const std::int64_t next = take();
-        if (next >= launch.ensemble.count) return;
-        busy = trajectory.begin(next);
-      }
+      const std::int64_t next = take(busy);
+      if (next == kNoneAnyMore) return;
+      if (next != kNoneNow) busy = trajectory.begin(next);
       if (busy) busy = trajectory.step();
     }
   }

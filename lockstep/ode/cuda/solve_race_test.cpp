@@ -59,7 +59,7 @@ void expect_no_race_and_needed_barriers(const Problem& problem, const Options& o
 
 TEST(SolveRaces, of_trajectories_that_read_weights_in_shared_memory) {
   const Mlp mlp = mlp::random_mlp({3, 20, 3}, {ActivationKind::tanh}, 11);
-  expect_no_race_and_needed_barriers(ensemble(net(mlp), 5), adaptive_or_fixed("tsit5", Precision::f32, 1e-2, 1));
+  expect_no_race_and_needed_barriers(ensemble(net(mlp), 70), adaptive_or_fixed("tsit5", Precision::f32, 1e-2, 1));
 }
 
 TEST(SolveRaces, of_tiles) {

@@ -414,6 +414,18 @@ LOCKSTEP_UNSEEN std::uint64_t exchange_in_warp(unsigned mask, std::uint64_t bits
   return bits;
 }
 
+LOCKSTEP_UNSEEN unsigned ballot_in_warp(unsigned mask, bool value, const char* where) {
+  Warp& warp = block.warps[block.current / kWarp];
+  warp.slot[lane_index()] = value;
+  meet_in_warp(mask, where, kLoose);
+  unsigned bits = 0;
+  for (unsigned lane = 0; lane < kWarp; ++lane) {
+    if ((mask >> lane & 1) != 0 && warp.slot[lane] != 0) bits |= 1u << lane;
+  }
+  meet_in_warp(mask, where, kLoose);
+  return bits;
+}
+
 LOCKSTEP_UNSEEN unsigned lane_index() { return block.current % kWarp; }
 
 LOCKSTEP_UNSEEN void copy_later(void* shared, const void* global, std::size_t bytes) {

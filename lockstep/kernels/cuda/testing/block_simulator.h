@@ -55,6 +55,8 @@ void wait_for_block(const char* where);
 int count_in_block(int value, const char* where);
 // Gives `bits` to the warp, takes those of `source`. `mask` names the lanes that take part.
 std::uint64_t exchange_in_warp(unsigned mask, std::uint64_t bits, unsigned source, const char* where);
+// A bit for each lane of the mask: whether its `value` is true.
+unsigned ballot_in_warp(unsigned mask, bool value, const char* where);
 void wait_for_warp(unsigned mask, const char* where);
 // All lanes of the warp take a step of one instruction together, which orders no memory of theirs.
 void meet_lanes(const char* where);

@@ -31,6 +31,8 @@
 #define __shfl_xor_sync(mask, value, distance)                                                                  \
   ::lockstep::cuda::testing::shuffle(mask, value, (::lockstep::cuda::testing::lane_index() ^ (distance)) & 31u, \
                                      LOCKSTEP_HERE)
+#define __ballot_sync(mask, value) ::lockstep::cuda::testing::ballot_in_warp(mask, value, LOCKSTEP_HERE)
+#define __popc(bits) std::popcount(static_cast<unsigned>(bits))
 
 namespace lockstep::cuda::testing {
 

@@ -41,9 +41,10 @@ void run_body(HostDevice& device, std::string_view name, const void* arguments) 
   const SharedWeights shared = Body::Derivative::shared_weights(launch);
   for (std::int64_t thread = 0; thread < device.threads; ++thread) {
     std::int64_t next = thread;
-    Body::run(launch, launch.weights + shared.first, [&] {
+    Body::run(launch, launch.weights + shared.first, [&](bool busy) {
+      if (busy) return kNoneNow;
       ++*launch.counter;
-      return std::exchange(next, next + device.threads);
+      return next < launch.ensemble.count ? std::exchange(next, next + device.threads) : kNoneAnyMore;
     });
   }
 }
