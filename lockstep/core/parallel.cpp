@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <cstdint>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -36,25 +34,14 @@ class FirstException {
   std::exception_ptr first_;
 };
 
+// A pause takes tens of nanoseconds, more than a change that is on its way: the first looks go without.
+constexpr int kEager = 1000;
 void pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
   asm volatile("yield");
 #endif
-}
-
-// Returns once `word` is no longer `old`: looks out for that during `patience`, then sleeps until it is notified.
-using Word = std::atomic<std::uint32_t>;
-void await_change(const Word& word, std::uint32_t old, std::chrono::nanoseconds patience) {
-  using Clock = std::chrono::steady_clock;
-  if (word.load() != old) return;
-  for (const auto end = Clock::now() + patience; Clock::now() < end;) {
-    for (int i = 0; i < 16; ++i, pause()) {
-      if (word.load() != old) return;
-    }
-  }
-  while (word.load() == old) word.wait(old);
 }
 
 }  // namespace
@@ -71,36 +58,61 @@ void run_on_threads(int threads, const std::function<void(int thread)>& body) {
   exception.rethrow();
 }
 
-// Each word, and what is read after it, has cache lines of its own: a call costs little more than their way from one
+void Signal::wake() noexcept {
+  // A sleeper sees the number that was set, or is seen here.
+#if defined(__SANITIZE_THREAD__)  // which knows no fences
+  number_.fetch_add(0);
+#else
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+  if (sleepers_.load(std::memory_order_relaxed) != 0) number_.notify_all();
+}
+
+void Signal::await_change(std::uint32_t old, std::chrono::nanoseconds patience) const {
+  using Clock = std::chrono::steady_clock;
+  for (int i = 0; i < kEager; ++i) {
+    if (number() != old) return;
+  }
+  for (const auto end = Clock::now() + patience; Clock::now() < end;) {
+    for (int i = 0; i < 16; ++i, pause()) {
+      if (number() != old) return;
+    }
+  }
+  ++sleepers_;
+  while (number() == old) number_.wait(old);
+  --sleepers_;
+}
+
+// Each signal, and what is read after it, has cache lines of its own: a call costs little more than their way from one
 // core to another and back.
 struct Team::State {
   struct alignas(128) Member {
-    Word ended{0};  // of the calls
+    Signal ended;  // calls
     std::thread thread;
   };
   std::chrono::nanoseconds patience{0};
   std::unique_ptr<Member[]> others;
   std::size_t size = 0;  // of others
   FirstException exception;
-  alignas(128) Word calls{0};
+  alignas(128) Signal calls;
   Call latest{};
 
   void begin(const Call& call) {
     latest = call;
-    ++calls;
-    calls.notify_all();
+    calls.set(calls.number() + 1);
+    calls.wake();
   }
   void end() {
     begin({});
     for (std::size_t i = 0; i < size; ++i) others[i].thread.join();
   }
-  void take_part(Word& ended, int thread) {
+  void take_part(Signal& ended, int thread) {
     for (std::uint32_t seen = 0;;) {
-      await_change(calls, seen, patience);
+      calls.await_change(seen, patience);
       if (latest.body == nullptr) return;
       if (thread < latest.count) exception.run([this](int i) { latest.body(latest.object, i); }, thread);
-      ended = ++seen;
-      ended.notify_one();
+      ended.set(++seen);
+      ended.wake();
     }
   }
 };
@@ -124,13 +136,21 @@ Team::~Team() { state_->end(); }
 
 int Team::threads() const noexcept { return static_cast<int>(state_->size) + 1; }
 
-void Team::call(const Call& call) {
+std::chrono::nanoseconds Team::patience() const noexcept { return state_->patience; }
+
+void Team::begin(const Call& call) { state_->begin(call); }
+
+void Team::join() {
   State& state = *state_;
-  const std::uint32_t before = state.calls;
-  state.begin(call);
-  state.exception.run([&call](int thread) { call.body(call.object, thread); }, 0);
-  for (std::size_t i = 0; i < state.size; ++i) await_change(state.others[i].ended, before, state.patience);
+  const std::uint32_t before = state.calls.number() - 1;
+  for (std::size_t i = 0; i < state.size; ++i) state.others[i].ended.await_change(before, state.patience);
   state.exception.rethrow();
+}
+
+void Team::call(const Call& call) {
+  begin(call);
+  state_->exception.run([&call](int thread) { call.body(call.object, thread); }, 0);
+  join();
 }
 
 }  // namespace lockstep

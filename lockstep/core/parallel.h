@@ -1,6 +1,9 @@
 // Threads for one call, and threads kept for a loop of short ones. No global state.
 #pragma once
 
+#include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -12,6 +15,25 @@ int available_threads();
 // Runs body(0) .. body(threads - 1), each on a thread of its own (one of them the caller's), and waits for
 // all. The first exception thrown is rethrown here after every body has ended. threads >= 1.
 void run_on_threads(int threads, const std::function<void(int thread)>& body);
+
+// A number that one thread sets and others wait for. It wants a cache line that no other thread writes; what is read
+// together with it may lie beside it.
+class Signal {
+ public:
+  std::uint32_t number() const noexcept { return number_.load(); }
+  // Who sees the number sees all that was written before. Those asleep do not, until wake().
+  void set(std::uint32_t number) noexcept { number_.store(number, std::memory_order_release); }
+  // Waits for what was set to have left this core: some other work before it makes that cheap.
+  void wake() noexcept;
+  // Returns once the number is no longer `old`: looks out for that during `patience`, then sleeps.
+  void await_change(std::uint32_t old, std::chrono::nanoseconds patience) const;
+  // Begins to bring the number here, to be set.
+  void bring() const noexcept { __builtin_prefetch(&number_, 1); }
+
+ private:
+  std::atomic<std::uint32_t> number_{0};
+  mutable std::atomic<std::uint32_t> sleepers_{0};
+};
 
 // Threads kept from call to call, for loops whose calls take microseconds. Between calls that follow each other closely
 // they look out for the next one, which then costs a fraction of a microsecond; after 0.1 ms without one they sleep,
@@ -25,12 +47,20 @@ class Team {
   Team& operator=(const Team&) = delete;
 
   int threads() const noexcept;
+  std::chrono::nanoseconds patience() const noexcept;  // as long as its threads look out before they sleep
   // body(0) .. body(count - 1) as run_on_threads, 1 <= count <= threads(); thread i runs body(i) in every call. One
   // call at a time, and none from within a body.
   template <class Body>
   void run(int count, const Body& body) {
-    call({&body, [](const void* object, int thread) { (*static_cast<const Body*>(object))(thread); }, count});
+    call(call_of(count, body));
   }
+  // The same in two parts: body(1) .. body(count - 1) begin, and the caller goes on with what it likes until join(),
+  // which waits for them. `body` lives that long; no other call comes between.
+  template <class Body>
+  void start(int count, const Body& body) {
+    begin(call_of(count, body));
+  }
+  void join();
 
  private:
   struct Call {
@@ -38,8 +68,13 @@ class Team {
     void (*body)(const void* object, int thread);  // null: the team ends
     int count;
   };
+  template <class Body>
+  static Call call_of(int count, const Body& body) {
+    return {&body, [](const void* object, int thread) { (*static_cast<const Body*>(object))(thread); }, count};
+  }
   struct State;
   void call(const Call& call);
+  void begin(const Call& call);
   std::unique_ptr<State> state_;
 };
 

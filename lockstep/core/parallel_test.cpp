@@ -73,6 +73,53 @@ TEST(Team, wakes_up_after_a_pause) {
   EXPECT_EQ(runs, 30);
 }
 
+TEST(Team, a_call_in_two_parts_leaves_the_caller_free_and_throws_when_joined) {
+  Team team(3);
+  for (int call = 0; call < 100; ++call) {
+    Signal go;
+    std::atomic<int> runs{0};
+    const auto body = [&](int thread) {
+      go.await_change(0, team.patience());
+      ++runs;
+      if (thread == 2 && call % 10 == 0) throw std::runtime_error("thread 2");
+    };
+    team.start(3, body);
+    EXPECT_EQ(runs, 0);
+    go.set(1);
+    go.wake();
+    if (call % 10 == 0) {
+      EXPECT_THROW(team.join(), std::runtime_error);
+    } else {
+      team.join();
+    }
+    EXPECT_EQ(runs, 2);
+  }
+}
+
+TEST(Signal, wakes_who_sleeps_and_hands_on_what_was_written) {
+  for (const auto patience : {std::chrono::microseconds(0), std::chrono::microseconds(100)}) {
+    Signal ping, pong;
+    int ball = 0;
+    std::thread other([&] {
+      for (std::uint32_t turn = 0; turn < 200; ++turn) {
+        ping.await_change(turn, patience);
+        ++ball;
+        pong.set(turn + 1);
+        pong.wake();
+      }
+    });
+    for (std::uint32_t turn = 0; turn < 200; ++turn) {
+      if (turn % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      ++ball;
+      ping.set(turn + 1);
+      ping.wake();
+      pong.await_change(turn, patience);
+      ASSERT_EQ(ball, 2 * (static_cast<int>(turn) + 1));
+    }
+    other.join();
+  }
+}
+
 TEST(Team, waits_for_the_slowest_body) {
   Team team(3);
   std::atomic<int> ended{0};
