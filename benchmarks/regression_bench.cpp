@@ -20,8 +20,8 @@
 #include "lockstep/kernels/mlp/plan.h"
 #include "lockstep/kernels/mlp/regression.h"
 #include "lockstep/kernels/mlp/reverse.h"
+#include "lockstep/train/descent.h"
 #include "lockstep/train/initialise.h"
-#include "lockstep/train/optimiser.h"
 
 namespace {
 
@@ -104,13 +104,14 @@ void train_steps(const Arguments& arguments, const std::vector<std::size_t>& wid
   plan.assign(samples, MatrixView<const float>::row_major(x.data(), arguments.size, mlp.inputs()),
               MatrixView<const float>::row_major(y.data(), arguments.size, mlp.outputs()));
   std::vector<float> parameters = gather_parameters<float>(mlp), gradient(parameters.size());
-  train::Optimiser<float> optimiser({.cpu_target = arguments.target}, parameters.size());
+  train::Descent<float> descent({.cpu_target = arguments.target}, {}, parameters.size());
+  std::uint64_t number = 0;
   double loss = 0, first = -1;
   const Timing timing = measure(
       [&] {
-        plan.set_parameters(parameters);
-        loss = plan.loss_and_gradient(samples, 1 / static_cast<double>(y.size()), gradient, arguments.threads);
-        optimiser.step(parameters, gradient, rate);
+        loss = plan.loss_and_gradient(parameters, samples, 1 / static_cast<double>(y.size()), gradient,
+                                      arguments.threads, {&descent, rate, number++});
+        descent.step(parameters, gradient, rate);
         if (first < 0) first = loss;
       },
       arguments.budget);

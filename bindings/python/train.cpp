@@ -85,6 +85,7 @@ struct Trained {
 template <class T>
 Trained iterate(cli::TrainingTask<T>& task, const RunControl& control) {
   train::Training<T> training(task.phases(), task.start_parameters());
+  task.follow(training);
   if (auto validation = task.validation()) training.validate_with(std::move(validation), task.validate_every());
   training.count_left_out([&task] { return task.left_out(); });
   const auto loss = [&](const train::Place& place, std::span<const T> parameters, std::span<T> gradient) {

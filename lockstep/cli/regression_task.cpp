@@ -45,6 +45,10 @@ class RegressionTask : public TrainingTask<T> {
     return loss_of_batch(file_.phases[place.phase].batch)(place, parameters, gradient);
   }
 
+  void follow(const train::Training<T>& training) override {
+    for (auto& [batch, loss] : losses_) loss.follow(training);
+  }
+
   typename train::Training<T>::Validation validation() override {
     if (data_.validation.rows() > 0) {
       return [this](const train::Place&, std::span<const T> p) { return any().validation_loss(p); };

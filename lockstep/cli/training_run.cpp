@@ -95,6 +95,7 @@ class Run {
         outputs_(outputs_of(file)),
         training_(task.phases(), task.start_parameters()),
         identity_{{"data", task.data_digest()}, {"options", options_digest(file)}, {"net", task.start_digest()}} {
+    task.follow(training_);
     if (auto validation = task.validation()) training_.validate_with(std::move(validation), task.validate_every());
     training_.count_left_out([&task] { return task.left_out(); });
     while (training_.total_iterations() / stride_ > kMostCurvePoints) stride_ *= 2;

@@ -44,6 +44,8 @@ class TrainingTask {
   // What training starts from: these, then zeros.
   std::vector<T> start_parameters() const;
   virtual double loss(const train::Place& place, std::span<const T> parameters, std::span<T> gradient) = 0;
+  // The calls above will come from this training, which stays where it is.
+  virtual void follow(const train::Training<T>&) {}
   // What is watched instead of the loss, and how often; none where the loss itself tells which parameters are best.
   virtual typename train::Training<T>::Validation validation() { return {}; }
   virtual std::int64_t validate_every() const { return 1; }

@@ -165,10 +165,16 @@ double RegressionLoss<T>::operator()(const train::Place& place, std::span<const 
   const bool whole = batch_.inputs.empty() || options_.phases[place.phase].is_lbfgs();
   if (!whole) fill_batch(place.total);
   const TiledSamples<T>& samples = whole ? all_ : batch_;
+  const double batch_scale = scale(samples.samples);
+  const bool is_followed = followed_ != nullptr && followed_->parameters().data() == parameters.data();
+  auto* const stack = std::get_if<RegressionPlan<T>>(&plan_);
+  if (is_followed && stack != nullptr && followed_->ahead()) {
+    return stack->loss_and_gradient(parameters, samples, batch_scale, gradient, options_.threads, *followed_->ahead());
+  }
   return std::visit(
       [&](auto& plan) {
         plan.set_parameters(parameters);
-        return plan.loss_and_gradient(samples, scale(samples.samples), gradient, options_.threads);
+        return plan.loss_and_gradient(samples, batch_scale, gradient, options_.threads);
       },
       plan_);
 }
@@ -202,6 +208,7 @@ FitReport fit_in(Model& model, const RegressionData& data, const FitOptions& opt
       is_stack(model) ? RegressionLoss<T>(to_mlp(model), data, options) : RegressionLoss<T>(graph, data, options);
   const std::vector<double> start = graph::gather_weights(graph);
   train::Training<T> training(options.phases, std::vector<T>(start.begin(), start.end()));
+  loss.follow(training);
   const bool validated = loss.validation_samples() > 0;
   if (validated) {
     training.validate_with([&loss](const train::Place&, std::span<const T> x) { return loss.validation_loss(x); },

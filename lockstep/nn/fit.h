@@ -68,6 +68,8 @@ class RegressionLoss {
 
   // Of the batch that belongs to `place` (its total: batches continue from phase to phase).
   double operator()(const train::Place& place, std::span<const T> parameters, std::span<T> gradient);
+  // The calls above will come from this training, which stays where it is: threads can then be told of each step.
+  void follow(const train::Training<T>& training) { followed_ = &training; }
   // Of all training samples.
   double loss(std::span<const T> parameters);
   double validation_loss(std::span<const T> parameters);
@@ -83,6 +85,7 @@ class RegressionLoss {
   double scale(std::size_t samples) const;
 
   FitOptions options_;
+  const train::Training<T>* followed_ = nullptr;
   Plan plan_;
   std::size_t input_count_ = 0, output_count_ = 0;
   AlignedBuffer<T> inputs_, targets_;    // all samples, row-major

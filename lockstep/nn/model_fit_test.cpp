@@ -107,7 +107,7 @@ TEST(Fit, trains_nets_that_are_no_plain_stacks) {
 
 TEST(Fit, gives_the_same_bits_for_any_number_of_threads) {
   const Toy toy(2000);
-  for (const std::size_t batch : {std::size_t{0}, std::size_t{600}}) {
+  for (const std::size_t batch : {0, 600, 1100}) {
     std::vector<double> expected;
     std::vector<double> expected_curve;
     for (const int threads : {1, 2, 5}) {
@@ -116,6 +116,11 @@ TEST(Fit, gives_the_same_bits_for_any_number_of_threads) {
       options.threads = threads;
       options.batch = batch;
       options.validation_fraction = 0.1;
+      // Steps with a look at the validation samples after each, then after some.
+      options.validate_every = batch == 600 ? 1 : 9;
+      options.phases.push_back(options.phases[0]);
+      options.phases[1].learning_rate = {.schedule = train::Schedule::plateau, .rate = 0.02, .patience = 3};
+      options.phases[1].clip.norm = 0.05;
       std::vector<double> curve;
       fit(model, toy.data(), options, {.progress = [&](const train::IterationReport& report) {
             curve.push_back(report.loss);

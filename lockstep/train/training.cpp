@@ -47,10 +47,11 @@ std::int64_t Training<T>::total_iterations() const {
 
 template <class T>
 void Training<T>::begin_phase() {
-  optimiser_.reset();
+  descent_.reset();
   rate_.reset();
   lbfgs_.reset();
   state_.parameters = state_.best;
+  number_ += 2;
   if (finished()) return;
   state_.best_loss = state_.watched = std::numeric_limits<double>::infinity();
   state_.best_at = state_.place.total;
@@ -60,7 +61,7 @@ void Training<T>::begin_phase() {
   if (const auto* options = std::get_if<LbfgsOptions>(&phase.rule)) {
     lbfgs_.emplace(*options);
   } else {
-    optimiser_.emplace(std::get<OptimiserOptions>(phase.rule), state_.parameters.size());
+    descent_.emplace(std::get<OptimiserOptions>(phase.rule), phase.clip, state_.parameters.size());
     rate_.emplace(phase.learning_rate);
   }
 }
@@ -107,17 +108,24 @@ bool Training<T>::note_if_best(double loss, std::int64_t left_out, std::span<con
 
 template <class T>
 IterationReport Training<T>::descend(const Loss& loss) {
-  const Phase& phase = phases_[state_.place.phase];
   IterationReport report;
   report.place = state_.place;
-  report.loss = loss(state_.place, state_.parameters, gradient_);
-  report.left_out = left_out_();
-  report.gradient_norm = clip(std::span<T>(gradient_), phase.clip);
-  require_finite(report.loss, report.gradient_norm);
   report.learning_rate = rate_->rate(state_.place.iteration);
+  {
+    struct Announced {
+      std::optional<StepAhead<T>>& ahead;
+      ~Announced() { ahead.reset(); }
+    } const announced{ahead_};
+    ahead_ = {&*descent_, report.learning_rate, number_};
+    report.loss = loss(state_.place, state_.parameters, gradient_);
+  }
+  report.left_out = left_out_();
+  report.gradient_norm = clip(std::span<T>(gradient_), descent_->clipping);
+  require_finite(report.loss, report.gradient_norm);
   const bool fresh = watch(report.loss, state_.parameters, report);
   rate_->observe(fresh ? std::optional(report.watched) : std::nullopt);
-  optimiser_->step(state_.parameters, gradient_, report.learning_rate);
+  descent_->optimiser.step(state_.parameters, gradient_, report.learning_rate);
+  ++number_;
   end_iteration(report, fresh, false);
   return report;
 }
@@ -180,7 +188,7 @@ void Training<T>::end_iteration(IterationReport& report, bool fresh, bool stalle
 template <class T>
 TrainingState<T> Training<T>::state() const {
   TrainingState<T> state = state_;
-  if (optimiser_) state.optimiser = optimiser_->state();
+  if (descent_) state.optimiser = descent_->optimiser.state();
   if (rate_) state.plateau = rate_->state();
   if (lbfgs_) state.lbfgs = lbfgs_->state();
   return state;
@@ -199,7 +207,7 @@ void Training<T>::restore(TrainingState<T> state) {
   }
   state_.place = state.place;
   begin_phase();
-  if (optimiser_) optimiser_->restore(state.optimiser);
+  if (descent_) descent_->optimiser.restore(state.optimiser);
   if (rate_) rate_->restore(state.plateau);
   if (lbfgs_) lbfgs_->restore(std::move(state.lbfgs));
   state_ = std::move(state);

@@ -12,10 +12,10 @@
 #include <variant>
 #include <vector>
 
-#include "lockstep/train/clip.h"
+#include "lockstep/kernels/step_ahead.h"
+#include "lockstep/train/descent.h"
 #include "lockstep/train/lbfgs.h"
 #include "lockstep/train/learning_rate.h"
-#include "lockstep/train/optimiser.h"
 
 namespace lockstep::train {
 
@@ -88,6 +88,10 @@ class Training {
   // through likewise.
   IterationReport iterate(const Loss& loss);
 
+  // For the loss while iterate() asks it: which step will be taken from parameters() with its gradient. Nothing at
+  // other times and with L-BFGS.
+  const std::optional<StepAhead<T>>& ahead() const { return ahead_; }
+
   // `validation` is asked every `every` iterations from a phase's first on, and once more where a phase ends; in
   // between its last value stands, which neither patience nor the plateau schedule takes for another one.
   void validate_with(Validation validation, std::int64_t every = 1);
@@ -124,7 +128,9 @@ class Training {
   TrainingState<T> state_;  // optimiser and lbfgs are kept in the objects below
   std::vector<T> gradient_;
   std::vector<T> last_;  // empty within a phase
-  std::optional<Optimiser<T>> optimiser_;
+  std::optional<Descent<T>> descent_;
+  std::optional<StepAhead<T>> ahead_;
+  std::uint64_t number_ = 0;  // of the step ahead
   std::optional<LearningRate> rate_;
   std::optional<Lbfgs<T>> lbfgs_;
   Validation validation_;

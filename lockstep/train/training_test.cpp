@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <memory>
+#include <stdexcept>
 #include <vector>
 
 #include "lockstep/core/error.h"
@@ -43,6 +45,53 @@ TEST(Training, phases_follow_each_other_and_end_below_where_they_began) {
   EXPECT_LT(last, 1e-28);
   EXPECT_EQ(training.best_loss(), last);
   EXPECT_NEAR(training.best_parameters()[0], 1, 1e-13);
+}
+
+// What the loss is told beforehand is the step that is taken; the number goes up by one from step to step and jumps
+// where something else moves the parameters.
+TEST(Training, says_beforehand_which_step_follows) {
+  std::vector<Phase> phases = adam_then_lbfgs();
+  phases[0].clip.norm = 3;
+  phases[0].iterations = 10;
+  phases.insert(phases.begin() + 1, phases[0]);
+  Training<double> training(phases, {-1, 1});
+  std::unique_ptr<Stepper<double>> follower;
+  std::vector<double> followed;
+  std::uint64_t last = 0;
+  int rows = 0, announced = 0;
+  while (!training.finished()) {
+    EXPECT_FALSE(training.ahead());
+    const auto loss = [&](const Place& place, std::span<const double> x, std::span<double> g) {
+      const double value = valley(place, x, g);
+      EXPECT_EQ(training.ahead().has_value(), place.phase < 2);
+      if (!training.ahead()) return value;
+      const auto& [stepper, rate, number] = *training.ahead();
+      if (rows == 0 || number != last + 1) {
+        ++rows;
+        follower = stepper->copy();
+        followed.assign(x.begin(), x.end());
+      }
+      ++announced;
+      EXPECT_EQ(followed, std::vector<double>(x.begin(), x.end()));
+      std::vector<double> gradient(g.begin(), g.end());
+      follower->step(followed, gradient, rate);
+      last = number;
+      return value;
+    };
+    training.iterate(loss);
+    if (training.place().total == 5) training.restore(training.state());
+  }
+  EXPECT_EQ(announced, 20);
+  EXPECT_EQ(rows, 3);  // from the start, from the restored state, from the second phase
+}
+
+TEST(Training, a_loss_that_throws_leaves_no_step_ahead) {
+  Training<double> training(adam_then_lbfgs(), {-1, 1});
+  const auto loss = [](const Place&, std::span<const double>, std::span<double>) -> double {
+    throw std::runtime_error("no loss");
+  };
+  EXPECT_THROW(training.iterate(loss), std::runtime_error);
+  EXPECT_FALSE(training.ahead());
 }
 
 TEST(Training, a_state_restored_after_any_iteration_continues_with_the_same_bits) {

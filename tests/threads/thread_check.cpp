@@ -1,10 +1,11 @@
 // What scripts/thread_check.sh runs under ThreadSanitizer: threads that share plans, one of a plain stack and one of a
 // graph with several ports, and threads that load, lower, fail and free beside them, all through the C interface; then
-// a team.
+// a team, and threads that each take the steps of a regression.
 //   usage: thread_check NET.safetensors SCRATCH.plan
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,6 +13,8 @@
 #include "bindings/c/lockstep.h"
 #include "lockstep/core/parallel.h"
 #include "lockstep/core/pending_file.h"
+#include "lockstep/kernels/mlp/parameters.h"
+#include "lockstep/kernels/mlp/regression.h"
 #include "lockstep/nn/plan_file.h"
 
 namespace {
@@ -108,6 +111,39 @@ bool team_hands_on() {
   return from == std::vector<int>(kThreads, kCalls);
 }
 
+struct Slope final : lockstep::Stepper<double> {
+  void step(std::span<double> parameters, std::span<double> gradient, double rate) override {
+    for (std::size_t i = 0; i < parameters.size(); ++i) parameters[i] -= rate * gradient[i];
+  }
+  std::unique_ptr<Stepper> copy() const override { return std::make_unique<Slope>(); }
+};
+
+// Batches of two sizes, rows of steps with a loss asked for and a sleep in between.
+std::vector<double> regression(int threads) {
+  lockstep::Mlp mlp;
+  mlp.layers.push_back({2, 12, std::vector<double>(24, 0.25), std::vector<double>(12, 0.1)});
+  mlp.layers.push_back({12, 1, std::vector<double>(12, 0.5), {0}});
+  mlp.layers[0].activation = {lockstep::ActivationKind::relu};
+  auto plan = lockstep::RegressionPlan<double>::compile(mlp, {}, lockstep::CpuTarget::scalar);
+  std::vector<lockstep::TiledSamples<double>> batches;
+  for (const std::size_t size : {2100, 1700}) {
+    std::vector<double> x(3 * size);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = 0.01 * static_cast<double>(i * 7919 % 201) - 1;
+    batches.push_back(plan.make_samples(size));
+    plan.assign(batches.back(), lockstep::MatrixView<const double>::row_major(x.data(), size, 2),
+                lockstep::MatrixView<const double>::row_major(x.data() + 2 * size, size, 1));
+  }
+  std::vector<double> x = lockstep::gather_parameters<double>(mlp), gradient(x.size()), losses;
+  Slope slope;
+  for (std::uint64_t step = 0; step < 60; ++step) {
+    if (step % 20 == 10) losses.push_back(plan.loss(batches[0], 1, threads));
+    if (step % 20 == 15) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    losses.push_back(plan.loss_and_gradient(x, batches[step / 3 % 2], 1e-3, gradient, threads, {&slope, 1e-3, step}));
+    slope.step(x, gradient, 1e-3);
+  }
+  return losses;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -147,5 +183,6 @@ int main(int argc, char** argv) {
   lockstep_plan_free(stack);
   lockstep_plan_free(ports);
   if (!team_hands_on()) return std::fprintf(stderr, "error: a team loses calls\n"), 1;
+  if (regression(kThreads) != regression(1)) return std::fprintf(stderr, "error: threads' steps differ\n"), 1;
   std::printf("%d threads, one answer\n", kThreads);
 }

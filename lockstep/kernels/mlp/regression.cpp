@@ -3,26 +3,29 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <optional>
 #include <string>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel.h"
+#include "lockstep/kernels/mlp/detail/regression_batch.h"
 #include "lockstep/kernels/mlp/detail/reverse_packed.h"
+#include "lockstep/kernels/mlp/detail/shared_steps.h"
 #include "lockstep/kernels/mlp/detail/tiled_samples.h"
 
 namespace lockstep {
+
+using mlp::bring, mlp::kApart, mlp::kMostGroups, mlp::Use;
+
 namespace {
 
 constexpr std::size_t kMostChunkTiles = 16;      // further tiles no longer make the sum over slots cheaper
 constexpr std::size_t kChunkBytes = 768 * 1024;  // a chunk's record stays in the second-level cache
-constexpr std::size_t kMostGroups = 64;
-// Bytes between threads' memory: nearer, two threads on Zen 4 took 1.6 times as long as this far apart, presumably
-// since one's prefetches fetched what the other was writing.
-constexpr std::size_t kApart = 65536;
-
 constexpr std::size_t kLossStride = 16;         // threads' losses lie in different cache lines
 constexpr std::size_t kBlock = 512;             // numbers of each group that are added up together
 constexpr std::size_t kWorthThreads = 1 << 14;  // additions that take longer than a call of the team
+// Up to here each thread takes the steps for itself.
+constexpr std::size_t kMostShared = 1024;
 
 // rows[0][i] = sum over rows, halves first, for `count` columns from `first`; rows are `stride` apart.
 template <class T>
@@ -35,16 +38,6 @@ void add_in_halves(T* rows, std::size_t height, std::size_t stride, std::size_t 
       for (std::size_t i = 0; i < count; ++i) to[i] += from[i];
     }
     height = half;
-  }
-}
-
-// Begins to bring closer what another thread used last, to be read or written: a small net's weights come all at once,
-// not one wait a cache line. Of large nets the first numbers: their waits hardly count.
-enum class Use { read, write };
-template <Use kUse, class T>
-void bring(const T* numbers, std::size_t count) {
-  for (std::size_t i = 0; i < std::min<std::size_t>(count, kBlock); i += mlp::kSlots<T>) {
-    __builtin_prefetch(numbers + i, kUse == Use::write);
   }
 }
 
@@ -97,13 +90,43 @@ struct RegressionPlan<T>::State {
   };
   std::vector<Queue> queues;   // [thread]
   std::unique_ptr<Team> team;  // once a call had work for several threads
+  // Of a small net.
+  Mlp mlp;
+  std::unique_ptr<mlp::SharedSteps<T>> shared;
+  std::optional<std::uint64_t> announced;  // the step that the caller takes with the last gradient
 
+  mlp::RegressionBatch<T> batch(const TiledSamples<T>& samples) const {
+    return {samples.inputs.data(), samples.targets.data(), samples.samples, chunk_tiles};
+  }
+  // Between the calls of a training loop the team is awake, and a call takes it a fraction of a microsecond: each
+  // thread must have work for at least four, counted at three fused multiply-adds of one register a nanosecond.
+  int worth(int threads, const mlp::RegressionBatch<T>& batch) const {
+    const double nanoseconds = static_cast<double>(net.parameters * batch.tiles() * kTileLanes) /
+                               static_cast<double>(net.packed.kernels->lanes);
+    return std::max(1, std::min({threads, static_cast<int>(batch.groups()), static_cast<int>(nanoseconds / 4e3)}));
+  }
+  std::size_t workspace() const { return mlp::regression_rows(net) * kTileLanes * chunk_tiles; }
+  void set_scale(double wanted) {
+    if (wanted == scale && wanted != 0) return;  // unchanged, these stay in other threads' caches
+    scale = wanted;
+    for (std::size_t c = 0; c < weights.size(); ++c) bar_weights[c] = static_cast<T>(scale) * weights[c];
+  }
+  void call_team(int threads) {
+    if (team && team->threads() >= threads) return;
+    shared.reset();
+    team = std::make_unique<Team>(threads);
+  }
   // body(0) .. body(threads - 1), each on a thread of its own.
   template <class Body>
   void run_on_team(int threads, const Body& body) {
     if (threads == 1) return body(0);
-    if (!team || team->threads() < threads) team = std::make_unique<Team>(threads);
+    call_team(threads);
     team->run(threads, body);
+  }
+  // The caller does something else than a row of steps.
+  void break_row() {
+    announced.reset();
+    if (shared) shared->stop();
   }
 };
 
@@ -129,6 +152,7 @@ RegressionPlan<T> RegressionPlan<T>::compile(const Mlp& mlp, const ResidualCost&
   for (std::size_t c = 0; c < mlp.outputs(); ++c) {
     state->weights[c] = static_cast<T>(cost.weights.empty() ? 1.0 : cost.weights[c]);
   }
+  if (mlp.parameter_count() <= kMostShared) state->mlp = mlp;
   state->cost = {cost.residual, static_cast<T>(cost.delta), state->weights.data(), state->bar_weights.data()};
   return RegressionPlan(std::move(state));
 }
@@ -169,6 +193,7 @@ void RegressionPlan<T>::set_parameters(std::span<const T> parameters) {
     refuse("parameters", std::to_string(parameters.size()) + " numbers", std::to_string(parameter_count()),
            "give every layer's weights, then its bias");
   }
+  state_->break_row();
   mlp::repack_tiles(state_->net, parameters.data());
 }
 
@@ -188,18 +213,41 @@ double RegressionPlan<T>::loss_and_gradient(const TiledSamples<T>& tiles, double
 }
 
 template <class T>
+double RegressionPlan<T>::loss_and_gradient(std::span<const T> parameters, const TiledSamples<T>& tiles, double scale,
+                                            std::span<T> gradient, int threads, const StepAhead<T>& ahead) {
+  State& state = *state_;
+  const mlp::RegressionBatch<T> batch = state.batch(tiles);
+  const int worth = state.worth(threads, batch);
+  const bool in_a_row = state.announced && ahead.number == *state.announced + 1;
+  if (worth > 1 && in_a_row && state.net.parameters <= kMostShared && parameters.size() == parameter_count() &&
+      gradient.size() == parameter_count()) {
+    state.call_team(worth);
+    // A small batch that ends an epoch is no reason to part.
+    if (!state.shared || state.shared->threads() < worth || state.shared->threads() > threads) {
+      state.shared = std::make_unique<mlp::SharedSteps<T>>(state.mlp, state.net.packed.target, state.cost,
+                                                           state.workspace(), *state.team, worth);
+    }
+    state.set_scale(scale);
+    if (const auto loss = state.shared->take(state.net, parameters, batch, gradient, ahead)) {
+      state.announced = ahead.number;
+      return scale * *loss;
+    }
+  }
+  set_parameters(parameters);
+  const double loss = loss_and_gradient(tiles, scale, gradient, threads);
+  state.announced = ahead.number;
+  return loss;
+}
+
+template <class T>
 double RegressionPlan<T>::run(const TiledSamples<T>& samples, double scale, T* gradient, int threads) {
   State& state = *state_;
-  const std::size_t tiles = (samples.samples + kTileLanes - 1) / kTileLanes;
-  const std::size_t chunks = (tiles + state.chunk_tiles - 1) / state.chunk_tiles;
-  const std::size_t groups = std::min(chunks, kMostGroups);
+  state.break_row();
+  const mlp::RegressionBatch<T> batch = state.batch(samples);
+  const std::size_t groups = batch.groups();
   const std::size_t stride = mlp::padded<T>(parameter_count());
-  const std::size_t record = mlp::regression_rows(state.net) * kTileLanes * state.chunk_tiles;
-  // Between the calls of a training loop the team is awake, and a call takes it a fraction of a microsecond: each
-  // thread must have work for at least four, counted at three fused multiply-adds of one register a nanosecond.
-  const double nanoseconds = static_cast<double>(parameter_count() * tiles * kTileLanes) /
-                             static_cast<double>(state.net.packed.kernels->lanes);
-  threads = std::max(1, std::min({threads, static_cast<int>(groups), static_cast<int>(nanoseconds / 4e3)}));
+  const std::size_t record = state.workspace();
+  threads = state.worth(threads, batch);
   if (state.losses.size() < groups * kLossStride) state.losses = AlignedBuffer<double>(groups * kLossStride);
   if (gradient != nullptr && state.gradients.size() < groups * stride) {
     state.gradients = AlignedBuffer<T>(groups * stride);
@@ -208,15 +256,12 @@ double RegressionPlan<T>::run(const TiledSamples<T>& samples, double scale, T* g
     state.workspaces.resize(static_cast<std::size_t>(threads));
     state.queues = std::vector<typename State::Queue>(static_cast<std::size_t>(threads));
   }
-  if (scale != state.scale || scale == 0) {  // unchanged, these stay in other threads' caches
-    state.scale = scale;
-    for (std::size_t c = 0; c < outputs(); ++c) state.bar_weights[c] = static_cast<T>(scale) * state.weights[c];
-  }
+  state.set_scale(scale);
 
   struct Work {
     State& state;
-    const TiledSamples<T>& samples;
-    std::size_t tiles, chunks, groups, stride, record, parameters;
+    const mlp::RegressionBatch<T>& batch;
+    std::size_t groups, stride, record, parameters;
     bool with_gradient;
     T* only;  // the gradient where there is but one group
     std::size_t threads;
@@ -244,8 +289,6 @@ double RegressionPlan<T>::run(const TiledSamples<T>& samples, double scale, T* g
     }
 
     void run_group(std::size_t group, T* workspace) const {
-      const std::size_t x_tile = state.net.packed.inputs() * kTileLanes;
-      const std::size_t y_tile = state.net.packed.outputs() * kTileLanes;
       // A group is summed apart from its neighbours', which other threads are writing. Where the sums will go, another
       // thread has read after the call before.
       T* const row = state.gradients.data() + group * stride;
@@ -253,25 +296,12 @@ double RegressionPlan<T>::run(const TiledSamples<T>& samples, double scale, T* g
       bring<Use::write>(row_loss, 1);
       if (with_gradient) bring<Use::write>(row, parameters);
       T* const sum = only != nullptr ? only : with_gradient ? workspace + record : nullptr;
-      if (sum != nullptr) std::fill_n(sum, parameters, T(0));
-      double loss = 0;
-      const std::size_t end = (group + 1) * chunks / groups;
-      for (std::size_t chunk = group * chunks / groups; chunk < end; ++chunk) {
-        const std::size_t first = chunk * state.chunk_tiles;
-        const std::size_t count = std::min(state.chunk_tiles, tiles - first);
-        loss += state.net.kernels->regression(
-            state.net, state.cost,
-            {samples.inputs.data() + first * x_tile, samples.targets.data() + first * y_tile, count,
-             std::min(count * kTileLanes, samples.samples - first * kTileLanes)},
-            sum, workspace);
-      }
+      const double loss = mlp::sum_group(state.net, state.cost, batch, group, sum, workspace);
       if (sum != nullptr && sum != only) std::copy_n(sum, parameters, row);
       *row_loss = loss;
     }
   } work{state,
-         samples,
-         tiles,
-         chunks,
+         batch,
          groups,
          stride,
          record,

@@ -12,6 +12,7 @@
 #include "lockstep/core/matrix_view.h"
 #include "lockstep/kernels/cpu_target.h"
 #include "lockstep/kernels/mlp/mlp.h"
+#include "lockstep/kernels/step_ahead.h"
 #include "lockstep/kernels/tile.h"
 
 namespace lockstep {
@@ -77,6 +78,11 @@ class RegressionPlan {
   double loss(const TiledSamples<T>& tiles, double scale, int threads = 1);
   // The same, and its derivative in gradient [parameter]. Allocates for the first batch of a size only.
   double loss_and_gradient(const TiledSamples<T>& tiles, double scale, std::span<T> gradient, int threads = 1);
+  // set_parameters() and this in one. In a row of steps with a small net on several threads, each thread takes the
+  // steps for itself, with parameters and a stepper of its own, which costs less than waiting for one that does it for
+  // all.
+  double loss_and_gradient(std::span<const T> parameters, const TiledSamples<T>& tiles, double scale,
+                           std::span<T> gradient, int threads, const StepAhead<T>& ahead);
 
  private:
   struct State;
