@@ -61,7 +61,9 @@ TEST_P(RoundedNets, agree_within_the_rounding_of_their_mode) {
 }
 
 TEST_P(RoundedNets, are_refused_where_more_than_rounding_is_wrong) {
+  std::size_t turn = 0;
   for (const auto kind : {ActivationKind::sigmoid, ActivationKind::relu}) {
+    if (!is_tried(turn++, 2)) continue;
     Mlp wrong = mlp_;
     wrong.layers[0].activation = {kind};
     const Verdict verdict = judge(ours_, HeldEnsemble(problem_, solve_rounded(problem_, wrong, GetParam(), kOptions)),
@@ -69,6 +71,7 @@ TEST_P(RoundedNets, are_refused_where_more_than_rounding_is_wrong) {
     EXPECT_EQ(verdict.outcome, Outcome::disagree) << explain(verdict);
     EXPECT_THAT(verdict.sentence, HasSubstr(name_of(GetParam()) + "'s rounding"));
   }
+  if (kSanitized) return;
   Mlp wrong = mlp_;
   for (double& weight : wrong.layers[1].weights) weight = std::abs(weight);
   const Verdict verdict =

@@ -213,6 +213,7 @@ TEST(verdict, rejects_a_single_trajectory_that_is_wrong_at_two_times) {
 
 // Growth beyond what 64 certified trajectories lead to expect of any: its own members know.
 TEST(verdict, lets_a_trajectory_go_where_its_own_members_go) {
+  if (kSanitized) GTEST_SKIP() << kSlow;
   const ode::Problem problem = testing::lorenz(3000, 5);
   const HeldEnsemble ours = testing::solved(problem, fixed_rk4());
   Numbers numbers = solve_rk4<double, Rounding::contracted, ForeignLorenz>(problem, kStep);

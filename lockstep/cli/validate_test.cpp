@@ -11,6 +11,7 @@
 #include "lockstep/cli/app.h"
 #include "lockstep/cli/stored_problem.h"
 #include "lockstep/core/hdf5.h"
+#include "lockstep/core/testing/sanitized.h"
 #include "lockstep/nn/load.h"
 #include "lockstep/nn/safetensors.h"
 
@@ -174,9 +175,11 @@ TEST_F(Validate, rebuilds_guarded_nets_from_their_file) {
   nn::Model model = nn::load(LOCKSTEP_TEST_DATA "/lorenz_tanh_3_100_3.safetensors");
   for (nn::Feature& feature : model.inputs[0].features) feature.minimum = -12, feature.maximum = 36;
   nn::write_safetensors(path("ranged.safetensors"), model, Existing::refuse);
+  std::size_t turn = 0;
   for (const std::string rhs :
        {"model = \"ranged.safetensors\"\n", "system = \"lorenz\"\nmodel = \"ranged.safetensors\"\n"}) {
     for (const std::string guard : {"flag", "clamp", "stop", "ignore"}) {
+      if (!is_tried(turn++, 3)) continue;
       SCOPED_TRACE(rhs + guard);
       std::ofstream(folder_ / "kind.toml")
           << "[rhs]\n" + rhs + "guard = \"" + guard +

