@@ -70,7 +70,7 @@ void read_rhs(const TomlValue& file, ProblemFile& problem) {
     for (const auto& [name, unit] : units->table()) rhs.units.push_back({name, {unit.text(), unit.where()}});
   }
   if (section.find("equations") != nullptr) {
-    for (const char* key : {"model", "system", "activations", "with_time", "components", "guard"}) {
+    for (const char* key : {"model", "system", "activations", "with_time", "components"}) {
       const TomlValue* value = section.find(key);
       if (value == nullptr) continue;
       throw value->error(
@@ -78,6 +78,9 @@ void read_rhs(const TomlValue& file, ProblemFile& problem) {
           std::string_view(key) == "model" ? "name it in models, and call it in an equation" : "remove one of them");
     }
     rhs.equations = read_equations(section.table(), problem.path.parent_path());
+    if (const TomlValue* guard = section.find("guard")) {
+      rhs.guard = {guard_action(guard->text(), guard->where()), guard->where()};
+    }
     return;
   }
   for (const char* key : {"definitions", "models"}) {

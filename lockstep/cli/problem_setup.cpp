@@ -366,6 +366,7 @@ ProblemSetup set_up(const ProblemFile& file) {
   require_steps_to_the_end(file, problem, setup.options);
   setup.range = std::move(rhs.range);
   setup.guard = rhs.guard;
+  setup.notes = std::move(rhs.notes);
   setup.title = std::move(rhs.title);
   setup.component_units = units_of(file, rhs);
   setup.component_names = std::move(rhs.component_names);

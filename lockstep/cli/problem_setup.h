@@ -24,6 +24,7 @@ struct ProblemSetup {
   std::vector<std::string> parameter_names;  // [parameter]
   ode::Range range;                          // the net's training range, or nothing
   ode::GuardAction guard = ode::GuardAction::ignore;
+  std::vector<std::string> notes;      // for people
   std::string model_digest;            // "" without a model
   std::vector<std::byte> model_bytes;  // as NamedRhs has them
   std::string equations;

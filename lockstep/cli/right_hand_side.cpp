@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lockstep/cli/guarded_calls.h"
 #include "lockstep/cli/model_text.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
@@ -113,15 +114,7 @@ NamedRhs load_net(const ProblemFile& file) {
   rhs.title = "Net " + name;
   rhs.model_digest = model.digest();
   keep(model, rhs);
-  std::vector<nn::Feature> features;  // the state's, then the parameters'; ports named "p" may come before "u"
-  std::vector<nn::Port> ports = model.inputs;
-  std::stable_partition(ports.begin(), ports.end(), [&](const nn::Port& port) {
-    return model.inputs.size() == 1 ||
-           (port.name != "p" && port.name != "parameters" && port.name != "t" && port.name != "time");
-  });
-  std::stable_partition(ports.begin(), ports.end(),
-                        [&](const nn::Port& port) { return port.name != "t" && port.name != "time"; });
-  for (const nn::Port& port : ports) features.insert(features.end(), port.features.begin(), port.features.end());
+  const std::vector<nn::Feature> features = rhs_features(model);
   const std::size_t components = rhs.function->components();
   const std::size_t parameters = rhs.function->parameters();
   check_names(file, "rhs.components", file.rhs.components, components);
@@ -144,10 +137,55 @@ std::vector<std::string> names_of(const std::vector<nn::Feature>& features) {
   return names;
 }
 
+// What the called nets were trained on: clamped in the calls themselves, else watched where the state tells.
+void guard_calls(const ProblemFile& file, NamedRhs& rhs) {
+  const auto& asked = file.rhs.guard;
+  const auto refuse = [&](const std::string& found, const std::string& expected, const std::string& remedy) {
+    throw Error(ErrorKind::invalid_argument, {asked->where, found, expected, remedy});
+  };
+  if (asked && asked->value == ode::GuardAction::ignore) return;
+  if (!has_ranges(rhs.names)) {
+    if (!asked) return;
+    refuse(std::string(to_string(asked->value)) + " with nets that have no training range",
+           "minimum and maximum of their inputs", "remove the guard, or train the nets with lockstep train");
+  }
+  if (asked && asked->value == ode::GuardAction::clamp) {
+    for (nn::Equations::Net& net : rhs.names.nets) net.model = with_clamped_inputs(net.model);
+    return;
+  }
+  WatchedCalls watched = watched_calls(rhs.names);
+  for (const std::string& other : watched.other) {
+    rhs.notes.push_back("the training range of " + other + " is not watched: it is no component or parameter");
+  }
+  if (!watched.range.bounded()) {
+    if (asked) {
+      refuse(std::string(to_string(asked->value)) + " with nets that read no component or parameter as it is",
+             "an input that is one", "use guard = \"clamp\", which works on any, or \"ignore\"");
+    }
+    return;
+  }
+  rhs.range = std::move(watched.range);
+  rhs.guard = asked ? asked->value : ode::GuardAction::flag;
+}
+
+// So that a stored problem has it, too.
+void note_range(const ode::Range& range, nn::Model& model) {
+  std::size_t place = 0;
+  for (nn::Port& port : model.inputs) {  // "u", then "p"
+    for (nn::Feature& feature : port.features) {
+      if (place == range.minimum.size()) return;
+      feature.minimum = range.minimum[place];
+      feature.maximum = range.maximum[place++];
+    }
+  }
+}
+
 NamedRhs load_written(const ProblemFile& file) {
   NamedRhs rhs;
   rhs.names = load_nets(*file.rhs.equations);
+  guard_calls(file, rhs);
   nn::Model model = nn::equations(rhs.names);
+  note_range(rhs.range, model);
   model.name = "equations";
   rhs.function = ode::net(nn::to_graph(model), {.name = model.name});
   rhs.component_names = names_of(model.inputs[0].features);
@@ -191,6 +229,19 @@ NamedRhs load_any(const ProblemFile& file) {
 }
 
 }  // namespace
+
+std::vector<nn::Feature> rhs_features(const nn::Model& model) {
+  std::vector<nn::Port> ports = model.inputs;  // those named "p" may come before "u"
+  std::stable_partition(ports.begin(), ports.end(), [&](const nn::Port& port) {
+    return model.inputs.size() == 1 ||
+           (port.name != "p" && port.name != "parameters" && port.name != "t" && port.name != "time");
+  });
+  std::stable_partition(ports.begin(), ports.end(),
+                        [&](const nn::Port& port) { return port.name != "t" && port.name != "time"; });
+  std::vector<nn::Feature> features;
+  for (const nn::Port& port : ports) features.insert(features.end(), port.features.begin(), port.features.end());
+  return features;
+}
 
 NamedRhs load_rhs(const ProblemFile& file) {
   NamedRhs rhs = load_any(file);

@@ -25,11 +25,15 @@ struct NamedRhs {
   // Of the net: what it was trained on and what to do outside; no range where the model does not say.
   ode::Range range;
   ode::GuardAction guard = ode::GuardAction::ignore;
+  std::vector<std::string> notes;      // for people: what the guard does not look at
   std::string model_digest;            // of the model, "" without one
   std::vector<std::byte> model_bytes;  // as safetensors, else as a plan file; empty without a model
   nn::Equations names;                 // what an expression may name: texts are those of definitions alone
   std::string equations;               // as text, a line for each; empty where there are none
 };
+
+// Of the ports of a model that is a right-hand side, the state's, then the parameters' and the time's.
+std::vector<nn::Feature> rhs_features(const nn::Model& model);
 
 // Throws Error naming the field of the problem file: an unreadable model, an unknown system, shapes that do not fit.
 NamedRhs load_rhs(const ProblemFile& file);

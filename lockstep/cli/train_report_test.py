@@ -205,5 +205,65 @@ file = "fit"
         self.assertIn("table_fit.png", out)
 
 
+class CalledRangesTest(ToolTest):
+    """Equations that call a net with a training range: a spring, -x, trained on -1 <= x <= 1."""
+
+    def setUp(self):
+        super().setUp()
+        with h5py.File(self.folder / "spring.h5", "w") as file:
+            file.attrs["lockstep_model"] = 1
+            layer = file.create_group("layers/0")
+            layer["weight"], layer.attrs["activation"] = [[-1.0]], "identity"
+            file["inputs/name"], file["inputs/minimum"], file["inputs/maximum"] = ["x"], [-1.0], [1.0]
+
+    def solve(self, call, *flags, **options):
+        self.write("p.toml", f'[rhs]\nmodels = {{ spring = "spring.h5" }}\n[rhs.equations]\nx = "v"\nv = "{call}"\n'
+                   '[ensemble]\ninitial_state = [[0.5, 0], [2, 0], [0.5, 2]]\n[time]\nspan = [0, 1]\nsave = 11\n'
+                   '[method]\nprecision = "f64"\n[output]\nfile = "g.h5"\n')
+        self.succeed("solve", "p.toml", "--overwrite", *flags, **options)
+        with h5py.File(self.folder / "g.h5") as file:
+            return file["state"][()], list(file["status"][()]), file["end_state"][()], file.attrs.get("guard")
+
+    def test_inputs_that_are_components_are_watched(self):
+        plain, status, _, guard = self.solve("spring(x)", "--guard", "ignore")
+        self.assertEqual((status, guard), ([0, 0, 0], None))
+        flagged, status, _, guard = self.solve("spring(x)")
+        self.assertEqual((status, guard), ([0, 5, 5], "flag"))
+        self.assertEqual(flagged.tobytes(), plain.tobytes())
+        stopped, status, end, guard = self.solve("spring(x)", "--guard", "stop")
+        self.assertEqual((status, guard), ([0, 5, 5], "stop"))
+        self.assertTrue(np.isnan(stopped[1, 1:]).all())
+        self.assertAlmostEqual(end[2, 0], 1, delta=1e-6)
+        self.assertEqual(stopped[0].tobytes(), plain[0].tobytes())
+
+    def test_the_stored_problem_has_the_guard_too(self):
+        for guard in ("flag", "stop", "clamp"):
+            self.solve("spring(x)", "--guard", guard)
+            (self.folder / "a.h5").write_bytes((self.folder / "g.h5").read_bytes())
+            with h5py.File(self.folder / "g.h5", "r+") as file:
+                file["state"][0, 5, 0] = np.nextafter(file["state"][0, 5, 0], 1)
+            done = self.run_tool("validate", "a.h5", "g.h5")
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_any_input_is_clamped_in_the_call_itself(self):
+        plain, _, _, _ = self.solve("spring(x)", "--guard", "ignore")
+        for call in ("spring(x)", "spring(0.5 * (x + x))"):
+            clamped, status, _, _ = self.solve(call, "--guard", "clamp")
+            self.assertEqual(status, [0, 0, 0])
+            np.testing.assert_allclose(clamped[0], plain[0], rtol=1e-12)
+            t = np.linspace(0, 1, 11)  # where x > 1 the force is that at 1
+            np.testing.assert_allclose(clamped[1, :, 0], 2 - t**2 / 2, rtol=1e-6)
+
+    def test_an_input_that_is_no_component_is_said_not_to_be_watched(self):
+        self.silent = False
+        _, status, _, guard = self.solve("spring(2 * x)")
+        self.assertEqual((status, guard), ([0, 0, 0], None))
+        done = self.run_tool("solve", "p.toml", "--overwrite")
+        self.assertEqual(done.stderr, "lockstep: note: the training range of spring's input 2 * x is not watched: it is "
+                         "no component or parameter\n")
+        self.fail_with("stop with nets that read no component or parameter as it is", "solve", "p.toml", "--overwrite",
+                       "--guard", "stop")
+
+
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=1)

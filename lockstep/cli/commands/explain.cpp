@@ -46,6 +46,7 @@ int explain(const ExplainOptions& options) {
   const std::size_t element = setup.options.precision == Precision::f32 ? 4 : 8;
 
   print_line("problem", setup.title + ": " + setup.problem.rhs->description());
+  for (const std::string& note : setup.notes) print_line("note", note);
   print_line("ensemble", counted_text(trajectories, "trajectory") + " of " + counted_text(components, "component") +
                              ", " + counted_text(save_points, "save point") + " each");
   print_line("method", explanation.method + ", " + to_string(setup.options.control) + " steps, " +

@@ -222,6 +222,9 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
   Existing existing = file.output.overwrite ? Existing::replace : Existing::refuse;
   if (!options.resume && existing == Existing::refuse) refuse_what_is_there(path);
   ProblemSetup setup = set_up(file);
+  if (!options.quiet) {
+    for (const std::string& note : setup.notes) std::fprintf(stderr, "lockstep: note: %s\n", note.c_str());
+  }
   if (shard) keep_shard(setup, *shard);
   ode::ResultMetadata metadata{setup.title, setup.stored_names(), setup.parameter_names,
                                describe_problem(file, setup, command_line)};
