@@ -7,7 +7,7 @@
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/ode/cost_model.h"
 #include "lockstep/ode/cpu/engine.h"
-#include "lockstep/ode/cpu/inlined.h"
+#include "lockstep/ode/cpu/solve_context.h"
 #include "lockstep/ode/cuda/load.h"
 #include "lockstep/ode/cuda/program.h"
 #include "lockstep/ode/detail/device_plan.h"
@@ -90,6 +90,12 @@ void describe_rhs(const Problem& problem, const Options& options, CpuTarget targ
                                   problem.rhs->description().c_str(), result.evaluation_seconds * 1e9, kTileLanes));
   if (cpu::inlined_kernels<T>(problem.rhs->inlined_name(), options.method, target) != nullptr) {
     result.reasons.push_back("the system is compiled in one piece with the method: its stages stay in registers");
+  }
+  cpu::SolveContext<T> context(problem, options, target);
+  context.generate_code(target);
+  if (context.settings.generated != nullptr) {
+    result.reasons.push_back(
+        "machine code is generated for the right-hand side together with the method: stages stay in registers");
   }
 }
 

@@ -13,6 +13,7 @@
 #include "lockstep/kernels/graph/plan.h"
 #include "lockstep/kernels/graph/tile_plan.h"
 #include "lockstep/kernels/graph/weights.h"
+#include "lockstep/ode/detail/arithmetic_tile.h"
 #include "lockstep/ode/detail/graph_inputs.h"
 #include "lockstep/ode/detail/graph_source.h"
 #include "lockstep/ode/detail/reverse_graph.h"
@@ -27,7 +28,7 @@ using Source = detail::GraphSource;
 
 // Each input port takes one piece: rows are read where they lie, but for time, which is float64.
 template <class T>
-class GraphTileInPlace final : public TileFunction<T> {
+class GraphTileInPlace final : public TileFunction<T>, public detail::ArithmeticTile {
  public:
   GraphTileInPlace(GraphTilePlan<T> plan, GraphPieces pieces) : plan_(std::move(plan)), pieces_(std::move(pieces)) {}
 
@@ -47,6 +48,10 @@ class GraphTileInPlace final : public TileFunction<T> {
 
   std::size_t workspace_bytes() const override { return kTimeBytes + plan_.workspace_bytes(); }
   std::string description() const override { return plan_.description(); }
+
+  const LaneProgram* arithmetic() const override { return plan_.arithmetic(); }
+  Source source(std::size_t input) const override { return pieces_[input].source; }
+  static_assert(kOutput == GraphTilePlan<T>::kOutput && kFirstInput == GraphTilePlan<T>::kFirstInput);
 
  private:
   static constexpr std::size_t kTimeBytes = kTileLanes * sizeof(T);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -19,7 +20,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::size_t kBases = 3;  // 0: read alone; 1: written alone; 2: both
+constexpr std::size_t kBases = 4;  // 0: read alone; 1: written alone; 2: both; 3: carried
 constexpr std::uint32_t kRows = 6;
 
 template <class T>
@@ -28,7 +29,7 @@ struct Rows {
   Rows() {
     for (auto& rows : each) rows = AlignedBuffer<T>(kRows * kTileLanes);
   }
-  std::array<T*, kBases> bases() { return {each[0].data(), each[1].data(), each[2].data()}; }
+  std::array<T*, kBases> bases() { return {each[0].data(), each[1].data(), each[2].data(), each[3].data()}; }
 };
 
 template <class T>
@@ -98,6 +99,11 @@ void interpret(const LaneProgram& program, Rows<T>& rows, std::size_t lanes_of_r
           }
           values.push_back(value);
         }
+        for (const auto& [loaded, made] : program.carried()) {
+          const LanePlace place = program.instructions()[loaded].place;
+          rows.each[place.base][place.row * kTileLanes + (first + place.beside) * lanes_of_register + lane] =
+              values[made];
+        }
       }
     }
   }
@@ -135,6 +141,12 @@ LaneProgram random_program(std::mt19937_64& random, int length, int together) {
                      static_cast<std::uint32_t>(random() % kRows)};
   };
   const auto any = [&] { return values[random() % values.size()]; };
+  std::vector<LaneProgram::Value> carried;
+  for (std::size_t i = random() % 8; i > 0; --i) {
+    const auto loaded = program.load(place(3));
+    if (std::find(carried.begin(), carried.end(), loaded) == carried.end()) carried.push_back(loaded);
+  }
+  values = carried;
   for (int i = 0; i < 4; ++i) values.push_back(program.load(place(random() % 2 == 0 ? 0 : 2)));
   constexpr auto kFirst = static_cast<unsigned>(LaneOp::add), kEnd = static_cast<unsigned>(LaneOp::select) + 1;
   for (int i = 0; i < length; ++i) {
@@ -153,6 +165,10 @@ LaneProgram random_program(std::mt19937_64& random, int length, int together) {
     }
   }
   for (std::uint32_t row = 0; row < kRows; ++row) program.store(any(), {1, 0, row});
+  // Some of them in rings: each becomes what another was.
+  for (const auto loaded : carried) {
+    program.carry(loaded, random() % 2 == 0 ? carried[random() % carried.size()] : any());
+  }
   return program;
 }
 

@@ -92,6 +92,9 @@ class LaneProgram {
     rows_[place] = value;
     append({.op = LaneOp::store, .read = {value, 0, 0}, .place = place});
   }
+  // Where the code repeats: `made` becomes what `loaded` is the next time, and lies in that one's place at the end.
+  // Nothing else is stored there.
+  void carry(Value loaded, Value made) { carried_.push_back({loaded, made}); }
   Value apply(LaneOp op, Value a, Value b = 0, Value c = 0) { return append({.op = op, .read = {a, b, c}}); }
 
   Value add(Value a, Value b) { return apply(LaneOp::add, a, b); }
@@ -102,6 +105,10 @@ class LaneProgram {
   int together() const { return together_; }
   // A value's number is its instruction's.
   const std::vector<LaneInstruction>& instructions() const { return instructions_; }
+  struct Carried {
+    Value loaded, made;
+  };
+  const std::vector<Carried>& carried() const { return carried_; }
 
  private:
   static std::uint64_t bits(double number) {
@@ -116,6 +123,7 @@ class LaneProgram {
 
   int together_;
   std::vector<LaneInstruction> instructions_;
+  std::vector<Carried> carried_;
   std::map<std::uint64_t, Value> constants_;
   std::map<LanePlace, Value> rows_;  // what lies there, where that is known
 };

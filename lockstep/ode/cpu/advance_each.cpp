@@ -326,7 +326,8 @@ class Worker {
 template <class T>
 Summary advance_each(const Problem& problem, const Options& options, const EnginePlan& plan, SolutionSink& sink,
                      const RunControl& control) {
-  const SolveContext<T> context(problem, options, plan.target);
+  SolveContext<T> context(problem, options, plan.target);
+  context.generate_code(plan.target);
   const std::size_t bytes = (context.save_points() + 1) * context.components() * sizeof(T) + sizeof(TrajectoryRecord);
   BlockQueue queue(problem.trajectories(), bytes, plan.threads, sink, control);
   std::vector<Summary> parts(static_cast<std::size_t>(plan.threads));

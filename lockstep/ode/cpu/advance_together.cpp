@@ -268,7 +268,11 @@ Summary advance_together(const Problem& problem, const Options& options, const E
     }
   }
   SolveContext<T> context(problem, options, plan.target);
-  if (rhs != nullptr) context.use(std::move(rhs), plan.target);
+  if (rhs != nullptr) {
+    context.use(std::move(rhs), plan.target);
+  } else {
+    context.generate_code(plan.target);
+  }
   // Threads meet twice a step: each needs enough tiles to be worth the wait.
   constexpr std::size_t kTilesPerThread = 8;
   const std::size_t tiles = (problem.trajectories() + kTileLanes - 1) / kTileLanes;

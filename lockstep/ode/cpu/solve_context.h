@@ -2,10 +2,12 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <limits>
 #include <memory>
 
 #include "lockstep/ode/cpu/engine.h"
+#include "lockstep/ode/cpu/generated_step.h"
 #include "lockstep/ode/cpu/inlined.h"
 #include "lockstep/ode/cpu/tile_kernels.h"
 #include "lockstep/ode/methods.h"
@@ -57,12 +59,21 @@ struct SolveContext {
                 .beta2 = exponents.beta2,
                 .fixed = fixed,
                 .keep_stages = event != nullptr || saves_within_steps(the_problem, fixed)};
-    if (inlined != nullptr) kernels.attempt = inlined->attempt;
-    if (inlined != nullptr && !fixed && !settings.keep_stages) whole_step = inlined->whole_step;
+    take_inlined();
     components_ = the_problem.rhs->components();
     parameters_ = the_problem.rhs->parameters();
     save_points_ = the_problem.save_points();
     start_evaluations = fixed || the_options.initial_step ? 1 : 2;
+  }
+
+  // Code for the whole step where none was compiled for it, and the solve wins back the time that this takes.
+  void generate_code(CpuTarget target) {
+    if (inlined != nullptr || !makes_many_steps()) return;
+    generated_ = generate_step<T>(settings, components_, target);
+    if (generated_ == nullptr) return;
+    settings.generated = generated_.get();
+    inlined = &generated_kernels<T>(target);
+    take_inlined();
   }
 
   // Advances with another right-hand side over the same state, with the general kernels: those compiled in one piece
@@ -97,6 +108,24 @@ struct SolveContext {
   std::int64_t start_evaluations;  // of the right-hand side before the first step
 
  private:
+  // Code takes 20 to 80 microseconds; how many steps adaptive trajectories will make is not known.
+  bool makes_many_steps() const {
+    constexpr std::size_t kManyTrajectories = 256;
+    constexpr double kManyTileSteps = 500;
+    const std::size_t count = problem->trajectories();
+    if (count >= kManyTrajectories || count == 0) return count > 0;
+    const double tiles = std::ceil(static_cast<double>(count) / kTileLanes);
+    const double span = std::abs(problem->end_time(0) - problem->start_time(0));
+    return settings.fixed && tiles * span / options->dt >= kManyTileSteps;
+  }
+
+  void take_inlined() {
+    if (inlined == nullptr) return;
+    kernels.attempt = inlined->attempt;
+    if (!settings.fixed && !settings.keep_stages) whole_step = inlined->whole_step;
+  }
+
+  std::shared_ptr<const GeneratedStep<T>> generated_;
   // Asked for at every trajectory's start and end: kept rather than called for.
   std::size_t components_, parameters_, save_points_;
   std::vector<T> atol_;           // [component]

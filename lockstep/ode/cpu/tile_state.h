@@ -39,6 +39,9 @@ struct LoweredTableau {
   std::vector<std::size_t> interpolant_stages;  // stages with a nonzero interpolant row, ascending
 };
 
+template <class T>
+struct GeneratedStep;  // generated_step.h
+
 // Uniform over a solve.
 template <class T>
 struct StepSettings {
@@ -53,6 +56,7 @@ struct StepSettings {
   float beta1, beta2;
   bool fixed;
   bool keep_stages;  // save points or events may lie within steps: the interpolant will read all stages
+  const GeneratedStep<T>* generated = nullptr;  // what the kernels of generated_step.h run
 };
 
 template <class T>

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <limits>
 #include <map>
 #include <utility>
 
+#include "lockstep/kernels/generated/detail/constant_pool.h"
+#include "lockstep/kernels/generated/detail/next_reads.h"
+#include "lockstep/kernels/generated/detail/register_moves.h"
 #include "lockstep/kernels/generated/detail/x86_encoder.h"
+#include "lockstep/kernels/generated/detail/x86_opcodes.h"
 #include "lockstep/kernels/tile.h"
 
 namespace lockstep::generated {
@@ -15,7 +17,6 @@ namespace {
 
 using Value = LaneProgram::Value;
 
-constexpr std::uint32_t kNever = std::numeric_limits<std::uint32_t>::max();
 constexpr int kNone = -1;
 
 // One walk over the program. A value that finds no register leaves the one whose next use is farthest (Belady 1966);
@@ -26,90 +27,133 @@ class Generator {
       : program_(program),
         f64_(precision == Precision::f64),
         wide_(wide),
+        opcodes_{f64_, wide},
         encoder_(wide),
+        pool_(precision, wide),
         values_(program.instructions().size()),
         holder_(wide ? 32 : 15, kNone),  // of AVX2's sixteen the last holds masks
         locked_(holder_.size(), false) {}
 
   GeneratedCode run() {
-    note_uses();
+    NextReads reads = next_reads(program_);
+    next_ = std::move(reads.next);
+    for (std::size_t v = 0; v < values_.size(); ++v) values_[v].next = reads.first[v];
     const std::size_t frame = encoder_.enter();
     load_bases();
     const std::size_t outer = encoder_.size();
     encoder_.load_pointer(Gpr::rdx, Gpr::rbp, -8);
+    load_carried();
     const std::size_t inner = encoder_.size();
     for (now_ = 0; now_ < values_.size(); ++now_) emit(program_.instructions()[now_]);
+    carry_back();
     encoder_.decrement(Gpr::rdx);
     encoder_.jump_back_if_not_zero(inner);
-    for (const auto& [base, gpr] : bases_) encoder_.add(gpr, register_bytes() * program_.together());
+    store_carried();
+    for (const Gpr gpr : in_use_) encoder_.add(gpr, register_bytes() * program_.together());
     encoder_.decrement(Gpr::rsi);
     encoder_.jump_back_if_not_zero(outer);
     encoder_.zero_upper();
     encoder_.leave();
     const int frame_bytes = (slots_ + 1) * register_bytes() + 64;
     encoder_.patch(frame, frame_bytes);
-    pool_.resize((pool_.size() + 63) / 64 * 64);
-    return {pool_, encoder_.finish(pool_.size()), static_cast<std::size_t>(frame_bytes)};
+    GeneratedCode made{pool_.take(), {}, static_cast<std::size_t>(frame_bytes)};
+    made.code = encoder_.finish(made.pool.size());
+    return made;
   }
 
  private:
   struct State {
-    std::vector<std::uint32_t> uses;  // instructions that read it, ascending
-    std::size_t next = 0;             // of uses
+    std::uint32_t next = kNever;  // instruction that reads it
     int reg = kNone;
     int slot = kNone;
-    bool in_row = false;  // `row` holds it
+    bool is_carried = false;  // in a register from the start
+    bool in_row = false;      // `row` holds it
     LanePlace row;
   };
 
   int register_bytes() const { return wide_ ? 64 : 32; }
   int number_bytes() const { return f64_ ? 8 : 4; }
 
-  // Backwards, so that what nothing reads reads nothing.
-  void note_uses() {
-    const auto& instructions = program_.instructions();
-    for (std::size_t i = instructions.size(); i-- > 0;) {
-      if (instructions[i].op != LaneOp::store && values_[i].uses.empty()) continue;
-      for (int k = 0; k < operands_of(instructions[i].op); ++k) {
-        auto& uses = values_[instructions[i].read[k]].uses;
-        if (uses.empty() || uses.back() != i) uses.push_back(static_cast<std::uint32_t>(i));
-      }
-    }
-    for (State& value : values_) std::reverse(value.uses.begin(), value.uses.end());
-  }
-
   void load_bases() {
     constexpr std::array<Gpr, LaneProgram::kMostBases> kGprs = {Gpr::rax, Gpr::rcx, Gpr::r8, Gpr::r9,
                                                                 Gpr::r10, Gpr::r11, Gpr::rdi};  // where they come from
+    std::array<bool, LaneProgram::kMostBases> used{};
     for (const LaneInstruction& instruction : program_.instructions()) {
-      if (instruction.op == LaneOp::load || instruction.op == LaneOp::store) {
-        bases_.try_emplace(instruction.place.base, Gpr::rax);
-      }
+      if (instruction.op == LaneOp::load || instruction.op == LaneOp::store) used.at(instruction.place.base) = true;
     }
-    std::size_t next = 0;
-    for (auto& [base, gpr] : bases_) {
-      gpr = kGprs.at(next++);
-      encoder_.load_pointer(gpr, Gpr::rdi, base * 8);
+    for (std::size_t base = 0; base < used.size(); ++base) {
+      if (!used[base]) continue;
+      bases_[base] = kGprs[in_use_.size()];
+      in_use_.push_back(bases_[base]);
+      encoder_.load_pointer(bases_[base], Gpr::rdi, static_cast<int>(base) * 8);
     }
   }
 
+  // ---- values carried from one repetition to the next: the first registers hold them where each begins
+
+  const LaneInstruction& load_of(const LaneProgram::Carried& carried) const {
+    return program_.instructions()[carried.loaded];
+  }
+  // Where they are few enough to leave registers to the rest; otherwise they pass through their rows.
+  bool stays_in_registers() const { return 2 * program_.carried().size() <= holder_.size(); }
+
+  void load_carried() {
+    if (!stays_in_registers()) return;
+    for (int reg = 0; const auto& carried : program_.carried()) {
+      encoder_.vector(opcodes_.load(), reg, 0, row_operand(load_of(carried).place));
+      values_[carried.loaded].is_carried = true;
+      if (read_later(values_[carried.loaded])) hold(carried.loaded, reg);
+      ++reg;
+    }
+  }
+  void carry_back() {
+    if (!stays_in_registers()) {
+      for (const auto& carried : program_.carried()) store(carried.made, load_of(carried).place);
+      return;
+    }
+    std::vector<RegisterMove> moves;
+    for (std::size_t i = 0; i < program_.carried().size(); ++i) {
+      const int from = values_[program_.carried()[i].made].reg, to = static_cast<int>(i);
+      if (from != kNone && from != to) moves.push_back({from, to});
+    }
+    for (const auto& [from, to] : as_copies(moves, static_cast<int>(program_.carried().size()))) {
+      copy_register(to, from);
+    }
+    for (std::size_t i = 0; i < program_.carried().size(); ++i) {
+      const Value made = program_.carried()[i].made;
+      if (values_[made].reg == kNone) load(static_cast<int>(i), made, memory_of(made));
+    }
+  }
+  void store_carried() {
+    if (!stays_in_registers()) return;
+    for (int reg = 0; const auto& carried : program_.carried()) {
+      encoder_.vector(opcodes_.store(), reg++, 0, row_operand(load_of(carried).place));
+    }
+  }
+  void copy_register(int to, int from) { encoder_.vector(opcodes_.copy(), to, 0, Operand::vector(from)); }
+
   // ---- where values are
 
-  bool read_later(const State& value) const { return value.next < value.uses.size(); }
-  std::uint32_t next_use(const State& value) const { return read_later(value) ? value.uses[value.next] : kNever; }
+  static bool read_later(const State& value) { return value.next != kNever; }
   bool is_constant(Value v) const { return program_.instructions()[v].op == LaneOp::constant; }
   // Whether this is the last instruction that reads it.
-  bool ends_here(Value v) const { return values_[v].uses.back() == now_; }
+  bool ends_here(Value v) const { return next_after(v) == kNever; }
+  // Of a value that this one reads, the next that does.
+  std::uint32_t next_after(Value v) const {
+    if (now_ >= values_.size()) return kNever;
+    const auto& read = program_.instructions()[now_].read;
+    return next_[now_][read[0] == v ? 0 : read[1] == v ? 1 : 2];
+  }
 
   Operand memory_of(Value v) {
     const State& value = values_[v];
-    if (is_constant(v)) return constant(program_.instructions()[v].number);
+    if (is_constant(v)) return pool_.number(program_.instructions()[v].number);
     if (value.in_row) return row_operand(value.row);
     return Operand::memory(Gpr::rsp, value.slot * register_bytes());
   }
   Operand row_operand(LanePlace place) const {
     const int row = static_cast<int>(place.row) * kTileLanes * number_bytes();
-    return Operand::memory(bases_.at(place.base), row + place.beside * register_bytes());
+    return Operand::memory(bases_[place.base], row + place.beside * register_bytes());
   }
 
   int allocate() {
@@ -119,14 +163,16 @@ class Generator {
       const auto at = static_cast<std::size_t>(r);
       if (locked_[at]) continue;
       if (holder_[at] == kNone) return r;
-      const std::uint32_t use = next_use(values_[static_cast<Value>(holder_[at])]);
-      if (best == kNone || use > farthest) std::tie(best, farthest) = std::pair(r, use);
+      const std::uint32_t use = values_[static_cast<Value>(holder_[at])].next;
+      if (best != kNone && use <= farthest) continue;
+      best = r;
+      farthest = use;
     }
-    State& leaving = values_[static_cast<Value>(holder_[static_cast<std::size_t>(best)])];
     const auto v = static_cast<Value>(holder_[static_cast<std::size_t>(best)]);
+    State& leaving = values_[v];
     if (read_later(leaving) && !leaving.in_row && leaving.slot == kNone && !is_constant(v)) {
       leaving.slot = new_slot();
-      encoder_.vector(move(0x11), best, 0, Operand::memory(Gpr::rsp, leaving.slot * register_bytes()));
+      encoder_.vector(opcodes_.store(), best, 0, Operand::memory(Gpr::rsp, leaving.slot * register_bytes()));
     }
     free_register(v);
     return best;
@@ -166,82 +212,34 @@ class Generator {
     if (is_constant(v) && wide_) {
       broadcast(reg, from, 0);
     } else {
-      encoder_.vector(move(0x10), reg, 0, from);
+      encoder_.vector(opcodes_.load(), reg, 0, from);
     }
   }
   void broadcast(int reg, Operand from, int mask) {
     from.broadcast = false;
-    encoder_.vector({2, 1, wide_w(), static_cast<std::uint8_t>(f64_ ? 0x19 : 0x18)}, reg, 0, from, -1, mask, mask != 0);
+    encoder_.vector(opcodes_.broadcast(), reg, 0, from, -1, mask, mask != 0);
   }
   // As an instruction's last source: from memory where that saves a register and no later load.
   Operand source(Value v) {
     constexpr std::uint32_t kSoon = 24;
     const State& value = values_[v];
-    if (value.reg == kNone) {
-      const auto after = std::upper_bound(value.uses.begin(), value.uses.end(), now_);
-      if (is_constant(v) || after == value.uses.end() || *after - now_ > kSoon) return memory_of(v);
+    if (value.reg == kNone && (is_constant(v) || next_after(v) == kNever || next_after(v) - now_ > kSoon)) {
+      return memory_of(v);
     }
     return Operand::vector(in_register(v));
   }
 
-  // ---- constants
-
-  // The number in every lane: AVX-512 instructions broadcast it themselves.
-  Operand constant(double number) {
-    return pooled(f64_ ? std::bit_cast<std::uint64_t>(number)
-                       : std::uint64_t{std::bit_cast<std::uint32_t>(static_cast<float>(number))});
-  }
-  Operand pooled(std::uint64_t bits) {
-    const auto [found, is_new] = pool_offsets_.try_emplace(bits, static_cast<int>(pool_.size()));
-    if (is_new) {
-      const int copies = wide_ ? 1 : register_bytes() / number_bytes();
-      for (int i = 0; i < copies; ++i) {
-        for (int byte = 0; byte < number_bytes(); ++byte) {
-          pool_.push_back(static_cast<std::uint8_t>(bits >> (8 * byte)));
-        }
-      }
-    }
-    return {Operand::Kind::pool, found->second, Gpr::rax, wide_};
-  }
-
   // ---- instructions
-
-  std::uint8_t wide_w() const { return wide_ && f64_ ? 1 : 0; }
-  std::uint8_t prefix() const { return f64_ ? 1 : 0; }
-  Opcode move(std::uint8_t code) const { return {1, prefix(), wide_w(), code}; }
-  Opcode arithmetic(LaneOp op) const {
-    switch (op) {
-      case LaneOp::add:
-        return move(0x58);
-      case LaneOp::subtract:
-        return move(0x5C);
-      case LaneOp::multiply:
-        return move(0x59);
-      case LaneOp::divide:
-        return move(0x5E);
-      case LaneOp::minimum:
-        return move(0x5D);
-      case LaneOp::maximum:
-        return move(0x5F);
-      case LaneOp::absolute:
-        return move(0x54);
-      case LaneOp::negate:
-        return move(0x57);
-      default:
-        return move(0x51);  // square_root
-    }
-  }
-  static int predicate(LaneOp op) { return op == LaneOp::less ? 0x11 : op == LaneOp::less_or_equal ? 0x12 : 0x00; }
-  static constexpr int kUnordered = 0x03, kNotEqual = 0x04;
 
   void emit(const LaneInstruction& instruction) {
     const Value made = now_;
     const auto [a, b, c] = std::to_array(instruction.read);
-    if (instruction.op != LaneOp::store && values_[made].uses.empty()) return;
+    if (instruction.op != LaneOp::store && !read_later(values_[made])) return;
     switch (instruction.op) {
       case LaneOp::constant:  // read where it is used
         return;
       case LaneOp::load:
+        if (values_[made].is_carried) return;
         values_[made].in_row = true;
         values_[made].row = instruction.place;
         lies_in_[instruction.place] = made;
@@ -265,15 +263,15 @@ class Generator {
         break;
       case LaneOp::square_root: {
         const Operand from = source(a);
-        encoder_.vector(arithmetic(instruction.op), result({a}), 0, from);
+        encoder_.vector(opcodes_.arithmetic(instruction.op), result({a}), 0, from);
         break;
       }
       case LaneOp::absolute:
       case LaneOp::negate: {
         const int from = in_register(a);
-        const std::uint64_t sign = f64_ ? std::uint64_t{1} << 63 : std::uint64_t{1} << 31;
-        const Operand mask = pooled(instruction.op == LaneOp::negate ? sign : sign - 1);
-        encoder_.vector(arithmetic(instruction.op), result({a}), from, mask);
+        const bool negates = instruction.op == LaneOp::negate;
+        encoder_.vector(negates ? opcodes_.bit_xor() : opcodes_.bit_and(), result({a}), from,
+                        negates ? pool_.sign_bit() : pool_.all_but_sign_bit());
         break;
       }
       case LaneOp::fma:
@@ -282,7 +280,7 @@ class Generator {
         break;
       case LaneOp::keep_nan: {
         const int first = in_register(a), second = in_register(b);
-        compare(second, Operand::vector(second), kUnordered);
+        compare(second, Operand::vector(second), Predicate::unordered);
         blend(result({a, b}), first, Operand::vector(second));
         break;
       }
@@ -291,13 +289,14 @@ class Generator {
       case LaneOp::equal: {
         const int first = in_register(a);
         const Operand second = source(b);
+        const Predicate how = X86Opcodes::predicate(instruction.op);
         if (wide_) {
-          compare(first, second, predicate(instruction.op));
-          broadcast(result({a, b}), constant(1), 1);
+          compare(first, second, how);
+          broadcast(result({a, b}), pool_.number(1), 1);
         } else {
           const int to = result({a, b});
-          encoder_.vector({1, prefix(), 0, 0xC2}, to, first, second, predicate(instruction.op));
-          encoder_.vector(move(0x54), to, to, constant(1));
+          encoder_.vector(opcodes_.compare(), to, first, second, static_cast<int>(how));
+          encoder_.vector(opcodes_.bit_and(), to, to, pool_.number(1));
         }
         break;
       }
@@ -305,7 +304,7 @@ class Generator {
         const int chooser = in_register(a);
         const int no = in_register(c);
         const Operand yes = source(b);
-        compare(chooser, constant(0), kNotEqual);
+        compare(chooser, pool_.number(0), Predicate::not_equal);
         blend(result({a, b, c}), no, yes);
         break;
       }
@@ -331,7 +330,7 @@ class Generator {
       const Value v = instruction.read[k];
       State& value = values_[v];
       lock(v, false);
-      if (value.next < value.uses.size() && value.uses[value.next] == now_) ++value.next;
+      if (value.next == now_) value.next = next_[now_][static_cast<std::size_t>(k)];
       if (read_later(value)) continue;
       free_register(v);
       if (value.slot != kNone) free_slots_.push_back(std::exchange(value.slot, kNone));
@@ -341,27 +340,23 @@ class Generator {
   void binary(LaneOp op, Value first, Value second) {
     const int s1 = in_register(first);
     const Operand s2 = source(second);
-    encoder_.vector(arithmetic(op), result({first, second}), s1, s2);
+    encoder_.vector(opcodes_.arithmetic(op), result({first, second}), s1, s2);
   }
 
   // Into the mask register: k1, or of AVX2 the last vector register.
-  void compare(int first, Operand second, int how) {
-    encoder_.vector({1, prefix(), wide_w(), 0xC2}, wide_ ? 1 : 15, first, second, how);
+  void compare(int first, Operand second, Predicate how) {
+    encoder_.vector(opcodes_.compare(), wide_ ? 1 : 15, first, second, static_cast<int>(how));
   }
   void blend(int to, int no, Operand yes) {
     if (wide_) {
-      encoder_.vector({2, 1, wide_w(), 0x65}, to, no, yes, -1, 1);
+      encoder_.vector(opcodes_.blend(), to, no, yes, -1, 1);
     } else {
-      encoder_.vector({3, 1, 0, static_cast<std::uint8_t>(f64_ ? 0x4B : 0x4A)}, to, no, yes, 15 << 4);
+      encoder_.vector(opcodes_.blend(), to, no, yes, 15 << 4);
     }
   }
 
-  // The three forms overwrite different sources: 231 adds to the sum, 213 and 132 put it in a factor's place.
   void multiply_add(LaneOp op, Value a, Value b, Value c) {
-    const std::uint8_t w = f64_ ? 1 : 0;
-    const unsigned negated = op == LaneOp::nfma ? 4 : 0;
-    const auto form = [&](unsigned code) { return Opcode{2, 1, w, static_cast<std::uint8_t>(code + negated)}; };
-    constexpr unsigned k132 = 0x98, k213 = 0xA8, k231 = 0xB8;
+    const auto form = [&](FmaForm which) { return opcodes_.fma(which, op); };
     const auto ends = [&](Value v) { return values_[v].reg != kNone && ends_here(v); };
     // The factor most likely to come from memory last.
     if (values_[a].reg == kNone && (values_[b].reg != kNone || is_constant(a))) std::swap(a, b);
@@ -370,7 +365,7 @@ class Generator {
       lock(c, true);
       const Operand second = source(b);
       result_ = values_[c].reg;
-      encoder_.vector(form(k231), result_, first, second);
+      encoder_.vector(form(FmaForm::k231), result_, first, second);
       return;
     }
     if (ends(a) && a != b && a != c) {
@@ -378,12 +373,12 @@ class Generator {
         const int second = in_register(b);
         const Operand sum = source(c);
         result_ = first;
-        encoder_.vector(form(k213), first, second, sum);
+        encoder_.vector(form(FmaForm::k213), first, second, sum);
       } else {
         const int sum = in_register(c);
         const Operand second = source(b);
         result_ = first;
-        encoder_.vector(form(k132), first, sum, second);
+        encoder_.vector(form(FmaForm::k132), first, sum, second);
       }
       return;
     }
@@ -391,18 +386,18 @@ class Generator {
       const int second = in_register(b);
       const Operand sum = source(c);
       result_ = second;
-      encoder_.vector(form(k213), second, first, sum);
+      encoder_.vector(form(FmaForm::k213), second, first, sum);
       return;
     }
     lock(c, true);
     const Operand second = source(b);
     result_ = allocate();
     if (values_[c].reg != kNone) {
-      encoder_.vector(move(0x28), result_, 0, Operand::vector(values_[c].reg));
+      copy_register(result_, values_[c].reg);
     } else {
       load(result_, c, memory_of(c));
     }
-    encoder_.vector(form(k231), result_, first, second);
+    encoder_.vector(form(FmaForm::k231), result_, first, second);
   }
 
   void store(Value v, LanePlace place) {
@@ -413,26 +408,29 @@ class Generator {
       lock(found->second, false);
       before.in_row = false;
     }
-    encoder_.vector(move(0x11), in_register(v), 0, row_operand(place));
+    encoder_.vector(opcodes_.store(), in_register(v), 0, row_operand(place));
     lies_in_[place] = v;
     State& value = values_[v];
     if (!value.in_row && !is_constant(v)) {
       value.in_row = true;
       value.row = place;
     }
-    done(program_.instructions()[now_]);
+    lock(v, false);
+    if (now_ < values_.size()) done(program_.instructions()[now_]);
   }
 
   const LaneProgram& program_;
   bool f64_, wide_;
+  X86Opcodes opcodes_;
   X86Encoder encoder_;
+  ConstantPool pool_;
   std::vector<State> values_;
-  std::vector<int> holder_;  // [register]: the value it holds
+  std::vector<std::array<std::uint32_t, 3>> next_;  // NextReads::next
+  std::vector<int> holder_;                         // [register]: the value it holds
   std::vector<bool> locked_;
-  std::map<std::uint8_t, Gpr> bases_;
+  std::array<Gpr, LaneProgram::kMostBases> bases_{};
+  std::vector<Gpr> in_use_;
   std::map<LanePlace, Value> lies_in_;
-  std::map<std::uint64_t, int> pool_offsets_;
-  std::vector<std::uint8_t> pool_;
   std::vector<int> free_slots_;
   int slots_ = 0;
   int result_ = kNone;

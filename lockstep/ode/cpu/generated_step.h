@@ -1,0 +1,43 @@
+// A step of any method together with a right-hand side that is arithmetic alone, as machine code generated when a solve
+// begins: its stages stay in registers, as those of the systems in inlined.cpp do. The same bits as the general
+// kernels.
+#pragma once
+
+#include <memory>
+
+#include "lockstep/kernels/generated/lane_code.h"
+#include "lockstep/ode/cpu/inlined.h"
+
+namespace lockstep::ode::cpu {
+
+// The arrays that the code is handed.
+enum GeneratedBase : std::uint8_t {
+  kStateBase,
+  kNewStateBase,
+  kStagesBase,
+  kParametersBase,
+  kStepBase,   // a row: the step's size
+  kErrorBase,  // float64: error_squared; float32: rows of the two sums of squares and of the checks
+  kTimesBase,  // a row for each stage, where time is read
+};
+
+template <class T>
+struct GeneratedStep {
+  std::shared_ptr<const LaneCode> attempt;
+  // One fixed step from state and first stage, in kStateBase and kStagesBase, to the next ones in their place. Null
+  // where time is read, or where steps are not fixed.
+  std::shared_ptr<const LaneCode> fixed;
+  bool reads_time = false;
+};
+
+// Null where the right-hand side is not arithmetic alone, the step would be long, or no code can be had. `settings` is
+// the solve's.
+template <class T>
+std::shared_ptr<const GeneratedStep<T>> generate_step(const StepSettings<T>& settings, std::size_t components,
+                                                      CpuTarget target);
+
+// What calls the code of StepSettings::generated.
+template <class T>
+const InlinedKernels<T>& generated_kernels(CpuTarget target);
+
+}  // namespace lockstep::ode::cpu

@@ -1,0 +1,23 @@
+// A tile function that is arithmetic on lanes alone, as a program that an integrator may make a part of its own code.
+#pragma once
+
+#include <cstddef>
+
+#include "lockstep/kernels/generated/lane_program.h"
+#include "lockstep/ode/detail/graph_inputs.h"
+
+namespace lockstep::ode::detail {
+
+class ArithmeticTile {
+ public:
+  // Rows of input i, which are `source(i)`'s, in array kFirstInput + i; those of the output in array kOutput. Null
+  // where there is more to it.
+  virtual const LaneProgram* arithmetic() const = 0;
+  virtual GraphSource source(std::size_t input) const = 0;
+  static constexpr std::uint8_t kOutput = 1, kFirstInput = 2;
+
+ protected:
+  ~ArithmeticTile() = default;
+};
+
+}  // namespace lockstep::ode::detail
