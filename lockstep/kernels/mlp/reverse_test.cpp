@@ -288,6 +288,29 @@ void expect_same_bits_on_every_target() {
 TEST(Reverse, gives_the_same_bits_on_every_target_f32) { expect_same_bits_on_every_target<float>(); }
 TEST(Reverse, gives_the_same_bits_on_every_target_f64) { expect_same_bits_on_every_target<double>(); }
 
+// AVX-512 alone takes them at once.
+TEST(Reverse, two_thin_layers_at_once_have_the_bits_of_one_after_the_other) {
+  std::vector<std::vector<std::size_t>> shapes = {{3, 9, 2, 6, 3}, {3, 4, 4, 3}, {4, 5, 4, 13, 1}};
+  for (std::size_t inputs = 1; inputs <= 5; ++inputs) {
+    for (std::size_t outputs = 1; outputs <= 5; ++outputs)
+      shapes.push_back({inputs, 4 + 3 * outputs + inputs, outputs});
+  }
+  for (const auto& widths : shapes) {
+    const Mlp mlp = test_net(widths, {ActivationKind::tanh}, 3);
+    const auto in = random_numbers<float>(3 * mlp.inputs() * kTileLanes, 5);
+    const auto out_bar = random_numbers<float>(3 * mlp.outputs() * kTileLanes, 6);
+    for (const int lanes : {11, 32}) {
+      const auto first =
+          run_tiles(TrainablePlan<float>::compile(mlp, available_cpu_targets()[0]), 3, lanes, in, out_bar);
+      for (const CpuTarget target : available_cpu_targets().subspan(1)) {
+        expect_same_bits(first, run_tiles(TrainablePlan<float>::compile(mlp, target), 3, lanes, in, out_bar),
+                         std::to_string(mlp.inputs()) + " inputs, " + std::to_string(mlp.outputs()) + " outputs, " +
+                             std::string(to_string(target)));
+      }
+    }
+  }
+}
+
 TEST(Reverse, replaced_parameters_act_like_a_net_compiled_from_them) {
   const Activation activation{ActivationKind::tanh};
   for (const std::vector<std::size_t>& widths : {std::vector<std::size_t>{13, 41, 31}, {3, 41, 4}}) {

@@ -25,6 +25,9 @@ using mlp::ReverseNet;
 #include "lockstep/kernels/mlp/detail/back_kernel-inl.h"
 #include "lockstep/kernels/mlp/detail/weight_gradient-inl.h"
 //
+#include "lockstep/kernels/mlp/detail/thin_back-inl.h"
+#include "lockstep/kernels/mlp/detail/thin_gradient-inl.h"
+//
 #include "lockstep/kernels/mlp/detail/fused_sample-inl.h"
 //
 #include "lockstep/kernels/mlp/detail/reverse_sample-inl.h"

@@ -113,6 +113,13 @@ void reverse_tile(const ReverseNet<T>& net, const T* activations, const T* out_b
         return;
       }
       const ReverseLayer<T>& before = net.layers[l - 1];
+      if (l == 1 && in_bar != nullptr && registers == 2 && goes_back_thin(before)) {
+        const size_t row = before.tile.y * kRow + first;
+        thin_layers_back<T>(before.forward, layer.forward,
+                            {bars, activations + row, cotangents + before.tile.cotangent * kRow + first,
+                             workspace + first, next_activations == nullptr ? nullptr : next_activations + row});
+        return;
+      }
       T* const to = cotangents + before.tile.cotangent * kRow + first;
       const T* const values = activations + before.tile.y * kRow + first;
       const T* const next = next_activations == nullptr ? nullptr : next_activations + before.tile.y * kRow + first;
@@ -130,6 +137,18 @@ void reverse_tile(const ReverseNet<T>& net, const T* activations, const T* out_b
     const T scale = packed.input_scale.empty() ? T(1) : packed.input_scale[c];
     for (size_t lane = 0; lane < static_cast<size_t>(wanted); ++lane) {
       in_bar[c * kRow + lane] = workspace[c * kRow + lane] / scale;
+    }
+  }
+}
+
+template <class T>
+void accumulate_tiles(const ReverseNet<T>& net, RecordedTiles<T> tiles, T* gradient) {
+  for (size_t l = 0; l < net.layers.size(); ++l) {
+    const ReverseLayer<T>& layer = net.layers[l];
+    if (goes_back_thin(layer)) {
+      thin_layers_gradient(layer, net.layers[++l], tiles, gradient);
+    } else {
+      layer_gradient(layer, tiles, layer.tile.cotangent, layer.tile.x, gradient + layer.parameters);
     }
   }
 }

@@ -197,6 +197,22 @@ constexpr std::array<GradientBlock<T>, sizeof...(kIndex)> gradient_blocks(std::i
   return {gradient_block<T, kIndex / kGradientInputs + 1, kIndex % kGradientInputs + (kBias ? 0 : 1), kBias>...};
 }
 
+// bias[output] += its sums over the tiles, whose cotangents begin at row z.
+template <class T>
+void bias_gradient(size_t outputs, RecordedTiles<T> tiles, size_t z, T* bias) {
+  using Sizes = std::make_integer_sequence<int, kGradientOutputs * kGradientInputs>;
+  static constexpr auto kBlocks = gradient_blocks<T, true>(Sizes());
+  HWY_ALIGN T sums[kGradientSums * kSlots<T>];
+  HWY_ALIGN T totals[kGradientSums];
+  const mlp::Partition rows(outputs, kGradientOutputs);
+  for (size_t row = 0, j = 0; row < rows.blocks; j += rows[row++]) {
+    const size_t height = rows[row];
+    kBlocks[(height - 1) * kGradientInputs](tiles, z + j, 0, sums);
+    add_slots(sums, height, totals);
+    for (size_t a = 0; a < height; ++a) bias[j + a] += totals[a];
+  }
+}
+
 // One layer's gradient += its sums over the tiles, whose cotangents begin at row z, inputs at row x.
 template <class T>
 void layer_gradient(const ReverseLayer<T>& layer, RecordedTiles<T> tiles, size_t z, size_t x, T* gradient) {
@@ -224,16 +240,5 @@ void layer_gradient(const ReverseLayer<T>& layer, RecordedTiles<T> tiles, size_t
     }
     if (with_bias) return;
   }
-  for (size_t row = 0, j = 0; row < rows.blocks; j += rows[row++]) {
-    const size_t height = rows[row];
-    kWithBias[(height - 1) * kGradientInputs](tiles, z + j, 0, sums);
-    add_slots(sums, height, totals);
-    for (size_t a = 0; a < height; ++a) bias[j + a] += totals[a];
-  }
-}
-
-template <class T>
-void accumulate_tiles(const ReverseNet<T>& net, RecordedTiles<T> tiles, T* gradient) {
-  for (const ReverseLayer<T>& layer : net.layers)
-    layer_gradient(layer, tiles, layer.tile.cotangent, layer.tile.x, gradient + layer.parameters);
+  bias_gradient<T>(outputs, tiles, z, bias);
 }
