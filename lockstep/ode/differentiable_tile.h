@@ -31,6 +31,7 @@ struct ReverseTileView {
 struct RecordedEvaluation {
   const std::byte* record;
   const std::byte* cotangents;
+  const std::byte* later = nullptr;  // a record that will be read soon: a hint to bring it closer
 };
 
 // The same function for one trajectory at a time, of numbers side by side: for ensembles so small that most lanes of a

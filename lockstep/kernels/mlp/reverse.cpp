@@ -72,8 +72,9 @@ void TrainablePlan<T>::evaluate_tile(const TileView<T>& tile, T* activations, T*
 
 template <class T>
 void TrainablePlan<T>::reverse_tile(const T* activations, const T* out_bar, T* in_bar, T* cotangents, int lanes,
-                                    T* workspace, const T* next_activations) const {
-  net_->kernels->reverse_tile(*net_, activations, out_bar, in_bar, cotangents, lanes, workspace, next_activations);
+                                    T* workspace, const T* next_activations, InBar in_bar_is) const {
+  net_->kernels->reverse_tile(*net_, activations, out_bar, in_bar, cotangents, lanes, workspace, next_activations,
+                              in_bar_is);
 }
 
 template <class T>

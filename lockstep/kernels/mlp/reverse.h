@@ -23,6 +23,7 @@ struct RecordedTile {
   const T* activations;  // of evaluate_tile
   const T* cotangents;   // of reverse_tile
   int lanes;             // as in the tile: 1 .. kTileLanes
+  const T* later = nullptr;  // activations of a later call, a hint as reverse_tile's
 };
 
 // The same of one sample.
@@ -31,6 +32,9 @@ struct RecordedSample {
   const T* activations;
   const T* cotangents;
 };
+
+// What reverse_tile does with in_bar.
+enum class InBar { set, add };
 
 // One iteration: set_parameters; then for each tile evaluate_tile with a record, a loss that gives out_bar,
 // reverse_tile; then accumulate_tiles over a chunk of tiles. Shapes, activations and scaling come from an Mlp and stay.
@@ -77,12 +81,12 @@ class TrainablePlan {
   // tile.out as Plan's evaluate_tile, bit for bit. `activations` is written for reverse_tile and accumulate_tiles, or
   // null: nothing is recorded.
   void evaluate_tile(const TileView<T>& tile, T* activations, T* workspace) const;
-  // out_bar [output][kTileLanes] is dL/d out; in_bar [input][kTileLanes] becomes dL/d in (null: not wanted); both only
-  // in the first `lanes` lanes. out_bar may not overlap in_bar. `cotangents` is written for accumulate_tiles.
-  // `next_activations`, if not null, are those of the next call: a hint to bring them closer, without effect on
-  // results.
+  // out_bar [output][kTileLanes] is dL/d out; in_bar [input][kTileLanes] becomes dL/d in, or has it added (null: not
+  // wanted); both only in the first `lanes` lanes. out_bar may not overlap in_bar. `cotangents` is written for
+  // accumulate_tiles. `next_activations`, if not null, are those of the next call: a hint to bring them closer, without
+  // effect on results.
   void reverse_tile(const T* activations, const T* out_bar, T* in_bar, T* cotangents, int lanes, T* workspace,
-                    const T* next_activations = nullptr) const;
+                    const T* next_activations = nullptr, InBar in_bar_is = InBar::set) const;
   // gradient [parameter] += dL/d parameters of the tiles.
   void accumulate_tiles(std::span<const RecordedTile<T>> tiles, T* gradient) const;
 

@@ -83,7 +83,7 @@ class AdjointTile {
   void reverse_saves(const TileStep& step, std::span<const T> states_bar);
   void reverse_evaluation(const double* t, const T* argument, const std::byte* recorded, const std::byte* next,
                           const T* out_bar, T* in_bar);
-  void flush(T* gradient);
+  void flush(T* gradient, std::size_t first);
 
   SolveContext<T> context_;
   const DifferentiableTile<T>& rhs_;

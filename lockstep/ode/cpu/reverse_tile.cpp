@@ -34,7 +34,7 @@ void AdjointTile<T>::backward(std::span<const T> states_bar, T* gradient) {
     if (step < segment_first_) restore(step + 1);
     const std::size_t at = step - segment_first_;
     reverse_step(steps_[step], segment_[at], at == 0 ? nullptr : &segment_[at - 1], states_bar);
-    if (step % kSumSteps == 0) flush(gradient);
+    if (step % kSumSteps == 0) flush(gradient, at);
   }
   // Save points at the start, and k_1 = f(t0, u0).
   for (int lane = 0; lane < kTileLanes; ++lane) {
@@ -45,7 +45,7 @@ void AdjointTile<T>::backward(std::span<const T> states_bar, T* gradient) {
   }
   if (any_nonzero(bar_.k_first.data(), size)) {
     reverse_evaluation(tile_.t_start, initial_.data(), nullptr, nullptr, bar_.k_first.data(), bar_.y.data());
-    flush(gradient);
+    flush(gradient, 0);
   }
 }
 
@@ -190,8 +190,19 @@ void AdjointTile<T>::reverse_evaluation(const double* t, const T* argument, cons
 // The evaluations of kSumSteps steps are summed at a time. Segments are whole numbers of them, so that they are the
 // same ones however much memory there was for records.
 template <class T>
-void AdjointTile<T>::flush(T* gradient) {
-  if (gradient != nullptr) rhs_.accumulate(pending_, gradient);
+void AdjointTile<T>::flush(T* gradient, std::size_t first) {
+  if (gradient != nullptr) {
+    // What is read next comes closer meanwhile: the records of as many evaluations before these.
+    std::size_t count = 0;
+    for (std::size_t at = first; at-- > 0 && count < pending_.size();) {
+      const StageRecord<T>& record = segment_[at];
+      if (!record.usable) break;
+      for (std::size_t i = total_stages() - 1; i-- > 0 && count < pending_.size();) {
+        pending_[count++].later = record.recorded.data() + i * rhs_.record_bytes();
+      }
+    }
+    rhs_.accumulate(pending_, gradient);
+  }
   pending_.clear();
 }
 
@@ -204,7 +215,7 @@ template void AdjointTile<float>::reverse_events(std::size_t);
 template void AdjointTile<float>::reverse_saves(const TileStep&, std::span<const float>);
 template void AdjointTile<float>::reverse_evaluation(const double*, const float*, const std::byte*, const std::byte*,
                                                      const float*, float*);
-template void AdjointTile<float>::flush(float*);
+template void AdjointTile<float>::flush(float*, std::size_t);
 template void AdjointTile<double>::backward(std::span<const double>, double*);
 template void AdjointTile<double>::reverse_step(const TileStep&, StageRecord<double>&, const StageRecord<double>*,
                                                 std::span<const double>);
@@ -214,6 +225,6 @@ template void AdjointTile<double>::reverse_events(std::size_t);
 template void AdjointTile<double>::reverse_saves(const TileStep&, std::span<const double>);
 template void AdjointTile<double>::reverse_evaluation(const double*, const double*, const std::byte*, const std::byte*,
                                                       const double*, double*);
-template void AdjointTile<double>::flush(double*);
+template void AdjointTile<double>::flush(double*, std::size_t);
 
 }  // namespace lockstep::ode::cpu

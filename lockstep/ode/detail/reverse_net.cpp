@@ -100,9 +100,11 @@ class ReverseNet final : public DifferentiableTile<T> {
 
   void reverse(const ReverseTileView<T>& tile, std::byte* workspace) const override {
     T* const bar = reinterpret_cast<T*>(workspace);
-    plan_.reverse_tile(reinterpret_cast<const T*>(tile.record), tile.out_bar, bar,
+    const bool whole = plan_.inputs() == components_;
+    plan_.reverse_tile(reinterpret_cast<const T*>(tile.record), tile.out_bar, whole ? tile.in_bar : bar,
                        reinterpret_cast<T*>(tile.cotangents), kTileLanes, bar + plan_.inputs() * kTileLanes,
-                       reinterpret_cast<const T*>(tile.next_record));
+                       reinterpret_cast<const T*>(tile.next_record), whole ? InBar::add : InBar::set);
+    if (whole) return;
     for (std::size_t i = 0; i < components_ * kTileLanes; ++i) tile.in_bar[i] += bar[i];
     const T* const rest = bar + components_ * kTileLanes;
     for (std::size_t i = 0; i < parameters_ * kTileLanes; ++i) tile.parameter_bar[i] += rest[i];
@@ -117,7 +119,8 @@ class ReverseNet final : public DifferentiableTile<T> {
       const std::size_t count = std::min(kAtOnce, evaluations.size());
       for (std::size_t i = 0; i < count; ++i) {
         tiles[i] = {reinterpret_cast<const T*>(evaluations[i].record),
-                    reinterpret_cast<const T*>(evaluations[i].cotangents), kTileLanes};
+                    reinterpret_cast<const T*>(evaluations[i].cotangents), kTileLanes,
+                    reinterpret_cast<const T*>(evaluations[i].later)};
       }
       plan_.accumulate_tiles({tiles, count}, gradient);
       evaluations = evaluations.subspan(count);

@@ -85,7 +85,7 @@ template <class T>
 struct ReverseKernels {
   void (*evaluate_tile)(const ReverseNet<T>&, const TileView<T>&, T* activations, T* workspace);
   void (*reverse_tile)(const ReverseNet<T>&, const T* activations, const T* out_bar, T* in_bar, T* cotangents,
-                       int lanes, T* workspace, const T* next_activations);
+                       int lanes, T* workspace, const T* next_activations, InBar in_bar_is);
   void (*accumulate_tiles)(const ReverseNet<T>&, std::span<const RecordedTile<T>>, T* gradient);
   void (*evaluate_sample)(const ReverseNet<T>&, const T* in, T* out, T* activations, T* workspace);
   void (*reverse_sample)(const ReverseNet<T>&, const T* activations, const T* out_bar, T* in_bar, T* cotangents,

@@ -19,6 +19,16 @@ HWY_INLINE void for_strips(int wanted, F f) {
   }
 }
 
+// f(tag, lane) for whole registers of `lanes` lanes, then for single ones: what small stores wrote a moment ago a whole
+// register can load only once they have left the store queue, behind hundreds of others.
+template <class T, class F>
+HWY_INLINE void for_lanes(size_t lanes, F f) {
+  const Register<T> d;
+  size_t lane = 0;
+  for (; lane + hn::Lanes(d) <= lanes; lane += hn::Lanes(d)) f(d, lane);
+  for (; lane < lanes; ++lane) f(hn::CappedTag<T, 1>(), lane);
+}
+
 // tanh over adjacent registers just stored. Meanwhile what will be written over `next` is brought closer, a line for
 // each register: records of many steps lie in the third-level cache, and stores to them would wait for it.
 template <class T>
@@ -40,8 +50,9 @@ void evaluate_recording(const ReverseNet<T>& net, const TileView<T>& tile, T* ac
   const auto& packed = net.packed;
   const size_t wanted = static_cast<size_t>(tile.lanes), computed = computed_lanes<T>(tile.lanes);
   for (size_t c = 0; c < packed.inputs(); ++c) {
+    const T* const from = tile.in + c * kRow;
     T* const to = activations + c * kRow;
-    for (size_t lane = 0; lane < wanted; ++lane) to[lane] = tile.in[c * kRow + lane];
+    for_lanes<T>(wanted, [&](auto d, size_t lane) HWY_ATTR { hn::StoreU(hn::LoadU(d, from + lane), d, to + lane); });
     for (size_t lane = wanted; lane < computed; ++lane) to[lane] = T(0);
   }
   for_strips<T>(tile.lanes, [&](size_t first, int registers) {
@@ -89,7 +100,7 @@ void evaluate_recording(const ReverseNet<T>& net, const TileView<T>& tile, T* ac
 
 template <class T>
 void reverse_tile(const ReverseNet<T>& net, const T* activations, const T* out_bar, T* in_bar, T* cotangents,
-                  int wanted, T* workspace, const T* next_activations = nullptr) {
+                  int wanted, T* workspace, const T* next_activations = nullptr, InBar in_bar_is = InBar::set) {
   constexpr size_t kRow = kTileLanes;
   const auto& packed = net.packed;
   const size_t computed = computed_lanes<T>(wanted);
@@ -97,8 +108,12 @@ void reverse_tile(const ReverseNet<T>& net, const T* activations, const T* out_b
   for (size_t c = 0; c < packed.outputs(); ++c) {
     const T scale = packed.output_scale.empty() ? T(1) : packed.output_scale[c];
     const size_t lanes = static_cast<size_t>(wanted);
-    for (size_t lane = 0; lane < lanes; ++lane) last[c * kRow + lane] = out_bar[c * kRow + lane] * scale;
-    for (size_t lane = lanes; lane < computed; ++lane) last[c * kRow + lane] = T(0);
+    const T* const from = out_bar + c * kRow;
+    T* const to = last + c * kRow;
+    for_lanes<T>(lanes, [&](auto d, size_t lane) HWY_ATTR {
+      hn::StoreU(hn::Mul(hn::LoadU(d, from + lane), hn::Set(d, scale)), d, to + lane);
+    });
+    for (size_t lane = lanes; lane < computed; ++lane) to[lane] = T(0);
   }
   for_strips<T>(wanted, [&](size_t first, int registers) {
     const ReverseLayer<T>& end = net.layers.back();
@@ -135,9 +150,13 @@ void reverse_tile(const ReverseNet<T>& net, const T* activations, const T* out_b
   if (in_bar == nullptr) return;
   for (size_t c = 0; c < packed.inputs(); ++c) {
     const T scale = packed.input_scale.empty() ? T(1) : packed.input_scale[c];
-    for (size_t lane = 0; lane < static_cast<size_t>(wanted); ++lane) {
-      in_bar[c * kRow + lane] = workspace[c * kRow + lane] / scale;
-    }
+    const T* const from = workspace + c * kRow;
+    T* const to = in_bar + c * kRow;
+    for_lanes<T>(static_cast<size_t>(wanted), [&](auto d, size_t lane) HWY_ATTR {
+      auto bar = hn::Div(hn::LoadU(d, from + lane), hn::Set(d, scale));
+      if (in_bar_is == InBar::add) bar = hn::Add(hn::LoadU(d, to + lane), bar);
+      hn::StoreU(bar, d, to + lane);
+    });
   }
 }
 

@@ -32,7 +32,7 @@ void thin_back(const PackedLayer<T>& layer, const ThinBackRows<T>& rows) {
   }
   const T* w = layer.thin_weights + kOutputs;  // a neuron's bias, weights of inputs, weights to outputs
   const T* values = rows.values;
-  const T* next = rows.next_values != nullptr ? rows.next_values : rows.values;
+  const T* next = (rows.next_values != nullptr ? rows.next_values : rows.values) + layer.outputs * lanes;
   T* to = rows.neuron_bars;
 #pragma GCC unroll 2
   for (size_t left = layer.outputs; left > 0; --left) {
@@ -60,7 +60,7 @@ void thin_back(const PackedLayer<T>& layer, const ThinBackRows<T>& rows) {
     }
     w += kStep;
     values += kTileLanes;
-    next += kTileLanes;
+    next += lanes;
     to += kTileLanes;
   }
 #pragma GCC unroll 4

@@ -30,6 +30,10 @@ void thin_gradient_block(RecordedTiles<T> tiles, const ThinGradientRows& rows, s
     const T* y = tile.activations + (rows.values + first) * kTileLanes;
     const T* x = tile.activations + rows.x * kTileLanes;
     const T* out = tile.cotangents + rows.bars * kTileLanes;
+    const T* later =
+        (tile.later != nullptr ? tile.later : tile.activations) + rows.values * kTileLanes + first * kSlots<T>;
+#pragma GCC unroll 4
+    for (int j = 0; j < kNeurons; ++j) __builtin_prefetch(later + j * kSlots<T>, 0, 2);
     for (int lane = 0; lane < tile.lanes; lane += kSlots<T>) {
       V each[kNeurons];
 #pragma GCC unroll 4
