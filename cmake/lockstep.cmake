@@ -62,6 +62,9 @@ function(lockstep_together name)
   if(LOCKSTEP_TOGETHER AND LOCKSTEP_SANITIZE)
     set_target_properties(lockstep_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
     set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+      target_compile_options(lockstep_${name} PRIVATE -Wno-subobject-linkage)  # of files taken for headers
+    endif()
   endif()
 endfunction()
 

@@ -52,8 +52,11 @@ fetched() {
 if [ $fast = no ]; then
   # Every instruction set is made from the same sources: AVX2 and the fallback show what the sanitizers look for.
   stage "sanitizer build (address, undefined), into build-sanitize/"
+  # Programs of a hundred megabytes: without addresses to move they start in half the time, and gold links them sooner.
+  linking="-no-pie"
+  if command -v ld.gold >/dev/null; then linking+=" -fuse-ld=gold"; fi
   configure build-sanitize -DCMAKE_BUILD_TYPE=Sanitize "-DCMAKE_CXX_FLAGS=-Og -g1" -DLOCKSTEP_TESTS=ON \
-    -DLOCKSTEP_SANITIZE=address,undefined -DLOCKSTEP_AVX512=OFF -DLOCKSTEP_PRECOMPILE=$precompile -DLOCKSTEP_TOGETHER=ON >/dev/null
+    "-DCMAKE_EXE_LINKER_FLAGS=$linking" -DLOCKSTEP_SANITIZE=address,undefined -DLOCKSTEP_AVX512=OFF -DLOCKSTEP_PRECOMPILE=$precompile -DLOCKSTEP_TOGETHER=ON >/dev/null
   ninja -C build-sanitize -j"$jobs"
   say "built after $((SECONDS - started)) s"
   fetched

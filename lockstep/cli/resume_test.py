@@ -18,7 +18,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
 from tool_test import ToolTest, TOOL, h5py, np
 
-KILLS = int(os.environ.get("LOCKSTEP_KILLS", 50))
+KILLS = int(os.environ.get("LOCKSTEP_KILLS", 25))
 SEED = int(os.environ.get("LOCKSTEP_SEED", 1))
 CANCELLED = 6
 COLUMNS = ("state", "end_state", "status", "accepted", "rejected", "evaluations", "end_time")
