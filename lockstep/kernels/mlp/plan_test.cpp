@@ -112,11 +112,12 @@ TYPED_TEST(PlanBits, every_target_width_and_batch_size_matches_the_reference) {
   std::size_t turn = 0;
   for (const auto& widths : stacks) {
     const Mlp mlp = random_mlp(widths, {ActivationKind::tanh}, ++seed);
-    const Samples<T> samples(mlp, 1009);
+    const std::size_t most = kSanitized ? 97 : 1009;
+    const Samples<T> samples(mlp, most);
     for (const CpuTarget target : available_cpu_targets()) {
       const auto plan = Plan<T>::compile(mlp, target);
       for (const std::size_t batch : kBatches) {
-        if (!is_tried(turn++, 11)) continue;
+        if (batch > most || !is_tried(turn++, 11)) continue;
         std::vector<T> out(batch * mlp.outputs());
         plan.evaluate(MatrixView<const T>::row_major(samples.in.data(), batch, mlp.inputs()),
                       MatrixView<T>::row_major(out.data(), batch, mlp.outputs()));
