@@ -82,6 +82,17 @@ __device__ __forceinline__ std::uint32_t to_format(Fp16, float x, float y) {
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(y), "f"(x));
   return bits;
 }
+// As these, of what relu makes of x and y: zero in place of what is negative; NaN stays.
+__device__ __forceinline__ std::uint32_t relu_to_format(Bf16, float x, float y) {
+  std::uint32_t bits;
+  asm("cvt.rn.relu.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(y), "f"(x));
+  return bits;
+}
+__device__ __forceinline__ std::uint32_t relu_to_format(Fp16, float x, float y) {
+  std::uint32_t bits;
+  asm("cvt.rn.relu.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(y), "f"(x));
+  return bits;
+}
 
 #else
 
@@ -95,6 +106,10 @@ inline std::uint32_t to_format(Tf32, float x) { return Tf32::round(x); }
 template <class Format>
 std::uint32_t to_format(Format, float x, float y) {
   return Format::round(x) | std::uint32_t{Format::round(y)} << 16;
+}
+template <class Format>
+std::uint32_t relu_to_format(Format, float x, float y) {
+  return to_format(Format(), x <= 0 ? 0.0f : x, y <= 0 ? 0.0f : y);
 }
 
 #endif

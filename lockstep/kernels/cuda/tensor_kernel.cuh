@@ -16,40 +16,51 @@ __device__ void load_tensor_inputs(const TensorLaunch& launch, const TensorSpace
   const int thread = static_cast<int>(threadIdx.x);
   const int count = static_cast<int>(launch.samples - first < samples ? launch.samples - first : samples);
   const float* const in = launch.in + first * launch.in_row_stride;
-  const auto put = [&](int sample, int feature, float x) {
-    if (net.input_scale >= 0)
-      x = scaled_input(x, space.resident[net.input_shift + feature], space.resident[net.input_scale + feature]);
-    put_value<Format>(launch.layout, space.values, sample, feature, x);
+  const auto scaled = [&](int feature, float x) {
+    return net.input_scale < 0 ? x
+                               : scaled_input(x, space.resident[net.input_shift + feature],
+                                              space.resident[net.input_scale + feature]);
   };
   const bool by_four = launch.in_column_stride == 1 && net.inputs % 4 == 0 && launch.in_row_stride % 4 == 0 &&
                        reinterpret_cast<std::uintptr_t>(launch.in) % 16 == 0;
   if (by_four) {
     // All of a thread's loads are under way before the first is waited for.
     constexpr int kBatch = 4;
-    const int quads = net.inputs / 4, total = quads * samples;
+    const int quads = net.inputs / 4, rows = kBlockThreads / quads, rest = kBlockThreads % quads;
+    int next_sample = thread / quads, next_quad = thread % quads;
     LOCKSTEP_ROLLED
-    for (int begin = thread; begin < total; begin += kBatch * kBlockThreads) {
+    while (next_sample < samples) {
       Numbers<float, 4> x[kBatch];
+      int sample[kBatch], feature[kBatch];
       LOCKSTEP_UNROLL
       for (int b = 0; b < kBatch; ++b) {
-        const int i = begin + b * kBlockThreads, sample = i / quads;
+        sample[b] = next_sample;
+        feature[b] = next_quad * 4;
+        next_sample += rows;
+        next_quad += rest;
+        if (next_quad >= quads) {
+          next_quad -= quads;
+          ++next_sample;
+        }
         x[b] = {};
-        if (sample < count)
-          x[b] = *reinterpret_cast<const Numbers<float, 4>*>(in + sample * launch.in_row_stride + i % quads * 4);
+        if (sample[b] < count)
+          x[b] = *reinterpret_cast<const Numbers<float, 4>*>(in + sample[b] * launch.in_row_stride + feature[b]);
       }
       LOCKSTEP_UNROLL
       for (int b = 0; b < kBatch; ++b) {
-        const int i = begin + b * kBlockThreads;
-        if (i >= total) break;
-        LOCKSTEP_UNROLL
-        for (int l = 0; l < 4; ++l) put(i / quads, i % quads * 4 + l, x[b].of[l]);
+        if (sample[b] >= samples) break;
+        if (net.input_scale >= 0) {
+          LOCKSTEP_UNROLL
+          for (int l = 0; l < 4; ++l) x[b].of[l] = scaled(feature[b] + l, x[b].of[l]);
+        }
+        put_four<Format>(launch.layout, space.values, sample[b], feature[b], x[b]);
       }
     }
   } else {
     for_each_number<samples>(net.inputs, launch.in_column_stride == 1, [&](int feature, int sample) {
       float x = 0;
       if (sample < count) x = in[sample * launch.in_row_stride + feature * launch.in_column_stride];
-      put(sample, feature, x);
+      put_value<Format>(launch.layout, space.values, sample, feature, scaled(feature, x));
     });
   }
   const int padding = input_tiles<Format>(net.inputs) * Format::kTile - net.inputs;

@@ -66,6 +66,22 @@ __device__ void put_value(const TensorLayout& layout, unsigned char* values, int
   }
 }
 
+// Values of four features side by side, the first a multiple of four.
+template <class Format>
+__device__ void put_four(const TensorLayout& layout, unsigned char* values, int sample, int feature,
+                         const Numbers<float, 4>& x) {
+  unsigned char* const place =
+      values + sample * layout.pitch + feature * static_cast<int>(sizeof(typename Format::Stored));
+  if constexpr (Format::kTile == 8) {
+    *reinterpret_cast<Numbers<std::uint32_t, 4>*>(place) = {
+        {to_format(Format(), x.of[0]), to_format(Format(), x.of[1]), to_format(Format(), x.of[2]),
+         to_format(Format(), x.of[3])}};
+  } else {
+    *reinterpret_cast<Numbers<std::uint32_t, 2>*>(place) = {
+        {to_format(Format(), x.of[0], x.of[1]), to_format(Format(), x.of[2], x.of[3])}};
+  }
+}
+
 // Four numbers through an activation, one copy for all shapes of layers: side by side for the most used, one after the
 // other for the rest.
 LOCKSTEP_DEVICE_CALL Numbers<float, 4> activate_four(int kind, Numbers<float, 4> x, float alpha) {
@@ -148,6 +164,16 @@ struct TensorLayer {
     if (layer.activation == static_cast<int>(ActivationKind::identity) ||
         layer.activation == static_cast<int>(ActivationKind::relu)) {
       const bool relu = layer.activation == static_cast<int>(ActivationKind::relu);
+      if constexpr (Format::kTile == 16) {
+        if (!last && first_pair * kPairOutputs + 2 * kPairOutputs <= layer.outputs) {
+          if (relu) {
+            put_all<true>(first_output, sum);
+          } else {
+            put_all<false>(first_output, sum);
+          }
+          return;
+        }
+      }
       LOCKSTEP_UNROLL
       for (int m = 0; m < Shape::kRowTiles; ++m) {
         LOCKSTEP_UNROLL
@@ -173,6 +199,27 @@ struct TensorLayer {
   }
 
  private:
+  // put() for all of a lane's sums where none is past the layer's outputs or the last layer's: two instructions for two
+  // numbers.
+  template <bool relu>
+  __device__ __forceinline__ void put_all(int first_output, const Numbers<float, 4> (&sum)[Shape::kRowTiles][4]) const {
+    unsigned char* const place = to + (first_sample + static_cast<int>(threadIdx.x) % 32 / 4) * layout.pitch +
+                                 first_output * static_cast<int>(sizeof(typename Format::Stored));
+    LOCKSTEP_UNROLL
+    for (int m = 0; m < Shape::kRowTiles; ++m) {
+      LOCKSTEP_UNROLL
+      for (int i = 0; i < 4; i += 2) {
+        unsigned char* const row = place + (16 * m + 4 * i) * layout.pitch;
+        LOCKSTEP_UNROLL
+        for (int j = 0; j < 4; ++j) {
+          const float x = sum[m][j].of[i], y = sum[m][j].of[i + 1];
+          *reinterpret_cast<std::uint32_t*>(row + 8 * j * static_cast<int>(sizeof(typename Format::Stored))) =
+              relu ? relu_to_format(Format(), x, y) : to_format(Format(), x, y);
+        }
+      }
+    }
+  }
+
   // Two outputs of two samples, 8 apart.
   __device__ __forceinline__ void put(int m, int output, const Numbers<float, 4>& sum) const {
     if (output >= layer.padded) return;
