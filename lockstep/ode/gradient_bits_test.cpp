@@ -66,7 +66,7 @@ TEST(GradientBits, has_the_same_bits_on_any_threads_targets_and_memory) {
   for (const Case& c : all_cases()) {
     for (const StepControl control : {StepControl::per_trajectory, StepControl::common, StepControl::fixed}) {
       for (const Precision precision : {Precision::f32, Precision::f64}) {
-        if (!is_tried(turn++, 7)) continue;
+        if (!is_tried(turn++, 13)) continue;
         Problem problem = ensemble(c, 101);
         problem.parameters = c.parameters;  // shared: summed over trajectories
         Options options = f64("dop853", control);
