@@ -122,6 +122,20 @@ void add_share(Answer& answer, const Rows& rows, const Json& row) {
   if (peak && operations && steps) answer["share_of_peak"] = *operations * *steps / per_piece(row) / *peak;
 }
 
+// Beside a row of ours the time in which this card's schedulers can issue its instructions, by what docs/cuda.md ("What
+// the machine code promises") counted in machine code: so many instructions of a warp for each piece. A scheduler
+// issues one a clock, as many as fma of 32 threads in gpu_peak.
+void add_prediction(Answer& answer, const Rows& rows, const Json& row, double instructions) {
+  const auto peak = rows.peak("fma_peak", "fma_per_s", "float32");
+  if (!peak || !(instructions > 0)) return;
+  const double predicted = instructions / (*peak / 32);
+  answer["predicted_ms"] = predicted * get<double>(row, "size").value_or(1) * 1e3;
+  answer["times_predicted"] = per_piece(row) / predicted;
+}
+// A scheduler's for a tile of 128 samples; a warp's for a step of 32 trajectories.
+constexpr double kOceanNet = 31300 * 4 / 128.0, kOceanNetBf16 = 4800 * 4 / 128.0;
+constexpr double kTsit5Step = 485 / 32.0, kRk4Step = 190 / 32.0, kNeuralStep = 23150 / 32.0;
+
 void ocean_net(const Rows& rows, std::vector<Answer>& answers) {
   const std::string f32 = "32-128-128-31 relu, 1M evaluations on the device, float32";
   const std::string f32_target = "at least 0.6 of the FMA peak";
@@ -133,6 +147,7 @@ void ocean_net(const Rows& rows, std::vector<Answer>& answers) {
     const double share = kFmaOfOceanNet / per_piece(*row) / *peak;
     Answer answer = answered(f32, share >= 0.6, f32_target, share, "of the FMA peak");
     answer["ms"] = per_piece(*row) * 1e3 * 1048576;
+    add_prediction(answer, rows, *row, kOceanNet);
     for (const Json* peer : rows.peers("mlp", "float32")) {
       if (is(*peer, "net", "ocean_32_128_128_31_relu") && get<double>(*peer, "size") >= 1e6)
         answer["peers"][name_of(*peer)] = *seconds_per_piece(*peer) / per_piece(*row);
@@ -147,6 +162,7 @@ void ocean_net(const Rows& rows, std::vector<Answer>& answers) {
   }
   const double ratio = per_piece(*row) / per_piece(*fast);
   Answer answer = answered(bf16, ratio >= 5, bf16_target, ratio, "times float32");
+  add_prediction(answer, rows, *fast, kOceanNetBf16);
   for (const Json* peer : rows.peers("mlp", "bf16")) {
     if (get<double>(*peer, "size") >= 1e6)
       answer["peers"][name_of(*peer)] = *seconds_per_piece(*peer) / per_piece(*fast);
@@ -181,6 +197,8 @@ void lorenz_adaptive(const Rows& rows, double tolerance, double target_ms, std::
   answer["error"] = *get<double>(*best, "error");
   if (!h200) answer["why"] = "the target is gradsolve's on an H200, scaled by the float64 peak";
   add_share(answer, rows, *best);
+  if (is(*best, "method", "tsit5"))
+    add_prediction(answer, rows, *best, kTsit5Step * get<double>(*best, "steps").value_or(0));
   for (const Json* peer : rows.peers("lorenz", "float64")) {
     if (get<double>(*peer, "tol") != tolerance) continue;
     // Against what reaches the peer's own error.
@@ -209,6 +227,7 @@ void lorenz_fixed(const Rows& rows, std::vector<Answer>& answers) {
                                     : answered(question, least >= 1, target, least, "times the best other's rate");
   answer["ms"] = per_piece(*row) * 8388608 * 1e3;
   add_share(answer, rows, *row);
+  add_prediction(answer, rows, *row, kRk4Step * get<double>(*row, "steps").value_or(0));
   if (!ratios.is_null()) answer["peers"] = ratios;
   answers.push_back(answer);
 }
@@ -227,6 +246,7 @@ void neural(const Rows& rows, std::vector<Answer>& answers) {
     Answer answer = answered(question + what, *ratio >= least, target, *ratio, "times");
     answer["us_a_trajectory"] = per_piece(*row) * 1e6;
     add_share(answer, rows, *row);
+    add_prediction(answer, rows, *row, kNeuralStep * get<double>(*row, "steps").value_or(0));
     for (const Json* peer : rows.peers("neural", "float32")) {
       if (get<double>(*peer, "tol") == 1e-6)
         answer["peers"][name_of(*peer)] = *seconds_per_piece(*peer) / per_piece(*row);
