@@ -82,6 +82,11 @@ std::size_t places(const std::string& text) {
 
 }  // namespace
 
+std::size_t FitReport::outputs() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(rows, [&](const Row& row) { return row.data == rows.front().data; }));
+}
+
 std::string percent_text(double share) {
   if (!std::isfinite(share)) return "-";
   const double percent = 100 * share;

@@ -1,6 +1,7 @@
 // How good a fit is: the error of each component or output, in its own unit, over training and validation data.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -23,6 +24,7 @@ struct FitReport {
   std::string worst;
 
   bool empty() const { return rows.empty(); }
+  std::size_t outputs() const;  // of one kind of data
 };
 
 inline constexpr const char* kErrorsKey = "training_errors";  // in a model's metadata

@@ -146,8 +146,7 @@ class RegressionTask : public TrainingTask<T> {
       if (i >= judgement.outputs.size()) continue;
       PredictedOutput& of = judgement.outputs[i];
       of.unit = unit;
-      of.summary += (of.summary.empty() ? "RMS " : ", ") + percent_text(errors[i].relative()) +
-                    (validation ? " on validation data" : " of the spread");
+      of.summary += (validation ? ", validation " : "RMS ") + percent_text(errors[i].relative());
     }
   }
 

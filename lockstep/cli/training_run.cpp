@@ -264,19 +264,19 @@ class Run {
     write_file(outputs_.curve, std::as_bytes(std::span(text)), Existing::replace);
     const std::string subtitle = subject_text(file_, task_) + "  ·  " + task_.data_text() + "  ·  " +
                                  file_.path.filename().string() + "  ·  lockstep " LOCKSTEP_VERSION;
-    if (curve_.size() >= 2) {
-      picture(outputs_.picture, "the loss", [&] {
-        return loss_curve(curve_, "Training of " + title(), subtitle, task_.loss_text(), task_.watched_text(),
-                          phase_names());
-      });
-    }
+    if (curve_.size() < 2) return;
+    picture(outputs_.picture, "the loss", [&] {
+      return loss_curve(curve_, "Training of " + title(), subtitle, task_.loss_text(), task_.watched_text(),
+                        phase_names());
+    });
     if (!judgement_.curves.trajectories.empty()) {
       picture(outputs_.fit, "the fit",
               [&] { return fitted_curves(judgement_.curves, "Fit of " + title() + " to the data", subtitle); });
     }
     if (!judgement_.outputs.empty()) {
       picture(outputs_.fit, "the fit", [&] {
-        return predicted_over_true(judgement_.outputs, "Predictions of " + title() + " over the data", subtitle);
+        return predicted_over_true(judgement_.outputs, judgement_.report.outputs(),
+                                   "Predictions of " + title() + " over the data", subtitle);
       });
     }
   }

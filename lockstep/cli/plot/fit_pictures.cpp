@@ -63,6 +63,12 @@ std::string legend(const std::vector<Meaning>& meanings, PictureSize size) {
   return script;
 }
 
+// In the same line as the legend, on the left.
+std::string remark(const std::string& text, PictureSize size) {
+  return "set label 4 " + gnuplot_text(text) + " at screen " + screen(40, size.width) + "," +
+         screen(size.height - 128, size.height) + " left textcolor rgb '#666666' " + small_font() + "\n";
+}
+
 std::string without_headings(std::size_t meanings) {
   std::string script = "unset label 1\nunset label 2\nunset label 4\n";
   for (std::size_t i = 0; i < meanings; ++i) script += "unset label " + std::to_string(10 + i) + "\n";
@@ -143,9 +149,7 @@ Figure fitted_curves(const FittedCurves& curves, const std::string& title, const
   }
   meanings.push_back(kFitted);
   script += head(title, subtitle, figure.size) + legend(meanings, figure.size);
-  script += "set label 4 'in brackets: RMS error in percent of the spread' at screen " + screen(40, kWidth) + "," +
-            screen(figure.size.height - 128, figure.size.height) + " left textcolor rgb '#666666' " + small_font() +
-            "\nset multiplot\n";
+  script += remark("in brackets: RMS error in percent of the spread", figure.size) + "set multiplot\n";
   const double width =
       (kWidth - kLeft - kRight - static_cast<double>(columns - 1) * kColumnGap) / static_cast<double>(columns);
   for (std::size_t row = 0; row < rows; ++row) {
@@ -178,7 +182,7 @@ Figure fitted_curves(const FittedCurves& curves, const std::string& title, const
   return figure;
 }
 
-Figure predicted_over_true(const std::vector<PredictedOutput>& outputs, const std::string& title,
+Figure predicted_over_true(const std::vector<PredictedOutput>& outputs, std::size_t total, const std::string& title,
                            const std::string& subtitle) {
   const std::size_t count = outputs.size();
   const std::size_t columns = count <= 3 ? count : count == 4 ? 2 : 3, rows = (count + columns - 1) / columns;
@@ -205,7 +209,12 @@ Figure predicted_over_true(const std::vector<PredictedOutput>& outputs, const st
   std::vector<Meaning> meanings{kTraining};
   const auto has_validation = [](const PredictedOutput& of) { return !of.validation_true.empty(); };
   if (std::ranges::any_of(outputs, has_validation)) meanings.insert(meanings.begin(), kValidation);
-  script += head(title, subtitle, figure.size) + legend(meanings, figure.size) + "set multiplot\n";
+  script +=
+      head(title, subtitle, figure.size) + legend(meanings, figure.size) +
+      remark("RMS error in percent of the spread" +
+                 (count < total ? "; " + std::to_string(count) + " of " + std::to_string(total) + " outputs" : ""),
+             figure.size) +
+      "set multiplot\n";
   for (std::size_t i = 0; i < count; ++i) {
     const PredictedOutput& of = outputs[i];
     const double left = kLeft + static_cast<double>(i % columns) * (width + kColumnGap);

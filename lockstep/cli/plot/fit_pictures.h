@@ -24,11 +24,11 @@ Figure fitted_curves(const FittedCurves& curves, const std::string& title, const
 
 struct PredictedOutput {
   std::string name, unit;
-  std::string summary;  // "RMS 0.02 on training data, 0.03 on validation data"
+  std::string summary;  // above its panel: "RMS 2.1 %, validation 3.4 %"
   std::vector<double> training_true, training_predicted, validation_true, validation_predicted;
 };
-// A panel for each output: what is on the diagonal is right.
-Figure predicted_over_true(const std::vector<PredictedOutput>& outputs, const std::string& title,
+// A panel for each output, of `total` there are: what is on the diagonal is right.
+Figure predicted_over_true(const std::vector<PredictedOutput>& outputs, std::size_t total, const std::string& title,
                            const std::string& subtitle);
 
 }  // namespace lockstep::cli
