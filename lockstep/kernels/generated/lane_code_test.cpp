@@ -14,6 +14,12 @@
 #include <string>
 #include <vector>
 
+#if defined(__linux__)
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
+
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/kernels/tile.h"
 
@@ -255,6 +261,27 @@ TEST(LaneCode, can_be_switched_off) {
   EXPECT_TRUE(targets_with_code().empty());
   unsetenv("LOCKSTEP_GENERATED_CODE");
 }
+
+#if defined(__linux__)
+// In a process that has given up making memory executable (PR_SET_MDWE, Linux 6.3).
+TEST(LaneCode, there_is_none_where_the_system_refuses_executable_memory) {
+  if (targets_with_code().empty()) GTEST_SKIP() << "no code is generated for this machine";
+  LaneProgram program;
+  program.store(program.load({0, 0, 0}), {1, 0, 0});
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    constexpr int kSetMdwe = 65, kRefuseExecGain = 1;
+    if (prctl(kSetMdwe, kRefuseExecGain, 0, 0, 0) != 0) _exit(2);
+    _exit(LaneCode::compile(program, Precision::f64, best_cpu_target()) == nullptr ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "this system has no such promise";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+#endif
 
 }  // namespace
 }  // namespace lockstep
