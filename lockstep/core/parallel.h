@@ -16,6 +16,17 @@ int available_threads();
 // all. The first exception thrown is rethrown here after every body has ended. threads >= 1.
 void run_on_threads(int threads, const std::function<void(int thread)>& body);
 
+// Begins to bring a cache line here that will be written, away from other cores that have read it.
+inline void bring_to_write(const void* line) noexcept {
+#if defined(__x86_64__)
+  // The compiler's own only fetches a copy unless told of processors that know this; to those that do not it is
+  // nothing.
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
+#else
+  __builtin_prefetch(line, 1);
+#endif
+}
+
 // A number that one thread sets and others wait for. It wants a cache line that no other thread writes; what is read
 // together with it may lie beside it.
 class Signal {
@@ -28,7 +39,7 @@ class Signal {
   // Returns once the number is no longer `old`: looks out for that during `patience`, then sleeps.
   void await_change(std::uint32_t old, std::chrono::nanoseconds patience) const;
   // Begins to bring the number here, to be set.
-  void bring() const noexcept { __builtin_prefetch(&number_, 1); }
+  void bring() const noexcept { bring_to_write(&number_); }
 
  private:
   std::atomic<std::uint32_t> number_{0};

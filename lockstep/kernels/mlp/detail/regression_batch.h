@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "lockstep/core/parallel.h"
 #include "lockstep/kernels/mlp/detail/reverse_packed.h"
 
 namespace lockstep::mlp {
@@ -49,7 +50,11 @@ inline constexpr std::size_t kMostBrought = 512;
 template <Use kUse, class T>
 void bring(const T* numbers, std::size_t count) {
   for (std::size_t i = 0; i < std::min(count, kMostBrought); i += kSlots<T>) {
-    __builtin_prefetch(numbers + i, kUse == Use::write);
+    if constexpr (kUse == Use::write) {
+      bring_to_write(numbers + i);
+    } else {
+      __builtin_prefetch(numbers + i);
+    }
   }
 }
 

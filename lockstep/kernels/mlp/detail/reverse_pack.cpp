@@ -108,9 +108,9 @@ ReverseNet<T> prepare_reverse(const Mlp& mlp, CpuTarget target) {
 
 template <class T>
 void repack_tiles(ReverseNet<T>& net, const T* parameters) {
-  std::copy_n(parameters, net.parameters, net.flat.data());
-  const auto dense = [](const ReverseLayer<T>& layer) {
-    return DenseWeights<T>{layer.weights, layer.weights + layer.forward.inputs * layer.forward.outputs};
+  const auto dense = [parameters](const ReverseLayer<T>& layer) {
+    const T* const weights = parameters + layer.parameters;
+    return DenseWeights<T>{weights, weights + layer.forward.inputs * layer.forward.outputs};
   };
   for (std::size_t i = 0; i < net.layers.size(); ++i) {
     ReverseLayer<T>& layer = net.layers[i];
@@ -119,7 +119,7 @@ void repack_tiles(ReverseNet<T>& net, const T* parameters) {
       pack_thin<T, T>(layer.forward, dense(layer), next.forward, dense(next), layer.thin_weights);
     }
     const std::size_t inputs = layer.forward.inputs;
-    const T* row = layer.weights;
+    const T* row = parameters + layer.parameters;
     const T* bias = row + inputs * layer.forward.outputs;
     T* to = layer.tile_weights;
     for (std::size_t block = 0; block < layer.forward.tile_blocks.blocks; ++block) {
@@ -131,6 +131,7 @@ void repack_tiles(ReverseNet<T>& net, const T* parameters) {
       to += (1 + inputs) * size;
     }
   }
+  std::copy_n(parameters, net.parameters, net.flat.data());
 }
 
 template <class T>

@@ -66,6 +66,10 @@ void SharedSteps<T>::contribute(std::size_t thread, std::uint32_t step, const Re
   bring<Use::write>(published, share.published.size() * stride_);
   bring<Use::write>(box.losses.data(), share.published.size());
   part.step.bring();
+  if (share.groups.size() == 1) {  // nothing to add before it is published
+    box.losses[0] = sum_group(net, cost_, batch, share.groups[0], published, own.workspace.data());
+    return part.step.set(step);
+  }
   T* const rows = own.rows.data();
   for (std::size_t i = 0; i < share.groups.size(); ++i) {
     own.losses[i] = sum_group(net, cost_, batch, share.groups[i], rows + i * stride_, own.workspace.data());
@@ -93,11 +97,7 @@ std::optional<double> SharedSteps<T>::complete(std::size_t thread, std::uint32_t
     bring<Use::read>(part.rows[step % 2].data(), tree.shares[other].published.size() * stride_);
     failed = failed || box.failed;
   }
-  // Who sleeps is woken late, which costs the others nothing: nobody's part of the step waits for that.
-  if (failed) {
-    parts_[thread].step.wake();
-    return std::nullopt;
-  }
+  if (failed) return std::nullopt;
   const T* row[kMostGroups];
   for (std::size_t t = 0; t < threads_; ++t) {
     const SumTree::Share& share = tree.shares[t];
@@ -116,7 +116,6 @@ std::optional<double> SharedSteps<T>::complete(std::size_t thread, std::uint32_t
     row[to] = sum;
   }
   if (tree.common.empty()) std::copy_n(row[0], parameters_, gradient);
-  parts_[thread].step.wake();
   return own.losses[0];
 }
 
@@ -141,6 +140,7 @@ std::optional<double> SharedSteps<T>::take(ReverseNet<T>& net, std::span<const T
   if (started_) {
     // The others are at their parts while the caller catches up with them.
     repack_tiles(net, parameters.data());
+    parts_[0].step.wake();  // of the step before
     ordered_.wake();
   } else {
     started_ = true;
@@ -161,6 +161,7 @@ void SharedSteps<T>::stop() {
   order_.tree = nullptr;
   ordered_.set(ordered_.number() + 1);
   ordered_.wake();
+  parts_[0].step.wake();
   try {
     team_.join();
   } catch (...) {  // a thread had no memory for its part, or its step threw: the caller's own says so to the caller
@@ -189,8 +190,11 @@ void SharedSteps<T>::follow(std::size_t thread) {
       const Order order = order_;
       if (order.tree == nullptr) return;
       contribute(thread, step, own.net, order.batch, *order.tree, own);
-      if (!complete(thread, step, *order.tree, own, own.gradient.data())) return;
-      own.stepper->step(own.parameters, own.gradient, order.rate);
+      const bool whole = complete(thread, step, *order.tree, own, own.gradient.data()).has_value();
+      if (whole) own.stepper->step(own.parameters, own.gradient, order.rate);
+      // Late, which costs the others nothing: nobody's part of the step waits for that.
+      parts_[thread].step.wake();
+      if (!whole) return;
     }
   } catch (...) {
     Part& part = parts_[thread];
