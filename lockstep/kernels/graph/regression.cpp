@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,18 +54,6 @@ CostAndSlope<T> cost_of(Residual residual, T delta, T r) {
   return {delta * (size - delta * T(0.5)), r == r ? sign * delta : r};
 }
 
-}  // namespace
-
-template <class T>
-struct GraphRegressionPlan<T>::State {
-  TrainableGraphPlan<T> plan;
-  ResidualCost cost;
-  const mlp::Kernels<T>* kernels;    // that put samples into tiles
-  std::vector<T> weights;            // [output]
-  std::vector<std::vector<T>> sums;  // [group][parameter]
-  std::vector<double> losses;        // [group]
-};
-
 // A thread's own memory.
 template <class T>
 struct Workspace {
@@ -78,6 +67,28 @@ struct Workspace {
   std::size_t stride;  // of a tile's cotangents
   AlignedBuffer<T> cotangents;
   AlignedBuffer<std::byte> scratch;
+};
+
+}  // namespace
+
+template <class T>
+struct GraphRegressionPlan<T>::State {
+  TrainableGraphPlan<T> plan;
+  ResidualCost cost;
+  const mlp::Kernels<T>* kernels;                         // that put samples into tiles
+  std::vector<T> weights;                                 // [output]
+  std::vector<std::vector<T>> sums;                       // [group][parameter]
+  std::vector<double> losses;                             // [group]
+  std::vector<std::unique_ptr<Workspace<T>>> workspaces;  // [thread], each made by its thread
+  std::unique_ptr<Team> team;                             // once a call had work for several threads
+
+  // body(0) .. body(threads - 1), each on a thread of its own.
+  template <class Body>
+  void run_on_team(int threads, const Body& body) {
+    if (threads == 1) return body(0);
+    if (!team || team->threads() < threads) team = std::make_unique<Team>(threads);
+    team->run(threads, body);
+  }
 };
 
 template <class T>
@@ -104,7 +115,9 @@ GraphRegressionPlan<T> GraphRegressionPlan<T>::compile(const graph::Graph& graph
                                              &mlp::kernels_for<T>(target),
                                              {},
                                              {},
-                                             {}});
+                                             {},
+                                             {},
+                                             nullptr});
   if (state->plan.weights() == 0) refuse("net", "no dense layer", "weights to be trained");
   for (std::size_t c = 0; c < state->plan.outputs(); ++c) {
     state->weights.push_back(static_cast<T>(cost.weights.empty() ? 1.0 : cost.weights[c]));
@@ -192,8 +205,10 @@ double GraphRegressionPlan<T>::run(const TiledSamples<T>& samples, double scale,
   };
 
   std::atomic<std::size_t> next{0};
-  const auto body = [&](int) {
-    Workspace<T> work(plan);
+  const auto body = [&](int thread) {
+    std::unique_ptr<Workspace<T>>& own = state.workspaces[static_cast<std::size_t>(thread)];
+    if (!own) own = std::make_unique<Workspace<T>>(plan);
+    Workspace<T>& work = *own;
     for (std::size_t group = next++; group < groups; group = next++) {
       for (std::size_t chunk = group * chunks / groups; chunk < (group + 1) * chunks / groups; ++chunk) {
         const std::size_t first = chunk * kChunkTiles, count = std::min(kChunkTiles, tiles - first);
@@ -207,14 +222,13 @@ double GraphRegressionPlan<T>::run(const TiledSamples<T>& samples, double scale,
       }
     }
   };
-  // Waking threads takes some microseconds: each must have work for at least ten, at three registers a nanosecond.
+  // As RegressionPlan: each thread must have work for at least some microseconds, at three registers a nanosecond.
   const double nanoseconds = static_cast<double>(parameter_count() * tiles * kTileLanes) / (64.0 / sizeof(T));
-  threads = std::max(1, std::min({threads, static_cast<int>(groups), static_cast<int>(nanoseconds / 10e3)}));
-  if (threads == 1) {
-    body(0);
-  } else {
-    run_on_threads(threads, body);
+  threads = std::max(1, std::min({threads, static_cast<int>(groups), static_cast<int>(nanoseconds / 4e3)}));
+  if (state.workspaces.size() < static_cast<std::size_t>(threads)) {
+    state.workspaces.resize(static_cast<std::size_t>(threads));
   }
+  state.run_on_team(threads, body);
   add_in_halves(state.losses, groups, [](double& to, double from) { to += from; });
   if (gradient != nullptr) {
     add_in_halves(state.sums, groups, [](std::vector<T>& to, const std::vector<T>& from) {
