@@ -57,7 +57,7 @@ Problem ensemble(bool with_time, bool saves) {
     problem.parameters.insert(problem.parameters.end(), {10, 0.1 * i, 8.0 / 3});
   }
   problem.end_times = {0.15};
-  if (saves) problem.save_times = {0, 0.03, 0.033, 0.15};
+  problem.save_times = saves ? std::vector<double>{0, 0.03, 0.033, 0.15} : std::vector<double>{0.15};
   return problem;
 }
 
@@ -101,7 +101,10 @@ void expect_the_general_kernels_bits(StepControl control, bool with_time) {
       if (with_time && name != "rk4" && name != "tsit5" && name != "dop853") continue;
       for (const Precision precision : {Precision::f32, Precision::f64}) {
         for (const bool saves : {false, true}) {
-          const Problem problem = ensemble(with_time, saves);
+          Problem problem = ensemble(with_time, saves);
+          if (control == StepControl::common) {  // a trajectory that fails would end them all
+            problem.initial_states[3 * 20] = problem.initial_states[3 * 33] = 2;
+          }
           Options options;
           options.method = name;
           options.control = control;

@@ -352,6 +352,31 @@ TEST(Solve, common_control_gives_the_same_bits_on_any_number_of_threads_and_targ
   expect_same(together, solve(single, options));
 }
 
+TEST(Solve, the_end_saved_alone_is_the_end_saved_after_others) {
+  Problem problem;
+  problem.rhs = system("lorenz");
+  problem.parameters = {10, 28, 8.0 / 3};
+  for (int i = 0; i < 40; ++i) problem.initial_states.insert(problem.initial_states.end(), {1 + 0.1 * i, 1, 20});
+  problem.end_times = {0.5};
+  for (const Precision precision : {Precision::f32, Precision::f64}) {
+    for (const StepControl control : {StepControl::per_trajectory, StepControl::common, StepControl::fixed}) {
+      Options options = options_for("tsit5", precision);
+      options.control = control;
+      if (control == StepControl::fixed) options.dt = 0.01;
+      problem.save_times = {0, 0.33, 0.5};
+      const Solution many = solve(problem, options);
+      problem.save_times = {0.5};
+      const Solution one = solve(problem, options);
+      for (std::size_t i = 0; i < one.trajectories(); ++i) {
+        for (std::size_t c = 0; c < 3; ++c) {
+          ASSERT_EQ(one.state(i, 0, c), many.state(i, 2, c)) << "trajectory " << i;
+          ASSERT_EQ(one.state(i, 0, c), one.end_state(i, c)) << "trajectory " << i;
+        }
+      }
+    }
+  }
+}
+
 TEST(Solve, a_cancelled_solve_keeps_what_is_finished_and_the_rest_is_not_a_number) {
   Problem problem = ensemble(4000);
   Options options = options_for("tsit5", Precision::f32);

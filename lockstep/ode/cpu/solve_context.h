@@ -99,7 +99,7 @@ struct SolveContext {
   const Options* options;
   TileKernels<T> kernels;
   const InlinedKernels<T>* inlined;  // null without any; kernels.attempt is then the general one
-  // Null, or what replaces propose, attempt, decide and advance.
+  // Null, or what replaces propose, attempt, decide and advance where each trajectory has its own adaptive step.
   void (*whole_step)(TileState<T>&, const StepSettings<T>&) = nullptr;
   LoweredTableau<T> tableau;
   std::shared_ptr<const TileFunction<T>> rhs;
@@ -122,7 +122,7 @@ struct SolveContext {
   void take_inlined() {
     if (inlined == nullptr) return;
     kernels.attempt = inlined->attempt;
-    if (!settings.fixed && !settings.keep_stages) whole_step = inlined->whole_step;
+    if (options->control == StepControl::per_trajectory && !settings.keep_stages) whole_step = inlined->whole_step;
   }
 
   std::shared_ptr<const GeneratedStep<T>> generated_;
