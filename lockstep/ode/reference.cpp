@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <limits>
 #include <vector>
 
-#include "lockstep/core/error.h"
 #include "lockstep/ode/detail/fixed_steps.h"
 #include "lockstep/ode/methods.h"
 #include "lockstep/ode/numerics.h"
@@ -47,7 +47,8 @@ class OneLane {
 template <class T>
 class Trajectory {
  public:
-  Trajectory(const Problem& problem, const Options& options, std::size_t index)
+  // `block`: of this trajectory, saved states [time][component].
+  Trajectory(const Problem& problem, const Options& options, std::size_t index, const SolutionBlock& block)
       : problem_(problem),
         options_(options),
         tableau_(method(options.method)),
@@ -56,30 +57,45 @@ class Trajectory {
         t_start_(t_),
         t_end_(problem.end_time(index)),
         save_times_(problem.save_times_of(index)),
-        max_step_(options.max_step.value_or(kInfinity)) {
+        max_step_(options.max_step.value_or(kInfinity)),
+        state_(static_cast<T*>(block.state)),
+        end_state_(static_cast<T*>(block.end_state)),
+        record_(*block.records) {
     const std::size_t n = problem.rhs->components();
     for (std::size_t c = 0; c < n; ++c) y_.push_back(static_cast<T>(problem.initial_states[index * n + c]));
     if (problem.event) event_.emplace(*problem.event->function, problem.parameters_of(index));
   }
 
-  // Writes saved states [time][component] and the end state; returns how it went.
-  TrajectoryRecord run(T* state, T* end_state) {
-    state_ = state;
+  // By fixed steps or adaptive ones of its own.
+  void run() {
+    if (!start()) return end(Status::not_finite);
+    if (t_ == t_end_) return end(Status::success);
+    end(options_.control == StepControl::fixed ? run_fixed() : run_adaptive());
+  }
+
+  // The pieces of it, for steps that others share. start() is false where a number is not finite.
+  bool start() {
     k_.assign(static_cast<std::size_t>(tableau_.stages + tableau_.interpolant_stages), {});
     k_[0] = evaluate(t_, y_);
     if (event_) g_ = (*event_)(t_, y_)[0];
     save_before(t_, y_);
-    Status status = Status::success;
-    if (!finite(k_[0]) || !finite(y_)) {
-      status = Status::not_finite;
-    } else if (t_ != t_end_) {
-      status = options_.control == StepControl::fixed ? run_fixed() : run_adaptive();
-    }
+    return finite(k_[0]) && finite(y_);
+  }
+  double first_step();
+  // The mean square of its scaled error.
+  double attempt(double h, double t_new) {
+    run_stages(h, t_new);
+    return error_squared(h);
+  }
+  // True where an event ends it.
+  bool accept(double h, double t_new) { return finish_step(h, t_new); }
+  void reject() { ++rejected_; }
+  void end(Status status) {
     for (std::size_t i = saved_; i < problem_.save_points(); ++i) {
       for (std::size_t c = 0; c < y_.size(); ++c) state_[i * y_.size() + c] = std::numeric_limits<T>::quiet_NaN();
     }
-    std::copy(y_.begin(), y_.end(), end_state);
-    return {status, accepted_, rejected_, evaluations_, t_};
+    std::copy(y_.begin(), y_.end(), end_state_);
+    record_ = {status, accepted_, rejected_, evaluations_, t_};
   }
 
  private:
@@ -267,34 +283,6 @@ class Trajectory {
     }
   }
 
-  double first_step() {
-    const double span = t_end_ - t_start_;
-    if (options_.initial_step) return std::copysign(*options_.initial_step, span);
-    double d0 = 0, d1 = 0, d2 = 0;
-    const double over_n = 1.0 / static_cast<double>(y_.size());
-    std::vector<double> scale;
-    for (std::size_t c = 0; c < y_.size(); ++c) {
-      scale.push_back(std::fma(options_.rtol, std::fabs(static_cast<double>(y_[c])), options_.atol_of(c)));
-      d0 = scalar::add_square<D>(d0, y_[c], scale[c]);
-      d1 = scalar::add_square<D>(d1, k_[0][c], scale[c]);
-    }
-    d0 *= over_n;
-    d1 *= over_n;
-    const double h0 = scalar::trial_step_size<D>(d0, d1, span);
-    const double signed_h0 = std::copysign(h0, span);
-    std::vector<T> trial = y_;
-    for (std::size_t c = 0; c < y_.size(); ++c) trial[c] = std::fma(static_cast<T>(signed_h0), k_[0][c], y_[c]);
-    const auto f1 = evaluate(t_ + signed_h0, trial);
-    for (std::size_t c = 0; c < y_.size(); ++c) {
-      d2 = scalar::add_square<D>(d2, static_cast<double>(f1[c]) - static_cast<double>(k_[0][c]), scale[c]);
-    }
-    d2 *= over_n;
-    const float exponent =
-        1.0f / static_cast<float>(scalar::error_power(tableau_.error_order, !tableau_.error3.empty()));
-    const double h = scalar::first_step_size<D>(h0, d1, d2, span, max_step_, exponent);
-    return std::copysign(std::max(h, scalar::smallest_step<D>(t_, t_end_)), span);
-  }
-
   const Problem& problem_;
   const Options& options_;
   const Tableau& tableau_;
@@ -307,20 +295,126 @@ class Trajectory {
   std::vector<std::vector<T>> k_;
   T g_ = 0;
   bool interpolant_ready_ = true;
-  T* state_ = nullptr;
+  T* state_;
+  T* end_state_;
+  TrajectoryRecord& record_;
   std::size_t saved_ = 0;
   std::int32_t accepted_ = 0, rejected_ = 0, evaluations_ = 0;
 };
+
+template <class T>
+double Trajectory<T>::first_step() {
+  const double span = t_end_ - t_start_;
+  if (options_.initial_step) return std::copysign(*options_.initial_step, span);
+  double d0 = 0, d1 = 0, d2 = 0;
+  const double over_n = 1.0 / static_cast<double>(y_.size());
+  std::vector<double> scale;
+  for (std::size_t c = 0; c < y_.size(); ++c) {
+    scale.push_back(std::fma(options_.rtol, std::fabs(static_cast<double>(y_[c])), options_.atol_of(c)));
+    d0 = scalar::add_square<D>(d0, y_[c], scale[c]);
+    d1 = scalar::add_square<D>(d1, k_[0][c], scale[c]);
+  }
+  d0 *= over_n;
+  d1 *= over_n;
+  const double h0 = scalar::trial_step_size<D>(d0, d1, span);
+  const double signed_h0 = std::copysign(h0, span);
+  std::vector<T> trial = y_;
+  for (std::size_t c = 0; c < y_.size(); ++c) trial[c] = std::fma(static_cast<T>(signed_h0), k_[0][c], y_[c]);
+  const auto f1 = evaluate(t_ + signed_h0, trial);
+  for (std::size_t c = 0; c < y_.size(); ++c) {
+    d2 = scalar::add_square<D>(d2, static_cast<double>(f1[c]) - static_cast<double>(k_[0][c]), scale[c]);
+  }
+  d2 *= over_n;
+  const float exponent = 1.0f / static_cast<float>(scalar::error_power(tableau_.error_order, !tableau_.error3.empty()));
+  const double h = scalar::first_step_size<D>(h0, d1, d2, span, max_step_, exponent);
+  return std::copysign(std::max(h, scalar::smallest_step<D>(t_, t_end_)), span);
+}
+
+// One step for all: the smallest of their first ones, then controlled by the largest error of any.
+template <class T>
+void run_in_common_steps(std::deque<Trajectory<T>>& trajectories, const Problem& problem, const Options& options) {
+  constexpr int kMostFailures = 10;
+  double t = problem.start_time(0), h = kInfinity;
+  const double t_end = problem.end_time(0);
+  std::vector<Trajectory<T>*> open;
+  for (Trajectory<T>& trajectory : trajectories) {
+    const bool is_finite = trajectory.start();
+    const double first = std::fabs(trajectory.first_step());
+    if (!is_finite) {
+      trajectory.end(Status::not_finite);
+      continue;
+    }
+    open.push_back(&trajectory);
+    h = std::min(h, first);
+  }
+  const auto end_all = [&](Status status) {
+    for (Trajectory<T>* trajectory : open) trajectory->end(status);
+  };
+  if (t == t_end) return end_all(Status::success);
+  h = std::copysign(h, t_end - t);
+  const Tableau& tableau = method(options.method);
+  const auto [beta1, beta2] =
+      scalar::control_exponents(scalar::error_power(tableau.error_order, !tableau.error3.empty()));
+  double log_error = scalar::kFirstLogError;
+  bool after_rejection = false;
+  int failures_in_a_row = 0;
+  const auto is_number = [](double error) { return error <= std::numeric_limits<double>::max(); };
+  for (std::int64_t attempts = 0; !open.empty(); ++attempts) {
+    if (attempts >= options.max_steps) return end_all(Status::too_many_steps);
+    const auto step = scalar::propose_step<D>(t, t_end, h, options.max_step.value_or(kInfinity));
+    std::vector<double> errors;
+    double largest = 0;
+    for (Trajectory<T>* trajectory : open) {
+      errors.push_back(trajectory->attempt(step.h, step.t_new));
+      largest = is_number(errors.back()) ? std::max(largest, errors.back()) : kInfinity;
+    }
+    const auto decision = scalar::decide_step<D>(largest, step.h, log_error, after_rejection, beta1, beta2);
+    h = decision.h_next;
+    after_rejection = !decision.accept;
+    if (decision.accept) {
+      failures_in_a_row = 0;
+      log_error = decision.log_error;
+      t = step.t_new;
+      std::erase_if(open, [&](Trajectory<T>* trajectory) {
+        if (!trajectory->accept(step.h, step.t_new)) return false;
+        trajectory->end(Status::terminated);
+        return true;
+      });
+      if (step.last) return end_all(Status::success);
+      continue;
+    }
+    for (Trajectory<T>* trajectory : open) trajectory->reject();
+    // Who stays without a number however small the step is left behind.
+    failures_in_a_row = is_number(largest) ? 0 : failures_in_a_row + 1;
+    if (failures_in_a_row == kMostFailures) {
+      failures_in_a_row = 0;
+      std::vector<Trajectory<T>*> left;
+      for (std::size_t i = 0; i < open.size(); ++i) {
+        if (is_number(errors[i])) {
+          left.push_back(open[i]);
+        } else {
+          open[i]->end(Status::not_finite);
+        }
+      }
+      open = left;
+    }
+    if (std::fabs(h) <= scalar::smallest_step<D>(t, t_end)) return end_all(Status::step_too_small);
+  }
+}
 
 template <class T>
 Solution solve_as(const Problem& problem, const Options& options) {
   const std::size_t n = problem.rhs->components();
   Solution solution(options.precision, problem.trajectories(), n, problem.save_times,
                     problem.save_times_per_trajectory);
+  std::deque<Trajectory<T>> trajectories;
   for (std::size_t i = 0; i < problem.trajectories(); ++i) {
-    const SolutionBlock block = solution.block(i, 1);
-    *block.records =
-        Trajectory<T>(problem, options, i).run(static_cast<T*>(block.state), static_cast<T*>(block.end_state));
+    trajectories.emplace_back(problem, options, i, solution.block(i, 1));
+  }
+  if (options.control == StepControl::common) {
+    run_in_common_steps(trajectories, problem, options);
+  } else {
+    for (Trajectory<T>& trajectory : trajectories) trajectory.run();
   }
   return solution;
 }
@@ -329,12 +423,6 @@ Solution solve_as(const Problem& problem, const Options& options) {
 
 Solution solve_reference(const Problem& problem, const Options& options) {
   validate(problem, options);
-  if (options.control == StepControl::common) {
-    throw Error(ErrorKind::unsupported,
-                {.field = "options.control",
-                 .found = "common",
-                 .expected = "per_trajectory or fixed: the reference takes one trajectory at a time"});
-  }
   return options.precision == Precision::f32 ? solve_as<float>(problem, options) : solve_as<double>(problem, options);
 }
 

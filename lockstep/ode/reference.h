@@ -8,7 +8,7 @@
 
 namespace lockstep::ode {
 
-// As solve() with per-trajectory or fixed control; slow. Throws as solve() does.
+// As solve(); slow. Throws as solve() does.
 Solution solve_reference(const Problem& problem, const Options& options);
 
 }  // namespace lockstep::ode

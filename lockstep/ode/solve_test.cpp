@@ -120,6 +120,41 @@ TEST_P(EngineAgainstReference, has_the_same_bits_with_fixed_steps) {
   }
 }
 
+TEST_P(EngineAgainstReference, has_the_same_bits_in_common_steps) {
+  const auto [name, precision] = GetParam();
+  if (method(name).error.empty()) GTEST_SKIP() << "fixed steps alone";
+  Options options = options_for(name, precision);
+  options.control = StepControl::common;
+  for (const bool with_event : {false, true}) {
+    for (const std::vector<double>& save_times : {std::vector<double>{}, {0.5}, {0, 0.1, 0.33, 0.5}}) {
+      for (const bool compiled_in : {false, true}) {
+        Problem problem = ensemble(37);
+        problem.start_times = {0};
+        problem.end_times = {0.5};
+        problem.save_times = save_times;
+        problem.save_times_per_trajectory = false;
+        if (compiled_in) {
+          problem.rhs = system("lorenz");
+          problem.parameters = {10, 28, 8.0 / 3};
+        } else {
+          problem.initial_states[3 * 7] = 1e30;  // left behind
+          problem.initial_states[3 * 35] = std::numeric_limits<double>::max();
+        }
+        if (with_event) {
+          problem.event = TerminalEvent{plain_event(3, problem.rhs->parameters(), [](double, auto u, auto, auto out) {
+            out(0) = u(0) - std::decay_t<decltype(u(0))>(3);
+          })};
+        }
+        const Solution expected = solve_reference(problem, options);
+        for (const CpuTarget target : available_cpu_targets()) {
+          options.cpu_target = target;
+          expect_same(expected, solve(problem, options));
+        }
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(methods, EngineAgainstReference,
                          ::testing::Combine(::testing::ValuesIn(method_names()),
                                             ::testing::Values(Precision::f32, Precision::f64)),
