@@ -171,7 +171,7 @@ nb::dict errors_of(const cli::FitReport& report) {
 
 std::string lines_of(const cli::FitReport& report) {
   std::string text;
-  for (const std::string& line : report.empty() ? std::vector<std::string>() : cli::table_lines(report)) {
+  for (const std::string& line : cli::table_lines(report)) {
     text += (text.empty() ? "" : "\n") + line;
   }
   return text;

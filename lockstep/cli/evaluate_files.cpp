@@ -134,7 +134,8 @@ template <class T>
 class Hdf5Answers : public AnswerSink<T> {
  public:
   Hdf5Answers(const AnswerFile& of, const nn::Model& model)
-      : file_(hdf5::File::create(of.path, of.existing, of.samples * width_of(model) * sizeof(T) + (1 << 16))) {
+      : file_(
+            hdf5::File::create(of.path, of.existing, of.samples * total_width(model.outputs) * sizeof(T) + (1 << 16))) {
     const bool several = model.outputs.size() > 1;
     for (const nn::Port& port : model.outputs) {
       const std::size_t width = port.features.size();
@@ -163,24 +164,11 @@ class Hdf5Answers : public AnswerSink<T> {
   void publish() override { file_.publish(); }
 
  private:
-  static std::size_t width_of(const nn::Model& model) {
-    std::size_t sum = 0;
-    for (const nn::Port& port : model.outputs) sum += port.features.size();
-    return sum;
-  }
   hdf5::File file_;
   std::vector<std::pair<std::size_t, hdf5::Dataset>> ports_;  // width, dataset
   std::optional<hdf5::Dataset> flags_;
   std::size_t written_ = 0;
 };
-
-// A field of a table in quotes where it needs them.
-std::string field_text(const std::string& name) {
-  if (name.find_first_of(",\"\n") == name.npos) return name;
-  std::string text = "\"";
-  for (const char c : name) text += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return text + "\"";
-}
 
 template <class T>
 class TableAnswers : public AnswerSink<T> {
@@ -188,7 +176,7 @@ class TableAnswers : public AnswerSink<T> {
   TableAnswers(const AnswerFile& of, const nn::Model& model) : of_(of) {
     for (const nn::Port& port : model.outputs) {
       for (const std::string& name : answer_names(port)) {
-        text_ += (text_.empty() ? "" : ",") + field_text(model.outputs.size() > 1 ? port.name + "." + name : name);
+        text_ += (text_.empty() ? "" : ",") + csv_field(model.outputs.size() > 1 ? port.name + "." + name : name);
       }
     }
     text_ += of.has_flags ? std::string(",") + kOutsideRange + "\n" : "\n";
@@ -218,6 +206,12 @@ class TableAnswers : public AnswerSink<T> {
 };
 
 }  // namespace
+
+std::size_t total_width(const std::vector<nn::Port>& ports) {
+  std::size_t sum = 0;
+  for (const nn::Port& port : ports) sum += port.features.size();
+  return sum;
+}
 
 template <class T>
 std::unique_ptr<SampleSource<T>> open_samples(const std::filesystem::path& path, const std::string& dataset,

@@ -15,6 +15,8 @@
 
 namespace lockstep::cli {
 
+std::size_t total_width(const std::vector<nn::Port>& ports);  // features of all of them
+
 // Samples for all input ports of a net. T is float or double.
 template <class T>
 class SampleSource {

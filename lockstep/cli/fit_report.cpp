@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <numeric>
 
 #include "lockstep/cli/text.h"
 
@@ -14,19 +13,6 @@ namespace {
 
 constexpr std::size_t kMostRows = 12;  // printed of one kind of data
 constexpr std::string_view kHead = "data,name,unit,rms,largest,spread,numbers,largest_at";
-
-std::string short_number(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.3g", value);
-  return text.data();
-}
-
-std::string in_quotes(const std::string& text) {
-  if (text.find_first_of(",\"\n") == text.npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
 
 // The fields of the first line of `text`, which loses it. Quotes may hold commas, line breaks and doubled quotes.
 std::vector<std::string> take_line(std::string_view& text) {
@@ -99,10 +85,10 @@ std::string to_csv(const FitReport& report) {
   std::string text(kHead);
   text += '\n';
   for (const FitReport::Row& row : report.rows) {
-    text += row.data + "," + in_quotes(row.name) + "," + in_quotes(row.unit);
+    text += row.data + "," + csv_field(row.name) + "," + csv_field(row.unit);
     for (const double number : {row.errors.rms, row.errors.largest, row.errors.spread})
       text += "," + number_text(number);
-    text += "," + std::to_string(row.errors.numbers) + "," + in_quotes(row.largest_at) + "\n";
+    text += "," + std::to_string(row.errors.numbers) + "," + csv_field(row.largest_at) + "\n";
   }
   return text;
 }
@@ -137,6 +123,7 @@ std::optional<FitReport> parse_fit_report(std::string_view csv, std::string_view
 }
 
 std::vector<std::string> table_lines(const FitReport& report) {
+  if (report.empty()) return {};
   std::vector<std::array<std::string, 6>> cells{{"error over", "", "RMS", "of spread", "largest", "at"}};
   for (const char* data : {"training", "validation"}) {
     std::size_t total = 0;
@@ -148,8 +135,9 @@ std::vector<std::string> table_lines(const FitReport& report) {
         cells.push_back({i == 0 ? data : "", row.name, "-", "-", "-", ""});
         continue;
       }
-      cells.push_back({i == 0 ? data : "", row.name, short_number(row.errors.rms) + unit,
-                       percent_text(row.errors.relative()), short_number(row.errors.largest) + unit, row.largest_at});
+      cells.push_back({i == 0 ? data : "", row.name, rounded_text(row.errors.rms, 3) + unit,
+                       percent_text(row.errors.relative()), rounded_text(row.errors.largest, 3) + unit,
+                       row.largest_at});
     }
     if (rows.size() < total) {
       cells.push_back(

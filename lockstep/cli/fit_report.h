@@ -36,7 +36,7 @@ void store(const FitReport& report, std::map<std::string, std::string>& metadata
 // Nothing where that is no such table.
 std::optional<FitReport> parse_fit_report(std::string_view csv, std::string_view worst);
 
-// For people: aligned columns, the rows of each kind of data below each other; of many the worst.
+// For people: aligned columns, the rows of each kind of data below each other; of many the worst. None of an empty one.
 std::vector<std::string> table_lines(const FitReport& report);
 
 std::string percent_text(double share);  // "2.1 %"

@@ -1,6 +1,5 @@
 // A regression as a task of `train`.
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <utility>
 
@@ -156,9 +155,7 @@ class RegressionTask : public TrainingTask<T> {
     const std::size_t width = table.input_names.size();
     std::string text;
     for (std::size_t i = 0; i < width && width <= kMostInputs; ++i) {
-      char number[32];
-      std::snprintf(number, sizeof number, "%.6g", table.inputs[row * width + i]);
-      text += (i == 0 ? "" : ", ") + table.input_names[i] + " = " + number;
+      text += (i == 0 ? "" : ", ") + table.input_names[i] + " = " + rounded_text(table.inputs[row * width + i], 6);
     }
     return text;
   }

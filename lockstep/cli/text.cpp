@@ -26,6 +26,12 @@ std::string number_text(double value) {
   return {text.data(), end};
 }
 
+std::string rounded_text(double value, int digits) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.*g", digits, value);
+  return text.data();
+}
+
 std::string count_text(std::int64_t value) {
   const auto size = static_cast<std::uint64_t>(value);
   return value < 0 ? "-" + grouped_digits(-size) : grouped_digits(size);
@@ -90,6 +96,17 @@ std::string one_line(std::string_view text) {
   }
   while (!line.empty() && line.back() == ' ') line.pop_back();
   return line;
+}
+
+std::string with_unit(const std::string& name, const std::string& unit) {
+  return unit.empty() ? name : name + " (" + unit + ")";
+}
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\n") == text.npos) return text;
+  std::string field = "\"";
+  for (const char c : text) field += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return field + "\"";
 }
 
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> choices) {

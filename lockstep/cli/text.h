@@ -10,6 +10,7 @@
 namespace lockstep::cli {
 
 std::string number_text(double value);                           // the shortest text that reads back as this number
+std::string rounded_text(double value, int digits);              // "0.0191": of so many significant digits at most
 std::string count_text(std::int64_t value);                      // "10,000"
 std::string counted_text(std::size_t count, const std::string& noun);  // "1 trajectory", "10,000 trajectories"
 std::string size_text(std::uint64_t bytes);                      // "12.1 MB" (powers of ten)
@@ -17,6 +18,9 @@ std::string seconds_text(double seconds);                        // "85 ms", "1.
 std::string rate_text(double per_second);                        // "52,300", "0.31"
 std::string list_text(std::span<const std::string_view> words);  // "a, b, c"
 std::string one_line(std::string_view text);                     // line breaks and runs of spaces become one space
+std::string with_unit(const std::string& name,
+                      const std::string& unit);  // "rate (rad/s)"; the name where there is none
+std::string csv_field(const std::string& text);  // in quotes where a table's field needs them
 
 // "did you mean \"tsit5\"?" for the nearest of the choices, "" when none is near.
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> choices);

@@ -335,10 +335,8 @@ class Run {
       std::printf("%s = %s (from %s)\n", value.name.c_str(), number_text(value.value).c_str(),
                   number_text(value.start).c_str());
     }
-    if (!judgement_.report.empty()) {
-      for (const std::string& line : table_lines(judgement_.report)) {
-        std::printf("%s\n", printable(line, LineBreaks::escape).c_str());
-      }
+    for (const std::string& line : table_lines(judgement_.report)) {
+      std::printf("%s\n", printable(line, LineBreaks::escape).c_str());
     }
     for (const auto& [path, safetensors] : outputs_.nets) {
       const bool both = std::filesystem::exists(safetensors);

@@ -17,12 +17,6 @@ constexpr std::size_t kCurvePoints = 240;    // at least, of a fitted curve
 constexpr std::size_t kMostInInterval = 24;  // but no more between two points of the data
 constexpr std::size_t kMostDrawn = 4000;     // points of a trajectory; more than a picture's pixels
 
-std::string short_number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.6g", value);
-  return text;
-}
-
 std::size_t first_row(const TrajectoryTable& table, std::size_t trajectory) {
   return std::accumulate(table.lengths.begin(), table.lengths.begin() + static_cast<std::ptrdiff_t>(trajectory),
                          std::size_t{0});
@@ -35,7 +29,7 @@ std::string place_text(const TrajectoryTable& table, std::size_t row) {
   return (table.trajectories() == 1 && table.numbers.empty()
               ? ""
               : "trajectory " + std::to_string(table.number(trajectory)) + ", ") +
-         table.time_name + " = " + short_number(table.times[row]) +
+         table.time_name + " = " + rounded_text(table.times[row], 6) +
          (table.time_unit.empty() ? "" : " " + table.time_unit);
 }
 
@@ -165,10 +159,10 @@ Judgement judge_fit(const ode::Rhs& rhs, std::span<const double> weights, const 
   FittedCurves& curves = judgement.curves;
   for (const std::size_t c : shown) {
     const FitReport::Row& row = judgement.report.rows[c];
-    curves.labels.push_back(row.name + (row.unit.empty() ? "" : " (" + row.unit + ")"));
+    curves.labels.push_back(with_unit(row.name, row.unit));
   }
   const TrajectoryTable& table = training.table;
-  curves.time_label = table.time_name + (table.time_unit.empty() ? "" : " (" + table.time_unit + ")");
+  curves.time_label = with_unit(table.time_name, table.time_unit);
   const auto add = [&](const JudgedTrajectories& of, const std::vector<double>& ranks, const char* data) {
     for (const Pick& pick : picked(ranks, kMostColumns - curves.trajectories.size())) {
       FittedTrajectory fitted = judge.fitted(of, pick.trajectory, shown);

@@ -87,12 +87,6 @@ struct TrainingRange {
   }
 };
 
-std::size_t total_width(const std::vector<nn::Port>& ports) {
-  std::size_t sum = 0;
-  for (const nn::Port& port : ports) sum += port.features.size();
-  return sum;
-}
-
 template <class T>
 int evaluate(const EvaluateOptions& options, const std::string& command_line, const nn::Model& model,
              const nn::NetPlan<T>& plan) {

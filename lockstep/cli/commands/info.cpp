@@ -61,12 +61,6 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-std::string short_number(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.6g", value);
-  return text.data();
-}
-
 std::string attribute_text(const hdf5::AttributeValue& value) {
   if (const auto* integer = std::get_if<std::int64_t>(&value)) return count_text(*integer);
   return hdf5::to_text(value);
@@ -108,7 +102,7 @@ ResultTotals totals(const ode::ResultFile& file) {
 }
 
 std::string range_text(const Range& range, const std::string& unit) {
-  return (range.low <= range.high ? short_number(range.low) + " to " + short_number(range.high) + unit
+  return (range.low <= range.high ? rounded_text(range.low, 6) + " to " + rounded_text(range.high, 6) + unit
                                   : "no finite number") +
          (range.not_finite > 0 ? ", " + count(range.not_finite) + " not finite" : "");
 }
@@ -159,7 +153,7 @@ void print_result(const std::filesystem::path& path) {
   line("trajectories", statuses);
   if (file.trajectories() > 0 && file.save_points() > 0) {
     const std::vector<double> times = file.times(0);
-    line("time", short_number(times.front()) + " to " + short_number(times.back()) +
+    line("time", rounded_text(times.front(), 6) + " to " + rounded_text(times.back(), 6) +
                      (time_unit(file).empty() ? "" : " " + time_unit(file)) +
                      (file.times_per_trajectory() ? " in the first trajectory; others have their own" : ""));
   }
@@ -171,7 +165,7 @@ void print_result(const std::filesystem::path& path) {
       const std::vector<double> values = file.parameters(0);
       std::string text;
       for (std::size_t i = 0; i < values.size(); ++i) {
-        text += (i == 0 ? "" : ", ") + file.parameter_names()[i] + " = " + short_number(values[i]);
+        text += (i == 0 ? "" : ", ") + file.parameter_names()[i] + " = " + rounded_text(values[i], 6);
       }
       line("parameters", text);
     }
@@ -201,7 +195,8 @@ void print_port(const char* kind, const nn::Port& port) {
     if (feature.name.empty() && feature.unit.empty() && !ranged) continue;
     line("  " + (feature.name.empty() ? std::to_string(i) : feature.name),
          (feature.unit.empty() ? std::string("-") : feature.unit) +
-             (ranged ? ", trained on " + short_number(feature.minimum) + " to " + short_number(feature.maximum) : ""));
+             (ranged ? ", trained on " + rounded_text(feature.minimum, 6) + " to " + rounded_text(feature.maximum, 6)
+                     : ""));
   }
 }
 
@@ -258,8 +253,8 @@ void print_systems() {
                                                 : system.components.front() + " .. " + system.components.back()));
     std::string parameters;
     for (std::size_t i = 0; i < system.parameters.size(); ++i) {
-      parameters +=
-          (i == 0 ? "parameters: " : ", ") + system.parameters[i] + " = " + short_number(system.default_parameters[i]);
+      parameters += (i == 0 ? "parameters: " : ", ") + system.parameters[i] + " = " +
+                    rounded_text(system.default_parameters[i], 6);
     }
     line("", parameters);
   }

@@ -49,17 +49,9 @@ Exit code 0: they agree; 1: they do not; 2: they could not be compared, or nothi
 
 std::string count(std::size_t number) { return count_text(static_cast<std::int64_t>(number)); }
 
-std::string scientific(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", value);
-  return text;
-}
-
 // As many digits as tell any two numbers of the precision apart.
 std::string exact(double value, Precision precision) {
-  char text[32];
-  std::snprintf(text, sizeof text, precision == Precision::f32 ? "%.9g" : "%.17g", value);
-  return text;
+  return rounded_text(value, precision == Precision::f32 ? 9 : 17);
 }
 
 std::string shown(const std::string& text) { return printable(text, LineBreaks::escape); }
@@ -138,11 +130,11 @@ class Report {
   void print_differences() const {
     const ArrayDifference& state = comparison_.state;
     if (state.largest_absolute) {
-      line("largest absolute", scientific(state.max_absolute) + " at " + place(*state.largest_absolute) + ": " +
+      line("largest absolute", rounded_text(state.max_absolute, 3) + " at " + place(*state.largest_absolute) + ": " +
                                    values(*state.largest_absolute));
-      line("largest relative", scientific(state.max_relative) + " at " + place(*state.largest_relative) + ": " +
+      line("largest relative", rounded_text(state.max_relative, 3) + " at " + place(*state.largest_relative) + ": " +
                                    values(*state.largest_relative));
-      line("root mean square", scientific(state.root_mean_square()) + " over all numbers finite in both");
+      line("root mean square", rounded_text(state.root_mean_square(), 3) + " over all numbers finite in both");
     }
     if (state.first) line("first in the file", place(*state.first) + ": " + values(*state.first));
     if (state.earliest) line("earliest in time", place(*state.earliest) + ": " + values(*state.earliest));

@@ -19,12 +19,6 @@ constexpr int kBottomPixels = 115;  // tick labels and axis label
 constexpr int kGapPixels = 34;
 constexpr int kLeftPixels = 170;
 
-std::string screen(double pixels, int extent) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.5f", pixels / extent);
-  return text.data();
-}
-
 std::string provenance_line(const ode::ResultFile& file, std::size_t shown) {
   std::string text = counted_text(file.trajectories(), "trajectory");
   if (shown < file.trajectories()) text = count_text(static_cast<std::int64_t>(shown)) + " of " + text;
@@ -53,25 +47,37 @@ std::string provenance_line(const ode::ResultFile& file, std::size_t shown) {
 
 }  // namespace
 
+std::string screen(double pixels, int extent) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.5f", pixels / extent);
+  return text.data();
+}
+
+std::string small_font() { return "font 'DejaVu Sans,' . (GPVAL_TERM eq 'svg' ? '9' : '17')"; }
+
+std::string headings(const std::string& title, const std::string& subtitle, PictureSize size) {
+  const std::string left = " at screen " + screen(40, size.width) + ",";
+  return "set label 1 " + gnuplot_text(title) + left + screen(size.height - 44, size.height) +
+         " left font (GPVAL_TERM eq 'svg' ? 'DejaVu Sans,15' : 'DejaVu Sans:Bold,27') front\n"
+         "set label 2 " +
+         gnuplot_text(subtitle) + left + screen(size.height - 92, size.height) + " left textcolor rgb '#666666' " +
+         small_font() + " front\n";
+}
+
+std::string quiet_axes() {
+  return "set border 3 linecolor rgb '#888888' linewidth 0.6\n"
+         "set tics nomirror out scale 0.5 textcolor rgb '#333333'\n"
+         "set grid linetype 1 linecolor rgb '#e4e4e4' linewidth 0.5\n";
+}
+
 std::string heading(const ode::ResultFile& file, const std::string& what, std::size_t shown, PictureSize size) {
   const std::string title = file.text_attribute("title");
-  std::string script;
-  script += "set label 1 " + gnuplot_text((title.empty() ? "" : title + ": ") + what) + " at screen " +
-            screen(40, size.width) + "," + screen(size.height - 44, size.height) +
-            " left font (GPVAL_TERM eq 'svg' ? 'DejaVu Sans,15' : 'DejaVu Sans:Bold,27') front\n";
-  script += "set label 2 " + gnuplot_text(provenance_line(file, shown)) + " at screen " + screen(40, size.width) + "," +
-            screen(size.height - 92, size.height) +
-            " left textcolor rgb '#666666' font 'DejaVu Sans,' . (GPVAL_TERM eq 'svg' ? '9' : '17') front\n";
-  script +=
-      "set border 3 linecolor rgb '#888888' linewidth 0.6\n"
-      "set tics nomirror out scale 0.5 textcolor rgb '#333333'\n"
-      "set grid linetype 1 linecolor rgb '#e4e4e4' linewidth 0.5\n"
-      "set key textcolor rgb '#333333' samplen 1.5\n"
-      "set style fill solid 1.0 noborder\n"
-      "set format '%g'\n"
-      "set autoscale noextend\n"
-      "set offsets 0, 0, graph 0.06, graph 0.06\n";
-  return script;
+  return headings((title.empty() ? "" : title + ": ") + what, provenance_line(file, shown), size) + quiet_axes() +
+         "set key textcolor rgb '#333333' samplen 1.5\n"
+         "set style fill solid 1.0 noborder\n"
+         "set format '%g'\n"
+         "set autoscale noextend\n"
+         "set offsets 0, 0, graph 0.06, graph 0.06\n";
 }
 
 PictureSize stacked_size(std::size_t panels) {
@@ -113,14 +119,10 @@ std::vector<std::size_t> shown_components(const ode::ResultFile& file, const std
 
 std::string component_label(const ode::ResultFile& file, std::size_t component) {
   const std::vector<std::string> units = component_units(file);
-  const bool known = !units.empty() && !units[component].empty();
-  return file.component_names()[component] + (known ? " (" + units[component] + ")" : "");
+  return with_unit(file.component_names()[component], units.empty() ? std::string() : units[component]);
 }
 
-std::string time_label(const ode::ResultFile& file) {
-  const std::string unit = time_unit(file);
-  return unit.empty() ? "time" : "time (" + unit + ")";
-}
+std::string time_label(const ode::ResultFile& file) { return with_unit("time", time_unit(file)); }
 
 std::string share_of_components(const ode::ResultFile& file, const std::vector<std::size_t>& asked) {
   if (!asked.empty() || file.components() <= kMostPanels) return {};

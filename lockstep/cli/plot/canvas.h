@@ -15,7 +15,16 @@ namespace lockstep::cli {
 inline constexpr std::array<const char*, 7> kColours{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                      "#e69f00", "#56b4e9", "#000000"};
 
-// Title, one line of provenance, which begins with how many trajectories are shown, quiet axes and grid.
+// Pixels from the left or the bottom of a picture of so many, as a share of it.
+std::string screen(double pixels, int extent);
+// "font ..." of small print, in the file's kind of picture.
+std::string small_font();
+// Labels 1 and 2: a title, and a line of small print below it.
+std::string headings(const std::string& title, const std::string& subtitle, PictureSize size);
+std::string quiet_axes();  // and grid
+
+// Headings of a result file, the small print its provenance, which begins with how many trajectories are shown, and
+// quiet axes.
 std::string heading(const ode::ResultFile& file, const std::string& what, std::size_t shown, PictureSize size);
 
 // Panel `index` of `count` stacked over a common time axis; the last one carries its label.

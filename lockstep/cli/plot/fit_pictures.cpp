@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "lockstep/cli/plot/canvas.h"
+#include "lockstep/cli/text.h"
 
 namespace lockstep::cli {
 namespace {
@@ -17,33 +18,14 @@ constexpr int kBottom = 115;  // tick labels and axis label
 constexpr int kLeft = 150;
 constexpr int kRight = 40;
 
-std::string screen(double pixels, int extent) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.5f", pixels / extent);
-  return text.data();
-}
-
 std::string number(double value) {
   std::string text;
   append_number(text, value);
   return text;
 }
 
-std::string small_font() { return "font 'DejaVu Sans,' . (GPVAL_TERM eq 'svg' ? '9' : '17')"; }
-
 std::string head(const std::string& title, const std::string& subtitle, PictureSize size) {
-  return "set label 1 " + gnuplot_text(title) + " at screen " + screen(40, size.width) + "," +
-         screen(size.height - 44, size.height) +
-         " left font (GPVAL_TERM eq 'svg' ? 'DejaVu Sans,15' : 'DejaVu Sans:Bold,27') front\n"
-         "set label 2 " +
-         gnuplot_text(subtitle) + " at screen " + screen(40, size.width) + "," + screen(size.height - 92, size.height) +
-         " left textcolor rgb '#666666' " + small_font() +
-         " front\n"
-         "set border 3 linecolor rgb '#888888' linewidth 0.6\n"
-         "set tics nomirror out scale 0.5 textcolor rgb '#333333'\n"
-         "set grid linetype 1 linecolor rgb '#e4e4e4' linewidth 0.5\n"
-         "unset key\n"
-         "set format '%g'\n";
+  return headings(title, subtitle, size) + quiet_axes() + "unset key\nset format '%g'\n";
 }
 
 // What the colours mean, in a line below the headings, as far right as the panels go.
@@ -226,10 +208,10 @@ Figure predicted_over_true(const std::vector<PredictedOutput>& outputs, std::siz
          {&of.training_true, &of.training_predicted, &of.validation_true, &of.validation_predicted}) {
       for (const double x : *values) range.cover(x);
     }
-    const std::string unit = of.unit.empty() ? "" : " (" + of.unit + ")";
+    const std::string name = with_unit(of.name, of.unit);
     script += "set xrange " + range.text() + "\nset yrange " + range.text() + "\nset xlabel " +
-              gnuplot_text(of.name + unit + ", data") + " textcolor rgb '#333333'\nset ylabel " +
-              gnuplot_text(of.name + unit + ", predicted") + " offset character 0.5,0 textcolor rgb '#333333'\n";
+              gnuplot_text(name + ", data") + " textcolor rgb '#333333'\nset ylabel " +
+              gnuplot_text(name + ", predicted") + " offset character 0.5,0 textcolor rgb '#333333'\n";
     script += "set xtics autofreq" +
               std::string(columns > 2 ? " font 'DejaVu Sans,' . (GPVAL_TERM eq 'svg' ? '8' : '15')" : "") + "\n";
     const auto points = [](bool validation) {

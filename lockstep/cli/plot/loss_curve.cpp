@@ -11,11 +11,6 @@ namespace {
 
 constexpr std::size_t kMostPoints = 4000;  // more than a picture's pixels
 
-std::string label(int number, const std::string& text, const std::string& place, const std::string& style) {
-  return "set label " + std::to_string(number) + " " + gnuplot_text(text) + " at screen " + place + " left " + style +
-         "\n";
-}
-
 }  // namespace
 
 Figure loss_curve(const std::vector<train::CurvePoint>& curve, const std::string& title, const std::string& subtitle,
@@ -38,13 +33,7 @@ Figure loss_curve(const std::vector<train::CurvePoint>& curve, const std::string
   std::string& script = figure.script;
   script += data_block("curve", rows);
   script +=
-      label(1, title, "0.025,0.956", "font (GPVAL_TERM eq 'svg' ? 'DejaVu Sans,15' : 'DejaVu Sans:Bold,27') front");
-  script += label(2, subtitle, "0.025,0.908",
-                  "textcolor rgb '#666666' font 'DejaVu Sans,' . (GPVAL_TERM eq 'svg' ? '9' : '17') front");
-  script +=
-      "set border 3 linecolor rgb '#888888' linewidth 0.6\n"
-      "set tics nomirror out scale 0.5 textcolor rgb '#333333'\n"
-      "set grid linetype 1 linecolor rgb '#e4e4e4' linewidth 0.5\n"
+      headings(title, subtitle, figure.size) + quiet_axes() +
       "set key top right textcolor rgb '#333333' samplen 1.5\n"
       "set lmargin at screen 0.1\nset rmargin at screen 0.96\nset tmargin at screen 0.86\nset bmargin at screen 0.11\n"
       "set autoscale noextend\nset offsets 0, 0, graph 0.05, graph 0.05\n"

@@ -68,9 +68,9 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
   const bool dots = file.save_points() == 1;
   std::vector<std::size_t> trajectories =
       evenly_chosen(file.trajectories(), options.trajectories.value_or(dots ? kDots : kTrajectories));
+  std::vector<Curve> curves;  // of the trajectories, where all were looked at and are drawn
   double total = 0;
   if (!dots) {
-    std::vector<Curve> curves;
     for (const std::size_t trajectory : trajectories) curves.push_back(curve_of(file, trajectory));
     for (const double length : lengths_of(curves, axes, file.components())) total += length;
     if (!options.trajectories && total > kMostLength) {
@@ -78,14 +78,15 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
       const auto shown = static_cast<std::size_t>(share * static_cast<double>(trajectories.size()));
       total *= static_cast<double>(std::max(shown, kFewest)) / static_cast<double>(trajectories.size());
       trajectories = evenly_chosen(file.trajectories(), std::max(shown, kFewest));
+      curves.clear();
     }
   }
   const std::size_t points = std::max<std::size_t>(kMostPoints / trajectories.size(), 2);
   const std::size_t stride = (file.save_points() + points - 1) / points;
   std::string rows;
   std::string starts, stops;
-  for (const std::size_t trajectory : trajectories) {
-    const Curve curve = curve_of(file, trajectory);
+  for (std::size_t i = 0; i < trajectories.size(); ++i) {
+    const Curve curve = curves.empty() ? curve_of(file, trajectories[i]) : std::move(curves[i]);
     const auto append_point = [&](std::string& target, std::size_t time) {
       append_number(target, curve.states[time * file.components() + axes[0]]);
       append_number(target, curve.states[time * file.components() + axes[1]]);
