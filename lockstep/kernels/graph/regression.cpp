@@ -222,9 +222,8 @@ double GraphRegressionPlan<T>::run(const TiledSamples<T>& samples, double scale,
       }
     }
   };
-  // As RegressionPlan: each thread must have work for at least some microseconds, at three registers a nanosecond.
-  const double nanoseconds = static_cast<double>(parameter_count() * tiles * kTileLanes) / (64.0 / sizeof(T));
-  threads = std::max(1, std::min({threads, static_cast<int>(groups), static_cast<int>(nanoseconds / 4e3)}));
+  const double registers = static_cast<double>(parameter_count() * tiles * kTileLanes) / (64.0 / sizeof(T));
+  threads = mlp::worthwhile_threads(threads, groups, registers);
   if (state.workspaces.size() < static_cast<std::size_t>(threads)) {
     state.workspaces.resize(static_cast<std::size_t>(threads));
   }

@@ -98,12 +98,9 @@ struct RegressionPlan<T>::State {
   mlp::RegressionBatch<T> batch(const TiledSamples<T>& samples) const {
     return {samples.inputs.data(), samples.targets.data(), samples.samples, chunk_tiles};
   }
-  // Between the calls of a training loop the team is awake, and a call takes it a fraction of a microsecond: each
-  // thread must have work for at least four, counted at three fused multiply-adds of one register a nanosecond.
   int worth(int threads, const mlp::RegressionBatch<T>& batch) const {
-    const double nanoseconds = static_cast<double>(net.parameters * batch.tiles() * kTileLanes) /
-                               static_cast<double>(net.packed.kernels->lanes);
-    return std::max(1, std::min({threads, static_cast<int>(batch.groups()), static_cast<int>(nanoseconds / 4e3)}));
+    const double numbers = static_cast<double>(net.parameters * batch.tiles() * kTileLanes);
+    return mlp::worthwhile_threads(threads, batch.groups(), numbers / static_cast<double>(net.packed.kernels->lanes));
   }
   std::size_t workspace() const { return mlp::regression_rows(net) * kTileLanes * chunk_tiles; }
   void set_scale(double wanted) {

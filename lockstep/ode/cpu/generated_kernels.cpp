@@ -71,27 +71,10 @@ void attempt(TileState<T>& s, const StepSettings<T>& settings) {
 }
 
 void whole_step(TileState<double>& s, const StepSettings<double>& settings) {
-  const DoubleTag d;
-  s.last = 0;
-  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
-    const auto step = propose_step<LD>(hn::Load(d, s.t + v), hn::Load(d, s.t_end + v), hn::Load(d, s.h + v),
-                                       hn::Set(d, settings.max_step));
-    s.last |= mask_bits(d, step.last, v);
-    hn::Store(step.h, d, s.h_try + v);
-    hn::Store(step.t_new, d, s.t_new + v);
-  }
+  propose(s, settings);
   run_attempt(s, settings, s.error_squared);
-  const std::size_t n = s.components;
-  double *const y = s.y.data(), *const k = s.k.data();
-  const double* const y1 = s.y1.data();
-  const double* const last = s.stage(static_cast<std::size_t>(settings.tableau->source->stages) - 1);
-  decide_tile(s, settings, [&](int v, hn::Mask<DoubleTag> accept) {
-    for (std::size_t at = static_cast<std::size_t>(v); at < n * kTileLanes; at += kTileLanes) {
-      hn::BlendedStore(hn::Load(d, y1 + at), accept, d, y + at);
-      hn::BlendedStore(hn::Load(d, last + at), accept, d, k + at);
-    }
-    hn::BlendedStore(hn::Load(d, s.t_new + v), accept, d, s.t + v);
-  });
+  const auto last = static_cast<std::size_t>(settings.tableau->source->stages) - 1;
+  decide_and_advance(s, settings, s.components, s.stage(last));
 }
 
 // On copies of the state and its stage, for the case that a state is not finite.
@@ -122,10 +105,7 @@ bool run_fixed(TileState<T>& s, const StepSettings<T>& settings, int count) {
   }
   copy(y, s.y.data());
   copy(k, s.k.data());
-  for (int lane = 0; lane < s.lanes; ++lane) {
-    s.step_index[lane] += count;
-    s.t[lane] = __builtin_fma(s.step_index[lane], s.h[lane], s.t_start[lane]);
-  }
+  advance_times(s, count);
   return true;
 }
 

@@ -246,21 +246,10 @@ HWY_INLINE void attempt_registers(TileState<T>& s, const StepSettings<T>& settin
   });
 }
 
-// Moves the accepted of n components' lanes to y1 and the last stage. The same for every method: compiled once.
+// The same for every method: compiled once.
 template <int n, class T>
-HWY_NOINLINE void decide_and_advance(TileState<T>& s, const StepSettings<T>& settings, const T* last_stage) {
-  const DoubleTag d;
-  T* const y = s.y.data();
-  T* const k = s.k.data();
-  const T* const y1 = s.y1.data();
-  decide_tile(s, settings, [&](int v, hn::Mask<DoubleTag> accept) LOCKSTEP_ALWAYS_INLINE {
-    for (int c = 0; c < n; ++c) {
-      const int at = c * kTileLanes + v;
-      hn::BlendedStore(hn::Load(d, y1 + at), accept, d, y + at);
-      hn::BlendedStore(hn::Load(d, last_stage + at), accept, d, k + at);
-    }
-    hn::BlendedStore(hn::Load(d, s.t_new + v), accept, d, s.t + v);
-  });
+HWY_NOINLINE void decide_and_advance_all(TileState<T>& s, const StepSettings<T>& settings, const T* last_stage) {
+  decide_and_advance(s, settings, std::integral_constant<int, n>(), last_stage);
 }
 
 // Two passes: step control is one long chain of dependent operations, and a pass of its own lets the registers of a
@@ -273,7 +262,7 @@ void whole_step_inlined(TileState<T>& s, const StepSettings<T>& settings) {
   int v = 0;
   for (; s.lanes - v > kLanes; v += 2 * kLanes) attempt_registers<System, Method, T, 2>(s, settings, v);
   if (v < s.lanes) attempt_registers<System, Method, T, 1>(s, settings, v);
-  decide_and_advance<Step::n>(s, settings, s.k.data() + (Step::kStages - 1) * Step::n * kTileLanes);
+  decide_and_advance_all<Step::n>(s, settings, s.k.data() + (Step::kStages - 1) * Step::n * kTileLanes);
 }
 
 template <class System, class Method, class T>
@@ -323,10 +312,7 @@ bool run_fixed_inlined(TileState<T>& s, const StepSettings<T>& settings, int cou
       hn::Store(hn::Load(d, k_end + c * kTileLanes + v), d, s.k.data() + c * kTileLanes + v);
     }
   }
-  for (int lane = 0; lane < s.lanes; ++lane) {
-    s.step_index[lane] += count;
-    s.t[lane] = __builtin_fma(s.step_index[lane], s.h[lane], s.t_start[lane]);
-  }
+  advance_times(s, count);
   return true;
 }
 

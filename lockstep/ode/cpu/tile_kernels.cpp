@@ -139,23 +139,6 @@ void start(TileState<T>& s, const StepSettings<T>& settings) {
   if (!settings.fixed && settings.initial_step == 0) first_steps(s, settings);
 }
 
-template <class T>
-void propose(TileState<T>& s, const StepSettings<T>& settings) {
-  const DoubleTag d;
-  s.last = 0;
-  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
-    const auto t_end = hn::Load(d, s.t_end + v);
-    const auto h = hn::Load(d, s.h + v);
-    const auto step = settings.fixed
-                          ? propose_fixed_step<LD>(hn::Load(d, s.t_start + v), t_end, h, hn::Load(d, s.last_dt + v),
-                                                   hn::Load(d, s.step_index + v), hn::Load(d, s.step_count + v))
-                          : propose_step<LD>(hn::Load(d, s.t + v), t_end, h, hn::Set(d, settings.max_step));
-    hn::Store(step.h, d, s.h_try + v);
-    hn::Store(step.t_new, d, s.t_new + v);
-    s.last |= mask_bits(d, step.last, v);
-  }
-}
-
 // Sum of squares of the scaled errors h sum_j e_j k_j over components, [lane].
 template <class T>
 HWY_INLINE void error_sums(TileState<T>& s, const StageSum<T>& estimate, const StepSettings<T>& settings,

@@ -74,6 +74,24 @@ HWY_INLINE void finish_error(TileState<T>& s, const T* sums, const T* sums3, con
   }
 }
 
+// The next step of each lane: h_try, t_new and last.
+template <class T>
+void propose(TileState<T>& s, const StepSettings<T>& settings) {
+  const DoubleTag d;
+  s.last = 0;
+  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
+    const auto t_end = hn::Load(d, s.t_end + v);
+    const auto h = hn::Load(d, s.h + v);
+    const auto step = settings.fixed
+                          ? propose_fixed_step<LD>(hn::Load(d, s.t_start + v), t_end, h, hn::Load(d, s.last_dt + v),
+                                                   hn::Load(d, s.step_index + v), hn::Load(d, s.step_count + v))
+                          : propose_step<LD>(hn::Load(d, s.t + v), t_end, h, hn::Set(d, settings.max_step));
+    hn::Store(step.h, d, s.h_try + v);
+    hn::Store(step.t_new, d, s.t_new + v);
+    s.last |= mask_bits(d, step.last, v);
+  }
+}
+
 // What an attempt came to, gathered over the registers of a tile.
 struct StepMasks {
   LaneMask accepted = 0, too_small = 0, save_due = 0;
@@ -136,6 +154,35 @@ HWY_INLINE void decide_tile(TileState<T>& s, const StepSettings<T>& settings, co
   }
   if (v < s.lanes) advance(v, decide_group<1>(s, settings, v, masks).each[0]);
   masks.store(s);
+}
+
+// decide_tile(), and the accepted lanes move to y1 and the last stage. `components` is a number, or a constant of a
+// type of its own (std::integral_constant), for which the loop is unrolled.
+template <class T, class Components>
+HWY_INLINE void decide_and_advance(TileState<T>& s, const StepSettings<T>& settings, Components components,
+                                   const T* last_stage) {
+  const DoubleTag d;
+  T* const y = s.y.data();
+  T* const k = s.k.data();
+  const T* const y1 = s.y1.data();
+  decide_tile(
+      s, settings, [&](int v, hn::Mask<DoubleTag> accept) __attribute__((always_inline)) {
+        for (int c = 0; c < static_cast<int>(components); ++c) {
+          const int at = c * kTileLanes + v;
+          hn::BlendedStore(hn::Load(d, y1 + at), accept, d, y + at);
+          hn::BlendedStore(hn::Load(d, last_stage + at), accept, d, k + at);
+        }
+        hn::BlendedStore(hn::Load(d, s.t_new + v), accept, d, s.t + v);
+      });
+}
+
+// What `count` fixed steps make of the times.
+template <class T>
+HWY_INLINE void advance_times(TileState<T>& s, int count) {
+  for (int lane = 0; lane < s.lanes; ++lane) {
+    s.step_index[lane] += count;
+    s.t[lane] = __builtin_fma(s.step_index[lane], s.h[lane], s.t_start[lane]);
+  }
 }
 
 }  // namespace HWY_NAMESPACE

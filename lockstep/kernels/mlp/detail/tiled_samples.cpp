@@ -86,4 +86,8 @@ template void assign_samples(TiledSamples<double>&, const SampleShape<double>&, 
                              const MatrixView<const double>&, const MatrixView<const double>&,
                              std::span<const std::uint32_t>);
 
+int worthwhile_threads(int threads, std::size_t groups, double registers) {
+  return std::max(1, std::min({threads, static_cast<int>(groups), static_cast<int>(registers / 4e3)}));
+}
+
 }  // namespace lockstep::mlp

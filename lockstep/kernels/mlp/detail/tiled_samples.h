@@ -27,4 +27,9 @@ void assign_samples(TiledSamples<T>& tiles, const SampleShape<T>& shape, const K
                     const MatrixView<const T>& inputs, const MatrixView<const T>& targets,
                     std::span<const std::uint32_t> rows);
 
+// How many of `threads` are worth calling for a step in so many groups of samples. Between the calls of a training loop
+// the team is awake, and a call takes it a fraction of a microsecond: each thread must have work for at least four.
+// registers: of parameters times samples, three multiply-adds each, which are counted as a nanosecond.
+int worthwhile_threads(int threads, std::size_t groups, double registers);
+
 }  // namespace lockstep::mlp
