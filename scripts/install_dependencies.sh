@@ -9,7 +9,7 @@ packages=(g++ cmake ninja-build libhwy-dev libhdf5-dev libtomlplusplus-dev libcl
 for group in "$@"; do
   case $group in
     test)
-      packages+=(gfortran libgtest-dev libgmock-dev libboost-dev pkg-config
+      packages+=(gfortran libgtest-dev libgmock-dev libboost-dev pkg-config locales
         python3-h5py python3-xarray python3-h5netcdf libopenmpi-dev openmpi-bin
         python3-venv python3-dev python3-numpy)
       ;;

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <map>
 #include <set>
 #include <string_view>
+
+#include "lockstep/core/text.h"
 
 namespace lockstep::agreement {
 namespace {
@@ -23,11 +24,6 @@ const std::set<std::string> kNotOfInterest{"history",         "command",
                                            "rhs_evaluations", "problem_file",
                                            "index_files",     "index_first_trajectories",
                                            "engine_reason"};
-
-std::string text(double value) {
-  char digits[40];
-  return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
-}
 
 // Equations have a line each.
 std::string in_one_line(std::string_view lines) {
@@ -55,7 +51,7 @@ class Fields {
     }
     for (std::size_t i = 0; i < a.size(); ++i) {
       if (std::bit_cast<std::uint64_t>(a[i]) == std::bit_cast<std::uint64_t>(b[i]) || a[i] == b[i]) continue;
-      add(what + " [" + std::to_string(i) + "]", text(a[i]), text(b[i]), true);
+      add(what + " [" + std::to_string(i) + "]", number_text(a[i]), number_text(b[i]), true);
       return false;
     }
     return true;
@@ -105,7 +101,7 @@ void compare_inputs(const Ensemble& a, const Ensemble& b, Fields& fields) {
     if (place == in_a.size()) continue;
     fields.add("trajectory " + std::to_string(first + place / components) + ": initial state [" +
                    std::to_string(place % components) + "]",
-               text(in_a[place]), text(in_b[place]), true);
+               number_text(in_a[place]), number_text(in_b[place]), true);
     return;
   }
 }

@@ -1,14 +1,14 @@
 #include "lockstep/agreement/spread.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <limits>
-#include <sstream>
+#include <string_view>
 
 #include "lockstep/agreement/detail/rounded_nets.h"
 #include "lockstep/agreement/detail/suspects.h"
+#include "lockstep/core/text.h"
 
 namespace lockstep::agreement {
 namespace {
@@ -33,8 +33,14 @@ double quantile(std::vector<double>& values, double level) {
 // "1e-06, 1e-09" as numbers.
 std::vector<double> numbers_in(const std::string& text) {
   std::vector<double> numbers;
-  std::istringstream words(text);
-  for (std::string word; std::getline(words, word, ',');) numbers.push_back(std::strtod(word.c_str(), nullptr));
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string_view word = trimmed(std::string_view(text).substr(begin, end - begin));
+    double number = 0;
+    std::from_chars(word.data(), word.data() + word.size(), number);
+    numbers.push_back(number);
+    begin = end + 1;
+  }
   return numbers;
 }
 
@@ -45,7 +51,7 @@ double another_step(const Ensemble& reference, const Scale& scale, double epsilo
   double rtol = 0;
   std::vector<double> atol;  // one for all components, or one for each
   for (const auto& [name, value] : reference.provenance()) {
-    if (name == "rtol") rtol = std::strtod(value.c_str(), nullptr);
+    if (name == "rtol" && !numbers_in(value).empty()) rtol = numbers_in(value).front();
     if (name == "atol") atol = numbers_in(value);
   }
   if (atol.empty()) atol = {0};
@@ -186,9 +192,7 @@ Spread spread_by_exponent(double lyapunov, const Ensemble& reference, const Scal
   Spread spread;
   spread.epsilon = epsilon_of(claimed);
   spread.farthest.assign(times.size(), kInfinity);
-  char text[96];
-  std::snprintf(text, sizeof text, "4 ulp growing by a stated Lyapunov exponent of %.4g", lyapunov);
-  spread.source = text;
+  spread.source = "4 ulp growing by a stated Lyapunov exponent of " + rounded_text(lyapunov, 4);
   for (std::size_t k = 0; k < times.size(); ++k) {
     const double median = 4 * spread.epsilon * scale.typical_magnitude() * std::exp(lyapunov * times[k]);
     spread.at.push_back({median, kInfinity, kInfinity});

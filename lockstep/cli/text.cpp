@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 
 #include "lockstep/core/names.h"
-#include "lockstep/core/text.h"
 
 namespace lockstep::cli {
 namespace {
@@ -19,18 +17,6 @@ std::string format(const char* pattern, double value) {
 }
 
 }  // namespace
-
-std::string number_text(double value) {
-  std::array<char, 32> text{};
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
-  return {text.data(), end};
-}
-
-std::string rounded_text(double value, int digits) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.*g", digits, value);
-  return text.data();
-}
 
 std::string count_text(std::int64_t value) {
   const auto size = static_cast<std::uint64_t>(value);

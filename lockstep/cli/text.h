@@ -7,10 +7,10 @@
 #include <string>
 #include <string_view>
 
+#include "lockstep/core/text.h"
+
 namespace lockstep::cli {
 
-std::string number_text(double value);                           // the shortest text that reads back as this number
-std::string rounded_text(double value, int digits);              // "0.0191": of so many significant digits at most
 std::string count_text(std::int64_t value);                      // "10,000"
 std::string counted_text(std::size_t count, const std::string& noun);  // "1 trajectory", "10,000 trajectories"
 std::string size_text(std::uint64_t bytes);                      // "12.1 MB" (powers of ten)

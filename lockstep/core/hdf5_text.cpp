@@ -1,23 +1,16 @@
 #include "lockstep/core/hdf5_text.h"
 
-#include <array>
-#include <charconv>
 #include <concepts>
-#include <cstdint>
 #include <vector>
+
+#include "lockstep/core/text.h"
 
 namespace lockstep::hdf5 {
 namespace {
 
-template <class Number>
-std::string shortest(Number value) {
-  std::array<char, 40> text{};
-  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
-}
-
 std::string item_text(const std::string& item) { return item; }
-std::string item_text(double item) { return shortest(item); }
-std::string item_text(std::integral auto item) { return shortest(static_cast<std::int64_t>(item)); }
+std::string item_text(double item) { return number_text(item); }
+std::string item_text(std::integral auto item) { return std::to_string(item); }
 
 template <class Item>
 std::string item_text(const std::vector<Item>& list) {

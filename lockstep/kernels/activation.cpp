@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 
+#include "lockstep/core/text.h"
 #include "lockstep/kernels/math/math.h"
 
 namespace lockstep {
@@ -96,9 +97,7 @@ std::string to_string(const Activation& activation) {
   const Entry& entry = entry_of(activation.kind);
   std::string text(entry.name);
   if (!entry.takes_alpha || activation.alpha == entry.activation.alpha) return text;
-  std::array<char, 32> digits;  // the shortest text that is read as the same number
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), activation.alpha).ptr;
-  return text + "(" + std::string(digits.data(), end) + ")";
+  return text + "(" + number_text(activation.alpha) + ")";
 }
 
 std::optional<Activation> parse_activation(std::string_view name) {

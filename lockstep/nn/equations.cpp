@@ -1,12 +1,12 @@
 #include "lockstep/nn/equations.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <map>
 #include <utility>
 #include <variant>
 
+#include "lockstep/core/text.h"
 #include "lockstep/nn/detail/equation_graph.h"
 #include "lockstep/nn/detail/equation_reader.h"
 
@@ -39,12 +39,6 @@ std::vector<Feature> features_of(const std::vector<Equation>& named, const std::
   return features;
 }
 
-// The shortest decimal number that reads back as this one.
-std::string text_of(double number) {
-  std::array<char, 32> text{};
-  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
-}
-
 std::string text_of(const Equations& system) {
   std::string text;
   const auto line = [&](const std::string& name, const std::string& value) {
@@ -53,7 +47,7 @@ std::string text_of(const Equations& system) {
   for (const Equation& equation : system.equations) line("d" + equation.name + "/dt", equation.text);
   for (const Equation& definition : system.definitions) line(definition.name, definition.text);
   for (const Equations::Parameter& parameter : system.parameters) {
-    if (parameter.value) line(parameter.name, text_of(*parameter.value));
+    if (parameter.value) line(parameter.name, number_text(*parameter.value));
   }
   for (const Equations::Net& net : system.nets) line(net.name, "net " + net.model.digest());
   return text;
@@ -100,7 +94,7 @@ Model equations(const Equations& system) {
   model.metadata[kText] = text_of(system);
   std::string defaults;
   for (const auto& parameter : system.parameters) {
-    defaults += (defaults.empty() ? "" : " ") + (parameter.value ? text_of(*parameter.value) : std::string("-"));
+    defaults += (defaults.empty() ? "" : " ") + (parameter.value ? number_text(*parameter.value) : std::string("-"));
   }
   if (!defaults.empty()) model.metadata[kDefaults] = defaults;
   return model;

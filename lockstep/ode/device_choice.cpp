@@ -7,7 +7,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/names.h"
-#include "lockstep/ode/detail/number_text.h"
+#include "lockstep/core/text.h"
 
 namespace lockstep::ode {
 namespace {
@@ -76,7 +76,7 @@ void DeviceChoice::validate(const std::string& field) const {
   for (std::size_t i = 0; i < shares.size(); ++i) {
     const DeviceShare& share = shares[i];
     if (!(share.percent > 0 && share.percent <= 100)) {
-      refuse(field, detail::number_text(share.percent) + "% for " + name_of(share), "a share above 0%, at most 100%");
+      refuse(field, number_text(share.percent) + "% for " + name_of(share), "a share above 0%, at most 100%");
     }
     for (std::size_t j = 0; j < i; ++j) {
       if (name_of(shares[j]) == name_of(share))
@@ -86,7 +86,7 @@ void DeviceChoice::validate(const std::string& field) const {
   }
   // Shares written with a few decimals, such as three of 33.3333 %, may miss by a rounding.
   if (!shares.empty() && std::fabs(sum - 100) > 0.01) {
-    refuse(field, "shares that add up to " + detail::number_text(sum) + "%", "100%",
+    refuse(field, "shares that add up to " + number_text(sum) + "%", "100%",
            shares.size() == 1 ? "give one device no share: it takes all" : "");
   }
 }
@@ -126,7 +126,7 @@ std::string to_string(const DeviceChoice& choice) {
   for (const DeviceShare& share : choice.shares) {
     if (!text.empty()) text += ",";
     text += name_of(share);
-    if (choice.shares.size() > 1) text += "=" + detail::number_text(share.percent) + "%";
+    if (choice.shares.size() > 1) text += "=" + number_text(share.percent) + "%";
   }
   return text;
 }

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "lockstep/core/error.h"
-#include "lockstep/ode/detail/number_text.h"
+#include "lockstep/core/text.h"
 #include "lockstep/ode/detail/save_rows.h"
 #include "lockstep/ode/methods.h"
 #include "lockstep/ode/problem.h"
@@ -19,8 +19,7 @@ namespace {
 }
 
 void require_positive(const char* field, double value, const char* remedy = "") {
-  if (!(value > 0) || !std::isfinite(value))
-    refuse(field, detail::number_text(value), "a finite number above 0", remedy);
+  if (!(value > 0) || !std::isfinite(value)) refuse(field, number_text(value), "a finite number above 0", remedy);
 }
 
 }  // namespace
@@ -36,25 +35,24 @@ void Options::validate() const {
              "use fixed control with dt, or a method such as tsit5");
     }
     if (dt != 0) {
-      refuse("dt", detail::number_text(dt), "no dt with adaptive steps",
+      refuse("dt", number_text(dt), "no dt with adaptive steps",
              "use fixed control, or initial_step for the first step");
     }
     for (const auto& [field, value] : {std::pair{"rtol", rtol}, std::pair{"atol", atol}}) {
-      if (!(value >= 0) || !std::isfinite(value))
-        refuse(field, detail::number_text(value), "a finite tolerance, not negative");
+      if (!(value >= 0) || !std::isfinite(value)) refuse(field, number_text(value), "a finite tolerance, not negative");
     }
     if (atol == 0) {
       refuse("atol", "0", "a tolerance above 0", "a component that passes through zero needs an absolute tolerance");
     }
     for (std::size_t c = 0; c < component_atol.size(); ++c) {
       if (!(component_atol[c] > 0) || !std::isfinite(component_atol[c])) {
-        refuse("atol[" + std::to_string(c) + "]", detail::number_text(component_atol[c]),
+        refuse("atol[" + std::to_string(c) + "]", number_text(component_atol[c]),
                "a finite tolerance above 0 for each component");
       }
     }
     const double finest = precision == Precision::f32 ? 1e-7 : 1e-15;
     if (rtol != 0 && rtol < finest) {
-      refuse("rtol", detail::number_text(rtol),
+      refuse("rtol", number_text(rtol),
              "at least " + std::string(precision == Precision::f32 ? "1e-7 with f32" : "1e-15 with f64"),
              precision == Precision::f32 ? "use f64 for tighter tolerances" : "loosen it: float64 carries 16 digits");
     }

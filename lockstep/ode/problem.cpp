@@ -5,7 +5,7 @@
 #include <string>
 
 #include "lockstep/core/error.h"
-#include "lockstep/ode/detail/number_text.h"
+#include "lockstep/core/text.h"
 #include "lockstep/ode/detail/save_rows.h"
 
 namespace lockstep::ode {
@@ -27,10 +27,10 @@ void require_finite(const char* field, const std::vector<double>& values, std::s
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (std::isfinite(values[i])) continue;
     const std::size_t row = row_length == 0 ? i : i / row_length;
-    refuse(field,
-           detail::number_text(values[i]) + " in row " + std::to_string(row) + ", column " +
-               std::to_string(i - row * row_length),
-           "finite numbers");
+    refuse(
+        field,
+        number_text(values[i]) + " in row " + std::to_string(row) + ", column " + std::to_string(i - row * row_length),
+        "finite numbers");
   }
 }
 
@@ -162,16 +162,15 @@ void detail::validate(const Problem& problem, SaveRows rows) {
         if (k + 1 == problem.save_points() || times[k + 1] == times[k]) continue;
       }
       const auto where = [&] {
-        return "save point " + std::to_string(k) + " at " + detail::number_text(times[k]) +
+        return "save point " + std::to_string(k) + " at " + number_text(times[k]) +
                (shared ? "" : " of trajectory " + std::to_string(i));
       };
       if (!(sign * (times[k] - start) >= 0 && sign * (end - times[k]) >= 0)) {
-        refuse("save_times", where(),
-               "times within [" + detail::number_text(start) + ", " + detail::number_text(end) + "]",
+        refuse("save_times", where(), "times within [" + number_text(start) + ", " + number_text(end) + "]",
                "extend the time span or drop the point");
       }
       if (k > 0 && sign * (times[k] - times[k - 1]) <= 0) {
-        refuse("save_times", where() + " after " + detail::number_text(times[k - 1]),
+        refuse("save_times", where() + " after " + number_text(times[k - 1]),
                sign > 0 ? "ascending times" : "descending times, as the span runs backwards",
                "sort them and drop repeats");
       }

@@ -8,7 +8,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/pending_file.h"
-#include "lockstep/ode/detail/number_text.h"
+#include "lockstep/core/text.h"
 #include "lockstep/ode/result_file.h"
 
 namespace lockstep::ode {
@@ -57,7 +57,7 @@ std::string text(const std::optional<hdf5::AttributeValue>& value) {
   if (!value) return "none";
   if (const auto* string = std::get_if<std::string>(&*value)) return *string;
   if (const auto* integer = std::get_if<std::int64_t>(&*value)) return std::to_string(*integer);
-  if (const auto* number = std::get_if<double>(&*value)) return detail::number_text(*number);
+  if (const auto* number = std::get_if<double>(&*value)) return number_text(*number);
   std::string list;
   const auto add = [&list](const std::string& item) { list += (list.empty() ? "" : " ") + item; };
   if (const auto* strings = std::get_if<std::vector<std::string>>(&*value)) std::ranges::for_each(*strings, add);
@@ -65,7 +65,7 @@ std::string text(const std::optional<hdf5::AttributeValue>& value) {
     for (const std::int64_t item : *integers) add(std::to_string(item));
   }
   if (const auto* numbers = std::get_if<std::vector<double>>(&*value)) {
-    for (const double item : *numbers) add(detail::number_text(item));
+    for (const double item : *numbers) add(number_text(item));
   }
   return "[" + list + "]";
 }
@@ -97,7 +97,7 @@ void compare_numbers(const ResultFile& file, const Problem& problem, const std::
     const std::size_t at = first * components + static_cast<std::size_t>(a - then.begin());
     const std::string name =
         "initial " + file.component_names()[at % components] + " of trajectory " + std::to_string(at / components);
-    differences.compare(name, detail::number_text(*a), detail::number_text(*b));
+    differences.compare(name, number_text(*a), number_text(*b));
     break;
   }
   const std::size_t own = std::max<std::size_t>(file.trajectories(), 1);
@@ -107,7 +107,7 @@ void compare_numbers(const ResultFile& file, const Problem& problem, const std::
     if (a == then.end()) continue;
     const std::string name = "save point " + std::to_string(a - then.begin()) +
                              (file.times_per_trajectory() ? " of trajectory " + std::to_string(i) : "");
-    differences.compare(name, detail::number_text(*a), detail::number_text(*b));
+    differences.compare(name, number_text(*a), number_text(*b));
     break;
   }
   for (std::size_t i = 0; i < (file.parameters_per_trajectory() ? own : 1); ++i) {
@@ -116,7 +116,7 @@ void compare_numbers(const ResultFile& file, const Problem& problem, const std::
     if (a == then.end()) continue;
     const std::string name = file.parameter_names()[static_cast<std::size_t>(a - then.begin())] +
                              (file.parameters_per_trajectory() ? " of trajectory " + std::to_string(i) : "");
-    differences.compare(name, detail::number_text(*a), detail::number_text(*b));
+    differences.compare(name, number_text(*a), number_text(*b));
     break;
   }
 }

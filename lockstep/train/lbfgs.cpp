@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "lockstep/core/text.h"
 #include "lockstep/train/detail/positive.h"
 #include "lockstep/train/sums.h"
 
@@ -170,7 +171,7 @@ void LbfgsOptions::validate() const {
   if (max_evaluations < 1) detail::refuse("lbfgs.max_evaluations", std::to_string(max_evaluations), "at least 1");
   if (!(0 < sufficient_decrease && sufficient_decrease < curvature && curvature < 1)) {
     detail::refuse("lbfgs.sufficient_decrease and lbfgs.curvature",
-                   detail::number_text(sufficient_decrease) + " and " + detail::number_text(curvature),
+                   number_text(sufficient_decrease) + " and " + number_text(curvature),
                    "0 < sufficient_decrease < curvature < 1");
   }
 }
@@ -197,10 +198,10 @@ LbfgsReport Lbfgs<T>::step(std::span<T> parameters, const Objective<T>& objectiv
   report.loss = start.loss;
   report.gradient_norm = norm(view(start.gradient));
   if (!std::isfinite(start.loss) || !std::isfinite(report.gradient_norm)) {
-    detail::refuse("lbfgs",
-                   "a loss of " + detail::number_text(start.loss) + " with a gradient of norm " +
-                       detail::number_text(report.gradient_norm),
-                   "finite numbers at the start", "start from other parameters");
+    detail::refuse(
+        "lbfgs",
+        "a loss of " + number_text(start.loss) + " with a gradient of norm " + number_text(report.gradient_norm),
+        "finite numbers at the start", "start from other parameters");
   }
   report.status = LbfgsStatus::converged;
   if (report.gradient_norm > 0) {

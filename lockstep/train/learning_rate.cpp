@@ -4,6 +4,7 @@
 #include <array>
 
 #include "lockstep/core/names.h"
+#include "lockstep/core/text.h"
 #include "lockstep/kernels/math/math.h"
 #include "lockstep/train/detail/positive.h"
 
@@ -49,12 +50,12 @@ void LearningRateOptions::validate() const {
                      "fewer iterations than the total of " + std::to_string(total));
     }
     if (!(final_fraction >= 0 && final_fraction <= 1)) {
-      detail::refuse("learning_rate.final_fraction", detail::number_text(final_fraction), "a number from 0 to 1");
+      detail::refuse("learning_rate.final_fraction", number_text(final_fraction), "a number from 0 to 1");
     }
   }
   if (schedule == Schedule::step || schedule == Schedule::plateau) {
     if (!(factor > 0 && factor < 1)) {
-      detail::refuse("learning_rate.factor", detail::number_text(factor), "a number above 0 and below 1");
+      detail::refuse("learning_rate.factor", number_text(factor), "a number above 0 and below 1");
     }
     if (schedule == Schedule::step) require_count("learning_rate.every", every, 1);
     if (schedule == Schedule::plateau) require_count("learning_rate.patience", patience, 1);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/core/text.h"
 #include "lockstep/train/detail/positive.h"
 #include "lockstep/train/sums.h"
 
@@ -14,7 +15,7 @@ namespace lockstep::train {
 void Phase::validate() const {
   if (iterations < 1) detail::refuse("phase.iterations", std::to_string(iterations), "at least 1");
   if (patience < 0) detail::refuse("phase.patience", std::to_string(patience), "0 or more");
-  if (target && !std::isfinite(*target)) detail::refuse("phase.target", detail::number_text(*target), "a finite loss");
+  if (target && !std::isfinite(*target)) detail::refuse("phase.target", number_text(*target), "a finite loss");
   std::visit([](const auto& options) { options.validate(); }, rule);
   if (is_lbfgs()) return;
   learning_rate.validate();
@@ -78,8 +79,8 @@ void Training<T>::require_finite(double loss, double gradient_norm) const {
   detail::refuse(
       "iteration " + std::to_string(state_.place.total) +
           (phase.name.empty() ? "" : " (" + phase.name + ", " + std::to_string(state_.place.iteration) + ")"),
-      "a loss of " + detail::number_text(loss) + ", a gradient of norm " + detail::number_text(gradient_norm),
-      "finite numbers", "lower the learning rate, or clip the gradient");
+      "a loss of " + number_text(loss) + ", a gradient of norm " + number_text(gradient_norm), "finite numbers",
+      "lower the learning rate, or clip the gradient");
 }
 
 template <class T>

@@ -1,9 +1,11 @@
 #include "lockstep/agreement/detail/chart.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <limits>
+
+#include "lockstep/core/text.h"
 
 namespace lockstep::agreement {
 namespace {
@@ -14,10 +16,9 @@ constexpr double kTop = 52;
 constexpr double kBottom = 46;
 constexpr int kTicks = 6;
 
-std::string format(const char* pattern, double value) {
-  char text[48];
-  std::snprintf(text, sizeof text, pattern, value);
-  return text;
+std::string fixed(double value, int decimals) {
+  char text[400];  // the largest double takes 309 digits
+  return {text, std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, decimals).ptr};
 }
 
 struct Axis {
@@ -51,8 +52,8 @@ struct Axis {
     for (double at = std::ceil(least / step - 1e-9) * step; at <= most + 1e-9 * step; at += step) {
       const double clean = std::abs(at) < 1e-9 * step ? 0 : at;
       const std::string text = scale == AxisScale::logarithmic
-                                   ? "10<tspan dy='-5' font-size='9'>" + format("%.0f", clean) + "</tspan>"
-                                   : format("%.4g", clean);
+                                   ? "10<tspan dy='-5' font-size='9'>" + fixed(clean, 0) + "</tspan>"
+                                   : rounded_text(clean, 4);
       result.push_back({from + (at - least) / (most - least) * (to - from), text});
     }
     return result;
@@ -74,7 +75,7 @@ class Drawing {
 
   std::string text() {
     out_ = "<svg viewBox='0 0 " + std::to_string(chart_.width) + " " + std::to_string(chart_.height) +
-           "' role='img' aria-label='" + escaped(chart_.title) + "'>\n<text class='title' x='" + format("%.0f", kLeft) +
+           "' role='img' aria-label='" + escaped(chart_.title) + "'>\n<text class='title' x='" + fixed(kLeft, 0) +
            "' y='18'>" + escaped(chart_.title) + "</text>\n";
     axes();
     for (const Marker& marker : chart_.markers) mark(marker);
@@ -106,12 +107,12 @@ class Drawing {
   }
 
   void line(const char* style, double x1, double y1, double x2, double y2) {
-    out_ += std::string("<line class='") + style + "' x1='" + format("%.1f", x1) + "' y1='" + format("%.1f", y1) +
-            "' x2='" + format("%.1f", x2) + "' y2='" + format("%.1f", y2) + "'/>\n";
+    out_ += std::string("<line class='") + style + "' x1='" + fixed(x1, 1) + "' y1='" + fixed(y1, 1) + "' x2='" +
+            fixed(x2, 1) + "' y2='" + fixed(y2, 1) + "'/>\n";
   }
   void words(const char* anchor, double x, double y, const std::string& text, const char* extra = "") {
-    out_ += std::string("<text text-anchor='") + anchor + "' x='" + format("%.1f", x) + "' y='" + format("%.1f", y) +
-            "'" + extra + ">" + text + "</text>\n";
+    out_ += std::string("<text text-anchor='") + anchor + "' x='" + fixed(x, 1) + "' y='" + fixed(y, 1) + "'" + extra +
+            ">" + text + "</text>\n";
   }
 
   void axes() {
@@ -124,7 +125,7 @@ class Drawing {
       words("end", x_.from - 6, tick.pixel + 4, tick.text);
     }
     words("middle", (x_.from + x_.to) / 2, chart_.height - 8, escaped(chart_.x_label));
-    const std::string turn = " transform='rotate(-90 14 " + format("%.0f", (y_.from + y_.to) / 2) + ")'";
+    const std::string turn = " transform='rotate(-90 14 " + fixed((y_.from + y_.to) / 2, 0) + ")'";
     words("middle", 14, (y_.from + y_.to) / 2, escaped(chart_.y_label), turn.c_str());
   }
 
@@ -146,7 +147,7 @@ class Drawing {
         pen_down = false;
         continue;
       }
-      path += (pen_down ? "L" : "M") + format("%.1f", x_.pixel(series.x[i])) + " " + format("%.1f", y_.pixel(y));
+      path += (pen_down ? "L" : "M") + fixed(x_.pixel(series.x[i]), 1) + " " + fixed(y_.pixel(y), 1);
       pen_down = true;
     }
     out_ += "<path class='line " + series.style + "' d='" + path + "'/>\n";
@@ -156,7 +157,7 @@ class Drawing {
     double x = kLeft;
     for (const Series& series : chart_.series) {
       if (series.name.empty()) continue;
-      out_ += "<path class='line " + series.style + "' d='M" + format("%.1f", x) + " 36h22'/>\n";
+      out_ += "<path class='line " + series.style + "' d='M" + fixed(x, 1) + " 36h22'/>\n";
       words("start", x + 27, 40, escaped(series.name));
       x += 44 + 6.3 * static_cast<double>(series.name.size());
     }

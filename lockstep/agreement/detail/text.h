@@ -2,17 +2,14 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdio>
 #include <string>
+
+#include "lockstep/core/text.h"
 
 namespace lockstep::agreement {
 
 // Three digits: "24.5", "1.3e-07".
-inline std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", value);
-  return text;
-}
+inline std::string number(double value) { return rounded_text(value, 3); }
 
 inline std::string trajectories_text(std::size_t count) {
   return std::to_string(count) + (count == 1 ? " trajectory" : " trajectories");

@@ -6,6 +6,7 @@
 
 #include "lockstep/agreement/ensemble.h"
 #include "lockstep/core/random.h"
+#include "lockstep/core/text.h"
 #include "lockstep/ode/rhs.h"
 #include "lockstep/ode/solve.h"
 
@@ -71,7 +72,7 @@ inline HeldEnsemble solved(const ode::Problem& problem, const ode::Options& opti
   which.seed = seed;
   numbers.certificate = make_certificate(problem, options, which);
   if (options.control != ode::StepControl::fixed) {
-    numbers.provenance = {{"rtol", std::to_string(options.rtol)}, {"atol", std::to_string(options.atol)}};
+    numbers.provenance = {{"rtol", number_text(options.rtol)}, {"atol", number_text(options.atol)}};
   }
   return {problem, std::move(numbers)};
 }

@@ -1,12 +1,11 @@
 #include "lockstep/kernels/graph/operation.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/text.h"
 
 namespace lockstep::graph {
 namespace {
@@ -18,11 +17,7 @@ constexpr std::size_t kMostFeatures = std::size_t{1} << 20;
   throw Error(ErrorKind::model, {std::move(field), std::move(found), std::move(expected), std::move(remedy)});
 }
 
-std::string number_text(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.6g", value);
-  return text.data();
-}
+std::string six_digits(double value) { return rounded_text(value, 6); }
 
 void check_finite(const std::string& field, double value) {
   if (!std::isfinite(value)) refuse(field, std::isnan(value) ? "nan" : "infinity", "a finite number");
@@ -127,14 +122,14 @@ struct Check {
   std::size_t operator()(const Unary&) const { return width[0]; }
   std::size_t operator()(const Clip& clip) const {
     if (!(clip.minimum <= clip.maximum)) {
-      refuse(name, "bounds " + number_text(clip.minimum) + " and " + number_text(clip.maximum),
+      refuse(name, "bounds " + six_digits(clip.minimum) + " and " + six_digits(clip.maximum),
              "a minimum not above the maximum");
     }
     return width[0];
   }
   std::size_t operator()(const DeadZone& zone) const {
     if (!(zone.lower <= zone.upper)) {
-      refuse(name, "bounds " + number_text(zone.lower) + " and " + number_text(zone.upper),
+      refuse(name, "bounds " + six_digits(zone.lower) + " and " + six_digits(zone.upper),
              "a lower one not above the upper one");
     }
     check_finite(name + ".bias", zone.bias);
@@ -165,7 +160,7 @@ struct Check {
   std::size_t operator()(const LayerNormalise& normalise) const {
     check_scaling(normalise.shift, normalise.scale);
     if (!(normalise.epsilon >= 0) || !std::isfinite(normalise.epsilon)) {
-      refuse(name + ".epsilon", number_text(normalise.epsilon), "a finite number, 0 or more");
+      refuse(name + ".epsilon", six_digits(normalise.epsilon), "a finite number, 0 or more");
     }
     return width[0];
   }
@@ -205,7 +200,7 @@ struct Describe {
   std::string operator()(const Standardise&) const { return "(x - shift) / scale"; }
   std::string operator()(const Rescale&) const { return "x * scale + shift"; }
   std::string operator()(const Constant& constant) const {
-    if (constant.values.size() == 1) return "constant " + number_text(constant.values[0]);
+    if (constant.values.size() == 1) return "constant " + six_digits(constant.values[0]);
     return std::to_string(constant.values.size()) + " constants";
   }
   std::string operator()(const Concatenate&) const { return "concatenate"; }
@@ -215,12 +210,12 @@ struct Describe {
   std::string operator()(const Unary& unary) const { return std::string(to_string(unary.kind)); }
   std::string operator()(const Clip& clip) const {
     std::string text = "clip";
-    if (std::isfinite(clip.minimum)) text += " from " + number_text(clip.minimum);
-    if (std::isfinite(clip.maximum)) text += " to " + number_text(clip.maximum);
+    if (std::isfinite(clip.minimum)) text += " from " + six_digits(clip.minimum);
+    if (std::isfinite(clip.maximum)) text += " to " + six_digits(clip.maximum);
     return text;
   }
   std::string operator()(const DeadZone& zone) const {
-    return "0 between " + number_text(zone.lower) + " and " + number_text(zone.upper) + ", " + number_text(zone.bias) +
+    return "0 between " + six_digits(zone.lower) + " and " + six_digits(zone.upper) + ", " + six_digits(zone.bias) +
            " nearer to 0 outside";
   }
   std::string operator()(const Binary& binary) const { return std::string(to_string(binary.kind)); }
@@ -238,7 +233,7 @@ struct Describe {
   std::string operator()(const Reduce& reduce) const { return std::string(to_string(reduce.kind)) + " over features"; }
   std::string operator()(const LayerNormalise& normalise) const {
     return "layer normalisation of " + std::to_string(normalise.scale.size()) + ", epsilon " +
-           number_text(normalise.epsilon);
+           six_digits(normalise.epsilon);
   }
 };
 

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <map>
@@ -18,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/core/text.h"
 #include "lockstep/kernels/math/reduce_pi.h"
 
 namespace lockstep::nn::detail {
@@ -26,8 +26,7 @@ namespace lockstep::nn::detail {
 template <class T>
 std::string c_literal(T x) {
   if (!std::isfinite(x)) throw std::logic_error("c_literal: a number that C has no literal for");
-  char digits[40];
-  std::string text(digits, std::to_chars(digits, digits + sizeof digits, x).ptr);
+  std::string text = number_text(x);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return sizeof(T) == 4 ? text + "f" : text;
 }

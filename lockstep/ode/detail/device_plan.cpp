@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/text.h"
 #include "lockstep/ode/cost_model.h"
 #include "lockstep/ode/cpu/engine.h"
 #include "lockstep/ode/cuda/choose_engine.h"
@@ -20,11 +20,7 @@ DevicePlan on_cpu(const Problem& problem, std::string reason) {
       {{.kind = Kind::cpu, .device = 0, .first = 0, .count = problem.trajectories()}}, "cpu", "", std::move(reason)};
 }
 
-std::string seconds(double value) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.2g s", value);
-  return text;
-}
+std::string seconds(double value) { return rounded_text(value, 2) + " s"; }
 
 // What a reader of the reason must know of the engine.
 std::string with_note(const cuda::EngineDecision& decision) {

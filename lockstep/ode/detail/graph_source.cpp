@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <variant>
 #include <vector>
+
+#include "lockstep/core/text.h"
 
 namespace lockstep::ode::detail {
 namespace {
@@ -17,11 +18,8 @@ std::string text_of(std::size_t value) { return std::to_string(value); }
 
 // As the number type R rounds it. Infinite bounds are left out before.
 std::string literal(double value) {
-  char digits[40];
-  std::snprintf(digits, sizeof digits, "R(%.17g)", value);
-  std::string text = digits;
-  if (text.find_first_of(".e") == std::string::npos) text.insert(text.size() - 1, ".0");
-  return text;
+  const std::string digits = rounded_text(value, 17);
+  return "R(" + digits + (digits.find_first_of(".e") == digits.npos ? ".0)" : ")");
 }
 
 std::string table(const char* name, const std::vector<double>& values) {

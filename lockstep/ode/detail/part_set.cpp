@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/text.h"
 
 namespace lockstep::ode {
 namespace {
@@ -38,11 +39,7 @@ std::string text_of(const std::optional<hdf5::AttributeValue>& value) {
   struct Text {
     std::string operator()(const std::string& text) const { return text; }
     std::string operator()(std::int64_t number) const { return std::to_string(number); }
-    std::string operator()(double number) const {
-      char digits[32];
-      std::snprintf(digits, sizeof digits, "%.17g", number);
-      return digits;
-    }
+    std::string operator()(double number) const { return number_text(number); }
     std::string operator()(const std::vector<std::string>&) const { return "a list"; }
     std::string operator()(const std::vector<std::int64_t>&) const { return "a list"; }
     std::string operator()(const std::vector<double>&) const { return "a list"; }

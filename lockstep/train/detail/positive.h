@@ -1,18 +1,13 @@
 // Checks that several options share.
 #pragma once
 
-#include <charconv>
 #include <cmath>
 #include <string>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/text.h"
 
 namespace lockstep::train::detail {
-
-inline std::string number_text(double value) {
-  char text[32];
-  return std::string(text, std::to_chars(text, text + sizeof text, value).ptr);
-}
 
 [[noreturn]] inline void refuse(const std::string& field, const std::string& found, const std::string& expected,
                                 const std::string& remedy = {}) {

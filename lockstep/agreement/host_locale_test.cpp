@@ -1,0 +1,70 @@
+// A host program may have set a locale that writes 0,5 for 0.5 (desktop toolkits do): what is written for compilers,
+// browsers and files stays the same, and numbers in files are read as they were written.
+#include <gmock/gmock.h>
+
+#include <clocale>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "lockstep/agreement/report.h"
+#include "lockstep/agreement/testing/ensembles.h"
+#include "lockstep/core/text.h"
+#include "lockstep/nn/equations.h"
+#include "lockstep/nn/export.h"
+#include "lockstep/nn/model.h"
+#include "lockstep/ode/detail/graph_source.h"
+
+namespace lockstep::agreement {
+namespace {
+
+// Everything below that holds a number as text.
+std::vector<std::string> texts() {
+  nn::Equations system;
+  system.equations = {{"x", "v"}, {"v", "-g * min(x, 0.75) - 0.5 * v"}};
+  system.parameters = {{"g", 9.81}};
+  const nn::Model model = nn::equations(system);
+  const auto source = ode::detail::graph_source(
+      nn::to_graph(model), {{ode::detail::GraphSource::state, 0, 2}, {ode::detail::GraphSource::parameters, 0, 1}});
+
+  const ode::Problem problem = testing::lotka_volterra(30, 2);
+  const HeldEnsemble ours = testing::solved(problem, testing::adaptive(Precision::f64, 1.5e-7));
+  const HeldEnsemble theirs = testing::solved(problem, testing::adaptive(Precision::f32, 1.5e-7));
+  const Verdict verdict = judge(ours, theirs);
+
+  std::vector<std::string> all{
+      source.value_or("no source"),
+      nn::export_header(model).text,
+      verdict.sentence,
+      verdict_json(ours, theirs, verdict),
+      report_page(ours, theirs, verdict),
+      number_text(verdict.evidence.value().spread.another_step)};  // from the file's tolerances
+  for (const auto& [name, value] : model.metadata) all.push_back(name + " = " + value);
+  return all;
+}
+
+// A locale with a comma, compiled for this test where the machine has none.
+bool set_german_numbers() {
+  for (const char* name : {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8"}) {
+    if (std::setlocale(LC_NUMERIC, name) != nullptr) return true;
+  }
+  const auto folder = std::filesystem::path(::testing::TempDir()) / "lockstep_host_locale";
+  std::filesystem::create_directories(folder);
+  const std::string command = "localedef -i de_DE -f ISO-8859-1 " + (folder / "de_DE").string() + " >/dev/null 2>&1";
+  if (std::system(command.c_str()) != 0) return false;
+  ::setenv("LOCPATH", folder.c_str(), 1);
+  return std::setlocale(LC_NUMERIC, "de_DE") != nullptr;
+}
+
+TEST(host_locale, changes_no_text_and_no_number) {
+  const std::vector<std::string> expected = texts();
+  if (!set_german_numbers()) GTEST_SKIP() << "no locale writes a decimal comma here, and localedef makes none";
+  char half[8];
+  std::snprintf(half, sizeof half, "%.1f", 0.5);
+  ASSERT_STREQ(half, "0,5");
+  EXPECT_EQ(texts(), expected);
+  std::setlocale(LC_NUMERIC, "C");
+}
+
+}  // namespace
+}  // namespace lockstep::agreement
