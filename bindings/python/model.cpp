@@ -15,7 +15,10 @@
 #include "bindings/python/device.h"
 #include "bindings/python/errors.h"
 #include "bindings/python/ports.h"
+#include "bindings/python/solution.h"
 #include "lockstep/cli/model_text.h"
+#include "lockstep/kernels/graph/weights.h"
+#include "lockstep/nn/fit.h"
 #include "lockstep/nn/hdf5_model.h"
 #include "lockstep/nn/load.h"
 #include "lockstep/nn/safetensors.h"
@@ -142,6 +145,25 @@ Net mlp(const std::vector<Numbers>& weights, const std::vector<Numbers>& biases,
   nn::Model model = nn::Model::from_mlp(net);
   model.name = name;
   model.weight_type = weight_type == "f32" ? nn::WeightType::f32 : nn::WeightType::f64;
+  return Net(std::move(model));
+}
+
+nb::object weights_of(const Net& net) {
+  std::vector<double> weights = graph::gather_weights(nn::to_graph(net.model()));
+  const std::size_t count = weights.size();
+  return to_numpy(std::move(weights), {count});
+}
+
+Net with_weights(const Net& net, nb::handle given) {
+  const nb::object numbers = nb::module_::import_("lockstep._solve").attr("_numbers")("weights", given);
+  const auto weights = nb::cast<nb::ndarray<const double, nb::c_contig, nb::device::cpu>>(numbers);
+  nn::Model model = net.model();
+  const std::size_t expected = graph::gather_weights(nn::to_graph(model)).size();
+  if (weights.ndim() != 1 || weights.size() != expected) {
+    refuse_shape("weights", numbers, std::to_string(expected) + " numbers in one dimension");
+  }
+  nn::set_parameters<double>(model, {weights.data(), weights.size()});
+  model.weight_type = nn::WeightType::f64;
   return Net(std::move(model));
 }
 
@@ -299,6 +321,21 @@ for it. Raises Unsupported where there is no CUDA component, driver or such devi
             return lines;
           },
           "What it computes, one line for each operation.")
+      .def_prop_ro(
+          "weights", &weights_of,
+          "A copy of its trainable numbers, float64 [weight]: dense layers in the order of computing, each its "
+          "weights [output, input] row by row, then its bias. The order of "
+          "``torch.nn.utils.parameters_to_vector`` for a stack of Linear layers.")
+      .def("with_weights", &with_weights, nb::arg("weights"),
+           nb::sig("def with_weights(self, weights: typing.Any) -> Model"),
+           R"(The same net with other numbers, in the order of ``weights``: a step of an optimiser of your own.
+
+>>> import lockstep
+>>> net = lockstep.mlp([[[2.0, 3.0]]])
+>>> net.weights
+array([2., 3., 0.])
+>>> net.with_weights(net.weights + 1).weights
+array([3., 4., 1.]))")
       .def_prop_ro(
           "parameter_count", [](const Net& net) { return net.model().parameter_count(); }, "Weights and biases.")
       .def_prop_ro(

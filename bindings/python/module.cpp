@@ -10,6 +10,7 @@
 #include "bindings/python/device.h"
 #include "bindings/python/equations.h"
 #include "bindings/python/errors.h"
+#include "bindings/python/gradients.h"
 #include "bindings/python/model.h"
 #include "bindings/python/solution.h"
 #include "bindings/python/solve.h"
@@ -30,6 +31,9 @@ int run_tool(const std::vector<std::string>& arguments) {
 
 NB_MODULE(_lockstep, module) {
   using namespace lockstep::python;
+#ifdef NDEBUG
+  nanobind::set_leak_warnings(false);  // what another library still holds when the interpreter ends is no fault of ours
+#endif
   translate_errors();
   module.attr("__version__") = LOCKSTEP_VERSION;
   bind_device(module);
@@ -37,6 +41,7 @@ NB_MODULE(_lockstep, module) {
   bind_equations(module);
   bind_solution(module);
   bind_solve(module);
+  bind_gradients(module);
   bind_train(module);
   bind_agreement(module);
   module.def("run_tool", &run_tool);

@@ -1,9 +1,12 @@
 #include "lockstep/cli/threshold_event.h"
 
+#include <algorithm>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "lockstep/cli/text.h"
+#include "lockstep/ode/differentiable_event.h"
 
 namespace lockstep::cli {
 namespace {
@@ -22,7 +25,7 @@ class ThresholdTile : public ode::TileFunction<T> {
   T value_;
 };
 
-class Threshold : public ode::StateFunction {
+class Threshold : public ode::StateFunction, public ode::DifferentiableEvent {
  public:
   Threshold(const ode::Rhs& rhs, std::size_t component, double value)
       : components_(rhs->components()), parameters_(rhs->parameters()), component_(component), value_(value) {}
@@ -42,6 +45,14 @@ class Threshold : public ode::StateFunction {
   }
   std::shared_ptr<const ode::TileFunction<double>> lower_f64(CpuTarget) const override {
     return std::make_shared<ThresholdTile<double>>(component_, value_);
+  }
+
+  double slopes(double, std::span<const double>, std::span<const double>, std::span<double> by_state,
+                std::span<double> by_parameter) const override {
+    std::ranges::fill(by_state, 0.0);
+    std::ranges::fill(by_parameter, 0.0);
+    by_state[component_] = 1;
+    return 0;
   }
 
  private:

@@ -5,7 +5,9 @@
 #include <cmath>
 
 #include "lockstep/core/error.h"
+#include "lockstep/kernels/graph/graph.h"
 #include "lockstep/ode/differentiable_event.h"
+#include "lockstep/ode/rhs.h"
 #include "lockstep/ode/sensitivity.h"
 #include "lockstep/ode/testing/gradient_cases.h"
 
@@ -85,6 +87,33 @@ TEST(EventGradient, is_the_derivative_of_the_time_of_impact) {
     }
     EXPECT_NEAR(gradients.loss, sum, 1e-12 * 40 * 30) << method;
   }
+}
+
+// The same floor as a graph: the same operations, and 0 and 1 for what dual numbers say of them. Many threads at once
+// ask for its first derivative.
+TEST(EventGradient, of_an_event_that_is_a_graph_is_that_of_the_same_function) {
+  Problem problem = thrown(400);
+  const EndLoss loss = [](std::size_t, std::span<const double>, const TrajectoryEnd& end, EndSlopes& slopes) {
+    slopes.end_time = 2;
+    slopes.end_state[1] = 3;
+    return 2 * end.time + 3 * end.state[1];
+  };
+  Options options = f64("tsit5", StepControl::per_trajectory);
+  options.threads = 4;
+  const Gradients expected = solve_with_gradients(problem, options, loss);
+  using graph::Binary, graph::BinaryKind, graph::Columns;
+  graph::Graph floor;
+  floor.inputs = {{"u", 0, 2}, {"p", 1, 2}, {"t", 2, 1}};
+  floor.nodes = {{"height", Columns{{0}}, {0}},
+                 {"speed", Columns{{1}}, {1}},
+                 {"floor", Binary{BinaryKind::multiply}, {4, 2}},
+                 {"above", Binary{BinaryKind::subtract}, {3, 5}}};
+  floor.outputs = {{"above", 6, 1}};
+  problem.event = TerminalEvent{graph_function(floor, 2, "above")};
+  const Gradients found = solve_with_gradients(problem, options, loss);
+  EXPECT_EQ(found.loss, expected.loss);
+  EXPECT_EQ(found.initial_states, expected.initial_states);
+  EXPECT_EQ(found.parameters, expected.parameters);
 }
 
 // Without an event the end is a save point like any other, whatever decides about the steps.

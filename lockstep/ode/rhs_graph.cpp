@@ -2,14 +2,17 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/hash.h"
+#include "lockstep/kernels/graph/derivative.h"
 #include "lockstep/kernels/graph/plan.h"
 #include "lockstep/kernels/graph/tile_plan.h"
 #include "lockstep/kernels/graph/weights.h"
@@ -17,6 +20,7 @@
 #include "lockstep/ode/detail/graph_inputs.h"
 #include "lockstep/ode/detail/graph_source.h"
 #include "lockstep/ode/detail/reverse_graph.h"
+#include "lockstep/ode/differentiable_event.h"
 #include "lockstep/ode/rhs.h"
 
 namespace lockstep::ode {
@@ -95,7 +99,7 @@ class GraphTile final : public TileFunction<T> {
                                             .remedy = std::move(remedy)});
 }
 
-class GraphNet final : public StateFunction {
+class GraphNet : public StateFunction {
  public:
   GraphNet(graph::Graph graph, NetOptions options) : graph_(std::move(graph)), options_(std::move(options)) {
     graph_.widths();  // throws where something does not fit
@@ -172,6 +176,10 @@ class GraphNet final : public StateFunction {
     return detail::reverse_graph<double>(graph_, pieces_, options_.weight_places, target);
   }
 
+ protected:
+  const graph::Graph& graph() const { return graph_; }
+  const GraphPieces& pieces() const { return pieces_; }
+
  private:
   static const Source* named(const std::string& name) {
     static constexpr Source kSources[] = {Source::state, Source::parameters, Source::time};
@@ -234,6 +242,38 @@ class GraphNet final : public StateFunction {
   std::optional<std::string> source_;  // for a GPU; none where the net is too large
 };
 
+// A function of one output, such as an event, whose derivatives come from a plan made when they are first asked for.
+class GraphFunction final : public GraphNet, public DifferentiableEvent {
+ public:
+  using GraphNet::GraphNet;
+
+  double slopes(double t, std::span<const double> u, std::span<const double> p, std::span<double> by_state,
+                std::span<double> by_parameter) const override {
+    std::call_once(once_, [this] { plan_ = GraphPlan<double>::compile(graph::vjp_graph(graph())); });
+    const double one = 1;
+    double by_time = 0;
+    std::ranges::fill(by_state, 0.0);
+    std::ranges::fill(by_parameter, 0.0);
+    const auto row = [](auto* data, std::size_t count) {
+      return MatrixView<std::remove_pointer_t<decltype(data)>>{data, 1, count, static_cast<std::ptrdiff_t>(count), 1};
+    };
+    std::vector<MatrixView<const double>> in;
+    std::vector<MatrixView<double>> out{row(static_cast<double*>(nullptr), 1)};  // the function itself: not wanted
+    for (const GraphPiece& piece : pieces()) {
+      const bool state = piece.source == Source::state, time = piece.source == Source::time;
+      in.push_back(row(time ? &t : state ? u.data() : p.data(), piece.count));
+      out.push_back(row(time ? &by_time : state ? by_state.data() : by_parameter.data(), piece.count));
+    }
+    in.push_back(row(&one, 1));
+    plan_->evaluate(in, out);
+    return by_time;
+  }
+
+ private:
+  mutable std::once_flag once_;
+  mutable std::optional<GraphPlan<double>> plan_;
+};
+
 }  // namespace
 
 Rhs net(graph::Graph graph, NetOptions options) {
@@ -241,7 +281,7 @@ Rhs net(graph::Graph graph, NetOptions options) {
 }
 
 Rhs graph_function(graph::Graph graph, std::size_t parameters, std::string name) {
-  return std::make_shared<GraphNet>(std::move(graph), parameters, std::move(name));
+  return std::make_shared<GraphFunction>(std::move(graph), parameters, std::move(name));
 }
 
 }  // namespace lockstep::ode

@@ -6,6 +6,7 @@ compare result files; ``lockstep.plot`` draws.
 """
 
 from . import plot
+from ._gradients import Gradients, Sensitivities
 from ._lockstep import DeviceArray, Model, __version__, load, systems
 from ._model import equations, mlp
 from ._solution import STATUS_NAMES, Solution, read
@@ -15,7 +16,7 @@ from ._validate import Verdict, validate
 from .errors import Error, FileError, Interrupted, InvalidArgument, ModelError, Unsupported, WrongType
 
 __all__ = [
-    "DeviceArray", "Error", "FileError", "Interrupted", "InvalidArgument", "Model", "ModelError", "STATUS_NAMES",
-    "Solution", "Training", "Unsupported", "Verdict", "WrongType", "__version__", "equations", "load", "mlp", "plot", "read", "solve",
-    "systems", "train", "validate",
+    "DeviceArray", "Error", "FileError", "Gradients", "Interrupted", "InvalidArgument", "Model", "ModelError",
+    "STATUS_NAMES", "Sensitivities", "Solution", "Training", "Unsupported", "Verdict", "WrongType", "__version__",
+    "equations", "load", "mlp", "plot", "read", "solve", "systems", "train", "validate",
 ]

@@ -14,6 +14,8 @@ from .errors import Error, of_kind
 if TYPE_CHECKING:
     import xarray
 
+    from ._gradients import Gradients, Sensitivities
+
 PathLike = Union[str, "os.PathLike[str]"]
 
 #: Names of the numbers in ``Solution.status``.
@@ -169,6 +171,53 @@ class Solution:
         if counts[0] == len(status):
             ended = "all succeeded"
         return f"<lockstep.Solution {title}: state[{shape}] {dtype}, {ended}>"
+
+    def vjp(self, state: Any = None, *, end_state: Any = None, end_time: Any = None) -> Gradients:
+        """Derivatives of a loss by initial states, parameters and the net's weights, from its derivatives by what was
+        solved: the transposed Jacobian of the solve times a vector.
+
+        Exact for what was computed, with the accepted steps as constants (docs/adjoint.md), in the solve's precision;
+        ``precision="f64"`` for optimisers that want more digits. Solves once more, forwards and backwards. Solutions in
+        memory alone have it. Trajectories that failed get zeros.
+
+        Parameters
+        ----------
+        state : array
+            dL/d``state``, [trajectory, time, component]. Ignored where the trajectory never arrived.
+        end_state : array
+            dL/d``end_state``, [trajectory, component].
+        end_time : array
+            dL/d``end_time``, [trajectory]: counts where an event ended the trajectory.
+
+        Returns
+        -------
+        Gradients
+            ``u0``, ``parameters``, ``weights``.
+
+        >>> import lockstep, numpy as np
+        >>> decay = lockstep.equations({"x": "-k * x"}, parameters={"k": 2})
+        >>> solution = lockstep.solve(decay, [1.0], (0, 1), save_at=[1], rtol=1e-10, atol=1e-10, precision="f64")
+        >>> gradients = solution.vjp(np.ones_like(solution.state))      # L = x(1) = x0 exp(-k)
+        >>> np.allclose(gradients.u0, np.exp(-2)), np.allclose(gradients.parameters, -np.exp(-2))
+        (True, True)
+        """
+        from ._gradients import vjp
+
+        return vjp(self, state, end_state, end_time)
+
+    def sensitivities(self) -> Sensitivities:
+        """The derivative of every state by each number of the initial state and the parameters: the Jacobians that
+        least squares take. For a few of each; ``vjp`` for one loss, for many numbers, or for weights.
+
+        >>> import lockstep
+        >>> decay = lockstep.equations({"x": "-k * x"}, parameters={"k": 2})
+        >>> solution = lockstep.solve(decay, [1.0], (0, 1), save_at=11, precision="f64")
+        >>> solution.sensitivities().state_by_parameter.shape      # [trajectory, time, component, parameter]
+        (1, 11, 1, 1)
+        """
+        from ._gradients import sensitivities
+
+        return sensitivities(self)
 
     def to_xarray(self) -> xarray.Dataset:
         """The solution as an xarray.Dataset, with the names of docs/files.md. Needs xarray."""

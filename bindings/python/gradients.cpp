@@ -1,0 +1,104 @@
+#include "bindings/python/gradients.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "bindings/python/solution.h"
+#include "bindings/python/watched.h"
+#include "lockstep/ode/gradient.h"
+#include "lockstep/ode/sensitivity.h"
+
+namespace nb = nanobind;
+
+namespace lockstep::python {
+namespace {
+
+// float64, C-contiguous, of the right shape: lockstep/_gradients.py sees to it.
+using Numbers = std::optional<nb::ndarray<const double, nb::c_contig, nb::device::cpu>>;
+
+// The row of each trajectory into `slopes`, or nothing.
+void copy_row(const double* rows, std::size_t trajectory, std::span<double> slopes) {
+  if (rows != nullptr) std::copy_n(rows + trajectory * slopes.size(), slopes.size(), slopes.data());
+}
+
+const double* data_of(const Numbers& numbers) { return numbers ? numbers->data() : nullptr; }
+
+// A linear function of what was solved: its slopes are the given numbers, and its value serves nobody.
+ode::Loss linear_loss(const Numbers& state, const Numbers& end_state, const Numbers& end_time) {
+  const double *states = data_of(state), *end_states = data_of(end_state), *end_times = data_of(end_time);
+  if (end_states == nullptr && end_times == nullptr) {
+    return ode::TrajectoryLoss([states](std::size_t i, std::span<const double>, std::span<double> slopes) {
+      copy_row(states, i, slopes);
+      return 0.0;
+    });
+  }
+  return ode::EndLoss([=](std::size_t i, std::span<const double>, const ode::TrajectoryEnd&, ode::EndSlopes& slopes) {
+    copy_row(states, i, slopes.states);
+    copy_row(end_states, i, slopes.end_state);
+    if (end_times != nullptr) slopes.end_time = end_times[i];
+    return 0.0;
+  });
+}
+
+// [trajectory, parameter], or [parameter] where all trajectories share them.
+std::vector<std::size_t> parameter_shape(const ode::Problem& problem) {
+  const std::size_t parameters = problem.rhs->parameters();
+  if (parameters == 0 || problem.parameters.size() == parameters) return {parameters};
+  return {problem.trajectories(), parameters};
+}
+
+// Returns (dict of derivatives, what stopped it or None).
+nb::tuple vjp(const std::shared_ptr<Solved>& solved, const Numbers& state, const Numbers& end_state,
+              const Numbers& end_time) {
+  const ode::Problem& problem = solved->setup.problem;
+  ode::Gradients gradients;
+  const nb::object stopped = run_watched(nb::none(), [&](const RunControl& control) {
+    gradients =
+        ode::solve_with_gradients(problem, solved->setup.options, linear_loss(state, end_state, end_time), {}, control);
+  });
+  nb::dict result;
+  if (!stopped.is_none()) return nb::make_tuple(result, stopped);
+  result["u0"] = to_numpy(std::move(gradients.initial_states), {problem.trajectories(), problem.rhs->components()});
+  result["parameters"] = to_numpy(std::move(gradients.parameters), parameter_shape(problem));
+  const std::size_t weights = gradients.weights.size();
+  result["weights"] = to_numpy(std::move(gradients.weights), {weights});
+  return nb::make_tuple(result, stopped);
+}
+
+nb::tuple sensitivities(const std::shared_ptr<Solved>& solved) {
+  const ode::Problem& problem = solved->setup.problem;
+  ode::Sensitivities found;
+  const nb::object stopped = run_watched(nb::none(), [&](const RunControl& control) {
+    found = ode::solve_with_sensitivities(problem, solved->setup.options, control);
+  });
+  nb::dict result;
+  if (!stopped.is_none()) return nb::make_tuple(result, stopped);
+  const std::size_t n = problem.trajectories(), points = problem.save_points(), m = problem.rhs->components(),
+                    p = problem.rhs->parameters();
+  result["state_by_u0"] = to_numpy(std::move(found.by_initial_state), {n, points, m, m});
+  result["state_by_parameter"] = to_numpy(std::move(found.by_parameter), {n, points, m, p});
+  result["end_state_by_u0"] = to_numpy(std::move(found.end_state_by_initial_state), {n, m, m});
+  result["end_state_by_parameter"] = to_numpy(std::move(found.end_state_by_parameter), {n, m, p});
+  result["end_time_by_u0"] = to_numpy(std::move(found.end_time_by_initial_state), {n, m});
+  result["end_time_by_parameter"] = to_numpy(std::move(found.end_time_by_parameter), {n, p});
+  return nb::make_tuple(result, stopped);
+}
+
+}  // namespace
+
+void bind_gradients(nb::module_& module) {
+  module.def("solution_vjp", &vjp, nb::arg("solved"), nb::arg("state").none(), nb::arg("end_state").none(),
+             nb::arg("end_time").none());
+  module.def("solution_sensitivities", &sensitivities, nb::arg("solved"));
+}
+
+}  // namespace lockstep::python

@@ -1,0 +1,67 @@
+"""Derivatives of solutions, for losses and optimisers of one's own."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Optional
+
+import numpy as np
+
+from . import _lockstep
+from ._solve import _numbers
+from .errors import of_kind
+
+
+class Gradients(NamedTuple):
+    """What ``Solution.vjp`` returns, float64."""
+
+    u0: np.ndarray  #: [trajectory, component]
+    parameters: np.ndarray  #: [trajectory, parameter]; [parameter], summed, where all trajectories share them
+    weights: np.ndarray  #: [weight], of the net as ``Model.weights`` has them
+
+
+class Sensitivities(NamedTuple):
+    """What ``Solution.sensitivities`` returns, float64; NaN where a trajectory ended before."""
+
+    state_by_u0: np.ndarray  #: [trajectory, time, component, component of u0]
+    state_by_parameter: np.ndarray  #: [trajectory, time, component, parameter]
+    end_state_by_u0: np.ndarray  #: [trajectory, component, component of u0]
+    end_state_by_parameter: np.ndarray  #: [trajectory, component, parameter]
+    end_time_by_u0: np.ndarray  #: [trajectory, component of u0]: of the time at which an event struck, else 0
+    end_time_by_parameter: np.ndarray  #: [trajectory, parameter]
+
+
+def vjp(solution: Any, state: Any, end_state: Any, end_time: Any) -> Gradients:
+    solved = _in_memory(solution)
+    if state is None and end_state is None and end_time is None:
+        raise of_kind("invalid_argument", "state: found nothing, expected the loss's derivatives by state, end_state or "
+                      "end_time", "state", "nothing", "the loss's derivatives by state, end_state or end_time", "")
+    slopes = [_slopes(name, given, getattr(solution, name).shape)
+              for name, given in (("state", state), ("end_state", end_state), ("end_time", end_time))]
+    found, stopped = _lockstep.solution_vjp(solved, *slopes)
+    if stopped is not None:
+        raise stopped
+    return Gradients(**found)
+
+
+def sensitivities(solution: Any) -> Sensitivities:
+    found, stopped = _lockstep.solution_sensitivities(_in_memory(solution))
+    if stopped is not None:
+        raise stopped
+    return Sensitivities(**found)
+
+
+def _in_memory(solution: Any) -> Any:
+    if solution._solved is None:
+        raise of_kind("unsupported", "solution: found one that lies in a file, expected one in memory; solve without "
+                      "output", "solution", "one that lies in a file", "one in memory", "solve without output")
+    return solution._solved
+
+
+def _slopes(name: str, given: Any, shape: tuple[int, ...]) -> Optional[np.ndarray]:
+    if given is None:
+        return None
+    array = _numbers(name, given)
+    if array.shape != shape:
+        raise of_kind("invalid_argument", f"{name}: found shape {array.shape}, expected {shape}, as the solution's "
+                      f"{name}", name, f"shape {array.shape}", f"{shape}, as the solution's {name}", "")
+    return array
