@@ -5,13 +5,12 @@
 #include <cmath>
 #include <string_view>
 
+#include "lockstep/cli/file_keys.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/cli/toml_value.h"
 
 namespace lockstep::cli {
 namespace {
-
-using Names = std::span<const std::string_view>;
 
 // One section of the file, whose keys were checked against the ones it may have.
 class Section {
@@ -55,10 +54,7 @@ ode::GuardAction guard_action(const std::string& name, const std::string& where)
 }
 
 void read_rhs(const TomlValue& file, ProblemFile& problem) {
-  static constexpr std::array<std::string_view, 11> kKeys{"model",       "system",     "activations", "with_time",
-                                                          "components",  "parameters", "guard",       "equations",
-                                                          "definitions", "models",     "units"};
-  const Section section(file, "rhs", kKeys);
+  const Section section(file, "rhs", problem_keys::kRhs);
   if (!section) {
     throw Error(ErrorKind::invalid_argument, {file.where(), "no section [rhs]", "the right-hand side",
                                               "add [rhs] with model = \"net.safetensors\" or system = \"lorenz\""});
@@ -121,8 +117,7 @@ void read_rhs(const TomlValue& file, ProblemFile& problem) {
 }
 
 void read_ensemble(const TomlValue& file, ProblemFile& problem) {
-  static constexpr std::array<std::string_view, 4> kKeys{"trajectories", "seed", "initial_state", "parameters"};
-  const Section section(file, "ensemble", kKeys);
+  const Section section(file, "ensemble", problem_keys::kEnsemble);
   auto& ensemble = problem.ensemble;
   const std::filesystem::path folder = problem.path.parent_path();
   if (const TomlValue* trajectories = section.find("trajectories")) {
@@ -160,6 +155,10 @@ void read_save(const TomlValue& save, ProblemFile& problem) {
     target.value = Times{save.numbers()};
     if (save.array().empty()) throw save.error("no save points", "at least one", "remove the key to save the end only");
   } else if (save.is_number()) {
+    if (save.number() > 0 && save.number() != std::nearbyint(save.number())) {
+      throw save.error(save.describe(), "an integer: a number of evenly spaced points",
+                       "for an interval write save = { every = " + save.describe() + " }");
+    }
     target.value = EvenlySpaced{positive_count(save)};
   } else {
     throw save.error(save.describe(),
@@ -168,8 +167,7 @@ void read_save(const TomlValue& save, ProblemFile& problem) {
 }
 
 void read_time(const TomlValue& file, ProblemFile& problem) {
-  static constexpr std::array<std::string_view, 3> kKeys{"span", "save", "unit"};
-  const Section section(file, "time", kKeys);
+  const Section section(file, "time", problem_keys::kTime);
   if (const TomlValue* span = section.find("span")) {
     problem.time.span = parse_ensemble_values(*span, problem.path.parent_path());
     problem.where_of["problem.start_times"] = problem.where_of["problem.end_times"] = span->where();
@@ -182,14 +180,11 @@ void read_time(const TomlValue& file, ProblemFile& problem) {
 }
 
 void read_method(const TomlValue& file, ProblemFile& problem) {
-  static constexpr std::array<std::string_view, 10> kKeys{"name",      "control",         "rtol",     "atol",
-                                                          "dt",        "initial_step",    "max_step", "max_steps",
-                                                          "precision", "matrix_precision"};
   static constexpr std::array<std::string_view, 3> kControls{"per_trajectory", "common", "fixed"};
   static constexpr std::array<std::string_view, 2> kPrecisions{"f32", "f64"};
-  const Section section(file, "method", kKeys);
+  const Section section(file, "method", kMethodKeys);
   ode::Options& options = problem.options;
-  for (const std::string_view key : kKeys) {
+  for (const std::string_view key : kMethodKeys) {
     if (const TomlValue* value = section.find(key)) {
       problem.where_of["options." + std::string(key == "name" ? "method" : key)] = value->where();
     }
@@ -239,9 +234,8 @@ void read_method(const TomlValue& file, ProblemFile& problem) {
 }
 
 void read_event(const TomlValue& file, ProblemFile& problem) {
-  static constexpr std::array<std::string_view, 4> kKeys{"component", "value", "direction", "function"};
   static constexpr std::array<std::string_view, 3> kDirections{"rising", "falling", "either"};
-  const Section section(file, "event", kKeys);
+  const Section section(file, "event", problem_keys::kEvent);
   if (!section) return;
   auto& event = problem.event.emplace();
   const TomlValue* component = section.find("component");
@@ -282,8 +276,7 @@ void choose_cpu_target(const std::string& name, const std::string& where, ode::O
 }
 
 void read_run(const TomlValue& file, ProblemFile& problem) {
-  static constexpr std::array<std::string_view, 4> kKeys{"device", "engine", "threads", "cpu_target"};
-  const Section section(file, "run", kKeys);
+  const Section section(file, "run", kRunKeys);
   if (const TomlValue* device = section.find("device")) {
     problem.options.device = ode::parse_device(device->text(), device->where());
     problem.where_of["options.device"] = device->where();
@@ -304,8 +297,7 @@ void read_run(const TomlValue& file, ProblemFile& problem) {
 }
 
 void read_output(const TomlValue& file, ProblemFile& problem) {
-  static constexpr std::array<std::string_view, 4> kKeys{"file", "overwrite", "components", "every"};
-  const Section section(file, "output", kKeys);
+  const Section section(file, "output", problem_keys::kOutput);
   if (const TomlValue* name = section.find("file")) {
     if (name->text().empty()) throw name->error("an empty name", "a file name");
     problem.output.file = {name->text(), name->where()};
@@ -328,6 +320,7 @@ ProblemFile interpret(const TomlValue& file, const std::filesystem::path& path) 
       throw value->error("a section of that name", "it in [rhs]", "write [rhs." + std::string(key) + "]");
     }
   }
+  refuse_misplaced_keys(file, FileKind::problem);
   file.allow_only(kSections);
   ProblemFile problem;
   problem.path = path;

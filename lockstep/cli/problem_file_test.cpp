@@ -105,6 +105,12 @@ TEST(ProblemFile, an_unknown_key_names_its_place_and_the_nearest_known_key) {
                 "std; did you mean \"std\"?"));
 }
 
+TEST(ProblemFile, an_interval_between_save_points_is_told_how_to_be_written) {
+  EXPECT_EQ(message("[rhs]\nsystem = \"lorenz\"\n[time]\nsave = 0.1\n"),
+            "folder/lorenz.toml:4: time.save: found 0.1, expected an integer: a number of evenly spaced points; for an "
+            "interval write save = { every = 0.1 }");
+}
+
 TEST(ProblemFile, what_was_meant_for_equations_is_said) {
   EXPECT_EQ(message("[equations]\nx = \"v\"\n"),
             "folder/lorenz.toml:1: equations: found a section of that name, expected it in [rhs]; write "

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "lockstep/cli/file_keys.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/cli/toml_value.h"
 #include "lockstep/cli/training_phases.h"
@@ -11,8 +12,6 @@
 
 namespace lockstep::cli {
 namespace {
-
-using Names = std::span<const std::string_view>;
 
 const TomlValue& required_section(const TomlValue& file, std::string_view name, Names keys, const char* remedy) {
   const TomlValue* table = section(file, name, keys);
@@ -28,9 +27,6 @@ Activation activation_of(const TomlValue& value) {
   const std::vector<std::string_view> known(names.begin(), names.end());
   throw value.error(value.describe(), "one of " + list_text(known), did_you_mean(value.text(), known));
 }
-
-constexpr std::array<std::string_view, 7> kNetKeys{"start",          "hidden", "activation", "activations",
-                                                   "initialisation", "seed",   "name"};
 
 void read_net(const TomlValue& table, const TrainingFile& training, NetSection& net) {
   net.where = table.where();
@@ -78,7 +74,7 @@ void read_nets(const TomlValue& file, TrainingFile& training) {
   if (table == nullptr || !table->is_table() ||
       std::ranges::none_of(table->table(), [](const auto& entry) { return entry.second.is_table(); })) {
     const TomlValue& one =
-        required_section(file, "net", kNetKeys, "add [net] with hidden = [100] and activation = \"tanh\"");
+        required_section(file, "net", training_keys::kNet, "add [net] with hidden = [100] and activation = \"tanh\"");
     read_net(one, training, training.nets.emplace_back());
     training.seed = training.nets[0].seed;
     return;
@@ -90,7 +86,7 @@ void read_nets(const TomlValue& file, TrainingFile& training) {
   for (const auto& [name, value] : table->table()) {
     if (name == "seed") continue;
     if (!value.is_table()) throw value.error(name + " beside nets by name", "a seed, or [net." + name + "]");
-    value.allow_only(kNetKeys);
+    value.allow_only(training_keys::kNet);
     if (name == "rhs" || name == "checkpoint") {
       throw value.error("a net called " + name, "another name: a file of the training's is called so");
     }
@@ -109,10 +105,8 @@ std::vector<std::string> names_of(const TomlValue& value) {
 }
 
 void read_data(const TomlValue& file, TrainingFile& training) {
-  static constexpr std::array<std::string_view, 9> kKeys{"file",       "inputs",    "targets",    "states", "time",
-                                                         "trajectory", "normalise", "validation", "units"};
   static constexpr std::array<std::string_view, 3> kNormalisations{"none", "standard", "min_max"};
-  const TomlValue& table = required_section(file, "data", kKeys, "add [data] with file = \"table.csv\"");
+  const TomlValue& table = required_section(file, "data", training_keys::kData, "add [data] with file = \"table.csv\"");
   DataSection& data = training.data;
   data.where = table.where();
   const TomlValue* name = table.find("file");
@@ -168,9 +162,8 @@ void read_data(const TomlValue& file, TrainingFile& training) {
 }
 
 void read_ode(const TomlValue& file, TrainingFile& training) {
-  static constexpr std::array<std::string_view, 4> kKeys{"system", "parameters", "with_time", "failed"};
   static constexpr std::array<std::string_view, 2> kFailed{"stop", "leave_out"};
-  const TomlValue* table = section(file, "ode", kKeys);
+  const TomlValue* table = section(file, "ode", training_keys::kOde);
   if (table == nullptr) return;
   OdeSection& ode = training.ode.emplace();
   if (const TomlValue* system = table->find("system")) ode.system = {system->text(), system->where()};
@@ -186,9 +179,8 @@ void read_ode(const TomlValue& file, TrainingFile& training) {
 }
 
 void read_output(const TomlValue& file, TrainingFile& training) {
-  static constexpr std::array<std::string_view, 3> kKeys{"file", "overwrite", "checkpoint_every"};
   training.output.where = training.path.string() + ": output.file";
-  const TomlValue* table = section(file, "output", kKeys);
+  const TomlValue* table = section(file, "output", training_keys::kOutput);
   if (table == nullptr) return;
   if (const TomlValue* name = table->find("file")) {
     training.output.where = name->where();
@@ -203,8 +195,7 @@ void read_output(const TomlValue& file, TrainingFile& training) {
 }
 
 void read_rhs(const TomlValue& file, TrainingFile& training) {
-  static constexpr std::array<std::string_view, 4> kKeys{"equations", "definitions", "parameters", "models"};
-  const TomlValue* table = section(file, "rhs", kKeys);
+  const TomlValue* table = section(file, "rhs", training_keys::kRhs);
   if (table == nullptr) return;
   if (table->find("equations") == nullptr) {
     throw table->error("no equations", "[rhs.equations]", "add them; a built-in system is named in [ode]");
@@ -224,6 +215,7 @@ TrainingFile interpret(const TomlValue& file, const std::filesystem::path& path)
                        "end each trajectory's rows before its event, or train on times and states of events from C++ "
                        "with ode::EndLoss");
   }
+  refuse_misplaced_keys(file, FileKind::training);
   file.allow_only(kSections);
   TrainingFile training;
   training.path = path;

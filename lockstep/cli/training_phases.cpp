@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/cli/file_keys.h"
 #include "lockstep/cli/text.h"
 
 namespace lockstep::cli {
@@ -26,13 +27,6 @@ std::int64_t at_least(const TomlValue& value, std::int64_t least) {
 }
 
 namespace {
-
-// Keys of a phase, in groups that belong to some rules or schedules alone.
-constexpr std::array<std::string_view, 28> kPhaseKeys{
-    "name",           "optimiser", "iterations", "rate",         "schedule",    "warm_up",    "total",
-    "final_fraction", "factor",    "every",      "patience",     "improvement", "floor",      "momentum",
-    "beta1",          "beta2",     "epsilon",    "weight_decay", "clip_norm",   "clip_value", "target",
-    "stop_after",     "batch",     "segment",    "horizon",      "dt",          "history",    "continuity"};
 
 train::LearningRateOptions read_rate(const TomlValue& table, std::int64_t iterations) {
   train::LearningRateOptions options;
@@ -188,9 +182,8 @@ LossKind loss_of(const TomlValue& value, bool neural_ode) {
 }  // namespace
 
 void read_phases(const TomlValue& file, TrainingFile& training) {
-  std::vector<std::string_view> all_keys(kPhaseKeys.begin(), kPhaseKeys.end());
-  all_keys.push_back("loss");
-  all_keys.push_back("phases");
+  std::vector<std::string_view> all_keys(training_keys::kPhase.begin(), training_keys::kPhase.end());
+  all_keys.insert(all_keys.end(), training_keys::kTraining.begin(), training_keys::kTraining.end());
   const TomlValue* table = section(file, "training", all_keys);
   const bool neural_ode = training.ode.has_value();
   if (table != nullptr) {
@@ -224,7 +217,7 @@ void read_phases(const TomlValue& file, TrainingFile& training) {
   }
   if (!phases->is_array()) throw phases->error(phases->describe(), "an array of tables: [[phase]]");
   for (const TomlValue& phase : phases->array()) {
-    phase.allow_only(kPhaseKeys);
+    phase.allow_only(training_keys::kPhase);
     training.phases.push_back(read_phase(phase, neural_ode));
   }
 }

@@ -51,7 +51,8 @@ DeviceShare parse_name(std::string_view text, const std::string& where) {
     return share;
   }
   static constexpr std::array<std::string_view, 3> kNames{"auto", "cpu", "cuda"};
-  const std::string nearest = nearest_name(text, kNames);
+  const bool gpu = text == "gpu" || text == "GPU" || text == "nvidia";  // letters alone say "cpu"
+  const std::string nearest = gpu ? "cuda" : nearest_name(text, kNames);
   refuse(where, "\"" + std::string(text) + "\"", kForms, nearest.empty() ? "" : "did you mean \"" + nearest + "\"?");
 }
 

@@ -46,6 +46,7 @@ std::string refusal(const char* text) {
 TEST(DeviceChoice, refuses_what_it_cannot_read_and_shares_that_do_not_add_up) {
   EXPECT_THAT(refusal(""), HasSubstr("device: found nothing"));
   EXPECT_THAT(refusal("gpu"), HasSubstr("found \"gpu\", expected auto, cpu, cuda"));
+  EXPECT_THAT(refusal("gpu"), HasSubstr("did you mean \"cuda\"?"));
   EXPECT_THAT(refusal("cuda:x"), HasSubstr("device number \"x\""));
   EXPECT_THAT(refusal("cuda:-1"), HasSubstr("device number \"-1\""));
   EXPECT_THAT(refusal("cuda:"), HasSubstr("device number \"\""));

@@ -1,7 +1,12 @@
 #include "lockstep/ode/methods.h"
 
+#include <algorithm>
 #include <array>
+#include <cctype>
+#include <iterator>
+#include <string>
 
+#include "lockstep/core/error.h"
 #include "lockstep/core/names.h"
 #include "lockstep/ode/methods/detail/list.h"
 
@@ -10,6 +15,26 @@ namespace {
 
 using MethodFunction = const Tableau& (*)();
 constexpr std::array<MethodFunction, 10> kMethods{euler, midpoint, heun, rk4, bs3, dopri5, tsit5, vern7, dop853, vern9};
+
+// What other programs call a method, in small letters.
+struct OtherName {
+  std::string_view theirs, ours;
+};
+constexpr OtherName kOtherNames[] = {{"rk45", "dopri5"},   {"ode45", "dopri5"}, {"dp5", "dopri5"}, {"dop5", "dopri5"},
+                                     {"rkf45", "dopri5"},  {"rk23", "bs3"},     {"ode23", "bs3"},  {"dp8", "dop853"},
+                                     {"dopri8", "dop853"}, {"ode78", "vern7"},  {"ode89", "vern9"}};
+constexpr std::string_view kImplicit[] = {"bdf",   "radau",  "radau5", "lsoda",    "cvode",    "rodas5", "rodas4",
+                                          "ros3p", "ode15s", "ode23s", "kvaerno5", "kvaerno3", "trbdf2", "gear"};
+
+std::string remedy_for(std::string_view name) {
+  std::string small(name);
+  std::ranges::transform(small, small.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (const OtherName& other : kOtherNames) {
+    if (small == other.theirs) return "did you mean \"" + std::string(other.ours) + "\"?";
+  }
+  if (std::ranges::find(kImplicit, small) == std::end(kImplicit)) return {};
+  return "all methods are explicit: tsit5 solves a stiff problem in steps as short as its fastest decay";
+}
 
 }  // namespace
 
@@ -23,7 +48,10 @@ const Tableau& method(std::string_view name) {
   for (const MethodFunction m : kMethods) {
     if (m().name == name) return m();
   }
-  throw unknown_name("method", name, method_names());
+  const Error unknown = unknown_name("method", name, method_names());
+  const std::string remedy = remedy_for(name);
+  if (remedy.empty()) throw unknown;
+  throw Error(unknown.kind(), {unknown.field(), unknown.found(), unknown.expected(), remedy});
 }
 
 }  // namespace lockstep::ode

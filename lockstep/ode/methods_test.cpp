@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/testing/message_of.h"
 #include "lockstep/ode/methods/dop853.h"
 #include "lockstep/ode/methods/rk4.h"
 #include "lockstep/ode/methods/tsit5.h"
@@ -254,6 +255,16 @@ TEST(Methods, an_unknown_name_is_answered_with_the_nearest) {
     EXPECT_THAT(error.what(), testing::HasSubstr("found \"tsit\""));
     EXPECT_THAT(error.what(), testing::HasSubstr("did you mean \"tsit5\""));
   }
+}
+
+TEST(Methods, names_of_other_programs_are_answered_with_ours) {
+  const auto answer = [](std::string_view name) { return message_of([&] { method(name); }); };
+  EXPECT_THAT(answer("RK45"), testing::EndsWith("; did you mean \"dopri5\"?"));
+  EXPECT_THAT(answer("ode23"), testing::EndsWith("; did you mean \"bs3\"?"));
+  for (const char* implicit : {"BDF", "Radau", "LSODA", "Kvaerno5"}) {
+    EXPECT_THAT(answer(implicit), testing::HasSubstr("all methods are explicit")) << implicit;
+  }
+  EXPECT_THAT(answer("nonsense"), testing::EndsWith("vern9"));
 }
 
 TEST(Methods, numbers_are_the_same_at_compile_time_and_at_run_time) {
