@@ -11,6 +11,7 @@
 #include "lockstep/agreement/detail/rounded_nets.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/random.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/ode/result_file.h"
 #include "lockstep/ode/solve.h"
 
@@ -167,6 +168,7 @@ std::vector<std::size_t> evenly_spaced(std::size_t trajectories, std::size_t sam
 
 Certificate make_certificate(const ode::Problem& problem, const ode::Options& options, const CertificateOptions& which,
                              const RunControl& control) {
+  const StandardArithmetic arithmetic;
   problem.validate();
   Certificate certificate;
   certificate.precision = options.precision;

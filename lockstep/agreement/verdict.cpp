@@ -9,6 +9,7 @@
 #include "lockstep/agreement/detail/rounded_nets.h"
 #include "lockstep/agreement/detail/text.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/standard_arithmetic.h"
 
 namespace lockstep::agreement {
 namespace {
@@ -332,6 +333,7 @@ bool brings_certificate(const Ensemble& a, const Ensemble& b) {
 }
 
 Verdict judge(const Ensemble& a, const Ensemble& b, const Settings& settings, const RunControl& control) {
+  const StandardArithmetic arithmetic;
   Verdict verdict;
   verdict.fields = compare_fields(a, b);
   if (!verdict.fields.empty() && verdict.fields.front().forbids) {

@@ -10,7 +10,7 @@ namespace {
 TEST(Text, numbers_read_back_and_are_short) {
   EXPECT_EQ(number_text(1e-6), "1e-06");
   EXPECT_EQ(number_text(0.1), "0.1");
-  EXPECT_EQ(number_text(-28), "-28");
+  EXPECT_EQ(number_text(-28.0), "-28");
 }
 
 TEST(Text, counts_group_thousands) {

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/core/standard_arithmetic.h"
+
 namespace lockstep {
 namespace {
 
@@ -18,6 +20,7 @@ class FirstException {
  public:
   template <class Body>
   void run(const Body& body, int thread) {
+    const StandardArithmetic arithmetic;  // a thread has an environment of its own
     try {
       body(thread);
     } catch (...) {
@@ -50,6 +53,7 @@ void pause() {
 int available_threads() { return std::max(1, std::min(omp_get_num_procs(), omp_get_max_threads())); }
 
 void run_on_threads(int threads, const std::function<void(int thread)>& body) {
+  const StandardArithmetic arithmetic;
   if (threads == 1) return body(0);
   FirstException exception;
   // One iteration a thread, whatever number of threads OpenMP grants: the bodies draw from a queue of their own.

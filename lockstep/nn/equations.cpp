@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/core/text.h"
 #include "lockstep/nn/detail/equation_graph.h"
 #include "lockstep/nn/detail/equation_reader.h"
@@ -83,6 +84,7 @@ ExpressionError::ExpressionError(Parts parts, std::string_view text, std::size_t
 }
 
 Model equations(const Equations& system) {
+  const StandardArithmetic arithmetic;
   require_components(system);
   EquationGraph graph;
   EquationReader reader(system, graph);
@@ -101,6 +103,7 @@ Model equations(const Equations& system) {
 }
 
 Model expression(const Equation& function, const Equations& system) {
+  const StandardArithmetic arithmetic;
   require_components(system);
   EquationGraph graph;
   EquationReader reader(system, graph);
@@ -110,6 +113,7 @@ Model expression(const Equation& function, const Equations& system) {
 }
 
 std::vector<NetCalls> net_calls(const Equations& system, std::span<const std::string> nets) {
+  const StandardArithmetic arithmetic;
   require_components(system);
   EquationGraph graph;
   EquationReader reader(system, graph);
@@ -161,6 +165,7 @@ graph::WeightPlaces weight_places(const Model& equations, const Equations& syste
 }
 
 double constant_expression(const Equation& constant) {
+  const StandardArithmetic arithmetic;
   const Equations nothing;
   EquationGraph graph;
   EquationReader reader(nothing, graph);

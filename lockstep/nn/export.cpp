@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/nn/detail/c_lane.h"
 #include "lockstep/nn/detail/header_graph.h"
 #include "lockstep/nn/detail/header_text.h"
@@ -371,6 +372,7 @@ void HeaderOptions::validate() const {
 }
 
 ExportedHeader export_header(const Model& model, const HeaderOptions& options) {
+  const StandardArithmetic arithmetic;
   options.validate();
   model.validate();
   const bool stack = is_stack(model);

@@ -8,6 +8,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/random.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/kernels/graph/weights.h"
 #include "lockstep/train/shuffle.h"
 
@@ -246,12 +247,14 @@ FitReport fit_in(Model& model, const RegressionData& data, const FitOptions& opt
 }  // namespace
 
 FitReport fit(Model& model, const RegressionData& data, const FitOptions& options, const FitControl& control) {
+  const StandardArithmetic arithmetic;
   return options.precision == Precision::f32 ? fit_in<float>(model, data, options, control)
                                              : fit_in<double>(model, data, options, control);
 }
 
 template <class T>
 void set_parameters(Model& model, std::span<const T> parameters) {
+  const StandardArithmetic arithmetic;
   std::size_t expected = 0;
   for (const Node& node : model.nodes) {
     if (const auto* dense = std::get_if<Dense>(&node.operation)) expected += dense->weights.size() + dense->bias.size();

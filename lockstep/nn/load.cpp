@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/nn/detail/read_bytes.h"
 #include "lockstep/nn/plan_file.h"
 #ifdef LOCKSTEP_ONNX
@@ -109,6 +110,7 @@ ModelFormat detect_format(const std::filesystem::path& path) {
 }
 
 Model load(const std::filesystem::path& path, const ReadOptions& options) {
+  const StandardArithmetic arithmetic;
   const auto refuse = [&](const char* found, const char* remedy) -> Model {
     throw Error(ErrorKind::unsupported, {path.string(), found, kReadable, remedy});
   };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/nn/detail/refuse.h"
 
 namespace lockstep::nn {
@@ -149,6 +150,7 @@ void Model::validate() const {
 std::string Model::digest() const { return numbered(*this).digest(); }
 
 graph::Graph to_graph(const Model& model) {
+  const StandardArithmetic arithmetic;
   model.validate();
   return numbered(model);
 }
@@ -164,6 +166,7 @@ bool is_stack(const Model& model) {
 }
 
 Mlp to_mlp(const Model& model) {
+  const StandardArithmetic arithmetic;
   model.validate();
   const auto not_a_stack = [](const std::string& field, const std::string& found, const std::string& expected) {
     throw Error(ErrorKind::unsupported,

@@ -8,6 +8,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/hash.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/nn/detail/activation_list.h"
 #include "lockstep/nn/detail/read_bytes.h"
 #include "lockstep/nn/detail/refuse.h"
@@ -196,6 +197,7 @@ void read_range(std::vector<Feature>& features, const Container& container, cons
 }  // namespace
 
 Model read_safetensors(std::span<const std::byte> bytes, const std::string& source, const ReadOptions& options) {
+  const StandardArithmetic arithmetic;
   Container container = detail::parse_container(bytes, source);
   std::map<std::string, std::string>& metadata = container.metadata;
   const std::vector<LayerTensors> layers = find_layers(container, source);

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "lockstep/core/aligned_buffer.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/ode/cost_model.h"
 #include "lockstep/ode/cpu/engine.h"
 #include "lockstep/ode/cpu/solve_context.h"
@@ -140,6 +141,7 @@ void choose_engine(const Problem& problem, const Options& options, Explanation& 
 }  // namespace
 
 Explanation explain(const Problem& problem, const Options& options) {
+  const StandardArithmetic arithmetic;
   validate(problem, options);
   const cpu::EnginePlan plan = cpu::plan(problem, options);
   Explanation result{.engine = "cpu",

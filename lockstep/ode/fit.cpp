@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/ode/detail/data_rows.h"
 #include "lockstep/ode/detail/fit_data.h"
 #include "lockstep/ode/detail/moments.h"
@@ -384,6 +385,7 @@ FitResult fit_as(const Rhs& rhs, const TrajectoryData& data, const FitOptions& o
 
 FitResult fit(const Rhs& rhs, const TrajectoryData& data, const FitOptions& options, const FitControl& control,
               std::optional<std::vector<double>> start) {
+  const StandardArithmetic arithmetic;
   if (!rhs) refuse("rhs", "none", "a right-hand side");
   const std::vector<double> weights = start ? *start : rhs->weights();
   if (weights.size() != rhs->weights().size()) {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/ode/detail/data_rows.h"
 #include "lockstep/ode/detail/fit_data.h"
 #include "lockstep/ode/gradient.h"
@@ -13,6 +14,7 @@ namespace lockstep::ode {
 
 std::vector<double> fitted_states(const Rhs& rhs, std::span<const double> weights, const TrajectoryData& data,
                                   const Options& options, std::span<const double> initial_states) {
+  const StandardArithmetic arithmetic;
   data.validate(*rhs);
   const std::size_t n = rhs->components(), width = data.points(n) - 1;
   const detail::DataRows rows(data, n);
@@ -36,6 +38,7 @@ std::vector<double> fitted_states(const Rhs& rhs, std::span<const double> weight
 }
 
 FitErrors fit_errors(const TrajectoryData& data, std::span<const double> states, std::span<const double> spreads) {
+  const StandardArithmetic arithmetic;
   const std::size_t n = spreads.size();
   const detail::DataRows rows(data, n);
   train::ErrorSums sums(n);

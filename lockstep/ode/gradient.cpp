@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/ode/detail/gradient_engine.h"
 
 namespace lockstep::ode {
@@ -63,6 +64,7 @@ GradientSolver& GradientSolver::operator=(GradientSolver&&) noexcept = default;
 std::size_t GradientSolver::weights() const { return implementation_->engine->weights(); }
 
 const Gradients& GradientSolver::evaluate(std::span<const double> weights, const RunControl& control) {
+  const StandardArithmetic arithmetic;
   if (weights.size() != this->weights()) {
     throw Error(ErrorKind::invalid_argument, {.field = "weights",
                                               .found = std::to_string(weights.size()) + " numbers",
@@ -74,6 +76,7 @@ const Gradients& GradientSolver::evaluate(std::span<const double> weights, const
 }
 
 const Gradients& GradientSolver::evaluate(const RunControl& control) {
+  const StandardArithmetic arithmetic;
   implementation_->engine->set_weights(implementation_->engine->problem().rhs->weights());
   return implementation_->engine->evaluate(control);
 }
@@ -91,6 +94,7 @@ std::vector<std::string> GradientSolver::explain() const { return implementation
 
 Gradients solve_with_gradients(const Problem& problem, const Options& options, const Loss& loss,
                                const GradientOptions& gradient_options, const RunControl& control) {
+  const StandardArithmetic arithmetic;
   return GradientSolver(problem, options, loss, gradient_options).evaluate(control);
 }
 

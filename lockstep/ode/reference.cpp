@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/ode/detail/fixed_steps.h"
 #include "lockstep/ode/methods.h"
 #include "lockstep/ode/numerics.h"
@@ -422,6 +423,7 @@ Solution solve_as(const Problem& problem, const Options& options) {
 }  // namespace
 
 Solution solve_reference(const Problem& problem, const Options& options) {
+  const StandardArithmetic arithmetic;
   validate(problem, options);
   return options.precision == Precision::f32 ? solve_as<float>(problem, options) : solve_as<double>(problem, options);
 }

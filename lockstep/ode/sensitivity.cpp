@@ -6,6 +6,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/ode/cpu/adjoint_tile.h"
 #include "lockstep/ode/cpu/engine.h"
 #include "lockstep/ode/detail/gradient_engine.h"
@@ -73,6 +74,7 @@ Sensitivities solve_as(const Problem& problem, const Options& options, const Run
 }  // namespace
 
 Sensitivities solve_with_sensitivities(const Problem& problem, const Options& options, const RunControl& control) {
+  const StandardArithmetic arithmetic;
   detail::require_differentiable(problem, options);
   return options.precision == Precision::f32 ? solve_as<float>(problem, options, control)
                                              : solve_as<double>(problem, options, control);

@@ -9,6 +9,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/ode/cpu/engine.h"
 #include "lockstep/ode/cuda/engine.h"
 #include "lockstep/ode/cuda/gemm/gemm_engine.h"
@@ -84,6 +85,7 @@ Summary advance_parts(const Problem& problem, const Options& options, const std:
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     threads.emplace_back([&, i] {
+      const StandardArithmetic arithmetic;
       RunControl own;
       own.cancel = &stop;
       own.progress = [&, i](std::size_t part_done, std::size_t) {
@@ -137,6 +139,7 @@ void Summary::add(const Summary& part) {
 }
 
 Summary solve(const Problem& problem, const Options& options, SolutionSink& sink, const RunControl& control) {
+  const StandardArithmetic arithmetic;
   const auto begin = std::chrono::steady_clock::now();
   validate(problem, options);
   const cpu::EnginePlan plan = cpu::plan(problem, options);
@@ -159,6 +162,7 @@ Summary solve(const Problem& problem, const Options& options, SolutionSink& sink
 }
 
 Solution solve(const Problem& problem, const Options& options, const RunControl& control) {
+  const StandardArithmetic arithmetic;
   validate(problem, options);
   Solution solution(options.precision, problem.trajectories(), problem.rhs->components(), problem.save_times,
                     problem.save_times_per_trajectory);

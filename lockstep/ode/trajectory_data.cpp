@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/ode/detail/data_rows.h"
 #include "lockstep/ode/detail/moments.h"
 #include "lockstep/ode/fit.h"
@@ -99,6 +100,7 @@ void TrajectoryData::validate(const StateFunction& rhs) const {
 }
 
 void fit_scaling(Mlp& mlp, const TrajectoryData& data) {
+  const StandardArithmetic arithmetic;
   const std::size_t n = mlp.outputs(), points = data.points(n), given = data.parameters.size();
   const auto are_given = [&](std::size_t m) { return given == m || given == m * data.trajectories; };
   const std::size_t more = mlp.inputs() < n ? 0 : mlp.inputs() - n;

@@ -7,6 +7,7 @@
 
 #include "lockstep/core/names.h"
 #include "lockstep/core/random.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/train/sums.h"
 
 namespace lockstep::train {
@@ -99,6 +100,7 @@ void initialise(std::span<double> weights, std::size_t outputs, std::size_t inpu
 }
 
 void initialise(Mlp& mlp, Initialisation initialisation, std::uint64_t seed) {
+  const StandardArithmetic arithmetic;
   for (std::size_t i = 0; i < mlp.layers.size(); ++i) {
     DenseLayer& layer = mlp.layers[i];
     layer.weights.resize(layer.outputs * layer.inputs);

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/core/text.h"
 #include "lockstep/train/detail/positive.h"
 #include "lockstep/train/sums.h"
@@ -183,6 +184,7 @@ Lbfgs<T>::Lbfgs(const LbfgsOptions& options) : options_(options) {
 
 template <class T>
 LbfgsReport Lbfgs<T>::step(std::span<T> parameters, const Objective<T>& objective) {
+  const StandardArithmetic arithmetic;
   LbfgsReport report;
   Point<T> start;
   start.parameters.assign(parameters.begin(), parameters.end());

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "lockstep/core/names.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/train/detail/positive.h"
 #include "lockstep/train/detail/update_kernels.h"
 
@@ -75,6 +76,7 @@ Optimiser<T>::Optimiser(const OptimiserOptions& options, std::size_t parameter_c
 
 template <class T>
 void Optimiser<T>::step(std::span<T> parameters, std::span<const T> gradient, double learning_rate) {
+  const StandardArithmetic arithmetic;
   if (parameters.size() != first_.size() || gradient.size() != first_.size()) {
     detail::refuse("optimiser step",
                    std::to_string(parameters.size()) + " parameters, a gradient of " + std::to_string(gradient.size()),

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/core/text.h"
 #include "lockstep/train/detail/positive.h"
 #include "lockstep/train/sums.h"
@@ -69,6 +70,7 @@ void Training<T>::begin_phase() {
 
 template <class T>
 IterationReport Training<T>::iterate(const Loss& loss) {
+  const StandardArithmetic arithmetic;
   return lbfgs_ ? quasi_newton(loss) : descend(loss);
 }
 

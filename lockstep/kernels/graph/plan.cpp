@@ -9,6 +9,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel.h"
 #include "lockstep/core/precision.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/kernels/graph/detail/program.h"
 #include "lockstep/kernels/graph/detail/require_ports.h"
 
@@ -73,6 +74,7 @@ std::size_t useful_threads(const Program<T>& program, std::size_t rows) {
 
 template <class T>
 GraphPlan<T> GraphPlan<T>::compile(const graph::Graph& graph, CpuTarget target) {
+  const StandardArithmetic arithmetic;
   return GraphPlan(std::make_shared<Packed>(Packed{graph::lower<T>(graph, target)}));
 }
 
@@ -99,6 +101,7 @@ std::size_t GraphPlan<T>::workspace_bytes() const {
 template <class T>
 void GraphPlan<T>::evaluate(std::span<const MatrixView<const T>> in, std::span<const MatrixView<T>> out,
                             std::span<std::byte> workspace) const {
+  const StandardArithmetic arithmetic;
   const std::size_t rows = graph::require_shapes(packed_->inputs, packed_->outputs, in, out);
   if (workspace.size() < workspace_bytes()) {
     graph::refuse_argument("workspace", workspace.size(), workspace_bytes(), "give at least workspace_bytes() bytes");
@@ -112,6 +115,7 @@ void GraphPlan<T>::evaluate(std::span<const MatrixView<const T>> in, std::span<c
 template <class T>
 void GraphPlan<T>::evaluate(std::span<const MatrixView<const T>> in, std::span<const MatrixView<T>> out,
                             int threads) const {
+  const StandardArithmetic arithmetic;
   const std::size_t rows = graph::require_shapes(packed_->inputs, packed_->outputs, in, out);
   if (threads < 1) graph::refuse_argument("threads", 0, 1, "use one thread or more");
   if (threads > 1) {

@@ -11,6 +11,7 @@
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/kernels/graph/trainable_plan.h"
 #include "lockstep/kernels/mlp/detail/tiled_samples.h"
 
@@ -103,6 +104,7 @@ GraphRegressionPlan<T>::~GraphRegressionPlan() = default;
 template <class T>
 GraphRegressionPlan<T> GraphRegressionPlan<T>::compile(const graph::Graph& graph, const ResidualCost& cost,
                                                        CpuTarget target) {
+  const StandardArithmetic arithmetic;
   if (graph.inputs.size() != 1 || graph.outputs.size() != 1) {
     refuse(
         "net",
@@ -146,11 +148,13 @@ TiledSamples<T> GraphRegressionPlan<T>::make_samples(std::size_t capacity) const
 template <class T>
 void GraphRegressionPlan<T>::assign(TiledSamples<T>& tiles, MatrixView<const T> in, MatrixView<const T> targets,
                                     std::span<const std::uint32_t> rows) const {
+  const StandardArithmetic arithmetic;
   mlp::assign_samples<T>(tiles, {inputs(), outputs()}, *state_->kernels, in, targets, rows);
 }
 
 template <class T>
 void GraphRegressionPlan<T>::set_parameters(std::span<const T> parameters) {
+  const StandardArithmetic arithmetic;
   state_->plan.set_weights(parameters);
 }
 
@@ -171,6 +175,7 @@ double GraphRegressionPlan<T>::loss_and_gradient(const TiledSamples<T>& tiles, d
 
 template <class T>
 double GraphRegressionPlan<T>::run(const TiledSamples<T>& samples, double scale, T* gradient, int threads) {
+  const StandardArithmetic arithmetic;
   State& state = *state_;
   const TrainableGraphPlan<T>& plan = state.plan;
   const std::size_t tiles = (samples.samples + kTileLanes - 1) / kTileLanes;

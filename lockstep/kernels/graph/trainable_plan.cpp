@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/kernels/graph/derivative.h"
 #include "lockstep/kernels/graph/plan.h"
 #include "lockstep/kernels/mlp/reverse.h"
@@ -109,6 +110,7 @@ TrainableGraphPlan<T>::~TrainableGraphPlan() = default;
 
 template <class T>
 TrainableGraphPlan<T> TrainableGraphPlan<T>::compile(graph::Graph graph, graph::WeightPlaces places, CpuTarget target) {
+  const StandardArithmetic arithmetic;
   return TrainableGraphPlan(std::make_unique<State>(std::move(graph), std::move(places), target));
 }
 
@@ -131,6 +133,7 @@ std::string TrainableGraphPlan<T>::description() const {
 
 template <class T>
 void TrainableGraphPlan<T>::set_weights(std::span<const T> weights) {
+  const StandardArithmetic arithmetic;
   const std::vector<double> numbers(weights.begin(), weights.end());
   graph::scatter_weights(numbers, state_->places, state_->graph);
   state_->lower();

@@ -7,6 +7,7 @@
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/matrix_overlap.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/kernels/mlp/detail/kept_workspace.h"
 #include "lockstep/kernels/mlp/detail/reverse_packed.h"
 
@@ -77,6 +78,7 @@ struct DerivativePlan<T>::Nets {
 
 template <class T>
 DerivativePlan<T> DerivativePlan<T>::compile(const Mlp& mlp, CpuTarget target) {
+  const StandardArithmetic arithmetic;
   return DerivativePlan(std::make_shared<Nets>(
       Nets{mlp::prepare_reverse<T>(mlp, target), mlp::pack<T>(without_activations(mlp), target)}));
 }
@@ -101,6 +103,7 @@ std::size_t DerivativePlan<T>::workspace_bytes() const {
 template <class T>
 void DerivativePlan<T>::jvp(MatrixView<const T> in, MatrixView<const T> in_dot, MatrixView<T> out,
                             MatrixView<T> out_dot, std::span<std::byte> workspace) const {
+  const StandardArithmetic arithmetic;
   T* const numbers = nets_->checked("in_dot", inputs(), "out_dot", outputs(), in, in_dot, out, out_dot, workspace);
   nets_->net.kernels->jvp(nets_->net, nets_->tangent, in, in_dot, out, out_dot, numbers);
 }
@@ -108,6 +111,7 @@ void DerivativePlan<T>::jvp(MatrixView<const T> in, MatrixView<const T> in_dot, 
 template <class T>
 void DerivativePlan<T>::vjp(MatrixView<const T> in, MatrixView<const T> out_bar, MatrixView<T> out,
                             MatrixView<T> in_bar, std::span<std::byte> workspace) const {
+  const StandardArithmetic arithmetic;
   T* const numbers = nets_->checked("out_bar", outputs(), "in_bar", inputs(), in, out_bar, out, in_bar, workspace);
   nets_->net.kernels->vjp(nets_->net, in, out_bar, out, in_bar, numbers);
 }

@@ -9,6 +9,7 @@
 #include "lockstep/core/matrix_overlap.h"
 #include "lockstep/core/parallel.h"
 #include "lockstep/core/precision.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/kernels/mlp/detail/kept_workspace.h"
 #include "lockstep/kernels/mlp/detail/packed.h"
 
@@ -62,6 +63,7 @@ std::size_t useful_threads(const mlp::Packed<T>& net, std::size_t rows) {
 
 template <class T>
 Plan<T> Plan<T>::compile(const Mlp& mlp, CpuTarget target) {
+  const StandardArithmetic arithmetic;
   return Plan(std::make_shared<Packed>(Packed{mlp::pack<T>(mlp, target)}));
 }
 
@@ -87,6 +89,7 @@ std::size_t Plan<T>::workspace_bytes() const {
 
 template <class T>
 void Plan<T>::evaluate(MatrixView<const T> in, MatrixView<T> out, std::span<std::byte> workspace) const {
+  const StandardArithmetic arithmetic;
   require_shapes(*packed_, in, out);
   require(workspace.size() >= workspace_bytes(), "workspace", workspace.size(), workspace_bytes(),
           "give at least workspace_bytes() bytes");
@@ -97,6 +100,7 @@ void Plan<T>::evaluate(MatrixView<const T> in, MatrixView<T> out, std::span<std:
 
 template <class T>
 void Plan<T>::evaluate(MatrixView<const T> in, MatrixView<T> out, int threads) const {
+  const StandardArithmetic arithmetic;
   require_shapes(*packed_, in, out);
   require(threads >= 1, "threads", static_cast<std::size_t>(std::max(threads, 0)), 1, "use one thread or more");
   if (threads > 1) threads = static_cast<int>(std::min<std::size_t>(threads, useful_threads(*packed_, in.rows)));

@@ -8,6 +8,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/kernels/mlp/detail/regression_batch.h"
 #include "lockstep/kernels/mlp/detail/reverse_packed.h"
 #include "lockstep/kernels/mlp/detail/shared_steps.h"
@@ -138,6 +139,7 @@ RegressionPlan<T>::~RegressionPlan() = default;
 
 template <class T>
 RegressionPlan<T> RegressionPlan<T>::compile(const Mlp& mlp, const ResidualCost& cost, CpuTarget target) {
+  const StandardArithmetic arithmetic;
   auto state = std::make_unique<State>();
   state->net = mlp::prepare_reverse<T>(mlp, target);
   cost.validate(mlp.outputs());
@@ -179,6 +181,7 @@ TiledSamples<T> RegressionPlan<T>::make_samples(std::size_t capacity) const {
 template <class T>
 void RegressionPlan<T>::assign(TiledSamples<T>& tiles, MatrixView<const T> in, MatrixView<const T> targets,
                                std::span<const std::uint32_t> rows) const {
+  const StandardArithmetic arithmetic;
   const auto& packed = state_->net.packed;
   mlp::assign_samples<T>(tiles, {inputs(), outputs(), packed.input_shift.span(), packed.input_scale.span()},
                          *packed.kernels, in, targets, rows);
@@ -186,6 +189,7 @@ void RegressionPlan<T>::assign(TiledSamples<T>& tiles, MatrixView<const T> in, M
 
 template <class T>
 void RegressionPlan<T>::set_parameters(std::span<const T> parameters) {
+  const StandardArithmetic arithmetic;
   if (parameters.size() != parameter_count()) {
     refuse("parameters", std::to_string(parameters.size()) + " numbers", std::to_string(parameter_count()),
            "give every layer's weights, then its bias");
@@ -212,6 +216,7 @@ double RegressionPlan<T>::loss_and_gradient(const TiledSamples<T>& tiles, double
 template <class T>
 double RegressionPlan<T>::loss_and_gradient(std::span<const T> parameters, const TiledSamples<T>& tiles, double scale,
                                             std::span<T> gradient, int threads, const StepAhead<T>& ahead) {
+  const StandardArithmetic arithmetic;
   State& state = *state_;
   const mlp::RegressionBatch<T> batch = state.batch(tiles);
   const int worth = state.worth(threads, batch);
@@ -238,6 +243,7 @@ double RegressionPlan<T>::loss_and_gradient(std::span<const T> parameters, const
 
 template <class T>
 double RegressionPlan<T>::run(const TiledSamples<T>& samples, double scale, T* gradient, int threads) {
+  const StandardArithmetic arithmetic;
   State& state = *state_;
   state.break_row();
   const mlp::RegressionBatch<T> batch = state.batch(samples);

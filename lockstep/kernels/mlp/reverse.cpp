@@ -3,6 +3,7 @@
 #include <string>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/kernels/mlp/detail/reverse_packed.h"
 
 namespace lockstep {
@@ -18,6 +19,7 @@ TrainablePlan<T>::~TrainablePlan() = default;
 
 template <class T>
 TrainablePlan<T> TrainablePlan<T>::compile(const Mlp& mlp, CpuTarget target) {
+  const StandardArithmetic arithmetic;
   return TrainablePlan(std::make_unique<mlp::ReverseNet<T>>(mlp::prepare_reverse<T>(mlp, target)));
 }
 
@@ -40,6 +42,7 @@ CpuTarget TrainablePlan<T>::cpu_target() const {
 
 template <class T>
 void TrainablePlan<T>::set_parameters(std::span<const T> parameters, Paths paths) {
+  const StandardArithmetic arithmetic;
   if (parameters.size() != net_->parameters) {
     throw Error(ErrorKind::invalid_argument, {.field = "parameters",
                                               .found = std::to_string(parameters.size()) + " numbers",
