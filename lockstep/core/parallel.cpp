@@ -1,6 +1,7 @@
 #include "lockstep/core/parallel.h"
 
 #include <omp.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
@@ -47,6 +48,23 @@ void pause() {
 #endif
 }
 
+// OpenMP's threads do not follow a process through fork() (Python's multiprocessing), but it waits for them there.
+std::atomic<bool> is_forked{false};
+[[maybe_unused]] const int watches_forks = pthread_atfork(nullptr, nullptr, [] { is_forked = true; });
+
+void run_on_new_threads(int threads, const std::function<void(int thread)>& body) {
+  FirstException exception;
+  {
+    std::vector<std::jthread> others;
+    others.reserve(static_cast<std::size_t>(threads - 1));
+    for (int thread = 1; thread < threads; ++thread) {
+      others.emplace_back([&exception, &body, thread] { exception.run(body, thread); });
+    }
+    exception.run(body, 0);
+  }
+  exception.rethrow();
+}
+
 }  // namespace
 
 // omp_get_max_threads() is what OMP_NUM_THREADS says.
@@ -55,6 +73,7 @@ int available_threads() { return std::max(1, std::min(omp_get_num_procs(), omp_g
 void run_on_threads(int threads, const std::function<void(int thread)>& body) {
   const StandardArithmetic arithmetic;
   if (threads == 1) return body(0);
+  if (is_forked) return run_on_new_threads(threads, body);
   FirstException exception;
   // One iteration a thread, whatever number of threads OpenMP grants: the bodies draw from a queue of their own.
 #pragma omp parallel for num_threads(threads) schedule(static, 1)

@@ -13,7 +13,8 @@ namespace lockstep {
 int available_threads();
 
 // Runs body(0) .. body(threads - 1), each on a thread of its own (one of them the caller's), and waits for
-// all. The first exception thrown is rethrown here after every body has ended. threads >= 1.
+// all. The first exception thrown is rethrown here after every body has ended. threads >= 1. After a fork() it goes on
+// in the child, where starting threads takes longer.
 void run_on_threads(int threads, const std::function<void(int thread)>& body);
 
 // Begins to bring a cache line here that will be written, away from other cores that have read it.

@@ -2,6 +2,8 @@
 #include "lockstep/core/parallel.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -163,6 +165,35 @@ TEST(Team, one_that_outnumbers_the_processors_still_gets_through) {
 }
 
 TEST(Team, may_end_without_a_call) { Team team(4); }
+
+// As Python's multiprocessing does; the alarm ends a child that waits for threads it does not have.
+TEST(RunOnThreads, goes_on_in_a_forked_process) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer starts no threads in a forked process";
+#endif
+  std::atomic<int> sum{0};
+  const auto body = [&](int thread) { sum += 1 << thread; };
+  run_on_threads(3, body);
+  ASSERT_EQ(sum, 7);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(20);
+    run_on_threads(4, body);
+    bool thrown = false;
+    try {
+      run_on_threads(3, [](int thread) {
+        if (thread == 2) throw std::runtime_error("two");
+      });
+    } catch (const std::runtime_error&) {
+      thrown = true;
+    }
+    _exit(sum == 7 + 15 && thrown ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
+}
 
 TEST(RunOnThreads, runs_every_body_once_and_throws_what_one_throws) {
   std::vector<int> runs(4);
