@@ -99,7 +99,10 @@ class StackBuilder {
     if (width_ == 1 && !fits(step)) return false;  // one feature becomes many
     if (mlp_.layers.empty() && keeps_input_scaling(step)) return true;
     if (step.kind == StepKind::add && affine_.empty() && bias_open_ && fits(step)) {
-      for (std::size_t j = 0; j < width_; ++j) mlp_.layers.back().bias[j] = at(step, j);
+      for (std::size_t j = 0; j < width_; ++j) {  // steps before the layer may have left a term there
+        double& bias = mlp_.layers.back().bias[j];
+        bias = bias == 0 ? at(step, j) : bias + at(step, j);
+      }
       bias_open_ = false;
       return true;
     }

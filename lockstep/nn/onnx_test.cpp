@@ -179,6 +179,19 @@ TEST(Onnx, other_scalings_go_into_the_weights_and_are_told) {
   EXPECT_THAT(model.provenance.notes[0], AllOf(HasSubstr("\"/f\" (Mul, opset 17)"), HasSubstr("into the weights of")));
 }
 
+TEST(Onnx, terms_before_and_after_a_product_add_up) {
+  Graph graph;  // Keras' Rescaling and Dense: (2 x + 1) W + b
+  graph.tensor("factor", {}, {2});
+  graph.tensor("term", {}, {1});
+  graph.tensor("w", {2, 1}, {5, 6});
+  graph.tensor("b", {1}, {100});
+  graph.node("Mul", {"x", "factor"}, "f");
+  graph.node("Add", {"f", "term"}, "t");
+  graph.node("MatMul", {"t", "w"}, "m");
+  graph.node("Add", {"m", "b"}, "y");
+  EXPECT_THAT(outputs(read_onnx(graph.save()), {1, 2}), ElementsAre(145));
+}
+
 TEST(Onnx, numbers_in_every_storage) {
   const std::vector<float> values{1, -2, 0.5F, 3};
   const auto weights_of = [&](auto fill) {
