@@ -411,7 +411,7 @@ ExportedHeader export_header(const Model& model, const HeaderOptions& options) {
   text += function_texts(plan);
   if (argument) {
     header.weights = bytes_of(weights, header.single_weights);
-  } else {
+  } else if (!weights.empty()) {  // no array of nothing: the standards of C and C++ have none
     text += weights_text(plan, weights, header.single_weights);
   }
   if (plan.graph) {

@@ -432,6 +432,16 @@ TEST_F(GraphHeader, nvcc_compiles_the_forms_of_a_thread_a_warp_and_a_block) {
 }
 #endif
 
+TEST_F(GraphHeader, nets_without_weights_have_no_array_of_them) {
+  Builder b;
+  b.output(b.add(Clip{-1, 1}, {b.input(2)}));
+  for (const HeaderLanguage language : {HeaderLanguage::c, HeaderLanguage::cuda}) {
+    HeaderOptions options;
+    options.language = language;
+    EXPECT_THAT(export_header(named(b.graph), options).text, ::testing::Not(HasSubstr("weights")));
+  }
+}
+
 TEST_F(GraphHeader, ports_give_parameters_their_names) {
   Model model = every_operation();
   model.inputs[1].name = "b-1";
