@@ -197,11 +197,80 @@ TEST(Onnx, shapes_computed_on_the_way_keep_the_batch) {
   graph.tensor("w", {2, 1}, {3, 4});
   graph.node("Shape", {"x"}, "s");
   graph.node("Gather", {"s", "zero"}, "size");
-  graph.node("Unsqueeze", {"size"}, "sizes");
+  graph.node("Unsqueeze", {"size", "zero"}, "sizes");
   Graph::set(graph.node("Concat", {"sizes", "open"}, "shape"), "axis", std::int64_t{0});
   graph.node("Reshape", {"x", "shape"}, "r");
   graph.node("MatMul", {"r", "w"}, "y");
   EXPECT_THAT(outputs(read_onnx(graph.save()), {1, 2}), ElementsAre(11));
+}
+
+TEST(Onnx, integers_and_truth_values_are_what_the_standard_makes_of_them) {
+  const auto whole = [](Graph& graph, const std::string& name, std::int64_t value) {
+    auto* tensor = graph.proto().mutable_graph()->add_initializer();
+    tensor->set_name(name);
+    tensor->set_data_type(onnx::TensorProto::INT64);
+    tensor->add_int64_data(value);
+  };
+  const auto cast = [](Graph& graph, const std::string& from, const std::string& to, int type) {
+    Graph::set(graph.node("Cast", {from}, to), "to", std::int64_t{type});
+  };
+  Graph quotient;  // -7 / 2 is -3, of integers
+  whole(quotient, "seven", -7), whole(quotient, "two", 2);
+  quotient.node("Div", {"seven", "two"}, "q");
+  cast(quotient, "q", "three", onnx::TensorProto::FLOAT);
+  quotient.node("Mul", {"x", "three"}, "y");
+  EXPECT_THAT(outputs(read_onnx(quotient.save()), {1, 2}), ElementsAre(-3, -6));
+  Graph cut;
+  cut.tensor("number", {}, {-2.75F});
+  cast(cut, "number", "integer", onnx::TensorProto::INT64);
+  cast(cut, "integer", "two", onnx::TensorProto::FLOAT);
+  cut.node("Mul", {"x", "two"}, "y");
+  EXPECT_THAT(outputs(read_onnx(cut.save()), {1, 2}), ElementsAre(-2, -4));
+  Graph truth;
+  truth.tensor("half", {}, {0.5F});
+  cast(truth, "x", "t", onnx::TensorProto::BOOL);
+  cast(truth, "half", "h", onnx::TensorProto::BOOL);
+  cast(truth, "t", "a", onnx::TensorProto::FLOAT);
+  cast(truth, "h", "b", onnx::TensorProto::FLOAT);
+  truth.node("Add", {"a", "b"}, "y");
+  EXPECT_THAT(outputs(read_onnx(truth.save()), {-0.25, 0}), ElementsAre(2, 1));
+}
+
+TEST(Onnx, constants_of_another_shape_meet_other_features) {
+  Graph column;  // [2, 1] beside [batch, 2, 2]
+  column.tensor("c", {2}, {10, 100});
+  column.tensor("w", {4, 4}, {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1});
+  Graph::set(column.node("Concat", {"x", "x"}, "four"), "axis", std::int64_t{1});
+  shaped(column, "Reshape", "four", {-1, 2, 2}, "square");
+  shaped(column, "Unsqueeze", "c", {1}, "c1");
+  column.node("Mul", {"square", "c1"}, "product");
+  shaped(column, "Reshape", "product", {-1, 4}, "y");
+  EXPECT_THAT(outputs(read_onnx(column.save()), {1, 2}), ElementsAre(10, 20, 100, 200));
+  Graph across;
+  across.tensor("c", {2}, {10, 100});
+  shaped(across, "Reshape", "c", {2, 1}, "c1");
+  across.node("Mul", {"x", "c1"}, "y");
+  EXPECT_THAT(refusal_of(across), HasSubstr("a constant that differs along the batch"));
+  Graph matrix;  // four numbers in a row as weights, and the same number in all of them
+  matrix.tensor("w", {4}, {1, 2, 3, 4});
+  matrix.tensor("two", {2}, {2, 2});
+  shaped(matrix, "Reshape", "w", {2, -1}, "w0");
+  matrix.node("ConstantOfShape", {"two"}, "w1");
+  matrix.node("MatMul", {"x", "w0"}, "m");
+  matrix.node("MatMul", {"m", "w1"}, "n");
+  matrix.node("Add", {"m", "n"}, "y");
+  EXPECT_THAT(outputs(read_onnx(matrix.save()), {1, 2}), ElementsAre(7, 10));
+  const auto refused = [](std::vector<float> shape) {
+    Graph graph;
+    graph.tensor("c", {2, 3}, {1, 2, 3, 4, 5, 6});
+    shaped(graph, "Reshape", "c", std::move(shape), "d");
+    graph.node("MatMul", {"x", "d"}, "y");
+    return refusal_of(graph);
+  };
+  EXPECT_THAT(refused({3, 3}), HasSubstr("found [2, 3] as the shape asked for, expected a shape of as many numbers"));
+  EXPECT_THAT(refused({4, -1}), HasSubstr("found [2, 3] as [4, 1]"));
+  EXPECT_THAT(refused({-1, -1}), HasSubstr("as the shape asked for"));
+  EXPECT_THAT(refused({2, -3}), HasSubstr("as the shape asked for"));
 }
 
 TEST(Onnx, a_constant_on_the_left_is_a_layer_of_features_by_batch) {
@@ -351,6 +420,11 @@ TEST(Onnx, what_is_not_known_is_named) {
     g.node("Tanh", {"t"}, "a");
   });
   EXPECT_THAT(refusal_of(turned), HasSubstr("batch and features exchanged"));
+  Graph added;
+  added.tensor("w", {2, 2}, {1, 2, 3, 4});
+  added.node("Transpose", {"x"}, "t");
+  added.node("Gemm", {"x", "w", "t"}, "y");
+  EXPECT_THAT(refusal_of(added), HasSubstr("batch and features exchanged"));
   Graph old;
   old.around([](Graph& g) { g.node("Tanh", {"h"}, "a"); }).proto().mutable_opset_import(0)->set_version(6);
   EXPECT_THAT(refusal_of(old), AllOf(HasSubstr("opset 6"), HasSubstr("opset_version=17")));

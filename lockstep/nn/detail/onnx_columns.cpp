@@ -193,13 +193,15 @@ GraphReader::Value GraphReader::concat(const Node& node) {
 // Shapes that exporters compute while the net runs: the batch's size stands in them as -1.
 GraphReader::Value GraphReader::shape_of(const Node& node) {
   if (node.op_type() == "Shape") {
-    OnnxTensor shape{{}, {}, WeightType::f64, false};
+    OnnxTensor shape{{}, {}, WeightType::f64, false, true};
     if (const OnnxTensor* tensor = constant(node, 0)) {
       shape.values.assign(tensor->shape.begin(), tensor->shape.end());
     } else {
-      const Data x = data(node, 0);
+      const Data x = std::get<Data>(required(node, 0));
+      if (x.turned) unsupported(node, "batch and features exchanged", "[batch, features]");
       shape.values = {-1};
       if (x.rank == 2) shape.values.push_back(static_cast<double>(width(node, x)));
+      shape.values.insert(shape.values.end(), x.extents.begin(), x.extents.end());
       shape.holds_batch = true;
     }
     if (attribute(node, "start") || attribute(node, "end")) unsupported(node, "a part of a shape", "a whole one");
@@ -209,6 +211,7 @@ GraphReader::Value GraphReader::shape_of(const Node& node) {
   const bool expand = node.op_type() == "Expand";
   const OnnxTensor& wanted = constant_operand(node, expand ? 1 : 0);
   const std::size_t rank = wanted.values.size();
+  if (!expand && !wanted.holds_batch) return filled(node, wanted);
   std::size_t last = 1;
   for (std::size_t i = 0; i < rank; ++i) {
     const double extent = wanted.values[i];
@@ -226,30 +229,50 @@ GraphReader::Value GraphReader::shape_of(const Node& node) {
     if (width(node, x) != 1) refuse(place(node), std::to_string(width(node, x)) + " features", "1");
     return Data{builder_.operation(Columns{std::vector<std::size_t>(last, 0)}, {x.step}, place(node))};
   }
-  OnnxTensor filled{{1, static_cast<std::int64_t>(last)}, std::vector<double>(last, 0), WeightType::f16, false};
-  if (expand) {
-    const std::vector<double> given = per_feature(node, *constant(node, 0));
-    if (given.size() != 1 && last != 1 && given.size() != last) {
-      refuse(place(node), std::to_string(given.size()) + " numbers", std::to_string(last));
-    }
-    filled.values = given.size() == 1 ? std::vector<double>(last, given[0]) : given;
-    filled.shape[1] = static_cast<std::int64_t>(filled.values.size());
-  } else if (const auto* value = attribute(node, "value")) {
-    const OnnxTensor number = read_tensor(value->t(), place(node), path_);
-    std::fill(filled.values.begin(), filled.values.end(), single_number(node, number));
+  if (!expand) {
+    return filled(node, {{2}, {1, static_cast<double>(last)}, WeightType::f64, false, true});
   }
-  return filled;
+  const OnnxTensor& from = *constant(node, 0);
+  const std::vector<double> given = per_feature(node, from);
+  if (given.size() != 1 && last != 1 && given.size() != last) {
+    refuse(place(node), std::to_string(given.size()) + " numbers", std::to_string(last));
+  }
+  OnnxTensor result{{}, given, from.type, false, from.whole};
+  if (given.size() == 1) result.values.assign(last, given[0]);
+  result.shape.assign(std::max(rank, from.shape.size()), 1);
+  result.shape.back() = static_cast<std::int64_t>(result.values.size());
+  return result;
+}
+
+// One number in every place of a shape without the batch.
+OnnxTensor GraphReader::filled(const Node& node, const OnnxTensor& shape) const {
+  constexpr double kMost = std::size_t{1} << 24;
+  OnnxTensor result{{}, {}, WeightType::f16, false};
+  double count = 1;
+  for (const double extent : shape.values) {
+    if (!(extent >= 1 && extent <= kMost)) {
+      unsupported(node, "a shape of other dimensions", "[batch, features], or extents of 1 to 2^24");
+    }
+    result.shape.push_back(static_cast<std::int64_t>(extent));
+    count *= extent;
+    if (count > kMost) unsupported(node, "a constant of more numbers than a net has", "at most 2^24");
+  }
+  double number = 0;
+  if (const auto* value = attribute(node, "value")) {
+    const OnnxTensor given = read_tensor(value->t(), place(node), path_);
+    number = single_number(node, given);
+    result.whole = given.whole;
+  }
+  result.values.assign(static_cast<std::size_t>(count), number);
+  return result;
 }
 
 GraphReader::Value GraphReader::unchanged(const Node& node) {
   const std::string& op = node.op_type();
   if (const OnnxTensor* tensor = constant(node, 0)) {
-    OnnxTensor result = *tensor;
-    const bool vector = op == "Reshape" || op == "Squeeze" || op == "Unsqueeze" || op == "Flatten";
-    const bool matrix = std::count_if(result.shape.begin(), result.shape.end(), [](auto n) { return n > 1; }) > 1;
-    if (vector && matrix) unsupported(node, "a weight matrix of another shape", "matrices as they are used");
-    if (vector) result.shape = {static_cast<std::int64_t>(result.values.size())};
-    return result;
+    if (op == "Cast") return cast_constant(*tensor, integer(node, "to", 0), place(node));
+    if (op == "Identity" || op == "Dropout" || op == "Transpose") return *tensor;
+    return reshaped(node, *tensor);
   }
   if (op == "Transpose") {
     Data x = data_maybe_turned(node, 0);
@@ -259,9 +282,10 @@ GraphReader::Value GraphReader::unchanged(const Node& node) {
     return x;
   }
   const Data x = data(node, 0);
-  if (op == "Cast") {  // truth values are 1 and 0 here already
+  if (op == "Cast") {
     const std::int64_t to = integer(node, "to", 0);
-    if (to != onnx::TensorProto::FLOAT && to != onnx::TensorProto::DOUBLE && to != onnx::TensorProto::BOOL) {
+    if (to == onnx::TensorProto::BOOL) return Data{builder_.truth(x.step, place(node)), x.rank};
+    if (to != onnx::TensorProto::FLOAT && to != onnx::TensorProto::DOUBLE) {
       unsupported(node, "a rounding to ONNX type " + std::to_string(to), "float32 or float64");
     }
   } else if (op == "Dropout") {
@@ -282,7 +306,8 @@ GraphReader::Value GraphReader::reshaped(const Node& node, const Data& x) {
   const auto axes = op == "Flatten" || op == "Reshape" ? std::nullopt : whole_numbers(node, "axes", 1);
   if (op == "Flatten") {
     const std::int64_t axis = integer(node, "axis", 1);
-    if (axis != 1 && axis != -1) unsupported(node, "axis = " + std::to_string(axis), "axis = 1: the batch kept");
+    if (axis != 1 && !(axis == -1 && x.rank == 2))
+      unsupported(node, "axis = " + std::to_string(axis), "axis = 1: the batch kept");
     return Data{x.step, 2};
   }
   if (op == "Unsqueeze") {

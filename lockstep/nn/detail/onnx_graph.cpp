@@ -171,9 +171,9 @@ GraphReader::Data GraphReader::data_or_numbers(const Node& node, int i) {
 std::vector<double> GraphReader::per_feature(const Node& node, const OnnxTensor& tensor, int rank) const {
   if (tensor.values.empty()) refuse(place(node), "an empty constant", "one number, or one for each feature");
   if (tensor.holds_batch) unsupported(node, "the size of the batch as a number", "arithmetic on features");
-  bool across = tensor.shape.size() > 2 || (rank == 1 && !tensor.is_scalar());
+  bool across = tensor.shape.size() > static_cast<std::size_t>(rank) || (rank == 1 && !tensor.is_scalar());
   for (std::size_t i = 0; i + 1 < tensor.shape.size(); ++i) across = across || tensor.shape[i] != 1;
-  if (across && !(tensor.is_scalar() && tensor.shape.size() <= 2)) {
+  if (across) {
     unsupported(node, "a constant that differs along the batch", "one for each feature");
   }
   return tensor.values;

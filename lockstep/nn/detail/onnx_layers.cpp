@@ -56,11 +56,12 @@ GraphReader::Data GraphReader::gemm(const Node& node) {
   }
   const Value* c = operand(node, 2);
   if (c == nullptr) return {builder_.append(std::move(step))};
-  if (const auto* branch = std::get_if<Data>(c)) {
-    if (branch->rank != 2) unsupported(node, "a C of one number a sample", "[batch, features]");
+  if (std::holds_alternative<Data>(*c)) {
+    const Data branch = data(node, 2);
+    if (branch.rank != 2) unsupported(node, "a C of one number a sample", "[batch, features]");
     const std::size_t product = builder_.append(std::move(step));
     const std::size_t added =
-        beta == 1 ? branch->step : builder_.with_constant(branch->step, StepKind::multiply, {beta}, place(node));
+        beta == 1 ? branch.step : builder_.with_constant(branch.step, StepKind::multiply, {beta}, place(node));
     return {builder_.sum(product, added, place(node))};
   }
   const std::vector<double> numbers = per_feature(node, std::get<OnnxTensor>(*c));

@@ -58,9 +58,11 @@ OnnxTensor read_constant(const onnx::NodeProto& node, const std::string& where, 
     result.shape = {many->floats_size()};
   } else if (const auto* whole = attribute(node, "value_int")) {
     result.values = {static_cast<double>(whole->i())};
+    result.whole = true;
   } else if (const auto* wholes = attribute(node, "value_ints")) {
     result.values.assign(wholes->ints().begin(), wholes->ints().end());
     result.shape = {wholes->ints_size()};
+    result.whole = true;
   } else {
     unsupported(where, "a constant of another kind than tensors and numbers", "numbers");
   }
@@ -73,6 +75,7 @@ OnnxTensor combine_constants(BinaryKind kind, const OnnxTensor& a, const OnnxTen
   const std::size_t rank = std::max(a.shape.size(), b.shape.size());
   OnnxTensor result;
   result.type = std::max(a.type, b.type);
+  result.whole = a.whole && b.whole;
   result.shape.assign(rank, 1);
   std::vector<std::size_t> a_step(rank, 0), b_step(rank, 0);
   std::size_t count = 1, a_count = 1, b_count = 1;
@@ -120,6 +123,7 @@ OnnxTensor combine_constants(BinaryKind kind, const OnnxTensor& a, const OnnxTen
         value = std::pow(x, y);
         break;
     }
+    if (result.whole) value = std::trunc(value);
     for (std::size_t i = rank; i-- > 0;) {  // the next place, as an odometer
       in_a += a_step[i];
       in_b += b_step[i];
@@ -163,6 +167,30 @@ std::optional<OnnxTensor> apply_to_constant(const onnx::NodeProto& node, const O
   return result;
 }
 
+OnnxTensor cast_constant(const OnnxTensor& tensor, std::int64_t to, const std::string& where) {
+  OnnxTensor result = tensor;
+  switch (to) {
+    case onnx::TensorProto::FLOAT:
+    case onnx::TensorProto::DOUBLE:
+    case onnx::TensorProto::FLOAT16:
+    case onnx::TensorProto::BFLOAT16:
+      result.whole = false;
+      return result;
+    case onnx::TensorProto::INT64:
+    case onnx::TensorProto::INT32:
+      for (double& value : result.values) value = std::trunc(value);
+      break;
+    case onnx::TensorProto::BOOL:
+      if (tensor.holds_batch) unsupported(where, "the size of the batch as a truth value", "fixed numbers");
+      for (double& value : result.values) value = value != 0 ? 1 : 0;
+      break;
+    default:
+      unsupported(where, "a rounding to ONNX type " + std::to_string(to), "floats, int32, int64 or truth values");
+  }
+  result.whole = true;
+  return result;
+}
+
 OnnxTensor take_constants(const OnnxTensor& tensor, std::size_t axis, std::span<const std::size_t> indices,
                           AxisKept kept, const std::string& where) {
   std::size_t before = 1, after = 1;
@@ -174,7 +202,7 @@ OnnxTensor take_constants(const OnnxTensor& tensor, std::size_t axis, std::span<
     unsupported(where, "a constant of more numbers than a net has", "at most 2^26");
   }
   const auto extent = static_cast<std::size_t>(tensor.shape[axis]);
-  OnnxTensor result{tensor.shape, {}, tensor.type, tensor.holds_batch};
+  OnnxTensor result{tensor.shape, {}, tensor.type, tensor.holds_batch, tensor.whole};
   result.shape[axis] = static_cast<std::int64_t>(indices.size());
   if (kept == AxisKept::no) result.shape.erase(result.shape.begin() + static_cast<std::ptrdiff_t>(axis));
   for (std::size_t b = 0; b < before; ++b) {
@@ -183,11 +211,12 @@ OnnxTensor take_constants(const OnnxTensor& tensor, std::size_t axis, std::span<
       result.values.insert(result.values.end(), first, first + static_cast<std::ptrdiff_t>(after));
     }
   }
+  result.holds_batch = tensor.holds_batch && std::count(result.values.begin(), result.values.end(), -1.0) > 0;
   return result;
 }
 
 OnnxTensor join_constants(std::span<const OnnxTensor* const> parts, std::size_t axis, const std::string& where) {
-  OnnxTensor result{parts[0]->shape, {}, parts[0]->type, false};
+  OnnxTensor result{parts[0]->shape, {}, parts[0]->type, false, parts[0]->whole};
   result.shape[axis] = 0;
   std::size_t total = 0;
   for (const OnnxTensor* part : parts) total += part->values.size();

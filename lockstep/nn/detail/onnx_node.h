@@ -35,6 +35,8 @@ OnnxTensor combine_constants(BinaryKind kind, const OnnxTensor& a, const OnnxTen
 // Transpose, Sqrt, Neg, Reciprocal, Exp, Log, Abs of a constant; nothing for other operators.
 std::optional<OnnxTensor> apply_to_constant(const onnx::NodeProto& node, const OnnxTensor& tensor,
                                             const std::string& where);
+// Numbers cut off or made truth values where `to`, an ONNX type, asks for it. Floats keep the digits they have.
+OnnxTensor cast_constant(const OnnxTensor& tensor, std::int64_t to, const std::string& where);
 // The parts `indices` of a constant along `axis`. Every index is within it.
 enum class AxisKept { no, yes };
 OnnxTensor take_constants(const OnnxTensor& tensor, std::size_t axis, std::span<const std::size_t> indices,

@@ -117,8 +117,10 @@ class GraphReader {
   Values split(const Node& node);
   Value concat(const Node& node);
   Value shape_of(const Node& node);
+  OnnxTensor filled(const Node& node, const OnnxTensor& shape) const;
   Value unchanged(const Node& node);
   Value reshaped(const Node& node, const Data& x);
+  OnnxTensor reshaped(const Node& node, const OnnxTensor& tensor) const;
   Data select(const Node& node, const Data& x, std::vector<std::size_t> indices);
   void require_feature_axis(const Node& node, std::int64_t axis, int rank, bool turned = false) const;
 

@@ -1,6 +1,8 @@
 // Values of other shapes than [batch, features]. Of more dimensions, [batch, ...]: a net may pass through them, element
 // by element and by products with matrices, and come back. Turned round, [features, batch]: element by element.
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <set>
 
 #include "lockstep/nn/detail/onnx_node.h"
@@ -148,6 +150,70 @@ std::optional<std::vector<std::int64_t>> GraphReader::new_extents(const Node& no
   return to;
 }
 
+// What Flatten, Reshape, Squeeze or Unsqueeze make of a constant: the same numbers in the same order.
+OnnxTensor GraphReader::reshaped(const Node& node, const OnnxTensor& tensor) const {
+  const std::string& op = node.op_type();
+  const auto rank = static_cast<std::int64_t>(tensor.shape.size());
+  OnnxTensor result = tensor;
+  result.shape.clear();
+  const auto not_possible = [&](const std::string& asked) {
+    unsupported(node, text_of(tensor.shape) + " as " + asked, "a shape of as many numbers");
+  };
+  if (op == "Flatten") {
+    std::int64_t axis = integer(node, "axis", 1);
+    if (axis < 0) axis += rank;
+    if (axis < 0 || axis > rank) not_possible("a matrix split at axis " + std::to_string(axis));
+    result.shape = {1, 1};
+    for (std::int64_t i = 0; i < rank; ++i) result.shape[i < axis ? 0 : 1] *= tensor.shape[static_cast<std::size_t>(i)];
+    return result;
+  }
+  if (op == "Reshape") {
+    const OnnxTensor& to = constant_operand(node, 1);
+    if (to.holds_batch) unsupported(node, "a constant of as many parts as the batch", "constants of fixed extents");
+    const auto numbers = static_cast<double>(tensor.values.size());
+    const bool copies = integer(node, "allowzero", 0) == 0;
+    double product = 1;
+    std::optional<std::size_t> open;
+    for (std::size_t i = 0; i < to.values.size(); ++i) {
+      double extent = to.values[i];
+      if (extent == 0 && copies && i < tensor.shape.size()) extent = static_cast<double>(tensor.shape[i]);
+      if (extent == -1 && !open) {
+        open = i;
+        extent = 1;
+      }
+      if (!(extent >= 1 && (product *= extent) <= numbers)) not_possible("the shape asked for");
+      result.shape.push_back(static_cast<std::int64_t>(extent));
+    }
+    if (open) result.shape[*open] = static_cast<std::int64_t>(numbers / product);
+    if ((open ? std::fmod(numbers, product) : numbers - product) != 0) not_possible(text_of(result.shape));
+    return result;
+  }
+  const bool adds = op == "Unsqueeze";
+  const auto axes = whole_numbers(node, "axes", 1);
+  if (!axes) {
+    if (adds) not_possible("one of more dimensions that are not named");
+    std::copy_if(tensor.shape.begin(), tensor.shape.end(), std::back_inserter(result.shape),
+                 [](std::int64_t extent) { return extent != 1; });
+    return result;
+  }
+  const std::int64_t all = rank + (adds ? static_cast<std::int64_t>(axes->size()) : 0);
+  std::set<std::int64_t> named;
+  for (const std::int64_t axis : *axes) named.insert(axis < 0 ? axis + all : axis);
+  if (named.size() != axes->size() || (!named.empty() && (*named.begin() < 0 || *named.rbegin() >= all))) {
+    not_possible("one with axes " + text_of(*axes));
+  }
+  for (std::int64_t axis = 0, next = 0; axis < all; ++axis) {
+    if (adds) {
+      result.shape.push_back(named.contains(axis) ? 1 : tensor.shape[static_cast<std::size_t>(next++)]);
+    } else if (!named.contains(axis)) {
+      result.shape.push_back(tensor.shape[static_cast<std::size_t>(axis)]);
+    } else if (tensor.shape[static_cast<std::size_t>(axis)] != 1) {
+      not_possible("one without axis " + std::to_string(axis));
+    }
+  }
+  return result;
+}
+
 std::optional<GraphReader::Values> GraphReader::more_dimensions(const Node& node) {
   const std::string& op = node.op_type();
   if (op == "Flatten" || op == "Reshape" || op == "Squeeze" || op == "Unsqueeze") {
@@ -169,7 +235,7 @@ std::optional<GraphReader::Values> GraphReader::more_dimensions(const Node& node
       extents[axis] = std::max(extents[axis], x->extents[axis]);
     }
   }
-  if (extents.empty()) return {};
+  if (extents.empty() || op == "Shape") return {};
   if (op == "MatMul") return Values{product_of_matrices(node)};
   const std::string shape = "[batch, " + text_of(extents).substr(1);
   if (!is_elementwise(op)) {
@@ -186,7 +252,12 @@ std::optional<GraphReader::Values> GraphReader::more_dimensions(const Node& node
       continue;
     }
     const auto& numbers = std::get<OnnxTensor>(*value);
-    if (numbers.is_scalar()) continue;
+    if (numbers.is_scalar() && numbers.shape.size() <= extents.size() + 1) {
+      OnnxTensor number = numbers;
+      number.shape.clear();
+      operands.emplace(node.input(i), std::move(number));
+      continue;
+    }
     const auto indices = broadcast(numbers.shape, extents);
     alike = indices && !numbers.values.empty() && !numbers.holds_batch;
     if (!alike) continue;

@@ -170,7 +170,7 @@ OnnxTensor read_tensor(const onnx::TensorProto& tensor, const std::string& name,
                        const std::filesystem::path& model_path) {
   const Stored stored = stored_as(tensor.data_type(), name);
   const std::size_t count = element_count(tensor, name);
-  OnnxTensor result{{tensor.dims().begin(), tensor.dims().end()}, {}, stored.type, false};
+  OnnxTensor result{{tensor.dims().begin(), tensor.dims().end()}, {}, stored.type, false, stored.integral};
   if (tensor.data_location() == onnx::TensorProto::EXTERNAL) {
     result.values = from_bytes(external_bytes(tensor, name, model_path, count * stored.bytes), stored, count, name);
   } else if (tensor.has_raw_data()) {

@@ -18,6 +18,7 @@ struct OnnxTensor {
   WeightType type = WeightType::f32;
   // A shape in which -1 stands for the size of the batch; not to be computed with.
   bool holds_batch = false;
+  bool whole = false;  // integers or truth values by type: quotients of them are truncated
 
   bool is_scalar() const { return values.size() == 1; }
 };
