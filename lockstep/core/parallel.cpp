@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <exception>
 #include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "lockstep/core/cpu_quota.h"
 #include "lockstep/core/standard_arithmetic.h"
 
 namespace lockstep {
@@ -68,7 +70,10 @@ void run_on_new_threads(int threads, const std::function<void(int thread)>& body
 }  // namespace
 
 // omp_get_max_threads() is what OMP_NUM_THREADS says.
-int available_threads() { return std::max(1, std::min(omp_get_num_procs(), omp_get_max_threads())); }
+int available_threads() {
+  static const double quota = std::ceil(cpu_quota().value_or(omp_get_num_procs()));
+  return std::max(1, std::min({omp_get_num_procs(), omp_get_max_threads(), static_cast<int>(std::min(quota, 1e6))}));
+}
 
 void run_on_threads(int threads, const std::function<void(int thread)>& body) {
   const StandardArithmetic arithmetic;

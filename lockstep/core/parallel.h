@@ -9,7 +9,8 @@
 
 namespace lockstep {
 
-// Hardware threads this process may use (its affinity mask and OMP_NUM_THREADS count), at least 1.
+// Hardware threads this process may use (its affinity mask, its container's limit and OMP_NUM_THREADS count), at
+// least 1.
 int available_threads();
 
 // Runs body(0) .. body(threads - 1), each on a thread of its own (one of them the caller's), and waits for
