@@ -188,6 +188,29 @@ TYPED_TEST(PlanBits, the_schedules_of_both_kinds_of_processor_match_the_referenc
   }
 }
 
+TYPED_TEST(PlanBits, large_layers_by_rows_match_the_reference) {
+  using T = TypeParam;
+  const Mlp mlp = random_mlp({150, 230, 5}, {ActivationKind::tanh}, 6);
+  const Samples<T> samples(mlp, 31);
+  for (const CpuTarget target : available_cpu_targets()) {
+    auto net = mlp::pack<T>(mlp, target);
+    ASSERT_LT(net.layers[0].row_panel * net.kernels->lanes, net.layers[0].outputs) << "not in panels";
+    net.most_rows = 31;
+    for (std::size_t batch = 1; batch < net.kernels->strip(); ++batch) {
+      net.rest[batch] = {0, static_cast<std::uint8_t>(batch)};
+    }
+    AlignedBuffer<T> workspace(2 * net.half());
+    for (const std::size_t batch : {1, 2, 3, 5, 7, 8, 9, 15, 31}) {
+      if (batch >= net.kernels->strip()) continue;
+      std::vector<T> out(batch * mlp.outputs());
+      net.kernels->evaluate(net, MatrixView<const T>::row_major(samples.in.data(), batch, mlp.inputs()),
+                            MatrixView<T>::row_major(out.data(), batch, mlp.outputs()), workspace.data());
+      EXPECT_EQ("", difference(MatrixView<const T>::row_major(out.data(), batch, mlp.outputs()), samples.out.data()))
+          << to_string(target) << ", " << batch << " samples";
+    }
+  }
+}
+
 TYPED_TEST(PlanBits, every_activation_matches_the_reference) {
   using T = TypeParam;
   for (const Activation& activation : all_activations()) {

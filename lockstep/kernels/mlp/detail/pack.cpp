@@ -28,12 +28,12 @@ std::vector<double> filled(const std::vector<double>& numbers, const std::vector
   return numbers.empty() ? std::vector<double>(other.size(), neutral) : numbers;
 }
 
-// Writes the partition's blocks, outputs past the layer's as zeros; returns the end.
+// Writes the partition's blocks of `unit` outputs each, outputs past the layer's as zeros; returns the end.
 template <class T>
-T* pack_blocks(const DenseLayer& layer, const Partition& partition, T* to) {
+T* pack_blocks(const DenseLayer& layer, const Partition& partition, std::size_t unit, T* to) {
   std::size_t first = 0;
   for (std::size_t block = 0; block < partition.blocks; ++block) {
-    const std::size_t size = partition[block];
+    const std::size_t size = partition[block] * unit;
     for (std::size_t k = 0; k <= layer.inputs; ++k) {
       for (std::size_t j = first; j < first + size; ++j) {
         const bool padding = j >= layer.outputs;
@@ -53,6 +53,9 @@ void make_room_for_tanh(const Kernels<T>& kernels, const PackedLayer<T>& before,
   layer.tile_blocks = Partition(kernels.tanh_outputs, layer.outputs, kernels.tile_outputs);
 }
 
+// Of row weights in one block.
+constexpr std::size_t kMostBlockBytes = 131072;
+
 template <class T>
 std::size_t round_up(std::size_t count) {
   constexpr std::size_t line = kAlignment / sizeof(T);
@@ -62,7 +65,7 @@ std::size_t round_up(std::size_t count) {
 }  // namespace
 
 template <class T>
-Packed<T> pack(const Mlp& mlp, CpuTarget target) {
+Packed<T> pack(const Mlp& mlp, CpuTarget target, RowWeights row_weights) {
   mlp.validate();
   require_cpu_target(target);
   Packed<T> packed;
@@ -77,17 +80,20 @@ Packed<T> pack(const Mlp& mlp, CpuTarget target) {
     rounded<T>(name + ".weights", layer.weights);
     rounded<T>(name + ".bias", layer.bias);
     const std::size_t registers = (layer.outputs + kernels.lanes - 1) / kernels.lanes;
-    packed.layers.push_back({.inputs = layer.inputs,
-                             .outputs = layer.outputs,
-                             .tile_blocks = Partition(layer.outputs, kernels.tile_outputs),
-                             .activation = layer.activation.kind,
-                             .alpha = static_cast<T>(layer.activation.alpha),
-                             .tile_weights = nullptr,
-                             .row_weights = nullptr});
+    const std::size_t row_numbers = (1 + layer.inputs) * registers * kernels.lanes;
+    const bool panels = row_weights == RowWeights::in_panels && row_numbers * sizeof(T) > kMostBlockBytes;
+    packed.layers.push_back(
+        {.inputs = layer.inputs,
+         .outputs = layer.outputs,
+         .tile_blocks = Partition(layer.outputs, kernels.tile_outputs),
+         .activation = layer.activation.kind,
+         .alpha = static_cast<T>(layer.activation.alpha),
+         .tile_weights = nullptr,
+         .row_weights = nullptr,
+         .row_panel = panels ? static_cast<std::size_t>(kernels.row_registers[0]) : ~std::size_t(0)});
     if (i > 0) make_room_for_tanh(kernels, packed.layers[i - 1], packed.layers[i]);
     packed.widest = std::max(packed.widest, layer.outputs);
-    size +=
-        round_up<T>((1 + layer.inputs) * layer.outputs) + round_up<T>((1 + layer.inputs) * registers * kernels.lanes);
+    size += round_up<T>((1 + layer.inputs) * layer.outputs) + round_up<T>(row_numbers);
   }
   std::vector<bool> thin(mlp.layers.size());
   for (std::size_t i = 0; i + 1 < mlp.layers.size(); ++i) {
@@ -100,10 +106,10 @@ Packed<T> pack(const Mlp& mlp, CpuTarget target) {
   for (std::size_t i = 0; i < mlp.layers.size(); ++i) {
     PackedLayer<T>& layer = packed.layers[i];
     layer.tile_weights = to;
-    to += round_up<T>(static_cast<std::size_t>(pack_blocks(mlp.layers[i], layer.tile_blocks, to) - to));
+    to += round_up<T>(static_cast<std::size_t>(pack_blocks(mlp.layers[i], layer.tile_blocks, 1, to) - to));
     layer.row_weights = to;
-    const Partition whole((layer.outputs + kernels.lanes - 1) / kernels.lanes * kernels.lanes, ~std::size_t(0));
-    to += round_up<T>(static_cast<std::size_t>(pack_blocks(mlp.layers[i], whole, to) - to));
+    const Partition panels((layer.outputs + kernels.lanes - 1) / kernels.lanes, layer.row_panel);
+    to += round_up<T>(static_cast<std::size_t>(pack_blocks(mlp.layers[i], panels, kernels.lanes, to) - to));
     if (!thin[i]) continue;
     const DenseLayer &first = mlp.layers[i], &second = mlp.layers[i + 1];
     pack_thin<T, double>(layer, {first.weights.data(), first.bias.data()}, packed.layers[i + 1],
@@ -121,7 +127,7 @@ Packed<T> pack(const Mlp& mlp, CpuTarget target) {
   return packed;
 }
 
-template Packed<float> pack<float>(const Mlp&, CpuTarget);
-template Packed<double> pack<double>(const Mlp&, CpuTarget);
+template Packed<float> pack<float>(const Mlp&, CpuTarget, RowWeights);
+template Packed<double> pack<double>(const Mlp&, CpuTarget, RowWeights);
 
 }  // namespace lockstep::mlp

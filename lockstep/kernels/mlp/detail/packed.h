@@ -97,8 +97,9 @@ struct PackedLayer {
   T alpha;
   // Block after block, each the bias, then for every input its weights: [1 + input][output of the block].
   const T* tile_weights;
-  // The same as one block, with outputs padded by zeros to whole registers.
+  // The same in panels of registers of outputs, the last register padded by zeros: [panel][1 + input][output of it].
   const T* row_weights;
+  std::size_t row_panel;  // most registers of a panel
   // Null, or of this layer and the next one together: that one's biases, then for every output of this layer its bias,
   // the weights of its inputs, and its weights to the next layer's outputs.
   const T* thin_weights = nullptr;
@@ -172,8 +173,12 @@ WidePipes wide_pipes(CpuTarget target);
 template <class T>
 std::size_t schedule_rests(Packed<T>& net, WidePipes pipes);
 
+// Row weights of large layers lie in panels as wide as one sample's blocks, which then read them from end to end: rows
+// of thousands of numbers, of which a block reads some hundred, are no stream that the processor reads ahead of.
+enum class RowWeights { in_panels, in_one_block };
+
 template <class T>
-Packed<T> pack(const Mlp& mlp, CpuTarget target);
+Packed<T> pack(const Mlp& mlp, CpuTarget target, RowWeights row_weights = RowWeights::in_panels);
 
 }  // namespace lockstep::mlp
 

@@ -49,7 +49,7 @@ void place(ReverseNet<T>& net, Places ReverseLayer<T>::*places, bool pad, std::s
 template <class T>
 ReverseNet<T> prepare_reverse(const Mlp& mlp, CpuTarget target) {
   ReverseNet<T> net;
-  net.packed = pack<T>(mlp, target);
+  net.packed = pack<T>(mlp, target, RowWeights::in_one_block);
   net.kernels = &reverse_kernels_for<T>(target);
   const std::size_t lanes = net.packed.kernels->lanes;
   const auto registers = [lanes](std::size_t count) { return (count + lanes - 1) / lanes * lanes; };
