@@ -11,6 +11,7 @@
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/testing/message_of.h"
+#include "lockstep/kernels/graph/detail/program.h"
 #include "lockstep/kernels/graph/testing/random_graph.h"
 #include "lockstep/kernels/graph/testing/reference.h"
 #include "lockstep/kernels/graph/tile_plan.h"
@@ -204,6 +205,49 @@ TEST(GraphPlan, random_graphs_have_the_reference_bits_at_every_batch_size) {
       expect_reference<double>(b.graph, sizes[seed % std::size(sizes)], random);
     }
     if (HasFatalFailure()) return;
+  }
+}
+
+TEST(GraphPlan, single_samples_have_the_reference_bits_whatever_their_widths) {
+  for (const std::size_t width : {1, 5, 8, 16, 37}) {
+    SCOPED_TRACE("width " + std::to_string(width));
+    Builder b;
+    const std::size_t x = b.input(width), y = b.input(width), one = b.input(1);
+    const std::size_t c = b.add(Constant{b.numbers(width)}, {});
+    std::vector<std::uint8_t> mask(width);
+    std::vector<std::size_t> backwards(width);
+    for (std::size_t i = 0; i < width; ++i) {
+      mask[i] = i % 3 == 0;
+      backwards[i] = width - 1 - i;
+    }
+    for (int kind = 0; kind < 8; ++kind) b.output(b.add(Unary{static_cast<UnaryKind>(kind)}, {x}));
+    for (const Activation& activation : all_activations()) b.output(b.add(Activate{activation}, {x}));
+    for (int kind = 0; kind < 10; ++kind) {
+      const Binary op{static_cast<BinaryKind>(kind)};
+      if (op.kind == BinaryKind::power) continue;
+      for (const std::size_t other : {y, one, c}) {
+        b.output(b.add(op, {x, other}));
+        b.output(b.add(op, {other, x}));
+      }
+    }
+    for (int kind = 0; kind < 4; ++kind) b.output(b.add(Reduce{static_cast<ReduceKind>(kind)}, {y}));
+    b.output(b.add(Clip{-1, 0.75}, {x}));
+    b.output(b.add(DeadZone{-0.5, 0.5, 0.25}, {x}));
+    b.output(b.add(Standardise{b.numbers(width), b.numbers(width, 1, 0.5)}, {x}));
+    b.output(b.add(Rescale{b.numbers(width), b.numbers(width)}, {x}));
+    b.output(b.add(LayerNormalise{b.numbers(width), b.numbers(width), 1e-5}, {y}));
+    b.output(b.add(Softmax{SoftmaxKind::plain}, {y}));
+    b.output(b.add(Choose{mask}, {x, y}));
+    b.output(b.add(Choose{mask}, {one, x}));
+    b.output(b.add(Select{}, {b.add(Binary{BinaryKind::less}, {x, y}), one, c}));
+    b.output(b.add(Columns{backwards}, {x}));
+    b.output(b.add(Concatenate{}, {one, c, x, one}));
+    b.output(b.add(Activate{{ActivationKind::tanh}}, {b.add(b.dense(width, 21), {x})}));
+    b.output(b.add(Activate{{ActivationKind::relu}}, {b.add(b.dense(width, 3), {x})}));
+    EXPECT_EQ(lower<float>(b.graph, best_cpu_target()).most_singles, best_cpu_target() == CpuTarget::scalar ? 0u : 2u);
+    expect_both(b.graph, 1);
+    expect_both(b.graph, 1, kSpecial);
+    expect_both(b.graph, 2, kSpecial);
   }
 }
 

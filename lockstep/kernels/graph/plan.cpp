@@ -43,11 +43,31 @@ void run_steps(const Program<T>& program, const Tile<T>& tile) {
   for (const graph::Step<T>& step : program.steps) step.run(step, tile);
 }
 
+// One sample, whose values lie one after another: registers run over features.
+template <class T>
+void evaluate_single(const Program<T>& program, std::span<const MatrixView<const T>> in,
+                     std::span<const MatrixView<T>> out, std::size_t sample, std::byte* workspace) {
+  T* const values = reinterpret_cast<T*>(workspace);
+  const Tile<T> tile{{values}, 1, 1, 1, values + program.rows * program.kernels->strip()};
+  for (const auto& [port, row, base] : program.loads) {
+    for (std::size_t c = 0; c < in[port].columns; ++c) rows_at(tile, base, row)[c] = in[port](sample, c);
+  }
+  for (const graph::Step<T>& step : program.steps) step.single(step, tile);
+  for (const auto& [port, row, base] : program.stores) {
+    if (out[port].data == nullptr) continue;
+    for (std::size_t c = 0; c < out[port].columns; ++c) out[port](sample, c) = rows_at(tile, base, row)[c];
+  }
+}
+
 template <class T>
 void evaluate_rows(const Program<T>& program, std::span<const MatrixView<const T>> in,
                    std::span<const MatrixView<T>> out, std::size_t begin, std::size_t end, std::byte* workspace) {
   const mlp::Kernels<T>& kernels = *program.kernels;
   for (std::size_t first = begin; first < end; first += kernels.strip()) {
+    if (end - first <= program.most_singles) {
+      for (std::size_t sample = first; sample < end; ++sample) evaluate_single(program, in, out, sample, workspace);
+      return;
+    }
     const Tile<T> tile = tile_of(program, workspace, std::min(end - first, kernels.strip()));
     const int registers = static_cast<int>(tile.registers);
     for (const auto& [port, row, base] : program.loads) {

@@ -15,8 +15,8 @@ inline std::size_t round_up(std::size_t count, std::size_t multiple) {
 // Numbers of scratch a layer needs: the samples it takes one by one, before and after it.
 template <class T>
 std::size_t dense_scratch(const mlp::Packed<T>& layer) {
-  const std::size_t lanes = layer.kernels->lanes;
-  return layer.most_rows * (round_up(layer.inputs(), lanes) + round_up(layer.outputs(), lanes));
+  const std::size_t lanes = layer.kernels->lanes, after = round_up(layer.outputs(), lanes);
+  return std::max(layer.most_rows * (round_up(layer.inputs(), lanes) + after), after);
 }
 
 template <class T>
@@ -50,6 +50,14 @@ void dense_step(const Step<T>& step, const Tile<T>& tile) {
     for (std::size_t sample = 0; sample < samples; ++sample) y[sample] = after[sample * out + j];
     std::fill(y + samples, y + used, y[samples - 1]);
   }
+}
+
+// Rows' kernels write whole registers, past the sample's outputs.
+template <class T>
+void dense_single(const Step<T>& step, const Tile<T>& tile) {
+  const mlp::PackedLayer<T>& layer = step.layer->layers.front();
+  step.layer->kernels->layer_rows(layer, rows_at(tile, step.a.base, step.a.row), 0, tile.scratch, 0, 1);
+  std::copy_n(tile.scratch, layer.outputs, rows_at(tile, step.out_base, step.out));
 }
 
 }  // namespace lockstep::graph

@@ -31,6 +31,8 @@ using Register = hn::ScalableTag<T>;
 #include "lockstep/kernels/graph/detail/lane_operations-inl.h"
 #undef LOCKSTEP_LANE_FN
 #include "lockstep/kernels/graph/detail/tile_operations-inl.h"
+//
+#include "lockstep/kernels/graph/detail/single_operations-inl.h"
 
 template <class T, BinaryKind kKind>
 constexpr std::array<graph::StepFunction<T>, 3> binaries() {
@@ -82,6 +84,7 @@ const Kernels<T>* kernel_table() {
       .fill = fill<T>,
       .activate = activate_rows<T>,
       .chain = chains<T>(std::make_index_sequence<18>()),
+      .single = single_kernels<T>(),
   };
   return &table;
 }

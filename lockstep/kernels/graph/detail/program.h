@@ -47,6 +47,7 @@ T* rows_at(const Tile<T>& tile, std::uint8_t base, std::size_t row) {
 template <class T>
 struct Step {
   void (*run)(const Step&, const Tile<T>&) = nullptr;
+  void (*single)(const Step&, const Tile<T>&) = nullptr;  // of one sample, whose rows are numbers; null where none is
   std::size_t width = 0;  // features read, or made where they are more
   std::size_t out = 0;    // row of the first feature made
   std::uint8_t out_base = 0;
@@ -64,6 +65,19 @@ struct Step {
 
 template <class T>
 using StepFunction = void (*)(const Step<T>&, const Tile<T>&);
+
+// Steps over one sample; a tile's stride then is 1. Null for what is too rare to be worth its code: power, the
+// softmax's logarithm, derivatives.
+template <class T>
+struct SingleKernels {
+  std::array<StepFunction<T>, 8> unary;
+  std::array<StepFunction<T>, 10> binary;  // of rows and constants alike
+  std::array<StepFunction<T>, 2> softmax;
+  std::array<StepFunction<T>, 4> reduce;
+  StepFunction<T> standardise, rescale, clip, dead_zone, layer_normalise, choose, select, columns;
+  StepFunction<T> copy;  // rows of a, or its constants
+  StepFunction<T> activate;
+};
 
 // What one instruction set offers for one precision.
 template <class T>
@@ -88,6 +102,7 @@ struct Kernels {
   StepFunction<T> fill;                                   // a: constants
   StepFunction<T> activate;                               // numbers: alpha
   std::array<StepFunction<T>, 18> chain;                  // [ActivationKind], a times the derivative at b, alpha
+  SingleKernels<T> single;                                // null where a register is a number
 };
 
 // Defined in kernels_f32.cpp and kernels_f64.cpp.
@@ -105,6 +120,7 @@ struct Program {
   std::size_t rows = 0;     // of a tile
   std::size_t scratch = 0;  // numbers
   double cost = 0;          // of one sample in numbers of fused multiply-adds, roughly
+  std::size_t most_singles = 0;    // samples that are evaluated one by one; none where a step has no way for one
   bool whole_tiles = false;        // of a tile plan: what is no layer goes over kTileLanes lanes at a time
   AlignedBuffer<T> constant_rows;  // [row][kTileLanes], then
   std::string summary;
