@@ -22,26 +22,6 @@ std::vector<nn::Equation> equations_of(const TomlValue& table) {
   return equations;
 }
 
-double number_of(const TomlValue& value) {
-  if (value.is_number()) return value.number();
-  return nn::constant_expression({value.key(), expression_text(value), value.where()});
-}
-
-ode::TrainedParameter trained_parameter(const TomlValue& table, std::size_t parameter) {
-  static constexpr std::array<std::string_view, 3> kKeys{"start", "scale", "positive"};
-  table.allow_only(kKeys);
-  ode::TrainedParameter trained{.parameter = parameter};
-  const TomlValue* start = table.find("start");
-  if (start == nullptr) throw table.error("no start", "a number to begin with", "add start = 1");
-  trained.start = number_of(*start);
-  if (const TomlValue* positive = table.find("positive"); positive != nullptr && positive->boolean()) {
-    trained.law = ode::ParameterLaw::positive;
-  }
-  if (const TomlValue* scale = table.find("scale")) trained.scale = number_of(*scale);
-  trained.validate(table.where());
-  return trained;
-}
-
 void read_parameters(const TomlValue& value, EquationsSection& section, ParametersMay parameters) {
   nn::Equations& system = section.system;
   if (value.is_array()) {
@@ -63,6 +43,26 @@ void read_parameters(const TomlValue& value, EquationsSection& section, Paramete
 }
 
 }  // namespace
+
+double number_of(const TomlValue& value) {
+  if (value.is_number()) return value.number();
+  return nn::constant_expression({value.key(), expression_text(value), value.where()});
+}
+
+ode::TrainedParameter trained_parameter(const TomlValue& table, std::size_t parameter) {
+  static constexpr std::array<std::string_view, 3> kKeys{"start", "scale", "positive"};
+  table.allow_only(kKeys);
+  ode::TrainedParameter trained{.parameter = parameter};
+  const TomlValue* start = table.find("start");
+  if (start == nullptr) throw table.error("no start", "a number to begin with", "add start = 1");
+  trained.start = number_of(*start);
+  if (const TomlValue* positive = table.find("positive"); positive != nullptr && positive->boolean()) {
+    trained.law = ode::ParameterLaw::positive;
+  }
+  if (const TomlValue* scale = table.find("scale")) trained.scale = number_of(*scale);
+  trained.validate(table.where());
+  return trained;
+}
 
 EquationsSection read_equations(const TomlValue& rhs, const std::filesystem::path& folder, ParametersMay may) {
   EquationsSection section;

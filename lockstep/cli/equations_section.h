@@ -1,6 +1,7 @@
 // Equations in a problem or training file: [rhs.equations], the definitions, parameters and nets beside them.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -31,6 +32,10 @@ struct EquationsSection {
 enum class ParametersMay { be_given, be_trained };
 EquationsSection read_equations(const TomlValue& rhs, const std::filesystem::path& folder,
                                 ParametersMay parameters = ParametersMay::be_given);
+
+// A number, or an expression of numbers; and { start = 1 } with what goes beside it.
+double number_of(const TomlValue& value);
+ode::TrainedParameter trained_parameter(const TomlValue& table, std::size_t parameter);
 
 // The system with its nets, read from their files.
 nn::Equations load_nets(const EquationsSection& section);

@@ -133,24 +133,17 @@ EquationsToTrain equations_to_train(const TrainingFile& file, const TrajectoryTa
     made.states[i].unit = data.component_units[i];
   }
   const nn::Model model = nn::equations(made.system);
-  made.rhs = ode::net(nn::to_graph(model),
-                      {.name = "equations", .weight_places = nn::weight_places(model, made.system, names)});
-  made.rhs = ode::train_parameters(made.rhs, made.trained);
+  made.untrained = ode::net(nn::to_graph(model),
+                            {.name = "equations", .weight_places = nn::weight_places(model, made.system, names)});
+  made.rhs = ode::train_parameters(made.untrained, made.trained);
   return made;
 }
 
-template <class T>
-std::vector<TrainedValue> trained_values(const EquationsToTrain& equations, std::span<const T> numbers) {
-  std::vector<TrainedValue> values;
-  for (std::size_t i = 0; i < equations.trained.size(); ++i) {
-    const ode::TrainedParameter& trained = equations.trained[i];
-    values.push_back({equations.system.parameters[trained.parameter].name, trained.start,
-                      static_cast<double>(trained.value(numbers[i]))});
-  }
-  return values;
+std::vector<std::string> EquationsToTrain::parameter_names() const {
+  std::vector<std::string> names;
+  for (const auto& parameter : system.parameters) names.push_back(parameter.name);
+  return names;
 }
-template std::vector<TrainedValue> trained_values(const EquationsToTrain&, std::span<const float>);
-template std::vector<TrainedValue> trained_values(const EquationsToTrain&, std::span<const double>);
 
 nn::Model trained_equations(const TrainingFile& file, const EquationsToTrain& equations,
                             const std::vector<nn::Model>& nets, const std::vector<TrainedValue>& values) {

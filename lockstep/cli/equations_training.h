@@ -19,6 +19,8 @@ struct EquationsToTrain {
   // What training starts from, one for each of the file's nets: inputs and outputs as the equations call them.
   std::vector<nn::Model> nets;
   std::vector<ode::TrainedParameter> trained;
+  std::vector<std::string> parameter_names() const;
+  ode::Rhs untrained;               // all parameters are a trajectory's, its weights the nets'
   ode::Rhs rhs;                     // its weights are the nets', then the trained parameters
   std::vector<double> parameters;   // the others
   nn::Equations system;             // with all nets, those that are kept first
@@ -28,10 +30,6 @@ struct EquationsToTrain {
 // Of a file with equations. Inputs are scaled, where that is asked for, by what the equations hand the nets over the
 // data.
 EquationsToTrain equations_to_train(const TrainingFile& file, const TrajectoryTable& data);
-
-// The trained parameters at these numbers, the last of all that is trained.
-template <class T>
-std::vector<TrainedValue> trained_values(const EquationsToTrain& equations, std::span<const T> numbers);
 
 // The right-hand side with these nets and values: a model that stands by itself.
 nn::Model trained_equations(const TrainingFile& file, const EquationsToTrain& equations,

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/cli/trained_values.h"
 #include "lockstep/kernels/graph/weights.h"
 #include "lockstep/nn/fit.h"
 #include "lockstep/nn/net_plan.h"
@@ -171,7 +172,8 @@ TEST(EquationsTraining, trains_nets_and_parameters_beside_nets_that_are_kept) {
   EXPECT_TRUE(std::holds_alternative<nn::Standardise>(equations.nets[1].nodes[0].operation));
 
   const std::vector<double> numbers{std::log(1.5), 0.75};
-  const std::vector<TrainedValue> values = trained_values<double>(equations, numbers);
+  const std::vector<TrainedValue> values =
+      trained_values<double>(equations.parameter_names(), equations.trained, numbers);
   ASSERT_EQ(values.size(), 2u);
   EXPECT_EQ(values[0].name, "k");
   EXPECT_NEAR(values[0].value, 4, 1e-15);

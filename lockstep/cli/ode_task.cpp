@@ -5,12 +5,14 @@
 
 #include "lockstep/cli/equations_training.h"
 #include "lockstep/cli/text.h"
+#include "lockstep/cli/trained_values.h"
 #include "lockstep/cli/training_data.h"
 #include "lockstep/cli/training_task.h"
 #include "lockstep/cli/trajectory_judgement.h"
 #include "lockstep/core/hash.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/ode/fit.h"
+#include "lockstep/ode/parameter_uncertainty.h"
 #include "lockstep/ode/rhs.h"
 
 namespace lockstep::cli {
@@ -34,12 +36,7 @@ ode::TrajectoryData library_data(const TrajectoryTable& table, const std::vector
 
 std::vector<double> system_parameters(const OdeSection& ode) {
   if (!ode.system) return {};
-  std::vector<double> defaults;
-  try {
-    defaults = ode::system_info(ode.system->value).default_parameters;
-  } catch (const Error& error) {
-    throw Error(error.kind(), {ode.system->where, error.found(), error.expected(), error.remedy()});
-  }
+  const std::vector<double> defaults = system_of(ode).default_parameters;
   if (ode.parameters.empty()) return defaults;
   if (ode.parameters.size() != defaults.size()) {
     throw Error(ErrorKind::invalid_argument, {ode.system->where,
@@ -93,28 +90,37 @@ class OdeTask : public TrainingTask<T> {
     JudgedTrajectories training{data_.training, library_data(data_.training, parameters_), {}};
     JudgedTrajectories validation{data_.validation, {}, {}};
     if (has_validation()) validation.data = library_data(data_.validation, parameters_);
-    if (loss_.parameters() != loss_.weights()) {
-      const std::vector<double> states = loss_.states(parameters);
-      const std::size_t n = data_.training.component_names.size();
-      std::size_t row = 0;
-      for (const std::size_t length : data_.training.lengths) {
-        const auto first = states.begin() + static_cast<std::ptrdiff_t>(row * n);
-        training.starts.insert(training.starts.end(), first, first + static_cast<std::ptrdiff_t>(n));
-        row += length;
-      }
-    }
+    training.starts = free_starts(parameters);
     return judge_fit(rhs_, weights, file_.options, training, validation);
   }
   std::vector<TrainedValue> values(std::span<const T> parameters) const override {
-    if (!equations_) return {};
-    const std::size_t count = equations_->trained.size();
-    return trained_values<T>(*equations_, parameters.subspan(this->weights() - count, count));
+    const std::size_t count = trained_.size();
+    return trained_values<T>(parameter_names_, trained_, parameters.subspan(this->weights() - count, count));
+  }
+  ParameterReport uncertainty(std::span<const T> parameters) override {
+    ParameterReport report;
+    if (trained_.empty()) return report;
+    for (const TrainedValue& value : values(parameters)) report.names.push_back(value.name);
+    const std::vector<double> starts = free_starts(parameters);
+    report.exact_starts = starts.empty();
+    report.beside_nets = !this->starts_.empty();
+    const auto count = static_cast<std::ptrdiff_t>(this->weights());
+    const std::vector<double> weights(parameters.begin(), parameters.begin() + count);
+    try {
+      report.found = ode::parameter_uncertainty(untrained_, trained_, weights,
+                                                library_data(data_.training, parameters_), file_.options,
+                                                {.initial_states = starts, .component_weights = component_weights_});
+    } catch (const Error& error) {
+      report.refused = error.what();
+    }
+    return report;
   }
   std::optional<nn::Model> equations(std::span<const T> parameters) const override {
     if (!equations_) return std::nullopt;
     return trained_equations(file_, *equations_, this->nets(parameters), values(parameters));
   }
   std::string start_digest() const override {
+    if (this->starts_.empty() && !equations_) return ContentHash().add("system").add(rhs_->digest()).hex();
     if (!equations_ || (equations_->system.nets.size() == 1 && this->starts_.size() == 1))
       return this->starts_[0].digest();
     ContentHash hash;
@@ -140,8 +146,8 @@ class OdeTask : public TrainingTask<T> {
     return has_validation() ? ", validation data" : epoch_ > 1 ? ", all trajectories" : "";
   }
   std::string loss_text() const override {
-    return data_.training.trajectories() == 1 ? "sum of squared errors"
-                                              : "sum of squared errors a trajectory, averaged";
+    const std::string of = component_weights_.empty() ? "sum of squared errors" : "sum of squared errors over sigma";
+    return data_.training.trajectories() == 1 ? of : of + " a trajectory, averaged";
   }
 
  private:
@@ -163,7 +169,21 @@ class OdeTask : public TrainingTask<T> {
                      (count > kMostNamed ? ", ..." : "") + ")";
   }
   std::vector<double> start_weights() const override {
-    return equations_ ? equations_->rhs->weights() : TrainingTask<T>::start_weights();
+    return trained_.empty() && !equations_ ? TrainingTask<T>::start_weights() : rhs_->weights();
+  }
+  // [trajectory][component], where they are trained; else nothing.
+  std::vector<double> free_starts(std::span<const T> parameters) const {
+    std::vector<double> starts;
+    if (loss_.parameters() == loss_.weights()) return starts;
+    const std::vector<double> states = loss_.states(parameters);
+    const std::size_t n = data_.training.component_names.size();
+    std::size_t row = 0;
+    for (const std::size_t length : data_.training.lengths) {
+      const auto first = states.begin() + static_cast<std::ptrdiff_t>(row * n);
+      starts.insert(starts.end(), first, first + static_cast<std::ptrdiff_t>(n));
+      row += length;
+    }
+    return starts;
   }
   bool has_validation() const { return !data_.validation.times.empty(); }
 
@@ -196,8 +216,11 @@ class OdeTask : public TrainingTask<T> {
     if (file.ode->equations) {
       equations_ = equations_to_train(file, data_.training);
       this->starts_ = equations_->nets;
-      return make_loss(file, equations_->rhs, equations_->parameters);
+      trained_ = equations_->trained;
+      parameter_names_ = equations_->parameter_names();
+      return make_loss(file, equations_->untrained, equations_->parameters);
     }
+    if (file.nets.empty()) return make_system_loss(file, ode::system(file.ode->system->value));
     const std::vector<nn::Feature> states =
         features(data_.training.component_names, data_.training.states, data_.training.component_units);
     std::vector<nn::Feature> inputs = states, outputs(states.size());
@@ -216,24 +239,66 @@ class OdeTask : public TrainingTask<T> {
         file, file.nets.at(0), std::move(inputs), std::move(outputs), scaled.input_scaling, scaled.output_scaling));
     const ode::NetOptions net{.name = start.name, .with_time = file.ode->with_time};
     ode::Rhs rhs = nn::is_stack(start) ? ode::net(nn::to_mlp(start), net) : ode::net(nn::to_graph(start), net);
-    const std::vector<double> parameters = system_parameters(*file.ode);
-    if (file.ode->system) {
-      ode::Rhs system = ode::system(file.ode->system->value);
-      if (system->components() != rhs->components()) {
-        throw Error(ErrorKind::invalid_argument, {file.ode->system->where,
-                                                  std::to_string(system->components()) + " components",
-                                                  std::to_string(rhs->components()) + " as the data have",
-                                                  {}});
-      }
-      rhs = ode::sum(std::move(system), std::move(rhs));
-    }
-    return make_loss(file, std::move(rhs), parameters);
+    if (!file.ode->system) return make_loss(file, std::move(rhs), {});
+    const std::vector<double> parameters = system_parameters(*file.ode);  // says where no such system is
+    ode::Rhs system = ode::system(file.ode->system->value);
+    require_components(file, *system);
+    return make_system_loss(file, ode::sum(std::move(system), std::move(rhs)));
   }
 
+  void require_components(const TrainingFile& file, const ode::StateFunction& system) const {
+    const std::size_t expected = data_.training.component_names.size();
+    if (system.components() == expected) return;
+    throw Error(ErrorKind::invalid_argument, {file.ode->system->where,
+                                              std::to_string(system.components()) + " components",
+                                              std::to_string(expected) + " as the data have",
+                                              {}});
+  }
+  // A built-in system, alone or with a net, some of its parameters trained.
+  ode::FitLoss<T> make_system_loss(const TrainingFile& file, ode::Rhs rhs) {
+    require_components(file, *rhs);
+    trained_ = file.ode->trained;
+    parameter_names_ = system_of(*file.ode).parameters;
+    const std::vector<double> all = system_parameters(*file.ode);
+    std::vector<double> given;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const bool is_trained = std::ranges::find(trained_, i, &ode::TrainedParameter::parameter) != trained_.end();
+      if (!is_trained) given.push_back(all[i]);
+    }
+    return make_loss(file, std::move(rhs), given);
+  }
+
+  // 1 / sigma^2 of each component; nothing where the file has no sigma.
+  std::vector<double> component_weights(const DataSection& data) const {
+    std::vector<double> weights;
+    if (data.sigma.empty()) return weights;
+    const std::vector<std::string>& names = data_.training.component_names;
+    for (const std::string& name : names) {
+      const auto found = std::ranges::find(data.sigma, name, [](const auto& entry) { return entry.first; });
+      if (found == data.sigma.end()) {
+        throw Error(ErrorKind::invalid_argument,
+                    {data.where + ".sigma", "none of " + name, "one of each state, in their units", {}});
+      }
+      weights.push_back(1 / (found->second.value * found->second.value));
+    }
+    const std::vector<std::string_view> known(names.begin(), names.end());
+    for (const auto& [name, size] : data.sigma) {
+      if (std::ranges::find(names, name) != names.end()) continue;
+      throw Error(ErrorKind::invalid_argument,
+                  {size.where, '"' + name + '"', "one of " + list_text(known), did_you_mean(name, known)});
+    }
+    return weights;
+  }
+
+  // `rhs` with all its parameters, `parameters` those that are not trained.
   ode::FitLoss<T> make_loss(const TrainingFile& file, ode::Rhs rhs, const std::vector<double>& parameters) {
+    untrained_ = rhs;
+    rhs = ode::train_parameters(std::move(rhs), trained_);
     rhs_ = rhs;
     parameters_ = parameters;
+    component_weights_ = component_weights(file.data);
     ode::FitOptions options;
+    options.component_weights = component_weights_;
     options.solve = file.options;
     options.phases = phases_;
     options.failed = file.failed;
@@ -247,7 +312,10 @@ class OdeTask : public TrainingTask<T> {
   TrajectoryData data_;
   std::vector<ode::FitPhase> phases_;
   std::optional<EquationsToTrain> equations_;  // these before loss_, which sets them
-  ode::Rhs rhs_;                               // likewise
+  ode::Rhs untrained_, rhs_;                   // likewise, without and with the parameters trained
+  std::vector<ode::TrainedParameter> trained_;  // likewise
+  std::vector<std::string> parameter_names_;    // likewise, of all of them
+  std::vector<double> component_weights_;       // likewise
   std::vector<double> parameters_;             // of the right-hand side, that are not trained; likewise
   std::int64_t epoch_ = 1;  // iterations in it; before loss_, which sets it
   ode::FitLoss<T> loss_;

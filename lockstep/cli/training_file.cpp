@@ -9,6 +9,7 @@
 #include "lockstep/cli/toml_value.h"
 #include "lockstep/cli/training_phases.h"
 #include "lockstep/core/hash.h"
+#include "lockstep/ode/rhs.h"
 
 namespace lockstep::cli {
 namespace {
@@ -68,7 +69,8 @@ void read_net(const TomlValue& table, const TrainingFile& training, NetSection& 
 
 // [net], or [net.NAME] for each of several, beside which [net] may have a seed.
 void read_nets(const TomlValue& file, TrainingFile& training) {
-  const bool may_be_none = training.ode && training.ode->equations && !training.ode->equations->trained.empty();
+  const bool may_be_none = training.ode && (!training.ode->trained.empty() ||
+                                            (training.ode->equations && !training.ode->equations->trained.empty()));
   const TomlValue* table = file.find("net");
   if (table == nullptr && may_be_none) return;
   if (table == nullptr || !table->is_table() ||
@@ -159,6 +161,36 @@ void read_data(const TomlValue& file, TrainingFile& training) {
     if (!units->is_table()) throw units->error(units->describe(), "a table: { x = \"m\" }");
     for (const auto& [column, unit] : units->table()) data.units.push_back({column, {unit.text(), unit.where()}});
   }
+  if (const TomlValue* sigma = table.find("sigma")) {
+    if (regression) throw sigma->error("sigma in a regression", "a neural ODE", "remove this key");
+    if (!sigma->is_table()) throw sigma->error(sigma->describe(), "a table: { x = 0.1 }");
+    for (const auto& [column, size] : sigma->table()) {
+      if (!(size.number() > 0)) throw size.error(size.describe(), "a number greater than 0");
+      data.sigma.push_back({column, {size.number(), size.where()}});
+    }
+  }
+}
+
+// All in their order, or by name: those left out take the system's.
+void read_system_parameters(const TomlValue& parameters, OdeSection& ode) {
+  if (!parameters.is_table()) {
+    ode.parameters = parameters.numbers();
+    return;
+  }
+  const ode::SystemInfo info = system_of(ode);
+  const std::vector<std::string_view> names(info.parameters.begin(), info.parameters.end());
+  parameters.allow_only(names);
+  ode.parameters = info.default_parameters;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const TomlValue* value = parameters.find(names[i]);
+    if (value == nullptr) continue;
+    if (!value->is_table()) {
+      ode.parameters[i] = number_of(*value);
+      continue;
+    }
+    ode.trained.push_back(trained_parameter(*value, i));
+    ode.parameters[i] = ode.trained.back().start;
+  }
 }
 
 void read_ode(const TomlValue& file, TrainingFile& training) {
@@ -168,8 +200,8 @@ void read_ode(const TomlValue& file, TrainingFile& training) {
   OdeSection& ode = training.ode.emplace();
   if (const TomlValue* system = table->find("system")) ode.system = {system->text(), system->where()};
   if (const TomlValue* parameters = table->find("parameters")) {
-    ode.parameters = parameters->numbers();
     if (!ode.system) throw parameters->error("parameters without a system", "a built-in system", "add system");
+    read_system_parameters(*parameters, ode);
   }
   if (const TomlValue* with_time = table->find("with_time")) ode.with_time = with_time->boolean();
   if (const TomlValue* failed = table->find("failed")) {
@@ -258,6 +290,14 @@ TrainingFile parse_training_file(std::string_view text, const std::filesystem::p
   return interpret(parse_toml(text, path.string()), path);
 }
 
+ode::SystemInfo system_of(const OdeSection& ode) {
+  try {
+    return ode::system_info(ode.system->value);
+  } catch (const Error& error) {
+    throw Error(error.kind(), {ode.system->where, error.found(), error.expected(), error.remedy()});
+  }
+}
+
 void set_seed(TrainingFile& file, std::uint64_t seed) {
   file.seed = seed;
   for (std::size_t i = 0; i < file.nets.size(); ++i) file.nets[i].seed = seed + i;
@@ -302,17 +342,25 @@ std::string options_digest(const TrainingFile& file) {
     hash.add(file.ode->system ? file.ode->system->value : std::string());
     hash.add(std::span<const double>(file.ode->parameters));
     count(file.ode->with_time);
+    for (const auto& [name, size] : file.data.sigma) {
+      hash.add("sigma").add(name);
+      number(size.value);
+    }
+    const auto add_trained = [&](const std::vector<ode::TrainedParameter>& parameters) {
+      for (const ode::TrainedParameter& trained : parameters) {
+        count(trained.parameter);
+        count(static_cast<int>(trained.law));
+        number(trained.scale.value_or(-1));
+      }
+    };
+    add_trained(file.ode->trained);
     if (const auto& equations = file.ode->equations) {
       for (const auto* texts : {&equations->system.equations, &equations->system.definitions}) {
         count(texts->size());
         for (const nn::Equation& each : *texts) hash.add(each.name).add(each.text);
       }
       for (const auto& parameter : equations->system.parameters) number(parameter.value.value_or(0));
-      for (const ode::TrainedParameter& trained : equations->trained) {
-        count(trained.parameter);
-        count(static_cast<int>(trained.law));
-        number(trained.scale.value_or(-1));
-      }
+      add_trained(equations->trained);
       for (const NetSection& net : file.nets) {
         if (net.called != NetSection().called) hash.add(net.called);
       }

@@ -14,6 +14,8 @@
 #include "lockstep/kernels/activation.h"
 #include "lockstep/ode/gradient.h"
 #include "lockstep/ode/options.h"
+#include "lockstep/ode/system_info.h"
+#include "lockstep/ode/trained_parameters.h"
 #include "lockstep/train/initialise.h"
 #include "lockstep/train/training.h"
 
@@ -47,13 +49,15 @@ struct DataSection {
   Normalisation normalisation = Normalisation::none;
   double validation = 0;  // share of rows or trajectories kept from training
   std::vector<std::pair<std::string, Given<std::string>>> units;  // of columns, by name
+  std::vector<std::pair<std::string, Given<double>>> sigma;       // of a neural ODE's states, by name
 };
 
 // Net and, where named, built-in system: du/dt = system(u) + net(u). Or equations that call nets by name.
 struct OdeSection {
   std::optional<EquationsSection> equations;
   std::optional<Given<std::string>> system;
-  std::vector<double> parameters;  // of the system
+  std::vector<double> parameters;              // of the system; empty: its own
+  std::vector<ode::TrainedParameter> trained;  // those of them that training finds, their starts among them
   bool with_time = false;          // time is the net's last input
 };
 
@@ -81,7 +85,7 @@ struct TrainingOutput {
 
 struct TrainingFile {
   std::filesystem::path path;
-  // One; with equations several, in the order of the file, or none where they have parameters to be trained.
+  // One; with equations several, in the order of the file, or none where there are parameters to be trained.
   std::vector<NetSection> nets;
   std::uint64_t seed = 1;  // of split and shuffling
   DataSection data;
@@ -98,6 +102,9 @@ struct TrainingFile {
 // it cannot be read, (invalid_argument) with file, line and key for everything else.
 TrainingFile read_training_file(const std::filesystem::path& path);
 TrainingFile parse_training_file(std::string_view text, const std::filesystem::path& path);
+
+// What is known of the system that `ode` names. Throws Error naming file, line and key.
+ode::SystemInfo system_of(const OdeSection& ode);
 
 // The seed of split and shuffling, and from it those of the nets, each the next number.
 void set_seed(TrainingFile& file, std::uint64_t seed);

@@ -15,6 +15,7 @@
 #include "lockstep/cli/plot/loss_curve.h"
 #include "lockstep/cli/progress.h"
 #include "lockstep/cli/text.h"
+#include "lockstep/cli/trained_values.h"
 #include "lockstep/cli/training_task.h"
 #include "lockstep/core/pending_file.h"
 #include "lockstep/core/printable.h"
@@ -217,6 +218,7 @@ class Run {
     model.metadata["training_loss"] =
         number_text(training_.best_loss()) + " (" + task_.loss_text() + task_.watched_text() + ")";
     store(judgement_.report, model.metadata);
+    store(uncertainty_, model.metadata);
   }
 
   void write_models() {
@@ -237,13 +239,18 @@ class Run {
       describe(*equations, std::nullopt);
       nn::write_hdf5_model(outputs_.equations, *equations, Existing::replace);
     }
+    if (outputs_.system.empty()) return;
+    const std::string text = trained_system_text(file_, task_.values(training_.best_parameters()), uncertainty_);
+    write_file(outputs_.system, std::as_bytes(std::span(text)), Existing::replace);
   }
 
   // Whatever happens: what was trained is to be written all the same.
   void judge() {
     judgement_ = {};
+    uncertainty_ = {};
     if (!std::isfinite(training_.best_loss())) return;
     try {
+      uncertainty_ = task_.uncertainty(training_.best_parameters());
       judgement_ = task_.judge(training_.best_parameters());
     } catch (const Error& error) {
       say("no errors of the fit: " + std::string(error.what()));
@@ -335,14 +342,16 @@ class Run {
       std::printf("%s = %s (from %s)\n", value.name.c_str(), number_text(value.value).c_str(),
                   number_text(value.start).c_str());
     }
-    for (const std::string& line : table_lines(judgement_.report)) {
-      std::printf("%s\n", printable(line, LineBreaks::escape).c_str());
+    for (const std::vector<std::string>& lines : {table_lines(uncertainty_), table_lines(judgement_.report)}) {
+      for (const std::string& line : lines) std::printf("%s\n", printable(line, LineBreaks::escape).c_str());
     }
     for (const auto& [path, safetensors] : outputs_.nets) {
       const bool both = std::filesystem::exists(safetensors);
       std::printf("%s%s\n", path.string().c_str(), both ? (", " + safetensors.string()).c_str() : "");
     }
-    if (!outputs_.equations.empty()) std::printf("%s\n", outputs_.equations.string().c_str());
+    for (const std::filesystem::path& path : {outputs_.equations, outputs_.system}) {
+      if (!path.empty()) std::printf("%s\n", path.string().c_str());
+    }
     std::printf("%s\n", outputs_.checkpoint.string().c_str());
     std::printf("%s", outputs_.curve.string().c_str());
     for (const std::filesystem::path& drawn : drawn_) std::printf(", %s", drawn.string().c_str());
@@ -359,6 +368,7 @@ class Run {
   std::int64_t stride_ = 1;  // iterations between points of the curve
   std::vector<std::filesystem::path> drawn_;
   Judgement judgement_;
+  ParameterReport uncertainty_;
 };
 
 void refuse_existing_outputs(const TrainingFile& file, const RunFlags& flags) {
@@ -410,6 +420,7 @@ TrainingOutputs outputs_of(const TrainingFile& file) {
     outputs.nets.push_back({with(name + ".h5"), with(name + ".safetensors")});
   }
   if (file.ode && file.ode->equations) outputs.equations = with("_rhs.h5");
+  if (file.ode && !file.ode->trained.empty()) outputs.system = with("_rhs.toml");
   outputs.checkpoint = with("_checkpoint.h5");
   outputs.curve = with("_loss.csv");
   outputs.picture = with("_loss.png");
@@ -421,6 +432,7 @@ std::vector<std::filesystem::path> TrainingOutputs::all() const {
   std::vector<std::filesystem::path> paths;
   for (const auto& [model, safetensors] : nets) paths.insert(paths.end(), {model, safetensors});
   if (!equations.empty()) paths.push_back(equations);
+  if (!system.empty()) paths.push_back(system);
   paths.insert(paths.end(), {checkpoint, curve, picture, fit});
   return paths;
 }

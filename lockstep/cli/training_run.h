@@ -22,10 +22,13 @@ struct TrainingOutputs {
   };
   std::vector<Net> nets;            // as the training file has them
   std::filesystem::path equations;  // empty without
+  std::filesystem::path system;     // a built-in one with trained parameters, likewise
   std::filesystem::path checkpoint, curve, picture, fit;  // picture: of the loss; fit: of data and results
 
-  // The first of the models among them.
-  const std::filesystem::path& first() const { return nets.empty() ? equations : nets[0].model; }
+  // The first of what holds the result.
+  const std::filesystem::path& first() const {
+    return !nets.empty() ? nets[0].model : system.empty() ? equations : system;
+  }
   std::vector<std::filesystem::path> all() const;
 };
 TrainingOutputs outputs_of(const TrainingFile& file);

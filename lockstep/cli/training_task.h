@@ -1,4 +1,5 @@
-// What `train` trains: nets' weights and equations' parameters and their loss, whether a regression or a neural ODE.
+// What `train` trains: nets' weights, parameters of equations and systems, and their loss, whether a regression or a
+// neural ODE.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "lockstep/cli/fit_report.h"
+#include "lockstep/cli/parameter_report.h"
 #include "lockstep/cli/plot/fit_pictures.h"
 #include "lockstep/cli/training_data.h"
 #include "lockstep/cli/training_file.h"
@@ -18,7 +20,7 @@
 
 namespace lockstep::cli {
 
-// A parameter of equations that is trained.
+// A parameter of equations or of a built-in system that is trained.
 struct TrainedValue {
   std::string name;
   double start, value;
@@ -58,6 +60,8 @@ class TrainingTask {
   virtual std::string left_out_text() const { return {}; }
   // Of training and validation data; a solve or evaluation of all of them.
   virtual Judgement judge(std::span<const T> parameters) = 0;
+  // How well the training data determine values(); without names where there are none.
+  virtual ParameterReport uncertainty(std::span<const T>) { return {}; }
 
   // "1,000 rows, 100 of them for validation".
   virtual std::string data_text() const = 0;

@@ -15,6 +15,7 @@
 #include "lockstep/cli/commands/commands.h"
 #include "lockstep/cli/fit_report.h"
 #include "lockstep/cli/model_text.h"
+#include "lockstep/cli/parameter_report.h"
 #include "lockstep/cli/provenance.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
@@ -44,9 +45,10 @@ void line(const std::string& name, const std::string& text) {
   std::printf("%-18s %s\n", printable(name, LineBreaks::escape).c_str(), printable(text, LineBreaks::escape).c_str());
 }
 
-// Equations are a line each, below each other; other texts are put into one.
+// Equations and tables of parameters are a line each, below each other; other texts are put into one.
 void named_text(const std::string& name, const std::string& text) {
-  if (name != "equations") return line("  " + name, one_line(text));
+  if (name != "equations" && name != kParametersKey && name != kParametersNotesKey)
+    return line("  " + name, one_line(text));
   for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
     end = text.find('\n', begin);
     line(begin == 0 ? "  " + name : "", text.substr(begin, end - begin));

@@ -1,0 +1,160 @@
+#include "lockstep/cli/parameter_report.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "lockstep/cli/text.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr std::size_t kMostCorrelated = 8;  // parameters whose correlations are printed
+constexpr double kFarFromOptimum = 0.1;     // standard errors
+
+bool has_errors(const ParameterReport& report) { return report.refused.empty() && report.found.undetermined.empty(); }
+
+std::string printed(const char* format, int digits, double value) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), format, digits, value);
+  return text.data();
+}
+
+// Numbers to the second digit of their error.
+struct Rounding {
+  explicit Rounding(double error) {
+    if (error > 0 && std::isfinite(error)) decimals = 1 - static_cast<int>(std::floor(std::log10(error)));
+  }
+  std::string operator()(double value) const {
+    if (decimals >= 0 && decimals <= 8 && std::abs(value) < 1e9) return printed("%.*f", decimals, value);
+    const int leading = value == 0 ? 0 : static_cast<int>(std::floor(std::log10(std::abs(value))));
+    return printed("%.*e", std::clamp(leading + decimals, 1, 16), value);
+  }
+  int decimals = 6;
+};
+
+// "a 1 % up, b 1 % down"
+std::string change_text(const ParameterReport& report, const std::vector<double>& change) {
+  constexpr double kPart = 1e-3;  // of the largest
+  std::string text;
+  for (std::size_t i = 0; i < change.size(); ++i) {
+    const double value = report.found.values[i];
+    const double relative = value == 0 ? change[i] : change[i] / std::abs(value);
+    if (std::abs(relative) < kPart) continue;
+    const std::string size =
+        value == 0 ? rounded_text(std::abs(relative), 3) : rounded_text(std::abs(relative), 3) + " %";
+    text += (text.empty() ? "" : ", ") + report.names[i] + " " + size + (relative > 0 ? " up" : " down");
+  }
+  return text;
+}
+
+std::size_t places(const std::string& text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+std::string strongest_text(const ParameterReport& report) {
+  const std::size_t count = report.names.size();
+  std::size_t first = 0, second = 1;
+  const auto correlation = [&](std::size_t i, std::size_t j) { return report.found.correlations[i * count + j]; };
+  for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t j = i + 1; j < count; ++j) {
+      if (std::abs(correlation(i, j)) > std::abs(correlation(first, second))) first = i, second = j;
+    }
+  }
+  return "strongest correlation: " + report.names[first] + " with " + report.names[second] + ", " +
+         printed("%.*f", 2, correlation(first, second));
+}
+
+}  // namespace
+
+std::string to_csv(const ParameterReport& report) {
+  const std::size_t count = report.names.size();
+  std::string text = "name,value,standard_error,lower,upper";
+  for (const std::string& name : report.names) text += "," + csv_field("correlation_" + name);
+  text += "\n";
+  for (std::size_t i = 0; i < count; ++i) {
+    text += csv_field(report.names[i]) + "," + number_text(report.found.values[i]);
+    const auto add = [&](double number) { text += "," + (std::isfinite(number) ? number_text(number) : "nan"); };
+    add(report.found.standard_errors[i]);
+    add(report.found.lower[i]);
+    add(report.found.upper[i]);
+    for (std::size_t j = 0; j < count; ++j) add(report.found.correlations[i * count + j]);
+    text += "\n";
+  }
+  return text;
+}
+
+std::vector<std::string> note_lines(const ParameterReport& report) {
+  if (!report.refused.empty()) return {"no standard errors: " + report.refused};
+  const ode::ParameterUncertainty& found = report.found;
+  std::vector<std::string> lines;
+  for (const std::vector<double>& change : found.undetermined) {
+    lines.push_back("the data do not determine the parameters: " + change_text(report, change) +
+                    " leaves the fit as it is");
+  }
+  if (!has_errors(report)) return lines;
+  const std::size_t count = report.names.size();
+  if (count > kMostCorrelated) lines.push_back(strongest_text(report));
+  lines.push_back("errors by Gauss-Newton from " + count_text(static_cast<std::int64_t>(found.numbers)) +
+                  " numbers, deviation " + rounded_text(found.deviation, 3) + ", " +
+                  counted_text(found.unknowns, "unknown") +
+                  (report.exact_starts ? "; first points taken to be exact" : ", starts among them"));
+  if (report.beside_nets)
+    lines.push_back("they hold given the nets as trained: what these could take over is not in them");
+  if (found.distance > kFarFromOptimum) {
+    lines.push_back("not at the least sum of squares of whole trajectories: that lies about " +
+                    rounded_text(found.distance, 2) + " standard errors away");
+  }
+  return lines;
+}
+
+void store(const ParameterReport& report, std::map<std::string, std::string>& metadata) {
+  if (report.names.empty()) return;
+  if (report.refused.empty()) metadata[kParametersKey] = to_csv(report);
+  std::string notes;
+  for (const std::string& line : note_lines(report)) notes += (notes.empty() ? "" : "\n") + line;
+  metadata[kParametersNotesKey] = notes;
+}
+
+std::vector<std::string> table_lines(const ParameterReport& report) {
+  const std::size_t count = report.names.size();
+  if (count == 0) return {};
+  std::vector<std::string> lines;
+  if (has_errors(report)) {
+    const bool correlated = count > 1 && count <= kMostCorrelated;
+    std::vector<std::vector<std::string>> cells{{"parameter", "estimate", "95 % interval"}};
+    if (correlated) {
+      for (std::size_t j = 0; j + 1 < count; ++j) {
+        cells[0].push_back((j == 0 ? "correlation with " : "") + report.names[j]);
+      }
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      const Rounding rounded(report.found.standard_errors[i]);
+      cells.push_back({report.names[i],
+                       rounded(report.found.values[i]) + " +- " + rounded(report.found.standard_errors[i]),
+                       rounded(report.found.lower[i]) + " to " + rounded(report.found.upper[i])});
+      for (std::size_t j = 0; correlated && j + 1 < count; ++j) {
+        cells.back().push_back(j < i ? printed("%.*f", 2, report.found.correlations[i * count + j]) : "");
+      }
+    }
+    std::vector<std::size_t> width(cells[0].size());
+    for (const auto& row : cells) {
+      for (std::size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], places(row[i]));
+    }
+    for (const auto& row : cells) {
+      std::string line;
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        const std::string room(width[i] - places(row[i]), ' ');
+        line += (i == 0 ? "" : "  ") + (i == 0 ? row[i] + room : room + row[i]);
+      }
+      line.erase(line.find_last_not_of(' ') + 1);
+      lines.push_back(std::move(line));
+    }
+  }
+  for (std::string& line : note_lines(report)) lines.push_back(std::move(line));
+  return lines;
+}
+
+}  // namespace lockstep::cli

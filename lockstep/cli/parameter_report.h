@@ -1,0 +1,33 @@
+// What a training says of the parameters it found: standard errors, 95 % intervals, correlations, and what they hold
+// for.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lockstep/ode/parameter_uncertainty.h"
+
+namespace lockstep::cli {
+
+struct ParameterReport {
+  std::vector<std::string> names;   // [trained parameter]; none: no parameters were trained
+  ode::ParameterUncertainty found;  // where `refused` is empty
+  std::string refused;              // why there are no errors
+  bool exact_starts = false;        // trajectories begin at the data's first points
+  bool beside_nets = false;         // nets are trained as well
+};
+
+inline constexpr const char* kParametersKey = "training_parameters";             // in a model's metadata
+inline constexpr const char* kParametersNotesKey = "training_parameters_notes";  // likewise
+
+// As the metadata hold it: name,value,standard_error,lower,upper and a column of correlations with each parameter.
+std::string to_csv(const ParameterReport& report);
+void store(const ParameterReport& report, std::map<std::string, std::string>& metadata);
+
+// For people: what the figures hold for, or why there are none.
+std::vector<std::string> note_lines(const ParameterReport& report);
+// The same below a table of the parameters. None where none were trained.
+std::vector<std::string> table_lines(const ParameterReport& report);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,106 @@
+// What a training prints and stores of its parameters' errors.
+#include "lockstep/cli/parameter_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "lockstep/cli/trained_values.h"
+
+namespace lockstep::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+
+ParameterReport two() {
+  ParameterReport report;
+  report.names = {"a", "rate"};
+  report.found.values = {0.48119903, -1234.5};
+  report.found.standard_errors = {0.0350879, 67.4};
+  report.found.lower = {0.41003, -1371.2};
+  report.found.upper = {0.55236, -1097.8};
+  report.found.correlations = {1, -0.963341986, -0.963341986, 1};
+  report.found.deviation = 4.9312;
+  report.found.numbers = 42;
+  report.found.unknowns = 4;
+  return report;
+}
+
+TEST(ParameterReport, rounds_each_number_to_the_second_digit_of_its_error) {
+  EXPECT_THAT(table_lines(two()),
+              ElementsAre("parameter        estimate   95 % interval  correlation with a",
+                          "a          0.481 +- 0.035  0.410 to 0.552",
+                          "rate          -1234 +- 67  -1371 to -1098               -0.96",
+                          "errors by Gauss-Newton from 42 numbers, deviation 4.93, 4 unknowns, starts among them"));
+}
+
+TEST(ParameterReport, says_what_its_figures_hold_for) {
+  ParameterReport report = two();
+  report.exact_starts = true;
+  report.beside_nets = true;
+  report.found.distance = 2.345;
+  EXPECT_THAT(
+      note_lines(report),
+      ElementsAre("errors by Gauss-Newton from 42 numbers, deviation 4.93, 4 unknowns; first points taken to be "
+                  "exact",
+                  "they hold given the nets as trained: what these could take over is not in them",
+                  "not at the least sum of squares of whole trajectories: that lies about 2.3 standard errors "
+                  "away"));
+}
+
+TEST(ParameterReport, says_what_is_not_determined_and_prints_no_errors) {
+  ParameterReport report = two();
+  report.found.undetermined = {{0.48119903, 1234.5}};
+  report.found.standard_errors.assign(2, std::nan(""));
+  report.found.lower = report.found.upper = report.found.standard_errors;
+  report.found.correlations.assign(4, std::nan(""));
+  EXPECT_THAT(table_lines(report),
+              ElementsAre("the data do not determine the parameters: a 1 % up, rate 1 % up leaves the fit as it is"));
+  EXPECT_EQ(to_csv(report),
+            "name,value,standard_error,lower,upper,correlation_a,correlation_rate\n"
+            "a,0.48119903,nan,nan,nan,nan,nan\nrate,-1234.5,nan,nan,nan,nan,nan\n");
+}
+
+TEST(ParameterReport, is_stored_as_a_table_and_as_notes) {
+  std::map<std::string, std::string> metadata;
+  store(ParameterReport(), metadata);
+  EXPECT_TRUE(metadata.empty());
+  store(two(), metadata);
+  EXPECT_EQ(metadata[kParametersKey],
+            "name,value,standard_error,lower,upper,correlation_a,correlation_rate\n"
+            "a,0.48119903,0.0350879,0.41003,0.55236,1,-0.963341986\n"
+            "rate,-1234.5,67.4,-1371.2,-1097.8,-0.963341986,1\n");
+  EXPECT_THAT(metadata[kParametersNotesKey], HasSubstr("42 numbers"));
+  ParameterReport refused;
+  refused.names = {"a"};
+  refused.refused = "no derivative";
+  EXPECT_THAT(table_lines(refused), ElementsAre("no standard errors: no derivative"));
+}
+
+TEST(ParameterReport, of_a_system_stands_over_the_beginning_of_a_problem_file) {
+  const TrainingFile file = parse_training_file(R"toml(
+[ode]
+system = "lotka_volterra"
+parameters = { alpha = { start = 0.5 }, gamma = { start = 1, positive = true }, delta = "1/4" }
+[data]
+file = "x.csv"
+time = "t"
+states = ["prey", "predator"]
+[training]
+phases = "recommended"
+[output]
+file = "fit"
+)toml",
+                                                "train.toml");
+  ASSERT_EQ(file.ode->trained.size(), 2u);
+  EXPECT_TRUE(file.nets.empty());
+  ParameterReport report;
+  EXPECT_THAT(trained_system_text(file, {{"alpha", 0.5, 0.75}, {"gamma", 1, 0.875}}, report),
+              EndsWith("\n[rhs]\nsystem = \"lotka_volterra\"\n\n[ensemble]\nparameters = [0.75, 1, 0.875, 0.25]\n"));
+}
+
+}  // namespace
+}  // namespace lockstep::cli

@@ -1,0 +1,52 @@
+// How well data determine the parameters that a fit found: standard errors, correlations, 95 % intervals.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "lockstep/ode/fit.h"
+#include "lockstep/ode/trained_parameters.h"
+
+namespace lockstep::ode {
+
+struct UncertaintyOptions {
+  // [trajectory][component]: trained starts of the trajectories, which count among the unknowns, and the data's first
+  // points among the measurements. Empty: the data's first points, taken to be exact.
+  std::span<const double> initial_states = {};
+  std::span<const double> component_weights = {};  // as FitOptions has them
+};
+
+// Of least squares linearised about the fit (Gauss-Newton), measurement errors being independent and of one size, or of
+// sizes in the ratios that component_weights = 1 / sigma^2 state. With J the derivatives of all compared numbers by the
+// unknowns and s^2 = loss / (numbers - unknowns), the covariance is s^2 (J^T J)^-1. Weights of nets are no unknowns
+// here: what is said holds given the net as it was trained.
+struct ParameterUncertainty {
+  std::vector<double> values;           // [trained parameter]
+  std::vector<double> standard_errors;  // these four are NaN where the data do not determine the parameters
+  // 95 % by Student's t. Of the positive law exp(x +- t error(x)), x = log(value), or where the error is above the
+  // value itself 0 to value + t error.
+  std::vector<double> lower, upper;
+  std::vector<double> correlations;  // [trained parameter][trained parameter]
+  double deviation = 0;              // s: of the measurements, in units of their sigma where weights state it
+  std::size_t numbers = 0;           // compared, of trajectories that were solved to their end
+  std::size_t unknowns = 0;          // trained parameters, and starts
+  // How far a Gauss-Newton step would lead: its largest part in standard errors. Well below 1 at an optimum; more says
+  // that training ended before it, or had another loss.
+  double distance = 0;
+  // Changes of the parameters, [direction][trained parameter], that leave all compared numbers as they are, the largest
+  // of them 1 relative to its value: nothing where the data determine each parameter. A direction counts as such where
+  // its effect is below 1e-10 of the largest, parameters taken in units of their own effects, or below the relative
+  // tolerance of adaptive solves, which is what they are good to.
+  std::vector<std::vector<double>> undetermined;
+};
+
+// `rhs` without the parameters trained: what train_parameters() was given with `trained`. `weights` are those of fit():
+// the right-hand side's, then a number for each parameter. Solves in float64, whatever the precision of the fit. Throws
+// Error (invalid_argument) where there are no more numbers than unknowns, (unsupported) as solve_with_sensitivities()
+// and for data whose derivatives need more than 4 GB.
+ParameterUncertainty parameter_uncertainty(const Rhs& rhs, std::span<const TrainedParameter> trained,
+                                           std::span<const double> weights, const TrajectoryData& data,
+                                           const Options& options, const UncertaintyOptions& uncertainty = {});
+
+}  // namespace lockstep::ode
