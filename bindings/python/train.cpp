@@ -20,10 +20,12 @@
 #include "bindings/python/solution.h"
 #include "bindings/python/users_words.h"
 #include "bindings/python/watched.h"
+#include "lockstep/cli/trained_values.h"
 #include "lockstep/cli/training_data.h"
 #include "lockstep/cli/training_file.h"
 #include "lockstep/cli/training_run.h"
 #include "lockstep/cli/training_task.h"
+#include "lockstep/core/pending_file.h"
 #include "lockstep/nn/hdf5_model.h"
 #include "lockstep/nn/safetensors.h"
 
@@ -80,7 +82,20 @@ struct Trained {
   std::optional<double> validation_loss;
   std::string loss_text;
   cli::FitReport report;
+  cli::ParameterReport uncertainty;
 };
+
+// Whatever happens: what was trained is to be returned all the same.
+template <class T>
+cli::FitReport judged(cli::TrainingTask<T>& task, std::span<const T> parameters) {
+  try {
+    return task.judge(parameters).report;
+  } catch (const Error& error) {
+    cli::FitReport none;
+    none.worst = "no errors of the fit: " + std::string(error.what());
+    return none;
+  }
+}
 
 template <class T>
 Trained iterate(cli::TrainingTask<T>& task, const RunControl& control) {
@@ -98,11 +113,15 @@ Trained iterate(cli::TrainingTask<T>& task, const RunControl& control) {
     control.progress(static_cast<std::size_t>(training.place().total), total);
   }
   const std::span<const T> best = training.best_parameters();
-  if (std::isfinite(training.best_loss())) trained.report = task.judge(best).report;
+  if (std::isfinite(training.best_loss())) {
+    trained.uncertainty = task.uncertainty(best);
+    trained.report = judged(task, best);
+  }
   const auto describe = [&](nn::Model& model) {
     model.metadata["training_data_digest"] = task.data_digest();
     model.metadata["training_iterations"] = std::to_string(training.place().total);
-    cli::store(trained.report, model.metadata);
+    if (!trained.report.empty()) cli::store(trained.report, model.metadata);
+    cli::store(trained.uncertainty, model.metadata);
   };
   trained.nets = task.nets(best);
   for (nn::Model& net : trained.nets) describe(net);
@@ -149,6 +168,9 @@ void write_models(const cli::TrainingFile& file, const Trained& trained) {
     if (nn::is_stack(net)) nn::write_safetensors(outputs.nets[i].safetensors, net, existing);
   }
   if (trained.equations) nn::write_hdf5_model(outputs.equations, *trained.equations, existing);
+  if (outputs.system.empty()) return;
+  const std::string text = cli::trained_system_text(file, trained.values, trained.uncertainty);
+  write_file(outputs.system, std::as_bytes(std::span(text)), existing);
 }
 
 // {"training": {name: {"rms": ..., ...}}, "validation": ...}
@@ -169,12 +191,28 @@ nb::dict errors_of(const cli::FitReport& report) {
   return errors;
 }
 
-std::string lines_of(const cli::FitReport& report) {
+std::string lines_of(const Trained& trained) {
   std::string text;
-  for (const std::string& line : cli::table_lines(report)) {
-    text += (text.empty() ? "" : "\n") + line;
+  const std::vector<std::string> failed{trained.report.worst};
+  const bool is_judged = !trained.report.empty() || trained.report.worst.empty();
+  for (const auto& lines :
+       {cli::table_lines(trained.uncertainty), is_judged ? cli::table_lines(trained.report) : failed}) {
+    for (const std::string& line : lines) text += (text.empty() ? "" : "\n") + line;
   }
   return text;
+}
+
+// (standard errors by name, intervals by name, correlations [parameter][parameter], notes); NaN where the data do not
+// determine the parameters.
+nb::tuple uncertainty_of(const cli::ParameterReport& report) {
+  nb::dict errors, intervals;
+  const std::size_t count = report.refused.empty() ? report.names.size() : 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    errors[report.names[i].c_str()] = report.found.standard_errors[i];
+    intervals[report.names[i].c_str()] = nb::make_tuple(report.found.lower[i], report.found.upper[i]);
+  }
+  return nb::make_tuple(errors, intervals, to_numpy(report.found.correlations, {count, count}),
+                        report.names.empty() ? std::vector<std::string>() : cli::note_lines(report));
 }
 
 using Nets = std::vector<std::pair<std::string, const Net*>>;
@@ -196,7 +234,7 @@ void put_in_memory(cli::TrainingFile& file, const Nets& starts, const Nets& mode
 // `data`: x and y [sample][feature], or t [time] or [trajectory][time] and u [trajectory][time][component], filled up
 // with NaN behind shorter trajectories; none where the file names them. Returns (nets by name, values by name,
 // equations or None, history, loss, validation loss or None, what the loss is, errors, these as a table for people,
-// what stopped it or None).
+// uncertainty of the values, what stopped it or None).
 nb::tuple run(const std::string& text, const std::optional<std::filesystem::path>& path,
               const std::vector<Numbers>& data, const Nets& starts, const Nets& models, nb::handle progress) {
   return tell_in_users_words([&] {
@@ -216,7 +254,8 @@ nb::tuple run(const std::string& text, const std::optional<std::filesystem::path
     nb::object equations = nb::none();
     if (trained.equations) equations = nb::cast(Net(std::move(*trained.equations)));
     return nb::make_tuple(nets, values, equations, trained.history.arrays(), trained.loss, trained.validation_loss,
-                          trained.loss_text, errors_of(trained.report), lines_of(trained.report), stopped);
+                          trained.loss_text, errors_of(trained.report), lines_of(trained),
+                          uncertainty_of(trained.uncertainty), stopped);
   });
 }
 

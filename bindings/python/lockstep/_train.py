@@ -20,11 +20,20 @@ class Training:
     Attributes
     ----------
     model : Model
-        The net with the best parameters; with several, or none, the whole right-hand side, ``rhs``.
+        The net with the best parameters; with several, or none, the whole right-hand side, ``rhs``. None of a
+        built-in system without a net, which ``lockstep.solve("lorenz", ..., parameters={...})`` solves with them.
     models : dict of Model
         The trained nets by the names that equations call them, ``"net"`` where there is one alone.
     parameters : dict of float
-        Parameters of equations that were trained.
+        Parameters of equations or of a built-in system that were trained.
+    standard_errors : dict of float
+        Of ``parameters``; NaN where the data do not determine them. See docs/training.md, "How well are they known".
+    intervals : dict of (float, float)
+        Their 95 % intervals.
+    correlations : array [parameter, parameter]
+        Of their errors, in the order of ``parameters``.
+    notes : list of str
+        What these figures hold for, or why there are none.
     rhs : Model
         With equations: the right-hand side with all that was trained, as ``lockstep.equations`` makes one (else None).
     history : dict of arrays [iteration]
@@ -38,13 +47,14 @@ class Training:
         component or output ``rms``, ``relative`` (to ``spread``, the training data's standard deviation), ``largest``,
         ``largest_at``, ``numbers`` (compared) and ``unit``. See docs/training.md, "How good is it".
     report : str
-        The same as a table to print, and the trajectories that are met worst.
+        All this as tables to print, and the trajectories that are met worst.
     """
 
     def __init__(self, models: dict[str, _lockstep.Model], parameters: dict[str, float],
                  rhs: Optional[_lockstep.Model], history: dict[str, np.ndarray], loss: float,
                  validation_loss: Optional[float], loss_name: str,
-                 errors: Optional[dict[str, dict[str, dict[str, Any]]]] = None, report: str = ""):
+                 errors: Optional[dict[str, dict[str, dict[str, Any]]]] = None, report: str = "",
+                 uncertainty: Optional[tuple] = None):
         self.model = next(iter(models.values())) if len(models) == 1 else rhs
         self.models = models
         self.parameters = parameters
@@ -55,10 +65,12 @@ class Training:
         self.loss_name = loss_name
         self.errors = errors or {}
         self.report = report
+        self.standard_errors, self.intervals, self.correlations, self.notes = uncertainty or ({}, {}, None, [])
 
     def __repr__(self) -> str:
         validation = "" if self.validation_loss is None else f", {self.validation_loss:.5g} on the validation data"
-        return (f"<lockstep.Training of {self.model.name}: {self.loss_name} {self.loss:.5g}{validation} after "
+        name = ", ".join(self.parameters) if self.model is None else self.model.name
+        return (f"<lockstep.Training of {name}: {self.loss_name} {self.loss:.5g}{validation} after "
                 f"{len(self.history['loss'])} iterations>")
 
 
@@ -103,6 +115,7 @@ def train(
     targets: Optional[Sequence[str]] = None,
     states: Optional[Sequence[str]] = None,
     units: Optional[Mapping[str, str]] = None,
+    sigma: Optional[Mapping[str, float]] = None,
     output: Optional[PathLike] = None,
     overwrite: bool = False,
     progress: Union[None, bool, Callable[[int, int], None]] = None,
@@ -130,7 +143,8 @@ def train(
         A net to go on from, instead of ``hidden``.
     equations, definitions : dict of str
         Of a neural ODE: the right-hand side as text, which calls the net, ``{"x": "v", "v": "-sin(x) + net(v)"}``.
-        ``parameters`` is a dict then, in which ``{"start": 1}`` is to be found by the training, and needs no net.
+        ``parameters`` is a dict then, in which ``{"start": 1}`` is to be found by the training, and needs no net. So
+        it is beside ``system``, the name of a built-in one.
     models : dict of Model
         Nets that equations call and that are kept as they are.
     nets : dict of dict
@@ -143,6 +157,8 @@ def train(
         trajectories by L-BFGS, which fits smooth trajectories in seconds.
     units : dict of str
         Of ``states``, ``inputs`` and ``targets`` by name, and of ``"t"``: ``{"x": "m", "t": "s"}``.
+    sigma : dict of float
+        Of a neural ODE: the size of the measurement errors of each of ``states``, in their units.
     output : path-like
         Writes ``output``.h5 and ``output``.safetensors.
     progress : bool or callable
@@ -172,7 +188,7 @@ def train(
             raise of_kind("type", f"file: found {type(file).__name__}, expected the path of a training file, *.toml",
                           "file", type(file).__name__, "the path of a training file, *.toml", "")
         beside = [key for key, value in {"x": x, "y": y, "t": t, "u": u, "hidden": hidden, "start": start,
-                                         "output": output, "models": models, "nets": nets, "units": units,
+                                         "output": output, "models": models, "nets": nets, "units": units, "sigma": sigma,
                                          **others}.items() if value is not None]
         if beside:
             raise of_kind("invalid_argument", f"{beside[0]}: found a value beside a training file, which has its own; "
@@ -184,7 +200,8 @@ def train(
         raise of_kind("invalid_argument", "data: expected x and y of a regression, or t and u of a neural ODE", "data",
                       "", "x and y of a regression, or t and u of a neural ODE", "")
     data: dict[str, Any] = {"file": "arrays", "normalise": normalise, "validation": validation,
-                            "units": None if units is None else dict(units)}
+                            "units": None if units is None else dict(units),
+                            "sigma": None if sigma is None else dict(sigma)}
     if regression:
         arrays = [_columns("x", x), _columns("y", y)]
         data.update(inputs=_names("inputs", inputs, "x", arrays[0]), targets=_names("targets", targets, "y", arrays[1]))

@@ -64,6 +64,33 @@ def test_a_training_says_how_good_it_is_on_data_it_has_not_seen():
     assert training.model.metadata["training_errors"].startswith("data,name,unit,rms")
 
 
+def test_parameters_of_a_system_come_with_their_errors():
+    t = np.linspace(0, 3, 16)
+    exact = lockstep.solve("lotka_volterra", [[1.0, 1.0]], (0, 3), save_at=16, precision="f64",
+                           parameters={"alpha": 1.5, "gamma": 3.0}).state[0]
+    u = exact + 0.05 * np.random.default_rng(3).standard_normal(exact.shape)
+    u[0] = exact[0]
+    training = lockstep.train(t=t, u=u, system="lotka_volterra", precision="f64", states=["prey", "predator"],
+                              parameters={"alpha": {"start": 1.0, "positive": True}, "gamma": {"start": 2.0}})
+    assert training.model is None and list(training.parameters) == ["alpha", "gamma"]
+    for name, truth in {"alpha": 1.5, "gamma": 3.0}.items():
+        assert abs(training.parameters[name] - truth) < 4 * training.standard_errors[name] < 0.5
+        low, high = training.intervals[name]
+        assert low < training.parameters[name] < high
+    assert training.correlations.shape == (2, 2) and training.correlations[0, 0] == 1
+    assert "+-" in training.report and "first points taken to be exact" in training.notes[0]
+    assert "alpha, gamma" in repr(training)
+
+
+def test_parameters_that_data_leave_open_have_no_errors():
+    t = np.linspace(0, 1, 11)
+    training = lockstep.train(t=t, u=np.exp(-t)[:, None], equations={"x": "-a * b * x"}, precision="f64",
+                              parameters={"a": {"start": 0.5}, "b": {"start": 1.0}})
+    assert np.isnan(training.standard_errors["a"])
+    assert "do not determine the parameters: a 1 % up, b 1 % down" in training.notes[0] or \
+        "a 1 % down, b 1 % up" in training.notes[0]
+
+
 def test_the_worst_trajectory_is_named():
     t = np.linspace(0, 1, 11)
     u = np.stack([np.stack([start * np.exp(-t)], 1) for start in (1.0, 2.0, 0.5)])
