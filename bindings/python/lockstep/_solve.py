@@ -140,9 +140,13 @@ def solve(
     rhs, model = _right_hand_side(problem)
     rhs.update(guard=guard, with_time=with_time)
     if components is not None:
-        rhs["components"] = list(components)
+        rhs["components"] = [components] if isinstance(components, str) else components
     if units is not None:
+        if not isinstance(units, Mapping):
+            raise _wrong_type("units", units, "a dict of units by component")
         rhs["units"] = dict(units)
+    if event is not None and not isinstance(event, (str, Mapping)):
+        raise _wrong_type("event", event, "a dict, or an expression as text")
     arrays: dict[str, np.ndarray] = {}
     ensemble: dict[str, Any] = {"trajectories": trajectories, "seed": seed}
     time: dict[str, Any] = {"unit": time_unit}
@@ -202,6 +206,11 @@ def _right_hand_side(problem: Any) -> tuple[dict[str, Any], Any]:
                           "a Model, the name of a system, one of each, or a problem file",
                           "load a model file with lockstep.load()")
     return rhs, model
+
+
+def _wrong_type(name: str, value: Any, expected: str) -> Exception:
+    found = type(value).__name__
+    return of_kind("type", f"{name}: found {found}, expected {expected}", name, found, expected, "")
 
 
 def _numbers(name: str, value: Any) -> np.ndarray:

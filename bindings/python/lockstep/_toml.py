@@ -27,6 +27,9 @@ def _value(value: Any, name: str) -> str:
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     if isinstance(value, (int, np.integer)):
+        if not -2**63 <= int(value) < 2**63:
+            raise of_kind("invalid_argument", f"{name}: found {int(value)}, expected an integer of 64 bits", name,
+                          str(int(value)), "an integer of 64 bits", "")
         return str(int(value))
     if isinstance(value, (float, np.floating)):
         if not math.isfinite(value):

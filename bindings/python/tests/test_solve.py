@@ -251,7 +251,7 @@ def test_an_interrupted_solve_keeps_what_is_finished(tmp_path, to_file):
 
 
 @pytest.mark.parametrize("arguments, field, words", [
-    (dict(method="tsit6"), "name", "tsit5"),
+    (dict(method="tsit6"), "method", "tsit5"),
     (dict(rtol=-1.0), "rtol", "not negative"),
     (dict(rtol=float("nan")), "rtol", "finite"),
     (dict(dt=0.1, rtol=1e-6), "rtol", "fixed|adaptive"),
@@ -273,6 +273,11 @@ def test_an_interrupted_solve_keeps_what_is_finished(tmp_path, to_file):
     (dict(problem=lambda t, u: u), "problem", "Model"),
     (dict(components=["x"]), "components", "built-in"),
     (dict(event={"component": "q"}), "event", "x"),
+    (dict(event=5), "event", "int"),
+    (dict(units=5), "units", "dict"),
+    (dict(time_unit=5), "time_unit", "text"),
+    (dict(components=5), "components", "built-in"),
+    (dict(seed=2**64), "seed", "64 bits"),
 ])
 def test_wrong_arguments_are_named_as_the_user_wrote_them(arguments, field, words):
     with pytest.raises(lockstep.Error, match=words or None) as caught:
