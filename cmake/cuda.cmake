@@ -1,6 +1,10 @@
 # The CUDA component: built where nvcc is found (LOCKSTEP_CUDA=AUTO), never needed by anything else.
 include_guard()
-set(LOCKSTEP_CUDA AUTO CACHE STRING "Build the CUDA component: AUTO (where nvcc is found), ON or OFF")
+if(PROJECT_IS_TOP_LEVEL)
+  set(LOCKSTEP_CUDA AUTO CACHE STRING "Build the CUDA component: AUTO (where nvcc is found), ON or OFF")
+else()
+  set(LOCKSTEP_CUDA OFF CACHE STRING "Build the CUDA component: AUTO (where nvcc is found), ON or OFF")
+endif()
 set_property(CACHE LOCKSTEP_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(LOCKSTEP_CUDA_ARCHITECTURES "80-real;90-real;100" CACHE STRING "Compute capabilities; the last one as PTX too")
 

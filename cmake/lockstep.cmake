@@ -46,6 +46,13 @@ function(lockstep_library name)
     FILE_SET alone_headers TYPE HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${alone_headers}
     FILE_SET inner_headers TYPE HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${inner_headers})
   set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON INTERFACE_HEADER_SETS_TO_VERIFY HEADERS)
+  if(NOT PROJECT_IS_TOP_LEVEL)  # part of another project: its warnings are not about our headers
+    set_target_properties(${target} PROPERTIES SYSTEM ON)
+  endif()
+  if(NOT LOCKSTEP_INSTALL)
+    set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)  # built where something links it
+    return()
+  endif()
   install(TARGETS ${target} EXPORT lockstep_${name}
           ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
           LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
@@ -139,8 +146,12 @@ function(lockstep_race_test name)
 endfunction()
 
 function(lockstep_warnings target)
+  set(warnings -Wall -Wextra -Wpedantic -Wno-missing-field-initializers)
+  if(NOT PROJECT_IS_TOP_LEVEL AND NOT LOCKSTEP_WERROR)
+    set(warnings -w)  # part of another project, whose warnings, and -Werror, are for its own sources
+  endif()
   # sqrt and fma may be inlined: nothing here reads errno or floating-point exception flags.
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wno-missing-field-initializers -fno-math-errno -fno-trapping-math
+  target_compile_options(${target} PRIVATE ${warnings} -fno-math-errno -fno-trapping-math
                                            $<$<CONFIG:Release>:-O3> $<$<BOOL:${LOCKSTEP_WERROR}>:-Werror>)
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     target_compile_options(${target} PRIVATE -Wno-restrict)  # false alarms on std::string, GCC bug 105651

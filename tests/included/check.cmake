@@ -1,0 +1,52 @@
+# Configures the project beside this file and looks at what it sees, compiles, would build and would install.
+function(run output)
+  execute_process(COMMAND ${ARGN} OUTPUT_VARIABLE text ERROR_VARIABLE text RESULT_VARIABLE failed)
+  if(failed)
+    message(FATAL_ERROR "${ARGN}\n${text}")
+  endif()
+  set(${output} "${text}" PARENT_SCOPE)
+endfunction()
+function(require text expected)
+  string(FIND "${text}" "${expected}" place)
+  if(place LESS 0)
+    message(FATAL_ERROR "expected \"${expected}\" in\n${text}")
+  endif()
+endfunction()
+
+file(REMOVE_RECURSE ${BUILD})
+run(seen ${CMAKE_COMMAND} -S ${SOURCE} -B ${BUILD} -G ${GENERATOR} -D LOCKSTEP=${LOCKSTEP} -D LOCKSTEP_HDF5=OFF
+         -D LOCKSTEP_ONNX=OFF -D CMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER})
+foreach(line CMAKE_BUILD_TYPE= CMAKE_CXX_STANDARD=23 CMAKE_CXX_EXTENSIONS= CMAKE_POSITION_INDEPENDENT_CODE=
+             BUILD_SHARED_LIBS= CMAKE_RUNTIME_OUTPUT_DIRECTORY= CMAKE_CUDA_COMPILER=)
+  require("${seen}" "seen: ${line}\n")
+endforeach()
+require("${seen}" "seen: options=-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Wsign-conversion;-Wold-style-cast;-Werror\n")
+
+run(tests ${CMAKE_CTEST_COMMAND} --test-dir ${BUILD} -N)
+require("${tests}" "Total Tests: 1\n")
+
+if(GENERATOR STREQUAL Ninja)
+  foreach(program included solver)  # the compiler's command alone: Ninja would make the libraries first
+    run(commands ninja -C ${BUILD} -t commands CMakeFiles/${program}.dir/${program}.cpp.o)
+    string(REGEX MATCH "[^\n]*${program}\\.cpp\n$" command "${commands}")
+    separate_arguments(command UNIX_COMMAND "${command}")
+    execute_process(COMMAND ${command} -fsyntax-only WORKING_DIRECTORY ${BUILD} ERROR_VARIABLE text RESULT_VARIABLE failed)
+    if(failed OR NOT command)
+      message(FATAL_ERROR "${command}\n${text}")
+    endif()
+  endforeach()
+  # With the program, what it links is built and nothing more: neither the integrator nor the programs of our tests.
+  run(all ninja -C ${BUILD} -t commands all)
+  require("${all}" "liblockstep_nn.a")
+  if(all MATCHES "liblockstep_(ode|cuda|agreement)|portable_")
+    message(FATAL_ERROR "${CMAKE_MATCH_0} is built though nothing links it")
+  endif()
+endif()
+
+file(GLOB_RECURSE scripts ${BUILD}/cmake_install.cmake ${BUILD}/lockstep/*cmake_install.cmake)
+foreach(script IN LISTS scripts)
+  file(READ ${script} text)
+  if(text MATCHES "file\\(INSTALL")
+    message(FATAL_ERROR "${script} installs")
+  endif()
+endforeach()
