@@ -25,6 +25,18 @@ class OutsideDerivative {
   int components_;
 };
 
+// What a trajectory waits for.
+enum class Wanted { nothing, first, trial, stage, interpolant };
+
+// Between evaluations: all of a BlockTrajectory that is not in its Memory.
+template <class T>
+struct SavedTrajectory {
+  Progress<T> progress;
+  Wanted wanted;
+  int stage;
+  LOCKSTEP_HOST_DEVICE bool busy() const { return wanted != Wanted::nothing; }
+};
+
 //   start(take);
 //   while (busy()) { evaluate at argument(0 ...), time() into derivatives(); resume(take); }
 //
@@ -32,16 +44,8 @@ class OutsideDerivative {
 // Derivative is an OutsideDerivative, with or without an event of its own.
 template <class T, class Derivative, class Memory = ThreadMemory<T, TableScheme<T>, Derivative>>
 class BlockTrajectory {
-  enum class Wanted { nothing, first, trial, stage, interpolant };
-
  public:
-  // Between evaluations: all that is not in Memory.
-  struct Saved {
-    Progress<T> progress;
-    Wanted wanted;
-    int stage;
-    LOCKSTEP_HOST_DEVICE bool busy() const { return wanted != Wanted::nothing; }
-  };
+  using Saved = SavedTrajectory<T>;
 
   LOCKSTEP_HOST_DEVICE BlockTrajectory(const Ensemble<T>& ensemble, const StepRules<T>& rules,
                                        const EventRule<T>& event, const TableScheme<T>& scheme,

@@ -40,9 +40,20 @@ std::vector<DeviceInfo> devices_of(const Options& options) {
   return devices;
 }
 
+// Why the kernels that come as text cannot be had on this machine, for either engine.
+std::optional<Obstacle> cannot_compile(const std::optional<KernelSource>& source, const Options& options) {
+  return source ? compiler_obstacle(*source, devices_of(options)) : std::nullopt;
+}
+
+std::optional<KernelSource> fused_source(const Problem& problem, const Options& options) {
+  if (!comes_as_text(problem)) return std::nullopt;
+  return options.precision == Precision::f32 ? lower_problem<float>(problem, options).source
+                                             : lower_problem<double>(problem, options).source;
+}
+
 EngineDecision by_cuda_fused(const Problem& problem, const Options& options, bool on_a_device,
                              std::optional<Obstacle> found, std::string note = {}) {
-  if (!found && on_a_device) found = compiler_obstacle(problem, options, devices_of(options));
+  if (!found && on_a_device) found = cannot_compile(fused_source(problem, options), options);
   return {EngineChoice::cuda_fused, std::move(found), std::move(note)};
 }
 
@@ -66,6 +77,8 @@ EngineDecision decide_engine(const Problem& problem, const Options& options, boo
                           asked ? "cuda_gemm" : "a net for cuda_gemm alone, without cuBLASLt",
                           "cuBLASLt, which cuda_gemm needs: " + missing,
                           "pip install nvidia-cublas in the active environment, or set LOCKSTEP_CUBLASLT_LIBRARY"};
+    } else {
+      for_gemm = cannot_compile(gemm_source(problem, options), options);
     }
   }
   return {EngineChoice::cuda_gemm, std::move(for_gemm), ""};

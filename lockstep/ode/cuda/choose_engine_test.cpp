@@ -12,6 +12,7 @@
 #include "lockstep/core/testing/message_of.h"
 #include "lockstep/kernels/mlp/testing/reference.h"
 #include "lockstep/ode/cuda/compile.h"
+#include "lockstep/ode/cuda/gemm/gemm_program.h"
 #include "lockstep/ode/cuda/gemm/testing/host_gemm.h"
 #include "lockstep/ode/cuda/nvrtc.h"
 #include "lockstep/ode/cuda/testing/solve_on.h"
@@ -138,6 +139,14 @@ class NoCompiler {
   Nvrtc none_{.version = "", .missing = "NVRTC is not on this machine"};
 };
 
+graph::Graph x_of_three() {
+  graph::Graph graph;
+  graph.inputs = {{"u", 0, 3}};
+  graph.nodes = {{"x", graph::Columns{{0}}, {0}}};
+  graph.outputs = {{"value", 1, 1}};
+  return graph;
+}
+
 // Large enough for `auto` to weigh a GPU, whose event comes as text.
 Problem falling(std::size_t trajectories) {
   Problem problem;
@@ -146,11 +155,7 @@ Problem falling(std::size_t trajectories) {
     problem.initial_states.insert(problem.initial_states.end(), {1, 1 + 0.5 / static_cast<double>(trajectories), 1});
   problem.parameters = {10, 28, 8.0 / 3};
   problem.end_times = {0.01};
-  graph::Graph graph;
-  graph.inputs = {{"u", 0, 3}};
-  graph.nodes = {{"x", graph::Columns{{0}}, {0}}};
-  graph.outputs = {{"value", 1, 1}};
-  problem.event = TerminalEvent{graph_function(graph, 3, "x")};
+  problem.event = TerminalEvent{graph_function(x_of_three(), 3, "x")};
   return problem;
 }
 
@@ -167,6 +172,18 @@ TEST(ChoiceOfEngine, leaves_what_nobody_can_compile_to_the_cpu_or_says_what_to_i
   EXPECT_THAT(plan.reason, HasSubstr("is code to be compiled, without NVRTC"));
   EXPECT_THAT(message_of(falling(3), on_cuda()), HasSubstr("NVRTC is not on this machine"));
   EXPECT_THAT(message_of(falling(3), on_cuda()), HasSubstr("pip install nvidia-cuda-nvrtc"));
+}
+
+TEST(ChoiceOfEngine, asks_for_a_compiler_for_cuda_gemm_too_where_an_event_comes_as_text) {
+  GpuOfTests gpu;
+  NoCompiler none;
+  Problem problem = net_problem(300);
+  problem.event = TerminalEvent{graph_function(x_of_three(), 0, "x")};
+  EXPECT_THAT(message_of(problem, on_cuda()), HasSubstr("kernel net, event function"));
+  EXPECT_THAT(message_of(problem, on_cuda()), HasSubstr("pip install nvidia-cuda-nvrtc"));
+  Options options = on_cuda();
+  keep_kernel(kept_kernel_path(*gemm_source(problem, options), load_runtime().devices.front()), {'c', 'o', 'd', 'e'});
+  EXPECT_EQ(detail::plan_devices(problem, options).engine, "cuda_gemm");
 }
 
 TEST(ChoiceOfEngine, takes_a_gpu_for_what_was_compiled_before_and_where_there_is_a_compiler) {

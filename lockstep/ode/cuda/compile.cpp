@@ -76,18 +76,13 @@ KernelImage compile_for(Runtime& runtime, int device, const KernelSource& source
   return image;
 }
 
-std::optional<Obstacle> compiler_obstacle(const Problem& problem, const Options& options,
-                                          const std::vector<DeviceInfo>& devices) {
-  if (!comes_as_text(problem)) return std::nullopt;
-  const std::optional<KernelSource> source = options.precision == Precision::f32
-                                                 ? lower_problem<float>(problem, options).source
-                                                 : lower_problem<double>(problem, options).source;
+std::optional<Obstacle> compiler_obstacle(const KernelSource& source, const std::vector<DeviceInfo>& devices) {
   const bool kept = std::all_of(devices.begin(), devices.end(), [&](const DeviceInfo& device) {
-    const std::filesystem::path path = kept_kernel_path(*source, device);
+    const std::filesystem::path path = kept_kernel_path(source, device);
     return !path.empty() && !read_kept_kernel(path).empty();
   });
   if (kept || load_nvrtc().missing.empty()) return std::nullopt;
-  return Obstacle{"kernel " + source->name, "code to be compiled, without NVRTC",
+  return Obstacle{"kernel " + source.name, "code to be compiled, without NVRTC",
                   "libnvrtc, with which such kernels are compiled: " + load_nvrtc().missing,
                   std::string(kNvrtcRemedy) + ", or run on the CPU with --device cpu"};
 }

@@ -24,8 +24,7 @@ void add_source_kernel(Lowered<T>& lowered, bool special_is_worth_it, Runtime& r
 
 // Why a problem whose kernel comes as text cannot run on these devices: NVRTC is not there, nor the code of an earlier
 // solve. Opens NVRTC where the cache does not do.
-std::optional<Obstacle> compiler_obstacle(const Problem& problem, const Options& options,
-                                          const std::vector<DeviceInfo>& devices);
+std::optional<Obstacle> compiler_obstacle(const KernelSource& source, const std::vector<DeviceInfo>& devices);
 
 // Where the cache keeps it: a file of the folder "kernels" beside calibration_path(); empty where there is no cache.
 std::filesystem::path kept_kernel_path(const KernelSource& source, const DeviceInfo& device);

@@ -17,6 +17,7 @@
 #include "lockstep/ode/cuda/load.h"
 #include "lockstep/ode/cuda/program.h"
 #include "lockstep/ode/cuda/testing/solve_on.h"
+#include "lockstep/ode/cuda/testing/threshold.h"
 #include "lockstep/ode/cuda/testing/uneven_ensemble.h"
 #include "lockstep/ode/guard.h"
 #include "lockstep/ode/methods.h"
@@ -288,32 +289,6 @@ TEST(DeviceKernels, scale_errors_by_the_tolerance_of_each_component) {
       expect_same_on_both(ensemble(net(wide_net(3, 3)), {0.5, 0.2, -0.4}, {}, 5, 0.2), options);
     }
   }
-}
-
-// u[component] - value; says so to engines that ask.
-Rhs threshold(std::size_t components, std::size_t parameters, std::size_t component, double value) {
-  class Known : public StateFunction {
-   public:
-    Known(Rhs rhs, ThresholdPart part) : rhs_(std::move(rhs)), part_(part) {}
-    std::size_t components() const override { return rhs_->components(); }
-    std::size_t parameters() const override { return rhs_->parameters(); }
-    std::size_t outputs() const override { return 1; }
-    std::string description() const override { return "threshold"; }
-    std::string digest() const override { return "threshold"; }
-    std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget t) const override { return rhs_->lower_f32(t); }
-    std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget t) const override { return rhs_->lower_f64(t); }
-    std::vector<FunctionPart> parts() const override { return {{part_, parameters()}}; }
-
-   private:
-    Rhs rhs_;
-    ThresholdPart part_;
-  };
-  return std::make_shared<Known>(testing::plain_event(components, parameters,
-                                                      [component, value](double, auto u, auto, auto out) {
-                                                        using T = std::decay_t<decltype(u(0))>;
-                                                        out(0) = u(component) - T(value);
-                                                      }),
-                                 ThresholdPart{component, value});
 }
 
 TEST(DeviceKernels, stop_at_events_where_the_cpu_engine_does) {

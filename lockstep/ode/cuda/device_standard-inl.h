@@ -35,6 +35,7 @@ using ::copysign;
 using ::fabs;
 using ::floor;
 using ::fma;
+using ::memcpy;
 using ::round;
 using ::sqrt;
 __device__ __forceinline__ float abs(float x) { return ::fabsf(x); }
@@ -60,6 +61,7 @@ using make_integer_sequence = typename detail::CountUp<count>::type;
 // Host code mentions these; no device code uses one.
 struct string_view {
   constexpr string_view(const char*) {}
+  friend constexpr bool operator==(string_view, string_view) { return false; }
 };
 struct string {
   string() {}
@@ -74,8 +76,19 @@ struct vector {
   void push_back(const T&) {}
   T& operator[](size_t) { return *static_cast<T*>(nullptr); }
 };
+template <class T, size_t count>
+struct array {
+  T of[count];
+  constexpr const T& operator[](size_t i) const { return of[i]; }
+  static constexpr size_t size() { return count; }
+};
+struct nullopt_t {};
+inline constexpr nullopt_t nullopt;
 template <class T>
-struct optional {};
+struct optional {
+  constexpr optional(const T&) {}
+  constexpr optional(nullopt_t) {}
+};
 template <class T>
 struct span {};
 

@@ -1,13 +1,16 @@
 # What kernels that come as text include, within the library; ${embedded_headers} is the source that holds it.
 cmake_path(SET embedded_root NORMALIZE ${CMAKE_CURRENT_LIST_DIR}/../../..)
 set(embedded
-  kernels/activation.h kernels/cuda/net_image.h kernels/cuda/thread_net.h kernels/lane/scalar_lane.h
+  core/matrix_precision.h kernels/activation.h kernels/cuda/net_image.h kernels/cuda/thread_net.h kernels/lane/scalar_lane.h
   kernels/math/activation-inl.h kernels/math/erf-inl.h kernels/math/exp-inl.h kernels/math/format.h
   kernels/math/log-inl.h kernels/math/logistic-inl.h kernels/math/logistic_derivative-inl.h kernels/math/math.h
   kernels/math/math_bodies-inl.h kernels/math/polynomial-inl.h kernels/math/pow-inl.h kernels/math/reduce_pi.h
   kernels/math/tanh-inl.h kernels/math/trig-inl.h
-  kernels/cuda/block_net.cuh kernels/cuda/block_net.h kernels/cuda/device_words.cuh ode/cuda/block_advance.cuh
-  ode/cuda/block_launch.h ode/cuda/block_trajectory.h
+  kernels/cuda/block_net.cuh kernels/cuda/block_net.h kernels/cuda/device_words.cuh kernels/cuda/mma_words.cuh
+  kernels/cuda/tensor_net.cuh kernels/cuda/tensor_net.h kernels/cuda/tensor_number.h ode/cuda/block_advance.cuh
+  ode/cuda/block_launch.h ode/cuda/block_trajectory.h ode/cuda/tensor_tile.cuh
+  ode/cuda/gemm/column.h ode/cuda/gemm/column_memory.h ode/cuda/gemm/factor.h ode/cuda/gemm/gemm_launch.h
+  ode/cuda/gemm/round.cuh ode/cuda/gemm/round_launch.h
   ode/cuda/advance.cuh ode/cuda/derivative.h ode/cuda/device_standard-inl.h ode/cuda/ensemble.h ode/cuda/kernel_body.h
   ode/cuda/launch.h ode/cuda/scheme.h ode/cuda/trajectory.h ode/detail/fixed_steps.h
   ode/methods/bs3.h ode/methods/coefficients.h ode/methods/dop853.h ode/methods/dopri5.h ode/methods/euler.h

@@ -165,7 +165,7 @@ class Batches {
 
   Summary finish() {
     slots_.clear();
-    const bool tiles = lowered_.kernel.starts_with("tiles");
+    const bool tiles = lowered_.kernel.starts_with("tiles") || (image_ && image_->threads_a_trajectory > 1);
     summary_.kernel = "cuda " + lowered_.kernel + (tiles ? ", a block a tile" : ", a thread a trajectory") +
                       ", batches of " + std::to_string(size_);
     return summary_;

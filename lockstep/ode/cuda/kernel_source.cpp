@@ -1,6 +1,7 @@
 #include "lockstep/ode/cuda/kernel_source.h"
 
 #include "lockstep/ode/cuda/block_launch.h"
+#include "lockstep/ode/cuda/gemm/round_launch.h"
 #include "lockstep/ode/methods.h"
 
 namespace lockstep::ode::cuda {
@@ -133,25 +134,44 @@ KernelSource make_source(const std::string& what, const std::string& before, con
   return source;
 }
 
+std::string tile_name(MatrixPrecision matrices, const std::string& number) {
+  switch (matrices) {
+    case MatrixPrecision::tf32:
+      return "TensorTile<lockstep::cuda::Tf32>";
+    case MatrixPrecision::bf16:
+      return "TensorTile<lockstep::cuda::Bf16>";
+    case MatrixPrecision::fp16:
+      return "TensorTile<lockstep::cuda::Fp16>";
+    case MatrixPrecision::f32:
+      break;
+  }
+  return "FmaTile<" + number + ">";
+}
+
 // The same for blocks of threads that evaluate nets together.
 KernelSource make_tile_source(const std::string& what, const std::string& before, const std::string& derivative,
-                              std::string_view method_name, Precision precision) {
+                              std::string_view method_name, Precision precision, MatrixPrecision matrices) {
   const std::string number = number_name(precision);
+  const bool on_tensor_cores = matrices != MatrixPrecision::f32;
   KernelSource source = named_source(what, method_name, precision);
+  if (on_tensor_cores) source.name += ", " + std::string(to_string(matrices));
   source.threads = lockstep::cuda::kBlockThreads;
   source.threads_a_trajectory =
       lockstep::cuda::kBlockThreads / (source.float64 ? kBlockTile<double> : kBlockTile<float>);
   source.text =
       "#include \"lockstep/ode/cuda/device_standard-inl.h\"\n"
+      "#include \"lockstep/ode/cuda/" +
+      std::string(on_tensor_cores ? "tensor_tile.cuh" : "block_advance.cuh") +
+      "\"\n"
       "#include \"lockstep/ode/cuda/block_advance.cuh\"\n" +
       before + in_namespace("using Derivative = " + derivative + ";\n") +
       "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(source.threads) + ", 2) " + kSourceKernel +
       "(const __grid_constant__ lockstep::ode::cuda::BlockLaunch<" + number +
       "> launch) {\n"
       "  extern __shared__ __align__(16) unsigned char shared[];\n"
-      "  lockstep::ode::cuda::advance_tile<lockstep::ode::cuda::FmaTile<" +
-      number +
-      ">, lockstep_source::Derivative, lockstep_source::Terms>(launch, shared, [&] {\n"
+      "  lockstep::ode::cuda::advance_tile<lockstep::ode::cuda::" +
+      tile_name(matrices, number) +
+      ", lockstep_source::Derivative, lockstep_source::Terms>(launch, shared, [&] {\n"
       "    return static_cast<std::int64_t>(atomicAdd(launch.counter, 1ull));\n"
       "  });\n"
       "}\n";
@@ -184,6 +204,13 @@ std::string name_of(const FunctionPart& part) {
   return "net";
 }
 
+// "source force + net, event distance"
+std::string name_of(const SumForm& form) {
+  std::string what;
+  for (const FunctionPart& part : form.parts) what += (what.empty() ? "" : " + ") + name_of(part);
+  return what + event_name(form.event);
+}
+
 }  // namespace
 
 KernelSource make_kernel_source(const SourcePart& part, std::string_view method, Precision precision) {
@@ -195,9 +222,7 @@ KernelSource make_kernel_source(const SourcePart& part, std::string_view method,
 
 KernelSource make_sum_source(const SumForm& form, std::string_view method, Precision precision) {
   const std::string number = number_name(precision), components = std::to_string(form.components);
-  std::string what;
-  for (const FunctionPart& part : form.parts) what += (what.empty() ? "" : " + ") + name_of(part);
-  what += event_name(form.event);
+  const std::string what = name_of(form);
   const std::string event = event_text(form.event, number);
   const auto make = [&](const std::string& before, const std::string& derivative) {
     return make_source(what, before, with_event(derivative, form.event, number), form.components, method, precision);
@@ -214,10 +239,32 @@ KernelSource make_sum_source(const SumForm& form, std::string_view method, Preci
   const std::string before = kProgramHeader + in_namespace(terms_text(form.parts, number) + event);
   if (form.tiles) {
     const std::string derivative = "ode::cuda::OutsideDerivative<" + components + ", " + number + ">";
-    return make_tile_source(what, before, with_event(derivative, form.event, number), method, precision);
+    return make_tile_source(what, before, with_event(derivative, form.event, number), method, precision, form.matrices);
   }
   return make(before, "ode::cuda::ProgramDerivative<" + components + ", " + std::to_string(form.width) + ", " + number +
                           ", Terms>");
+}
+
+KernelSource make_gemm_source(const SumForm& form, Precision precision) {
+  const std::string number = number_name(precision);
+  const std::string derivative =
+      "ode::cuda::ProductDerivative<" + number + ", " + std::to_string(form.components) + ">";
+  KernelSource source;
+  source.float64 = precision == Precision::f64;
+  source.threads = kGemmThreads;
+  source.name = name_of(form) + ", " + std::string(to_string(precision));
+  source.text =
+      "#include \"lockstep/ode/cuda/device_standard-inl.h\"\n"
+      "#include \"lockstep/ode/cuda/gemm/round.cuh\"\n" +
+      in_namespace(terms_text(form.parts, number) + event_text(form.event, number) +
+                   "using Column = ode::cuda::ColumnTrajectory<" + number + ", " +
+                   with_event(derivative, form.event, number) + ", Terms>;\n") +
+      "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(source.threads) + ") " + kSourceKernel +
+      "(const __grid_constant__ lockstep::ode::cuda::GemmLaunch<" + number +
+      "> launch, bool counts) {\n"
+      "  lockstep::ode::cuda::advance_columns_as<lockstep_source::Column>(launch, counts);\n"
+      "}\n";
+  return source;
 }
 
 KernelSource make_system_source(std::string_view system, std::size_t components, std::string_view method,

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lockstep/core/matrix_precision.h"
 #include "lockstep/core/precision.h"
 #include "lockstep/kernels/activation.h"
 #include "lockstep/ode/function_part.h"
@@ -34,9 +35,14 @@ struct SumForm {
   std::size_t components = 0, parameters = 0;
   std::size_t width = 0;              // of the widest net; 0: there is none
   const SourcePart* event = nullptr;  // null: none, or one that the launch describes
-  bool tiles = false;                 // blocks of threads evaluate the nets together
+  bool tiles = false;                 // blocks of threads evaluate the nets together,
+  MatrixPrecision matrices = MatrixPrecision::f32;  // in tiles, on tensor cores but for f32
 };
 KernelSource make_sum_source(const SumForm& form, std::string_view method, Precision precision);
+
+// Of the engine cuda_gemm, whose products evaluate the nets: in place of the kernel that takes each trajectory on, with
+// the form's terms and event compiled in. For a GemmLaunch and a bool; any method.
+KernelSource make_gemm_source(const SumForm& form, Precision precision);
 
 // The same for a built-in system ("kepler").
 KernelSource make_system_source(std::string_view system, std::size_t components, std::string_view method,

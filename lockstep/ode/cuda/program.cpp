@@ -103,14 +103,6 @@ EventRule<T> make_event_rule(const Problem& problem) {
   return rule;
 }
 
-// Its event where that comes as text; it belongs to the problem.
-std::optional<SourcePart> event_source(const Problem& problem) {
-  if (!problem.event) return std::nullopt;
-  const auto parts = problem.event->function->parts();
-  const auto* const source = std::get_if<SourcePart>(&parts.front().what);
-  return source == nullptr ? std::nullopt : std::optional(*source);
-}
-
 std::size_t widest_net(std::span<const FunctionPart> parts) {
   std::size_t width = 0;
   for (const FunctionPart& part : parts) {
@@ -239,16 +231,11 @@ void lay_out_for_tensor_cores(const Problem& problem, MatrixPrecision matrices, 
 // Why a mode of tensor cores cannot be had.
 std::optional<Obstacle> mode_obstacle(const Problem& problem, const Options& options) {
   const std::string name{to_string(options.matrix_precision)};
-  const auto parts = problem.rhs->parts();
-  if (event_source(problem)) {
-    return Obstacle{"options.matrix_precision", name + " with an event by an expression or text",
-                    "f32 with it, or a component that reaches a value", "leave it at f32"};
+  const std::size_t width = widest_net(problem.rhs->parts());
+  if (width == 0) {
+    return Obstacle{"options.matrix_precision", name, "f32: no net of plain layers multiplies matrices here",
+                    "leave it at f32"};
   }
-  if (comes_as_text(problem))
-    return Obstacle{"options.matrix_precision", name + " with code as text", "f32 with it", "leave it at f32"};
-  const std::size_t width = widest_net(parts);
-  if (width == 0)
-    return Obstacle{"options.matrix_precision", name, "f32: no net here multiplies matrices", "leave it at f32"};
   if (width > lockstep::cuda::kMostBlockWidth) {
     return Obstacle{"options.matrix_precision", name + " with a net " + std::to_string(width) + " wide",
                     "at most " + std::to_string(lockstep::cuda::kMostBlockWidth) + " on tensor cores",
@@ -303,11 +290,32 @@ std::optional<Obstacle> size_obstacle(const Problem& problem) {
   return std::nullopt;
 }
 
+std::optional<SourcePart> event_source(const Problem& problem) {
+  if (!problem.event) return std::nullopt;
+  const auto parts = problem.event->function->parts();
+  const auto* const source = std::get_if<SourcePart>(&parts.front().what);
+  return source == nullptr ? std::nullopt : std::optional(*source);
+}
+
 bool comes_as_text(const Problem& problem) {
   const auto parts = problem.rhs->parts();
   return event_source(problem) || std::any_of(parts.begin(), parts.end(), [](const FunctionPart& part) {
            return std::holds_alternative<SourcePart>(part.what);
          });
+}
+
+std::optional<Obstacle> event_obstacle(const Problem& problem) {
+  if (!problem.event) return std::nullopt;
+  const auto event = problem.event->function->parts();
+  const auto* const source = event.size() == 1 ? std::get_if<SourcePart>(&event.front().what) : nullptr;
+  const bool known = event.size() == 1 &&
+                     (std::holds_alternative<ThresholdPart>(event.front().what) ||
+                      std::holds_alternative<RangePart>(event.front().what) || (source != nullptr && source->is_event));
+  if (known) return std::nullopt;
+  return Obstacle{
+      "problem.event", problem.event->function->description(),
+      "a component that reaches a value, a range that is left, a small expression, or code as text, on a GPU",
+      "give its text with ode::with_cuda_event_source, or run on the CPU"};
 }
 
 std::optional<Obstacle> obstacle(const Problem& problem, const Options& options) {
@@ -322,19 +330,7 @@ std::optional<Obstacle> obstacle(const Problem& problem, const Options& options)
   for (const FunctionPart& part : parts) {
     if (auto found = part_obstacle(part)) return found;
   }
-  if (problem.event) {
-    const auto event = problem.event->function->parts();
-    const auto* const source = event.size() == 1 ? std::get_if<SourcePart>(&event.front().what) : nullptr;
-    const bool known = event.size() == 1 && (std::holds_alternative<ThresholdPart>(event.front().what) ||
-                                             std::holds_alternative<RangePart>(event.front().what) ||
-                                             (source != nullptr && source->is_event));
-    if (!known) {
-      return Obstacle{
-          "problem.event", problem.event->function->description(),
-          "a component that reaches a value, a range that is left, a small expression, or code as text, on a GPU",
-          "give its text with ode::with_cuda_event_source, or run on the CPU"};
-    }
-  }
+  if (auto found = event_obstacle(problem)) return found;
   if (options.matrix_precision != MatrixPrecision::f32) return mode_obstacle(problem, options);
   return std::nullopt;
 }
@@ -389,21 +385,27 @@ Lowered<T> lower_problem(const Problem& problem, const Options& options) {
       }
     }
   }
-  if (event) lowered.source = make_folded_source(problem, options, program, &*event);
+  const bool on_tensor_cores = options.matrix_precision != MatrixPrecision::f32;
+  const auto lay_out_as_the_mode_says = [&] {
+    if (!on_tensor_cores) return lay_out_for_tiles(problem, lowered);
+    if constexpr (sizeof(T) == 4) lay_out_for_tensor_cores(problem, options.matrix_precision, lowered);
+  };
+  if (event && !on_tensor_cores) lowered.source = make_folded_source(problem, options, program, &*event);
   if (lowered.source) {
     lowered.kernel = lowered.source->name;
     return lowered;
   }
   if (compiles) {
     const std::size_t width = widest_net(parts);
-    const bool tiles = suits_tiles(width);
-    if (tiles) lay_out_for_tiles(problem, lowered);
+    const bool tiles = on_tensor_cores || suits_tiles(width);
+    if (tiles) lay_out_as_the_mode_says();
     lowered.source = make_sum_source({.parts = parts,
                                       .components = problem.rhs->components(),
                                       .parameters = problem.rhs->parameters(),
                                       .width = width,
                                       .event = event ? &*event : nullptr,
-                                      .tiles = tiles},
+                                      .tiles = tiles,
+                                      .matrices = options.matrix_precision},
                                      options.method, options.precision);
     if (tiles) lowered.source->shared_bytes = block_advance_shared_bytes(lowered.launch);
     lowered.kernel = lowered.source->name;
@@ -411,12 +413,8 @@ Lowered<T> lower_problem(const Problem& problem, const Options& options) {
   }
   lowered.kernel = choose_kernel(problem, options, program);
   const bool general = lowered.kernel.starts_with("general"), tiles = lowered.kernel.starts_with("tiles");
-  const bool on_tensor_cores = options.matrix_precision != MatrixPrecision::f32;
   if ((general || tiles) && !on_tensor_cores) lowered.special = make_special_source(problem, options, program);
-  if (tiles && !on_tensor_cores) lay_out_for_tiles(problem, lowered);
-  if constexpr (sizeof(T) == 4) {
-    if (on_tensor_cores) lay_out_for_tensor_cores(problem, options.matrix_precision, lowered);
-  }
+  if (tiles) lay_out_as_the_mode_says();
   return lowered;
 }
 

@@ -28,11 +28,14 @@ struct Obstacle {
   std::string field, found, expected, remedy;
 };
 std::optional<Obstacle> obstacle(const Problem& problem, const Options& options);
+// Its event where that comes as text, which belongs to the problem.
+std::optional<SourcePart> event_source(const Problem& problem);
 // Whether its kernel has to be compiled when the program runs: where the right-hand side or the event comes as text.
 bool comes_as_text(const Problem& problem);
-// What holds for every engine on a GPU: its step control and method; its number of parts and components.
+// What holds for every engine on a GPU: its step control and method; its number of parts and components; its event.
 std::optional<Obstacle> method_obstacle(const Options& options);
 std::optional<Obstacle> size_obstacle(const Problem& problem);
+std::optional<Obstacle> event_obstacle(const Problem& problem);
 
 // The rules of the steps, the event and the method; of the program no more than the sizes.
 template <class T>

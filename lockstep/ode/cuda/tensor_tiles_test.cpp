@@ -201,7 +201,7 @@ TEST(TensorModes, are_refused_where_no_kernel_has_them) {
     const auto found = obstacle(problem, options);
     return found ? found->found + "; " + found->expected : std::string();
   };
-  EXPECT_THAT(message(system("lorenz")), HasSubstr("bf16; f32: no net here multiplies matrices"));
+  EXPECT_THAT(message(system("lorenz")), HasSubstr("bf16; f32: no net of plain layers multiplies matrices here"));
   EXPECT_THAT(message(net(mlp::random_mlp({3, 300, 3}, {ActivationKind::relu}, 1))),
               HasSubstr("bf16 with a net 300 wide; at most 256"));
   EXPECT_EQ(message(sum(system("lorenz"), net(mlp::random_mlp({3, 16, 3}, {ActivationKind::relu}, 1)))), "");

@@ -411,11 +411,7 @@ class Trajectory : private Memory, private Progress<T> {
   template <class U>
   LOCKSTEP_HOST_DEVICE T event_function(double t, const U& u) const {
     if constexpr (kHasEvent<Derivative>) {
-      if constexpr (Derivative::kMostParameters > 0) {
-        return derivative_.event_value(t, u, own_parameters_);
-      } else {
-        return derivative_.event_value(t, u, parameters_);
-      }
+      return compiled_event(t, typename Memory::ConstRow(u));
     } else {
       (void)t;
       T value = event_.component >= 0 ? T(0) : T(1);
@@ -426,6 +422,20 @@ class Trajectory : private Memory, private Progress<T> {
       }
       return value;
     }
+  }
+  // An event of the derivative's own reads numbers that lie side by side.
+  LOCKSTEP_HOST_DEVICE T compiled_event(double t, const T* u) const {
+    if constexpr (Derivative::kMostParameters > 0) {
+      return derivative_.event_value(t, u, own_parameters_);
+    } else {
+      return derivative_.event_value(t, u, parameters_);
+    }
+  }
+  template <class Row>
+  LOCKSTEP_HOST_DEVICE T compiled_event(double t, const Row& u) const {
+    T row[Derivative::kMostComponents];
+    for (int c = 0; c < derivative_.components(); ++c) row[c] = u[c];
+    return compiled_event(t, static_cast<const T*>(row));
   }
   LOCKSTEP_HOST_DEVICE bool crosses(T before, T after) const {
     return (event_.rising && before < 0 && after >= 0) || (event_.falling && before > 0 && after <= 0);

@@ -14,12 +14,15 @@ LOCKSTEP_HOST_DEVICE_CALL void evaluate_system_part(const PartProgram& part, T t
   ProgramDerivative<kMostComponents, 1, T>::evaluate_system(systems::AllSystems(), part.system, t, u, p, du);
 }
 
-// The trajectory in column `column`, for a thread.
-template <class T>
+// The trajectory in column `column`, for a thread. Derivative is a ProductDerivative, with or without an event of its
+// own; Terms: see derivative.h.
+template <class Number, class Derivative = ProductDerivative<Number>, class Terms = BuiltInTerms>
 class ColumnTrajectory {
-  using L = ScalarLane<T>;
+  using L = ScalarLane<Number>;
 
  public:
+  using T = Number;
+
   LOCKSTEP_HOST_DEVICE ColumnTrajectory(const GemmLaunch<T>& launch, std::int64_t column)
       : launch_(launch),
         column_(column),
@@ -55,10 +58,12 @@ class ColumnTrajectory {
       launch_.vectors[row * launch_.pitch + column_] = launch_.vectors[row * launch_.pitch + from];
     trajectory_.restore(launch_.saved[from]);
     save();
-    launch_.saved[from] = GemmTrajectory<T>::idle();
+    launch_.saved[from] = Trajectory::idle();
   }
 
  private:
+  using Trajectory = BlockTrajectory<T, Derivative, ColumnMemory<T>>;
+
   static LOCKSTEP_HOST_DEVICE ColumnMemory<T> memory(const GemmLaunch<T>& launch, std::int64_t column) {
     const std::int64_t vector = launch.program.components * launch.pitch;
     T* const first = launch.vectors + column;
@@ -74,11 +79,15 @@ class ColumnTrajectory {
     const int n = launch_.program.components;
     for (int i = 0; i < launch_.program.parts; ++i) {
       const PartProgram& part = launch_.program.part[i];
-      if (part.system >= 0) {
-        T u[kMostComponents], du[kMostComponents];
+      if (part.system != kNetPart) {
+        T u[Derivative::kMostComponents], du[Derivative::kMostComponents];
         for (int c = 0; c < n; ++c) u[c] = trajectory_.argument(c);
-        evaluate_system_part(part, static_cast<T>(trajectory_.time()), u,
-                             trajectory_.parameters() + part.first_parameter, du);
+        const T* const p = trajectory_.parameters() + part.first_parameter;
+        if constexpr (Terms::kOwn) {
+          Terms::evaluate(i, trajectory_.time(), u, p, du);
+        } else {
+          evaluate_system_part(part, static_cast<T>(trajectory_.time()), u, p, du);
+        }
         for (int c = 0; c < n; ++c) sum[c] = i == 0 ? du[c] : L::add(sum[c], du[c]);
         continue;
       }
@@ -96,7 +105,7 @@ class ColumnTrajectory {
   LOCKSTEP_HOST_DEVICE void write_arguments() const {
     for (int i = 0; i < launch_.program.parts; ++i) {
       const PartProgram& part = launch_.program.part[i];
-      if (part.system >= 0) continue;
+      if (part.system != kNetPart) continue;
       const GemmNet<T>& net = launch_.nets[i];
       int filled = 0;
       const auto put = [&](T x) {
@@ -123,8 +132,8 @@ class ColumnTrajectory {
   const GemmLaunch<T>& launch_;
   std::int64_t column_;
   TableScheme<T> scheme_;
-  ProductDerivative<T> derivative_;
-  GemmTrajectory<T> trajectory_;
+  Derivative derivative_;
+  Trajectory trajectory_;
 };
 
 }  // namespace lockstep::ode::cuda

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "lockstep/ode/cuda/batch_arrays.h"
+#include "lockstep/ode/cuda/compile.h"
 #include "lockstep/ode/cuda/engine.h"
 #include "lockstep/ode/cuda/gemm/gemm_program.h"
 
@@ -71,8 +73,9 @@ class GemmBatches {
       turn = 1 - turn;
     }
     deliver(arrays_[static_cast<std::size_t>(1 - turn)]);
-    summary_.kernel = "cuda gemm, " + gemm_->description() + ", " + std::to_string(columns_) + " columns, batches of " +
-                      std::to_string(size_);
+    const std::string own = lowered_.source ? lowered_.source->name + ", " : "";
+    summary_.kernel = "cuda gemm, " + own + gemm_->description() + ", " + std::to_string(columns_) +
+                      " columns, batches of " + std::to_string(size_);
     return summary_;
   }
 
@@ -81,7 +84,7 @@ class GemmBatches {
     const GemmLaunch<T>& launch = lowered_.launch;
     std::size_t bytes = static_cast<std::size_t>(launch.vector_count) *
                             static_cast<std::size_t>(launch.program.components) * sizeof(T) +
-                        sizeof(typename GemmTrajectory<T>::Saved) + 2 * sizeof(std::int32_t);
+                        sizeof(SavedTrajectory<T>) + 2 * sizeof(std::int32_t);
     const auto widest = static_cast<std::size_t>(lowered_.widest);
     bytes += widest * (sizeof(T) + 2 * lowered_.factor_bytes());
     for (const auto& net : lowered_.nets) {
@@ -131,13 +134,14 @@ class GemmBatches {
     if (stream_ != nullptr && copies_ == nullptr) copies_ = target_.runtime->open_stream(target_.device, fault);
     if (stream_ == nullptr || copies_ == nullptr)
       refuse(fault, "check the driver with nvidia-smi, or run on the CPU with --device cpu");
+    add_source();
     const GemmLaunch<T>& shape = lowered_.launch;
     const std::size_t vectors =
         static_cast<std::size_t>(shape.vector_count) * static_cast<std::size_t>(shape.program.components) * columns_;
     launch_ = shape;
     launch_.pitch = static_cast<std::int64_t>(columns_);
     launch_.vectors = device<T>(vectors);
-    launch_.saved = device<typename GemmTrajectory<T>::Saved>(columns_);
+    launch_.saved = device<SavedTrajectory<T>>(columns_);
     launch_.busy = device<std::int32_t>(kBusyNumbers);
     launch_.moves = device<std::int32_t>(2 * columns_);
     launch_.counter = device<unsigned long long>(1);
@@ -151,6 +155,14 @@ class GemmBatches {
     program_.rounds = std::max(1, lowered_.launch.method.stages - 1);  // about a step
     return add_products() && arrays_[0].allocate(*stream_, size_) &&
            (size_ >= problem_.trajectories() || arrays_[1].allocate(*stream_, size_));
+  }
+
+  // The kernel that came as text, where there is one: compiled once.
+  void add_source() {
+    if (!lowered_.source) return;
+    if (!image_) image_ = compile_for(*target_.runtime, target_.device, *lowered_.source);
+    if (const Fault fault = gemm_->add_advance(*image_); fault.happened)
+      refuse(fault, "update the driver, or run on the CPU with --device cpu");
   }
 
   // Memory of the device; null where one of these was refused.
@@ -252,6 +264,7 @@ class GemmBatches {
   const Problem& problem_;
   GemmTarget target_;
   LoweredGemm<T> lowered_;
+  std::optional<KernelImage> image_;  // of a kernel that came as text
   std::unique_ptr<GemmStream> gemm_;  // before what borrows from it
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<Stream> copies_;        // of results to the host

@@ -18,11 +18,11 @@ struct GemmNet {
 };
 
 // A derivative that the products evaluate; parameters lie side by side.
-template <class T>
-class ProductDerivative : public OutsideDerivative<kMostComponents, T> {
+template <class T, int most_components = kMostComponents>
+class ProductDerivative : public OutsideDerivative<most_components, T> {
  public:
   static constexpr int kMostGathered = 0;
-  using OutsideDerivative<kMostComponents, T>::OutsideDerivative;
+  using OutsideDerivative<most_components, T>::OutsideDerivative;
 };
 
 template <class T>
@@ -41,7 +41,7 @@ template <class T>
 struct GemmLaunch : Launch<T> {
   GemmNet<T> nets[kMostParts];               // of the program's parts
   T* vectors;                                // [vector][component][pitch]
-  typename GemmTrajectory<T>::Saved* saved;  // [column]
+  SavedTrajectory<T>* saved;                 // [column]
   std::int32_t columns;                      // in use; the ensemble's first so many at the start
   std::int32_t vector_count;
   std::int64_t pitch;   // columns that there is room for

@@ -29,6 +29,7 @@ class CudaGemmStream : public GemmStream {
     cudaStreamSynchronize(stream_);
     forget_graph();
     products_.clear();
+    if (library_ != nullptr) cudaLibraryUnload(library_);
     cublaslt().destroy(handle_);
     cudaFreeHost(busy_on_host_);
     cudaStreamDestroy(stream_);
@@ -36,6 +37,17 @@ class CudaGemmStream : public GemmStream {
   }
 
   void* native() override { return stream_; }
+
+  Fault add_advance(const KernelImage& image) override {
+    cudaSetDevice(device_);
+    const std::string where = "kernel that came as text";
+    Fault fault =
+        fault_of(cudaLibraryLoadData(&library_, image.code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0), where);
+    cudaKernel_t function = nullptr;
+    if (!fault.happened) fault = fault_of(cudaLibraryGetKernel(&function, library_, image.entry.c_str()), where);
+    if (!fault.happened) own_advance_ = reinterpret_cast<const void*>(function);
+    return fault;
+  }
 
   Fault prepare(const GemmProgram& program, const void* launch) override {
     cudaSetDevice(device_);
@@ -67,7 +79,7 @@ class CudaGemmStream : public GemmStream {
     return {};
   }
 
-  void start() override { launch_on_columns(&GemmKernels::start, nullptr, columns_); }
+  void start() override { launch_on_columns(kernels().start, nullptr, columns_); }
 
   void run(std::int32_t floor) override {
     // Once as it is, which loads every kernel; then as a graph.
@@ -84,8 +96,8 @@ class CudaGemmStream : public GemmStream {
   }
 
   void compact(std::int32_t target) override {
-    launch_one(&GemmKernels::plan, &target, 1, kCompactionThreads);
-    launch_on_columns(&GemmKernels::move, nullptr, target);
+    launch_one(kernels().plan, &target, 1, kCompactionThreads);
+    launch_on_columns(kernels().move, nullptr, target);
   }
 
   Fault wait(std::int32_t& busy) override {
@@ -117,15 +129,15 @@ class CudaGemmStream : public GemmStream {
                                    arguments, 0, stream_),
                   std::string("kernel ") + name));
   }
+  GemmKernels kernels() const { return program_.float64 ? gemm_kernels<double>() : gemm_kernels<float>(); }
   // One of those that take a GemmLaunch and perhaps one argument more.
-  void launch_one(const void* GemmKernels::*which, void* argument, int blocks, int threads) {
+  void launch_one(const void* kernel, void* argument, int blocks, int threads) {
     cudaSetDevice(device_);
-    const GemmKernels kernels = program_.float64 ? gemm_kernels<double>() : gemm_kernels<float>();
     void* arguments[] = {program_.float64 ? static_cast<void*>(&f64_) : &f32_, argument};
-    launch_kernel(kernels.*which, blocks, threads, arguments, "of the engine cuda_gemm");
+    launch_kernel(kernel, blocks, threads, arguments, "of the engine cuda_gemm");
   }
-  void launch_on_columns(const void* GemmKernels::*which, void* argument, std::int32_t columns) {
-    launch_one(which, argument, (columns + kGemmThreads - 1) / kGemmThreads, kGemmThreads);
+  void launch_on_columns(const void* kernel, void* argument, std::int32_t columns) {
+    launch_one(kernel, argument, (columns + kGemmThreads - 1) / kGemmThreads, kGemmThreads);
   }
 
   template <class T>
@@ -165,7 +177,7 @@ class CudaGemmStream : public GemmStream {
         }
       }
       bool counts = round + 1 == program_.rounds;
-      launch_on_columns(&GemmKernels::advance, &counts, columns_);
+      launch_on_columns(own_advance_ != nullptr ? own_advance_ : kernels().advance, &counts, columns_);
     }
     end();
   }
@@ -242,6 +254,8 @@ class CudaGemmStream : public GemmStream {
   int device_;
   cudaStream_t stream_;
   cublasLtHandle_t handle_;
+  cudaLibrary_t library_ = nullptr;    // of a kernel that came as text,
+  const void* own_advance_ = nullptr;  // which it is
   GemmProgram program_;
   GemmLaunch<float> f32_{};
   GemmLaunch<double> f64_{};

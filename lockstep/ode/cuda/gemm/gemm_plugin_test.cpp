@@ -3,10 +3,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "lockstep/core/error.h"
+#include "lockstep/core/testing/message_of.h"
 #include "lockstep/kernels/mlp/testing/reference.h"
+#include "lockstep/ode/cuda/gemm/gemm_program.h"
+#include "lockstep/ode/cuda/gemm/round.cuh"
 #include "lockstep/ode/cuda/gemm/testing/fake_cublaslt.h"
 #include "lockstep/ode/cuda/gemm/testing/gemm_bounds.h"
+#include "lockstep/ode/cuda/testing/kept_code.h"
+#include "lockstep/ode/cuda/testing/solve_on.h"
+#include "lockstep/ode/cuda/testing/threshold.h"
 
 namespace lockstep::ode::cuda {
 extern "C" GemmRuntime* lockstep_cuda_gemm(int version);
@@ -73,6 +81,42 @@ TEST_F(GemmComponent, counts_rounds_on_the_host_where_graphs_cannot_repeat_thems
   EXPECT_EQ(fake_cublaslt().passes_by_graph, 0);
   EXPECT_THAT(kernel_of(net_of(ActivationKind::tanh), MatrixPrecision::f32),
               HasSubstr("rounds counted by the host (operation not supported"));
+}
+
+// By a kernel of the component's own and by one that came as text: where u[0] falls to 0.5.
+TEST_F(GemmComponent, launches_a_kernel_that_came_as_text_in_place_of_its_own) {
+  using Column = ColumnTrajectory<float, WithEvent<ProductDerivative<float, 3>, AboveHalf, float>, NoTerms>;
+  KeptCode kept;
+  HostDevice device;
+  HostRuntime host(device);
+  Problem problem;
+  problem.rhs = net(net_of(ActivationKind::tanh));
+  for (int i = 0; i < 40; ++i) problem.initial_states.insert(problem.initial_states.end(), {0.4 + 0.01 * i, 0.2, 0.3});
+  problem.end_times = {1};
+  const auto solve = [&](Rhs event) {
+    problem.event = TerminalEvent{std::move(event)};
+    Solution solution(Precision::f32, 40, 3, {}, false);
+    MemorySink sink(solution);
+    advance_gemm<float>(problem, {}, {&host, lockstep_cuda_gemm(kGemmRuntimeVersion)}, sink, {});
+    return solution;
+  };
+  const Solution known = solve(threshold(3, 0, 0, 0.5));
+  problem.event = half_as_text();
+  const Rhs text = problem.event->function;
+  kept.keep(host, *gemm_source(problem, {}), "code");
+  EXPECT_THAT(lockstep::message_of([&] { solve(text); }), HasSubstr("kernel that came as text"));
+  for (const bool graphs : {true, false}) {
+    int launches = 0;
+    fake_cublaslt().graphs = graphs;
+    fake_cublaslt().source = [&](const void* launch, bool counts) {
+      ++launches;
+      advance_columns_as<Column>(*static_cast<const GemmLaunch<float>*>(launch), counts);
+    };
+    expect_same(known, solve(text));
+    EXPECT_GT(launches, 0);
+  }
+  EXPECT_TRUE(std::any_of(known.records().begin(), known.records().end(),
+                          [](const TrajectoryRecord& record) { return record.status == Status::terminated; }));
 }
 
 TEST_F(GemmComponent, says_which_product_cublaslt_cannot_make) {

@@ -18,8 +18,9 @@ int padded(std::size_t features) {
 
 std::optional<Obstacle> part_obstacle(const FunctionPart& part) {
   if (std::holds_alternative<NetPart>(part.what) || std::holds_alternative<SystemPart>(part.what)) return std::nullopt;
-  return Obstacle{"problem.rhs", "a term that is neither a net nor a built-in system", "nets and built-in systems",
-                  "use the engine cuda_fused, or run on the CPU"};
+  const auto* const source = std::get_if<SourcePart>(&part.what);
+  if (source != nullptr && !source->is_event) return std::nullopt;
+  return Obstacle{"problem.rhs", "an event's function", "a derivative", "use it as an event"};
 }
 
 template <class T>
@@ -28,6 +29,7 @@ class GemmLowering {
   GemmLowering(const Problem& problem, const Options& options) : problem_(problem) {
     lowered_.mode = options.matrix_precision;
     lower_rules<T>(problem, options, lowered_.launch);
+    lowered_.source = gemm_source(problem, options);
     const Tableau& tableau = method(options.method);
     lowered_.launch.vector_count = kVectorsBesideStages + tableau.stages + tableau.interpolant_stages;
   }
@@ -35,13 +37,17 @@ class GemmLowering {
   LoweredGemm<T> lower() {
     Program& program = lowered_.launch.program;
     const auto names = system_names();
+    const bool compiles = lowered_.source.has_value();
     for (const FunctionPart& from : problem_.rhs->parts()) {
       PartProgram& part = program.part[program.parts];
       part.first_parameter = parameter_;
       part.parameters = static_cast<std::int32_t>(from.parameters);
       parameter_ += part.parameters;
       part.system = kNetPart;
-      if (const auto* system = std::get_if<SystemPart>(&from.what)) {
+      const auto* const system = std::get_if<SystemPart>(&from.what);
+      if (std::holds_alternative<SourcePart>(from.what) || (system != nullptr && compiles)) {
+        part.system = kOwnTerm;
+      } else if (system != nullptr) {
         part.system = static_cast<std::int32_t>(std::find(names.begin(), names.end(), system->name) - names.begin());
       } else {
         add_net(std::get<NetPart>(from.what), part);
@@ -132,16 +138,18 @@ std::optional<Obstacle> gemm_obstacle(const Problem& problem, const Options& opt
   for (const FunctionPart& part : parts) {
     if (auto found = part_obstacle(part)) return found;
   }
-  if (problem.event) {
-    const auto event = problem.event->function->parts();
-    if (event.size() != 1 || (!std::holds_alternative<ThresholdPart>(event.front().what) &&
-                              !std::holds_alternative<RangePart>(event.front().what))) {
-      return Obstacle{"problem.event", problem.event->function->description(),
-                      "a component that reaches a value, or a range that is left, for the engine cuda_gemm",
-                      "use the engine cuda_fused, or run on the CPU"};
-    }
-  }
-  return std::nullopt;
+  return event_obstacle(problem);
+}
+
+std::optional<KernelSource> gemm_source(const Problem& problem, const Options& options) {
+  if (!comes_as_text(problem)) return std::nullopt;
+  const auto parts = problem.rhs->parts();
+  const std::optional<SourcePart> event = event_source(problem);
+  return make_gemm_source({.parts = parts,
+                           .components = problem.rhs->components(),
+                           .parameters = problem.rhs->parameters(),
+                           .event = event ? &*event : nullptr},
+                          options.precision);
 }
 
 template <class T>

@@ -11,8 +11,10 @@
 
 namespace lockstep::ode::cuda {
 
-// Why this engine cannot run a problem; nullopt when it can. cuBLASLt is not asked for.
+// Why this engine cannot run a problem; nullopt when it can. Neither cuBLASLt nor NVRTC is asked for.
 std::optional<Obstacle> gemm_obstacle(const Problem& problem, const Options& options);
+// What LoweredGemm::source will be.
+std::optional<KernelSource> gemm_source(const Problem& problem, const Options& options);
 
 // One dense layer. Inputs and outputs are padded with zeros to multiples of kFeatureStep, so that the rows of every
 // matrix start where tensor cores can read them.
@@ -37,6 +39,7 @@ struct LoweredGemm {
   std::vector<T> scalings;         // GemmLaunch::weights
   std::vector<std::byte> factors;  // stored as the mode says, each layer at a multiple of 256 bytes
   std::vector<T> biases;
+  std::optional<KernelSource> source;  // of the kernel that takes trajectories on, where terms or the event are text
   int widest = 0;  // out_pitch of any layer, in_pitch of any net
 
   std::size_t factor_bytes() const {

@@ -47,6 +47,9 @@ class GemmStream {
 
   // The cudaStream_t, for Runtime::borrow_stream: memory, copies.
   virtual void* native() = 0;
+  // In place of the component's kernel that takes each trajectory on, from now on: one that came as text
+  // (make_gemm_source).
+  virtual Fault add_advance(const KernelImage& image) = 0;
   // For the launch's columns: chooses how products are made. Both are copied. `launch` is a GemmLaunch<float> or
   // <double>.
   virtual Fault prepare(const GemmProgram& program, const void* launch) = 0;
@@ -71,7 +74,7 @@ class GemmRuntime {
 };
 
 // The component's entry for this engine.
-inline constexpr int kGemmRuntimeVersion = 2;
+inline constexpr int kGemmRuntimeVersion = 3;
 inline constexpr const char* kGemmRuntimeEntry = "lockstep_cuda_gemm";
 using GemmRuntimeEntry = GemmRuntime* (*)(int version);
 

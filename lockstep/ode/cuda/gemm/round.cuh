@@ -25,13 +25,18 @@ __device__ void start_columns(const GemmLaunch<T>& launch) {
   if (column < launch.columns) ColumnTrajectory<T>(launch, column).start(take);
 }
 
-// Every column goes on by one evaluation. `counts`: the last round before somebody asks how many are busy.
-template <class T>
-__device__ void advance_columns(const GemmLaunch<T>& launch, bool counts) {
+// Every column goes on by one evaluation, as a Column: a ColumnTrajectory. `counts`: the last round before somebody asks
+// how many are busy.
+template <class Column>
+__device__ void advance_columns_as(const GemmLaunch<typename Column::T>& launch, bool counts) {
   const std::int64_t column = std::int64_t{blockIdx.x} * kGemmThreads + threadIdx.x;
   const auto take = [&] { return static_cast<std::int64_t>(atomicAdd(launch.counter, 1ull)); };
-  const bool busy = column < launch.columns && ColumnTrajectory<T>(launch, column).resume(take);
+  const bool busy = column < launch.columns && Column(launch, column).resume(take);
   if (counts) count_busy(launch, busy);
+}
+template <class T>
+__device__ void advance_columns(const GemmLaunch<T>& launch, bool counts) {
+  advance_columns_as<ColumnTrajectory<T>>(launch, counts);
 }
 
 // After the last round of a pass, by one thread: how many columns have work.

@@ -124,7 +124,7 @@ struct Tokens {
 };
 template <class T>
 Tokens<T> tokens;
-char repeat_token, count_token;
+char repeat_token, count_token, source_token;
 
 template <class T, class Body>
 void run_kernel(dim3 grid, dim3 block, const void* argument, const Body& body, std::size_t shared_bytes = 0) {
@@ -319,7 +319,28 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   std::memcpy(to, from, bytes);
   return cudaSuccess;
 }
+cudaError_t cudaLibraryLoadData(cudaLibrary_t* library, const void*, cudaJitOption*, void**, unsigned,
+                                cudaLibraryOption*, void**, unsigned) {
+  if (!fake_cublaslt().source) return cudaErrorInvalidValue;
+  ++fake_cublaslt().open;
+  *library = reinterpret_cast<cudaLibrary_t>(&source_token);
+  return cudaSuccess;
+}
+cudaError_t cudaLibraryGetKernel(cudaKernel_t* kernel, cudaLibrary_t, const char*) {
+  *kernel = reinterpret_cast<cudaKernel_t>(&source_token);
+  return cudaSuccess;
+}
+cudaError_t cudaLibraryUnload(cudaLibrary_t) {
+  --fake_cublaslt().open;
+  return cudaSuccess;
+}
 cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments, size_t, cudaStream_t) {
+  if (kernel == &source_token) {
+    const bool counts = *static_cast<bool*>(arguments[1]);
+    run_kernel<float>(grid, block, arguments[0],
+                      [=](const auto& launch, unsigned char*) { fake_cublaslt().source(&launch, counts); });
+    return cudaSuccess;
+  }
   if (launch_one_of<float>(kernel, grid, block, arguments) || launch_one_of<double>(kernel, grid, block, arguments))
     return cudaSuccess;
   auto* const busy = *static_cast<std::int32_t**>(arguments[0]);

@@ -3,6 +3,7 @@
 // themselves.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -15,7 +16,9 @@ struct FakeCublasLt {
   bool any_algorithm = true;
   std::map<std::string, int> calls;  // by function
   int passes_by_graph = 0;
-  int open = 0;  // handles, descriptions, streams, graphs, pinned memory that are there now
+  // What stands in for a kernel that came as text; `launch` is a GemmLaunch<float>. Without one no code is taken.
+  std::function<void(const void* launch, bool counts)> source;
+  int open = 0;  // handles, descriptions, streams, graphs, pinned memory, libraries that are there now
 };
 
 // The one that the functions work on; reset by assigning a new one.

@@ -28,6 +28,12 @@ class HostGemmStream : public GemmStream {
     host_.fewest_columns = std::min(host_.fewest_columns, launch.columns);
   }
   void* native() override { return nullptr; }
+  Fault add_advance(const KernelImage& image) override {
+    const auto source = host_.sources.find(std::string(image.code.begin(), image.code.end()));
+    if (source == host_.sources.end()) return {true, false, "kernel", "no such function"};
+    own_advance_ = &source->second;
+    return {};
+  }
   Fault prepare(const GemmProgram&, const void*) override { return {}; }
   void start() override {
     run_threads(launch_.columns, [&] { start_columns(launch_); });
@@ -37,7 +43,11 @@ class HostGemmStream : public GemmStream {
       for (int round = 0; round < program_.rounds; ++round) {
         for (const DenseProduct& product : program_.products)
           multiply_on_host<T>(program_, product, launch_.columns, launch_.pitch, host_.epilogues);
-        run_threads(launch_.columns, [&] { advance_columns(launch_, round + 1 == program_.rounds); });
+        const bool counts = round + 1 == program_.rounds;
+        run_threads(launch_.columns, [&] {
+          if (own_advance_ != nullptr) return (*own_advance_)(&launch_, counts);
+          advance_columns(launch_, counts);
+        });
         ++host_.rounds;
       }
     } while (end_pass(launch_.busy) > floor);
@@ -57,6 +67,7 @@ class HostGemmStream : public GemmStream {
   HostGemm& host_;
   GemmProgram program_;
   GemmLaunch<T> launch_{};
+  const std::function<void(const void*, bool)>* own_advance_ = nullptr;
 };
 
 // Of the precision that the first program has.
@@ -64,6 +75,10 @@ class AnyHostGemmStream : public GemmStream {
  public:
   explicit AnyHostGemmStream(HostGemm& host) : host_(host), f32_(host), f64_(host) {}
   void* native() override { return nullptr; }
+  Fault add_advance(const KernelImage& image) override {
+    f32_.add_advance(image);
+    return f64_.add_advance(image);
+  }
   Fault prepare(const GemmProgram& program, const void* launch) override {
     if (host_.failing_prepares > 0) {
       --host_.failing_prepares;

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -17,6 +19,8 @@ struct HostGemm {
   bool failures_are_memory = true;
   std::int64_t rounds = 0, compactions = 0;
   std::int32_t fewest_columns = 1 << 30;
+  // What stands in for a kernel that came as text, by its machine code; `launch` is a GemmLaunch.
+  std::map<std::string, std::function<void(const void* launch, bool counts)>> sources;
 };
 
 class HostGemmRuntime : public GemmRuntime {
