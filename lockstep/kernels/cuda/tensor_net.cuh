@@ -73,12 +73,13 @@ __device__ void put_four(const TensorLayout& layout, unsigned char* values, int 
   unsigned char* const place =
       values + sample * layout.pitch + feature * static_cast<int>(sizeof(typename Format::Stored));
   if constexpr (Format::kTile == 8) {
-    *reinterpret_cast<Numbers<std::uint32_t, 4>*>(place) = {
-        {to_format(Format(), x.of[0]), to_format(Format(), x.of[1]), to_format(Format(), x.of[2]),
-         to_format(Format(), x.of[3])}};
+    const Numbers<std::uint32_t, 4> all = {{to_format(Format(), x.of[0]), to_format(Format(), x.of[1]),
+                                            to_format(Format(), x.of[2]), to_format(Format(), x.of[3])}};
+    *reinterpret_cast<Numbers<std::uint32_t, 4>*>(place) = all;
   } else {
-    *reinterpret_cast<Numbers<std::uint32_t, 2>*>(place) = {
+    const Numbers<std::uint32_t, 2> all = {
         {to_format(Format(), x.of[0], x.of[1]), to_format(Format(), x.of[2], x.of[3])}};
+    *reinterpret_cast<Numbers<std::uint32_t, 2>*>(place) = all;
   }
 }
 
@@ -238,7 +239,8 @@ struct TensorLayer {
       unsigned char* const place =
           to + (sample + 4 * i) * layout.pitch + output * static_cast<int>(sizeof(typename Format::Stored));
       if constexpr (Format::kTile == 8) {
-        *reinterpret_cast<Numbers<std::uint32_t, 2>*>(place) = {{to_format(Format(), x), to_format(Format(), y)}};
+        const Numbers<std::uint32_t, 2> both = {{to_format(Format(), x), to_format(Format(), y)}};
+        *reinterpret_cast<Numbers<std::uint32_t, 2>*>(place) = both;
       } else {
         *reinterpret_cast<std::uint32_t*>(place) = to_format(Format(), x, y);
       }

@@ -76,6 +76,9 @@ struct Block {
   int count = 0;  // of the barrier that was passed last
   const std::function<void(unsigned char*)>* kernel = nullptr;
   unsigned char* shared = nullptr;
+  std::size_t shared_bytes = 0;
+  std::uint64_t launches = 0;
+  bool in_kernel = false;
   unsigned char* stacks = nullptr;
   std::size_t stacks_made = 0;
   std::uint64_t switches = 0;
@@ -144,6 +147,7 @@ LOCKSTEP_UNSEEN void leave_fiber(State state, const char* where) {
 LOCKSTEP_UNSEEN void resume(unsigned thread) {
   Fiber& fiber = block.fibers[thread];
   block.current = thread;
+  block.in_kernel = true;
   thread_index = {thread, 0, 0};
 #if defined(LOCKSTEP_ASAN)
   __sanitizer_start_switch_fiber(&block.scheduler_sanitizer, block.stacks + thread * kStackBytes, kStackBytes);
@@ -151,6 +155,7 @@ LOCKSTEP_UNSEEN void resume(unsigned thread) {
   __tsan_switch_to_fiber(fiber.sanitizer, __tsan_switch_to_fiber_no_sync);
 #endif
   switch_to(block.scheduler, fiber.at);
+  block.in_kernel = false;
 #if defined(LOCKSTEP_ASAN)
   __sanitizer_finish_switch_fiber(block.scheduler_sanitizer, nullptr, nullptr);
 #endif
@@ -366,6 +371,7 @@ void loosen_barrier(std::string_view where) {
 std::uint64_t simulate(const SimulatedLaunch& launch, const std::function<void(unsigned char*)>& kernel) {
   block.kernel = &kernel;
   block.switches = 0;
+  ++block.launches;
   block_extent = {launch.threads, 1, 1};
   grid_extent = {launch.blocks, 1, 1};
   if (block.fibers.size() < launch.threads) block.fibers.resize(launch.threads);
@@ -378,10 +384,21 @@ std::uint64_t simulate(const SimulatedLaunch& launch, const std::function<void(u
     block_index = {i, 0, 0};
     const SharedMemory shared(launch.shared_bytes);
     block.shared = shared.data();
+    block.shared_bytes = launch.shared_bytes;
     run_block(launch.threads, order);
     shared.check();
   }
   return block.switches;
+}
+
+LOCKSTEP_UNSEEN bool in_kernel() { return block.in_kernel; }
+LOCKSTEP_UNSEEN std::uint64_t launches_made() { return block.launches; }
+LOCKSTEP_UNSEEN std::uint64_t barriers_passed() {
+  return std::uint64_t{current_fiber().barriers} + current_fiber().warp_waits;
+}
+LOCKSTEP_UNSEEN bool lies_in_shared_memory(const void* place) {
+  const auto* const byte = static_cast<const unsigned char*>(place);
+  return block.in_kernel && byte >= block.shared && byte < block.shared + block.shared_bytes;
 }
 
 // Two keys in turn: a fast thread's next arrival must not order a slow one that is still leaving this barrier.
@@ -429,6 +446,7 @@ LOCKSTEP_UNSEEN unsigned ballot_in_warp(unsigned mask, bool value, const char* w
 LOCKSTEP_UNSEEN unsigned lane_index() { return block.current % kWarp; }
 
 LOCKSTEP_UNSEEN void copy_later(void* shared, const void* global, std::size_t bytes) {
+  if (on_shared_access != nullptr) on_shared_access(shared, bytes);
   current_fiber().open_copies.push_back({shared, global, bytes});
 }
 

@@ -44,6 +44,15 @@ std::uint64_t simulate(const SimulatedLaunch& launch, const std::function<void(u
 std::vector<std::string> barriers_met();
 void loosen_barrier(std::string_view where);
 
+// For bank_counter.h: whether a kernel's thread runs now, in which of all launches, how many barriers of blocks and
+// warps it has passed, where its block's shared memory is; and what to tell of copies there in the background and
+// of rows that tensor cores load.
+bool in_kernel();
+std::uint64_t launches_made();
+std::uint64_t barriers_passed();
+bool lies_in_shared_memory(const void* place);
+inline void (*on_shared_access)(const void* shared, std::size_t bytes) = nullptr;
+
 // The rest is for cuda_words.h, called by a kernel's threads. `where` names the source line.
 struct Place {
   unsigned x = 0, y = 0, z = 0;

@@ -62,6 +62,7 @@ LOCKSTEP_UNSEEN inline const void* row_of(unsigned lane) { return my_warp().row[
 // Lane 8 i + r gives the address of row r of the i-th matrix of 8 x 16 bytes; each lane receives 4 bytes of each.
 inline void load_rows(std::uint32_t (&a)[4], const void* shared) {
   if (reinterpret_cast<std::uintptr_t>(shared) % 16 != 0) throw KernelFault("ldmatrix: an address not aligned to 16");
+  if (on_shared_access != nullptr) on_shared_access(shared, 16);
   const unsigned lane = lane_index();
   show_row(shared);
   meet_lanes("ldmatrix");
