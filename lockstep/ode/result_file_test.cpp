@@ -419,6 +419,24 @@ TEST_F(ResultFiles, a_slow_trajectory_holds_up_none_of_its_block) {
   }
 }
 
+TEST_F(ResultFiles, what_has_no_name_is_called_by_its_number) {
+  const Problem problem = ensemble(3, 2);
+  ResultMetadata two;
+  two.components = {2, 0};
+  for (const auto& [file, metadata] : {std::pair("all.h5", ResultMetadata{}), std::pair("two.h5", two)}) {
+    ResultWriter writer(path(file), problem, Precision::f64, metadata);
+    write_all<double>(writer, problem, 32, 1, 1);
+    writer.finish({});
+  }
+  EXPECT_THAT(ResultFile(path("all.h5")).component_names(), ElementsAre("u0", "u1", "u2"));
+  EXPECT_THAT(ResultFile(path("all.h5")).parameter_names(), ElementsAre("p0"));
+  EXPECT_THAT(ResultFile(path("two.h5")).component_names(), ElementsAre("u2", "u0"));
+  two.component_names = {"z"};
+  EXPECT_THAT(message_of([&] { ResultWriter(path("more.h5"), problem, Precision::f64, two); }),
+              HasSubstr("component_names: found 1 names, expected 2"));
+  EXPECT_FALSE(fs::exists(path("more.h5.part")));
+}
+
 TEST_F(ResultFiles, selections_of_rows_and_components_hand_finished_rows_on) {
   constexpr std::size_t kPoints = 3;
   const Problem problem = ensemble(300, kPoints);

@@ -404,6 +404,28 @@ class ResultWriter::Implementation : public SolutionSink {
   std::thread thread_;
 };
 
+namespace {
+
+// Names what has none by its number in the problem.
+void name_all(const char* field, std::vector<std::string>& names, const char* letter,
+              const std::vector<std::size_t>& numbers) {
+  if (names.empty()) {
+    for (const std::size_t number : numbers) names.push_back(letter + std::to_string(number));
+  }
+  if (names.size() != numbers.size()) {
+    throw Error(ErrorKind::invalid_argument, {field, std::to_string(names.size()) + " names",
+                                              std::to_string(numbers.size()), "name each, or leave the list empty"});
+  }
+}
+
+std::vector<std::size_t> all_of(std::size_t count) {
+  std::vector<std::size_t> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), std::size_t{0});
+  return numbers;
+}
+
+}  // namespace
+
 ResultWriter::ResultWriter(const std::filesystem::path& path, const Problem& problem, Precision precision,
                            ResultMetadata metadata, Existing existing)
     : ResultWriter(path, problem, precision, std::move(metadata), existing,
@@ -411,6 +433,9 @@ ResultWriter::ResultWriter(const std::filesystem::path& path, const Problem& pro
 
 ResultWriter::ResultWriter(const std::filesystem::path& path, const Problem& problem, Precision precision,
                            ResultMetadata metadata, Existing existing, Leftover unfinished) {
+  name_all("component_names", metadata.component_names, "u",
+           metadata.components.empty() ? all_of(problem.rhs->components()) : metadata.components);
+  name_all("parameter_names", metadata.parameter_names, "p", all_of(problem.rhs->parameters()));
   if (unfinished == Leftover::resume) {
     if (const auto left = find_unfinished(path)) check_continues(*left, problem, precision, metadata);
   }

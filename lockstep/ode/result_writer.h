@@ -18,8 +18,8 @@ namespace lockstep::ode {
 // What a file says about itself beyond the numbers.
 struct ResultMetadata {
   std::string title;
-  std::vector<std::string> component_names;  // [component], of those that are stored
-  std::vector<std::string> parameter_names;  // [parameter]
+  std::vector<std::string> component_names;  // [component], of those that are stored; empty: u0, u1, ...
+  std::vector<std::string> parameter_names;  // [parameter]; empty: p0, p1, ...
   Attributes attributes;                     // provenance, on the root group
   // Adds datasets of its own while the file is made; what they hold must be known before the solve. May be empty.
   std::function<void(hdf5::File&)> more;
@@ -45,7 +45,8 @@ struct ResultMetadata {
 // process is killed, NAME.part keeps every trajectory stored so far.
 class ResultWriter : public SolutionSink {
  public:
-  // The problem must be valid and outlive the writer. Throws Error (file) when the file exists (unless it may be
+  // The problem must be valid and outlive the writer. Throws Error (invalid_argument) when the metadata name another
+  // number of components or parameters than the problem has, and Error (file) when the file exists (unless it may be
   // replaced), an earlier run left NAME.part (likewise), somebody else is writing it, its folder is not writable, or
   // the disk has no room.
   ResultWriter(const std::filesystem::path& path, const Problem& problem, Precision precision, ResultMetadata metadata,
