@@ -8,6 +8,7 @@
 #include "lockstep/agreement/detail/chart.h"
 #include "lockstep/agreement/detail/text.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/standard_arithmetic.h"
 
 namespace lockstep::agreement {
 namespace {
@@ -250,6 +251,7 @@ std::string fields_table(const Verdict& verdict, const Ensemble& a, const Ensemb
 }  // namespace
 
 std::string report_page(const Ensemble& a, const Ensemble& b, const Verdict& verdict) {
+  const StandardArithmetic arithmetic;
   std::string page =
       "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'>\n<meta name='viewport' "
       "content='width=device-width'>\n<title>" +
@@ -278,6 +280,7 @@ std::string report_page(const Ensemble& a, const Ensemble& b, const Verdict& ver
 
 std::filesystem::path write_report(const std::filesystem::path& folder, const Ensemble& a, const Ensemble& b,
                                    const Verdict& verdict, Existing existing) {
+  const StandardArithmetic arithmetic;
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw Error(ErrorKind::file, {folder.string(), error.message(), "a folder that can be made", {}});

@@ -8,9 +8,9 @@ namespace lockstep {
 
 // While it lives, this thread computes by IEEE 754's defaults: to nearest even, with subnormal numbers, without traps.
 // Hosts change that: -ffast-math and some Fortran compilers flush subnormals to zero in the whole process,
-// -ffpe-trap=invalid makes a NaN that nobody reads end the program. Then the host's environment comes back at the end,
-// flags included; where it is the default nothing is written (a nanosecond or two). Every public call that computes
-// holds one, and so does every thread.
+// -ffpe-trap=invalid makes a NaN that nobody reads end the program. The host's environment comes back at the end;
+// where it is the default nothing is written (a nanosecond or two). Every public call that computes holds one, and so
+// does every thread.
 class StandardArithmetic {
  public:
 #if defined(__x86_64__)

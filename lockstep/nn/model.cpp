@@ -109,6 +109,7 @@ std::size_t Model::parameter_count() const {
 }
 
 void Model::validate() const {
+  const StandardArithmetic arithmetic;
   if (inputs.empty()) refuse("model", "no input port", "at least one");
   if (outputs.empty()) refuse("model", "no output port", "at least one");
   std::map<std::string, std::size_t> widths;  // of the values known so far

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/core/text.h"
 #include "lockstep/ode/detail/save_rows.h"
 #include "lockstep/ode/methods.h"
@@ -25,6 +26,7 @@ void require_positive(const char* field, double value, const char* remedy = "") 
 }  // namespace
 
 void Options::validate() const {
+  const StandardArithmetic arithmetic;
   const Tableau& tableau = ode::method(method);
   if (control == StepControl::fixed) {
     if (dt == 0) refuse("dt", "no step size", "a step size above 0 with fixed control", "set dt");

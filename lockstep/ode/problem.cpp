@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/core/text.h"
 #include "lockstep/ode/detail/save_rows.h"
 
@@ -109,6 +110,7 @@ Problem Problem::selection(const std::vector<std::size_t>& rows) const {
 void Problem::validate() const { detail::validate(*this, detail::SaveRows::full); }
 
 void detail::validate(const Problem& problem, SaveRows rows) {
+  const StandardArithmetic arithmetic;
   const auto& [rhs, initial_states, parameters, start_times, end_times, save_times, save_times_per_trajectory, event] =
       problem;
   if (!rhs) refuse("rhs", "none", "a right-hand side", "make one with ode::net, ode::system or ode::function");

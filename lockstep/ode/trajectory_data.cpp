@@ -36,6 +36,7 @@ std::size_t TrajectoryData::points(std::size_t trajectory, std::size_t component
 }
 
 void TrajectoryData::validate(const StateFunction& rhs) const {
+  const StandardArithmetic arithmetic;
   const std::size_t n = rhs.components(), m = rhs.parameters();
   if (trajectories == 0) refuse("data.trajectories", "0", "at least one");
   if (!numbers.empty() && numbers.size() != trajectories) {

@@ -10,6 +10,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/hdf5.h"
+#include "lockstep/core/standard_arithmetic.h"
 
 namespace lockstep::hdf5::detail {
 
@@ -17,7 +18,7 @@ static_assert(sizeof(hid_t) == sizeof(std::int64_t), "HDF5 1.10 or later");
 
 std::recursive_mutex& call_mutex();
 
-// Held during every use of the C library.
+// Held during every use of the C library, whose conversions of numbers must not trap either.
 class Call {
  public:
   Call() : lock_(call_mutex()) {
@@ -32,6 +33,7 @@ class Call {
 
  private:
   std::lock_guard<std::recursive_mutex> lock_;
+  StandardArithmetic arithmetic_;
   H5E_auto2_t print_ = nullptr;
   void* print_data_ = nullptr;
 };

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/standard_arithmetic.h"
 
 namespace lockstep {
 namespace {
@@ -42,6 +43,7 @@ std::size_t Mlp::parameter_count() const {
 }
 
 void Mlp::validate() const {
+  const StandardArithmetic arithmetic;
   if (layers.empty()) refuse("layers", "none", "at least one dense layer", "add a layer");
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const DenseLayer& layer = layers[i];
