@@ -78,11 +78,32 @@ endfunction()
 # lockstep_test(NAME [LINK targets...] [LABELS labels...]): builds NAME.cpp of the current folder with GoogleTest and registers it.
 # One labelled `slow` is not built with the others under the sanitizers, where it is left out.
 function(lockstep_test name)
+  cmake_parse_arguments(arg "" "" "LINK;LABELS;SOURCES" ${ARGN})
+  lockstep_test_program(${name} SOURCES ${name}.cpp ${arg_SOURCES} LINK ${arg_LINK} LABELS ${arg_LABELS})
+endfunction()
+
+# lockstep_tests(NAME TESTS names... [LINK targets...]): lockstep_test for each of the names. In a build from nothing
+# (LOCKSTEP_PRECOMPILE) they are one program NAME, compiled as one file: their headers are read, and what they instantiate
+# is compiled, once. Their unnamed namespaces must not clash; one that clashes gets a lockstep_test of its own.
+function(lockstep_tests name)
+  cmake_parse_arguments(arg "" "" "LINK;TESTS" ${ARGN})
+  if(LOCKSTEP_TESTS AND LOCKSTEP_PRECOMPILE)
+    list(TRANSFORM arg_TESTS APPEND .cpp)
+    lockstep_test_program(${name} SOURCES ${arg_TESTS} LINK ${arg_LINK})
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+  else()
+    foreach(test IN LISTS arg_TESTS)
+      lockstep_test(${test} LINK ${arg_LINK})
+    endforeach()
+  endif()
+endfunction()
+
+function(lockstep_test_program name)
   if(NOT LOCKSTEP_TESTS)
     return()
   endif()
   cmake_parse_arguments(arg "" "" "LINK;LABELS;SOURCES" ${ARGN})
-  add_executable(${name} ${name}.cpp ${arg_SOURCES})
+  add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LINK} GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE LOCKSTEP_TEST_DATA="${PROJECT_SOURCE_DIR}/testdata")
   lockstep_test_options(${name})
