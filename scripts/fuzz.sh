@@ -41,16 +41,22 @@ run_target() {
   build-fuzz/"$1"_fuzz "${extent[@]}" -max_len=8192 -timeout=60 -rss_limit_mb=2048 -print_final_stats=1 \
     -artifact_prefix=build-fuzz/findings/"$1"- "$found" fuzz/corpus/"$1" >build-fuzz/"$1".log 2>&1
 }
-targets=(safetensors problem_file hdf5_model keras plan result_file)
+targets=(hdf5_model result_file keras safetensors problem_file plan)
 if [ -e build-fuzz/onnx_fuzz ]; then targets+=(onnx); fi
-running=()
-failed=()
+# As many at a time as there are processors: where one ends the next begins.
+running=0
+failed=0
 for target in "${targets[@]}"; do
+  if [ $running -eq "$jobs" ]; then
+    wait -n || failed=$((failed + 1))
+    running=$((running - 1))
+  fi
   run_target "$target" &
-  running+=($!)
-  if [ ${#running[@]} -lt "$jobs" ] && [ "$target" != "${targets[-1]}" ]; then continue; fi
-  for process in "${running[@]}"; do wait "$process" || failed+=("$process"); done
-  running=()
+  running=$((running + 1))
+done
+while [ $running -gt 0 ]; do
+  wait -n || failed=$((failed + 1))
+  running=$((running - 1))
 done
 for target in "${targets[@]}"; do
   if grep -q '^SUMMARY' build-fuzz/"$target".log; then
@@ -60,4 +66,4 @@ for target in "${targets[@]}"; do
     say "$target: $(grep -oE 'number_of_executed_units: [0-9]+' build-fuzz/"$target".log | grep -oE '[0-9]+$') inputs, nothing found"
   fi
 done
-[ ${#failed[@]} -eq 0 ] || fail "${#failed[@]} targets did not end well: see build-fuzz/*.log and build-fuzz/findings/"
+[ $failed -eq 0 ] || fail "$failed targets did not end well: see build-fuzz/*.log and build-fuzz/findings/"
