@@ -246,6 +246,16 @@ TEST(Onnx, constants_of_another_shape_meet_other_features) {
   column.node("Mul", {"square", "c1"}, "product");
   shaped(column, "Reshape", "product", {-1, 4}, "y");
   EXPECT_THAT(outputs(read_onnx(column.save()), {1, 2}), ElementsAre(10, 20, 100, 200));
+  Graph one;  // [1, 1, 1] is one number where there are three dimensions, and makes three of two
+  one.tensor("c", {1, 1, 1}, {3});
+  shaped(one, "Reshape", "x", {-1, 2, 1}, "column");
+  one.node("Pow", {"column", "c"}, "cubes");
+  shaped(one, "Reshape", "cubes", {-1, 2}, "y");
+  EXPECT_THAT(outputs(read_onnx(one.save()), {1, 2}), ElementsAre(1, 8));
+  Graph more;
+  more.tensor("c", {1, 1, 1}, {3});
+  more.node("Pow", {"x", "c"}, "y");
+  EXPECT_THAT(refusal_of(more), HasSubstr("a constant that differs along the batch"));
   Graph across;
   across.tensor("c", {2}, {10, 100});
   shaped(across, "Reshape", "c", {2, 1}, "c1");

@@ -125,7 +125,7 @@ GraphReader::Data GraphReader::power(const Node& node) {
   const Data x = data(node, 0);
   const OnnxTensor* exponent = constant(node, 1);
   if (exponent && exponent->is_scalar()) {
-    const double n = single_number(node, *exponent);
+    const double n = per_feature(node, *exponent, x.rank)[0];
     if (n == 1) return x;
     if (n == 2) return {builder_.activation(x.step, {ActivationKind::square}, place(node)), x.rank};
     if (n == 3) return {builder_.piece(x.step, StepKind::cube, place(node)), x.rank};
