@@ -674,6 +674,28 @@ class Evaluate(CliTest):
             self.assertEqual(file["output"].dtype, np.float32)
             np.testing.assert_allclose(file["output"][:], exact, rtol=0, atol=1e-12 * 2**29)
 
+    def test_ports_that_would_share_a_dataset_are_named(self):
+        def evaluates(inputs, outputs):  # what the first two inputs, or the input and itself, add up to
+            with h5py.File(self.path("ports.h5"), "w") as file:
+                file.attrs["lockstep_model"] = 2
+                for i, name in enumerate(inputs):
+                    file.create_group(f"inputs/{i}").attrs.update(name=name, features=1)
+                for i, name in enumerate(outputs):
+                    file.create_group(f"outputs/{i}").attrs.update(name=name, features=1, value="sum")
+                node = file.create_group("nodes/0")
+                node.attrs.update(name="sum", operation="binary", kind="add")
+                node["inputs"] = [inputs[0], inputs[-1]]
+            return ("evaluate", "ports.h5", "--input", "x.h5", "--output", "y.h5", "--overwrite")
+
+        with h5py.File(self.path("x.h5"), "w") as file:
+            file["input"] = file["a_b"] = file["c"] = np.ones((4, 1))
+        self.succeed(*evaluates(["a/b", "c"], ["y", "z/1"]))
+        with h5py.File(self.path("y.h5")) as file:
+            np.testing.assert_array_equal(file["z_1"], np.full((4, 1), 2))
+        self.fail_with('ports.h5: ports "a/b" and "a_b": found one dataset for both, a_b', *evaluates(["a/b", "a_b"], ["y"]))
+        self.fail_with('ports "y" and "y_feature": found one dataset for both, y_feature',
+                       *evaluates(["x"], ["y", "y_feature"]))
+
     def test_bad_inputs_are_named(self):
         with h5py.File(self.path("x.h5"), "w") as file:
             file["input"] = np.zeros((4, 2))

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
 #include <optional>
 #include <string_view>
 
@@ -19,11 +20,23 @@ namespace {
   throw Error(ErrorKind::invalid_argument, {field, found, expected, remedy});
 }
 
-// HDF5 takes a slash in a name for a path.
-std::string dataset_name(const std::string& port) {
-  std::string name = port;
-  std::replace(name.begin(), name.end(), '/', '_');
-  return name;
+// HDF5 takes a slash in a name for a path. `beside_each` ends the name of one more dataset for each port.
+std::vector<std::string> dataset_names(const std::vector<nn::Port>& ports, const std::string& model,
+                                       const char* beside_each = nullptr) {
+  std::vector<std::string> names;
+  std::map<std::string, std::string> taken;  // by which port
+  for (const nn::Port& port : ports) {
+    std::string name = port.name;
+    std::replace(name.begin(), name.end(), '/', '_');
+    for (const std::string& one : {name, beside_each ? name + beside_each : name}) {
+      const auto [found, is_new] = taken.emplace(one, port.name);
+      if (is_new || found->second == port.name) continue;
+      refuse(model + ": ports \"" + found->second + "\" and \"" + port.name + '"', "one dataset for both, " + one,
+             "names that differ", "rename one of them in the net, or evaluate it from Python, C or C++");
+    }
+    names.push_back(std::move(name));
+  }
+  return names;
 }
 
 std::vector<std::string> answer_names(const nn::Port& port) {
@@ -41,9 +54,11 @@ class Hdf5Samples : public SampleSource<T> {
               const std::filesystem::path& model_path)
       : file_(hdf5::File::open(path)) {
     const bool several = model.inputs.size() > 1;
+    const std::vector<std::string> names =
+        several ? dataset_names(model.inputs, model_path.string()) : std::vector{name};
     for (const nn::Port& port : model.inputs) {
       const std::size_t features = port.features.size();
-      hdf5::Dataset dataset = file_.dataset(several ? dataset_name(port.name) : name);
+      hdf5::Dataset dataset = file_.dataset(names[ports_.size()]);
       const hdf5::Shape shape = dataset.shape();
       const bool one_dimension = shape.size() == 1 && features == 1;
       if (!one_dimension && (shape.size() != 2 || shape[1] != features)) {
@@ -137,9 +152,11 @@ class Hdf5Answers : public AnswerSink<T> {
       : file_(
             hdf5::File::create(of.path, of.existing, of.samples * total_width(model.outputs) * sizeof(T) + (1 << 16))) {
     const bool several = model.outputs.size() > 1;
+    const std::vector<std::string> names =
+        several ? dataset_names(model.outputs, model.provenance.source, "_feature") : std::vector{of.dataset};
     for (const nn::Port& port : model.outputs) {
       const std::size_t width = port.features.size();
-      const std::string name = several ? dataset_name(port.name) : of.dataset;
+      const std::string& name = names[ports_.size()];
       hdf5::Dataset dataset = file_.create_dataset<T>(name, {of.samples, width});
       if (!several || width > 1) {
         const std::string scale = several ? name + "_feature" : "feature";
