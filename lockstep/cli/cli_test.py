@@ -246,7 +246,35 @@ class Solve(CliTest):
     def test_what_ended_a_trajectory_early_is_explained(self):
         self.write("short.toml", LORENZ + "[method]\nmax_steps = 5\n")
         self.assertRegex(self.succeed("solve", "short.toml"),
-                         r"\A100 trajectories: 100 too_many_steps\n  too_many_steps: raise method.max_steps, .*\n500 steps")
+                         r"\A100 trajectories: 100 too_many_steps\n  too_many_steps: raise method.max_steps, .*trajectory 0 came to "
+                         r"t = .* in 5 steps, and all of it takes some \d+\n500 steps")
+        # Decay with rate 1e6 towards cos(t): after a thousandth of a second nothing but stability limits the step.
+        stiff = '''[rhs.equations]
+x = "-1e6 * (x - cos(t))"
+[ensemble]
+initial_state = [0]
+[time]
+span = [0, 10]
+[method]
+precision = "f64"
+name = "NAME"
+max_steps = 3000
+[output]
+file = "stiff.h5"
+'''
+        for name in ("bs3", "tsit5", "vern9"):
+            self.write("stiff.toml", stiff.replace("NAME", name))
+            self.assertRegex(self.succeed("solve", "stiff.toml", "--overwrite"),
+                             r"too_many_steps: the problem is stiff: trajectory 0 came to t = 0.\d+ of 10 in 3,000 steps, and "
+                             r"tolerances ten times tighter need no more.* raise method.max_steps to some \d+,\d+,000, or")
+        self.write("stiff.toml", '[rhs]\nsystem = "robertson"\n[time]\nspan = [0, 1000]\n[method]\nmax_steps = 5000\n'
+                                 '[output]\nfile = "stiff.h5"\n')
+        self.assertIn("the problem is stiff", self.succeed("solve", "stiff.toml", "--overwrite"))
+        # The Lorenz equations by the same methods: accuracy decides.
+        for name in ("bs3", "tsit5", "vern9"):
+            self.write("short.toml", LORENZ.replace("trajectories = 100", "trajectories = 1").replace("[0, 1]", "[0, 100]") +
+                       f'[method]\nmax_steps = 300\nname = "{name}"\nprecision = "f64"\nrtol = 1e-9\natol = 1e-9\n')
+            self.assertNotIn("stiff", self.succeed("solve", "short.toml", "--overwrite"))
 
     def test_a_failing_pilot_and_steps_that_cannot_suffice_are_told_beforehand(self):
         self.write("short.toml", LORENZ + "[method]\nmax_steps = 5\n")

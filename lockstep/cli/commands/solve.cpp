@@ -16,6 +16,7 @@
 #include "lockstep/cli/existing_output.h"
 #include "lockstep/cli/flag_checks.h"
 #include "lockstep/cli/interrupt.h"
+#include "lockstep/cli/out_of_steps.h"
 #include "lockstep/cli/problem_file.h"
 #include "lockstep/cli/problem_setup.h"
 #include "lockstep/cli/progress.h"
@@ -69,10 +70,10 @@ std::string trajectories_text(std::size_t count) { return counted_text(count, "t
 constexpr std::array<std::pair<ode::Status, const char*>, 3> kAdvice{
     {{ode::Status::step_too_small, "steps fell below the spacing of time itself: the solution may end there"},
      {ode::Status::not_finite, "the right-hand side or the state became NaN or infinite"},
-     {ode::Status::too_many_steps, "raise method.max_steps, or loosen the tolerances; a stiff problem stays slow"}}};
+     {ode::Status::too_many_steps, "raise method.max_steps, or loosen the tolerances"}}};
 
 void print_summary(const ode::Summary& summary, std::size_t earlier, const ode::Options& options,
-                   const std::string& path, std::uintmax_t bytes) {
+                   const std::string& out_of_steps, const std::string& path, std::uintmax_t bytes) {
   std::size_t total = 0;
   std::string statuses;
   for (int i = 0; i < ode::kStatusCount; ++i) {
@@ -85,9 +86,12 @@ void print_summary(const ode::Summary& summary, std::size_t earlier, const ode::
   std::printf("%s: %s\n", trajectories_text(total).c_str(), statuses.c_str());
   for (const auto& [status, advice] : kAdvice) {
     if (summary.count_of[static_cast<std::size_t>(status)] == 0) continue;
-    const bool fixed = status == ode::Status::too_many_steps && options.control == ode::StepControl::fixed;
-    std::printf("  %s: %s\n", std::string(ode::to_string(status)).c_str(),
-                fixed ? "raise method.max_steps, or take larger steps" : advice);
+    std::string said = advice;
+    if (status == ode::Status::too_many_steps) {
+      if (options.control == ode::StepControl::fixed) said = "raise method.max_steps, or take larger steps";
+      if (!out_of_steps.empty()) said = out_of_steps;
+    }
+    std::printf("  %s: %s\n", std::string(ode::to_string(status)).c_str(), said.c_str());
   }
   std::printf("%s accepted, %s rejected, %s of the right-hand side\n",
               counted_text(static_cast<std::size_t>(summary.accepted), "step").c_str(),
@@ -305,7 +309,12 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
   const std::uintmax_t bytes = writer.finish(describe_run(summary));
   if (share != nullptr) return open == 0 ? kSuccess : interrupt.exit_code();
   if (!options.quiet) {
-    print_summary(summary, left ? left->stored : 0, setup.options, path.string(), bytes);
+    std::string out_of_steps;
+    if (setup.options.control != ode::StepControl::fixed &&
+        summary.count_of[static_cast<std::size_t>(ode::Status::too_many_steps)] > 0) {
+      out_of_steps = explain_out_of_steps(setup.problem, setup.options, path, {&interrupt.token(), {}});
+    }
+    print_summary(summary, left ? left->stored : 0, setup.options, out_of_steps, path.string(), bytes);
   }
   if (open == 0) return kSuccess;
   std::fprintf(stderr, "lockstep: stopped: %s and in %s; continue with --resume\n",
@@ -332,7 +341,7 @@ int solve_shares(const SolveOptions& options, const std::string& command_line) {
   run.existing = file.output.overwrite ? Existing::replace : Existing::refuse;
   run.solve_share = [&](RankShare& share) { return solve(mine, command_line, &share); };
   run.report = [&](const ode::Summary& all, std::size_t earlier, std::uintmax_t bytes) {
-    print_summary(all, earlier, file.options, run.whole.string(), bytes);
+    print_summary(all, earlier, file.options, {}, run.whole.string(), bytes);
     std::printf("an index of %zu files beside it, one of each rank; `lockstep merge` makes one file of them\n",
                 launch().count);
   };

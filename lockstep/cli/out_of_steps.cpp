@@ -1,0 +1,99 @@
+#include "lockstep/cli/out_of_steps.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "lockstep/cli/text.h"
+#include "lockstep/ode/methods.h"
+#include "lockstep/ode/result_file.h"
+#include "lockstep/ode/solution.h"
+#include "lockstep/ode/solve.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr double kTighter = 10;
+
+std::int64_t attempts(const ode::TrajectoryRecord& record) { return std::int64_t{record.accepted} + record.rejected; }
+
+// How many steps one trajectory takes to `end`, at most `most`; none where it does not get there.
+std::optional<std::int64_t> steps_to(double end, const ode::Problem& problem, const ode::Options& options,
+                                     std::int64_t most, const RunControl& control) {
+  ode::Problem again = problem;
+  again.end_times = {end};
+  again.save_times = {end};
+  again.save_times_per_trajectory = false;
+  again.event.reset();
+  ode::Options f64 = options;
+  f64.precision = Precision::f64;
+  f64.matrix_precision = MatrixPrecision::f32;
+  f64.control = ode::StepControl::per_trajectory;
+  f64.device = ode::parse_device("cpu");
+  f64.engine = ode::EngineChoice::automatic;
+  f64.threads = 1;
+  f64.max_steps = most;
+  const ode::Solution solution = ode::solve(again, f64, control);
+  if (solution.record(0).status != ode::Status::success) return std::nullopt;
+  return attempts(solution.record(0));
+}
+
+bool is_stiff(const ode::Problem& problem, const ode::Options& options, std::size_t trajectory,
+              const ode::TrajectoryRecord& record, const RunControl& control) {
+  const ode::Problem one = problem.selection({trajectory});
+  const auto steps = steps_to(record.end_time, one, options, 2 * options.max_steps, control);
+  ode::Options tighter = options;
+  tighter.rtol /= kTighter;
+  tighter.atol /= kTighter;
+  for (double& atol : tighter.component_atol) atol /= kTighter;
+  if (!steps || tighter.rtol < 1e-14) return false;
+  const double most = std::pow(kTighter, 0.5 / ode::method(options.method).order) * static_cast<double>(*steps);
+  return steps_to(record.end_time, one, tighter, static_cast<std::int64_t>(most), control).has_value();
+}
+
+// Two digits, upwards: 312,345 becomes 320,000.
+std::string some(double steps) {
+  const double unit = std::pow(10.0, std::floor(std::log10(steps)) - 1);
+  return "some " + count_text(static_cast<std::int64_t>(std::ceil(steps / unit) * unit));
+}
+
+}  // namespace
+
+std::string explain_out_of_steps(const ode::Problem& problem, const ode::Options& options, std::size_t trajectory,
+                                 const ode::TrajectoryRecord& record, const RunControl& control) {
+  const double start = problem.start_time(trajectory), end = problem.end_time(trajectory);
+  const double share = (record.end_time - start) / (end - start);
+  const std::string plain = "raise method.max_steps, or loosen the tolerances";
+  if (!(share > 0) || attempts(record) == 0) return plain;
+  const double all = static_cast<double>(attempts(record)) / share;
+  const bool tells_all = all < 1e9;
+  const std::string came = "trajectory " + count_text(static_cast<std::int64_t>(trajectory)) +
+                           " came to t = " + rounded_text(record.end_time, 4) + " of " + rounded_text(end, 4) + " in " +
+                           count_text(attempts(record)) + " steps";
+  if (!is_stiff(problem, options, trajectory, record, control)) {
+    return plain + "; " + came + (tells_all ? ", and all of it takes " + some(all) : "");
+  }
+  return "the problem is stiff: " + came +
+         ", and tolerances ten times tighter need no more, since explicit steps are as " +
+         "short as the fastest decay; " +
+         (tells_all ? "raise method.max_steps to " + some(all) : "it needs more than a billion") +
+         ", or take a program with implicit methods";
+}
+
+std::string explain_out_of_steps(const ode::Problem& problem, const ode::Options& options,
+                                 const std::filesystem::path& result, const RunControl& control) {
+  constexpr std::size_t kRows = 65536;
+  const ode::ResultFile file(result);
+  for (std::size_t first = 0; first < file.trajectories(); first += kRows) {
+    const auto records = file.records(first, std::min(kRows, file.trajectories() - first));
+    const auto found = std::ranges::find(records, ode::Status::too_many_steps, &ode::TrajectoryRecord::status);
+    if (found == records.end()) continue;
+    const std::size_t trajectory = first + static_cast<std::size_t>(found - records.begin());
+    return explain_out_of_steps(problem, options, trajectory, *found, control);
+  }
+  return {};
+}
+
+}  // namespace lockstep::cli

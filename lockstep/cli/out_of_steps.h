@@ -1,0 +1,25 @@
+// What to tell of trajectories that ran out of steps: how far one came, and whether the problem is stiff.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "lockstep/core/run_control.h"
+#include "lockstep/ode/options.h"
+#include "lockstep/ode/problem.h"
+#include "lockstep/ode/trajectory_record.h"
+
+namespace lockstep::cli {
+
+// Solves the trajectory again as far as it came, in float64, with tolerances ten times tighter. Where steps are as long as
+// accuracy allows, a method of order q then needs 10^(1/q) times as many: 1.6 at order 5, 1.3 at order 9. Where it needs
+// less than 10^(1/(2 q)) times as many stability decides: the problem is stiff. (Looser tolerances would not tell: those
+// above the size of a fast component no longer see it.) Not for fixed steps.
+std::string explain_out_of_steps(const ode::Problem& problem, const ode::Options& options, std::size_t trajectory,
+                                 const ode::TrajectoryRecord& record, const RunControl& control = {});
+
+// The same of the first such trajectory in a result file of this problem.
+std::string explain_out_of_steps(const ode::Problem& problem, const ode::Options& options,
+                                 const std::filesystem::path& result, const RunControl& control);
+
+}  // namespace lockstep::cli
