@@ -33,7 +33,7 @@ std::vector<double> fitted_states(const Rhs& rhs, std::span<const double> weight
                 states.begin() + static_cast<std::ptrdiff_t>((rows.first(trajectory) + 1) * n));
     return 0.0;
   };
-  GradientSolver(std::move(problem), options, TrajectoryLoss(keep)).evaluate(weights);
+  GradientSolver(std::move(problem), options, TrajectoryLoss(keep)).evaluate_loss(weights);
   return states;
 }
 

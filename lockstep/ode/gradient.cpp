@@ -63,8 +63,7 @@ GradientSolver& GradientSolver::operator=(GradientSolver&&) noexcept = default;
 
 std::size_t GradientSolver::weights() const { return implementation_->engine->weights(); }
 
-const Gradients& GradientSolver::evaluate(std::span<const double> weights, const RunControl& control) {
-  const StandardArithmetic arithmetic;
+void GradientSolver::set_weights(std::span<const double> weights) {
   if (weights.size() != this->weights()) {
     throw Error(ErrorKind::invalid_argument, {.field = "weights",
                                               .found = std::to_string(weights.size()) + " numbers",
@@ -72,7 +71,18 @@ const Gradients& GradientSolver::evaluate(std::span<const double> weights, const
                                               .remedy = "give them in the order of the right-hand side's weights()"});
   }
   implementation_->engine->set_weights(weights);
+}
+
+const Gradients& GradientSolver::evaluate(std::span<const double> weights, const RunControl& control) {
+  const StandardArithmetic arithmetic;
+  set_weights(weights);
   return implementation_->engine->evaluate(control);
+}
+
+const Gradients& GradientSolver::evaluate_loss(std::span<const double> weights, const RunControl& control) {
+  const StandardArithmetic arithmetic;
+  set_weights(weights);
+  return implementation_->engine->evaluate(control, detail::Derivatives::none);
 }
 
 const Gradients& GradientSolver::evaluate(const RunControl& control) {

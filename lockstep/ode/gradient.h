@@ -103,6 +103,8 @@ class GradientSolver {
   const Gradients& evaluate(std::span<const double> weights, const RunControl& control = {});
   // At the right-hand side's own weights.
   const Gradients& evaluate(const RunControl& control = {});
+  // Loss, records and left_out alone, of the same bits, without the way back; derivatives and steps are not set.
+  const Gradients& evaluate_loss(std::span<const double> weights, const RunControl& control = {});
 
   // New initial states [trajectory][component] for the following calls: as many numbers as before.
   void set_initial_states(std::span<const double> states);
@@ -115,6 +117,8 @@ class GradientSolver {
   std::vector<std::string> explain() const;
 
  private:
+  void set_weights(std::span<const double> weights);
+
   class Implementation;
   std::unique_ptr<Implementation> implementation_;
 };

@@ -94,6 +94,27 @@ TEST(GradientBits, has_the_same_bits_on_any_threads_targets_and_memory) {
 }
 
 // Few trajectories of a net are taken one by one, by other loops with the same forward bits.
+TEST(GradientBits, a_loss_without_derivatives_has_the_bits_of_the_one_with_them) {
+  for (const Case& c : {net_case(), hybrid_case()}) {
+    for (const std::size_t count : {std::size_t{1}, std::size_t{67}}) {  // one by one, and in tiles
+      const Problem problem = ensemble(c, count);
+      GradientSolver both(problem, f64("tsit5", StepControl::per_trajectory), TrajectoryLoss(linear_loss));
+      GradientSolver alone(problem, f64("tsit5", StepControl::per_trajectory), TrajectoryLoss(linear_loss));
+      std::vector<double> weights = c.rhs->weights();
+      for (const double scale : {1.0, 0.5}) {
+        for (double& w : weights) w *= scale;
+        const Gradients expected = both.evaluate(weights);
+        const Gradients& found = alone.evaluate_loss(weights);
+        EXPECT_EQ(found.loss, expected.loss);
+        EXPECT_EQ(found.left_out, expected.left_out);
+        EXPECT_EQ(found.records[0].accepted, expected.records[0].accepted);
+        // The way back may still be asked for.
+        expect_same_bits(alone.evaluate(weights), expected, c.name);
+      }
+    }
+  }
+}
+
 TEST(GradientBits, one_by_one_and_by_tiles_agree) {
   const Case c = net_case();
   for (const Mode& mode : all_modes()) {

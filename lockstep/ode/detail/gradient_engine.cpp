@@ -81,7 +81,8 @@ class Engine final : public GradientEngine {
     rhs_->set_weights(weights_);
   }
 
-  const Gradients& evaluate(const RunControl& control) override {
+  const Gradients& evaluate(const RunControl& control, Derivatives derivatives) override {
+    derivatives_ = derivatives;
     common_ = find_common_steps<T>(problem_, options_, plan_, rhs_, control);
     const auto* ensemble = std::get_if<EnsembleLoss>(&loss_);
     std::optional<double> ensemble_loss;
@@ -99,8 +100,8 @@ class Engine final : public GradientEngine {
     if (groups_ != 0) {
       gradients_.loss = ensemble_loss.value_or(sums_[0].loss);
       gradients_.left_out = sums_[0].left_out;
-      gradients_.weights = sums_[0].weights;
-      if (shares_parameters()) gradients_.parameters = sums_[0].parameters;
+      if (derivatives_ == Derivatives::all) gradients_.weights = sums_[0].weights;
+      if (derivatives_ == Derivatives::all && shares_parameters()) gradients_.parameters = sums_[0].parameters;
     }
     if (gradient_options_.failed == FailedTrajectories::stop && gradients_.left_out != 0) refuse_failure();
     return gradients_;
@@ -273,7 +274,7 @@ class Engine final : public GradientEngine {
   void differentiate(Worker& worker, std::size_t tile) {
     std::fill_n(worker.gradient.data(), worker.gradient.size(), T(0));
     if (!worker.sample || !differentiate_samples(worker)) differentiate_tile(worker, tile);
-    for (std::size_t i = 0; i < worker.gradient.size(); ++i) {
+    for (std::size_t i = 0; i < worker.gradient.size() && derivatives_ == Derivatives::all; ++i) {
       worker.sum->weights[i] += static_cast<double>(worker.gradient[i]);
     }
   }
@@ -290,6 +291,7 @@ class Engine final : public GradientEngine {
       }
       T* const bar = worker.states_bar.data();
       differentiate_loss(worker, trajectory, worker.sample->states().data(), worker.sample->record(), bar);
+      if (derivatives_ == Derivatives::none) continue;
       if (!gradients_.steps.empty()) gradients_.steps[trajectory] = worker.sample->steps();
       const bool good = worker.sample->record().status == Status::success;
       if (good) worker.sample->backward(bar, worker.gradient.data());
@@ -310,6 +312,7 @@ class Engine final : public GradientEngine {
                          worker.states_bar.data() + at, lane);
       if (!gradients_.steps.empty()) gradients_.steps[trajectory] = worker.tile.steps_of(lane);
     }
+    if (derivatives_ == Derivatives::none) return;
     worker.tile.backward(worker.states_bar, worker.gradient.empty() ? nullptr : worker.gradient.data());
     for (int lane = 0; lane < lanes; ++lane) {
       keep_inputs(
@@ -366,6 +369,7 @@ class Engine final : public GradientEngine {
   std::vector<GroupSum> sums_;                    // [group]
   std::vector<std::size_t> order_;                // in which groups are begun
   CommonSteps common_;
+  Derivatives derivatives_ = Derivatives::all;  // of this evaluation
   std::vector<double> states_, states_bar_;  // [trajectory][time][component], for a loss over all of them
   Gradients gradients_;
 };

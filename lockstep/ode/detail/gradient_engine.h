@@ -12,6 +12,8 @@
 
 namespace lockstep::ode::detail {
 
+enum class Derivatives { all, none };
+
 class GradientEngine {
  public:
   GradientEngine(Problem problem, Options options, Loss loss, GradientOptions gradient_options)
@@ -23,7 +25,7 @@ class GradientEngine {
 
   virtual std::size_t weights() const = 0;
   virtual void set_weights(std::span<const double> weights) = 0;
-  virtual const Gradients& evaluate(const RunControl& control) = 0;
+  virtual const Gradients& evaluate(const RunControl& control, Derivatives derivatives = Derivatives::all) = 0;
   virtual std::vector<std::string> explain() const = 0;
 
   const Problem& problem() const { return problem_; }
