@@ -115,7 +115,9 @@ struct FitLoss<T>::Parts {
       }
       solver->set_initial_states(initial);
     }
-    const Gradients& gradients = solver->evaluate(weights);
+    // Losses of whole trajectories are looked at, not followed downhill.
+    const bool looks = &solver == &whole || &solver == &validation;
+    const Gradients& gradients = looks ? solver->evaluate_loss(weights) : solver->evaluate(weights);
     note(gradients);
     return gradients;
   }
@@ -242,6 +244,7 @@ FitLoss<T>::FitLoss(Rhs rhs, TrajectoryData data, FitOptions options) {
            std::to_string(rhs->components()) + ", one for each component, or none");
   }
   detail::require_starts(data, rhs->components(), options);
+  detail::require_one_span(data, rhs->components(), options);
   parts_ = std::make_unique<Parts>();
   parts_->phases.resize(options.phases.size());
   parts_->shooting.resize(options.phases.size());

@@ -135,7 +135,9 @@ struct FitControl {
 };
 
 struct FitResult {
-  std::vector<double> weights;  // the best of the last phase, in the order of StateFunction::weights()
+  // The best of the last phase, or where validation or all mini-batches decide of all phases, as
+  // StateFunction::weights().
+  std::vector<double> weights;
   std::vector<double> states;   // as FitLoss::states(); empty where no phase has free ones
   double loss = 0;              // of whole trajectories at these weights, as FitLoss::loss
   std::optional<double> validation_loss;

@@ -233,6 +233,25 @@ TEST(Fit, bad_data_are_refused_by_name) {
   EXPECT_THROW(fit(system("lorenz"), lorenz_data(5)), Error);
 }
 
+TEST(Fit, common_steps_over_differing_spans_are_refused_before_training) {
+  TrajectoryData data{
+      .trajectories = 2, .times = {0, 1, 2, 0, 1, 2.5}, .states = {1, 2, 3, 1, 2, 3}, .numbers = {4, 9}};
+  Mlp mlp;
+  mlp.layers.push_back({1, 1, {0.1}, {0}, {ActivationKind::identity}});
+  const Rhs rhs = net(mlp);
+  FitOptions options{.solve = {.control = StepControl::common}};
+  const auto message = [&] { return message_of([&] { FitLoss<float>(rhs, data, options); }); };
+  EXPECT_THAT(message(), ::testing::HasSubstr(
+                             "options.control: found common with a time span of its own for trajectory 9, expected "
+                             "one time span for all"));
+  data.times[5] = 2;
+  EXPECT_EQ(message(), "no error");
+  options.phases[0].segment = 1;
+  EXPECT_THAT(message(), ::testing::HasSubstr("for trajectory 4, segment 1"));
+  options.phases[0].solve = Options{.control = StepControl::fixed, .dt = 0.1};
+  EXPECT_EQ(message(), "no error");
+}
+
 TEST(Fit, a_trajectory_that_fails_stops_the_run_by_name) {
   Mlp mlp;  // du = 1e30 u: not finite at once
   mlp.layers.push_back({1, 1, {1e30}, {0}, {ActivationKind::square}});

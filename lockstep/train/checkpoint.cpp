@@ -14,7 +14,7 @@ namespace lockstep::train {
 namespace {
 
 constexpr const char* kFormatAttribute = "lockstep_training";
-constexpr std::int64_t kFormat = 2;
+constexpr std::int64_t kFormat = 3;
 
 [[noreturn]] void refuse(const std::string& field, const std::string& found, const std::string& expected,
                          const std::string& remedy) {
@@ -28,6 +28,7 @@ void visit_numbers(State& state, Visitor&& visit) {
   visit("optimiser_first", state.optimiser.first);
   visit("optimiser_second", state.optimiser.second);
   visit("best_parameters", state.best);
+  visit("earlier_best_parameters", state.earlier_best);
   visit("lbfgs_gradient", state.lbfgs.gradient);
 }
 
@@ -38,6 +39,7 @@ void visit_scalars(State& state, Visitor&& visit) {
   visit("plateau_best", state.plateau.best);
   visit("plateau_scale", state.plateau.scale);
   visit("best_loss", state.best_loss);
+  visit("earlier_best_loss", state.earlier_best_loss);
   visit("watched_loss", state.watched);
   visit("lbfgs_loss", state.lbfgs.loss);
 }
@@ -51,6 +53,7 @@ void visit_counts(State& state, Visitor&& visit) {
   visit("plateau_since_best", state.plateau.since_best);
   visit("best_at", state.best_at);
   visit("best_left_out", state.best_left_out);
+  visit("earlier_best_left_out", state.earlier_best_left_out);
   visit("left_out", state.left_out);
 }
 

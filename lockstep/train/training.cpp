@@ -69,6 +69,13 @@ void Training<T>::begin_phase() {
 }
 
 template <class T>
+bool Training<T>::earlier_was_better() const {
+  if (state_.earlier_best.empty()) return false;
+  if (state_.earlier_best_left_out != state_.best_left_out) return state_.earlier_best_left_out < state_.best_left_out;
+  return state_.earlier_best_loss < state_.best_loss;
+}
+
+template <class T>
 IterationReport Training<T>::iterate(const Loss& loss) {
   const StandardArithmetic arithmetic;
   return lbfgs_ ? quasi_newton(loss) : descend(loss);
@@ -181,6 +188,11 @@ void Training<T>::end_iteration(IterationReport& report, bool fresh, bool stalle
     note_if_best(last, left_out_(), state_.parameters);
   }
   last_ = state_.parameters;
+  if (validation_ && !earlier_was_better()) {
+    state_.earlier_best = state_.best;
+    state_.earlier_best_loss = state_.best_loss;
+    state_.earlier_best_left_out = state_.best_left_out;
+  }
   const double best_loss = state_.best_loss;
   ++state_.place.phase;
   state_.place.iteration = 0;
@@ -200,7 +212,8 @@ TrainingState<T> Training<T>::state() const {
 template <class T>
 void Training<T>::restore(TrainingState<T> state) {
   const std::size_t count = state_.parameters.size();
-  if (state.parameters.size() != count || state.best.size() != count) {
+  const std::size_t earlier = state.earlier_best.size();
+  if (state.parameters.size() != count || state.best.size() != count || (earlier != 0 && earlier != count)) {
     detail::refuse("training state", std::to_string(state.parameters.size()) + " parameters", std::to_string(count),
                    "restore the state of a training of the same net");
   }

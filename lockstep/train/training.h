@@ -65,10 +65,15 @@ struct TrainingState {
   std::int64_t best_at = 0;                                  // iterations over all phases before it
   std::int64_t best_left_out = 0, left_out = 0;              // with the best parameters; with L-BFGS' current ones
   double watched = std::numeric_limits<double>::infinity();  // the last one
+  // Where a validation decides: the best of the phases before, as above; else nothing.
+  std::vector<T> earlier_best;
+  double earlier_best_loss = std::numeric_limits<double>::infinity();
+  std::int64_t earlier_best_left_out = std::numeric_limits<std::int64_t>::max();
 };
 
 // A phase starts from the best parameters of the one before. Within a phase the best is the lowest watched loss, among
 // those that left out least of their data; phases may have different losses (a longer horizon), which are not compared.
+// A validation is the same for all: where there is one, its lowest value over all phases decides what comes out.
 // T is float or double.
 template <class T>
 class Training {
@@ -76,7 +81,7 @@ class Training {
   // The loss at `parameters`, its derivative into `gradient`. May depend on the place (mini-batches, horizons); with
   // L-BFGS on its phase alone.
   using Loss = std::function<double(const Place& place, std::span<const T> parameters, std::span<T> gradient)>;
-  // A loss on other data, without gradient.
+  // A loss on other data, without gradient, that does not depend on the place.
   using Validation = std::function<double(const Place& place, std::span<const T> parameters)>;
 
   // Throws like the phases' validate(), and when there is none.
@@ -100,9 +105,9 @@ class Training {
   void count_left_out(std::function<std::int64_t()> count) { left_out_ = std::move(count); }
 
   std::span<const T> parameters() const { return state_.parameters; }
-  // Of the current phase or, when that has made no iteration yet, what it starts from.
-  std::span<const T> best_parameters() const { return state_.best; }
-  double best_loss() const { return state_.best_loss; }
+  // Of the current phase or, when that has made no iteration yet, what it starts from; with a validation of all phases.
+  std::span<const T> best_parameters() const { return earlier_was_better() ? state_.earlier_best : state_.best; }
+  double best_loss() const { return earlier_was_better() ? state_.earlier_best_loss : state_.best_loss; }
   // Where the last iteration's step led, even if it ended its phase; not part of the state.
   std::span<const T> last_parameters() const { return last_.empty() ? state_.parameters : last_; }
   const std::vector<Phase>& phases() const { return phases_; }
@@ -115,6 +120,7 @@ class Training {
 
  private:
   void begin_phase();
+  bool earlier_was_better() const;
   IterationReport descend(const Loss& loss);
   IterationReport quasi_newton(const Loss& loss);
   // Notes the watched loss at `parameters`; true when it was looked at anew.

@@ -140,6 +140,40 @@ TEST(Training, a_validation_loss_decides_about_the_best_and_stops_early) {
 }
 
 // Asked every tenth iteration, the validation loss has had no chance to fall after three.
+TEST(Training, the_best_of_all_phases_comes_out_where_validation_decides) {
+  // The first phase finds what validation wants, x = 1; the second leaves it.
+  const auto loss = [](const Place& place, std::span<const double> x, std::span<double> g) {
+    const double aim = place.phase == 0 ? 1 : -5;
+    g[0] = 2 * (x[0] - aim);
+    return (x[0] - aim) * (x[0] - aim);
+  };
+  const std::vector<Phase> phases{{.iterations = 30, .rule = LbfgsOptions{}},
+                                  {.iterations = 3, .rule = LbfgsOptions{}}};
+  const auto validation = [](const Place&, std::span<const double> x) { return std::fabs(x[0] - 1) + 1; };
+  Training<double> training(phases, {3.0});
+  training.validate_with(validation);
+  std::vector<TrainingState<double>> states{training.state()};
+  while (!training.finished()) {
+    training.iterate(loss);
+    states.push_back(training.state());
+  }
+  EXPECT_NEAR(training.best_parameters()[0], 1, 1e-9);
+  EXPECT_NEAR(training.best_loss(), 1, 1e-9);
+  EXPECT_GT(std::fabs(training.state().best[0] - 1), 1e-6);  // that of the last phase alone
+  for (const TrainingState<double>& state : states) {
+    Training<double> rest(phases, {0.0});
+    rest.validate_with(validation);
+    rest.restore(state);
+    while (!rest.finished()) rest.iterate(loss);
+    EXPECT_EQ(rest.best_parameters()[0], training.best_parameters()[0]);
+    EXPECT_EQ(rest.best_loss(), training.best_loss());
+  }
+  // Losses of phases are not compared where no validation decides.
+  Training<double> alone(phases, {3.0});
+  while (!alone.finished()) alone.iterate(loss);
+  EXPECT_LT(alone.best_parameters()[0], 0.9);
+}
+
 TEST(Training, neither_patience_nor_the_plateau_counts_a_validation_loss_that_was_not_asked_again) {
   Training<double> training(
       {{.iterations = 1000,

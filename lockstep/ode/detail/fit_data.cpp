@@ -51,6 +51,34 @@ void require_starts(const TrajectoryData& data, std::size_t components, const Fi
   }
 }
 
+void require_one_span(const TrajectoryData& data, std::size_t components, const FitOptions& options) {
+  const auto require = [&](const TrajectoryData& of, const FitPhase& phase) {
+    if (phase.solve.value_or(options.solve).control != StepControl::common) return;
+    const DataRows rows(of, components);
+    const SegmentList segments(phase, rows);
+    const auto span_of = [&](std::size_t i) {
+      const auto [trajectory, segment] = segments[i];
+      const Segments& cut = segments.of(trajectory);
+      const double* const times = rows.times(of, trajectory) + cut.first(segment);
+      return std::pair(times[0], times[cut.length]);
+    };
+    for (std::size_t i = 1; i < segments.size(); ++i) {
+      if (span_of(i) == span_of(0)) continue;
+      const auto [trajectory, segment] = segments[i];
+      throw Error(
+          ErrorKind::invalid_argument,
+          {.field = "options.control",
+           .found = "common with a time span of its own for trajectory " + std::to_string(of.number(trajectory)) +
+                    (segments.of(trajectory).count == 1 ? "" : ", segment " + std::to_string(segment)),
+           .expected = "one time span for all",
+           .remedy = "use per_trajectory control"});
+    }
+  };
+  for (const FitPhase& phase : options.phases) require(data, phase);
+  require(data, {});
+  if (options.validation) require(*options.validation, {});
+}
+
 std::vector<double> without_gaps(const TrajectoryData& data, std::size_t components) {
   const DataRows rows(data, components);
   std::vector<double> states = data.states;

@@ -22,6 +22,9 @@ Task make_task(const Rhs& rhs, const TrajectoryData& data, const FitOptions& opt
 // Throws Error where a segment that starts from the data has some of them missing there.
 void require_starts(const TrajectoryData& data, std::size_t components, const FitOptions& options);
 
+// Throws Error where trajectories or segments that would take common steps differ in their time spans.
+void require_one_span(const TrajectoryData& data, std::size_t components, const FitOptions& options);
+
 // The states; where some are missing on the line through those measured before and after, or as the last one measured.
 std::vector<double> without_gaps(const TrajectoryData& data, std::size_t components);
 
