@@ -21,6 +21,7 @@
 #include "lockstep/nn/net_derivatives.h"
 #include "lockstep/ode/fit.h"
 #include "lockstep/ode/gradient.h"
+#include "lockstep/ode/parameter_uncertainty.h"
 #include "lockstep/ode/result_file.h"
 #include "lockstep/ode/result_writer.h"
 #include "lockstep/ode/sensitivity.h"
@@ -216,7 +217,7 @@ Call regression(const char* name) {
           }};
 }
 
-Call neural_ode(const char* name) {
+ode::TrajectoryData lorenz_data() {
   const ode::Problem lorenz = testing::lorenz(3, 1);
   const ode::Solution solution = ode::solve(lorenz);
   ode::TrajectoryData data{.trajectories = 3, .times = lorenz.save_times};
@@ -225,11 +226,27 @@ Call neural_ode(const char* name) {
       for (std::size_t c = 0; c < 3; ++c) data.states.push_back(solution.state(i, k, c));
     }
   }
+  return data;
+}
+
+Call neural_ode(const char* name) {
+  const ode::TrajectoryData data = lorenz_data();
   ode::FitOptions options;
   options.phases.resize(1);
   options.phases[0].training.iterations = 3;
   options.solve.threads = 2;
   return {name, [=, rhs = ode::net(net(3, 3, 1))]() -> Read { return later(ode::fit(rhs, data, options).weights); }};
+}
+
+// Of rho.
+Call parameter_errors(const char* name) {
+  ode::TrajectoryData data = lorenz_data();
+  data.parameters = {10, 8.0 / 3};
+  const std::vector<ode::TrainedParameter> trained{{.parameter = 1, .start = 27}};
+  return {name, [=, rhs = ode::system("lorenz")]() -> Read {
+            const std::vector<double> one{1};
+            return later(ode::parameter_uncertainty(rhs, trained, one, data, {}).standard_errors);
+          }};
 }
 
 // Float32 with trajectories that end in NaN, read again in float64: HDF5 converts.
@@ -276,6 +293,7 @@ const std::vector<Call>& calls() {
                              3, 1)] { return later(ode::solve_with_sensitivities(problem).by_parameter); }},
       regression("a regression"),
       neural_ode("a neural ODE"),
+      parameter_errors("errors of a parameter"),
       result_file("a result file"),
       refusals("refusals"),
       {"a verdict",

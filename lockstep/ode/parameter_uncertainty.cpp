@@ -10,6 +10,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/hash.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/kernels/math/math.h"
 #include "lockstep/ode/detail/data_rows.h"
 #include "lockstep/ode/detail/fit_data.h"
@@ -218,6 +219,7 @@ double smallest_effect(const Options& options) {
 ParameterUncertainty parameter_uncertainty(const Rhs& rhs, std::span<const TrainedParameter> trained,
                                            std::span<const double> weights, const TrajectoryData& data,
                                            const Options& options, const UncertaintyOptions& uncertainty) {
+  const StandardArithmetic arithmetic;
   if (!rhs) refuse(ErrorKind::invalid_argument, "rhs", "none", "a right-hand side");
   check(rhs, trained, weights, data, uncertainty);
   const std::size_t count = trained.size(), own = rhs->weights().size();
