@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
 from . import _lockstep, _toml
 from ._progress import shown
 from ._solution import PathLike
-from ._solve import _is_file, _numbers
+from ._solve import _is_file, _numbers, _wrong_type
 from .errors import Interrupted, of_kind
 
 
@@ -222,10 +222,18 @@ def train(
         data.update(time="t", states=_names("states", states, "u", arrays[1]))
         if phases is None and optimiser is None:
             phases = "recommended"
+            for key, value in {"rate": rate, "iterations": iterations, "batch": batch}.items():
+                if value is not None:
+                    found = "a value beside the recommended phases, which are taken where no optimiser is named"
+                    remedy = 'name one: optimiser="lbfgs" or "adam"; or leave this away'
+                    raise of_kind("invalid_argument", f"{key}: found {found}, expected target alone; {remedy}", key, found,
+                                  "target alone", remedy)
     training = {"optimiser": optimiser, "rate": rate, "iterations": iterations, "batch": batch, "target": target,
                 **others}
     starts = [] if start is None else [("net", start)]
     sections: dict[str, Any] = {}
+    if hidden is not None and not isinstance(hidden, Iterable):
+        raise _wrong_type("hidden", hidden, "a list with the width of each hidden layer")
     net = {"hidden": None if hidden is None else list(hidden), "activation": activation,
            "activations": None if activations is None else list(activations),
            "initialisation": initialisation, "start": None if start is None else start.name or "net"}

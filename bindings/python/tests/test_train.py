@@ -162,6 +162,8 @@ def test_an_interrupted_training_keeps_the_best_so_far():
 
 @pytest.mark.parametrize("arguments, words", [
     (dict(y=None), "x and y"),
+    (dict(hidden=4), "hidden: found int, expected a list"),
+    (dict(x=None, y=None, t=[0, 1], u=[[0], [1]]), "iterations: found a value beside the recommended phases.*name one"),
     (dict(t=[0, 1], u=[[0], [1]]), "x and y"),
     (dict(y=Y[:100]), "100 samples, expected 200"),
     (dict(x=np.where(X > 0.9, np.nan, X)), r"x\[\d+\].*NaN"),
