@@ -40,7 +40,7 @@ class RoundedNets : public ::testing::TestWithParam<MatrixPrecision> {
   }
 
   Mlp mlp_ = testing::random_net(3);
-  ode::Problem problem_ = testing::problem_of(mlp_, 70, 3);
+  ode::Problem problem_ = testing::problem_of(mlp_, kSanitized ? 43 : 70, 3);
   HeldEnsemble ours_ = testing::solved(problem_, kOptions);
 };
 

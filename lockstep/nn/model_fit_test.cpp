@@ -9,6 +9,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/random.h"
+#include "lockstep/core/testing/sanitized.h"
 #include "lockstep/kernels/mlp/parameters.h"
 #include "lockstep/nn/net_plan.h"
 #include "lockstep/train/initialise.h"
@@ -170,7 +171,8 @@ TEST(Fit, every_epoch_visits_each_sample_once_in_an_order_of_its_own) {
 
 TEST(Fit, keeps_the_best_parameters_by_validation_and_stops_early) {
   const Toy toy(40), other(200, 2);
-  Model model = net({2, 50, 50, 1}, ActivationKind::tanh);
+  const std::size_t width = kSanitized ? 20 : 50;
+  Model model = net({2, width, width, 1}, ActivationKind::tanh);
   FitOptions options = adam(5000, 0.01);
   options.validation = other.data();
   options.phases[0].patience = 100;

@@ -34,7 +34,7 @@ TEST(GradientBits, states_have_the_bits_of_solve) {
   for (const Case& c : all_cases()) {
     for (const Mode& mode : all_modes()) {
       for (const Precision precision : {Precision::f32, Precision::f64}) {
-        if (!is_tried(turn++, 5)) continue;
+        if (!is_tried(turn++, 11)) continue;
         const Problem problem = ensemble(c, 35);
         Options options = f64(mode.method, mode.control);
         options.precision = precision;
