@@ -79,11 +79,17 @@ stage "every test of the release build, the install test among them"
 ctest --test-dir build -j"$jobs" --output-on-failure --no-tests=error
 
 if [ $fast = no ]; then
+  # Beside the other: qemu runs on one processor.
+  scripts/thread_check.sh >build/thread_check.log 2>&1 &
+  threads=$!
   stage "the same bits on aarch64, under qemu"
   require=()
   if [ "${CI:-}" = true ]; then require=(--require); fi
   scripts/check_aarch64.sh "${require[@]}"
-  scripts/thread_check.sh
+  code=0
+  wait $threads || code=$?
+  cat build/thread_check.log
+  [ $code -eq 0 ] || fail "the check of threads did not end well; the lines above say why"
   stage "damaged input, the same in every run"
   scripts/fuzz.sh --same
 fi
