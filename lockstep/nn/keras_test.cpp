@@ -233,6 +233,12 @@ TEST_F(MadeTest, what_cannot_be_read_is_named_with_its_layer) {
   EXPECT_THAT(refusal(sequential(dense("d", 1) + R"(,{"module":"mine","class_name":"Dense","config":{"name":"own"}})"),
                       two_by_one_),
               HasSubstr("a class of the module mine"));
+  EXPECT_THAT(refusal(sequential(dense("d", 1) + R"(,{"class_name":"ReLU","config":{"name":"r","threshold":-1}})"),
+                      two_by_one_),
+              AllOf(HasSubstr("layer r"), HasSubstr("found a threshold below 0")));
+  EXPECT_THAT(
+      refusal(sequential(dense("d", 1) + R"(,{"class_name":"Softmax","config":{"name":"s","axis":0}})"), two_by_one_),
+      AllOf(HasSubstr("layer s"), HasSubstr("found axis 0")));
   EXPECT_THAT(refusal(R"({"class_name":"MyModel","config":{}})", {}), HasSubstr("whose layers are Python code"));
   EXPECT_THAT(refusal(sequential(R"({"class_name":"InputLayer","config":{"name":"i","batch_shape":[null,5,3]}},)" +
                                  dense("d", 1)),

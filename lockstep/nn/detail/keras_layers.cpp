@@ -201,6 +201,8 @@ class Builder {
     if (const auto activation = keras_activation_layer(kind, layer.config)) {
       return {activate(layer, x, *activation, name)};
     }
+    if (kind == "ReLU") cannot(layer, "a threshold below 0, or beside a slope", "a threshold above 0, or a slope");
+    if (kind == "Softmax") check_axis(layer, false);
     cannot(layer, "class " + kind,
            "Dense, Activation, LeakyReLU, ELU, ReLU, PReLU, Softmax, Normalization, BatchNormalization, "
            "LayerNormalization, RMSNormalization, GroupNormalization, UnitNormalization, EinsumDense, Rescaling, "
