@@ -73,6 +73,10 @@ class HareLynx(ToolTest):
         with h5py.File(self.path("solved.h5")) as file:
             rms = np.sqrt(np.mean((file["state"][0, :, 0] - hares) ** 2))
         self.assertAlmostEqual(rms, 4.24, delta=0.1)
+        # Called as the system's components, they must have their order.
+        self.write("pelts.csv", self.path("pelts.csv").read_text().replace("hare,lynx", "predator,prey"))
+        self.write("system.toml", text.replace('["hare", "lynx"]', '["predator", "prey"]').replace("units", "#"))
+        self.fail_with('states: found "predator" where lotka_volterra has "prey"', "train", "system.toml", "--overwrite")
 
 
 if __name__ == "__main__":

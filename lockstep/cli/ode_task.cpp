@@ -247,12 +247,23 @@ class OdeTask : public TrainingTask<T> {
   }
 
   void require_components(const TrainingFile& file, const ode::StateFunction& system) const {
-    const std::size_t expected = data_.training.component_names.size();
-    if (system.components() == expected) return;
-    throw Error(ErrorKind::invalid_argument, {file.ode->system->where,
-                                              std::to_string(system.components()) + " components",
-                                              std::to_string(expected) + " as the data have",
-                                              {}});
+    const std::vector<std::string>& names = data_.training.component_names;
+    if (system.components() != names.size()) {
+      throw Error(ErrorKind::invalid_argument, {file.ode->system->where,
+                                                std::to_string(system.components()) + " components",
+                                                std::to_string(names.size()) + " as the data have",
+                                                {}});
+    }
+    // Data may call them otherwise, but not one as another.
+    const std::vector<std::string> components = system_of(*file.ode).components;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (names[i] == components[i] || std::ranges::find(components, names[i]) == components.end()) continue;
+      throw Error(ErrorKind::invalid_argument,
+                  {file.data.where_states,
+                   '"' + names[i] + "\" where " + file.ode->system->value + " has \"" + components[i] + '"',
+                   "the order of the system's components",
+                   {}});
+    }
   }
   // A built-in system, alone or with a net, some of its parameters trained.
   ode::FitLoss<T> make_system_loss(const TrainingFile& file, ode::Rhs rhs) {
