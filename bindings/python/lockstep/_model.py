@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copyreg
+import tempfile
+from pathlib import Path
 from typing import Any, Mapping, Optional, Sequence, Union
 
 import numpy as np
@@ -83,3 +86,20 @@ def equations(equations: Mapping[str, str], *, parameters: Union[None, Mapping[s
     values = [(key, None if value is None else float(value)) for key, value in given.items()]
     return _lockstep.equations([(key, str(text)) for key, text in equations.items()], values,
                                list((definitions or {}).items()), list((models or {}).items()), name)
+
+
+def _unpacked(content: bytes) -> _lockstep.Model:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "net.h5"
+        path.write_bytes(content)
+        return _lockstep.load(path)
+
+
+def _packed(net: _lockstep.Model) -> tuple[Any, tuple[bytes]]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "net.h5"
+        net.save(path)
+        return _unpacked, (path.read_bytes(),)
+
+
+copyreg.pickle(_lockstep.Model, _packed)  # for processes of multiprocessing, joblib and dask, and for copy.deepcopy

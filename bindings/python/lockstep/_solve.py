@@ -157,6 +157,11 @@ def solve(
         time["save"] = save_at
     elif save_at is not None:
         arrays["save_at"] = _numbers("save_at", save_at)
+        if np.ndim(save_at) == 0:
+            raise of_kind("invalid_argument", f"save_at: found the number {save_at}, expected a number of points as an "
+                          f"integer, or times; for an interval give save_at={{'every': {save_at}}}", "save_at",
+                          f"the number {save_at}", "a number of points as an integer, or times",
+                          f"for an interval give save_at={{'every': {save_at}}}")
     text = _toml.write({
         "rhs": rhs,
         "ensemble": ensemble,
@@ -201,10 +206,11 @@ def _right_hand_side(problem: Any) -> tuple[dict[str, Any], Any]:
             rhs["system"] = part
         else:
             found = type(part).__name__
+            remedy = ("write it as text: lockstep.equations({'x': '-k * x'}, parameters={'k': 1})" if callable(part)
+                      else "load a model file with lockstep.load()")
             raise of_kind("type", f"problem: found {found}, expected a Model, the name of a system, one of each, or a "
-                          "problem file; load a model file with lockstep.load()", "problem", found,
-                          "a Model, the name of a system, one of each, or a problem file",
-                          "load a model file with lockstep.load()")
+                          f"problem file; {remedy}", "problem", found,
+                          "a Model, the name of a system, one of each, or a problem file", remedy)
     return rhs, model
 
 

@@ -1,6 +1,8 @@
 """Nets on arrays: any strides, NumPy or DLPack, and what is refused."""
 
 import array
+import copy
+import pickle
 import threading
 import time
 
@@ -300,3 +302,14 @@ def test_layers_that_do_not_fit_together_are_refused():
         lockstep.mlp([np.ones((4, 3))], [])
     with pytest.raises(lockstep.InvalidArgument, match=r"activations\[0\]"):
         lockstep.mlp([np.ones((4, 3))], activations=["tanhh"])
+
+
+def test_nets_travel_between_processes(lorenz_net, testdata):
+    x = np.random.default_rng(3).normal(size=(5, 3))
+    for copied in (pickle.loads(pickle.dumps(lorenz_net)), copy.deepcopy(lorenz_net)):
+        np.testing.assert_array_equal(copied(x), lorenz_net(x))
+        assert copied.digest == lorenz_net.digest and copied.name == lorenz_net.name
+    graph = lockstep.equations({"x": "-k * x + net(x, x, x)[0]"}, parameters={"k": 2}, models={"net": lorenz_net})
+    assert pickle.loads(pickle.dumps(graph)).digest == graph.digest
+    again = lockstep.solve(pickle.loads(pickle.dumps(graph)), [1], (0, 1))  # with the parameter's default
+    np.testing.assert_array_equal(again.end_state, lockstep.solve(graph, [1], (0, 1)).end_state)
