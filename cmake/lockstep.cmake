@@ -91,6 +91,7 @@ function(lockstep_tests name)
     list(TRANSFORM arg_TESTS APPEND .cpp)
     lockstep_test_program(${name} SOURCES ${arg_TESTS} LINK ${arg_LINK})
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+    set_tests_properties(${name} PROPERTIES COST 20)  # what takes long begins early
   else()
     foreach(test IN LISTS arg_TESTS)
       lockstep_test(${test} LINK ${arg_LINK})
@@ -170,6 +171,9 @@ function(lockstep_warnings target)
   set(warnings -Wall -Wextra -Wpedantic -Wno-missing-field-initializers)
   if(NOT PROJECT_IS_TOP_LEVEL AND NOT LOCKSTEP_WERROR)
     set(warnings -w)  # part of another project, whose warnings, and -Werror, are for its own sources
+  endif()
+  if(LOCKSTEP_PRECOMPILE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    target_compile_options(${target} PRIVATE --param=ggc-min-heapsize=700000)  # the compiler collects no garbage below, in kB
   endif()
   # sqrt and fma may be inlined: nothing here reads errno or floating-point exception flags.
   target_compile_options(${target} PRIVATE ${warnings} -fno-math-errno -fno-trapping-math
