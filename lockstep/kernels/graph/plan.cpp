@@ -59,16 +59,25 @@ void evaluate_single(const Program<T>& program, std::span<const MatrixView<const
   }
 }
 
+// A full tile, or fewer samples: of a register of them and a few, the few go one by one after it.
+template <class T>
+std::size_t samples_together(const Program<T>& program, std::size_t left) {
+  const std::size_t lanes = program.kernels->lanes;
+  return left > lanes && left - lanes <= program.singles_beyond ? lanes : std::min(left, program.kernels->strip());
+}
+
 template <class T>
 void evaluate_rows(const Program<T>& program, std::span<const MatrixView<const T>> in,
                    std::span<const MatrixView<T>> out, std::size_t begin, std::size_t end, std::byte* workspace) {
   const mlp::Kernels<T>& kernels = *program.kernels;
-  for (std::size_t first = begin; first < end; first += kernels.strip()) {
+  std::size_t samples = 0;
+  for (std::size_t first = begin; first < end; first += samples) {
     if (end - first <= program.most_singles) {
       for (std::size_t sample = first; sample < end; ++sample) evaluate_single(program, in, out, sample, workspace);
       return;
     }
-    const Tile<T> tile = tile_of(program, workspace, std::min(end - first, kernels.strip()));
+    samples = samples_together(program, end - first);
+    const Tile<T> tile = tile_of(program, workspace, samples);
     const int registers = static_cast<int>(tile.registers);
     for (const auto& [port, row, base] : program.loads) {
       kernels.load(in[port], first, tile.samples, registers, rows_at(tile, base, row), tile.stride);

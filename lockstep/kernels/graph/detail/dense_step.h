@@ -32,8 +32,8 @@ void dense_step(const Step<T>& step, const Tile<T>& tile) {
     kernels.layer_lanes_beside_tanh(layer, x, pending, tile.stride, y, tile.stride, step.leaves_tanh);
     return;
   }
-  // By rows the samples are moved number by number: worth it for less than a register of them.
-  if (samples >= kernels.lanes || net.rest[samples].registers > 0) {
+  // By rows the samples are moved number by number: worth it for half a register of them.
+  if (2 * samples > kernels.lanes || net.rest[samples].registers > 0) {
     kernels.layer_lanes(layer, x, tile.stride, y, tile.stride, static_cast<int>(tile.registers));
     return;
   }

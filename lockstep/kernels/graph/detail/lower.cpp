@@ -62,23 +62,25 @@ class Lowering {
                           std::to_string(steps.size()) + " steps";
     }
     pair_layers();
-    program_.most_singles = most_singles();
+    count_singles();
     program_.constant_rows = AlignedBuffer<T>(constant_rows_.size());
     std::copy(constant_rows_.begin(), constant_rows_.end(), program_.constant_rows.data());
     return std::move(program_);
   }
 
  private:
-  // So few samples take less time one by one than in a tile; two as long as the weights, read for each, are near.
-  std::size_t most_singles() const {
-    if (kernels_.single.copy == nullptr) return 0;
+  // So few samples take less time one by one than in a tile: more of them the nearer the weights are, of which tiles
+  // and single samples have copies of their own.
+  void count_singles() {
+    if (kernels_.single.copy == nullptr) return;
     constexpr std::size_t kNearBytes = std::size_t{3} << 19;
     std::size_t bytes = 0;
-    for (const auto& layer : program_.layers) bytes += layer->weights.size() * sizeof(T) / 2;
+    for (const auto& layer : program_.layers) bytes += layer->weights.size() * sizeof(T);
     for (const Step<T>& step : program_.steps) {
-      if (step.single == nullptr) return 0;
+      if (step.single == nullptr) return;
     }
-    return bytes < kNearBytes ? 2 : 1;
+    program_.most_singles = bytes < 2 * kNearBytes ? 2 : 1;
+    program_.singles_beyond = bytes < kNearBytes ? 2 : program_.most_singles - 1;
   }
 
   // The steps from number `first` on as machine code; how many.

@@ -121,6 +121,7 @@ struct Program {
   std::size_t scratch = 0;  // numbers
   double cost = 0;          // of one sample in numbers of fused multiply-adds, roughly
   std::size_t most_singles = 0;    // samples that are evaluated one by one; none where a step has no way for one
+  std::size_t singles_beyond = 0;  // likewise where a register of samples has just been evaluated
   bool whole_tiles = false;        // of a tile plan: what is no layer goes over kTileLanes lanes at a time
   AlignedBuffer<T> constant_rows;  // [row][kTileLanes], then
   std::string summary;

@@ -49,7 +49,8 @@ std::size_t row_cost(const Packed<T>& net, std::size_t rows, WidePipes pipes) {
   // The first samples bring a panel of weights to the second-level cache, where the others find it.
   const std::size_t bytes = net.weights.size() * sizeof(T) / 2;
   const std::size_t load = bytes > kFirstCache ? kSecondLoad : 1;
-  const std::size_t first_load = bytes > kSecondCache ? kThirdLoad : load;
+  // Sums hardly hide the way from beyond it.
+  const std::size_t first_load = bytes > kSecondCache ? kThirdLoad : 0;
   const Partition groups(rows, kernels.row_registers.size());
   std::size_t cost = net.outputs() * rows;
   for (const PackedLayer<T>& layer : net.layers) {
@@ -61,7 +62,8 @@ std::size_t row_cost(const Packed<T>& net, std::size_t rows, WidePipes pipes) {
         const Partition parts(panels[panel], static_cast<std::size_t>(kernels.row_registers[count - 1]));
         for (std::size_t part = 0; part < parts.blocks; ++part) {
           const std::size_t sums = count * parts[part];
-          const std::size_t busy = std::max({sums, kInFlight, (group == 0 ? first_load : load) * parts[part]});
+          const std::size_t busy =
+              std::max({sums, kInFlight, load * parts[part]}) + (group == 0 ? first_load * parts[part] : 0);
           const std::size_t loads = load_cost(count + parts[part], pipes);
           cost += layer.inputs * (busy + loads) + sums * activation_cost(layer) + kCall + kRow * count;
         }
