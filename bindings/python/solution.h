@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "lockstep/cli/problem_setup.h"
@@ -17,6 +18,8 @@ struct Solved {
   cli::ProblemSetup setup;
   ode::Solution solution;
   ode::Attributes attributes;
+  std::shared_ptr<const cli::ProblemFile> file = nullptr;      // what it was written as, and
+  std::pair<ode::Attributes, ode::Attributes> described = {};  // what a file says before and after the solve
 
   // The names of docs/files.md; `state` and `end_state` are views of the solution, which they keep alive.
   static nanobind::dict arrays(const std::shared_ptr<const Solved>& solved);

@@ -8,6 +8,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -121,8 +122,10 @@ ode::Summary solve_into(const cli::ProblemSetup& setup, ode::SolutionSink& sink,
   return summary;
 }
 
-ode::Attributes solve_into_file(const cli::ProblemFile& file, const cli::ProblemSetup& setup,
-                                const ode::Attributes& about, const RunControl& control) {
+// A result file of this problem, made by `fill(writer)`, whose attributes are added at the end.
+template <class Fill>
+ode::Attributes write_file(const std::filesystem::path& path, bool overwrite, const cli::ProblemFile& file,
+                           const cli::ProblemSetup& setup, const ode::Attributes& about, const Fill& fill) {
   ode::ResultMetadata metadata{setup.title, setup.stored_names(), setup.parameter_names, about};
   metadata.components = setup.stored;
   metadata.must_match = cli::deciding_attributes();
@@ -130,13 +133,43 @@ ode::Attributes solve_into_file(const cli::ProblemFile& file, const cli::Problem
     cli::store_problem(to, file, setup);
     cli::describe_units(to, setup);
   };
-  cli::refuse_to_replace(file.output.file->value, cli::input_files(file));
-  const Existing existing = file.output.overwrite ? Existing::replace : Existing::refuse;
-  ode::ResultWriter writer(file.output.file->value, setup.problem, setup.options.precision, std::move(metadata),
-                           existing);
-  ode::Attributes run = cli::describe_run(solve_into(setup, writer, control));
+  cli::refuse_to_replace(path, cli::input_files(file));
+  const Existing existing = overwrite ? Existing::replace : Existing::refuse;
+  ode::ResultWriter writer(path, setup.problem, setup.options.precision, std::move(metadata), existing);
+  ode::Attributes run = fill(writer);
   writer.finish(run);
   return run;
+}
+
+ode::Attributes solve_into_file(const cli::ProblemFile& file, const cli::ProblemSetup& setup,
+                                const ode::Attributes& about, const RunControl& control) {
+  return write_file(file.output.file->value, file.output.overwrite, file, setup, about,
+                    [&](ode::ResultWriter& writer) { return cli::describe_run(solve_into(setup, writer, control)); });
+}
+
+template <class T>
+void copy_block(const ode::Solution& from, std::size_t row, const ode::SolutionBlock& to) {
+  const std::size_t states = from.save_points() * from.components(), components = from.components();
+  std::copy_n(from.states<T>().data() + row * states, to.count * states, static_cast<T*>(to.state));
+  std::copy_n(from.end_states<T>().data() + row * components, to.count * components, static_cast<T*>(to.end_state));
+  std::copy_n(from.records().data() + row, to.count, to.records);
+}
+
+// What solve(output=...) would have written.
+void save_solution(const std::shared_ptr<Solved>& solved, const std::filesystem::path& path, bool overwrite) {
+  constexpr std::size_t kRows = 1024;
+  const ode::Solution& solution = solved->solution;
+  const auto& [about, run] = solved->described;
+  const nb::gil_scoped_release others_may_run;
+  write_file(path, overwrite, *solved->file, solved->setup, about, [&](ode::ResultWriter& writer) {
+    for (std::size_t row = 0; row < solution.trajectories(); row += kRows) {
+      const auto block = writer.acquire(row, std::min(kRows, solution.trajectories() - row));
+      solution.precision() == Precision::f32 ? copy_block<float>(solution, row, block)
+                                             : copy_block<double>(solution, row, block);
+      writer.commit(block);
+    }
+    return run;
+  });
 }
 
 ode::Attributes solve_into_memory(const cli::ProblemSetup& setup, ode::Solution& solution, const RunControl& control) {
@@ -161,11 +194,14 @@ nb::tuple solve(const std::string& text, const std::optional<std::filesystem::pa
     const ode::Problem& problem = setup.problem;
     ode::Solution solution(setup.options.precision, problem.trajectories(), problem.rhs->components(),
                            problem.save_times, problem.save_times_per_trajectory);
-    about.emplace_back("title", setup.title);  // in files the writer adds it
     const auto solved = std::make_shared<Solved>(Solved{std::move(setup), std::move(solution), {}});
+    solved->file = std::make_shared<const cli::ProblemFile>(std::move(file));
+    solved->described.first = about;
+    about.emplace_back("title", solved->setup.title);  // in files the writer adds it
     const nb::object stopped = run_watched(progress, [&](const RunControl& control) {
-      for (auto& attribute : solve_into_memory(solved->setup, solved->solution, control)) about.push_back(attribute);
+      solved->described.second = solve_into_memory(solved->setup, solved->solution, control);
     });
+    about.insert(about.end(), solved->described.second.begin(), solved->described.second.end());
     solved->attributes = std::move(about);
     return nb::make_tuple(solved, nb::none(), stopped);
   });
@@ -194,6 +230,7 @@ nb::dict systems() {
 }  // namespace
 
 void bind_solve(nb::module_& module) {
+  module.def("save_solution", &save_solution, nb::arg("solved"), nb::arg("path"), nb::arg("overwrite"));
   module.def("solve", &solve, nb::arg("text"), nb::arg("path").none(), nb::arg("arrays"), nb::arg("model").none(),
              nb::arg("overrides"), nb::arg("command"), nb::arg("progress").none());
   module.def("systems", &systems,

@@ -219,6 +219,14 @@ class Solution:
 
         return sensitivities(self)
 
+    def save(self, path: PathLike, *, overwrite: bool = False) -> None:
+        """Writes a solution in memory to a result file (docs/files.md), as ``solve(output=...)`` does. Raises FileError
+        where one exists."""
+        if self._solved is None:
+            raise of_kind("unsupported", f"solution: found one that lies in {self.path}, expected one in memory; copy "
+                          "the file", "solution", f"one that lies in {self.path}", "one in memory", "copy the file")
+        _lockstep.save_solution(self._solved, Path(path), overwrite)
+
     def to_xarray(self) -> xarray.Dataset:
         """The solution as an xarray.Dataset, with the names of docs/files.md. Needs xarray."""
         import xarray

@@ -122,6 +122,28 @@ def test_a_file_holds_what_memory_would(tmp_path, lorenz_net):
     assert len(lockstep.read(tmp_path / "a.h5")) == 2
 
 
+def test_what_is_saved_later_is_what_output_writes(tmp_path, lorenz_net):
+    for count, precision in ((33, "f32"), (1100, "f64")):
+        u0 = np.random.default_rng(2).normal(size=(count, 3))
+        arguments = dict(problem=("lorenz", lorenz_net), u0=u0, t_span=(0, 0.1), save_at=3, precision=precision,
+                         parameters={"rho": {"linspace": [20, 30]}}, units={"x": "m"})
+        solution = lockstep.solve(**arguments)
+        solution.save(tmp_path / "saved.h5", overwrite=True)
+        lockstep.solve(**arguments, output=tmp_path / "streamed.h5", overwrite=True)
+        saved, streamed = (lockstep.read(tmp_path / name) for name in ("saved.h5", "streamed.h5"))
+        for name in ("state", "end_state", "time", "status", "accepted", "evaluations", "parameters", "initial_state"):
+            np.testing.assert_array_equal(getattr(saved, name), getattr(streamed, name))
+        for name in ("problem_digest", "rhs_digest", "title", "method"):
+            assert saved.attributes[name] == streamed.attributes[name]
+        assert saved.attributes.keys() == streamed.attributes.keys() and saved.units == {"x": "m"}
+        verdict = lockstep.validate(tmp_path / "saved.h5", tmp_path / "streamed.h5")
+        assert verdict and "same bits" in verdict.sentence
+    with pytest.raises(lockstep.FileError, match="saved.h5"):
+        solution.save(tmp_path / "saved.h5")
+    with pytest.raises(lockstep.Unsupported, match="copy the file"):
+        saved.save(tmp_path / "again.h5")
+
+
 def test_parts_of_a_file_are_those_of_the_whole(tmp_path):
     whole = lockstep.solve("lorenz", U0, (0, 1), 11, output=tmp_path / "a.h5")
     part = lockstep.read(tmp_path / "a.h5", trajectories=slice(3, 20, 2), times=slice(1, None, 5),
