@@ -164,6 +164,8 @@ Net with_weights(const Net& net, nb::handle given) {
   }
   nn::set_parameters<double>(model, {weights.data(), weights.size()});
   model.weight_type = nn::WeightType::f64;
+  // What a training said of how good it is was said of other weights.
+  std::erase_if(model.metadata, [](const auto& entry) { return entry.first.starts_with("training_"); });
   return Net(std::move(model));
 }
 

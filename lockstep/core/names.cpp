@@ -37,6 +37,10 @@ std::string nearest_name(std::string_view name, std::span<const std::string_view
   for (const std::string_view candidate : known) {
     if (same_letters(name, candidate)) return std::string(candidate);
   }
+  for (const std::string_view candidate : known) {  // "A" for "A (mol/L)", as tables write units
+    if (name.empty() || candidate.size() <= name.size() || !candidate.starts_with(name)) continue;
+    if (std::string_view(" ([").find(candidate[name.size()]) != std::string_view::npos) return std::string(candidate);
+  }
   std::string_view nearest;
   std::size_t least = static_cast<std::size_t>(-1);
   for (const std::string_view candidate : known) {

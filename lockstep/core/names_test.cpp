@@ -23,6 +23,13 @@ TEST(Names, the_case_of_letters_is_no_edit) {
   EXPECT_EQ(nearest_name("TF", kParameters), "Tf");
 }
 
+TEST(Names, a_unit_behind_a_name_is_no_edit) {
+  constexpr std::array<std::string_view, 4> kColumns{"time", "A (mol/L)", "AB", "temperature[K]"};
+  EXPECT_EQ(nearest_name("A", kColumns), "A (mol/L)");
+  EXPECT_EQ(nearest_name("temperature", kColumns), "temperature[K]");
+  EXPECT_EQ(nearest_name("tempera", kColumns), "");
+}
+
 TEST(Names, exchanged_neighbours_are_one_edit) {
   constexpr std::array<std::string_view, 2> kCommands{"solve", "plot"};
   EXPECT_EQ(nearest_name("slove", kCommands), "solve");

@@ -91,6 +91,15 @@ def test_weights_are_layer_by_layer_and_a_copy(lorenz_net):
     np.testing.assert_array_equal(again(random(5, 3, seed=10)), lorenz_net(random(5, 3, seed=10)))
 
 
+def test_other_weights_keep_ranges_and_drop_what_training_said():
+    x = np.linspace(0, 1, 20)[:, None]
+    net = lockstep.train(x=x, y=x**2, hidden=[3], iterations=2, rate=0.01).model
+    other = net.with_weights(0 * net.weights)
+    assert any(name.startswith("training_") for name in net.metadata)
+    assert not any(name.startswith("training_") for name in other.metadata)
+    assert other.inputs == net.inputs and other.inputs[0]["features"][0]["maximum"] == 1
+
+
 def test_what_does_not_fit_is_named(tmp_path, lorenz_net):
     solution = lockstep.solve("lorenz", random(2, 3, seed=11), (0, 0.1), 3)
     with pytest.raises(lockstep.InvalidArgument, match=r"state: found shape \(2, 3\), expected \(2, 3, 3\)"):
