@@ -313,6 +313,8 @@ file = "stiff.h5"
             np.testing.assert_array_equal(file["time"][:], [0, 0.5, 1.5])
         text = self.path("csv.toml").read_text()
         for wrong, message in (('"t.csv", columns = "t"', 'time.save: found "t", expected one of time'),
+                               ('"u0.csv"', 'time.save: found no column "time" in u0.csv, expected one of x, rho, y, z; '
+                                            'name the column, as in columns = "x"'),
                                ('"gone.csv"', "gone.csv: found no readable file"),
                                ('"lorenz.h5"', "time.save: found an HDF5 file without the name of a dataset"),
                                ('"lorenz.h5", dataset = "tme"', 'time.save: found "tme", which lorenz.h5 does not have'),

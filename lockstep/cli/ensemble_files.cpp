@@ -1,5 +1,6 @@
 #include "lockstep/cli/ensemble_files.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -74,6 +75,12 @@ std::vector<double> read_column(const EnsembleValues::Table& source, const std::
                                 const std::string& where) {
   if (source.columns.size() > 1) refuse(where, counted_text(source.columns.size(), "column"), "one");
   const train::Table table = read_table(source.file, where);
+  const bool has_default = std::ranges::find(table.columns, by_default) != table.columns.end();
+  if (source.columns.empty() && !has_default && !table.columns.empty()) {
+    const std::vector<std::string_view> known(table.columns.begin(), table.columns.end());
+    refuse(where, "no column \"" + by_default + "\" in " + source.file.string(), "one of " + list_text(known),
+           "name the column, as in columns = \"" + table.columns.front() + "\"");
+  }
   const std::size_t column = table.column(where, source.columns.empty() ? by_default : source.columns.front());
   std::vector<double> numbers(table.rows);
   for (std::size_t row = 0; row < table.rows; ++row) numbers[row] = table(row, column);

@@ -74,8 +74,7 @@ std::string left_out_text(const train::IterationReport& report) {
 
 template <class T>
 void print_task(const TrainingFile& file, const TrainingTask<T>& task) {
-  std::printf("%s, %s parameters, %s; %s\n", subject_text(file, task).c_str(),
-              count(static_cast<std::int64_t>(task.weights())).c_str(),
+  std::printf("%s, %s, %s; %s\n", subject_text(file, task).c_str(), counted_text(task.weights(), "parameter").c_str(),
               std::string(to_string(file.options.precision)).c_str(), task.data_text().c_str());
   std::fflush(stdout);
 }
