@@ -25,10 +25,16 @@ const char* kind_text(ErrorKind kind) {
   return "invalid_argument";
 }
 
+// Names out of damaged files may be no UTF-8: what is none of it becomes U+FFFD.
+nb::object text_of(const std::string& words) {
+  return nb::steal(PyUnicode_DecodeUTF8(words.data(), static_cast<Py_ssize_t>(words.size()), "replace"));
+}
+
 void raise(const char* kind, const Error& error) {
-  const nb::object exception = nb::module_::import_("lockstep.errors")
-                                   .attr("of_kind")(kind, error.what(), error.field().c_str(), error.found().c_str(),
-                                                    error.expected().c_str(), error.remedy().c_str());
+  const nb::object exception =
+      nb::module_::import_("lockstep.errors")
+          .attr("of_kind")(kind, text_of(error.what()), text_of(error.field()), text_of(error.found()),
+                           text_of(error.expected()), text_of(error.remedy()));
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
 }
 

@@ -313,3 +313,12 @@ def test_nets_travel_between_processes(lorenz_net, testdata):
     assert pickle.loads(pickle.dumps(graph)).digest == graph.digest
     again = lockstep.solve(pickle.loads(pickle.dumps(graph)), [1], (0, 1))  # with the parameter's default
     np.testing.assert_array_equal(again.end_state, lockstep.solve(graph, [1], (0, 1)).end_state)
+
+
+def test_names_of_damaged_files_need_not_be_text(tmp_path):
+    tensor = b"\x10\x63\x42\x01\xff"  # of type 99, its name the byte 255
+    file = tmp_path / "net.onnx"
+    file.write_bytes(b"\x3a\x07\x2a\x05" + tensor + b"\x42\x02\x10\x11")
+    with pytest.raises((lockstep.ModelError, lockstep.Unsupported)) as caught:  # the latter where ONNX is not read
+        lockstep.load(file)
+    assert "net.onnx" in caught.value.field
