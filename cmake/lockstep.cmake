@@ -90,12 +90,21 @@ function(lockstep_tests name)
   if(LOCKSTEP_TESTS AND LOCKSTEP_PRECOMPILE)
     list(TRANSFORM arg_TESTS APPEND .cpp)
     lockstep_test_program(${name} SOURCES ${arg_TESTS} LINK ${arg_LINK})
-    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+    lockstep_test_together(${name})
     set_tests_properties(${name} PROPERTIES COST 20)  # what takes long begins early
   else()
     foreach(test IN LISTS arg_TESTS)
       lockstep_test(${test} LINK ${arg_LINK})
     endforeach()
+  endif()
+endfunction()
+
+# lockstep_test_together(NAME [files...]): in a build from nothing the sources of test program NAME are compiled as one file, but
+# for those named, whose unnamed namespaces clash with another's.
+function(lockstep_test_together name)
+  if(LOCKSTEP_PRECOMPILE AND TARGET ${name})
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+    set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
 endfunction()
 
