@@ -80,10 +80,12 @@ struct LayerShape {
   static_assert(kSums >= 1 && kOutputThreads * kSampleThreads == kBlockThreads);
   static_assert(kOutputThreads % 4 == 0 && kSampleThreads % 8 == 0);
 
-  // A warp covers 4 x 8 threads, and each 8 lanes of it 2 x 4: few addresses for each load, no two in one bank.
+  // A warp covers 4 x 8 threads, and each 8 lanes of it 2 x 4: few addresses for each load, no two in one bank. Nor for
+  // stores, where the two of outputs are four rows apart, which is half the banks (tile_pitch).
+  static constexpr int kApart = kOutputVector >= 4 ? 1 : 2;
   static __device__ int output_thread() {
     const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-    return warp % (kOutputThreads / 4) * 4 + (lane >> 4) * 2 + (lane & 1);
+    return warp % (kOutputThreads / 4) * 4 + (lane >> 4) * (3 - kApart) + (lane & 1) * kApart;
   }
   static __device__ int sample_thread() {
     const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;

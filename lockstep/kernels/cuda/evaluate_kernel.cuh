@@ -21,6 +21,66 @@ __device__ void for_each_number(int features, bool side_by_side, const Put& put)
   }
 }
 
+// put(feature, first sample) for all of a tile in vectors of 16 bytes along samples: a warp's threads have neighbouring
+// features, which lie side by side in global memory and, as vectors, in different banks of shared memory.
+template <class T, int samples, class Put>
+__device__ void for_each_vector(int features, const Put& put) {
+  constexpr int kVector = 16 / static_cast<int>(sizeof(T));
+  const int thread = static_cast<int>(threadIdx.x);
+  LOCKSTEP_ROLLED
+  for (int sample = thread / 32 * kVector; sample < samples; sample += kBlockThreads / 32 * kVector) {
+    LOCKSTEP_ROLLED
+    for (int feature = thread % 32; feature < features; feature += 32) put(feature, sample);
+  }
+}
+
+// An array of samples in global memory.
+template <class T>
+struct SampleArray {
+  T* first;  // of the tile
+  std::int64_t sample_stride, feature_stride;
+  int features, count;  // the tile's samples that there are
+  __device__ T& at(int feature, int sample) const { return first[sample * sample_stride + feature * feature_stride]; }
+  __device__ bool by_vectors() const { return feature_stride == 1 && features > 8; }
+};
+
+// values[feature][sample] of a tile; zeros for samples past the last.
+template <int samples, class T>
+__device__ void load_tile(const SampleArray<const T>& in, T* values) {
+  constexpr int pitch = tile_pitch<T>(samples);
+  const auto number = [&](int feature, int sample) { return sample < in.count ? in.at(feature, sample) : T(0); };
+  if (in.by_vectors()) {
+    for_each_vector<T, samples>(in.features, [&](int feature, int sample) {
+      Numbers<T, 16 / sizeof(T)> x;
+      LOCKSTEP_UNROLL
+      for (int l = 0; l < 16 / static_cast<int>(sizeof(T)); ++l) x.of[l] = number(feature, sample + l);
+      *reinterpret_cast<Numbers<T, 16 / sizeof(T)>*>(values + feature * pitch + sample) = x;
+    });
+  } else {
+    for_each_number<samples>(in.features, false, [&](int feature, int sample) {
+      values[feature * pitch + sample] = number(feature, sample);
+    });
+  }
+}
+
+template <int samples, class T>
+__device__ void store_tile(const SampleArray<T>& out, const T* values) {
+  constexpr int pitch = tile_pitch<T>(samples);
+  if (out.by_vectors()) {
+    for_each_vector<T, samples>(out.features, [&](int feature, int sample) {
+      const auto x = *reinterpret_cast<const Numbers<T, 16 / sizeof(T)>*>(values + feature * pitch + sample);
+      LOCKSTEP_UNROLL
+      for (int l = 0; l < 16 / static_cast<int>(sizeof(T)); ++l) {
+        if (sample + l < out.count) out.at(feature, sample + l) = x.of[l];
+      }
+    });
+  } else {
+    for_each_number<samples>(out.features, false, [&](int feature, int sample) {
+      if (sample < out.count) out.at(feature, sample) = values[feature * pitch + sample];
+    });
+  }
+}
+
 // values[input][sample] of a tile from a view, scaled; zeros for samples past the last.
 template <class T, int samples>
 __device__ void load_inputs(const EvaluateLaunch<T>& launch, const T* resident, std::int64_t first, T* values) {
@@ -28,12 +88,9 @@ __device__ void load_inputs(const EvaluateLaunch<T>& launch, const T* resident, 
   constexpr int pitch = tile_pitch<T>(samples);
   const BlockNet& net = launch.net;
   const int count = static_cast<int>(launch.samples - first < samples ? launch.samples - first : samples);
-  const T* const in = launch.in + first * launch.in_row_stride;
-  for_each_number<samples>(net.inputs, launch.in_column_stride == 1, [&](int feature, int sample) {
-    T x = 0;
-    if (sample < count) x = in[sample * launch.in_row_stride + feature * launch.in_column_stride];
-    values[feature * pitch + sample] = x;
-  });
+  load_tile<samples>(SampleArray<const T>{launch.in + first * launch.in_row_stride, launch.in_row_stride,
+                                          launch.in_column_stride, net.inputs, count},
+                     values);
   if (net.input_scale < 0) return;
   __syncthreads();
   LOCKSTEP_ROLLED
@@ -60,11 +117,9 @@ __device__ void store_outputs(const EvaluateLaunch<T>& launch, const T* resident
     __syncthreads();
   }
   const int count = static_cast<int>(launch.samples - first < samples ? launch.samples - first : samples);
-  T* const out = launch.out + first * launch.out_row_stride;
-  for_each_number<samples>(net.outputs, launch.out_column_stride == 1, [&](int feature, int sample) {
-    if (sample < count)
-      out[sample * launch.out_row_stride + feature * launch.out_column_stride] = values[feature * pitch + sample];
-  });
+  store_tile<samples>(SampleArray<T>{launch.out + first * launch.out_row_stride, launch.out_row_stride,
+                                     launch.out_column_stride, net.outputs, count},
+                      values);
 }
 
 // One block's work: tiles block, block + blocks, ... `shared`: evaluate_shared_bytes().

@@ -84,23 +84,16 @@ class GraphTile {
   // Zeros for samples past the last.
   __device__ void load(const GraphPort<T>& port, std::int64_t first, int count) {
     if (port.row < 0) return;
-    const T* const from = port.data + first * port.sample_stride;
-    T* const to = row(port.row);
-    for_each_number<samples>(port.width, port.feature_stride == 1, [&](int feature, int sample) {
-      T x = 0;
-      if (sample < count) x = from[sample * port.sample_stride + feature * port.feature_stride];
-      to[feature * kPitch + sample] = x;
-    });
+    load_tile<samples>(SampleArray<const T>{port.data + first * port.sample_stride, port.sample_stride,
+                                            port.feature_stride, port.width, count},
+                       row(port.row));
   }
 
   __device__ void store(const GraphPort<T>& port, std::int64_t first, int count) {
     if (port.data == nullptr) return;
-    T* const to = port.data + first * port.sample_stride;
-    const T* const from = row(port.row);
-    for_each_number<samples>(port.width, port.feature_stride == 1, [&](int feature, int sample) {
-      if (sample < count)
-        to[sample * port.sample_stride + feature * port.feature_stride] = from[feature * kPitch + sample];
-    });
+    store_tile<samples>(SampleArray<T>{port.data + first * port.sample_stride, port.sample_stride, port.feature_stride,
+                                       port.width, count},
+                        row(port.row));
   }
 
   __device__ void run(const GraphStep& step) {
