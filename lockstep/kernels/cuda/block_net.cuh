@@ -191,7 +191,7 @@ __device__ void activate_rows(T* values, int count, T alpha) {
     auto* const place = reinterpret_cast<Numbers<T, kVector>*>(values + i / in_row * pitch + i % in_row * kVector);
     Numbers<T, kVector> numbers = *place;
     LOCKSTEP_UNROLL
-    for (int l = 0; l < kVector; ++l) numbers.of[l] = math::activate<kind, ScalarLane<T>>(numbers.of[l], alpha);
+    for (int l = 0; l < kVector; ++l) numbers.of[l] = activate_unit<kind>(numbers.of[l], alpha);
     *place = numbers;
   }
 }

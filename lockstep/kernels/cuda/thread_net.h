@@ -16,21 +16,6 @@ namespace lockstep::cuda {
 #define LOCKSTEP_HOST_DEVICE_CALL inline
 #endif
 
-// activation(x) for a kind known at run time, the same for all threads of a launch.
-template <class T, int... kinds>
-LOCKSTEP_HOST_DEVICE T activate_any(std::integer_sequence<int, kinds...>, int kind, T x, T alpha) {
-  T result = x;
-  (void)((kind == kinds &&
-          (result = math::activate<static_cast<ActivationKind>(kinds), ScalarLane<T>>(x, alpha), true)) ||
-         ...);
-  return result;
-}
-template <class T>
-LOCKSTEP_HOST_DEVICE_CALL T activate_any(int kind, T x, T alpha) {
-  constexpr int count = static_cast<int>(ActivationKind::square) + 1;
-  return activate_any(std::make_integer_sequence<int, count>(), kind, x, alpha);
-}
-
 // For math::tanh in float32, whose denominators lie in [0.47, 1.63]: its division without the general one's question
 // whether operands are extreme, behind which a subroutine waits. Without that branch the compiler mixes the work on
 // several numbers. Where the numerator is so small that its remainder would be lost, the denominator is 1.
@@ -60,6 +45,19 @@ LOCKSTEP_HOST_DEVICE T activate_unit(T x, T alpha) {
   } else {
     return math::activate<kind, ScalarLane<T>>(x, alpha);
   }
+}
+
+// activation(x) for a kind known at run time, the same for all threads of a launch.
+template <class T, int... kinds>
+LOCKSTEP_HOST_DEVICE T activate_any(std::integer_sequence<int, kinds...>, int kind, T x, T alpha) {
+  T result = x;
+  (void)((kind == kinds && (result = activate_unit<static_cast<ActivationKind>(kinds)>(x, alpha), true)) || ...);
+  return result;
+}
+template <class T>
+LOCKSTEP_HOST_DEVICE_CALL T activate_any(int kind, T x, T alpha) {
+  constexpr int count = static_cast<int>(ActivationKind::square) + 1;
+  return activate_any(std::make_integer_sequence<int, count>(), kind, x, alpha);
 }
 
 // Read at once: two or four loads of 16 bytes.
