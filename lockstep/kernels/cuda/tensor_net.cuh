@@ -58,11 +58,13 @@ __device__ inline TensorSpace make_tensor_space(const TensorLayout& layout, unsi
 // value(sample, feature) as the nets' inputs are kept.
 template <class Format>
 __device__ void put_value(const TensorLayout& layout, unsigned char* values, int sample, int feature, float x) {
-  auto* const row = reinterpret_cast<typename Format::Stored*>(values + sample * layout.pitch);
+  using Stored = typename Format::Stored;
+  const int byte = tensor_byte<Format>(sample, feature * static_cast<int>(sizeof(Stored)));
+  auto* const place = reinterpret_cast<Stored*>(values + sample * layout.pitch + byte);
   if constexpr (Format::kTile == 8) {
-    row[feature] = to_format(Format(), x);
+    *place = to_format(Format(), x);
   } else {
-    row[feature] = static_cast<typename Format::Stored>(to_format(Format(), x, 0.0f));
+    *place = static_cast<Stored>(to_format(Format(), x, 0.0f));
   }
 }
 
@@ -71,7 +73,8 @@ template <class Format>
 __device__ void put_four(const TensorLayout& layout, unsigned char* values, int sample, int feature,
                          const Numbers<float, 4>& x) {
   unsigned char* const place =
-      values + sample * layout.pitch + feature * static_cast<int>(sizeof(typename Format::Stored));
+      values + sample * layout.pitch +
+      tensor_byte<Format>(sample, feature * static_cast<int>(sizeof(typename Format::Stored)));
   if constexpr (Format::kTile == 8) {
     const Numbers<std::uint32_t, 4> all = {{to_format(Format(), x.of[0]), to_format(Format(), x.of[1]),
                                             to_format(Format(), x.of[2]), to_format(Format(), x.of[3])}};
@@ -88,7 +91,7 @@ __device__ void put_four(const TensorLayout& layout, unsigned char* values, int 
 LOCKSTEP_DEVICE_CALL Numbers<float, 4> activate_four(int kind, Numbers<float, 4> x, float alpha) {
   const auto side_by_side = [&]<ActivationKind one>(std::integral_constant<ActivationKind, one>) {
     LOCKSTEP_UNROLL
-    for (int i = 0; i < 4; ++i) x.of[i] = math::activate<one, ScalarLane<float>>(x.of[i], alpha);
+    for (int i = 0; i < 4; ++i) x.of[i] = activate_unit<one>(x.of[i], alpha);
   };
   if (kind == static_cast<int>(ActivationKind::tanh)) {
     side_by_side(std::integral_constant<ActivationKind, ActivationKind::tanh>());
@@ -118,7 +121,9 @@ struct TensorLayer {
   // Tiles of inputs from `first` on into registers, as many as there are and these hold.
   __device__ __forceinline__ void hold(int first, RowFragment (&a)[Shape::kRowTiles][Shape::kHeld]) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    const unsigned char* const place = from + (first_sample + lane % 16) * layout.pitch + first * 32 + lane / 16 * 16;
+    const int sample = first_sample + lane % 16;
+    const unsigned char* const place =
+        from + sample * layout.pitch + first * 32 + tensor_byte<Format>(sample, lane / 16 * 16);
     const int left = tiles() - first;
     LOCKSTEP_UNROLL
     for (int k = 0; k < Shape::kHeld; ++k) {
@@ -237,7 +242,8 @@ struct TensorLayer {
       // activation may make of nothing need not be.
       const float x = output < layer.outputs ? sum.of[i] : 0.0f, y = output + 1 < layer.outputs ? sum.of[i + 1] : 0.0f;
       unsigned char* const place =
-          to + (sample + 4 * i) * layout.pitch + output * static_cast<int>(sizeof(typename Format::Stored));
+          to + (sample + 4 * i) * layout.pitch +
+          tensor_byte<Format>(sample, output * static_cast<int>(sizeof(typename Format::Stored)));
       if constexpr (Format::kTile == 8) {
         const Numbers<std::uint32_t, 2> both = {{to_format(Format(), x), to_format(Format(), y)}};
         *reinterpret_cast<Numbers<std::uint32_t, 2>*>(place) = both;

@@ -42,12 +42,19 @@ LOCKSTEP_HOST_DEVICE constexpr int input_tiles(int inputs) {
   return (inputs + Format::kTile - 1) / Format::kTile;
 }
 
-// Bytes from one sample's values to the next in shared memory: an odd number of 16 bytes, so that eight neighbours lie
-// in different banks.
+// Bytes from one sample's values to the next in shared memory. In formats of 16 bits an odd number of 16 bytes, so that
+// eight neighbours' 16 bytes lie in different banks. In TF32 an odd number of 32 bytes, and in every second four
+// samples the 16 bytes of each pair change places (tensor_byte): so do eight neighbours' 16 bytes, and four neighbours'
+// 32, which is how a warp reads values and how it writes them.
 template <class Format>
 LOCKSTEP_HOST_DEVICE constexpr int tensor_pitch(int widest) {
   return (widest + kPairOutputs - 1) / kPairOutputs * kPairOutputs * static_cast<int>(sizeof(typename Format::Stored)) +
-         16;
+         (Format::kTile == 8 ? 32 : 16);
+}
+// Where byte `byte` of a sample's values lies among them.
+template <class Format>
+LOCKSTEP_HOST_DEVICE constexpr int tensor_byte(int sample, int byte) {
+  return Format::kTile == 8 ? byte ^ (sample & 4) * 4 : byte;
 }
 
 // For one net or several; weights stay outside.

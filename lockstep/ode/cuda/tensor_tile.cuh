@@ -27,8 +27,15 @@ class TensorTile {
   __device__ void begin(int part) {
     if (part > 0) __syncthreads();
   }
+  // Features ascend up to a whole tile of inputs.
   __device__ void put(int feature, float x) {
-    lockstep::cuda::put_value<Format>(layout_, space_.values, static_cast<int>(threadIdx.x), feature, x);
+    if constexpr (Format::kTile == 8) {
+      put_word(feature, lockstep::cuda::to_format(Format(), x));
+    } else if (feature % 2 == 0) {
+      even_ = x;
+    } else {
+      put_word(feature / 2, lockstep::cuda::to_format(Format(), even_, x));
+    }
   }
   __device__ void end_inputs(const lockstep::cuda::BlockNet& net) {
     LOCKSTEP_ROLLED
@@ -43,8 +50,21 @@ class TensorTile {
   __device__ void close() {}
 
  private:
+  using Words = lockstep::cuda::Numbers<std::uint32_t, 4>;
+
+  // Four words at once: eight threads' rows, 16 bytes each, meet no bank twice.
+  __device__ void put_word(int word, std::uint32_t bits) {
+    words_ = {{words_.of[1], words_.of[2], words_.of[3], bits}};
+    if (word % 4 != 3) return;
+    const int sample = static_cast<int>(threadIdx.x);
+    unsigned char* const row = space_.values + sample * layout_.pitch;
+    *reinterpret_cast<Words*>(row + lockstep::cuda::tensor_byte<Format>(sample, word / 4 * 16)) = words_;
+  }
+
   const lockstep::cuda::TensorLayout& layout_;
   lockstep::cuda::TensorSpace space_;
+  float even_ = 0;    // the last feature of an even number,
+  Words words_ = {};  // and the last words put down
   const float* outputs_ = nullptr;
 };
 
