@@ -135,7 +135,7 @@ if [ $? -ne 0 ]; then
   said=$(solve "$example" cpu "$work/first.h5") && said=$(solve "$example" cpu "$work/again.h5" --threads 1) &&
     said=$("$bin/lockstep" validate --bits "$work/first.h5" "$work/again.h5" 2>&1)
   if [ $? = 0 ]; then row "solves by the CPU" passed "${said%%$'\n'*}"; else row "solves by the CPU" failed "$said"; fi
-  for name in "same bits" "certificates" compute-sanitizer choices "other libraries"; do
+  for name in "hardware counters" "same bits" "certificates" compute-sanitizer choices "other libraries"; do
     row "$name" skipped "no device"
   done
   finish no_device

@@ -26,6 +26,8 @@ class TensorTile {
   // one's.
   __device__ void begin(int part) {
     if (part > 0) __syncthreads();
+    even_ = 0;  // nothing to keep in registers meanwhile
+    words_ = {};
   }
   // Features ascend up to a whole tile of inputs.
   __device__ void put(int feature, float x) {
@@ -63,8 +65,8 @@ class TensorTile {
 
   const lockstep::cuda::TensorLayout& layout_;
   lockstep::cuda::TensorSpace space_;
-  float even_ = 0;    // the last feature of an even number,
-  Words words_ = {};  // and the last words put down
+  float even_;   // the last feature of an even number,
+  Words words_;  // and the last words put down
   const float* outputs_ = nullptr;
 };
 
