@@ -44,40 +44,60 @@ struct SampleArray {
   __device__ bool by_vectors() const { return feature_stride == 1 && features > 8; }
 };
 
-// values[feature][sample] of a tile; zeros for samples past the last.
+// values[feature][sample] of a tile, number by number; zeros for samples past the last.
 template <int samples, class T>
-__device__ void load_tile(const SampleArray<const T>& in, T* values) {
-  constexpr int pitch = tile_pitch<T>(samples);
-  const auto number = [&](int feature, int sample) { return sample < in.count ? in.at(feature, sample) : T(0); };
-  if (in.by_vectors()) {
-    for_each_vector<T, samples>(in.features, [&](int feature, int sample) {
-      Numbers<T, 16 / sizeof(T)> x;
-      LOCKSTEP_UNROLL
-      for (int l = 0; l < 16 / static_cast<int>(sizeof(T)); ++l) x.of[l] = number(feature, sample + l);
-      *reinterpret_cast<Numbers<T, 16 / sizeof(T)>*>(values + feature * pitch + sample) = x;
-    });
-  } else {
-    for_each_number<samples>(in.features, false, [&](int feature, int sample) {
-      values[feature * pitch + sample] = number(feature, sample);
-    });
-  }
+__device__ void load_numbers(const SampleArray<const T>& in, T* values) {
+  for_each_number<samples>(in.features, in.feature_stride == 1, [&](int feature, int sample) {
+    T x = 0;
+    if (sample < in.count) x = in.at(feature, sample);
+    values[feature * tile_pitch<T>(samples) + sample] = x;
+  });
+}
+template <int samples, class T>
+__device__ void store_numbers(const SampleArray<T>& out, const T* values) {
+  for_each_number<samples>(out.features, out.feature_stride == 1, [&](int feature, int sample) {
+    if (sample < out.count) out.at(feature, sample) = values[feature * tile_pitch<T>(samples) + sample];
+  });
+}
+
+// The same in vectors, where that serves. A call, as the next: inlined, they push what else the kernel holds out of
+// registers.
+template <int samples>
+LOCKSTEP_DEVICE_CALL void load_floats(SampleArray<const float> in, float* values) {
+  if (!in.by_vectors()) return load_numbers<samples>(in, values);
+  for_each_vector<float, samples>(in.features, [&](int feature, int sample) {
+    Numbers<float, 4> x;
+    LOCKSTEP_UNROLL
+    for (int l = 0; l < 4; ++l) x.of[l] = sample + l < in.count ? in.at(feature, sample + l) : 0.0f;
+    *reinterpret_cast<Numbers<float, 4>*>(values + feature * tile_pitch<float>(samples) + sample) = x;
+  });
+}
+template <int samples>
+LOCKSTEP_DEVICE_CALL void store_floats(SampleArray<float> out, const float* values) {
+  if (!out.by_vectors()) return store_numbers<samples>(out, values);
+  for_each_vector<float, samples>(out.features, [&](int feature, int sample) {
+    const auto x = *reinterpret_cast<const Numbers<float, 4>*>(values + feature * tile_pitch<float>(samples) + sample);
+    LOCKSTEP_UNROLL
+    for (int l = 0; l < 4; ++l) {
+      if (sample + l < out.count) out.at(feature, sample + l) = x.of[l];
+    }
+  });
 }
 
 template <int samples, class T>
-__device__ void store_tile(const SampleArray<T>& out, const T* values) {
-  constexpr int pitch = tile_pitch<T>(samples);
-  if (out.by_vectors()) {
-    for_each_vector<T, samples>(out.features, [&](int feature, int sample) {
-      const auto x = *reinterpret_cast<const Numbers<T, 16 / sizeof(T)>*>(values + feature * pitch + sample);
-      LOCKSTEP_UNROLL
-      for (int l = 0; l < 16 / static_cast<int>(sizeof(T)); ++l) {
-        if (sample + l < out.count) out.at(feature, sample + l) = x.of[l];
-      }
-    });
+__device__ void load_tile(const SampleArray<const T>& in, T* values) {
+  if constexpr (sizeof(T) == 4) {
+    load_floats<samples>(in, values);
   } else {
-    for_each_number<samples>(out.features, false, [&](int feature, int sample) {
-      if (sample < out.count) out.at(feature, sample) = values[feature * pitch + sample];
-    });
+    load_numbers<samples>(in, values);
+  }
+}
+template <int samples, class T>
+__device__ void store_tile(const SampleArray<T>& out, const T* values) {
+  if constexpr (sizeof(T) == 4) {
+    store_floats<samples>(out, values);
+  } else {
+    store_numbers<samples>(out, values);
   }
 }
 
