@@ -413,6 +413,20 @@ TEST(Onnx, what_mixes_dimensions_is_refused) {
   EXPECT_THAT(refused([&](Graph& g) { shaped(g, "Reshape", "x", {-1, 2, 2}, "y"); }), HasSubstr("keep the batch"));
 }
 
+// Exporters leave such things behind: what nobody needs need not be understood.
+TEST(Onnx, what_no_output_needs_is_not_read) {
+  Graph graph;
+  graph.tensor("w", {2, 1}, {3, 4});
+  graph.tensor("words", {1}, {1})->set_data_type(onnx::TensorProto::STRING);
+  graph.node("Det", {"x"}, "of_nothing");
+  graph.node("Add", {"of_nothing", "words"}, "more");
+  graph.node("Gemm", {"x", "w"}, "y");
+  EXPECT_THAT(outputs(read_onnx(graph.save()), {1, 2}), ElementsAre(11));
+  graph.node("Tanh", {"more"}, "z");
+  graph.proto().mutable_graph()->add_output()->set_name("z");
+  EXPECT_THAT(refusal_of(graph), HasSubstr("words"));
+}
+
 TEST(Onnx, what_is_not_known_is_named) {
   Graph unknown;
   unknown.around([](Graph& g) { g.node("Det", {"h"}, "a"); });

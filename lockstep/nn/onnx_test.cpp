@@ -287,6 +287,7 @@ TEST(Onnx, small_files_cannot_ask_for_all_memory) {
     const std::string from = "c" + std::to_string(i);
     Graph::set(constants.node("Concat", {from, from}, "c" + std::to_string(i + 1)), "axis", std::int64_t{0});
   }
+  constants.node("Add", {"x", "c40"}, "y");
   EXPECT_THAT(refusal_of(constants), HasSubstr("expected at most 2^2"));
   Graph filled;  // one number becomes one a feature
   filled.tensor("two", {}, {2});
@@ -299,7 +300,7 @@ TEST(Onnx, small_files_cannot_ask_for_all_memory) {
       ->mutable_dim(1)
       ->set_dim_value(std::int64_t{1} << 20);
   for (int i = 0; i < 200; ++i) {
-    const std::string from = i == 0 ? "x" : "f" + std::to_string(i), to = "f" + std::to_string(i + 1);
+    const std::string from = i == 0 ? "x" : "f" + std::to_string(i), to = i == 199 ? "y" : "f" + std::to_string(i + 1);
     filled.node("Add", {from, "two"}, to);
   }
   EXPECT_THAT(refusal_of(filled), HasSubstr("expected at most 2^27"));
@@ -322,12 +323,15 @@ TEST(Onnx, damaged_files_are_errors) {
   EXPECT_THAT(refusal_of(order), HasSubstr("the value \"later\", which nothing before it makes"));
   Graph shape;
   shape.tensor("w", {2, 1000000}, {1, 2});
+  shape.node("MatMul", {"x", "w"}, "y");
   EXPECT_THAT(refusal_of(shape), HasSubstr("found 8 bytes, expected 8000000"));
   Graph huge;
   huge.tensor("w", {std::int64_t{1} << 40, std::int64_t{1} << 40}, {1});
+  huge.node("MatMul", {"x", "w"}, "y");
   EXPECT_THAT(refusal_of(huge), HasSubstr("more numbers than memory holds"));
   Graph nan;
   nan.tensor("w", {2, 1}, {1, std::nanf("")});
+  nan.node("MatMul", {"x", "w"}, "y");
   EXPECT_THAT(refusal_of(nan), AllOf(HasSubstr("initializer \"w\""), HasSubstr("nan")));
   Graph widths;
   widths.tensor("w", {3, 1}, {1, 2, 3});

@@ -1,7 +1,10 @@
 // The frame of reading: opset, ports, operands, and which function reads which operator.
 #include "lockstep/nn/detail/onnx_graph.h"
 
+#include <algorithm>
 #include <cmath>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "lockstep/core/error.h"
@@ -23,14 +26,18 @@ GraphReader::GraphReader(const onnx::ModelProto& model, const std::filesystem::p
 }
 
 StepGraph GraphReader::read() {
+  const std::set<std::string_view> needed = needed_values();
   for (const auto& tensor : graph_.initializer()) {
+    if (!needed.contains(tensor.name())) continue;
     values_[tensor.name()] = read_tensor(tensor, field("initializer \"" + tensor.name() + '"'), path_);
   }
   if (graph_.sparse_initializer_size() > 0) {
     unsupported("sparse initialisers", "dense ones", "export the weights as plain tensors");
   }
   read_inputs();
-  for (const auto& node : graph_.node()) read_node(node);
+  for (const auto& node : graph_.node()) {
+    if (std::ranges::any_of(node.output(), [&](const auto& name) { return needed.contains(name); })) read_node(node);
+  }
   if (graph_.output_size() == 0) refuse(path_.string(), "no output", "at least one");
   for (const auto& output : graph_.output()) {
     const std::string name = field("output \"" + output.name() + '"');
@@ -44,6 +51,19 @@ StepGraph GraphReader::read() {
     result_.outputs.push_back({output.name(), data->step});
   }
   return std::move(result_);
+}
+
+// The names that the outputs depend on: what else a file holds, left over by an exporter, need not be understood.
+std::set<std::string_view> GraphReader::needed_values() const {
+  std::set<std::string_view> needed;
+  for (const auto& output : graph_.output()) needed.insert(output.name());
+  for (auto node = graph_.node().rbegin(); node != graph_.node().rend(); ++node) {
+    if (std::ranges::none_of(node->output(), [&](const auto& name) { return needed.contains(name); })) continue;
+    for (const auto& name : node->input()) {
+      if (!name.empty()) needed.insert(name);
+    }
+  }
+  return needed;
 }
 
 std::string GraphReader::where(const Node& node) const {
@@ -88,8 +108,10 @@ std::size_t GraphReader::width_from_first_layer(const std::string& input) const 
 
 // The graph inputs that are no initialisers (older files list those too).
 void GraphReader::read_inputs() {
+  std::set<std::string_view> initialisers;
+  for (const auto& tensor : graph_.initializer()) initialisers.insert(tensor.name());
   for (const auto& input : graph_.input()) {
-    if (values_.contains(input.name())) continue;
+    if (initialisers.contains(input.name())) continue;
     std::size_t width = 0;
     const auto& type = input.type().tensor_type();
     if (type.has_shape()) {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -46,6 +47,7 @@ class GraphReader {
   [[noreturn]] void unsupported(const Node& node, std::string found, std::string expected,
                                 std::string remedy = {}) const;
   void read_opset(const onnx::ModelProto& model);
+  std::set<std::string_view> needed_values() const;
   void read_inputs();
   std::size_t width_from_first_layer(const std::string& input) const;
   void read_node(const Node& node);
