@@ -13,13 +13,12 @@
 #include "lockstep/kernels/cuda/testing/simulated_evaluation_runtime.h"
 #include "lockstep/kernels/graph/testing/random_graph.h"
 #include "lockstep/kernels/mlp/testing/reference.h"
-#include "lockstep/ode/cuda/advance.cuh"
 #include "lockstep/ode/cuda/gemm/round.cuh"
 #include "lockstep/ode/cuda/tensor_tile.cuh"
+#include "lockstep/ode/cuda/testing/run_shared_weights.h"
 #include "lockstep/ode/cuda/testing/run_tiles.h"
 #include "lockstep/ode/cuda/testing/solve_on.h"
 #include "lockstep/ode/cuda/testing/uneven_ensemble.h"
-#include "lockstep/ode/methods/tsit5.h"
 #include "lockstep/ode/rhs.h"
 
 namespace lockstep::ode::cuda {
@@ -45,14 +44,7 @@ bool run_tile_kernel(std::string_view name, const void* launch, std::size_t& tra
 }
 
 void run_listed_kernel(HostDevice&, std::string_view name, const void* arguments) {
-  using Body =
-      KernelBody<float, CompiledScheme<Tsit5>, FoldedNetDerivative<3, ActivationKind::tanh, float>, /*threads=*/64>;
-  ASSERT_EQ(name, "net3_tanh_tsit5_f32");
-  const auto& launch = *static_cast<const Launch<float>*>(arguments);
-  const SharedWeights shared = Body::Derivative::shared_weights(launch);
-  simulate(
-      {.blocks = 1, .threads = Body::kThreads, .shared_bytes = static_cast<std::size_t>(shared.count) * sizeof(float)},
-      [&](unsigned char* bytes) { advance<Body>(launch, bytes); });
+  run_net3_tanh_tsit5_f32(name, arguments);
 }
 
 namespace {
