@@ -94,9 +94,13 @@ void describe_rhs(const Problem& problem, const Options& options, CpuTarget targ
   }
   cpu::SolveContext<T> context(problem, options, target);
   context.generate_code(target);
-  if (context.settings.generated != nullptr) {
+  if (context.step.settings.generated != nullptr) {
     result.reasons.push_back(
         "machine code is generated for the right-hand side together with the method: stages stay in registers");
+  } else if (context.take_code_after() != context.kNever) {
+    result.reasons.push_back(
+        format("machine code is generated for the right-hand side together with the method after %lld steps",
+               static_cast<long long>(context.take_code_after())));
   }
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/ode/cpu/solve_context.h"
+#include "lockstep/ode/function.h"
 #include "lockstep/ode/rhs.h"
 #include "lockstep/ode/solve.h"
 
@@ -138,21 +139,126 @@ TEST(GeneratedStep, stages_are_evaluated_at_their_times) {
   expect_the_general_kernels_bits(StepControl::per_trajectory, true);
 }
 
-TEST(GeneratedStep, few_short_trajectories_do_without) {
-  if (!LaneCode::available(best_cpu_target())) GTEST_SKIP() << "no code is generated for this machine";
-  Problem problem = ensemble(false, false);
-  problem.initial_states.resize(3 * 8);
-  problem.parameters.resize(3 * 8);
+// The first `count` trajectories, over a span in which each makes more steps than code is waited for.
+Problem first_few(std::size_t count, bool saves) {
+  Problem problem = ensemble(false, saves);
+  problem.initial_states[3 * 20] = problem.initial_states[3 * 33] = 2;
+  problem.initial_states.resize(3 * count);
+  problem.parameters.resize(3 * count);
+  for (std::size_t i = 0; i < count; ++i) problem.parameters[3 * i + 1] = 28 + 0.01 * static_cast<double>(i);
+  problem.end_times = {5};
+  if (!saves) problem.save_times = {5};
+  return problem;
+}
+
+Options adaptive(Precision precision) {
   Options options;
+  options.precision = precision;
+  options.rtol = options.atol = 1e-6;
+  return options;
+}
+
+TEST(GeneratedStep, code_taken_on_the_way_has_the_same_bits) {
+  for (const std::size_t count : {1, 2, 8, 9, 33, 255, 256}) {
+    for (const Precision precision : {Precision::f32, Precision::f64}) {
+      for (const StepControl control : {StepControl::per_trajectory, StepControl::common}) {
+        for (const bool saves : {false, true}) {
+          Options options = adaptive(precision);
+          options.control = control;
+          options.threads = count == 255 ? 2 : 1;
+          const Problem problem = first_few(count, saves);
+          const Solution general = solved(problem, options, false);
+          ASSERT_GT(general.record(0).accepted, 200);
+          const auto without = numbers_of(general);
+          const std::string what =
+              std::to_string(count) + " " + std::string(to_string(precision)) + (saves ? " with saves" : "");
+          expect_same_numbers(numbers_of(solved(problem, options, true)), without, what);
+          expect_same_numbers(numbers_of(solved(problem, options, true)), without, what + ", again");
+          if (testing::Test::HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+TEST(GeneratedStep, an_event_after_code_was_taken_is_found_at_the_same_time) {
+  Problem problem = first_few(3, false);
+  problem.parameters = {10, 28, 8.0 / 3};
+  problem.event = TerminalEvent{
+      event_function<3, 3>("late", [](auto t, const auto& u, const auto&) { return u[0] * 0.01 + t - 2.5; })};
+  const Options options = adaptive(Precision::f64);
+  expect_same_numbers(numbers_of(solved(problem, options, true)), numbers_of(solved(problem, options, false)), "event");
+  EXPECT_EQ(solve(problem, options).record(0).status, Status::terminated);
+}
+
+// What a solve with these options leaves for the next one.
+cpu::KeptStep<double> left_by_solves(const Problem& problem, const Options& options) {
+  const cpu::SolveContext<double> context(problem, options, best_cpu_target());
+  return cpu::kept_step(context.step.settings, 3);
+}
+
+bool begins_with_code(const Problem& problem, const Options& options) {
+  cpu::SolveContext<double> context(problem, options, best_cpu_target());
+  context.generate_code(best_cpu_target());
+  return context.step.settings.generated != nullptr;
+}
+
+TEST(GeneratedStep, few_trajectories_take_code_once_they_made_many_steps) {
+  if (!LaneCode::available(best_cpu_target())) GTEST_SKIP() << "no code is generated for this machine";
+  for (const StepControl control : {StepControl::per_trajectory, StepControl::common}) {
+    Problem problem = first_few(1, false);
+    Options options = adaptive(Precision::f64);
+    options.control = control;
+    EXPECT_FALSE(begins_with_code(problem, options));
+    problem.end_times = problem.save_times = {0.01};
+    solve(problem, options);
+    EXPECT_EQ(left_by_solves(problem, options).code, nullptr);
+    problem.end_times = problem.save_times = {5};
+    solve(problem, options);
+    EXPECT_NE(left_by_solves(problem, options).code, nullptr);
+    EXPECT_TRUE(begins_with_code(problem, options));  // the next one need not wait
+    options.rtol = 1e-5;                              // a constant of the code
+    EXPECT_FALSE(begins_with_code(problem, options));
+  }
+}
+
+TEST(GeneratedStep, steps_of_short_solves_add_up) {
+  if (!LaneCode::available(best_cpu_target())) GTEST_SKIP() << "no code is generated for this machine";
+  Problem problem = first_few(1, false);
+  problem.end_times = problem.save_times = {0.05};
+  const Options options = adaptive(Precision::f64);
+  int solves = 0;
+  while (!begins_with_code(problem, options) && solves < 100) {
+    solve(problem, options);
+    ++solves;
+  }
+  EXPECT_GT(solves, 2);
+  EXPECT_LT(solves, 100);
+}
+
+TEST(GeneratedStep, steps_known_in_advance_decide_at_once) {
+  if (!LaneCode::available(best_cpu_target())) GTEST_SKIP() << "no code is generated for this machine";
+  const Problem problem = first_few(8, false);
+  Options options;
+  options.precision = Precision::f64;
   options.control = StepControl::fixed;
-  const auto generates = [&](double dt) {
-    options.dt = dt;
-    cpu::SolveContext<float> context(problem, options, best_cpu_target());
-    context.generate_code(best_cpu_target());
-    return context.settings.generated != nullptr;
-  };
-  EXPECT_FALSE(generates(0.01));
-  EXPECT_TRUE(generates(0.0001));
+  options.dt = 0.1;
+  EXPECT_FALSE(begins_with_code(problem, options));
+  options.dt = 0.001;
+  EXPECT_TRUE(begins_with_code(problem, options));
+}
+
+TEST(GeneratedStep, a_right_hand_side_is_lowered_once) {
+  const Rhs rhs = net(lorenz(false));
+  const CpuTarget target = best_cpu_target();
+  EXPECT_EQ(rhs->lower_f64(target), rhs->lower_f64(target));
+  EXPECT_EQ(rhs->lower_f32(target), rhs->lower_f32(target));
+  EXPECT_NE(rhs->lower_f64(target), net(lorenz(false))->lower_f64(target));
+  if (!LaneCode::available(target)) return;
+  const auto with_code = rhs->lower_f64(target);
+  setenv("LOCKSTEP_GENERATED_CODE", "off", 1);
+  EXPECT_NE(rhs->lower_f64(target), with_code);
+  unsetenv("LOCKSTEP_GENERATED_CODE");
 }
 
 TEST(GeneratedStep, explain_tells_where_it_is_taken) {
@@ -164,6 +270,7 @@ TEST(GeneratedStep, explain_tells_where_it_is_taken) {
   setenv("LOCKSTEP_GENERATED_CODE", "off", 1);
   EXPECT_THAT(said(), testing::Not(testing::Contains(testing::HasSubstr("machine code is generated"))));
   unsetenv("LOCKSTEP_GENERATED_CODE");
+  EXPECT_THAT(explain(first_few(1, false), options).reasons, testing::Contains(testing::HasSubstr("after 128 steps")));
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "lockstep/ode/detail/arithmetic_tile.h"
 #include "lockstep/ode/detail/graph_inputs.h"
 #include "lockstep/ode/detail/graph_source.h"
+#include "lockstep/ode/detail/kept_lowering.h"
 #include "lockstep/ode/detail/reverse_graph.h"
 #include "lockstep/ode/differentiable_event.h"
 #include "lockstep/ode/rhs.h"
@@ -32,7 +33,7 @@ using Source = detail::GraphSource;
 
 // Each input port takes one piece: rows are read where they lie, but for time, which is float64.
 template <class T>
-class GraphTileInPlace final : public TileFunction<T>, public detail::ArithmeticTile {
+class GraphTileInPlace final : public TileFunction<T>, public detail::ArithmeticTile<T> {
  public:
   GraphTileInPlace(GraphTilePlan<T> plan, GraphPieces pieces) : plan_(std::move(plan)), pieces_(std::move(pieces)) {}
 
@@ -55,7 +56,8 @@ class GraphTileInPlace final : public TileFunction<T>, public detail::Arithmetic
 
   const LaneProgram* arithmetic() const override { return plan_.arithmetic(); }
   Source source(std::size_t input) const override { return pieces_[input].source; }
-  static_assert(kOutput == GraphTilePlan<T>::kOutput && kFirstInput == GraphTilePlan<T>::kFirstInput);
+  static_assert(detail::ArithmeticTile<T>::kOutput == GraphTilePlan<T>::kOutput &&
+                detail::ArithmeticTile<T>::kFirstInput == GraphTilePlan<T>::kFirstInput);
 
  private:
   static constexpr std::size_t kTimeBytes = kTileLanes * sizeof(T);
@@ -151,12 +153,15 @@ class GraphNet : public StateFunction {
            ", graph of " + std::to_string(graph_.nodes.size()) + " nodes)";
   }
   std::string digest() const override {
-    ContentHash hash;
-    hash.add("graph net").add(graph_.digest());
-    for (const GraphPiece& piece : pieces_) {
-      hash.add(piece.source == Source::state ? "state" : piece.source == Source::time ? "time" : "parameters");
-    }
-    return hash.hex();
+    std::call_once(digest_once_, [this] {
+      ContentHash hash;
+      hash.add("graph net").add(graph_.digest());
+      for (const GraphPiece& piece : pieces_) {
+        hash.add(piece.source == Source::state ? "state" : piece.source == Source::time ? "time" : "parameters");
+      }
+      digest_ = hash.hex();
+    });
+    return digest_;
   }
   std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const override { return lower<float>(target); }
   std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const override {
@@ -228,14 +233,19 @@ class GraphNet : public StateFunction {
     for (std::size_t i = 0; one_each && i < pieces_.size(); ++i) {
       one_each = pieces_[i].first == 0 && pieces_[i].count == graph_.inputs[i].width;
     }
-    if (one_each) {
-      return std::make_shared<GraphTileInPlace<T>>(GraphTilePlan<T>::compile(graph_, target), pieces_);
-    }
-    return std::make_shared<GraphTile<T>>(GraphPlan<T>::compile(graph_, target), pieces_, inputs_);
+    return lowered_.get<T>(target, [&]() -> std::shared_ptr<const TileFunction<T>> {
+      if (one_each) {
+        return std::make_shared<GraphTileInPlace<T>>(GraphTilePlan<T>::compile(graph_, target), pieces_);
+      }
+      return std::make_shared<GraphTile<T>>(GraphPlan<T>::compile(graph_, target), pieces_, inputs_);
+    });
   }
 
   graph::Graph graph_;
   NetOptions options_;
+  detail::KeptLowering lowered_;
+  mutable std::once_flag digest_once_;  // every solve asks for it
+  mutable std::string digest_;
   std::size_t components_ = 0, parameters_ = 0, inputs_ = 0;
   bool is_function_ = false;
   GraphPieces pieces_;

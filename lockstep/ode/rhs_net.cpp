@@ -9,6 +9,7 @@
 #include "lockstep/kernels/mlp/parameters.h"
 #include "lockstep/kernels/mlp/plan.h"
 #include "lockstep/ode/detail/function_with_net.h"
+#include "lockstep/ode/detail/kept_lowering.h"
 #include "lockstep/ode/detail/reverse_net.h"
 #include "lockstep/ode/rhs.h"
 
@@ -95,11 +96,15 @@ class Net final : public StateFunction {
  private:
   template <class T>
   std::shared_ptr<const TileFunction<T>> lower(CpuTarget target) const {
-    return std::make_shared<NetTile<T>>(Plan<T>::compile(mlp_, target), components(), parameters(), options_.with_time);
+    return lowered_.get<T>(target, [&] {
+      return std::make_shared<const NetTile<T>>(Plan<T>::compile(mlp_, target), components(), parameters(),
+                                                options_.with_time);
+    });
   }
 
   Mlp mlp_;
   NetOptions options_;
+  detail::KeptLowering lowered_;
 };
 
 }  // namespace

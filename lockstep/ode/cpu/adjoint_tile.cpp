@@ -39,7 +39,7 @@ AdjointTile<T>::AdjointTile(const Problem& problem, const Options& options, cons
       workspace_(std::max({rhs.workspace_bytes(), rhs.reverse_workspace_bytes(),
                            context_.event ? context_.event->workspace_bytes() : std::size_t{0}})),
       tile_(context_.components(), context_.parameters(), static_cast<int>(total_stages()), workspace_.data()),
-      saver_(context_, tile_, lanes_),
+      saver_(context_, context_.step, tile_, lanes_),
       initial_(context_.components() * kTileLanes),
       states_(kTileLanes * context_.save_points() * context_.components()),
       bar_(context_.components(), static_cast<int>(total_stages())),
@@ -57,7 +57,7 @@ void AdjointTile<T>::forward(std::size_t first, int lanes, std::span<const Accep
                              std::span<const TrajectoryRecord> ends) {
   load(first, lanes);
   recorder_->point_at(nullptr);
-  context_.kernels.start(tile_, context_.settings);
+  context_.step.kernels.start(tile_, context_.step.settings);
   saver_.start_events(tile_, lanes_);
   std::fill_n(end_bar_.data(), end_bar_.size(), T(0));
   std::fill_n(parameter_bar_.data(), parameter_bar_.size(), T(0));
@@ -95,7 +95,7 @@ void AdjointTile<T>::load(std::size_t first, int lanes) {
     tile_.t_end[lane] = end;
     tile_.step_index[lane] = 0;
     tile_.log_error[lane] = scalar::kFirstLogError;
-    if (context_.settings.fixed && start != end) {
+    if (context_.step.settings.fixed && start != end) {
       const auto steps = detail::fixed_steps(start, end, context_.options->dt);
       tile_.h[lane] = steps.dt;
       tile_.last_dt[lane] = steps.last_dt;
@@ -173,14 +173,14 @@ void AdjointTile<T>::keep_event_end(int lane) {
 
 template <class T>
 void AdjointTile<T>::run_own_steps() {
-  const auto& kernels = context_.kernels;
-  const bool fixed = context_.settings.fixed;
+  const auto& kernels = context_.step.kernels;
+  const bool fixed = context_.step.settings.fixed;
   while (open_ != 0) {
     StageRecord<T>& record = next_record();
     recorder_->point_at(&record);
-    kernels.propose(tile_, context_.settings);
-    kernels.attempt(tile_, context_.settings);
-    kernels.decide(tile_, context_.settings);
+    kernels.propose(tile_, context_.step.settings);
+    kernels.attempt(tile_, context_.step.settings);
+    kernels.decide(tile_, context_.step.settings);
     ++attempts_;
     tile_.accepted &= open_;
     tile_.save_due &= open_;
@@ -190,7 +190,7 @@ void AdjointTile<T>::run_own_steps() {
       keep_step(record, accepted, recorder_->stages() + 1 > static_cast<std::size_t>(context_.stages()));
     for (LaneMask bits = terminated; bits != 0; bits &= bits - 1) keep_event_end(__builtin_ctz(bits));
     recorder_->point_at(nullptr);
-    kernels.advance(tile_, context_.settings, accepted & ~terminated);
+    kernels.advance(tile_, context_.step.settings, accepted & ~terminated);
     const LaneMask rejected = open_ & ~accepted;
     if (!fixed) {
       for (LaneMask bits = rejected; bits != 0; bits &= bits - 1) ++lanes_[__builtin_ctz(bits)].rejected;
@@ -214,7 +214,7 @@ void AdjointTile<T>::run_own_steps() {
 // its event in the step where it does.
 template <class T>
 void AdjointTile<T>::run_common_steps(std::span<const AcceptedStep> steps, std::span<const TrajectoryRecord> ends) {
-  const auto& kernels = context_.kernels;
+  const auto& kernels = context_.step.kernels;
   for (const AcceptedStep& step : steps) {
     for (LaneMask bits = open_; bits != 0; bits &= bits - 1) {
       const int lane = __builtin_ctz(bits);
@@ -231,13 +231,13 @@ void AdjointTile<T>::run_common_steps(std::span<const AcceptedStep> steps, std::
       tile_.t_new[lane] = moves ? step.t_new : tile_.t[lane];
       if (moves && (step.t_new - tile_.next_save[lane]) * step.h >= 0) tile_.save_due |= LaneMask{1} << lane;
     }
-    kernels.attempt(tile_, context_.settings);
+    kernels.attempt(tile_, context_.step.settings);
     const LaneMask moving = tile_.accepted = open_;
     const LaneMask terminated = saver_.save_step();
     keep_step(record, moving, recorder_->stages() + 1 > static_cast<std::size_t>(context_.stages()));
     for (LaneMask bits = terminated; bits != 0; bits &= bits - 1) keep_event_end(__builtin_ctz(bits));
     recorder_->point_at(nullptr);
-    kernels.advance(tile_, context_.settings, moving & ~terminated);
+    kernels.advance(tile_, context_.step.settings, moving & ~terminated);
   }
   const std::size_t n = context_.components();
   for (std::size_t lane = 0; lane < ends.size(); ++lane) {
@@ -333,13 +333,13 @@ void AdjointTile<T>::replay(std::size_t index, StageRecord<T>* record) {
   std::copy_n(step.t_new, kTileLanes, tile_.t_new);
   std::copy_n(step.h, kTileLanes, tile_.h_try);
   recorder_->point_at(record);
-  context_.kernels.attempt(tile_, context_.settings);
+  context_.step.kernels.attempt(tile_, context_.step.settings);
   if (record != nullptr) {
-    if (step.interpolated) context_.kernels.complete_interpolant(tile_, context_.settings);
+    if (step.interpolated) context_.step.kernels.complete_interpolant(tile_, context_.step.settings);
     record->usable = !record->recorded.empty();
   }
   recorder_->point_at(nullptr);
-  context_.kernels.advance(tile_, context_.settings, step.accepted);
+  context_.step.kernels.advance(tile_, context_.step.settings, step.accepted);
 }
 
 template class AdjointTile<float>;

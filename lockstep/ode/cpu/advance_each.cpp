@@ -21,12 +21,13 @@ class Worker {
  public:
   Worker(const SolveContext<T>& context, BlockQueue& queue)
       : context_(context),
+        code_(context.step),
         queue_(queue),
         workspace_(context.workspace_bytes()),
         staged_(context.components(), context.parameters(), 2, workspace_.data()),
         tile_(context.components(), context.parameters(), context.stages() + context.interpolant_stages(),
               workspace_.data()),
-        saver_(context, tile_, lanes_) {}
+        saver_(context, code_, tile_, lanes_) {}
 
   Summary run() {
     while (tile_.lanes < kTileLanes && install(tile_.lanes)) ++tile_.lanes;
@@ -39,6 +40,7 @@ class Worker {
       for (const auto& open : open_) hand_in(*open);
     }
     cancel();
+    context_.note_steps(steps_);
     return summary_;
   }
 
@@ -54,25 +56,26 @@ class Worker {
       room = std::min({room, tile_.step_count[lane] - tile_.step_index[lane] - 1, until_save, attempts_left});
     }
     const int count = static_cast<int>(room);
-    if (count >= 2 && context_.inlined->run_fixed(tile_, context_.settings, count)) steps_ += count;
+    if (count >= 2 && code_.inlined->run_fixed(tile_, code_.settings, count)) steps_ += count;
   }
 
   void step() {
-    if (context_.inlined != nullptr && context_.settings.fixed && !context_.event) run_plain_steps();
-    const auto& kernels = context_.kernels;
-    if (context_.whole_step != nullptr) {
-      context_.whole_step(tile_, context_.settings);
+    if (steps_ >= take_code_at_) take_generated_code();
+    if (code_.inlined != nullptr && code_.settings.fixed && !context_.event) run_plain_steps();
+    const auto& kernels = code_.kernels;
+    if (code_.whole_step != nullptr) {
+      code_.whole_step(tile_, code_.settings);
     } else {
-      kernels.propose(tile_, context_.settings);
-      kernels.attempt(tile_, context_.settings);
-      kernels.decide(tile_, context_.settings);
+      kernels.propose(tile_, code_.settings);
+      kernels.attempt(tile_, code_.settings);
+      kernels.decide(tile_, code_.settings);
     }
     ++steps_;
 
     LaneMask finished = saver_.save_step();  // lanes stopped by their event
     const LaneMask terminated = finished;
-    if (context_.whole_step == nullptr) kernels.advance(tile_, context_.settings, tile_.accepted & ~terminated);
-    if (!context_.settings.fixed) {
+    if (code_.whole_step == nullptr) kernels.advance(tile_, code_.settings, tile_.accepted & ~terminated);
+    if (!code_.settings.fixed) {
       for (LaneMask bits = tile_.after_rejection; bits != 0; bits &= bits - 1) ++lanes_[__builtin_ctz(bits)].rejected;
     }
     const LaneMask successful = tile_.accepted & tile_.last & ~terminated;
@@ -91,14 +94,19 @@ class Worker {
       if (successful & bit) status = Status::success;
       if (tile_.stuck & bit) {
         const double error = tile_.error_squared[lane];
-        status = error <= std::numeric_limits<double>::max() && !context_.settings.fixed ? Status::step_too_small
-                                                                                         : Status::not_finite;
+        status = error <= std::numeric_limits<double>::max() && !code_.settings.fixed ? Status::step_too_small
+                                                                                      : Status::not_finite;
       }
       retire(lane, status);
       if (install(lane)) continue;
       const int last = --tile_.lanes;
       if (lane != last) move(last, lane);
     }
+  }
+
+  void take_generated_code() {
+    take_code_at_ = std::numeric_limits<std::int64_t>::max();
+    if (const StepCode<T>* const code = context_.generated_code()) code_ = *code;
   }
 
   // Lanes that have made all the attempts they may.
@@ -125,7 +133,7 @@ class Worker {
     const double end_time = status == Status::terminated ? saver_.event_time(lane) : tile_.t[lane];
     const std::int64_t attempts = steps_ - record.started_at;
     // Attempts that only found a state that is not finite count as rejected.
-    if (context_.settings.fixed && status == Status::not_finite) ++record.rejected;
+    if (code_.settings.fixed && status == Status::not_finite) ++record.rejected;
     finish(record, status, attempts, context_.start_evaluations + attempts * (context_.stages() - 1), end_time);
   }
 
@@ -225,7 +233,7 @@ class Worker {
       }
       staged_.lanes = static_cast<int>(std::min<std::size_t>(kTileLanes, unread_->block.count - unread_row_));
       for (int lane = 0; lane < staged_.lanes; ++lane) load(lane, unread_row_ + static_cast<std::size_t>(lane));
-      context_.kernels.start(staged_, context_.settings);
+      code_.kernels.start(staged_, code_.settings);
       saver_.start_events(staged_, staged_records_);
       OpenBlock* const block = unread_;
       const bool whole = unread_row_ + static_cast<std::size_t>(staged_.lanes) == block->block.count;
@@ -251,7 +259,7 @@ class Worker {
     const double start = problem.start_time(trajectory), end = problem.end_time(trajectory);
     staged_.t[lane] = staged_.t_start[lane] = start;
     staged_.t_end[lane] = end;
-    if (context_.settings.fixed && start != end) {
+    if (code_.settings.fixed && start != end) {
       const auto steps = detail::fixed_steps(start, end, context_.options->dt);
       staged_.h[lane] = steps.dt;
       staged_.last_dt[lane] = steps.last_dt;
@@ -304,6 +312,8 @@ class Worker {
   }
 
   const SolveContext<T>& context_;
+  StepCode<T> code_;
+  std::int64_t take_code_at_ = context_.take_code_after();  // steps_ when better code is worth its time
   BlockQueue& queue_;
   AlignedBuffer<std::byte> workspace_;
   TileState<T> staged_;

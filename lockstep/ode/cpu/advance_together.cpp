@@ -19,10 +19,10 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Thirty-two trajectories that stay together from start to end; lanes that ended keep their place.
 template <class T>
 struct ResidentTile {
-  ResidentTile(const SolveContext<T>& context, std::size_t first_trajectory, int lanes)
+  ResidentTile(const SolveContext<T>& context, const StepCode<T>& code, std::size_t first_trajectory, int lanes)
       : first(first_trajectory),
         tile(context.components(), context.parameters(), context.stages() + context.interpolant_stages(), nullptr),
-        saver(context, tile, records) {
+        saver(context, code, tile, records) {
     tile.lanes = lanes;
     open = lanes == kTileLanes ? ~LaneMask{0} : (LaneMask{1} << lanes) - 1;
   }
@@ -41,11 +41,11 @@ class Lockstep {
  public:
   Lockstep(const SolveContext<T>& context, int threads, SolutionSink& sink, const RunControl& control,
            std::vector<AcceptedStep>* accepted)
-      : context_(context), threads_(threads), sink_(sink), control_(control), accepted_(accepted) {
+      : context_(context), code_(context.step), threads_(threads), sink_(sink), control_(control), accepted_(accepted) {
     const std::size_t count = context.problem->trajectories();
     for (std::size_t first = 0; first < count; first += kTileLanes) {
       tiles_.push_back(std::make_unique<ResidentTile<T>>(
-          context, first, static_cast<int>(std::min<std::size_t>(kTileLanes, count - first))));
+          context, code_, first, static_cast<int>(std::min<std::size_t>(kTileLanes, count - first))));
     }
     for (int thread = 0; thread < threads; ++thread) workspaces_.emplace_back(context.workspace_bytes());
   }
@@ -74,6 +74,7 @@ class Lockstep {
       for (int lane = 0; lane < tile->tile.lanes; ++lane) summary_.add(tile->block.block.records[lane]);
       sink_.commit(tile->block.block);
     }
+    context_.note_steps(attempts_);
     return summary_;
   }
 
@@ -115,19 +116,20 @@ class Lockstep {
       }
       tile.next_save[lane] = next_save_time(context_, record, t_end_ - t_);
     }
-    context_.kernels.start(tile, context_.settings);
+    code_.kernels.start(tile, code_.settings);
     resident.saver.start_events(tile, resident.records);
   }
 
   void advance(double h) {
-    const float beta1 = context_.settings.beta1, beta2 = context_.settings.beta2;
+    const float beta1 = code_.settings.beta1, beta2 = code_.settings.beta2;
     double log_error = scalar::kFirstLogError;
     bool after_rejection = false;
     int failures_in_a_row = 0;
     while (remaining() > 0) {
       if (control_.cancelled()) return end_all(Status::cancelled);
       if (attempts_ >= context_.options->max_steps) return end_all(Status::too_many_steps);
-      const auto step = scalar::propose_step<D>(t_, t_end_, h, context_.settings.max_step);
+      if (attempts_ >= take_code_at_) take_generated_code();
+      const auto step = scalar::propose_step<D>(t_, t_end_, h, code_.settings.max_step);
       const double error = attempt(step.h, step.t_new);
       ++attempts_;
       const auto decision = scalar::decide_step<D>(error, step.h, log_error, after_rejection, beta1, beta2);
@@ -155,6 +157,11 @@ class Lockstep {
     }
   }
 
+  void take_generated_code() {
+    take_code_at_ = std::numeric_limits<std::int64_t>::max();
+    if (const StepCode<T>* const code = context_.generated_code()) code_ = *code;
+  }
+
   // Ten steps in a row, each a fifth of the one before.
   static constexpr int kMostFailures = 10;
 
@@ -167,7 +174,7 @@ class Lockstep {
         tile.h_try[lane] = h;
         tile.t_new[lane] = t_new;
       }
-      context_.kernels.attempt(tile, context_.settings);
+      code_.kernels.attempt(tile, code_.settings);
       double most = 0;
       for (LaneMask bits = resident.open; bits != 0; bits &= bits - 1) {
         const double error = tile.error_squared[__builtin_ctz(bits)];
@@ -190,7 +197,7 @@ class Lockstep {
       if ((tile.t_new[lane] - tile.next_save[lane]) * tile.h_try[lane] >= 0) tile.save_due |= LaneMask{1} << lane;
     }
     const LaneMask stopped = resident.saver.save_step();
-    context_.kernels.advance(tile, context_.settings, resident.open & ~stopped);
+    code_.kernels.advance(tile, code_.settings, resident.open & ~stopped);
     for (LaneMask bits = stopped; bits != 0; bits &= bits - 1) {
       const int lane = __builtin_ctz(bits);
       end_lane(resident, lane, Status::terminated, resident.saver.event_states(), resident.saver.event_time(lane));
@@ -240,6 +247,8 @@ class Lockstep {
   }
 
   const SolveContext<T>& context_;
+  StepCode<T> code_;
+  std::int64_t take_code_at_ = context_.take_code_after();  // attempts_ when better code is worth its time
   int threads_;
   SolutionSink& sink_;
   const RunControl& control_;

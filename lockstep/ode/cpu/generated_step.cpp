@@ -16,7 +16,7 @@ using Value = LaneProgram::Value;
 template <class T>
 class StepProgram {
  public:
-  StepProgram(const StepSettings<T>& settings, const ArithmeticTile& rhs, std::size_t components, int together)
+  StepProgram(const StepSettings<T>& settings, const ArithmeticTile<T>& rhs, std::size_t components, int together)
       : settings_(settings), tableau_(*settings.tableau), rhs_(rhs), n_(components), program_(together) {
     for (int g = 0; g < together; ++g) {
       Register& r = registers_.emplace_back();
@@ -134,7 +134,7 @@ class StepProgram {
     return out;
   }
   Value input(const Register& r, std::size_t stage, const std::vector<Value>& u, LanePlace place) {
-    switch (rhs_.source(place.base - ArithmeticTile::kFirstInput)) {
+    switch (rhs_.source(place.base - ArithmeticTile<T>::kFirstInput)) {
       case GraphSource::state:
         return u[place.row];
       case GraphSource::parameters:
@@ -186,44 +186,87 @@ class StepProgram {
 
   const StepSettings<T>& settings_;
   const LoweredTableau<T>& tableau_;
-  const ArithmeticTile& rhs_;
+  const ArithmeticTile<T>& rhs_;
   std::size_t n_;
   LaneProgram program_;
   std::vector<Register> registers_;
 };
+
+// Null where there is nothing to generate code of.
+template <class T>
+const ArithmeticTile<T>* arithmetic_of(const StepSettings<T>& settings, std::size_t components) {
+  const auto* const rhs = dynamic_cast<const ArithmeticTile<T>*>(settings.rhs);
+  if (rhs == nullptr || rhs->arithmetic() == nullptr) return nullptr;
+  // Some eight bytes each: the code should stay in a part of the second-level cache.
+  constexpr std::size_t kMostInstructions = 8192;
+  const auto stages = static_cast<std::size_t>(settings.tableau->source->stages);
+  const std::size_t length = stages * (rhs->arithmetic()->instructions().size() + components * (stages / 2 + 2));
+  return length > kMostInstructions ? nullptr : rhs;
+}
+
+template <class T>
+typename KeptSteps<T>::Key key_of(const StepSettings<T>& settings, std::size_t components) {
+  return {settings.tableau->source,
+          settings.rtol,
+          {settings.atol, settings.atol + components},
+          settings.fixed,
+          settings.keep_stages};
+}
+
+template <class T>
+std::shared_ptr<const GeneratedStep<T>> compile_step(const StepSettings<T>& settings, const ArithmeticTile<T>& rhs,
+                                                     std::size_t components, CpuTarget target) {
+  auto step = std::make_shared<GeneratedStep<T>>();
+  for (const LaneInstruction& i : rhs.arithmetic()->instructions()) {
+    step->reads_time |=
+        i.op == LaneOp::load && rhs.source(i.place.base - ArithmeticTile<T>::kFirstInput) == GraphSource::time;
+  }
+  step->attempt = LaneCode::compile(StepProgram<T>(settings, rhs, components, 1).attempt(), kPrecisionOf<T>, target);
+  if (step->attempt == nullptr) return nullptr;
+  if (settings.fixed && !step->reads_time) {
+    StepSettings<T> inner = settings;
+    inner.keep_stages = false;
+    // One step waits for the one before it: two registers hide each other's latency.
+    step->fixed = LaneCode::compile(StepProgram<T>(inner, rhs, components, 2).fixed(), kPrecisionOf<T>, target);
+  }
+  return step;
+}
 
 }  // namespace
 
 template <class T>
 std::shared_ptr<const GeneratedStep<T>> generate_step(const StepSettings<T>& settings, std::size_t components,
                                                       CpuTarget target) {
-  const auto* const rhs = dynamic_cast<const ArithmeticTile*>(settings.rhs);
-  if (rhs == nullptr || rhs->arithmetic() == nullptr || !LaneCode::available(target)) return nullptr;
-  // Some eight bytes each: the code should stay in a part of the second-level cache.
-  constexpr std::size_t kMostInstructions = 8192;
-  const auto stages = static_cast<std::size_t>(settings.tableau->source->stages);
-  const auto& instructions = rhs->arithmetic()->instructions();
-  const std::size_t length = stages * (instructions.size() + components * (stages / 2 + 2));
-  if (length > kMostInstructions) return nullptr;
-  auto step = std::make_shared<GeneratedStep<T>>();
-  for (const LaneInstruction& i : instructions) {
-    step->reads_time |=
-        i.op == LaneOp::load && rhs->source(i.place.base - ArithmeticTile::kFirstInput) == GraphSource::time;
-  }
-  step->attempt = LaneCode::compile(StepProgram<T>(settings, *rhs, components, 1).attempt(), kPrecisionOf<T>, target);
-  if (step->attempt == nullptr) return nullptr;
-  if (settings.fixed && !step->reads_time) {
-    StepSettings<T> inner = settings;
-    inner.keep_stages = false;
-    // One step waits for the one before it: two registers hide each other's latency.
-    step->fixed = LaneCode::compile(StepProgram<T>(inner, *rhs, components, 2).fixed(), kPrecisionOf<T>, target);
-  }
+  const ArithmeticTile<T>* const rhs = arithmetic_of(settings, components);
+  if (rhs == nullptr || !LaneCode::available(target)) return nullptr;
+  const auto key = key_of(settings, components);
+  if (auto kept = rhs->kept_steps().find(key); kept.code != nullptr) return kept.code;
+  auto step = compile_step(settings, *rhs, components, target);
+  if (step != nullptr) rhs->kept_steps().keep(key, step);
   return step;
+}
+
+template <class T>
+KeptStep<T> kept_step(const StepSettings<T>& settings, std::size_t components) {
+  const ArithmeticTile<T>* const rhs = arithmetic_of(settings, components);
+  if (rhs == nullptr) return {};
+  auto [code, steps] = rhs->kept_steps().find(key_of(settings, components));
+  return {true, std::move(code), steps};
+}
+
+template <class T>
+void note_kept_steps(const StepSettings<T>& settings, std::size_t components, std::int64_t steps) {
+  if (const ArithmeticTile<T>* const rhs = arithmetic_of(settings, components))
+    rhs->kept_steps().add_steps(key_of(settings, components), steps);
 }
 
 template std::shared_ptr<const GeneratedStep<float>> generate_step<float>(const StepSettings<float>&, std::size_t,
                                                                           CpuTarget);
 template std::shared_ptr<const GeneratedStep<double>> generate_step<double>(const StepSettings<double>&, std::size_t,
                                                                             CpuTarget);
+template KeptStep<float> kept_step<float>(const StepSettings<float>&, std::size_t);
+template KeptStep<double> kept_step<double>(const StepSettings<double>&, std::size_t);
+template void note_kept_steps<float>(const StepSettings<float>&, std::size_t, std::int64_t);
+template void note_kept_steps<double>(const StepSettings<double>&, std::size_t, std::int64_t);
 
 }  // namespace lockstep::ode::cpu

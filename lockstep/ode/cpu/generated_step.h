@@ -3,6 +3,8 @@
 // kernels.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "lockstep/kernels/generated/lane_code.h"
@@ -31,10 +33,23 @@ struct GeneratedStep {
 };
 
 // Null where the right-hand side is not arithmetic alone, the step would be long, or no code can be had. `settings` is
-// the solve's.
+// the solve's. The right-hand side keeps it for the next solve with them.
 template <class T>
 std::shared_ptr<const GeneratedStep<T>> generate_step(const StepSettings<T>& settings, std::size_t components,
                                                       CpuTarget target);
+
+// What earlier solves with this right-hand side and settings left.
+template <class T>
+struct KeptStep {
+  bool possible = false;  // false: generate_step() gives nothing
+  std::shared_ptr<const GeneratedStep<T>> code;
+  std::int64_t steps = 0;  // of tiles, that they made without it
+};
+template <class T>
+KeptStep<T> kept_step(const StepSettings<T>& settings, std::size_t components);
+// Adds to KeptStep::steps.
+template <class T>
+void note_kept_steps(const StepSettings<T>& settings, std::size_t components, std::int64_t steps);
 
 // What calls the code of StepSettings::generated.
 template <class T>

@@ -27,8 +27,10 @@ void copy_column(const T* in, int lane, std::size_t rows, T* out) {
 template <class T>
 class StepSaver {
  public:
-  StepSaver(const SolveContext<T>& context, TileState<T>& tile, LaneRecord<T>* records)
+  // `code` is what makes the tile's steps, and may change.
+  StepSaver(const SolveContext<T>& context, const StepCode<T>& code, TileState<T>& tile, LaneRecord<T>* records)
       : context_(context),
+        code_(code),
         tile_(tile),
         records_(records),
         event_values_(context.event ? kTileLanes : 0),
@@ -78,10 +80,10 @@ class StepSaver {
       tile_.theta[lane] = theta;
       if (theta != 1) inside |= LaneMask{1} << lane;
     }
-    const T* states = context_.whole_step != nullptr ? tile_.y.data() : tile_.y1.data();
+    const T* states = code_.whole_step != nullptr ? tile_.y.data() : tile_.y1.data();
     if (inside != 0) {
       make_interpolant_ready(inside);
-      context_.kernels.interpolate(tile_, context_.settings);
+      code_.kernels.interpolate(tile_, code_.settings);
       states = tile_.scratch.data();
     }
     const std::size_t n = context_.components();
@@ -101,7 +103,7 @@ class StepSaver {
 
   void make_interpolant_ready(LaneMask lanes) {
     if (context_.interpolant_stages() == 0) return;
-    if (!interpolant_ready_) context_.kernels.complete_interpolant(tile_, context_.settings);
+    if (!interpolant_ready_) code_.kernels.complete_interpolant(tile_, code_.settings);
     interpolant_ready_ = true;
     for (LaneMask bits = lanes & ~counted_; bits != 0; bits &= bits - 1) {
       records_[__builtin_ctz(bits)].extra_evaluations += context_.interpolant_stages();
@@ -143,7 +145,7 @@ class StepSaver {
         tile_.theta[lane] = 0.5 * (low[lane] + high[lane]);
         tile_.t_stage[lane] = std::fma(tile_.theta[lane], tile_.h_try[lane], tile_.t[lane]);
       }
-      context_.kernels.interpolate(tile_, context_.settings);
+      code_.kernels.interpolate(tile_, code_.settings);
       evaluate_event(tile_.t_stage, tile_.scratch.data(), tile_);
       for (LaneMask bits = crossing; bits != 0; bits &= bits - 1) {
         const int lane = __builtin_ctz(bits);
@@ -152,7 +154,7 @@ class StepSaver {
       }
     }
     std::copy(std::begin(high), std::end(high), tile_.theta);
-    context_.kernels.interpolate(tile_, context_.settings);
+    code_.kernels.interpolate(tile_, code_.settings);
     for (LaneMask bits = crossing; bits != 0; bits &= bits - 1) {
       const int lane = __builtin_ctz(bits);
       event_thetas_[lane] = high[lane];
@@ -166,6 +168,7 @@ class StepSaver {
   }
 
   const SolveContext<T>& context_;
+  const StepCode<T>& code_;
   TileState<T>& tile_;
   LaneRecord<T>* records_;
   AlignedBuffer<T> event_values_;  // [lane]
