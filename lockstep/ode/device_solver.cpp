@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "lockstep/core/error.h"
+#include "lockstep/ode/cuda/choose_engine.h"
 #include "lockstep/ode/cuda/compile.h"
 #include "lockstep/ode/cuda/engine.h"
+#include "lockstep/ode/cuda/gemm/device_gemm.h"
 #include "lockstep/ode/cuda/load.h"
 #include "lockstep/ode/cuda/program.h"
 
@@ -27,9 +29,6 @@ void require(const DeviceArray<T>& array, const char* name) {
 int device_of(const Options& options, const cuda::LoadedRuntime& loaded) {
   if (options.device.shares.size() > 1 || (!options.device.is_automatic() && !options.device.uses_cuda()))
     refuse("options.device", to_string(options.device), "one GPU: cuda, or cuda:N");
-  if (options.engine == EngineChoice::cuda_gemm)
-    refuse("options.engine", "cuda_gemm",
-           "auto or cuda_fused: cuda_gemm has to ask between passes, and cannot only queue");
   if (loaded.runtime == nullptr) {
     throw Error(ErrorKind::unsupported, {.field = "options.device",
                                          .found = loaded.missing,
@@ -39,28 +38,32 @@ int device_of(const Options& options, const cuda::LoadedRuntime& loaded) {
   return options.device.is_automatic() ? loaded.devices.front().index : options.device.shares.front().index;
 }
 
+// Whether cuda_gemm runs it, which is decided as for solve().
+bool by_cuda_gemm(const Problem& problem, const Options& options) {
+  const cuda::EngineDecision decision = cuda::decide_engine(problem, options, true);
+  if (decision.engine != EngineChoice::cuda_gemm) return false;
+  if (const auto& found = decision.obstacle) {
+    throw Error(ErrorKind::unsupported,
+                {.field = found->field, .found = found->found, .expected = found->expected, .remedy = found->remedy});
+  }
+  return true;
+}
+
 }  // namespace
 
 namespace detail {
 
+// By the engine cuda_fused: one launch is a solve.
 template <class T>
-class DeviceSolverState {
+class DeviceFused {
  public:
-  DeviceSolverState(Rhs rhs, const Options& options, void* stream, std::optional<TerminalEvent> event) {
-    options.validate();
-    if (options.precision != kPrecisionOf<T>)
-      refuse("options.precision", std::string(to_string(options.precision)), "that of the solver's number type");
-    problem_.rhs = std::move(rhs);
-    problem_.event = std::move(event);
-    if (!problem_.rhs) refuse("rhs", "null", "a right-hand side");
-    const cuda::LoadedRuntime& loaded = cuda::load_runtime();
-    const int device = device_of(options, loaded);
-    lowered_ = cuda::lower_problem<T>(problem_, options);
+  DeviceFused(const Problem& problem, const Options& options, cuda::Runtime& runtime, int device, void* stream)
+      : lowered_(cuda::lower_problem<T>(problem, options)) {
     cuda::Fault fault;
-    stream_ = loaded.runtime->borrow_stream(device, stream, fault);
+    stream_ = runtime.borrow_stream(device, stream, fault);
     if (stream_ == nullptr) cuda::refuse(fault, "check the driver with nvidia-smi");
     std::optional<cuda::KernelImage> image;
-    cuda::add_source_kernel(lowered_, true, *loaded.runtime, device, *stream_, image);
+    cuda::add_source_kernel(lowered_, true, runtime, device, *stream_, image);
     launch_ = lowered_.launch;
     fault = stream_->prepare(lowered_.kernel, &launch_);
     if (fault.happened) cuda::refuse(fault, "update the driver");
@@ -68,28 +71,8 @@ class DeviceSolverState {
     launch_.counter = static_cast<unsigned long long*>(allocate(sizeof(unsigned long long)));
   }
 
-  void enqueue(const DeviceEnsemble<T>& e) {
-    check(e);
-    launch_.ensemble = {.count = e.trajectories,
-                        .initial_states = e.initial_states.data,
-                        .initial_strides = strides(e.initial_states),
-                        .parameters = e.parameters.data,
-                        .parameter_stride = e.parameters.trajectory,
-                        .parameter_component = e.parameters.component,
-                        .gathered_parameters = static_cast<std::int32_t>(problem_.rhs->parameters()),
-                        .start_times = e.start_times.data,
-                        .start_stride = e.start_times.trajectory,
-                        .end_times = e.end_times.data,
-                        .end_stride = e.end_times.trajectory,
-                        .save_times = e.save_times.data,
-                        .save_stride = e.save_times.trajectory,
-                        .save_points = e.save_points,
-                        .states = e.states.data,
-                        .state_strides = strides(e.states),
-                        .end_states = e.end_states.data,
-                        .end_strides = strides(e.end_states),
-                        .records = e.records};
-    if (e.trajectories == 0) return;
+  void enqueue(const cuda::Ensemble<T>& ensemble) {
+    launch_.ensemble = ensemble;
     stream_->clear(launch_.counter, sizeof *launch_.counter);
     stream_->launch(lowered_.kernel, &launch_);
     if (const cuda::Fault fault = stream_->take_fault(); fault.happened)
@@ -99,31 +82,6 @@ class DeviceSolverState {
   const std::string& kernel() const { return lowered_.kernel; }
 
  private:
-  template <class Number>
-  static cuda::StateStrides strides(const DeviceArray<Number>& array) {
-    return {.trajectory = array.trajectory, .time = array.time, .component = array.component};
-  }
-
-  void check(const DeviceEnsemble<T>& e) const {
-    if (e.trajectories < 0) refuse("ensemble.trajectories", std::to_string(e.trajectories), "0 or more");
-    if (e.save_points < 0) refuse("ensemble.save_points", std::to_string(e.save_points), "0 or more");
-    if (e.trajectories == 0) return;
-    require(e.initial_states, "initial_states");
-    require(e.start_times, "start_times");
-    require(e.end_times, "end_times");
-    require(e.end_states, "end_states");
-    const std::size_t m = problem_.rhs->parameters();
-    if (m > 0) require(e.parameters, "parameters");
-    if (m > kMostGathered && e.parameters.component != 1)
-      refuse("ensemble.parameters.component", std::to_string(e.parameters.component), "1 for more than 64 parameters",
-             "store a trajectory's parameters one after another");
-    if (e.save_points == 0) return;
-    require(e.save_times, "save_times");
-    require(e.states, "states");
-    if (e.states.time == 0 && e.save_points > 1)
-      refuse("ensemble.states.time", "0", "the distance of two save points, in numbers");
-  }
-
   void* allocate(std::size_t bytes) {
     void* const memory = stream_->allocate(bytes);
     if (memory == nullptr)
@@ -144,10 +102,92 @@ class DeviceSolverState {
     return static_cast<const T*>(device);
   }
 
-  Problem problem_;  // the ensemble left out
   cuda::Lowered<T> lowered_;
   cuda::BlockLaunch<T> launch_;
   std::unique_ptr<cuda::Stream> stream_;
+};
+
+template <class T>
+class DeviceSolverState {
+ public:
+  DeviceSolverState(Rhs rhs, const Options& options, void* stream, std::optional<TerminalEvent> event) {
+    options.validate();
+    if (options.precision != kPrecisionOf<T>)
+      refuse("options.precision", std::string(to_string(options.precision)), "that of the solver's number type");
+    problem_.rhs = std::move(rhs);
+    problem_.event = std::move(event);
+    if (!problem_.rhs) refuse("rhs", "null", "a right-hand side");
+    const cuda::LoadedRuntime& loaded = cuda::load_runtime();
+    const int device = device_of(options, loaded);
+    if (by_cuda_gemm(problem_, options)) {
+      const cuda::GemmTarget target{.runtime = loaded.runtime, .gemm = cuda::load_gemm_runtime(), .device = device};
+      gemm_.emplace(problem_, options, target, stream);
+    } else {
+      fused_.emplace(problem_, options, *loaded.runtime, device, stream);
+    }
+  }
+
+  void enqueue(const DeviceEnsemble<T>& e) {
+    check(e);
+    if (e.trajectories == 0) return;
+    const cuda::Ensemble<T> ensemble{.count = e.trajectories,
+                                     .initial_states = e.initial_states.data,
+                                     .initial_strides = strides(e.initial_states),
+                                     .parameters = e.parameters.data,
+                                     .parameter_stride = e.parameters.trajectory,
+                                     .parameter_component = e.parameters.component,
+                                     .gathered_parameters = static_cast<std::int32_t>(problem_.rhs->parameters()),
+                                     .start_times = e.start_times.data,
+                                     .start_stride = e.start_times.trajectory,
+                                     .end_times = e.end_times.data,
+                                     .end_stride = e.end_times.trajectory,
+                                     .save_times = e.save_times.data,
+                                     .save_stride = e.save_times.trajectory,
+                                     .save_points = e.save_points,
+                                     .states = e.states.data,
+                                     .state_strides = strides(e.states),
+                                     .end_states = e.end_states.data,
+                                     .end_strides = strides(e.end_states),
+                                     .records = e.records};
+    if (gemm_) return gemm_->enqueue(ensemble);
+    fused_->enqueue(ensemble);
+  }
+
+  std::string kernel() const { return gemm_ ? gemm_->description() : fused_->kernel(); }
+
+ private:
+  template <class Number>
+  static cuda::StateStrides strides(const DeviceArray<Number>& array) {
+    return {.trajectory = array.trajectory, .time = array.time, .component = array.component};
+  }
+
+  void check(const DeviceEnsemble<T>& e) const {
+    if (e.trajectories < 0) refuse("ensemble.trajectories", std::to_string(e.trajectories), "0 or more");
+    if (e.save_points < 0) refuse("ensemble.save_points", std::to_string(e.save_points), "0 or more");
+    if (e.trajectories == 0) return;
+    require(e.initial_states, "initial_states");
+    require(e.start_times, "start_times");
+    require(e.end_times, "end_times");
+    require(e.end_states, "end_states");
+    const std::size_t m = problem_.rhs->parameters();
+    if (m > 0) require(e.parameters, "parameters");
+    if (gemm_ && m > 1 && e.parameters.component != 1) {
+      refuse("ensemble.parameters.component", std::to_string(e.parameters.component), "1 in the engine cuda_gemm",
+             "store a trajectory's parameters one after another, or use cuda_fused");
+    }
+    if (m > kMostGathered && e.parameters.component != 1)
+      refuse("ensemble.parameters.component", std::to_string(e.parameters.component), "1 for more than 64 parameters",
+             "store a trajectory's parameters one after another");
+    if (e.save_points == 0) return;
+    require(e.save_times, "save_times");
+    require(e.states, "states");
+    if (e.states.time == 0 && e.save_points > 1)
+      refuse("ensemble.states.time", "0", "the distance of two save points, in numbers");
+  }
+
+  Problem problem_;                      // the ensemble left out
+  std::optional<DeviceFused<T>> fused_;  // one of the two
+  std::optional<cuda::DeviceGemm<T>> gemm_;
 };
 
 }  // namespace detail

@@ -14,8 +14,8 @@ LOCKSTEP_HOST_DEVICE_CALL void evaluate_system_part(const PartProgram& part, T t
   ProgramDerivative<kMostComponents, 1, T>::evaluate_system(systems::AllSystems(), part.system, t, u, p, du);
 }
 
-// The trajectory in column `column`, for a thread. Derivative is a ProductDerivative, with or without an event of its
-// own; Terms: see derivative.h.
+// The trajectory of `ensemble` in column `column`, for a thread. Derivative is a ProductDerivative, with or without an
+// event of its own; Terms: see derivative.h.
 template <class Number, class Derivative = ProductDerivative<Number>, class Terms = BuiltInTerms>
 class ColumnTrajectory {
   using L = ScalarLane<Number>;
@@ -23,12 +23,12 @@ class ColumnTrajectory {
  public:
   using T = Number;
 
-  LOCKSTEP_HOST_DEVICE ColumnTrajectory(const GemmLaunch<T>& launch, std::int64_t column)
+  LOCKSTEP_HOST_DEVICE ColumnTrajectory(const GemmLaunch<T>& launch, const Ensemble<T>& ensemble, std::int64_t column)
       : launch_(launch),
         column_(column),
         scheme_(launch.method),
         derivative_(launch.program.components),
-        trajectory_(launch.ensemble, launch.rules, launch.event, scheme_, derivative_, memory(launch, column)) {}
+        trajectory_(ensemble, launch.rules, launch.event, scheme_, derivative_, memory(launch, column)) {}
 
   // Takes up the column's first trajectory. True when there is one.
   template <class Take>

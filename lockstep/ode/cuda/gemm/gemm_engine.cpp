@@ -9,19 +9,13 @@
 #include "lockstep/ode/cuda/batch_arrays.h"
 #include "lockstep/ode/cuda/compile.h"
 #include "lockstep/ode/cuda/engine.h"
-#include "lockstep/ode/cuda/gemm/gemm_program.h"
+#include "lockstep/ode/cuda/gemm/gemm_workspace.h"
 
 namespace lockstep::ode::cuda {
 namespace {
 
-// Columns come in multiples of this, which tensor cores like.
-constexpr std::size_t kColumnStep = 32;
-// cuBLASLt's own advice for its workspace on cards of compute capability 9.0.
-constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;
 // A batch is many times its columns, so that few of them stand idle at its end; and an ensemble is cut into several.
 constexpr std::size_t kTrajectoriesAColumn = 16;
-
-std::size_t round_up(std::size_t value, std::size_t step) { return (value + step - 1) / step * step; }
 
 template <class T>
 class GemmBatches {
@@ -30,10 +24,11 @@ class GemmBatches {
       : problem_(problem),
         target_(target),
         lowered_(lower_gemm<T>(problem, options)),
+        workspace_(lowered_),
         arrays_{{BatchArrays<T>(problem), BatchArrays<T>(problem)}} {
     const std::size_t total = problem.trajectories();
-    columns_ =
-        round_up(std::min({total, target.most_columns, target.memory_budget / 2 / bytes_per_column()}), kColumnStep);
+    columns_ = round_up(
+        std::min({total, target.most_columns, target.memory_budget / 2 / workspace_.bytes_per_column()}), kColumnStep);
     columns_ = std::max(columns_, kColumnStep);
     const std::size_t share = target.memory_budget / 2 / batch_bytes(1);
     size_ = std::clamp(share, columns_, std::max(columns_, columns_ * kTrajectoriesAColumn));
@@ -80,20 +75,6 @@ class GemmBatches {
   }
 
  private:
-  std::size_t bytes_per_column() const {
-    const GemmLaunch<T>& launch = lowered_.launch;
-    std::size_t bytes = static_cast<std::size_t>(launch.vector_count) *
-                            static_cast<std::size_t>(launch.program.components) * sizeof(T) +
-                        sizeof(SavedTrajectory<T>) + 2 * sizeof(std::int32_t);
-    const auto widest = static_cast<std::size_t>(lowered_.widest);
-    bytes += widest * (sizeof(T) + 2 * lowered_.factor_bytes());
-    for (const auto& net : lowered_.nets) {
-      bytes += static_cast<std::size_t>(net.layers.front().in_pitch) * lowered_.factor_bytes() +
-               static_cast<std::size_t>(net.layers.back().out_pitch) * sizeof(T);
-    }
-    return bytes;
-  }
-
   // Of a batch and the one before it, which is being delivered.
   std::size_t batch_bytes(std::size_t trajectories) const {
     return 2 * trajectories * BatchArrays<T>::bytes_per_trajectory(problem_);
@@ -101,7 +82,8 @@ class GemmBatches {
 
   // Less of what takes more memory. False when there is nothing left to give up.
   bool halve() {
-    if (size_ > columns_ && (batch_bytes(size_) >= columns_ * bytes_per_column() || columns_ <= kColumnStep)) {
+    if (size_ > columns_ &&
+        (batch_bytes(size_) >= columns_ * workspace_.bytes_per_column() || columns_ <= kColumnStep)) {
       size_ = std::max(columns_, size_ / 2);
     } else if (columns_ > kColumnStep) {
       columns_ = round_up(columns_ / 2, kColumnStep);
@@ -135,25 +117,7 @@ class GemmBatches {
     if (stream_ == nullptr || copies_ == nullptr)
       refuse(fault, "check the driver with nvidia-smi, or run on the CPU with --device cpu");
     add_source();
-    const GemmLaunch<T>& shape = lowered_.launch;
-    const std::size_t vectors =
-        static_cast<std::size_t>(shape.vector_count) * static_cast<std::size_t>(shape.program.components) * columns_;
-    launch_ = shape;
-    launch_.pitch = static_cast<std::int64_t>(columns_);
-    launch_.vectors = device<T>(vectors);
-    launch_.saved = device<SavedTrajectory<T>>(columns_);
-    launch_.busy = device<std::int32_t>(kBusyNumbers);
-    launch_.moves = device<std::int32_t>(2 * columns_);
-    launch_.counter = device<unsigned long long>(1);
-    launch_.weights = uploaded(lowered_.scalings);
-    program_ = {};
-    program_.float64 = sizeof(T) == 8;
-    program_.mode = lowered_.mode;
-    program_.workspace = device<std::byte>(kWorkspaceBytes);
-    program_.workspace_bytes = kWorkspaceBytes;
-    program_.plain = device<T>(static_cast<std::size_t>(lowered_.widest) * columns_);
-    program_.rounds = std::max(1, lowered_.launch.method.stages - 1);  // about a step
-    return add_products() && arrays_[0].allocate(*stream_, size_) &&
+    return workspace_.allocate(*stream_, columns_) && arrays_[0].allocate(*stream_, size_) &&
            (size_ >= problem_.trajectories() || arrays_[1].allocate(*stream_, size_));
   }
 
@@ -165,67 +129,13 @@ class GemmBatches {
       refuse(fault, "update the driver, or run on the CPU with --device cpu");
   }
 
-  // Memory of the device; null where one of these was refused.
-  template <class Number>
-  Number* device(std::size_t count) {
-    return count == 0 ? nullptr : static_cast<Number*>(stream_->allocate(count * sizeof(Number)));
-  }
-  template <class Number>
-  Number* uploaded(const std::vector<Number>& numbers) {
-    Mirror<Number> mirror;
-    if (!mirror.allocate(*stream_, numbers.size())) return nullptr;
-    std::copy(numbers.begin(), numbers.end(), mirror.host);
-    mirror.upload(*stream_);
-    return mirror.device;
-  }
-
-  // The nets' matrices. False when there is too little memory, for any of what was asked for.
-  bool add_products() {
-    std::byte* const factors = uploaded(lowered_.factors);
-    T* const biases = uploaded(lowered_.biases);
-    const std::size_t factor = lowered_.factor_bytes(), widest = static_cast<std::size_t>(lowered_.widest);
-    std::byte* const between[2] = {device<std::byte>(widest * columns_ * factor),
-                                   device<std::byte>(widest * columns_ * factor)};
-    bool fits = factors != nullptr && biases != nullptr && between[0] != nullptr && between[1] != nullptr &&
-                launch_.vectors != nullptr && launch_.saved != nullptr && launch_.busy != nullptr &&
-                launch_.moves != nullptr && launch_.counter != nullptr &&
-                (launch_.weights != nullptr || lowered_.scalings.empty()) && program_.workspace != nullptr &&
-                program_.plain != nullptr;
-    for (const auto& net : lowered_.nets) {
-      const std::size_t in_bytes = static_cast<std::size_t>(net.layers.front().in_pitch) * columns_ * factor;
-      std::byte* const in = device<std::byte>(in_bytes);
-      const int out_pitch = net.layers.back().out_pitch;
-      T* const out = device<T>(static_cast<std::size_t>(out_pitch) * columns_);
-      fits = fits && in != nullptr && out != nullptr;
-      if (!fits) return false;
-      stream_->clear(in, in_bytes);  // its padding stays zero
-      launch_.nets[net.part] = {in, out, out_pitch, lowered_.mode};
-      for (std::size_t i = 0; i < net.layers.size(); ++i) {
-        const GemmLayer& layer = net.layers[i];
-        const bool first = i == 0, last = i + 1 == net.layers.size();
-        program_.products.push_back({.inputs = layer.inputs,
-                                     .outputs = layer.outputs,
-                                     .in_pitch = layer.in_pitch,
-                                     .out_pitch = layer.out_pitch,
-                                     .weights = factors + layer.weights,
-                                     .bias = biases + layer.bias,
-                                     .in = first ? in : between[(i + 1) % 2],
-                                     .first = first,
-                                     .out = last ? static_cast<void*>(out) : between[i % 2],
-                                     .last = last,
-                                     .activation = layer.activation});
-      }
-    }
-    return true;
-  }
-
   // Queues a batch: its inputs, and rounds until half of the columns are idle.
   Fault begin(BatchArrays<T>& arrays, std::size_t first, std::size_t count) {
-    launch_.ensemble = arrays.upload(*stream_, first, count);
-    stream_->clear(launch_.counter, sizeof *launch_.counter);
-    stream_->clear(launch_.busy, kBusyNumbers * sizeof *launch_.busy);
-    launch_.columns = static_cast<std::int32_t>(std::min(columns_, round_up(count, kColumnStep)));
-    if (const Fault fault = gemm_->prepare(program_, &launch_); fault.happened) return fault;
+    workspace_.launch.ensemble = arrays.upload(*stream_, first, count);
+    stream_->clear(workspace_.launch.counter, sizeof *workspace_.launch.counter);
+    stream_->clear(workspace_.launch.busy, kBusyNumbers * sizeof *workspace_.launch.busy);
+    workspace_.launch.columns = static_cast<std::int32_t>(std::min(columns_, round_up(count, kColumnStep)));
+    if (const Fault fault = gemm_->prepare(workspace_.program, &workspace_.launch); fault.happened) return fault;
     gemm_->start();
     run_until_half_are_idle();
     return {};
@@ -239,8 +149,8 @@ class GemmBatches {
       if (busy == 0) break;
       const auto target = static_cast<std::int32_t>(round_up(static_cast<std::size_t>(busy), kColumnStep));
       gemm_->compact(target);
-      launch_.columns = target;
-      if (const Fault fault = gemm_->prepare(program_, &launch_); fault.happened) return fault;
+      workspace_.launch.columns = target;
+      if (const Fault fault = gemm_->prepare(workspace_.program, &workspace_.launch); fault.happened) return fault;
       run_until_half_are_idle();
     }
     if (const Fault fault = stream_->wait(); fault.happened) return fault;
@@ -250,7 +160,7 @@ class GemmBatches {
 
   // Or until none has work, where fewer columns would be no gain.
   void run_until_half_are_idle() {
-    const std::size_t now = static_cast<std::size_t>(launch_.columns);
+    const std::size_t now = static_cast<std::size_t>(workspace_.launch.columns);
     const std::size_t fewer = round_up(now / 2, kColumnStep);
     const std::size_t floor = now <= target_.least_columns || fewer >= now ? 0 : fewer;
     gemm_->run(static_cast<std::int32_t>(floor));
@@ -267,10 +177,9 @@ class GemmBatches {
   std::optional<KernelImage> image_;  // of a kernel that came as text
   std::unique_ptr<GemmStream> gemm_;  // before what borrows from it
   std::unique_ptr<Stream> stream_;
-  std::unique_ptr<Stream> copies_;        // of results to the host
+  std::unique_ptr<Stream> copies_;  // of results to the host
+  GemmWorkspace<T> workspace_;
   std::array<BatchArrays<T>, 2> arrays_;  // in turn
-  GemmLaunch<T> launch_{};
-  GemmProgram program_;
   std::size_t columns_ = 0, size_ = 0;
   Summary summary_;
 };

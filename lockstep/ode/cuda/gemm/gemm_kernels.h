@@ -13,7 +13,9 @@ struct GemmKernels {
 template <class T>
 GemmKernels gemm_kernels();
 
-// End of a pass: GemmLaunch::busy, the floor, and the graph's cudaGraphConditionalHandle; the second without the last.
+// Before the first pass of a repetition, and at the end of each: GemmLaunch::busy, the floor, and the graph's
+// cudaGraphConditionalHandle. At the end of a pass that nothing repeats: GemmLaunch::busy.
+const void* gemm_enter_kernel();
 const void* gemm_repeat_kernel();
 const void* gemm_count_kernel();
 

@@ -40,6 +40,7 @@ inline constexpr int kBusyNow = 0, kBusyLast = 1, kMoveCount = 2, kBusyNumbers =
 template <class T>
 struct GemmLaunch : Launch<T> {
   GemmNet<T> nets[kMostParts];               // of the program's parts
+  Ensemble<T>* placed;                       // where the start leaves the ensemble, for the kernels that go on
   T* vectors;                                // [vector][component][pitch]
   SavedTrajectory<T>* saved;                 // [column]
   std::int32_t columns;                      // in use; the ensemble's first so many at the start

@@ -1,45 +1,43 @@
 // The CUDA component's side of gemm_runtime.h: products by cuBLASLt, rounds that a CUDA graph repeats on the device.
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
 
-#include "lockstep/ode/cuda/gemm/gemm_kernels.h"
-#include "lockstep/ode/cuda/gemm/product.cuh"
-#include "lockstep/ode/cuda/gemm/round_launch.h"
+#include "lockstep/kernels/cuda/current_device.cuh"
+#include "lockstep/ode/cuda/gemm/gemm_pass.cuh"
 
 namespace lockstep::ode::cuda {
 namespace {
 
-Fault fault_of(cudaError_t error, std::string where) {
-  if (error == cudaSuccess) return {};
-  cudaGetLastError();  // leaves nothing behind for the next call
-  return {true, error == cudaErrorMemoryAllocation, std::move(where),
-          std::string(cudaGetErrorString(error)) + " (" + cudaGetErrorName(error) + ")"};
-}
+using lockstep::cuda::CurrentDevice;
 
 class CudaGemmStream : public GemmStream {
  public:
-  CudaGemmStream(int device, cudaStream_t stream, cublasLtHandle_t handle)
-      : device_(device), stream_(stream), handle_(handle) {}
+  // `building` and `body` are its own, to capture graphs on.
+  CudaGemmStream(int device, cudaStream_t stream, bool borrowed, cudaStream_t building, cudaStream_t body,
+                 cublasLtHandle_t handle)
+      : device_(device), stream_(stream), borrowed_(borrowed), building_(building), body_(body), handle_(handle) {}
   ~CudaGemmStream() override {
-    cudaSetDevice(device_);
+    const CurrentDevice current(device_);
     cudaStreamSynchronize(stream_);
     forget_graph();
-    products_.clear();
+    forget_levels();
+    pass_.reset();
     if (library_ != nullptr) cudaLibraryUnload(library_);
     cublaslt().destroy(handle_);
     cudaFreeHost(busy_on_host_);
-    cudaStreamDestroy(stream_);
+    cudaStreamDestroy(body_);
+    cudaStreamDestroy(building_);
+    if (!borrowed_) cudaStreamDestroy(stream_);
     cudaGetLastError();
   }
 
   void* native() override { return stream_; }
 
   Fault add_advance(const KernelImage& image) override {
-    cudaSetDevice(device_);
+    const CurrentDevice current(device_);
     const std::string where = "kernel that came as text";
     Fault fault =
         fault_of(cudaLibraryLoadData(&library_, image.code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0), where);
@@ -50,140 +48,135 @@ class CudaGemmStream : public GemmStream {
   }
 
   Fault prepare(const GemmProgram& program, const void* launch) override {
-    cudaSetDevice(device_);
+    const CurrentDevice current(device_);
     forget_graph();
-    products_.clear();
-    program_ = program;
-    if (program.float64) {
-      f64_ = *static_cast<const GemmLaunch<double>*>(launch);
-      columns_ = f64_.columns;
-      pitch_ = f64_.pitch;
-      busy_ = f64_.busy;
-    } else {
-      f32_ = *static_cast<const GemmLaunch<float>*>(launch);
-      columns_ = f32_.columns;
-      pitch_ = f32_.pitch;
-      busy_ = f32_.busy;
-    }
     if (busy_on_host_ == nullptr) {
       void* memory = nullptr;
       const Fault fault = fault_of(cudaMallocHost(&memory, sizeof *busy_on_host_), "pinned memory");
       if (fault.happened) return fault;
       busy_on_host_ = static_cast<std::int32_t*>(memory);
     }
-    for (const DenseProduct& product : program.products) {
-      Fault fault;
-      products_.push_back(std::make_unique<Product>(handle_, program_, product, columns_, pitch_, fault));
-      if (fault.happened) return fault;
-    }
-    return {};
+    Fault fault;
+    pass_ = std::make_unique<GemmPass>(handle_, program, launch, GemmPass::columns_of(program, launch), own_advance_,
+                                       fault);
+    return fault;
   }
 
-  void start() override { launch_on_columns(kernels().start, nullptr, columns_); }
+  void start() override {
+    const CurrentDevice current(device_);
+    keep(pass_->start(stream_));
+  }
 
   void run(std::int32_t floor) override {
+    const CurrentDevice current(device_);
     // Once as it is, which loads every kernel; then as a graph.
-    enqueue_pass([&] { end_pass(); });
+    one_pass();
     if (repeat_by_graph(floor)) return;
     // A driver without graphs that repeat themselves: the host asks after every pass.
     for (;;) {
       std::int32_t busy = 0;
-      Fault fault = wait(busy);
-      if (fault.happened) keep(std::move(fault));
+      keep(wait(busy));
       if (fault_.happened || busy <= floor) return;
-      enqueue_pass([&] { end_pass(); });
+      one_pass();
     }
   }
 
   void compact(std::int32_t target) override {
-    launch_one(kernels().plan, &target, 1, kCompactionThreads);
-    launch_on_columns(kernels().move, nullptr, target);
+    const CurrentDevice current(device_);
+    keep(pass_->compact(stream_, target));
   }
 
   Fault wait(std::int32_t& busy) override {
-    cudaSetDevice(device_);
-    keep(fault_of(
-        cudaMemcpyAsync(busy_on_host_, busy_ + kBusyLast, sizeof *busy_on_host_, cudaMemcpyDeviceToHost, stream_),
-        "copy from the device"));
+    const CurrentDevice current(device_);
+    keep(fault_of(cudaMemcpyAsync(busy_on_host_, pass_->busy() + kBusyLast, sizeof *busy_on_host_,
+                                  cudaMemcpyDeviceToHost, stream_),
+                  "copy from the device"));
     keep(fault_of(cudaStreamSynchronize(stream_), "kernels of the engine cuda_gemm"));
     busy = *busy_on_host_;
     return std::exchange(fault_, {});
   }
 
+  Fault prepare_all(const GemmProgram& program, const void* launch, const std::vector<std::int32_t>& columns) override {
+    const CurrentDevice current(device_);
+    program_ = program;
+    forget_levels();
+    Fault fault;
+    for (const std::int32_t count : columns) {
+      levels_.push_back({std::make_unique<GemmPass>(handle_, program, launch, count, own_advance_, fault)});
+      if (fault.happened) return fault;
+    }
+    // Loads every kernel, which a graph may not have to do, and shows whether the products run.
+    keep(clear(*levels_.front().pass));
+    keep(levels_.front().pass->start(stream_));
+    for (std::size_t i = 0; i < levels_.size(); ++i) {
+      keep(levels_[i].pass->rounds(stream_));
+      keep(levels_[i].pass->count(stream_));
+      if (i + 1 < levels_.size()) keep(levels_[i].pass->compact(stream_, levels_[i + 1].pass->columns()));
+    }
+    keep(fault_of(cudaStreamSynchronize(stream_), "kernels of the engine cuda_gemm"));
+    return std::exchange(fault_, {});
+  }
+
+  Fault prepare_graphs() override {
+    const CurrentDevice current(device_);
+    load_graph_kernels();
+    for (std::size_t i = 0; i < levels_.size() && !fault_.happened; ++i) {
+      keep(capture_graph([&] { queue_level(building_, i); }, levels_[i].graph));
+      if (!fault_.happened) keep(fault_of(cudaGraphUpload(levels_[i].graph, building_), "graph"));
+    }
+    keep(fault_of(cudaStreamSynchronize(building_), "graph"));
+    return std::exchange(fault_, {});
+  }
+
+  Fault enqueue(const void* launch) override {
+    const CurrentDevice current(device_);
+    const std::int64_t count = GemmPass::count_of(program_, launch);
+    std::size_t first = 0;
+    while (first + 1 < levels_.size() && levels_[first + 1].pass->columns() >= count) ++first;
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    keep(fault_of(cudaStreamIsCapturing(stream_, &status), "stream"));
+    keep(clear(*levels_[first].pass));
+    if (!fault_.happened) keep(levels_[first].pass->start(stream_, launch));
+    for (std::size_t i = first; i < levels_.size() && !fault_.happened; ++i) {
+      if (status == cudaStreamCaptureStatusNone) {
+        keep(fault_of(cudaGraphLaunch(levels_[i].graph, stream_), "graph of the engine cuda_gemm"));
+      } else {  // a graph cannot be launched into another, nor be a part of one when it has conditional nodes
+        queue_level(stream_, i);
+      }
+    }
+    return std::exchange(fault_, {});
+  }
+
   std::string description() const override {
-    int fused = 0;
-    for (const auto& product : products_) fused += product->remainder() == Remainder::nothing ? 1 : 0;
-    std::string text = "cuBLASLt " + cublaslt().version + " in " + std::string(to_string(program_.mode));
-    if (program_.float64) text = "cuBLASLt " + cublaslt().version + " in f64";
-    text += ", " + std::to_string(fused) + " of " + std::to_string(products_.size()) + " layers in one kernel, ";
-    return text + (polled_ ? "rounds counted by the host (" + why_polled_ + ")" : "rounds repeated by a graph");
+    const GemmPass& pass = levels_.empty() ? *pass_ : *levels_.front().pass;
+    return pass.description() +
+           (polled_ ? ", rounds counted by the host (" + why_polled_ + ")" : ", rounds repeated by a graph");
   }
 
  private:
+  // A number of columns, and what repeats its passes and then leaves fewer.
+  struct Level {
+    std::unique_ptr<GemmPass> pass;
+    cudaGraphExec_t graph = nullptr;
+  };
+
   void keep(Fault fault) {
     if (fault.happened && !fault_.happened) fault_ = std::move(fault);
   }
-
-  void launch_kernel(const void* kernel, int blocks, int threads, void** arguments, const char* name) {
-    keep(fault_of(cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(threads)),
-                                   arguments, 0, stream_),
-                  std::string("kernel ") + name));
-  }
-  GemmKernels kernels() const { return program_.float64 ? gemm_kernels<double>() : gemm_kernels<float>(); }
-  // One of those that take a GemmLaunch and perhaps one argument more.
-  void launch_one(const void* kernel, void* argument, int blocks, int threads) {
-    cudaSetDevice(device_);
-    void* arguments[] = {program_.float64 ? static_cast<void*>(&f64_) : &f32_, argument};
-    launch_kernel(kernel, blocks, threads, arguments, "of the engine cuda_gemm");
-  }
-  void launch_on_columns(const void* kernel, void* argument, std::int32_t columns) {
-    launch_one(kernel, argument, (columns + kGemmThreads - 1) / kGemmThreads, kGemmThreads);
+  bool check(cudaError_t error, const char* where) {
+    keep(fault_of(error, where));
+    return !fault_.happened;
   }
 
-  template <class T>
-  void enqueue_remainder(const Product& product) {
-    const DenseProduct& what = product.what();
-    ActivationLaunch<T> launch{
-        .in = static_cast<const T*>(program_.plain),
-        .bias = product.remainder() == Remainder::bias_and_activation ? static_cast<const T*>(what.bias) : nullptr,
-        .out = what.out,
-        .columns = columns_,
-        .pitch = what.out_pitch,
-        .activation = static_cast<std::int32_t>(what.activation.kind),
-        .alpha = what.activation.alpha,
-        .mode = what.last ? MatrixPrecision::f32 : program_.mode};
-    const std::int64_t numbers = std::int64_t{columns_} * what.out_pitch;
-    // A few numbers a thread, and no more blocks than a large GPU holds a few times.
-    const std::int64_t blocks = std::min<std::int64_t>((numbers + kGemmThreads * 4 - 1) / (kGemmThreads * 4), 8192);
-    void* arguments[] = {&launch};
-    launch_kernel(gemm_kernels<T>().activate, static_cast<int>(blocks), kGemmThreads, arguments, "gemm_activate");
+  void one_pass() {
+    if (!fault_.happened) keep(pass_->rounds(stream_));
+    if (!fault_.happened) keep(pass_->count(stream_));
   }
 
-  template <class End>
-  void enqueue_pass(const End& end) {
-    for (int round = 0; round < program_.rounds; ++round) {
-      for (const auto& product : products_) {
-        const cublasStatus_t status = product->enqueue(stream_);
-        if (status != CUBLAS_STATUS_SUCCESS) {
-          keep({true, status == CUBLAS_STATUS_ALLOC_FAILED, "cuBLASLt " + cublaslt().version,
-                cublaslt().status_text(status)});
-          return;
-        }
-        if (product->remainder() == Remainder::nothing) continue;
-        if (program_.float64) {
-          enqueue_remainder<double>(*product);
-        } else {
-          enqueue_remainder<float>(*product);
-        }
-      }
-      bool counts = round + 1 == program_.rounds;
-      launch_on_columns(own_advance_ != nullptr ? own_advance_ : kernels().advance, &counts, columns_);
-    }
-    end();
-  }
-  void end_pass() {
-    void* arguments[] = {&busy_};
-    launch_kernel(gemm_count_kernel(), 1, 1, arguments, "gemm_count");
+  Fault clear(const GemmPass& pass) {
+    Fault fault = fault_of(cudaMemsetAsync(pass.counter(), 0, sizeof *pass.counter(), stream_), "clearing memory");
+    if (fault.happened) return fault;
+    return fault_of(cudaMemsetAsync(pass.busy(), 0, kBusyNumbers * sizeof *pass.busy(), stream_), "clearing memory");
   }
 
   // False where that cannot be had; then nothing is queued.
@@ -191,10 +184,12 @@ class CudaGemmStream : public GemmStream {
     if (polled_ || fault_.happened) return !polled_;
     if (graph_ == nullptr || floor != floor_) {
       forget_graph();
-      if (const Fault fault = make_graph(floor); fault.happened) {
-        forget_graph();
+      load_graph_kernels();
+      floor_ = floor;
+      keep(capture_graph([&] { queue_repetition(building_, *pass_, floor); }, graph_));
+      if (fault_.happened) {
+        why_polled_ = std::exchange(fault_, {}).text;
         polled_ = true;
-        why_polled_ = fault.text;
         return false;
       }
     }
@@ -202,46 +197,93 @@ class CudaGemmStream : public GemmStream {
     return true;
   }
 
-  // A graph of one node that repeats a pass while more than `floor` columns have work (CUDA 12.4).
-  Fault make_graph(std::int32_t floor) {
-    cudaGraph_t graph = nullptr;
-    Fault fault = fault_of(cudaGraphCreate(&graph, 0), "graph");
+  // Those that run in graphs alone: loading one may not be left to the capture.
+  void load_graph_kernels() {
+    cudaFuncAttributes attributes;
+    for (const void* kernel : {gemm_enter_kernel(), gemm_repeat_kernel()})
+      check(cudaFuncGetAttributes(&attributes, kernel), "kernel of the engine cuda_gemm");
+  }
+
+  // What `work` queues on building_, as a graph.
+  template <class Work>
+  Fault capture_graph(const Work& work, cudaGraphExec_t& made) {
+    // Relaxed: nothing here waits for other streams, and other threads may do what they like.
+    Fault fault = fault_of(cudaStreamBeginCapture(building_, cudaStreamCaptureModeRelaxed), "capture");
     if (fault.happened) return fault;
-    const auto then = [&](cudaError_t error, const char* where) {
-      if (!fault.happened) fault = fault_of(error, where);
-      return !fault.happened;
-    };
-    cudaGraphConditionalHandle again{};
-    cudaGraphNodeParams node{};
-    cudaGraphNode_t added = nullptr;
-    if (then(cudaGraphConditionalHandleCreate(&again, graph, 1, cudaGraphCondAssignDefault), "conditional node")) {
-      node.type = cudaGraphNodeTypeConditional;
-      node.conditional.handle = again;
-      node.conditional.type = cudaGraphCondTypeWhile;
-      node.conditional.size = 1;
-#if CUDART_VERSION >= 13000
-      then(cudaGraphAddNode(&added, graph, nullptr, nullptr, 0, &node), "conditional node");
-#else
-      then(cudaGraphAddNode(&added, graph, nullptr, 0, &node), "conditional node");
-#endif
-    }
-    if (!fault.happened) {
-      cudaGraph_t body = node.conditional.phGraph_out[0];
-      // Relaxed: nothing here waits for other streams, and other threads may do what they like.
-      if (then(cudaStreamBeginCaptureToGraph(stream_, body, nullptr, nullptr, 0, cudaStreamCaptureModeRelaxed),
-               "capture")) {
-        enqueue_pass([&] {
-          void* arguments[] = {&busy_, &floor, &again};
-          launch_kernel(gemm_repeat_kernel(), 1, 1, arguments, "gemm_repeat");
-        });
-        then(cudaStreamEndCapture(stream_, &body), "capture");
-        if (fault_.happened) fault = std::exchange(fault_, {});
-      }
-    }
-    if (!fault.happened) then(cudaGraphInstantiate(&graph_, graph, 0), "graph");
-    cudaGraphDestroy(graph);
-    floor_ = floor;
+    work();
+    cudaGraph_t graph = nullptr;
+    keep(fault_of(cudaStreamEndCapture(building_, &graph), "capture"));  // also after a failure, which stays the first
+    fault = std::exchange(fault_, {});
+    if (!fault.happened) fault = fault_of(cudaGraphInstantiate(&made, graph, 0), "graph");
+    if (fault.happened) made = nullptr;
+    if (graph != nullptr) cudaGraphDestroy(graph);
     return fault;
+  }
+
+  // Level i's passes until the next one's columns do, and the move to those.
+  void queue_level(cudaStream_t stream, std::size_t i) {
+    const std::int32_t fewer = i + 1 < levels_.size() ? levels_[i + 1].pass->columns() : 0;
+    queue_repetition(stream, *levels_[i].pass, fewer);
+    if (fewer != 0 && !fault_.happened) keep(levels_[i].pass->compact(stream, fewer));
+  }
+
+  // Passes while more than `floor` columns have work: a node that repeats itself (CUDA 12.4), in the graph that
+  // `stream` is captured in.
+  void queue_repetition(cudaStream_t stream, const GemmPass& pass, std::int32_t floor) {
+    Capture capture;
+    cudaGraphConditionalHandle again{};
+    if (!look(stream, capture) ||
+        !check(cudaGraphConditionalHandleCreate(&again, capture.graph, 0, cudaGraphCondAssignDefault),
+               "conditional node"))
+      return;
+    keep(pass.enter(stream, floor, again));
+    if (fault_.happened || !look(stream, capture)) return;
+    cudaGraphNodeParams node{};
+    node.type = cudaGraphNodeTypeConditional;
+    node.conditional.handle = again;
+    node.conditional.type = cudaGraphCondTypeWhile;
+    node.conditional.size = 1;
+    cudaGraphNode_t added = nullptr;
+#if CUDART_VERSION >= 13000
+    const cudaError_t error =
+        cudaGraphAddNode(&added, capture.graph, capture.after, capture.edges, capture.count, &node);
+#else
+    const cudaError_t error = cudaGraphAddNode(&added, capture.graph, capture.after, capture.count, &node);
+#endif
+    if (!check(error, "conditional node")) return;
+    cudaGraph_t body = node.conditional.phGraph_out[0];
+    if (!check(cudaStreamBeginCaptureToGraph(body_, body, nullptr, nullptr, 0, cudaStreamCaptureModeRelaxed),
+               "capture"))
+      return;
+    keep(pass.rounds(body_));
+    if (!fault_.happened) keep(pass.repeat(body_, floor, again));
+    check(cudaStreamEndCapture(body_, &body), "capture");
+#if CUDART_VERSION >= 13000
+    check(cudaStreamUpdateCaptureDependencies(stream, &added, nullptr, 1, cudaStreamSetCaptureDependencies), "capture");
+#else
+    check(cudaStreamUpdateCaptureDependencies(stream, &added, 1, cudaStreamSetCaptureDependencies), "capture");
+#endif
+  }
+
+  // The graph that a stream is captured in, and what its next work comes after.
+  struct Capture {
+    cudaGraph_t graph = nullptr;
+    const cudaGraphNode_t* after = nullptr;
+    const cudaGraphEdgeData* edges = nullptr;
+    std::size_t count = 0;
+  };
+  bool look(cudaStream_t stream, Capture& capture) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+#if CUDART_VERSION >= 13000
+    const cudaError_t error = cudaStreamGetCaptureInfo(stream, &status, nullptr, &capture.graph, &capture.after,
+                                                       &capture.edges, &capture.count);
+#else
+    const cudaError_t error =
+        cudaStreamGetCaptureInfo_v2(stream, &status, nullptr, &capture.graph, &capture.after, &capture.count);
+#endif
+    if (!check(error, "capture")) return false;
+    if (status != cudaStreamCaptureStatusActive) keep({true, false, "capture", "the stream's capture was broken off"});
+    return !fault_.happened;
   }
 
   void forget_graph() {
@@ -250,24 +292,28 @@ class CudaGemmStream : public GemmStream {
     cudaGraphExecDestroy(graph_);
     graph_ = nullptr;
   }
+  void forget_levels() {
+    for (const Level& level : levels_) {
+      if (level.graph != nullptr) cudaGraphExecDestroy(level.graph);
+    }
+    levels_.clear();
+  }
 
   int device_;
   cudaStream_t stream_;
+  bool borrowed_;
+  cudaStream_t building_, body_;
   cublasLtHandle_t handle_;
   cudaLibrary_t library_ = nullptr;    // of a kernel that came as text,
   const void* own_advance_ = nullptr;  // which it is
-  GemmProgram program_;
-  GemmLaunch<float> f32_{};
-  GemmLaunch<double> f64_{};
-  std::int32_t columns_ = 0;
-  std::int64_t pitch_ = 0;
-  std::int32_t* busy_ = nullptr;
-  std::int32_t* busy_on_host_ = nullptr;
-  std::vector<std::unique_ptr<Product>> products_;
+  std::unique_ptr<GemmPass> pass_;     // between the host's questions
   cudaGraphExec_t graph_ = nullptr;
   std::int32_t floor_ = 0;
   bool polled_ = false;
   std::string why_polled_;
+  std::int32_t* busy_on_host_ = nullptr;
+  GemmProgram program_;  // of the levels
+  std::vector<Level> levels_;
   Fault fault_;
 };
 
@@ -275,23 +321,33 @@ class CudaGemmRuntime : public GemmRuntime {
  public:
   std::string missing() override { return cublaslt().missing; }
 
-  std::unique_ptr<GemmStream> open(int device, Fault& fault) override {
+  std::unique_ptr<GemmStream> open(int device, Fault& fault) override { return make(device, nullptr, false, fault); }
+  std::unique_ptr<GemmStream> borrow(int device, void* stream, Fault& fault) override {
+    return make(device, static_cast<cudaStream_t>(stream), true, fault);
+  }
+
+ private:
+  static std::unique_ptr<GemmStream> make(int device, cudaStream_t stream, bool borrowed, Fault& fault) {
     const CublasLt& lt = cublaslt();
     if (!lt.missing.empty()) {
       fault = {true, false, "cuBLASLt", lt.missing};
       return nullptr;
     }
-    fault = fault_of(cudaSetDevice(device), "device " + std::to_string(device));
-    cudaStream_t stream = nullptr;
-    if (!fault.happened) fault = fault_of(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
-    if (fault.happened) return nullptr;
+    const CurrentDevice current(device);
+    fault = fault_of(current.error, "device " + std::to_string(device));
+    cudaStream_t streams[3] = {stream, nullptr, nullptr};
+    int made = borrowed ? 1 : 0;
+    for (; made < 3 && !fault.happened; made += fault.happened ? 0 : 1)
+      fault = fault_of(cudaStreamCreateWithFlags(&streams[made], cudaStreamNonBlocking), "stream");
     cublasLtHandle_t handle = nullptr;
-    if (const cublasStatus_t status = lt.create(&handle); status != CUBLAS_STATUS_SUCCESS) {
-      fault = {true, status == CUBLAS_STATUS_ALLOC_FAILED, "cuBLASLt " + lt.version, lt.status_text(status)};
-      cudaStreamDestroy(stream);
-      return nullptr;
+    if (!fault.happened) {
+      if (const cublasStatus_t status = lt.create(&handle); status != CUBLAS_STATUS_SUCCESS)
+        fault = {true, status == CUBLAS_STATUS_ALLOC_FAILED, "cuBLASLt " + lt.version, lt.status_text(status)};
     }
-    return std::make_unique<CudaGemmStream>(device, stream, handle);
+    if (!fault.happened)
+      return std::make_unique<CudaGemmStream>(device, streams[0], borrowed, streams[1], streams[2], handle);
+    for (int i = borrowed ? 1 : 0; i < made; ++i) cudaStreamDestroy(streams[i]);
+    return nullptr;
   }
 };
 

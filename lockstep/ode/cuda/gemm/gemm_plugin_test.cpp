@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/testing/message_of.h"
@@ -12,6 +13,7 @@
 #include "lockstep/ode/cuda/gemm/round.cuh"
 #include "lockstep/ode/cuda/gemm/testing/fake_cublaslt.h"
 #include "lockstep/ode/cuda/gemm/testing/gemm_bounds.h"
+#include "lockstep/ode/cuda/gemm/testing/solve_queued.h"
 #include "lockstep/ode/cuda/testing/kept_code.h"
 #include "lockstep/ode/cuda/testing/solve_on.h"
 #include "lockstep/ode/cuda/testing/threshold.h"
@@ -117,6 +119,99 @@ TEST_F(GemmComponent, launches_a_kernel_that_came_as_text_in_place_of_its_own) {
   }
   EXPECT_TRUE(std::any_of(known.records().begin(), known.records().end(),
                           [](const TrajectoryRecord& record) { return record.status == Status::terminated; }));
+}
+
+// A solve that is only queued: by graphs of its own, and as a part of the user's, for counts that begin with fewer
+// columns and that leave them.
+class QueuedComponent : public GemmComponent {
+ protected:
+  QueuedComponent() {
+    for (int i = 0; i < 150; ++i) {
+      problem_.initial_states.insert(problem_.initial_states.end(), {0.4 + 0.001 * i, 0.2, 0.3});
+      problem_.end_times.push_back(0.25 * (1 + i % 9));
+    }
+    problem_.start_times = {0};
+    problem_.save_times = {0, 0.125};
+  }
+
+  GemmTarget target() { return {&host_, lockstep_cuda_gemm(kGemmRuntimeVersion), 0, std::size_t{1} << 28, 128, 32}; }
+  Solution expected(const Problem& problem, const Options& options) {
+    Solution solution(options.precision, problem.trajectories(), 3, problem.save_times, false);
+    MemorySink sink(solution);
+    options.precision == Precision::f32 ? advance_gemm<float>(problem, options, target(), sink, {})
+                                        : advance_gemm<double>(problem, options, target(), sink, {});
+    return solution;
+  }
+  // What `work` called of CUDA.
+  std::vector<std::string> calls(const std::function<void()>& work) {
+    fake_cublaslt().calls.clear();
+    work();
+    std::vector<std::string> names;
+    for (const auto& [name, count] : fake_cublaslt().calls) names.push_back(name);
+    return names;
+  }
+
+  HostDevice device_;
+  HostRuntime host_{device_};
+  Problem problem_;
+};
+
+TEST_F(QueuedComponent, has_the_numbers_of_the_engine_that_asks_and_only_queues) {
+  testing::UserStream stream;
+  for (const std::size_t count : {150u, 20u}) {
+    Problem problem = problem_;
+    problem.initial_states.resize(3 * count);
+    problem.end_times.resize(count);
+    for (const Precision precision : {Precision::f32, Precision::f64}) {
+      for (const MatrixPrecision mode : kModes) {
+        if (precision == Precision::f64 && mode != MatrixPrecision::f32) continue;
+        problem.rhs = net(net_of(mode == MatrixPrecision::bf16 ? ActivationKind::relu : ActivationKind::tanh));
+        Options options;
+        options.precision = precision;
+        options.matrix_precision = mode;
+        options.rtol = options.atol = 1e-2;  // more than any mode's rounding
+        SCOPED_TRACE(std::to_string(count) + " " + std::string(to_string(mode)));
+        // The fake sums in one order whatever the number of columns, so that the bits are the same.
+        const Solution known = expected(problem, options);
+        const int passes = fake_cublaslt().passes_by_graph;
+        expect_same(known, solve_queued(problem, options, target(), stream.native(), [&](const auto& enqueue) {
+                      EXPECT_THAT(calls(enqueue),
+                                  ::testing::IsSubsetOf({"cudaGetDevice", "cudaStreamIsCapturing", "cudaMemsetAsync",
+                                                         "cudaLaunchKernel", "cudaGraphLaunch"}));
+                      enqueue();
+                    }));
+        EXPECT_GT(fake_cublaslt().passes_by_graph, passes);
+      }
+    }
+  }
+}
+
+TEST_F(QueuedComponent, becomes_a_part_of_the_users_graph) {
+  problem_.rhs = net(net_of(ActivationKind::tanh));
+  const Options options;
+  const Solution known = expected(problem_, options);
+  testing::UserStream stream;
+  expect_same(known, solve_queued(problem_, options, target(), stream.native(), [&](const auto& enqueue) {
+                const int passes = fake_cublaslt().passes_by_graph;
+                std::vector<std::string> names;
+                ASSERT_TRUE(stream.capture([&] { names = calls(enqueue); }));
+                EXPECT_THAT(names,
+                            ::testing::IsSubsetOf({"cudaGetDevice", "cudaStreamIsCapturing", "cudaMemsetAsync",
+                                                   "cudaLaunchKernel", "cublasLtMatmul", "cudaStreamGetCaptureInfo",
+                                                   "cudaGraphConditionalHandleCreate", "cudaGraphAddNode",
+                                                   "cudaStreamBeginCaptureToGraph", "cudaStreamEndCapture",
+                                                   "cudaStreamUpdateCaptureDependencies"}));
+                EXPECT_EQ(fake_cublaslt().passes_by_graph, passes) << "nothing ran yet";
+                for (int launch = 0; launch < 2; ++launch) EXPECT_TRUE(stream.launch());
+              }));
+}
+
+TEST_F(QueuedComponent, cannot_be_where_graphs_do_not_repeat_themselves) {
+  problem_.rhs = net(net_of(ActivationKind::tanh));
+  fake_cublaslt().graphs = false;
+  EXPECT_THAT(lockstep::message_of([&] { solve_queued(problem_, {}, target(), nullptr); }),
+              HasSubstr("options.engine: found cuda_gemm, and no CUDA graphs here that repeat themselves: operation "
+                        "not supported"));
 }
 
 TEST_F(GemmComponent, says_which_product_cublaslt_cannot_make) {

@@ -61,6 +61,18 @@ class GemmStream {
   virtual void compact(std::int32_t target) = 0;
   // Until all of that is done; `busy` receives how many columns have work left.
   virtual Fault wait(std::int32_t& busy) = 0;
+
+  // In place of the above, for whole solves that are only queued. First how products are made for each of these numbers
+  // of columns, the launch's own first and each no more than the one before, tried on columns without work (zeros in
+  // GemmLaunch::saved; the ensemble's count is 0). Waits.
+  virtual Fault prepare_all(const GemmProgram& program, const void* launch,
+                            const std::vector<std::int32_t>& columns) = 0;
+  // Then the repetitions, as CUDA graphs. A failure other than of memory: this driver has no such graphs. Waits.
+  virtual Fault prepare_graphs() = 0;
+  // Queues a solve of the launch's ensemble, or adds it to the graph that the stream is captured in: no allocation on
+  // the device, no wait. Of the launch nothing else is read.
+  virtual Fault enqueue(const void* launch) = 0;
+
   // How it is done, for people and for files: "cuBLASLt 13.1, a graph that repeats itself".
   virtual std::string description() const = 0;
 };
@@ -71,10 +83,12 @@ class GemmRuntime {
   // Opens cuBLASLt where that has not happened yet. Empty, or what is missing, for people.
   virtual std::string missing() = 0;
   virtual std::unique_ptr<GemmStream> open(int device, Fault& fault) = 0;
+  // On somebody else's cudaStream_t of that device (null: its default stream), which must outlive the result.
+  virtual std::unique_ptr<GemmStream> borrow(int device, void* stream, Fault& fault) = 0;
 };
 
 // The component's entry for this engine.
-inline constexpr int kGemmRuntimeVersion = 3;
+inline constexpr int kGemmRuntimeVersion = 4;
 inline constexpr const char* kGemmRuntimeEntry = "lockstep_cuda_gemm";
 using GemmRuntimeEntry = GemmRuntime* (*)(int version);
 

@@ -17,12 +17,17 @@ __device__ void count_busy(const GemmLaunch<T>& launch, bool busy) {
   if (threadIdx.x == 0 && count != 0) atomicAdd(launch.busy, count);
 }
 
-// Every column takes up a trajectory, if there is one.
+// Every column takes up a trajectory, if there is one. The ensemble goes where the kernels that follow find it: they may
+// have been captured before it was known.
 template <class T>
 __device__ void start_columns(const GemmLaunch<T>& launch) {
   const std::int64_t column = std::int64_t{blockIdx.x} * kGemmThreads + threadIdx.x;
   const auto take = [&] { return static_cast<std::int64_t>(atomicAdd(launch.counter, 1ull)); };
-  if (column < launch.columns) ColumnTrajectory<T>(launch, column).start(take);
+  if (column < launch.columns) ColumnTrajectory<T>(launch, launch.ensemble, column).start(take);
+  if (column != 0) return;
+  *launch.placed = launch.ensemble;
+  const std::int64_t count = launch.ensemble.count;
+  launch.busy[kBusyLast] = count < launch.columns ? static_cast<std::int32_t>(count) : launch.columns;
 }
 
 // Every column goes on by one evaluation, as a Column: a ColumnTrajectory. `counts`: the last round before somebody asks
@@ -31,7 +36,7 @@ template <class Column>
 __device__ void advance_columns_as(const GemmLaunch<typename Column::T>& launch, bool counts) {
   const std::int64_t column = std::int64_t{blockIdx.x} * kGemmThreads + threadIdx.x;
   const auto take = [&] { return static_cast<std::int64_t>(atomicAdd(launch.counter, 1ull)); };
-  const bool busy = column < launch.columns && Column(launch, column).resume(take);
+  const bool busy = column < launch.columns && Column(launch, *launch.placed, column).resume(take);
   if (counts) count_busy(launch, busy);
 }
 template <class T>
@@ -46,6 +51,8 @@ inline __device__ std::int32_t end_pass(std::int32_t* busy) {
   busy[kBusyNow] = 0;
   return now;
 }
+// Before the first pass of a repetition, by one thread: whether there is anything to repeat.
+inline __device__ bool has_work(const std::int32_t* busy, std::int32_t floor) { return busy[kBusyLast] > floor; }
 
 // For fewer columns: which of those from `target` on that have work go where. One block. There is room, since no more
 // than `target` have work. The same whatever the order of threads, so that runs can be compared.
@@ -90,7 +97,7 @@ template <class T>
 __device__ void move_columns(const GemmLaunch<T>& launch) {
   const std::int64_t i = std::int64_t{blockIdx.x} * kGemmThreads + threadIdx.x;
   if (i >= launch.busy[kMoveCount]) return;
-  ColumnTrajectory<T>(launch, launch.moves[i]).move_from(launch.moves[launch.pitch + i]);
+  ColumnTrajectory<T>(launch, *launch.placed, launch.moves[i]).move_from(launch.moves[launch.pitch + i]);
 }
 
 template <class T>

@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "lockstep/ode/cuda/gemm/gemm_kernels.h"
@@ -102,21 +103,57 @@ void multiply(const Operation& op, const void* a, const Layout& a_layout, const 
   }
 }
 
-// What is queued while a graph is made, else run at once.
-std::vector<std::function<void()>>* capture = nullptr;
-bool again = false;  // the graph's condition
-void queue(std::function<void()> work) {
-  if (capture != nullptr) {
-    capture->push_back(std::move(work));
+// Conditions of repetitions, by handle.
+std::vector<bool>& conditions() {
+  static std::vector<bool> all;
+  return all;
+}
+
+// Nodes one after another: here a graph is what one stream captured.
+struct FakeGraph {
+  struct Node {
+    std::function<void()> work;
+    std::shared_ptr<FakeGraph> body;  // of one that repeats itself, with its condition's handle
+    cudaGraphConditionalHandle again = 0;
+  };
+  std::vector<std::unique_ptr<Node>> nodes;
+  std::vector<std::unique_ptr<Node>> ahead;  // added, and not yet what the capture goes on after
+
+  void run() const {
+    for (const auto& node : nodes) {
+      if (node->work) node->work();
+      while (node->body != nullptr && conditions()[node->again]) {
+        ++fake_cublaslt().passes_by_graph;
+        node->body->run();
+      }
+    }
+  }
+};
+
+// What is queued is run at once, or kept while the stream is captured.
+struct FakeStream {
+  FakeGraph* capturing = nullptr;
+  std::shared_ptr<FakeGraph>* made = nullptr;  // a cudaGraph_t
+  cudaGraphNode_t last = nullptr;              // of the graph that is captured
+};
+FakeStream& of(cudaStream_t stream) {
+  static FakeStream by_default;
+  return stream == nullptr ? by_default : *reinterpret_cast<FakeStream*>(stream);
+}
+cudaGraph_t capturing_graph(cudaStream_t stream) { return reinterpret_cast<cudaGraph_t>(of(stream).made); }
+void queue(cudaStream_t stream, std::function<void()> work) {
+  if (FakeGraph* const graph = of(stream).capturing) {
+    if (!graph->ahead.empty()) std::abort();  // the stream would not wait for that node
+    graph->nodes.push_back(std::make_unique<FakeGraph::Node>(FakeGraph::Node{std::move(work), nullptr, 0}));
+    of(stream).last = reinterpret_cast<cudaGraphNode_t>(graph->nodes.back().get());
   } else {
     work();
   }
 }
-
-struct FakeGraph {
-  bool conditional = false;
-  std::vector<std::function<void()>> body;
-};
+cudaError_t called(const char* name) {
+  ++fake_cublaslt().calls[name];
+  return cudaSuccess;
+}
 
 template <class T>
 struct Tokens {
@@ -124,12 +161,13 @@ struct Tokens {
 };
 template <class T>
 Tokens<T> tokens;
-char repeat_token, count_token, source_token;
+char enter_token, repeat_token, count_token, source_token;
 
 template <class T, class Body>
-void run_kernel(dim3 grid, dim3 block, const void* argument, const Body& body, std::size_t shared_bytes = 0) {
+void run_kernel(cudaStream_t stream, dim3 grid, dim3 block, const void* argument, const Body& body,
+                std::size_t shared_bytes = 0) {
   const GemmLaunch<T> launch = *static_cast<const GemmLaunch<T>*>(argument);
-  queue([=] {
+  queue(stream, [=] {
     lockstep::cuda::testing::simulate(
         {.blocks = grid.x, .threads = block.x, .shared_bytes = shared_bytes, .seed = grid.x},
         [&](unsigned char* shared) { body(launch, shared); });
@@ -137,26 +175,26 @@ void run_kernel(dim3 grid, dim3 block, const void* argument, const Body& body, s
 }
 
 template <class T>
-bool launch_one_of(const void* kernel, dim3 grid, dim3 block, void** arguments) {
+bool launch_one_of(cudaStream_t stream, const void* kernel, dim3 grid, dim3 block, void** arguments) {
   if (kernel == &tokens<T>.start) {
-    run_kernel<T>(grid, block, arguments[0], [](const auto& launch, unsigned char*) { start_columns(launch); });
+    run_kernel<T>(stream, grid, block, arguments[0], [](const auto& launch, unsigned char*) { start_columns(launch); });
   } else if (kernel == &tokens<T>.advance) {
     const bool counts = *static_cast<bool*>(arguments[1]);
-    run_kernel<T>(grid, block, arguments[0],
+    run_kernel<T>(stream, grid, block, arguments[0],
                   [=](const auto& launch, unsigned char*) { advance_columns(launch, counts); });
   } else if (kernel == &tokens<T>.plan) {
     const std::int32_t target = *static_cast<std::int32_t*>(arguments[1]);
     run_kernel<T>(
-        grid, block, arguments[0],
+        stream, grid, block, arguments[0],
         [=](const auto& launch, unsigned char* shared) {
           plan_moves(launch, target, reinterpret_cast<std::int32_t*>(shared));
         },
         kCompactionSharedBytes);
   } else if (kernel == &tokens<T>.move) {
-    run_kernel<T>(grid, block, arguments[0], [](const auto& launch, unsigned char*) { move_columns(launch); });
+    run_kernel<T>(stream, grid, block, arguments[0], [](const auto& launch, unsigned char*) { move_columns(launch); });
   } else if (kernel == &tokens<T>.activate) {
     const auto launch = *static_cast<const ActivationLaunch<T>*>(arguments[0]);
-    queue([=] {
+    queue(stream, [=] {
       lockstep::cuda::testing::simulate({.blocks = grid.x, .threads = block.x, .shared_bytes = 0, .seed = grid.x},
                                         [&](unsigned char*) { activate_products(launch); });
     });
@@ -254,9 +292,10 @@ CublasLt make_fake() {
   lt.matmul = [](cublasLtHandle_t, cublasLtMatmulDesc_t op, const void*, const void* a, cublasLtMatrixLayout_t a_layout,
                  const void* b, cublasLtMatrixLayout_t b_layout, const void*, const void*, cublasLtMatrixLayout_t,
                  void* d, cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t*, void*, std::size_t,
-                 cudaStream_t) {
-    ++fake_cublaslt().calls["cublasLtMatmul"];
-    queue([op = *reinterpret_cast<Operation*>(op), a, a_layout = *reinterpret_cast<Layout*>(a_layout), b,
+                 cudaStream_t stream) {
+    called("cublasLtMatmul");
+    queue(stream,
+          [op = *reinterpret_cast<Operation*>(op), a, a_layout = *reinterpret_cast<Layout*>(a_layout), b,
            b_layout = *reinterpret_cast<Layout*>(b_layout), d,
            d_layout = *reinterpret_cast<Layout*>(d_layout)] { multiply(op, a, a_layout, b, b_layout, d, d_layout); });
     return CUBLAS_STATUS_SUCCESS;
@@ -279,6 +318,7 @@ GemmKernels gemm_kernels() {
 }
 template GemmKernels gemm_kernels<float>();
 template GemmKernels gemm_kernels<double>();
+const void* gemm_enter_kernel() { return &testing::enter_token; }
 const void* gemm_repeat_kernel() { return &testing::repeat_token; }
 const void* gemm_count_kernel() { return &testing::count_token; }
 
@@ -292,126 +332,216 @@ extern "C" {
 cudaError_t cudaGetLastError() { return cudaSuccess; }
 const char* cudaGetErrorString(cudaError_t) { return "operation not supported"; }
 const char* cudaGetErrorName(cudaError_t) { return "cudaErrorNotSupported"; }
-cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+cudaError_t cudaGetDevice(int* device) {
+  *device = 0;
+  return called("cudaGetDevice");
+}
+cudaError_t cudaSetDevice(int) { return called("cudaSetDevice"); }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   ++fake_cublaslt().open;
-  *stream = reinterpret_cast<cudaStream_t>(std::malloc(1));
-  return cudaSuccess;
+  *stream = reinterpret_cast<cudaStream_t>(new FakeStream);
+  return called("cudaStreamCreateWithFlags");
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   --fake_cublaslt().open;
-  std::free(stream);
-  return cudaSuccess;
+  delete &of(stream);
+  return called("cudaStreamDestroy");
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (of(stream).capturing != nullptr) std::abort();
+  return called("cudaStreamSynchronize");
+}
 cudaError_t cudaMallocHost(void** memory, size_t bytes) {
   ++fake_cublaslt().open;
   *memory = std::malloc(bytes);
-  return cudaSuccess;
+  return called("cudaMallocHost");
 }
 cudaError_t cudaFreeHost(void* memory) {
   if (memory != nullptr) --fake_cublaslt().open;
   std::free(memory);
-  return cudaSuccess;
+  return called("cudaFreeHost");
 }
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t) {
-  if (capture != nullptr) std::abort();
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+  if (of(stream).capturing != nullptr) std::abort();
   std::memcpy(to, from, bytes);
-  return cudaSuccess;
+  return called("cudaMemcpyAsync");
 }
+cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
+  queue(stream, [=] { std::memset(to, value, bytes); });
+  return called("cudaMemsetAsync");
+}
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, const void*) { return called("cudaFuncGetAttributes"); }
 cudaError_t cudaLibraryLoadData(cudaLibrary_t* library, const void*, cudaJitOption*, void**, unsigned,
                                 cudaLibraryOption*, void**, unsigned) {
   if (!fake_cublaslt().source) return cudaErrorInvalidValue;
   ++fake_cublaslt().open;
   *library = reinterpret_cast<cudaLibrary_t>(&source_token);
-  return cudaSuccess;
+  return called("cudaLibraryLoadData");
 }
 cudaError_t cudaLibraryGetKernel(cudaKernel_t* kernel, cudaLibrary_t, const char*) {
   *kernel = reinterpret_cast<cudaKernel_t>(&source_token);
-  return cudaSuccess;
+  return called("cudaLibraryGetKernel");
 }
 cudaError_t cudaLibraryUnload(cudaLibrary_t) {
   --fake_cublaslt().open;
-  return cudaSuccess;
+  return called("cudaLibraryUnload");
 }
-cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments, size_t, cudaStream_t) {
+cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments, size_t, cudaStream_t stream) {
+  called("cudaLaunchKernel");
   if (kernel == &source_token) {
     const bool counts = *static_cast<bool*>(arguments[1]);
-    run_kernel<float>(grid, block, arguments[0],
+    run_kernel<float>(stream, grid, block, arguments[0],
                       [=](const auto& launch, unsigned char*) { fake_cublaslt().source(&launch, counts); });
     return cudaSuccess;
   }
-  if (launch_one_of<float>(kernel, grid, block, arguments) || launch_one_of<double>(kernel, grid, block, arguments))
+  if (launch_one_of<float>(stream, kernel, grid, block, arguments) ||
+      launch_one_of<double>(stream, kernel, grid, block, arguments))
     return cudaSuccess;
   auto* const busy = *static_cast<std::int32_t**>(arguments[0]);
   if (kernel == gemm_count_kernel()) {
-    queue([=] { end_pass(busy); });
-  } else if (kernel == gemm_repeat_kernel()) {
-    const std::int32_t floor = *static_cast<std::int32_t*>(arguments[1]);
-    queue([=] {
-      ++fake_cublaslt().passes_by_graph;
-      again = end_pass(busy) > floor;
-    });
-  } else {
-    return cudaErrorInvalidValue;
+    queue(stream, [=] { end_pass(busy); });
+    return cudaSuccess;
   }
+  if (kernel != gemm_enter_kernel() && kernel != gemm_repeat_kernel()) return cudaErrorInvalidValue;
+  const std::int32_t floor = *static_cast<std::int32_t*>(arguments[1]);
+  const auto again = *static_cast<cudaGraphConditionalHandle*>(arguments[2]);
+  const bool ends = kernel == gemm_repeat_kernel();
+  queue(stream, [=] { conditions()[again] = ends ? end_pass(busy) > floor : has_work(busy, floor); });
   return cudaSuccess;
 }
 
-cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned) {
-  ++fake_cublaslt().open;
-  *graph = reinterpret_cast<cudaGraph_t>(new FakeGraph);
-  return cudaSuccess;
-}
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   --fake_cublaslt().open;
-  delete reinterpret_cast<FakeGraph*>(graph);
-  return cudaSuccess;
+  delete reinterpret_cast<std::shared_ptr<FakeGraph>*>(graph);
+  return called("cudaGraphDestroy");
 }
-cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle*, cudaGraph_t, unsigned, unsigned) {
-  return fake_cublaslt().graphs ? cudaSuccess : cudaErrorNotSupported;
+cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle* handle, cudaGraph_t graph, unsigned,
+                                             unsigned) {
+  if (graph == nullptr || !fake_cublaslt().graphs) return cudaErrorNotSupported;
+  *handle = conditions().size();
+  conditions().push_back(false);
+  return called("cudaGraphConditionalHandleCreate");
 }
 #if CUDART_VERSION >= 13000
-cudaError_t cudaGraphAddNode(cudaGraphNode_t*, cudaGraph_t graph, const cudaGraphNode_t*, const cudaGraphEdgeData*,
-                             size_t, cudaGraphNodeParams* node) {
+cudaError_t cudaGraphAddNode(cudaGraphNode_t* added, cudaGraph_t graph, const cudaGraphNode_t* after,
+                             const cudaGraphEdgeData*, size_t count, cudaGraphNodeParams* node) {
 #else
-cudaError_t cudaGraphAddNode(cudaGraphNode_t*, cudaGraph_t graph, const cudaGraphNode_t*, size_t,
+cudaError_t cudaGraphAddNode(cudaGraphNode_t* added, cudaGraph_t graph, const cudaGraphNode_t* after, size_t count,
                              cudaGraphNodeParams* node) {
 #endif
-  static cudaGraph_t body[1];
-  if (node->type != cudaGraphNodeTypeConditional || node->conditional.type != cudaGraphCondTypeWhile)
+  FakeGraph& fake = **reinterpret_cast<std::shared_ptr<FakeGraph>*>(graph);
+  if (node->type != cudaGraphNodeTypeConditional || node->conditional.type != cudaGraphCondTypeWhile || count != 1 ||
+      reinterpret_cast<FakeGraph::Node*>(*after) != fake.nodes.back().get())
     return cudaErrorInvalidValue;
-  reinterpret_cast<FakeGraph*>(graph)->conditional = true;
-  body[0] = graph;  // the one body is kept with its graph
+  auto made = std::make_unique<FakeGraph::Node>();
+  made->body = std::make_shared<FakeGraph>();
+  made->again = node->conditional.handle;
+  static cudaGraph_t body[1];
+  body[0] = reinterpret_cast<cudaGraph_t>(&made->body);  // belongs to the node
   node->conditional.phGraph_out = body;
-  return cudaSuccess;
+  *added = reinterpret_cast<cudaGraphNode_t>(made.get());
+  fake.ahead.push_back(std::move(made));
+  return called("cudaGraphAddNode");
 }
-cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t, cudaGraph_t graph, const cudaGraphNode_t*,
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  *status = of(stream).capturing != nullptr ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  return called("cudaStreamIsCapturing");
+}
+#if CUDART_VERSION >= 13000
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long*,
+                                     cudaGraph_t* graph, const cudaGraphNode_t** after, const cudaGraphEdgeData** edges,
+                                     size_t* count) {
+  *edges = nullptr;
+#else
+cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long*,
+                                        cudaGraph_t* graph, const cudaGraphNode_t** after, size_t* count) {
+#endif
+  cudaStreamIsCapturing(stream, status);
+  if (*status != cudaStreamCaptureStatusActive) return cudaSuccess;
+  *graph = capturing_graph(stream);
+  *after = &of(stream).last;
+  *count = of(stream).last != nullptr ? 1 : 0;
+  return called("cudaStreamGetCaptureInfo");
+}
+#if CUDART_VERSION >= 13000
+cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t* after, const cudaGraphEdgeData*,
+                                                size_t count, unsigned flags) {
+#else
+cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t* after, size_t count,
+                                                unsigned flags) {
+#endif
+  FakeGraph& graph = *of(stream).capturing;
+  if (count != 1 || flags != cudaStreamSetCaptureDependencies || graph.ahead.size() != 1 ||
+      reinterpret_cast<FakeGraph::Node*>(*after) != graph.ahead.front().get())
+    return cudaErrorInvalidValue;
+  graph.nodes.push_back(std::move(graph.ahead.front()));
+  graph.ahead.clear();
+  of(stream).last = *after;
+  return called("cudaStreamUpdateCaptureDependencies");
+}
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  if (stream == nullptr || of(stream).capturing != nullptr) return cudaErrorStreamCaptureUnsupported;
+  ++fake_cublaslt().open;
+  of(stream).made = new std::shared_ptr<FakeGraph>(std::make_shared<FakeGraph>());
+  of(stream).capturing = of(stream).made->get();
+  return called("cudaStreamBeginCapture");
+}
+cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t*,
                                           const cudaGraphEdgeData*, size_t, cudaStreamCaptureMode) {
-  capture = &reinterpret_cast<FakeGraph*>(graph)->body;
-  return cudaSuccess;
+  if (stream == nullptr || of(stream).capturing != nullptr) return cudaErrorStreamCaptureUnsupported;
+  of(stream).made = reinterpret_cast<std::shared_ptr<FakeGraph>*>(graph);
+  of(stream).capturing = of(stream).made->get();
+  return called("cudaStreamBeginCaptureToGraph");
 }
-cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t*) {
-  capture = nullptr;
-  return cudaSuccess;
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  *graph = capturing_graph(stream);
+  of(stream) = {};
+  return called("cudaStreamEndCapture");
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long) {
   ++fake_cublaslt().open;
-  *made = reinterpret_cast<cudaGraphExec_t>(new FakeGraph(*reinterpret_cast<FakeGraph*>(graph)));
-  return cudaSuccess;
+  *made = reinterpret_cast<cudaGraphExec_t>(
+      new std::shared_ptr<FakeGraph>(*reinterpret_cast<std::shared_ptr<FakeGraph>*>(graph)));
+  return called("cudaGraphInstantiate");
 }
+cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return called("cudaGraphUpload"); }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
   --fake_cublaslt().open;
-  delete reinterpret_cast<FakeGraph*>(graph);
-  return cudaSuccess;
+  delete reinterpret_cast<std::shared_ptr<FakeGraph>*>(graph);
+  return called("cudaGraphExecDestroy");
 }
-cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t) {
-  const FakeGraph& fake = *reinterpret_cast<FakeGraph*>(graph);
-  if (!fake.conditional) return cudaErrorInvalidValue;
-  for (again = true; again;) {
-    for (const auto& work : fake.body) work();
-  }
-  return cudaSuccess;
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
+  if (of(stream).capturing != nullptr) return cudaErrorStreamCaptureUnsupported;
+  (*reinterpret_cast<std::shared_ptr<FakeGraph>*>(graph))->run();
+  return called("cudaGraphLaunch");
 }
 
 }  // extern "C"
+
+namespace lockstep::ode::cuda::testing {
+
+UserStream::UserStream() {
+  cudaStream_t stream = nullptr;
+  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  stream_ = stream;
+}
+UserStream::~UserStream() {
+  if (graph_ != nullptr) cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph_));
+  cudaStreamDestroy(static_cast<cudaStream_t>(stream_));
+}
+bool UserStream::capture(const std::function<void()>& work) {
+  const auto stream = static_cast<cudaStream_t>(stream_);
+  cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
+  work();
+  cudaGraph_t graph = nullptr;
+  if (cudaStreamEndCapture(stream, &graph) != cudaSuccess || graph == nullptr) return false;
+  cudaGraphExec_t ready = nullptr;
+  cudaGraphInstantiate(&ready, graph, 0);
+  graph_ = ready;
+  return cudaGraphDestroy(graph) == cudaSuccess;
+}
+bool UserStream::launch() {
+  return cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph_), static_cast<cudaStream_t>(stream_)) == cudaSuccess;
+}
+
+}  // namespace lockstep::ode::cuda::testing

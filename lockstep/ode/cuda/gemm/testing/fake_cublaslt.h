@@ -15,7 +15,7 @@ struct FakeCublasLt {
   bool epilogues_of_16_bits = true;  // with results of 16 bits
   bool any_algorithm = true;
   std::map<std::string, int> calls;  // by function
-  int passes_by_graph = 0;
+  int passes_by_graph = 0;  // one or more rounds each, repeated without the host
   // What stands in for a kernel that came as text; `launch` is a GemmLaunch<float>. Without one no code is taken.
   std::function<void(const void* launch, bool counts)> source;
   int open = 0;  // handles, descriptions, streams, graphs, pinned memory, libraries that are there now
@@ -23,5 +23,22 @@ struct FakeCublasLt {
 
 // The one that the functions work on; reset by assigning a new one.
 FakeCublasLt& fake_cublaslt();
+
+// A stream of the user's, and a graph captured on it.
+class UserStream {
+ public:
+  UserStream();
+  ~UserStream();
+  UserStream(const UserStream&) = delete;
+  UserStream& operator=(const UserStream&) = delete;
+  void* native() const { return stream_; }  // a cudaStream_t
+  // False where the capture was broken off.
+  bool capture(const std::function<void()>& work);
+  bool launch();
+
+ private:
+  void* stream_ = nullptr;
+  void* graph_ = nullptr;
+};
 
 }  // namespace lockstep::ode::cuda::testing

@@ -61,6 +61,32 @@ class HostGemmStream : public GemmStream {
     busy = launch_.busy[kBusyLast];
     return {};
   }
+  Fault prepare_all(const GemmProgram& program, const void* launch, const std::vector<std::int32_t>& columns) override {
+    prepare_as(program, *static_cast<const GemmLaunch<T>*>(launch));
+    levels_ = columns;
+    return {};
+  }
+  Fault prepare_graphs() override { return {}; }
+  // What the graphs do one after another.
+  Fault enqueue(const void* launch) override {
+    launch_.ensemble = static_cast<const GemmLaunch<T>*>(launch)->ensemble;
+    std::size_t i = 0;
+    while (i + 1 < levels_.size() && levels_[i + 1] >= launch_.ensemble.count) ++i;
+    *launch_.counter = 0;
+    std::fill_n(launch_.busy, kBusyNumbers, 0);
+    launch_.columns = levels_[i];
+    start();
+    launch_.ensemble = {};  // nobody else reads it
+    for (;; ++i) {
+      launch_.columns = levels_[i];
+      host_.fewest_columns = std::min(host_.fewest_columns, launch_.columns);
+      const bool last = i + 1 == levels_.size();
+      const std::int32_t floor = last ? 0 : levels_[i + 1];
+      if (has_work(launch_.busy, floor)) run(floor);
+      if (last) return {};
+      compact(floor);
+    }
+  }
   std::string description() const override { return "the host"; }
 
  private:
@@ -68,6 +94,7 @@ class HostGemmStream : public GemmStream {
   GemmProgram program_;
   GemmLaunch<T> launch_{};
   const std::function<void(const void*, bool)>* own_advance_ = nullptr;
+  std::vector<std::int32_t> levels_;
 };
 
 // Of the precision that the first program has.
@@ -80,11 +107,7 @@ class AnyHostGemmStream : public GemmStream {
     return f64_.add_advance(image);
   }
   Fault prepare(const GemmProgram& program, const void* launch) override {
-    if (host_.failing_prepares > 0) {
-      --host_.failing_prepares;
-      return {true, host_.failures_are_memory, "cuBLASLt",
-              host_.failures_are_memory ? "out of memory" : "no algorithm"};
-    }
+    if (Fault fault = failure(); fault.happened) return fault;
     if (program.float64) {
       f64_.prepare_as(program, *static_cast<const GemmLaunch<double>*>(launch));
       used_ = &f64_;
@@ -98,9 +121,25 @@ class AnyHostGemmStream : public GemmStream {
   void run(std::int32_t floor) override { used_->run(floor); }
   void compact(std::int32_t target) override { used_->compact(target); }
   Fault wait(std::int32_t& busy) override { return used_->wait(busy); }
+  Fault prepare_all(const GemmProgram& program, const void* launch, const std::vector<std::int32_t>& columns) override {
+    if (Fault fault = failure(); fault.happened) return fault;
+    used_ = program.float64 ? static_cast<GemmStream*>(&f64_) : &f32_;
+    return used_->prepare_all(program, launch, columns);
+  }
+  Fault prepare_graphs() override {
+    if (!host_.graphs) return {true, false, "conditional node", "operation not supported"};
+    return {};
+  }
+  Fault enqueue(const void* launch) override { return used_->enqueue(launch); }
   std::string description() const override { return "the host"; }
 
  private:
+  Fault failure() {
+    if (host_.failing_prepares == 0) return {};
+    --host_.failing_prepares;
+    return {true, host_.failures_are_memory, "cuBLASLt", host_.failures_are_memory ? "out of memory" : "no algorithm"};
+  }
+
   HostGemm& host_;
   HostGemmStream<float> f32_;
   HostGemmStream<double> f64_;
@@ -110,6 +149,9 @@ class AnyHostGemmStream : public GemmStream {
 }  // namespace
 
 std::unique_ptr<GemmStream> HostGemmRuntime::open(int, Fault&) { return std::make_unique<AnyHostGemmStream>(host_); }
+std::unique_ptr<GemmStream> HostGemmRuntime::borrow(int, void*, Fault&) {
+  return std::make_unique<AnyHostGemmStream>(host_);
+}
 
 template <class T>
 void multiply_on_host(const GemmProgram& program, const DenseProduct& product, std::int64_t columns, std::int64_t pitch,

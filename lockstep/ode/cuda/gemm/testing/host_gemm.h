@@ -17,6 +17,7 @@ struct HostGemm {
   bool epilogues = true;  // false: products alone, then a kernel for bias and activation, as for most activations
   int failing_prepares = 0;
   bool failures_are_memory = true;
+  bool graphs = true;  // that repeat themselves
   std::int64_t rounds = 0, compactions = 0;
   std::int32_t fewest_columns = 1 << 30;
   // What stands in for a kernel that came as text, by its machine code; `launch` is a GemmLaunch.
@@ -28,6 +29,7 @@ class HostGemmRuntime : public GemmRuntime {
   explicit HostGemmRuntime(HostGemm& host) : host_(host) {}
   std::string missing() override { return missing_text; }
   std::unique_ptr<GemmStream> open(int device, Fault& fault) override;
+  std::unique_ptr<GemmStream> borrow(int device, void* stream, Fault& fault) override;
   std::string missing_text;
 
  private:
