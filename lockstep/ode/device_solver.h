@@ -45,27 +45,34 @@ template <class T>
 class DeviceSolverState;
 }
 
-// A right-hand side and options made ready on one device for one stream: the weights lie there, the kernel is loaded.
-// After that enqueue() only queues: no allocation on the device, no wait, so that it can be captured in a CUDA graph.
+// A right-hand side and options made ready on one device for one stream: the weights lie there, the kernels are loaded.
+// After that enqueue() only queues: no allocation on the device, no wait, so that it can be captured in a CUDA graph,
+// which may be launched for as long as the solver is there. In the engine cuda_gemm that graph cannot be a child of
+// another (CUDA forbids it to those with conditional nodes).
 template <class T>
 class DeviceSolver {
  public:
-  // `stream` is a cudaStream_t of that device (null: its default stream) and must outlive the solver. The device is
-  // options.device's, the first GPU where that says auto; shares are refused. T must be options.precision's. Uploads
-  // weights on the stream and waits for that. Throws Error (invalid_argument, unsupported) as solve() does where there
-  // is no device, or no kernel for the problem.
+  // `stream` is a cudaStream_t of that device (null: its default stream), not captured now; it must outlive the solver.
+  // The device is options.device's, the first GPU where that says auto; shares are refused. T must be
+  // options.precision's. The engine is the one that solve() takes; cuda_gemm takes memory for 16,384 trajectories at
+  // once, or as many as fit. Uploads weights on the stream and waits for that. Throws Error (invalid_argument,
+  // unsupported) as solve() does where there is no device, or no kernel for the problem; (unsupported) also for
+  // cuda_gemm where the driver is older than CUDA 12.4: without graphs that repeat themselves it has to ask between
+  // passes.
   DeviceSolver(Rhs rhs, const Options& options, void* stream, std::optional<TerminalEvent> event = std::nullopt);
   ~DeviceSolver();
   DeviceSolver(DeviceSolver&&) noexcept;
   DeviceSolver& operator=(DeviceSolver&&) noexcept;
 
-  // Queues a solve on the stream and returns. The arrays must stay until it has run. The bits are solve()'s. Trouble of
-  // a trajectory is in its record; trouble of the device is an error of the stream, which cudaStreamSynchronize gives.
-  // Throws Error (invalid_argument) naming the array that is missing, (unsupported) where queueing failed. One call at
-  // a time: two solves of one solver may not run at the same time on a device, which one stream ensures.
+  // Queues a solve on the stream and returns. The arrays must stay until it has run. The bits are solve()'s, but for
+  // cuda_gemm's, which may depend on the number of trajectories: they move into fewer columns at other moments, and
+  // cuBLASLt chooses by that number. It wants parameters of a component stride of 1. Trouble of a trajectory is in its
+  // record; trouble of the device is an error of the stream, which cudaStreamSynchronize gives. Throws Error
+  // (invalid_argument) naming the array that is missing, (unsupported) where queueing failed. One call at a time: two
+  // solves of one solver may not run at the same time on a device, which one stream ensures.
   void enqueue(const DeviceEnsemble<T>& ensemble);
 
-  std::string kernel() const;  // which runs it
+  std::string kernel() const;  // which runs it: a kernel of cuda_fused, or "cuda_gemm, " and how
 
  private:
   std::unique_ptr<detail::DeviceSolverState<T>> state_;

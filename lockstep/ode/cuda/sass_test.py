@@ -26,7 +26,7 @@ HARMLESS = re.compile(r"(mov|ld|st|setp|cvt|selp|testp|slct|call|atom)\b")
 # Products of tensor cores: exact, sums in float32.
 TENSOR = re.compile(r"mma\.sync\.aligned\.m16n8k(8|16)\.row\.col\.f32\.(tf32\.tf32|bf16\.bf16|f16\.f16)\.f32")
 
-GEMM = re.compile(r"\d+(gemm_(?:start|advance|plan|move|activate|repeat|count))(?:I([fd])E|E)")
+GEMM = re.compile(r"\d+(gemm_(?:start|advance|plan|move|activate|enter|repeat|count))(?:I([fd])E|E)")
 OURS = re.compile(r"advance_kernel|advance_tile_kernel|evaluate_kernel|evaluate_tensor_kernel|graph_kernel|" + GEMM.pattern)
 MODES = ("tf32", "bf16", "fp16")
 # Where a stack may be, and why. A kernel that knows every activation holds the exact reduction of large arguments of the
