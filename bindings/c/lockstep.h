@@ -123,14 +123,16 @@ size_t lockstep_plan_workspace_bytes(const lockstep_plan *plan);
  * Element (sample, feature) of `in` lies at in[sample * in_sample_stride + feature * in_feature_stride]; likewise
  * `out`. Strides count elements, not bytes, so either layout does: (features, 1) for C's array[sample][feature],
  * (1, samples) for one array a feature. `in` and `out` may share memory only where they are the same view: the same
- * address and strides. Arrays that interleave without sharing a number are apart.
+ * address and strides. Arrays that interleave without sharing a number are apart. Strides of `in` may be 0 or overlap;
+ * each result has a place of its own.
  *
  * `workspace` holds lockstep_plan_workspace_bytes() bytes, aligned to 64 bytes, for this call alone; NULL: the thread
  * keeps one of its own, allocated by its first call. Nothing else is allocated. The bits of a sample's outputs depend
  * neither on the other samples, nor their number, nor the strides, nor the instruction set.
  *
- * LOCKSTEP_INVALID_ARGUMENT when the plan is of the other precision, a pointer is NULL, arrays overlap, the workspace
- * is too small, or the net has several input or output ports: use the function after these. */
+ * LOCKSTEP_INVALID_ARGUMENT when the plan is of the other precision, a pointer is NULL, arrays overlap, results
+ * share a place, the workspace is too small, or the net has several input or output ports: use the function after
+ * these. */
 lockstep_status lockstep_evaluate_f32(const lockstep_plan *plan, size_t samples, const float *in,
                                       ptrdiff_t in_sample_stride, ptrdiff_t in_feature_stride, float *out,
                                       ptrdiff_t out_sample_stride, ptrdiff_t out_feature_stride, void *workspace,

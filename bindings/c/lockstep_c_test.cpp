@@ -202,6 +202,8 @@ TEST(CInterface, arrays_that_overlap_are_answered_in_words) {
   EXPECT_EQ(evaluate(33, 63), LOCKSTEP_INVALID_ARGUMENT);
   EXPECT_THAT(lockstep_last_error(), HasSubstr("out: found memory that overlaps in"));
   EXPECT_EQ(evaluate(0, 62), LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_EQ(evaluate(32, 30), LOCKSTEP_INVALID_ARGUMENT);  // rows of 31 results that overlap each other
+  EXPECT_THAT(lockstep_last_error(), HasSubstr("out: found strides 30 (row) and 1 (column)"));
   const lockstep_input_f32 in{table.data(), 63, 1};
   const lockstep_output_f32 out{table.data() + 31, 63, 1};
   EXPECT_EQ(lockstep_evaluate_ports_f32(plan, kSamples, &in, 1, &out, 1, nullptr, 0), LOCKSTEP_INVALID_ARGUMENT);

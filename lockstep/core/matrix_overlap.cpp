@@ -121,6 +121,18 @@ bool share_memory(const Places& a, const Places& b) {
   return false;
 }
 
+bool shares_places(const Places& view) {
+  if (view.rows == 0 || view.columns == 0) return false;
+  if ((view.rows > 1 && view.row_stride == 0) || (view.columns > 1 && view.column_stride == 0)) return true;
+  if (view.rows < 2 || view.columns < 2) return false;
+  if (!within_memory(view.rows, view.row_stride) || !within_memory(view.columns, view.column_stride)) return true;
+  // The least steps that lead back to the same place are column / divisor rows and row / divisor columns.
+  const auto row = static_cast<std::uint64_t>(std::abs(view.row_stride));
+  const auto column = static_cast<std::uint64_t>(std::abs(view.column_stride));
+  const std::uint64_t divisor = std::gcd(row, column);
+  return column / divisor < view.rows && row / divisor < view.columns;
+}
+
 bool same_view(const Places& a, const Places& b) {
   const std::size_t columns = std::max(a.columns, b.columns);
   if (a.address != b.address || a.bytes != b.bytes || a.rows != b.rows ||
@@ -143,6 +155,17 @@ void refuse_overlap(std::string written, const std::string& read) {
 void refuse_two_results(std::string written, const std::string& other) {
   throw Error(ErrorKind::invalid_argument,
               {std::move(written), "memory that overlaps " + other, "memory of its own", "give each result an array"});
+}
+
+void refuse_shared_places(std::string written, const Places& view) {
+  const auto text = [](auto number) { return std::to_string(number); };
+  throw Error(ErrorKind::invalid_argument,
+              {std::move(written),
+               "strides " + text(view.row_stride) + " (row) and " + text(view.column_stride) + " (column) for " +
+                   text(view.rows) + " x " + text(view.columns) + " results, some of which share a place",
+               "a place for each result",
+               "let rows begin " + text(view.columns) + " or more elements apart with columns at 1, or columns " +
+                   text(view.rows) + " or more with rows at 1"});
 }
 
 }  // namespace lockstep

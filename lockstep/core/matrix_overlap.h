@@ -1,5 +1,5 @@
 // Whether two views share memory: a call may not write where it reads, unless each number takes the place of the one it
-// was made from.
+// was made from. And whether a view's own elements do: results need a place each.
 #pragma once
 
 #include <algorithm>
@@ -33,6 +33,9 @@ Places places_of(const MatrixView<T>& view) {
 // without sharing anything. Elements of both have the same size. Views that no memory can hold (2^56 bytes) count as
 // sharing.
 bool share_memory(const Places& a, const Places& b);
+
+// Do two elements of one view lie at one place? Exact for any strides: a stride of 0, rows that overlap.
+bool shares_places(const Places& view);
 
 // Do both begin at one element and go on with the same strides? One may have fewer columns where rows keep apart.
 bool same_view(const Places& a, const Places& b);
@@ -79,6 +82,16 @@ bool may_write_beside(const MatrixView<T>& to, const MatrixView<const T>& from) 
   return same_view(a, b) || !share_memory(a, b);
 }
 
+// May a call write it: has each element a place of its own? In a few instructions for rows or columns one after
+// another.
+template <class T>
+bool has_own_places(const MatrixView<T>& view) {
+  if (view.column_stride == 1 && view.row_stride >= static_cast<std::ptrdiff_t>(view.columns)) [[likely]]
+    return true;
+  if (view.row_stride == 1 && view.column_stride >= static_cast<std::ptrdiff_t>(view.rows)) return true;
+  return !shares_places(places_of(view));
+}
+
 // May it write both?
 template <class T>
 bool may_write_both(const MatrixView<T>& a, const MatrixView<T>& b) {
@@ -88,5 +101,6 @@ bool may_write_both(const MatrixView<T>& a, const MatrixView<T>& b) {
 // Error (invalid_argument) where they may not; the names are what messages call the views.
 [[noreturn]] void refuse_overlap(std::string written, const std::string& read);
 [[noreturn]] void refuse_two_results(std::string written, const std::string& other);
+[[noreturn]] void refuse_shared_places(std::string written, const Places& view);
 
 }  // namespace lockstep

@@ -94,12 +94,42 @@ TEST(MatrixOverlap, a_view_may_be_replaced_by_one_of_the_same_places_and_by_no_o
   EXPECT_FALSE(may({at, 2, 3, PTRDIFF_MAX, 1}, {at, 2, 3, PTRDIFF_MIN, 1}));  // in no memory
 }
 
+TEST(MatrixOverlap, within_one_view_is_told_for_any_strides_as_by_looking_at_every_byte) {
+  constexpr unsigned kSeed = 21;
+  std::mt19937 random(kSeed);
+  const auto below = [&](int n) { return static_cast<std::ptrdiff_t>(random() % static_cast<unsigned>(n)); };
+  std::vector<float> numbers(400);
+  int shared = 0;
+  for (int trial = 0; trial < 4000; ++trial) {
+    const auto rows = static_cast<std::size_t>(below(8)), columns = static_cast<std::size_t>(below(8));
+    const MatrixView<float> view{numbers.data() + 200, rows, columns, below(25) - 12, below(25) - 12};
+    const Places places = places_of(view);
+    const bool expected = bytes_of(places).size() != rows * columns * sizeof(float);
+    shared += expected ? 1 : 0;
+    ASSERT_EQ(shares_places(places), expected) << "seed " << kSeed << ", " << text_of(places);
+    ASSERT_EQ(has_own_places(view), !expected) << "seed " << kSeed << ", " << text_of(places);
+  }
+  EXPECT_GT(shared, 500);
+  EXPECT_LT(shared, 3000);
+  float* const at = numbers.data();
+  EXPECT_FALSE(has_own_places<float>({at, 2, 3, PTRDIFF_MAX, 2}));  // in no memory
+  EXPECT_TRUE(has_own_places<float>({at, 1, 3, 0, 1}));
+  EXPECT_TRUE(has_own_places<float>({at, 3, 1, 1, 0}));
+}
+
 TEST(MatrixOverlap, says_what_was_written_where) {
   try {
     refuse_overlap("out \"flux\"", "in \"state\"");
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::invalid_argument);
     EXPECT_THAT(error.what(), ::testing::HasSubstr("out \"flux\": found memory that overlaps in \"state\", expected"));
+  }
+  try {
+    refuse_shared_places("out", {4000, 4, 5, 3, 2, 1});
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::invalid_argument);
+    EXPECT_THAT(error.what(),
+                ::testing::HasSubstr("out: found strides 2 (row) and 1 (column) for 5 x 3 results, some"));
   }
 }
 

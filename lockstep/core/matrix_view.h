@@ -7,7 +7,7 @@
 namespace lockstep {
 
 // Element (row, column) lies at data[row * row_stride + column * column_stride]; strides count elements
-// and may be any non-overlapping pair. The view owns nothing.
+// and may be any that a thing read may have, 0 too; of results, each has a place of its own. The view owns nothing.
 template <class T>
 struct MatrixView {
   T* data = nullptr;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/matrix_overlap.h"
 #include "lockstep/ode/cuda/choose_engine.h"
 #include "lockstep/ode/cuda/compile.h"
 #include "lockstep/ode/cuda/engine.h"
@@ -24,6 +25,26 @@ constexpr std::size_t kMostGathered = 64;
 template <class T>
 void require(const DeviceArray<T>& array, const char* name) {
   if (array.data == nullptr) refuse(std::string("ensemble.") + name, "a null pointer", "an array on the device");
+}
+
+// Any two dimensions in which results share a place: a forgotten stride, or one too small.
+template <class T>
+void require_places(const DeviceArray<T>& array, const char* name, std::int64_t trajectories, std::int64_t times,
+                    std::size_t components) {
+  const auto share = [](std::size_t rows, std::int64_t row, std::size_t columns, std::int64_t column) {
+    return shares_places(
+        {0, sizeof(T), rows, columns, static_cast<std::ptrdiff_t>(row), static_cast<std::ptrdiff_t>(column)});
+  };
+  const auto m = static_cast<std::size_t>(trajectories), k = static_cast<std::size_t>(times);
+  if (!share(m, array.trajectory, components, array.component) && !share(m, array.trajectory, k, array.time) &&
+      !share(k, array.time, components, array.component)) {
+    return;
+  }
+  refuse(std::string("ensemble.") + name,
+         "strides " + std::to_string(array.trajectory) + " (trajectory), " + std::to_string(array.time) +
+             " (time) and " + std::to_string(array.component) + " (component), with which results share a place",
+         "a place for each result",
+         "give the distances in numbers of two trajectories, two save points and two components");
 }
 
 int device_of(const Options& options, const cuda::LoadedRuntime& loaded) {
@@ -169,6 +190,8 @@ class DeviceSolverState {
     require(e.start_times, "start_times");
     require(e.end_times, "end_times");
     require(e.end_states, "end_states");
+    const std::size_t n = problem_.rhs->components();
+    require_places(e.end_states, "end_states", e.trajectories, 1, n);
     const std::size_t m = problem_.rhs->parameters();
     if (m > 0) require(e.parameters, "parameters");
     if (gemm_ && m > 1 && e.parameters.component != 1) {
@@ -181,8 +204,7 @@ class DeviceSolverState {
     if (e.save_points == 0) return;
     require(e.save_times, "save_times");
     require(e.states, "states");
-    if (e.states.time == 0 && e.save_points > 1)
-      refuse("ensemble.states.time", "0", "the distance of two save points, in numbers");
+    require_places(e.states, "states", e.trajectories, e.save_points, n);
   }
 
   Problem problem_;                      // the ensemble left out

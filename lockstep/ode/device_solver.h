@@ -25,7 +25,8 @@ struct DeviceArray {
 };
 
 // What one solve reads and writes; everything on the device. Inputs and outputs may not overlap, but that end_states
-// may be initial_states with the same strides. T is the state's number type, as in Options::precision.
+// may be initial_states with the same strides. Numbers of states and end_states have a place each. T is the state's
+// number type, as in Options::precision.
 template <class T>
 struct DeviceEnsemble {
   std::int64_t trajectories = 0;
@@ -68,8 +69,9 @@ class DeviceSolver {
   // cuda_gemm's, which may depend on the number of trajectories: they move into fewer columns at other moments, and
   // cuBLASLt chooses by that number. It wants parameters of a component stride of 1. Trouble of a trajectory is in its
   // record; trouble of the device is an error of the stream, which cudaStreamSynchronize gives. Throws Error
-  // (invalid_argument) naming the array that is missing, (unsupported) where queueing failed. One call at a time: two
-  // solves of one solver may not run at the same time on a device, which one stream ensures.
+  // (invalid_argument) naming the array that is missing or whose results share a place, (unsupported) where queueing
+  // failed. One call at a time: two solves of one solver may not run at the same time on a device, which one stream
+  // ensures.
   void enqueue(const DeviceEnsemble<T>& ensemble);
 
   std::string kernel() const;  // which runs it: a kernel of cuda_fused, or "cuda_gemm, " and how

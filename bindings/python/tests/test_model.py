@@ -140,6 +140,15 @@ def test_out_may_be_the_argument_itself_and_nothing_else_of_it(lorenz_net):
     np.testing.assert_array_equal(both[:10], y)
 
 
+def test_results_each_have_a_place(lorenz_net):
+    x = np.ones((10, 3), np.float32)
+    for strides in ((0, 4), (12, 0), (8, 4)):
+        out = np.lib.stride_tricks.as_strided(np.zeros(40, np.float32), (10, 3), strides)
+        with pytest.raises(lockstep.InvalidArgument, match=f"strides {strides[0] // 4} .row.*share a place"):
+            lorenz_net(x, out=out)
+        assert not out.any()
+
+
 def test_columns_of_one_table_may_be_read_and_written(lorenz_net):
     table = np.random.default_rng(1).normal(size=(10, 6)).astype(np.float32)
     y = lorenz_net(table[:, :3].copy())

@@ -197,6 +197,7 @@ void DevicePlan<T>::enqueue(void* stream, MatrixView<const T> in, MatrixView<T> 
   require(out.columns == outputs(), "out.columns", out.columns, outputs(), "give one column an output of the net");
   require(in.rows == out.rows, "out.rows", out.rows, in.rows, "give as many rows as in has");
   if (in.rows == 0) return;
+  if (!has_own_places(out)) refuse_shared_places("out", places_of(out));
   if (!may_write_beside(out, in)) refuse_overlap("out", "in");
   EvaluateLaunch<T> launch = lowered_->launch;
   launch.samples = static_cast<std::int64_t>(in.rows);

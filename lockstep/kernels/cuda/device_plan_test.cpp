@@ -220,6 +220,12 @@ TEST_F(DevicePlanTest, says_what_is_missing) {
   EXPECT_THAT(message_of([&] { plan.enqueue(nullptr, view(1, 3), view(1, 3)); }, invalid), HasSubstr("in.columns"));
   EXPECT_THAT(message_of([&] { plan.enqueue(nullptr, view(1, 2), view(1, 2)); }, invalid), HasSubstr("out.columns"));
   EXPECT_THAT(message_of([&] { plan.enqueue(nullptr, view(1, 2), view(2, 3)); }, invalid), HasSubstr("out.rows"));
+  EXPECT_THAT(message_of(
+                  [&] {
+                    plan.enqueue(nullptr, view(2, 2), {numbers, 2, 3, 0, 1});
+                  },
+                  invalid),
+              HasSubstr("out: found strides 0 (row)"));
   runtime_.launch_failure = "invalid resource handle";
   EXPECT_THAT(message_of([&] { plan.enqueue(nullptr, view(1, 2), view(1, 3)); }, unsupported),
               HasSubstr("invalid resource handle"));

@@ -338,6 +338,10 @@ TEST(GraphPlan, names_the_port_or_node_at_fault) {
                 plan.evaluate(In{in}, Out{out, read});
               }),
               HasSubstr("out \"out1\": found memory that overlaps in \"in0\", expected memory apart from it"));
+  EXPECT_THAT(message_of([&] {
+                plan.evaluate(In{in}, Out{{y.data(), 2, 9, 8, 1}, second});
+              }),
+              HasSubstr("out \"out0\": found strides 8 (row) and 1 (column) for 2 x 9 results, some of which share"));
   EXPECT_EQ(message_of([&] {
               plan.evaluate(In{in}, Out{{nullptr, 2, 9, 9, 1}, MatrixView<float>{x.data(), 2, 1, 6, 1}});
             }),

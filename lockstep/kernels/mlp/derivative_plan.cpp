@@ -63,6 +63,7 @@ struct DerivativePlan<T>::Nets {
     require_shape(second, result, in.rows, second_columns);
     for (const auto& [written, name] : {std::pair(&out, "out"), std::pair(&result, second)}) {
       if (written->data == nullptr) continue;
+      if (!has_own_places(*written)) refuse_shared_places(name, places_of(*written));
       if (!may_write_beside(*written, in)) refuse_overlap(name, "in");
       if (!may_write_beside(*written, vector)) refuse_overlap(name, first);
     }

@@ -251,6 +251,16 @@ TEST(DerivativePlan, shapes_that_do_not_fit_are_refused_by_name) {
         plan.vjp(in, rows(std::as_const(two), 4), {three.data(), 4, 2, 2, 1}, rows(along, 4));
       },
       "out: found memory that overlaps in,"));
+  EXPECT_TRUE(overlaps(
+      [&] {
+        plan.jvp(in, dot, {}, {two.data(), 4, 2, 0, 1});
+      },
+      "out_dot: found strides 0 (row) and 1 (column) for 4 x 2 results"));
+  EXPECT_TRUE(overlaps(
+      [&] {
+        plan.vjp(in, rows(std::as_const(two), 4), {values.data(), 4, 2, 1, 1}, rows(along, 4));
+      },
+      "out: found strides 1 (row) and 1 (column)"));
   EXPECT_EQ(message_of([&] {
               plan.jvp(in, dot, rows(values, 4), {along.data(), 4, 2, 3, 1});
             }),

@@ -308,6 +308,14 @@ TYPED_TEST(PlanBits, other_overlaps_are_refused_and_write_nothing) {
     EXPECT_NE(message_of([&] { plan.evaluate(in, out, workspace.span()); }), "no error");
     EXPECT_EQ(table, before);
   }
+  for (const auto& [row, column] : {std::pair(0, 1), std::pair(8, 0), std::pair(2, 1), std::pair(-2, 2)}) {
+    const MatrixView<T> out{table.data() + 97 * 8, 97, 3, row, column};
+    EXPECT_NE(message_of([&] { plan.evaluate(in, out); }).find("results, some of which share a place"),
+              std::string::npos);
+    EXPECT_NE(message_of([&] { plan.evaluate(in, out, 4); }), "no error");
+    EXPECT_NE(message_of([&] { plan.evaluate(in, out, workspace.span()); }), "no error");
+    EXPECT_EQ(table, before);
+  }
   const MatrixView<T> beside{table.data() + 4, 97, 3, 8, 1}, over{table.data(), 97, 3, 8, 1};
   plan.evaluate(in, beside);
   EXPECT_EQ("", difference<T>(beside, samples.out.data()));

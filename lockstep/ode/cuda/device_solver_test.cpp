@@ -205,7 +205,12 @@ TEST_F(OnDevice, names_the_array_or_option_that_is_wrong) {
   EXPECT_THAT(said(), HasSubstr("ensemble.save_times"));
   ensemble.save_times = {&time};
   ensemble.states = {numbers.data(), 6};
-  EXPECT_THAT(said(), HasSubstr("ensemble.states.time"));
+  EXPECT_THAT(said(), HasSubstr("ensemble.states: found strides 6 (trajectory), 0 (time) and 1 (component), with"));
+  ensemble.states.time = 2;  // save points that overlap
+  EXPECT_THAT(said(), HasSubstr("ensemble.states: found strides 6 (trajectory), 2 (time)"));
+  ensemble.states.time = 3;
+  ensemble.end_states = {numbers.data(), 0};
+  EXPECT_THAT(said(), HasSubstr("ensemble.end_states: found strides 0 (trajectory)"));
   ensemble.trajectories = -1;
   EXPECT_THAT(said(), HasSubstr("ensemble.trajectories: found -1"));
 

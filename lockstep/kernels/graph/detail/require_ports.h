@@ -38,8 +38,8 @@ void require_ports(const char* which, std::span<const View> views, const std::ve
   }
 }
 
-// Outputs that lie apart from all inputs, unless they are the same view, and from each other. Those with a null pointer
-// are not written.
+// Outputs whose elements have a place each, apart from all inputs, unless they are the same view, and from each other.
+// Those with a null pointer are not written.
 template <class T>
 void require_apart(const std::vector<Port>& inputs, const std::vector<Port>& outputs,
                    std::span<const MatrixView<const T>> in, std::span<const MatrixView<T>> out) {
@@ -51,6 +51,7 @@ void require_apart(const std::vector<Port>& inputs, const std::vector<Port>& out
   for (const MatrixView<const T>& view : in) include(extent_of(places_of(view)));
   for (std::size_t i = 0; i < out.size(); ++i) {
     if (out[i].data == nullptr) continue;
+    if (!has_own_places(out[i])) refuse_shared_places(name("out", outputs[i]), places_of(out[i]));
     const Extent extent = extent_of(places_of(out[i]));
     if (!are_apart(extent, met)) {
       for (std::size_t j = 0; j < in.size(); ++j) {
