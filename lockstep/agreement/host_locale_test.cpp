@@ -4,19 +4,23 @@
 
 #include <clocale>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 
 #include "lockstep/agreement/report.h"
 #include "lockstep/agreement/testing/ensembles.h"
+#include "lockstep/core/testing/german_numbers.h"
 #include "lockstep/core/text.h"
 #include "lockstep/nn/equations.h"
 #include "lockstep/nn/export.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/ode/detail/graph_source.h"
+#include "lockstep/ode/solve.h"
 
 namespace lockstep::agreement {
 namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::Not;
 
 // Everything below that holds a number as text.
 std::vector<std::string> texts() {
@@ -43,26 +47,17 @@ std::vector<std::string> texts() {
   return all;
 }
 
-// A locale with a comma, compiled for this test where the machine has none.
-bool set_german_numbers() {
-  for (const char* name : {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8"}) {
-    if (std::setlocale(LC_NUMERIC, name) != nullptr) return true;
-  }
-  const auto folder = std::filesystem::path(::testing::TempDir()) / "lockstep_host_locale";
-  std::filesystem::create_directories(folder);
-  const std::string command = "localedef -i de_DE -f ISO-8859-1 " + (folder / "de_DE").string() + " >/dev/null 2>&1";
-  if (std::system(command.c_str()) != 0) return false;
-  ::setenv("LOCPATH", folder.c_str(), 1);
-  return std::setlocale(LC_NUMERIC, "de_DE") != nullptr;
-}
-
 TEST(host_locale, changes_no_text_and_no_number) {
   const std::vector<std::string> expected = texts();
-  if (!set_german_numbers()) GTEST_SKIP() << "no locale writes a decimal comma here, and localedef makes none";
+  if (!set_german_numbers(std::filesystem::path(::testing::TempDir()) / "lockstep_host_locale"))
+    GTEST_SKIP() << "no locale writes a decimal comma here, and localedef makes none";
   char half[8];
   std::snprintf(half, sizeof half, "%.1f", 0.5);
   ASSERT_STREQ(half, "0,5");
   EXPECT_EQ(texts(), expected);
+  const ode::Explanation explanation =
+      ode::explain(testing::lotka_volterra(30, 2), testing::adaptive(Precision::f64, 1.5e-7));
+  for (const std::string& reason : explanation.reasons) EXPECT_THAT(reason, Not(ContainsRegex("[0-9],[0-9]")));
   std::setlocale(LC_NUMERIC, "C");
 }
 

@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 
 #include "lockstep/cli/text.h"
 
@@ -76,9 +75,7 @@ std::size_t FitReport::outputs() const {
 std::string percent_text(double share) {
   if (!std::isfinite(share)) return "-";
   const double percent = 100 * share;
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), percent >= 100 ? "%.0f %%" : "%.2g %%", percent);
-  return text.data();
+  return (percent >= 100 ? fixed_text(percent, 0) : rounded_text(percent, 2)) + " %";
 }
 
 std::string to_csv(const FitReport& report) {

@@ -1,9 +1,7 @@
 #include "lockstep/cli/parameter_report.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 
 #include "lockstep/cli/text.h"
 
@@ -15,21 +13,15 @@ constexpr double kFarFromOptimum = 0.1;     // standard errors
 
 bool has_errors(const ParameterReport& report) { return report.refused.empty() && report.found.undetermined.empty(); }
 
-std::string printed(const char* format, int digits, double value) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), format, digits, value);
-  return text.data();
-}
-
 // Numbers to the second digit of their error.
 struct Rounding {
   explicit Rounding(double error) {
     if (error > 0 && std::isfinite(error)) decimals = 1 - static_cast<int>(std::floor(std::log10(error)));
   }
   std::string operator()(double value) const {
-    if (decimals >= 0 && decimals <= 8 && std::abs(value) < 1e9) return printed("%.*f", decimals, value);
+    if (decimals >= 0 && decimals <= 8 && std::abs(value) < 1e9) return fixed_text(value, decimals);
     const int leading = value == 0 ? 0 : static_cast<int>(std::floor(std::log10(std::abs(value))));
-    return printed("%.*e", std::clamp(leading + decimals, 1, 16), value);
+    return scientific_text(value, std::clamp(leading + decimals, 1, 16));
   }
   int decimals = 6;
 };
@@ -64,7 +56,7 @@ std::string strongest_text(const ParameterReport& report) {
     }
   }
   return "strongest correlation: " + report.names[first] + " with " + report.names[second] + ", " +
-         printed("%.*f", 2, correlation(first, second));
+         fixed_text(correlation(first, second), 2);
 }
 
 }  // namespace
@@ -136,7 +128,7 @@ std::vector<std::string> table_lines(const ParameterReport& report) {
                        rounded(report.found.values[i]) + " +- " + rounded(report.found.standard_errors[i]),
                        rounded(report.found.lower[i]) + " to " + rounded(report.found.upper[i])});
       for (std::size_t j = 0; correlated && j + 1 < count; ++j) {
-        cells.back().push_back(j < i ? printed("%.*f", 2, report.found.correlations[i * count + j]) : "");
+        cells.back().push_back(j < i ? fixed_text(report.found.correlations[i * count + j], 2) : "");
       }
     }
     std::vector<std::size_t> width(cells[0].size());

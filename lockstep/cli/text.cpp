@@ -3,20 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 
 #include "lockstep/core/names.h"
 
 namespace lockstep::cli {
-namespace {
-
-std::string format(const char* pattern, double value) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), pattern, value);
-  return text.data();
-}
-
-}  // namespace
 
 std::string count_text(std::int64_t value) {
   const auto size = static_cast<std::uint64_t>(value);
@@ -38,24 +28,24 @@ std::string size_text(std::uint64_t bytes) {
     value /= 1000;
     ++unit;
   }
-  return format(value < 99.95 ? "%.1f " : "%.0f ", value) + kUnits[unit];
+  return fixed_text(value, value < 99.95 ? 1 : 0) + ' ' + kUnits[unit];
 }
 
 std::string seconds_text(double seconds) {
   if (!(seconds >= 0) || seconds > 1e12) return "?";
-  if (seconds < 1e-6) return format("%.3g ns", seconds * 1e9);
-  if (seconds < 1e-3) return format("%.3g us", seconds * 1e6);
-  if (seconds < 0.9995) return format("%.3g ms", seconds * 1e3);
-  if (seconds < 99.5) return format("%.3g s", seconds);
+  if (seconds < 1e-6) return rounded_text(seconds * 1e9, 3) + " ns";
+  if (seconds < 1e-3) return rounded_text(seconds * 1e6, 3) + " us";
+  if (seconds < 0.9995) return rounded_text(seconds * 1e3, 3) + " ms";
+  if (seconds < 99.5) return rounded_text(seconds, 3) + " s";
   const auto whole = static_cast<std::int64_t>(std::llround(seconds));
   if (whole < 3600) return std::to_string(whole / 60) + " min " + std::to_string(whole % 60) + " s";
   const std::int64_t minutes = whole / 60;
-  return std::to_string(minutes / 60) + " h " + format("%02.0f min", static_cast<double>(minutes % 60));
+  return std::to_string(minutes / 60) + (minutes % 60 < 10 ? " h 0" : " h ") + std::to_string(minutes % 60) + " min";
 }
 
 std::string rate_text(double per_second) {
   if (!std::isfinite(per_second)) return "?";
-  if (per_second < 100) return format("%.3g", per_second);
+  if (per_second < 100) return rounded_text(per_second, 3);
   // Three digits are all a rate means.
   const double unit = std::pow(10.0, std::floor(std::log10(per_second)) - 2);
   return count_text(static_cast<std::int64_t>(std::llround(per_second / unit) * std::llround(unit)));

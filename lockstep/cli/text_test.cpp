@@ -30,6 +30,7 @@ TEST(Text, sizes_times_and_rates_carry_units) {
   EXPECT_EQ(size_text(999), "999 bytes");
   EXPECT_EQ(size_text(12'120'000), "12.1 MB");
   EXPECT_EQ(size_text(999'990'000), "1.0 GB");
+  EXPECT_EQ(size_text(100'400'000), "100 MB");
   EXPECT_EQ(seconds_text(2e-8), "20 ns");
   EXPECT_EQ(seconds_text(0.0853), "85.3 ms");
   EXPECT_EQ(seconds_text(0.9999), "1 s");

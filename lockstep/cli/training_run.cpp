@@ -33,11 +33,7 @@ constexpr double kLongIteration = 0.05;  // s: some times what writing a checkpo
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-std::string short_number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.5g", value);
-  return text;
-}
+std::string short_number(double value) { return rounded_text(value, 5); }
 
 std::string shape_text(const nn::Model& model) {
   if (!nn::is_stack(model)) {

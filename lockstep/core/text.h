@@ -36,4 +36,14 @@ inline std::string rounded_text(double value, int digits) {
   return {text, std::to_chars(text, text + sizeof text, value, std::chars_format::general, digits).ptr};
 }
 
+// As printf's %.*f and %.*e: so many decimals (at most 17), "0.50", "1.3e-07".
+inline std::string fixed_text(double value, int decimals) {
+  char text[340];  // 309 digits before the point
+  return {text, std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, decimals).ptr};
+}
+inline std::string scientific_text(double value, int decimals) {
+  char text[40];
+  return {text, std::to_chars(text, text + sizeof text, value, std::chars_format::scientific, decimals).ptr};
+}
+
 }  // namespace lockstep

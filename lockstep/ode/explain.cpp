@@ -1,11 +1,12 @@
 // Predicts a solve by doing a little of it: one timed evaluation of the right-hand side, and a pilot ensemble.
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <functional>
+#include <string>
 
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/core/standard_arithmetic.h"
+#include "lockstep/core/text.h"
 #include "lockstep/ode/cost_model.h"
 #include "lockstep/ode/cpu/engine.h"
 #include "lockstep/ode/cpu/solve_context.h"
@@ -75,20 +76,14 @@ Problem sample(const Problem& problem, std::size_t count) {
   return part;
 }
 
-template <class... Values>
-std::string format(const char* text, Values... values) {
-  char line[400];
-  std::snprintf(line, sizeof line, text, values...);
-  return line;
-}
-
 template <class T>
 void describe_rhs(const Problem& problem, const Options& options, CpuTarget target, Explanation& result) {
   const auto rhs = lower<T>(*problem.rhs, target);
   result.kernel = rhs->description();
   result.evaluation_seconds = evaluation_seconds<T>(problem, *rhs);
-  result.reasons.push_back(format("one evaluation of %s: %.3g ns a trajectory, measured now on a tile of %d",
-                                  problem.rhs->description().c_str(), result.evaluation_seconds * 1e9, kTileLanes));
+  result.reasons.push_back("one evaluation of " + problem.rhs->description() + ": " +
+                           rounded_text(result.evaluation_seconds * 1e9, 3) +
+                           " ns a trajectory, measured now on a tile of " + std::to_string(kTileLanes));
   if (cpu::inlined_kernels<T>(problem.rhs->inlined_name(), options.method, target) != nullptr) {
     result.reasons.push_back("the system is compiled in one piece with the method: its stages stay in registers");
   }
@@ -118,13 +113,13 @@ void choose_engine(const Problem& problem, const Options& options, Explanation& 
   const cuda::LoadedRuntime& loaded = cuda::load_runtime();
   const cuda::DeviceInfo& device = loaded.devices.empty() ? kExampleDevice : loaded.devices.front();
   const double cuda_seconds = predict_cuda_seconds(work, device, measured);
-  std::string line = format("cost model: %.2g s on the CPU (figures %s), %.2g s by cuda_fused, %s, on %s (figures %s)",
-                            cpu_seconds, cpu_figures_text(target, work.precision, measured).c_str(), cuda_seconds,
-                            std::string(to_string(work.cuda_kernel)).c_str(), device.name.c_str(),
-                            cuda_figures_text(device, work.precision, measured).c_str());
+  std::string line = "cost model: " + rounded_text(cpu_seconds, 2) + " s on the CPU (figures " +
+                     cpu_figures_text(target, work.precision, measured) + "), " + rounded_text(cuda_seconds, 2) +
+                     " s by cuda_fused, " + std::string(to_string(work.cuda_kernel)) + ", on " + device.name +
+                     " (figures " + cuda_figures_text(device, work.precision, measured) + ")";
   const bool has_nets = work.net_operations > 0;
   const double gemm_seconds = has_nets ? predict_gemm_seconds(work, device, options.matrix_precision) : 0;
-  if (has_nets) line += format(", %.2g s by cuda_gemm (figures built in, not measured)", gemm_seconds);
+  if (has_nets) line += ", " + rounded_text(gemm_seconds, 2) + " s by cuda_gemm (figures built in, not measured)";
   if (loaded.runtime == nullptr) line += ", which is not here: " + loaded.missing;
   result.reasons.insert(result.reasons.begin(), line);
   if (known.warning)
@@ -152,11 +147,12 @@ Explanation explain(const Problem& problem, const Options& options) {
                      .cpu_target = std::string(to_string(plan.target)),
                      .threads = plan.threads,
                      .method = std::string(method(options.method).title)};
-  result.reasons.push_back(format("instruction set %s: %s; the bits do not depend on it", result.cpu_target.c_str(),
-                                  options.cpu_target ? "asked for" : "the widest this machine runs"));
+  result.reasons.push_back("instruction set " + result.cpu_target + ": " +
+                           (options.cpu_target ? "asked for" : "the widest this machine runs") +
+                           "; the bits do not depend on it");
   const std::size_t count = problem.trajectories();
-  result.reasons.push_back(format("%zu trajectories in tiles of %d on %d %s", count, kTileLanes, plan.threads,
-                                  plan.threads == 1 ? "thread" : "threads"));
+  result.reasons.push_back(std::to_string(count) + " trajectories in tiles of " + std::to_string(kTileLanes) + " on " +
+                           std::to_string(plan.threads) + (plan.threads == 1 ? " thread" : " threads"));
   if (count == 0) {
     choose_engine(problem, options, result);
     return result;
@@ -191,19 +187,20 @@ Explanation explain(const Problem& problem, const Options& options) {
   result.steps_per_trajectory = steps / static_cast<double>(pilot_size);
   result.predicted_seconds = seconds / static_cast<double>(pilot_size) * static_cast<double>(count) / plan.threads;
   const int evaluations = method(options.method).stages - 1;
-  result.reasons.push_back(format(
-      "a pilot of %zu trajectories took %.4g steps each, %d evaluations a step, %.4g us a trajectory on one thread",
-      pilot_size, result.steps_per_trajectory, evaluations, seconds / static_cast<double>(pilot_size) * 1e6));
+  result.reasons.push_back("a pilot of " + std::to_string(pilot_size) + " trajectories took " +
+                           rounded_text(result.steps_per_trajectory, 4) + " steps each, " +
+                           std::to_string(evaluations) + " evaluations a step, " +
+                           rounded_text(seconds / static_cast<double>(pilot_size) * 1e6, 4) +
+                           " us a trajectory on one thread");
   for (const Status status : {Status::step_too_small, Status::not_finite, Status::too_many_steps}) {
     const std::size_t failed = ended[static_cast<std::size_t>(status)];
     if (failed == 0) continue;
-    result.reasons.push_back(format("%zu of the pilot's %zu trajectories failed: %s", failed, pilot_size,
-                                    std::string(to_string(status)).c_str()));
+    result.reasons.push_back(std::to_string(failed) + " of the pilot's " + std::to_string(pilot_size) +
+                             " trajectories failed: " + std::string(to_string(status)));
   }
   const double share = result.evaluation_seconds * evaluations * steps / seconds;
-  result.reasons.push_back(
-      format("the right-hand side is about %.0f %% of that; the rest is step control, saving and lanes that wait",
-             100 * std::min(1.0, share)));
+  result.reasons.push_back("the right-hand side is about " + fixed_text(100 * std::min(1.0, share), 0) +
+                           " % of that; the rest is step control, saving and lanes that wait");
   choose_engine(problem, options, result);
   return result;
 }

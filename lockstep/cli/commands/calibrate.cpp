@@ -34,12 +34,14 @@ void print(const ode::Calibration& calibration) {
   std::printf("operations a nanosecond (about one multiply-add each)\n");
   std::printf("  %-28s %-5s %10s %10s\n", "", "", "nets", "steps");
   for (const ode::CpuFigures& f : calibration.cpu) {
-    std::printf("  %-28s %-5s %10.3g %10.3g\n", ("one thread, " + std::string(to_string(f.target))).c_str(),
-                std::string(to_string(f.precision)).c_str(), f.net_rate, f.step_rate);
+    std::printf("  %-28s %-5s %10s %10s\n", ("one thread, " + std::string(to_string(f.target))).c_str(),
+                std::string(to_string(f.precision)).c_str(), rounded_text(f.net_rate, 3).c_str(),
+                rounded_text(f.step_rate, 3).c_str());
   }
   for (const ode::GpuFigures& f : calibration.gpu) {
-    std::printf("  %-28s %-5s %10.3g %10.3g   starts in %s, results at %s/s (CUDA %s)\n", f.name.c_str(),
-                std::string(to_string(f.precision)).c_str(), f.net_rate, f.step_rate, seconds_text(f.latency).c_str(),
+    std::printf("  %-28s %-5s %10s %10s   starts in %s, results at %s/s (CUDA %s)\n", f.name.c_str(),
+                std::string(to_string(f.precision)).c_str(), rounded_text(f.net_rate, 3).c_str(),
+                rounded_text(f.step_rate, 3).c_str(), seconds_text(f.latency).c_str(),
                 size_text(static_cast<std::uint64_t>(f.bytes_a_second)).c_str(), f.driver.c_str());
   }
 }

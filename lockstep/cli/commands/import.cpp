@@ -127,11 +127,11 @@ int import_model(const ImportOptions& options) {
   print_model(model);
   if (options.check) {
     const double difference = largest_difference(model, *options.check);
-    std::printf("  check: at most %.2g of an output's range from the answers in %s\n", difference,
-                options.check->string().c_str());
+    std::printf("  check: at most %s of an output's range from the answers in %s\n",
+                rounded_text(difference, 2).c_str(), options.check->string().c_str());
     if (!(difference <= options.tolerance)) {
-      std::fprintf(stderr, "lockstep: the net does not give those answers to within %.2g: nothing was written\n",
-                   options.tolerance);
+      std::fprintf(stderr, "lockstep: the net does not give those answers to within %s: nothing was written\n",
+                   rounded_text(options.tolerance, 2).c_str());
       return kDifferent;
     }
   }

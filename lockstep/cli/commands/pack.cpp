@@ -55,8 +55,9 @@ int pack(const PackCommand& command, const std::string& command_line) {
       std::printf("%s: stays as it is, %s: packed it would take %s\n", target.c_str(),
                   size_text(packed.bytes_before).c_str(), size_text(packed.bytes_after).c_str());
     } else if (!command.quiet) {
-      std::printf("%s: %s, was %s: %.2f times smaller, every bit verified\n", target.c_str(),
-                  size_text(packed.bytes_after).c_str(), size_text(packed.bytes_before).c_str(), packed.ratio());
+      std::printf("%s: %s, was %s: %s times smaller, every bit verified\n", target.c_str(),
+                  size_text(packed.bytes_after).c_str(), size_text(packed.bytes_before).c_str(),
+                  fixed_text(packed.ratio(), 2).c_str());
     }
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::cancelled) throw;

@@ -1,9 +1,7 @@
 #include "lockstep/cli/plot/canvas.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 
 #include "lockstep/cli/provenance.h"
 #include "lockstep/cli/text.h"
@@ -47,11 +45,7 @@ std::string provenance_line(const ode::ResultFile& file, std::size_t shown) {
 
 }  // namespace
 
-std::string screen(double pixels, int extent) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.5f", pixels / extent);
-  return text.data();
-}
+std::string screen(double pixels, int extent) { return fixed_text(pixels / extent, 5); }
 
 std::string small_font() { return "font 'DejaVu Sans,' . (GPVAL_TERM eq 'svg' ? '9' : '17')"; }
 
@@ -165,9 +159,8 @@ void append_number(std::string& text, double value) {
     text += " nan";
     return;
   }
-  std::array<char, 32> number{};
-  std::snprintf(number.data(), number.size(), " %.9g", value);
-  text += number.data();
+  text += ' ';
+  text += rounded_text(value, 9);
 }
 
 std::string data_block(const std::string& name, const std::string& rows) {
