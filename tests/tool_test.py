@@ -2,8 +2,11 @@
 
 A test program imports this first: exit code 77 without h5py (skipped, not passed). argv[1] is the tool.
 """
+import json
 import os
 import pathlib
+import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -31,6 +34,47 @@ save = 21
 [output]
 file = "lorenz.h5"
 """
+# Long enough to be interrupted on any machine.
+ENDLESS = """
+[rhs]
+system = "lorenz"
+[ensemble]
+trajectories = 1000000
+[time]
+span = [0, 200]
+[method]
+max_steps = 1000000000
+precision = "f64"
+[output]
+file = "endless.h5"
+"""
+# With NetTest's net.
+NET = """
+[rhs]
+model = "net.safetensors"
+components = ["x", "y", "z"]
+[ensemble]
+trajectories = 100
+initial_state = { normal = { mean = [1, 0, 0], std = 0.1 } }
+[time]
+span = [0, 1]
+save = 11
+[output]
+file = "net.h5"
+"""
+
+
+def safetensors(tensors, metadata=None):
+    """The bytes of a file with {name: array} as float32."""
+    header, data = {}, b""
+    if metadata:
+        header["__metadata__"] = metadata
+    for name, values in tensors.items():
+        raw = np.asarray(values, dtype="<f4").tobytes()
+        header[name] = {"dtype": "F32", "shape": list(np.shape(values)), "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
 
 
 def cpu_targets():
@@ -82,3 +126,19 @@ class ToolTest(unittest.TestCase):
         else:
             self.assertRegex(done.stderr.splitlines()[-1], r"\Alockstep: error: ")
         self.assertIn(message, done.stderr)
+
+
+class NetTest(ToolTest):
+    """With a net, whose file is argv[2], and a problem each of a built-in system and of the net."""
+
+    def setUp(self):
+        super().setUp()
+        shutil.copy(pathlib.Path(sys.argv[2]).resolve(), self.folder / "net.safetensors")
+        self.write("lorenz.toml", LORENZ)
+        self.write("net.toml", NET)
+
+    def fail_solving(self, message, problem):
+        self.write("bad.toml", problem)
+        self.fail_with(message, "solve", "bad.toml")
+        self.assertFalse(list(self.folder.glob("*.h5")), "a failed solve leaves no file")
+        self.assertFalse(list(self.folder.glob("*part*")) + list(self.folder.glob(".*part*")), "a failed solve leaves no temporary file")

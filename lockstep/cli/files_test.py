@@ -1,0 +1,244 @@
+"""The tool from outside, with files that are there: validate, evaluate, info and explain.
+
+usage: files_test.py LOCKSTEP MODEL.safetensors [unittest arguments]
+Exit code 77 without h5py: skipped, not passed.
+"""
+import pathlib
+import re
+import shutil
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
+from tool_test import LORENZ, NET, NetTest, h5py, np, safetensors
+
+
+class Validate(NetTest):
+    def setUp(self):
+        super().setUp()
+        self.succeed("solve", "lorenz.toml", "--output", "a.h5", "--quiet")
+        shutil.copy(self.path("a.h5"), self.path("b.h5"))
+
+    def change(self, **datasets):
+        with h5py.File(self.path("b.h5"), "r+") as file:
+            for name, edit in datasets.items():
+                values = file[name][...]
+                edit(values)
+                file[name][...] = values
+
+    def verdict(self, code, *patterns):
+        done = self.run_tool("validate", "--bits", "a.h5", "b.h5")
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        for pattern in patterns:
+            self.assertRegex(done.stdout + done.stderr, pattern)
+        return done.stdout
+
+    def test_without_a_certificate_the_spread_is_computed_anew(self):
+        def edit(state):
+            state[17, 4, 1] += 1
+        self.change(state=edit)
+        done = self.run_tool("validate", "a.h5", "b.h5")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"trajectory 17 goes where rounding(.|\n)*computed anew from the problem in a.h5")
+
+    def test_without_a_spread_there_is_no_verdict_but_how_far_apart(self):
+        def edit(state):
+            state[17, 4, 1] += 1
+        self.change(state=edit)
+        done = self.run_tool("validate", "--stored-only", "a.h5", "b.h5")
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"different: 1 of 6,300 numbers(.|\n)*first in the file +trajectory 17, time 4")
+        self.assertRegex(done.stdout, r"no verdict: nothing tells how much")
+        for name in ("a.h5", "b.h5"):
+            with h5py.File(self.path(name), "r+") as file:
+                del file["problem"]
+        done = self.run_tool("validate", "a.h5", "b.h5")
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"a.h5: found no description of its problem(.|\n)*b.h5: found no description")
+
+    def test_equal_files_have_the_same_bits(self):
+        self.verdict(0, r"\Asame bits: all 6,300 numbers of state agree \(100 trajectories x 21 times x 3 components, float32\)")
+        self.assertEqual(self.run_tool("validate", "--bits", "-q", "a.h5", "b.h5").stdout, "")
+
+    def test_one_bit_is_found_and_placed(self):
+        def edit(state):
+            state[17, 4, 1] = np.nextafter(state[17, 4, 1], np.float32(np.inf))
+        self.change(state=edit)
+        self.verdict(1, r"\Adifferent: 1 of 6,300 numbers of state, in 1 trajectory ",
+                     r"largest absolute +\S+ at trajectory 17, time 4 \(t = 0\.4\), component y: \S+ and \S+\n",
+                     r"largest relative +\S+e-0[78] at", r"first in the file +trajectory 17", r"earliest in time")
+
+    def test_the_earliest_difference_is_told_from_the_first(self):
+        def edit(state):
+            state[3, 20, 0] += 1
+            state[50, 2, 2] += 0.5
+        self.change(state=edit)
+        self.verdict(1, r"first in the file +trajectory 3, time 20", r"earliest in time +trajectory 50, time 2",
+                     r"largest absolute +1 at trajectory 3, ")
+
+    def test_nan_equals_nan_but_not_a_number(self):
+        def edit(state):
+            state[5, 5, 0] = np.nan
+        self.change(state=edit)
+        shutil.copy(self.path("b.h5"), self.path("a.h5"))
+
+        def other_payload(state):
+            state.view(np.uint32)[5, 5, 0] = 0xFFC12345
+        self.change(state=other_payload)
+        self.verdict(0, "same bits", r"NaN or infinite +1 trajectory of a, 1 trajectory of b")
+
+        def finite(state):
+            state[5, 5, 0] = 1
+        self.change(state=finite)
+        self.verdict(1, r"not finite +1 numbers in a alone, 0 in b alone")
+
+    def test_nan_in_one_file_is_counted_and_no_agreement(self):
+        def edit(state):
+            state[5, 5:, :] = np.nan
+            state[6, 20, 1] = np.inf
+        self.change(state=edit)
+        for files, counts in ((("a.h5", "b.h5"), "0 in a.h5, 2 in b.h5"), (("b.h5", "a.h5"), "2 in b.h5, 0 in a.h5")):
+            done = self.run_tool("validate", *files)
+            self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+            self.assertIn(f"2 trajectories with NaN or infinite numbers ({counts}); "
+                          "2 trajectories finite at a time in one solution only", done.stdout)
+
+    def test_a_file_of_another_version_is_told_by_its_version(self):
+        with h5py.File(self.path("b.h5"), "r+") as file:
+            file.attrs["version"] = "0.0.7"
+        self.verdict(0, "same bits", r"  version +\S+ and 0\.0\.7\n")
+        with h5py.File(self.path("b.h5"), "r+") as file:
+            file.attrs["lockstep_format"] = "ensemble 9"
+        self.verdict(2, r'b.h5: found format "ensemble 9" of version 0\.0\.7, expected "ensemble 1"')
+
+    def test_statuses_and_counts_count(self):
+        def status(values):
+            values[9] = 3
+        self.change(status=status)
+        self.verdict(1, "state agrees in all 6,300 numbers", r"statuses +1 trajectory, first trajectory 9: success and not_finite")
+
+    def test_differing_options_are_named(self):
+        self.succeed("solve", "lorenz.toml", "--output", "b.h5", "--overwrite", "--rtol", "1e-7", "--quiet")
+        self.verdict(1, r"what differs in how they were made:\n", r"  rtol +1e-06 and 1e-07\n")
+        self.assertNotIn("engine_reason", self.run_tool("validate", "--bits", "a.h5", "b.h5").stdout)
+        self.assertNotIn("engine_reason", self.run_tool("validate", "a.h5", "b.h5").stdout, "it follows from the rest")
+
+    def test_float32_passed_for_float64_is_different(self):
+        self.succeed("solve", "lorenz.toml", "--output", "b.h5", "--overwrite", "--precision", "f64", "--quiet")
+        self.verdict(1, "float32 and float64: compared as float64")
+
+    def test_what_cannot_be_compared_is_an_error(self):
+        self.succeed("solve", "lorenz.toml", "--output", "b.h5", "--overwrite", "--trajectories", "50", "--quiet")
+        self.verdict(2, "found 100 and 50 trajectories, expected as many trajectories in both")
+        self.write("b.h5", "text")
+        self.verdict(2, "lockstep: error: b.h5: found no HDF5 signature")
+        self.fail_with("missing.h5", "validate", "a.h5", "missing.h5")
+        self.write("later.toml", LORENZ.replace("span = [0, 2]", "span = [0, 3]"))
+        self.succeed("solve", "later.toml", "--output", "b.h5", "--overwrite", "--quiet")
+        self.verdict(2, r"found save point 1 at 0\.1 and 0\.15")
+
+
+class Evaluate(NetTest):
+    def test_outputs_are_the_nets(self):
+        rng = np.random.default_rng(5)
+        weights = [rng.normal(size=shape).astype(np.float32) for shape in ((16, 3), (16,), (2, 16), (2,))]
+        self.write("small.safetensors", safetensors(dict(zip(("0.weight", "0.bias", "2.weight", "2.bias"), weights))))
+        rows = rng.normal(size=(1001, 3))
+        with h5py.File(self.path("x.h5"), "w") as file:
+            file["input"] = rows
+        self.succeed("evaluate", "small.safetensors", "--input", "x.h5", "--output", "y.h5", "--precision", "f64",
+                     "--activations", "relu,identity")
+        w1, b1, w2, b2 = [w.astype(np.float64) for w in weights]
+        expected = np.maximum(rows @ w1.T + b1, 0) @ w2.T + b2
+        with h5py.File(self.path("y.h5")) as file:
+            self.assertEqual(file["output"].dtype, np.float64)
+            # Two sums of up to 17 terms of size about 4: 17 * 2^-53 * 17 * 16 is below 1e-12.
+            np.testing.assert_allclose(file["output"][:], expected, rtol=0, atol=1e-12)
+            exact = file["output"][:]
+        self.succeed("evaluate", "small.safetensors", "-i", "x.h5", "-o", "y.h5", "--overwrite", "--activations",
+                     "relu,identity", "--threads", "2")
+        with h5py.File(self.path("y.h5")) as file:
+            self.assertEqual(file["output"].dtype, np.float32)
+            np.testing.assert_allclose(file["output"][:], exact, rtol=0, atol=1e-12 * 2**29)
+
+    def test_ports_that_would_share_a_dataset_are_named(self):
+        def evaluates(inputs, outputs):  # what the first two inputs, or the input and itself, add up to
+            with h5py.File(self.path("ports.h5"), "w") as file:
+                file.attrs["lockstep_model"] = 2
+                for i, name in enumerate(inputs):
+                    file.create_group(f"inputs/{i}").attrs.update(name=name, features=1)
+                for i, name in enumerate(outputs):
+                    file.create_group(f"outputs/{i}").attrs.update(name=name, features=1, value="sum")
+                node = file.create_group("nodes/0")
+                node.attrs.update(name="sum", operation="binary", kind="add")
+                node["inputs"] = [inputs[0], inputs[-1]]
+            return ("evaluate", "ports.h5", "--input", "x.h5", "--output", "y.h5", "--overwrite")
+
+        with h5py.File(self.path("x.h5"), "w") as file:
+            file["input"] = file["a_b"] = file["c"] = np.ones((4, 1))
+        self.succeed(*evaluates(["a/b", "c"], ["y", "z/1"]))
+        with h5py.File(self.path("y.h5")) as file:
+            np.testing.assert_array_equal(file["z_1"], np.full((4, 1), 2))
+        self.fail_with('ports.h5: ports "a/b" and "a_b": found one dataset for both, a_b', *evaluates(["a/b", "a_b"], ["y"]))
+        self.fail_with('ports "y" and "y_feature": found one dataset for both, y_feature',
+                       *evaluates(["x"], ["y", "y_feature"]))
+
+    def test_bad_inputs_are_named(self):
+        with h5py.File(self.path("x.h5"), "w") as file:
+            file["input"] = np.zeros((4, 2))
+            file["flat"] = np.zeros(4)
+        arguments = ("evaluate", "net.safetensors", "--input", "x.h5", "--output", "y.h5")
+        self.fail_with("x.h5:/input: found 2 columns, expected [sample, feature] with 3 columns", *arguments)
+        self.fail_with("x.h5:/flat: found 1 dimension", *arguments, "--input-dataset", "flat")
+        self.fail_with("x.h5:/nothing", *arguments, "--input-dataset", "nothing")
+        self.fail_with("missing.h5", "evaluate", "net.safetensors", "--input", "missing.h5", "--output", "y.h5")
+        self.assertFalse(self.path("y.h5").exists())
+        self.write("y.h5", "precious")
+        with h5py.File(self.path("x.h5"), "w") as file:
+            file["input"] = np.zeros((4, 3))
+        self.fail_with("y.h5: found a file of that name", *arguments)
+
+
+class Info(NetTest):
+    def test_models_and_results_are_described(self):
+        text = self.succeed("info", "net.safetensors")
+        for part in ("dense 3 -> 100", "tanh", "703", "digest", "float32"):
+            self.assertIn(part, text)
+        self.succeed("solve", "lorenz.toml", "--quiet")
+        text = self.succeed("info", "lorenz.h5")
+        for part in ("100 trajectories x 21 times x 3 components, float32", "100 success", "rho = 28", "problem_digest"):
+            self.assertIn(part, text)
+        self.write("each.toml", LORENZ + "[method]\natol = [1e-4, 1e-6, 1e-5]\n")
+        self.succeed("solve", "each.toml", "--trajectories", "1", "--output", "each.h5")
+        text = self.succeed("info", "each.h5")
+        self.assertRegex(text, r"atol +1e-04, 1e-06, 1e-05\n")
+        self.assertIn("1 trajectory x 21 times x 3 components", text)
+
+    def test_of_many_components_a_few_are_shown_with_their_units(self):
+        self.succeed("solve", "lorenz.toml", "--quiet")
+        with h5py.File(self.path("lorenz.h5"), "r+") as file:
+            file["state"].attrs.create("component_units", ["K", "m/s", "Pa"], dtype=h5py.string_dtype())
+        self.assertRegex(self.succeed("info", "lorenz.h5"), r"\n  y +\S+ to \S+ m/s\n")
+        self.write("many.safetensors", safetensors({"0.weight": -np.eye(40), "0.bias": np.zeros(40)}))
+        self.write("many.toml", NET.replace("net.safetensors", "many.safetensors").replace(
+            'components = ["x", "y", "z"]', 'activations = "identity"').replace("[1, 0, 0]", "0"))
+        self.succeed("solve", "many.toml")
+        text = self.succeed("info", "net.h5")
+        self.assertRegex(text, r"\n  u30 .*\n  9 others +\S+ to \S+\n\nprovenance")
+        self.assertNotIn("u31", text)
+        text = self.succeed("info", "--systems")
+        for part in ("lorenz ", "van_der_pol", "pleiades", "robertson"):
+            self.assertIn(part, text)
+
+
+class Explain(NetTest):
+    def test_a_prediction_has_reasons(self):
+        text = self.succeed("explain", "net.toml", "--cpu-target", "scalar", "--threads", "1")
+        for part in ("scalar", "1 thread", "100 trajectories of 3 components", "predicted", "\n- "):
+            self.assertIn(part, text)
+        self.assertFalse(list(self.folder.glob("*.h5")), "nothing is written")
+        self.fail_with("bad.toml", "explain", "bad.toml")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=1)
