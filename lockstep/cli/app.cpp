@@ -32,7 +32,7 @@ Examples:
   lockstep merge part-*.h5 --output whole.h5    one file of an ensemble solved in parts
   lockstep pack lorenz.h5                       smaller, for the archive
   lockstep plot a.h5                            pictures beside the file
-  lockstep info a.h5                            what a result or model file holds
+  lockstep info a.h5                            what a result, model or data file holds
   lockstep train train.toml                     a net from data: docs/training.md
   lockstep import net.onnx --output net.h5      a net of another tool, checked if you have its answers
   lockstep export net.h5 --c-header net.h       a header for C or CUDA that needs nothing else

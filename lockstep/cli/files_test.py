@@ -231,6 +231,44 @@ class Info(NetTest):
             self.assertIn(part, text)
 
 
+    def test_of_data_the_datasets_are_listed_and_what_could_be_done_with_them(self):
+        with h5py.File(self.path("data.h5"), "w") as file:
+            file["x"] = np.zeros((1000, 3))
+            file["y"] = np.zeros(1000, "f4")
+            file["run/time"] = np.zeros(11)
+            file["note"] = "measured"
+            file["pair"] = np.zeros(2, "f4,i4")
+        text = self.succeed("info", "data.h5")
+        self.assertRegex(text, r"\Adata.h5: an HDF5 file, neither a model nor results of an ensemble, \d.* kB\n")
+        for part in ("\n  x         1,000 x 3, float64\n", "\n  y         1,000 values, float32\n",
+                     "\n  run/time  11 values, float64\n", "\n  note      one value, string\n", "\n  pair  "):
+            self.assertIn(part, text)
+        self.assertIn("lockstep evaluate NET --input data.h5 --input-dataset x --output answers.h5   (3 columns", text)
+        self.assertIn('inputs = "x", targets = "y"', text)
+        with h5py.File(self.path("orbits.h5"), "w") as file:
+            file["t"] = np.zeros(5)
+            file["u"] = np.zeros((7, 5, 2))
+        self.assertIn('time = "t", states = "u"', self.succeed("info", "orbits.h5"))
+        with h5py.File(self.path("text.h5"), "w") as file:
+            file["note"] = "measured"
+        self.assertIn("nothing that lockstep reads", self.succeed("info", "text.h5"))
+        with h5py.File(self.path("empty.h5"), "w"):
+            pass
+        self.assertIn("no datasets", self.succeed("info", "empty.h5"))
+
+    def test_what_is_suggested_works(self):
+        with h5py.File(self.path("data.h5"), "w") as file:
+            file["run/x"] = np.ones((10, 3))
+            file["run/y"] = np.ones((10, 2))
+        text = self.succeed("info", "data.h5")
+        words = re.search(r"lockstep (evaluate NET \S+ .*\S)   \(", text)[1].replace("NET", "net.safetensors").split()
+        self.succeed(*words, "--quiet")
+        data = re.search(r'(file = "data.h5"), (inputs = .*), (targets = .*)\n', text)
+        self.write("train.toml", "[net]\nhidden = [4]\n[data]\n" + "\n".join(data.groups()) +
+                   "\n[training]\niterations = 2\n[output]\nfile = \"made\"\n")
+        self.succeed("train", "train.toml", "--quiet")
+
+
 class Explain(NetTest):
     def test_a_prediction_has_reasons(self):
         text = self.succeed("explain", "net.toml", "--cpu-target", "scalar", "--threads", "1")

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "lockstep/cli/data_file.h"
 #include "lockstep/cli/provenance.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/hdf5.h"
@@ -27,18 +28,6 @@ bool is_hdf5(const DataSection& data) {
                                   "check the path; it is relative to the folder of the training file"});
   }
   return hdf5::File::recognises(data.file.value);
-}
-
-// The names of all datasets in a group and, to a depth that suits a message, in the groups in it.
-std::vector<std::string> dataset_names(const hdf5::Group& group, const std::string& prefix = {}, int depth = 3) {
-  std::vector<std::string> names;
-  for (const std::string& name : group.datasets()) names.push_back(prefix + name);
-  if (depth == 0) return names;
-  for (const std::string& name : group.groups()) {
-    const std::vector<std::string> inside = dataset_names(group.group(name), prefix + name + "/", depth - 1);
-    names.insert(names.end(), inside.begin(), inside.end());
-  }
-  return names;
 }
 
 // Numbers of an HDF5 dataset, finite ones.

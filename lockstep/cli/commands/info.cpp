@@ -1,4 +1,4 @@
-// `lockstep info`: what a result or model file holds.
+// `lockstep info`: what a file holds, a result, a model or data.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/data_file.h"
 #include "lockstep/cli/fit_report.h"
 #include "lockstep/cli/model_text.h"
 #include "lockstep/cli/parameter_report.h"
@@ -21,6 +22,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/hdf5_text.h"
 #include "lockstep/core/printable.h"
+#include "lockstep/nn/load.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/ode/result_file.h"
 #include "lockstep/ode/rhs.h"
@@ -246,6 +248,14 @@ void print_model(const InfoOptions& options) {
   }
 }
 
+void print_data(const std::filesystem::path& path) {
+  const hdf5::File file = hdf5::File::open(path);
+  std::printf("%s: an HDF5 file, neither a model nor results of an ensemble, %s\n\n", path.string().c_str(),
+              size_text(std::filesystem::file_size(path)).c_str());
+  for (const std::string& text : data_file_lines(file))
+    std::printf("%s\n", printable(text, LineBreaks::escape).c_str());
+}
+
 void print_systems() {
   for (const std::string_view name : ode::system_names()) {
     const ode::SystemInfo& system = ode::system_info(name);
@@ -269,6 +279,8 @@ int info(const InfoOptions& options) {
     throw Error(ErrorKind::invalid_argument, {"FILE", "nothing", "a result file or a model file", {}});
   } else if (ode::ResultFile::recognises(options.file)) {
     print_result(options.file);
+  } else if (hdf5::File::recognises(options.file) && nn::detect_format(options.file) == nn::ModelFormat::other_hdf5) {
+    print_data(options.file);
   } else {
     print_model(options);
   }
@@ -279,8 +291,8 @@ int info(const InfoOptions& options) {
 
 void add_info(CLI::App& app, Chosen& chosen) {
   const auto options = std::make_shared<InfoOptions>();
-  CLI::App* command = app.add_subcommand("info", "say what a result or model file holds");
-  command->add_option("FILE", options->file, "a result file or a model file");
+  CLI::App* command = app.add_subcommand("info", "say what a result, model or data file holds");
+  command->add_option("FILE", options->file, "a result file, a model file, or data in HDF5");
   command->add_flag("--systems", options->systems, "list the built-in systems and their parameters");
   command->add_option("--activations", options->activations, "a model's activations, where its file does not say");
   command->footer(std::string(kInfoExamples) + "\n");
