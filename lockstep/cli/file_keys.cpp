@@ -118,6 +118,7 @@ constexpr Synonym kTrainingWords[] = {
     {"", "normalize normalization normalisation scale scaling standardize standardise", "data", "normalise",
      "\"standard\""},
     {"", "csv dataset table data_file", "data", "file", "\"table.csv\""},
+    {"output", "model net", "output", "file", "\"net\""},
     {"", "network model mlp nn", "net", "", ""},
     {"", "dataset csv", "data", "", ""},
     {"", "train optimiser optimizer optimisation optimization", "training", "", ""},
@@ -192,11 +193,13 @@ class Places {
   void refuse_where_known(const std::string& key, const TomlValue& value, const TableKeys* table) const {
     const std::string advice = advise(key, value, table);
     if (advice.empty()) return;
-    std::vector<std::string_view> expected;
-    if (table == nullptr) {
-      for (const TableKeys& each : tables_) expected.push_back(each.table);
-    }
-    throw value.error("an unknown key", "one of " + list_text(table == nullptr ? expected : table->keys), advice);
+    throw value.error("an unknown key", "one of " + list_text(table == nullptr ? names() : table->keys), advice);
+  }
+
+  std::vector<std::string_view> names() const {  // of the tables
+    std::vector<std::string_view> all;
+    for (const TableKeys& each : tables_) all.push_back(each.table);
+    return all;
   }
 
   std::string advise(const std::string& key, const TomlValue& value, const TableKeys* table) const {
@@ -209,7 +212,7 @@ class Places {
     if (const std::string places = places_of(key); !places.empty()) return key + " belongs to " + places;
     if (table != nullptr && !did_you_mean(key, table->keys).empty()) return {};
     if (const std::string advice = other_word(key, value, here, Words::any); !advice.empty()) return advice;
-    if (table == nullptr) return {};
+    if (table == nullptr && !did_you_mean(key, names()).empty()) return {};
     for (const TableKeys& other : tables_) {
       if (other.table == "phase") continue;
       const std::string near = did_you_mean(key, other.keys);
@@ -233,16 +236,19 @@ class Places {
   std::string other_word(std::string_view key, const TomlValue& value, std::string_view here, Words which) const {
     const auto of_kind =
         kind_ == FileKind::problem ? std::span<const Synonym>(kProblemWords) : std::span<const Synonym>(kTrainingWords);
-    const bool is_table = value.is_table() && here.empty();
-    for (const auto words : {of_kind, std::span<const Synonym>(kSolverWords)}) {
-      for (const Synonym& word : words) {
-        if (which == Words::of_this_table ? here.empty() || word.in != here : !word.in.empty()) continue;
-        if (which == Words::for_this_table && word.table != here) continue;
-        if (word.key.empty() != is_table || !among(key, word.words)) continue;
-        return advice_of(word, here);
+    const auto find = [&](bool tables) -> std::string {
+      for (const auto words : {of_kind, std::span<const Synonym>(kSolverWords)}) {
+        for (const Synonym& word : words) {
+          if (which == Words::of_this_table ? here.empty() || word.in != here : !word.in.empty()) continue;
+          if (which == Words::for_this_table && word.table != here) continue;
+          if (word.key.empty() == tables && among(key, word.words)) return advice_of(word, here);
+        }
       }
-    }
-    return {};
+      return {};
+    };
+    if (!value.is_table() || !here.empty()) return find(false);
+    const std::string as_table = find(true);  // [solver] is [method], [tspan] the span of [time]
+    return as_table.empty() ? find(false) : as_table;
   }
 
   static std::string advice_of(const Synonym& word, std::string_view here) {

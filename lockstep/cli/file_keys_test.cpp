@@ -86,6 +86,10 @@ TEST(FileKeys, other_programs_words_are_told_ours) {
            {"dt = 1\n", "; dt belongs to [method]"},
            {"[rhs]\nname = \"lorenz\"\n", "; write system = \"lorenz\""},
            {"[output]\nname = \"x.h5\"\n", "; write file = \"result\""},
+           {"[tspan]\nstart = 0\n", "; write span = [0, 1] in [time]"},
+           {"[u0]\nx = 1\n", "; write initial_state = [1, 0, 0] in [ensemble]"},
+           {"[rtol]\nx = 1\n", "; rtol belongs to [method]"},
+           {"precison = \"f64\"\n", "; did you mean \"precision\" of [method]?"},
            {"[output]\nsaveat = 3\n", "; write save = 101 in [time]"}}) {
     EXPECT_THAT(problem(text), ::testing::EndsWith(advice)) << text;
   }
@@ -94,6 +98,8 @@ TEST(FileKeys, other_programs_words_are_told_ours) {
            {"[[phase]]\nlr = 1\n", "; write rate = 0.01"},
            {"[training]\nepochs = 1\n", "; write iterations = 1000"},
            {"[net]\nlayers = [1]\n", "; write hidden = [100]"},
+           {"[output]\nmodel = \"a.h5\"\n", "; write file = \"net\""},
+           {"[epochs]\nn = 1\n", "; write iterations = 1000 in [training]"},
            {"[data]\nlabels = []\n", "; write targets = [\"y\"]"},
            {"[training]\nsolver = \"rk4\"\n", "; write name = \"tsit5\" in [method]"}}) {
     EXPECT_THAT(training(text), ::testing::EndsWith(advice)) << text;
