@@ -62,6 +62,17 @@ bool lies_on_cuda(nb::handle object) {
   return nb::hasattr(object, "__dlpack_device__") && nb::cast<int>(object.attr("__dlpack_device__")()[0]) == kCuda;
 }
 
+// A NumPy array with a mask hands out its numbers, those under the mask, too, which mean nothing.
+void refuse_masked(nb::handle object, const char* name) {
+  if (std::strcmp(Py_TYPE(object.ptr())->tp_name, "numpy.ndarray") == 0) return;  // most of them; no look-up
+  const nb::handle type(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())));
+  if (!nb::hasattr(object, "mask") || !nb::hasattr(type, "compressed")) return;
+  const auto masked = nb::cast<std::size_t>(nb::module_::import_("numpy.ma").attr("count_masked")(object));
+  if (masked == 0) return;
+  throw WrongType({name, "a masked array with " + std::to_string(masked) + " numbers masked", "an array of numbers",
+                   "fill them, x.filled(0), or leave their rows out, numpy.ma.compress_rows(x)"});
+}
+
 [[noreturn]] void refuse_place(const char* name, const std::string& found, const CudaPlace& expected) {
   throw WrongType({name, found, "one on cuda:" + std::to_string(expected.device) + ", as the net's first input",
                    "copy it there, or all of them to one place"});
@@ -117,6 +128,7 @@ bool ArrayView::take_buffer(nb::handle object, Access access, const char* name) 
     if (!native_format(buffer_.format, precision_)) {
       refuse_type(object, name, "convert it with x.astype(numpy.float32) or x.astype(numpy.float64)");
     }
+    refuse_masked(object, name);
     data_ = buffer_.buf;
     std::array<std::int64_t, 2> shape{}, strides{};
     for (int i = 0; i < buffer_.ndim && i < 2; ++i) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "lockstep/core/names.h"
 
@@ -86,7 +87,21 @@ std::string csv_field(const std::string& text) {
 }
 
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> choices) {
-  const std::string nearest = nearest_name(word, choices);
+  // What NumPy, C and Fortran call them is not near by letters.
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kOtherWords{{{"float64", "f64"},
+                                                                                              {"double", "f64"},
+                                                                                              {"fp64", "f64"},
+                                                                                              {"real64", "f64"},
+                                                                                              {"f8", "f64"},
+                                                                                              {"float32", "f32"},
+                                                                                              {"single", "f32"},
+                                                                                              {"fp32", "f32"},
+                                                                                              {"real32", "f32"},
+                                                                                              {"f4", "f32"}}};
+  std::string nearest = nearest_name(word, choices);
+  for (const auto& [other, ours] : kOtherWords) {
+    if (word == other && std::ranges::find(choices, ours) != choices.end()) nearest = ours;
+  }
   return nearest.empty() ? nearest : "did you mean \"" + nearest + "\"?";
 }
 

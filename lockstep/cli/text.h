@@ -22,7 +22,7 @@ std::string with_unit(const std::string& name,
                       const std::string& unit);  // "rate (rad/s)"; the name where there is none
 std::string csv_field(const std::string& text);  // in quotes where a table's field needs them
 
-// "did you mean \"tsit5\"?" for the nearest of the choices, "" when none is near.
+// "did you mean \"tsit5\"?" for the nearest of the choices, or what others call one, "" when none is near.
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> choices);
 
 }  // namespace lockstep::cli

@@ -13,6 +13,16 @@ TEST(Text, numbers_read_back_and_are_short) {
   EXPECT_EQ(number_text(-28.0), "-28");
 }
 
+TEST(Text, other_programs_words_for_a_precision_are_known) {
+  const std::string_view precisions[] = {"f32", "f64"}, others[] = {"tsit5", "rk4"};
+  for (const char* word : {"float64", "double", "f8", "F64"}) {
+    EXPECT_EQ(did_you_mean(word, precisions), "did you mean \"f64\"?") << word;
+  }
+  EXPECT_EQ(did_you_mean("single", precisions), "did you mean \"f32\"?");
+  EXPECT_EQ(did_you_mean("quadruple", precisions), "");
+  EXPECT_EQ(did_you_mean("float64", others), "");
+}
+
 TEST(Text, counts_group_thousands) {
   EXPECT_EQ(count_text(0), "0");
   EXPECT_EQ(count_text(999), "999");

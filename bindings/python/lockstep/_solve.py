@@ -24,7 +24,7 @@ def solve(
     rtol: Optional[float] = None,
     atol: Any = None,
     dt: Optional[float] = None,
-    precision: Optional[str] = None,
+    precision: Any = None,
     threads: Optional[int] = None,
     output: Optional[PathLike] = None,
     overwrite: bool = False,
@@ -74,8 +74,8 @@ def solve(
         Tolerances, 1e-6 each if not given. ``atol`` may be a list: one for each component.
     dt : float
         Fixed steps of this size.
-    precision : str
-        ``"f32"`` (default) or ``"f64"``: of the arithmetic and of ``Solution.state``.
+    precision : str or dtype
+        ``"f32"`` (default) or ``"f64"``: of the arithmetic and of ``Solution.state``. NumPy's dtypes say it, too.
     threads : int
         All that this process may use if not given.
     engine : str
@@ -116,6 +116,7 @@ def solve(
     >>> solution.to_xarray()["state"].sel(component="z").dims  # doctest: +SKIP
     ('trajectory', 'time')
     """
+    precision = _precision(precision)
     run = {"method": method, "rtol": rtol, "atol": atol, "dt": dt, "precision": precision, "threads": threads,
            "device": device, "engine": engine, "matrix_precision": matrix_precision,
            "cpu_target": cpu_target, "trajectories": trajectories, "seed": seed, "guard": guard}
@@ -219,8 +220,25 @@ def _wrong_type(name: str, value: Any, expected: str) -> Exception:
     return of_kind("type", f"{name}: found {found}, expected {expected}", name, found, expected, "")
 
 
+def _precision(value: Any) -> Optional[str]:
+    """"f32" or "f64", of those or a NumPy dtype."""
+    if value is None or isinstance(value, str) and value in ("f32", "f64"):
+        return value
+    try:
+        name = np.dtype(value).name
+    except (TypeError, ValueError):
+        name = ""
+    if name in ("float32", "float64"):
+        return {"float32": "f32", "float64": "f64"}[name]
+    found, expected = repr(value), '"f32", "f64", numpy.float32 or numpy.float64'
+    raise of_kind("invalid_argument", f"precision: found {found}, expected {expected}", "precision", found, expected, "")
+
+
 def _numbers(name: str, value: Any) -> np.ndarray:
     """float64, C-contiguous; of what NumPy can make an array of numbers of."""
+    masked = np.ma.MaskedArray
+    if isinstance(value, masked) or isinstance(value, (list, tuple)) and any(isinstance(one, masked) for one in value):
+        value = _unmasked(name, np.ma.array(value))
     try:
         array = np.asarray(value)
     except Exception as error:  # PyTorch and others raise their own for devices and gradients
@@ -229,6 +247,18 @@ def _numbers(name: str, value: Any) -> np.ndarray:
         raise of_kind("type", f"{name}: found dtype {array.dtype}, expected real numbers", name, str(array.dtype),
                       "real numbers", "")
     return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _unmasked(name: str, value: np.ma.MaskedArray) -> np.ndarray:
+    """Its numbers, where none is masked: what lies under a mask is no number of anybody's."""
+    if not np.ma.is_masked(value):
+        return value.data
+    count = np.ma.count_masked(value)
+    found = f"a masked array, {count} of its {value.size} numbers masked"
+    remedy = (f"fill them, {name}.filled(0), or leave their rows out, numpy.ma.compress_rows({name}); gaps in data to "
+              f"train on are NaN: {name}.filled(numpy.nan)")
+    raise of_kind("type", f"{name}: found {found}, expected an array of numbers; {remedy}", name, found,
+                  "an array of numbers", remedy)
 
 
 def _place(name: str, value: Any, section: dict[str, Any], key: str, arrays: dict[str, np.ndarray]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from . import _lockstep, _toml
 from ._progress import shown
 from ._solution import PathLike
-from ._solve import _is_file, _numbers, _wrong_type
+from ._solve import _is_file, _numbers, _precision, _wrong_type
 from .errors import Interrupted, of_kind
 
 
@@ -109,7 +109,7 @@ def train(
     rtol: Optional[float] = None,
     atol: Optional[float] = None,
     dt: Optional[float] = None,
-    precision: Optional[str] = None,
+    precision: Any = None,
     threads: Optional[int] = None,
     inputs: Optional[Sequence[str]] = None,
     targets: Optional[Sequence[str]] = None,
@@ -271,7 +271,7 @@ def train(
     else:
         sections["training"] = {**training, "loss": loss}
         sections["phase"] = [dict(phase) for phase in phases]
-    sections["method"] = {"name": method, "rtol": rtol, "atol": atol, "dt": dt, "precision": precision}
+    sections["method"] = {"name": method, "rtol": rtol, "atol": atol, "dt": dt, "precision": _precision(precision)}
     sections["run"] = {"threads": threads}
     if output is not None:
         sections["output"] = {"file": os.fspath(output), "overwrite": overwrite}

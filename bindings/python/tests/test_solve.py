@@ -312,6 +312,36 @@ def test_wrong_arguments_are_named_as_the_user_wrote_them(arguments, field, word
     assert "arguments:" not in str(caught.value) and "--" not in str(caught.value)
 
 
+@pytest.mark.parametrize("precision", ["float64", np.float64, np.dtype("f8"), float, np.ones(1).dtype, "double"])
+def test_numpys_names_of_a_precision_are_known(precision):
+    assert lockstep.solve("lorenz", [1, 0, 0], (0, 0.1), precision=precision).state.dtype == np.float64
+    assert lockstep.solve("lorenz", [1, 0, 0], (0, 0.1), precision="float32").state.dtype == np.float32
+    trained = lockstep.train(x=np.ones(5), y=np.ones(5), hidden=[1], iterations=1, precision=precision)
+    assert trained.loss == lockstep.train(x=np.ones(5), y=np.ones(5), hidden=[1], iterations=1, precision="f64").loss
+
+
+@pytest.mark.parametrize("precision", ["half", np.float16, "f16", np.int64, 64, "F64", object()])
+def test_other_precisions_are_refused_with_a_list(precision):
+    with pytest.raises(lockstep.InvalidArgument, match='precision: found .*expected "f32", "f64", numpy.float32 or num'):
+        lockstep.solve("lorenz", [1, 0, 0], (0, 1), precision=precision)
+
+
+def test_what_lies_under_a_mask_is_not_read(lorenz_net):
+    whole, holes = np.ma.array(U0), np.ma.array(U0)
+    holes[3, 1] = np.ma.masked
+    np.testing.assert_array_equal(lockstep.solve("lorenz", whole, (0, 0.1)).state,
+                                  lockstep.solve("lorenz", U0, (0, 0.1)).state)
+    np.testing.assert_array_equal(lorenz_net(whole), lorenz_net(U0))
+    for read, name in ((lambda: lockstep.solve("lorenz", holes, (0, 1)), "u0"),
+                       (lambda: lockstep.solve("lorenz", [holes[3], holes[4]], (0, 1)), "u0"),
+                       (lambda: lockstep.solve("lorenz", U0, (0, 1), np.ma.array([0, 1], mask=[0, 1])), "save_at"),
+                       (lambda: lockstep.train(x=holes, y=U0, hidden=[2]), "x"),
+                       (lambda: lorenz_net(holes), "x"),
+                       (lambda: lorenz_net(U0, out=holes), "out")):
+        with pytest.raises(lockstep.WrongType, match=rf"\A{name}: found a masked array.* masked.*filled\(0\)"):
+            read()
+
+
 def test_arguments_beside_a_problem_file_are_refused(tmp_path):
     (tmp_path / "p.toml").write_text("[rhs]\nsystem = 'lorenz'\n")
     with pytest.raises(lockstep.InvalidArgument, match="u0.*edit the file"):
