@@ -31,7 +31,7 @@ class Sensitivities(NamedTuple):
 
 
 def vjp(solution: Any, state: Any, end_state: Any, end_time: Any) -> Gradients:
-    solved = _in_memory(solution)
+    solved = solution._solve_behind("one in memory", "solve without output")
     if state is None and end_state is None and end_time is None:
         raise of_kind("invalid_argument", "state: found nothing, expected the loss's derivatives by state, end_state or "
                       "end_time", "state", "nothing", "the loss's derivatives by state, end_state or end_time", "")
@@ -44,17 +44,10 @@ def vjp(solution: Any, state: Any, end_state: Any, end_time: Any) -> Gradients:
 
 
 def sensitivities(solution: Any) -> Sensitivities:
-    found, stopped = _lockstep.solution_sensitivities(_in_memory(solution))
+    found, stopped = _lockstep.solution_sensitivities(solution._solve_behind("one in memory", "solve without output"))
     if stopped is not None:
         raise stopped
     return Sensitivities(**found)
-
-
-def _in_memory(solution: Any) -> Any:
-    if solution._solved is None:
-        raise of_kind("unsupported", "solution: found one that lies in a file, expected one in memory; solve without "
-                      "output", "solution", "one that lies in a file", "one in memory", "solve without output")
-    return solution._solved
 
 
 def _slopes(name: str, given: Any, shape: tuple[int, ...]) -> Optional[np.ndarray]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, Union
 
 import numpy as np
 
@@ -67,6 +68,40 @@ class Solution:
         self._first = int(self.attributes.get("first_trajectory", 0))
         self._units = dict(zip(self._in_file, about["component_units"]))
         self.time_unit = about["time_unit"]
+
+    # Pickled, a solution is its arrays, or its file's path: what a solve keeps for derivatives stays with the one that
+    # solve() returned.
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        if self._solved is not None:
+            state["_solved"] = None
+            state["_arrays"] = dict(self._arrays)
+        if self.path is not None:
+            state["path"] = self.path.absolute()
+        return state
+
+    def __copy__(self) -> Solution:
+        return self._copied(lambda value: value)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Solution:
+        return self._copied(lambda value: copy.deepcopy(value, memo))
+
+    def _copied(self, copied: Callable[[Any], Any]) -> Solution:
+        """With the same solve behind it, which nobody changes."""
+        result = object.__new__(type(self))
+        result.__dict__.update({name: value if name == "_solved" else copied(value)
+                                for name, value in self.__dict__.items()})
+        return result
+
+    def _solve_behind(self, expected: str, remedy: str) -> Any:
+        """The solve that this came out of; Unsupported where it lies elsewhere."""
+        if self._solved is not None:
+            return self._solved
+        found = f"one that lies in {self.path}" if self.path is not None else "one that was unpickled"
+        if self.path is None:
+            remedy = "do that where it was solved, and pickle what comes out"
+        raise of_kind("unsupported", f"solution: found {found}, expected {expected}; {remedy}", "solution", found,
+                      expected, remedy)
 
     def _array(self, name: str) -> np.ndarray:
         if name not in self._arrays:
@@ -222,10 +257,7 @@ class Solution:
     def save(self, path: PathLike, *, overwrite: bool = False) -> None:
         """Writes a solution in memory to a result file (docs/files.md), as ``solve(output=...)`` does. Raises FileError
         where one exists."""
-        if self._solved is None:
-            raise of_kind("unsupported", f"solution: found one that lies in {self.path}, expected one in memory; copy "
-                          "the file", "solution", f"one that lies in {self.path}", "one in memory", "copy the file")
-        _lockstep.save_solution(self._solved, Path(path), overwrite)
+        _lockstep.save_solution(self._solve_behind("one in memory", "copy the file"), Path(path), overwrite)
 
     def to_xarray(self) -> xarray.Dataset:
         """The solution as an xarray.Dataset, with the names of docs/files.md. Needs xarray."""
@@ -238,7 +270,7 @@ class Solution:
             data[name] = (tuple(points if name == "time" else name for name in dimensions), self._array(name))
         for name in _PER_TRAJECTORY:
             data[name] = (("trajectory",), self._array(name))
-        start, count, stride = self._trajectories if self._solved is None else (0, len(self), 1)
+        start, count, stride = (0, len(self), 1) if self.path is None else self._trajectories
         coordinates: dict[str, Any] = {"component": list(self.component_names),
                                        "trajectory": self._first + start + stride * np.arange(count)}
         if self.parameter_names:

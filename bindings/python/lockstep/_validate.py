@@ -8,7 +8,6 @@ from typing import Any, Optional, Union
 
 from . import _lockstep
 from ._solution import PathLike, Solution
-from .errors import of_kind
 
 
 class Verdict:
@@ -66,18 +65,16 @@ def validate(a: Union[Solution, PathLike], b: Union[Solution, PathLike], *, lyap
     >>> lockstep.validate(a, b).same_bits
     True
     """
-    sides = [_side(name, given) for name, given in (("a", a), ("b", b))]
+    sides = [_side(given) for given in (a, b)]
     *parts, stopped = _lockstep.validate(*sides, lyapunov, None if report is None else Path(report))
     if stopped is not None:
         raise stopped
     return Verdict(*parts)
 
 
-def _side(name: str, given: Any) -> Any:
+def _side(given: Any) -> Any:
     if not isinstance(given, Solution):
         return Path(given)
     if given.path is not None:
         return given.path
-    if given._solved is None:
-        raise of_kind("type", f"{name}: found no solution of a solve", name, "", "", "")
-    return given._solved
+    return given._solve_behind("the one that solve() returned, or a file", "")
