@@ -8,7 +8,7 @@ case $folder in /*) ;; *) folder=$PWD/$folder ;; esac
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 packages=(numpy==2.4.6 scipy==1.17.1 h5py==3.16.0 onnx==1.23.2 onnxscript==0.7.2 onnxruntime==1.31.1 scikit-learn==1.9.1
-  skl2onnx==1.20.0 keras==3.15.1 jax==0.10.2 jax2onnx==0.17.1)
+  skl2onnx==1.20.0 safetensors==0.8.0 keras==3.15.1 jax==0.10.2 jax2onnx==0.17.1)
 # PyTorch from PyPI wants gigabytes of CUDA, which a test on the processor does without: stand-ins take their place.
 torch=(torch==2.15.0 sympy==1.14.0 mpmath==1.3.0 networkx==3.6.1 jinja2==3.1.6 markupsafe==3.0.4 fsspec==2026.9.0
   filelock==4.2.11 setuptools==84.2.1)
