@@ -93,9 +93,8 @@ void describe_rhs(const Problem& problem, const Options& options, CpuTarget targ
     result.reasons.push_back(
         "machine code is generated for the right-hand side together with the method: stages stay in registers");
   } else if (context.take_code_after() != context.kNever) {
-    result.reasons.push_back(
-        format("machine code is generated for the right-hand side together with the method after %lld steps",
-               static_cast<long long>(context.take_code_after())));
+    result.reasons.push_back("machine code is generated for the right-hand side together with the method after " +
+                             std::to_string(context.take_code_after()) + " steps");
   }
 }
 
