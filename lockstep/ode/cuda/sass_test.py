@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Looks at the code of the CUDA component: what must hold for the same bits, and for speed. Needs no device.
 
-sass_test.py CUOBJDUMP LIBRARY REGISTERS.tsv [--write]
+sass_test.py CUOBJDUMP LIBRARY REGISTERS.tsv INSTRUCTIONS.tsv [--write]
 
 - In PTX every operation is one rounded to nearest (or a conversion, comparison, selection): no .ftz, no .approx but
   the first guess of tanh's quotient, which is rounded correctly from any guess that close (thread_net.h).
@@ -10,6 +10,8 @@ sass_test.py CUOBJDUMP LIBRARY REGISTERS.tsv [--write]
 - Kernels compiled for one shape have no stack and spill nothing; registers and the others' stack stay within the
   committed table.
 - Tensor cores (HMMA) work in the kernels of their modes, and in no other; between their products nothing is spilled.
+- The kernels whose times docs/cuda.md predicts have about as many instructions as when those were counted: 5 % more or
+  less in all, 2 % in the loop that has most of the arithmetic, for compute capability 9.0.
 """
 import os
 import re
@@ -94,8 +96,56 @@ def code(tool, library):
     return result
 
 
+# What docs/cuda.md ("What the machine code promises") and benchmarks/gpu_questions.cpp count.
+COUNTED = ("evaluate_128x128_f32", "tensor_128_bf16", "lorenz_tsit5_f64", "lorenz_rk4_f32", "net3_tanh_tsit5_f32")
+COUNT_AGAIN = ("count the usual path again as docs/cuda.md says under \"What the machine code promises\", correct its "
+               "times there and the constants in benchmarks/gpu_questions.cpp, then renew this table with --write")
+
+
+def instruction_counts(tool, library):
+    """kernel -> instructions, those of the innermost loop with most arithmetic, and that arithmetic; for sm_90."""
+    listings, architecture, kernel = {}, None, None
+    for line in run(tool, "-sass", library).splitlines():
+        if found := re.search(r"arch = (sm_\d+)", line):
+            architecture = found.group(1)
+        elif found := re.search(r"Function : (_Z\S+)", line):
+            kernel = short(found.group(1)) if OURS.search(found.group(1)) else None
+        elif architecture == "sm_90" and kernel in COUNTED and (
+                found := re.match(r"\s+/\*([0-9a-f]{4,})\*/\s+(.*?);", line)):
+            listings.setdefault(kernel, []).append((int(found.group(1), 16), found.group(2).strip()))
+    result = {}
+    for kernel, listing in listings.items():
+        loops = []
+        for address, text in listing:
+            if (found := re.search(r"\bBRA\b.* 0x([0-9a-f]+)$", text)) and int(found.group(1), 16) <= address:
+                body = [t for a, t in listing if int(found.group(1), 16) <= a <= address]
+                if not any(inner[0] >= int(found.group(1), 16) and inner[1] < address for inner in loops):
+                    loops.append((int(found.group(1), 16), address, len(body),
+                                  sum(bool(re.search(r"\b([FD]FMA|HMMA)\b", t)) for t in body)))
+        result[kernel] = (len(listing), *max(((size, fma) for _, _, size, fma in loops), key=lambda loop: loop[1]))
+    return result
+
+
+def check_counts(counts, committed, write):
+    if write and counts:
+        with open(committed, "w") as file:
+            file.write("# Of kernels for compute capability 9.0, as nvcc 13.0 makes them: instructions, those of the "
+                       "innermost loop with most arithmetic, its fma or products of tensor cores. sass_test.py.\n")
+            for kernel, numbers in sorted(counts.items()):
+                file.write("\t".join(map(str, (kernel, *numbers))) + "\n")
+    failures = []
+    with open(committed) as file:
+        known = {line.split()[0]: tuple(map(int, line.split()[1:])) for line in file if not line.startswith("#")}
+    for kernel, numbers in sorted(counts.items()):
+        before = known.get(kernel, (0, 0, 0))
+        if any(abs(now - then) > slack * then for now, then, slack in zip(numbers, before, (0.05, 0.02, 0.02))):
+            failures.append(f"{kernel}: {numbers} instructions, in its loop, and fma there; {before} when its time was "
+                            f"predicted: {COUNT_AGAIN}")
+    return failures
+
+
 def main():
-    tool, library, committed = sys.argv[1:4]
+    tool, library, committed, counted = sys.argv[1:5]
     failures = []
     usage = resources(tool, library)
     if not usage:
@@ -136,6 +186,7 @@ def main():
             kinds = [i.split(".")[0] for i in listing if re.match(r"[FD](MUL|ADD|FMA)\b", i)]
             if sorted(kinds) != ["DADD", "DMUL", "FADD", "FMUL"]:
                 failures.append(f"{name}: a * b + c became {kinds}")
+    failures += check_counts(instruction_counts(tool, library), counted, "--write" in sys.argv)
     failures += check_ptx(run(tool, "-ptx", library))
     for failure in failures:
         print(failure)
