@@ -36,7 +36,11 @@ struct HwyLane {
   static HWY_INLINE V div(V a, V b) { return hn::Div(a, b); }
   static HWY_INLINE V neg(V a) { return hn::Neg(a); }
   static HWY_INLINE V sqrt(V a) { return hn::Sqrt(a); }
+#if HWY_TARGET == HWY_AVX2  // by the sign bit, which copysign_to_abs takes as well: a register less
+  static HWY_INLINE V abs(V a) { return hn::AndNot(hn::SignBit(D()), a); }
+#else
   static HWY_INLINE V abs(V a) { return hn::Abs(a); }
+#endif
 #if HWY_TARGET == HWY_SCALAR
   static HWY_INLINE V fma(V a, V b, V c) { return V(std::fma(a.raw, b.raw, c.raw)); }
   static HWY_INLINE V nfma(V a, V b, V c) { return V(std::fma(-a.raw, b.raw, c.raw)); }
@@ -107,6 +111,8 @@ struct HwyLane {
   static HWY_INLINE M int_eq(I a, I b) { return hn::RebindMask(D(), hn::Eq(a, b)); }
   static HWY_INLINE M int_lt(I a, I b) { return hn::RebindMask(D(), hn::Lt(a, b)); }
 
+  // Whether lookup16 is one instruction.
+  static constexpr bool kLooksUpInOne = HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_AVX3;
   // table[i mod 16] for each lane of a whole register; `table` is aligned to 64 bytes. For float32 only.
   static HWY_INLINE V lookup16(const T* table, I i) {
     static_assert(sizeof(T) == 4 && hn::MaxLanes(D()) == hn::MaxLanes(hn::ScalableTag<T>()));

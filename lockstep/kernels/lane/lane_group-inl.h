@@ -18,6 +18,7 @@ template <class D, size_t kCount>
 struct LaneGroup {
   using One = HwyLane<D>;
   using T = typename One::T;
+  static constexpr bool kLooksUpInOne = One::kLooksUpInOne;
   using TI = typename One::TI;
   template <class Element>
   struct Many {

@@ -7,7 +7,7 @@
 // 1, a half up to 5, then 1. In the first, c = T = 0, so that small x come back as they are; in the last, T is the
 // number before 1 and 1 - T^2 3.5 % too large, so that the result reaches 1 where |x| is cut off.
 //
-// In three steps, so that steps of different numbers may alternate.
+// In four steps, so that steps of different numbers may alternate.
 template <class L>
 struct TanhStart {
   typename L::V argument, magnitude;
@@ -20,12 +20,11 @@ LOCKSTEP_LANE_FN TanhStart<L> tanh_start(typename L::V v) {
 }
 
 template <class L>
-struct TanhParts {
-  typename L::V argument, point, rest;
+struct TanhTerms {
+  typename L::V argument, point, distance, slope;  // T, d, 1 - T^2
 };
 template <class L>
-LOCKSTEP_LANE_FN TanhParts<L> tanh_parts(TanhStart<L> start) {
-  using V = typename L::V;
+LOCKSTEP_LANE_FN TanhTerms<L> tanh_terms(TanhStart<L> start) {
   // Entry i: intervals 0 to 11, of |x| + 3 in [3, 8), at i = 4 to 15, the rest from 0 on.
   alignas(64) static constexpr float kPoint[16] = {0x1.5fe8bep+2f, 0x1.9de532p+2f, 0x1.e434ep+2f,  0x1.154246p+3f,
                                                    0.0f,           0x1.80169p-2f,  0x1.400dfap-1f, 0x1.c0129cp-1f,
@@ -40,11 +39,25 @@ LOCKSTEP_LANE_FN TanhParts<L> tanh_parts(TanhStart<L> start) {
       0x1.627a08p-1f,  0x1.0242d2p-1f,  0x1.1f4904p-2f,  0x1.d2617p-4f,   0x1.645bf2p-5f, 0x1.09e80ap-6f,
       0x1.896c64p-8f,  0x1.213f1ap-9f,  0x1.aa09d6p-11f, 0x1.39f9fcp-12f};
   const auto i = start.interval;
-  const V t = L::lookup16(kTanh, i);
-  const V d = L::sub(start.magnitude, L::lookup16(kPoint, i));
-  const V q = L::fma(L::mul(d, d), L::set(-0x1.69195cp-6f), L::set(0x1.55546ap-2f));
-  const V denominator = L::fma(L::fma(d, q, t), d, L::set(1.0f));
-  return {start.argument, t, L::div(L::mul(L::lookup16(kSlope, i), d), denominator)};
+  const auto t = L::lookup16(kTanh, i);
+  const auto d = L::sub(start.magnitude, L::lookup16(kPoint, i));
+  if constexpr (L::kLooksUpInOne) {
+    return {start.argument, t, d, L::lookup16(kSlope, i)};
+  } else {  // the same bits: each but the smallest is 1 - T^2 rounded once
+    return {start.argument, t, d, L::max(L::nfma(t, t, L::set(1.0f)), L::set(kSlope[3]))};
+  }
+}
+
+template <class L>
+struct TanhParts {
+  typename L::V argument, point, rest;
+};
+template <class L>
+LOCKSTEP_LANE_FN TanhParts<L> tanh_parts(TanhTerms<L> terms) {
+  const auto t = terms.point, d = terms.distance;
+  const auto q = L::fma(L::mul(d, d), L::set(-0x1.69195cp-6f), L::set(0x1.55546ap-2f));
+  const auto denominator = L::fma(L::fma(d, q, t), d, L::set(1.0f));
+  return {terms.argument, t, L::div(L::mul(terms.slope, d), denominator)};
 }
 
 template <class L>
@@ -54,7 +67,7 @@ LOCKSTEP_LANE_FN typename L::V tanh_end(TanhParts<L> parts) {
 
 template <class L>
 LOCKSTEP_LANE_FN typename L::V tanh_float32(typename L::V v) {
-  return tanh_end<L>(tanh_parts<L>(tanh_start<L>(v)));
+  return tanh_end<L>(tanh_parts<L>(tanh_terms<L>(tanh_start<L>(v))));
 }
 
 // float64: tanh |x| = h / (h + 1) with h = (e^2|x| - 1)/2 = s g + (s - 1)/2, s = 2^n, g = (e^2r - 1)/2 = r + r^2 q(r).

@@ -174,6 +174,7 @@ struct CLane {
   static I shift_right_logical(I a) {
     return integer(a.text + " >> " + std::to_string(k));
   }
+  static constexpr bool kLooksUpInOne = true;
   static V lookup16(const float* table, I i) {
     return number(CRecorder::current().table(table) + "[" + i.text + " & 15u]");
   }

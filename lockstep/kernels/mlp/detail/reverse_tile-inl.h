@@ -34,7 +34,7 @@ HWY_INLINE void for_lanes(size_t lanes, F f) {
 template <class T>
 void tanh_ahead(T* values, size_t registers, const T* next) {
   constexpr ActivationKind kKind = ActivationKind::tanh;
-  constexpr size_t kCount = kTogether<kKind>;
+  constexpr size_t kCount = kTogether<T, kKind>;
   const size_t lanes = hn::Lanes(Register<T>());
   size_t first = 0;
   for (; first + kCount <= registers; first += kCount) {

@@ -114,7 +114,7 @@ void thin_tanh(const PackedLayer<T>& layer, const ThinRows<T>& rows, bool relu) 
     begin(r, 0);
     start[r] = tanh_start<L>(sums[r]);
     begin(r, 1);
-    parts[r] = tanh_parts<L>(start[r]);
+    parts[r] = tanh_parts<L>(tanh_terms<L>(start[r]));
     start[r] = tanh_start<L>(sums[r]);
     begin(r, 2);
   }
@@ -122,7 +122,7 @@ void thin_tanh(const PackedLayer<T>& layer, const ThinRows<T>& rows, bool relu) 
     LOCKSTEP_BOTH {
       asm volatile("");
       finish(r, 0);
-      parts[r] = tanh_parts<L>(start[r]);
+      parts[r] = tanh_parts<L>(tanh_terms<L>(start[r]));
       start[r] = tanh_start<L>(sums[r]);
       begin(r, 3);
       asm volatile("");
@@ -133,9 +133,9 @@ void thin_tanh(const PackedLayer<T>& layer, const ThinRows<T>& rows, bool relu) 
   }
   LOCKSTEP_BOTH {
     finish(r, 0);
-    parts[r] = tanh_parts<L>(start[r]);
+    parts[r] = tanh_parts<L>(tanh_terms<L>(start[r]));
     finish(r, 1);
-    parts[r] = tanh_parts<L>(tanh_start<L>(sums[r]));
+    parts[r] = tanh_parts<L>(tanh_terms<L>(tanh_start<L>(sums[r])));
     finish(r, 2);
   }
 #undef LOCKSTEP_BOTH
