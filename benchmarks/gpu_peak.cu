@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 namespace {
 
@@ -100,7 +101,7 @@ void print_copies(int blocks) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   int count = 0, driver = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess || count == 0) {
     std::fprintf(stderr, "gpu_peak: no CUDA device: %s\n", cudaGetErrorString(error));
@@ -113,6 +114,7 @@ int main() {
       "{\"measure\": \"device\", \"name\": \"%s\", \"capability\": \"%d.%d\", \"multiprocessors\": %d, "
       "\"memory\": %zu, \"driver_cuda\": %d}\n",
       device.name, device.major, device.minor, device.multiProcessorCount, device.totalGlobalMem, driver);
+  if (argc > 1 && std::strcmp(argv[1], "--device") == 0) return 0;
   const int blocks = device.multiProcessorCount * 8;
   print_fma_peak<float>("float32", blocks);
   print_fma_peak<double>("float64", blocks);

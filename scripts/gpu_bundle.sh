@@ -40,7 +40,7 @@ done
 cp -r examples/lorenz examples/ocean_column "$bundle/examples/"
 cp lockstep/ode/cuda/testing/*_body.inc "$bundle/bin/"
 cp benchmarks/gpu_peers*.py "$bundle/benchmarks/"
-cp scripts/gpu_check.sh "$bundle/"
+cp scripts/gpu_check.sh scripts/gpu_report.sh "$bundle/"
 git rev-parse HEAD >"$bundle/commit" 2>/dev/null || echo unknown >"$bundle/commit"
 
 stage "3/3 look at it"

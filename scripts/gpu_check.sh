@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# Checks the CUDA engine on this machine's GPU: timings with an answer to each question of speed, every test of the
-# kernels, the same bits as the CPU over problems in both precisions, compute-sanitizer and other libraries where they
-# are installed. Run it inside a bundle (scripts/gpu_bundle.sh) or from a built tree. Writes gpu_check.json beside
-# itself, or where the first argument says: after the first minute already, again after other libraries and at the end;
-# beside it gpu_check.log, what programs that failed had said.
-#   LOCKSTEP_GPU_SECONDS   how long all of it may take (540): what no longer fits is left out, and named
-#   LOCKSTEP_GPU_PARTS     some of: speed peers counters tests bits certificates sanitizer choices (all)
+# Checks the CUDA engine on this machine's GPU, in parts, the most telling first: the kernels' tests, the same bits as
+# the CPU's, timings with an answer to each question of speed, other libraries on the same card, certificates,
+# compute-sanitizer, hardware counters, choices. Run it inside a bundle (scripts/gpu_bundle.sh) or from a built tree:
+#   gpu_check.sh [--part NAME]... [--fresh] [REPORT.json]
+# REPORT is gpu_check.json beside this script otherwise. It is written anew after every check, so that a kill keeps what
+# was done; beside it REPORT.log, what programs that failed had said, and REPORT.counters.csv. A report of the same
+# commit is continued: the parts that are done in it are left out, --part does one again, --fresh all of them.
+#   LOCKSTEP_GPU_SECONDS   how long all of it may take (540); each part has a limit of its own, too
 #   LOCKSTEP_GPU_PYTHON    the Python that has torch, jax or diffrax (python3)
-# Exit code 0: all passed; 1: something failed; 3: there is no device to check. Then what needs none is checked all the
-# same: that the programs run here, and what a CPU says to the kernels' source.
+# Exit code 0: what ran passed; 1: something failed; 2: parts are left for another run, the rest passed; 3: there is no
+# device to check. Then what needs none is checked all the same: that the programs run here, and what a CPU says to the
+# kernels' source.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 theirs=${LD_LIBRARY_PATH:-}  # for programs that are not the bundle's
@@ -23,16 +25,31 @@ else
   root=$(cd "$here/.." && pwd)
   bin=${LOCKSTEP_BUILD:-$root/build}/bin
 fi
-report=${1:-$here/gpu_check.json}
+# Each part's own limit in seconds, in the order in which they run.
+all_parts="tests bits speed peers certificates sanitizer counters choices"
+seconds_of() {
+  case $1 in
+  tests) echo 240 ;; bits) echo 120 ;; speed) echo 180 ;; peers) echo 420 ;; certificates) echo 90 ;;
+  sanitizer) echo 300 ;; counters) echo 120 ;; choices) echo 240 ;;
+  esac
+}
+usage() { echo "error: $1; usage: gpu_check.sh [--part NAME]... [--fresh] [REPORT.json], of the parts $all_parts"; exit 1; }
+report=$here/gpu_check.json asked=() fresh=
+while [ $# -gt 0 ]; do
+  case $1 in
+  --part)
+    [[ " $all_parts " == *" ${2:-} "* ]] && [ -n "${2:-}" ] || usage "no part '${2:-}'"
+    asked+=("$2")
+    shift
+    ;;
+  --fresh) fresh=yes ;;
+  -*) usage "no option $1" ;;
+  *) report=$1 ;;
+  esac
+  shift
+done
 python=${LOCKSTEP_GPU_PYTHON:-python3}
 limit=${LOCKSTEP_GPU_SECONDS:-540}
-parts=${LOCKSTEP_GPU_PARTS:-speed peers counters tests bits certificates sanitizer choices}
-for part in $parts; do
-  case $part in speed | peers | counters | tests | bits | certificates | sanitizer | choices) ;;
-  *) echo "error: LOCKSTEP_GPU_PARTS has $part: it takes speed, peers, counters, tests, bits, certificates, sanitizer, choices"
-    exit 1 ;;
-  esac
-done
 # Where that Python keeps NVIDIA's libraries: cuBLASLt and NVRTC may be there alone.
 if [ -z "${VIRTUAL_ENV:-}${CONDA_PREFIX:-}" ] && prefix=$("$python" -c 'import sys; print(sys.prefix)' 2>/dev/null); then
   export VIRTUAL_ENV=$prefix
@@ -40,51 +57,32 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rows=() failed=0
-left() { echo $((limit - SECONDS > 0 ? limit - SECONDS : 0)); }
+part=device part_end=$limit
+# Until the end of all, or of the part.
+left() {
+  local end=$((part_end < limit ? part_end : limit))
+  echo $((end - SECONDS > 0 ? end - SECONDS : 0))
+}
 # within SECONDS COMMAND...: for so long, and for the time that is left. A kernel that never ends takes no more than that.
 within() {
   local most=$(($(left) < $1 ? $(left) : $1))
   timeout -k 5 $((most > 0 ? most : 1)) "${@:2}"
 }
-wanted() { [[ " $parts " == *" $1 "* ]]; }
-
 say() { printf '%s\n' "$*"; }
-text() { printf '%s' "$1" | tr '\n\t' '  ' | sed 's/\\/\\\\/g; s/"/\\"/g'; }  # inside a JSON string
-# row NAME STATUS [DETAIL [SECONDS]]
-row() {
-  rows+=("$(printf '{"name": "%s", "status": "%s", "detail": "%s", "seconds": %s}' \
-    "$(text "$1")" "$2" "$(text "${3:-}")" "${4:-null}")")
-  printf '%-8s %-44s %s\n' "$2" "$1" "${3:-}"
-  [ "$2" != failed ] || failed=1
-}
 # has_time NAME [SECONDS]: or a row that says why not
 has_time() {
   [ "$(left)" -ge "${2:-10}" ] && return
-  row "$1" skipped "no time left: raise LOCKSTEP_GPU_SECONDS"
+  row "$1" skipped "no time left for this part"
   return 1
 }
 # keep NAME FILE: what a program that failed had said
 keep() { { echo "== $1"; tail -n 200 "$2"; echo; } >>"${report%.json}.log"; }
-finish() {
-  {
-    printf '{"device": "%s", "seconds": %d, "commit": "%s", "date": "%s", "result": "%s",\n "rows": [\n' "$(text "$device")" "$SECONDS" \
-      "$(cat "$root/commit" 2>/dev/null || git -C "$root" rev-parse HEAD 2>/dev/null || echo unknown)" \
-      "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$1"
-    local separator=
-    for line in "${rows[@]+"${rows[@]}"}"; do printf '%s  %s' "$separator" "$line"; separator=$',\n'; done
-    printf '\n ],\n "questions": %s,\n "measured": [' "$(cat "$work/questions.json" 2>/dev/null || echo '[]')"
-    cat "$work"/{peak,mlp,bench,peers}.jsonl 2>/dev/null | sed -n '/^{.*}$/p' | sed '$!s/$/,/; s/^/\n  /'
-    printf ' ]}\n'
-  } >"$report" || { say "error: cannot write $report"; exit 1; }
-  say "results: $report"
-}
+source "$here/gpu_report.sh"
 
 device=none
-for program in lockstep cuda_engine_test device_graph_plan_test device_plan_test gpu_peak gpu_mlp gpu_bench gpu_verdict; do
-  [ -x "$bin/$program" ] && continue
-  say "error: no $program in $bin; build lockstep_cuda and these first:"
-  say "  lockstep cuda_engine_test device_graph_plan_test device_plan_test gpu_peak gpu_mlp gpu_bench gpu_verdict"
-  exit 1
+programs="lockstep cuda_engine_test device_graph_plan_test device_plan_test gpu_peak gpu_mlp gpu_bench gpu_verdict"
+for program in $programs; do
+  [ -x "$bin/$program" ] || { say "error: no $program in $bin; build lockstep_cuda first, and $programs"; exit 1; }
 done
 
 # problem NAME SYSTEM PRECISION TRAJECTORIES [ENSEMBLE-LINE]: a file in $work, trajectories of different lengths
@@ -107,9 +105,15 @@ TOML
 solve() { within 120 "$bin/lockstep" solve "$1" --device "$2" --output "$3" --overwrite --quiet "${@:4}" 2>&1; }
 
 example=$root/examples/lorenz/ensemble.toml
+read_report
 said=$(solve "$example" cuda "$work/first.h5")
-if [ $? -ne 0 ]; then
+first=$?
+timeout -k 5 60 "$bin/gpu_peak" --device >/dev/null 2>&1  # no more than whether there is one
+if [ $? = 3 ]; then
+  [ ! -f "$report" ] || report=${report%.json}.no_device.json  # what a device said stays
+  kept=() done_parts=
   say "no CUDA device can be used here; what needs none is checked"
+  device=none
   row "device" skipped "$said"
   # part NAME PROGRAM...: one that measures a device says so where there is none, and ends with 3
   part() {
@@ -135,23 +139,23 @@ if [ $? -ne 0 ]; then
   said=$(solve "$example" cpu "$work/first.h5") && said=$(solve "$example" cpu "$work/again.h5" --threads 1) &&
     said=$("$bin/lockstep" validate --bits "$work/first.h5" "$work/again.h5" 2>&1)
   if [ $? = 0 ]; then row "solves by the CPU" passed "${said%%$'\n'*}"; else row "solves by the CPU" failed "$said"; fi
-  for name in "hardware counters" "same bits" "certificates" compute-sanitizer choices "other libraries"; do
-    row "$name" skipped "no device"
-  done
-  finish no_device
+  for part in $all_parts; do row "$part" skipped "no device"; done
+  write_report no_device
+  say "results: $report"
   exit $((failed ? 1 : 3))
 fi
 device=$(LD_LIBRARY_PATH=$theirs nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1)
 device=${device:-unknown}
 say "device: $device"
+[ $first = 0 ] || row "a first solve on the device" failed "$said"
 
 judge() {
   local files=()
   for file in "$work"/{peak,mlp,bench,peers}.jsonl; do [ ! -f "$file" ] || files+=("$file"); done
   "$bin/gpu_verdict" ${files[@]+"${files[@]}"} >"$work/questions.json"
 }
+[ ! -s "$work/measured" ] || judge 2>/dev/null
 
-# Speed first, so that the shortest visit to a card brings the figures home.
 # measure NAME FILE PROGRAM...: rows into FILE.jsonl
 measure() {
   has_time "$1" || return
@@ -165,36 +169,30 @@ measure() {
     ;;
   esac
 }
-if wanted speed; then
+speed() {
   measure "the card's peaks" peak "$bin/gpu_peak"
   measure "timings of a net" mlp "$bin/gpu_mlp"
   measure "timings" bench "$bin/gpu_bench" --folder "$(dirname "$report")" \
     --model "$root/examples/lorenz/lorenz_tanh_3_100_3.safetensors"
   judge
-  finish first_minute
-fi
+}
 
-# Other libraries on the same card, where Python has them: the rows that a question needs come first. Half of the time,
-# where something else is to follow.
-other_libraries() {
-  local name="other libraries" seconds=$(($(left) / 2)) peers=$root/benchmarks/gpu_peers.py
-  case " $parts" in *peers) seconds=$(($(left) - 20)) ;; esac
+# Other libraries on the same card, where Python has them: the rows that a question needs come first.
+peers() {
+  local name="other libraries" seconds=$(($(left) - 15)) peers=$root/benchmarks/gpu_peers.py
   if ! LD_LIBRARY_PATH=$theirs "$python" -c 'import numpy' 2>/dev/null; then
     row "$name" skipped "no $python with numpy, torch, jax or diffrax: set LOCKSTEP_GPU_PYTHON"
   elif [ "$seconds" -lt 20 ]; then
-    row "$name" skipped "no time left: raise LOCKSTEP_GPU_SECONDS"
-  elif LD_LIBRARY_PATH=$theirs "$python" "$peers" --total "$seconds" >"$work/peers.jsonl" 2>"$work/peers.log"; then
+    row "$name" skipped "no time left for this part"
+  elif LD_LIBRARY_PATH=$theirs timeout -k 10 "$(left)" "$python" "$peers" --total "$seconds" \
+    >"$work/peers.jsonl" 2>"$work/peers.log"; then
     row "$name" passed "$(grep -c '"best"' "$work/peers.jsonl") timings, $(grep -c '"error"' "$work/peers.jsonl") failed"
   else
     row "$name" failed "$(tail -n 1 "$work/peers.log")"
     keep "$name" "$work/peers.log"
   fi
-}
-if wanted peers; then
-  other_libraries
   judge
-  finish after_other_libraries
-fi
+}
 
 # What the card itself counts in the kernels of a net: instructions, clocks, and accesses to shared memory with those that
 # wait for a bank, beside what docs/cuda.md counted. Into a table beside the report.
@@ -212,10 +210,9 @@ counters() {
     rm -f "$table"
   fi
 }
-if wanted counters; then counters; fi
 
-# tests NAME PROGRAM SECONDS: those that run on a card; others of the program run as everywhere
-tests() {
+# run_tests NAME PROGRAM SECONDS: those that run on a card; others of the program run as everywhere
+run_tests() {
   has_time "$1" || return
   local started=$SECONDS code
   LOCKSTEP_TEST_DEVICE=cuda within "$3" "$bin/$2" >"$work/tests.log" 2>&1
@@ -229,11 +226,11 @@ tests() {
     keep "$1" "$work/tests.log"
   fi
 }
-if wanted tests; then
-  tests "tests of nets on the device" device_plan_test 90
-  tests "tests of graphs on the device" device_graph_plan_test 90
-  tests "kernel tests" cuda_engine_test 300  # NVRTC compiles some twenty kernels
-fi
+tests() {
+  run_tests "tests of nets on the device" device_plan_test 60
+  run_tests "tests of graphs on the device" device_graph_plan_test 60
+  run_tests "kernel tests" cuda_engine_test 180  # NVRTC compiles some twenty kernels
+}
 
 # compare NAME PROBLEM: the CPU's file and the GPU's
 compare() {
@@ -282,11 +279,9 @@ certify() {
     if [[ $said == *cuBLASLt* ]]; then row "$name" skipped "$said"; else row "$name" failed "$said"; fi
     return
   fi
-  if said=$("$bin/lockstep" validate "$work/cpu.h5" "$work/cuda.h5" 2>&1); then
-    row "$name" passed "$(printf '%s' "$said" | head -n 1)"
-  else
-    row "$name" failed "$(printf '%s' "$said" | head -n 2)"
-  fi
+  local result=passed
+  said=$("$bin/lockstep" validate "$work/cpu.h5" "$work/cuda.h5" 2>&1) || result=failed
+  row "$name" $result "$(printf '%s' "$said" | head -n 2)"
 }
 certificates() {
   local precision mode engine
@@ -319,8 +314,7 @@ oceans() {
     fi
   done
 }
-if wanted bits; then same_bits; oceans; fi
-if wanted certificates; then certificates; fi
+bits() { same_bits; oceans; }
 
 # What NVIDIA's sanitizer sees: accesses out of bounds, races in shared memory, barriers that threads miss.
 # sanitize TOOL PROGRAM TESTS
@@ -339,7 +333,8 @@ sanitize() {
     ;;
   esac
 }
-if wanted sanitizer; then
+sanitizer() {
+  local sanitizer tool
   sanitizer=$(PATH=$PATH:/usr/local/cuda/bin command -v compute-sanitizer)
   if [ -n "$sanitizer" ]; then
     for tool in memcheck racecheck synccheck; do
@@ -351,7 +346,7 @@ if wanted sanitizer; then
   else
     row "compute-sanitizer" skipped "not installed"
   fi
-fi
+}
 
 # Does `auto` take the faster engine? A wrong choice may cost no more than twice the time of the right one. First by the
 # figures that are built in, then by those of this machine.
@@ -391,8 +386,29 @@ choices() {
     done
   done
 }
-export XDG_CACHE_HOME=$work/cache
-if wanted choices; then choices; fi
 
-if [ $failed = 0 ]; then finish passed; else finish failed; fi
-exit $failed
+if [ ${#asked[@]} = 0 ]; then
+  for part in $all_parts; do [[ " $done_parts " == *" $part "* ]] || asked+=("$part"); done
+fi
+unfinished=
+export XDG_CACHE_HOME=$work/cache  # nothing compiled or calibrated before counts
+for part in "${asked[@]+"${asked[@]}"}"; do
+  part_end=$((SECONDS + $(seconds_of "$part")))
+  if [ "$(left)" -lt 30 ]; then
+    say "left for another run: $part"
+    unfinished=yes
+    continue
+  fi
+  say "== $part, at most $(left) s"
+  forget "$part"
+  "$part"
+  done_parts+="${done_parts:+ }$part"
+  write_report running
+done
+part=end result=passed
+[ -z "$unfinished" ] || result=unfinished
+if [ $failed = 1 ] || printf '%s\n' "${kept[@]+"${kept[@]}"}" | grep -q '"status": "failed"'; then result=failed; fi
+write_report "$result"
+say "results: $report ($result)"
+[ $failed = 0 ] || exit 1
+[ -z "$unfinished" ] || exit 2

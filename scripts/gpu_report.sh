@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Sourced by gpu_check.sh: its report, written after every row, and what an earlier run left of it. Reads and sets that
+# script's variables: report, work, root, device, part, fresh, failed.
+text() { printf '%s' "$1" | tr '\n\t' '  ' | sed 's/\\/\\\\/g; s/"/\\"/g'; }  # inside a JSON string
+# row NAME STATUS [DETAIL [SECONDS]]
+row() {
+  rows+=("$(printf '{"part": "%s", "name": "%s", "status": "%s", "detail": "%s", "seconds": %s}' \
+    "$part" "$(text "$1")" "$2" "$(text "${3:-}")" "${4:-null}")")
+  printf '%-8s %-44s %s\n' "$2" "$1" "${3:-}"
+  [ "$2" != failed ] || failed=1
+  write_report running
+}
+commit=$(cat "$root/commit" 2>/dev/null || git -C "$root" rev-parse HEAD 2>/dev/null || echo unknown)
+# The report, a row a line, so that read_report finds them again.
+write_report() {
+  {
+    printf '{"device": "%s", "seconds": %d, "commit": "%s", "date": "%s", "result": "%s", "done": "%s",\n "rows": [\n' \
+      "$(text "$device")" "$((before + SECONDS))" "$commit" "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$1" "$done_parts"
+    printf '%s\n' "${kept[@]+"${kept[@]}"}" "${rows[@]+"${rows[@]}"}" | sed '/^$/d; s/^/  /; $!s/$/,/'
+    printf ' ],\n "questions": %s,\n "measured": [\n' "$(cat "$work/questions.json" 2>/dev/null || echo '[]')"
+    cat "$work"/{peak,mlp,bench,peers}.jsonl 2>/dev/null | sed -n '/^{.*}$/p' | sed '$!s/$/,/; s/^/  /'
+    printf ' ]}\n'
+  } >"$report.new" && mv "$report.new" "$report" || { say "error: cannot write $report"; exit 1; }
+}
+# What an earlier run left: its rows, and what they measured. Nothing of another commit; that is put aside.
+kept=() done_parts='' before=0
+read_report() {
+  [ -f "$report" ] || return 0
+  if [ -n "$fresh" ] || ! head -n 1 "$report" | grep -qF "\"commit\": \"$commit\""; then
+    say "$report begins anew; what it was is now ${report%.json}.old.json"
+    mv "$report" "${report%.json}.old.json"
+    return 0
+  fi
+  done_parts=$(sed -n '1s/.*"done": "\([a-z ]*\)".*/\1/p' "$report")
+  before=$(sed -n '1s/.*"seconds": \([0-9]*\).*/\1/p' "$report")
+  before=${before:-0}
+  mapfile -t kept < <(sed -n 's/^  \({"part": .*}\),\{0,1\}$/\1/p' "$report")
+  # Only other libraries' rows have a "peer" or are their summary.
+  sed -n '/"measured": \[/,$s/^  \({.*}\),\{0,1\}$/\1/p' "$report" >"$work/measured"
+  grep -E '"peer"|"workload": "summary"' "$work/measured" >"$work/peers.jsonl"
+  grep -vE '"peer"|"workload": "summary"' "$work/measured" >"$work/bench.jsonl"
+}
+# forget PART: before it is done again
+forget() {
+  local line name others=() names=
+  for line in "${kept[@]+"${kept[@]}"}"; do [[ $line == '{"part": "'$1'"'* ]] || others+=("$line"); done
+  kept=("${others[@]+"${others[@]}"}")
+  for name in $done_parts; do [ "$name" = "$1" ] || names+="${names:+ }$name"; done
+  done_parts=$names
+  case $1 in
+  speed) rm -f "$work"/{peak,mlp,bench}.jsonl ;;
+  peers) rm -f "$work/peers.jsonl" ;;
+  esac
+}
