@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Makes one folder that runs the CUDA engine and its checks on a machine with nothing but an NVIDIA driver: programs, the
-# libraries they need, examples, scripts. The C library is that machine's: no older than the one here or, with a libstdc++
-# as new as the one here, no older than the programs ask for (glibc 2.34 from Debian 12). Copy the folder there, then run
-# ./gpu_check.sh in it. Usage: scripts/gpu_bundle.sh [FOLDER], by default out/gpu_bundle.
+# libraries they need, examples, scripts; and an archive of it beside it. The C library is that machine's: no older than the one here or, with a libstdc++
+# as new as the one here, no older than the programs ask for (glibc 2.34 from Debian 12). Copy the folder or the
+# archive there, then run ./gpu_check.sh in it. Usage: scripts/gpu_bundle.sh [FOLDER], by default out/gpu_bundle.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 [ $# -le 1 ] || fail "usage: scripts/gpu_bundle.sh [FOLDER]"
 bundle=${1:-out/gpu_bundle}
@@ -55,4 +55,6 @@ for program in "${programs[@]/#/$bundle/bin/}" "$bundle"/lib/*.so* "$bundle"/lib
   [ -z "$strangers" ] || fail "$program needs what the bundle lacks: $strangers"
 done
 LD_LIBRARY_PATH="$bundle/lib:$bundle/lib/c++" "$bundle/bin/lockstep" --version
-say "next: copy $bundle to the machine with the GPU and run ./gpu_check.sh there"
+tar -czf "$bundle.tar.gz" -C "$(dirname "$bundle")" "$(basename "$bundle")"
+say "$bundle.tar.gz: $(du -sm "$bundle.tar.gz" | cut -f1) MiB"
+say "next: unpack it on the machine with the GPU and run ./gpu_check.sh in its folder"
