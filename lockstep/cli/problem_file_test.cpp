@@ -122,6 +122,58 @@ TEST(ProblemFile, what_was_meant_for_equations_is_said) {
   EXPECT_THAT(message("= 3"), ::testing::Not(HasSubstr("quotes")));
 }
 
+TEST(ProblemFile, what_is_no_toml_is_told_how_toml_writes_it) {
+  const auto advice = [](const std::string& line) {
+    const std::string said = message("[rhs]\n" + line + "\n");
+    const std::string head = "folder/lorenz.toml:2:";
+    EXPECT_EQ(said.substr(0, head.size()), head) << line;
+    const std::size_t end = said.find("a TOML file; ");
+    return end == said.npos ? "nothing: " + said : said.substr(end + 13);
+  };
+  EXPECT_EQ(advice("a = .5"), "write a = 0.5");
+  EXPECT_EQ(advice("a = -5."), "write a = -5.0");
+  EXPECT_EQ(advice("a = 5.e3"), "write a = 5.0e3");
+  EXPECT_EQ(advice("a = [0., 1.]"), "write 0.0");
+  EXPECT_EQ(advice("a = 1d-6  # Fortran"), "write a = 1e-6");
+  EXPECT_EQ(advice("a = 04"), "write a = 4");
+  EXPECT_THAT(advice("a = 1,000"),
+              HasSubstr("write a = 1000, without marks between thousands; decimals follow a point"));
+  EXPECT_EQ(advice("a = 1e400"), "numbers go to 1.8e308");
+  EXPECT_EQ(advice("a = 9223372036854775808"), "numbers without a point go to 9223372036854775807");
+  EXPECT_THAT(advice("a = 3 m/s"), HasSubstr("write the number alone; units are texts"));
+  EXPECT_THAT(advice("a = [0 s, 1 s]"), HasSubstr("write the number alone; units are texts"));
+  EXPECT_THAT(advice("a = 1/2"), HasSubstr("write the number that it comes to"));
+  EXPECT_THAT(advice("a = 2 * x"), HasSubstr("formulas in quotes: a = \"2 * x\""));
+  EXPECT_EQ(advice("a = True"), "write a = true");
+  EXPECT_EQ(advice("a = no"), "write a = false");
+  EXPECT_EQ(advice("a = (0, 1)"), "write a = [0, 1]");
+  EXPECT_THAT(advice("a = \u22121"), HasSubstr("write the minus sign of the keyboard"));
+  EXPECT_THAT(advice("a = 1e\u20136"), HasSubstr("write the minus sign of the keyboard"));
+  EXPECT_THAT(advice("a = \u201clorenz\u201d"), HasSubstr("write the straight quotes of the keyboard"));
+  EXPECT_THAT(advice("a\u00a0= 1"), HasSubstr("write plain spaces"));
+  EXPECT_EQ(advice("a: 1"), "write NAME = VALUE, below its [section]");
+  EXPECT_THAT(advice("a = \"C:\\data\""), HasSubstr("write folders with /"));
+  EXPECT_EQ(advice("# gr\xf6\xdf"), "save the file as UTF-8");
+  EXPECT_THAT(message("[rhs]\na = 1\na = 2\n"), HasSubstr("a TOML file; write each key and each [section] once"));
+  EXPECT_THAT(message("\xff\xfe["), HasSubstr("save the file as UTF-8"));
+  EXPECT_THAT(message(std::string("[\0r\0h\0", 6)), HasSubstr("save the file as UTF-8"));
+  EXPECT_THAT(message("[rhs]\rsystem = \"lorenz\"\r"),
+              HasSubstr("save the file with the line ends of Unix or Windows"));
+}
+
+TEST(ProblemFile, line_ends_of_windows_and_a_byte_order_mark_are_read) {
+  EXPECT_EQ(message("\xef\xbb\xbf[rhs]\r\nsystem = \"lorenz\"\r\n[method]\r\n\trtol\t=\t1e-3\r\n"), "no error");
+}
+
+TEST(ProblemFile, values_in_quotes_and_zero_bytes_in_texts_are_refused) {
+  const std::string rhs = "[rhs]\nsystem = \"lorenz\"\n";
+  EXPECT_THAT(message(rhs + "[method]\nrtol = \"1e-6\"\n"),
+              ::testing::EndsWith("found \"1e-6\", expected a number; write 1e-6 without quotes"));
+  EXPECT_THAT(message(rhs + "[output]\noverwrite = \"true\"\n"), ::testing::EndsWith("; write true without quotes"));
+  EXPECT_THAT(message(rhs + "[output]\nfile = \"a\\u0000b.h5\"\n"),
+              HasSubstr("lorenz.toml:4: output.file: found a text with a zero byte"));
+}
+
 TEST(ProblemFile, a_wrong_type_names_what_was_found_and_expected) {
   const std::string rhs = "[rhs]\nsystem = \"lorenz\"\n";
   EXPECT_EQ(message(rhs + "[method]\nrtol = \"small\"\n"),

@@ -26,12 +26,14 @@ constexpr void require_toml_check(bool passed) {
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <sstream>
 #include <system_error>
 
 #include "lockstep/cli/text.h"
+#include "lockstep/cli/toml_advice.h"
 #include "lockstep/core/text.h"
 
 namespace lockstep::cli {
@@ -49,7 +51,11 @@ TomlValue convert(const toml::node& node, std::string key, int line, const File&
   const auto value = [&](TomlValue::Data data) { return TomlValue(std::move(data), std::move(key), line, file); };
   if (const auto* boolean = node.as_boolean()) return value(boolean->get());
   if (const auto* integer = node.as_integer()) return value(integer->get());
-  if (const auto* text = node.as_string()) return value(text->get());
+  if (const auto* text = node.as_string()) {
+    if (text->get().find('\0') != std::string::npos)
+      throw value(false).error("a text with a zero byte (\\u0000)", "a text without", "remove it");
+    return value(text->get());
+  }
   if (const auto* number = node.as_floating_point()) {
     if (!std::isfinite(number->get()))
       throw value(number->get()).error("a number that is not finite", "a finite number");
@@ -79,6 +85,16 @@ TomlValue convert(const toml::node& node, std::string key, int line, const File&
   throw value(false).error("a date or time", "a number, text, array or table", "write times as numbers");
 }
 
+// For a text that would be a number or a truth without its quotes.
+std::string unquoted_remedy(const TomlValue& value) {
+  if (!value.is_text()) return {};
+  const std::string& text = value.text();
+  double number = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_number = failure == std::errc() && end == text.data() + text.size();
+  return is_number || text == "true" || text == "false" ? "write " + text + " without quotes" : std::string{};
+}
+
 }  // namespace
 
 std::string TomlValue::where() const {
@@ -101,7 +117,7 @@ Error TomlValue::error(std::string found, std::string expected, std::string reme
 }
 
 bool TomlValue::boolean() const {
-  if (!is_boolean()) throw error(describe(), "true or false");
+  if (!is_boolean()) throw error(describe(), "true or false", unquoted_remedy(*this));
   return std::get<bool>(data_);
 }
 
@@ -112,12 +128,12 @@ std::int64_t TomlValue::integer() const {
     const double value = std::get<double>(data_);
     if (std::abs(value) <= 0x1p53 && value == std::nearbyint(value)) return static_cast<std::int64_t>(value);
   }
-  throw error(describe(), "an integer");
+  throw error(describe(), "an integer", unquoted_remedy(*this));
 }
 
 double TomlValue::number() const {
   if (is_integer()) return static_cast<double>(std::get<std::int64_t>(data_));
-  if (!is_number()) throw error(describe(), "a number");
+  if (!is_number()) throw error(describe(), "a number", unquoted_remedy(*this));
   return std::get<double>(data_);
 }
 
@@ -172,33 +188,21 @@ void TomlValue::allow_only(std::span<const std::string_view> names) const {
   }
 }
 
-namespace {
-
-// For a line that is not TOML: formulas stand in quotes.
-std::string advice(std::string_view text, unsigned line) {
-  for (; line > 1; --line) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
-  text = text.substr(0, text.find('\n'));
-  const std::size_t equals = text.find('=');
-  if (equals == text.npos) return {};
-  const std::string_view name = trimmed(text.substr(0, equals)), value = trimmed(text.substr(equals + 1));
-  if (name.empty() || value.empty() || value.find_first_of("\"'[{#") != value.npos) return {};
-  return "write text and formulas in quotes: " + std::string(name) + " = \"" + std::string(value) + "\"";
-}
-
-}  // namespace
-
 TomlValue parse_toml(std::string_view text, const std::string& file_name) {
   const auto file = std::make_shared<const std::string>(file_name);
   try {
     return convert(toml::parse(text, file_name), {}, 0, file);
   } catch (const toml::parse_error& error) {
-    throw Error(ErrorKind::invalid_argument, {file_name + ":" + std::to_string(error.source().begin.line) + ":" +
-                                                  std::to_string(error.source().begin.column),
-                                              "text that is not TOML (" + one_line(error.description()) + ")",
-                                              "a TOML file", advice(text, error.source().begin.line)});
-  } catch (const TomlCheckFailed&) {
     throw Error(ErrorKind::invalid_argument,
-                {file_name, "text that is not TOML", "a TOML file", "look for an unfinished key, [section] or string"});
+                {file_name + ":" + std::to_string(error.source().begin.line) + ":" +
+                     std::to_string(error.source().begin.column),
+                 "text that is not TOML (" + one_line(error.description()) + ")", "a TOML file",
+                 toml_advice(text, error.source().begin.line, error.description())});
+  } catch (const TomlCheckFailed&) {
+    const std::string advice = toml_advice(text, 1, {});
+    throw Error(ErrorKind::invalid_argument,
+                {file_name, "text that is not TOML", "a TOML file",
+                 advice.empty() ? "look for an unfinished key, [section] or string" : advice});
   }
 }
 

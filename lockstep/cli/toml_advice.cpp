@@ -1,0 +1,120 @@
+#include "lockstep/cli/toml_advice.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
+
+#include "lockstep/core/text.h"
+
+namespace lockstep::cli {
+namespace {
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// Signs and spaces that word processors and web pages put in the place of those on the keyboard.
+std::string advice_on_characters(std::string_view line) {
+  for (const std::string_view sign : {"\u2212", "\u2013", "\u2014"}) {
+    if (contains(line, sign)) return "write the minus sign of the keyboard, -, in the place of " + std::string(sign);
+  }
+  for (const std::string_view quote : {"\u201c", "\u201d", "\u201e", "\u2018", "\u2019"}) {
+    if (contains(line, quote))
+      return "write the straight quotes of the keyboard, in the place of " + std::string(quote);
+  }
+  if (contains(line, "\u00a0")) return "write plain spaces in the place of those that do not break (U+00A0)";
+  return {};
+}
+
+// A number as other languages spell it, "" for none. TOML wants digits on both sides of a point.
+std::string advice_on_number(std::string_view name, std::string_view value) {
+  const auto write = [&](const std::string& number) { return "write " + std::string(name) + " = " + number; };
+  const std::string sign = value.starts_with('-') ? "-" : "";
+  std::string_view digits = value.substr(value.starts_with('-') || value.starts_with('+') ? 1 : 0);
+  const auto among = [&](std::string_view letters) { return digits.find_first_not_of(letters) == digits.npos; };
+  if (digits.empty() || !(is_digit(digits[0]) || (digits[0] == '.' && digits.size() > 1 && is_digit(digits[1]))))
+    return {};
+  if (among("0123456789,'") && !among("0123456789")) {
+    std::string together(digits);
+    std::erase_if(together, [](char c) { return !is_digit(c); });
+    return write(sign + together) + ", without marks between thousands; decimals follow a point";
+  }
+  if (among("0123456789dD+-.") && std::ranges::any_of(digits, [](char c) { return c == 'd' || c == 'D'; })) {
+    std::string exponent(digits);
+    std::ranges::replace(exponent, 'D', 'e');
+    std::ranges::replace(exponent, 'd', 'e');
+    return write(sign + exponent);
+  }
+  if (among("0123456789.eE+-") && std::ranges::count(digits, '.') == 1) {
+    std::string whole(digits);
+    if (whole.starts_with('.')) whole.insert(0, "0");
+    if (const std::size_t point = whole.find('.'); point + 1 == whole.size() || !is_digit(whole[point + 1]))
+      whole.insert(point + 1, "0");
+    if (whole != digits) return write(sign + whole);
+  }
+  if (among("0123456789") && digits.size() > 1 && digits[0] == '0') {
+    const std::size_t first = digits.find_first_not_of('0');
+    return write(sign + std::string(first == digits.npos ? "0" : digits.substr(first)));
+  }
+  if (among("0123456789")) return "numbers without a point go to 9223372036854775807";
+  if (among("0123456789.eE+-")) return "numbers go to 1.8e308";
+  if (among("0123456789.eE+-/* ")) return "write the number that it comes to, or a formula in quotes";
+  const std::string_view unit =
+      trimmed(digits.substr(std::min(digits.find_first_not_of("0123456789.eE+-"), digits.size())));
+  const auto of_unit = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '/' || c == '^'; };
+  if (unit.empty() || !std::ranges::all_of(unit, of_unit)) return {};
+  return "write the number alone; units are texts of their own (docs/problem_file.md)";
+}
+
+}  // namespace
+
+std::string toml_advice(std::string_view text, unsigned line, std::string_view problem) {
+  if (contains(text.substr(0, 400), std::string_view("\0", 1)) || contains(problem, "utf-8"))
+    return "save the file as UTF-8";
+  if (contains(text, "\r") && !contains(text, "\n")) return "save the file with the line ends of Unix or Windows";
+  for (; line > 1; --line) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  text = text.substr(0, text.find('\n'));
+  if (std::string advice = advice_on_characters(text); !advice.empty()) return advice;
+  if (contains(problem, "redefine")) return "write each key and each [section] once";
+  if (contains(problem, "unknown escape")) return "write folders with /, or the whole text in single quotes";
+  const std::size_t equals = text.find('='), colon = text.find(':');
+  if (equals == text.npos) {
+    return colon == text.npos || !contains(problem, "'='") ? std::string{} : "write NAME = VALUE, below its [section]";
+  }
+  const std::string_view name = trimmed(text.substr(0, equals));
+  const std::string_view value = trimmed(text.substr(equals + 1, text.find('#', equals) - equals - 1));
+  if (name.empty() || value.empty()) return {};
+  const auto write = [&](std::string_view given) { return "write " + std::string(name) + " = " + std::string(given); };
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kTruths{{{"True", "true"},
+                                                                                          {"TRUE", "true"},
+                                                                                          {"yes", "true"},
+                                                                                          {"on", "true"},
+                                                                                          {".true.", "true"},
+                                                                                          {"False", "false"},
+                                                                                          {"FALSE", "false"},
+                                                                                          {"no", "false"},
+                                                                                          {"off", "false"},
+                                                                                          {".false.", "false"}}};
+  for (const auto& [theirs, ours] : kTruths) {
+    if (value == theirs) return write(ours);
+  }
+  if (value.starts_with('(') && value.ends_with(')') && !contains(value.substr(1), "("))
+    return write("[" + std::string(value.substr(1, value.size() - 2)) + "]");
+  if (value.starts_with('[') && value.ends_with(']')) {
+    std::string_view rest = value.substr(1, value.size() - 2);
+    for (bool more = true; more;) {
+      const std::size_t comma = rest.find(',');
+      const std::string advice = advice_on_number("a", trimmed(rest.substr(0, comma)));
+      const bool fine = advice.starts_with("numbers go") || advice.starts_with("numbers without");
+      if (!advice.empty() && !fine) return advice.starts_with("write a = ") ? "write " + advice.substr(10) : advice;
+      more = comma != rest.npos;
+      if (more) rest.remove_prefix(comma + 1);
+    }
+    return {};
+  }
+  if (std::string advice = advice_on_number(name, value); !advice.empty()) return advice;
+  if (value.find_first_of("\"'[{") != value.npos) return {};
+  return "write text and formulas in quotes: " + std::string(name) + " = \"" + std::string(value) + "\"";
+}
+
+}  // namespace lockstep::cli
