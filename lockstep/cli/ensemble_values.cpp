@@ -244,7 +244,9 @@ class Drawing {
         throw Error(ErrorKind::invalid_argument,
                     {where + "." + name, "an unknown " + columns_.what,
                      known.empty() ? "none: there are no " + columns_.what + "s" : "one of " + list_text(known),
-                     did_you_mean(name, known)});
+                     name == "uniform" ? "write box for uniform numbers: { box = { low = 0, high = 1 } }"
+                     : name == "gaussian" || name == "gauss" ? "write normal = { mean = 0, std = 1 }"
+                                                             : did_you_mean(name, known)});
       }
       const auto column = static_cast<std::size_t>(found - known.begin());
       const ColumnNames single{columns_.what, {name}, {}};

@@ -106,6 +106,8 @@ TEST(EnsembleValues, two_numbers_for_many_trajectories_may_have_been_a_range) {
   EXPECT_THAT(message("{q=[1, 2, 3]}", 5, columns), HasSubstr("; lower the number of trajectories"));
   EXPECT_THAT(message("{Q={box=[1, 2]}}", 5, columns),
               HasSubstr("v.Q: found an unknown parameter, expected one of q, H; did you mean \"q\"?"));
+  EXPECT_THAT(message("{uniform={low=1, high=2}}", 5, columns),
+              HasSubstr("; write box for uniform numbers: { box = {"));
 }
 
 TEST(EnsembleValues, a_wrong_width_names_the_columns) {

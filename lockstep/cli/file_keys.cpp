@@ -210,6 +210,7 @@ class Places {
     const auto same_word = [&](std::string_view own) { return own == key + "s" || std::string(own) + "s" == key; };
     if (table != nullptr && std::ranges::any_of(table->keys, same_word)) return {};  // allow_only() finds it
     if (const std::string places = places_of(key); !places.empty()) return key + " belongs to " + places;
+    if (table != nullptr && value.is_table() && has(names(), key)) return "write " + in_brackets(key);
     if (table != nullptr && !did_you_mean(key, table->keys).empty()) return {};
     if (const std::string advice = other_word(key, value, here, Words::any); !advice.empty()) return advice;
     if (table == nullptr && !did_you_mean(key, names()).empty()) return {};

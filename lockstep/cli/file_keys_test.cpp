@@ -89,6 +89,7 @@ TEST(FileKeys, other_programs_words_are_told_ours) {
            {"[tspan]\nstart = 0\n", "; write span = [0, 1] in [time]"},
            {"[u0]\nx = 1\n", "; write initial_state = [1, 0, 0] in [ensemble]"},
            {"[rtol]\nx = 1\n", "; rtol belongs to [method]"},
+           {"[ensemble.time]\nspan = [0, 1]\n", "; write [time]"},
            {"precison = \"f64\"\n", "; did you mean \"precision\" of [method]?"},
            {"[output]\nsaveat = 3\n", "; write save = 101 in [time]"}}) {
     EXPECT_THAT(problem(text), ::testing::EndsWith(advice)) << text;
