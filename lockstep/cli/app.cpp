@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <exception>
 #include <new>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -160,6 +161,8 @@ int run_app(int argc, const char* const* argv) {
     return fail(error.path1().string() + ": found " + error.code().message() +
                 ", expected a file or folder that can be looked at; check the path and its permissions");
   } catch (const std::bad_alloc&) {
+    return fail("not enough memory; solve fewer trajectories or save points at a time");
+  } catch (const std::length_error&) {  // longer than any memory
     return fail("not enough memory; solve fewer trajectories or save points at a time");
   } catch (const std::exception& error) {
     return fail(error.what());

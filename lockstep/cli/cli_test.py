@@ -229,6 +229,11 @@ file = "stiff.h5"
         self.fail_solving("bad.toml:10: time.save: found 9,000,000,000,000 save points of 100 trajectories, 3.6 PB a "
                           "component, expected less than the disk holds", LORENZ.replace("save = 21", "save = 9e12"))
 
+    def test_more_trajectories_than_memory_here_could_hold_are_refused_at_once(self):
+        for count in ("9e15", "9223372036854775807"):
+            self.fail_solving("bad.toml:5: ensemble.trajectories: found 9,", LORENZ.replace("= 100", f"= {count}"))
+            self.fail_solving("trajectories, whose initial states take ", LORENZ.replace("= 100", f"= {count}"))
+
     def test_save_times_from_a_file_are_each_trajectorys_own(self):
         times = np.array([[0.5, 1.0], [0.25, 2.0]])
         with h5py.File(self.path("t.h5"), "w") as file:

@@ -1,5 +1,7 @@
 #include "lockstep/cli/problem_setup.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -55,6 +57,19 @@ std::size_t count_trajectories(const ProblemFile& file, const Sources& sources) 
     listed_where = (*source)->where;
   }
   return std::max<std::size_t>(listed, 1);
+}
+
+// Counts that no memory holds are said to be so before they are tried.
+void require_memory(const ProblemFile& file, std::size_t trajectories, std::size_t components) {
+  const double bytes =
+      static_cast<double>(trajectories) * static_cast<double>(std::max<std::size_t>(components, 1)) * sizeof(double);
+  const double memory = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGE_SIZE));
+  if (bytes <= memory || memory <= 0) return;
+  refuse(file.ensemble.trajectories ? file.ensemble.trajectories->where : file.path.string() + ": ensemble",
+         counted_text(trajectories, "trajectory") + ", whose initial states take " +
+             size_text(static_cast<std::uint64_t>(std::min(bytes, 1e19))),
+         "less than the memory of this machine, " + size_text(static_cast<std::uint64_t>(memory)),
+         "solve them in several files with other seeds");
 }
 
 void draw_initial_states(const ProblemFile& file, const Sources& sources, const NamedRhs& rhs, std::size_t trajectories,
@@ -344,6 +359,7 @@ ProblemSetup set_up(const ProblemFile& file) {
   };
   const Sources sources{load(file.ensemble.initial_state), load(file.ensemble.parameters), load(file.time.span)};
   const std::size_t trajectories = count_trajectories(file, sources);
+  require_memory(file, trajectories, rhs.component_names.size());
   draw_initial_states(file, sources, rhs, trajectories, problem);
   draw_parameters(file, sources, rhs, trajectories, problem);
   draw_spans(file, sources, rhs, trajectories, problem);
