@@ -27,8 +27,10 @@ void require_precision(const lockstep_plan& plan) {
 template <class T>
 const lockstep::nn::NetDerivatives<T>& require_derivatives(const lockstep_plan& plan) {
   if (const auto* derivatives = std::get_if<lockstep::nn::NetDerivatives<T>>(&plan.derivatives)) return *derivatives;
-  throw Error(ErrorKind::unsupported, {"plan", "a plan without derivatives", "one with them",
-                                       "compile it with lockstep_compile_options.derivatives = 1"});
+  throw Error(
+      ErrorKind::unsupported,
+      {"plan", "a plan without derivatives", "one with them",
+       "compile it with derivatives: in C lockstep_compile_options.derivatives = 1, in Fortran derivatives=.true."});
 }
 
 // The functions of plain pointers take the one array there is.

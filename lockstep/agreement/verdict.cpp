@@ -340,7 +340,7 @@ Verdict judge(const Ensemble& a, const Ensemble& b, const Settings& settings, co
     const FieldDifference& first = verdict.fields.front();
     return undecided(std::move(verdict),
                      a.name() + " and " + b.name() + " are not solutions of one problem by one method: " + first.field +
-                         " differs, " + first.a + " and " + first.b,
+                         (first.field.ends_with('s') ? " differ, " : " differs, ") + first.a + " and " + first.b,
                      "Compare solutions of one problem, by one method, at the same times.");
   }
   if (a.trajectories() == 0 || a.save_points() == 0 || a.components() == 0) {

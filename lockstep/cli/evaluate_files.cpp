@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "lockstep/cli/data_file.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/hdf5.h"
@@ -58,6 +59,7 @@ class Hdf5Samples : public SampleSource<T> {
         several ? dataset_names(model.inputs, model_path.string()) : std::vector{name};
     for (const nn::Port& port : model.inputs) {
       const std::size_t features = port.features.size();
+      require_there(names[ports_.size()], several ? "port " + port.name : "");
       hdf5::Dataset dataset = file_.dataset(names[ports_.size()]);
       const hdf5::Shape shape = dataset.shape();
       const bool one_dimension = shape.size() == 1 && features == 1;
@@ -65,7 +67,8 @@ class Hdf5Samples : public SampleSource<T> {
         refuse(dataset.name(),
                counted_text(shape.size() == 2 ? shape[1] : shape.size(), shape.size() == 2 ? "column" : "dimension"),
                "[sample, feature] with " + std::to_string(features) + " columns, " +
-                   (several ? "port " + port.name : "the inputs") + " of " + model_path.string());
+                   (several ? "port " + port.name : "the inputs") + " of " + model_path.string(),
+               shape.size() == 2 && shape[0] == features ? "transpose it" : "");
       }
       if (!ports_.empty() && shape[0] != samples()) {
         refuse(dataset.name(), std::to_string(shape[0]) + " samples",
@@ -86,6 +89,16 @@ class Hdf5Samples : public SampleSource<T> {
   }
 
  private:
+  void require_there(const std::string& name, const std::string& port) const {
+    if (!name.empty() && file_.has(name)) return;
+    const std::vector<std::string> names = lockstep::cli::dataset_names(file_);
+    const std::vector<std::string_view> known(names.begin(), names.end());
+    refuse(file_.path().string(), "no dataset \"" + name + '"', "one for " + (port.empty() ? "the inputs" : port),
+           known.empty()  ? "the file has none"
+           : port.empty() ? "choose with --input-dataset among " + list_text(known)
+                          : "the file has " + list_text(known));
+  }
+
   struct Port {
     std::size_t width;
     hdf5::Dataset dataset;
@@ -244,6 +257,9 @@ std::unique_ptr<SampleSource<T>> open_samples(const std::filesystem::path& path,
 template <class T>
 std::unique_ptr<AnswerSink<T>> create_answers(const AnswerFile& file, const nn::Model& model) {
   if (file.path.extension() == ".csv") return std::make_unique<TableAnswers<T>>(file, model);
+  if (file.dataset.empty() || file.dataset.find('/') != file.dataset.npos) {
+    refuse("--output-dataset", '"' + file.dataset + '"', "a name without /, for a dataset at the file's top");
+  }
   return std::make_unique<Hdf5Answers<T>>(file, model);
 }
 

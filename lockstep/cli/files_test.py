@@ -123,6 +123,15 @@ class Validate(NetTest):
         self.assertNotIn("engine_reason", self.run_tool("validate", "--bits", "a.h5", "b.h5").stdout)
         self.assertNotIn("engine_reason", self.run_tool("validate", "a.h5", "b.h5").stdout, "it follows from the rest")
 
+    def test_other_save_points_leave_it_without_a_verdict(self):
+        self.write("few.toml", LORENZ.replace("save = 21", "save = 5"))
+        self.succeed("solve", "few.toml", "--output", "few.h5", "--quiet")
+        done = self.run_tool("validate", "a.h5", "few.h5")
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertIn("by one method: save points differ, 21 and 5", done.stdout + done.stderr)
+        self.path("few.h5").write_bytes(self.path("a.h5").read_bytes()[:9000])
+        self.fail_with("few.h5: found a truncated file, 9,000 of ", "validate", "a.h5", "few.h5")
+
     def test_float32_passed_for_float64_is_different(self):
         self.succeed("solve", "lorenz.toml", "--output", "b.h5", "--overwrite", "--precision", "f64", "--quiet")
         self.verdict(1, "float32 and float64: compared as float64")
@@ -190,13 +199,41 @@ class Evaluate(NetTest):
         arguments = ("evaluate", "net.safetensors", "--input", "x.h5", "--output", "y.h5")
         self.fail_with("x.h5:/input: found 2 columns, expected [sample, feature] with 3 columns", *arguments)
         self.fail_with("x.h5:/flat: found 1 dimension", *arguments, "--input-dataset", "flat")
-        self.fail_with("x.h5:/nothing", *arguments, "--input-dataset", "nothing")
+        self.fail_with('x.h5: found no dataset "nothing"', *arguments, "--input-dataset", "nothing")
         self.fail_with("missing.h5", "evaluate", "net.safetensors", "--input", "missing.h5", "--output", "y.h5")
         self.assertFalse(self.path("y.h5").exists())
         self.write("y.h5", "precious")
         with h5py.File(self.path("x.h5"), "w") as file:
             file["input"] = np.zeros((4, 3))
         self.fail_with("y.h5: found a file of that name", *arguments)
+
+
+    def test_what_does_not_fit_is_told_what_would(self):
+        arguments = ("evaluate", "net.safetensors", "--output", "y.h5", "--input")
+        with h5py.File(self.path("x.h5"), "w") as file:
+            file["state"], file["wide/x"], file["turned"] = np.zeros((4, 3)), np.zeros(3), np.zeros((3, 4))
+        self.fail_with('x.h5: found no dataset "input", expected one for the inputs; choose with --input-dataset among state, '
+                       "turned, wide/x", *arguments, "x.h5")
+        self.fail_with("x.h5:/turned: found 4 columns, expected [sample, feature] with 3 columns", *arguments, "x.h5",
+                       "--input-dataset", "turned")
+        self.fail_with("; transpose it", *arguments, "x.h5", "--input-dataset", "turned")
+        self.fail_with("x.h5:/wide: found a group, expected a dataset; name one inside it", *arguments, "x.h5",
+                       "--input-dataset", "wide")
+        for name in ("a/b", ""):
+            self.fail_with(f'--output-dataset: found "{name}", expected a name without /', *arguments, "x.h5",
+                           "--input-dataset", "state", "--output-dataset", name)
+        np.save(self.path("x.npy"), np.zeros((4, 3)))
+        self.fail_with("x.npy: found bytes that are no text, expected a table of numbers as text (CSV), or HDF5; write "
+                       "NumPy's arrays with numpy.savetxt or h5py", *arguments, "x.npy")
+        self.assertFalse(self.path("y.h5").exists())
+        self.write("one.csv", "x,y,z\n1,2,3\n")
+        self.assertRegex(self.succeed(*arguments, "one.csv"), r"\A1 sample of 3 -> 3 in ")
+
+    def test_a_net_is_not_imported_over_itself(self):
+        before = self.path("net.safetensors").read_bytes()
+        self.fail_with("net.safetensors: found a file that is read as well", "import", "net.safetensors", "-o",
+                       "net.safetensors", "--overwrite")
+        self.assertEqual(self.path("net.safetensors").read_bytes(), before)
 
 
 class Info(NetTest):

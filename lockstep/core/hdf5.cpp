@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdio>
 #include <fstream>
 #include <limits>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "lockstep/core/detail/hdf5_call.h"
 #include "lockstep/core/direct_file.h"
 #include "lockstep/core/hdf5_closing.h"
+#include "lockstep/core/text.h"
 
 namespace lockstep::hdf5 {
 namespace {
@@ -85,6 +87,12 @@ std::string cause() {
   if (const std::size_t at = description.find(kSystem); at != description.npos) {
     const std::size_t first = at + kSystem.size(), end = description.find('\'', first);
     description = description.substr(0, description.find(": ")) + ": " + description.substr(first, end - first);
+  }
+  // "truncated file: eof = 4161, sblock->base_addr = 0, stored_eof = 20808"
+  unsigned long long there = 0, base = 0, all = 0;
+  if (std::sscanf(description.c_str(), "truncated file: eof = %llu, sblock->base_addr = %llu, stored_eof = %llu",
+                  &there, &base, &all) == 3) {
+    return "a truncated file, " + grouped_digits(there) + " of " + grouped_digits(all) + " bytes";
   }
   return description.empty() ? "a failure HDF5 does not explain" : description;
 }
@@ -190,6 +198,9 @@ Group Group::create_group(const std::string& member) {
 Dataset Group::dataset(const std::string& member) const {
   const Call call;
   if (!has(member)) throw Error(ErrorKind::file, {child(name_, member), "nothing of that name", "a dataset", ""});
+  const Handle object(H5Oopen(id(), member.c_str(), H5P_DEFAULT));
+  if (object.id() >= 0 && H5Iget_type(object.id()) == H5I_GROUP)
+    throw Error(ErrorKind::file, {child(name_, member), "a group", "a dataset", "name one inside it"});
   return Dataset(opened(H5Dopen2(id(), member.c_str(), H5P_DEFAULT), child(name_, member), "a dataset"),
                  child(name_, member));
 }

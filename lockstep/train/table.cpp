@@ -235,6 +235,11 @@ Table read_csv(const std::filesystem::path& path, MissingNumbers missing) {
     throw Error(ErrorKind::file, {path.string(), "no readable file (" + std::generic_category().message(errno) + ")",
                                   "a table of numbers", "check the path"});
   }
+  if (text.view().substr(0, 4096).find('\0') != text.view().npos) {
+    const bool numpy = text.view().starts_with("\x93NUMPY") || text.view().starts_with("PK");
+    throw Error(ErrorKind::file, {path.string(), "bytes that are no text", "a table of numbers as text (CSV), or HDF5",
+                                  numpy ? "write NumPy's arrays with numpy.savetxt or h5py" : "check the path"});
+  }
   return parse_csv(text.view(), path.string(), missing);
 }
 

@@ -162,9 +162,8 @@ int evaluate(const EvaluateOptions& options, const std::string& command_line, co
   target->publish();
   if (!options.quiet) {
     const double each = samples == 0 ? 0 : seconds / static_cast<double>(samples);
-    std::printf("%s samples of %zu -> %zu in %s (%s each) on %s, %d %s, %s\n",
-                count_text(static_cast<std::int64_t>(samples)).c_str(), in_width, out_width,
-                seconds_text(seconds).c_str(), seconds_text(each).c_str(),
+    std::printf("%s of %zu -> %zu in %s (%s each) on %s, %d %s, %s\n", counted_text(samples, "sample").c_str(),
+                in_width, out_width, seconds_text(seconds).c_str(), seconds_text(each).c_str(),
                 std::string(to_string(plan.cpu_target())).c_str(), threads, threads == 1 ? "thread" : "threads",
                 options.precision.c_str());
     if (outside_count > 0) {

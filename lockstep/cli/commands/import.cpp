@@ -117,6 +117,7 @@ int import_model(const ImportOptions& options) {
                                               "a name that ends in .h5 or .safetensors", "the ending says the format"});
   }
   const Existing existing = existing_output(options.output, options.overwrite);
+  refuse_to_replace(options.output, {options.model});
   if (options.check) refuse_to_replace(options.output, {*options.check});
   const nn::Model model = load_model(options.model, options.activations);
   if (extension == ".safetensors" && !nn::is_stack(model)) {
