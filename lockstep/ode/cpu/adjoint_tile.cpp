@@ -19,9 +19,9 @@ double expected_steps(const Problem& problem, const Options& options) {
 }
 
 template <class Element>
-AlignedBuffer<Element> copy_of(const AlignedBuffer<Element>& from, std::size_t count) {
+AlignedBuffer<Element> copy_of(const Element* from, std::size_t count) {
   AlignedBuffer<Element> to(count);
-  std::copy_n(from.data(), count, to.data());
+  std::copy_n(from, count, to.data());
   return to;
 }
 
@@ -275,7 +275,7 @@ void AdjointTile<T>::add_checkpoint() {
     checkpoints_.resize((checkpoints_.size() + 1) / 2);
   }
   const std::size_t size = context_.components() * kTileLanes;
-  checkpoints_.push_back({steps_.size(), copy_of(tile_.y, size), copy_of(tile_.k, size)});
+  checkpoints_.push_back({steps_.size(), copy_of(tile_.y.data(), size), copy_of(tile_.k.data(), size)});
 }
 
 template <class T>

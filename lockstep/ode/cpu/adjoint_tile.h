@@ -32,7 +32,7 @@ class AdjointTile {
   const TrajectoryRecord& record(int lane) const { return outcome_[lane]; }
   std::vector<AcceptedStep> steps_of(int lane) const;
   std::size_t saved(int lane) const { return lanes_[lane].saved; }  // save points reached
-  T end_state(int lane, std::size_t component) const { return at(end_state_, lane, component); }
+  T end_state(int lane, std::size_t component) const { return at(end_state_.data(), lane, component); }
 
   // For the next backward(): dL/d(end state) [component] of a lane that succeeded or met its event, and of the latter
   // dL/d(end time).
@@ -45,14 +45,14 @@ class AdjointTile {
   // states by initial state and parameters; NaN at save points that were not reached. ends [lane][end time, then
   // components of the end state][columns as in out]; NaN of lanes that failed. Defined in sensitivity_tile.cpp.
   void sensitivities(std::span<T> out, std::span<double> ends);
-  T initial_state_bar(int lane, std::size_t component) const { return at(bar_.y, lane, component); }
-  T parameter_bar(int lane, std::size_t parameter) const { return at(parameter_bar_, lane, parameter); }
+  T initial_state_bar(int lane, std::size_t component) const { return at(bar_.y.data(), lane, component); }
+  T parameter_bar(int lane, std::size_t parameter) const { return at(parameter_bar_.data(), lane, parameter); }
 
   const RecordPlan& plan() const { return plan_; }
   std::size_t kept_stages() const { return total_stages() - 1; }
 
  private:
-  static T at(const AlignedBuffer<T>& rows, int lane, std::size_t row) {
+  static T at(const T* rows, int lane, std::size_t row) {
     return rows[row * kTileLanes + static_cast<std::size_t>(lane)];
   }
   std::size_t total_stages() const {

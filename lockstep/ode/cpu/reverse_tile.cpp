@@ -87,8 +87,8 @@ template <class T>
 auto AdjointTile<T>::event_slopes(int lane) const -> EventSlopes {
   const std::size_t n = context_.components(), m = context_.parameters();
   std::vector<double> state(n), parameters(m);
-  for (std::size_t c = 0; c < n; ++c) state[c] = static_cast<double>(at(end_state_, lane, c));
-  for (std::size_t i = 0; i < m; ++i) parameters[i] = static_cast<double>(at(tile_.parameters, lane, i));
+  for (std::size_t c = 0; c < n; ++c) state[c] = static_cast<double>(at(end_state_.data(), lane, c));
+  for (std::size_t i = 0; i < m; ++i) parameters[i] = static_cast<double>(at(tile_.parameters.data(), lane, i));
   EventSlopes slopes{0, std::vector<double>(n), std::vector<double>(m)};
   slopes.rate = event_->slopes(outcome_[lane].end_time, state, parameters, slopes.by_state, slopes.by_parameter);
   for (std::size_t c = 0; c < n; ++c) slopes.rate += slopes.by_state[c] * event_ends_[lane].rate[c];

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
 
@@ -31,6 +32,15 @@ inline bool saves_within_steps(const Problem& problem, bool fixed) {
   return false;
 }
 
+// Of one of methods.h, which live as long as the program: lowered once.
+template <class T>
+const LoweredTableau<T>& lowered_tableau(const Tableau& tableau) {
+  static std::mutex mutex;
+  static std::map<const Tableau*, LoweredTableau<T>> lowered;
+  const std::lock_guard lock(mutex);
+  return lowered.try_emplace(&tableau, tableau).first->second;
+}
+
 // The kernels that make a tile's steps.
 template <class T>
 struct StepCode {
@@ -47,7 +57,7 @@ struct SolveContext {
       : problem(&the_problem),
         options(&the_options),
         step{tile_kernels<T>(target), inlined_kernels<T>(the_problem.rhs->inlined_name(), the_options.method, target)},
-        tableau(method(the_options.method)),
+        tableau(lowered_tableau<T>(method(the_options.method))),
         rhs(lower<T>(*the_problem.rhs, target)),
         event(the_problem.event ? lower<T>(*the_problem.event->function, target) : nullptr) {
     for (std::size_t c = 0; c < the_problem.rhs->components(); ++c) {
@@ -132,7 +142,7 @@ struct SolveContext {
   const Problem* problem;
   const Options* options;
   StepCode<T> step;
-  LoweredTableau<T> tableau;
+  const LoweredTableau<T>& tableau;
   std::shared_ptr<const TileFunction<T>> rhs;
   std::shared_ptr<const TileFunction<T>> event;  // null without one
   std::int64_t start_evaluations;  // of the right-hand side before the first step

@@ -1,5 +1,7 @@
 #include "lockstep/ode/cpu/tile_kernels.h"
 
+#include <type_traits>
+
 #include "lockstep/kernels/lane/targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lockstep/ode/cpu/tile_kernels.cpp"
@@ -14,33 +16,32 @@ namespace {
 
 using ode::cpu::StageSum;
 
-// out = y + h sum_j w_j k_j for every component; two registers at a time hide the latency of the sums.
-template <class T>
-HWY_INLINE void combine(TileState<T>& s, const StageSum<T>& sum, const T* HWY_RESTRICT h, T* HWY_RESTRICT out) {
-  const hn::ScalableTag<T> d;
-  const int n = static_cast<int>(hn::Lanes(d));
+// out = y + h sum_j w_j k_j for every component, of kCount registers from lane v on.
+template <int kCount, class T>
+HWY_INLINE void combine_registers(TileState<T>& s, const StageSum<T>& sum, const T* HWY_RESTRICT h, T* HWY_RESTRICT out,
+                                  int v) {
+  using G = LaneGroup<hn::ScalableTag<T>, kCount>;
   const std::size_t row = s.components * kTileLanes;
-  const T* k = s.k.data();
   const auto* terms = sum.terms.data();
   const std::size_t count = sum.terms.size();
+  const auto step = G::load(h + v);
   for (std::size_t c = 0; c < s.components; ++c) {
-    for (int v = 0; v < s.lanes; v += 2 * n) {
-      const std::size_t at = c * kTileLanes + static_cast<std::size_t>(v);
-      const T* first = k + terms[0].stage * row + at;
-      auto sum0 = hn::Mul(hn::Set(d, terms[0].weight), hn::Load(d, first));
-      auto sum1 = hn::Mul(hn::Set(d, terms[0].weight), hn::Load(d, first + n));
-      for (std::size_t i = 1; i < count; ++i) {
-        const T* stage = k + terms[i].stage * row + at;
-        const auto weight = hn::Set(d, terms[i].weight);
-        sum0 = HwyLane<hn::ScalableTag<T>>::fma(weight, hn::Load(d, stage), sum0);
-        sum1 = HwyLane<hn::ScalableTag<T>>::fma(weight, hn::Load(d, stage + n), sum1);
-      }
-      const T* y = s.y.data() + at;
-      using L = HwyLane<hn::ScalableTag<T>>;
-      hn::Store(L::fma(hn::Load(d, h + v), sum0, hn::Load(d, y)), d, out + at);
-      hn::Store(L::fma(hn::Load(d, h + v + n), sum1, hn::Load(d, y + n)), d, out + at + n);
-    }
+    const std::size_t at = c * kTileLanes + static_cast<std::size_t>(v);
+    const T* const k = s.k.data() + at;
+    auto acc = G::mul(G::set(terms[0].weight), G::load(k + terms[0].stage * row));
+    for (std::size_t i = 1; i < count; ++i)
+      acc = G::fma(G::set(terms[i].weight), G::load(k + terms[i].stage * row), acc);
+    G::store(G::fma(step, acc, G::load(s.y.data() + at)), out + at);
   }
+}
+
+// The same of the whole tile; two registers at a time hide the latency of the sums.
+template <class T>
+HWY_INLINE void combine(TileState<T>& s, const StageSum<T>& sum, const T* HWY_RESTRICT h, T* HWY_RESTRICT out) {
+  const int lanes = static_cast<int>(hn::Lanes(hn::ScalableTag<T>()));
+  int v = 0;
+  for (; s.lanes - v > lanes; v += 2 * lanes) combine_registers<2>(s, sum, h, out, v);
+  if (v < s.lanes) combine_registers<1>(s, sum, h, out, v);
 }
 
 template <class T>
@@ -235,55 +236,56 @@ void complete_interpolant(TileState<T>& s, const StepSettings<T>& settings) {
   }
 }
 
-template <class T>
-void interpolate(TileState<T>& s, const StepSettings<T>& settings) {
-  using D = hn::ScalableTag<T>;
+// Of kRegisters registers of float64 from lane v on, and those of the state that stand beside them.
+template <int kRegisters, class T>
+HWY_INLINE void interpolate_registers(TileState<T>& s, const StepSettings<T>& settings, const T* HWY_RESTRICT h,
+                                      int v) {
+  using G = LaneGroup<DoubleTag, kRegisters>;
+  using F = Float32Lane<G>;
+  constexpr bool kIsDouble = sizeof(T) == 8;
+  using S = std::conditional_t<kIsDouble, G, typename F::L>;
   constexpr std::size_t kMostStages = 24;
   const ode::Tableau& tableau = *settings.tableau->source;
   const auto& stages = settings.tableau->interpolant_stages;
   const int degree = tableau.interpolant_degree;
+  const std::size_t row = s.components * kTileLanes;
 
-  using G = DoubleGroup;
-  alignas(64) T weights[kMostStages][kTileLanes];
-  LaneMask at_end = 0;
-  for (int v = 0; v < s.lanes; v += kGroupLanes) {
-    const auto theta = G::load(s.theta + v);
-    const auto end = G::eq(theta, G::set(1.0));
-    for (int g = 0; g < kGroupRegisters; ++g) {
-      const DoubleTag dd;
-      at_end |= mask_bits(dd, end.each[g], v + g * static_cast<int>(hn::Lanes(dd)));
-    }
-    for (std::size_t i = 0; i < stages.size(); ++i) {
-      const double* p = &tableau.interpolant[stages[i] * static_cast<std::size_t>(degree)];
-      const auto weight = interpolant_weight<G>(p, degree, theta);
-      if constexpr (sizeof(T) == 8) {
-        G::store(weight, weights[i] + v);
-      } else {
-        Float32Lane<G>::L::store(Float32Lane<G>::down(weight), weights[i] + v);
-      }
+  const auto theta = G::load(s.theta + v);
+  const auto at_end = G::eq(theta, G::set(1.0));
+  typename S::M end;
+  typename S::V weights[kMostStages];
+  if constexpr (kIsDouble) {
+    end = at_end;
+  } else {
+    end = F::mask(at_end);
+  }
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const double* p = &tableau.interpolant[stages[i] * static_cast<std::size_t>(degree)];
+    const auto weight = interpolant_weight<G>(p, degree, theta);
+    if constexpr (kIsDouble) {
+      weights[i] = weight;
+    } else {
+      weights[i] = F::down(weight);
     }
   }
+  for (std::size_t c = 0; c < s.components; ++c) {
+    const std::size_t at = c * kTileLanes + static_cast<std::size_t>(v);
+    const T* k = s.k.data() + at;
+    auto sum = S::mul(weights[0], S::load(k + stages[0] * row));
+    for (std::size_t i = 1; i < stages.size(); ++i) sum = S::fma(weights[i], S::load(k + stages[i] * row), sum);
+    const auto inside = S::fma(S::load(h + v), sum, S::load(s.y.data() + at));
+    S::store(S::select(end, S::load(s.y1.data() + at), inside), s.scratch.data() + at);
+  }
+}
 
-  using Pair = LaneGroup<D, 2>;
-  const D d;
-  const int lanes = static_cast<int>(hn::Lanes(d));
+template <class T>
+void interpolate(TileState<T>& s, const StepSettings<T>& settings) {
+  constexpr int kLanes = static_cast<int>(hn::MaxLanes(DoubleTag()));
   alignas(64) T h_memory[kTileLanes];
   const T* h = narrow(s.h_try, h_memory, s.lanes);
-  const std::size_t row = s.components * kTileLanes;
-  for (int v = 0; v < s.lanes; v += 2 * lanes) {
-    typename Pair::M end;
-    for (int g = 0; g < 2; ++g) end.each[g] = lanes_of(d, at_end, v + g * lanes);
-    for (std::size_t c = 0; c < s.components; ++c) {
-      const std::size_t at = c * kTileLanes + static_cast<std::size_t>(v);
-      const T* k = s.k.data() + at;
-      auto sum = Pair::mul(Pair::load(weights[0] + v), Pair::load(k + stages[0] * row));
-      for (std::size_t i = 1; i < stages.size(); ++i) {
-        sum = Pair::fma(Pair::load(weights[i] + v), Pair::load(k + stages[i] * row), sum);
-      }
-      const auto inside = Pair::fma(Pair::load(h + v), sum, Pair::load(s.y.data() + at));
-      Pair::store(Pair::select(end, Pair::load(s.y1.data() + at), inside), s.scratch.data() + at);
-    }
-  }
+  int v = 0;
+  for (; s.lanes - v > kLanes; v += kGroupLanes) interpolate_registers<kGroupRegisters>(s, settings, h, v);
+  if (v < s.lanes) interpolate_registers<1>(s, settings, h, v);
 }
 
 template <class T>

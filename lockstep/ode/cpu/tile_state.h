@@ -67,11 +67,12 @@ struct TileState {
   T* stage(std::size_t i) { return k.data() + i * components * kTileLanes; }
 
   std::size_t components;
-  AlignedBuffer<T> y, y1;       // [component][lane]: at t, and proposed at t_new
-  AlignedBuffer<T> k;           // [stage][component][lane]
-  AlignedBuffer<T> scratch;     // [component][lane]: arguments of stages, interpolated states
-  AlignedBuffer<T> parameters;  // [parameter][lane]
-  std::byte* workspace;         // the right-hand side's, of the thread at work
+  AlignedBuffer<T> memory;  // of the following
+  std::span<T> y, y1;       // [component][lane]: at t, and proposed at t_new
+  std::span<T> k;           // [stage][component][lane]
+  std::span<T> scratch;     // [component][lane]: arguments of stages, interpolated states
+  std::span<T> parameters;  // [parameter][lane]
+  std::byte* workspace;     // the right-hand side's, of the thread at work
 
   int lanes = 0;  // the first `lanes` lanes are on their way
 
@@ -127,11 +128,19 @@ LoweredTableau<T>::LoweredTableau(const Tableau& tableau) : source(&tableau) {
 template <class T>
 TileState<T>::TileState(std::size_t n, std::size_t parameter_count, int stages, std::byte* rhs_workspace)
     : components(n),
-      y(n * kTileLanes),
-      y1(n * kTileLanes),
-      k(static_cast<std::size_t>(stages) * n * kTileLanes),
-      scratch(n * kTileLanes),
-      parameters(parameter_count * kTileLanes),
-      workspace(rhs_workspace) {}
+      memory(((static_cast<std::size_t>(stages) + 3) * n + parameter_count) * kTileLanes),
+      workspace(rhs_workspace) {
+  std::span<T> left = memory.span();
+  const auto take = [&left](std::size_t rows) {
+    const std::span<T> taken = left.first(rows * kTileLanes);
+    left = left.subspan(taken.size());
+    return taken;
+  };
+  y = take(n);
+  y1 = take(n);
+  k = take(static_cast<std::size_t>(stages) * n);
+  scratch = take(n);
+  parameters = take(parameter_count);
+}
 
 }  // namespace lockstep::ode::cpu
