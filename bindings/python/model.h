@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/cli/right_hand_side.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/nn/net_derivatives.h"
 #include "lockstep/nn/net_plan.h"
@@ -22,6 +23,8 @@ class Net {
 
   const nn::Model& model() const { return *model_; }
   std::shared_ptr<const nn::Model> shared() const { return model_; }
+  // As a right-hand side, for cli::ProblemFile.
+  std::shared_ptr<cli::KeptNet> kept() const { return kept_; }
 
   // The net of an array, or of a dict of arrays by input port, in the arrays' precision: into `out`, which is returned,
   // or into new arrays. A dict by output port where there are several.
@@ -41,6 +44,7 @@ class Net {
   nanobind::object call_ports(nanobind::handle x, nanobind::handle out, int threads);
 
   std::shared_ptr<const nn::Model> model_;
+  std::shared_ptr<cli::KeptNet> kept_ = std::make_shared<cli::KeptNet>();
   std::optional<nn::NetPlan<float>> plan_f32_;
   std::optional<nn::NetPlan<double>> plan_f64_;
   std::shared_ptr<class DevicePlans> device_plans_;

@@ -25,6 +25,7 @@
 #include "lockstep/cli/problem_setup.h"
 #include "lockstep/cli/provenance.h"
 #include "lockstep/cli/stored_problem.h"
+#include "lockstep/ode/cost_model.h"
 #include "lockstep/ode/guard.h"
 #include "lockstep/ode/result_writer.h"
 #include "lockstep/ode/rhs.h"
@@ -86,7 +87,10 @@ cli::ProblemOverrides overrides_of(const nb::dict& given) {
 
 // The arguments as the problem file they amount to. `text` holds what is no array.
 cli::ProblemSetup set_up_arguments(cli::ProblemFile& file, const nb::dict& arrays, const Net* model) {
-  if (model) file.rhs.loaded = model->shared();
+  if (model) {
+    file.rhs.loaded = model->shared();
+    file.rhs.kept = model->kept();
+  }
   if (auto states = ensemble_values(arrays, "u0")) {
     file.ensemble.initial_state = std::move(states);
     file.where_of["problem.initial_states"] = "u0";
@@ -177,6 +181,19 @@ ode::Attributes solve_into_memory(const cli::ProblemSetup& setup, ode::Solution&
   return cli::describe_run(solve_into(setup, sink, control));
 }
 
+// Whether it ends before somebody waits for an answer to Ctrl-C, even where trajectories make all the steps they may.
+bool is_short(const cli::ProblemSetup& setup) {
+  constexpr double kPatience = 0.25;  // seconds
+  const ode::Options& options = setup.options;
+  if (options.device.uses_cuda() || options.engine != ode::EngineChoice::automatic) return false;
+  double steps = static_cast<double>(options.max_steps);
+  if (options.control == ode::StepControl::fixed) {
+    steps = std::min(steps, ode::estimate_work(setup.problem, options).steps);
+  }
+  const ode::Work work = ode::estimate_work(setup.problem, options, steps);
+  return ode::predict_cpu_seconds(work, options.cpu_target.value_or(best_cpu_target()), 1) < kPatience;
+}
+
 // Returns (Solved or None where the result is a file, its path or None, the exception that stopped it or None).
 nb::tuple solve(const std::string& text, const std::optional<std::filesystem::path>& path, const nb::dict& arrays,
                 const Net* model, const nb::dict& overrides, const std::string& command, nb::handle progress) {
@@ -198,9 +215,11 @@ nb::tuple solve(const std::string& text, const std::optional<std::filesystem::pa
     solved->file = std::make_shared<const cli::ProblemFile>(std::move(file));
     solved->described.first = about;
     about.emplace_back("title", solved->setup.title);  // in files the writer adds it
-    const nb::object stopped = run_watched(progress, [&](const RunControl& control) {
+    const auto work = [&](const RunControl& control) {
       solved->described.second = solve_into_memory(solved->setup, solved->solution, control);
-    });
+    };
+    const bool here = progress.is_none() && is_short(solved->setup);
+    const nb::object stopped = here ? run_here(work) : run_watched(progress, work);
     about.insert(about.end(), solved->described.second.begin(), solved->described.second.end());
     solved->attributes = std::move(about);
     return nb::make_tuple(solved, nb::none(), stopped);

@@ -80,4 +80,14 @@ nb::object run_watched(nb::handle progress, const std::function<void(const RunCo
   return stopped;
 }
 
+nb::object run_here(const std::function<void(const RunControl& control)>& work) {
+  {
+    const nb::gil_scoped_release others_may_run;
+    work({});
+  }
+  if (PyErr_CheckSignals() == 0) return nb::none();
+  const nb::python_error error;
+  return nb::borrow(error.value());
+}
+
 }  // namespace lockstep::python

@@ -31,10 +31,13 @@ struct Given {
   std::string where;
 };
 
+struct KeptNet;  // right_hand_side.h
+
 // The sections of the file.
 struct RightHandSide {
   std::optional<Given<std::filesystem::path>> model;
   std::shared_ptr<const nn::Model> loaded;  // what `model` names, where a caller has it in memory; else it is read
+  std::shared_ptr<KeptNet> kept;            // of `loaded` alone, what earlier problems made of it; or none
   std::optional<Given<std::string>> system;
   std::optional<EquationsSection> equations;  // then neither of these two
   std::optional<Given<std::string>> activations;

@@ -87,33 +87,58 @@ void guard(const ProblemFile& file, const std::vector<nn::Feature>& features, Na
 }
 
 // What the results keep of it.
-void keep(const nn::Model& model, NamedRhs& rhs) {
-  if (const auto text = model.metadata.find("equations"); text != model.metadata.end()) rhs.equations = text->second;
+std::string equations_of(const nn::Model& model) {
+  const auto text = model.metadata.find("equations");
+  return text == model.metadata.end() ? "" : text->second;
+}
+std::vector<std::byte> stored_bytes(const nn::Model& model) {
   try {
-    rhs.model_bytes = nn::to_safetensors(model);
+    return nn::to_safetensors(model);
   } catch (const Error&) {  // no plain stack, or of a form that safetensors cannot say
-    rhs.model_bytes = nn::plan_bytes({model, Precision::f64, CpuTarget::scalar});
+    return nn::plan_bytes({model, Precision::f64, CpuTarget::scalar});
   }
 }
 
-NamedRhs load_net(const ProblemFile& file) {
-  const auto& activations = file.rhs.activations;
-  const nn::Model model = file.rhs.loaded ? *file.rhs.loaded
-                          : activations   ? load_model(file.rhs.model->value, activations->value, activations->where)
-                                          : load_model(file.rhs.model->value, std::nullopt);
-  NamedRhs rhs;
-  const std::string name = model.name.empty() ? file.rhs.model->value.stem().string() : model.name;
+// What of a model does not depend on the rest of the problem.
+KeptNet::Made make_net(const ProblemFile& file, const nn::Model& model, const std::string& name) {
+  KeptNet::Made made{.name = name, .function = {}, .model_digest = {}, .model_bytes = {}};
   try {
     const ode::NetOptions net{.name = name, .with_time = file.rhs.with_time};
-    rhs.function = nn::is_stack(model) ? ode::net(nn::to_mlp(model), net) : ode::net(nn::to_graph(model), net);
+    made.function = nn::is_stack(model) ? ode::net(nn::to_mlp(model), net) : ode::net(nn::to_graph(model), net);
   } catch (const Error& error) {
     throw Error(error.kind(), {file.rhs.model->where + " (" + file.rhs.model->value.string() + ")" +
                                    (error.field().empty() ? "" : ": " + error.field()),
                                error.found(), error.expected(), error.remedy()});
   }
+  made.model_digest = model.digest();
+  made.model_bytes = stored_bytes(model);
+  return made;
+}
+
+KeptNet::Made kept_net(const ProblemFile& file, const nn::Model& model, const std::string& name) {
+  if (file.rhs.kept == nullptr || !file.rhs.loaded) return make_net(file, model, name);
+  const std::lock_guard lock(file.rhs.kept->mutex);
+  auto& made = file.rhs.kept->made[file.rhs.with_time ? 1 : 0];
+  if (!made || made->name != name) made = make_net(file, model, name);
+  return *made;
+}
+
+NamedRhs load_net(const ProblemFile& file) {
+  const auto& activations = file.rhs.activations;
+  std::optional<nn::Model> read;
+  if (!file.rhs.loaded) {
+    read = activations ? load_model(file.rhs.model->value, activations->value, activations->where)
+                       : load_model(file.rhs.model->value, std::nullopt);
+  }
+  const nn::Model& model = read ? *read : *file.rhs.loaded;
+  NamedRhs rhs;
+  const std::string name = model.name.empty() ? file.rhs.model->value.stem().string() : model.name;
+  KeptNet::Made net = kept_net(file, model, name);
+  rhs.function = std::move(net.function);
   rhs.title = "Net " + name;
-  rhs.model_digest = model.digest();
-  keep(model, rhs);
+  rhs.model_digest = std::move(net.model_digest);
+  rhs.model_bytes = std::move(net.model_bytes);
+  rhs.equations = equations_of(model);
   const std::vector<nn::Feature> features = rhs_features(model);
   const std::size_t components = rhs.function->components();
   const std::size_t parameters = rhs.function->parameters();
@@ -194,7 +219,8 @@ NamedRhs load_written(const ProblemFile& file) {
   const std::vector<std::string_view> names(rhs.component_names.begin(), rhs.component_names.end());
   rhs.title = "Equations of " + list_text(names);
   rhs.model_digest = model.digest();
-  keep(model, rhs);
+  rhs.model_bytes = stored_bytes(model);
+  rhs.equations = equations_of(model);
   return rhs;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +31,19 @@ struct NamedRhs {
   std::vector<std::byte> model_bytes;  // as safetensors, else as a plan file; empty without a model
   nn::Equations names;                 // what an expression may name: texts are those of definitions alone
   std::string equations;               // as text, a line for each; empty where there are none
+};
+
+// What load_rhs() makes of a model in memory, for the next problem with it: who solves again and again need not wait
+// for it each time.
+struct KeptNet {
+  struct Made {
+    std::string name;  // the model's, or what the problem calls it
+    ode::Rhs function;
+    std::string model_digest;
+    std::vector<std::byte> model_bytes;
+  };
+  std::mutex mutex;
+  std::optional<Made> made[2];  // without and with time as an input
 };
 
 // Of the ports of a model that is a right-hand side, the state's, then the parameters' and the time's.

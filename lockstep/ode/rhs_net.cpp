@@ -1,6 +1,7 @@
 // A net as a right-hand side.
 #include <algorithm>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -78,7 +79,10 @@ class Net final : public StateFunction {
   std::size_t parameters() const override { return mlp_.inputs() - mlp_.outputs() - (options_.with_time ? 1 : 0); }
   std::string description() const override { return "net " + options_.name + " (" + detail::shape(mlp_) + ")"; }
   std::string digest() const override {
-    return ContentHash().add("net").add(detail::digest(mlp_)).add(options_.with_time ? "time" : "").hex();
+    std::call_once(digest_once_, [this] {
+      digest_ = ContentHash().add("net").add(detail::digest(mlp_)).add(options_.with_time ? "time" : "").hex();
+    });
+    return digest_;
   }
   std::vector<FunctionPart> parts() const override { return {{NetPart{&mlp_, options_.with_time}, parameters()}}; }
   std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const override { return lower<float>(target); }
@@ -105,6 +109,8 @@ class Net final : public StateFunction {
   Mlp mlp_;
   NetOptions options_;
   detail::KeptLowering lowered_;
+  mutable std::once_flag digest_once_;  // who solves in a loop asks for it each time
+  mutable std::string digest_;
 };
 
 }  // namespace
