@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kMostRows = 12;  // printed of one kind of data
 constexpr std::string_view kHead = "data,name,unit,rms,largest,spread,numbers,largest_at";
+constexpr std::string_view kInSigma = ",in_sigma";  // of data whose measurements have a standard deviation
 
 // The fields of the first line of `text`, which loses it. Quotes may hold commas, line breaks and doubled quotes.
 std::vector<std::string> take_line(std::string_view& text) {
@@ -78,14 +79,21 @@ std::string percent_text(double share) {
   return (percent >= 100 ? fixed_text(percent, 0) : rounded_text(percent, 2)) + " %";
 }
 
+bool FitReport::has_sigma() const {
+  return std::ranges::any_of(rows, [](const Row& row) { return row.errors.in_sigma.has_value(); });
+}
+
 std::string to_csv(const FitReport& report) {
   std::string text(kHead);
+  if (report.has_sigma()) text += kInSigma;
   text += '\n';
   for (const FitReport::Row& row : report.rows) {
     text += row.data + "," + csv_field(row.name) + "," + csv_field(row.unit);
     for (const double number : {row.errors.rms, row.errors.largest, row.errors.spread})
       text += "," + number_text(number);
-    text += "," + std::to_string(row.errors.numbers) + "," + csv_field(row.largest_at) + "\n";
+    text += "," + std::to_string(row.errors.numbers) + "," + csv_field(row.largest_at);
+    if (report.has_sigma()) text += "," + (row.errors.in_sigma ? number_text(*row.errors.in_sigma) : std::string());
+    text += '\n';
   }
   return text;
 }
@@ -99,12 +107,12 @@ std::optional<FitReport> parse_fit_report(std::string_view csv, std::string_view
   FitReport report;
   report.worst = worst;
   if (!csv.starts_with(kHead)) return std::nullopt;
-  take_line(csv);
+  const std::size_t columns = take_line(csv).size();
   while (!csv.empty()) {
     const std::vector<std::string> fields = take_line(csv);
     FitReport::Row row;
     double numbers = 0;
-    if (fields.size() != 8 || !read_number(fields[3], row.errors.rms) || !read_number(fields[4], row.errors.largest) ||
+    if (fields.size() != columns || columns < 8 || columns > 9 || !read_number(fields[3], row.errors.rms) || !read_number(fields[4], row.errors.largest) ||
         !read_number(fields[5], row.errors.spread) || !read_number(fields[6], numbers) || !(numbers >= 0) ||
         numbers > 1e18) {
       return std::nullopt;
@@ -114,6 +122,9 @@ std::optional<FitReport> parse_fit_report(std::string_view csv, std::string_view
     row.unit = fields[2];
     row.errors.numbers = static_cast<std::size_t>(numbers);
     row.largest_at = fields[7];
+    if (columns == 9 && !fields[8].empty() && !read_number(fields[8], row.errors.in_sigma.emplace())) {
+      return std::nullopt;
+    }
     report.rows.push_back(std::move(row));
   }
   return report;
@@ -121,7 +132,9 @@ std::optional<FitReport> parse_fit_report(std::string_view csv, std::string_view
 
 std::vector<std::string> table_lines(const FitReport& report) {
   if (report.empty()) return {};
-  std::vector<std::array<std::string, 6>> cells{{"error over", "", "RMS", "of spread", "largest", "at"}};
+  using Cells = std::array<std::string, 7>;
+  std::vector<Cells> cells{
+      {"error over", "", "RMS", "of spread", report.has_sigma() ? "in sigma" : "", "largest", "at"}};
   for (const char* data : {"training", "validation"}) {
     std::size_t total = 0;
     const std::vector<std::size_t> rows = shown_rows(report, data, total);
@@ -129,19 +142,20 @@ std::vector<std::string> table_lines(const FitReport& report) {
       const FitReport::Row& row = report.rows[rows[i]];
       const std::string unit = row.unit.empty() ? "" : " " + row.unit;
       if (row.errors.numbers == 0) {
-        cells.push_back({i == 0 ? data : "", row.name, "-", "-", "-", ""});
+        cells.push_back({i == 0 ? data : "", row.name, "-", "-", report.has_sigma() ? "-" : "", "-", ""});
         continue;
       }
       cells.push_back({i == 0 ? data : "", row.name, rounded_text(row.errors.rms, 3) + unit,
-                       percent_text(row.errors.relative()), rounded_text(row.errors.largest, 3) + unit,
+                       percent_text(row.errors.relative()),
+                       row.errors.in_sigma ? rounded_text(*row.errors.in_sigma, 3) : std::string(), rounded_text(row.errors.largest, 3) + unit,
                        row.largest_at});
     }
     if (rows.size() < total) {
       cells.push_back(
-          {"", "the largest " + std::to_string(rows.size()) + " of " + std::to_string(total), "", "", "", ""});
+          {"", "the largest " + std::to_string(rows.size()) + " of " + std::to_string(total), "", "", "", "", ""});
     }
   }
-  std::array<std::size_t, 6> width{};
+  std::array<std::size_t, std::tuple_size_v<Cells>> width{};
   for (const auto& row : cells) {
     for (std::size_t i = 0; i < width.size(); ++i) width[i] = std::max(width[i], places(row[i]));
   }
@@ -150,7 +164,8 @@ std::vector<std::string> table_lines(const FitReport& report) {
     std::string line;
     for (std::size_t i = 0; i < width.size(); ++i) {
       const std::string room(width[i] - places(row[i]), ' ');
-      const bool is_number = i >= 2 && i <= 4;
+      if (i == 4 && !report.has_sigma()) continue;
+      const bool is_number = i >= 2 && i <= 5;
       line += (i == 0 ? "" : "  ") + (is_number ? room + row[i] : row[i] + room);
     }
     line.erase(line.find_last_not_of(' ') + 1);

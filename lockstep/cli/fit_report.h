@@ -25,6 +25,7 @@ struct FitReport {
 
   bool empty() const { return rows.empty(); }
   std::size_t outputs() const;  // of one kind of data
+  bool has_sigma() const;       // that measurements have standard deviations
 };
 
 inline constexpr const char* kErrorsKey = "training_errors";  // in a model's metadata

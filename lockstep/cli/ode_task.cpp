@@ -19,7 +19,7 @@ namespace lockstep::cli {
 namespace {
 
 ode::TrajectoryData library_data(const TrajectoryTable& table, const std::vector<double>& parameters) {
-  ode::TrajectoryData data{table.trajectories(), table.times, table.states, parameters, table.numbers};
+  ode::TrajectoryData data{table.trajectories(), table.times, table.states, parameters, table.numbers, {}, table.sigma};
   if (!table.have_one_length()) {
     data.lengths = table.lengths;
     return data;
@@ -104,12 +104,15 @@ class OdeTask : public TrainingTask<T> {
     const std::vector<double> starts = free_starts(parameters);
     report.exact_starts = starts.empty();
     report.beside_nets = !this->starts_.empty();
+    report.stated_errors = file_.data.sigma.error_size() == ode::ErrorSize::as_stated;
     const auto count = static_cast<std::ptrdiff_t>(this->weights());
     const std::vector<double> weights(parameters.begin(), parameters.begin() + count);
     try {
       report.found = ode::parameter_uncertainty(untrained_, trained_, weights,
                                                 library_data(data_.training, parameters_), file_.options,
-                                                {.initial_states = starts, .component_weights = component_weights_});
+                                                {.initial_states = starts,
+                                                 .component_weights = component_weights_,
+                                                 .error_size = file_.data.sigma.error_size()});
     } catch (const Error& error) {
       report.refused = error.what();
     }
@@ -146,7 +149,7 @@ class OdeTask : public TrainingTask<T> {
     return has_validation() ? ", validation data" : epoch_ > 1 ? ", all trajectories" : "";
   }
   std::string loss_text() const override {
-    const std::string of = component_weights_.empty() ? "sum of squared errors" : "sum of squared errors over sigma";
+    const std::string of = file_.data.sigma.empty() ? "sum of squared errors" : "sum of squared errors over sigma";
     return data_.training.trajectories() == 1 ? of : of + " a trajectory, averaged";
   }
 
@@ -279,24 +282,12 @@ class OdeTask : public TrainingTask<T> {
     return make_loss(file, std::move(rhs), given);
   }
 
-  // 1 / sigma^2 of each component; nothing where the file has no sigma.
+  // 1 / sigma^2 of each component; nothing where the file has no sigma, or one of each measurement.
   std::vector<double> component_weights(const DataSection& data) const {
     std::vector<double> weights;
-    if (data.sigma.empty()) return weights;
-    const std::vector<std::string>& names = data_.training.component_names;
-    for (const std::string& name : names) {
-      const auto found = std::ranges::find(data.sigma, name, [](const auto& entry) { return entry.first; });
-      if (found == data.sigma.end()) {
-        throw Error(ErrorKind::invalid_argument,
-                    {data.where + ".sigma", "none of " + name, "one of each state, in their units", {}});
-      }
-      weights.push_back(1 / (found->second.value * found->second.value));
-    }
-    const std::vector<std::string_view> known(names.begin(), names.end());
-    for (const auto& [name, size] : data.sigma) {
-      if (std::ranges::find(names, name) != names.end()) continue;
-      throw Error(ErrorKind::invalid_argument,
-                  {size.where, '"' + name + '"', "one of " + list_text(known), did_you_mean(name, known)});
+    if (data.sigma.empty() || data.sigma.one_by_one()) return weights;
+    for (const SigmaSection::Of& each : data.sigma.of(data_.training.component_names)) {
+      weights.push_back(1 / (each.size * each.size));
     }
     return weights;
   }

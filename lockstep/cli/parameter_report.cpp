@@ -41,6 +41,26 @@ std::string change_text(const ParameterReport& report, const std::vector<double>
   return text;
 }
 
+// Chi-square as a normal number, by the cube root of Wilson & Hilferty (PNAS 17 (1931) 684): 0 on average, deviation 1.
+double normal_of(double reduced_chi_square, double freedom) {
+  const double variance = 2 / (9 * freedom);
+  return (std::cbrt(reduced_chi_square) - (1 - variance)) / std::sqrt(variance);
+}
+
+// Where what the fit leaves is not what sigma says of the measurements.
+void append_misfit(const ode::ParameterUncertainty& found, std::vector<std::string>& lines) {
+  constexpr double kUnlikely = 3;  // deviations: one fit of 700
+  const double normal = normal_of(found.deviation * found.deviation, static_cast<double>(found.numbers - found.unknowns));
+  if (std::abs(normal) < kUnlikely) return;
+  const std::string factor = rounded_text(found.deviation, 3);
+  lines.push_back(normal > 0 ? "the fit misses the data by " + factor +
+                                   " times what sigma says: the model lacks something, or sigma is too small; "
+                                   "absolute_sigma = false takes the size of the errors from the fit"
+                             : "the data lie nearer to the fit than sigma says, by a factor of " + factor +
+                                   ": sigma may be too large; absolute_sigma = false takes the size of the errors "
+                                   "from the fit");
+}
+
 std::size_t places(const std::string& text) {
   return static_cast<std::size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
@@ -90,9 +110,13 @@ std::vector<std::string> note_lines(const ParameterReport& report) {
   const std::size_t count = report.names.size();
   if (count > kMostCorrelated) lines.push_back(strongest_text(report));
   lines.push_back("errors by Gauss-Newton from " + count_text(static_cast<std::int64_t>(found.numbers)) +
-                  " numbers, deviation " + rounded_text(found.deviation, 3) + ", " +
+                  (report.stated_errors ? " numbers and their sigma, reduced chi-square " +
+                                              rounded_text(found.deviation * found.deviation, 3)
+                                        : " numbers, deviation " + rounded_text(found.deviation, 3)) +
+                  ", " +
                   counted_text(found.unknowns, "unknown") +
                   (report.exact_starts ? "; first points taken to be exact" : ", starts among them"));
+  if (report.stated_errors) append_misfit(found, lines);
   if (report.beside_nets)
     lines.push_back("they hold given the nets as trained: what these could take over is not in them");
   if (found.distance > kFarFromOptimum) {

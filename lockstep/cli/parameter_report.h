@@ -16,6 +16,7 @@ struct ParameterReport {
   std::string refused;              // why there are no errors
   bool exact_starts = false;        // trajectories begin at the data's first points
   bool beside_nets = false;         // nets are trained as well
+  bool stated_errors = false;       // sigma is the size of measurement errors, not their ratio
 };
 
 inline constexpr const char* kParametersKey = "training_parameters";             // in a model's metadata

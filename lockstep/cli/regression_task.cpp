@@ -1,5 +1,6 @@
 // A regression as a task of `train`.
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -17,7 +18,9 @@ std::string rows_text(std::size_t rows) { return count_text(static_cast<std::int
 
 nn::RegressionData view(const RegressionTable& table) {
   return {MatrixView<const double>::row_major(table.inputs.data(), table.rows(), table.input_names.size()),
-          MatrixView<const double>::row_major(table.targets.data(), table.rows(), table.target_names.size())};
+          MatrixView<const double>::row_major(table.targets.data(), table.rows(), table.target_names.size()),
+          MatrixView<const double>::row_major(table.sigma.data(), table.sigma.empty() ? 0 : table.rows(),
+                                              table.target_names.size())};
 }
 
 template <class T>
@@ -70,7 +73,13 @@ class RegressionTask : public TrainingTask<T> {
 
   std::string data_text() const override {
     const std::size_t training = data_.training.rows(), validation = data_.validation.rows();
+    const auto missing = std::ranges::count_if(data_.training.targets, [](double x) { return std::isnan(x); });
     return rows_text(training) + " rows" +
+           (missing == 0 ? std::string()
+                         : ", " + count_text(missing) + " of " + rows_text(data_.training.targets.size()) +
+                               " targets missing") +
+           (data_.without_targets == 0 ? std::string()
+                                       : ", " + rows_text(data_.without_targets) + " without any left out") +
            (validation > 0 ? ", " + rows_text(validation) + " more for validation" : std::string());
   }
   std::string watched_text() const override {
@@ -88,7 +97,10 @@ class RegressionTask : public TrainingTask<T> {
     if (data_.validation.rows() > 0) add_errors(plan, data_.validation, "validation", spreads, judgement);
     return judgement;
   }
-  std::string loss_text() const override {
+  std::string loss_text() const override { return loss_name() + (data_.training.sigma.empty() ? "" : " over sigma"); }
+
+ private:
+  std::string loss_name() const {
     switch (file_.loss) {
       case LossKind::mean_squared:
         return "mean squared error";
@@ -101,8 +113,6 @@ class RegressionTask : public TrainingTask<T> {
     }
     return "mean Huber loss";
   }
-
- private:
   bool has_batches() const {
     return std::any_of(file_.phases.begin(), file_.phases.end(), [](const auto& phase) { return phase.batch > 0; });
   }
@@ -128,7 +138,9 @@ class RegressionTask : public TrainingTask<T> {
       for (std::size_t row = 0; row < piece; ++row) {
         const std::span<const double> truth(table.targets.data() + (first + row) * made, made);
         std::copy_n(out.begin() + static_cast<std::ptrdiff_t>(row * made), made, found.begin());
-        sums.add(found, truth);
+        sums.add(found, truth,
+                 table.sigma.empty() ? std::span<const double>()
+                                     : std::span(table.sigma).subspan((first + row) * made, made));
         for (std::size_t i = 0; (first + row) % stride == 0 && i < judgement.outputs.size(); ++i) {
           PredictedOutput& of = judgement.outputs[i];
           (validation ? of.validation_true : of.training_true).push_back(truth[i]);
@@ -172,6 +184,7 @@ class RegressionTask : public TrainingTask<T> {
     options.reduction = file_.loss == LossKind::sum_squared ? nn::Reduction::sum : nn::Reduction::mean;
     options.phases = phases();
     options.batch = batch;
+    options.missing = nn::MissingTargets::skip;  // what may not was refused as the data were read
     options.seed = file_.seed;
     if (data_.validation.rows() > 0) options.validation = view(data_.validation);
     options.precision = file_.options.precision;

@@ -5,7 +5,8 @@
 #include <span>
 #include <utility>
 
-#include "lockstep/cli/data_file.h"
+#include "lockstep/cli/data_numbers.h"
+#include "lockstep/cli/measurement_sigma.h"
 #include "lockstep/cli/provenance.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/hdf5.h"
@@ -30,129 +31,79 @@ bool is_hdf5(const DataSection& data) {
   return hdf5::File::recognises(data.file.value);
 }
 
-// Numbers of an HDF5 dataset, finite ones.
-struct Numbers {
-  std::string name;
-  hdf5::Shape shape;
-  std::vector<double> values;
-};
+constexpr const char* kSkip = "repair the row or leave it out, or let missing targets be: missing = \"skip\" in [data]";
 
-// Of a number in a dataset: ", trajectory 3, point 7, component 0" of three dimensions, ", row 3, column 7" of two.
-std::string place_text(const hdf5::Shape& shape, std::size_t at) {
-  const bool states = shape.size() == 3;
-  std::string text;
-  for (std::size_t dimension = shape.size(); dimension-- > 0; at /= shape[dimension]) {
-    const char* const name = dimension == 0   ? states ? ", trajectory " : ", row "
-                             : dimension == 1 ? states ? ", point " : ", column "
-                                              : ", component ";
-    text = name + std::to_string(at % shape[dimension]) + text;
+// A missing target may be meant; the message then says how to say so.
+std::vector<double> take_targets(const train::Table& table, const DataSection& data) {
+  for (const std::string& name : data.targets) {
+    const std::optional<train::Table::Fault>& fault = table.faults[table.index(data.where_targets, name)];
+    if (!fault || !fault->is_missing) continue;
+    refuse(table.source + ":" + std::to_string(fault->line) + ", column " + name, fault->found, "a finite number",
+           kSkip);
   }
-  return text;
+  return take_columns(table, data.targets, data.where_targets);
 }
 
-Numbers read_numbers(const hdf5::File& file, const std::string& name, const std::string& where,
-                     train::MissingNumbers missing = train::MissingNumbers::refuse) {
-  if (!file.has(name)) {
-    const std::vector<std::string> names = dataset_names(file);
-    const std::vector<std::string_view> known(names.begin(), names.end());
-    refuse(where, "\"" + name + "\", which " + file.path().string() + " does not have", "one of " + list_text(known),
-           did_you_mean(name, known));
+// A net needs all its inputs.
+void require_inputs(const train::Table& table, const DataSection& data, const std::vector<double>& inputs) {
+  for (std::size_t at = 0; at < inputs.size(); ++at) {
+    if (!std::isnan(inputs[at])) continue;
+    refuse(table.source + ":" + std::to_string(table.lines[at / data.inputs.size()]) + ", column " +
+               data.inputs[at % data.inputs.size()],
+           "none", "a finite number: inputs are needed, targets alone may miss", "leave out the row");
   }
-  const hdf5::Dataset dataset = file.dataset(name);
-  Numbers numbers{dataset.name(), dataset.shape(), dataset.read<double>()};
-  for (std::size_t i = 0; i < numbers.values.size(); ++i) {
-    if (std::isfinite(numbers.values[i])) continue;
-    if (missing == train::MissingNumbers::as_nan && std::isnan(numbers.values[i])) continue;
-    refuse(numbers.name + place_text(numbers.shape, i), std::isnan(numbers.values[i]) ? "NaN" : "infinity",
-           "finite numbers", "repair the row or leave it out");
-  }
-  return numbers;
 }
 
-std::vector<std::string> numbered(const std::string& prefix, std::size_t n) {
-  std::vector<std::string> names(n);
-  for (std::size_t i = 0; i < n; ++i) names[i] = prefix + std::to_string(i);
-  return names;
-}
-
-// The columns of all parts, [row][column], row by row.
-std::vector<double> side_by_side(const std::vector<Numbers>& parts, std::size_t rows) {
-  if (parts.size() == 1) return parts.front().values;
-  std::vector<double> values;
-  for (std::size_t row = 0; row < rows; ++row) {
-    for (const Numbers& part : parts) {
-      const std::size_t width = part.values.size() / rows;
-      const auto first = part.values.begin() + static_cast<std::ptrdiff_t>(row * width);
-      values.insert(values.end(), first, first + static_cast<std::ptrdiff_t>(width));
+// Of one dataset or several, side by side, as targets are.
+std::vector<double> sigma_of_samples(const hdf5::File& file, const SigmaSection& sigma,
+                                     const std::vector<std::string>& names, std::size_t rows) {
+  const auto read = [&](const std::vector<std::string>& datasets, std::size_t width, const std::string& where) {
+    Samples found = read_samples(file, datasets, "sigma", where, train::MissingNumbers::as_nan);
+    if (found.rows != rows || found.names.size() != width) {
+      refuse(where, shape_text({found.rows, found.names.size()}), shape_text({rows, width}) + " as the targets");
     }
-  }
-  return values;
-}
-
-// Samples by features out of one dataset [sample, feature] or several, side by side, of [sample] each or that shape.
-struct Samples {
-  std::vector<std::string> names;
-  std::size_t rows = 0;
-  std::vector<double> values;  // [sample][feature]
-};
-
-// A single dataset's features are numbered after `prefix`.
-Samples read_samples(const hdf5::File& file, const std::vector<std::string>& names, const std::string& prefix,
-                     const std::string& where) {
-  std::vector<Numbers> parts;
-  Samples samples;
-  for (const std::string& name : names) {
-    Numbers& part = parts.emplace_back(read_numbers(file, name, where));
-    const bool column = part.shape.size() == 1;
-    if (column) part.shape = {part.shape[0], 1};
-    if (part.shape.size() != 2 || part.shape[1] == 0) {
-      refuse(part.name, std::to_string(part.shape.size()) + " dimensions", "[sample] or [sample, feature]");
-    }
-    if (part.shape[0] != parts[0].shape[0]) {
-      refuse(part.name, count(part.shape[0]) + " rows", count(parts[0].shape[0]) + " as " + parts[0].name);
-    }
-    std::vector<std::string> features = numbered(names.size() == 1 ? prefix : name, part.shape[1]);
-    if (column && names.size() > 1) features = {name};
-    samples.names.insert(samples.names.end(), features.begin(), features.end());
-  }
-  samples.rows = parts[0].shape[0];
-  if (samples.rows == 0) refuse(parts[0].name, "no rows", "at least one");
-  samples.values = side_by_side(parts, samples.rows);
-  return samples;
-}
-
-std::string shape_text(const hdf5::Shape& shape) {
-  std::string text = "[";
-  for (std::size_t i = 0; i < shape.size(); ++i) text += (i == 0 ? "" : ", ") + count(shape[i]);
-  return text + "]";
-}
-
-std::vector<double> take_columns(const train::Table& table, const std::vector<std::string>& names,
-                                 const std::string& where) {
-  std::vector<std::size_t> columns;
-  for (const std::string& name : names) columns.push_back(table.column(where, name));
-  std::vector<double> values;
-  values.reserve(table.rows * columns.size());
-  for (std::size_t row = 0; row < table.rows; ++row) {
-    for (const std::size_t column : columns) values.push_back(table(row, column));
+    return std::move(found.values);
+  };
+  if (!sigma.columns.empty()) return read(sigma.columns, names.size(), sigma.where);
+  if (sigma.empty()) return {};
+  std::vector<double> values(rows * names.size());
+  const std::vector<SigmaSection::Of> each = sigma.of(names);
+  for (std::size_t i = 0; i < each.size(); ++i) {
+    const std::vector<double> column =
+        each[i].column.empty() ? std::vector<double>(rows, each[i].size) : read({each[i].column}, 1, each[i].where);
+    for (std::size_t row = 0; row < rows; ++row) values[row * names.size() + i] = column[row];
   }
   return values;
 }
 
 RegressionTable read_regression(const DataSection& data) {
+  const train::MissingNumbers missing = data.missing.value_or(train::MissingNumbers::refuse);
   if (!is_hdf5(data)) {
-    const train::Table table = train::read_csv(data.file.value);
-    return {data.inputs, data.targets, take_columns(table, data.inputs, data.where_inputs),
-            take_columns(table, data.targets, data.where_targets)};
+    const train::Table csv = train::read_csv(data.file.value, missing);
+    RegressionTable table{data.inputs, data.targets, take_columns(csv, data.inputs, data.where_inputs),
+                          take_targets(csv, data)};
+    require_inputs(csv, data, table.inputs);
+    table.sigma = sigma_of_csv(csv, data.sigma, data.targets);
+    require_sigma(table.targets, table.sigma, [&](std::size_t at) {
+      return csv.source + ":" + std::to_string(csv.lines[at / data.targets.size()]) + ", of " +
+             data.targets[at % data.targets.size()];
+    });
+    return table;
   }
   const hdf5::File file = hdf5::File::open(data.file.value);
   Samples inputs = read_samples(file, data.inputs, "x", data.where_inputs);
-  Samples targets = read_samples(file, data.targets, "y", data.where_targets);
+  Samples targets = read_samples(file, data.targets, "y", data.where_targets, missing, kSkip);
   if (inputs.rows != targets.rows) {
     refuse(file.path().string() + ": " + data.targets.front(), count(targets.rows) + " rows",
            count(inputs.rows) + " as " + data.inputs.front());
   }
-  return {std::move(inputs.names), std::move(targets.names), std::move(inputs.values), std::move(targets.values)};
+  std::vector<double> sigma = sigma_of_samples(file, data.sigma, targets.names, targets.rows);
+  require_sigma(targets.values, sigma, [&](std::size_t at) {
+    return file.path().string() + ", row " + std::to_string(at / targets.names.size()) + ", of " +
+           targets.names[at % targets.names.size()];
+  });
+  return {std::move(inputs.names), std::move(targets.names), std::move(inputs.values), std::move(targets.values), {}, {},
+          std::move(sigma)};
 }
 
 // Complete first points, and times that ascend. `lines`: of a file that has them, [row]; else places are named by
@@ -188,7 +139,8 @@ TrajectoryTable read_trajectories_csv(const DataSection& data) {
     refuse(data.where, "a CSV without time and states", "their columns",
            "add time = \"t\" and states = [\"x\", \"y\"]");
   }
-  const train::Table csv = train::read_csv(data.file.value, train::MissingNumbers::as_nan);
+  const train::Table csv =
+      train::read_csv(data.file.value, data.missing.value_or(train::MissingNumbers::as_nan));
   TrajectoryTable table;
   table.component_names = data.states;
   table.states = take_columns(csv, data.states, data.where_states);
@@ -209,15 +161,19 @@ TrajectoryTable read_trajectories_csv(const DataSection& data) {
     table.lengths.push_back(end - start);
   }
   require_order(table, csv.source, csv.source, csv.lines);
+  if (data.sigma.one_by_one()) table.sigma = sigma_of_csv(csv, data.sigma, data.states);
+  require_sigma(table.states, table.sigma, [&](std::size_t at) {
+    return line(at / data.states.size()) + ", of " + data.states[at % data.states.size()];
+  });
   return table;
 }
 
 // State [trajectory, time, component], or of a single trajectory [time, component], or [time] of a single component. Of
 // several datasets each is a component, [trajectory, time] or [time].
-Numbers read_states(const hdf5::File& file, const DataSection& data) {
-  if (data.states.size() < 2) {
-    Numbers states = read_numbers(file, data.states.empty() ? "state" : data.states.front(), data.where_states,
-                                  train::MissingNumbers::as_nan);
+Numbers read_states(const hdf5::File& file, const std::vector<std::string>& names, const std::string& where,
+                    train::MissingNumbers missing) {
+  if (names.size() < 2) {
+    Numbers states = read_numbers(file, names.empty() ? "state" : names.front(), where, missing);
     if (states.shape.size() == 1) states.shape = {1, states.shape[0], 1};
     if (states.shape.size() == 2) states.shape = {1, states.shape[0], states.shape[1]};
     if (states.shape.size() != 3) {
@@ -226,9 +182,8 @@ Numbers read_states(const hdf5::File& file, const DataSection& data) {
     return states;
   }
   std::vector<Numbers> components;
-  for (const std::string& name : data.states) {
-    Numbers& component =
-        components.emplace_back(read_numbers(file, name, data.where_states, train::MissingNumbers::as_nan));
+  for (const std::string& name : names) {
+    Numbers& component = components.emplace_back(read_numbers(file, name, where, missing));
     if (component.shape.size() == 1) component.shape = {1, component.shape[0]};
     if (component.shape.size() != 2) {
       refuse(component.name, std::to_string(component.shape.size()) + " dimensions",
@@ -243,11 +198,36 @@ Numbers read_states(const hdf5::File& file, const DataSection& data) {
   return {components[0].name, shape, side_by_side(components, components[0].values.size())};
 }
 
+// As the states: one dataset of their shape, or one for each component.
+std::vector<double> sigma_of_states(const hdf5::File& file, const SigmaSection& sigma, const Numbers& states,
+                                    const std::vector<std::string>& names) {
+  const auto read = [&](const std::vector<std::string>& datasets, hdf5::Shape shape, const std::string& where) {
+    Numbers found = read_states(file, datasets, where, train::MissingNumbers::as_nan);
+    // Of one component [trajectory, time] reads like [time, component] of one trajectory.
+    if (shape[2] == 1 && found.shape == hdf5::Shape{1, shape[0], shape[1]}) found.shape = shape;
+    if (found.shape != shape) refuse(found.name, shape_text(found.shape), shape_text(shape) + " as " + states.name);
+    return std::move(found.values);
+  };
+  if (sigma.columns.size() == 1) return read(sigma.columns, states.shape, sigma.where);
+  if (sigma.empty() || !sigma.one_by_one()) return {};
+  std::vector<double> values(states.values.size());
+  const std::vector<SigmaSection::Of> each = sigma.of(names);
+  for (std::size_t c = 0; c < each.size(); ++c) {
+    const std::size_t rows = values.size() / names.size();
+    const std::vector<double> column = each[c].column.empty()
+                                           ? std::vector<double>(rows, each[c].size)
+                                           : read({each[c].column}, {states.shape[0], states.shape[1], 1}, each[c].where);
+    for (std::size_t row = 0; row < rows; ++row) values[row * names.size() + c] = column[row];
+  }
+  return values;
+}
+
 // Our own result files, or anything with states and time [time] or [trajectory, time].
 TrajectoryTable read_trajectories_hdf5(const DataSection& data) {
   const hdf5::File file = hdf5::File::open(data.file.value);
   if (!data.trajectory.empty()) refuse(data.where_trajectory, data.trajectory, "no such key with HDF5", "remove it");
-  Numbers states = read_states(file, data);
+  Numbers states = read_states(file, data.states, data.where_states,
+                               data.missing.value_or(train::MissingNumbers::as_nan));
   Numbers times =
       read_numbers(file, data.time.empty() ? "time" : data.time, data.where_time, train::MissingNumbers::as_nan);
   const std::size_t trajectories = states.shape[0], points = states.shape[1];
@@ -261,9 +241,11 @@ TrajectoryTable read_trajectories_hdf5(const DataSection& data) {
     std::vector<std::string> names = file.dataset("component").read_strings();
     if (names.size() == states.shape[2]) component_names = std::move(names);
   }
-  TrajectoryTable table = trajectory_table(
-      {times.name, states.name, trajectories, points, std::move(times.values), std::move(states.values)},
-      std::move(component_names));
+  std::vector<double> sigma = sigma_of_states(file, data.sigma, states, component_names);
+  const std::string where_sigma = sigma.empty() ? std::string() : file.path().string() + ": sigma";
+  TrajectoryTable table = trajectory_table({times.name, states.name, trajectories, points, std::move(times.values),
+                                            std::move(states.values), where_sigma, std::move(sigma)},
+                                           std::move(component_names));
   table.time_name = data.time.empty() ? "time" : data.time;
   if (ode::ResultFile::recognises(data.file.value) && data.states.size() < 2) {
     const ode::ResultFile result(data.file.value);
@@ -305,8 +287,17 @@ TrajectoryTable trajectory_table(const Rectangles& data, std::vector<std::string
     table.lengths.push_back(length);
     table.times.insert(table.times.end(), times, times + length);
     table.states.insert(table.states.end(), states, states + length * components);
+    if (data.sigma.empty()) continue;
+    const double* const sigma = data.sigma.data() + i * points * components;
+    table.sigma.insert(table.sigma.end(), sigma, sigma + length * components);
   }
   require_order(table, data.where_times, data.where_states, {});
+  require_sigma(table.states, table.sigma, [&](std::size_t at) {
+    std::size_t trajectory = 0, point = at / components;
+    while (point >= table.lengths[trajectory]) point -= table.lengths[trajectory++];
+    return data.where_sigma + ", trajectory " + std::to_string(trajectory) + ", point " + std::to_string(point) +
+           ", component " + table.component_names[at % components];
+  });
   return table;
 }
 

@@ -15,8 +15,9 @@ namespace lockstep::cli {
 struct RegressionTable {
   std::vector<std::string> input_names, target_names;
   std::vector<double> inputs;   // [row][input]
-  std::vector<double> targets;  // [row][target]
+  std::vector<double> targets;  // [row][target]; NaN where one is missing
   std::vector<std::string> input_units, target_units;  // likewise; each empty where it is not known
+  std::vector<double> sigma = {};  // [row][target], the targets' standard deviations; or empty
   std::size_t rows() const { return inputs.size() / input_names.size(); }
 };
 
@@ -26,6 +27,7 @@ struct TrajectoryTable {
   std::vector<std::size_t> lengths;  // [trajectory], points of each
   std::vector<double> times;         // [trajectory][time]
   std::vector<double> states;        // [trajectory][time][component]; NaN where a component was not measured
+  std::vector<double> sigma;         // likewise, the standard deviation of each; or empty
   std::vector<std::size_t> numbers;  // [trajectory], counted through the file; empty: 0, 1, ...
   std::vector<std::string> component_units;  // [component], or empty; each empty where it is not known
   std::string time_name = "t", time_unit;
@@ -37,6 +39,7 @@ struct TrajectoryTable {
 struct RegressionData {
   RegressionTable training, validation;  // validation may have no rows
   std::string digest;                    // of all numbers, as read
+  std::size_t without_targets = 0;       // rows that were left out, having no target at all
 };
 struct TrajectoryData {
   TrajectoryTable training, validation;
@@ -49,11 +52,13 @@ RegressionData load_regression(const TrainingFile& file);
 TrajectoryData load_trajectories(const TrainingFile& file);
 // Trajectories out of rectangles: states [trajectory][time][component] and times [time], or [trajectory][time]. A
 // trajectory ends before the points at which it has no time or no state at all to its rectangle's end: NaN. `where` is
-// what messages call times and states. Throws Error as load_trajectories().
+// what messages call times, states and their standard deviations, of which there are as many as states, or none. Throws Error as load_trajectories().
 struct Rectangles {
   std::string where_times, where_states;
   std::size_t trajectories = 0, points = 0;
   std::vector<double> times, states;
+  std::string where_sigma = {};
+  std::vector<double> sigma = {};
 };
 TrajectoryTable trajectory_table(const Rectangles& data, std::vector<std::string> component_names);
 // The same split of numbers that a caller has in memory. Units that the file names go before those of the table.

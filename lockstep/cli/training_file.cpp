@@ -161,13 +161,11 @@ void read_data(const TomlValue& file, TrainingFile& training) {
     if (!units->is_table()) throw units->error(units->describe(), "a table: { x = \"m\" }");
     for (const auto& [column, unit] : units->table()) data.units.push_back({column, {unit.text(), unit.where()}});
   }
-  if (const TomlValue* sigma = table.find("sigma")) {
-    if (regression) throw sigma->error("sigma in a regression", "a neural ODE", "remove this key");
-    if (!sigma->is_table()) throw sigma->error(sigma->describe(), "a table: { x = 0.1 }");
-    for (const auto& [column, size] : sigma->table()) {
-      if (!(size.number() > 0)) throw size.error(size.describe(), "a number greater than 0");
-      data.sigma.push_back({column, {size.number(), size.where()}});
-    }
+  data.sigma = read_sigma(table, regression ? SigmaOf::regression : SigmaOf::trajectories);
+  if (const TomlValue* missing = table.find("missing")) {
+    static constexpr std::array<std::string_view, 2> kMissing{"refuse", "skip"};
+    data.missing =
+        missing->one_of(kMissing) == "skip" ? train::MissingNumbers::as_nan : train::MissingNumbers::refuse;
   }
 }
 
@@ -342,9 +340,10 @@ std::string options_digest(const TrainingFile& file) {
     hash.add(file.ode->system ? file.ode->system->value : std::string());
     hash.add(std::span<const double>(file.ode->parameters));
     count(file.ode->with_time);
-    for (const auto& [name, size] : file.data.sigma) {
-      hash.add("sigma").add(name);
-      number(size.value);
+    for (const SigmaSection::Of& each : file.data.sigma.named) {
+      if (file.data.sigma.one_by_one()) break;  // then they are among the data
+      hash.add("sigma").add(each.name);
+      number(each.size);
     }
     const auto add_trained = [&](const std::vector<ode::TrainedParameter>& parameters) {
       for (const ode::TrainedParameter& trained : parameters) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lockstep/cli/measurement_sigma.h"
 #include "lockstep/cli/problem_file.h"
 #include "lockstep/kernels/activation.h"
 #include "lockstep/ode/gradient.h"
@@ -17,6 +18,7 @@
 #include "lockstep/ode/system_info.h"
 #include "lockstep/ode/trained_parameters.h"
 #include "lockstep/train/initialise.h"
+#include "lockstep/train/table.h"
 #include "lockstep/train/training.h"
 
 namespace lockstep::cli {
@@ -49,7 +51,8 @@ struct DataSection {
   Normalisation normalisation = Normalisation::none;
   double validation = 0;  // share of rows or trajectories kept from training
   std::vector<std::pair<std::string, Given<std::string>>> units;  // of columns, by name
-  std::vector<std::pair<std::string, Given<double>>> sigma;       // of a neural ODE's states, by name
+  SigmaSection sigma;                            // of states or targets
+  std::optional<train::MissingNumbers> missing;  // of those: as_nan of trajectories, refuse of a regression if not given
 };
 
 // Net and, where named, built-in system: du/dt = system(u) + net(u). Or equations that call nets by name.

@@ -75,11 +75,45 @@ void give_units(const DataSection& data, const std::vector<NamedUnits>& columns)
   }
 }
 
+// Without the rows that have no target at all: nothing is learned from them.
+RegressionTable with_targets(const RegressionTable& all, const std::string& where) {
+  const std::size_t width = all.target_names.size();
+  std::vector<bool> has(all.rows());
+  for (std::size_t at = 0; at < all.targets.size(); ++at) {
+    if (!std::isnan(all.targets[at])) has[at / width] = true;
+  }
+  if (std::ranges::find(has, false) == has.end()) return all;
+  if (std::ranges::find(has, true) == has.end()) refuse(where, "no target in any row", "at least one number");
+  RegressionTable rest = all;
+  std::vector<double> none;
+  for (const auto& [column, of] : {std::pair{&RegressionTable::inputs, all.input_names.size()},
+                                   {&RegressionTable::targets, width},
+                                   {&RegressionTable::sigma, all.sigma.empty() ? std::size_t{0} : width}}) {
+    (rest.*column).clear();
+    deal(all.*column, of, has, none, rest.*column);
+  }
+  return rest;
+}
+
+void require_each_target(const RegressionTable& table, const std::string& where) {
+  const std::size_t width = table.target_names.size();
+  for (std::size_t c = 0; c < width; ++c) {
+    bool has = false;
+    for (std::size_t row = 0; row < table.rows(); ++row) has = has || !std::isnan(table.targets[row * width + c]);
+    if (!has) refuse(where, "no number of " + table.target_names[c] + " to train on", "at least one", "leave it out");
+  }
+}
+
 }  // namespace
 
-RegressionData split(const TrainingFile& file, const RegressionTable& all) {
+RegressionData split(const TrainingFile& file, const RegressionTable& given) {
   RegressionData data;
-  data.digest = ContentHash().add(std::span<const double>(all.inputs)).add(std::span<const double>(all.targets)).hex();
+  ContentHash hash;
+  hash.add(std::span<const double>(given.inputs)).add(std::span<const double>(given.targets));
+  if (!given.sigma.empty()) hash.add(std::span<const double>(given.sigma));
+  data.digest = hash.hex();
+  const RegressionTable all = with_targets(given, file.data.where_targets);
+  data.without_targets = given.rows() - all.rows();
   for (RegressionTable* table : {&data.training, &data.validation}) {
     table->input_names = all.input_names;
     table->target_names = all.target_names;
@@ -90,6 +124,10 @@ RegressionData split(const TrainingFile& file, const RegressionTable& all) {
   const std::vector<bool> held = held_out(all.rows(), file.data.validation, file.seed, file.data.where);
   deal(all.inputs, all.input_names.size(), held, data.training.inputs, data.validation.inputs);
   deal(all.targets, all.target_names.size(), held, data.training.targets, data.validation.targets);
+  if (!all.sigma.empty()) {
+    deal(all.sigma, all.target_names.size(), held, data.training.sigma, data.validation.sigma);
+  }
+  require_each_target(data.training, file.data.where_targets);
   return data;
 }
 
@@ -99,6 +137,7 @@ TrajectoryData split(const TrainingFile& file, const TrajectoryTable& all) {
   hash.add(std::span<const double>(all.times)).add(std::span<const double>(all.states));
   const std::vector<double> lengths(all.lengths.begin(), all.lengths.end());
   if (!all.have_one_length()) hash.add(std::span<const double>(lengths));
+  if (!all.sigma.empty()) hash.add(std::span<const double>(all.sigma));
   data.digest = hash.hex();
   for (TrajectoryTable* table : {&data.training, &data.validation}) {
     table->component_names = all.component_names;
@@ -120,6 +159,10 @@ TrajectoryData split(const TrainingFile& file, const TrajectoryTable& all) {
     to.lengths.push_back(length);
     to.times.insert(to.times.end(), times, times + length);
     to.states.insert(to.states.end(), states, states + length * n);
+    if (!all.sigma.empty()) {
+      const double* const sigma = all.sigma.data() + row * n;
+      to.sigma.insert(to.sigma.end(), sigma, sigma + length * n);
+    }
     row += length;
   }
   return data;

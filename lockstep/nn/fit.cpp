@@ -9,6 +9,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/random.h"
 #include "lockstep/core/standard_arithmetic.h"
+#include "lockstep/core/text.h"
 #include "lockstep/kernels/graph/weights.h"
 #include "lockstep/train/shuffle.h"
 
@@ -22,14 +23,16 @@ constexpr std::uint32_t kSplitStream = 0x53504c54;  // independent of the stream
               {std::move(field), std::move(found), std::move(expected), std::move(remedy)});
 }
 
+// Zero for a NaN that may be skipped.
 template <class T>
-AlignedBuffer<T> rounded(const char* field, const MatrixView<const double>& view) {
+AlignedBuffer<T> rounded_numbers(const std::string& field, const MatrixView<const double>& view, MissingTargets missing) {
   AlignedBuffer<T> numbers(view.rows * view.columns);
   for (std::size_t row = 0; row < view.rows; ++row) {
     for (std::size_t c = 0; c < view.columns; ++c) {
       const double value = view(row, c);
+      if (std::isnan(value) && missing == MissingTargets::skip) continue;
       if (!std::isfinite(static_cast<T>(value))) {
-        refuse(std::string(field) + " of sample " + std::to_string(row) + ", column " + std::to_string(c),
+        refuse(field + " of sample " + std::to_string(row) + ", column " + std::to_string(c),
                std::isnan(value) ? "NaN" : std::to_string(value), "a finite number",
                std::isfinite(value) ? "train in float64" : "leave the sample out or repair it");
       }
@@ -59,6 +62,10 @@ void require_shape(const char* name, const RegressionData& data, std::size_t inp
   if (data.inputs.rows == 0 || data.inputs.rows > std::numeric_limits<std::uint32_t>::max()) {
     refuse(field, std::to_string(data.inputs.rows) + " samples", "at least one, fewer than 2^32");
   }
+  if (data.sigma.rows != 0 && (data.sigma.rows != data.targets.rows || data.sigma.columns != outputs)) {
+    refuse(field + ".sigma", text(data.sigma.rows, data.sigma.columns),
+           text(data.targets.rows, outputs) + ", as targets, or none");
+  }
 }
 
 CpuTarget target_of(const FitOptions& options) {
@@ -87,13 +94,61 @@ RegressionLoss<T>::RegressionLoss(const graph::Graph& graph, const RegressionDat
     : RegressionLoss(GraphRegressionPlan<T>::compile(graph, options.cost, target_of(options)), data, options) {}
 
 template <class T>
-TiledSamples<T> RegressionLoss<T>::make_samples(std::size_t capacity) const {
-  return std::visit([&](const auto& plan) { return plan.make_samples(capacity); }, plan_);
+typename RegressionLoss<T>::Rounded RegressionLoss<T>::rounded(const char* name, const RegressionData& data) const {
+  const std::string prefix = name;
+  require_shape(prefix.empty() ? "data" : name, data, input_count_, output_count_);
+  const std::string before = prefix.empty() ? "" : prefix + " ";
+  Rounded result{rounded_numbers<T>(before + "inputs", data.inputs, MissingTargets::refuse),
+                 rounded_numbers<T>(before + "targets", data.targets, options_.missing),
+                 {},
+                 data.inputs.rows};
+  bool has_factors = data.sigma.rows != 0;
+  for (std::size_t row = 0; row < data.targets.rows && !has_factors; ++row) {
+    for (std::size_t c = 0; c < output_count_; ++c) has_factors = has_factors || std::isnan(data.targets(row, c));
+  }
+  if (!has_factors) return result;
+  result.factors = AlignedBuffer<T>(result.targets.size());
+  for (std::size_t row = 0; row < data.targets.rows; ++row) {
+    for (std::size_t c = 0; c < output_count_; ++c) {
+      if (std::isnan(data.targets(row, c))) continue;
+      const double sigma = data.sigma.rows == 0 ? 1 : data.sigma(row, c);
+      const auto factor = static_cast<T>(1 / sigma);
+      if (!(sigma > 0) || !std::isfinite(sigma) || !std::isfinite(factor) || factor == 0) {
+        refuse(before + "sigma of sample " + std::to_string(row) + ", column " + std::to_string(c),
+               std::isnan(sigma) ? "NaN" : number_text(sigma), "a finite number greater than 0 for each target");
+      }
+      result.factors[row * output_count_ + c] = factor;
+    }
+  }
+  return result;
 }
 template <class T>
-void RegressionLoss<T>::assign(TiledSamples<T>& tiles, MatrixView<const T> inputs, MatrixView<const T> targets,
+TiledSamples<T> RegressionLoss<T>::make_samples(std::size_t capacity, const Rounded& of) const {
+  const ResidualFactors factors = of.factors.empty() ? ResidualFactors::none : ResidualFactors::given;
+  return std::visit([&](const auto& plan) { return plan.make_samples(capacity, factors); }, plan_);
+}
+template <class T>
+void RegressionLoss<T>::assign(TiledSamples<T>& tiles, const Rounded& from,
                                std::span<const std::uint32_t> rows) const {
-  std::visit([&](const auto& plan) { plan.assign(tiles, inputs, targets, rows); }, plan_);
+  const auto view = [&](const AlignedBuffer<T>& numbers, std::size_t columns) {
+    return MatrixView<const T>::row_major(numbers.data(), numbers.empty() ? 0 : from.samples, columns);
+  };
+  std::visit(
+      [&](const auto& plan) {
+        plan.assign(tiles, view(from.inputs, input_count_), view(from.targets, output_count_), rows,
+                    view(from.factors, output_count_));
+      },
+      plan_);
+}
+template <class T>
+double RegressionLoss<T>::share_of_targets(const Rounded& of, std::span<const std::uint32_t> rows) const {
+  if (of.factors.empty()) return 1;
+  std::size_t there = 0;
+  for (const std::uint32_t row : rows) {
+    for (std::size_t c = 0; c < output_count_; ++c) there += of.factors[row * output_count_ + c] != 0;
+  }
+  if (there == 0) refuse("data.targets", "none that is there", "at least one");
+  return static_cast<double>(there) / static_cast<double>(rows.size() * output_count_);
 }
 
 template <class T>
@@ -101,38 +156,35 @@ RegressionLoss<T>::RegressionLoss(Plan plan, const RegressionData& data, const F
     : options_(options), plan_(std::move(plan)) {
   input_count_ = std::visit([](const auto& any) { return any.inputs(); }, plan_);
   output_count_ = std::visit([](const auto& any) { return any.outputs(); }, plan_);
-  require_shape("data", data, input_count_, output_count_);
-  inputs_ = rounded<T>("inputs", data.inputs);
-  targets_ = rounded<T>("targets", data.targets);
-  const auto in = MatrixView<const T>::row_major(inputs_.data(), data.inputs.rows, input_count_);
-  const auto targets = MatrixView<const T>::row_major(targets_.data(), data.inputs.rows, output_count_);
-  training_.resize(in.rows);
+  data_ = rounded("", data);
+  training_.resize(data_.samples);
   std::iota(training_.begin(), training_.end(), 0u);
   if (options.validation) {
-    require_shape("validation", *options.validation, input_count_, output_count_);
-    const AlignedBuffer<T> x = rounded<T>("validation inputs", options.validation->inputs);
-    const AlignedBuffer<T> y = rounded<T>("validation targets", options.validation->targets);
-    const std::size_t count = options.validation->inputs.rows;
-    validation_ = make_samples(count);
-    assign(validation_, MatrixView<const T>::row_major(x.data(), count, input_count_),
-           MatrixView<const T>::row_major(y.data(), count, output_count_), {});
+    const Rounded kept = rounded("validation", *options.validation);
+    validation_ = make_samples(kept.samples, kept);
+    assign(validation_, kept, {});
+    std::vector<std::uint32_t> all(kept.samples);
+    std::iota(all.begin(), all.end(), 0u);
+    validation_share_ = share_of_targets(kept, all);
   } else if (options.validation_fraction > 0) {
-    const auto kept = static_cast<std::size_t>(options.validation_fraction * static_cast<double>(in.rows));
+    const auto kept = static_cast<std::size_t>(options.validation_fraction * static_cast<double>(data_.samples));
     if (kept == 0) {
       refuse("fit.validation_fraction",
-             std::to_string(options.validation_fraction) + " of " + std::to_string(in.rows) + " samples",
+             std::to_string(options.validation_fraction) + " of " + std::to_string(data_.samples) + " samples",
              "at least one sample", "raise it, or set it to 0");
     }
     train::shuffle(training_, options.seed, kSplitStream, 0);
     const std::span<const std::uint32_t> rows = std::span(training_).last(kept);
-    validation_ = make_samples(kept);
-    assign(validation_, in, targets, rows);
-    training_.resize(in.rows - kept);
+    validation_ = make_samples(kept, data_);
+    assign(validation_, data_, rows);
+    validation_share_ = share_of_targets(data_, rows);
+    training_.resize(data_.samples - kept);
     std::sort(training_.begin(), training_.end());
   }
-  all_ = make_samples(training_.size());
-  assign(all_, in, targets, training_);
-  if (options.batch > 0 && options.batch < training_.size()) batch_ = make_samples(options.batch);
+  all_ = make_samples(training_.size(), data_);
+  assign(all_, data_, training_);
+  share_ = share_of_targets(data_, training_);
+  if (options.batch > 0 && options.batch < training_.size()) batch_ = make_samples(options.batch, data_);
 }
 
 template <class T>
@@ -142,8 +194,10 @@ std::int64_t RegressionLoss<T>::iterations_per_epoch() const {
 }
 
 template <class T>
-double RegressionLoss<T>::scale(std::size_t samples) const {
-  return options_.reduction == Reduction::sum ? 1 : 1 / static_cast<double>(samples * output_count_);
+double RegressionLoss<T>::scale(const TiledSamples<T>& samples) const {
+  if (options_.reduction == Reduction::sum) return 1;
+  const double share = &samples == &validation_ ? validation_share_ : share_;
+  return 1 / (static_cast<double>(samples.samples * output_count_) * share);
 }
 
 template <class T>
@@ -156,9 +210,7 @@ void RegressionLoss<T>::fill_batch(std::int64_t iteration) {
   }
   const std::size_t first = static_cast<std::size_t>(iteration % iterations_per_epoch()) * options_.batch;
   const std::size_t count = std::min(options_.batch, order_.size() - first);
-  const std::size_t rows = inputs_.size() / input_count_;
-  assign(batch_, MatrixView<const T>::row_major(inputs_.data(), rows, input_count_),
-         MatrixView<const T>::row_major(targets_.data(), rows, output_count_), std::span(order_).subspan(first, count));
+  assign(batch_, data_, std::span(order_).subspan(first, count));
 }
 
 template <class T>
@@ -166,7 +218,7 @@ double RegressionLoss<T>::operator()(const train::Place& place, std::span<const 
   const bool whole = batch_.inputs.empty() || options_.phases[place.phase].is_lbfgs();
   if (!whole) fill_batch(place.total);
   const TiledSamples<T>& samples = whole ? all_ : batch_;
-  const double batch_scale = scale(samples.samples);
+  const double batch_scale = scale(samples);
   const bool is_followed = followed_ != nullptr && followed_->parameters().data() == parameters.data();
   auto* const stack = std::get_if<RegressionPlan<T>>(&plan_);
   if (is_followed && stack != nullptr && followed_->ahead()) {
@@ -185,7 +237,7 @@ double RegressionLoss<T>::loss(const TiledSamples<T>& samples, std::span<const T
   return std::visit(
       [&](auto& plan) {
         plan.set_parameters(parameters);
-        return plan.loss(samples, scale(samples.samples), options_.threads);
+        return plan.loss(samples, scale(samples), options_.threads);
       },
       plan_);
 }

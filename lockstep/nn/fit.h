@@ -24,11 +24,22 @@ namespace lockstep::nn {
 struct RegressionData {
   MatrixView<const double> inputs;   // [sample][input]
   MatrixView<const double> targets;  // [sample][output]
+  // [sample][output], or none: the standard deviation of each target, greater than 0 where there is one. Residuals count
+  // in units of it, whatever their cost.
+  MatrixView<const double> sigma = {};
+};
+
+enum class MissingTargets {
+  refuse,
+  skip,  // NaN: not in the loss, nor among the numbers that a mean is of
 };
 
 // What the cost's sum over samples and outputs is divided by.
 enum class Reduction {
-  mean,  // samples times outputs: with squared residuals, the mean squared error
+  // Samples times outputs: with squared residuals, the mean squared error. Where targets are missing, times the share
+  // of them that all training (or validation) samples have: a mean over those that are there, and over a mini-batch a
+  // sum whose expectation is that.
+  mean,
   sum,   // nothing
 };
 
@@ -39,6 +50,7 @@ struct FitOptions {
   std::vector<train::Phase> phases{train::Phase{}};
   std::size_t batch = 0;   // samples; 0: all of them
   std::uint64_t seed = 0;  // of shuffling: each epoch has an order of its own, a function of seed and epoch alone
+  MissingTargets missing = MissingTargets::refuse;
   std::optional<RegressionData> validation;  // watched for the best parameters and for patience
   // In [0, 1), when there is no `validation`: this part of the samples, drawn by the seed, is kept for it.
   double validation_fraction = 0;
@@ -77,18 +89,27 @@ class RegressionLoss {
  private:
   using Plan = std::variant<RegressionPlan<T>, GraphRegressionPlan<T>>;
   RegressionLoss(Plan plan, const RegressionData& data, const FitOptions& options);
-  TiledSamples<T> make_samples(std::size_t capacity) const;
-  void assign(TiledSamples<T>& tiles, MatrixView<const T> inputs, MatrixView<const T> targets,
-              std::span<const std::uint32_t> rows) const;
+  // What the data are once they have been looked at: rows of numbers of type T.
+  struct Rounded {
+    AlignedBuffer<T> inputs, targets;  // [sample][feature]
+    AlignedBuffer<T> factors;          // of residuals, as targets; empty: 1
+    std::size_t samples = 0;
+  };
+  Rounded rounded(const char* name, const RegressionData& data) const;
+  TiledSamples<T> make_samples(std::size_t capacity, const Rounded& of) const;
+  void assign(TiledSamples<T>& tiles, const Rounded& from, std::span<const std::uint32_t> rows) const;
+  // The share of targets that the samples have.
+  double share_of_targets(const Rounded& of, std::span<const std::uint32_t> rows) const;
   double loss(const TiledSamples<T>& samples, std::span<const T> parameters);
   void fill_batch(std::int64_t iteration);
-  double scale(std::size_t samples) const;
+  double scale(const TiledSamples<T>& samples) const;
 
   FitOptions options_;
   const train::Training<T>* followed_ = nullptr;
   Plan plan_;
   std::size_t input_count_ = 0, output_count_ = 0;
-  AlignedBuffer<T> inputs_, targets_;    // all samples, row-major
+  Rounded data_;                         // all samples
+  double share_ = 1, validation_share_ = 1;  // of targets that are there
   std::vector<std::uint32_t> training_;  // rows for training
   TiledSamples<T> all_, batch_, validation_;
   std::vector<std::uint32_t> order_;  // of the epoch in order_epoch_

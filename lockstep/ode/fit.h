@@ -30,6 +30,9 @@ struct TrajectoryData {
   std::vector<double> parameters;  // [trajectory][parameter], or [parameter] shared by all; empty without
   std::vector<std::size_t> numbers;  // [trajectory], what messages call them; empty: 0, 1, ...
   std::vector<std::size_t> lengths;  // [trajectory], points of each; empty: all have as many
+  // The standard deviation of each measurement, as states: each counts in units of its own. Greater than 0 where a state
+  // was measured, not looked at elsewhere. Empty: 1.
+  std::vector<double> sigma;
 
   // Throws Error (invalid_argument): counts that do not fit `rhs`, times not in order, numbers that are not finite, by
   // trajectory and row.
@@ -41,7 +44,7 @@ struct TrajectoryData {
 };
 
 // A phase of training, and what of the data it sees. The loss is the sum over the numbers measured of
-// weight[component] (state - data)^2, averaged over trajectories: long ones count for more.
+// weight[component] ((state - data) / sigma)^2, averaged over trajectories: long ones count for more.
 struct FitPhase {
   train::Phase training;
   // Multiple shooting: trajectories are cut into segments of this many intervals, each solved on its own from the

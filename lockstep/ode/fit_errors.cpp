@@ -51,7 +51,9 @@ FitErrors fit_errors(const TrajectoryData& data, std::span<const double> states,
     for (std::size_t point = 0; point < rows.points(trajectory); ++point) {
       const std::size_t at = (rows.first(trajectory) + point) * n;
       const std::span<const double> found = states.subspan(at, n), of{data.states.data() + at, n};
-      sums.add(point == 0 ? std::span<const double>(nothing) : found, of);
+      const std::span<const double> sigma =
+          data.sigma.empty() ? std::span<const double>() : std::span(data.sigma).subspan(at, n);
+      sums.add(point == 0 ? std::span<const double>(nothing) : found, of, sigma);
       for (std::size_t c = 0; c < n && point > 0; ++c) {
         reached = reached && std::isfinite(found[c]);
         const double error = (found[c] - of[c]) / spreads[c];

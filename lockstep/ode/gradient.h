@@ -16,10 +16,11 @@
 
 namespace lockstep::ode {
 
-// L = scale * sum over trajectories, save points and components of weight[component] (state - target)^2.
+// L = scale * sum over trajectories, save points and components of weight (state - target)^2.
 struct SquaredError {
   std::vector<double> targets;  // [trajectory][time][component]; NaN: not observed, which adds nothing
-  std::vector<double> weights;  // [component], or empty: 1
+  // [component], or [trajectory][time][component] as targets, whatever finite number where these are NaN; empty: 1.
+  std::vector<double> weights;
   double scale = 1;
 };
 

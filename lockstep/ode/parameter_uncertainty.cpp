@@ -98,10 +98,7 @@ class Reduction {
         starts_(uncertainty.initial_states),
         components_(rhs_->components()),
         free_(starts_.empty() ? 0 : components_),
-        roots_(components_, 1.0) {
-    for (std::size_t c = 0; c < uncertainty.component_weights.size(); ++c) {
-      roots_[c] = std::sqrt(uncertainty.component_weights[c]);
-    }
+        weights_(uncertainty.component_weights) {
     result_.rows.columns = trained.size() + 1;
   }
 
@@ -155,10 +152,13 @@ class Reduction {
       for (const double number : row) own.numbers.push_back(root * number);
     };
     const double* const states = data.states.data() + rows.first(trajectory) * n;
+    const auto root = [&](std::size_t at) {
+      return std::sqrt(detail::measurement_weight(data, weights_, rows.first(trajectory) * n + at, at % n));
+    };
     for (std::size_t c = 0; c < free_; ++c) {
       std::fill(row.begin(), row.end(), 0.0);
       row[c] = 1;
-      push(roots_[c], states[c] - problem.initial_states[trajectory * n + c]);
+      push(root(c), states[c] - problem.initial_states[trajectory * n + c]);
     }
     for (std::size_t point = 1; point < rows.points(trajectory); ++point) {
       for (std::size_t c = 0; c < n; ++c) {
@@ -167,7 +167,7 @@ class Reduction {
         std::copy_n(found.by_initial_state.begin() + static_cast<std::ptrdiff_t>(at * n), free_, row.begin());
         for (std::size_t j = 0; j < trained_.size(); ++j)
           row[free_ + j] = found.by_parameter[at * m + trained_[j].parameter];
-        push(roots_[c], states[point * n + c] - found.states[at]);
+        push(root(point * n + c), states[point * n + c] - found.states[at]);
       }
     }
     result_.starts += free_;
@@ -183,7 +183,7 @@ class Reduction {
   Options options_;
   std::span<const double> starts_;
   std::size_t components_, free_;
-  std::vector<double> roots_;  // [component], of the weights
+  std::span<const double> weights_;  // [component], or none
   Reduced result_;
 };
 
@@ -283,11 +283,13 @@ ParameterUncertainty parameter_uncertainty(const Rhs& rhs, std::span<const Train
       }
     }
   }
-  const double t = detail::student_t_95(freedom);
+  const bool stated = uncertainty.error_size == ErrorSize::as_stated;
+  const double size = stated ? 1 : result.deviation;
+  const double t = stated ? detail::kNormal95 : detail::student_t_95(freedom);
   result.distance = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const double in_effects = std::sqrt(covariance[i * count + i]);
-    const double error = result.deviation * in_effects / effect[i], value = result.values[i];
+    const double error = size * in_effects / effect[i], value = result.values[i];
     result.standard_errors[i] = error;
     result.lower[i] = value - t * error;
     result.upper[i] = value + t * error;
@@ -296,8 +298,7 @@ ParameterUncertainty parameter_uncertainty(const Rhs& rhs, std::span<const Train
       result.lower[i] = near_zero ? 0 : value * math::exp(-t * error / value);
       if (!near_zero) result.upper[i] = value * math::exp(t * error / value);
     }
-    if (result.deviation > 0)
-      result.distance = std::max(result.distance, std::abs(step[i]) / (result.deviation * in_effects));
+    if (size > 0) result.distance = std::max(result.distance, std::abs(step[i]) / (size * in_effects));
     for (std::size_t j = 0; j < count; ++j) {
       result.correlations[i * count + j] =
           i == j ? 1 : covariance[i * count + j] / (in_effects * std::sqrt(covariance[j * count + j]));

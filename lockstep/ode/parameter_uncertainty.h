@@ -10,21 +10,29 @@
 
 namespace lockstep::ode {
 
+// What is known of the size of measurement errors.
+enum class ErrorSize {
+  from_fit,   // their ratios: the size is what the fit leaves, SciPy's absolute_sigma=False
+  as_stated,  // the data's sigma, or 1 / sqrt(component_weights), absolute_sigma=True
+};
+
 struct UncertaintyOptions {
   // [trajectory][component]: trained starts of the trajectories, which count among the unknowns, and the data's first
   // points among the measurements. Empty: the data's first points, taken to be exact.
   std::span<const double> initial_states = {};
   std::span<const double> component_weights = {};  // as FitOptions has them
+  ErrorSize error_size = ErrorSize::from_fit;
 };
 
 // Of least squares linearised about the fit (Gauss-Newton), measurement errors being independent and of one size, or of
-// sizes in the ratios that component_weights = 1 / sigma^2 state. With J the derivatives of all compared numbers by the
-// unknowns and s^2 = loss / (numbers - unknowns), the covariance is s^2 (J^T J)^-1. Weights of nets are no unknowns
-// here: what is said holds given the net as it was trained.
+// sizes in the ratios that the data's sigma and component_weights = 1 / sigma^2 state. With J the derivatives of all
+// compared numbers, in units of their sigma, by the unknowns and s^2 = loss / (numbers - unknowns), the reduced
+// chi-square, the covariance is s^2 (J^T J)^-1, or (J^T J)^-1 of errors as stated. Weights of nets are no unknowns here:
+// what is said holds given the net as it was trained.
 struct ParameterUncertainty {
   std::vector<double> values;           // [trained parameter]
   std::vector<double> standard_errors;  // these four are NaN where the data do not determine the parameters
-  // 95 % by Student's t. Of the positive law exp(x +- t error(x)), x = log(value), or where the error is above the
+  // 95 % by Student's t, or of errors as stated by the normal distribution. Of the positive law exp(x +- t error(x)), x = log(value), or where the error is above the
   // value itself 0 to value + t error.
   std::vector<double> lower, upper;
   std::vector<double> correlations;  // [trained parameter][trained parameter]

@@ -7,6 +7,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/standard_arithmetic.h"
+#include "lockstep/core/text.h"
 #include "lockstep/ode/detail/data_rows.h"
 #include "lockstep/ode/detail/moments.h"
 #include "lockstep/ode/fit.h"
@@ -23,6 +24,24 @@ std::string count_of(std::size_t count) { return std::to_string(count) + " numbe
 
 std::string row_text(std::size_t trajectory, std::size_t row) {
   return "trajectory " + std::to_string(trajectory) + ", row " + std::to_string(row);
+}
+
+// Of a measurement alone: an empty place of a table has no size either.
+void require_sigma(const TrajectoryData& data, const detail::DataRows& rows, std::size_t n) {
+  if (data.sigma.empty()) return;
+  if (data.sigma.size() != data.states.size()) {
+    refuse("data.sigma", count_of(data.sigma.size()), std::to_string(data.states.size()) + ", one for each state");
+  }
+  for (std::size_t i = 0; i < rows.trajectories(); ++i) {
+    for (std::size_t at = rows.first(i) * n; at < rows.first(i + 1) * n; ++at) {
+      const double sigma = data.sigma[at];
+      if (std::isnan(data.states[at]) || (sigma > 0 && std::isfinite(sigma))) continue;
+      refuse("data.sigma",
+             (std::isnan(sigma) ? "NaN" : number_text(sigma)) + " in " +
+                 row_text(data.number(i), at / n - rows.first(i)) + ", component " + std::to_string(at % n),
+             "a finite number greater than 0 for each state that was measured");
+    }
+  }
 }
 
 }  // namespace
@@ -91,6 +110,7 @@ void TrajectoryData::validate(const StateFunction& rhs) const {
                     : "finite states, or NaN where none was measured");
     }
   }
+  require_sigma(*this, rows, n);
   if (parameters.size() != m && parameters.size() != m * trajectories) {
     refuse("data.parameters", count_of(parameters.size()),
            std::to_string(m) + " shared by all, or " + std::to_string(m * trajectories));

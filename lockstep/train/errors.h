@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -13,6 +14,7 @@ struct ColumnErrors {
   double spread = 0;            // what they are to be compared with: the standard deviation of the data
   std::size_t numbers = 0;      // compared
   std::size_t largest_row = 0;  // where the largest stands
+  std::optional<double> in_sigma = {};  // rms of errors each over the standard deviation of its measurement, if known
   // 0: exact; 1: no better than the mean of the data. NaN where these do not vary.
   double relative() const;
 };
@@ -21,7 +23,8 @@ struct ColumnErrors {
 class ErrorSums {
  public:
   explicit ErrorSums(std::size_t columns);
-  void add(std::span<const double> found, std::span<const double> data);  // [column] each: the next row
+  // [column] each: the next row; sigma for all rows or for none.
+  void add(std::span<const double> found, std::span<const double> data, std::span<const double> sigma = {});
   // `spreads` [column], of the data that the errors are to be compared with. Sums in float64, rows ascending.
   std::vector<ColumnErrors> errors(std::span<const double> spreads) const;
 

@@ -10,6 +10,7 @@
 #include <map>
 #include <sstream>
 #include <system_error>
+#include <utility>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/names.h"
@@ -145,7 +146,7 @@ class Reader {
              std::to_string(table_.columns.size()) + ", one for each column named");
     }
     bool has_numbers = false;
-    std::vector<std::size_t> faulty;  // columns
+    std::vector<std::pair<std::size_t, bool>> faulty;  // columns, and whether that is for want of a number
     for (std::size_t i = 0; i < fields.size(); ++i) {
       std::string_view field = without_quotes(fields[i]);
       if (field.starts_with('+')) field.remove_prefix(1);
@@ -157,15 +158,15 @@ class Reader {
       const bool is_fault = !(is_number && std::isfinite(number)) && !(may_miss && is_missing);
       has_numbers = has_numbers || (is_number && !is_fault);
       table_.values.push_back(is_fault ? std::numeric_limits<double>::quiet_NaN() : number);
-      if (is_fault) faulty.push_back(i);
+      if (is_fault) faulty.emplace_back(i, is_missing);
       if (!is_fault || is_missing) continue;
       table_.texts.resize(table_.values.size());
       table_.texts.back() = texts_[i].try_emplace(std::string(field), texts_[i].size() + 1).first->second;
     }
-    for (const std::size_t i : faulty) {
+    for (const auto& [i, is_missing] : faulty) {
       if (table_.faults[i]) continue;
       const std::string_view field = without_quotes(fields[i]);
-      table_.faults[i] = {line_, quoted(field), advice(field, has_numbers)};
+      table_.faults[i] = {line_, quoted(field), advice(field, has_numbers), is_missing};
     }
     ++table_.rows;
     table_.lines.push_back(line_);
@@ -246,15 +247,15 @@ Table read_csv(const std::filesystem::path& path, MissingNumbers missing) {
 ColumnStatistics column_statistics(std::span<const double> values, std::size_t columns, std::size_t column) {
   ColumnStatistics result;
   const std::size_t rows = values.size() / columns;
-  result.minimum = result.maximum = values[column];
+  result.minimum = result.maximum = std::numeric_limits<double>::quiet_NaN();
   double sum = 0;
   std::size_t count = 0;
   for (std::size_t row = 0; row < rows; ++row) {
     const double value = values[row * columns + column];
     if (std::isnan(value)) continue;
     ++count;
-    result.minimum = std::min(result.minimum, value);
-    result.maximum = std::max(result.maximum, value);
+    result.minimum = std::fmin(result.minimum, value);
+    result.maximum = std::fmax(result.maximum, value);
     sum += value;
   }
   result.mean = sum / static_cast<double>(count);

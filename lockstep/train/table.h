@@ -25,6 +25,7 @@ struct Table {
   struct Fault {
     std::size_t line;
     std::string found, remedy;
+    bool is_missing = false;  // empty, NaN or a word for that
   };
   std::vector<std::optional<Fault>> faults;  // [column]
 
@@ -36,7 +37,7 @@ struct Table {
   // the number is missing. Throws Error as column() of an unknown name.
   std::vector<double> runs(const std::string& field, std::string_view name) const;
 
- private:
+  // The place of a column, whatever it holds. Throws Error as column() of an unknown name.
   std::size_t index(const std::string& field, std::string_view name) const;
 };
 
@@ -51,7 +52,7 @@ Table read_csv(const std::filesystem::path& path, MissingNumbers missing = Missi
 Table parse_csv(std::string_view text, const std::string& source, MissingNumbers missing = MissingNumbers::refuse);
 
 // Least and greatest of column `column` of values [row][columns]; mean and standard deviation (of the population), in
-// float64 and rows ascending. NaNs are passed over; the first row has none.
+// float64 and rows ascending. NaNs are passed over; of nothing else all are NaN.
 struct ColumnStatistics {
   double minimum = 0, maximum = 0, mean = 0, deviation = 0;
 };

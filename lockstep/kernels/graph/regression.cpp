@@ -141,15 +141,15 @@ std::size_t GraphRegressionPlan<T>::parameter_count() const {
 }
 
 template <class T>
-TiledSamples<T> GraphRegressionPlan<T>::make_samples(std::size_t capacity) const {
-  return mlp::make_samples<T>({inputs(), outputs()}, capacity);
+TiledSamples<T> GraphRegressionPlan<T>::make_samples(std::size_t capacity, ResidualFactors factors) const {
+  return mlp::make_samples<T>({inputs(), outputs()}, capacity, factors);
 }
 
 template <class T>
 void GraphRegressionPlan<T>::assign(TiledSamples<T>& tiles, MatrixView<const T> in, MatrixView<const T> targets,
-                                    std::span<const std::uint32_t> rows) const {
+                                    std::span<const std::uint32_t> rows, MatrixView<const T> factors) const {
   const StandardArithmetic arithmetic;
-  mlp::assign_samples<T>(tiles, {inputs(), outputs()}, *state_->kernels, in, targets, rows);
+  mlp::assign_samples<T>(tiles, {inputs(), outputs()}, *state_->kernels, in, targets, rows, factors);
 }
 
 template <class T>
@@ -195,14 +195,17 @@ double GraphRegressionPlan<T>::run(const TiledSamples<T>& samples, double scale,
     T* const bars = work.read.data() + inputs() * kTileLanes;
     std::fill_n(bars, outputs() * kTileLanes, T(0));
     const T* const targets = samples.targets.data() + tile * outputs() * kTileLanes;
+    const T* const factors =
+        samples.factors.empty() ? nullptr : samples.factors.data() + tile * outputs() * kTileLanes;
     double loss = 0;
     for (std::size_t c = 0; c < outputs(); ++c) {
       const T bar_weight = static_cast<T>(scale) * state.weights[c];
       for (std::size_t at = c * kTileLanes; at < c * kTileLanes + lanes; ++at) {
+        const T factor = factors == nullptr ? T(1) : factors[at];  // times 1 changes no bit
         const auto [cost, slope] =
-            cost_of(state.cost.residual, static_cast<T>(state.cost.delta), work.out[at] - targets[at]);
+            cost_of(state.cost.residual, static_cast<T>(state.cost.delta), (work.out[at] - targets[at]) * factor);
         loss += static_cast<double>(state.weights[c] * cost);
-        bars[at] = bar_weight * slope;
+        bars[at] = bar_weight * slope * factor;
       }
     }
     if (cotangents != nullptr) plan.reverse_tile(work.read.data(), cotangents, work.scratch.data());

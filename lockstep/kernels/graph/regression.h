@@ -33,14 +33,14 @@ class GraphRegressionPlan {
   std::size_t parameter_count() const;
 
   // Room for that many samples; inputs [sample][input], targets [sample][output] put into it. `rows` picks and orders
-  // samples (all when empty).
-  TiledSamples<T> make_samples(std::size_t capacity) const;
+  // samples (all when empty); factors [sample][output] where the tiles have room for them.
+  TiledSamples<T> make_samples(std::size_t capacity, ResidualFactors factors = ResidualFactors::none) const;
   void assign(TiledSamples<T>& tiles, MatrixView<const T> inputs, MatrixView<const T> targets,
-              std::span<const std::uint32_t> rows = {}) const;
+              std::span<const std::uint32_t> rows = {}, MatrixView<const T> factors = {}) const;
 
   void set_parameters(std::span<const T> parameters);
 
-  // scale times the sum of weight cost(output - target) over samples and outputs; its derivative in gradient
+  // scale times the sum of weight cost(factor (output - target)) over samples and outputs; its derivative in gradient
   // [parameter].
   double loss(const TiledSamples<T>& tiles, double scale, int threads = 1);
   double loss_and_gradient(const TiledSamples<T>& tiles, double scale, std::span<T> gradient, int threads = 1);

@@ -97,7 +97,8 @@ struct RegressionPlan<T>::State {
   std::optional<std::uint64_t> announced;  // the step that the caller takes with the last gradient
 
   mlp::RegressionBatch<T> batch(const TiledSamples<T>& samples) const {
-    return {samples.inputs.data(), samples.targets.data(), samples.samples, chunk_tiles};
+    return {samples.inputs.data(), samples.targets.data(), samples.samples, chunk_tiles,
+            samples.factors.empty() ? nullptr : samples.factors.data()};
   }
   int worth(int threads, const mlp::RegressionBatch<T>& batch) const {
     const double numbers = static_cast<double>(net.parameters * batch.tiles() * kTileLanes);
@@ -174,17 +175,17 @@ std::size_t RegressionPlan<T>::chunk_tiles() const {
 }
 
 template <class T>
-TiledSamples<T> RegressionPlan<T>::make_samples(std::size_t capacity) const {
-  return mlp::make_samples<T>({inputs(), outputs()}, capacity);
+TiledSamples<T> RegressionPlan<T>::make_samples(std::size_t capacity, ResidualFactors factors) const {
+  return mlp::make_samples<T>({inputs(), outputs()}, capacity, factors);
 }
 
 template <class T>
 void RegressionPlan<T>::assign(TiledSamples<T>& tiles, MatrixView<const T> in, MatrixView<const T> targets,
-                               std::span<const std::uint32_t> rows) const {
+                               std::span<const std::uint32_t> rows, MatrixView<const T> factors) const {
   const StandardArithmetic arithmetic;
   const auto& packed = state_->net.packed;
   mlp::assign_samples<T>(tiles, {inputs(), outputs(), packed.input_shift.span(), packed.input_scale.span()},
-                         *packed.kernels, in, targets, rows);
+                         *packed.kernels, in, targets, rows, factors);
 }
 
 template <class T>

@@ -40,8 +40,11 @@ template <class T>
 struct TiledSamples {
   AlignedBuffer<T> inputs;
   AlignedBuffer<T> targets;
+  // What each residual is multiplied by before it costs anything: 1 / sigma, or 0 where there is no target. Empty: 1.
+  AlignedBuffer<T> factors = {};
   std::size_t samples = 0;
 };
+enum class ResidualFactors { none, given };
 
 // Shapes, activations and scaling come from an Mlp and stay, weights change between calls. T is float or double.
 //
@@ -65,16 +68,17 @@ class RegressionPlan {
   std::size_t chunk_tiles() const;
 
   // Room for that many samples.
-  TiledSamples<T> make_samples(std::size_t capacity) const;
+  TiledSamples<T> make_samples(std::size_t capacity, ResidualFactors factors = ResidualFactors::none) const;
   // inputs [sample][input], targets [sample][output], as the net's users see them. `rows` picks and orders samples (all
-  // when empty); there must be room for them. Does not allocate.
+  // when empty); there must be room for them. factors [sample][output], finite, where the tiles have room for them.
+  // Does not allocate.
   void assign(TiledSamples<T>& tiles, MatrixView<const T> inputs, MatrixView<const T> targets,
-              std::span<const std::uint32_t> rows = {}) const;
+              std::span<const std::uint32_t> rows = {}, MatrixView<const T> factors = {}) const;
 
   // In the order of gather_parameters. Throws Error (invalid_argument) on another size.
   void set_parameters(std::span<const T> parameters);
 
-  // scale times the sum of weight cost(output - target) over samples and outputs.
+  // scale times the sum of weight cost(factor (output - target)) over samples and outputs.
   double loss(const TiledSamples<T>& tiles, double scale, int threads = 1);
   // The same, and its derivative in gradient [parameter]. Allocates for the first batch of a size only.
   double loss_and_gradient(const TiledSamples<T>& tiles, double scale, std::span<T> gradient, int threads = 1);

@@ -12,6 +12,14 @@
 
 namespace lockstep::ode::detail {
 
+double measurement_weight(const TrajectoryData& data, std::span<const double> component_weights, std::size_t at,
+                          std::size_t component) {
+  const double of_component = component_weights.empty() ? 1.0 : component_weights[component];
+  if (data.sigma.empty()) return of_component;
+  if (std::isnan(data.states[at])) return 0;
+  return of_component / (data.sigma[at] * data.sigma[at]);
+}
+
 Task make_task(const Rhs& rhs, const TrajectoryData& data, const FitOptions& options, const FitPhase& phase,
                std::size_t width) {
   const std::size_t n = rhs->components();
@@ -19,13 +27,21 @@ Task make_task(const Rhs& rhs, const TrajectoryData& data, const FitOptions& opt
   const SegmentList segments(phase, rows);
   SquaredError loss{
       .targets = {}, .weights = options.component_weights, .scale = 1.0 / static_cast<double>(data.trajectories)};
+  std::vector<double> weights;
   for (std::size_t i = 0; i < segments.size(); ++i) {
     const auto [trajectory, segment] = segments[i];
     const Segments& of = segments.of(trajectory);
     const double* after = data.states.data() + (rows.first(trajectory) + of.first(segment) + 1) * n;
     loss.targets.insert(loss.targets.end(), after, after + of.length * n);
     loss.targets.resize((i + 1) * width * n, std::numeric_limits<double>::quiet_NaN());
+    if (data.sigma.empty()) continue;
+    const std::size_t first = (rows.first(trajectory) + of.first(segment) + 1) * n;
+    for (std::size_t at = first; at < first + of.length * n; ++at) {
+      weights.push_back(measurement_weight(data, options.component_weights, at, at % n));
+    }
+    weights.resize((i + 1) * width * n);
   }
+  if (!data.sigma.empty()) loss.weights = std::move(weights);
   return {segment_problem(rhs, data, data.states, rows, segments, width), std::move(loss)};
 }
 
@@ -118,6 +134,10 @@ TrajectoryData chosen(const TrajectoryData& data, std::size_t components, std::s
     some.lengths.push_back(points);
     some.times.insert(some.times.end(), times, times + points);
     some.states.insert(some.states.end(), states, states + points * components);
+    if (!data.sigma.empty()) {
+      const double* const sigma = data.sigma.data() + rows.first(trajectory) * components;
+      some.sigma.insert(some.sigma.end(), sigma, sigma + points * components);
+    }
     if (!own_parameters) continue;
     const double* const own = data.parameters.data() + trajectory * parameters;
     some.parameters.insert(some.parameters.end(), own, own + parameters);

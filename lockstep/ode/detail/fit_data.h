@@ -19,6 +19,11 @@ struct Task {
 Task make_task(const Rhs& rhs, const TrajectoryData& data, const FitOptions& options, const FitPhase& phase,
                std::size_t width);
 
+// What the squared error of the number at `at` of the states counts: weight[component] / sigma^2, 0 where nothing was
+// measured though the others have a sigma.
+double measurement_weight(const TrajectoryData& data, std::span<const double> component_weights, std::size_t at,
+                          std::size_t component);
+
 // Throws Error where a segment that starts from the data has some of them missing there.
 void require_starts(const TrajectoryData& data, std::size_t components, const FitOptions& options);
 

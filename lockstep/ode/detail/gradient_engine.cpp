@@ -69,7 +69,6 @@ class Engine final : public GradientEngine {
     gradients_.parameters.resize(problem_.parameters.size());
     gradients_.records.resize(count);
     if (gradient_options_.keep == GradientOptions::Keep::steps) gradients_.steps.resize(count);
-    expand_loss_weights();
     order_.resize(groups_);
     std::iota(order_.begin(), order_.end(), std::size_t{0});
     worker(0);
@@ -247,7 +246,7 @@ class Engine final : public GradientEngine {
       std::fill_n(out, row(), T(0));
     } else if (const auto* squares = std::get_if<SquaredError>(&loss_)) {
       worker.sum->loss += adjoint_.squared_error(states, squares->targets.data() + trajectory * row(),
-                                                 loss_weights_.data(), reached, out);
+                                                 loss_weights_of(trajectory), reached, out);
     } else if (const auto* callback = std::get_if<TrajectoryLoss>(&loss_)) {
       std::copy_n(states, row(), worker.states.data());
       std::fill(worker.bar.begin(), worker.bar.end(), 0.0);
@@ -337,15 +336,6 @@ class Engine final : public GradientEngine {
     }
   }
 
-  void expand_loss_weights() {
-    const auto* squares = std::get_if<SquaredError>(&loss_);
-    if (squares == nullptr) return;
-    const std::size_t n = problem_.rhs->components();
-    for (std::size_t i = 0; i < row(); ++i) {
-      loss_weights_.push_back(squares->scale * (squares->weights.empty() ? 1.0 : squares->weights[i % n]));
-    }
-  }
-
   [[noreturn]] void refuse_failure() const {
     for (std::size_t i = 0; i < gradients_.records.size(); ++i) {
       const TrajectoryRecord& record = gradients_.records[i];
@@ -361,7 +351,6 @@ class Engine final : public GradientEngine {
 
   cpu::EnginePlan plan_;
   const cpu::AdjointKernels<T>& adjoint_ = cpu::adjoint_kernels<T>(plan_.target);
-  std::vector<double> loss_weights_;  // [time][component], of a squared error
   std::shared_ptr<DifferentiableTile<T>> rhs_;
   std::size_t tiles_, tiles_per_group_, groups_;
   std::vector<T> weights_;
@@ -402,6 +391,28 @@ void GradientEngine::replace_trajectories(Problem problem, Loss loss) {
     problem_.*member = std::move(problem.*member);
   }
   loss_ = std::move(loss);
+  expand_loss_weights();
+}
+
+void GradientEngine::expand_loss_weights() {
+  loss_weights_.clear();
+  const auto* squares = std::get_if<SquaredError>(&loss_);
+  if (squares == nullptr) return;
+  const std::vector<double>& given = squares->weights;
+  const std::size_t row = problem_.save_points() * problem_.rhs->components();
+  const std::size_t count = has_weight_of_each_target(*squares, problem_.rhs->components()) ? given.size() : row;
+  for (std::size_t i = 0; i < count; ++i) {
+    loss_weights_.push_back(squares->scale * (given.empty() ? 1.0 : given[i % given.size()]));
+  }
+}
+
+const double* GradientEngine::loss_weights_of(std::size_t trajectory) const {
+  const std::size_t row = problem_.save_points() * problem_.rhs->components();
+  return loss_weights_.data() + (loss_weights_.size() == row ? 0 : trajectory * row);
+}
+
+bool has_weight_of_each_target(const SquaredError& loss, std::size_t components) {
+  return loss.weights.size() == loss.targets.size() && loss.weights.size() != components;
 }
 
 void require_differentiable(const Problem& problem, const Options& options, SaveRows rows) {

@@ -20,7 +20,9 @@ class GradientEngine {
       : problem_(std::move(problem)),
         options_(std::move(options)),
         loss_(std::move(loss)),
-        gradient_options_(std::move(gradient_options)) {}
+        gradient_options_(std::move(gradient_options)) {
+    expand_loss_weights();
+  }
   virtual ~GradientEngine() = default;
 
   virtual std::size_t weights() const = 0;
@@ -35,11 +37,21 @@ class GradientEngine {
   void replace_trajectories(Problem problem, Loss loss);
 
  protected:
+  // Of a squared error, its scale among them: [time][component] of this trajectory.
+  const double* loss_weights_of(std::size_t trajectory) const;
+
   Problem problem_;
   Options options_;
   Loss loss_;
   GradientOptions gradient_options_;
+
+ private:
+  void expand_loss_weights();
+  std::vector<double> loss_weights_;  // [time][component], or [trajectory][time][component]
 };
+
+// Else its weights are those of components, or none.
+bool has_weight_of_each_target(const SquaredError& loss, std::size_t components);
 
 // Throws Error when the two are not valid, or the problem has an event that cannot be differentiated.
 void require_differentiable(const Problem& problem, const Options& options, SaveRows rows = SaveRows::full);

@@ -108,7 +108,7 @@ double student_probability(double t, std::size_t degrees) {
 }  // namespace
 
 double student_t_95(std::size_t degrees) {
-  constexpr double kNormal = 1.959963984540054;  // what it tends to
+  constexpr double kNormal = kNormal95;
   constexpr std::size_t kMany = 2000;
   if (degrees > kMany) {
     // Abramowitz & Stegun 26.7.5; the next term is below 1e-9.

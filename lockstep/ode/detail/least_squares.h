@@ -31,5 +31,6 @@ SingularValues singular_values(Rows square);
 
 // The t with a probability of 95 % between -t and t under Student's distribution. IEEE operations alone.
 double student_t_95(std::size_t degrees_of_freedom);
+inline constexpr double kNormal95 = 1.959963984540054;  // what it tends to
 
 }  // namespace lockstep::ode::detail

@@ -18,9 +18,12 @@ struct Shooting::Parts {
         segments(phase, rows),
         continuity(*phase.continuity),
         weights(components, 1.0 / static_cast<double>(rows.trajectories())),
+        gap_weights(components),
         starts(segments.size() * components),
         gap_slopes(starts.size()) {
     for (std::size_t c = 0; c < options.component_weights.size(); ++c) weights[c] *= options.component_weights[c];
+    gap_weights = weights;
+    if (!data_of.sigma.empty()) weigh_one_by_one(data_of);
     const TrajectoryLoss loss = [this](std::size_t i, std::span<const double> states, std::span<double> slopes) {
       return segment_loss(i, states, slopes);
     };
@@ -40,6 +43,23 @@ struct Shooting::Parts {
     return row(trajectory, segments.of(trajectory).first(segment));
   }
 
+  double weight(std::size_t at, std::size_t c) const { return each.empty() ? weights[c] : each[at]; }
+
+  // A gap is no measurement: it counts as the component's measurements do on average.
+  void weigh_one_by_one(const TrajectoryData& data_of) {
+    std::vector<double> sums(components), counts(components);
+    each.resize(data.size());
+    for (std::size_t at = 0; at < data.size(); ++at) {
+      const std::size_t c = at % components;
+      if (std::isnan(data[at])) continue;
+      const double squared = data_of.sigma[at] * data_of.sigma[at];
+      each[at] = weights[c] / squared;
+      sums[c] += 1 / squared;
+      ++counts[c];
+    }
+    for (std::size_t c = 0; c < components; ++c) gap_weights[c] *= counts[c] > 0 ? sums[c] / counts[c] : 1;
+  }
+
   // Called from several threads at once: each segment has places of its own.
   double segment_loss(std::size_t i, std::span<const double> states, std::span<double> slopes) {
     const auto [trajectory, segment] = segments[i];
@@ -54,15 +74,16 @@ struct Shooting::Parts {
     double sum = 0;
     for (std::size_t point = of.first_new(segment); point <= first + of.length; ++point) {
       for (std::size_t c = 0; c < components; ++c) {
-        sum += add((point - first - 1) * components + c, data[row(trajectory, point) + c], weights[c]);
+        const std::size_t of_data = row(trajectory, point) + c;
+        sum += add((point - first - 1) * components + c, data[of_data], weight(of_data, c));
       }
     }
     if (segment + 1 == of.count) return sum;
     const std::size_t joint = of.first(segment + 1) - first - 1;
     for (std::size_t c = 0; c < components; ++c) {
       const std::size_t next = (i + 1) * components + c, at = joint * components + c;
-      sum += add(at, starts[next], continuity * weights[c]);
-      gap_slopes[next] = -2 * continuity * weights[c] * (states[at] - starts[next]);
+      sum += add(at, starts[next], continuity * gap_weights[c]);
+      gap_slopes[next] = -2 * continuity * gap_weights[c] * (states[at] - starts[next]);
     }
     return sum;
   }
@@ -73,6 +94,8 @@ struct Shooting::Parts {
   SegmentList segments;
   double continuity;
   std::vector<double> weights;             // [component], divided by the number of trajectories
+  std::vector<double> each;                // likewise over sigma^2, as data; empty where there is no sigma
+  std::vector<double> gap_weights;         // [component]
   std::vector<double> starts, gap_slopes;  // [trajectory][segment][component]; slopes by the start after the gap
   std::optional<GradientSolver> solver;
 };
@@ -104,8 +127,9 @@ Shooting::Result Shooting::evaluate(std::span<const double> weights, std::span<c
       by_state[row + c] = gradients.initial_states[i * n + c] + parts.gap_slopes[i * n + c];
       if (parts.segments[i].segment != 0) continue;
       const double difference = states[row + c] - parts.data[row + c];
-      loss += parts.weights[c] * difference * difference;
-      by_state[row + c] += 2 * parts.weights[c] * difference;
+      const double weight = parts.weight(row + c, c);
+      loss += weight * difference * difference;
+      by_state[row + c] += 2 * weight * difference;
     }
   }
   return {loss, gradients};

@@ -2,10 +2,11 @@
 // the values they are cotangents of. No include guard: part of reverse_kernels-inl.h.
 
 // Costs of the residuals of one tile's outputs: adds weight cost(r) to lane_sums [kTileLanes], and puts the
-// cotangents in the place of y. Lanes from `lanes` on count nothing.
-template <class T, Residual kResidual>
-void tile_cost(const ReverseNet<T>& net, const mlp::RegressionCost<T>& cost, const T* target, size_t lanes, T* y,
-               double* lane_sums) {
+// cotangents in the place of y. Lanes from `lanes` on count nothing. `factor` as `target`, where residuals have any:
+// of z = f r the cost has the slope f cost'(z) by the output.
+template <class T, Residual kResidual, bool kHasFactors>
+void tile_cost(const ReverseNet<T>& net, const mlp::RegressionCost<T>& cost, const T* target, const T* factor,
+               size_t lanes, T* y, double* lane_sums) {
   const Register<T> d;
   using L = HwyLane<Register<T>>;
   const auto& packed = net.packed;
@@ -25,7 +26,8 @@ void tile_cost(const ReverseNet<T>& net, const mlp::RegressionCost<T>& cost, con
       auto value = hn::Load(d, y + lane);
       if (scaled) value = L::fma(value, scale, shift);
       const auto counted = L::lt(zero, hn::Load(d, counts + lane));
-      const auto r = L::select(counted, L::sub(value, hn::Load(d, target + lane)), zero);
+      auto r = L::select(counted, L::sub(value, hn::Load(d, target + lane)), zero);
+      if constexpr (kHasFactors) r = L::mul(r, hn::Load(d, factor + lane));
       auto sum = hn::Load(d, sums + lane);
       auto slope = r;
       if constexpr (kResidual == Residual::squared) {
@@ -40,9 +42,11 @@ void tile_cost(const ReverseNet<T>& net, const mlp::RegressionCost<T>& cost, con
       }
       hn::Store(sum, d, sums + lane);
       auto bar = L::mul(slope, bar_weight);
+      if constexpr (kHasFactors) bar = L::mul(bar, hn::Load(d, factor + lane));
       if (scaled) bar = L::mul(bar, scale);
       hn::Store(bar, d, y + lane);
     }
+    if constexpr (kHasFactors) factor += kTileLanes;
   }
   for (size_t lane = 0; lane < kTileLanes; ++lane) lane_sums[lane] += static_cast<double>(sums[lane]);
 }
@@ -72,6 +76,13 @@ void regression_forward(const ReverseNet<T>& net, const T* in, T* rows) {
   }
 }
 
+template <class T, bool kHasFactors>
+auto tile_cost_of(Residual residual) {
+  return residual == Residual::squared    ? tile_cost<T, Residual::squared, kHasFactors>
+         : residual == Residual::absolute ? tile_cost<T, Residual::absolute, kHasFactors>
+                                          : tile_cost<T, Residual::huber, kHasFactors>;
+}
+
 template <class T>
 double regression_chunk(const ReverseNet<T>& net, const mlp::RegressionCost<T>& cost,
                         const mlp::RegressionChunk<T>& chunk, T* gradient, T* workspace) {
@@ -82,15 +93,14 @@ double regression_chunk(const ReverseNet<T>& net, const mlp::RegressionCost<T>& 
   const size_t inputs = net.packed.inputs() * kRow, outputs = net.packed.outputs() * kRow;
   const ReverseLayer<T>& last = net.layers.back();
   HWY_ALIGN double lane_sums[kTileLanes] = {};
-  const auto tile_cost_of = cost.residual == Residual::squared    ? tile_cost<T, Residual::squared>
-                            : cost.residual == Residual::absolute ? tile_cost<T, Residual::absolute>
-                                                                  : tile_cost<T, Residual::huber>;
+  const auto add_cost = chunk.factors == nullptr ? tile_cost_of<T, false>(cost.residual)
+                                                 : tile_cost_of<T, true>(cost.residual);
   RecordedTile<T> first_layer[kMostTiles], other_layers[kMostTiles];
   for (size_t i = 0; i < chunk.tiles; ++i) {
     T* const rows = workspace + i * tile_size;
     regression_forward(net, chunk.inputs + i * inputs, rows);
-    tile_cost_of(net, cost, chunk.targets + i * outputs, std::min<size_t>(kRow, chunk.samples - i * kRow),
-                 rows + last.chunk_y * kRow, lane_sums);
+    add_cost(net, cost, chunk.targets + i * outputs, chunk.factors == nullptr ? nullptr : chunk.factors + i * outputs,
+             std::min<size_t>(kRow, chunk.samples - i * kRow), rows + last.chunk_y * kRow, lane_sums);
     first_layer[i] = {chunk.inputs + i * inputs, rows, kTileLanes};
     other_layers[i] = {rows, rows, kTileLanes};
   }

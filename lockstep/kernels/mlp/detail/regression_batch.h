@@ -17,6 +17,7 @@ struct RegressionBatch {
   const T* targets;
   std::size_t samples;
   std::size_t chunk_tiles;
+  const T* factors = nullptr;  // or none
 
   std::size_t tiles() const { return (samples + kTileLanes - 1) / kTileLanes; }
   std::size_t chunks() const { return (tiles() + chunk_tiles - 1) / chunk_tiles; }
@@ -37,7 +38,8 @@ double sum_group(const ReverseNet<T>& net, const RegressionCost<T>& cost, const 
     const std::size_t count = std::min(batch.chunk_tiles, tiles - first);
     loss += net.kernels->regression(net, cost,
                                     {batch.inputs + first * x_tile, batch.targets + first * y_tile, count,
-                                     std::min(count * kTileLanes, batch.samples - first * kTileLanes)},
+                                     std::min(count * kTileLanes, batch.samples - first * kTileLanes),
+                                     batch.factors == nullptr ? nullptr : batch.factors + first * y_tile},
                                     sum, workspace);
   }
   return loss;

@@ -79,6 +79,7 @@ struct RegressionChunk {
   const T* targets;
   std::size_t tiles;
   std::size_t samples;
+  const T* factors;  // null: 1
 };
 
 template <class T>

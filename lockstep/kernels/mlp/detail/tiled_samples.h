@@ -19,13 +19,13 @@ struct SampleShape {
 };
 
 template <class T>
-TiledSamples<T> make_samples(const SampleShape<T>& shape, std::size_t capacity);
+TiledSamples<T> make_samples(const SampleShape<T>& shape, std::size_t capacity, ResidualFactors factors);
 
 // As RegressionPlan::assign. Throws Error (invalid_argument) where samples or tiles have another shape.
 template <class T>
 void assign_samples(TiledSamples<T>& tiles, const SampleShape<T>& shape, const Kernels<T>& kernels,
                     const MatrixView<const T>& inputs, const MatrixView<const T>& targets,
-                    std::span<const std::uint32_t> rows);
+                    std::span<const std::uint32_t> rows, const MatrixView<const T>& factors);
 
 // How many of `threads` are worth calling for a step in so many groups of samples. Between the calls of a training loop
 // the team is awake, and a call takes it a fraction of a microsecond: each thread must have work for at least four.
