@@ -186,6 +186,51 @@ TEST(Fit, keeps_the_best_parameters_by_validation_and_stops_early) {
   EXPECT_LT(report.loss, *report.validation_loss);
 }
 
+// Rows of one output without their target teach nothing: the rest are in the order they had, the sums of tiles in
+// another. Adam's steps of 0.01 then differ by roundings that 20 of them hardly let grow.
+TEST(Fit, missing_targets_are_as_rows_left_out) {
+  Toy all(300), rest(0);
+  for (std::size_t i = 0; i < 300; ++i) {
+    if (i % 3 == 1) {
+      all.y[i] = std::nan("");
+      continue;
+    }
+    rest.x.insert(rest.x.end(), {all.x[2 * i], all.x[2 * i + 1]});
+    rest.y.push_back(all.y[i]);
+  }
+  FitOptions options = adam(20, 0.01);
+  options.precision = Precision::f64;
+  Model skipped = net({2, 7, 1}, ActivationKind::tanh), left_out = skipped;
+  const FitReport expected = fit(left_out, rest.data(), options);
+  options.missing = MissingTargets::skip;
+  const FitReport found = fit(skipped, all.data(), options);
+  EXPECT_NEAR(found.loss, expected.loss, 1e-12 * expected.loss);
+  const std::vector<double> a = numbers(skipped), b = numbers(left_out);
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-10) << i;
+}
+
+// The best constant for targets 0 and 3 of sigma 1 and 2 is their mean weighed by 1 / sigma^2, 0.6, where the mean of
+// ((y - 0) / 1)^2 and ((3 - y) / 2)^2 is 0.9. Mini-batches have the same on average, so that small steps end near it.
+TEST(Fit, targets_count_in_units_of_their_error) {
+  std::vector<double> x(200, 1.0), y(200), sigma(200);
+  for (std::size_t i = 0; i < 200; ++i) {
+    y[i] = i % 2 == 0 ? 0 : 3;
+    sigma[i] = i % 2 == 0 ? 1 : 2;
+  }
+  const auto view = [](const std::vector<double>& of) { return MatrixView<const double>::row_major(of.data(), 200, 1); };
+  const RegressionData data{view(x), view(y), view(sigma)};
+  for (const std::size_t batch : {0, 64}) {
+    FitOptions options = adam(2000, batch == 0 ? 0.01 : 0.001);
+    options.precision = Precision::f64;
+    options.batch = batch;
+    Model model = net({1, 1}, ActivationKind::identity);
+    const FitReport report = fit(model, data, options);
+    const std::vector<double> found = numbers(model);
+    EXPECT_NEAR(found[0] + found[1], 0.6, batch == 0 ? 1e-6 : 0.02) << batch;
+    EXPECT_NEAR(report.loss, 0.9, batch == 0 ? 1e-9 : 1e-3) << batch;
+  }
+}
+
 TEST(Fit, weights_of_outputs_decide_what_is_learned) {
   const Toy toy(200);
   std::vector<double> targets;
@@ -268,6 +313,19 @@ TEST(Fit, refuses_bad_data_and_options_by_name) {
     EXPECT_EQ(field_of(toy.data(), options), "fit.validation_fraction");
   }
   options.validation_fraction = 0;
+  std::vector<double> sigma(20, 1.0);
+  data = toy.data();
+  data.sigma = MatrixView<const double>::row_major(sigma.data(), 19, 1);
+  EXPECT_EQ(field_of(data, options), "data.sigma");
+  data.sigma.rows = 20;
+  EXPECT_EQ(field_of(data, options), "");
+  for (const double bad : {0.0, -1.0, static_cast<double>(NAN), static_cast<double>(INFINITY), 1e-320}) {
+    sigma[6] = bad;
+    EXPECT_EQ(field_of(data, options), "sigma of sample 6, column 0");
+  }
+  toy.y[4] = std::nan("");
+  EXPECT_EQ(field_of(toy.data(), options), "targets of sample 4, column 0");
+  toy.y[4] = 0;
   options.threads = 0;
   EXPECT_EQ(field_of(toy.data(), options), "fit.threads");
   options.threads = 1;

@@ -220,6 +220,71 @@ TEST(UnevenData, the_gradient_with_free_states_is_that_of_what_was_measured) {
   ASSERT_TRUE(std::isfinite(here.loss));
 }
 
+// Of one size for each component they are its weight, up to the rounding of 1 / sigma^2; whole, in segments and with
+// free states.
+TEST(UnevenData, errors_of_one_size_are_the_components_weight) {
+  TrajectoryData data = spirals({9, 2, 14}), with = data;
+  for (std::size_t i = 0; i < data.states.size(); ++i) with.sigma.push_back(i % 2 == 0 ? 0.5 : 3);
+  for (const FitPhase& phase : {with_segments(0), with_segments(3), with_segments(3, 2.0)}) {
+    FitOptions options = f64_options(phase);
+    const Slope found = slope_of(with, options);
+    options.component_weights = {4, 1.0 / 9};
+    const Slope expected = slope_of(data, options);
+    EXPECT_NEAR(found.loss, expected.loss, 1e-14 * expected.loss);
+    ASSERT_EQ(found.gradient.size(), expected.gradient.size());
+    for (std::size_t i = 0; i < found.gradient.size(); ++i) {
+      EXPECT_NEAR(found.gradient[i], expected.gradient[i], 1e-12 * (1 + std::fabs(expected.gradient[i]))) << i;
+    }
+  }
+}
+
+// Each measurement in units of its own: what it adds, 1 / sigma^2 of what it adds alone. Mini-batches take theirs along.
+TEST(UnevenData, each_measurement_counts_in_units_of_its_own_error) {
+  const TrajectoryData data = spirals({9, 2, 14});
+  const auto alone = [&](std::size_t i) {
+    TrajectoryData one = data;
+    for (std::size_t at = 0; at < one.states.size(); ++at) {
+      const bool first = at < 2 || (at >= 18 && at < 20) || (at >= 22 && at < 24);
+      if (at != i && !first) one.states[at] = std::nan("");
+    }
+    return slope_of(one, f64_options()).loss;
+  };
+  TrajectoryData with = data;
+  double expected = 0;
+  for (std::size_t i = 0; i < data.states.size(); ++i) {
+    with.sigma.push_back(0.1 + 0.01 * static_cast<double>(i));
+    const bool first = i < 2 || (i >= 18 && i < 20) || (i >= 22 && i < 24);
+    if (!first) expected += alone(i) / (with.sigma[i] * with.sigma[i]);
+  }
+  EXPECT_NEAR(slope_of(with, f64_options()).loss, expected, 1e-12 * expected);
+
+  FitOptions batches = f64_options();
+  batches.phases[0].batch = 1;
+  double sum = 0;
+  FitLoss<double> loss(net(small_net()), with, batches);
+  std::vector<double> at = net(small_net())->weights(), gradient(at.size());
+  for (std::int64_t i = 0; i < 3; ++i) sum += loss(train::Place{.iteration = i, .total = i}, at, gradient);
+  EXPECT_NEAR(sum / 3, expected, 1e-12 * expected);
+}
+
+TEST(UnevenData, the_gradient_with_errors_of_measurements_is_that_of_differences) {
+  TrajectoryData data = spirals({9, 2, 14});
+  for (std::size_t i = 0; i < data.states.size(); ++i) data.sigma.push_back(0.5 + 0.03 * static_cast<double>(i % 17));
+  for (const std::size_t i : {6, 7, 9, 40}) data.states[i] = data.sigma[i] = std::nan("");
+  const FitOptions options = f64_options(with_segments(3, 2.0));
+  std::vector<double> at = net(small_net())->weights(), direction(at.size() + data.states.size());
+  at.resize(direction.size());
+  for (std::size_t i = 0; i < at.size(); ++i) direction[i] = Random(3).normal(i, 0);
+  const Slope here = slope_of(data, options, at);
+  const double along = std::inner_product(direction.begin(), direction.end(), here.gradient.begin(), 0.0);
+  const auto moved = [&](double by) {
+    std::vector<double> there = at;
+    for (std::size_t i = 0; i < at.size(); ++i) there[i] += by * direction[i];
+    return slope_of(data, options, there).loss;
+  };
+  EXPECT_NEAR(along, (moved(1e-5) - moved(-1e-5)) / 2e-5, 1e-6 * std::fabs(along));
+}
+
 TEST(UnevenData, missing_starts_begin_on_the_line_between_measurements) {
   TrajectoryData data{.times = {0, 1, 2, 4, 5}, .states = {1, 10, NAN, 11, NAN, NAN, 5, NAN, 6, NAN}};
   FitLoss<double> loss(net(small_net()), data, f64_options(with_segments(1, 1.0)));
@@ -255,6 +320,17 @@ TEST(UnevenData, what_does_not_fit_is_refused_by_name) {
   EXPECT_THAT(message(data), HasSubstr("data.lengths: found 1 points of trajectory 1, expected at least two"));
   data.lengths = {8};
   EXPECT_THAT(message(data), HasSubstr("data.lengths: found 1 numbers, expected 2, one for each trajectory"));
+  data = spirals({3, 5});
+  data.sigma.assign(15, 1.0);
+  EXPECT_THAT(message(data), HasSubstr("data.sigma: found 15 numbers, expected 16, one for each state"));
+  for (const double bad : {0.0, -0.5, static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
+    data.sigma.assign(16, 1.0);
+    data.sigma[11] = bad;
+    EXPECT_THAT(message(data), HasSubstr("in trajectory 1, row 2, component 1, expected a finite number greater than 0"));
+    data.states[11] = NAN;
+    EXPECT_EQ(message(data), "accepted");
+    data.states[11] = 1;
+  }
   data = spirals({3, 5});
   data.times.pop_back();
   EXPECT_THAT(message(data), HasSubstr("data.times: found 7 numbers, expected 5 shared by all, or 8"));

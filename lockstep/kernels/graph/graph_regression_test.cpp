@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -51,15 +52,19 @@ graph::Graph residual_net() {
 
 template <class T>
 struct Samples {
-  std::vector<T> x, y;
-  MatrixView<const T> in, targets;
-  Samples(std::size_t inputs, std::size_t outputs, std::size_t count) : x(inputs * count), y(outputs * count) {
+  std::vector<T> x, y, f;
+  MatrixView<const T> in, targets, factors = {};
+  Samples(std::size_t inputs, std::size_t outputs, std::size_t count, ResidualFactors with = ResidualFactors::none)
+      : x(inputs * count), y(outputs * count) {
     std::mt19937 random(7);
     std::uniform_real_distribution<double> number(0.5, 2);
     for (T& value : x) value = static_cast<T>(number(random));
     for (T& value : y) value = static_cast<T>(number(random) - 1);
     in = MatrixView<const T>::row_major(x.data(), count, inputs);
     targets = MatrixView<const T>::row_major(y.data(), count, outputs);
+    if (with == ResidualFactors::none) return;
+    for (std::size_t i = 0; i < y.size(); ++i) f.push_back(i % 5 == 0 ? T(0) : static_cast<T>(number(random) / 2));
+    factors = MatrixView<const T>::row_major(f.data(), count, outputs);
   }
 };
 
@@ -71,8 +76,9 @@ struct Result {
 
 template <class T, class Plan>
 Result<T> run(Plan plan, const Samples<T>& samples, int threads = 1, std::span<const std::uint32_t> rows = {}) {
-  TiledSamples<T> tiles = plan.make_samples(samples.in.rows);
-  plan.assign(tiles, samples.in, samples.targets, rows);
+  const ResidualFactors with = samples.f.empty() ? ResidualFactors::none : ResidualFactors::given;
+  TiledSamples<T> tiles = plan.make_samples(samples.in.rows, with);
+  plan.assign(tiles, samples.in, samples.targets, rows, samples.factors);
   const double scale = 1 / static_cast<double>(samples.in.rows);
   Result<T> result{0, std::vector<T>(plan.parameter_count())};
   result.loss = plan.loss_and_gradient(tiles, scale, result.gradient, threads);
@@ -83,8 +89,9 @@ Result<T> run(Plan plan, const Samples<T>& samples, int threads = 1, std::span<c
 // Sums of 43 terms of size 1 to 10, in another order: 1e-13 of them leaves a factor of ten.
 TEST(GraphRegression, is_the_plain_stacks_for_every_residual) {
   const Mlp mlp = mlp::random_mlp({3, 17, 2}, {ActivationKind::tanh}, 4);
-  const Samples<double> samples(3, 2, 43);
-  for (const Residual residual : {Residual::squared, Residual::absolute, Residual::huber}) {
+  for (int turn = 0; turn < 6; ++turn) {
+    const Residual residual = std::array{Residual::squared, Residual::absolute, Residual::huber}[turn % 3];
+    const Samples<double> samples(3, 2, 43, turn < 3 ? ResidualFactors::none : ResidualFactors::given);
     const ResidualCost cost{residual, 0.75, {0.5, 2}};
     const Result<double> expected = run<double>(RegressionPlan<double>::compile(mlp, cost), samples);
     const Result<double> found = run<double>(GraphRegressionPlan<double>::compile(stack(mlp), cost), samples);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -47,14 +49,20 @@ Mlp test_net(const std::vector<std::size_t>& widths, const Activation& activatio
   return mlp;
 }
 
+// With factors from 0, which leaves targets out, to below 1.
 template <class T>
 struct Samples {
-  std::vector<T> x, y;
-  MatrixView<const T> in, targets;
-  Samples(const Mlp& mlp, std::size_t count)
+  std::vector<T> x, y, f;
+  MatrixView<const T> in, targets, factors = {};
+  Samples(const Mlp& mlp, std::size_t count, ResidualFactors with = ResidualFactors::none)
       : x(random_numbers<T>(count * mlp.inputs(), 1)), y(random_numbers<T>(count * mlp.outputs(), 2)) {
     in = MatrixView<const T>::row_major(x.data(), count, mlp.inputs());
     targets = MatrixView<const T>::row_major(y.data(), count, mlp.outputs());
+    if (with == ResidualFactors::none) return;
+    for (const T number : random_numbers<T>(y.size(), 3)) {
+      f.push_back(std::max<T>(0, number - std::floor(number) - T(0.2)));
+    }
+    factors = MatrixView<const T>::row_major(f.data(), count, mlp.outputs());
   }
 };
 
@@ -67,8 +75,9 @@ struct Result {
 template <class T>
 Result<T> run(RegressionPlan<T>& plan, const Samples<T>& samples, int threads = 1,
               std::span<const std::uint32_t> rows = {}) {
-  TiledSamples<T> tiles = plan.make_samples(samples.in.rows);
-  plan.assign(tiles, samples.in, samples.targets, rows);
+  const ResidualFactors with = samples.f.empty() ? ResidualFactors::none : ResidualFactors::given;
+  TiledSamples<T> tiles = plan.make_samples(samples.in.rows, with);
+  plan.assign(tiles, samples.in, samples.targets, rows, samples.factors);
   Result<T> result{0, std::vector<T>(plan.parameter_count())};
   result.loss = plan.loss_and_gradient(tiles, 1 / static_cast<double>(samples.in.rows), result.gradient, threads);
   EXPECT_EQ(plan.loss(tiles, 1 / static_cast<double>(samples.in.rows), threads), result.loss);
@@ -100,12 +109,13 @@ TEST(Regression, is_the_cost_through_the_tile_path_for_every_residual) {
   for (const auto& widths : shapes) {
     for (const Activation& activation : all_activations()) {
       const Mlp mlp = test_net(widths, activation);
-      for (const Residual residual : {Residual::squared, Residual::absolute, Residual::huber}) {
+      for (int turn = 0; turn < 6; ++turn) {
+        const Residual residual = std::array{Residual::squared, Residual::absolute, Residual::huber}[turn % 3];
         ResidualCost cost{residual, 0.75, std::vector<double>(mlp.outputs(), 1)};
         cost.weights[0] = 0.5;
         auto plan = RegressionPlan<double>::compile(mlp, cost);
         const std::size_t count = 43;
-        const Samples<double> samples(mlp, count);
+        const Samples<double> samples(mlp, count, turn < 3 ? ResidualFactors::none : ResidualFactors::given);
         const Result<double> found = run(plan, samples);
 
         const auto trainable = TrainablePlan<double>::compile(mlp);
@@ -122,16 +132,18 @@ TEST(Regression, is_the_cost_through_the_tile_path_for_every_residual) {
           trainable.evaluate_tile({nullptr, in.data(), nullptr, out.data(), lanes}, record.data(), workspace.data());
           for (std::size_t lane = 0; lane < static_cast<std::size_t>(lanes); ++lane) {
             for (std::size_t c = 0; c < mlp.outputs(); ++c) {
-              const double r = out[c * 32 + lane] - samples.targets(first + lane, c);
+              const double factor = turn < 3 ? 1 : samples.factors(first + lane, c);
+              const double r = (out[c * 32 + lane] - samples.targets(first + lane, c)) * factor;
               loss += cost.weights[c] * cost_of(cost, r) / count;
-              bar[c * 32 + lane] = cost.weights[c] * slope_of(cost, r) / count;
+              bar[c * 32 + lane] = cost.weights[c] * slope_of(cost, r) * factor / count;
             }
           }
           trainable.reverse_tile(record.data(), bar.data(), nullptr, bars.data(), lanes, workspace.data());
           const RecordedTile<double> tile{record.data(), bars.data(), lanes};
           trainable.accumulate_tiles({&tile, 1}, gradient.data());
         }
-        const std::string what = to_string(activation) + " " + std::string(to_string(residual));
+        const std::string what =
+            to_string(activation) + " " + std::string(to_string(residual)) + (turn < 3 ? "" : " with factors");
         EXPECT_NEAR(found.loss, loss, 1e-13 * loss) << what;
         for (std::size_t p = 0; p < gradient.size(); ++p) {
           // The sizes summed are at most those of cotangents below 4 and values below 10 for each sample.
@@ -151,7 +163,7 @@ void expect_same_bits_everywhere() {
       const Mlp mlp = test_net(widths, {kind});
       for (const std::size_t batch : kBatches) {
         if (!is_tried(turn++, 13)) continue;
-        const Samples<T> samples(mlp, batch);
+        const Samples<T> samples(mlp, batch, turn % 2 == 0 ? ResidualFactors::none : ResidualFactors::given);
         auto first = RegressionPlan<T>::compile(mlp, {}, available_cpu_targets()[0]);
         const Result<T> expected = run(first, samples);
         EXPECT_TRUE(std::isfinite(expected.loss));
