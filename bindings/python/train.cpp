@@ -39,14 +39,15 @@ using Numbers = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
 std::vector<double> values_of(const Numbers& numbers) { return {numbers.data(), numbers.data() + numbers.size()}; }
 
 enum class MayMiss { no, yes };
-void require_finite(const char* name, const Numbers& numbers, MayMiss may_miss = MayMiss::no) {
+void require_finite(const char* name, const Numbers& numbers, MayMiss may_miss = MayMiss::no,
+                    const char* remedy = "repair the row or leave it out") {
   const std::size_t row = numbers.size() / std::max<std::size_t>(numbers.shape(0), 1);
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     if (std::isfinite(numbers.data()[i])) continue;
     if (may_miss == MayMiss::yes && std::isnan(numbers.data()[i])) continue;
     throw Error(ErrorKind::invalid_argument, {std::string(name) + "[" + std::to_string(i / row) + "]",
                                               std::isnan(numbers.data()[i]) ? "NaN" : "infinity", "finite numbers",
-                                              "repair the row or leave it out"});
+                                              remedy});
   }
 }
 
@@ -134,16 +135,37 @@ Trained iterate(cli::TrainingTask<T>& task, const RunControl& control) {
   return trained;
 }
 
-cli::RegressionTable regression_table(const cli::TrainingFile& file, const Numbers& x, const Numbers& y) {
-  require_finite("x", x);
-  require_finite("y", y);
-  return {file.data.inputs, file.data.targets, values_of(x), values_of(y)};
+MayMiss missing(const cli::DataSection& data, train::MissingNumbers otherwise) {
+  return data.missing.value_or(otherwise) == train::MissingNumbers::as_nan ? MayMiss::yes : MayMiss::no;
 }
 
-cli::TrajectoryTable trajectory_table(const cli::TrainingFile& file, const Numbers& t, const Numbers& u) {
+cli::RegressionTable regression_table(const cli::TrainingFile& file, const std::vector<Numbers>& data) {
+  const Numbers &x = data[0], &y = data[1];
+  require_finite("x", x);
+  require_finite("y", y, missing(file.data, train::MissingNumbers::refuse),
+                 "repair the row or leave it out, or let missing targets be: missing=\"skip\"");
+  cli::RegressionTable table{file.data.inputs, file.data.targets, values_of(x), values_of(y)};
+  if (data.size() > 2) {
+    table.sigma = values_of(data[2]);
+  } else if (!file.data.sigma.empty()) {
+    std::vector<double> row;
+    for (const cli::SigmaSection::Of& each : file.data.sigma.of(table.target_names)) row.push_back(each.size);
+    for (std::size_t at = 0; at < table.targets.size(); ++at) table.sigma.push_back(row[at % row.size()]);
+  }
+  const std::size_t width = table.target_names.size();
+  cli::require_sigma(table.targets, table.sigma, [&](std::size_t at) {
+    return "sigma[" + std::to_string(at / width) + "], of " + table.target_names[at % width];
+  });
+  return table;
+}
+
+cli::TrajectoryTable trajectory_table(const cli::TrainingFile& file, const std::vector<Numbers>& data) {
+  const Numbers &t = data[0], &u = data[1];
   require_finite("t", t, MayMiss::yes);
-  require_finite("u", u, MayMiss::yes);
-  return cli::trajectory_table({"t", "u", u.shape(0), u.shape(1), values_of(t), values_of(u)}, file.data.states);
+  require_finite("u", u, missing(file.data, train::MissingNumbers::as_nan));
+  return cli::trajectory_table({"t", "u", u.shape(0), u.shape(1), values_of(t), values_of(u), "sigma",
+                                data.size() > 2 ? values_of(data[2]) : std::vector<double>()},
+                               file.data.states);
 }
 
 template <class T>
@@ -151,10 +173,13 @@ Trained train_with(const cli::TrainingFile& file, const std::vector<Numbers>& da
   std::unique_ptr<cli::TrainingTask<T>> task;
   if (data.empty()) {
     task = file.ode ? cli::make_ode_task<T>(file) : cli::make_regression_task<T>(file);
+  } else if (data.size() == 2 && file.data.sigma.one_by_one()) {
+    throw Error(ErrorKind::invalid_argument, {"sigma", "the name of a column beside arrays", "numbers by name, or an array",
+                                              "give an array of the shape of the data"});
   } else if (file.ode) {
-    task = cli::make_ode_task<T>(file, cli::split(file, trajectory_table(file, data[0], data[1])));
+    task = cli::make_ode_task<T>(file, cli::split(file, trajectory_table(file, data)));
   } else {
-    task = cli::make_regression_task<T>(file, cli::split(file, regression_table(file, data[0], data[1])));
+    task = cli::make_regression_task<T>(file, cli::split(file, regression_table(file, data)));
   }
   return iterate(*task, control);
 }
@@ -186,6 +211,7 @@ nb::dict errors_of(const cli::FitReport& report) {
     of["spread"] = row.errors.spread;
     of["numbers"] = row.errors.numbers;
     of["unit"] = row.unit;
+    if (row.errors.in_sigma) of["in_sigma"] = *row.errors.in_sigma;
     nb::cast<nb::dict>(errors[row.data.c_str()])[row.name.c_str()] = of;
   }
   return errors;
@@ -232,7 +258,7 @@ void put_in_memory(cli::TrainingFile& file, const Nets& starts, const Nets& mode
 }
 
 // `data`: x and y [sample][feature], or t [time] or [trajectory][time] and u [trajectory][time][component], filled up
-// with NaN behind shorter trajectories; none where the file names them. Returns (nets by name, values by name,
+// with NaN behind shorter trajectories; then perhaps the standard deviations of y or u, of their shape; none where the file names them. Returns (nets by name, values by name,
 // equations or None, history, loss, validation loss or None, what the loss is, errors, these as a table for people,
 // uncertainty of the values, what stopped it or None).
 nb::tuple run(const std::string& text, const std::optional<std::filesystem::path>& path,

@@ -174,10 +174,10 @@ class OdeTask : public TrainingTask<T> {
   std::vector<double> start_weights() const override {
     return trained_.empty() && !equations_ ? TrainingTask<T>::start_weights() : rhs_->weights();
   }
-  // [trajectory][component], where they are trained; else nothing.
+  // [trajectory][component], where the last phase trains them; else nothing.
   std::vector<double> free_starts(std::span<const T> parameters) const {
     std::vector<double> starts;
-    if (loss_.parameters() == loss_.weights()) return starts;
+    if (!phases_.back().continuity) return starts;
     const std::vector<double> states = loss_.states(parameters);
     const std::size_t n = data_.training.component_names.size();
     std::size_t row = 0;

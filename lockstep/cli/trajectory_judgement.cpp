@@ -116,7 +116,10 @@ class Judge {
     const std::size_t stride = (points + kMostDrawn - 1) / kMostDrawn;
     for (std::size_t point = 0; point < points; point += stride) {
       result.times.push_back(times[point]);
-      for (const std::size_t c : components) result.data.push_back(states[point * n + c]);
+      for (const std::size_t c : components) {
+        result.data.push_back(states[point * n + c]);
+        if (!of.table.sigma.empty()) result.sigma.push_back(of.table.sigma[(first + point) * n + c]);
+      }
     }
     const std::size_t curve_stride = (one.times.size() + kMostDrawn - 1) / kMostDrawn;
     for (std::size_t point = 0; point < one.times.size(); point += curve_stride) {

@@ -104,7 +104,7 @@ struct FitLoss<T>::Parts {
                             std::span<const T> at) {
     solver_of(solver, of, phase);
     weights.assign(at.begin(), at.begin() + static_cast<std::ptrdiff_t>(rhs->weights().size()));
-    if (&solver == &whole && !units.empty()) {
+    if (&solver == &whole && ends_with_free_states()) {
       const std::vector<double> free = states(at);
       const std::size_t n = units.size();
       const detail::DataRows rows(data, n);
@@ -121,6 +121,9 @@ struct FitLoss<T>::Parts {
     note(gradients);
     return gradients;
   }
+
+  // What was trained from the data's own starts is judged from them, whatever phases before it had.
+  bool ends_with_free_states() const { return options.phases.back().continuity.has_value(); }
 
   std::vector<double> states(std::span<const T> at) const {
     std::vector<double> states = units.empty() ? data.states : filled;
@@ -378,7 +381,7 @@ FitResult fit_as(const Rhs& rhs, const TrajectoryData& data, const FitOptions& o
   }
   const auto best = training.best_parameters();
   result.weights.assign(best.begin(), best.begin() + static_cast<std::ptrdiff_t>(loss.weights()));
-  if (loss.parameters() != loss.weights()) result.states = loss.states(best);
+  if (options.phases.back().continuity) result.states = loss.states(best);
   result.loss = loss.loss(best);
   if (options.validation) result.validation_loss = loss.validation_loss(best);
   return result;

@@ -114,8 +114,8 @@ class FitLoss {
   // derivative. Where they are to stop the run, and where none is left: throws Error naming the first. With L-BFGS,
   // after its phase's first loss, the loss is infinite instead, which shortens the line search's step.
   double operator()(const train::Place& place, std::span<const T> parameters, std::span<T> gradient);
-  // Of whole trajectories, from the data's first points or the free states there, these themselves not counted;
-  // infinite when one fails that is not to be left out, or all do.
+  // Of whole trajectories, from the data's first points or, where the last phase frees them, the free states there,
+  // these themselves not counted; infinite when one fails that is not to be left out, or all do.
   double loss(std::span<const T> parameters);
   double validation_loss(std::span<const T> parameters);
   // The free states, the data where there are none, on the line between those around them where these are missing:
@@ -141,7 +141,7 @@ struct FitResult {
   // The best of the last phase, or where validation or all mini-batches decide of all phases, as
   // StateFunction::weights().
   std::vector<double> weights;
-  std::vector<double> states;   // as FitLoss::states(); empty where no phase has free ones
+  std::vector<double> states;   // as FitLoss::states(); empty where the last phase has no free ones
   double loss = 0;              // of whole trajectories at these weights, as FitLoss::loss
   std::optional<double> validation_loss;
   std::int64_t iterations = 0;

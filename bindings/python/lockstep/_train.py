@@ -115,7 +115,9 @@ def train(
     targets: Optional[Sequence[str]] = None,
     states: Optional[Sequence[str]] = None,
     units: Optional[Mapping[str, str]] = None,
-    sigma: Optional[Mapping[str, float]] = None,
+    sigma: Any = None,
+    absolute_sigma: Optional[bool] = None,
+    missing: Optional[str] = None,
     output: Optional[PathLike] = None,
     overwrite: bool = False,
     progress: Union[None, bool, Callable[[int, int], None]] = None,
@@ -157,8 +159,14 @@ def train(
         trajectories by L-BFGS, which fits smooth trajectories in seconds.
     units : dict of str
         Of ``states``, ``inputs`` and ``targets`` by name, and of ``"t"``: ``{"x": "m", "t": "s"}``.
-    sigma : dict of float
-        Of a neural ODE: the size of the measurement errors of each of ``states``, in their units.
+    sigma : dict of float, or array
+        The standard deviation of each measurement, an array of the shape of ``u`` or ``y`` (lists where ``u`` is one);
+        of ``states`` or ``targets`` by name, ``{"x": 0.1}``, that of all of one.
+    absolute_sigma : bool
+        Whether ``sigma`` says how large the errors are, or their ratios alone, and the fit how large; as SciPy's
+        ``curve_fit`` has it. True where each measurement has its own, unless given.
+    missing : {"refuse", "skip"}
+        Whether NaN in ``y`` (or ``u``, where it may unless refused) is a number that was not measured.
     output : path-like
         Writes ``output``.h5 and ``output``.safetensors.
     progress : bool or callable
@@ -189,7 +197,7 @@ def train(
                           "file", type(file).__name__, "the path of a training file, *.toml", "")
         beside = [key for key, value in {"x": x, "y": y, "t": t, "u": u, "hidden": hidden, "start": start,
                                          "output": output, "models": models, "nets": nets, "units": units, "sigma": sigma,
-                                         **others}.items() if value is not None]
+                                         "absolute_sigma": absolute_sigma, "missing": missing, **others}.items() if value is not None]
         if beside:
             raise of_kind("invalid_argument", f"{beside[0]}: found a value beside a training file, which has its own; "
                           "edit the file", beside[0], "a value beside a training file", "none", "edit the file")
@@ -199,14 +207,20 @@ def train(
     if regression == (t is not None or u is not None) or (x is None) != (y is None) or (t is None) != (u is None):
         raise of_kind("invalid_argument", "data: expected x and y of a regression, or t and u of a neural ODE", "data",
                       "", "x and y of a regression, or t and u of a neural ODE", "")
+    by_name = isinstance(sigma, Mapping)
+    one_by_one = sigma is not None and not by_name
     data: dict[str, Any] = {"file": "arrays", "normalise": normalise, "validation": validation,
                             "units": None if units is None else dict(units),
-                            "sigma": None if sigma is None else dict(sigma)}
+                            "sigma": None if sigma is None else dict(sigma) if by_name else "sigma",
+                            "absolute_sigma": absolute_sigma, "missing": missing}
     if regression:
         arrays = [_columns("x", x), _columns("y", y)]
         data.update(inputs=_names("inputs", inputs, "x", arrays[0]), targets=_names("targets", targets, "y", arrays[1]))
         _same("y", "samples", len(arrays[1]), len(arrays[0]))
+        if one_by_one:
+            arrays.append(_columns("sigma", sigma))
     else:
+        ragged = _is_ragged(u)
         arrays = _rectangles(t, u) if _is_ragged(u) else [_numbers("t", t), _numbers("u", u)]
         if arrays[1].ndim == 2:
             arrays[1] = arrays[1][np.newaxis]
@@ -214,6 +228,10 @@ def train(
             raise of_kind("invalid_argument", f"u: found shape {np.shape(u)} with t of shape {np.shape(t)}, expected "
                           "[trajectory, time, component] and [time] or [trajectory, time]", "u", str(np.shape(u)),
                           "[trajectory, time, component] and t [time] or [trajectory, time]", "")
+        if one_by_one:
+            arrays.append(_rectangles(t, sigma, "sigma")[1] if ragged else _numbers("sigma", sigma))
+            if arrays[2].ndim == 2:
+                arrays[2] = arrays[2][np.newaxis]
         _same("t", "points", arrays[0].shape[-1], arrays[1].shape[1])
         if arrays[0].ndim == 2:
             _same("t", "trajectories", len(arrays[0]), len(arrays[1]))
@@ -228,6 +246,10 @@ def train(
                     remedy = 'name one: optimiser="lbfgs" or "adam"; or leave this away'
                     raise of_kind("invalid_argument", f"{key}: found {found}, expected target alone; {remedy}", key, found,
                                   "target alone", remedy)
+    if one_by_one and arrays[2].shape != arrays[1].shape:
+        of = "y" if regression else "u"
+        raise of_kind("invalid_argument", f"sigma: found shape {np.shape(sigma)}, expected {np.shape(y if regression else u)}"
+                      f" as {of} has", "sigma", f"shape {np.shape(sigma)}", f"the shape of {of}", "")
     training = {"optimiser": optimiser, "rate": rate, "iterations": iterations, "batch": batch, "target": target,
                 **others}
     starts = [] if start is None else [("net", start)]
@@ -310,12 +332,12 @@ def _is_ragged(u: Any) -> bool:
     return isinstance(u, (list, tuple)) and len({np.shape(one) for one in u}) > 1
 
 
-def _rectangles(t: Any, u: Any) -> list[np.ndarray]:
-    """t [trajectory, time] and u [trajectory, time, component], filled up with NaN, of a list of an array each."""
-    states = [_numbers(f"u[{i}]", one) for i, one in enumerate(u)]
+def _rectangles(t: Any, u: Any, name: str = "u") -> list[np.ndarray]:
+    """t [trajectory, time] and `name` [trajectory, time, component], filled up with NaN, of a list of an array each."""
+    states = [_numbers(f"{name}[{i}]", one) for i, one in enumerate(u)]
     for i, one in enumerate(states):
         if one.ndim != 2 or one.shape[1:] != states[0].shape[1:]:
-            raise of_kind("invalid_argument", f"u[{i}]: found shape {one.shape}, expected [time, component]", f"u[{i}]",
+            raise of_kind("invalid_argument", f"{name}[{i}]: found shape {one.shape}, expected [time, component]", f"{name}[{i}]",
                           f"shape {one.shape}", "[time, component]", "")
     _same("t", "trajectories", len(t), len(states))
     longest = max(len(one) for one in states)
@@ -323,7 +345,7 @@ def _rectangles(t: Any, u: Any) -> list[np.ndarray]:
     for i, (of, one) in enumerate(zip(t, states)):
         of = _numbers(f"t[{i}]", of)
         if of.shape != one.shape[:1]:
-            raise of_kind("invalid_argument", f"t[{i}]: found shape {of.shape}, expected ({len(one)},) as u[{i}] has",
+            raise of_kind("invalid_argument", f"t[{i}]: found shape {of.shape}, expected ({len(one)},) as {name}[{i}] has",
                           f"t[{i}]", f"shape {of.shape}", f"({len(one)},)", "")
         times[i, :len(one)] = of
         all_states[i, :len(one)] = one

@@ -109,12 +109,19 @@ Figure fitted_curves(const FittedCurves& curves, const std::string& title, const
       for (std::size_t point = 0; point < times->size(); ++point) {
         append_number(lines, (*times)[point]);
         for (std::size_t row = 0; row < rows; ++row) append_number(lines, (*values)[point * rows + row]);
+        for (std::size_t row = 0; row < rows && values == &of.data && !of.sigma.empty(); ++row) {
+          append_number(lines, of.sigma[point * rows + row]);
+        }
         lines += '\n';
       }
       script += data_block(name + std::to_string(i), lines);
     }
     // A curve that left the data far behind is not to flatten them all.
-    for (std::size_t at = 0; at < of.data.size(); ++at) ranges[at % rows].cover(of.data[at]);
+    for (std::size_t at = 0; at < of.data.size(); ++at) {
+      const double bar = of.sigma.empty() ? 0 : of.sigma[at];
+      ranges[at % rows].cover(of.data[at] - bar);
+      ranges[at % rows].cover(of.data[at] + bar);
+    }
   }
   std::vector<Range> shown = ranges;
   for (const FittedTrajectory& of : curves.trajectories) {
@@ -131,7 +138,11 @@ Figure fitted_curves(const FittedCurves& curves, const std::string& title, const
   }
   meanings.push_back(kFitted);
   script += head(title, subtitle, figure.size) + legend(meanings, figure.size);
-  script += remark("in brackets: RMS error in percent of the spread", figure.size) + "set multiplot\n";
+  const bool bars = std::ranges::any_of(curves.trajectories, [](const auto& of) { return !of.sigma.empty(); });
+  script += remark(std::string("in brackets: RMS error in percent of the spread") +
+                       (bars ? "; bars: one standard deviation" : ""),
+                   figure.size) +
+            "set bars 0\nset multiplot\n";
   const double width =
       (kWidth - kLeft - kRight - static_cast<double>(columns - 1) * kColumnGap) / static_cast<double>(columns);
   for (std::size_t row = 0; row < rows; ++row) {
@@ -154,7 +165,8 @@ Figure fitted_curves(const FittedCurves& curves, const std::string& title, const
       script += "set xrange " + time.text() + "\nset xtics autofreq" +
                 (columns > 2 ? " font 'DejaVu Sans,' . (GPVAL_TERM eq 'svg' ? '8' : '15')" : "") + "\n";
       const std::string at = std::to_string(i), column = std::to_string(row + 2);
-      const std::string points = " with points pointtype 7 pointsize 0.7 linecolor rgb '";
+      const std::string kind = of.sigma.empty() ? " with points" : ":" + std::to_string(row + 2 + rows) + " with yerrorbars linewidth 1.2";
+      const std::string points = kind + " pointtype 7 pointsize 0.7 linecolor rgb '";
       script += "plot $d" + at + " using 1:" + column + points + kColours[of.is_validation ? 1 : 0] + "' notitle, $c" +
                 at + " using 1:" + column + " with lines linewidth 0.9 linecolor rgb '#333333' notitle";
       script += "\n" + without_headings(meanings.size());

@@ -12,6 +12,7 @@ struct FittedTrajectory {
   std::string title;  // "validation, median: trajectory 3"
   bool is_validation = false;
   std::vector<double> times, data;         // [point], [point][component]; NaN where not measured
+  std::vector<double> sigma;               // as data, their standard deviations; or empty
   std::vector<double> curve_times, curve;  // likewise, finer; NaN where the solve did not get there
 };
 struct FittedCurves {
