@@ -113,6 +113,7 @@ void require_order(const TrajectoryTable& table, const std::string& times, const
   const std::size_t n = table.component_names.size();
   std::size_t row = 0;
   for (std::size_t i = 0; i < table.trajectories(); ++i) {
+    bool has_more = false;
     for (std::size_t point = 0; point < table.lengths[i]; ++point, ++row) {
       const auto place = [&](const std::string& source) {
         return lines.empty() ? source + ", trajectory " + std::to_string(i) + ", point " + std::to_string(point)
@@ -126,6 +127,11 @@ void require_order(const TrajectoryTable& table, const std::string& times, const
       }
       const double time = table.times[row];
       if (std::isnan(time)) refuse(place(times), "NaN", "a time of each state", "leave out states without one");
+      for (std::size_t c = 0; c < n && point > 0; ++c) has_more = has_more || !std::isnan(table.states[row * n + c]);
+      if (point + 1 == table.lengths[i] && !has_more) {
+        refuse(place(states), "nothing measured after the first point of this trajectory", "a number to compare with",
+               "leave the trajectory out");
+      }
       if (point == 0 || time > table.times[row - 1]) continue;
       refuse(place(times), "time " + number_text(time) + " after " + number_text(table.times[row - 1]),
              "times that ascend within a trajectory",

@@ -70,6 +70,17 @@ TEST_F(TrainingDataTest, the_split_is_a_partition_that_the_seed_decides) {
   EXPECT_EQ(load_regression(file(kRegression + "validation = 0.2\n")).training.inputs, data.training.inputs);
 }
 
+TEST_F(TrainingDataTest, trajectories_of_which_nothing_is_left_are_errors) {
+  const std::string runs = kTrajectory + "trajectory = \"run\"\n";
+  write("t.csv", "run,t,x\n1,0,5\n1,1,6\n2,0,7\n2,3,NA\n2,4,\n");
+  EXPECT_THAT(message_of(runs, true), HasSubstr("t.csv:6: found nothing measured after the first point"));
+  write("t.csv", "run,t,x\n1,0,5\n1,1,6\n2,0,\n2,3,\n");
+  EXPECT_THAT(message_of(runs, true), HasSubstr("t.csv:4, component x: found NaN, expected a complete state"));
+  write("t.csv", "t,x\n0,5\n1,\n2,6\n");
+  EXPECT_EQ(load_trajectories(file(kTrajectory)).training.states.size(), 3u);
+  EXPECT_THAT(message_of(kTrajectory + "missing = \"refuse\"\n", true), HasSubstr("t.csv:3, column x: found an empty"));
+}
+
 TEST_F(TrainingDataTest, trajectories_of_a_csv_are_told_apart_by_their_column) {
   write("t.csv", "run,t,x\n1,0,5\n1,1,6\n2,0,7\n2,3,8\n");
   const TrajectoryData data = load_trajectories(file(kTrajectory + "trajectory = \"run\"\n"));

@@ -91,6 +91,60 @@ def test_parameters_that_data_leave_open_have_no_errors():
         "a 1 % down, b 1 % up" in training.notes[0]
 
 
+DECAY = dict(equations={"x": "-k * x"}, parameters={"k": {"start": 0.3, "positive": True}}, precision="f64")
+
+
+def test_each_measurement_counts_by_its_own_error():
+    """k of exp(-k t) from measured logarithms would be a weighed mean: to first order in the noise it is here, with the
+    errors of absolute_sigma. Quadratic terms of noise of at most 1e-4 are below 1e-6."""
+    t = np.linspace(0, 2, 21)
+    random = np.random.default_rng(2)
+    sigma = random.uniform(1e-6, 1e-4, (21, 1))
+    exact = np.exp(-0.5 * t)[:, None]
+    u = exact + sigma * random.standard_normal((21, 1)) * (t > 0)[:, None]
+    u[7] = sigma[7] = np.nan
+    slope = -(t[:, None] * exact) / sigma
+    there = ~np.isnan(slope) & (t > 0)[:, None]
+    k = 0.5 + np.sum((slope * (u - exact) / sigma)[there]) / np.sum(slope[there] ** 2)
+    error = 1 / np.sqrt(np.sum(slope[there] ** 2))
+    tight = dict(method="dop853", rtol=1e-11, atol=1e-11)
+    training = lockstep.train(t=t, u=u, sigma=sigma, **DECAY, **tight)
+    assert abs(training.parameters["k"] - k) < 1e-6 * 0.5
+    assert abs(training.standard_errors["k"] - error) < 1e-4 * error
+    assert "19 numbers and their sigma" in training.notes[0]
+    assert 0.3 < training.errors["training"]["x"]["in_sigma"] < 2
+    plain = lockstep.train(t=t, u=u, **DECAY, **tight)
+    assert abs(plain.parameters["k"] - k) > error and "in_sigma" not in plain.errors["training"]["x"]
+    relative = lockstep.train(t=t, u=u, sigma=sigma, absolute_sigma=False, **DECAY, **tight)
+    assert relative.parameters == training.parameters
+    assert relative.standard_errors["k"] != training.standard_errors["k"]
+    # Lists of arrays of unequal length take lists.
+    both = lockstep.train(t=[t, t[:5]], u=[u, u[:5]], sigma=[sigma, sigma[:5]], **DECAY, **tight)
+    assert both.standard_errors["k"] < training.standard_errors["k"]
+
+
+def test_errors_and_gaps_of_a_table():
+    x = np.linspace(0, 1, 50)
+    y = np.where(np.arange(50) % 2, 3.0, 0.0)
+    sigma = np.where(np.arange(50) % 2, 2.0, 1.0)
+    line = dict(hidden=[], optimiser="lbfgs", iterations=50, precision="f64")
+    # Constants weigh 1 and 1/4: the least mean of squares is 0.9, and 0.6 is where (to what a slope in x changes).
+    training = lockstep.train(x=np.ones(50), y=y, sigma=sigma, **line)
+    assert abs(training.loss - 0.9) < 1e-9 and abs(training.model(np.ones((1, 1)))[0, 0] - 0.6) < 1e-5
+    y[3] = np.nan
+    with pytest.raises(lockstep.InvalidArgument, match=r'y\[3\].*missing="skip"'):
+        lockstep.train(x=x, y=y, **line)
+    skipped = lockstep.train(x=x, y=y, missing="skip", **line)
+    rest = lockstep.train(x=np.delete(x, 3), y=np.delete(y, 3), **line)
+    assert skipped.loss == rest.loss
+    with pytest.raises(lockstep.InvalidArgument, match=r"sigma\[4\], of y0: found sigma 0"):
+        lockstep.train(x=x, y=y, missing="skip", sigma=sigma * (np.arange(50) != 4), **line)
+    with pytest.raises(lockstep.InvalidArgument, match="sigma: found shape"):
+        lockstep.train(x=x, y=y, missing="skip", sigma=sigma[:20], **line)
+    by_name = lockstep.train(x=x, y=y, missing="skip", sigma={"y0": 2.0}, **line)
+    assert abs(by_name.loss - rest.loss / 4) < 1e-9
+
+
 def test_the_worst_trajectory_is_named():
     t = np.linspace(0, 1, 11)
     u = np.stack([np.stack([start * np.exp(-t)], 1) for start in (1.0, 2.0, 0.5)])
