@@ -45,9 +45,9 @@ void require_finite(const char* name, const Numbers& numbers, MayMiss may_miss =
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     if (std::isfinite(numbers.data()[i])) continue;
     if (may_miss == MayMiss::yes && std::isnan(numbers.data()[i])) continue;
-    throw Error(ErrorKind::invalid_argument, {std::string(name) + "[" + std::to_string(i / row) + "]",
-                                              std::isnan(numbers.data()[i]) ? "NaN" : "infinity", "finite numbers",
-                                              remedy});
+    throw Error(ErrorKind::invalid_argument,
+                {std::string(name) + "[" + std::to_string(i / row) + "]",
+                 std::isnan(numbers.data()[i]) ? "NaN" : "infinity", "finite numbers", remedy});
   }
 }
 
@@ -174,8 +174,9 @@ Trained train_with(const cli::TrainingFile& file, const std::vector<Numbers>& da
   if (data.empty()) {
     task = file.ode ? cli::make_ode_task<T>(file) : cli::make_regression_task<T>(file);
   } else if (data.size() == 2 && file.data.sigma.one_by_one()) {
-    throw Error(ErrorKind::invalid_argument, {"sigma", "the name of a column beside arrays", "numbers by name, or an array",
-                                              "give an array of the shape of the data"});
+    throw Error(ErrorKind::invalid_argument,
+                {"sigma", "the name of a column beside arrays", "numbers by name, or an array",
+                 "give an array of the shape of the data"});
   } else if (file.ode) {
     task = cli::make_ode_task<T>(file, cli::split(file, trajectory_table(file, data)));
   } else {
@@ -258,9 +259,9 @@ void put_in_memory(cli::TrainingFile& file, const Nets& starts, const Nets& mode
 }
 
 // `data`: x and y [sample][feature], or t [time] or [trajectory][time] and u [trajectory][time][component], filled up
-// with NaN behind shorter trajectories; then perhaps the standard deviations of y or u, of their shape; none where the file names them. Returns (nets by name, values by name,
-// equations or None, history, loss, validation loss or None, what the loss is, errors, these as a table for people,
-// uncertainty of the values, what stopped it or None).
+// with NaN behind shorter trajectories; then perhaps the standard deviations of y or u, of their shape; none where the
+// file names them. Returns (nets by name, values by name, equations or None, history, loss, validation loss or None,
+// what the loss is, errors, these as a table for people, uncertainty of the values, what stopped it or None).
 nb::tuple run(const std::string& text, const std::optional<std::filesystem::path>& path,
               const std::vector<Numbers>& data, const Nets& starts, const Nets& models, nb::handle progress) {
   return tell_in_users_words([&] {

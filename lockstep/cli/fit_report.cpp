@@ -112,9 +112,9 @@ std::optional<FitReport> parse_fit_report(std::string_view csv, std::string_view
     const std::vector<std::string> fields = take_line(csv);
     FitReport::Row row;
     double numbers = 0;
-    if (fields.size() != columns || columns < 8 || columns > 9 || !read_number(fields[3], row.errors.rms) || !read_number(fields[4], row.errors.largest) ||
-        !read_number(fields[5], row.errors.spread) || !read_number(fields[6], numbers) || !(numbers >= 0) ||
-        numbers > 1e18) {
+    if (fields.size() != columns || columns < 8 || columns > 9 || !read_number(fields[3], row.errors.rms) ||
+        !read_number(fields[4], row.errors.largest) || !read_number(fields[5], row.errors.spread) ||
+        !read_number(fields[6], numbers) || !(numbers >= 0) || numbers > 1e18) {
       return std::nullopt;
     }
     row.data = fields[0];
@@ -147,8 +147,8 @@ std::vector<std::string> table_lines(const FitReport& report) {
       }
       cells.push_back({i == 0 ? data : "", row.name, rounded_text(row.errors.rms, 3) + unit,
                        percent_text(row.errors.relative()),
-                       row.errors.in_sigma ? rounded_text(*row.errors.in_sigma, 3) : std::string(), rounded_text(row.errors.largest, 3) + unit,
-                       row.largest_at});
+                       row.errors.in_sigma ? rounded_text(*row.errors.in_sigma, 3) : std::string(),
+                       rounded_text(row.errors.largest, 3) + unit, row.largest_at});
     }
     if (rows.size() < total) {
       cells.push_back(

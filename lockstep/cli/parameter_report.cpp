@@ -50,7 +50,8 @@ double normal_of(double reduced_chi_square, double freedom) {
 // Where what the fit leaves is not what sigma says of the measurements.
 void append_misfit(const ode::ParameterUncertainty& found, std::vector<std::string>& lines) {
   constexpr double kUnlikely = 3;  // deviations: one fit of 700
-  const double normal = normal_of(found.deviation * found.deviation, static_cast<double>(found.numbers - found.unknowns));
+  const double normal =
+      normal_of(found.deviation * found.deviation, static_cast<double>(found.numbers - found.unknowns));
   if (std::abs(normal) < kUnlikely) return;
   const std::string factor = rounded_text(found.deviation, 3);
   lines.push_back(normal > 0 ? "the fit misses the data by " + factor +
@@ -113,8 +114,7 @@ std::vector<std::string> note_lines(const ParameterReport& report) {
                   (report.stated_errors ? " numbers and their sigma, reduced chi-square " +
                                               rounded_text(found.deviation * found.deviation, 3)
                                         : " numbers, deviation " + rounded_text(found.deviation, 3)) +
-                  ", " +
-                  counted_text(found.unknowns, "unknown") +
+                  ", " + counted_text(found.unknowns, "unknown") +
                   (report.exact_starts ? "; first points taken to be exact" : ", starts among them"));
   if (report.stated_errors) append_misfit(found, lines);
   if (report.beside_nets)

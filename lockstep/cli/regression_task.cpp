@@ -75,9 +75,9 @@ class RegressionTask : public TrainingTask<T> {
     const std::size_t training = data_.training.rows(), validation = data_.validation.rows();
     const auto missing = std::ranges::count_if(data_.training.targets, [](double x) { return std::isnan(x); });
     return rows_text(training) + " rows" +
-           (missing == 0 ? std::string()
-                         : ", " + count_text(missing) + " of " + rows_text(data_.training.targets.size()) +
-                               " targets missing") +
+           (missing == 0
+                ? std::string()
+                : ", " + count_text(missing) + " of " + rows_text(data_.training.targets.size()) + " targets missing") +
            (data_.without_targets == 0 ? std::string()
                                        : ", " + rows_text(data_.without_targets) + " without any left out") +
            (validation > 0 ? ", " + rows_text(validation) + " more for validation" : std::string());

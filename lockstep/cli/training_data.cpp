@@ -102,8 +102,9 @@ RegressionTable read_regression(const DataSection& data) {
     return file.path().string() + ", row " + std::to_string(at / targets.names.size()) + ", of " +
            targets.names[at % targets.names.size()];
   });
-  return {std::move(inputs.names), std::move(targets.names), std::move(inputs.values), std::move(targets.values), {}, {},
-          std::move(sigma)};
+  return {
+      std::move(inputs.names), std::move(targets.names), std::move(inputs.values), std::move(targets.values), {}, {},
+      std::move(sigma)};
 }
 
 // Complete first points, and times that ascend. `lines`: of a file that has them, [row]; else places are named by
@@ -145,8 +146,7 @@ TrajectoryTable read_trajectories_csv(const DataSection& data) {
     refuse(data.where, "a CSV without time and states", "their columns",
            "add time = \"t\" and states = [\"x\", \"y\"]");
   }
-  const train::Table csv =
-      train::read_csv(data.file.value, data.missing.value_or(train::MissingNumbers::as_nan));
+  const train::Table csv = train::read_csv(data.file.value, data.missing.value_or(train::MissingNumbers::as_nan));
   TrajectoryTable table;
   table.component_names = data.states;
   table.states = take_columns(csv, data.states, data.where_states);
@@ -220,9 +220,9 @@ std::vector<double> sigma_of_states(const hdf5::File& file, const SigmaSection& 
   const std::vector<SigmaSection::Of> each = sigma.of(names);
   for (std::size_t c = 0; c < each.size(); ++c) {
     const std::size_t rows = values.size() / names.size();
-    const std::vector<double> column = each[c].column.empty()
-                                           ? std::vector<double>(rows, each[c].size)
-                                           : read({each[c].column}, {states.shape[0], states.shape[1], 1}, each[c].where);
+    const std::vector<double> column =
+        each[c].column.empty() ? std::vector<double>(rows, each[c].size)
+                               : read({each[c].column}, {states.shape[0], states.shape[1], 1}, each[c].where);
     for (std::size_t row = 0; row < rows; ++row) values[row * names.size() + c] = column[row];
   }
   return values;
@@ -232,8 +232,8 @@ std::vector<double> sigma_of_states(const hdf5::File& file, const SigmaSection& 
 TrajectoryTable read_trajectories_hdf5(const DataSection& data) {
   const hdf5::File file = hdf5::File::open(data.file.value);
   if (!data.trajectory.empty()) refuse(data.where_trajectory, data.trajectory, "no such key with HDF5", "remove it");
-  Numbers states = read_states(file, data.states, data.where_states,
-                               data.missing.value_or(train::MissingNumbers::as_nan));
+  Numbers states =
+      read_states(file, data.states, data.where_states, data.missing.value_or(train::MissingNumbers::as_nan));
   Numbers times =
       read_numbers(file, data.time.empty() ? "time" : data.time, data.where_time, train::MissingNumbers::as_nan);
   const std::size_t trajectories = states.shape[0], points = states.shape[1];

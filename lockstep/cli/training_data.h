@@ -17,7 +17,7 @@ struct RegressionTable {
   std::vector<double> inputs;   // [row][input]
   std::vector<double> targets;  // [row][target]; NaN where one is missing
   std::vector<std::string> input_units, target_units;  // likewise; each empty where it is not known
-  std::vector<double> sigma = {};  // [row][target], the targets' standard deviations; or empty
+  std::vector<double> sigma = {};                      // [row][target], the targets' standard deviations; or empty
   std::size_t rows() const { return inputs.size() / input_names.size(); }
 };
 
@@ -52,7 +52,8 @@ RegressionData load_regression(const TrainingFile& file);
 TrajectoryData load_trajectories(const TrainingFile& file);
 // Trajectories out of rectangles: states [trajectory][time][component] and times [time], or [trajectory][time]. A
 // trajectory ends before the points at which it has no time or no state at all to its rectangle's end: NaN. `where` is
-// what messages call times, states and their standard deviations, of which there are as many as states, or none. Throws Error as load_trajectories().
+// what messages call times, states and their standard deviations, of which there are as many as states, or none. Throws
+// Error as load_trajectories().
 struct Rectangles {
   std::string where_times, where_states;
   std::size_t trajectories = 0, points = 0;

@@ -164,8 +164,7 @@ void read_data(const TomlValue& file, TrainingFile& training) {
   data.sigma = read_sigma(table, regression ? SigmaOf::regression : SigmaOf::trajectories);
   if (const TomlValue* missing = table.find("missing")) {
     static constexpr std::array<std::string_view, 2> kMissing{"refuse", "skip"};
-    data.missing =
-        missing->one_of(kMissing) == "skip" ? train::MissingNumbers::as_nan : train::MissingNumbers::refuse;
+    data.missing = missing->one_of(kMissing) == "skip" ? train::MissingNumbers::as_nan : train::MissingNumbers::refuse;
   }
 }
 

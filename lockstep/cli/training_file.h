@@ -51,8 +51,9 @@ struct DataSection {
   Normalisation normalisation = Normalisation::none;
   double validation = 0;  // share of rows or trajectories kept from training
   std::vector<std::pair<std::string, Given<std::string>>> units;  // of columns, by name
-  SigmaSection sigma;                            // of states or targets
-  std::optional<train::MissingNumbers> missing;  // of those: as_nan of trajectories, refuse of a regression if not given
+  SigmaSection sigma;                                             // of states or targets
+  std::optional<train::MissingNumbers>
+      missing;  // of those: as_nan of trajectories, refuse of a regression if not given
 };
 
 // Net and, where named, built-in system: du/dt = system(u) + net(u). Or equations that call nets by name.

@@ -25,7 +25,8 @@ constexpr std::uint32_t kSplitStream = 0x53504c54;  // independent of the stream
 
 // Zero for a NaN that may be skipped.
 template <class T>
-AlignedBuffer<T> rounded_numbers(const std::string& field, const MatrixView<const double>& view, MissingTargets missing) {
+AlignedBuffer<T> rounded_numbers(const std::string& field, const MatrixView<const double>& view,
+                                 MissingTargets missing) {
   AlignedBuffer<T> numbers(view.rows * view.columns);
   for (std::size_t row = 0; row < view.rows; ++row) {
     for (std::size_t c = 0; c < view.columns; ++c) {
@@ -128,8 +129,7 @@ TiledSamples<T> RegressionLoss<T>::make_samples(std::size_t capacity, const Roun
   return std::visit([&](const auto& plan) { return plan.make_samples(capacity, factors); }, plan_);
 }
 template <class T>
-void RegressionLoss<T>::assign(TiledSamples<T>& tiles, const Rounded& from,
-                               std::span<const std::uint32_t> rows) const {
+void RegressionLoss<T>::assign(TiledSamples<T>& tiles, const Rounded& from, std::span<const std::uint32_t> rows) const {
   const auto view = [&](const AlignedBuffer<T>& numbers, std::size_t columns) {
     return MatrixView<const T>::row_major(numbers.data(), numbers.empty() ? 0 : from.samples, columns);
   };

@@ -24,8 +24,8 @@ namespace lockstep::nn {
 struct RegressionData {
   MatrixView<const double> inputs;   // [sample][input]
   MatrixView<const double> targets;  // [sample][output]
-  // [sample][output], or none: the standard deviation of each target, greater than 0 where there is one. Residuals count
-  // in units of it, whatever their cost.
+  // [sample][output], or none: the standard deviation of each target, greater than 0 where there is one. Residuals
+  // count in units of it, whatever their cost.
   MatrixView<const double> sigma = {};
 };
 
@@ -40,7 +40,7 @@ enum class Reduction {
   // of them that all training (or validation) samples have: a mean over those that are there, and over a mini-batch a
   // sum whose expectation is that.
   mean,
-  sum,   // nothing
+  sum,  // nothing
 };
 
 struct FitOptions {
@@ -108,7 +108,7 @@ class RegressionLoss {
   const train::Training<T>* followed_ = nullptr;
   Plan plan_;
   std::size_t input_count_ = 0, output_count_ = 0;
-  Rounded data_;                         // all samples
+  Rounded data_;                             // all samples
   double share_ = 1, validation_share_ = 1;  // of targets that are there
   std::vector<std::uint32_t> training_;  // rows for training
   TiledSamples<T> all_, batch_, validation_;

@@ -217,7 +217,9 @@ TEST(Fit, targets_count_in_units_of_their_error) {
     y[i] = i % 2 == 0 ? 0 : 3;
     sigma[i] = i % 2 == 0 ? 1 : 2;
   }
-  const auto view = [](const std::vector<double>& of) { return MatrixView<const double>::row_major(of.data(), 200, 1); };
+  const auto view = [](const std::vector<double>& of) {
+    return MatrixView<const double>::row_major(of.data(), 200, 1);
+  };
   const RegressionData data{view(x), view(y), view(sigma)};
   for (const std::size_t batch : {0, 64}) {
     FitOptions options = adam(2000, batch == 0 ? 0.01 : 0.001);

@@ -30,8 +30,8 @@ struct TrajectoryData {
   std::vector<double> parameters;  // [trajectory][parameter], or [parameter] shared by all; empty without
   std::vector<std::size_t> numbers;  // [trajectory], what messages call them; empty: 0, 1, ...
   std::vector<std::size_t> lengths;  // [trajectory], points of each; empty: all have as many
-  // The standard deviation of each measurement, as states: each counts in units of its own. Greater than 0 where a state
-  // was measured, not looked at elsewhere. Empty: 1.
+  // The standard deviation of each measurement, as states: each counts in units of its own. Greater than 0 where a
+  // state was measured, not looked at elsewhere. Empty: 1.
   std::vector<double> sigma;
 
   // Throws Error (invalid_argument): counts that do not fit `rhs`, times not in order, numbers that are not finite, by

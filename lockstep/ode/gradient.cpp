@@ -35,13 +35,12 @@ void check(const Problem& problem, const Options& options, const Loss& loss) {
                           std::to_string(i % row / n) + ", component " + std::to_string(i % n),
                  .expected = "finite numbers, or NaN where nothing was observed"});
   }
-  if (!squares->weights.empty() && squares->weights.size() != n &&
-      !detail::has_weight_of_each_target(*squares, n)) {
-    throw Error(ErrorKind::invalid_argument, {.field = "loss.weights",
-                                              .found = std::to_string(squares->weights.size()) + " numbers",
-                                              .expected = std::to_string(n) + ", one for each component, " +
-                                                          std::to_string(squares->targets.size()) +
-                                                          ", one for each target, or none"});
+  if (!squares->weights.empty() && squares->weights.size() != n && !detail::has_weight_of_each_target(*squares, n)) {
+    throw Error(ErrorKind::invalid_argument,
+                {.field = "loss.weights",
+                 .found = std::to_string(squares->weights.size()) + " numbers",
+                 .expected = std::to_string(n) + ", one for each component, " +
+                             std::to_string(squares->targets.size()) + ", one for each target, or none"});
   }
 }
 

@@ -27,13 +27,13 @@ struct UncertaintyOptions {
 // Of least squares linearised about the fit (Gauss-Newton), measurement errors being independent and of one size, or of
 // sizes in the ratios that the data's sigma and component_weights = 1 / sigma^2 state. With J the derivatives of all
 // compared numbers, in units of their sigma, by the unknowns and s^2 = loss / (numbers - unknowns), the reduced
-// chi-square, the covariance is s^2 (J^T J)^-1, or (J^T J)^-1 of errors as stated. Weights of nets are no unknowns here:
-// what is said holds given the net as it was trained.
+// chi-square, the covariance is s^2 (J^T J)^-1, or (J^T J)^-1 of errors as stated. Weights of nets are no unknowns
+// here: what is said holds given the net as it was trained.
 struct ParameterUncertainty {
   std::vector<double> values;           // [trained parameter]
   std::vector<double> standard_errors;  // these four are NaN where the data do not determine the parameters
-  // 95 % by Student's t, or of errors as stated by the normal distribution. Of the positive law exp(x +- t error(x)), x = log(value), or where the error is above the
-  // value itself 0 to value + t error.
+  // 95 % by Student's t, or of errors as stated by the normal distribution. Of the positive law exp(x +- t error(x)), x
+  // = log(value), or where the error is above the value itself 0 to value + t error.
   std::vector<double> lower, upper;
   std::vector<double> correlations;  // [trained parameter][trained parameter]
   double deviation = 0;              // s: of the measurements, in units of their sigma where weights state it

@@ -238,7 +238,8 @@ TEST(UnevenData, errors_of_one_size_are_the_components_weight) {
   }
 }
 
-// Each measurement in units of its own: what it adds, 1 / sigma^2 of what it adds alone. Mini-batches take theirs along.
+// Each measurement in units of its own: what it adds, 1 / sigma^2 of what it adds alone. Mini-batches take theirs
+// along.
 TEST(UnevenData, each_measurement_counts_in_units_of_its_own_error) {
   const TrajectoryData data = spirals({9, 2, 14});
   const auto alone = [&](std::size_t i) {
@@ -274,7 +275,10 @@ TEST(UnevenData, the_gradient_with_errors_of_measurements_is_that_of_differences
   const FitOptions options = f64_options(with_segments(3, 2.0));
   std::vector<double> at = net(small_net())->weights(), direction(at.size() + data.states.size());
   at.resize(direction.size());
-  for (std::size_t i = 0; i < at.size(); ++i) direction[i] = Random(3).normal(i, 0);
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    direction[i] = Random(3).normal(i, 0);
+    if (i >= 27) at[i] = 0.1 * Random(3).normal(i, 1);
+  }
   const Slope here = slope_of(data, options, at);
   const double along = std::inner_product(direction.begin(), direction.end(), here.gradient.begin(), 0.0);
   const auto moved = [&](double by) {
@@ -326,7 +330,8 @@ TEST(UnevenData, what_does_not_fit_is_refused_by_name) {
   for (const double bad : {0.0, -0.5, static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
     data.sigma.assign(16, 1.0);
     data.sigma[11] = bad;
-    EXPECT_THAT(message(data), HasSubstr("in trajectory 1, row 2, component 1, expected a finite number greater than 0"));
+    EXPECT_THAT(message(data),
+                HasSubstr("in trajectory 1, row 2, component 1, expected a finite number greater than 0"));
     data.states[11] = NAN;
     EXPECT_EQ(message(data), "accepted");
     data.states[11] = 1;

@@ -30,7 +30,8 @@ std::vector<ColumnErrors> ErrorSums::errors(std::span<const double> spreads) con
   std::vector<ColumnErrors> result = columns_;
   for (std::size_t i = 0; i < result.size(); ++i) {
     result[i].rms = std::sqrt(result[i].rms / static_cast<double>(result[i].numbers));  // 0 / 0: NaN
-    if (result[i].in_sigma) result[i].in_sigma = std::sqrt(*result[i].in_sigma / static_cast<double>(result[i].numbers));
+    if (result[i].in_sigma)
+      result[i].in_sigma = std::sqrt(*result[i].in_sigma / static_cast<double>(result[i].numbers));
     result[i].spread = spreads[i];
   }
   return result;

@@ -165,7 +165,8 @@ Figure fitted_curves(const FittedCurves& curves, const std::string& title, const
       script += "set xrange " + time.text() + "\nset xtics autofreq" +
                 (columns > 2 ? " font 'DejaVu Sans,' . (GPVAL_TERM eq 'svg' ? '8' : '15')" : "") + "\n";
       const std::string at = std::to_string(i), column = std::to_string(row + 2);
-      const std::string kind = of.sigma.empty() ? " with points" : ":" + std::to_string(row + 2 + rows) + " with yerrorbars linewidth 1.2";
+      const std::string kind =
+          of.sigma.empty() ? " with points" : ":" + std::to_string(row + 2 + rows) + " with yerrorbars linewidth 1.2";
       const std::string points = kind + " pointtype 7 pointsize 0.7 linecolor rgb '";
       script += "plot $d" + at + " using 1:" + column + points + kColours[of.is_validation ? 1 : 0] + "' notitle, $c" +
                 at + " using 1:" + column + " with lines linewidth 0.9 linecolor rgb '#333333' notitle";

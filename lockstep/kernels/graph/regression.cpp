@@ -195,8 +195,7 @@ double GraphRegressionPlan<T>::run(const TiledSamples<T>& samples, double scale,
     T* const bars = work.read.data() + inputs() * kTileLanes;
     std::fill_n(bars, outputs() * kTileLanes, T(0));
     const T* const targets = samples.targets.data() + tile * outputs() * kTileLanes;
-    const T* const factors =
-        samples.factors.empty() ? nullptr : samples.factors.data() + tile * outputs() * kTileLanes;
+    const T* const factors = samples.factors.empty() ? nullptr : samples.factors.data() + tile * outputs() * kTileLanes;
     double loss = 0;
     for (std::size_t c = 0; c < outputs(); ++c) {
       const T bar_weight = static_cast<T>(scale) * state.weights[c];

@@ -93,8 +93,8 @@ double regression_chunk(const ReverseNet<T>& net, const mlp::RegressionCost<T>& 
   const size_t inputs = net.packed.inputs() * kRow, outputs = net.packed.outputs() * kRow;
   const ReverseLayer<T>& last = net.layers.back();
   HWY_ALIGN double lane_sums[kTileLanes] = {};
-  const auto add_cost = chunk.factors == nullptr ? tile_cost_of<T, false>(cost.residual)
-                                                 : tile_cost_of<T, true>(cost.residual);
+  const auto add_cost =
+      chunk.factors == nullptr ? tile_cost_of<T, false>(cost.residual) : tile_cost_of<T, true>(cost.residual);
   RecordedTile<T> first_layer[kMostTiles], other_layers[kMostTiles];
   for (size_t i = 0; i < chunk.tiles; ++i) {
     T* const rows = workspace + i * tile_size;

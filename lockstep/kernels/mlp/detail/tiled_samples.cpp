@@ -66,7 +66,8 @@ void assign_samples(TiledSamples<T>& tiles, const SampleShape<T>& shape, const K
                  "give inputs and targets of the same samples, and the tiles room for them"});
   }
   const bool weighed = !tiles.factors.empty();
-  if (weighed != (factors.rows != 0) || (weighed && (factors.rows != targets.rows || factors.columns != shape.outputs))) {
+  if (weighed != (factors.rows != 0) ||
+      (weighed && (factors.rows != targets.rows || factors.columns != shape.outputs))) {
     throw Error(ErrorKind::invalid_argument,
                 {"factors", std::to_string(factors.rows) + " x " + std::to_string(factors.columns),
                  weighed ? std::to_string(targets.rows) + " x " + std::to_string(shape.outputs) : std::string("none"),
