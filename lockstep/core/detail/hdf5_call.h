@@ -55,6 +55,9 @@ inline Handle opened(hid_t id, const std::string& object, const std::string& exp
   return Handle(check(id, object, expected));
 }
 
+// Files and the objects in them look the same whenever they are made, so that equal content is equal bytes.
+Handle creation_properties(hid_t kind, const std::string& object);
+
 ElementType element_type(hid_t type);
 Handle string_type();  // UTF-8, variable length
 
