@@ -436,45 +436,5 @@ TEST(Solve, a_cancelled_solve_keeps_what_is_finished_and_the_rest_is_not_a_numbe
   EXPECT_GT(never_begun, 0u);
 }
 
-TEST(Options, unusable_values_are_named) {
-  const auto message = [](const Options& options) -> std::string { return message_of([&] { options.validate(); }); };
-  EXPECT_THAT(message({.rtol = -1}), ::testing::HasSubstr("options.rtol: found -1"));
-  EXPECT_THAT(message({.rtol = std::nan("")}), ::testing::HasSubstr("options.rtol"));
-  EXPECT_THAT(message({.atol = 0}), ::testing::HasSubstr("options.atol"));
-  EXPECT_THAT(message({.method = "tsit"}), ::testing::HasSubstr("tsit5"));
-  EXPECT_THAT(message({.control = StepControl::fixed}), ::testing::HasSubstr("options.dt"));
-  EXPECT_THAT(message({.control = StepControl::fixed, .dt = -0.1}), ::testing::HasSubstr("options.dt"));
-  EXPECT_THAT(message({.method = "rk4"}), ::testing::HasSubstr("fixed"));
-  EXPECT_THAT(message({.rtol = 1e-12}), ::testing::HasSubstr("f64"));
-  EXPECT_THAT(message({.component_atol = {1e-6, 0, 1e-6}}), ::testing::HasSubstr("options.atol[1]: found 0"));
-}
-
-TEST(Options, as_many_tolerances_as_components) {
-  try {
-    solve(ensemble(1), {.component_atol = {1e-6, 1e-6}});
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("options.atol: found 2 numbers, expected one for all components or "
-                                                   "one for each of 3"));
-  }
-}
-
-TEST(Problem, unusable_values_are_named) {
-  const auto message = [](auto change) -> std::string {
-    Problem problem = ensemble(3);
-    change(problem);
-    return message_of([&] { problem.validate(); });
-  };
-  using ::testing::HasSubstr;
-  EXPECT_EQ(message([](Problem&) {}), "no error");
-  EXPECT_THAT(message([](Problem& p) { p.initial_states.pop_back(); }),
-              HasSubstr("problem.initial_states: found 8 numbers"));
-  EXPECT_THAT(message([](Problem& p) { p.initial_states[4] = NAN; }), HasSubstr("row 1, column 1"));
-  EXPECT_THAT(message([](Problem& p) { p.parameters.pop_back(); }), HasSubstr("problem.parameters"));
-  EXPECT_THAT(message([](Problem& p) { p.save_times[4] += 1; }), HasSubstr("within"));
-  EXPECT_THAT(message([](Problem& p) { p.save_times[1] = p.save_times[2]; }), HasSubstr("ascending"));
-  EXPECT_THAT(message([](Problem& p) { p.end_times.pop_back(); }), HasSubstr("problem.end_times"));
-}
-
 }  // namespace
 }  // namespace lockstep::ode
