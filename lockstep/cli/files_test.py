@@ -132,6 +132,16 @@ class Validate(NetTest):
         self.path("few.h5").write_bytes(self.path("a.h5").read_bytes()[:9000])
         self.fail_with("few.h5: found a truncated file, 9,000 of ", "validate", "a.h5", "few.h5")
 
+    def test_an_extract_without_its_tables_is_told_what_it_lacks(self):
+        with h5py.File(self.path("b.h5"), "r+") as file:
+            for name in ("status", "accepted", "rejected", "evaluations", "end_time", "start_time", "end_state"):
+                del file[name]
+        self.fail_with("b.h5:/status: found nothing of that name, expected a dataset; an extract of a result keeps all its "
+                       "tables, or state, time and initial_state without the attribute version", "validate", "a.h5", "b.h5")
+        with h5py.File(self.path("b.h5"), "r+") as file:
+            del file.attrs["version"]
+        self.verdict(0, "same bits")
+
     def test_float32_passed_for_float64_is_different(self):
         self.succeed("solve", "lorenz.toml", "--output", "b.h5", "--overwrite", "--precision", "f64", "--quiet")
         self.verdict(1, "float32 and float64: compared as float64")

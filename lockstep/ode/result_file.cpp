@@ -20,6 +20,11 @@ namespace names = result_names;
 }
 
 hdf5::Dataset dataset_of_shape(const hdf5::File& file, const char* name, const hdf5::Shape& expected) {
+  if (!file.has(name)) {
+    throw Error(ErrorKind::file, {file.name() + name, "nothing of that name", "a dataset",
+                                  "an extract of a result keeps all its tables, or state, time and initial_state "
+                                  "without the attribute version (docs/files.md)"});
+  }
   hdf5::Dataset dataset = file.dataset(name);
   const hdf5::Shape shape = dataset.shape();
   if (shape != expected) {
