@@ -134,7 +134,7 @@ TEST(ProblemFile, what_is_no_toml_is_told_how_toml_writes_it) {
   EXPECT_EQ(advice("a = -5."), "write a = -5.0");
   EXPECT_EQ(advice("a = 5.e3"), "write a = 5.0e3");
   EXPECT_EQ(advice("a = [0., 1.]"), "write 0.0");
-  EXPECT_EQ(advice("a = 1d-6  # Fortran"), "write a = 1e-6");
+  EXPECT_EQ(advice("a = 1d-6  # Fortran, 0 \u2013 1"), "write a = 1e-6");
   EXPECT_EQ(advice("a = 04"), "write a = 4");
   EXPECT_THAT(advice("a = 1,000"),
               HasSubstr("write a = 1000, without marks between thousands; decimals follow a point"));

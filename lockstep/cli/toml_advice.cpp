@@ -13,6 +13,21 @@ namespace {
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
+// Without its comment: a # outside quotes begins one.
+std::string_view without_comment(std::string_view line) {
+  char quote = 0;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (quote != 0) {
+      if (line[i] == quote) quote = 0;
+    } else if (line[i] == '"' || line[i] == '\'') {
+      quote = line[i];
+    } else if (line[i] == '#') {
+      return line.substr(0, i);
+    }
+  }
+  return line;
+}
+
 // Signs and spaces that word processors and web pages put in the place of those on the keyboard.
 std::string advice_on_characters(std::string_view line) {
   for (const std::string_view sign : {"\u2212", "\u2013", "\u2014"}) {
@@ -73,7 +88,7 @@ std::string toml_advice(std::string_view text, unsigned line, std::string_view p
     return "save the file as UTF-8";
   if (contains(text, "\r") && !contains(text, "\n")) return "save the file with the line ends of Unix or Windows";
   for (; line > 1; --line) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
-  text = text.substr(0, text.find('\n'));
+  text = without_comment(text.substr(0, text.find('\n')));
   if (std::string advice = advice_on_characters(text); !advice.empty()) return advice;
   if (contains(problem, "redefine")) return "write each key and each [section] once";
   if (contains(problem, "unknown escape")) return "write folders with /, or the whole text in single quotes";
@@ -82,7 +97,7 @@ std::string toml_advice(std::string_view text, unsigned line, std::string_view p
     return colon == text.npos || !contains(problem, "'='") ? std::string{} : "write NAME = VALUE, below its [section]";
   }
   const std::string_view name = trimmed(text.substr(0, equals));
-  const std::string_view value = trimmed(text.substr(equals + 1, text.find('#', equals) - equals - 1));
+  const std::string_view value = trimmed(text.substr(equals + 1));
   if (name.empty() || value.empty()) return {};
   const auto write = [&](std::string_view given) { return "write " + std::string(name) + " = " + std::string(given); };
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kTruths{{{"True", "true"},

@@ -286,6 +286,7 @@ void EquationReader::unknown(Tokens& tokens, const Token& name) const {
   const auto is_it = [&](const auto& net) { return net.name == name.text; };
   const bool is_net = std::ranges::any_of(system_.nets, is_it) || std::ranges::any_of(open_, is_it);
   if (is_net || function_named(name.text)) remedy = "call it, " + std::string(name.text) + "(...)";
+  if (remedy.empty()) remedy = keyboard_remedy(name.text);
   tokens.refuse(name, name.quoted(), "one of " + list(known), std::move(remedy));
 }
 

@@ -96,4 +96,21 @@ void Tokens::read_number() {
   next_ += length;
 }
 
+std::string keyboard_remedy(std::string_view name) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kSigns{{{"\u2212", "-"},
+                                                                                         {"\u2013", "-"},
+                                                                                         {"\u00d7", "*"},
+                                                                                         {"\u00b7", "*"},
+                                                                                         {"\u22c5", "*"},
+                                                                                         {"\u00f7", "/"},
+                                                                                         {"\u00b2", "^2"},
+                                                                                         {"\u00b3", "^3"},
+                                                                                         {"\u03c0", "pi"},
+                                                                                         {"\u221a", "sqrt(...)"}}};
+  for (const auto& [sign, word] : kSigns) {
+    if (name.find(sign) != name.npos) return "write " + std::string(word) + " for " + std::string(sign);
+  }
+  return {};
+}
+
 }  // namespace lockstep::nn::detail
