@@ -1,6 +1,7 @@
 // What lies behind the handles of lockstep.h, and how failures become statuses.
 #pragma once
 
+#include <cfenv>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -52,6 +53,30 @@ lockstep_status status_of(ErrorKind kind);
 // What lockstep_last_error() says on this thread. Keeping the message may itself run out of memory: then there is none,
 // and the status still tells.
 void remember(const char* message) noexcept;
+
+// The flags of floating-point exceptions that the host's own arithmetic raised, for calls that come once: Fortran
+// programs report them when they stop, and none of ours is theirs.
+class HostFlags {
+ public:
+#if defined(__x86_64__)  // MXCSR alone: glibc would write the x87's as well, where they may trap
+  HostFlags() noexcept : flags_(__builtin_ia32_stmxcsr() & kFlags) {}
+  ~HostFlags() { __builtin_ia32_ldmxcsr((__builtin_ia32_stmxcsr() & ~kFlags) | flags_); }
+
+ private:
+  static constexpr unsigned kFlags = 0x3f;
+  unsigned flags_;
+#else
+  HostFlags() noexcept { std::fegetexceptflag(&flags_, FE_ALL_EXCEPT); }
+  ~HostFlags() { std::fesetexceptflag(&flags_, FE_ALL_EXCEPT); }
+
+ private:
+  std::fexcept_t flags_{};
+#endif
+
+ public:
+  HostFlags(const HostFlags&) = delete;
+  HostFlags& operator=(const HostFlags&) = delete;
+};
 
 template <class Work>
 lockstep_status guarded(const Work& work) noexcept {

@@ -147,6 +147,7 @@ const char* lockstep_version(void) { return LOCKSTEP_VERSION_TEXT; }
 const char* lockstep_last_error(void) { return lockstep::c::last_error.c_str(); }
 
 lockstep_status lockstep_model_load(const char* path, const lockstep_load_options* options, lockstep_model** model) {
+  const lockstep::c::HostFlags flags;
   return guarded([&] {
     require_pointer(path, "path");
     require_pointer(model, "model");
@@ -194,6 +195,7 @@ lockstep_status lockstep_model_output(const lockstep_model* model, size_t index,
 
 lockstep_status lockstep_compile(const lockstep_model* model, const lockstep_compile_options* options,
                                  lockstep_plan** plan) {
+  const lockstep::c::HostFlags flags;
   return guarded([&] {
     const lockstep::nn::Model& net = known(model).model;
     require_pointer(plan, "plan");
@@ -214,6 +216,7 @@ lockstep_status lockstep_compile(const lockstep_model* model, const lockstep_com
 }
 
 lockstep_status lockstep_plan_load(const char* path, lockstep_plan** plan) {
+  const lockstep::c::HostFlags flags;
   return guarded([&] {
     require_pointer(path, "path");
     require_pointer(plan, "plan");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cfenv>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -208,6 +209,14 @@ TEST(CInterface, arrays_that_overlap_are_answered_in_words) {
   const lockstep_output_f32 out{table.data() + 31, 63, 1};
   EXPECT_EQ(lockstep_evaluate_ports_f32(plan, kSamples, &in, 1, &out, 1, nullptr, 0), LOCKSTEP_INVALID_ARGUMENT);
   lockstep_plan_free(plan);
+}
+
+TEST(CInterface, loading_and_compiling_raise_no_flags_and_keep_the_hosts) {
+  std::feclearexcept(FE_ALL_EXCEPT);
+  std::feraiseexcept(FE_DIVBYZERO);
+  for (const std::string& name : {kOcean, kQlknn}) lockstep_plan_free(compile(name, LOCKSTEP_FLOAT64));
+  EXPECT_EQ(std::fetestexcept(FE_ALL_EXCEPT), FE_DIVBYZERO);
+  std::feclearexcept(FE_ALL_EXCEPT);
 }
 
 TEST(CInterface, options_of_another_version_are_told_apart) {
