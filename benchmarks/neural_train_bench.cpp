@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,7 @@ std::vector<double> read_states(const std::string& path) {
 
 // Adam at 0.01 on the mean over trajectories of the sum of squared differences at 101 times in 0..1.
 nlohmann::json time_training(const std::string& model, const std::vector<double>& states, bool fixed, int iterations,
-                     int threads) {
+                             int threads, std::optional<CpuTarget> target) {
   ode::Problem problem;
   problem.rhs = ode::net(nn::to_mlp(nn::load(model)));
   problem.initial_states = states;
@@ -47,6 +48,7 @@ nlohmann::json time_training(const std::string& model, const std::vector<double>
   for (const double x : solution.states<double>()) loss.targets.push_back(static_cast<float>(x));
   ode::Options options;
   options.threads = threads;
+  options.cpu_target = target;
   if (fixed) {
     options.control = ode::StepControl::fixed;
     options.dt = 0.01;
@@ -85,7 +87,7 @@ nlohmann::json time_training(const std::string& model, const std::vector<double>
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string model, states, steps = "fixed";
+  std::string model, states, steps = "fixed", target;
   int iterations = 100, threads = 1;
   CLI::App app{"Times iterations of training a neural ODE"};
   app.add_option("--model", model, "safetensors file with the weights to start from")->required();
@@ -94,6 +96,9 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"fixed", "adaptive"}));
   app.add_option("--iterations", iterations, "to time");
   app.add_option("--threads", threads, "");
+  app.add_option("--cpu-target", target, "avx2 and the like; the best here otherwise");
   CLI11_PARSE(app, argc, argv);
-  std::puts(time_training(model, read_states(states), steps == "fixed", iterations, threads).dump().c_str());
+  std::puts(time_training(model, read_states(states), steps == "fixed", iterations, threads, parse_cpu_target(target))
+                .dump()
+                .c_str());
 }

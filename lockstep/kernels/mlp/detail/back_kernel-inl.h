@@ -68,10 +68,9 @@ void run_back_layer(const ReverseLayer<T>& layer, const T* bar, const T* value, 
   for (size_t block = 0; block < layer.back_blocks.blocks; ++block) {
     const size_t size = layer.back_blocks[block];
     if (next != nullptr) {
+      const size_t lanes = static_cast<size_t>(registers) * hn::Lanes(Register<T>());
       for (size_t k = 0; k < size; ++k, next += kTileLanes) {
-        for (int r = 0; r < registers; ++r) {
-          __builtin_prefetch(next + static_cast<size_t>(r) * hn::Lanes(Register<T>()), 0, 2);
-        }
+        for (size_t lane = 0; lane < lanes; lane += kSlots<T>) __builtin_prefetch(next + lane, 0, 2);
       }
     }
     blocks[size - 1](bar, layer.forward.outputs, layer.weights + first, inputs, value + first * kTileLanes,

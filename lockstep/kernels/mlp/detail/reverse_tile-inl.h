@@ -44,6 +44,16 @@ void tanh_ahead(T* values, size_t registers, const T* next) {
   apply_activation<T, kKind>(values + first * lanes, 1, 0, registers - first, T(0));
 }
 
+// The same over rows of two registers each, of which a tile's rows hold several.
+template <class T>
+void tanh_ahead_by_rows(T* values, size_t rows, const T* next) {
+  const size_t strip = 2 * hn::Lanes(Register<T>());
+  for (size_t row = 0; row < rows; ++row, values += kTileLanes, next += kTileLanes) {
+    for (size_t lane = 0; lane < strip; lane += kSlots<T>) __builtin_prefetch(next + lane, 1, 3);
+    activate_groups<T, ActivationKind::tanh, 2>(values, 0, 2, T(0));
+  }
+}
+
 template <class T>
 void evaluate_recording(const ReverseNet<T>& net, const TileView<T>& tile, T* activations, T*) {
   constexpr size_t kRow = kTileLanes;
@@ -74,7 +84,7 @@ void evaluate_recording(const ReverseNet<T>& net, const TileView<T>& tile, T* ac
       const T* const x = record + begin.x * kRow;
       T* const y = at.y == Places::kNone ? out : record + at.y * kRow;
       T* const z = at.z == Places::kNone ? y : record + at.z * kRow;
-      const bool ahead = !thin && layer.forward.activation == ActivationKind::tanh && y != out && whole_rows;
+      const bool ahead = !thin && layer.forward.activation == ActivationKind::tanh && y != out && registers == 2;
       const PackedLayer<T>& packed_layer = ahead || z != y ? layer.linear : layer.forward;
       if (thin) {
         T* const values = record + begin.y * kRow;
@@ -83,7 +93,8 @@ void evaluate_recording(const ReverseNet<T>& net, const TileView<T>& tile, T* ac
       } else {
         tile_layer(packed_layer, x, kRow, z, kRow, registers, nullptr);
       }
-      if (ahead) tanh_ahead(y, layer.forward.outputs * static_cast<size_t>(registers), y + next_record);
+      if (ahead && whole_rows) tanh_ahead(y, layer.forward.outputs * 2, y + next_record);
+      if (ahead && !whole_rows) tanh_ahead_by_rows(y, layer.forward.outputs, y + next_record);
       if (z != y) {
         activate_pass<T>(layer.forward.activation)(z, kRow, y, kRow, layer.forward.outputs,
                                                    static_cast<size_t>(registers), layer.forward.alpha);
