@@ -169,6 +169,14 @@ enum class WidePipes { one, two };
 // Measured for AVX-512, once in a process; `one` for other instruction sets.
 WidePipes wide_pipes(CpuTarget target);
 
+// What a layer takes over one or two registers of lanes, and for some samples by rows, in fused multiply-adds of one
+// register; `bytes` of weights there are for the whole net by rows.
+template <class T>
+std::size_t layer_tile_cost(const PackedLayer<T>& layer, std::size_t registers, WidePipes pipes);
+template <class T>
+std::size_t layer_row_cost(const PackedLayer<T>& layer, const Kernels<T>& kernels, std::size_t rows, std::size_t bytes,
+                           WidePipes pipes);
+
 // Chooses the cheapest way for every number of samples; also returns the largest number of rows among them.
 template <class T>
 std::size_t schedule_rests(Packed<T>& net, WidePipes pipes);

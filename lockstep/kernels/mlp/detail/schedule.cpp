@@ -14,9 +14,9 @@ constexpr std::size_t kActivation = 16;     // a register of tanh or the like
 constexpr std::size_t kFirstCache = 24576;  // bytes of weights that stay in the first-level cache
 constexpr std::size_t kSecondCache = std::size_t{3} << 19;  // in the second-level cache
 // A register of weights takes the time of so many multiply-adds where it comes from there, from beyond (an Intel Xeon:
-// 178 and 31 GB/s).
+// 178 and 31 GB/s; a Zen 4: 1.5 cycles a register more than from there beside sums of 3 samples, 0.5 beside 8).
 constexpr std::size_t kSecondLoad = 2;
-constexpr std::size_t kThirdLoad = 14;
+constexpr std::size_t third_load(WidePipes pipes) { return pipes == WidePipes::two ? 14 : 1; }
 
 template <class T>
 std::size_t activation_cost(const PackedLayer<T>& layer) {
@@ -30,13 +30,7 @@ constexpr std::size_t load_cost(std::size_t loads, WidePipes pipes) { return pip
 template <class T>
 std::size_t tile_cost(const Packed<T>& net, std::size_t registers, std::size_t samples, WidePipes pipes) {
   std::size_t cost = 0;
-  for (const PackedLayer<T>& layer : net.layers) {
-    for (std::size_t block = 0; block < layer.tile_blocks.blocks; ++block) {
-      const std::size_t sums = layer.tile_blocks[block] * registers;
-      const std::size_t loads = load_cost(layer.tile_blocks[block] + registers, pipes);
-      cost += layer.inputs * (std::max(sums, kInFlight) + loads) + sums * activation_cost(layer) + kCall;
-    }
-  }
+  for (const PackedLayer<T>& layer : net.layers) cost += layer_tile_cost(layer, registers, pipes);
   // Lanes that are not full are filled and emptied number by number.
   const bool full = samples == registers * net.kernels->lanes;
   return cost + (full ? 0 : (net.inputs() + net.outputs()) * samples);
@@ -45,35 +39,51 @@ std::size_t tile_cost(const Packed<T>& net, std::size_t registers, std::size_t s
 template <class T>
 std::size_t row_cost(const Packed<T>& net, std::size_t rows, WidePipes pipes) {
   if (rows == 0) return 0;
-  const Kernels<T>& kernels = *net.kernels;
-  // The first samples bring a panel of weights to the second-level cache, where the others find it.
+  std::size_t cost = net.outputs() * rows;
   const std::size_t bytes = net.weights.size() * sizeof(T) / 2;
+  for (const PackedLayer<T>& layer : net.layers) cost += layer_row_cost(layer, *net.kernels, rows, bytes, pipes);
+  return cost;
+}
+
+}  // namespace
+
+template <class T>
+std::size_t layer_tile_cost(const PackedLayer<T>& layer, std::size_t registers, WidePipes pipes) {
+  std::size_t cost = 0;
+  for (std::size_t block = 0; block < layer.tile_blocks.blocks; ++block) {
+    const std::size_t sums = layer.tile_blocks[block] * registers;
+    const std::size_t loads = load_cost(layer.tile_blocks[block] + registers, pipes);
+    cost += layer.inputs * (std::max(sums, kInFlight) + loads) + sums * activation_cost(layer) + kCall;
+  }
+  return cost;
+}
+
+template <class T>
+std::size_t layer_row_cost(const PackedLayer<T>& layer, const Kernels<T>& kernels, std::size_t rows, std::size_t bytes,
+                           WidePipes pipes) {
+  // The first samples bring a panel of weights to the second-level cache, where the others find it.
   const std::size_t load = bytes > kFirstCache ? kSecondLoad : 1;
   // Sums hardly hide the way from beyond it.
-  const std::size_t first_load = bytes > kSecondCache ? kThirdLoad : 0;
+  const std::size_t first_load = bytes > kSecondCache ? third_load(pipes) : 0;
   const Partition groups(rows, kernels.row_registers.size());
-  std::size_t cost = net.outputs() * rows;
-  for (const PackedLayer<T>& layer : net.layers) {
-    const std::size_t registers = (layer.outputs + kernels.lanes - 1) / kernels.lanes;
-    const Partition panels(registers, layer.row_panel);
-    for (std::size_t panel = 0; panel < panels.blocks; ++panel) {
-      for (std::size_t group = 0; group < groups.blocks; ++group) {
-        const std::size_t count = groups[group];
-        const Partition parts(panels[panel], static_cast<std::size_t>(kernels.row_registers[count - 1]));
-        for (std::size_t part = 0; part < parts.blocks; ++part) {
-          const std::size_t sums = count * parts[part];
-          const std::size_t busy =
-              std::max({sums, kInFlight, load * parts[part]}) + (group == 0 ? first_load * parts[part] : 0);
-          const std::size_t loads = load_cost(count + parts[part], pipes);
-          cost += layer.inputs * (busy + loads) + sums * activation_cost(layer) + kCall + kRow * count;
-        }
+  const std::size_t registers = (layer.outputs + kernels.lanes - 1) / kernels.lanes;
+  const Partition panels(registers, layer.row_panel);
+  std::size_t cost = 0;
+  for (std::size_t panel = 0; panel < panels.blocks; ++panel) {
+    for (std::size_t group = 0; group < groups.blocks; ++group) {
+      const std::size_t count = groups[group];
+      const Partition parts(panels[panel], static_cast<std::size_t>(kernels.row_registers[count - 1]));
+      for (std::size_t part = 0; part < parts.blocks; ++part) {
+        const std::size_t sums = count * parts[part];
+        const std::size_t busy =
+            std::max({sums, kInFlight, load * parts[part]}) + (group == 0 ? first_load * parts[part] : 0);
+        const std::size_t loads = load_cost(count + parts[part], pipes);
+        cost += layer.inputs * (busy + loads) + sums * activation_cost(layer) + kCall + kRow * count;
       }
     }
   }
   return cost;
 }
-
-}  // namespace
 
 template <class T>
 std::size_t schedule_rests(Packed<T>& net, WidePipes pipes) {
@@ -94,6 +104,12 @@ std::size_t schedule_rests(Packed<T>& net, WidePipes pipes) {
   return most_rows;
 }
 
+template std::size_t layer_tile_cost<float>(const PackedLayer<float>&, std::size_t, WidePipes);
+template std::size_t layer_tile_cost<double>(const PackedLayer<double>&, std::size_t, WidePipes);
+template std::size_t layer_row_cost<float>(const PackedLayer<float>&, const Kernels<float>&, std::size_t, std::size_t,
+                                           WidePipes);
+template std::size_t layer_row_cost<double>(const PackedLayer<double>&, const Kernels<double>&, std::size_t,
+                                            std::size_t, WidePipes);
 template std::size_t schedule_rests<float>(Packed<float>&, WidePipes);
 template std::size_t schedule_rests<double>(Packed<double>&, WidePipes);
 
