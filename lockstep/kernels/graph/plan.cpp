@@ -35,7 +35,7 @@ Tile<T> tile_of(const Program<T>& program, std::byte* workspace, std::size_t sam
           kernels.strip(),
           samples > kernels.lanes ? std::size_t{2} : std::size_t{1},
           samples,
-          values + program.rows * kernels.strip()};
+          values + program.value_numbers()};
 }
 
 template <class T>
@@ -43,27 +43,44 @@ void run_steps(const Program<T>& program, const Tile<T>& tile) {
   for (const graph::Step<T>& step : program.steps) step.run(step, tile);
 }
 
-// One sample, whose values lie one after another: registers run over features.
+// Port views' samples [sample][feature], count of them from the first on, between_samples apart, and back.
 template <class T>
-void evaluate_single(const Program<T>& program, std::span<const MatrixView<const T>> in,
-                     std::span<const MatrixView<T>> out, std::size_t sample, std::byte* workspace) {
-  T* const values = reinterpret_cast<T*>(workspace);
-  const Tile<T> tile{{values}, 1, 1, 1, values + program.rows * program.kernels->strip()};
-  for (const auto& [port, row, base] : program.loads) {
-    for (std::size_t c = 0; c < in[port].columns; ++c) rows_at(tile, base, row)[c] = in[port](sample, c);
+void load_samples(const MatrixView<const T>& view, std::size_t first, std::size_t count, T* to, std::size_t between) {
+  for (std::size_t sample = first; sample < first + count; ++sample, to += between) {
+    if (view.column_stride == 1) {
+      std::copy_n(&view(sample, 0), view.columns, to);
+    } else {
+      for (std::size_t c = 0; c < view.columns; ++c) to[c] = view(sample, c);
+    }
   }
-  for (const graph::Step<T>& step : program.steps) step.single(step, tile);
-  for (const auto& [port, row, base] : program.stores) {
-    if (out[port].data == nullptr) continue;
-    for (std::size_t c = 0; c < out[port].columns; ++c) out[port](sample, c) = rows_at(tile, base, row)[c];
+}
+template <class T>
+void store_samples(const T* from, std::size_t between, const MatrixView<T>& view, std::size_t first,
+                   std::size_t count) {
+  for (std::size_t sample = first; sample < first + count; ++sample, from += between) {
+    if (view.column_stride == 1) {
+      std::copy_n(from, view.columns, &view(sample, 0));
+    } else {
+      for (std::size_t c = 0; c < view.columns; ++c) view(sample, c) = from[c];
+    }
   }
 }
 
-// A full tile, or fewer samples: of a register of them and a few, the few go one by one after it.
+// A few samples, the values of each one after another: registers run over features, and layers read their weights once
+// for all of the samples.
 template <class T>
-std::size_t samples_together(const Program<T>& program, std::size_t left) {
-  const std::size_t lanes = program.kernels->lanes;
-  return left > lanes && left - lanes <= program.singles_beyond ? lanes : std::min(left, program.kernels->strip());
+void evaluate_samples(const Program<T>& program, std::span<const MatrixView<const T>> in,
+                      std::span<const MatrixView<T>> out, std::size_t first, std::size_t count, std::byte* workspace) {
+  T* const values = reinterpret_cast<T*>(workspace);
+  const std::size_t between = program.between_samples;
+  const Tile<T> tile{{values}, 1, 1, count, values + program.value_numbers(), between};
+  for (const auto& [port, row, base] : program.loads) {
+    load_samples(in[port], first, count, rows_at(tile, base, row), between);
+  }
+  for (const graph::Step<T>& step : program.steps) step.by_sample(step, tile);
+  for (const auto& [port, row, base] : program.stores) {
+    if (out[port].data != nullptr) store_samples(rows_at(tile, base, row), between, out[port], first, count);
+  }
 }
 
 template <class T>
@@ -72,13 +89,11 @@ void evaluate_rows(const Program<T>& program, std::span<const MatrixView<const T
   const mlp::Kernels<T>& kernels = *program.kernels;
   std::size_t samples = 0;
   for (std::size_t first = begin; first < end; first += samples) {
-    if (end - first <= program.most_singles) {
-      for (std::size_t sample = first; sample < end; ++sample) evaluate_single(program, in, out, sample, workspace);
-      return;
-    }
-    samples = samples_together(program, end - first);
+    const std::size_t left = end - first;
+    const int registers = left >= kernels.strip() ? 2 : program.rest[left].registers;
+    if (registers == 0) return evaluate_samples(program, in, out, first, left, workspace);
+    samples = std::min(left, static_cast<std::size_t>(registers) * kernels.lanes);
     const Tile<T> tile = tile_of(program, workspace, samples);
-    const int registers = static_cast<int>(tile.registers);
     for (const auto& [port, row, base] : program.loads) {
       kernels.load(in[port], first, tile.samples, registers, rows_at(tile, base, row), tile.stride);
     }

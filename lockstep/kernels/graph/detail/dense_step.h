@@ -52,12 +52,24 @@ void dense_step(const Step<T>& step, const Tile<T>& tile) {
   }
 }
 
-// Rows' kernels write whole registers, past the sample's outputs.
+// Numbers of scratch that dense_by_sample takes for each sample.
 template <class T>
-void dense_single(const Step<T>& step, const Tile<T>& tile) {
+std::size_t dense_sample_scratch(const mlp::Packed<T>& layer) {
+  return round_up(layer.outputs(), layer.kernels->lanes);
+}
+
+// Rows' kernels write whole registers, past a sample's outputs.
+template <class T>
+void dense_by_sample(const Step<T>& step, const Tile<T>& tile) {
   const mlp::PackedLayer<T>& layer = step.layer->layers.front();
-  step.layer->kernels->layer_rows(layer, rows_at(tile, step.a.base, step.a.row), 0, tile.scratch, 0, 1);
-  std::copy_n(tile.scratch, layer.outputs, rows_at(tile, step.out_base, step.out));
+  const std::size_t made = dense_sample_scratch(*step.layer);
+  step.layer->kernels->layer_rows(layer, rows_at(tile, step.a.base, step.a.row),
+                                  static_cast<std::ptrdiff_t>(tile.between_samples), tile.scratch, made, tile.samples);
+  T* y = rows_at(tile, step.out_base, step.out);
+  const T* from = tile.scratch;
+  for (std::size_t sample = 0; sample < tile.samples; ++sample, from += made, y += tile.between_samples) {
+    std::copy_n(from, layer.outputs, y);
+  }
 }
 
 }  // namespace lockstep::graph

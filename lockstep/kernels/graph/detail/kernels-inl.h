@@ -8,6 +8,7 @@
 #endif
 
 #include "lockstep/kernels/graph/detail/program.h"
+#include "lockstep/kernels/lane/lane_group-inl.h"
 #include "lockstep/kernels/math/math_hwy-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -32,7 +33,7 @@ using Register = hn::ScalableTag<T>;
 #undef LOCKSTEP_LANE_FN
 #include "lockstep/kernels/graph/detail/tile_operations-inl.h"
 //
-#include "lockstep/kernels/graph/detail/single_operations-inl.h"
+#include "lockstep/kernels/graph/detail/sample_operations-inl.h"
 
 template <class T, BinaryKind kKind>
 constexpr std::array<graph::StepFunction<T>, 3> binaries() {
@@ -84,7 +85,7 @@ const Kernels<T>* kernel_table() {
       .fill = fill<T>,
       .activate = activate_rows<T>,
       .chain = chains<T>(std::make_index_sequence<18>()),
-      .single = single_kernels<T>(),
+      .by_sample = sample_kernels<T>(),
   };
   return &table;
 }

@@ -50,7 +50,7 @@ class Lowering {
       step.c = operand(scheduled.c);
       if (scheduled.copies) {
         step.run = kernels_.copy;
-        step.single = kernels_.single.copy;
+        step.by_sample = kernels_.by_sample.copy;
       } else {
         std::visit([&](const auto& operation) { bind(step, scheduled, operation); }, scheduled.node->operation);
       }
@@ -62,27 +62,13 @@ class Lowering {
                           std::to_string(steps.size()) + " steps";
     }
     pair_layers();
-    count_singles();
+    if (lie_ == PortRowsLie::in_the_tile) choose_rests(schedule, mlp::wide_pipes(program_.target), program_);
     program_.constant_rows = AlignedBuffer<T>(constant_rows_.size());
     std::copy(constant_rows_.begin(), constant_rows_.end(), program_.constant_rows.data());
     return std::move(program_);
   }
 
  private:
-  // So few samples take less time one by one than in a tile: more of them the nearer the weights are, of which tiles
-  // and single samples have copies of their own.
-  void count_singles() {
-    if (kernels_.single.copy == nullptr) return;
-    constexpr std::size_t kNearBytes = std::size_t{3} << 19;
-    std::size_t bytes = 0;
-    for (const auto& layer : program_.layers) bytes += layer->weights.size() * sizeof(T);
-    for (const Step<T>& step : program_.steps) {
-      if (step.single == nullptr) return;
-    }
-    program_.most_singles = bytes < 2 * kNearBytes ? 2 : 1;
-    program_.singles_beyond = bytes < kNearBytes ? 2 : program_.most_singles - 1;
-  }
-
   // The steps from number `first` on as machine code; how many.
   std::size_t add_code(const Schedule& schedule, std::size_t first) {
     const GeneratedSteps generated = generate_(graph_, schedule, first, program_.target);
@@ -177,7 +163,7 @@ class Lowering {
     mlp.layers.push_back(merged_layer(scheduled));
     program_.layers.push_back(std::make_unique<mlp::Packed<T>>(pack_named(mlp, scheduled.node->name)));
     step.run = dense_step<T>;
-    step.single = dense_single<T>;
+    step.by_sample = dense_by_sample<T>;
     step.layer = program_.layers.back().get();
     program_.scratch = std::max(program_.scratch, dense_scratch(*step.layer));
   }
@@ -193,39 +179,39 @@ class Lowering {
   void bind(Step<T>& step, const ScheduledStep& scheduled, const Activate& activate) {
     if (activate.activation.kind == ActivationKind::relu) {
       step.run = binary(BinaryKind::maximum, 1);
-      step.single = kernels_.single.binary[static_cast<std::size_t>(BinaryKind::maximum)];
+      step.by_sample = kernels_.by_sample.binary[static_cast<std::size_t>(BinaryKind::maximum)];
       step.b = {keep({0}, scheduled.node->name), 0, 0};
       return;
     }
     step.run = kernels_.activate;
-    step.single = kernels_.single.activate;
+    step.by_sample = kernels_.by_sample.activate;
     step.activation = program_.kernels->activation(activate.activation.kind);
     step.numbers[0] = rounded(activate.activation.alpha, scheduled.node->name + ".alpha");
   }
 
   void bind(Step<T>& step, const ScheduledStep& scheduled, const Standardise& standardise) {
     step.run = kernels_.standardise;
-    step.single = kernels_.single.standardise;
+    step.by_sample = kernels_.by_sample.standardise;
     step.first = keep(standardise.shift, scheduled.node->name + ".shift");
     step.second = keep(standardise.scale, scheduled.node->name + ".scale");
   }
 
   void bind(Step<T>& step, const ScheduledStep& scheduled, const Rescale& rescale) {
     step.run = kernels_.rescale;
-    step.single = kernels_.single.rescale;
+    step.by_sample = kernels_.by_sample.rescale;
     step.first = keep(rescale.scale, scheduled.node->name + ".scale");
     step.second = keep(rescale.shift, scheduled.node->name + ".shift");
   }
 
   void bind(Step<T>& step, const ScheduledStep& scheduled, const Constant& constant) {
     step.run = kernels_.fill;
-    step.single = kernels_.single.copy;
+    step.by_sample = kernels_.by_sample.copy;
     step.a.constants = keep(constant.values, scheduled.node->name);
   }
 
   void bind(Step<T>& step, const ScheduledStep&, const Columns& columns) {
     step.run = kernels_.columns;
-    step.single = kernels_.single.columns;
+    step.by_sample = kernels_.by_sample.columns;
     step.indices = keep_indices(columns.indices);
   }
 
@@ -233,37 +219,37 @@ class Lowering {
 
   void bind(Step<T>& step, const ScheduledStep&, const Unary& unary) {
     step.run = kernels_.unary[static_cast<std::size_t>(unary.kind)];
-    step.single = kernels_.single.unary[static_cast<std::size_t>(unary.kind)];
+    step.by_sample = kernels_.by_sample.unary[static_cast<std::size_t>(unary.kind)];
   }
 
   void bind(Step<T>& step, const ScheduledStep& scheduled, const Clip& clip) {
     const std::string& name = scheduled.node->name;
     step.run = kernels_.clip;
-    step.single = kernels_.single.clip;
+    step.by_sample = kernels_.by_sample.clip;
     step.numbers = {rounded(clip.minimum, name), rounded(clip.maximum, name), 0};
   }
 
   void bind(Step<T>& step, const ScheduledStep& scheduled, const DeadZone& zone) {
     const std::string& name = scheduled.node->name;
     step.run = kernels_.dead_zone;
-    step.single = kernels_.single.dead_zone;
+    step.by_sample = kernels_.by_sample.dead_zone;
     step.numbers = {rounded(zone.lower, name), rounded(zone.upper, name), rounded(zone.bias, name)};
   }
 
   void bind(Step<T>& step, const ScheduledStep&, const Binary& operation) {
     step.run = binary(operation.kind, step.b.constants != nullptr ? 1 : step.a.constants != nullptr ? 2 : 0);
-    step.single = kernels_.single.binary[static_cast<std::size_t>(operation.kind)];
+    step.by_sample = kernels_.by_sample.binary[static_cast<std::size_t>(operation.kind)];
   }
 
   void bind(Step<T>& step, const ScheduledStep&, const Choose& choose) {
     step.run = kernels_.choose;
-    step.single = kernels_.single.choose;
+    step.by_sample = kernels_.by_sample.choose;
     step.indices = keep_indices(choose.mask);
   }
 
   void bind(Step<T>& step, const ScheduledStep&, const Select&) {
     step.run = kernels_.select;
-    step.single = kernels_.single.select;
+    step.by_sample = kernels_.by_sample.select;
   }
 
   void bind(Step<T>& step, const ScheduledStep& scheduled, const Chain& chain) {
@@ -273,18 +259,18 @@ class Lowering {
 
   void bind(Step<T>& step, const ScheduledStep&, const Softmax& softmax) {
     step.run = kernels_.softmax[static_cast<std::size_t>(softmax.kind)];
-    step.single = kernels_.single.softmax[static_cast<std::size_t>(softmax.kind)];
+    step.by_sample = kernels_.by_sample.softmax[static_cast<std::size_t>(softmax.kind)];
   }
 
   void bind(Step<T>& step, const ScheduledStep&, const Reduce& reduce) {
     step.run = kernels_.reduce[static_cast<std::size_t>(reduce.kind)];
-    step.single = kernels_.single.reduce[static_cast<std::size_t>(reduce.kind)];
+    step.by_sample = kernels_.by_sample.reduce[static_cast<std::size_t>(reduce.kind)];
   }
 
   void bind(Step<T>& step, const ScheduledStep& scheduled, const LayerNormalise& normalise) {
     const std::string& name = scheduled.node->name;
     step.run = kernels_.layer_normalise;
-    step.single = kernels_.single.layer_normalise;
+    step.by_sample = kernels_.by_sample.layer_normalise;
     step.first = keep(normalise.scale, name + ".scale");
     step.second = keep(normalise.shift, name + ".shift");
     step.numbers[0] = rounded(normalise.epsilon, name + ".epsilon");

@@ -1,6 +1,7 @@
 // A graph as the list of steps that a tile goes through, and the table of kernels they call.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +18,8 @@
 
 namespace lockstep::graph {
 
-// The samples that go through the whole net together: values lie in rows, [feature][lane].
+// The samples that go through the whole net together: values lie in rows, [feature][lane]; or, of a few samples, as
+// [sample][feature], for which a tile of stride 1 stands, whose rows are the first sample's numbers.
 template <class T>
 struct Tile {
   // Of rows: the tile's own; of a tile plan the output's, those of three inputs, and constants.
@@ -26,6 +28,7 @@ struct Tile {
   std::size_t registers;  // of lanes in use, one or two where there are layers
   std::size_t samples;    // in them; the lanes beyond hold numbers that nobody wants
   T* scratch;             // for layers evaluated sample by sample
+  std::size_t between_samples = 0;  // numbers, where features lie one after another
 };
 
 // What a step reads: rows of the tile, or numbers that are the same for all samples.
@@ -47,7 +50,7 @@ T* rows_at(const Tile<T>& tile, std::uint8_t base, std::size_t row) {
 template <class T>
 struct Step {
   void (*run)(const Step&, const Tile<T>&) = nullptr;
-  void (*single)(const Step&, const Tile<T>&) = nullptr;  // of one sample, whose rows are numbers; null where none is
+  void (*by_sample)(const Step&, const Tile<T>&) = nullptr;  // where features lie one after another; null: in no way
   std::size_t width = 0;  // features read, or made where they are more
   std::size_t out = 0;    // row of the first feature made
   std::uint8_t out_base = 0;
@@ -66,10 +69,10 @@ struct Step {
 template <class T>
 using StepFunction = void (*)(const Step<T>&, const Tile<T>&);
 
-// Steps over one sample; a tile's stride then is 1. Null for what is too rare to be worth its code: power, the
-// softmax's logarithm, derivatives.
+// Steps over samples whose features lie one after another, mlp::kMostLanes at most. Null for what is too rare to be
+// worth its code: power, the softmax's logarithm, derivatives.
 template <class T>
-struct SingleKernels {
+struct SampleKernels {
   std::array<StepFunction<T>, 8> unary;
   std::array<StepFunction<T>, 10> binary;  // of rows and constants alike
   std::array<StepFunction<T>, 2> softmax;
@@ -102,7 +105,7 @@ struct Kernels {
   StepFunction<T> fill;                                   // a: constants
   StepFunction<T> activate;                               // numbers: alpha
   std::array<StepFunction<T>, 18> chain;                  // [ActivationKind], a times the derivative at b, alpha
-  SingleKernels<T> single;                                // null where a register is a number
+  SampleKernels<T> by_sample;                             // null where a register is a number
 };
 
 // Defined in kernels_f32.cpp and kernels_f64.cpp.
@@ -120,8 +123,9 @@ struct Program {
   std::size_t rows = 0;     // of a tile
   std::size_t scratch = 0;  // numbers
   double cost = 0;          // of one sample in numbers of fused multiply-adds, roughly
-  std::size_t most_singles = 0;    // samples that are evaluated one by one; none where a step has no way for one
-  std::size_t singles_beyond = 0;  // likewise where a register of samples has just been evaluated
+  std::array<mlp::Rest, mlp::kMostLanes> rest{};  // [samples], less than a strip; of plans that have their ports' rows
+  std::size_t most_by_sample = 0;                 // of any rest
+  std::size_t between_samples = 0;                // numbers
   bool whole_tiles = false;        // of a tile plan: what is no layer goes over kTileLanes lanes at a time
   AlignedBuffer<T> constant_rows;  // [row][kTileLanes], then
   std::string summary;
@@ -132,8 +136,15 @@ struct Program {
   std::vector<std::shared_ptr<const LaneCode>> codes;
   std::shared_ptr<const LaneProgram> arithmetic;  // of a tile plan that is one run of arithmetic: all of it
 
-  std::size_t workspace_numbers() const { return rows * kernels->strip() + scratch; }
+  // Numbers of a tile's rows or of the samples that go together without one; scratch follows them.
+  std::size_t value_numbers() const { return std::max(rows * kernels->strip(), most_by_sample * between_samples); }
+  std::size_t workspace_numbers() const { return value_numbers() + scratch; }
 };
+
+// Chooses for every number of samples that fill no tile the way that counts as the cheapest, where all steps have both:
+// the same bits either way.
+template <class T>
+void choose_rests(const Schedule& schedule, mlp::WidePipes pipes, Program<T>& program);
 
 // Steps of a schedule from one on that became machine code; none where that was not to be had.
 struct GeneratedSteps {
