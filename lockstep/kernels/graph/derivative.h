@@ -2,6 +2,9 @@
 // They are made of the same operations, so that whatever evaluates graphs evaluates derivatives too.
 #pragma once
 
+#include <cstddef>
+#include <vector>
+
 #include "lockstep/kernels/graph/graph.h"
 
 namespace lockstep::graph {
@@ -21,6 +24,12 @@ Graph vjp_graph(const Graph& graph);
 // As vjp_graph, and after its output ports two for each dense node in their order: "NAME_read", what it reads, and
 // "NAME_bar", the cotangent of what it makes. The node's weight gradient is the sum over samples of NAME_bar[output]
 // NAME_read[input], its bias gradient that of NAME_bar.
-Graph layer_vjp_graph(const Graph& graph);
+struct LayerVjp {
+  static constexpr std::size_t kNone = ~std::size_t(0);
+  Graph graph;  // its first nodes are those of the net
+  // Of each dense node of the net: the one of `graph` that has its weights transposed, no bias; kNone where none has.
+  std::vector<std::size_t> transposes;
+};
+LayerVjp layer_vjp_graph(const Graph& graph);
 
 }  // namespace lockstep::graph

@@ -214,7 +214,7 @@ TEST(DerivativeGraph, layers_show_what_their_weight_gradients_are_made_of) {
   b.output(b.add(b.dense(5, 2), {b.add(Binary{BinaryKind::multiply}, {hidden, second})}));
   const Vectors at = {{0.3, -0.7, 1.1}, {0, 0, 0, 0, 0}};
   const std::vector<double> w = {0.75, -1.25};
-  const Vectors made = testing::reference<double>(layer_vjp_graph(b.graph), joined(at, {w}));
+  const Vectors made = testing::reference<double>(layer_vjp_graph(b.graph).graph, joined(at, {w}));
   ASSERT_EQ(made.size(), 1 + 2 + 6u);
   EXPECT_EQ(made[3], at[0]);
   EXPECT_EQ(made[5], (std::vector<double>{0.5, -1}));

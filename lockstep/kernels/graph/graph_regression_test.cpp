@@ -152,6 +152,51 @@ TYPED_TEST(GraphRegressionBits, do_not_depend_on_threads_and_instruction_sets) {
   }
 }
 
+// Layers that read one value, and layers whose cotangents go to one value or come from one: lowering merges some.
+graph::Graph merging_net() {
+  const Mlp mlp = mlp::random_mlp({3, 3, 5, 3, 3, 2}, {ActivationKind::tanh}, 6);
+  const auto dense = [&](std::size_t i) {
+    const DenseLayer& layer = mlp.layers[i];
+    return graph::Dense{layer.inputs, layer.outputs, layer.weights, layer.bias};
+  };
+  const graph::Binary add{graph::BinaryKind::add};
+  return {{{"x", 0, 3}},
+          {{"a", dense(0), {0}},  // 1
+           {"b", dense(1), {1}},  // 2
+           {"c", dense(1), {1}},  // 3
+           {"product", graph::Binary{graph::BinaryKind::multiply}, {2, 3}},
+           {"d", dense(2), {4}},  // 5
+           {"e", dense(3), {1}},  // 6
+           {"f", dense(3), {5}},  // 7
+           {"sum", add, {6, 7}},
+           {"all", add, {8, 1}},
+           {"y", dense(4), {9}}},
+          {{"y", 10, 2}}};
+}
+
+// A plan whose weights were replaced computes as one that was made with them.
+TYPED_TEST(GraphRegressionBits, are_those_of_a_plan_made_with_the_weights) {
+  using T = TypeParam;
+  for (const graph::Graph& net : {merging_net(), residual_net(), stack(mlp::random_mlp({3, 40, 2}, {}, 3))}) {
+    const Samples<T> samples(3, 2, 300);
+    std::vector<double> weights = graph::gather_weights(net);
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      weights[i] = static_cast<T>(weights[i] + 0.1 * std::sin(static_cast<double>(i)));
+    }
+    graph::Graph other = net;
+    graph::scatter_weights(weights, other);
+    const std::vector<T> rounded(weights.begin(), weights.end());
+    for (const CpuTarget target : available_cpu_targets()) {
+      const Result<T> expected = run<T>(GraphRegressionPlan<T>::compile(other, {}, target), samples);
+      auto plan = GraphRegressionPlan<T>::compile(net, {}, target);
+      plan.set_parameters(rounded);
+      const Result<T> found = run<T>(std::move(plan), samples);
+      EXPECT_EQ(found.loss, expected.loss) << to_string(target);
+      EXPECT_EQ(found.gradient, expected.gradient) << to_string(target);
+    }
+  }
+}
+
 TEST(GraphRegression, says_what_it_cannot_train) {
   const auto message = [](graph::Graph net) { return message_of([&] { GraphRegressionPlan<float>::compile(net); }); };
   graph::Graph two = residual_net();

@@ -117,6 +117,17 @@ std::size_t useful_threads(const Program<T>& program, std::size_t rows) {
 }  // namespace
 
 template <class T>
+std::string graph::description_of(const Program<T>& program) {
+  std::size_t packed = 0;
+  for (const auto& layer : program.layers) packed += layer->weights.size();
+  return std::string(to_string(program.target)) + " " + std::string(to_string(kPrecisionOf<T>)) + " graph, " +
+         program.summary + "; tiles of " + std::to_string(program.kernels->strip()) + " lanes, " +
+         std::to_string(program.rows) + " rows, " + std::to_string(packed * sizeof(T)) + " bytes packed";
+}
+template std::string graph::description_of<float>(const Program<float>&);
+template std::string graph::description_of<double>(const Program<double>&);
+
+template <class T>
 GraphPlan<T> GraphPlan<T>::compile(const graph::Graph& graph, CpuTarget target) {
   const StandardArithmetic arithmetic;
   return GraphPlan(std::make_shared<Packed>(Packed{graph::lower<T>(graph, target)}));
@@ -216,11 +227,7 @@ void GraphPlan<T>::evaluate_tile(const TileView<T>& tile, std::byte* workspace) 
 
 template <class T>
 std::string GraphPlan<T>::description() const {
-  std::size_t packed = 0;
-  for (const auto& layer : packed_->layers) packed += layer->weights.size();
-  return std::string(to_string(packed_->target)) + " " + std::string(to_string(kPrecisionOf<T>)) + " graph, " +
-         packed_->summary + "; tiles of " + std::to_string(packed_->kernels->strip()) + " lanes, " +
-         std::to_string(packed_->rows) + " rows, " + std::to_string(packed * sizeof(T)) + " bytes packed";
+  return graph::description_of<T>(*packed_);
 }
 
 template class GraphPlan<float>;

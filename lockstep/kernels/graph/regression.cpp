@@ -39,34 +39,52 @@ template <class T>
 struct CostAndSlope {
   T cost, slope;
 };
-template <class T>
-CostAndSlope<T> cost_of(Residual residual, T delta, T r) {
+template <Residual kResidual, class T>
+CostAndSlope<T> cost_of(T delta, T r) {
   const T size = std::abs(r);
   const T sign = r > 0 ? T(1) : r < 0 ? T(-1) : T(0);
-  switch (residual) {
-    case Residual::squared:
-      return {r * r, T(2) * r};
-    case Residual::absolute:
-      return {size, r == r ? sign : r};
-    case Residual::huber:
-      break;
-  }
+  if constexpr (kResidual == Residual::squared) return {r * r, T(2) * r};
+  if constexpr (kResidual == Residual::absolute) return {size, r == r ? sign : r};
   if (size <= delta) return {r * r * T(0.5), r};
   return {delta * (size - delta * T(0.5)), r == r ? sign * delta : r};
+}
+
+template <class T>
+struct Costs {
+  T delta, scale;
+  std::span<const T> weights;  // [output]
+};
+// Of a tile's outputs [output][lane], residuals times `factors` unless that is null; `bars`, the same, becomes the
+// derivative times the scale, zeros from `lanes` on.
+template <class T, Residual kResidual>
+double tile_cost(const Costs<T>& costs, const T* out, const T* targets, const T* factors, std::size_t lanes,
+                 T* bars) {
+  double loss = 0;
+  for (const T weight : costs.weights) {
+    const T bar_weight = costs.scale * weight;
+    T each[kTileLanes];
+    for (std::size_t lane = 0; lane < kTileLanes; ++lane) {
+      const T factor = factors == nullptr ? T(1) : factors[lane];  // times 1 changes no bit
+      const auto [cost, slope] = cost_of<kResidual>(costs.delta, (out[lane] - targets[lane]) * factor);
+      each[lane] = weight * cost;
+      bars[lane] = bar_weight * slope * factor;
+    }
+    for (std::size_t lane = 0; lane < lanes; ++lane) loss += static_cast<double>(each[lane]);
+    std::fill(bars + lanes, bars + kTileLanes, T(0));
+    out += kTileLanes;
+    targets += kTileLanes;
+    factors += factors == nullptr ? 0 : kTileLanes;
+    bars += kTileLanes;
+  }
+  return loss;
 }
 
 // A thread's own memory.
 template <class T>
 struct Workspace {
   explicit Workspace(const TrainableGraphPlan<T>& plan)
-      : read((plan.inputs() + plan.outputs()) * kTileLanes),
-        out(plan.outputs() * kTileLanes),
-        stride((plan.cotangent_numbers() + 15) / 16 * 16),
-        cotangents(kChunkTiles * stride),
-        scratch(std::max(plan.workspace_bytes(), plan.reverse_workspace_bytes())) {}
-  AlignedBuffer<T> read, out;
-  std::size_t stride;  // of a tile's cotangents
-  AlignedBuffer<T> cotangents;
+      : values(kChunkTiles * plan.value_numbers()), scratch(plan.scratch_bytes()) {}
+  AlignedBuffer<T> values;  // of the tiles of a chunk
   AlignedBuffer<std::byte> scratch;
 };
 
@@ -112,14 +130,16 @@ GraphRegressionPlan<T> GraphRegressionPlan<T>::compile(const graph::Graph& graph
         "one of each");
   }
   cost.validate(graph.outputs[0].width);
-  auto state = std::make_unique<State>(State{TrainableGraphPlan<T>::compile(graph, graph::own_places(graph), target),
-                                             cost,
-                                             &mlp::kernels_for<T>(target),
-                                             {},
-                                             {},
-                                             {},
-                                             {},
-                                             nullptr});
+  auto state =
+      std::make_unique<State>(State{TrainableGraphPlan<T>::compile(graph, graph::own_places(graph), target,
+                                                                   TrainableGraphPlan<T>::Gradients::of_weights),
+                                    cost,
+                                    &mlp::kernels_for<T>(target),
+                                    {},
+                                    {},
+                                    {},
+                                    {},
+                                    nullptr});
   if (state->plan.weights() == 0) refuse("net", "no dense layer", "weights to be trained");
   for (std::size_t c = 0; c < state->plan.outputs(); ++c) {
     state->weights.push_back(static_cast<T>(cost.weights.empty() ? 1.0 : cost.weights[c]));
@@ -155,7 +175,7 @@ void GraphRegressionPlan<T>::assign(TiledSamples<T>& tiles, MatrixView<const T> 
 template <class T>
 void GraphRegressionPlan<T>::set_parameters(std::span<const T> parameters) {
   const StandardArithmetic arithmetic;
-  state_->plan.set_weights(parameters);
+  state_->plan.set_weights(parameters, TrainableGraphPlan<T>::Paths::reverse);
 }
 
 template <class T>
@@ -187,27 +207,19 @@ double GraphRegressionPlan<T>::run(const TiledSamples<T>& samples, double scale,
     for (std::vector<T>& sum : state.sums) sum.assign(parameter_count(), T(0));
   }
 
-  // The loss of a tile, without the scale; what its derivative is made of goes into `cotangents`.
-  const auto differentiate = [&](std::size_t tile, Workspace<T>& work, T* cotangents) {
+  const auto costs_of_tile = state.cost.residual == Residual::squared    ? tile_cost<T, Residual::squared>
+                             : state.cost.residual == Residual::absolute ? tile_cost<T, Residual::absolute>
+                                                                         : tile_cost<T, Residual::huber>;
+  // The loss of a tile, without the scale; what its derivative is made of stays among its values.
+  const auto differentiate = [&](std::size_t tile, Workspace<T>& work, T* values) {
     const std::size_t lanes = std::min<std::size_t>(kTileLanes, samples.samples - tile * kTileLanes);
-    std::copy_n(samples.inputs.data() + tile * inputs() * kTileLanes, inputs() * kTileLanes, work.read.data());
-    plan.evaluate_tile({nullptr, work.read.data(), nullptr, work.out.data(), kTileLanes}, work.scratch.data());
-    T* const bars = work.read.data() + inputs() * kTileLanes;
-    std::fill_n(bars, outputs() * kTileLanes, T(0));
-    const T* const targets = samples.targets.data() + tile * outputs() * kTileLanes;
-    const T* const factors = samples.factors.empty() ? nullptr : samples.factors.data() + tile * outputs() * kTileLanes;
-    double loss = 0;
-    for (std::size_t c = 0; c < outputs(); ++c) {
-      const T bar_weight = static_cast<T>(scale) * state.weights[c];
-      for (std::size_t at = c * kTileLanes; at < c * kTileLanes + lanes; ++at) {
-        const T factor = factors == nullptr ? T(1) : factors[at];  // times 1 changes no bit
-        const auto [cost, slope] =
-            cost_of(state.cost.residual, static_cast<T>(state.cost.delta), (work.out[at] - targets[at]) * factor);
-        loss += static_cast<double>(state.weights[c] * cost);
-        bars[at] = bar_weight * slope * factor;
-      }
-    }
-    if (cotangents != nullptr) plan.reverse_tile(work.read.data(), cotangents, work.scratch.data());
+    const T* const out =
+        plan.forward(samples.inputs.data() + tile * inputs() * kTileLanes, values, work.scratch.data());
+    const std::size_t place = tile * outputs() * kTileLanes;
+    const T* const factors = samples.factors.empty() ? nullptr : samples.factors.data() + place;
+    const double loss = costs_of_tile({static_cast<T>(state.cost.delta), static_cast<T>(scale), state.weights}, out,
+                                      samples.targets.data() + place, factors, lanes, plan.out_bar(values));
+    if (gradient != nullptr) plan.back(values, work.scratch.data());
     return loss;
   };
 
@@ -221,11 +233,11 @@ double GraphRegressionPlan<T>::run(const TiledSamples<T>& samples, double scale,
         const std::size_t first = chunk * kChunkTiles, count = std::min(kChunkTiles, tiles - first);
         const T* kept[kChunkTiles];
         for (std::size_t i = 0; i < count; ++i) {
-          T* const cotangents = work.cotangents.data() + i * work.stride;
-          state.losses[group] += differentiate(first + i, work, gradient == nullptr ? nullptr : cotangents);
-          kept[i] = cotangents;
+          T* const values = work.values.data() + i * plan.value_numbers();
+          state.losses[group] += differentiate(first + i, work, values);
+          kept[i] = values;
         }
-        if (gradient != nullptr) plan.accumulate({kept, count}, state.sums[group].data());
+        if (gradient != nullptr) plan.accumulate_values({kept, count}, state.sums[group].data());
       }
     }
   };

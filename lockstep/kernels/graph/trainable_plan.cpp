@@ -1,7 +1,6 @@
 #include "lockstep/kernels/graph/trainable_plan.h"
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -9,15 +8,19 @@
 
 #include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/kernels/graph/derivative.h"
+#include "lockstep/kernels/graph/detail/program.h"
+#include "lockstep/kernels/graph/detail/require_ports.h"
 #include "lockstep/kernels/graph/plan.h"
+#include "lockstep/kernels/mlp/detail/reverse_packed.h"
 #include "lockstep/kernels/mlp/reverse.h"
 
 namespace lockstep {
 namespace {
 
-std::size_t round_up(std::size_t numbers) { return (numbers + 15) / 16 * 16; }
+using graph::Program;
+using graph::Tile;
 
-// One layer's sum of outer products over tiles: a net of its own, whose record and cotangents are the layer's.
+// One layer's sum of outer products over tiles: that of a net of its own, whose record and cotangents are the layer's.
 template <class T>
 struct Layer {
   explicit Layer(const graph::Dense& dense, CpuTarget target) : plan(compile(dense, target)) {}
@@ -26,77 +29,194 @@ struct Layer {
     mlp.layers.push_back({dense.inputs, dense.outputs, dense.weights, dense.bias, {}});
     return TrainablePlan<T>::compile(mlp, target);
   }
-  std::size_t record_numbers() const { return round_up(plan.tile_activation_numbers()); }
-  std::size_t numbers() const { return record_numbers() + round_up(plan.tile_cotangent_numbers()); }
+  std::size_t read_numbers() const { return plan.inputs() * kTileLanes; }
+  std::size_t bar_numbers() const { return plan.outputs() * kTileLanes; }
 
   TrainablePlan<T> plan;
-  std::size_t first = 0;  // of its numbers among the cotangents
-  std::size_t place = 0;  // of its weights among those that are trained
+  std::size_t place;     // of its weights among those that are trained
+  std::size_t first;     // of its numbers among a tile's cotangents: what it reads, then its cotangents
+  std::size_t read = 0;  // of what it reads among a tile's values
+  std::size_t bar = 0;   // likewise of its cotangents
 };
+
+// Where a dense node's numbers come from when they change.
+template <class T>
+struct Source {
+  std::size_t place;    // among those that are trained; kKept
+  std::vector<T> kept;  // weights, then bias, of one that is not
+  std::size_t inputs, outputs;
+
+  mlp::LayerPart<T> part(std::span<const T> weights, bool transposed) const {
+    const T* const first = place == graph::kKept ? kept.data() : weights.data() + place;
+    if (transposed) return {first, nullptr, inputs};
+    return {first, first + inputs * outputs, outputs};
+  }
+};
+
+// Steps of a program over the lanes of a tile, whose rows are kTileLanes apart. A register is computed as a whole.
+template <class T>
+void run_lanes(const Program<T>& program, std::size_t first_step, std::size_t end_step, int lanes, T* values,
+               std::byte* scratch) {
+  const std::size_t width = program.kernels->lanes, strip = std::min<std::size_t>(2 * width, kTileLanes);
+  const auto wanted = static_cast<std::size_t>(lanes);
+  for (std::size_t first = 0; first < wanted; first += strip) {
+    const std::size_t registers = (std::min(strip, wanted - first) + width - 1) / width;
+    const Tile<T> tile{{values + first}, kTileLanes, registers, registers * width, reinterpret_cast<T*>(scratch)};
+    for (std::size_t step = first_step; step < end_step; ++step) program.steps[step].run(program.steps[step], tile);
+  }
+}
+
+// [feature][lane] of the input ports from number `first_port` on, as many as `ports`, one after another.
+template <class T>
+void load_ports(const Program<T>& program, std::size_t first_port, std::size_t ports, const T* from, T* values) {
+  for (const auto& [port, row, base] : program.loads) {
+    if (port < first_port || port >= first_port + ports) continue;
+    const T* rows = from;
+    for (std::size_t before = first_port; before < port; ++before) rows += program.inputs[before].width * kTileLanes;
+    std::copy_n(rows, program.inputs[port].width * kTileLanes, values + row * kTileLanes);
+  }
+}
+
+std::size_t widths_of(const std::vector<graph::Port>& ports) {
+  std::size_t sum = 0;
+  for (const graph::Port& port : ports) sum += port.width;
+  return sum;
+}
 
 }  // namespace
 
 template <class T>
 struct TrainableGraphPlan<T>::State {
-  State(graph::Graph graph_of, graph::WeightPlaces places_of, CpuTarget target_of)
-      : graph(std::move(graph_of)), places(std::move(places_of)), target(target_of) {
-    for (const graph::Port& port : graph.inputs) inputs += port.width;
-    outputs = graph.outputs[0].width;
-    made = inputs;
-    std::size_t most_outputs = 0, next = 0;
-    for (const graph::Node& node : graph.nodes) {
-      const auto* dense = std::get_if<graph::Dense>(&node.operation);
+  State(const graph::Graph& graph, graph::WeightPlaces places, CpuTarget target, Gradients gradients)
+      : ports(graph.inputs.size()), inputs(widths_of(graph.inputs)), outputs(graph.outputs[0].width) {
+    std::size_t next = 0;
+    for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
+      const auto* dense = std::get_if<graph::Dense>(&graph.nodes[node].operation);
       if (!dense) continue;
       const std::size_t place = places[next++];
-      if (place == graph::kKept) continue;
-      layers.emplace_back(*dense, target);
-      layers.back().place = place;
-      layers.back().first = cotangents;
-      cotangents += layers.back().numbers();
-      made += dense->inputs + dense->outputs;
-      most_outputs = std::max(most_outputs, dense->outputs);
-      layer_scratch = std::max(layer_scratch, round_up(layers.back().plan.workspace_numbers()));
-      weights = std::max(weights, place + layers.back().plan.parameter_count());
+      Source<T>& source = sources.emplace_back(Source<T>{place, {}, dense->inputs, dense->outputs});
+      source_of.resize(graph.nodes.size(), 0);
+      source_of[node] = sources.size() - 1;
+      if (place == graph::kKept) {
+        source.kept.assign(dense->weights.begin(), dense->weights.end());
+        source.kept.insert(source.kept.end(), dense->bias.begin(), dense->bias.end());
+        continue;
+      }
+      Layer<T>& layer = layers.emplace_back(*dense, target);
+      layer.place = place;
+      layer.first = cotangents;
+      cotangents += layer.read_numbers() + layer.bar_numbers();
+      weights = std::max(weights, place + layer.plan.parameter_count());
     }
-    layer_scratch += most_outputs * kTileLanes;
-    lower();
+    forward = graph::lower<T>(graph, target);
+    graph::LayerVjp vjp = graph::layer_vjp_graph(graph);
+    net_nodes = graph.nodes.size();
+    source_of.resize(vjp.graph.nodes.size(), 0);
+    for (std::size_t i = 0; i < vjp.transposes.size(); ++i) {
+      if (vjp.transposes[i] != graph::LayerVjp::kNone) source_of[vjp.transposes[i]] = i;
+    }
+    lower_reverse(std::move(vjp.graph), places, target, gradients);
   }
 
-  // The layers' own plans keep the weights of the beginning: sums of outer products do not read them.
-  void lower() {
-    forward = GraphPlan<T>::compile(graph, target);
-    graph::Graph transposed = graph::layer_vjp_graph(graph);
-    // Nobody reads the net's own output here, nor what layers leave that are not trained.
-    const std::size_t first = transposed.outputs.size() - 2 * places.size();
-    for (std::size_t layer = places.size(); layer-- > 0;) {
-      if (places[layer] != graph::kKept) continue;
-      const auto pair = transposed.outputs.begin() + static_cast<std::ptrdiff_t>(first + 2 * layer);
-      transposed.outputs.erase(pair, pair + 2);
+  void lower_reverse(graph::Graph vjp, const graph::WeightPlaces& places, CpuTarget target, Gradients gradients) {
+    // Ports of layers that are not trained show what nobody reads, as those of the inputs' cotangents may.
+    const std::size_t first = 1 + ports;
+    std::vector<graph::Port> shown(vjp.outputs.begin(), vjp.outputs.begin() + 1);
+    if (gradients == Gradients::of_weights_and_inputs) {
+      shown.insert(shown.end(), vjp.outputs.begin() + 1, vjp.outputs.begin() + static_cast<std::ptrdiff_t>(first));
     }
-    transposed.outputs.erase(transposed.outputs.begin());
-    reverse = GraphPlan<T>::compile(transposed, target);
+    const std::size_t first_layer = shown.size();
+    for (std::size_t layer = 0; layer < places.size(); ++layer) {
+      if (places[layer] == graph::kKept) continue;
+      shown.push_back(vjp.outputs[first + 2 * layer]);
+      shown.push_back(vjp.outputs[first + 2 * layer + 1]);
+    }
+    vjp.outputs = std::move(shown);
+    reverse = graph::lower<T>(vjp, target);
+    forward_steps = static_cast<std::size_t>(
+        std::lower_bound(reverse.step_nodes.begin(), reverse.step_nodes.end(), net_nodes) - reverse.step_nodes.begin());
+    // Output ports last to the end: where they stand is where they can be read.
+    const auto place_of = [&](std::size_t port) { return reverse.stores[port].row * kTileLanes; };
+    out = place_of(0);
+    for (std::size_t port = 1; port < first_layer; ++port) {
+      input_bars.push_back({place_of(port), reverse.outputs[port].width * kTileLanes});
+    }
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      layers[i].read = place_of(first_layer + 2 * i);
+      layers[i].bar = place_of(first_layer + 2 * i + 1);
+    }
+    out_bar = reverse.rows * kTileLanes;
+    for (const auto& [port, row, base] : reverse.loads) {
+      if (port == ports) out_bar = row * kTileLanes;
+    }
   }
+
+  // The tiles' copies of the weights: steps over lanes read no others.
+  void replace_weights(Program<T>& program, std::span<const T> numbers) {
+    for (std::size_t i = 0; i < program.layers.size(); ++i) {
+      parts.clear();
+      bool trained = false;
+      for (const std::size_t node : program.layer_nodes[i]) {
+        const Source<T>& source = sources[source_of[node]];
+        parts.push_back(source.part(numbers, node >= net_nodes));
+        trained = trained || source.place != graph::kKept;
+      }
+      if (trained) mlp::repack_layer<T>(*program.layers[i], parts, merged);
+    }
+  }
+
+  // The cotangents follow where no layer's gradient depends on them.
+  std::size_t value_numbers() const { return std::max(reverse.rows * kTileLanes, out_bar + outputs * kTileLanes); }
 
   // Lanes that do not count have zeros for cotangents, and inputs at which a derivative may be infinite: their products
   // are NaN, and must be nothing.
-  void silence_unused_lanes(const T* out_bar, T* rows) const {
+  void silence_unused_lanes(T* values) const {
+    const T* const bars = values + out_bar;
     for (int lane = 0; lane < kTileLanes; ++lane) {
       bool used = false;
-      for (std::size_t j = 0; j < outputs; ++j) used = used || out_bar[j * kTileLanes + lane] != 0;
+      for (std::size_t j = 0; j < outputs && !used; ++j) used = bars[j * kTileLanes + lane] != 0;
       if (used) continue;
-      for (std::size_t row = 0; row < made; ++row) rows[row * kTileLanes + lane] = 0;
+      const auto silence = [&](std::size_t first, std::size_t count) {
+        for (std::size_t i = 0; i < count; i += kTileLanes) values[first + i + lane] = 0;
+      };
+      for (const auto& [first, count] : input_bars) silence(first, count);
+      for (const Layer<T>& layer : layers) {
+        silence(layer.read, layer.read_numbers());
+        silence(layer.bar, layer.bar_numbers());
+      }
     }
   }
 
-  graph::Graph graph;
-  graph::WeightPlaces places;
-  CpuTarget target;
-  std::size_t inputs = 0, outputs = 0, weights = 0;
-  std::size_t made = 0;           // rows: cotangents of the inputs, then each layer's inputs and cotangents
-  std::size_t cotangents = 0;     // numbers
-  std::size_t layer_scratch = 0;  // numbers
-  std::vector<Layer<T>> layers;
-  std::optional<GraphPlan<T>> forward, reverse;
+  // gradient += that of the tiles, whose layers' numbers `find(layer, tile)` knows: what it reads, its cotangents.
+  template <class Find>
+  void accumulate(std::size_t tiles, T* gradient, const Find& find) const {
+    constexpr std::size_t kAtOnce = 64;
+    RecordedTile<T> recorded[kAtOnce];
+    for (std::size_t first = 0; first < tiles; first += kAtOnce) {
+      const std::size_t count = std::min(kAtOnce, tiles - first);
+      for (const Layer<T>& layer : layers) {
+        for (std::size_t i = 0; i < count; ++i) recorded[i] = find(layer, first + i);
+        layer.plan.accumulate_tiles({recorded, count}, gradient + layer.place);
+      }
+    }
+  }
+
+  std::size_t ports, inputs, outputs, weights = 0;
+  std::size_t cotangents = 0;          // numbers
+  std::vector<Source<T>> sources;      // [dense node of the net]
+  std::vector<std::size_t> source_of;  // [node of the reverse graph], whose first ones are the net's
+  std::size_t net_nodes = 0;
+  std::vector<Layer<T>> layers;  // that are trained
+  Program<T> forward, reverse;
+  std::size_t forward_steps = 0;  // of reverse: those that make the net's values
+  std::size_t out = 0;            // among a tile's values, as all of these
+  std::size_t out_bar = 0;
+  struct Rows {
+    std::size_t first, count;
+  };
+  std::vector<Rows> input_bars;
+  std::vector<mlp::LayerPart<T>> parts;
+  std::vector<T> merged;
 };
 
 template <class T>
@@ -109,9 +229,10 @@ template <class T>
 TrainableGraphPlan<T>::~TrainableGraphPlan() = default;
 
 template <class T>
-TrainableGraphPlan<T> TrainableGraphPlan<T>::compile(graph::Graph graph, graph::WeightPlaces places, CpuTarget target) {
+TrainableGraphPlan<T> TrainableGraphPlan<T>::compile(graph::Graph graph, graph::WeightPlaces places, CpuTarget target,
+                                                     Gradients gradients) {
   const StandardArithmetic arithmetic;
-  return TrainableGraphPlan(std::make_unique<State>(std::move(graph), std::move(places), target));
+  return TrainableGraphPlan(std::make_unique<State>(graph, std::move(places), target, gradients));
 }
 
 template <class T>
@@ -128,43 +249,51 @@ std::size_t TrainableGraphPlan<T>::weights() const {
 }
 template <class T>
 std::string TrainableGraphPlan<T>::description() const {
-  return state_->forward->description();
+  return graph::description_of(state_->forward);
 }
 
 template <class T>
-void TrainableGraphPlan<T>::set_weights(std::span<const T> weights) {
+void TrainableGraphPlan<T>::set_weights(std::span<const T> weights, Paths paths) {
   const StandardArithmetic arithmetic;
-  const std::vector<double> numbers(weights.begin(), weights.end());
-  graph::scatter_weights(numbers, state_->places, state_->graph);
-  state_->lower();
+  if (weights.size() != state_->weights) {
+    graph::refuse_argument("weights", weights.size(), state_->weights, "give those of every dense node");
+  }
+  if (paths == Paths::both) state_->replace_weights(state_->forward, weights);
+  state_->replace_weights(state_->reverse, weights);
 }
 
 template <class T>
 void TrainableGraphPlan<T>::evaluate_tile(const TileView<T>& tile, std::byte* workspace) const {
-  state_->forward->evaluate_tile(tile, workspace);
+  const Program<T>& program = state_->forward;
+  T* const values = reinterpret_cast<T*>(workspace);
+  load_ports(program, 0, state_->ports, tile.in, values);
+  run_lanes(program, 0, program.steps.size(), tile.lanes, values, workspace + program.rows * kTileLanes * sizeof(T));
+  const T* const made = values + program.stores[0].row * kTileLanes;
+  for (std::size_t at = 0; at < state_->outputs * kTileLanes; at += kTileLanes) {
+    std::copy_n(made + at, static_cast<std::size_t>(tile.lanes), tile.out + at);
+  }
 }
 template <class T>
 std::size_t TrainableGraphPlan<T>::workspace_bytes() const {
-  return state_->forward->workspace_bytes();
+  return (state_->forward.rows * kTileLanes + state_->forward.scratch) * sizeof(T);
 }
 
 template <class T>
 const T* TrainableGraphPlan<T>::reverse_tile(const T* read, T* cotangents, std::byte* workspace) const {
   const State& state = *state_;
-  T* const made = reinterpret_cast<T*>(workspace);
-  T* const rest = made + state.made * kTileLanes;
-  state.reverse->evaluate_tile({nullptr, read, nullptr, made, kTileLanes}, reinterpret_cast<std::byte*>(rest));
-  state.silence_unused_lanes(read + state.inputs * kTileLanes, made);
-  const T* row = made + state.inputs * kTileLanes;
+  T* const input_bars = reinterpret_cast<T*>(workspace);
+  T* const values = input_bars + state.inputs * kTileLanes;
+  std::byte* const scratch = reinterpret_cast<std::byte*>(values + state.value_numbers());
+  forward(read, values, scratch);
+  std::copy_n(read + state.inputs * kTileLanes, state.outputs * kTileLanes, out_bar(values));
+  back(values, scratch);
+  T* to = input_bars;
+  for (const auto& [first, count] : state.input_bars) to = std::copy_n(values + first, count, to);
   for (const Layer<T>& layer : state.layers) {
-    T* const record = cotangents + layer.first;
-    T* const scratch = rest + layer.plan.outputs() * kTileLanes;
-    layer.plan.evaluate_tile({nullptr, row, nullptr, rest, kTileLanes}, record, scratch);
-    row += layer.plan.inputs() * kTileLanes;
-    layer.plan.reverse_tile(record, row, nullptr, record + layer.record_numbers(), kTileLanes, scratch);
-    row += layer.plan.outputs() * kTileLanes;
+    T* const bars = std::copy_n(values + layer.read, layer.read_numbers(), cotangents + layer.first);
+    std::copy_n(values + layer.bar, layer.bar_numbers(), bars);
   }
-  return made;
+  return input_bars;
 }
 template <class T>
 std::size_t TrainableGraphPlan<T>::cotangent_numbers() const {
@@ -172,24 +301,49 @@ std::size_t TrainableGraphPlan<T>::cotangent_numbers() const {
 }
 template <class T>
 std::size_t TrainableGraphPlan<T>::reverse_workspace_bytes() const {
-  return state_->made * kTileLanes * sizeof(T) +
-         std::max(state_->reverse->workspace_bytes(), state_->layer_scratch * sizeof(T));
+  return (state_->inputs * kTileLanes + value_numbers()) * sizeof(T) + scratch_bytes();
 }
 
 template <class T>
 void TrainableGraphPlan<T>::accumulate(std::span<const T* const> cotangents, T* gradient) const {
-  constexpr std::size_t kAtOnce = 64;
-  RecordedTile<T> tiles[kAtOnce];
-  for (; !cotangents.empty(); cotangents = cotangents.subspan(std::min(kAtOnce, cotangents.size()))) {
-    const std::size_t count = std::min(kAtOnce, cotangents.size());
-    for (const Layer<T>& layer : state_->layers) {
-      for (std::size_t i = 0; i < count; ++i) {
-        const T* const record = cotangents[i] + layer.first;
-        tiles[i] = {record, record + layer.record_numbers(), kTileLanes};
-      }
-      layer.plan.accumulate_tiles({tiles, count}, gradient + layer.place);
-    }
-  }
+  state_->accumulate(cotangents.size(), gradient, [&](const Layer<T>& layer, std::size_t tile) -> RecordedTile<T> {
+    const T* const read = cotangents[tile] + layer.first;
+    return {read, read + layer.read_numbers(), kTileLanes};
+  });
+}
+
+template <class T>
+std::size_t TrainableGraphPlan<T>::value_numbers() const {
+  return state_->value_numbers();
+}
+template <class T>
+std::size_t TrainableGraphPlan<T>::scratch_bytes() const {
+  return state_->reverse.scratch * sizeof(T);
+}
+
+template <class T>
+const T* TrainableGraphPlan<T>::forward(const T* inputs, T* values, std::byte* scratch) const {
+  const State& state = *state_;
+  load_ports(state.reverse, 0, state.ports, inputs, values);
+  run_lanes(state.reverse, 0, state.forward_steps, kTileLanes, values, scratch);
+  return values + state.out;
+}
+template <class T>
+T* TrainableGraphPlan<T>::out_bar(T* values) const {
+  return values + state_->out_bar;
+}
+template <class T>
+void TrainableGraphPlan<T>::back(T* values, std::byte* scratch) const {
+  const State& state = *state_;
+  run_lanes(state.reverse, state.forward_steps, state.reverse.steps.size(), kTileLanes, values, scratch);
+  state.silence_unused_lanes(values);
+}
+
+template <class T>
+void TrainableGraphPlan<T>::accumulate_values(std::span<const T* const> values, T* gradient) const {
+  state_->accumulate(values.size(), gradient, [&](const Layer<T>& layer, std::size_t tile) -> RecordedTile<T> {
+    return {values[tile] + layer.read, values[tile] + layer.bar, kTileLanes};
+  });
 }
 
 template class TrainableGraphPlan<float>;

@@ -15,8 +15,12 @@ class Reverse : DerivativeBuilder {
   Reverse(const Graph& graph, bool of_layers)
       : DerivativeBuilder(graph, graph.outputs, "_bar", of_layers), of_layers_(of_layers) {}
 
+  // After run(), of a dense node's value: the node that sends its cotangent back, kNone where there is none.
+  std::size_t transpose_of(std::size_t value) const { return transposes_[value]; }
+
   Graph run() {
     const std::size_t ports = graph_.inputs.size();
+    transposes_.assign(widths_.size(), kNone);
     bar_.assign(widths_.size(), kNone);
     for (std::size_t i = 0; i < graph_.outputs.size(); ++i) receive(graph_.outputs[i].value, ports + i);
     for (std::size_t value = widths_.size(); value-- > ports;) {
@@ -67,7 +71,8 @@ class Reverse : DerivativeBuilder {
     std::visit([&](const auto& operation) { of(value, bar_[value], read, operation); }, node(value).operation);
   }
 
-  void of(std::size_t, std::size_t bar, const Inputs& read, const Dense& dense) {
+  void of(std::size_t value, std::size_t bar, const Inputs& read, const Dense& dense) {
+    if (!wants(read[0])) return;
     Dense transposed{dense.outputs, dense.inputs, std::vector<double>(dense.weights.size()),
                      std::vector<double>(dense.inputs)};
     for (std::size_t j = 0; j < dense.outputs; ++j) {
@@ -75,7 +80,9 @@ class Reverse : DerivativeBuilder {
         transposed.weights[k * dense.outputs + j] = dense.weights[j * dense.inputs + k];
       }
     }
-    receive(read[0], add(std::move(transposed), {bar}));
+    const std::size_t sent = add(std::move(transposed), {bar});
+    transposes_[value] = made_.nodes.size() - 1;
+    receive(read[0], sent);
   }
   void of(std::size_t, std::size_t bar, const Inputs& read, const Concatenate&) {
     std::size_t offset = 0;
@@ -176,11 +183,21 @@ class Reverse : DerivativeBuilder {
 
   bool of_layers_;
   std::vector<std::size_t> bar_;  // of each value, kNone where nothing asked for it
+  std::vector<std::size_t> transposes_;  // of each value
 };
 
 }  // namespace
 
 Graph vjp_graph(const Graph& graph) { return Reverse(graph, false).run(); }
-Graph layer_vjp_graph(const Graph& graph) { return Reverse(graph, true).run(); }
+LayerVjp layer_vjp_graph(const Graph& graph) {
+  Reverse reverse(graph, true);
+  LayerVjp made{reverse.run(), {}};
+  for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
+    if (std::holds_alternative<Dense>(graph.nodes[node].operation)) {
+      made.transposes.push_back(reverse.transpose_of(graph.inputs.size() + node));
+    }
+  }
+  return made;
+}
 
 }  // namespace lockstep::graph

@@ -56,6 +56,7 @@ class Lowering {
       }
       if (program_.whole_tiles) take_whole_rows(step, scheduled);
       program_.steps.push_back(step);
+      program_.step_nodes.push_back(number_of(scheduled.node));
     }
     if (generated > 0) {
       program_.summary += "; machine code generated for " + std::to_string(generated) + " of " +
@@ -162,11 +163,15 @@ class Lowering {
     Mlp mlp;
     mlp.layers.push_back(merged_layer(scheduled));
     program_.layers.push_back(std::make_unique<mlp::Packed<T>>(pack_named(mlp, scheduled.node->name)));
+    std::vector<std::size_t>& nodes = program_.layer_nodes.emplace_back();
+    for (const Node* const node : scheduled.layers) nodes.push_back(number_of(node));
     step.run = dense_step<T>;
     step.by_sample = dense_by_sample<T>;
     step.layer = program_.layers.back().get();
     program_.scratch = std::max(program_.scratch, dense_scratch(*step.layer));
   }
+
+  std::size_t number_of(const Node* node) const { return static_cast<std::size_t>(node - graph_.nodes.data()); }
 
   mlp::Packed<T> pack_named(const Mlp& mlp, const std::string& name) const {
     try {

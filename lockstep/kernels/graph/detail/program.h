@@ -120,6 +120,7 @@ struct Program {
   std::vector<PortRows> loads;   // input ports that something reads
   std::vector<PortRows> stores;  // all output ports
   std::vector<Step<T>> steps;
+  std::vector<std::size_t> step_nodes;  // whose operations they carry out; of plans that have their ports' rows
   std::size_t rows = 0;     // of a tile
   std::size_t scratch = 0;  // numbers
   double cost = 0;          // of one sample in numbers of fused multiply-adds, roughly
@@ -131,6 +132,8 @@ struct Program {
   std::string summary;
   // What the steps point into.
   std::vector<std::unique_ptr<mlp::Packed<T>>> layers;
+  std::vector<std::vector<std::size_t>>
+      layer_nodes;  // of each of them: the graph's dense nodes that are one layer here
   std::vector<AlignedBuffer<T>> numbers;
   std::vector<std::vector<std::uint32_t>> indices;
   std::vector<std::shared_ptr<const LaneCode>> codes;
@@ -140,6 +143,10 @@ struct Program {
   std::size_t value_numbers() const { return std::max(rows * kernels->strip(), most_by_sample * between_samples); }
   std::size_t workspace_numbers() const { return value_numbers() + scratch; }
 };
+
+// For people.
+template <class T>
+std::string description_of(const Program<T>& program);
 
 // Chooses for every number of samples that fill no tile the way that counts as the cheapest, where all steps have both:
 // the same bits either way.

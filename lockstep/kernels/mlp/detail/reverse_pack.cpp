@@ -135,6 +135,47 @@ void repack_tiles(ReverseNet<T>& net, const T* parameters) {
 }
 
 template <class T>
+void repack_layer(Packed<T>& net, std::span<const LayerPart<T>> parts, std::vector<T>& scratch) {
+  const PackedLayer<T>& layer = net.layers.front();
+  const std::size_t inputs = layer.inputs, outputs = layer.outputs;
+  T* const first = net.weights.data();
+  T* to = first + (layer.tile_weights - first);
+  const auto transpose = reverse_kernels_for<T>(net.target).transpose;
+  const bool back = parts.size() == 1 && parts[0].bias == nullptr;
+  const T* weights = parts[0].weights;
+  const T* bias = parts[0].bias;
+  if (parts.size() > 1) {  // as one layer's
+    scratch.resize(outputs * (inputs + 1));
+    T* part_weights = scratch.data();
+    T* part_bias = part_weights + outputs * inputs;
+    weights = part_weights;
+    bias = part_bias;
+    for (const LayerPart<T>& part : parts) {
+      if (part.bias == nullptr) {
+        transpose(part.weights, inputs, part.outputs, part_weights);
+        std::fill_n(part_bias, part.outputs, T(0));
+      } else {
+        std::copy_n(part.weights, part.outputs * inputs, part_weights);
+        std::copy_n(part.bias, part.outputs, part_bias);
+      }
+      part_weights += part.outputs * inputs;
+      part_bias += part.outputs;
+    }
+  }
+  for (std::size_t block = 0, j = 0; block < layer.tile_blocks.blocks; j += layer.tile_blocks[block++]) {
+    const std::size_t size = layer.tile_blocks[block];
+    if (back) {
+      std::fill_n(to, size, T(0));
+      for (std::size_t k = 0; k < inputs; ++k) std::copy_n(weights + k * outputs + j, size, to + (1 + k) * size);
+    } else {
+      std::copy_n(bias + j, size, to);
+      transpose(weights + j * inputs, size, inputs, to + size);
+    }
+    to += (1 + inputs) * size;
+  }
+}
+
+template <class T>
 void repack_samples(ReverseNet<T>& net, const T* parameters) {
   const std::size_t lanes = net.packed.kernels->lanes;
   const auto whole = [lanes](std::size_t count) { return (count + lanes - 1) / lanes * lanes; };
@@ -161,5 +202,7 @@ template void repack_tiles<float>(ReverseNet<float>&, const float*);
 template void repack_tiles<double>(ReverseNet<double>&, const double*);
 template void repack_samples<float>(ReverseNet<float>&, const float*);
 template void repack_samples<double>(ReverseNet<double>&, const double*);
+template void repack_layer<float>(Packed<float>&, std::span<const LayerPart<float>>, std::vector<float>&);
+template void repack_layer<double>(Packed<double>&, std::span<const LayerPart<double>>, std::vector<double>&);
 
 }  // namespace lockstep::mlp

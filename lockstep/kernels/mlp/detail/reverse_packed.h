@@ -142,4 +142,16 @@ void repack_tiles(ReverseNet<T>& net, const T* parameters);
 template <class T>
 void repack_samples(ReverseNet<T>& net, const T* parameters);
 
+// Neighbouring outputs of a layer: a dense layer's weights [output][input] and biases, or the transpose of such weights
+// without a bias.
+template <class T>
+struct LayerPart {
+  const T* weights;
+  const T* bias;  // null: of the transpose
+  std::size_t outputs;
+};
+// Replaces the tile path's copy of a net of one layer, whose outputs are the parts' one after another. `scratch` grows.
+template <class T>
+void repack_layer(Packed<T>& net, std::span<const LayerPart<T>> parts, std::vector<T>& scratch);
+
 }  // namespace lockstep::mlp
