@@ -1,8 +1,8 @@
 // Times training steps of nets on fixed batches, and the pieces of reverse mode, and prints one JSON object a line, for
 // regression_vs_peers.py.
-//   regression_bench --workload peaks|ocean|lorenz_sample|lorenz_tile [--size SAMPLES] [--threads N] [--cpu-target
-//   NAME]
-// A step of peaks and ocean is loss, gradient and Adam; `percent_of_peak` counts the products of the forward and the
+//   regression_bench --workload peaks|ocean|deep|residual|normalised|lorenz_sample|lorenz_tile [--as-graph]
+//   [--size SAMPLES] [--threads N] [--cpu-target NAME]
+// A step of a net is loss, gradient and Adam; `percent_of_peak` counts the products of the forward and the
 // backward pass, the gradient by the inputs excluded.
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -16,6 +16,7 @@
 #include "benchmarks/fma_peak.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/random.h"
+#include "lockstep/kernels/graph/regression.h"
 #include "lockstep/kernels/mlp/parameters.h"
 #include "lockstep/kernels/mlp/plan.h"
 #include "lockstep/kernels/mlp/regression.h"
@@ -30,12 +31,16 @@ using Row = nlohmann::ordered_json;
 
 struct Arguments {
   std::string workload = "peaks";
+  bool as_graph = false;
   std::size_t size = 40'000;
   int threads = 1;
   double budget = 2;
   std::string cpu_target;
   CpuTarget target = best_cpu_target();
 };
+
+// Dense layers in a row, 64 wide, with gelu; the same in blocks x + W gelu(W x), or x + W gelu(W layer_norm(x)).
+const std::vector<std::size_t> kDeep = {32, 64, 64, 64, 64, 64, 64, 64, 64, 64, 16};
 
 Mlp net(const std::vector<std::size_t>& widths, ActivationKind hidden, std::uint64_t seed) {
   Mlp mlp;
@@ -89,28 +94,61 @@ void print(const Arguments& arguments, const char* unit, double scale, const Tim
   std::fflush(stdout);
 }
 
+graph::Graph graph_of(const Mlp& mlp, const std::string& workload) {
+  graph::Graph made{{{"x", 0, mlp.inputs()}}, {}, {}};
+  const auto add = [&made](graph::Operation operation, std::vector<std::size_t> read) {
+    made.nodes.push_back({"n" + std::to_string(made.nodes.size()), std::move(operation), std::move(read)});
+    return made.nodes.size();
+  };
+  const bool blocks = workload == "residual" || workload == "normalised";
+  const std::size_t last = mlp.layers.size() - 1;
+  std::size_t x = 0, kept = 0;
+  for (std::size_t i = 0; i <= last; ++i) {
+    const DenseLayer& layer = mlp.layers[i];
+    const bool opens = blocks && i % 2 == 1 && i < last, closes = blocks && i > 0 && i % 2 == 0;
+    if (opens) kept = x;
+    if (opens && workload == "normalised") {
+      x = add(graph::LayerNormalise{std::vector<double>(layer.inputs, 1), std::vector<double>(layer.inputs), 1e-5},
+              {x});
+    }
+    x = add(graph::Dense{layer.inputs, layer.outputs, layer.weights, layer.bias}, {x});
+    if (blocks ? opens : i < last) x = add(graph::Activate{layer.activation}, {x});
+    if (closes) x = add(graph::Binary{graph::BinaryKind::add}, {kept, x});
+  }
+  made.outputs = {{"y", x, mlp.outputs()}};
+  return made;
+}
+
 // Inputs and targets do not matter to the time; that the loss falls shows that training works. A low rate keeps the
 // state that is timed: a converged net has cotangents so small that some processors compute them slowly.
-void train_steps(const Arguments& arguments, const std::vector<std::size_t>& widths, double rate) {
-  const Mlp mlp = net(widths, ActivationKind::relu, 1), teacher = net(widths, ActivationKind::relu, 2);
+void train_steps(const Arguments& arguments, const std::vector<std::size_t>& widths, ActivationKind hidden,
+                 double rate) {
+  const Mlp mlp = net(widths, hidden, 1), teacher = net(widths, hidden, 2);
   const Random random(3);
   std::vector<float> x(arguments.size * mlp.inputs()), y(arguments.size * mlp.outputs());
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(random.normal(i, 0));
-  const auto plan_of = [&](const Mlp& m) { return RegressionPlan<float>::compile(m, {}, arguments.target); };
   Plan<float>::compile(teacher).evaluate(MatrixView<const float>::row_major(x.data(), arguments.size, mlp.inputs()),
                                          MatrixView<float>::row_major(y.data(), arguments.size, mlp.outputs()));
-  auto plan = plan_of(mlp);
+  auto plan = RegressionPlan<float>::compile(mlp, {}, arguments.target);
+  auto graph_plan = GraphRegressionPlan<float>::compile(graph_of(mlp, arguments.workload), {}, arguments.target);
+  const bool graph = arguments.as_graph || arguments.workload == "residual" || arguments.workload == "normalised";
   auto samples = plan.make_samples(arguments.size);
   plan.assign(samples, MatrixView<const float>::row_major(x.data(), arguments.size, mlp.inputs()),
               MatrixView<const float>::row_major(y.data(), arguments.size, mlp.outputs()));
+  const double scale = 1 / static_cast<double>(y.size());
   std::vector<float> parameters = gather_parameters<float>(mlp), gradient(parameters.size());
   train::Descent<float> descent({.cpu_target = arguments.target}, {}, parameters.size());
   std::uint64_t number = 0;
   double loss = 0, first = -1;
   const Timing timing = measure(
       [&] {
-        loss = plan.loss_and_gradient(parameters, samples, 1 / static_cast<double>(y.size()), gradient,
-                                      arguments.threads, {&descent, rate, number++});
+        if (graph) {
+          graph_plan.set_parameters(parameters);
+          loss = graph_plan.loss_and_gradient(samples, scale, gradient, arguments.threads);
+        } else {
+          loss = plan.loss_and_gradient(parameters, samples, scale, gradient, arguments.threads,
+                                        {&descent, rate, number++});
+        }
         descent.step(parameters, gradient, rate);
         if (first < 0) first = loss;
       },
@@ -186,7 +224,8 @@ int main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app("Times training steps and the pieces of reverse mode");
   app.add_option("--workload", arguments.workload)
-      ->check(CLI::IsMember({"peaks", "ocean", "lorenz_sample", "lorenz_tile"}));
+      ->check(CLI::IsMember({"peaks", "ocean", "deep", "residual", "normalised", "lorenz_sample", "lorenz_tile"}));
+  app.add_flag("--as-graph", arguments.as_graph, "train a plain stack as nets that are none are trained");
   app.add_option("--size", arguments.size, "samples of a batch")->check(CLI::PositiveNumber);
   app.add_option("--threads", arguments.threads)->check(CLI::PositiveNumber);
   app.add_option("--budget", arguments.budget, "seconds of repeats")->check(CLI::PositiveNumber);
@@ -199,9 +238,15 @@ int main(int argc, char** argv) {
       require_cpu_target(*target);
       arguments.target = *target;
     }
-    if (arguments.workload == "peaks") train_steps(arguments, {2, 20, 5, 1}, 1e-5);
-    if (arguments.workload == "ocean") train_steps(arguments, {32, 128, 128, 31}, 1e-5);
-    if (arguments.workload.starts_with("lorenz")) reverse_pieces(arguments);
+    if (arguments.workload.starts_with("lorenz")) {
+      reverse_pieces(arguments);
+    } else if (arguments.workload == "peaks") {
+      train_steps(arguments, {2, 20, 5, 1}, ActivationKind::relu, 1e-5);
+    } else if (arguments.workload == "ocean") {
+      train_steps(arguments, {32, 128, 128, 31}, ActivationKind::relu, 1e-5);
+    } else {
+      train_steps(arguments, kDeep, ActivationKind::gelu, 1e-5);
+    }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "regression_bench: %s\n", error.what());
     return 1;
