@@ -388,3 +388,51 @@ def test_equations_say_where_they_go_wrong():
     with pytest.raises(lockstep.InvalidArgument, match="did you mean \"sigma\"") as caught:
         lockstep.equations({"x": "sgima * x"}, parameters=["sigma"])
     assert caught.value.field == "equations.x, column 1"
+
+
+def test_a_model_that_solved_before_gives_the_bits_of_a_new_one(testdata):
+    path = testdata / "peaks_relu_2_20_5_1.safetensors"  # 2 inputs, 1 output: the second is a parameter, or time
+    used = lockstep.load(path)
+    for precision in ("f32", "f64", "f32"):
+        for method in ("tsit5", "rk4"):
+            dt = 0.01 if method == "rk4" else None
+            for arguments in ({"parameters": [0.5]}, {"with_time": True}, {"parameters": [-0.25]}):
+                solution, expected = (
+                    lockstep.solve(model, [[0.1], [0.3]], (0, 1), 11, method=method, dt=dt, precision=precision,
+                                   **arguments)
+                    for model in (used, lockstep.load(path)))
+                np.testing.assert_array_equal(solution.state, expected.state)
+                for name in ("rhs_digest", "model_digest", "problem_digest", "kernel"):
+                    assert solution.attributes[name] == expected.attributes[name]
+
+
+def test_equations_solved_again_and_again_keep_their_bits():
+    def equations():
+        return lockstep.equations({"x": "s * (y - x)", "y": "x * (r - z) - y", "z": "x*y - b*z"},
+                                  parameters={"s": 10, "r": 28, "b": 8 / 3})
+
+    used = equations()
+    for _ in range(20):  # code for whole steps is made on the way
+        for end, rtol in ((0.5, 1e-6), (3, 1e-8), (0.5, 1e-6)):
+            solution, expected = (lockstep.solve(model, [1.0, 1, 20], (0, end), 5, rtol=rtol, precision="f64")
+                                  for model in (used, equations()))
+            np.testing.assert_array_equal(solution.state, expected.state)
+
+
+def test_an_interrupt_of_a_short_solve_is_told_with_its_solution():
+    def solve():  # so short by the cost model that it is not stopped
+        return lockstep.solve("lorenz", [1.0, 1, 20], (0, 1000), dt=0.005, max_steps=200_000, precision="f64")
+
+    solve()
+    for _ in range(50):
+        stopping = interrupt_soon(0.005)
+        try:
+            solve()
+            stopping.join()
+            time.sleep(0.01)
+        except lockstep.Interrupted as interrupted:
+            assert list(interrupted.result.status) == [0]
+            return
+        except KeyboardInterrupt:  # before or after the solve
+            pass
+    pytest.fail("no interrupt came while a solve went on")
