@@ -59,13 +59,18 @@ def lockstep_calls(end, points):
     system = lockstep.equations({"x": "sigma * (y - x)", "y": "x * (rho - z) - y", "z": "x*y - beta*z"},
                                 parameters={"sigma": SIGMA, "rho": RHO, "beta": BETA})
     times, span = save_times(end, points), (0.0, end)
-    for what, problem in (("lockstep, built in", "lorenz"), ("lockstep, equations", system)):
+    for what, problem in (("built in", "lorenz"), ("equations", system)):
         for method in ("tsit5", "vern7", "vern9"):
             for tolerance in TOLERANCES:
-                def call(u0, rho, problem=problem, method=method, tolerance=tolerance):
-                    return lockstep.solve(problem, u0, span, times, parameters=[SIGMA, rho, BETA], method=method,
-                                          rtol=tolerance, atol=tolerance, precision="f64").state[0]
-                yield what, f"{method} {tolerance:.0e}", call
+                options = {"method": method, "rtol": tolerance, "atol": tolerance, "precision": "f64"}
+                setting = f"{method} {tolerance:.0e}"
+
+                def call(u0, rho, problem=problem, options=options):
+                    return lockstep.solve(problem, u0, span, times, parameters=[SIGMA, rho, BETA], **options).state[0]
+                yield f"lockstep.solve, {what}", setting, call
+                solver = lockstep.Solver(problem, START, span, times, **options)
+                yield (f"lockstep.Solver, {what}", setting,
+                       lambda u0, rho, solver=solver: solver(u0, parameters=[SIGMA, rho, BETA]).state[0])
 
 
 def heyoka_calls(end, points):
@@ -178,7 +183,7 @@ def main():
     for workload, (_, _, bounds) in WORKLOADS.items():
         for bound in bounds:
             here = [r for r in rows if (r["workload"], r["bound"]) == (workload, bound)]
-            ours = min((r["us"] for r in here if r["library"] == "lockstep, equations"), default=float("nan"))
+            ours = min((r["us"] for r in here if r["library"] == "lockstep.Solver, equations"), default=float("nan"))
             for r in sorted(here, key=lambda r: r["us"]):
                 print(f"{workload:24} {bound:6.0e} {r['library']:28} {r['setting']:>14} {r['us']:10.4g} "
                       f"{r['us'] / ours:10.2f}")

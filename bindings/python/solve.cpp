@@ -194,6 +194,26 @@ bool is_short(const cli::ProblemSetup& setup) {
   return ode::predict_cpu_seconds(work, options.cpu_target.value_or(best_cpu_target()), 1) < kPatience;
 }
 
+// Into memory. Returns (Solved, the exception that stopped it or None).
+std::pair<std::shared_ptr<Solved>, nb::object> solve_set_up(cli::ProblemFile file, cli::ProblemSetup setup,
+                                                            ode::Attributes about, nb::handle progress) {
+  const ode::Problem& problem = setup.problem;
+  ode::Solution solution(setup.options.precision, problem.trajectories(), problem.rhs->components(), problem.save_times,
+                         problem.save_times_per_trajectory);
+  auto solved = std::make_shared<Solved>(Solved{std::move(setup), std::move(solution), {}});
+  solved->file = std::make_shared<const cli::ProblemFile>(std::move(file));
+  solved->described.first = about;
+  about.emplace_back("title", solved->setup.title);  // in files the writer adds it
+  const auto work = [&](const RunControl& control) {
+    solved->described.second = solve_into_memory(solved->setup, solved->solution, control);
+  };
+  const bool here = progress.is_none() && is_short(solved->setup);
+  nb::object stopped = here ? run_here(work) : run_watched(progress, work);
+  about.insert(about.end(), solved->described.second.begin(), solved->described.second.end());
+  solved->attributes = std::move(about);
+  return {std::move(solved), std::move(stopped)};
+}
+
 // Returns (Solved or None where the result is a file, its path or None, the exception that stopped it or None).
 nb::tuple solve(const std::string& text, const std::optional<std::filesystem::path>& path, const nb::dict& arrays,
                 const Net* model, const nb::dict& overrides, const std::string& command, nb::handle progress) {
@@ -208,23 +228,43 @@ nb::tuple solve(const std::string& text, const std::optional<std::filesystem::pa
           run_watched(progress, [&](const RunControl& control) { solve_into_file(file, setup, about, control); });
       return nb::make_tuple(nb::none(), file.output.file->value, stopped);
     }
-    const ode::Problem& problem = setup.problem;
-    ode::Solution solution(setup.options.precision, problem.trajectories(), problem.rhs->components(),
-                           problem.save_times, problem.save_times_per_trajectory);
-    const auto solved = std::make_shared<Solved>(Solved{std::move(setup), std::move(solution), {}});
-    solved->file = std::make_shared<const cli::ProblemFile>(std::move(file));
-    solved->described.first = about;
-    about.emplace_back("title", solved->setup.title);  // in files the writer adds it
-    const auto work = [&](const RunControl& control) {
-      solved->described.second = solve_into_memory(solved->setup, solved->solution, control);
-    };
-    const bool here = progress.is_none() && is_short(solved->setup);
-    const nb::object stopped = here ? run_here(work) : run_watched(progress, work);
-    about.insert(about.end(), solved->described.second.begin(), solved->described.second.end());
-    solved->attributes = std::move(about);
-    return nb::make_tuple(solved, nb::none(), stopped);
+    auto [solved, stopped] = solve_set_up(std::move(file), std::move(setup), std::move(about), progress);
+    return nb::make_tuple(std::move(solved), nb::none(), std::move(stopped));
   });
 }
+
+// The arguments of solve(), read once for many solves.
+class Prepared {
+ public:
+  Prepared(const std::string& text, const nb::dict& arrays, const Net* model, std::string command)
+      : file_(tell_in_users_words([&] { return cli::parse_problem_file(text, kArguments); })),
+        arrays_(arrays),
+        command_(std::move(command)) {
+    if (model) {
+      file_.rhs.loaded = model->shared();
+      file_.rhs.kept = model->kept();
+    }
+  }
+
+  // With these arrays in the place of those by the same names. Returns (Solved, the exception that stopped it or None).
+  nb::tuple solve(const nb::dict& arrays) const {
+    return tell_in_users_words([&] {
+      nb::dict all;
+      all.update(arrays_);
+      all.update(arrays);
+      cli::ProblemFile file = file_;
+      cli::ProblemSetup setup = set_up_arguments(file, all, nullptr);
+      ode::Attributes about = cli::describe_problem(file, setup, command_);
+      auto [solved, stopped] = solve_set_up(std::move(file), std::move(setup), std::move(about), nb::none());
+      return nb::make_tuple(std::move(solved), std::move(stopped));
+    });
+  }
+
+ private:
+  cli::ProblemFile file_;
+  nb::dict arrays_;
+  std::string command_;
+};
 
 nb::dict systems() {
   nb::dict all;
@@ -252,6 +292,10 @@ void bind_solve(nb::module_& module) {
   module.def("save_solution", &save_solution, nb::arg("solved"), nb::arg("path"), nb::arg("overwrite"));
   module.def("solve", &solve, nb::arg("text"), nb::arg("path").none(), nb::arg("arrays"), nb::arg("model").none(),
              nb::arg("overrides"), nb::arg("command"), nb::arg("progress").none());
+  nb::class_<Prepared>(module, "Prepared")
+      .def(nb::init<const std::string&, const nb::dict&, const Net*, std::string>(), nb::arg("text"), nb::arg("arrays"),
+           nb::arg("model").none(), nb::arg("command"))
+      .def("solve", &Prepared::solve, nb::arg("arrays"));
   module.def("systems", &systems,
              "The built-in systems by name: title, source, components, parameters with their defaults, initial_state, "
              "end_time.");

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Mapping, Optional, Sequence, Union
+from collections.abc import Mapping
+from typing import Any, Callable, Optional, Sequence, Union
 
 import numpy as np
 
@@ -138,6 +139,21 @@ def solve(
         command = f"lockstep.solve({os.fspath(problem)!r})"
         return _run("", os.fspath(problem), {}, None, overrides, command, progress)
 
+    text, arrays, model = _written(
+        problem, u0, t_span, save_at, parameters=parameters, method=method, rtol=rtol, atol=atol, dt=dt,
+        precision=precision, threads=threads, output=output, overwrite=overwrite, trajectories=trajectories, seed=seed,
+        control=control, initial_step=initial_step, max_step=max_step, max_steps=max_steps, event=event, guard=guard,
+        with_time=with_time, components=components, units=units, time_unit=time_unit, device=device, engine=engine,
+        matrix_precision=matrix_precision, cpu_target=cpu_target)
+    return _run(text, None, arrays, model, {}, "lockstep.solve(...)", progress)
+
+
+def _written(problem, u0=None, t_span=None, save_at=None, *, parameters=None, method=None, rtol=None, atol=None, dt=None,
+             precision=None, threads=None, output=None, overwrite=False, trajectories=None, seed=None, control=None,
+             initial_step=None, max_step=None, max_steps=None, event=None, guard=None, with_time=None, components=None,
+             units=None, time_unit=None, device=None, engine=None, matrix_precision=None,
+             cpu_target=None) -> tuple[str, dict[str, np.ndarray], Any]:
+    """The arguments of solve() as the text of a problem file, arrays beside it, and the model."""
     rhs, model = _right_hand_side(problem)
     rhs.update(guard=guard, with_time=with_time)
     if components is not None:
@@ -174,14 +190,18 @@ def solve(
         "run": {"device": device, "engine": engine, "threads": threads, "cpu_target": cpu_target},
         "output": {"file": output, "overwrite": overwrite if output is not None else None},
     })
-    return _run(text, None, arrays, model, {}, "lockstep.solve(...)", progress)
+    return text, arrays, model
 
 
-def _run(text: str, path: Optional[str], arrays: Mapping[str, np.ndarray], model: Any, overrides: Mapping[str, Any],
+def _run(text: str, path: Optional[str], arrays: dict[str, np.ndarray], model: Any, overrides: dict[str, Any],
          command: str, progress: Any) -> Solution:
     with shown(progress, "solving", "trajectories") as function:
-        solved, file, stopped = _lockstep.solve(text, path, dict(arrays), model, dict(overrides), command, function)
-    solution = Solution(solved=solved) if file is None else Solution(path=file)
+        solved, file, stopped = _lockstep.solve(text, path, arrays, model, overrides, command, function)
+    return ended(Solution(solved=solved) if file is None else Solution(path=file), stopped)
+
+
+def ended(solution: Solution, stopped: Any) -> Solution:
+    """The solution, or what stopped it is raised."""
     if stopped is None:
         return solution
     if isinstance(stopped, KeyboardInterrupt):
