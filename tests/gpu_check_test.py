@@ -74,8 +74,8 @@ def main():
     assert code == 2 and "left for another run: tests" in said and "another run: speed" not in said, said
     code, said = run(folder)
     found = report(folder)
-    assert set(found["done"].split()) == {"tests", "bits", "speed", "peers", "certificates", "sanitizer", "counters",
-                                          "choices"}, found
+    assert set(found["done"].split()) == {"tests", "bits", "speed", "peers", "texts", "certificates", "sanitizer",
+                                          "counters", "choices"}, found
     names = [row["name"] for row in found["rows"]]
     assert len(names) == len(set(names)) and len(found["measured"]) == 3, names
 

@@ -90,6 +90,10 @@ class DeviceFused {
     if (fault.happened) cuda::refuse(fault, "update the driver");
     launch_.weights = upload();
     launch_.counter = static_cast<unsigned long long*>(allocate(sizeof(unsigned long long)));
+    // A solve of nothing: the first launch of a kernel is when a driver sets aside memory for its threads' stacks, which
+    // later ones may not wait for, and shows whether the device runs it at all.
+    enqueue({});
+    if (fault = stream_->wait(); fault.happened) cuda::refuse(fault, "check the device with nvidia-smi");
   }
 
   void enqueue(const cuda::Ensemble<T>& ensemble) {

@@ -163,8 +163,9 @@ TEST_F(OnDevice, takes_a_kernel_of_the_problems_own_shape_where_it_can_be_had) {
     expect_the_bits_of_solve<double>(problem_of(system("harmonic_oscillator"), 37), together, device_);
     expect_the_bits_of_solve<double>(problem_of(net(mlp), 5), together, device_);
   }
-  EXPECT_EQ(device_.launches["harmonic_oscillator"], 4);
-  EXPECT_EQ(device_.launches["relu"], 4);
+  // Three solvers, each with a solve of nothing; two of them solve twice.
+  EXPECT_EQ(device_.launches["harmonic_oscillator"], 7);
+  EXPECT_EQ(device_.launches["relu"], 7);
   unsetenv("XDG_CACHE_HOME");
   std::filesystem::remove_all(cache);
 }
@@ -230,6 +231,10 @@ TEST_F(OnDevice, names_the_array_or_option_that_is_wrong) {
               .end_times = {&time},
               .end_states = {numbers.data() + 9, 3}};
   EXPECT_THAT(said(), HasSubstr("kernel lorenz_tsit5_f32: found an illegal memory access"));
+  // A device that cannot run the kernel says so before anything is queued.
+  device_.failing_launches = 1;
+  EXPECT_THAT(message_of([&] { DeviceSolver<float>(system("lorenz"), options, nullptr); }),
+              HasSubstr("kernel lorenz_tsit5_f32: found an illegal memory access"));
 }
 
 // With LOCKSTEP_TEST_DEVICE=cuda, on this machine's first GPU and its default stream.

@@ -7,6 +7,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/testing/message_of.h"
+#include "lockstep/kernels/cuda/testing/card_graph.h"
 #include "lockstep/kernels/mlp/testing/reference.h"
 #include "lockstep/ode/cuda/gemm/testing/host_gemm.h"
 #include "lockstep/ode/cuda/gemm/testing/solve_queued.h"
@@ -196,6 +197,44 @@ TEST_F(QueuedByName, reads_and_writes_arrays_in_any_layout_but_parameters) {
   ensemble.parameters = {parameters.data(), 1, n};
   EXPECT_THAT(message_of([&] { solver.enqueue(ensemble); }),
               HasSubstr("ensemble.parameters.component: found 37, expected 1 in the engine cuda_gemm"));
+}
+
+// With LOCKSTEP_TEST_DEVICE=cuda, on this machine's first GPU: as it is queued, as a part of a graph, and as solve()'s
+// engine has it, all of them near the CPU's numbers, and the queued ones the same each time.
+TEST(QueuedGemmOnACard, has_the_same_numbers_from_a_cuda_graph) {
+  Runtime* const card = wanted_card();
+  if (card == nullptr) GTEST_SKIP() << "LOCKSTEP_TEST_DEVICE is not cuda";
+  GemmRuntime* const products = load_gemm_runtime();
+  ASSERT_NE(products, nullptr);
+  if (const std::string missing = products->missing(); !missing.empty()) GTEST_SKIP() << missing;
+  const GemmTarget target{.runtime = card, .gemm = products};
+  Problem problem;
+  problem.rhs = net(mlp::random_mlp({3, 300, 3}, {ActivationKind::relu}, 5));
+  for (int i = 0; i < 1000; ++i) {
+    problem.initial_states.insert(problem.initial_states.end(), {0.5 + 1e-4 * i, 0.2, -0.4});
+    problem.end_times.push_back(0.25 * (1 + i % 9));
+  }
+  problem.start_times = {0};
+  problem.save_times = {0, 0.125};
+  Options options;
+  options.method = "rk4";
+  options.control = StepControl::fixed;
+  options.dt = 0x1p-6;
+  options.precision = Precision::f64;
+  const Solution queued = solve_queued(problem, options, target);
+  lockstep::cuda::testing::CardGraph graph;
+  expect_same(queued, solve_queued(problem, options, target, graph.stream(), [&](const auto& enqueue) {
+                graph.capture(enqueue);
+                graph.launch_and_wait();
+                graph.launch_and_wait();
+              }));
+  options.device = DeviceChoice::cpu();
+  const Solution cpu = solve(problem, options);
+  for (std::size_t i = 0; i < 1000; ++i) {
+    ASSERT_EQ(queued.record(i).accepted, cpu.record(i).accepted) << i;
+    // Sums of 300 products in another order: 300 2^-53 of numbers near 1 for each of at most 576 evaluations.
+    for (std::size_t c = 0; c < 3; ++c) ASSERT_NEAR(queued.end_state(i, c), cpu.end_state(i, c), 1e-9) << i;
+  }
 }
 
 }  // namespace

@@ -111,6 +111,7 @@ bool Product::choose(Remainder remainder, bool narrow_out, Fault& fault) {
                             &count));
   }
   if (preference != nullptr) lt.destroy_preference(preference);
+  if (status == CUBLAS_STATUS_SUCCESS && count > 0 && found.state != CUBLAS_STATUS_SUCCESS) count = 0;
   if (status != CUBLAS_STATUS_SUCCESS || count == 0) {
     if (status != CUBLAS_STATUS_SUCCESS && status != CUBLAS_STATUS_NOT_SUPPORTED) {
       fault.text = lt.status_text(status);

@@ -17,14 +17,15 @@ __device__ void count_busy(const GemmLaunch<T>& launch, bool busy) {
   if (threadIdx.x == 0 && count != 0) atomicAdd(launch.busy, count);
 }
 
-// Every column takes up a trajectory, if there is one. The ensemble goes where the kernels that follow find it: they may
-// have been captured before it was known.
+// Column i takes up trajectory i, if there is one: where a trajectory lies does not hang on the order of threads before
+// columns are taken again, and so its products' sums do not. The ensemble goes where the kernels that follow find it:
+// they may have been captured before it was known.
 template <class T>
 __device__ void start_columns(const GemmLaunch<T>& launch) {
   const std::int64_t column = std::int64_t{blockIdx.x} * kGemmThreads + threadIdx.x;
-  const auto take = [&] { return static_cast<std::int64_t>(atomicAdd(launch.counter, 1ull)); };
-  if (column < launch.columns) ColumnTrajectory<T>(launch, launch.ensemble, column).start(take);
+  if (column < launch.columns) ColumnTrajectory<T>(launch, launch.ensemble, column).start([&] { return column; });
   if (column != 0) return;
+  *launch.counter = static_cast<unsigned long long>(launch.columns);
   *launch.placed = launch.ensemble;
   const std::int64_t count = launch.ensemble.count;
   launch.busy[kBusyLast] = count < launch.columns ? static_cast<std::int32_t>(count) : launch.columns;
