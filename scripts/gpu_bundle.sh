@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Makes one folder that runs the CUDA engine and its checks on a machine with nothing but an NVIDIA driver: programs, the
-# libraries they need, examples, scripts; and an archive of it beside it. The C library is that machine's: no older than the
-# one here or, with a libstdc++
-# as new as the one here, no older than the programs ask for (glibc 2.34 from Debian 12). Copy the folder or the
-# archive there, then run ./gpu_check.sh in it. Usage: scripts/gpu_bundle.sh [FOLDER], by default out/gpu_bundle.
+# libraries they need, examples, scripts; and an archive of it beside it. The C library is that machine's: no older than
+# the one here or, with a libstdc++ as new as the one here, no older than the programs ask for (glibc 2.34 from Debian
+# 12). Copy the folder or the archive there, then run ./gpu_check.sh in it. Usage: scripts/gpu_bundle.sh [FOLDER], by
+# default out/gpu_bundle.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 [ $# -le 1 ] || fail "usage: scripts/gpu_bundle.sh [FOLDER]"
 bundle=${1:-out/gpu_bundle}
