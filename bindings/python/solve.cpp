@@ -181,19 +181,6 @@ ode::Attributes solve_into_memory(const cli::ProblemSetup& setup, ode::Solution&
   return cli::describe_run(solve_into(setup, sink, control));
 }
 
-// Whether it ends before somebody waits for an answer to Ctrl-C, even where trajectories make all the steps they may.
-bool is_short(const cli::ProblemSetup& setup) {
-  constexpr double kPatience = 0.25;  // seconds
-  const ode::Options& options = setup.options;
-  if (options.device.uses_cuda() || options.engine != ode::EngineChoice::automatic) return false;
-  double steps = static_cast<double>(options.max_steps);
-  if (options.control == ode::StepControl::fixed) {
-    steps = std::min(steps, ode::estimate_work(setup.problem, options).steps);
-  }
-  const ode::Work work = ode::estimate_work(setup.problem, options, steps);
-  return ode::predict_cpu_seconds(work, options.cpu_target.value_or(best_cpu_target()), 1) < kPatience;
-}
-
 // Into memory. Returns (Solved, the exception that stopped it or None).
 std::pair<std::shared_ptr<Solved>, nb::object> solve_set_up(cli::ProblemFile file, cli::ProblemSetup setup,
                                                             ode::Attributes about, nb::handle progress) {
@@ -287,6 +274,18 @@ nb::dict systems() {
 }
 
 }  // namespace
+
+bool is_short(const cli::ProblemSetup& setup, double times) {
+  constexpr double kPatience = 0.25;  // seconds
+  const ode::Options& options = setup.options;
+  if (options.device.uses_cuda() || options.engine != ode::EngineChoice::automatic) return false;
+  double steps = static_cast<double>(options.max_steps);
+  if (options.control == ode::StepControl::fixed) {
+    steps = std::min(steps, ode::estimate_work(setup.problem, options).steps);
+  }
+  const ode::Work work = ode::estimate_work(setup.problem, options, steps);
+  return times * ode::predict_cpu_seconds(work, options.cpu_target.value_or(best_cpu_target()), 1) < kPatience;
+}
 
 void bind_solve(nb::module_& module) {
   module.def("save_solution", &save_solution, nb::arg("solved"), nb::arg("path"), nb::arg("overwrite"));
