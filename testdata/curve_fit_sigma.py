@@ -1,6 +1,5 @@
-"""Prints the numbers that lockstep/cli/measurement_sigma_test.py and lockstep/ode/parameter_uncertainty_test.cpp compare
-with: SciPy's curve_fit, absolute_sigma=True, of two rate constants to measurements of which each has a standard
-deviation and some are missing.
+"""Prints the numbers that lockstep/cli/measurement_sigma_test.py compares with: SciPy's curve_fit, absolute_sigma=True, of
+two rate constants to measurements of which each has a standard deviation and some are missing.
 
 A -> B -> C from A = 1, B = 0 by its closed form. With --data prints the measurements: the closed form at k1 = 0.5,
 k2 = 0.2, noise of the standard deviations that stand beside them, four digits.

@@ -50,7 +50,7 @@ double number_of(const TomlValue& value) {
 }
 
 ode::TrainedParameter trained_parameter(const TomlValue& table, std::size_t parameter) {
-  static constexpr std::array<std::string_view, 3> kKeys{"start", "scale", "positive"};
+  static constexpr std::array<std::string_view, 6> kKeys{"start", "scale", "positive", "min", "max", "unit"};
   table.allow_only(kKeys);
   ode::TrainedParameter trained{.parameter = parameter};
   const TomlValue* start = table.find("start");
@@ -60,6 +60,16 @@ ode::TrainedParameter trained_parameter(const TomlValue& table, std::size_t para
     trained.law = ode::ParameterLaw::positive;
   }
   if (const TomlValue* scale = table.find("scale")) trained.scale = number_of(*scale);
+  for (const auto& [key, bound] : {std::pair{"min", &trained.min}, {"max", &trained.max}}) {
+    const TomlValue* value = table.find(key);
+    if (value == nullptr) continue;
+    if (trained.law == ode::ParameterLaw::positive) {
+      throw value->error(std::string(key) + " beside positive = true", "one of them", "write min = 0 instead of positive");
+    }
+    *bound = number_of(*value);
+  }
+  if (trained.min || trained.max) trained.law = ode::ParameterLaw::bounded;
+  if (const TomlValue* unit = table.find("unit")) trained.unit = unit->text();
   trained.validate(table.where());
   return trained;
 }

@@ -153,6 +153,9 @@ nn::Model trained_equations(const TrainingFile& file, const EquationsToTrain& eq
     system.parameters[equations.trained[i].parameter].value = values[i].value;
   }
   nn::Model model = nn::equations(system);
+  for (const ode::TrainedParameter& trained : equations.trained) {
+    model.inputs[1].features[trained.parameter].unit = trained.unit;
+  }
   model.name = file.output.stem.empty() ? "equations" : file.output.stem.filename().string();
   model.provenance.producer = "lockstep " LOCKSTEP_VERSION;
   for (std::size_t i = 0; i < equations.states.size(); ++i) {

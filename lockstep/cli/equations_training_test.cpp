@@ -212,6 +212,13 @@ TEST(EquationsTraining, refuses_what_it_could_not_train) {
                "rhs.parameters.g.start: found -1");
   EXPECT_PRED2(has, message(replaced(kFile, "g = 2", "g = { begin = 1 }")), "rhs.parameters.g");
   EXPECT_PRED2(has, message(replaced(kFile, "g = 2", "g = { positive = true }")), "no start");
+  EXPECT_PRED2(has, message(replaced(kFile, "g = 2", "g = { start = 3, min = 0, max = 2 }")),
+               "g.start: found 3, expected a number between min and max, 0 and 2");
+  EXPECT_PRED2(has, message(replaced(kFile, "g = 2", "g = { start = 1, min = 2, max = 2 }")),
+               "g.min: found 2, expected less than max, 2");
+  EXPECT_PRED2(has, message(replaced(kFile, "g = 2", "g = { start = 1, min = 0, positive = true }")),
+               "min beside positive = true");
+  EXPECT_PRED2(has, message(replaced(kFile, "g = 2", "g = { start = 1, max = 2, scale = 1 }")), "g.scale");
   EXPECT_PRED2(has, message(replaced(kFile, "parameters = ", "models = { a = \"a.h5\" }\nparameters = ")),
                "rhs.models.a");
   EXPECT_PRED2(has, message(replaced(kFile, "net(v)", "net(v)[0] + net(v).a")), "either");

@@ -85,6 +85,26 @@ class MeasurementSigmaTest(ToolTest):
         self.assertNotIn("sigma says", notes)
         self.assertIn("of spread  in sigma", out)
 
+    def test_bounds_and_units_of_parameters(self):
+        self.write("kinetics.csv", KINETICS)
+        bounds = FILE.replace("k1 = { start = 0.3, positive = true }", 'k1 = { start = 0.3, min = 0, max = 2, unit = "1/h" }')
+        self.write("train.toml", bounds.replace("0.1, positive = true", '0.1, min = 0, unit = "1/h"'))
+        out = self.succeed("train", "train.toml")
+        self.assertRegex(out, r"(?m)^k1 = 0\.49702\d* 1/h \(from 0\.3\)$")
+        self.assertRegex(out, r"(?m)^k2 +0\.2061 \+- 0\.0039 1/h")
+        table, _ = self.found()
+        for name in VALUES:
+            self.assertAlmostEqual(table[name]["value"], VALUES[name], delta=1e-7)
+            self.assertAlmostEqual(table[name]["standard_error"], ERRORS[name], delta=1e-5 * ERRORS[name])
+            # Of bounds the interval is that of the parameter itself, cut at them.
+            self.assertAlmostEqual(table[name]["upper"], VALUES[name] + 1.959964 * ERRORS[name], delta=1e-6)
+        self.assertIn("1/h", self.succeed("info", "fit_rhs.h5"))
+        self.write("train.toml", bounds.replace("max = 2", "max = 0.45"))
+        out = self.succeed("train", "train.toml", "--overwrite")
+        self.assertIn("k1 is at its bound, and the data would have it above", out)
+        self.assertRegex(out, r"(?m)^k1 +0\.4[45]\d* 1/h +at its bound")
+        self.assertRegex(out, r"(?m)^k2 +0\.\d+ \+- 0\.\d+")
+
     def test_scipy_still_finds_the_figures_above(self):
         try:
             values, errors, correlation, chi_square = curve_fit_sigma.fitted(KINETICS)

@@ -100,7 +100,10 @@ class OdeTask : public TrainingTask<T> {
   ParameterReport uncertainty(std::span<const T> parameters) override {
     ParameterReport report;
     if (trained_.empty()) return report;
-    for (const TrainedValue& value : values(parameters)) report.names.push_back(value.name);
+    for (const TrainedValue& value : values(parameters)) {
+      report.names.push_back(value.name);
+      report.units.push_back(value.unit);
+    }
     const std::vector<double> starts = free_starts(parameters);
     report.exact_starts = starts.empty();
     report.beside_nets = !this->starts_.empty();

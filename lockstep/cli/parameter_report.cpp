@@ -11,6 +11,10 @@ namespace {
 constexpr std::size_t kMostCorrelated = 8;  // parameters whose correlations are printed
 constexpr double kFarFromOptimum = 0.1;     // standard errors
 
+bool is_at_bound(const ParameterReport& report, std::size_t i) {
+  return !report.found.at_bound.empty() && report.found.at_bound[i] != ode::ParameterUncertainty::Bound::none;
+}
+
 bool has_errors(const ParameterReport& report) { return report.refused.empty() && report.found.undetermined.empty(); }
 
 // Numbers to the second digit of their error.
@@ -71,9 +75,12 @@ std::string strongest_text(const ParameterReport& report) {
   const std::size_t count = report.names.size();
   std::size_t first = 0, second = 1;
   const auto correlation = [&](std::size_t i, std::size_t j) { return report.found.correlations[i * count + j]; };
+  double strongest = -1;
   for (std::size_t i = 0; i < count; ++i) {
     for (std::size_t j = i + 1; j < count; ++j) {
-      if (std::abs(correlation(i, j)) > std::abs(correlation(first, second))) first = i, second = j;
+      if (!(std::abs(correlation(i, j)) > strongest)) continue;  // also where one is at a bound and has none
+      strongest = std::abs(correlation(i, j));
+      first = i, second = j;
     }
   }
   return "strongest correlation: " + report.names[first] + " with " + report.names[second] + ", " +
@@ -116,6 +123,12 @@ std::vector<std::string> note_lines(const ParameterReport& report) {
                                         : " numbers, deviation " + rounded_text(found.deviation, 3)) +
                   ", " + counted_text(found.unknowns, "unknown") +
                   (report.exact_starts ? "; first points taken to be exact" : ", starts among them"));
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!is_at_bound(report, i)) continue;
+    const bool low = report.found.at_bound[i] == ode::ParameterUncertainty::Bound::min;
+    lines.push_back(report.names[i] + " is at its bound, and the data would have it " + (low ? "below" : "above") +
+                    ": the errors of the others hold with it there");
+  }
   if (report.stated_errors) append_misfit(found, lines);
   if (report.beside_nets)
     lines.push_back("they hold given the nets as trained: what these could take over is not in them");
@@ -148,11 +161,17 @@ std::vector<std::string> table_lines(const ParameterReport& report) {
     }
     for (std::size_t i = 0; i < count; ++i) {
       const Rounding rounded(report.found.standard_errors[i]);
-      cells.push_back({report.names[i],
-                       rounded(report.found.values[i]) + " +- " + rounded(report.found.standard_errors[i]),
-                       rounded(report.found.lower[i]) + " to " + rounded(report.found.upper[i])});
+      const std::string unit = i < report.units.size() && !report.units[i].empty() ? " " + report.units[i] : "";
+      if (is_at_bound(report, i)) {
+        cells.push_back({report.names[i], rounded_text(report.found.values[i], 6) + unit, "at its bound"});
+      } else {
+        cells.push_back({report.names[i],
+                         rounded(report.found.values[i]) + " +- " + rounded(report.found.standard_errors[i]) + unit,
+                         rounded(report.found.lower[i]) + " to " + rounded(report.found.upper[i])});
+      }
       for (std::size_t j = 0; correlated && j + 1 < count; ++j) {
-        cells.back().push_back(j < i ? fixed_text(report.found.correlations[i * count + j], 2) : "");
+        const double correlation = report.found.correlations[i * count + j];
+        cells.back().push_back(j < i && !std::isnan(correlation) ? fixed_text(correlation, 2) : "");
       }
     }
     std::vector<std::size_t> width(cells[0].size());

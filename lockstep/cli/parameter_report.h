@@ -12,6 +12,7 @@ namespace lockstep::cli {
 
 struct ParameterReport {
   std::vector<std::string> names;   // [trained parameter]; none: no parameters were trained
+  std::vector<std::string> units;   // likewise, each empty where it is not known; or none
   ode::ParameterUncertainty found;  // where `refused` is empty
   std::string refused;              // why there are no errors
   bool exact_starts = false;        // trajectories begin at the data's first points

@@ -13,7 +13,7 @@ std::vector<TrainedValue> trained_values(const std::vector<std::string>& names,
   std::vector<TrainedValue> values;
   for (std::size_t i = 0; i < trained.size(); ++i) {
     values.push_back(
-        {names[trained[i].parameter], trained[i].start, static_cast<double>(trained[i].value(numbers[i]))});
+        {names[trained[i].parameter], trained[i].start, static_cast<double>(trained[i].value(numbers[i])), trained[i].unit});
   }
   return values;
 }

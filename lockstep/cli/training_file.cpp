@@ -349,6 +349,9 @@ std::string options_digest(const TrainingFile& file) {
         count(trained.parameter);
         count(static_cast<int>(trained.law));
         number(trained.scale.value_or(-1));
+        for (const auto& bound : {trained.min, trained.max}) {
+          if (trained.law == ode::ParameterLaw::bounded) hash.add(bound ? number_text(*bound) : std::string());
+        }
       }
     };
     add_trained(file.ode->trained);

@@ -334,8 +334,9 @@ class Run {
     }
     std::printf("\n");
     for (const TrainedValue& value : task_.values(best)) {
-      std::printf("%s = %s (from %s)\n", value.name.c_str(), number_text(value.value).c_str(),
-                  number_text(value.start).c_str());
+      const std::string unit = value.unit.empty() ? "" : " " + value.unit;
+      std::printf("%s\n", printable(value.name + " = " + number_text(value.value) + unit + " (from " +
+                                        number_text(value.start) + ")", LineBreaks::escape).c_str());
     }
     for (const std::vector<std::string>& lines : {table_lines(uncertainty_), table_lines(judgement_.report)}) {
       for (const std::string& line : lines) std::printf("%s\n", printable(line, LineBreaks::escape).c_str());

@@ -24,6 +24,7 @@ namespace lockstep::cli {
 struct TrainedValue {
   std::string name;
   double start, value;
+  std::string unit = {};
 };
 
 // How good what was trained is, and what a picture of that shows: one of the two.

@@ -214,6 +214,97 @@ double smallest_effect(const Options& options) {
   return options.control == StepControl::fixed ? 1e-10 : std::max(1e-10, options.rtol);
 }
 
+// Least squares linearised about the fit, of some of the parameters; the others stay.
+struct Linearised {
+  std::vector<std::vector<double>> undetermined;  // where there are any, nothing else
+  std::vector<double> errors;                     // [parameter], for measurements of deviation 1
+  std::vector<double> step;                       // [parameter], to the least sum of squares
+  std::vector<double> correlations;               // [parameter][parameter]
+};
+
+// `all` rows [by trained parameter..., residual], which columns of `kept` and the last are taken of.
+Linearised linearise(const detail::Rows& all, const std::vector<std::size_t>& kept, const std::vector<double>& values,
+                     double smallest) {
+  const std::size_t count = kept.size();
+  detail::Rows rows{count + 1};
+  for (std::size_t i = 0; i < all.count(); ++i) {
+    for (const std::size_t column : kept) rows.numbers.push_back(all.at(i, column));
+    rows.numbers.push_back(all.at(i, all.columns - 1));
+  }
+  if (count + 1 != all.columns) detail::reduce(rows);
+  Linearised result;
+  // In units of each parameter's own effect.
+  detail::Rows triangle{count, std::vector<double>(count * count)};
+  std::vector<double> effect(count), residual(count);
+  for (std::size_t i = 0; i < std::min(count, rows.count()); ++i) {
+    residual[i] = rows.at(i, count);
+    for (std::size_t j = 0; j < count; ++j) effect[j] += rows.at(i, j) * rows.at(i, j);
+  }
+  for (double& each : effect) each = each == 0 ? 1 : std::sqrt(each);
+  for (std::size_t i = 0; i < std::min(count, rows.count()); ++i) {
+    for (std::size_t j = 0; j < count; ++j) triangle.at(i, j) = rows.at(i, j) / effect[j];
+  }
+  const detail::SingularValues found = detail::singular_values(std::move(triangle));
+  const auto size_of = [&](std::size_t i) { return values[kept[i]] == 0 ? 1 : std::abs(values[kept[i]]); };
+  for (std::size_t k = 0; k < count; ++k) {
+    if (found.values[k] > smallest * found.values[0]) continue;
+    std::vector<double> change(count);
+    double largest = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      change[i] = found.right.at(i, k) / effect[i];
+      if (std::abs(change[i] / size_of(i)) > std::abs(largest)) largest = change[i] / size_of(i);
+    }
+    for (double& each : change) each /= largest;
+    result.undetermined.push_back(std::move(change));
+  }
+  if (!result.undetermined.empty()) return result;
+
+  std::vector<double> step(count), covariance(count * count);
+  for (std::size_t k = 0; k < count; ++k) {
+    const double square = found.values[k] * found.values[k];
+    double projection = 0;
+    for (std::size_t i = 0; i < count; ++i) projection += found.left.at(i, k) * residual[i];
+    for (std::size_t i = 0; i < count; ++i) {
+      step[i] += found.right.at(i, k) * projection / square;
+      for (std::size_t j = 0; j < count; ++j) {
+        covariance[i * count + j] += found.right.at(i, k) * found.right.at(j, k) / square;
+      }
+    }
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const double in_effects = std::sqrt(covariance[i * count + i]);
+    result.errors.push_back(in_effects / effect[i]);
+    result.step.push_back(step[i] / effect[i]);
+    for (std::size_t j = 0; j < count; ++j) {
+      result.correlations.push_back(
+          i == j ? 1 : covariance[i * count + j] / (in_effects * std::sqrt(covariance[j * count + j])));
+    }
+  }
+  return result;
+}
+
+// Takes out of `free`, and notes, the parameters that a bound keeps from where the data would have them. Returns
+// whether there are any.
+bool hold_at_bounds(std::span<const TrainedParameter> trained, const Linearised& found, double size,
+                    std::vector<std::size_t>& free, ParameterUncertainty& result) {
+  constexpr double kAtBound = 0.01;  // standard errors
+  std::vector<std::size_t> rest;
+  for (std::size_t k = 0; k < free.size(); ++k) {
+    const std::size_t i = free[k];
+    const double near = kAtBound * size * found.errors[k], value = result.values[i], step = found.step[k];
+    if (trained[i].min && value - *trained[i].min < near && step < 0) {
+      result.at_bound[i] = ParameterUncertainty::Bound::min;
+    } else if (trained[i].max && *trained[i].max - value < near && step > 0) {
+      result.at_bound[i] = ParameterUncertainty::Bound::max;
+    } else {
+      rest.push_back(i);
+    }
+  }
+  const bool any = rest.size() != free.size();
+  free = std::move(rest);
+  return any;
+}
+
 }  // namespace
 
 ParameterUncertainty parameter_uncertainty(const Rhs& rhs, std::span<const TrainedParameter> trained,
@@ -232,64 +323,45 @@ ParameterUncertainty parameter_uncertainty(const Rhs& rhs, std::span<const Train
   Rhs at = own == 0 ? rhs : std::make_shared<AtWeights>(rhs, weights.first(own));
   Reduced reduced = Reduction(std::move(at), trained, whole, solve, uncertainty).all();
   result.numbers = reduced.numbers;
-  result.unknowns = count + reduced.starts;
-  if (result.numbers <= result.unknowns) {
-    refuse(ErrorKind::invalid_argument, "data", std::to_string(result.numbers) + " numbers to compare",
-           "more than the " + std::to_string(result.unknowns) + " unknowns");
-  }
-  const std::size_t freedom = result.numbers - result.unknowns;
-  result.deviation = std::sqrt(reduced.loss / static_cast<double>(freedom));
-
-  // In units of each parameter's own effect.
-  detail::Rows triangle{count, std::vector<double>(count * count)};
-  std::vector<double> effect(count), residual(count);
-  for (std::size_t i = 0; i < std::min(count, reduced.rows.count()); ++i) {
-    residual[i] = reduced.rows.at(i, count);
-    for (std::size_t j = 0; j < count; ++j) effect[j] += reduced.rows.at(i, j) * reduced.rows.at(i, j);
-  }
-  for (double& each : effect) each = each == 0 ? 1 : std::sqrt(each);
-  for (std::size_t i = 0; i < std::min(count, reduced.rows.count()); ++i) {
-    for (std::size_t j = 0; j < count; ++j) triangle.at(i, j) = reduced.rows.at(i, j) / effect[j];
-  }
-  const detail::SingularValues found = detail::singular_values(std::move(triangle));
-  const auto size_of = [&](std::size_t i) { return result.values[i] == 0 ? 1 : std::abs(result.values[i]); };
-  for (std::size_t k = 0; k < count; ++k) {
-    if (found.values[k] > smallest_effect(options) * found.values[0]) continue;
-    std::vector<double> change(count);
-    double largest = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      change[i] = found.right.at(i, k) / effect[i];
-      if (std::abs(change[i] / size_of(i)) > std::abs(largest)) largest = change[i] / size_of(i);
+  result.at_bound.assign(count, ParameterUncertainty::Bound::none);
+  const bool stated = uncertainty.error_size == ErrorSize::as_stated;
+  double size = 1;  // of errors, in units of sigma
+  std::size_t freedom = 0;
+  const auto count_unknowns = [&](std::size_t of_parameters) {
+    result.unknowns = of_parameters + reduced.starts;
+    if (result.numbers <= result.unknowns) {
+      refuse(ErrorKind::invalid_argument, "data", std::to_string(result.numbers) + " numbers to compare",
+             "more than the " + std::to_string(result.unknowns) + " unknowns");
     }
-    for (double& each : change) each /= largest;
-    result.undetermined.push_back(std::move(change));
+    freedom = result.numbers - result.unknowns;
+    result.deviation = std::sqrt(reduced.loss / static_cast<double>(freedom));
+    if (!stated) size = result.deviation;
+  };
+  count_unknowns(count);
+
+  std::vector<std::size_t> free(count);  // parameters that are not held at a bound
+  std::iota(free.begin(), free.end(), std::size_t{0});
+  Linearised found = linearise(reduced.rows, free, result.values, smallest_effect(options));
+  if (found.undetermined.empty() && hold_at_bounds(trained, found, size, free, result)) {
+    count_unknowns(free.size());
+    found = linearise(reduced.rows, free, result.values, smallest_effect(options));
   }
   const double nothing = std::numeric_limits<double>::quiet_NaN();
   result.standard_errors.assign(count, nothing);
   result.lower = result.upper = result.standard_errors;
   result.correlations.assign(count * count, nothing);
   result.distance = nothing;
+  for (const std::vector<double>& change : found.undetermined) {
+    std::vector<double>& all = result.undetermined.emplace_back(count);
+    for (std::size_t i = 0; i < free.size(); ++i) all[free[i]] = change[i];
+  }
   if (!result.undetermined.empty()) return result;
 
-  std::vector<double> step(count), covariance(count * count);
-  for (std::size_t k = 0; k < count; ++k) {
-    const double square = found.values[k] * found.values[k];
-    double projection = 0;
-    for (std::size_t i = 0; i < count; ++i) projection += found.left.at(i, k) * residual[i];
-    for (std::size_t i = 0; i < count; ++i) {
-      step[i] += found.right.at(i, k) * projection / square;
-      for (std::size_t j = 0; j < count; ++j) {
-        covariance[i * count + j] += found.right.at(i, k) * found.right.at(j, k) / square;
-      }
-    }
-  }
-  const bool stated = uncertainty.error_size == ErrorSize::as_stated;
-  const double size = stated ? 1 : result.deviation;
   const double t = stated ? detail::kNormal95 : detail::student_t_95(freedom);
   result.distance = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const double in_effects = std::sqrt(covariance[i * count + i]);
-    const double error = size * in_effects / effect[i], value = result.values[i];
+  for (std::size_t k = 0; k < free.size(); ++k) {
+    const std::size_t i = free[k];
+    const double error = size * found.errors[k], value = result.values[i];
     result.standard_errors[i] = error;
     result.lower[i] = value - t * error;
     result.upper[i] = value + t * error;
@@ -298,10 +370,11 @@ ParameterUncertainty parameter_uncertainty(const Rhs& rhs, std::span<const Train
       result.lower[i] = near_zero ? 0 : value * math::exp(-t * error / value);
       if (!near_zero) result.upper[i] = value * math::exp(t * error / value);
     }
-    if (size > 0) result.distance = std::max(result.distance, std::abs(step[i]) / (size * in_effects));
-    for (std::size_t j = 0; j < count; ++j) {
-      result.correlations[i * count + j] =
-          i == j ? 1 : covariance[i * count + j] / (in_effects * std::sqrt(covariance[j * count + j]));
+    if (trained[i].min) result.lower[i] = std::max(result.lower[i], *trained[i].min);
+    if (trained[i].max) result.upper[i] = std::min(result.upper[i], *trained[i].max);
+    if (error > 0) result.distance = std::max(result.distance, std::abs(found.step[k]) / error);
+    for (std::size_t l = 0; l < free.size(); ++l) {
+      result.correlations[i * count + free[l]] = found.correlations[k * free.size() + l];
     }
   }
   return result;

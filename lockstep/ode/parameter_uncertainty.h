@@ -32,7 +32,12 @@ struct UncertaintyOptions {
 struct ParameterUncertainty {
   std::vector<double> values;           // [trained parameter]
   std::vector<double> standard_errors;  // these four are NaN where the data do not determine the parameters
-  // 95 % by Student's t, or of errors as stated by the normal distribution. Of the positive law exp(x +- t error(x)), x
+  // Whether a parameter has come to one of its bounds, and the data would have it beyond: nearer to the bound than a
+  // hundredth of the error it would have without bounds, the Gauss-Newton step leading out. It is no unknown then: the
+  // others' errors hold with it there, its own is NaN.
+  enum class Bound { none, min, max };
+  std::vector<Bound> at_bound;  // [trained parameter]
+  // Of the bounded law value +- t error, cut at the bounds. 95 % by Student's t, or of errors as stated by the normal distribution. Of the positive law exp(x +- t error(x)), x
   // = log(value), or where the error is above the value itself 0 to value + t error.
   std::vector<double> lower, upper;
   std::vector<double> correlations;  // [trained parameter][trained parameter]

@@ -130,6 +130,54 @@ TEST(ParameterUncertainty, intervals_hold_the_truth_in_95_of_100_experiments) {
   EXPECT_NEAR((covered(Start::exact, 1, 40) + covered(Start::measured, 2, 40)) / 2, 0.95, 0.055);
 }
 
+// The decay exp(-k t) + c with errors of 0.01: a bound that is far away changes nothing but cuts the interval, one that
+// the data would have k beyond is where it ends. The others' errors are then those of a fit with k known there.
+TEST(ParameterUncertainty, a_parameter_at_its_bound_is_no_unknown) {
+  const Rhs rhs = differentiable_function<1, 2>("decay", [](auto, const auto& u, const auto& p, auto& du) {
+    du[0] = -p[0] * (u[0] - p[1]);
+  });
+  TrajectoryData data{.states = {2}};
+  data.times.push_back(0);
+  for (int i = 1; i <= 12; ++i) {
+    data.times.push_back(0.25 * i);
+    data.states.push_back(0.5 + 1.5 * std::exp(-1.2 * 0.25 * i) + 0.01 * Random(4).normal(static_cast<std::uint64_t>(i), 0));
+  }
+  data.sigma.assign(13, 0.01);
+  FitOptions options{.solve = kTight};
+  options.phases[0].training.rule = train::LbfgsOptions{};
+  options.phases[0].training.iterations = 300;
+  const auto found = [&](std::optional<double> min, std::optional<double> max) {
+    const std::vector<TrainedParameter> trained{
+        {.parameter = 0, .start = 0.7, .law = min || max ? ParameterLaw::bounded : ParameterLaw::linear, .min = min, .max = max},
+        {.parameter = 1, .start = 0.4}};
+    const FitResult result = fit(train_parameters(rhs, trained), data, options);
+    return parameter_uncertainty(rhs, trained, result.weights, data, kTight, {.error_size = ErrorSize::as_stated});
+  };
+  const ParameterUncertainty without = found({}, {}), far = found(0.0, 5.0), at = found(0.0, 1.0);
+  EXPECT_THAT(without.at_bound, ::testing::Each(ParameterUncertainty::Bound::none));
+  // The one minimum, to what L-BFGS leaves.
+  expect_near_each(far.values, without.values, 1e-6);
+  expect_near_each(far.standard_errors, without.standard_errors, 1e-5);
+  EXPECT_THAT(far.at_bound, ::testing::Each(ParameterUncertainty::Bound::none));
+  EXPECT_NEAR(far.upper[0] - far.values[0], 1.959964 * far.standard_errors[0], 1e-6);
+  const ParameterUncertainty cut = found(0.0, without.values[0] + 0.5 * without.standard_errors[0]);
+  EXPECT_EQ(cut.upper[0], without.values[0] + 0.5 * without.standard_errors[0]);
+  EXPECT_NEAR(cut.standard_errors[0], without.standard_errors[0], 1e-3 * without.standard_errors[0]);
+
+  EXPECT_NEAR(at.values[0], 1, 1e-4);
+  EXPECT_EQ(at.at_bound[0], ParameterUncertainty::Bound::max);
+  EXPECT_TRUE(std::isnan(at.standard_errors[0]) && std::isnan(at.upper[0]) && std::isnan(at.correlations[1]));
+  EXPECT_EQ(at.unknowns, 1u);
+  const std::vector<TrainedParameter> alone{{.parameter = 1, .start = at.values[1]}};
+  TrajectoryData known = data;
+  known.parameters = {at.values[0]};
+  const ParameterUncertainty given =
+      parameter_uncertainty(rhs, alone, Numbers{1}, known, kTight, {.error_size = ErrorSize::as_stated});
+  EXPECT_NEAR(at.standard_errors[1], given.standard_errors[0], 1e-9 * given.standard_errors[0]);
+  EXPECT_LT(at.standard_errors[1], 0.9 * without.standard_errors[1]);
+  EXPECT_LT(at.distance, 0.01);
+}
+
 TEST(ParameterUncertainty, says_which_combination_the_data_do_not_determine) {
   // u' = -(a b) u + c: the product alone matters.
   const Rhs rhs = differentiable_function<1, 3>(

@@ -7,6 +7,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/hash.h"
+#include "lockstep/core/text.h"
 #include "lockstep/kernels/math/math.h"
 #include "lockstep/ode/differentiable_tile.h"
 
@@ -226,6 +227,28 @@ void TrainedParameter::validate(const std::string& where) const {
       refuse(where + ".scale", std::to_string(*scale), "none beside the positive law, whose scale is the start");
   }
   if (scale) require(*scale > 0 && std::isfinite(*scale), ".scale", *scale, "a positive number");
+  if (law != ParameterLaw::bounded) {
+    for (const auto& [field, bound] : {std::pair{".min", min}, {".max", max}}) {
+      if (bound) refuse(where + field, number_text(*bound), "none beside another law than the bounded one");
+    }
+    return;
+  }
+  if (scale) refuse(where + ".scale", number_text(*scale), "none beside bounds, which have one of their own");
+  if (!min && !max) refuse(where, "a bounded law without bounds", "min, max or both");
+  for (const auto& [field, bound] : {std::pair{".min", min}, {".max", max}}) {
+    if (bound) require(std::isfinite(*bound), field, *bound, "a finite number");
+  }
+  if (min && max && !(*min < *max && std::isfinite(*max - *min))) {
+    refuse(where + ".min", number_text(*min), "less than max, " + number_text(*max));
+  }
+  const std::string inside = min && max ? "between min and max, " + number_text(*min) + " and " + number_text(*max)
+                             : min      ? "above min, " + number_text(*min)
+                                        : "below max, " + number_text(*max);
+  if ((min && !(start > *min)) || (max && !(start < *max))) {
+    throw Error(ErrorKind::invalid_argument,
+                {where + ".start", number_text(start), "a number " + inside,
+                 "a training cannot leave a bound itself: begin some way from it"});
+  }
 }
 
 namespace {
@@ -234,14 +257,52 @@ double scale_of(const TrainedParameter& parameter) {
 }
 }  // namespace
 
-double TrainedParameter::first() const { return law == ParameterLaw::positive ? 0 : start / scale_of(*this); }
+// Where a bounded parameter p is at x, with its slope by x.
+//
+// Between two bounds the share s = (p - min) / (max - min) is a logistic function of x that begins at that of the start,
+//   s / (1 - s) = e^x s0 / (1 - s0),  hence  s = s0 e^x / (1 - s0 + s0 e^x).
+// By the chain rule ds/dx = s (1 - s), and dp/dx = (max - min) s (1 - s). Multiplied by e^-x above and below where x > 0,
+// neither overflows, and 1 - s keeps its digits: p is reckoned from the nearer bound.
+// With one bound the distance to it is multiplied by e^x, or e^-x below a max so that p grows with x:
+//   p = min + (start - min) e^x,  dp/dx = p - min;   p = max - (max - start) e^-x,  dp/dx = max - p.
+namespace {
+template <class T>
+struct Bounded {
+  T value, slope;
+};
+template <class T>
+Bounded<T> bounded(const TrainedParameter& of, T x) {
+  const T e = math::exp(x > 0 && of.max ? -x : x);
+  if (!of.max) {
+    const T distance = static_cast<T>(of.start - *of.min) * e;
+    return {static_cast<T>(*of.min) + distance, distance};
+  }
+  if (!of.min) {
+    const T distance = static_cast<T>(*of.max - of.start) * (x > 0 ? e : math::exp(-x));
+    return {static_cast<T>(*of.max) - distance, distance};
+  }
+  const double width = *of.max - *of.min;
+  const T above = static_cast<T>((of.start - *of.min) / width), below = static_cast<T>((*of.max - of.start) / width);
+  const T range = static_cast<T>(width);
+  if (x > 0) {
+    const T sum = above + below * e, share = above / sum, rest = below * e / sum;
+    return {static_cast<T>(*of.max) - range * rest, range * share * rest};
+  }
+  const T sum = below + above * e, share = above * e / sum, rest = below / sum;
+  return {static_cast<T>(*of.min) + range * share, range * share * rest};
+}
+}  // namespace
+
+double TrainedParameter::first() const { return law == ParameterLaw::linear ? start / scale_of(*this) : 0; }
 
 template <class T>
 T TrainedParameter::value(T x) const {
+  if (law == ParameterLaw::bounded) return bounded(*this, x).value;
   return law == ParameterLaw::positive ? static_cast<T>(start) * math::exp(x) : static_cast<T>(scale_of(*this)) * x;
 }
 template <class T>
 T TrainedParameter::slope(T x) const {
+  if (law == ParameterLaw::bounded) return bounded(*this, x).slope;
   return law == ParameterLaw::positive ? value(x) : static_cast<T>(scale_of(*this));
 }
 template float TrainedParameter::value(float) const;

@@ -15,6 +15,7 @@ namespace lockstep::ode {
 enum class ParameterLaw {
   linear,    // scale x
   positive,  // start exp(x), which keeps its sign: of quantities known to their order of magnitude
+  bounded,   // between min and max, or on one side of one of them: see value(); x = 0 is the start
 };
 
 struct TrainedParameter {
@@ -22,6 +23,9 @@ struct TrainedParameter {
   double start = 0;
   ParameterLaw law = ParameterLaw::linear;
   std::optional<double> scale = {};  // of the linear law; none: |start|, or 1 where that is 0
+  // Of the bounded law, at least one of them; the start lies between them.
+  std::optional<double> min = {}, max = {};
+  std::string unit = {};  // for people; empty where it is not known
 
   // Throws Error (invalid_argument), its fields beginning with `where`.
   void validate(const std::string& where) const;

@@ -26,6 +26,62 @@ TEST(TrainedRhs, has_the_weights_that_are_trained) {
   EXPECT_EQ(rhs->parameters(), 1u);
 }
 
+// A smooth function of x with the slope that it says, which begins at the start and ends at the bounds. Differences of
+// 1e-6 err by 1e-12 of third derivatives, which are at most the range here, and by 1e-16 over 1e-6.
+TEST(TrainedRhs, bounded_parameters_stay_between_their_bounds) {
+  const TrainedParameter laws[] = {{.start = 0.3, .law = ParameterLaw::bounded, .min = 0.0, .max = 2.0},
+                                   {.start = -4, .law = ParameterLaw::bounded, .min = -5.0, .max = -1.0},
+                                   {.start = 3, .law = ParameterLaw::bounded, .min = 1.0},
+                                   {.start = 3, .law = ParameterLaw::bounded, .max = 10.0}};
+  for (const TrainedParameter& law : laws) {
+    law.validate("p");
+    EXPECT_EQ(law.first(), 0);
+    EXPECT_NEAR(law.value(0.0), law.start, 1e-15 * 10);
+    EXPECT_NEAR(law.value(0.0f), law.start, 1e-6 * 10);
+    double before = law.value(-800.0);
+    for (double x = -6; x <= 6; x += 0.5) {
+      const double value = law.value(x), slope = law.slope(x);
+      EXPECT_GT(value, before) << x;
+      before = value;
+      EXPECT_NEAR(slope, (law.value(x + 1e-6) - law.value(x - 1e-6)) / 2e-6, 1e-8 * (1 + std::fabs(value))) << x;
+      if (law.min) {
+        EXPECT_GT(value, *law.min);
+      }
+      if (law.max) {
+        EXPECT_LT(value, *law.max);
+      }
+    }
+    if (law.min) {
+      EXPECT_EQ(law.value(-800.0), *law.min);
+    }
+    if (law.max) {
+      EXPECT_EQ(law.value(800.0), *law.max);
+    }
+    if (law.min && law.max) {
+      EXPECT_EQ(law.slope(800.0), 0);
+    }
+  }
+}
+
+TEST(TrainedRhs, bounds_that_cannot_hold_are_refused_by_name) {
+  const auto message = [](std::optional<double> min, std::optional<double> max, double start,
+                          ParameterLaw law = ParameterLaw::bounded, std::optional<double> scale = {}) {
+    return message_of([&] {
+      TrainedParameter{.start = start, .law = law, .scale = scale, .min = min, .max = max}.validate("p");
+    });
+  };
+  EXPECT_THAT(message(0, 2, 2.5), HasSubstr("p.start: found 2.5, expected a number between min and max, 0 and 2; a"));
+  EXPECT_THAT(message(0, 2, 0), HasSubstr("p.start: found 0, expected a number between"));
+  EXPECT_THAT(message(1, {}, 0.5), HasSubstr("p.start: found 0.5, expected a number above min, 1"));
+  EXPECT_THAT(message({}, 1, 1), HasSubstr("p.start: found 1, expected a number below max, 1"));
+  EXPECT_THAT(message(2, 2, 2), HasSubstr("p.min: found 2, expected less than max, 2"));
+  EXPECT_THAT(message(3, 2, 2.5), HasSubstr("p.min: found 3, expected less than max, 2"));
+  EXPECT_THAT(message({}, {}, 1), HasSubstr("a bounded law without bounds"));
+  EXPECT_THAT(message(0, NAN, 1), HasSubstr("p.max"));
+  EXPECT_THAT(message(0, {}, 1, ParameterLaw::linear), HasSubstr("p.min: found 0, expected none beside another law"));
+  EXPECT_THAT(message(0, {}, 1, ParameterLaw::bounded, 2.0), HasSubstr("p.scale"));
+}
+
 // Magnitudes are summed as in gradient_test.cpp: 1e-12 of them is 4,500 roundings.
 TEST(TrainedRhs, gradients_agree_with_dual_numbers_for_every_method_and_control) {
   const Case c = trained_case();

@@ -145,7 +145,8 @@ def train(
         A net to go on from, instead of ``hidden``.
     equations, definitions : dict of str
         Of a neural ODE: the right-hand side as text, which calls the net, ``{"x": "v", "v": "-sin(x) + net(v)"}``.
-        ``parameters`` is a dict then, in which ``{"start": 1}`` is to be found by the training, and needs no net. So
+        ``parameters`` is a dict then, in which ``{"start": 1}`` is to be found by the training (between bounds with
+        ``"min"`` and ``"max"``, above 0 with ``"positive": True``; ``"unit"`` is for reports), and needs no net. So
         it is beside ``system``, the name of a built-in one.
     models : dict of Model
         Nets that equations call and that are kept as they are.
