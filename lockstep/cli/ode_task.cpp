@@ -20,6 +20,7 @@ namespace {
 
 ode::TrajectoryData library_data(const TrajectoryTable& table, const std::vector<double>& parameters) {
   ode::TrajectoryData data{table.trajectories(), table.times, table.states, parameters, table.numbers, {}, table.sigma};
+  data.names = table.names;
   if (!table.have_one_length()) {
     data.lengths = table.lengths;
     return data;
@@ -167,7 +168,7 @@ class OdeTask : public TrainingTask<T> {
     const std::span<const ode::TrajectoryRecord> records = loss_.records();
     for (std::size_t i = 0; i < records.size(); ++i) {
       if (records[i].status == ode::Status::success || ++count > kMostNamed) continue;
-      named += (count == 1 ? "" : ", ") + std::to_string(table.number(i)) + ": " +
+      named += (count == 1 ? "" : ", ") + table.name(i) + ": " +
                std::string(to_string(records[i].status)) + " at t = " + number_text(records[i].end_time);
     }
     left_out_text_ = ", without " + count_text(static_cast<std::int64_t>(count)) + " of " +

@@ -163,9 +163,16 @@ TrajectoryTable read_trajectories_csv(const DataSection& data) {
   }
   for (std::size_t start = 0, end = 1; start < csv.rows; start = end++) {
     while (end < csv.rows && runs[end] == runs[start]) ++end;
-    if (end - start < 2) refuse(line(start), "a trajectory of 1 point", "at least 2");
+    const std::string name = data.trajectory.empty() ? "" : csv.text(start, csv.index(data.where_trajectory, data.trajectory));
+    if (end - start < 2) {
+      const std::string of = name.empty() ? "" : " of " + name;
+      refuse(line(start), "a trajectory of 1 point" + of, "at least 2",
+             data.trajectory.empty() ? "" : "sort the rows by " + data.trajectory + ", so that those of a trajectory follow each other");
+    }
     table.lengths.push_back(end - start);
+    if (!name.empty()) table.names.push_back(name);
   }
+  if (table.names.size() != table.lengths.size()) table.names.clear();  // numbers among the names: they are counted
   require_order(table, csv.source, csv.source, csv.lines);
   if (data.sigma.one_by_one()) table.sigma = sigma_of_csv(csv, data.sigma, data.states);
   require_sigma(table.states, table.sigma, [&](std::size_t at) {

@@ -29,11 +29,16 @@ struct TrajectoryTable {
   std::vector<double> states;        // [trajectory][time][component]; NaN where a component was not measured
   std::vector<double> sigma;         // likewise, the standard deviation of each; or empty
   std::vector<std::size_t> numbers;  // [trajectory], counted through the file; empty: 0, 1, ...
+  std::vector<std::string> names;    // [trajectory], of a column of texts; or empty
   std::vector<std::string> component_units;  // [component], or empty; each empty where it is not known
   std::string time_name = "t", time_unit;
   std::size_t trajectories() const { return lengths.size(); }
   bool have_one_length() const;
   std::size_t number(std::size_t trajectory) const { return numbers.empty() ? trajectory : numbers[trajectory]; }
+  // What people call it.
+  std::string name(std::size_t trajectory) const {
+    return names.empty() ? std::to_string(number(trajectory)) : names[trajectory];
+  }
 };
 
 struct RegressionData {

@@ -70,6 +70,22 @@ TEST_F(TrainingDataTest, the_split_is_a_partition_that_the_seed_decides) {
   EXPECT_EQ(load_regression(file(kRegression + "validation = 0.2\n")).training.inputs, data.training.inputs);
 }
 
+TEST_F(TrainingDataTest, a_column_of_texts_names_the_trajectories) {
+  const std::string runs = kTrajectory + "trajectory = \"run\"\n";
+  write("t.csv", "run,t,x\nA12,0,5\nA12,1,6\nB \"7\",0,7\nB \"7\",3,8\n\"C, late\",0,1\n\"C, late\",1,2\n");
+  const TrajectoryTable all = load_trajectories(file(runs)).training;
+  EXPECT_THAT(all.names, ElementsAre("A12", "B \"7\"", "C, late"));
+  const TrajectoryData split = load_trajectories(file(runs + "validation = 0.34\n"));
+  ASSERT_EQ(split.validation.names.size(), 1u);
+  EXPECT_EQ(split.validation.name(0), all.names[split.validation.numbers[0]]);
+  // Rows in the order of time: what helps is told, by the name of the run.
+  write("t.csv", "run,t,x\nA12,0,5\nB7,0,7\nA12,1,6\nB7,1,7\n");
+  EXPECT_THAT(message_of(runs, true), HasSubstr("t.csv:2: found a trajectory of 1 point of A12, expected at least 2; sort "
+                                                "the rows by run"));
+  write("t.csv", "run,t,x\nA12,0,5\nA12,1,6\n7,0,7\n7,3,8\n");
+  EXPECT_TRUE(load_trajectories(file(runs)).training.names.empty());
+}
+
 TEST_F(TrainingDataTest, trajectories_of_which_nothing_is_left_are_errors) {
   const std::string runs = kTrajectory + "trajectory = \"run\"\n";
   write("t.csv", "run,t,x\n1,0,5\n1,1,6\n2,0,7\n2,3,NA\n2,4,\n");

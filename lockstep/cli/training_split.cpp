@@ -157,6 +157,7 @@ TrajectoryData split(const TrainingFile& file, const TrajectoryTable& all) {
     const std::size_t length = all.lengths[i], n = all.component_names.size();
     const double *const times = all.times.data() + row, *const states = all.states.data() + row * n;
     to.lengths.push_back(length);
+    if (!all.names.empty()) to.names.push_back(all.names[i]);
     to.times.insert(to.times.end(), times, times + length);
     to.states.insert(to.states.end(), states, states + length * n);
     if (!all.sigma.empty()) {

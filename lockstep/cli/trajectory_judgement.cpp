@@ -26,9 +26,9 @@ std::size_t first_row(const TrajectoryTable& table, std::size_t trajectory) {
 std::string place_text(const TrajectoryTable& table, std::size_t row) {
   std::size_t trajectory = 0, first = 0;
   while (first + table.lengths[trajectory] <= row) first += table.lengths[trajectory++];
-  return (table.trajectories() == 1 && table.numbers.empty()
+  return (table.trajectories() == 1 && table.numbers.empty() && table.names.empty()
               ? ""
-              : "trajectory " + std::to_string(table.number(trajectory)) + ", ") +
+              : "trajectory " + table.name(trajectory) + ", ") +
          table.time_name + " = " + rounded_text(table.times[row], 6) +
          (table.time_unit.empty() ? "" : " " + table.time_unit);
 }
@@ -152,7 +152,7 @@ Judgement judge_fit(const ode::Rhs& rhs, std::span<const double> weights, const 
     if (ranks.size() < 2) return;
     const std::size_t worst = ranked(ranks).back();
     judgement.report.worst += (judgement.report.worst.empty() ? "trajectory " : ", ") +
-                              std::to_string(of.table.number(worst)) + " of the " + data + " data (" +
+                              of.table.name(worst) + " of the " + data + " data (" +
                               share_text(ranks[worst]) + ")";
   };
   add_worst(training, errors.trajectories, "training");
@@ -170,7 +170,7 @@ Judgement judge_fit(const ode::Rhs& rhs, std::span<const double> weights, const 
     for (const Pick& pick : picked(ranks, kMostColumns - curves.trajectories.size())) {
       FittedTrajectory fitted = judge.fitted(of, pick.trajectory, shown);
       const double relative = ranks[pick.trajectory];
-      fitted.title = std::string(data) + pick.what + ": " + std::to_string(of.table.number(pick.trajectory)) +
+      fitted.title = std::string(data) + pick.what + ": " + of.table.name(pick.trajectory) +
                      (std::isfinite(relative) ? " (" + percent_text(relative) + ")" : " (failed)");
       fitted.is_validation = &of == &validation;
       curves.trajectories.push_back(std::move(fitted));

@@ -220,7 +220,7 @@ struct FitLoss<T>::Parts {
         const TrajectoryRecord& record = records[i];
         if (record.status == Status::success) continue;
         const bool stops = options.failed == FailedTrajectories::stop;
-        refuse("trajectory " + std::to_string(data.number(trajectory)) +
+        refuse("trajectory " + data.name(trajectory) +
                    (segments == 1 ? "" : ", segment " + std::to_string(segment)),
                std::string(to_string(record.status)) + " at t = " + std::to_string(record.end_time) +
                    (stops ? "" : ", and no other succeeded"),

@@ -33,6 +33,7 @@ struct TrajectoryData {
   // The standard deviation of each measurement, as states: each counts in units of its own. Greater than 0 where a
   // state was measured, not looked at elsewhere. Empty: 1.
   std::vector<double> sigma;
+  std::vector<std::string> names;  // [trajectory], what messages call them instead of a number; or empty
 
   // Throws Error (invalid_argument): counts that do not fit `rhs`, times not in order, numbers that are not finite, by
   // trajectory and row.
@@ -41,6 +42,9 @@ struct TrajectoryData {
   std::size_t points(std::size_t trajectory, std::size_t components) const;
   bool shares_times(std::size_t components) const { return times.size() == points(components); }
   std::size_t number(std::size_t trajectory) const { return numbers.empty() ? trajectory : numbers[trajectory]; }
+  std::string name(std::size_t trajectory) const {
+    return names.empty() ? std::to_string(number(trajectory)) : names[trajectory];
+  }
 };
 
 // A phase of training, and what of the data it sees. The loss is the sum over the numbers measured of

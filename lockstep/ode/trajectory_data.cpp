@@ -22,8 +22,8 @@ namespace {
 
 std::string count_of(std::size_t count) { return std::to_string(count) + " numbers"; }
 
-std::string row_text(std::size_t trajectory, std::size_t row) {
-  return "trajectory " + std::to_string(trajectory) + ", row " + std::to_string(row);
+std::string row_text(const std::string& trajectory, std::size_t row) {
+  return "trajectory " + trajectory + ", row " + std::to_string(row);
 }
 
 // Of a measurement alone: an empty place of a table has no size either.
@@ -38,7 +38,7 @@ void require_sigma(const TrajectoryData& data, const detail::DataRows& rows, std
       if (std::isnan(data.states[at]) || (sigma > 0 && std::isfinite(sigma))) continue;
       refuse("data.sigma",
              (std::isnan(sigma) ? "NaN" : number_text(sigma)) + " in " +
-                 row_text(data.number(i), at / n - rows.first(i)) + ", component " + std::to_string(at % n),
+                 row_text(data.name(i), at / n - rows.first(i)) + ", component " + std::to_string(at % n),
              "a finite number greater than 0 for each state that was measured");
     }
   }
@@ -61,6 +61,9 @@ void TrajectoryData::validate(const StateFunction& rhs) const {
   if (!numbers.empty() && numbers.size() != trajectories) {
     refuse("data.numbers", count_of(numbers.size()), std::to_string(trajectories) + ", one for each trajectory");
   }
+  if (!names.empty() && names.size() != trajectories) {
+    refuse("data.names", std::to_string(names.size()) + " names", std::to_string(trajectories) + ", one for each trajectory");
+  }
   std::size_t total = 0;
   if (!lengths.empty()) {
     if (lengths.size() != trajectories) {
@@ -68,7 +71,7 @@ void TrajectoryData::validate(const StateFunction& rhs) const {
     }
     for (std::size_t i = 0; i < trajectories; ++i) {
       if (lengths[i] >= 2) continue;
-      refuse("data.lengths", std::to_string(lengths[i]) + " points of trajectory " + std::to_string(number(i)),
+      refuse("data.lengths", std::to_string(lengths[i]) + " points of trajectory " + name(i),
              "at least two");
     }
     total = std::accumulate(lengths.begin(), lengths.end(), std::size_t{0});
@@ -94,7 +97,7 @@ void TrajectoryData::validate(const StateFunction& rhs) const {
   for (std::size_t i = 0; i < trajectories; ++i) {
     const double* of = rows.times(*this, i);
     for (std::size_t row = 0; row < rows.points(i); ++row) {
-      const std::string where = row_text(number(i), row);
+      const std::string where = row_text(name(i), row);
       if (!std::isfinite(of[row])) refuse("data.times", "a number that is not finite in " + where, "finite times");
       if (row == 1 && of[1] == of[0]) refuse("data.times", "the same time twice in " + where, "times in order");
       if (row < 2 || (of[1] < of[0] ? of[row] < of[row - 1] : of[row] > of[row - 1])) continue;
@@ -105,7 +108,7 @@ void TrajectoryData::validate(const StateFunction& rhs) const {
     for (std::size_t at = 0; at < rows.points(i) * n; ++at) {
       if (std::isfinite(state[at]) || (std::isnan(state[at]) && at >= n)) continue;
       refuse("data.states",
-             "a number that is not finite in " + row_text(number(i), at / n) + ", component " + std::to_string(at % n),
+             "a number that is not finite in " + row_text(name(i), at / n) + ", component " + std::to_string(at % n),
              at < n ? "a complete state, from which the trajectory starts"
                     : "finite states, or NaN where none was measured");
     }

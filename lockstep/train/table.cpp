@@ -100,6 +100,11 @@ class Reader {
     if (table_.columns.empty()) refuse(table_.source, "an empty file", "a line of column names, then numbers");
     if (table_.rows == 0) refuse(table_.source, "no rows", "at least one row of numbers below the names");
     if (!table_.texts.empty()) table_.texts.resize(table_.values.size());
+    table_.words.resize(table_.columns.size());
+    for (std::size_t i = 0; i < texts_.size(); ++i) {
+      table_.words[i].resize(texts_[i].size());
+      for (const auto& [word, number] : texts_[i]) table_.words[i][number - 1] = word;
+    }
     return std::move(table_);
   }
 
@@ -213,6 +218,11 @@ std::vector<double> Table::runs(const std::string& field, std::string_view name)
     runs[row] = std::isnan(values[here]) && !is_text ? values[here] : run;
   }
   return runs;
+}
+
+std::string Table::text(std::size_t row, std::size_t column) const {
+  const std::uint32_t number = texts.empty() ? 0 : texts[row * columns.size() + column];
+  return number == 0 ? std::string() : words[column][number - 1];
 }
 
 std::size_t Table::index(const std::string& field, std::string_view name) const {

@@ -20,6 +20,7 @@ struct Table {
   std::vector<double> values;        // [row][column]; NaN where a column has a fault
   std::vector<std::size_t> lines;    // [row]: where it stands in the file, from 1
   std::vector<std::uint32_t> texts;  // [row][column]: 0 for numbers, else a text's own number; empty without texts
+  std::vector<std::vector<std::string>> words;  // [column]: the texts that these numbers, from 1, stand for
 
   // The first field of a column that is no number.
   struct Fault {
@@ -36,6 +37,8 @@ struct Table {
   // Of a column of numbers or texts, [row]: 0, 1, ..., the next one where a row differs from that before it; NaN where
   // the number is missing. Throws Error as column() of an unknown name.
   std::vector<double> runs(const std::string& field, std::string_view name) const;
+  // The text in a row of a column; empty where that is a number.
+  std::string text(std::size_t row, std::size_t column) const;
 
   // The place of a column, whatever it holds. Throws Error as column() of an unknown name.
   std::size_t index(const std::string& field, std::string_view name) const;

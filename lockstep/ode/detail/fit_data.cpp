@@ -58,7 +58,7 @@ void require_starts(const TrajectoryData& data, std::size_t components, const Fi
       if (missing == state + components) continue;
       throw Error(ErrorKind::invalid_argument,
                   {.field = "data.states",
-                   .found = "NaN in trajectory " + std::to_string(data.number(trajectory)) + ", row " +
+                   .found = "NaN in trajectory " + data.name(trajectory) + ", row " +
                             std::to_string(row) + ", component " + std::to_string(missing - state) +
                             ", where a segment of phase " + std::to_string(phase + 1) + " starts",
                    .expected = "complete states at the starts of segments",
@@ -84,7 +84,7 @@ void require_one_span(const TrajectoryData& data, std::size_t components, const 
       throw Error(
           ErrorKind::invalid_argument,
           {.field = "options.control",
-           .found = "common with a time span of its own for trajectory " + std::to_string(of.number(trajectory)) +
+           .found = "common with a time span of its own for trajectory " + of.name(trajectory) +
                     (segments.of(trajectory).count == 1 ? "" : ", segment " + std::to_string(segment)),
            .expected = "one time span for all",
            .remedy = "use per_trajectory control"});
@@ -132,6 +132,7 @@ TrajectoryData chosen(const TrajectoryData& data, std::size_t components, std::s
     const double* const times = rows.times(data, trajectory);
     const double* const states = data.states.data() + rows.first(trajectory) * components;
     some.lengths.push_back(points);
+    if (!data.names.empty()) some.names.push_back(data.names[trajectory]);
     some.times.insert(some.times.end(), times, times + points);
     some.states.insert(some.states.end(), states, states + points * components);
     if (!data.sigma.empty()) {
