@@ -6,6 +6,7 @@
 #include "lockstep/cli/equations_training.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/cli/trained_values.h"
+#include "lockstep/cli/training_advice.h"
 #include "lockstep/cli/training_data.h"
 #include "lockstep/cli/training_task.h"
 #include "lockstep/cli/trajectory_judgement.h"
@@ -148,6 +149,7 @@ class OdeTask : public TrainingTask<T> {
            (validation > 0 ? ", " + count_text(static_cast<std::int64_t>(validation)) + " more for validation"
                            : std::string());
   }
+  std::vector<std::string> data_advice() const override { return advice(file_, data_.training); }
   std::vector<std::string> explain(std::size_t phase) override { return loss_.explain(phase); }
   std::string watched_text() const override {
     return has_validation() ? ", validation data" : epoch_ > 1 ? ", all trajectories" : "";

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lockstep/cli/text.h"
+#include "lockstep/cli/training_advice.h"
 #include "lockstep/cli/training_data.h"
 #include "lockstep/cli/training_task.h"
 #include "lockstep/core/parallel.h"
@@ -82,6 +83,7 @@ class RegressionTask : public TrainingTask<T> {
                                        : ", " + rows_text(data_.without_targets) + " without any left out") +
            (validation > 0 ? ", " + rows_text(validation) + " more for validation" : std::string());
   }
+  std::vector<std::string> data_advice() const override { return advice(file_, data_.training); }
   std::string watched_text() const override {
     return data_.validation.rows() > 0 ? ", validation data" : has_batches() ? ", all rows" : "";
   }

@@ -72,6 +72,9 @@ template <class T>
 void print_task(const TrainingFile& file, const TrainingTask<T>& task) {
   std::printf("%s, %s, %s; %s\n", subject_text(file, task).c_str(), counted_text(task.weights(), "parameter").c_str(),
               std::string(to_string(file.options.precision)).c_str(), task.data_text().c_str());
+  for (const std::string& line : task.data_advice()) {
+    std::printf("note: %s\n", printable(line, LineBreaks::escape).c_str());
+  }
   std::fflush(stdout);
 }
 

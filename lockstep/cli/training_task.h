@@ -66,6 +66,8 @@ class TrainingTask {
 
   // "1,000 rows, 100 of them for validation".
   virtual std::string data_text() const = 0;
+  // What to write about data that will not be learned as they stand.
+  virtual std::vector<std::string> data_advice() const { return {}; }
   // How a phase's gradients come about, sentence by sentence.
   virtual std::vector<std::string> explain(std::size_t) { return {}; }
   virtual std::string loss_text() const = 0;  // "mean squared error"

@@ -22,11 +22,16 @@ std::size_t first_row(const TrajectoryTable& table, std::size_t trajectory) {
                          std::size_t{0});
 }
 
+// The file's only one, which has no name.
+bool is_alone(const TrajectoryTable& table) {
+  return table.trajectories() == 1 && table.numbers.empty() && table.names.empty();
+}
+
 // "trajectory 3, t = 2.5"
 std::string place_text(const TrajectoryTable& table, std::size_t row) {
   std::size_t trajectory = 0, first = 0;
   while (first + table.lengths[trajectory] <= row) first += table.lengths[trajectory++];
-  return (table.trajectories() == 1 && table.numbers.empty() && table.names.empty()
+  return (is_alone(table)
               ? ""
               : "trajectory " + table.name(trajectory) + ", ") +
          table.time_name + " = " + rounded_text(table.times[row], 6) +
@@ -170,7 +175,7 @@ Judgement judge_fit(const ode::Rhs& rhs, std::span<const double> weights, const 
     for (const Pick& pick : picked(ranks, kMostColumns - curves.trajectories.size())) {
       FittedTrajectory fitted = judge.fitted(of, pick.trajectory, shown);
       const double relative = ranks[pick.trajectory];
-      fitted.title = std::string(data) + pick.what + ": " + of.table.name(pick.trajectory) +
+      fitted.title = std::string(data) + pick.what + (is_alone(of.table) ? "" : ": " + of.table.name(pick.trajectory)) +
                      (std::isfinite(relative) ? " (" + percent_text(relative) + ")" : " (failed)");
       fitted.is_validation = &of == &validation;
       curves.trajectories.push_back(std::move(fitted));

@@ -89,6 +89,16 @@ struct Range {
     const double room = high > low ? 0.06 * (high - low) : std::max(0.1 * std::fabs(high), 1e-3);
     return "[" + number(low - room) + ":" + number(high + room) + "]";
   }
+  // Ticks of the horizontal axis: where labels are as long as 1.2e+07, only so many of them.
+  std::string ticks(int most) const {
+    const double size = std::max(std::fabs(low), std::fabs(high)), wide = high - low;
+    if (!(wide > 0) || (size < 1e5 && size > 1e-3)) return "autofreq";
+    const double least = wide / most, unit = std::pow(10.0, std::floor(std::log10(least)));
+    for (const double step : {2.0, 5.0, 10.0}) {
+      if (step * unit >= least) return number(step * unit);
+    }
+    return number(10 * unit);
+  }
 };
 
 }  // namespace
@@ -142,7 +152,7 @@ Figure fitted_curves(const FittedCurves& curves, const std::string& title, const
   script += remark(std::string("in brackets: RMS error in percent of the spread") +
                        (bars ? "; bars: one standard deviation" : ""),
                    figure.size) +
-            "set bars 0\nset multiplot\n";
+            "set bars 0\nset pointintervalbox 0\nset multiplot\n";
   const double width =
       (kWidth - kLeft - kRight - static_cast<double>(columns - 1) * kColumnGap) / static_cast<double>(columns);
   for (std::size_t row = 0; row < rows; ++row) {
@@ -162,7 +172,7 @@ Figure fitted_curves(const FittedCurves& curves, const std::string& title, const
                     : "set format x ''\nunset xlabel\n";
       Range time;
       for (const double t : of.times) time.cover(t);
-      script += "set xrange " + time.text() + "\nset xtics autofreq" +
+      script += "set xrange " + time.text() + "\nset xtics " + time.ticks(columns > 2 ? 2 : columns == 2 ? 4 : 8) +
                 (columns > 2 ? " font 'DejaVu Sans,' . (GPVAL_TERM eq 'svg' ? '8' : '15')" : "") + "\n";
       const std::string at = std::to_string(i), column = std::to_string(row + 2);
       const std::string kind =
@@ -225,7 +235,7 @@ Figure predicted_over_true(const std::vector<PredictedOutput>& outputs, std::siz
     script += "set xrange " + range.text() + "\nset yrange " + range.text() + "\nset xlabel " +
               gnuplot_text(name + ", data") + " textcolor rgb '#333333'\nset ylabel " +
               gnuplot_text(name + ", predicted") + " offset character 0.5,0 textcolor rgb '#333333'\n";
-    script += "set xtics autofreq" +
+    script += "set xtics " + range.ticks(3) +
               std::string(columns > 2 ? " font 'DejaVu Sans,' . (GPVAL_TERM eq 'svg' ? '8' : '15')" : "") + "\n";
     const auto points = [](bool validation) {
       return std::string(" using 1:2 with points pointtype 7 pointsize ") + (validation ? "0.7" : "0.45") +
