@@ -64,7 +64,8 @@ ode::TrainedParameter trained_parameter(const TomlValue& table, std::size_t para
     const TomlValue* value = table.find(key);
     if (value == nullptr) continue;
     if (trained.law == ode::ParameterLaw::positive) {
-      throw value->error(std::string(key) + " beside positive = true", "one of them", "write min = 0 instead of positive");
+      throw value->error(std::string(key) + " beside positive = true", "one of them",
+                         "write min = 0 instead of positive");
     }
     *bound = number_of(*value);
   }

@@ -170,8 +170,8 @@ class OdeTask : public TrainingTask<T> {
     const std::span<const ode::TrajectoryRecord> records = loss_.records();
     for (std::size_t i = 0; i < records.size(); ++i) {
       if (records[i].status == ode::Status::success || ++count > kMostNamed) continue;
-      named += (count == 1 ? "" : ", ") + table.name(i) + ": " +
-               std::string(to_string(records[i].status)) + " at t = " + number_text(records[i].end_time);
+      named += (count == 1 ? "" : ", ") + table.name(i) + ": " + std::string(to_string(records[i].status)) +
+               " at t = " + number_text(records[i].end_time);
     }
     left_out_text_ = ", without " + count_text(static_cast<std::int64_t>(count)) + " of " +
                      count_text(static_cast<std::int64_t>(records.size())) + " trajectories (" + named +

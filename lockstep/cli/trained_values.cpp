@@ -12,8 +12,8 @@ std::vector<TrainedValue> trained_values(const std::vector<std::string>& names,
                                          std::span<const ode::TrainedParameter> trained, std::span<const T> numbers) {
   std::vector<TrainedValue> values;
   for (std::size_t i = 0; i < trained.size(); ++i) {
-    values.push_back(
-        {names[trained[i].parameter], trained[i].start, static_cast<double>(trained[i].value(numbers[i])), trained[i].unit});
+    values.push_back({names[trained[i].parameter], trained[i].start, static_cast<double>(trained[i].value(numbers[i])),
+                      trained[i].unit});
   }
   return values;
 }

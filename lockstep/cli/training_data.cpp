@@ -163,11 +163,14 @@ TrajectoryTable read_trajectories_csv(const DataSection& data) {
   }
   for (std::size_t start = 0, end = 1; start < csv.rows; start = end++) {
     while (end < csv.rows && runs[end] == runs[start]) ++end;
-    const std::string name = data.trajectory.empty() ? "" : csv.text(start, csv.index(data.where_trajectory, data.trajectory));
+    const std::string name =
+        data.trajectory.empty() ? "" : csv.text(start, csv.index(data.where_trajectory, data.trajectory));
     if (end - start < 2) {
       const std::string of = name.empty() ? "" : " of " + name;
       refuse(line(start), "a trajectory of 1 point" + of, "at least 2",
-             data.trajectory.empty() ? "" : "sort the rows by " + data.trajectory + ", so that those of a trajectory follow each other");
+             data.trajectory.empty()
+                 ? ""
+                 : "sort the rows by " + data.trajectory + ", so that those of a trajectory follow each other");
     }
     table.lengths.push_back(end - start);
     if (!name.empty()) table.names.push_back(name);

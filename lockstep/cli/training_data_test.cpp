@@ -80,8 +80,9 @@ TEST_F(TrainingDataTest, a_column_of_texts_names_the_trajectories) {
   EXPECT_EQ(split.validation.name(0), all.names[split.validation.numbers[0]]);
   // Rows in the order of time: what helps is told, by the name of the run.
   write("t.csv", "run,t,x\nA12,0,5\nB7,0,7\nA12,1,6\nB7,1,7\n");
-  EXPECT_THAT(message_of(runs, true), HasSubstr("t.csv:2: found a trajectory of 1 point of A12, expected at least 2; sort "
-                                                "the rows by run"));
+  EXPECT_THAT(message_of(runs, true),
+              HasSubstr("t.csv:2: found a trajectory of 1 point of A12, expected at least 2; sort "
+                        "the rows by run"));
   write("t.csv", "run,t,x\nA12,0,5\nA12,1,6\n7,0,7\n7,3,8\n");
   EXPECT_TRUE(load_trajectories(file(runs)).training.names.empty());
 }

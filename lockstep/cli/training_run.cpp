@@ -339,7 +339,9 @@ class Run {
     for (const TrainedValue& value : task_.values(best)) {
       const std::string unit = value.unit.empty() ? "" : " " + value.unit;
       std::printf("%s\n", printable(value.name + " = " + number_text(value.value) + unit + " (from " +
-                                        number_text(value.start) + ")", LineBreaks::escape).c_str());
+                                        number_text(value.start) + ")",
+                                    LineBreaks::escape)
+                              .c_str());
     }
     for (const std::vector<std::string>& lines : {table_lines(uncertainty_), table_lines(judgement_.report)}) {
       for (const std::string& line : lines) std::printf("%s\n", printable(line, LineBreaks::escape).c_str());

@@ -31,11 +31,8 @@ bool is_alone(const TrajectoryTable& table) {
 std::string place_text(const TrajectoryTable& table, std::size_t row) {
   std::size_t trajectory = 0, first = 0;
   while (first + table.lengths[trajectory] <= row) first += table.lengths[trajectory++];
-  return (is_alone(table)
-              ? ""
-              : "trajectory " + table.name(trajectory) + ", ") +
-         table.time_name + " = " + rounded_text(table.times[row], 6) +
-         (table.time_unit.empty() ? "" : " " + table.time_unit);
+  return (is_alone(table) ? "" : "trajectory " + table.name(trajectory) + ", ") + table.time_name + " = " +
+         rounded_text(table.times[row], 6) + (table.time_unit.empty() ? "" : " " + table.time_unit);
 }
 
 std::string share_text(double relative) {
@@ -156,9 +153,8 @@ Judgement judge_fit(const ode::Rhs& rhs, std::span<const double> weights, const 
   const auto add_worst = [&](const JudgedTrajectories& of, const std::vector<double>& ranks, const char* data) {
     if (ranks.size() < 2) return;
     const std::size_t worst = ranked(ranks).back();
-    judgement.report.worst += (judgement.report.worst.empty() ? "trajectory " : ", ") +
-                              of.table.name(worst) + " of the " + data + " data (" +
-                              share_text(ranks[worst]) + ")";
+    judgement.report.worst += (judgement.report.worst.empty() ? "trajectory " : ", ") + of.table.name(worst) +
+                              " of the " + data + " data (" + share_text(ranks[worst]) + ")";
   };
   add_worst(training, errors.trajectories, "training");
   if (has_validation) add_worst(validation, kept.trajectories, "validation");

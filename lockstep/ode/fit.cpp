@@ -220,8 +220,7 @@ struct FitLoss<T>::Parts {
         const TrajectoryRecord& record = records[i];
         if (record.status == Status::success) continue;
         const bool stops = options.failed == FailedTrajectories::stop;
-        refuse("trajectory " + data.name(trajectory) +
-                   (segments == 1 ? "" : ", segment " + std::to_string(segment)),
+        refuse("trajectory " + data.name(trajectory) + (segments == 1 ? "" : ", segment " + std::to_string(segment)),
                std::string(to_string(record.status)) + " at t = " + std::to_string(record.end_time) +
                    (stops ? "" : ", and no other succeeded"),
                stops ? "every trajectory to reach its end" : "one that reaches its end",

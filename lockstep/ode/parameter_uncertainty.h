@@ -37,8 +37,9 @@ struct ParameterUncertainty {
   // others' errors hold with it there, its own is NaN.
   enum class Bound { none, min, max };
   std::vector<Bound> at_bound;  // [trained parameter]
-  // Of the bounded law value +- t error, cut at the bounds. 95 % by Student's t, or of errors as stated by the normal distribution. Of the positive law exp(x +- t error(x)), x
-  // = log(value), or where the error is above the value itself 0 to value + t error.
+  // 95 % by Student's t, or of errors as stated by the normal distribution. Of the positive law exp(x +- t error(x)),
+  // x = log(value), or where the error is above the value itself 0 to value + t error; of the bounded law value +- t
+  // error, cut at the bounds.
   std::vector<double> lower, upper;
   std::vector<double> correlations;  // [trained parameter][trained parameter]
   double deviation = 0;              // s: of the measurements, in units of their sigma where weights state it

@@ -133,23 +133,26 @@ TEST(ParameterUncertainty, intervals_hold_the_truth_in_95_of_100_experiments) {
 // The decay exp(-k t) + c with errors of 0.01: a bound that is far away changes nothing but cuts the interval, one that
 // the data would have k beyond is where it ends. The others' errors are then those of a fit with k known there.
 TEST(ParameterUncertainty, a_parameter_at_its_bound_is_no_unknown) {
-  const Rhs rhs = differentiable_function<1, 2>("decay", [](auto, const auto& u, const auto& p, auto& du) {
-    du[0] = -p[0] * (u[0] - p[1]);
-  });
+  const Rhs rhs = differentiable_function<1, 2>(
+      "decay", [](auto, const auto& u, const auto& p, auto& du) { du[0] = -p[0] * (u[0] - p[1]); });
   TrajectoryData data{.states = {2}};
   data.times.push_back(0);
   for (int i = 1; i <= 12; ++i) {
     data.times.push_back(0.25 * i);
-    data.states.push_back(0.5 + 1.5 * std::exp(-1.2 * 0.25 * i) + 0.01 * Random(4).normal(static_cast<std::uint64_t>(i), 0));
+    data.states.push_back(0.5 + 1.5 * std::exp(-1.2 * 0.25 * i) +
+                          0.01 * Random(4).normal(static_cast<std::uint64_t>(i), 0));
   }
   data.sigma.assign(13, 0.01);
   FitOptions options{.solve = kTight};
   options.phases[0].training.rule = train::LbfgsOptions{};
   options.phases[0].training.iterations = 300;
   const auto found = [&](std::optional<double> min, std::optional<double> max) {
-    const std::vector<TrainedParameter> trained{
-        {.parameter = 0, .start = 0.7, .law = min || max ? ParameterLaw::bounded : ParameterLaw::linear, .min = min, .max = max},
-        {.parameter = 1, .start = 0.4}};
+    const std::vector<TrainedParameter> trained{{.parameter = 0,
+                                                 .start = 0.7,
+                                                 .law = min || max ? ParameterLaw::bounded : ParameterLaw::linear,
+                                                 .min = min,
+                                                 .max = max},
+                                                {.parameter = 1, .start = 0.4}};
     const FitResult result = fit(train_parameters(rhs, trained), data, options);
     return parameter_uncertainty(rhs, trained, result.weights, data, kTight, {.error_size = ErrorSize::as_stated});
   };

@@ -245,9 +245,8 @@ void TrainedParameter::validate(const std::string& where) const {
                              : min      ? "above min, " + number_text(*min)
                                         : "below max, " + number_text(*max);
   if ((min && !(start > *min)) || (max && !(start < *max))) {
-    throw Error(ErrorKind::invalid_argument,
-                {where + ".start", number_text(start), "a number " + inside,
-                 "a training cannot leave a bound itself: begin some way from it"});
+    throw Error(ErrorKind::invalid_argument, {where + ".start", number_text(start), "a number " + inside,
+                                              "a training cannot leave a bound itself: begin some way from it"});
   }
 }
 
@@ -259,11 +258,12 @@ double scale_of(const TrainedParameter& parameter) {
 
 // Where a bounded parameter p is at x, with its slope by x.
 //
-// Between two bounds the share s = (p - min) / (max - min) is a logistic function of x that begins at that of the start,
+// Between two bounds the share s = (p - min) / (max - min) is a logistic function of x that begins at that of the
+// start,
 //   s / (1 - s) = e^x s0 / (1 - s0),  hence  s = s0 e^x / (1 - s0 + s0 e^x).
-// By the chain rule ds/dx = s (1 - s), and dp/dx = (max - min) s (1 - s). Multiplied by e^-x above and below where x > 0,
-// neither overflows, and 1 - s keeps its digits: p is reckoned from the nearer bound.
-// With one bound the distance to it is multiplied by e^x, or e^-x below a max so that p grows with x:
+// By the chain rule ds/dx = s (1 - s), and dp/dx = (max - min) s (1 - s). Multiplied by e^-x above and below where x >
+// 0, neither overflows, and 1 - s keeps its digits: p is reckoned from the nearer bound. With one bound the distance to
+// it is multiplied by e^x, or e^-x below a max so that p grows with x:
 //   p = min + (start - min) e^x,  dp/dx = p - min;   p = max - (max - start) e^-x,  dp/dx = max - p.
 namespace {
 template <class T>

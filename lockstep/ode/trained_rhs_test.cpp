@@ -66,9 +66,8 @@ TEST(TrainedRhs, bounded_parameters_stay_between_their_bounds) {
 TEST(TrainedRhs, bounds_that_cannot_hold_are_refused_by_name) {
   const auto message = [](std::optional<double> min, std::optional<double> max, double start,
                           ParameterLaw law = ParameterLaw::bounded, std::optional<double> scale = {}) {
-    return message_of([&] {
-      TrainedParameter{.start = start, .law = law, .scale = scale, .min = min, .max = max}.validate("p");
-    });
+    return message_of(
+        [&] { TrainedParameter{.start = start, .law = law, .scale = scale, .min = min, .max = max}.validate("p"); });
   };
   EXPECT_THAT(message(0, 2, 2.5), HasSubstr("p.start: found 2.5, expected a number between min and max, 0 and 2; a"));
   EXPECT_THAT(message(0, 2, 0), HasSubstr("p.start: found 0, expected a number between"));

@@ -62,7 +62,8 @@ void TrajectoryData::validate(const StateFunction& rhs) const {
     refuse("data.numbers", count_of(numbers.size()), std::to_string(trajectories) + ", one for each trajectory");
   }
   if (!names.empty() && names.size() != trajectories) {
-    refuse("data.names", std::to_string(names.size()) + " names", std::to_string(trajectories) + ", one for each trajectory");
+    refuse("data.names", std::to_string(names.size()) + " names",
+           std::to_string(trajectories) + ", one for each trajectory");
   }
   std::size_t total = 0;
   if (!lengths.empty()) {
@@ -71,8 +72,7 @@ void TrajectoryData::validate(const StateFunction& rhs) const {
     }
     for (std::size_t i = 0; i < trajectories; ++i) {
       if (lengths[i] >= 2) continue;
-      refuse("data.lengths", std::to_string(lengths[i]) + " points of trajectory " + name(i),
-             "at least two");
+      refuse("data.lengths", std::to_string(lengths[i]) + " points of trajectory " + name(i), "at least two");
     }
     total = std::accumulate(lengths.begin(), lengths.end(), std::size_t{0});
     if (states.size() != total * n) {

@@ -172,7 +172,10 @@ Figure fitted_curves(const FittedCurves& curves, const std::string& title, const
                     : "set format x ''\nunset xlabel\n";
       Range time;
       for (const double t : of.times) time.cover(t);
-      script += "set xrange " + time.text() + "\nset xtics " + time.ticks(columns > 2 ? 2 : columns == 2 ? 4 : 8) +
+      script += "set xrange " + time.text() + "\nset xtics " +
+                time.ticks(columns > 2    ? 2
+                           : columns == 2 ? 4
+                                          : 8) +
                 (columns > 2 ? " font 'DejaVu Sans,' . (GPVAL_TERM eq 'svg' ? '8' : '15')" : "") + "\n";
       const std::string at = std::to_string(i), column = std::to_string(row + 2);
       const std::string kind =

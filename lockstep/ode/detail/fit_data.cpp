@@ -58,9 +58,9 @@ void require_starts(const TrajectoryData& data, std::size_t components, const Fi
       if (missing == state + components) continue;
       throw Error(ErrorKind::invalid_argument,
                   {.field = "data.states",
-                   .found = "NaN in trajectory " + data.name(trajectory) + ", row " +
-                            std::to_string(row) + ", component " + std::to_string(missing - state) +
-                            ", where a segment of phase " + std::to_string(phase + 1) + " starts",
+                   .found = "NaN in trajectory " + data.name(trajectory) + ", row " + std::to_string(row) +
+                            ", component " + std::to_string(missing - state) + ", where a segment of phase " +
+                            std::to_string(phase + 1) + " starts",
                    .expected = "complete states at the starts of segments",
                    .remedy = "give the phase a continuity, which frees its starts, or no segments"});
     }
@@ -81,13 +81,12 @@ void require_one_span(const TrajectoryData& data, std::size_t components, const 
     for (std::size_t i = 1; i < segments.size(); ++i) {
       if (span_of(i) == span_of(0)) continue;
       const auto [trajectory, segment] = segments[i];
-      throw Error(
-          ErrorKind::invalid_argument,
-          {.field = "options.control",
-           .found = "common with a time span of its own for trajectory " + of.name(trajectory) +
-                    (segments.of(trajectory).count == 1 ? "" : ", segment " + std::to_string(segment)),
-           .expected = "one time span for all",
-           .remedy = "use per_trajectory control"});
+      throw Error(ErrorKind::invalid_argument,
+                  {.field = "options.control",
+                   .found = "common with a time span of its own for trajectory " + of.name(trajectory) +
+                            (segments.of(trajectory).count == 1 ? "" : ", segment " + std::to_string(segment)),
+                   .expected = "one time span for all",
+                   .remedy = "use per_trajectory control"});
     }
   };
   for (const FitPhase& phase : options.phases) require(data, phase);
