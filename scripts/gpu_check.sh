@@ -351,6 +351,7 @@ sanitizer() {
       sanitize "$tool" device_graph_plan_test 'DeviceGraph.takes_every_batch*'
     done
     sanitize memcheck cuda_engine_test 'TextInModes.a_text_stops*'  # cuda_gemm and tiles, with NVRTC
+    sanitize memcheck cuda_engine_test 'QueuedGemmOnACard.*'        # graphs that repeat themselves
   else
     row "compute-sanitizer" skipped "not installed"
   fi
