@@ -73,6 +73,7 @@ void evaluate_recording(const ReverseNet<T>& net, const TileView<T>& tile, T* ac
     T* const out = tile.out + first;
     // The next step's record follows this one's.
     const size_t next_record = net.tile_activations * kRow;
+    constexpr bool kByRows = HWY_TARGET == HWY_AVX2 && sizeof(T) == 4;
     const bool whole_rows = static_cast<size_t>(registers) * hn::Lanes(Register<T>()) == kRow;
     for (size_t l = 0; l < net.layers.size(); ++l) {
       const bool thin = registers == 2 && net.layers[l].forward.thin_weights != nullptr &&
@@ -84,7 +85,8 @@ void evaluate_recording(const ReverseNet<T>& net, const TileView<T>& tile, T* ac
       const T* const x = record + begin.x * kRow;
       T* const y = at.y == Places::kNone ? out : record + at.y * kRow;
       T* const z = at.z == Places::kNone ? y : record + at.z * kRow;
-      const bool ahead = !thin && layer.forward.activation == ActivationKind::tanh && y != out && registers == 2;
+      const bool ahead =
+          !thin && layer.forward.activation == ActivationKind::tanh && y != out && (whole_rows || kByRows);
       const PackedLayer<T>& packed_layer = ahead || z != y ? layer.linear : layer.forward;
       if (thin) {
         T* const values = record + begin.y * kRow;
@@ -93,8 +95,11 @@ void evaluate_recording(const ReverseNet<T>& net, const TileView<T>& tile, T* ac
       } else {
         tile_layer(packed_layer, x, kRow, z, kRow, registers, nullptr);
       }
-      if (ahead && whole_rows) tanh_ahead(y, layer.forward.outputs * 2, y + next_record);
-      if (ahead && !whole_rows) tanh_ahead_by_rows(y, layer.forward.outputs, y + next_record);
+      if constexpr (kByRows) {
+        if (ahead) tanh_ahead_by_rows(y, layer.forward.outputs, y + next_record);
+      } else {
+        if (ahead) tanh_ahead(y, layer.forward.outputs * static_cast<size_t>(registers), y + next_record);
+      }
       if (z != y) {
         activate_pass<T>(layer.forward.activation)(z, kRow, y, kRow, layer.forward.outputs,
                                                    static_cast<size_t>(registers), layer.forward.alpha);
