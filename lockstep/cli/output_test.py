@@ -167,7 +167,7 @@ class Pack(OutputTest):
         self.fail_with("text.h5: found no HDF5 signature", "pack", "text.h5")
         self.fail_with("missing.h5: found no such file", "pack", "missing.h5")
         self.path("cut.h5").write_bytes(self.path("lorenz.h5").read_bytes()[:9000])
-        self.fail_with("cut.h5: found truncated file", "pack", "cut.h5")
+        self.fail_with("cut.h5: found a truncated file", "pack", "cut.h5")
         self.fail_with("text.h5: found a file of that name", "pack", "lorenz.h5", "--output", "text.h5")
         self.assertEqual(self.path("text.h5").read_text(), "not HDF5")
         self.fail_with("--level", "pack", "lorenz.h5", "--level", "10")
