@@ -200,6 +200,7 @@ class OdeTask : public TrainingTask<T> {
     return *std::max_element(data_.training.lengths.begin(), data_.training.lengths.end());
   }
   std::vector<ode::FitPhase> fit_phases(const TrainingFile& file) const {
+    if (file.phases.empty() && file.noisy) return ode::noisy_phases(longest(), file.target);
     if (file.phases.empty()) {
       const bool gaps = std::ranges::any_of(data_.training.states, [](double x) { return std::isnan(x); });
       return ode::recommended_phases(longest(), file.target, gaps);

@@ -308,6 +308,7 @@ std::string options_digest(const TrainingFile& file) {
   count(static_cast<int>(file.data.normalisation));
   number(file.data.validation);
   number(file.target.value_or(-1));
+  if (file.noisy) hash.add("noisy");
   count(static_cast<int>(file.failed));
   count(file.seed);
   for (const TrainingPhase& each : file.phases) {

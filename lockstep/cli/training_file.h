@@ -95,7 +95,8 @@ struct TrainingFile {
   DataSection data;
   std::optional<OdeSection> ode;  // absent: a regression
   LossKind loss = LossKind::mean_squared;
-  std::vector<TrainingPhase> phases;  // empty: those that ode::recommended_phases gives
+  std::vector<TrainingPhase> phases;  // empty: those that ode::recommended_phases or noisy_phases give
+  bool noisy = false;                 // of these, which
   std::optional<double> target;       // of the recommended ones
   ode::FailedTrajectories failed = ode::FailedTrajectories::stop;
   ode::Options options;  // method, precision, threads, target

@@ -192,11 +192,11 @@ void read_phases(const TomlValue& file, TrainingFile& training) {
   const TomlValue* phases = file.find("phase");
   const TomlValue* recommended = table != nullptr ? table->find("phases") : nullptr;
   if (recommended != nullptr) {
-    static constexpr std::array<std::string_view, 1> kChoices{"recommended"};
+    static constexpr std::array<std::string_view, 2> kChoices{"recommended", "noisy"};
     static constexpr std::array<std::string_view, 2> kKeys{"phases", "target"};
-    recommended->one_of(kChoices);
+    training.noisy = recommended->one_of(kChoices) == "noisy";
     if (!neural_ode)
-      throw recommended->error("recommended phases", "a neural ODE", "say how to train: rate, iterations");
+      throw recommended->error(recommended->text() + " phases", "a neural ODE", "say how to train: rate, iterations");
     if (phases != nullptr) throw phases->error("[[phase]] beside recommended ones", "one of them");
     table->allow_only(kKeys);
     if (const TomlValue* target = table->find("target")) training.target = target->number();

@@ -82,6 +82,12 @@ std::vector<FitPhase> recommended_phases(std::size_t points, std::optional<doubl
   return phases;
 }
 
+std::vector<FitPhase> noisy_phases(std::size_t points, std::optional<double> target) {
+  std::vector<FitPhase> phases = recommended_phases(points, target, true);
+  phases.back().continuity = 1;
+  return phases;
+}
+
 template <class T>
 struct FitLoss<T>::Parts {
   Rhs rhs;

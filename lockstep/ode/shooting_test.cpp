@@ -78,6 +78,21 @@ TEST(Shooting, free_states_find_what_segments_from_noisy_data_miss) {
   EXPECT_LT(of_states, 0.5 * of_data);
 }
 
+// The noise is met, not fitted: a loss of 0.04 for each of 400 numbers less 6 weights and 4 starts, halved by the mean over
+// two trajectories, with a deviation of sqrt(2 / 390) = 7 %, of which three are allowed. Trajectories that begin at their
+// first measurements carry the noise of these along.
+TEST(Shooting, noisy_phases_reach_the_noise_that_fixed_starts_do_not) {
+  const Spiral spiral;
+  constexpr double kExpected = kNoise * kNoise * 390 / 2;
+  FitOptions options = f64_options();
+  options.phases = noisy_phases(101);
+  const FitResult free = fit(net(spiral.net), spiral.data, options);
+  EXPECT_NEAR(free.loss, kExpected, 0.21 * kExpected);
+  EXPECT_NEAR(Spiral::damping(free.weights), 0.1, 0.03);
+  options.phases = recommended_phases(101);
+  EXPECT_GT(fit(net(spiral.net), spiral.data, options).loss, 1.05 * free.loss);
+}
+
 // Fixed steps, so that the loss is smooth. Central differences with e = 1e-5 miss by e^2 / 6 times third derivatives,
 // seen to be some hundred times the loss, and by its rounding over e, 1e-16 * 100 / 1e-5: both below 1e-8 of it.
 TEST(Shooting, gradient_agrees_with_differences) {

@@ -155,9 +155,10 @@ def train(
         ``{"production": {"hidden": [8]}, "loss": {"hidden": [8]}}``.
     failed : {"stop", "leave_out"}
         What becomes of the training of a neural ODE when a trajectory cannot be solved.
-    phases : "recommended" or sequence of dict
+    phases : "recommended", "noisy" or sequence of dict
         One after the other; ``"recommended"`` (neural ODEs, and their default) grows from short segments to whole
-        trajectories by L-BFGS, which fits smooth trajectories in seconds.
+        trajectories by L-BFGS, which fits smooth trajectories in seconds; ``"noisy"`` frees the states that solves
+        start from, for data with noise.
     units : dict of str
         Of ``states``, ``inputs`` and ``targets`` by name, and of ``"t"``: ``{"x": "m", "t": "s"}``.
     sigma : dict of float, or array
