@@ -91,8 +91,8 @@ struct FitOptions {
 // phase ends at `target`. Where data have gaps, segments have free states.
 std::vector<FitPhase> recommended_phases(std::size_t points, std::optional<double> target = {}, bool gaps = false);
 
-// The same for data with noise, where solves from the data would fit it: all starts are free, the initial state of whole
-// trajectories too. Segments of 5 intervals with a continuity of 1, of 20 with 100, then whole trajectories.
+// The same for data with noise, where solves from the data would fit it: all starts are free, the initial state of
+// whole trajectories too. Segments of 5 intervals with a continuity of 1, of 20 with 100, then whole trajectories.
 std::vector<FitPhase> noisy_phases(std::size_t points, std::optional<double> target = {});
 
 // Scalings of a net whose inputs are the state, then parameters and time where it has that many inputs, and whose

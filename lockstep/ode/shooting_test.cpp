@@ -78,9 +78,9 @@ TEST(Shooting, free_states_find_what_segments_from_noisy_data_miss) {
   EXPECT_LT(of_states, 0.5 * of_data);
 }
 
-// The noise is met, not fitted: a loss of 0.04 for each of 400 numbers less 6 weights and 4 starts, halved by the mean over
-// two trajectories, with a deviation of sqrt(2 / 390) = 7 %, of which three are allowed. Trajectories that begin at their
-// first measurements carry the noise of these along.
+// The noise is met, not fitted: a loss of 0.04 for each of 400 numbers less 6 weights and 4 starts, halved by the mean
+// over two trajectories, with a deviation of sqrt(2 / 390) = 7 %, of which three are allowed. Trajectories that begin
+// at their first measurements carry the noise of these along.
 TEST(Shooting, noisy_phases_reach_the_noise_that_fixed_starts_do_not) {
   const Spiral spiral;
   constexpr double kExpected = kNoise * kNoise * 390 / 2;

@@ -152,7 +152,7 @@ Figure fitted_curves(const FittedCurves& curves, const std::string& title, const
   script += remark(std::string("in brackets: RMS error in percent of the spread") +
                        (bars ? "; bars: one standard deviation" : ""),
                    figure.size) +
-            "set bars 0\nset pointintervalbox 0\nset multiplot\n";
+            "set multiplot\n";
   const double width =
       (kWidth - kLeft - kRight - static_cast<double>(columns - 1) * kColumnGap) / static_cast<double>(columns);
   for (std::size_t row = 0; row < rows; ++row) {
@@ -178,11 +178,15 @@ Figure fitted_curves(const FittedCurves& curves, const std::string& title, const
                                           : 8) +
                 (columns > 2 ? " font 'DejaVu Sans,' . (GPVAL_TERM eq 'svg' ? '8' : '15')" : "") + "\n";
       const std::string at = std::to_string(i), column = std::to_string(row + 2);
-      const std::string kind =
-          of.sigma.empty() ? " with points" : ":" + std::to_string(row + 2 + rows) + " with yerrorbars linewidth 1.2";
-      const std::string points = kind + " pointtype 7 pointsize 0.7 linecolor rgb '";
-      script += "plot $d" + at + " using 1:" + column + points + kColours[of.is_validation ? 1 : 0] + "' notitle, $c" +
-                at + " using 1:" + column + " with lines linewidth 0.9 linecolor rgb '#333333' notitle";
+      const std::string points = " with points pointtype 7 pointsize 0.7 linecolor rgb '";
+      const std::string colour = kColours[of.is_validation ? 1 : 0], size = std::to_string(row + 2 + rows);
+      // Not gnuplot's error bars, which leave a gap around the point.
+      const std::string bars = of.sigma.empty()
+                                   ? ""
+                                   : "$d" + at + " using 1:($" + column + "-$" + size + "):(0):(2*$" + size +
+                                         ") with vectors nohead linewidth 1.2 linecolor rgb '" + colour + "' notitle, ";
+      script += "plot " + bars + "$d" + at + " using 1:" + column + points + colour + "' notitle, $c" + at +
+                " using 1:" + column + " with lines linewidth 0.9 linecolor rgb '#333333' notitle";
       script += "\n" + without_headings(meanings.size());
     }
   }
