@@ -64,6 +64,14 @@ function(lockstep_library name)
   set_property(GLOBAL APPEND PROPERTY LOCKSTEP_COMPONENTS ${name})
 endfunction()
 
+# lockstep_small(files...): compiled for size in release builds: what runs once a model, and would take up the C library's
+# few megabytes. Not under the sanitizers, where an option of its own keeps a file from being compiled with others.
+function(lockstep_small)
+  if(NOT LOCKSTEP_SANITIZE)
+    set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
+  endif()
+endfunction()
+
 # lockstep_together(NAME files...): under the sanitizers, with LOCKSTEP_TOGETHER, library NAME is compiled several files at
 # a time, but for those named: they take long by themselves, or names of their own clash with another's. Elsewhere each
 # file is compiled as users do it.
