@@ -9,7 +9,9 @@
 #include "lockstep/agreement/report.h"
 #include "lockstep/agreement/testing/ensembles.h"
 #include "lockstep/core/testing/german_numbers.h"
+#include "lockstep/core/testing/message_of.h"
 #include "lockstep/core/text.h"
+#include "lockstep/kernels/mlp/plan.h"
 #include "lockstep/nn/equations.h"
 #include "lockstep/nn/export.h"
 #include "lockstep/nn/model.h"
@@ -44,6 +46,9 @@ std::vector<std::string> texts() {
       report_page(ours, theirs, verdict),
       number_text(verdict.evidence.value().spread.another_step)};  // from the file's tolerances
   for (const auto& [name, value] : model.metadata) all.push_back(name + " = " + value);
+  Mlp large;
+  large.layers.push_back({.inputs = 1, .outputs = 1, .weights = {1.5e300}, .bias = {0}, .activation = {}});
+  all.push_back(message_of([&] { Plan<float>::compile(large); }));
   return all;
 }
 

@@ -34,7 +34,7 @@ AlignedBuffer<T> rounded_numbers(const std::string& field, const MatrixView<cons
       if (std::isnan(value) && missing == MissingTargets::skip) continue;
       if (!std::isfinite(static_cast<T>(value))) {
         refuse(field + " of sample " + std::to_string(row) + ", column " + std::to_string(c),
-               std::isnan(value) ? "NaN" : std::to_string(value), "a finite number",
+               std::isnan(value) ? "NaN" : number_text(value), "a finite number",
                std::isfinite(value) ? "train in float64" : "leave the sample out or repair it");
       }
       numbers[row * view.columns + c] = static_cast<T>(value);
@@ -80,7 +80,7 @@ void FitOptions::validate() const {
   if (phases.empty()) refuse("fit.phases", "none", "at least one");
   for (const train::Phase& phase : phases) phase.validate();
   if (!(validation_fraction >= 0 && validation_fraction < 1)) {
-    refuse("fit.validation_fraction", std::to_string(validation_fraction), "a number from 0 to below 1");
+    refuse("fit.validation_fraction", number_text(validation_fraction), "a number from 0 to below 1");
   }
   if (validate_every < 1) refuse("fit.validate_every", std::to_string(validate_every), "at least 1");
   if (threads < 1) refuse("fit.threads", std::to_string(threads), "at least 1");
@@ -170,7 +170,7 @@ RegressionLoss<T>::RegressionLoss(Plan plan, const RegressionData& data, const F
     const auto kept = static_cast<std::size_t>(options.validation_fraction * static_cast<double>(data_.samples));
     if (kept == 0) {
       refuse("fit.validation_fraction",
-             std::to_string(options.validation_fraction) + " of " + std::to_string(data_.samples) + " samples",
+             number_text(options.validation_fraction) + " of " + std::to_string(data_.samples) + " samples",
              "at least one sample", "raise it, or set it to 0");
     }
     train::shuffle(training_, options.seed, kSplitStream, 0);

@@ -6,6 +6,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/standard_arithmetic.h"
+#include "lockstep/core/text.h"
 #include "lockstep/nn/detail/refuse.h"
 
 namespace lockstep::nn {
@@ -27,7 +28,7 @@ void check_features(const Port& port, const std::string& which) {
       refuse(field, "the name \"" + feature.name + "\" a second time", "names that differ");
     }
     if (!(feature.minimum <= feature.maximum)) {
-      refuse(field, "a range from " + std::to_string(feature.minimum) + " to " + std::to_string(feature.maximum),
+      refuse(field, "a range from " + number_text(feature.minimum) + " to " + number_text(feature.maximum),
              "a minimum not above the maximum");
     }
   }

@@ -9,6 +9,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/hash.h"
 #include "lockstep/core/standard_arithmetic.h"
+#include "lockstep/core/text.h"
 #include "lockstep/nn/detail/activation_list.h"
 #include "lockstep/nn/detail/read_bytes.h"
 #include "lockstep/nn/detail/refuse.h"
@@ -111,9 +112,8 @@ std::pair<std::vector<double>, std::vector<double>> mean_and_stddev(const Contai
   std::vector<double> stddevs = vector_of(stddev->first, stddev->second, width, port, source);
   for (std::size_t i = 0; i < width; ++i) {
     if (!(stddevs[i] > 0)) {
-      refuse(source + ": tensor \"" + stddev->first + "\" element [" + std::to_string(i) + "]",
-             std::to_string(stddevs[i]), "a number above 0",
-             "drop the feature, or give a constant one the standard deviation 1");
+      refuse(source + ": tensor \"" + stddev->first + "\" element [" + std::to_string(i) + "]", number_text(stddevs[i]),
+             "a number above 0", "drop the feature, or give a constant one the standard deviation 1");
     }
   }
   return {std::move(means), std::move(stddevs)};

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/text.h"
 #include "lockstep/nn/detail/refuse.h"
 #include "lockstep/nn/detail/safetensors_container.h"
 #include "lockstep/nn/safetensors.h"
@@ -67,7 +68,7 @@ class Writer {
 void check_stddev(const std::string& name, const std::vector<double>& scale) {
   for (std::size_t i = 0; i < scale.size(); ++i) {
     if (!(scale[i] > 0)) {
-      throw Error(ErrorKind::unsupported, {name + "[" + std::to_string(i) + "]", std::to_string(scale[i]),
+      throw Error(ErrorKind::unsupported, {name + "[" + std::to_string(i) + "]", number_text(scale[i]),
                                            "a scale above 0 for safetensors", "save the model as HDF5"});
     }
   }

@@ -9,6 +9,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/standard_arithmetic.h"
+#include "lockstep/core/text.h"
 #include "lockstep/ode/detail/data_rows.h"
 #include "lockstep/ode/detail/fit_data.h"
 #include "lockstep/ode/detail/moments.h"
@@ -35,7 +36,7 @@ void FitOptions::validate() const {
     phase.training.validate();
     if (phase.solve) phase.solve->validate();
     if (phase.continuity && !(*phase.continuity > 0 && std::isfinite(*phase.continuity))) {
-      refuse("options.phases.continuity", std::to_string(*phase.continuity), "a finite number greater than 0");
+      refuse("options.phases.continuity", number_text(*phase.continuity), "a finite number greater than 0");
     }
     if (phase.batch != 0 && (phase.training.is_lbfgs() || phase.continuity)) {
       refuse("options.phases.batch",
@@ -46,7 +47,7 @@ void FitOptions::validate() const {
   }
   for (const double w : component_weights) {
     if (!(w >= 0) || !std::isfinite(w)) {
-      refuse("options.component_weights", std::to_string(w), "finite numbers that are not negative");
+      refuse("options.component_weights", number_text(w), "finite numbers that are not negative");
     }
   }
   if (validate_every < 1) refuse("options.validate_every", std::to_string(validate_every), "at least 1");
@@ -227,7 +228,7 @@ struct FitLoss<T>::Parts {
         if (record.status == Status::success) continue;
         const bool stops = options.failed == FailedTrajectories::stop;
         refuse("trajectory " + data.name(trajectory) + (segments == 1 ? "" : ", segment " + std::to_string(segment)),
-               std::string(to_string(record.status)) + " at t = " + std::to_string(record.end_time) +
+               std::string(to_string(record.status)) + " at t = " + number_text(record.end_time) +
                    (stops ? "" : ", and no other succeeded"),
                stops ? "every trajectory to reach its end" : "one that reaches its end",
                std::string("lower the learning rate, ") + (stops ? "" : "or ") + "begin with short segments" +

@@ -11,6 +11,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/hash.h"
 #include "lockstep/core/standard_arithmetic.h"
+#include "lockstep/core/text.h"
 #include "lockstep/kernels/math/math.h"
 #include "lockstep/ode/detail/data_rows.h"
 #include "lockstep/ode/detail/fit_data.h"
@@ -206,7 +207,7 @@ void check(const Rhs& rhs, std::span<const TrainedParameter> trained, std::span<
   const double bytes = 2.0 * 32 * 8 * static_cast<double>(data.points(n) * n * (n + rhs->parameters()));
   if (bytes > 4e9) {
     refuse(ErrorKind::unsupported, "data", std::to_string(data.points(n)) + " points in a trajectory",
-           "fewer: derivatives of these would need " + std::to_string(bytes / 1e9) + " GB", "cut the trajectories");
+           "fewer: derivatives of these would need " + rounded_text(bytes / 1e9, 3) + " GB", "cut the trajectories");
   }
 }
 

@@ -218,13 +218,12 @@ class Trained final : public StateFunction {
 
 void TrainedParameter::validate(const std::string& where) const {
   const auto require = [&](bool good, const char* field, double found, const char* expected) {
-    if (!good) refuse(where + field, std::to_string(found), expected);
+    if (!good) refuse(where + field, number_text(found), expected);
   };
   require(std::isfinite(start), ".start", start, "a finite number");
   if (law == ParameterLaw::positive) {
     require(start > 0, ".start", start, "a positive number, as its law says");
-    if (scale)
-      refuse(where + ".scale", std::to_string(*scale), "none beside the positive law, whose scale is the start");
+    if (scale) refuse(where + ".scale", number_text(*scale), "none beside the positive law, whose scale is the start");
   }
   if (scale) require(*scale > 0 && std::isfinite(*scale), ".scale", *scale, "a positive number");
   if (law != ParameterLaw::bounded) {

@@ -101,7 +101,7 @@ void TrajectoryData::validate(const StateFunction& rhs) const {
       if (!std::isfinite(of[row])) refuse("data.times", "a number that is not finite in " + where, "finite times");
       if (row == 1 && of[1] == of[0]) refuse("data.times", "the same time twice in " + where, "times in order");
       if (row < 2 || (of[1] < of[0] ? of[row] < of[row - 1] : of[row] > of[row - 1])) continue;
-      refuse("data.times", std::to_string(of[row]) + " after " + std::to_string(of[row - 1]) + " in " + where,
+      refuse("data.times", number_text(of[row]) + " after " + number_text(of[row - 1]) + " in " + where,
              "times in order", "sort the rows and drop repeats");
     }
     const double* state = states.data() + rows.first(i) * n;

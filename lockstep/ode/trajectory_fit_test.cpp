@@ -220,7 +220,7 @@ TEST(Fit, bad_data_are_refused_by_name) {
   };
   TrajectoryData data = lorenz_data(5);
   data.times[3] = 0.4;
-  EXPECT_THAT(message(data), ::testing::HasSubstr("data.times: found 0.400000 after 0.500000 in trajectory 0, row 3"));
+  EXPECT_THAT(message(data), ::testing::HasSubstr("data.times: found 0.4 after 0.5 in trajectory 0, row 3"));
   data = lorenz_data(5);
   data.states[7] = INFINITY;
   EXPECT_THAT(message(data), ::testing::HasSubstr("trajectory 0, row 2, component 1"));

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/text.h"
 
 namespace lockstep::cuda {
 namespace {
@@ -14,7 +15,7 @@ T rounded(double number) {
   const T result = static_cast<T>(number);
   if (std::isfinite(result)) return result;
   throw Error(ErrorKind::model, {.field = "a weight of the net",
-                                 .found = std::to_string(number),
+                                 .found = number_text(number),
                                  .expected = "a number that fits in float32",
                                  .remedy = "evaluate the net in float64"});
 }

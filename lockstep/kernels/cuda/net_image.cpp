@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/text.h"
 #include "lockstep/kernels/cuda/thread_net.h"
 
 namespace lockstep::cuda {
@@ -25,7 +26,7 @@ class Image {
     weights_.push_back(static_cast<T>(number));
     if (std::isfinite(weights_.back())) return;
     throw Error(ErrorKind::model, {.field = "a weight of the net",
-                                   .found = std::to_string(number),
+                                   .found = number_text(number),
                                    .expected = "a number that fits in float32",
                                    .remedy = "evaluate the net in float64"});
   }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/text.h"
 
 namespace lockstep::cuda {
 namespace {
@@ -14,7 +15,7 @@ typename Format::Stored rounded(double weight) {
   const typename Format::Stored stored = Format::round(static_cast<float>(weight));
   if (std::isfinite(Format::widen(stored))) return stored;
   throw Error(ErrorKind::model, {.field = "a weight of the net",
-                                 .found = std::to_string(weight),
+                                 .found = number_text(weight),
                                  .expected = "a number that fits in " + std::string(Format::kName),
                                  .remedy = "evaluate the net in float32 or, where it fits there, in bf16"});
 }

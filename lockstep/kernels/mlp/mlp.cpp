@@ -6,6 +6,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/standard_arithmetic.h"
+#include "lockstep/core/text.h"
 
 namespace lockstep {
 namespace {
@@ -60,7 +61,7 @@ void Mlp::validate() const {
     require_finite(name + ".weights", layer.weights);
     require_finite(name + ".bias", layer.bias);
     if (!std::isfinite(layer.activation.alpha)) {
-      refuse(name + ".activation.alpha", std::to_string(layer.activation.alpha), "a finite number",
+      refuse(name + ".activation.alpha", number_text(layer.activation.alpha), "a finite number",
              "give the activation its slope");
     }
     if (layer.activation.kind == ActivationKind::celu && layer.activation.alpha == 0) {

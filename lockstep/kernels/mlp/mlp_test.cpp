@@ -78,7 +78,8 @@ TEST(Plan, refuses_a_net_that_is_not_sound) {
 TEST(Plan, refuses_weights_that_overflow_its_precision) {
   Mlp mlp = small();
   mlp.layers[0].weights[3] = 1e39;
-  EXPECT_THAT(message_of([&] { Plan<float>::compile(mlp); }), testing::HasSubstr("evaluate the net in float64"));
+  EXPECT_THAT(message_of([&] { Plan<float>::compile(mlp); }),
+              testing::HasSubstr("found 1e+39, expected a number that fits in float32; evaluate the net in float64"));
   EXPECT_NO_THROW(Plan<double>::compile(mlp));
 }
 

@@ -9,6 +9,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel.h"
 #include "lockstep/core/standard_arithmetic.h"
+#include "lockstep/core/text.h"
 #include "lockstep/kernels/mlp/detail/regression_batch.h"
 #include "lockstep/kernels/mlp/detail/reverse_packed.h"
 #include "lockstep/kernels/mlp/detail/shared_steps.h"
@@ -62,7 +63,7 @@ std::string_view to_string(Residual residual) {
 
 void ResidualCost::validate(std::size_t outputs) const {
   if (!(delta > 0) || !std::isfinite(delta)) {
-    refuse("loss.delta", std::to_string(delta), "a finite number above 0", "use 1, or the size of a usual residual");
+    refuse("loss.delta", number_text(delta), "a finite number above 0", "use 1, or the size of a usual residual");
   }
   if (!weights.empty() && weights.size() != outputs) {
     refuse("loss.weights", std::to_string(weights.size()) + " numbers", std::to_string(outputs),
@@ -70,7 +71,7 @@ void ResidualCost::validate(std::size_t outputs) const {
   }
   for (const double weight : weights) {
     if (!(weight >= 0) || !std::isfinite(weight)) {
-      refuse("loss.weights", std::to_string(weight), "finite numbers, not negative", "use 0 to leave an output out");
+      refuse("loss.weights", number_text(weight), "finite numbers, not negative", "use 0 to leave an output out");
     }
   }
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lockstep/core/text.h"
 #include "lockstep/nn/detail/onnx_node.h"
 #include "lockstep/nn/detail/onnx_reader.h"
 #include "lockstep/nn/detail/refuse.h"
@@ -64,7 +65,7 @@ GraphReader::Value GraphReader::gather(const Node& node) {
   for (const double value : wanted.values) {
     const double index = value < 0 ? value + static_cast<double>(extent) : value;
     if (!(index >= 0 && index < static_cast<double>(extent))) {
-      refuse(place(node), "index " + std::to_string(value), "less than " + std::to_string(extent));
+      refuse(place(node), "index " + number_text(value), "less than " + std::to_string(extent));
     }
     indices.push_back(static_cast<std::size_t>(index));
   }

@@ -1,5 +1,6 @@
 // The frame of reading: opset, ports, operands, and which function reads which operator.
 #include "lockstep/nn/detail/onnx_graph.h"
+#include "lockstep/core/text.h"
 
 #include <algorithm>
 #include <cmath>
@@ -234,7 +235,7 @@ std::size_t GraphReader::width(const Node& node, const Data& x) const {
 
 void GraphReader::check_value(const Node& node, const char* name, double found, double expected) const {
   if (std::fabs(found - expected) > 1e-6) {
-    unsupported(node, std::string(name) + " = " + std::to_string(found), std::to_string(expected));
+    unsupported(node, std::string(name) + " = " + number_text(found), number_text(expected));
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel.h"
+#include "lockstep/core/text.h"
 #include "lockstep/ode/cpu/adjoint_sample.h"
 #include "lockstep/ode/cpu/adjoint_tile.h"
 #include "lockstep/ode/cpu/engine.h"
@@ -342,7 +343,7 @@ class Engine final : public GradientEngine {
       if (counts(record.status)) continue;
       throw Error(ErrorKind::invalid_argument,
                   {.field = "trajectory " + std::to_string(i),
-                   .found = std::string(to_string(record.status)) + " at t = " + std::to_string(record.end_time),
+                   .found = std::string(to_string(record.status)) + " at t = " + number_text(record.end_time),
                    .expected = "every trajectory to reach its end",
                    .remedy = "leave failed trajectories out, or begin from other weights"});
     }

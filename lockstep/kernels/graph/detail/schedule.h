@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/text.h"
 #include "lockstep/kernels/graph/graph.h"
 #include "lockstep/kernels/mlp/mlp.h"
 
@@ -69,7 +70,7 @@ T round_to(double value, const std::string& field) {
   const T result = static_cast<T>(value);
   if (std::isfinite(value) && !std::isfinite(result)) {
     throw Error(ErrorKind::model,
-                {field, std::to_string(value), "a number that fits in float32", "evaluate the net in float64"});
+                {field, number_text(value), "a number that fits in float32", "evaluate the net in float64"});
   }
   return result;
 }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/text.h"
 #include "lockstep/kernels/mlp/detail/packed.h"
 
 namespace lockstep::mlp {
@@ -16,7 +17,7 @@ AlignedBuffer<T> rounded(const std::string& field, const std::vector<double>& nu
     buffer[i] = static_cast<T>(numbers[i]);
     if (std::isfinite(buffer[i])) continue;
     throw Error(ErrorKind::model, {.field = field + "[" + std::to_string(i) + "]",
-                                   .found = std::to_string(numbers[i]),
+                                   .found = number_text(numbers[i]),
                                    .expected = "a number that fits in float32",
                                    .remedy = "evaluate the net in float64"});
   }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/text.h"
 #include "lockstep/ode/cuda/gemm/factor.h"
 #include "lockstep/ode/methods.h"
 #include "lockstep/ode/rhs.h"
@@ -113,7 +114,7 @@ class GemmLowering {
     const bool tensor = lowered_.mode != MatrixPrecision::f32;
     throw Error(ErrorKind::model,
                 {.field = "a weight of the net",
-                 .found = std::to_string(weight),
+                 .found = number_text(weight),
                  .expected = "a number that fits in " + std::string(tensor ? to_string(lowered_.mode) : "float32"),
                  .remedy = tensor ? "use matrix precision f32" : "evaluate the net in float64"});
   }
