@@ -52,7 +52,7 @@ class ImportTest(ToolTest):
         with h5py.File(self.folder / "all.h5", "a") as file:
             del file["forcing"]
         done = self.run_tool("evaluate", "net.h5", "-i", "all.h5", "-o", "out.h5", "--overwrite")
-        self.assertIn("/forcing: found nothing of that name", done.stderr)
+        self.assertIn('found no dataset "forcing", expected one for port forcing', done.stderr)
 
     def test_explain_tells_what_was_fused_and_how_long_an_evaluation_takes(self):
         done = self.run_tool("explain", EXPORTED / "graph_ports_dynamo.onnx", "--cpu-target", "scalar")
