@@ -338,9 +338,10 @@ Verdict judge(const Ensemble& a, const Ensemble& b, const Settings& settings, co
   verdict.fields = compare_fields(a, b);
   if (!verdict.fields.empty() && verdict.fields.front().forbids) {
     const FieldDifference& first = verdict.fields.front();
+    const bool several = first.field.ends_with('s') && first.field != "rhs";
     return undecided(std::move(verdict),
                      a.name() + " and " + b.name() + " are not solutions of one problem by one method: " + first.field +
-                         (first.field.ends_with('s') ? " differ, " : " differs, ") + first.a + " and " + first.b,
+                         (several ? " differ, " : " differs, ") + first.a + " and " + first.b,
                      "Compare solutions of one problem, by one method, at the same times.");
   }
   if (a.trajectories() == 0 || a.save_points() == 0 || a.components() == 0) {
