@@ -1,6 +1,8 @@
 #include "lockstep/kernels/graph/trainable_plan.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <variant>
@@ -168,21 +170,30 @@ struct TrainableGraphPlan<T>::State {
   // The cotangents follow where no layer's gradient depends on them.
   std::size_t value_numbers() const { return std::max(reverse.rows * kTileLanes, out_bar + outputs * kTileLanes); }
 
-  // Lanes that do not count have zeros for cotangents, and inputs at which a derivative may be infinite: their products
-  // are NaN, and must be nothing.
-  void silence_unused_lanes(T* values) const {
+  // Lanes whose cotangents are all zero. To be asked before the way back, whose steps may write over cotangents.
+  std::uint32_t unused_lanes(const T* values) const {
     const T* const bars = values + out_bar;
+    std::uint32_t unused = 0;
     for (int lane = 0; lane < kTileLanes; ++lane) {
       bool used = false;
       for (std::size_t j = 0; j < outputs && !used; ++j) used = bars[j * kTileLanes + lane] != 0;
-      if (used) continue;
-      const auto silence = [&](std::size_t first, std::size_t count) {
+      if (!used) unused |= std::uint32_t{1} << lane;
+    }
+    return unused;
+  }
+
+  // Lanes that do not count have zeros for cotangents, and inputs at which a derivative may be infinite: their products
+  // are NaN, and must be nothing.
+  void silence(std::uint32_t unused, T* values) const {
+    for (; unused != 0; unused &= unused - 1) {
+      const int lane = std::countr_zero(unused);
+      const auto silence_rows = [&](std::size_t first, std::size_t count) {
         for (std::size_t i = 0; i < count; i += kTileLanes) values[first + i + lane] = 0;
       };
-      for (const auto& [first, count] : input_bars) silence(first, count);
+      for (const auto& [first, count] : input_bars) silence_rows(first, count);
       for (const Layer<T>& layer : layers) {
-        silence(layer.read, layer.read_numbers());
-        silence(layer.bar, layer.bar_numbers());
+        silence_rows(layer.read, layer.read_numbers());
+        silence_rows(layer.bar, layer.bar_numbers());
       }
     }
   }
@@ -335,8 +346,9 @@ T* TrainableGraphPlan<T>::out_bar(T* values) const {
 template <class T>
 void TrainableGraphPlan<T>::back(T* values, std::byte* scratch) const {
   const State& state = *state_;
+  const std::uint32_t unused = state.unused_lanes(values);
   run_lanes(state.reverse, state.forward_steps, state.reverse.steps.size(), kTileLanes, values, scratch);
-  state.silence_unused_lanes(values);
+  state.silence(unused, values);
 }
 
 template <class T>
