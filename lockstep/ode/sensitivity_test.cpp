@@ -4,8 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/kernels/graph/graph.h"
+#include "lockstep/ode/rhs.h"
 #include "lockstep/ode/solve.h"
 #include "lockstep/ode/testing/gradient_cases.h"
 
@@ -48,6 +54,46 @@ TEST(Sensitivity, agrees_with_dual_numbers_column_by_column) {
       }
     }
   }
+}
+
+// Of one component's equation, the others' cotangents being zero. Both systems differ by roundings alone, some hundred
+// of 1.1e-16 in the sums of 100 steps, each at most ten times as large at the end: 1e-12 of the largest.
+TEST(Sensitivity, of_a_graph_are_those_of_the_built_in_system) {
+  graph::Graph g;
+  g.inputs = {{"u", 0, 2}, {"p", 1, 4}};
+  const auto add = [&](graph::Operation operation, std::vector<std::size_t> inputs) {
+    g.nodes.push_back({"n" + std::to_string(g.nodes.size()), std::move(operation), std::move(inputs)});
+    return g.inputs.size() + g.nodes.size() - 1;
+  };
+  const auto both = [&](graph::BinaryKind kind, std::size_t a, std::size_t b) {
+    return add(graph::Binary{kind}, {a, b});
+  };
+  std::vector<std::size_t> u, p;
+  for (std::uint32_t i = 0; i < 2; ++i) u.push_back(add(graph::Columns{{i}}, {0}));
+  for (std::uint32_t i = 0; i < 4; ++i) p.push_back(add(graph::Columns{{i}}, {1}));
+  const auto multiply = graph::BinaryKind::multiply, subtract = graph::BinaryKind::subtract;
+  const auto prey = both(multiply, u[0], both(subtract, p[0], both(multiply, p[1], u[1])));
+  const auto predator = both(multiply, u[1], both(subtract, both(multiply, p[3], u[0]), p[2]));
+  g.outputs = {{"du", add(graph::Concatenate{}, {prey, predator}), 2}};
+
+  Problem problem;
+  problem.rhs = system("lotka_volterra");
+  problem.initial_states = {1, 1};
+  problem.parameters = {1.5, 1, 3, 1};
+  problem.end_times = {2.7};
+  problem.save_times = {1.35, 2.7};
+  const Options options = f64("rk4", StepControl::fixed);
+  const Sensitivities expected = solve_with_sensitivities(problem, options);
+  problem.rhs = net(g);
+  const Sensitivities found = solve_with_sensitivities(problem, options);
+  const auto expect_near = [](const std::vector<double>& a, const std::vector<double>& b) {
+    ASSERT_EQ(a.size(), b.size());
+    double largest = 0;
+    for (const double x : b) largest = std::max(largest, std::fabs(x));
+    for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-12 * largest) << i;
+  };
+  expect_near(found.by_initial_state, expected.by_initial_state);
+  expect_near(found.by_parameter, expected.by_parameter);
 }
 
 TEST(Sensitivity, states_have_the_bits_of_solve) {
