@@ -11,8 +11,8 @@
 
 namespace lockstep::ode::detail {
 
-// With s_k the state that segment k starts from, u_k its solution, d the data, w w the weights of data
-// (the component's, over sigma^2 where there is one), v those of gaps (the component's, times the mean of 1 / sigma^2
+// With s_k the state that segment k starts from, u_k its solution, d the data, w the weights of data (the
+// component's, over sigma^2 where there is one), v those of gaps (the component's, times the mean of 1 / sigma^2
 // over its measurements) and c the phase's continuity, a trajectory adds
 //   w (s_0 - d_0)^2 + sum over k of [ sum over its points of w (u_k - d)^2 + c v (u_k(t_{k+1}) - s_{k+1})^2 ],
 // every number measured counted once, and the loss is the mean over trajectories. Its derivative by s_k is that of
