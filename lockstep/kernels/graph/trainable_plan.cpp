@@ -79,18 +79,12 @@ void load_ports(const Program<T>& program, std::size_t first_port, std::size_t p
   }
 }
 
-std::size_t widths_of(const std::vector<graph::Port>& ports) {
-  std::size_t sum = 0;
-  for (const graph::Port& port : ports) sum += port.width;
-  return sum;
-}
-
 }  // namespace
 
 template <class T>
 struct TrainableGraphPlan<T>::State {
   State(const graph::Graph& graph, graph::WeightPlaces places, CpuTarget target, Gradients gradients)
-      : ports(graph.inputs.size()), inputs(widths_of(graph.inputs)), outputs(graph.outputs[0].width) {
+      : ports(graph.inputs.size()), inputs(graph::widths_of(graph.inputs)), outputs(graph.outputs[0].width) {
     std::size_t next = 0;
     for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
       const auto* dense = std::get_if<graph::Dense>(&graph.nodes[node].operation);

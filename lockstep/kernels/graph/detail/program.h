@@ -144,6 +144,13 @@ struct Program {
   std::size_t workspace_numbers() const { return value_numbers() + scratch; }
 };
 
+// Features of all of them.
+inline std::size_t widths_of(const std::vector<Port>& ports) {
+  std::size_t sum = 0;
+  for (const Port& port : ports) sum += port.width;
+  return sum;
+}
+
 // For people.
 template <class T>
 std::string description_of(const Program<T>& program);

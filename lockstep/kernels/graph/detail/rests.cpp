@@ -53,12 +53,6 @@ Costs costs_of(const Operation& operation) {
 
 std::size_t divided_up(std::size_t count, std::size_t by) { return (count + by - 1) / by; }
 
-std::size_t widths_of(const std::vector<Port>& ports) {
-  std::size_t sum = 0;
-  for (const Port& port : ports) sum += port.width;
-  return sum;
-}
-
 template <class T>
 std::size_t tile_cost(const Schedule& schedule, const Program<T>& program, std::size_t registers, std::size_t samples,
                       mlp::WidePipes pipes) {
