@@ -56,7 +56,7 @@ if [ -z "${VIRTUAL_ENV:-}${CONDA_PREFIX:-}" ] && prefix=$("$python" -c 'import s
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-rows=() failed=0
+rows=() failed=0 cut=
 part=device part_end=$limit
 # Until the end of all, or of the part.
 left() {
@@ -68,10 +68,13 @@ within() {
   local most=$(($(left) < $1 ? $(left) : $1))
   timeout -k 5 $((most > 0 ? most : 1)) "${@:2}"
 }
+# cut_short SECONDS: whether the end of all, not the part's own, leaves it less; another run may have the time
+cut_short() { [ "$limit" -ge "$part_end" ] || [ "$(left)" -ge "$1" ] || cut=yes; }
 say() { printf '%s\n' "$*"; }
 # has_time NAME [SECONDS]: or a row that says why not
 has_time() {
   [ "$(left)" -ge "${2:-10}" ] && return
+  cut_short "${2:-10}"
   row "$1" skipped "no time left for this part"
   return 1
 }
@@ -147,6 +150,7 @@ fi
 device=$(LD_LIBRARY_PATH=$theirs nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1)
 device=${device:-unknown}
 say "device: $device"
+forget device
 [ $first = 0 ] || row "a first solve on the device" failed "$said"
 
 judge() {
@@ -194,6 +198,7 @@ peers() {
     row "$name" failed "$(tail -n 1 "$work/peers.log")"
     keep "$name" "$work/peers.log"
   fi
+  cut_short 20
   judge
 }
 
@@ -410,8 +415,15 @@ for part in "${asked[@]+"${asked[@]}"}"; do
   fi
   say "== $part, at most $(left) s"
   forget "$part"
+  cut=
   "$part"
-  done_parts+="${done_parts:+ }$part"
+  cut_short 1
+  if [ -n "$cut" ] && [ "$part" != "${asked[0]}" ]; then  # the first had all the time that a run has
+    say "left for another run: the rest of $part"
+    unfinished=yes
+  else
+    done_parts+="${done_parts:+ }$part"
+  fi
   write_report running
 done
 part=end result=passed

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sourced by gpu_check.sh: its report, written after every row, and what an earlier run left of it. Reads and sets that
 # script's variables: report, work, root, device, part, fresh, failed.
-text() { printf '%s' "$1" | tr '\n\t' '  ' | sed 's/\\/\\\\/g; s/"/\\"/g'; }  # inside a JSON string
+text() { printf '%s' "$1" | tr '[:cntrl:]' ' ' | sed 's/\\/\\\\/g; s/"/\\"/g'; }  # inside a JSON string
 # row NAME STATUS [DETAIL [SECONDS]]
 row() {
   rows+=("$(printf '{"part": "%s", "name": "%s", "status": "%s", "detail": "%s", "seconds": %s}' \

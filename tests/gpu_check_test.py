@@ -51,7 +51,12 @@ def main():
     with open(f"{folder}/commit", "w") as file:
         file.write("abc\n")
 
+    # What was said without a card is not said of one.
+    assert run(folder, "--part", "speed", TOY_CARD="no")[0] == 3 and "device" in parts(report(folder))
     code, said = run(folder, "--part", "speed")
+    assert code == 0, said
+    assert "device" not in parts(report(folder)), report(folder)
+    code, said = run(folder, "--part", "speed", "--fresh")
     assert code == 0, said
     found = report(folder)
     assert found["done"] == "speed" and parts(found) == {"speed"} and found["result"] == "passed", found
@@ -78,6 +83,17 @@ def main():
                                           "counters", "choices"}, found
     names = [row["name"] for row in found["rows"]]
     assert len(names) == len(set(names)) and len(found["measured"]) == 3, names
+
+    # A part that the end of a run cuts short is done again by the next.
+    with open(f"{folder}/bin/compute-sanitizer", "w") as file:
+        file.write('#!/bin/sh\nsleep 3\nprintf "ERROR SUMMARY: 0\\r\\033[0m\\n"\n')
+    os.chmod(f"{folder}/bin/compute-sanitizer", 0o755)
+    code, said = run(folder, "--fresh", "--part", "tests", "--part", "sanitizer", LOCKSTEP_GPU_SECONDS="32",
+                     PATH=f"{folder}/bin:{os.environ['PATH']}")
+    cut = report(folder)
+    assert code == 2 and cut["done"] == "tests" and cut["result"] == "unfinished", (code, cut)
+    assert "no time left for this part" in {row["detail"] for row in cut["rows"]}, cut
+    shutil.copy(f"{folder}/gpu_check.old.json", f"{folder}/gpu_check.json")
 
     # Another commit begins anew and keeps the old report aside; without a card nothing of a card's is overwritten.
     code, said = run(folder, "--part", "speed", TOY_CARD="no")
