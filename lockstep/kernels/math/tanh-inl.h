@@ -19,32 +19,47 @@ LOCKSTEP_LANE_FN TanhStart<L> tanh_start(typename L::V v) {
   return {v, x, L::template shift_right_logical<20>(L::bits(L::add(x, L::set(3.0f))))};
 }
 
+// Entry i: intervals 0 to 11, of |x| + 3 in [3, 8), at i = 4 to 15, the rest from 0 on.
+struct TanhTable {
+  float entry[16];
+};
+LOCKSTEP_LANE_FN constexpr TanhTable tanh_points() {
+  return {{0x1.5fe8bep+2f, 0x1.9de532p+2f, 0x1.e434ep+2f, 0x1.154246p+3f, 0.0f, 0x1.80169p-2f, 0x1.400dfap-1f,
+           0x1.c0129cp-1f, 0x1.3fed1ep+0f, 0x1.bff09ap+0f, 0x1.1ff226p+1f, 0x1.5ff05ep+1f, 0x1.9feb98p+1f,
+           0x1.e01726p+1f, 0x1.100976p+2f, 0x1.2ffe1ep+2f}};
+}
+LOCKSTEP_LANE_FN constexpr TanhTable tanh_of_points() {
+  return {{0x1.fffb9cp-1f, 0x1.ffff5ep-1f, 0x1.ffffeep-1f, 0x1.fffffep-1f, 0.0f, 0x1.6f08e8p-2f, 0x1.1bfe2cp-1f,
+           0x1.686fb4p-1f, 0x1.b247a4p-1f, 0x1.e1f878p-1f, 0x1.f4bd6ep-1f, 0x1.fbd406p-1f, 0x1.fe75fcp-1f,
+           0x1.ff6f4cp-1f, 0x1.ffcabcp-1f, 0x1.ffec6p-1f}};
+}
+
 template <class L>
 struct TanhTerms {
   typename L::V argument, point, distance, slope;  // T, d, 1 - T^2
 };
+
+// 1 - T^2 without a table, the same bits: each entry but the smallest is that rounded once.
+template <class L>
+LOCKSTEP_LANE_FN typename L::V tanh_slope(typename L::V t) {
+  return L::max(L::nfma(t, t, L::set(1.0f)), L::set(0x1.08f5c2p-23f));
+}
+
 template <class L>
 LOCKSTEP_LANE_FN TanhTerms<L> tanh_terms(TanhStart<L> start) {
-  // Entry i: intervals 0 to 11, of |x| + 3 in [3, 8), at i = 4 to 15, the rest from 0 on.
-  alignas(64) static constexpr float kPoint[16] = {0x1.5fe8bep+2f, 0x1.9de532p+2f, 0x1.e434ep+2f,  0x1.154246p+3f,
-                                                   0.0f,           0x1.80169p-2f,  0x1.400dfap-1f, 0x1.c0129cp-1f,
-                                                   0x1.3fed1ep+0f, 0x1.bff09ap+0f, 0x1.1ff226p+1f, 0x1.5ff05ep+1f,
-                                                   0x1.9feb98p+1f, 0x1.e01726p+1f, 0x1.100976p+2f, 0x1.2ffe1ep+2f};
-  alignas(64) static constexpr float kTanh[16] = {0x1.fffb9cp-1f, 0x1.ffff5ep-1f, 0x1.ffffeep-1f, 0x1.fffffep-1f,
-                                                  0.0f,           0x1.6f08e8p-2f, 0x1.1bfe2cp-1f, 0x1.686fb4p-1f,
-                                                  0x1.b247a4p-1f, 0x1.e1f878p-1f, 0x1.f4bd6ep-1f, 0x1.fbd406p-1f,
-                                                  0x1.fe75fcp-1f, 0x1.ff6f4cp-1f, 0x1.ffcabcp-1f, 0x1.ffec6p-1f};
-  alignas(64) static constexpr float kSlope[16] = {
-      0x1.18feccp-14f, 0x1.43ffccp-17f, 0x1.1ffffap-20f, 0x1.08f5c2p-23f, 1.0f,           0x1.be38aep-1f,
-      0x1.627a08p-1f,  0x1.0242d2p-1f,  0x1.1f4904p-2f,  0x1.d2617p-4f,   0x1.645bf2p-5f, 0x1.09e80ap-6f,
-      0x1.896c64p-8f,  0x1.213f1ap-9f,  0x1.aa09d6p-11f, 0x1.39f9fcp-12f};
+  alignas(64) static constexpr TanhTable kPoint = tanh_points();
+  alignas(64) static constexpr TanhTable kTanh = tanh_of_points();
   const auto i = start.interval;
-  const auto t = L::lookup16(kTanh, i);
-  const auto d = L::sub(start.magnitude, L::lookup16(kPoint, i));
+  const auto t = L::lookup16(kTanh.entry, i);
+  const auto d = L::sub(start.magnitude, L::lookup16(kPoint.entry, i));
   if constexpr (L::kLooksUpInOne) {
+    alignas(64) static constexpr float kSlope[16] = {
+        0x1.18feccp-14f, 0x1.43ffccp-17f, 0x1.1ffffap-20f, 0x1.08f5c2p-23f, 1.0f,           0x1.be38aep-1f,
+        0x1.627a08p-1f,  0x1.0242d2p-1f,  0x1.1f4904p-2f,  0x1.d2617p-4f,   0x1.645bf2p-5f, 0x1.09e80ap-6f,
+        0x1.896c64p-8f,  0x1.213f1ap-9f,  0x1.aa09d6p-11f, 0x1.39f9fcp-12f};
     return {start.argument, t, d, L::lookup16(kSlope, i)};
-  } else {  // the same bits: each but the smallest is 1 - T^2 rounded once
-    return {start.argument, t, d, L::max(L::nfma(t, t, L::set(1.0f)), L::set(kSlope[3]))};
+  } else {
+    return {start.argument, t, d, tanh_slope<L>(t)};
   }
 }
 

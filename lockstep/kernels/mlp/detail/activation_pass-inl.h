@@ -10,7 +10,7 @@ inline constexpr size_t kTogether = kKind != ActivationKind::tanh              ?
                                                                                : 4;
 
 // tanh of registers in place by groups of kCount, each of its steps for a whole group: operation by operation for all
-// would need more registers than 16. Arguments are read again for the last step.
+// would need more registers than 16. Arguments are read again for the last step. For what is too few for tanh_fours().
 template <size_t kCount>
 HWY_INLINE size_t tanh_groups_in_steps(float* values, size_t first, size_t registers) {
   using D = Register<float>;
@@ -40,9 +40,17 @@ HWY_INLINE size_t tanh_groups_in_steps(float* values, size_t first, size_t regis
 // Registers from `first` on, as many as whole groups of kCount cover; returns the first one left.
 template <class T, ActivationKind kKind, size_t kCount>
 HWY_INLINE size_t activate_groups(T* values, size_t first, size_t registers, T alpha) {
-  if constexpr (kKind == ActivationKind::tanh && sizeof(T) == 4 && HWY_TARGET == HWY_AVX2) {
-    return tanh_groups_in_steps<kCount>(values, first, registers);
-  } else if constexpr (kTogether<T, kKind> >= kCount && kCount > 1) {
+#if HWY_TARGET == HWY_AVX2
+  if constexpr (kKind == ActivationKind::tanh && sizeof(T) == 4) {
+    if constexpr (kCount != 4) return tanh_groups_in_steps<kCount>(values, first, registers);
+    const size_t lanes = hn::Lanes(Register<T>()), groups = (registers - first) / 4;
+    T* const from = values + first * lanes;
+    tanh_fours(
+        groups, [=](size_t group, size_t i) HWY_ATTR { return from + (4 * group + i) * lanes; }, [](size_t) {});
+    return first + 4 * groups;
+  }
+#endif
+  if constexpr (kTogether<T, kKind> >= kCount && kCount > 1) {
     using Group = LaneGroup<Register<T>, kCount>;
     const Register<T> d;
     const size_t lanes = hn::Lanes(d);

@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <iterator>
 #include <limits>
 #include <utility>
@@ -49,6 +51,8 @@ inline constexpr int kRowRegisters[] = {1};
 inline constexpr int kRowsAtOnce = std::size(kRowRegisters);
 inline constexpr int kMostRowRegisters = kRowRegisters[0];
 
+#include "lockstep/kernels/mlp/detail/tanh_fours-inl.h"
+//
 #include "lockstep/kernels/mlp/detail/activation_pass-inl.h"
 #include "lockstep/kernels/mlp/detail/prefetch-inl.h"
 //

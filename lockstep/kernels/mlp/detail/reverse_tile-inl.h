@@ -47,10 +47,26 @@ void tanh_ahead(T* values, size_t registers, const T* next) {
 // The same over rows of two registers each, of which a tile's rows hold several.
 template <class T>
 void tanh_ahead_by_rows(T* values, size_t rows, const T* next) {
-  const size_t strip = 2 * hn::Lanes(Register<T>());
-  for (size_t row = 0; row < rows; ++row, values += kTileLanes, next += kTileLanes) {
-    for (size_t lane = 0; lane < strip; lane += kSlots<T>) __builtin_prefetch(next + lane, 1, 3);
-    activate_groups<T, ActivationKind::tanh, 2>(values, 0, 2, T(0));
+  const size_t lanes = hn::Lanes(Register<T>());
+  const auto fetch = [=](size_t row) {
+    for (size_t lane = 0; lane < 2 * lanes; lane += kSlots<T>) __builtin_prefetch(next + row * kTileLanes + lane, 1, 3);
+  };
+  size_t row = 0;
+#if HWY_TARGET == HWY_AVX2
+  if constexpr (sizeof(T) == 4) {
+    tanh_fours(
+        rows / 2,
+        [=](size_t group, size_t i) HWY_ATTR { return values + (2 * group + i / 2) * kTileLanes + i % 2 * lanes; },
+        [=](size_t group) {
+          fetch(2 * group);
+          fetch(2 * group + 1);
+        });
+    row = rows / 2 * 2;
+  }
+#endif
+  for (; row < rows; ++row) {
+    fetch(row);
+    activate_groups<T, ActivationKind::tanh, 2>(values + row * kTileLanes, 0, 2, T(0));
   }
 }
 
