@@ -84,6 +84,7 @@ struct Trained {
   std::string loss_text;
   cli::FitReport report;
   cli::ParameterReport uncertainty;
+  std::vector<std::string> advice;
 };
 
 // Whatever happens: what was trained is to be returned all the same.
@@ -108,6 +109,7 @@ Trained iterate(cli::TrainingTask<T>& task, const RunControl& control) {
     return task.loss(place, parameters, gradient);
   };
   Trained trained;
+  trained.advice = task.data_advice();
   const auto total = static_cast<std::size_t>(training.total_iterations());
   while (!training.finished() && !control.cancelled()) {
     trained.history.note(training.iterate(loss));
@@ -261,7 +263,8 @@ void put_in_memory(cli::TrainingFile& file, const Nets& starts, const Nets& mode
 // `data`: x and y [sample][feature], or t [time] or [trajectory][time] and u [trajectory][time][component], filled up
 // with NaN behind shorter trajectories; then perhaps the standard deviations of y or u, of their shape; none where the
 // file names them. Returns (nets by name, values by name, equations or None, history, loss, validation loss or None,
-// what the loss is, errors, these as a table for people, uncertainty of the values, what stopped it or None).
+// what the loss is, errors, these as a table for people, uncertainty of the values, advice about the data, what stopped
+// it or None).
 nb::tuple run(const std::string& text, const std::optional<std::filesystem::path>& path,
               const std::vector<Numbers>& data, const Nets& starts, const Nets& models, nb::handle progress) {
   return tell_in_users_words([&] {
@@ -282,7 +285,7 @@ nb::tuple run(const std::string& text, const std::optional<std::filesystem::path
     if (trained.equations) equations = nb::cast(Net(std::move(*trained.equations)));
     return nb::make_tuple(nets, values, equations, trained.history.arrays(), trained.loss, trained.validation_loss,
                           trained.loss_text, errors_of(trained.report), lines_of(trained),
-                          uncertainty_of(trained.uncertainty), stopped);
+                          uncertainty_of(trained.uncertainty), trained.advice, stopped);
   });
 }
 

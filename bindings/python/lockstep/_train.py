@@ -48,13 +48,16 @@ class Training:
         ``largest_at``, ``numbers`` (compared) and ``unit``. See docs/training.md, "How good is it".
     report : str
         All this as tables to print, and the trajectories that are met worst.
+    advice : list of str
+        Which of the data will not be learned as they stand, and what to do about it: inputs far from size 1, an output
+        that has nearly all of the loss. In the words of a training file, whose keys are the arguments here.
     """
 
     def __init__(self, models: dict[str, _lockstep.Model], parameters: dict[str, float],
                  rhs: Optional[_lockstep.Model], history: dict[str, np.ndarray], loss: float,
                  validation_loss: Optional[float], loss_name: str,
                  errors: Optional[dict[str, dict[str, dict[str, Any]]]] = None, report: str = "",
-                 uncertainty: Optional[tuple] = None):
+                 uncertainty: Optional[tuple] = None, advice: Sequence[str] = ()):
         self.model = next(iter(models.values())) if len(models) == 1 else rhs
         self.models = models
         self.parameters = parameters
@@ -65,6 +68,7 @@ class Training:
         self.loss_name = loss_name
         self.errors = errors or {}
         self.report = report
+        self.advice = list(advice)
         self.standard_errors, self.intervals, self.correlations, self.notes = uncertainty or ({}, {}, None, [])
 
     def __repr__(self) -> str:

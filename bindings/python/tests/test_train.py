@@ -64,6 +64,14 @@ def test_a_training_says_how_good_it_is_on_data_it_has_not_seen():
     assert training.model.metadata["training_errors"].startswith("data,name,unit,rms")
 
 
+def test_data_that_will_not_be_learned_come_with_advice():
+    few = {"hidden": [4], "optimiser": "adam", "iterations": 1}
+    training = lockstep.train(x=1e4 * X, y=np.column_stack([Y, 1e5 * Y]), targets=["small", "large"], **few)
+    assert ["normalise" in line for line in training.advice] == [True, False]
+    assert training.advice[1].startswith("large varies 1e+05 times as much as small")
+    assert lockstep.train(x=X, y=Y, **few).advice == []
+
+
 def test_parameters_of_a_system_come_with_their_errors():
     t = np.linspace(0, 3, 16)
     exact = lockstep.solve("lotka_volterra", [[1.0, 1.0]], (0, 3), save_at=16, precision="f64",
