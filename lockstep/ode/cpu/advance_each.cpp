@@ -60,7 +60,7 @@ class Worker {
   }
 
   void step() {
-    if (steps_ >= take_code_at_) take_generated_code();
+    if (steps_ >= take_code_at_) take_code_at_ = context_.take_generated_code(code_);
     if (code_.inlined != nullptr && code_.settings.fixed && !context_.event) run_plain_steps();
     const auto& kernels = code_.kernels;
     if (code_.whole_step != nullptr) {
@@ -102,11 +102,6 @@ class Worker {
       const int last = --tile_.lanes;
       if (lane != last) move(last, lane);
     }
-  }
-
-  void take_generated_code() {
-    take_code_at_ = std::numeric_limits<std::int64_t>::max();
-    if (const StepCode<T>* const code = context_.generated_code()) code_ = *code;
   }
 
   // Lanes that have made all the attempts they may.

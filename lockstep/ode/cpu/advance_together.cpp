@@ -128,7 +128,7 @@ class Lockstep {
     while (remaining() > 0) {
       if (control_.cancelled()) return end_all(Status::cancelled);
       if (attempts_ >= context_.options->max_steps) return end_all(Status::too_many_steps);
-      if (attempts_ >= take_code_at_) take_generated_code();
+      if (attempts_ >= take_code_at_) take_code_at_ = context_.take_generated_code(code_);
       const auto step = scalar::propose_step<D>(t_, t_end_, h, code_.settings.max_step);
       const double error = attempt(step.h, step.t_new);
       ++attempts_;
@@ -155,11 +155,6 @@ class Lockstep {
       }
       if (control_.progress) report();
     }
-  }
-
-  void take_generated_code() {
-    take_code_at_ = std::numeric_limits<std::int64_t>::max();
-    if (const StepCode<T>* const code = context_.generated_code()) code_ = *code;
   }
 
   // Ten steps in a row, each a fifth of the one before.

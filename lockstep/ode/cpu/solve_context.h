@@ -116,6 +116,11 @@ struct SolveContext {
     });
     return generated_ == nullptr ? nullptr : &generated_code_;
   }
+  // Puts that in the place of `code`, where there is any. Returns when to ask again: kNever.
+  std::int64_t take_generated_code(StepCode<T>& code) const {
+    if (const StepCode<T>* const generated = generated_code()) code = *generated;
+    return kNever;
+  }
   void note_steps(std::int64_t steps) const {
     if (take_code_after_ != kNever) note_kept_steps(step.settings, components_, steps);
   }
