@@ -25,17 +25,9 @@ namespace lockstep::ode {
 namespace {
 
 namespace fs = std::filesystem;
+using namespace testing;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-using testing::by_hand;
-using testing::fill;
-using testing::growing_ensemble;
-using testing::kComponents;
-using testing::number;
-using testing::ResultFiles;
-using testing::write_all;
-using testing::write_rows;
 
 TEST_F(ResultFiles, a_writer_that_ends_early_leaves_what_was_committed) {
   const Problem problem = growing_ensemble(1000, 3);
