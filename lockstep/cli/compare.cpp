@@ -184,9 +184,7 @@ void compare_numbers(const ode::ResultFile& a, const ode::ResultFile& b, const R
 void check_shapes(const ode::ResultFile& a, const ode::ResultFile& b) {
   const auto check = [&](std::size_t in_a, std::size_t in_b, const char* what) {
     if (in_a == in_b) return;
-    cannot_compare(a, b,
-                   count_text(static_cast<std::int64_t>(in_a)) + " and " + count_text(static_cast<std::int64_t>(in_b)) +
-                       " " + what,
+    cannot_compare(a, b, count_text(in_a) + " and " + count_text(in_b) + " " + what,
                    std::string("as many ") + what + " in both");
   };
   check(a.trajectories(), b.trajectories(), "trajectories");

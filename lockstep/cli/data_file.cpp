@@ -32,8 +32,7 @@ struct Entry {
 std::string shape_text(const hdf5::Shape& shape) {
   if (shape.empty()) return "one value";
   std::string text;
-  for (const std::size_t extent : shape)
-    text += (text.empty() ? "" : " x ") + count_text(static_cast<std::int64_t>(extent));
+  for (const std::size_t extent : shape) text += (text.empty() ? "" : " x ") + count_text(extent);
   return shape.size() == 1 ? text + (shape[0] == 1 ? " value" : " values") : text;
 }
 

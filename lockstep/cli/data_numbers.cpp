@@ -5,18 +5,11 @@
 #include <utility>
 
 #include "lockstep/cli/data_file.h"
+#include "lockstep/cli/refuse.h"
 #include "lockstep/cli/text.h"
-#include "lockstep/core/error.h"
 
 namespace lockstep::cli {
 namespace {
-
-[[noreturn]] void refuse(const std::string& field, const std::string& found, const std::string& expected,
-                         const std::string& remedy = {}) {
-  throw Error(ErrorKind::invalid_argument, {field, found, expected, remedy});
-}
-
-std::string count(std::size_t n) { return count_text(static_cast<std::int64_t>(n)); }
 
 }  // namespace
 
@@ -34,7 +27,7 @@ std::string place_text(const hdf5::Shape& shape, std::size_t at) {
 
 std::string shape_text(const hdf5::Shape& shape) {
   std::string text = "[";
-  for (std::size_t i = 0; i < shape.size(); ++i) text += (i == 0 ? "" : ", ") + count(shape[i]);
+  for (std::size_t i = 0; i < shape.size(); ++i) text += (i == 0 ? "" : ", ") + count_text(shape[i]);
   return text + "]";
 }
 
@@ -88,7 +81,7 @@ Samples read_samples(const hdf5::File& file, const std::vector<std::string>& nam
       refuse(part.name, std::to_string(part.shape.size()) + " dimensions", "[sample] or [sample, feature]");
     }
     if (part.shape[0] != parts[0].shape[0]) {
-      refuse(part.name, count(part.shape[0]) + " rows", count(parts[0].shape[0]) + " as " + parts[0].name);
+      refuse(part.name, count_text(part.shape[0]) + " rows", count_text(parts[0].shape[0]) + " as " + parts[0].name);
     }
     std::vector<std::string> features = numbered(names.size() == 1 ? prefix : name, part.shape[1]);
     if (column && names.size() > 1) features = {name};

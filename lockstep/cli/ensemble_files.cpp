@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "lockstep/cli/refuse.h"
 #include "lockstep/cli/text.h"
-#include "lockstep/core/error.h"
 #include "lockstep/core/names.h"
 #include "lockstep/train/table.h"
 
@@ -16,11 +16,6 @@ namespace lockstep::cli {
 namespace {
 
 using Values = EnsembleValues;
-
-[[noreturn]] void refuse(const std::string& where, const std::string& found, const std::string& expected,
-                         const std::string& remedy = {}) {
-  throw Error(ErrorKind::invalid_argument, {where, found, expected, remedy});
-}
 
 train::Table read_table(const std::filesystem::path& path, const std::string& where) {
   if (hdf5::File::recognises(path)) {

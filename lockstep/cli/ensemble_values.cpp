@@ -273,10 +273,9 @@ class Drawing {
   }
 
   [[noreturn]] void too_few_rows(const std::string& where, std::size_t rows, const std::string& remedy = {}) const {
-    throw Error(ErrorKind::invalid_argument,
-                {where, counted_text(rows, "row"),
-                 "at least " + count_text(static_cast<std::int64_t>(trajectories_)) + ", one for each trajectory",
-                 remedy.empty() ? "lower the number of trajectories" : remedy});
+    throw Error(ErrorKind::invalid_argument, {where, counted_text(rows, "row"),
+                                              "at least " + count_text(trajectories_) + ", one for each trajectory",
+                                              remedy.empty() ? "lower the number of trajectories" : remedy});
   }
 
   void check_width(const std::vector<double>& numbers, const std::string& where) const {
@@ -351,8 +350,7 @@ std::optional<std::size_t> listed_rows(const EnsembleValues& values) {
       if (!rows) continue;
       if (listed && *rows != *listed) {
         throw Error(ErrorKind::invalid_argument,
-                    {column.where, counted_text(*rows, "row"),
-                     count_text(static_cast<std::int64_t>(*listed)) + " as " + listed_where + " lists",
+                    {column.where, counted_text(*rows, "row"), count_text(*listed) + " as " + listed_where + " lists",
                      "set ensemble.trajectories to use the first rows of each, or write a number for all without [ ]"});
       }
       listed = rows;

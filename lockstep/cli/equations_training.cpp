@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "lockstep/cli/refuse.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/cli/training_task.h"
 #include "lockstep/nn/net_plan.h"
@@ -13,10 +14,6 @@
 
 namespace lockstep::cli {
 namespace {
-
-[[noreturn]] void refuse(const std::string& where, std::string found, std::string expected, std::string remedy = {}) {
-  throw Error(ErrorKind::invalid_argument, {where, std::move(found), std::move(expected), std::move(remedy)});
-}
 
 void check_components(const EquationsSection& section, const DataSection& where, const TrajectoryTable& data) {
   const auto& equations = section.system.equations;

@@ -8,18 +8,13 @@
 #include <string_view>
 
 #include "lockstep/cli/data_file.h"
+#include "lockstep/cli/refuse.h"
 #include "lockstep/cli/text.h"
-#include "lockstep/core/error.h"
 #include "lockstep/core/hdf5.h"
 #include "lockstep/train/table.h"
 
 namespace lockstep::cli {
 namespace {
-
-[[noreturn]] void refuse(const std::string& field, const std::string& found, const std::string& expected,
-                         const std::string& remedy = {}) {
-  throw Error(ErrorKind::invalid_argument, {field, found, expected, remedy});
-}
 
 // HDF5 takes a slash in a name for a path. `beside_each` ends the name of one more dataset for each port.
 std::vector<std::string> dataset_names(const std::vector<nn::Port>& ports, const std::string& model,

@@ -101,8 +101,8 @@ void explain_model(const std::filesystem::path& path, const ProblemOverrides& ov
     file.target = *target;
   }
   const nn::Model& model = file.model;
-  print_line("net", path.string() + (is_plan ? ", a plan file" : "") + ", " +
-                        count_text(static_cast<std::int64_t>(model.parameter_count())) + " parameters");
+  print_line("net", path.string() + (is_plan ? ", a plan file" : "") + ", " + count_text(model.parameter_count()) +
+                        " parameters");
   print_line("ports", ports_text(model.inputs) + " -> " + ports_text(model.outputs));
   in_model_file(path, [&] {
     return file.precision == Precision::f64 ? explain_plan<double>(model, file.target)

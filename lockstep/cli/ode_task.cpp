@@ -141,13 +141,11 @@ class OdeTask : public TrainingTask<T> {
     const auto [least, most] = std::minmax_element(data_.training.lengths.begin(), data_.training.lengths.end());
     const std::vector<double>& states = data_.training.states;
     const auto missing = std::count_if(states.begin(), states.end(), [](double x) { return std::isnan(x); });
-    const auto number = [](std::size_t n) { return count_text(static_cast<std::int64_t>(n)); };
-    return count_text(static_cast<std::int64_t>(training)) + (training == 1 ? " trajectory" : " trajectories") +
-           " of " + (*least == *most ? std::string() : number(*least) + " to ") + number(*most) + " points" +
+    return count_text(training) + (training == 1 ? " trajectory" : " trajectories") + " of " +
+           (*least == *most ? std::string() : count_text(*least) + " to ") + count_text(*most) + " points" +
            (missing == 0 ? std::string()
-                         : ", " + count_text(missing) + " of " + number(states.size()) + " numbers missing") +
-           (validation > 0 ? ", " + count_text(static_cast<std::int64_t>(validation)) + " more for validation"
-                           : std::string());
+                         : ", " + count_text(missing) + " of " + count_text(states.size()) + " numbers missing") +
+           (validation > 0 ? ", " + count_text(validation) + " more for validation" : std::string());
   }
   std::vector<std::string> data_advice() const override { return advice(file_, data_.training); }
   std::vector<std::string> explain(std::size_t phase) override { return loss_.explain(phase); }
@@ -173,9 +171,8 @@ class OdeTask : public TrainingTask<T> {
       named += (count == 1 ? "" : ", ") + table.name(i) + ": " + std::string(to_string(records[i].status)) +
                " at t = " + number_text(records[i].end_time);
     }
-    left_out_text_ = ", without " + count_text(static_cast<std::int64_t>(count)) + " of " +
-                     count_text(static_cast<std::int64_t>(records.size())) + " trajectories (" + named +
-                     (count > kMostNamed ? ", ..." : "") + ")";
+    left_out_text_ = ", without " + count_text(count) + " of " + count_text(records.size()) + " trajectories (" +
+                     named + (count > kMostNamed ? ", ..." : "") + ")";
   }
   std::vector<double> start_weights() const override {
     return trained_.empty() && !equations_ ? TrainingTask<T>::start_weights() : rhs_->weights();

@@ -69,9 +69,8 @@ std::string explain_out_of_steps(const ode::Problem& problem, const ode::Options
   if (!(share > 0) || attempts(record) == 0) return plain;
   const double all = static_cast<double>(attempts(record)) / share;
   const bool tells_all = all < 1e9;
-  const std::string came = "trajectory " + count_text(static_cast<std::int64_t>(trajectory)) +
-                           " came to t = " + rounded_text(record.end_time, 4) + " of " + rounded_text(end, 4) + " in " +
-                           count_text(attempts(record)) + " steps";
+  const std::string came = "trajectory " + count_text(trajectory) + " came to t = " + rounded_text(record.end_time, 4) +
+                           " of " + rounded_text(end, 4) + " in " + count_text(attempts(record)) + " steps";
   if (!is_stiff(problem, options, trajectory, record, control)) {
     return plain + "; " + came + (tells_all ? ", and all of it takes " + some(all) : "");
   }

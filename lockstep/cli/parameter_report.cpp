@@ -117,7 +117,7 @@ std::vector<std::string> note_lines(const ParameterReport& report) {
   if (!has_errors(report)) return lines;
   const std::size_t count = report.names.size();
   if (count > kMostCorrelated) lines.push_back(strongest_text(report));
-  lines.push_back("errors by Gauss-Newton from " + count_text(static_cast<std::int64_t>(found.numbers)) +
+  lines.push_back("errors by Gauss-Newton from " + count_text(found.numbers) +
                   (report.stated_errors ? " numbers and their sigma, reduced chi-square " +
                                               rounded_text(found.deviation * found.deviation, 3)
                                         : " numbers, deviation " + rounded_text(found.deviation, 3)) +

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "lockstep/cli/ensemble_files.h"
+#include "lockstep/cli/refuse.h"
 #include "lockstep/cli/right_hand_side.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/cli/threshold_event.h"
@@ -26,13 +27,6 @@ namespace {
 
 // Random numbers of initial states, parameters and spans are independent of each other.
 enum Stream : std::uint32_t { kInitialStates, kParameters, kSpans };
-
-[[noreturn]] void refuse(const std::string& where, const std::string& found, const std::string& expected,
-                         const std::string& remedy = {}) {
-  throw Error(ErrorKind::invalid_argument, {where, found, expected, remedy});
-}
-
-std::string count(std::size_t number) { return count_text(static_cast<std::int64_t>(number)); }
 
 // The values of each part of the ensemble, datasets read.
 struct Sources {
@@ -50,7 +44,7 @@ std::size_t count_trajectories(const ProblemFile& file, const Sources& sources) 
     const auto rows = listed_rows(**source);
     if (!rows) continue;
     if (listed != 0 && *rows != listed) {
-      refuse((*source)->where, counted_text(*rows, "row"), count(listed) + " as " + listed_where + " lists",
+      refuse((*source)->where, counted_text(*rows, "row"), count_text(listed) + " as " + listed_where + " lists",
              "set ensemble.trajectories to use the first rows of each");
     }
     listed = *rows;
@@ -165,8 +159,8 @@ void load_save_times(const EnsembleValues::Dataset& source, const std::string& w
   } else {
     refuse(where,
            dataset.name() + " with " + std::to_string(shape.size()) + " dimensions" +
-               (shape.size() == 2 ? " and " + count(shape[0]) + " rows" : ""),
-           "[time], or [trajectory, time] with a row for each of " + count(trajectories) + " trajectories");
+               (shape.size() == 2 ? " and " + count_text(shape[0]) + " rows" : ""),
+           "[time], or [trajectory, time] with a row for each of " + count_text(trajectories) + " trajectories");
   }
 }
 
@@ -199,7 +193,7 @@ void choose_save_times(const ProblemFile& file, std::size_t trajectories, ode::P
   for (std::size_t i = 0; i < problem.start_times.size(); ++i) {
     if (points > 1 && problem.start_times[i] == problem.end_times[i]) {
       refuse(save->where,
-             count(points) + " points over a span of no length" +
+             count_text(points) + " points over a span of no length" +
                  (shared_span ? "" : ", that of trajectory " + std::to_string(i)),
              "a span whose end is not its start, or save = 1");
     }
@@ -280,7 +274,8 @@ void thin_save_times(const Output& output, ode::Problem& problem) {
   const std::size_t every = output.every->value;
   const std::size_t points = problem.save_points();
   if (every >= points) {
-    refuse(output.every->where, count(every), "a number below that of the save points, which is " + count(points),
+    refuse(output.every->where, count_text(every),
+           "a number below that of the save points, which is " + count_text(points),
            "save fewer points with time.save");
   }
   std::vector<double> kept;

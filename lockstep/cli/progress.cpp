@@ -33,8 +33,8 @@ std::string progress_text(const std::string& what, const std::string& unit, std:
     const auto filled = static_cast<std::size_t>(part * static_cast<double>(bar_width));
     text += " [" + std::string(filled, '#') + std::string(bar_width - filled, '.') + "]";
   }
-  text += " " + std::to_string(static_cast<int>(100 * part)) + " %, " + count_text(static_cast<std::int64_t>(done)) +
-          " of " + count_text(static_cast<std::int64_t>(total)) + " " + unit;
+  text += " " + std::to_string(static_cast<int>(100 * part)) + " %, " + count_text(done) + " of " + count_text(total) +
+          " " + unit;
   if (done > before && seconds > 0) {
     const double rate = static_cast<double>(done - before) / seconds;
     text += ", " + rate_text(rate) + "/s";

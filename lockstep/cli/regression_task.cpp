@@ -15,8 +15,6 @@
 namespace lockstep::cli {
 namespace {
 
-std::string rows_text(std::size_t rows) { return count_text(static_cast<std::int64_t>(rows)); }
-
 nn::RegressionData view(const RegressionTable& table) {
   return {MatrixView<const double>::row_major(table.inputs.data(), table.rows(), table.input_names.size()),
           MatrixView<const double>::row_major(table.targets.data(), table.rows(), table.target_names.size()),
@@ -75,13 +73,13 @@ class RegressionTask : public TrainingTask<T> {
   std::string data_text() const override {
     const std::size_t training = data_.training.rows(), validation = data_.validation.rows();
     const auto missing = std::ranges::count_if(data_.training.targets, [](double x) { return std::isnan(x); });
-    return rows_text(training) + " rows" +
-           (missing == 0
-                ? std::string()
-                : ", " + count_text(missing) + " of " + rows_text(data_.training.targets.size()) + " targets missing") +
+    return count_text(training) + " rows" +
+           (missing == 0 ? std::string()
+                         : ", " + count_text(missing) + " of " + count_text(data_.training.targets.size()) +
+                               " targets missing") +
            (data_.without_targets == 0 ? std::string()
-                                       : ", " + rows_text(data_.without_targets) + " without any left out") +
-           (validation > 0 ? ", " + rows_text(validation) + " more for validation" : std::string());
+                                       : ", " + count_text(data_.without_targets) + " without any left out") +
+           (validation > 0 ? ", " + count_text(validation) + " more for validation" : std::string());
   }
   std::vector<std::string> data_advice() const override { return advice(file_, data_.training); }
   std::string watched_text() const override {

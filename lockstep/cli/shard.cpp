@@ -44,11 +44,10 @@ void keep_shard(ProblemSetup& setup, const Shard& shard) {
                  "the largest error of all trajectories decides a common step: solve such an ensemble in one run"});
   }
   if (shard.count > total) {
-    throw Error(ErrorKind::invalid_argument,
-                {"--shard",
-                 found + " of " + count_text(static_cast<std::int64_t>(total)) + " trajectories",
-                 "at most " + count_text(static_cast<std::int64_t>(total)) + " shards, one for each trajectory",
-                 {}});
+    throw Error(ErrorKind::invalid_argument, {"--shard",
+                                              found + " of " + count_text(total) + " trajectories",
+                                              "at most " + count_text(total) + " shards, one for each trajectory",
+                                              {}});
   }
   // total * index / count without overflow.
   const auto start = [&](std::size_t index) {

@@ -15,7 +15,7 @@ std::string count_text(std::int64_t value) {
 }
 
 std::string counted_text(std::size_t count, const std::string& noun) {
-  const std::string number = count_text(static_cast<std::int64_t>(count)) + " ";
+  const std::string number = count_text(count) + " ";
   if (count == 1) return number + noun;
   return number + (noun.ends_with("y") ? noun.substr(0, noun.size() - 1) + "ies" : noun + "s");
 }

@@ -1,6 +1,7 @@
 // Numbers, lists and sizes as people read them, for messages and summaries.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,6 +13,10 @@
 namespace lockstep::cli {
 
 std::string count_text(std::int64_t value);                      // "10,000"
+template <std::unsigned_integral U>
+std::string count_text(U value) {
+  return count_text(static_cast<std::int64_t>(value));
+}
 std::string counted_text(std::size_t count, const std::string& noun);  // "1 trajectory", "10,000 trajectories"
 std::string size_text(std::uint64_t bytes);                      // "12.1 MB" (powers of ten)
 std::string seconds_text(double seconds);                        // "85 ms", "1.24 s", "3 min 20 s", "2 h 05 min"

@@ -8,6 +8,7 @@
 #include "lockstep/cli/data_numbers.h"
 #include "lockstep/cli/measurement_sigma.h"
 #include "lockstep/cli/provenance.h"
+#include "lockstep/cli/refuse.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/hdf5.h"
 #include "lockstep/ode/result_file.h"
@@ -15,13 +16,6 @@
 
 namespace lockstep::cli {
 namespace {
-
-[[noreturn]] void refuse(const std::string& field, const std::string& found, const std::string& expected,
-                         const std::string& remedy = {}) {
-  throw Error(ErrorKind::invalid_argument, {field, found, expected, remedy});
-}
-
-std::string count(std::size_t n) { return count_text(static_cast<std::int64_t>(n)); }
 
 bool is_hdf5(const DataSection& data) {
   if (!std::filesystem::exists(data.file.value)) {
@@ -94,8 +88,8 @@ RegressionTable read_regression(const DataSection& data) {
   Samples inputs = read_samples(file, data.inputs, "x", data.where_inputs);
   Samples targets = read_samples(file, data.targets, "y", data.where_targets, missing, kSkip);
   if (inputs.rows != targets.rows) {
-    refuse(file.path().string() + ": " + data.targets.front(), count(targets.rows) + " rows",
-           count(inputs.rows) + " as " + data.inputs.front());
+    refuse(file.path().string() + ": " + data.targets.front(), count_text(targets.rows) + " rows",
+           count_text(inputs.rows) + " as " + data.inputs.front());
   }
   std::vector<double> sigma = sigma_of_samples(file, data.sigma, targets.names, targets.rows);
   require_sigma(targets.values, sigma, [&](std::size_t at) {
@@ -248,9 +242,9 @@ TrajectoryTable read_trajectories_hdf5(const DataSection& data) {
       read_numbers(file, data.time.empty() ? "time" : data.time, data.where_time, train::MissingNumbers::as_nan);
   const std::size_t trajectories = states.shape[0], points = states.shape[1];
   if (times.shape != hdf5::Shape{points} && times.shape != hdf5::Shape{trajectories, points}) {
-    refuse(
-        times.name, shape_text(times.shape),
-        "[" + count(points) + "] or [" + count(trajectories) + ", " + count(points) + "] as " + states.name + " has");
+    refuse(times.name, shape_text(times.shape),
+           "[" + count_text(points) + "] or [" + count_text(trajectories) + ", " + count_text(points) + "] as " +
+               states.name + " has");
   }
   std::vector<std::string> component_names = data.states.size() > 1 ? data.states : numbered("u", states.shape[2]);
   if (data.states.size() < 2 && file.has("component") && file.dataset("component").type().kind == hdf5::Kind::string) {
@@ -298,7 +292,7 @@ TrajectoryTable trajectory_table(const Rectangles& data, std::vector<std::string
     std::size_t length = points;
     while (length > 0 && !is_there(length - 1)) --length;
     if (length < 2) {
-      refuse(data.where_states + ", trajectory " + std::to_string(i), count(length) + " points", "at least 2");
+      refuse(data.where_states + ", trajectory " + std::to_string(i), count_text(length) + " points", "at least 2");
     }
     table.lengths.push_back(length);
     table.times.insert(table.times.end(), times, times + length);

@@ -60,12 +60,10 @@ std::string subject_text(const TrainingFile& file, const TrainingTask<T>& task) 
   return text;
 }
 
-std::string count(std::int64_t n) { return count_text(n); }
-
-std::string iterations_text(std::int64_t n) { return count(n) + (n == 1 ? " iteration" : " iterations"); }
+std::string iterations_text(std::int64_t n) { return count_text(n) + (n == 1 ? " iteration" : " iterations"); }
 
 std::string left_out_text(const train::IterationReport& report) {
-  return report.left_out == 0 ? "" : ", " + count(report.left_out) + " left out";
+  return report.left_out == 0 ? "" : ", " + count_text(report.left_out) + " left out";
 }
 
 template <class T>

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <span>
 
+#include "lockstep/cli/refuse.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/cli/training_data.h"
 #include "lockstep/core/hash.h"
@@ -14,20 +15,13 @@ namespace {
 
 constexpr std::uint32_t kSplitStream = 0x78;  // of the seed's random numbers
 
-[[noreturn]] void refuse(const std::string& field, const std::string& found, const std::string& expected,
-                         const std::string& remedy = {}) {
-  throw Error(ErrorKind::invalid_argument, {field, found, expected, remedy});
-}
-
-std::string count(std::size_t n) { return count_text(static_cast<std::int64_t>(n)); }
-
 // Which of n are kept for validation: those with the smallest random keys.
 std::vector<bool> held_out(std::size_t n, double share, std::uint64_t seed, const std::string& where) {
   std::vector<bool> held(n);
   if (share == 0) return held;
   const auto wanted = static_cast<std::size_t>(std::floor(share * static_cast<double>(n) + 0.5));
   if (wanted == 0 || wanted == n) {
-    refuse(where + ".validation", number_text(share) + " of " + count(n), "at least one on either side",
+    refuse(where + ".validation", number_text(share) + " of " + count_text(n), "at least one on either side",
            "give more data or another share");
   }
   const Random random(seed, kSplitStream);

@@ -120,9 +120,8 @@ int evaluate(const EvaluateOptions& options, const std::string& command_line, co
     Progress progress("evaluating", "samples", options.quiet ? Verbosity::quiet : Verbosity::normal);
     for (std::size_t first = 0; first < samples; first += piece) {
       if (interrupt.token().requested()) {
-        std::fprintf(stderr, "lockstep: stopped at sample %s of %s; nothing was written\n",
-                     count_text(static_cast<std::int64_t>(first)).c_str(),
-                     count_text(static_cast<std::int64_t>(samples)).c_str());
+        std::fprintf(stderr, "lockstep: stopped at sample %s of %s; nothing was written\n", count_text(first).c_str(),
+                     count_text(samples).c_str());
         return interrupt.exit_code();
       }
       const std::size_t count = std::min(piece, samples - first);
@@ -167,8 +166,7 @@ int evaluate(const EvaluateOptions& options, const std::string& command_line, co
                 std::string(to_string(plan.cpu_target())).c_str(), threads, threads == 1 ? "thread" : "threads",
                 options.precision.c_str());
     if (outside_count > 0) {
-      std::printf("%s of them outside the training range%s: %s\n",
-                  count_text(static_cast<std::int64_t>(outside_count)).c_str(),
+      std::printf("%s of them outside the training range%s: %s\n", count_text(outside_count).c_str(),
                   options.guard == "clamp" ? ", clamped" : "", kOutsideRange);
     }
     std::printf("%s\n", options.output.string().c_str());

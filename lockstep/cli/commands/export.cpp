@@ -67,8 +67,7 @@ int export_model(const ExportCommand& command) {
       in_model_file(command.model, [&] { return nn::export_header(load_model(command.model, std::nullopt), options); });
   if (command.weights) {
     write_file(*command.weights, header.weights, existing);
-    std::printf("%s: %s numbers, %s\n", command.weights->string().c_str(),
-                count_text(static_cast<std::int64_t>(header.weight_count)).c_str(),
+    std::printf("%s: %s numbers, %s\n", command.weights->string().c_str(), count_text(header.weight_count).c_str(),
                 header.single_weights ? "float" : "double");
   }
   write_file(path, std::as_bytes(std::span(header.text)), existing);

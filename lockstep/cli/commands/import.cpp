@@ -52,7 +52,7 @@ void print_model(const nn::Model& model) {
     wide = std::max(wide, static_cast<int>(std::min<std::size_t>(name.size(), 48)));
   for (const auto& [name, text] : lines) std::printf("  %-*s %s\n", wide, shown(name).c_str(), shown(text).c_str());
   for (const std::string& note : model.provenance.notes) std::printf("  note: %s\n", shown(note).c_str());
-  std::printf("  %s parameters, %s\n", count_text(static_cast<std::int64_t>(model.parameter_count())).c_str(),
+  std::printf("  %s parameters, %s\n", count_text(model.parameter_count()).c_str(),
               to_string(model.weight_type).c_str());
 }
 

@@ -57,8 +57,6 @@ void named_text(const std::string& name, const std::string& text) {
   }
 }
 
-std::string count(std::size_t number) { return count_text(static_cast<std::int64_t>(number)); }
-
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
@@ -108,7 +106,7 @@ ResultTotals totals(const ode::ResultFile& file) {
 std::string range_text(const Range& range, const std::string& unit) {
   return (range.low <= range.high ? rounded_text(range.low, 6) + " to " + rounded_text(range.high, 6) + unit
                                   : "no finite number") +
-         (range.not_finite > 0 ? ", " + count(range.not_finite) + " not finite" : "");
+         (range.not_finite > 0 ? ", " + count_text(range.not_finite) + " not finite" : "");
 }
 
 // Of many components the first are shown, and what the others cover together.
@@ -127,7 +125,7 @@ void print_ranges(const ode::ResultFile& file, const std::vector<Range>& ranges)
     others.high = std::max(others.high, ranges[c].high);
     others.not_finite += ranges[c].not_finite;
   }
-  line("  " + count(ranges.size() - shown) + " others", range_text(others, ""));
+  line("  " + count_text(ranges.size() - shown) + " others", range_text(others, ""));
 }
 
 void print_result(const std::filesystem::path& path) {
@@ -137,7 +135,7 @@ void print_result(const std::filesystem::path& path) {
               size_text(std::filesystem::file_size(path)).c_str());
   line("title", file.text_attribute("title"));
   if (const auto& parts = file.index_files(); !parts.empty()) {
-    line("index of", count(parts.size()) +
+    line("index of", count_text(parts.size()) +
                          " files: " + (parts.size() <= 4 ? joined(parts) : parts.front() + " .. " + parts.back()));
   }
   if (const auto total = file.attribute(ode::result_names::kEnsembleTrajectories)) {
@@ -151,7 +149,7 @@ void print_result(const std::filesystem::path& path) {
   std::string statuses;
   for (std::size_t i = 0; i < all.statuses.size(); ++i) {
     if (all.statuses[i] == 0) continue;
-    statuses += (statuses.empty() ? "" : ", ") + count(all.statuses[i]) + " " +
+    statuses += (statuses.empty() ? "" : ", ") + count_text(all.statuses[i]) + " " +
                 std::string(to_string(static_cast<ode::Status>(i)));
   }
   line("trajectories", statuses);
@@ -216,7 +214,7 @@ void print_model(const InfoOptions& options) {
   std::printf("%s: a model, %s\n\n", options.file.string().c_str(),
               size_text(std::filesystem::file_size(options.file)).c_str());
   line("name", model.name);
-  line("parameters", count(model.parameter_count()) + ", stored as " + to_string(model.weight_type));
+  line("parameters", count_text(model.parameter_count()) + ", stored as " + to_string(model.weight_type));
   for (const nn::Port& port : model.inputs) print_port("input", port);
   for (const nn::Port& port : model.outputs) print_port("output", port);
   std::printf("\nlayers\n");

@@ -37,16 +37,14 @@ Examples:
 The parts must be of one run and hold each trajectory once; the result has the same bits as one run's file. An index
 holds no numbers but shows those of its parts: keep it beside them. docs/files.md describes both.)";
 
-std::string count(std::size_t number) { return count_text(static_cast<std::int64_t>(number)); }
-
 void print_summary(const std::vector<ode::EnsemblePart>& parts, const MergeCommand& command, std::uintmax_t bytes) {
   std::size_t unfinished = 0;
   for (const ode::EnsemblePart& part : parts) unfinished += part.unfinished;
   const std::size_t total = parts.front().total;
-  const std::string files = parts.size() == 1 ? "1 file" : count(parts.size()) + " files";
+  const std::string files = parts.size() == 1 ? "1 file" : count_text(parts.size()) + " files";
   std::printf("%s: %s%s\n", (command.index ? "index of " + files : files + " merged").c_str(),
-              (count(total) + (total == 1 ? " trajectory" : " trajectories")).c_str(),
-              unfinished > 0 ? (", " + count(unfinished) + " of them not finished").c_str() : "");
+              (count_text(total) + (total == 1 ? " trajectory" : " trajectories")).c_str(),
+              unfinished > 0 ? (", " + count_text(unfinished) + " of them not finished").c_str() : "");
   std::printf("%s: %s\n", command.output.string().c_str(), size_text(bytes).c_str());
 }
 

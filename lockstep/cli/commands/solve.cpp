@@ -80,7 +80,7 @@ void print_summary(const ode::Summary& summary, std::size_t earlier, const ode::
     const std::size_t count = summary.count_of[static_cast<std::size_t>(i)];
     total += count;
     if (count == 0) continue;
-    statuses += (statuses.empty() ? "" : ", ") + count_text(static_cast<std::int64_t>(count)) + " " +
+    statuses += (statuses.empty() ? "" : ", ") + count_text(count) + " " +
                 std::string(ode::to_string(static_cast<ode::Status>(i)));
   }
   std::printf("%s: %s\n", trajectories_text(total).c_str(), statuses.c_str());
@@ -109,8 +109,7 @@ void print_summary(const ode::Summary& summary, std::size_t earlier, const ode::
 }
 
 std::string finished_text(std::size_t finished, std::size_t total) {
-  return count_text(static_cast<std::int64_t>(finished)) + " of " + trajectories_text(total) +
-         (finished == 1 ? " is" : " are") + " finished";
+  return count_text(finished) + " of " + trajectories_text(total) + (finished == 1 ? " is" : " are") + " finished";
 }
 
 // Before memory is filled with save points: a number of them that no disk here could hold was a slip.
@@ -128,12 +127,11 @@ void require_room_for_states(const ProblemFile& file, const std::filesystem::pat
   const double bytes =  // of one component
       element * static_cast<double>(trajectories) * static_cast<double>(points->points) / (share * every);
   if (bytes <= static_cast<double>(space.capacity)) return;
-  throw Error(
-      ErrorKind::invalid_argument,
-      {file.time.save->where,
-       count_text(static_cast<std::int64_t>(points->points)) + " save points of " + trajectories_text(trajectories) +
-           ", " + size_text(static_cast<std::uint64_t>(std::min(bytes, 1e18))) + " a component",
-       "less than the disk holds, " + size_text(space.capacity), "save fewer points"});
+  throw Error(ErrorKind::invalid_argument,
+              {file.time.save->where,
+               count_text(points->points) + " save points of " + trajectories_text(trajectories) + ", " +
+                   size_text(static_cast<std::uint64_t>(std::min(bytes, 1e18))) + " a component",
+               "less than the disk holds, " + size_text(space.capacity), "save fewer points"});
 }
 
 // What is there already, when nobody has said what to do with it.

@@ -65,8 +65,7 @@ void tell_stopped(const ode::Summary& all, std::size_t count) {
   const std::size_t total = std::accumulate(all.count_of.begin(), all.count_of.end(), std::size_t{0});
   const std::size_t open = all.count_of[static_cast<std::size_t>(ode::Status::cancelled)];
   std::fprintf(stderr, "lockstep: stopped: %s of %s trajectories are finished; continue with --resume on %zu ranks\n",
-               count_text(static_cast<std::int64_t>(total - open)).c_str(),
-               count_text(static_cast<std::int64_t>(total)).c_str(), count);
+               count_text(total - open).c_str(), count_text(total).c_str(), count);
 }
 
 void tell(const std::exception_ptr& failure) {

@@ -47,8 +47,6 @@ mathematics and how often it errs. That spread comes from the certificate that `
 is none, from --lyapunov, or 64 trajectories of A.h5 (or B.h5) are solved again from what the file holds of its problem.
 Exit code 0: they agree; 1: they do not; 2: they could not be compared, or nothing tells how much rounding explains.)";
 
-std::string count(std::size_t number) { return count_text(static_cast<std::int64_t>(number)); }
-
 // As many digits as tell any two numbers of the precision apart.
 std::string exact(double value, Precision precision) {
   return rounded_text(value, precision == Precision::f32 ? 9 : 17);
@@ -69,20 +67,20 @@ class Report {
         precision_(a.precision() == b.precision() ? a.precision() : Precision::f64) {}
 
   void print() const {
-    const std::string shape = count(a_.trajectories()) +
+    const std::string shape = count_text(a_.trajectories()) +
                               (a_.trajectories() == 1 ? " trajectory x " : " trajectories x ") +
-                              count(a_.save_points()) + (a_.save_points() == 1 ? " time x " : " times x ") +
+                              count_text(a_.save_points()) + (a_.save_points() == 1 ? " time x " : " times x ") +
                               std::to_string(a_.components()) + (a_.components() == 1 ? " component" : " components");
     const std::size_t numbers = comparison_.state.numbers;
     if (comparison_.same_bits()) {
-      std::printf("same bits: all %s numbers of state agree (%s, %s)\n", count(numbers).c_str(), shape.c_str(),
+      std::printf("same bits: all %s numbers of state agree (%s, %s)\n", count_text(numbers).c_str(), shape.c_str(),
                   precision_ == Precision::f32 ? "float32" : "float64");
     } else if (comparison_.state.different == 0) {
       std::printf("different: state agrees in all %s numbers, but not what lies around it (%s)\n",
-                  count(numbers).c_str(), shape.c_str());
+                  count_text(numbers).c_str(), shape.c_str());
     } else {
-      std::printf("different: %s of %s numbers of state, in %s (%s)\n", count(comparison_.state.different).c_str(),
-                  count(numbers).c_str(), in_trajectories(comparison_.state.trajectories).c_str(), shape.c_str());
+      std::printf("different: %s of %s numbers of state, in %s (%s)\n", count_text(comparison_.state.different).c_str(),
+                  count_text(numbers).c_str(), in_trajectories(comparison_.state.trajectories).c_str(), shape.c_str());
     }
     line("a", made(a_));
     line("b", made(b_));
@@ -101,7 +99,7 @@ class Report {
 
  private:
   static std::string in_trajectories(std::size_t number) {
-    return count(number) + (number == 1 ? " trajectory" : " trajectories");
+    return count_text(number) + (number == 1 ? " trajectory" : " trajectories");
   }
 
   static std::string made(const ode::ResultFile& file) {
@@ -140,7 +138,7 @@ class Report {
     if (state.earliest) line("earliest in time", place(*state.earliest) + ": " + values(*state.earliest));
     if (state.only_a_finite + state.only_b_finite > 0) {
       line("not finite",
-           count(state.only_b_finite) + " numbers in a alone, " + count(state.only_a_finite) + " in b alone");
+           count_text(state.only_b_finite) + " numbers in a alone, " + count_text(state.only_a_finite) + " in b alone");
     }
     if (comparison_.end_state.different > 0 && state.different == 0) {
       const Place& end = *comparison_.end_state.first;

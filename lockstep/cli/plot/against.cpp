@@ -29,8 +29,6 @@ std::string curve(const ode::ResultFile& file, std::size_t trajectory, const std
   return rows;
 }
 
-std::string count(std::size_t n) { return count_text(static_cast<std::int64_t>(n)); }
-
 }  // namespace
 
 void require_comparable(const ode::ResultFile& file, const ode::ResultFile& truth) {
@@ -39,7 +37,7 @@ void require_comparable(const ode::ResultFile& file, const ode::ResultFile& trut
                                               "solve the same ensemble at the same save points"});
   };
   const auto same = [&](std::size_t ours, std::size_t theirs, const char* what) {
-    if (ours != theirs) refuse(count(theirs) + " " + what, count(ours));
+    if (ours != theirs) refuse(count_text(theirs) + " " + what, count_text(ours));
   };
   same(file.components(), truth.components(), "components");
   same(file.trajectories(), truth.trajectories(), "trajectories");
@@ -127,7 +125,8 @@ Figure distance(const ode::ResultFile& file, const ode::ResultFile& truth, const
     }
     const std::string data = "$g" + std::to_string(group), colour = kColours[group];
     script += data_block("g" + std::to_string(group), rows);
-    const std::string who = (members[1] == 0 ? std::string("all") : names[group]) + " (" + count(members[group]) + ")";
+    const std::string who =
+        (members[1] == 0 ? std::string("all") : names[group]) + " (" + count_text(members[group]) + ")";
     plots += plots.empty() ? "plot " : ", ";
     if (members[group] > 1)
       plots += data + " using 1:2:4 with filledcurves linecolor rgb '" + colour +

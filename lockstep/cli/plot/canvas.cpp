@@ -19,7 +19,7 @@ constexpr int kLeftPixels = 170;
 
 std::string provenance_line(const ode::ResultFile& file, std::size_t shown) {
   std::string text = counted_text(file.trajectories(), "trajectory");
-  if (shown < file.trajectories()) text = count_text(static_cast<std::int64_t>(shown)) + " of " + text;
+  if (shown < file.trajectories()) text = count_text(shown) + " of " + text;
   const auto add = [&](const std::string& part) {
     if (!part.empty()) text += "  ·  " + part;
   };

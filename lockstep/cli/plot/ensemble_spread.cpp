@@ -84,9 +84,8 @@ Figure ensemble_spread(const ode::ResultFile& file, const FigureOptions& options
 
   Figure figure;
   figure.size = stacked_size(components.size());
-  const std::string what =
-      "spread of the ensemble" + share_of_components(file, options.components) +
-      (some_stop ? ", " + count_text(static_cast<std::int64_t>(left)) + " left at the end" : std::string());
+  const std::string what = "spread of the ensemble" + share_of_components(file, options.components) +
+                           (some_stop ? ", " + count_text(left) + " left at the end" : std::string());
   script += heading(file, what, trajectories.size(), figure.size);
   script += "set multiplot\n";
   for (std::size_t panel = 0; panel < components.size(); ++panel) {
