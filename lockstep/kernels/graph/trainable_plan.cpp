@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "lockstep/core/error.h"
 #include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/kernels/graph/derivative.h"
 #include "lockstep/kernels/graph/detail/program.h"
@@ -68,13 +69,13 @@ void run_lanes(const Program<T>& program, std::size_t first_step, std::size_t en
   }
 }
 
-// [feature][lane] of the input ports from number `first_port` on, as many as `ports`, one after another.
+// [feature][lane] of the first `ports` input ports, one after another.
 template <class T>
-void load_ports(const Program<T>& program, std::size_t first_port, std::size_t ports, const T* from, T* values) {
+void load_ports(const Program<T>& program, std::size_t ports, const T* from, T* values) {
   for (const auto& [port, row, base] : program.loads) {
-    if (port < first_port || port >= first_port + ports) continue;
+    if (port >= ports) continue;
     const T* rows = from;
-    for (std::size_t before = first_port; before < port; ++before) rows += program.inputs[before].width * kTileLanes;
+    for (std::size_t before = 0; before < port; ++before) rows += program.inputs[before].width * kTileLanes;
     std::copy_n(rows, program.inputs[port].width * kTileLanes, values + row * kTileLanes);
   }
 }
@@ -129,8 +130,15 @@ struct TrainableGraphPlan<T>::State {
     }
     vjp.outputs = std::move(shown);
     reverse = graph::lower<T>(vjp, target);
-    forward_steps = static_cast<std::size_t>(
-        std::lower_bound(reverse.step_nodes.begin(), reverse.step_nodes.end(), net_nodes) - reverse.step_nodes.begin());
+    // Steps stand in the order of the nodes whose operations they carry out: the net's own come first.
+    const auto of_net = [this](std::size_t node) { return node < net_nodes; };
+    const std::vector<std::size_t>& nodes = reverse.step_nodes;
+    if (!std::is_partitioned(nodes.begin(), nodes.end(), of_net)) {
+      throw Error(ErrorKind::unsupported,
+                  {"the net", "a step of the way back before one of its own", "all of its own steps first",
+                   "tell of this net: it is a fault of Lockstep"});
+    }
+    forward_steps = static_cast<std::size_t>(std::partition_point(nodes.begin(), nodes.end(), of_net) - nodes.begin());
     // Output ports last to the end: where they stand is where they can be read.
     const auto place_of = [&](std::size_t port) { return reverse.stores[port].row * kTileLanes; };
     out = place_of(0);
@@ -271,7 +279,7 @@ template <class T>
 void TrainableGraphPlan<T>::evaluate_tile(const TileView<T>& tile, std::byte* workspace) const {
   const Program<T>& program = state_->forward;
   T* const values = reinterpret_cast<T*>(workspace);
-  load_ports(program, 0, state_->ports, tile.in, values);
+  load_ports(program, state_->ports, tile.in, values);
   run_lanes(program, 0, program.steps.size(), tile.lanes, values, workspace + program.rows * kTileLanes * sizeof(T));
   const T* const made = values + program.stores[0].row * kTileLanes;
   for (std::size_t at = 0; at < state_->outputs * kTileLanes; at += kTileLanes) {
@@ -329,7 +337,7 @@ std::size_t TrainableGraphPlan<T>::scratch_bytes() const {
 template <class T>
 const T* TrainableGraphPlan<T>::forward(const T* inputs, T* values, std::byte* scratch) const {
   const State& state = *state_;
-  load_ports(state.reverse, 0, state.ports, inputs, values);
+  load_ports(state.reverse, state.ports, inputs, values);
   run_lanes(state.reverse, 0, state.forward_steps, kTileLanes, values, scratch);
   return values + state.out;
 }
