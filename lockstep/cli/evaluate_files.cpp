@@ -75,15 +75,23 @@ class Hdf5Samples : public SampleSource<T> {
 
   std::size_t samples() const override { return ports_[0].dataset.shape()[0]; }
   std::vector<T> read(std::size_t port, std::size_t first, std::size_t count) override {
-    const auto& [width, dataset, one_dimension] = ports_[port];
-    return one_dimension ? dataset.template read<T>({first}, {count})
-                         : dataset.template read<T>({first, 0}, {count, width});
+    return read_as<T>(port, first, count);
+  }
+  std::vector<double> read_exactly(std::size_t port, std::size_t first, std::size_t count) override {
+    return read_as<double>(port, first, count);
   }
   std::string place(std::size_t sample) const override {
     return ports_[0].dataset.name() + ", row " + std::to_string(sample);
   }
 
  private:
+  template <class Number>
+  std::vector<Number> read_as(std::size_t port, std::size_t first, std::size_t count) const {
+    const auto& [width, dataset, one_dimension] = ports_[port];
+    return one_dimension ? dataset.template read<Number>({first}, {count})
+                         : dataset.template read<Number>({first, 0}, {count, width});
+  }
+
   void require_there(const std::string& name, const std::string& port) const {
     if (!name.empty() && file_.has(name)) return;
     const std::vector<std::string> names = lockstep::cli::dataset_names(file_);
@@ -138,17 +146,25 @@ class TableSamples : public SampleSource<T> {
 
   std::size_t samples() const override { return table_.rows; }
   std::vector<T> read(std::size_t port, std::size_t first, std::size_t count) override {
-    std::vector<T> rows;
-    for (std::size_t row = first; row < first + count; ++row) {
-      for (const std::size_t column : ports_[port]) rows.push_back(static_cast<T>(table_(row, column)));
-    }
-    return rows;
+    return read_as<T>(port, first, count);
+  }
+  std::vector<double> read_exactly(std::size_t port, std::size_t first, std::size_t count) override {
+    return read_as<double>(port, first, count);
   }
   std::string place(std::size_t sample) const override {
     return table_.source + ":" + std::to_string(table_.lines[sample]);
   }
 
  private:
+  template <class Number>
+  std::vector<Number> read_as(std::size_t port, std::size_t first, std::size_t count) const {
+    std::vector<Number> rows;
+    for (std::size_t row = first; row < first + count; ++row) {
+      for (const std::size_t column : ports_[port]) rows.push_back(static_cast<Number>(table_(row, column)));
+    }
+    return rows;
+  }
+
   train::Table table_;
   std::vector<std::vector<std::size_t>> ports_;  // [port][feature]: the column
 };

@@ -202,6 +202,26 @@ class Evaluate(NetTest):
         self.fail_with('ports "y" and "y_feature": found one dataset for both, y_feature',
                        *evaluates(["x"], ["y", "y_feature"]))
 
+    def test_numbers_too_large_for_float32_are_refused(self):
+        rows = np.ones((3, 3))
+        rows[2, 1] = -1e39
+        rows[0] = np.inf, np.nan, 3e38
+        with h5py.File(self.path("x.h5"), "w") as file:
+            file["input"] = rows
+        arguments = ("evaluate", "net.safetensors", "--input", "x.h5", "--output", "y.h5", "--overwrite")
+        self.fail_with("x.h5:/input, row 2, column 1: found -1e+39, expected a number that fits in float32; evaluate "
+                       "with --precision f64", *arguments)
+        self.assertFalse(self.path("y.h5").exists())
+        self.succeed(*arguments, "--precision", "f64")
+        with h5py.File(self.path("x.h5"), "r+") as file:
+            file["input"][2, 1] = 1  # infinity and NaN themselves are numbers to compute with
+        self.succeed(*arguments)
+        with h5py.File(self.path("y.h5")) as file:
+            self.assertTrue(np.isnan(file["output"][0]).all() and np.isfinite(file["output"][1:]).all())
+        self.write("x.csv", "a,b,c\n1,2,3\n1,2,1e300\n")
+        self.fail_with("x.csv:3, column 2: found 1e+300", "evaluate", "net.safetensors", "--input", "x.csv", "--output",
+                       "y.h5", "--overwrite")
+
     def test_bad_inputs_are_named(self):
         with h5py.File(self.path("x.h5"), "w") as file:
             file["input"] = np.zeros((4, 2))

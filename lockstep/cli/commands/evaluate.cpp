@@ -87,6 +87,23 @@ struct TrainingRange {
   }
 };
 
+// What is too large for T would be computed with as infinity, without a word. Who gives an infinity means it; what a
+// guard clamped is in its range. `rows` [row][feature], read from sample `first` on.
+template <class T>
+void require_room(SampleSource<T>& source, std::size_t port, std::size_t first, const nn::Port& of,
+                  const std::vector<T>& rows) {
+  const std::size_t width = of.features.size();
+  if (std::ranges::none_of(rows, [](T x) { return std::isinf(x); })) return;
+  const std::vector<double> exact = source.read_exactly(port, first, rows.size() / width);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!std::isinf(rows[i]) || !std::isfinite(exact[i])) continue;
+    const std::string& name = of.features[i % width].name;
+    throw Error(ErrorKind::invalid_argument,
+                {source.place(first + i / width) + ", column " + (name.empty() ? std::to_string(i % width) : name),
+                 number_text(exact[i]), "a number that fits in float32", "evaluate with --precision f64"});
+  }
+}
+
 template <class T>
 int evaluate(const EvaluateOptions& options, const std::string& command_line, const nn::Model& model,
              const nn::NetPlan<T>& plan) {
@@ -135,6 +152,7 @@ int evaluate(const EvaluateOptions& options, const std::string& command_line, co
           const std::vector<std::uint8_t> found = ranges[i].look(port, options.guard == "clamp");
           for (std::size_t row = 0; row < count; ++row) flags[row] = flags[row] | found[row];
         }
+        require_room(*source, i, first, model.inputs[i], port);
         in.push_back(MatrixView<const T>::row_major(port.data(), count, model.inputs[i].features.size()));
       }
       for (const nn::Port& port : model.outputs) {
