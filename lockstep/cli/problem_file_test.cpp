@@ -138,6 +138,15 @@ TEST(ProblemFile, what_is_no_toml_is_told_how_toml_writes_it) {
   EXPECT_EQ(advice("a = 04"), "write a = 4");
   EXPECT_THAT(advice("a = 1,000"),
               HasSubstr("write a = 1000, without marks between thousands; decimals follow a point"));
+  EXPECT_THAT(advice("a = -12'345'678"), HasSubstr("write a = -12345678, without"));
+  EXPECT_EQ(advice("a = 0,001"), "write a = 0.001: decimals follow a point");
+  EXPECT_EQ(advice("a = -1,5e-3"), "write a = -1.5e-3: decimals follow a point");
+  EXPECT_EQ(advice("a = 1,0000"), "write a = 1.0000: decimals follow a point");
+  EXPECT_EQ(advice("a = 1.d-6"), "write a = 1.0e-6");
+  EXPECT_EQ(advice("a = .5D0"), "write a = 0.5e0");
+  EXPECT_EQ(advice("my a = 5"),
+            "write \"my a\" = 5: a name of other signs than letters, digits, _ and - stands in quotes");
+  EXPECT_EQ(advice("a = [1, 1e400]"), "numbers go to 1.8e308");
   EXPECT_EQ(advice("a = 1e400"), "numbers go to 1.8e308");
   EXPECT_EQ(advice("a = 9223372036854775808"), "numbers without a point go to 9223372036854775807");
   EXPECT_THAT(advice("a = 3 m/s"), HasSubstr("write the number alone; units are texts"));
@@ -169,6 +178,8 @@ TEST(ProblemFile, values_in_quotes_and_zero_bytes_in_texts_are_refused) {
   const std::string rhs = "[rhs]\nsystem = \"lorenz\"\n";
   EXPECT_THAT(message(rhs + "[method]\nrtol = \"1e-6\"\n"),
               ::testing::EndsWith("found \"1e-6\", expected a number; write 1e-6 without quotes"));
+  EXPECT_THAT(message(rhs + "[method]\nrtol = \".5\"\n"), ::testing::EndsWith("; write 0.5 without quotes"));
+  EXPECT_THAT(message(rhs + "[method]\nrtol = \"inf\"\n"), ::testing::EndsWith("expected a number"));
   EXPECT_THAT(message(rhs + "[output]\noverwrite = \"true\"\n"), ::testing::EndsWith("; write true without quotes"));
   EXPECT_THAT(message(rhs + "[output]\nfile = \"a\\u0000b.h5\"\n"),
               HasSubstr("lorenz.toml:4: output.file: found a text with a zero byte"));

@@ -85,14 +85,24 @@ TomlValue convert(const toml::node& node, std::string key, int line, const File&
   throw value(false).error("a date or time", "a number, text, array or table", "write times as numbers");
 }
 
+bool is_toml_number(const std::string& text) {
+  try {
+    return toml::parse("a = " + text)["a"].is_number();
+  } catch (const toml::parse_error&) {
+    return false;
+  }
+}
+
 // For a text that would be a number or a truth without its quotes.
 std::string unquoted_remedy(const TomlValue& value) {
   if (!value.is_text()) return {};
   const std::string& text = value.text();
+  const auto write = [](const std::string& bare) { return "write " + bare + " without quotes"; };
+  if (text == "true" || text == "false") return write(text);
   double number = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool is_number = failure == std::errc() && end == text.data() + text.size();
-  return is_number || text == "true" || text == "false" ? "write " + text + " without quotes" : std::string{};
+  if (failure != std::errc() || end != text.data() + text.size() || !std::isfinite(number)) return {};
+  return write(is_toml_number(text) ? text : number_text(number));
 }
 
 }  // namespace
