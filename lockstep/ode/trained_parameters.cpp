@@ -283,12 +283,10 @@ Bounded<T> bounded(const TrainedParameter& of, T x) {
   const double width = *of.max - *of.min;
   const T above = static_cast<T>((of.start - *of.min) / width), below = static_cast<T>((*of.max - of.start) / width);
   const T range = static_cast<T>(width);
-  if (x > 0) {
-    const T sum = above + below * e, share = above / sum, rest = below * e / sum;
-    return {static_cast<T>(*of.max) - range * rest, range * share * rest};
-  }
-  const T sum = below + above * e, share = above * e / sum, rest = below / sum;
-  return {static_cast<T>(*of.min) + range * share, range * share * rest};
+  const T sum = x > 0 ? above + below * e : below + above * e;
+  const T share = (x > 0 ? above : above * e) / sum, rest = (x > 0 ? below * e : below) / sum;
+  return {share < rest ? static_cast<T>(*of.min) + range * share : static_cast<T>(*of.max) - range * rest,
+          range * share * rest};
 }
 }  // namespace
 

@@ -63,6 +63,19 @@ TEST(TrainedRhs, bounded_parameters_stay_between_their_bounds) {
   }
 }
 
+// Wherever x goes, which in float32 could not tell a start from the bound beside it.
+TEST(TrainedRhs, bounded_parameters_keep_their_digits_beside_a_bound) {
+  const TrainedParameter low{.start = 1e-9, .law = ParameterLaw::bounded, .min = 0.0, .max = 1.0};
+  const TrainedParameter high{.start = -1e-9, .law = ParameterLaw::bounded, .min = -1.0, .max = 0.0};
+  for (const double x : {-3.0, -0.1, 0.0, 0.1, 3.0}) {
+    const double odds = 1e-9 / (1 - 1e-9) * std::exp(x), expected = odds / (1 + odds);
+    EXPECT_NEAR(low.value(x) / expected, 1, 4e-15) << x;
+    EXPECT_NEAR(low.value(static_cast<float>(x)) / expected, 1, 1e-6) << x;
+    EXPECT_NEAR(high.value(-x) / -expected, 1, 4e-15) << x;
+    EXPECT_NEAR(high.value(static_cast<float>(-x)) / -expected, 1, 1e-6) << x;
+  }
+}
+
 TEST(TrainedRhs, bounds_that_cannot_hold_are_refused_by_name) {
   const auto message = [](std::optional<double> min, std::optional<double> max, double start,
                           ParameterLaw law = ParameterLaw::bounded, std::optional<double> scale = {}) {
