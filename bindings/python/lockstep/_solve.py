@@ -257,8 +257,10 @@ def _precision(value: Any) -> Optional[str]:
 def _numbers(name: str, value: Any) -> np.ndarray:
     """float64, C-contiguous; of what NumPy can make an array of numbers of."""
     masked = np.ma.MaskedArray
-    if isinstance(value, masked) or isinstance(value, (list, tuple)) and any(isinstance(one, masked) for one in value):
-        value = _unmasked(name, np.ma.array(value))
+    if isinstance(value, masked):
+        value = _unmasked(name, value)
+    elif isinstance(value, (list, tuple)):
+        value = [_unmasked(name, one) if isinstance(one, masked) else one for one in value]
     try:
         array = np.asarray(value)
     except Exception as error:  # PyTorch and others raise their own for devices and gradients

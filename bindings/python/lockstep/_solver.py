@@ -40,8 +40,13 @@ class Solver:
             if name in options:
                 raise of_kind("invalid_argument", f"{name}: found a value for a Solver, expected none; use solve()", name,
                               "a value for a Solver", "none", "use solve()")
+        for name in options:
+            if name not in _written.__kwdefaults__:
+                raise TypeError(f"Solver() got an unexpected keyword argument {name!r}")
         options["precision"] = _precision(options.get("precision"))
         text, arrays, model = _written(problem, u0, t_span, save_at, **options)
+        # Copies: what its maker does with an array afterwards is no matter of this.
+        arrays = {name: array.copy() for name, array in arrays.items()}
         self._prepared = _lockstep.Prepared(text, arrays, model, "lockstep.Solver(...)")
 
     def __call__(self, u0: Any = None, *, parameters: Any = None) -> Solution:
