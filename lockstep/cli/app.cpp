@@ -1,6 +1,10 @@
 #include "lockstep/cli/app.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -8,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "lockstep/cli/commands/commands.h"
@@ -143,7 +148,18 @@ int parse_and_run(int argc, const char* const* argv) {
 
 }  // namespace
 
-int run_app(int argc, const char* const* argv) {
+namespace {
+
+// An error where what was printed did not arrive, on a full disk, say. Who closed standard output wants none of it.
+int with_output_delivered(int code) {
+  const bool arrived = std::fflush(stdout) == 0;
+  const int reason = errno;
+  if ((arrived && std::ferror(stdout) == 0) || ::fcntl(STDOUT_FILENO, F_GETFD) == -1 || code != kSuccess) return code;
+  return fail("standard output: found " + (arrived ? "a failed write" : std::generic_category().message(reason)) +
+              ", expected room for what is printed; what was done is done");
+}
+
+int run(int argc, const char* const* argv) {
   try {
     return parse_and_run(argc, argv);
   } catch (const nn::ExpressionError& error) {
@@ -168,5 +184,9 @@ int run_app(int argc, const char* const* argv) {
     return fail(error.what());
   }
 }
+
+}  // namespace
+
+int run_app(int argc, const char* const* argv) { return with_output_delivered(run(argc, argv)); }
 
 }  // namespace lockstep::cli

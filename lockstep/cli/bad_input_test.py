@@ -8,15 +8,43 @@ import os
 import pathlib
 import signal
 import struct
+import subprocess
 import sys
 import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
-from tool_test import ENDLESS, LORENZ, NET, NetTest, h5py, np, safetensors
+from tool_test import ENDLESS, LORENZ, NET, NetTest, TOOL, h5py, np, safetensors
 
 
 class BadInput(NetTest):
+    def test_files_in_the_place_of_others(self):
+        for name, kind in (("net.safetensors", "a safetensors file"), ("net.keras", "a zip archive"),
+                           ("/dev/zero", "more than 256 MB")):
+            if name == "net.keras":
+                self.write(name, b"PK\x03\x04" + bytes(100))
+            for command in ("solve", "train"):
+                self.fail_with(f"{name}: found {kind}", command, name)
+
+    def test_names_that_are_empty_or_folders(self):
+        self.path("out.h5").mkdir()
+        self.fail_with("out.h5: found a folder, expected a file name", "solve", "lorenz.toml", "--output", "out.h5")
+        for command in (["solve", "lorenz.toml"], ["plot", "x.h5"], ["pack", "x.h5"], ["merge", "x.h5"],
+                        ["compile", "net.safetensors"], ["import", "net.safetensors"],
+                        ["evaluate", "net.safetensors", "--input", "x.h5"]):
+            self.fail_with('--output: found "", expected the name of a file', *command, "--output", "")
+
+    def test_what_is_printed_must_arrive(self):
+        for command in (["info", "net.safetensors"], ["info", "--systems"], ["solve", "lorenz.toml", "--overwrite"]):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([TOOL, *command], cwd=self.folder, stdout=full, stderr=subprocess.PIPE, text=True)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("standard output: found No space left on device", done.stderr)
+        with h5py.File(self.path("lorenz.h5")) as file:
+            self.assertTrue((file["status"][:] == 0).all(), "what was done is done")
+        shell = subprocess.run(f"'{TOOL}' info net.safetensors >&-", cwd=self.folder, shell=True, capture_output=True)
+        self.assertEqual((shell.returncode, shell.stderr), (0, b""))
+
     def test_models(self):
         whole = self.path("net.safetensors").read_bytes()
         length = struct.unpack("<Q", whole[:8])[0]

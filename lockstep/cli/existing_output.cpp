@@ -7,6 +7,9 @@
 namespace lockstep::cli {
 
 void refuse_existing(const std::filesystem::path& path, const char* remedy) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
+    throw Error(ErrorKind::file, {path.string(), "a folder", "a file name", "name a file inside it"});
   throw Error(ErrorKind::file, {path.string(), "a file of that name", "none", remedy});
 }
 

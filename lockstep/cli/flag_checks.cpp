@@ -47,6 +47,13 @@ CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
   return CLI::Validator(check, range);
 }
 
+CLI::Validator file_name() {
+  const auto check = [](const std::string& text) -> std::string {
+    return text.empty() ? refusal(text, "the name of a file") : "";
+  };
+  return CLI::Validator(check, "");
+}
+
 CLI::Validator any_number() {
   const auto check = [](const std::string& text) -> std::string {
     return read<double>(text) ? "" : refusal(text, "a number");

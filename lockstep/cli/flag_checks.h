@@ -14,6 +14,7 @@ inline constexpr auto kMostWholeNumber = static_cast<std::uint64_t>(std::numeric
 
 CLI::Validator one_of(const std::vector<std::string>& choices);
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most = kMostWholeNumber);
+CLI::Validator file_name();  // not "", which a variable of a shell is that was never set
 CLI::Validator any_number();
 CLI::Validator positive_number();
 

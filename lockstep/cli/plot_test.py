@@ -3,6 +3,7 @@
 usage: plot_test.py LOCKSTEP [unittest arguments]
 Exit code 77 without h5py: skipped, not passed.
 """
+import os
 import pathlib
 import re
 import shutil
@@ -149,6 +150,28 @@ class Plot(ToolTest):
         self.fail_with('--components: found "w", expected one of x, y, z', "plot", "lorenz.h5", "--components", "w")
         self.fail_with("a name ending in .png or .svg", "plot", "lorenz.h5", "--output", "x.gif")
         self.fail_with("no folder", "plot", "lorenz.h5", "--kind", "phase", "--output", "no/folder/x.png")
+
+    def test_names_of_pictures_may_hold_anything(self):
+        self.succeed("solve", "lorenz.toml", "--quiet")
+        (self.folder / "two  spaces").mkdir()
+        for name in ("two  spaces/it's  a", "line\nbreak", 'quo"te', "back\\slash"):
+            self.succeed("plot", "lorenz.h5", "--kind", "phase", "--output", name + ".png")
+            self.check_png(name + ".png")
+        self.assertFalse(list(self.folder.rglob("*part*")))
+
+    def test_a_picture_that_breaks_off_is_told(self):
+        self.succeed("solve", "lorenz.toml", "--quiet")
+        self.succeed("plot", "lorenz.h5", "--kind", "phase")
+        (self.folder / "bin").mkdir()
+        self.write("bin/gnuplot", "#!/bin/sh\noutput=$(sed -n \"s/^set output '\\(.*\\)'$/\\1/p\" \"$1\")\n"
+                                  "printf '<svg>\\211PNG' >\"$output\"\n")
+        self.path("bin/gnuplot").chmod(0o755)
+        for kind in ("png", "svg"):
+            self.fail_with(f"lorenz_phase.{kind}: found a picture that breaks off, expected all of it; free space", "plot",
+                           "lorenz.h5", "--kind", "phase", "--format", kind,
+                           env={"PATH": f"{self.folder}/bin:{os.environ['PATH']}"})
+        self.check_png("lorenz_phase.png")  # as it was
+        self.assertFalse(self.path("lorenz_phase.svg").exists())
 
     def test_without_gnuplot_the_message_says_how_to_install_it(self):
         self.succeed("solve", "lorenz.toml", "--quiet")

@@ -29,7 +29,6 @@ constexpr void require_toml_check(bool passed) {
 #include <charconv>
 #include <cmath>
 #include <fstream>
-#include <sstream>
 #include <system_error>
 
 #include "lockstep/cli/text.h"
@@ -216,22 +215,43 @@ TomlValue parse_toml(std::string_view text, const std::string& file_name) {
   }
 }
 
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{256} << 20;  // of a text that somebody wrote, or a program for them
+
+// What people give in the place of the file that names it; "" for what may be TOML.
+std::string known_kind(std::string_view content) {
+  if (content.starts_with("\x89HDF\r\n")) return "an HDF5 file";
+  if (content.starts_with("PK\x03\x04")) return "a zip archive, as Keras models are";
+  const std::string_view length = content.substr(0, 8);  // of its header, below 2^32
+  if (content.size() > 8 && content[8] == '{' && length.ends_with(std::string_view("\0\0\0\0", 4)))
+    return "a safetensors file";
+  return content.size() > kMostBytes ? "more than 256 MB" : "";
+}
+
+}  // namespace
+
 TomlValue read_toml(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
     throw Error(ErrorKind::file, {path.string(), "a folder", "a TOML file", {}});
   }
   std::ifstream stream(path, std::ios::binary);
-  std::ostringstream text;
-  if (stream) text << stream.rdbuf();
-  if (!stream) {
+  std::string content;
+  for (std::size_t size = 1 << 16; stream && content.size() <= kMostBytes; size = content.size()) {
+    const std::size_t before = content.size();
+    content.resize(before + size);
+    stream.read(content.data() + before, static_cast<std::streamsize>(size));
+    content.resize(before + static_cast<std::size_t>(stream.gcount()));
+  }
+  if (!stream && !stream.eof()) {
     throw Error(ErrorKind::file, {path.string(), "no readable file (" + std::generic_category().message(errno) + ")",
                                   "a TOML file", "check the path"});
   }
-  const std::string content = text.str();
-  if (content.starts_with("\x89HDF\r\n")) {
-    throw Error(ErrorKind::file, {path.string(), "an HDF5 file", "a TOML file",
-                                  "`lockstep info` says what it holds; name the file that describes the problem"});
+  if (const std::string kind = known_kind(content); !kind.empty()) {
+    throw Error(ErrorKind::file,
+                {path.string(), kind, "a TOML file",
+                 "`lockstep info` says what a model or result file holds; name the file that describes the problem"});
   }
   return parse_toml(content, path.string());
 }

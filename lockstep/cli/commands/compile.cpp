@@ -80,7 +80,7 @@ void add_compile(CLI::App& app, Chosen& chosen) {
   const auto options = std::make_shared<CompileOptions>();
   CLI::App* command = app.add_subcommand("compile", "a net as a plan file, which a host program loads at once");
   command->add_option("MODEL", options->model, "a model file")->required();
-  command->add_option("-o,--output", options->output, "plan file to write")->required();
+  command->add_option("-o,--output", options->output, "plan file to write")->check(file_name())->required();
   command->add_option("--target", options->target,
                       "instruction set: avx512, avx2, neon or scalar; the best of this machine by default");
   command->add_option("--precision", options->precision, "arithmetic: f32 or f64")

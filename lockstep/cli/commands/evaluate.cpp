@@ -219,7 +219,7 @@ void add_evaluate(CLI::App& app, Chosen& chosen) {
   command
       ->add_option("-i,--input", options->input, "HDF5 file with input[sample, feature], or a CSV with named columns")
       ->required();
-  command->add_option("-o,--output", options->output, "HDF5 or .csv file to write")->required();
+  command->add_option("-o,--output", options->output, "HDF5 or .csv file to write")->check(file_name())->required();
   command->add_option("--input-dataset", options->input_dataset,
                       "another name than \"input\", for nets of one input port");
   command->add_option("--output-dataset", options->output_dataset,

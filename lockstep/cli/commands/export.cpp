@@ -9,6 +9,7 @@
 
 #include "lockstep/cli/commands/commands.h"
 #include "lockstep/cli/existing_output.h"
+#include "lockstep/cli/flag_checks.h"
 #include "lockstep/cli/model_text.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
@@ -88,10 +89,14 @@ void add_export(CLI::App& app, Chosen& chosen) {
   CLI::App* command =
       app.add_subcommand("export", "turn a net into a header for C, C++ or CUDA that needs nothing else");
   command->add_option("MODEL", options->model, "a model file")->required();
-  command->add_option("--c-header", options->c_header, "file to write: functions in C99, for C++ too");
-  command->add_option("--cuda-header", options->cuda_header,
-                      "file to write: __host__ __device__ functions of a thread, a warp or a block");
-  command->add_option("--weights", options->weights, "write the weights to this file, not into the header");
+  command->add_option("--c-header", options->c_header, "file to write: functions in C99, for C++ too")
+      ->check(file_name());
+  command
+      ->add_option("--cuda-header", options->cuda_header,
+                   "file to write: __host__ __device__ functions of a thread, a warp or a block")
+      ->check(file_name());
+  command->add_option("--weights", options->weights, "write the weights to this file, not into the header")
+      ->check(file_name());
   command->add_option("--name", options->name, "what all names begin with; default: the header's file name");
   command->add_flag("--overwrite", options->overwrite, "replace existing files");
   command->footer(std::string(kExportExamples) + "\n");

@@ -152,7 +152,9 @@ void add_import(CLI::App& app, Chosen& chosen) {
   CLI::App* command =
       app.add_subcommand("import", "turn a net of another tool (ONNX, Keras, safetensors) into Lockstep's");
   command->add_option("MODEL", options->model, "a model file")->required();
-  command->add_option("-o,--output", options->output, "file to write: NAME.h5 or NAME.safetensors")->required();
+  command->add_option("-o,--output", options->output, "file to write: NAME.h5 or NAME.safetensors")
+      ->check(file_name())
+      ->required();
   command->add_option("--check", options->check, "HDF5 file with samples and the answers to them");
   command->add_option("--tolerance", options->tolerance, "for --check: share of an output's range")
       ->check(positive_number())

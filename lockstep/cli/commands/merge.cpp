@@ -8,6 +8,7 @@
 
 #include "lockstep/cli/commands/commands.h"
 #include "lockstep/cli/existing_output.h"
+#include "lockstep/cli/flag_checks.h"
 #include "lockstep/cli/interrupt.h"
 #include "lockstep/cli/progress.h"
 #include "lockstep/cli/provenance.h"
@@ -81,7 +82,7 @@ void add_merge(CLI::App& app, Chosen& chosen) {
   const auto options = std::make_shared<MergeCommand>();
   CLI::App* command = app.add_subcommand("merge", "make one result file, or an index, of an ensemble's parts");
   command->add_option("PART.h5", options->parts, "the parts, in any order")->required();
-  command->add_option("-o,--output", options->output, "file to write")->required();
+  command->add_option("-o,--output", options->output, "file to write")->check(file_name())->required();
   command->add_flag("--index", options->index, "write a small file that shows the parts as one, and copy nothing");
   command->add_flag("--allow-unfinished", options->allow_unfinished, "accept parts with cancelled trajectories");
   command->add_flag("--overwrite", options->overwrite, "replace an existing output");

@@ -73,7 +73,8 @@ void add_pack(CLI::App& app, Chosen& chosen) {
   const auto options = std::make_shared<PackCommand>();
   CLI::App* command = app.add_subcommand("pack", "compress a result file for the archive, without loss");
   command->add_option("FILE.h5", options->file, "the result file")->required();
-  command->add_option("-o,--output", options->output, "file to write; without it FILE.h5 is replaced");
+  command->add_option("-o,--output", options->output, "file to write; without it FILE.h5 is replaced")
+      ->check(file_name());
   command->add_option("--level", options->level, "1 (fast) to 9 (small)")
       ->check(whole_number(1, 9))
       ->capture_default_str();

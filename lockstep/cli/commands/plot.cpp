@@ -142,7 +142,8 @@ void add_plot(CLI::App& app, Chosen& chosen) {
   const auto options = std::make_shared<PlotOptions>();
   CLI::App* command = app.add_subcommand("plot", "draw pictures of a result file");
   command->add_option("FILE", options->file, "a result file")->required();
-  command->add_option("-o,--output", options->output, "picture to write; of several, how their names begin");
+  command->add_option("-o,--output", options->output, "picture to write; of several, how their names begin")
+      ->check(file_name());
   command->add_option("--kind", options->kind, "series, phase, spread or all")
       ->check(one_of({"series", "phase", "spread", "all"}))
       ->capture_default_str();

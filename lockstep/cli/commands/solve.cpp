@@ -352,7 +352,8 @@ void add_solve(CLI::App& app, Chosen& chosen) {
   const auto options = std::make_shared<SolveOptions>();
   CLI::App* command = app.add_subcommand("solve", "solve the ensemble a problem file describes into an HDF5 file");
   command->add_option("PROBLEM.toml", options->problem, "the problem file")->required();
-  command->add_option("-o,--output", options->overrides.output, "file to write, instead of output.file");
+  command->add_option("-o,--output", options->overrides.output, "file to write, instead of output.file")
+      ->check(file_name());
   command->add_flag("--overwrite", options->overrides.overwrite, "replace an existing output");
   command->add_flag("--resume", options->resume, "continue what an earlier run of the same problem has left, if any");
   command->add_option("--time-limit", options->time_limit, "stop after so long and keep what is finished")

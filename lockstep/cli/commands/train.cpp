@@ -75,7 +75,8 @@ void add_train(CLI::App& app, Chosen& chosen) {
   const auto options = std::make_shared<TrainOptions>();
   CLI::App* command = app.add_subcommand("train", "train a net: a regression from a table, or a neural ODE");
   command->add_option("TRAIN.toml", options->file, "the training file")->required();
-  command->add_option("-o,--output", options->output, "how the files to write begin, instead of output.file");
+  command->add_option("-o,--output", options->output, "how the files to write begin, instead of output.file")
+      ->check(file_name());
   command->add_flag("--resume", options->flags.resume, "go on from the checkpoint of an earlier run");
   command->add_flag("--overwrite", options->overwrite, "replace existing outputs");
   command->add_flag("-q,--quiet", options->flags.quiet, "print errors only");

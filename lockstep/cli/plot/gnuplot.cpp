@@ -5,10 +5,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -88,6 +90,13 @@ std::string terminal(PictureFormat format, PictureSize size) {
          " font 'DejaVu Sans,10' linewidth 1 background '#ffffff'\n";
 }
 
+// Where a disk is full gnuplot says nothing and ends well.
+bool is_whole(const fs::path& picture, PictureFormat format) {
+  const std::string text = content(picture);
+  if (format == PictureFormat::png) return text.ends_with(std::string_view("IEND\xae\x42\x60\x82", 8));
+  return text.find("</svg>", text.size() - std::min<std::size_t>(text.size(), 16)) != text.npos;
+}
+
 }  // namespace
 
 std::string gnuplot_text(std::string_view text) {
@@ -99,11 +108,14 @@ std::string gnuplot_text(std::string_view text) {
 void draw(const std::string& script, const fs::path& target, PictureFormat format, PictureSize size) {
   PendingFile picture(target, Existing::replace);
   const ScratchFolder scratch;
+  // The picture's name may hold what a script's text may not.
+  const fs::path output = scratch.path() / "picture";
+  fs::create_symlink(fs::absolute(picture.temporary()), output);
   const fs::path script_file = scratch.path() / "script.gp";
   const fs::path log = scratch.path() / "log.txt";
   {
     std::ofstream stream(script_file);
-    stream << terminal(format, size) << "set output " << gnuplot_text(picture.temporary().string()) << "\n"
+    stream << terminal(format, size) << "set output " << gnuplot_text(output.string()) << "\n"
            << script << "\nunset output\n";
     stream.flush();
     if (!stream) {
@@ -117,6 +129,10 @@ void draw(const std::string& script, const fs::path& target, PictureFormat forma
     throw Error(ErrorKind::file,
                 {target.string(), "gnuplot failed (" + (said.empty() ? "no message" : said.substr(0, 300)) + ")",
                  "a picture", "check that gnuplot has its pngcairo and svg terminals"});
+  }
+  if (!is_whole(picture.temporary(), format)) {
+    throw Error(ErrorKind::file,
+                {target.string(), "a picture that breaks off", "all of it", "free space or choose another disk"});
   }
   picture.publish();
 }
