@@ -60,6 +60,8 @@ A problem file, lorenz.toml:
 `lockstep COMMAND --help` says more about each. Exit codes: 0 done; 1 validate found no agreement; 2 an error, told in
 one line; 130 and 143 stopped by Ctrl-C or SIGTERM, with what was finished in the file.)";
 
+constexpr const char* kNoMemory = "not enough memory; fewer trajectories, save points or weights take less";
+
 int fail(const std::string& message) {
   std::fprintf(stderr, "lockstep: error: %s\n", one_line(message).c_str());
   return kFailure;
@@ -177,9 +179,9 @@ int run(int argc, const char* const* argv) {
     return fail(error.path1().string() + ": found " + error.code().message() +
                 ", expected a file or folder that can be looked at; check the path and its permissions");
   } catch (const std::bad_alloc&) {
-    return fail("not enough memory; solve fewer trajectories or save points at a time");
+    return fail(kNoMemory);
   } catch (const std::length_error&) {  // longer than any memory
-    return fail("not enough memory; solve fewer trajectories or save points at a time");
+    return fail(kNoMemory);
   } catch (const std::exception& error) {
     return fail(error.what());
   }

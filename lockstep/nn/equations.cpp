@@ -80,7 +80,15 @@ ExpressionError::ExpressionError(Parts parts, std::string_view text, std::size_t
   std::size_t begin = offset == 0 ? std::string_view::npos : text.rfind('\n', offset - 1);
   begin = begin == std::string_view::npos ? 0 : begin + 1;
   const std::string_view line = text.substr(begin, text.find('\n', begin) - begin);
-  excerpt_ = std::string(line) + '\n' + std::string(characters(line, offset - begin), ' ') + '^';
+  // Of a line that fills a screen, what stands about the place.
+  constexpr std::size_t kAround = 80;
+  const auto continues = [&](std::size_t at) { return at < line.size() && (line[at] & 0xC0) == 0x80; };
+  std::size_t first = offset - begin > kAround ? offset - begin - kAround : 0;
+  while (continues(first)) ++first;
+  std::size_t last = std::min(line.size(), offset - begin + kAround);
+  while (continues(last)) ++last;
+  excerpt_ = std::string(line.substr(first, last - first)) + '\n' +
+             std::string(characters(line.substr(first), offset - begin - first), ' ') + '^';
 }
 
 Model equations(const Equations& system) {

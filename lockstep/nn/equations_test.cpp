@@ -163,6 +163,10 @@ TEST(Equations, say_where_a_text_goes_wrong) {
   EXPECT_EQ(error_of("\xcf\x83 + x").excerpt(), "\xcf\x83 + x\n^");
   EXPECT_EQ(error_of("x * \xcf\x83").excerpt(), "x * \xcf\x83\n    ^");
   EXPECT_EQ(error_of("x +\n 2 y").excerpt(), " 2 y\n   ^");
+  std::string sum;
+  for (int i = 0; i < 100; ++i) sum += "x + ";
+  EXPECT_EQ(error_of(sum + "yy + " + sum).excerpt(),
+            sum.substr(0, 80) + "yy + " + sum.substr(0, 75) + '\n' + std::string(80, ' ') + '^');
   try {
     constant_expression({"beta", "sqrt(2) * t", ""});
     ADD_FAILURE() << "time is no constant";
