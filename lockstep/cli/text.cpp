@@ -53,12 +53,14 @@ std::string rate_text(double per_second) {
 }
 
 std::string list_text(std::span<const std::string_view> words) {
+  constexpr std::size_t kMost = 40;
+  const std::size_t shown = words.size() <= kMost ? words.size() : kMost / 2;
   std::string text;
-  for (const std::string_view word : words) {
+  for (const std::string_view word : words.first(shown)) {
     if (!text.empty()) text += ", ";
     text += word;
   }
-  return text;
+  return shown == words.size() ? text : text + " and " + counted_text(words.size() - shown, "other");
 }
 
 std::string one_line(std::string_view text) {

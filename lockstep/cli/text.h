@@ -21,7 +21,7 @@ std::string counted_text(std::size_t count, const std::string& noun);  // "1 tra
 std::string size_text(std::uint64_t bytes);                      // "12.1 MB" (powers of ten)
 std::string seconds_text(double seconds);                        // "85 ms", "1.24 s", "3 min 20 s", "2 h 05 min"
 std::string rate_text(double per_second);                        // "52,300", "0.31"
-std::string list_text(std::span<const std::string_view> words);  // "a, b, c"
+std::string list_text(std::span<const std::string_view> words);  // "a, b, c"; of very many the first
 std::string one_line(std::string_view text);                     // line breaks and runs of spaces become one space
 std::string with_unit(const std::string& name,
                       const std::string& unit);  // "rate (rad/s)"; the name where there is none

@@ -58,5 +58,14 @@ TEST(Progress, a_report_has_part_rate_and_time_left) {
   EXPECT_EQ(progress_text("solving", "trajectories", 0, 10, 1, 0), "solving 0 %, 0 of 10 trajectories");
 }
 
+TEST(Text, lists_that_nobody_would_read_are_cut) {
+  std::vector<std::string_view> words(40, "x");
+  EXPECT_EQ(list_text(words).size(), 40u + 2 * 39);
+  words.resize(2000, "x");
+  words[1] = "y";
+  EXPECT_EQ(list_text(words).substr(0, 7), "x, y, x");
+  EXPECT_TRUE(list_text(words).ends_with(", x and 1,980 others")) << list_text(words);
+}
+
 }  // namespace
 }  // namespace lockstep::cli
