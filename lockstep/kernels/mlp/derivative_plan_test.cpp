@@ -20,26 +20,12 @@ extern std::atomic<int> allocations;
 namespace lockstep {
 namespace {
 
-template <class T>
-std::vector<T> random_numbers(std::size_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<double> normal;
-  std::vector<T> numbers(count);
-  for (T& number : numbers) number = static_cast<T>(normal(random));
-  return numbers;
-}
+using mlp::random_numbers;
 
 Mlp test_net(const std::vector<std::size_t>& widths, const Activation& activation, unsigned seed) {
   Mlp mlp = mlp::random_mlp(widths, activation, seed);
   if (widths.size() == 4) mlp.layers.back().activation = activation;
-  for (std::size_t c = 0; c < mlp.inputs(); ++c) {
-    mlp.input_scaling.shift.push_back(0.1 * static_cast<double>(c));
-    mlp.input_scaling.scale.push_back(1 + 0.25 * static_cast<double>(c % 5));
-  }
-  for (std::size_t c = 0; c < mlp.outputs(); ++c) {
-    mlp.output_scaling.scale.push_back(2 - 0.125 * static_cast<double>(c % 5));
-    mlp.output_scaling.shift.push_back(-0.5);
-  }
+  mlp::give_scaling(mlp);
   return mlp;
 }
 

@@ -23,18 +23,10 @@ namespace lockstep {
 namespace {
 
 using mlp::random_mlp;
+using mlp::random_numbers;
 
 // 1009: a prime past two chunks; 17 and 512 end with a part of a tile and a whole chunk.
 constexpr std::size_t kBatches[] = {1, 17, 32, 512, 1009};
-
-template <class T>
-std::vector<T> random_numbers(std::size_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<double> normal;
-  std::vector<T> numbers(count);
-  for (T& number : numbers) number = static_cast<T>(normal(random));
-  return numbers;
-}
 
 Mlp test_net(const std::vector<std::size_t>& widths, const Activation& activation) {
   Mlp mlp = random_mlp(widths, activation, 4);
