@@ -95,7 +95,7 @@ nn::Model net_to_train(const TrainingFile& file, const NetSection& net, const nn
   InputScaling scaling;
   for (std::size_t i = 0; i < width && calls.calls > 0 && file.data.normalisation != Normalisation::none; ++i) {
     const train::ColumnStatistics column = train::column_statistics(numbers, width, i);
-    scaling.shift.push_back(column.mean);
+    scaling.shift.push_back(std::isnan(column.mean) ? 0 : column.mean);  // of what nobody measured
     scaling.scale.push_back(column.deviation > 0 ? column.deviation : 1);
   }
   return initial_model(file, net, std::move(inputs), std::move(outputs), scaling, {});

@@ -34,7 +34,7 @@ inline constexpr auto kNet =
     std::to_array<std::string_view>({"start", "hidden", "activation", "activations", "initialisation", "seed", "name"});
 inline constexpr auto kData =
     std::to_array<std::string_view>({"file", "inputs", "targets", "states", "time", "trajectory", "normalise",
-                                     "validation", "units", "sigma", "absolute_sigma", "missing"});
+                                     "validation", "units", "sigma", "absolute_sigma", "missing", "starts"});
 inline constexpr auto kRhs = std::to_array<std::string_view>({"equations", "definitions", "parameters", "models"});
 inline constexpr auto kOde = std::to_array<std::string_view>({"system", "parameters", "with_time", "failed"});
 // Of a phase, in groups that belong to some rules or schedules alone.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string_view>
 
 #include "lockstep/cli/text.h"
@@ -32,6 +33,10 @@ std::vector<SigmaSection::Of> SigmaSection::of(const std::vector<std::string>& n
   }
   for (const std::string& name : names) {
     const auto found = std::ranges::find(named, name, &Of::name);
+    if (found == named.end() && std::ranges::find(may_lack, name) != may_lack.end()) {
+      result.push_back({name, where, std::numeric_limits<double>::quiet_NaN(), {}});
+      continue;
+    }
     if (found == named.end()) {
       throw Error(ErrorKind::invalid_argument, {where, "none of " + name, "one of each, in their units", {}});
     }

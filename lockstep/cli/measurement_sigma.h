@@ -17,13 +17,14 @@ struct SigmaSection {
   struct Of {
     std::string name;  // of a state or target
     std::string where;
-    double size = 0;     // of all its measurements, where there is no
+    double size = 0;     // of all its measurements, where there is no; NaN of one that may lack it
     std::string column;  // of a CSV, or dataset, that has one for each of them
   };
   std::string where;
   std::vector<Of> named;
   std::vector<std::string> columns;  // instead: of the states or targets in their order, or one dataset of their shape
   std::optional<ode::ErrorSize> given_size;
+  std::vector<std::string> may_lack;  // states that need not be among them, as nothing of them may be measured
 
   bool empty() const { return named.empty() && columns.empty(); }
   bool one_by_one() const;  // each measurement has its own

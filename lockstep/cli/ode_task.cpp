@@ -92,7 +92,10 @@ class OdeTask : public TrainingTask<T> {
     JudgedTrajectories training{data_.training, library_data(data_.training, parameters_), {}};
     JudgedTrajectories validation{data_.validation, {}, {}};
     if (has_validation()) validation.data = library_data(data_.validation, parameters_);
-    training.starts = free_starts(parameters);
+    training.starts = trained_starts(parameters);
+    if (given_.trained && has_validation()) {
+      validation.starts = ode::start_states(*given_.trained, weights, validation.data);
+    }
     return judge_fit(rhs_, weights, file_.options, training, validation);
   }
   std::vector<TrainedValue> values(std::span<const T> parameters) const override {
@@ -106,8 +109,13 @@ class OdeTask : public TrainingTask<T> {
       report.names.push_back(value.name);
       report.units.push_back(value.unit);
     }
-    const std::vector<double> starts = free_starts(parameters);
-    report.exact_starts = starts.empty();
+    const bool frees = phases_.back().continuity.has_value();
+    const std::vector<double> starts = frees ? trained_starts(parameters) : std::vector<double>();
+    const std::size_t given = given_.trained ? given_.trained->components.size() : 0;
+    report.starts = frees                        ? StartsOf::fit
+                    : given == 0                 ? StartsOf::data
+                    : given < rhs_->components() ? StartsOf::data_and_file
+                                                 : StartsOf::file;
     report.beside_nets = !this->starts_.empty();
     report.stated_errors = file_.data.sigma.error_size() == ode::ErrorSize::as_stated;
     const auto count = static_cast<std::ptrdiff_t>(this->weights());
@@ -117,7 +125,8 @@ class OdeTask : public TrainingTask<T> {
                                                 library_data(data_.training, parameters_), file_.options,
                                                 {.initial_states = starts,
                                                  .component_weights = component_weights_,
-                                                 .error_size = file_.data.sigma.error_size()});
+                                                 .error_size = file_.data.sigma.error_size(),
+                                                 .starts = given_.untrained});
     } catch (const Error& error) {
       report.refused = error.what();
     }
@@ -177,10 +186,15 @@ class OdeTask : public TrainingTask<T> {
   std::vector<double> start_weights() const override {
     return trained_.empty() && !equations_ ? TrainingTask<T>::start_weights() : rhs_->weights();
   }
-  // [trajectory][component], where the last phase trains them; else nothing.
-  std::vector<double> free_starts(std::span<const T> parameters) const {
+  // [trajectory][component], where the last phase trains them, or some are given; else nothing.
+  std::vector<double> trained_starts(std::span<const T> parameters) const {
     std::vector<double> starts;
-    if (!phases_.back().continuity) return starts;
+    if (!phases_.back().continuity && !given_.trained) return starts;
+    if (!phases_.back().continuity) {
+      const std::vector<double> weights(parameters.begin(),
+                                        parameters.begin() + static_cast<std::ptrdiff_t>(this->weights()));
+      return ode::start_states(*given_.trained, weights, library_data(data_.training, parameters_));
+    }
     const std::vector<double> states = loss_.states(parameters);
     const std::size_t n = data_.training.component_names.size();
     std::size_t row = 0;
@@ -291,7 +305,14 @@ class OdeTask : public TrainingTask<T> {
     std::vector<double> weights;
     if (data.sigma.empty() || data.sigma.one_by_one()) return weights;
     for (const SigmaSection::Of& each : data.sigma.of(data_.training.component_names)) {
-      weights.push_back(1 / (each.size * each.size));
+      weights.push_back(std::isnan(each.size) ? 1 : 1 / (each.size * each.size));
+      if (!std::isnan(each.size)) continue;
+      const std::size_t n = data_.training.component_names.size();
+      for (std::size_t at = weights.size() - 1; at < data_.training.states.size(); at += n) {
+        if (std::isnan(data_.training.states[at])) continue;
+        throw Error(ErrorKind::invalid_argument,
+                    {data.sigma.where, "none of " + each.name, "one of each that was measured, in their units", {}});
+      }
     }
     return weights;
   }
@@ -305,6 +326,8 @@ class OdeTask : public TrainingTask<T> {
     component_weights_ = component_weights(file.data);
     ode::FitOptions options;
     options.component_weights = component_weights_;
+    given_ = starts_to_train(file.data.starts, data_.training.component_names, parameter_names_, trained_);
+    options.starts = given_.trained;
     options.solve = file.options;
     options.phases = phases_;
     options.failed = file.failed;
@@ -322,6 +345,7 @@ class OdeTask : public TrainingTask<T> {
   std::vector<ode::TrainedParameter> trained_;  // likewise
   std::vector<std::string> parameter_names_;    // likewise, of all of them
   std::vector<double> component_weights_;       // likewise
+  StartsToTrain given_;                         // likewise
   std::vector<double> parameters_;             // of the right-hand side, that are not trained; likewise
   std::int64_t epoch_ = 1;  // iterations in it; before loss_, which sets it
   ode::FitLoss<T> loss_;

@@ -71,6 +71,20 @@ std::size_t places(const std::string& text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
+const char* starts_text(StartsOf starts) {
+  switch (starts) {
+    case StartsOf::data:
+      return "; first points taken to be exact: phases = \"noisy\" trains them";
+    case StartsOf::data_and_file:
+      return "; other first points taken to be exact: phases = \"noisy\" trains them";
+    case StartsOf::file:
+      return "";
+    case StartsOf::fit:
+      break;
+  }
+  return ", starts among them";
+}
+
 std::string strongest_text(const ParameterReport& report) {
   const std::size_t count = report.names.size();
   std::size_t first = 0, second = 1;
@@ -121,8 +135,7 @@ std::vector<std::string> note_lines(const ParameterReport& report) {
                   (report.stated_errors ? " numbers and their sigma, reduced chi-square " +
                                               rounded_text(found.deviation * found.deviation, 3)
                                         : " numbers, deviation " + rounded_text(found.deviation, 3)) +
-                  ", " + counted_text(found.unknowns, "unknown") +
-                  (report.exact_starts ? "; first points taken to be exact" : ", starts among them"));
+                  ", " + counted_text(found.unknowns, "unknown") + starts_text(report.starts));
   for (std::size_t i = 0; i < count; ++i) {
     if (!is_at_bound(report, i)) continue;
     const bool low = report.found.at_bound[i] == ode::ParameterUncertainty::Bound::min;

@@ -10,12 +10,16 @@
 
 namespace lockstep::cli {
 
+// Where trajectories start: at the data's first points, taken to be exact; as the training file says, some of them or
+// all; or where the fit has them, all others than those that the file says.
+enum class StartsOf { data, data_and_file, file, fit };
+
 struct ParameterReport {
   std::vector<std::string> names;   // [trained parameter]; none: no parameters were trained
   std::vector<std::string> units;   // likewise, each empty where it is not known; or none
   ode::ParameterUncertainty found;  // where `refused` is empty
   std::string refused;              // why there are no errors
-  bool exact_starts = false;        // trajectories begin at the data's first points
+  StartsOf starts = StartsOf::fit;
   bool beside_nets = false;         // nets are trained as well
   bool stated_errors = false;       // sigma is the size of measurement errors, not their ratio
 };

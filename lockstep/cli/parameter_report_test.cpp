@@ -39,13 +39,13 @@ TEST(ParameterReport, rounds_each_number_to_the_second_digit_of_its_error) {
 
 TEST(ParameterReport, says_what_its_figures_hold_for) {
   ParameterReport report = two();
-  report.exact_starts = true;
+  report.starts = StartsOf::data;
   report.beside_nets = true;
   report.found.distance = 2.345;
   EXPECT_THAT(
       note_lines(report),
       ElementsAre("errors by Gauss-Newton from 42 numbers, deviation 4.93, 4 unknowns; first points taken to be "
-                  "exact",
+                  "exact: phases = \"noisy\" trains them",
                   "they hold given the nets as trained: what these could take over is not in them",
                   "not at the least sum of squares of whole trajectories: that lies about 2.3 standard errors "
                   "away"));

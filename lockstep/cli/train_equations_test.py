@@ -18,7 +18,7 @@ from tool_test import ToolTest, TOOL, h5py, np
 def example(heading):
     """The training file under this heading of the page."""
     page = (ROOT / "docs" / "training.md").read_text()
-    return re.search(r"```toml\n(.*?)```", page[page.index(f"## {heading}\n"):], re.DOTALL).group(1)
+    return re.search(r"```toml\n(.*?)```", page[page.index(f"# {heading}\n"):], re.DOTALL).group(1)
 
 
 def solved(f, u, times, steps=20):
@@ -89,6 +89,59 @@ class TrainEquationsTest(ToolTest):
             self.assertEqual(file["state"][0].tobytes(), by_model.tobytes())
         self.write("typed.toml", self.path("typed.toml").read_text().replace("b = ", "b = { start = 1 } # "))
         self.fail_with("rhs.parameters.b: found a parameter to be trained", "solve", "typed.toml")
+
+    def test_predators_seen_later_are_followed_back_to_their_start(self):
+        times = np.linspace(0, 10, 41)
+        noise = np.random.default_rng(1).standard_normal((41, 2))
+        truth = solved(hunt, [10, 5], times)
+        states = truth + 0.1 * noise
+        states[:8, 1] = np.nan
+        rows = ["t,prey,predator"] + [f"{t!r},{x!r},{'' if np.isnan(y) else repr(float(y))}"
+                                      for t, (x, y) in zip(times.tolist(), states.tolist())]
+        self.write("measured.csv", "\n".join(rows) + "\n")
+        text = example("Parameters of equations")
+        self.write("train.toml", text)
+        self.fail_with('measured.csv:2, component predator: found NaN, expected a complete state, from which the '
+                       'trajectory starts; train the starts as well, by phases = "noisy"', "train", "train.toml")
+        self.write("train.toml", text.replace('"recommended"', '"noisy"'))
+        out = self.succeed("train", "train.toml", "--threads", "1")
+        self.assertIn("8 of 82 numbers missing", out)
+        self.assertIn("errors by Gauss-Newton from 74 numbers", out)
+        self.assertIn("5 unknowns, starts among them", out)
+        self.assertNotIn("not at the least", out)
+        for name, value in {"a": 1.1, "b": 0.4, "c": 0.1}.items():
+            found, error = re.search(rf"^{name} +(\S+) \+- (\S+) ", out, re.MULTILINE).groups()
+            self.assertLess(abs(float(found) - value), 4 * float(error))  # 1 in 5,000 fits would lie further away
+            self.assertLess(float(error), 0.01 * value)
+        self.succeed("train", "train.toml", "--threads", "2", "--output", "again", "-q")
+        self.assertEqual(self.state_of("again_checkpoint.h5"), self.state_of("fit_checkpoint.h5"))
+
+    def test_the_pages_epidemic_starts_at_parameters(self):
+        times = np.arange(31.0)
+        truth = solved(lambda u: np.array([-6e-4 * u[0] * u[1], 6e-4 * u[0] * u[1] - 0.2 * u[1]]), [995, 5], times)
+        infected = truth[:, 1:] + 6 * np.random.default_rng(1).standard_normal((31, 1))
+        self.csv("infected.csv", ["I"], times, infected)
+        text = example("Starts that were not measured")
+        self.write("train.toml", text)
+        out = self.succeed("train", "train.toml", "--threads", "1")
+        for name, value, most in [("beta", 0.6, 0.02), ("gamma", 0.2, 0.005), ("I0", 5, 1)]:
+            found, error = re.search(rf"^{name} +(\S+) \+- (\S+) ", out, re.MULTILINE).groups()
+            self.assertLess(abs(float(found) - value), 4 * float(error))  # 1 in 5,000 fits would lie further away
+            self.assertLess(float(error), most)
+        self.assertRegex(out, "errors by Gauss-Newton from 31 numbers, deviation .*, 3 unknowns\n")
+        self.succeed("train", "train.toml", "--threads", "2", "--output", "again", "-q")
+        self.assertEqual(self.state_of("again_checkpoint.h5"), self.state_of("epidemic_checkpoint.h5"))
+        again = self.succeed("train", "train.toml", "--output", "again", "--resume")
+        self.assertIn("I0 = ", again)
+        for starts, message in [('{ S = "N - S", I = "I0" }', 'starts.S, column 5: found "S", expected numbers or N, beta, gamma, I0; starts are'),
+                                ('{ S = 995 }', 'train the starts as well'),
+                                ('{ T = 995 }', 'starts.T: found "T", expected one of the states'),
+                                ('{ S = { start = 9 } }', 'name a parameter: S = "S0" here'),
+                                ('9', 'expected a table of numbers or expressions of parameters')]:
+            self.write("train.toml", re.sub(r"starts = {.*}", f"starts = {starts}", text))
+            if starts == '{ S = 995 }':
+                self.csv("infected.csv", ["I"], times, np.where(times[:, None] == 0, np.nan, infected))
+            self.fail_with(message, "train", "train.toml", "--overwrite")
 
     def test_the_pages_nets_continue_with_the_same_bits_and_threads_do_not_change_them(self):
         times = np.linspace(0, 4, 41)

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -101,10 +103,10 @@ RegressionTable read_regression(const DataSection& data) {
       std::move(sigma)};
 }
 
-// Complete first points, and times that ascend. `lines`: of a file that has them, [row]; else places are named by
-// trajectory and point after what times and states are called.
-void require_order(const TrajectoryTable& table, const std::string& times, const std::string& states,
-                   const std::vector<std::size_t>& lines) {
+// First points as they must be, and times that ascend. `lines`: of a file that has them, [row]; else places are named
+// by trajectory and point after what times and states are called.
+void require_order(const TrajectoryTable& table, const FirstNumbers& first, const std::string& times,
+                   const std::string& states, const std::vector<std::size_t>& lines) {
   const std::size_t n = table.component_names.size();
   std::size_t row = 0;
   for (std::size_t i = 0; i < table.trajectories(); ++i) {
@@ -114,11 +116,15 @@ void require_order(const TrajectoryTable& table, const std::string& times, const
         return lines.empty() ? source + ", trajectory " + std::to_string(i) + ", point " + std::to_string(point)
                              : source + ":" + std::to_string(lines[row]);
       };
-      for (std::size_t c = 0; point == 0 && c < n; ++c) {
-        if (!std::isnan(table.states[row * n + c])) continue;
+      for (std::size_t c = 0; point == 0 && first.points == ode::FirstPoints::complete && c < n; ++c) {
+        if (!std::isnan(table.states[row * n + c]) || first.given.has(table.component_names[c])) continue;
         refuse(place(states) + ", component " + table.component_names[c], "NaN",
                "a complete state, from which the trajectory starts",
-               "leave out the points before the first complete one");
+               "train the starts as well, by phases = \"noisy\" or a continuity in every phase, say where it starts, "
+               "starts = { " +
+                   table.component_names[c] +
+                   " = 1 }, or leave out the points before the first complete "
+                   "one");
       }
       const double time = table.times[row];
       if (std::isnan(time)) refuse(place(times), "NaN", "a time of each state", "leave out states without one");
@@ -135,7 +141,36 @@ void require_order(const TrajectoryTable& table, const std::string& times, const
   }
 }
 
-TrajectoryTable read_trajectories_csv(const DataSection& data) {
+// What starts at a number has none to be compared with there.
+void leave_out_known_starts(TrajectoryTable& table, const StartsSection& given) {
+  const std::size_t n = table.component_names.size();
+  for (std::size_t c = 0; c < n; ++c) {
+    if (!given.is_number(table.component_names[c])) continue;
+    for (std::size_t i = 0, row = 0; i < table.trajectories(); row += table.lengths[i++]) {
+      table.states[row * n + c] = std::numeric_limits<double>::quiet_NaN();
+    }
+  }
+}
+
+// A state whose starts are given need not be measured: it may have no column.
+std::vector<double> states_of_csv(const train::Table& csv, const DataSection& data) {
+  const auto is_there = [&](const std::string& name) {
+    return !data.starts.has(name) || std::ranges::find(csv.columns, name) != csv.columns.end();
+  };
+  std::vector<std::string> names;
+  std::ranges::copy_if(data.states, std::back_inserter(names), is_there);
+  const std::vector<double> numbers = take_columns(csv, names, data.where_states);
+  if (names.size() == data.states.size()) return numbers;
+  std::vector<double> states;
+  for (std::size_t row = 0, at = 0; row < csv.rows; ++row) {
+    for (const std::string& name : data.states) {
+      states.push_back(is_there(name) ? numbers[at++] : std::numeric_limits<double>::quiet_NaN());
+    }
+  }
+  return states;
+}
+
+TrajectoryTable read_trajectories_csv(const DataSection& data, const FirstNumbers& first) {
   if (data.time.empty() || data.states.empty()) {
     refuse(data.where, "a CSV without time and states", "their columns",
            "add time = \"t\" and states = [\"x\", \"y\"]");
@@ -143,7 +178,7 @@ TrajectoryTable read_trajectories_csv(const DataSection& data) {
   const train::Table csv = train::read_csv(data.file.value, data.missing.value_or(train::MissingNumbers::as_nan));
   TrajectoryTable table;
   table.component_names = data.states;
-  table.states = take_columns(csv, data.states, data.where_states);
+  table.states = states_of_csv(csv, data);
   table.times = take_columns(csv, {data.time}, data.where_time);
   table.time_name = data.time;
   std::vector<double> runs(csv.rows);
@@ -170,7 +205,8 @@ TrajectoryTable read_trajectories_csv(const DataSection& data) {
     if (!name.empty()) table.names.push_back(name);
   }
   if (table.names.size() != table.lengths.size()) table.names.clear();  // numbers among the names: they are counted
-  require_order(table, csv.source, csv.source, csv.lines);
+  require_order(table, first, csv.source, csv.source, csv.lines);
+  leave_out_known_starts(table, first.given);
   if (data.sigma.one_by_one()) table.sigma = sigma_of_csv(csv, data.sigma, data.states);
   require_sigma(table.states, table.sigma, [&](std::size_t at) {
     return line(at / data.states.size()) + ", of " + data.states[at % data.states.size()];
@@ -233,7 +269,7 @@ std::vector<double> sigma_of_states(const hdf5::File& file, const SigmaSection& 
 }
 
 // Our own result files, or anything with states and time [time] or [trajectory, time].
-TrajectoryTable read_trajectories_hdf5(const DataSection& data) {
+TrajectoryTable read_trajectories_hdf5(const DataSection& data, const FirstNumbers& first) {
   const hdf5::File file = hdf5::File::open(data.file.value);
   if (!data.trajectory.empty()) refuse(data.where_trajectory, data.trajectory, "no such key with HDF5", "remove it");
   Numbers states =
@@ -255,7 +291,7 @@ TrajectoryTable read_trajectories_hdf5(const DataSection& data) {
   const std::string where_sigma = sigma.empty() ? std::string() : file.path().string() + ": sigma";
   TrajectoryTable table = trajectory_table({times.name, states.name, trajectories, points, std::move(times.values),
                                             std::move(states.values), where_sigma, std::move(sigma)},
-                                           std::move(component_names));
+                                           std::move(component_names), first);
   table.time_name = data.time.empty() ? "time" : data.time;
   if (ode::ResultFile::recognises(data.file.value) && data.states.size() < 2) {
     const ode::ResultFile result(data.file.value);
@@ -270,14 +306,17 @@ TrajectoryTable read_trajectories_hdf5(const DataSection& data) {
 RegressionData load_regression(const TrainingFile& file) { return split(file, read_regression(file.data)); }
 
 TrajectoryData load_trajectories(const TrainingFile& file) {
-  return split(file, is_hdf5(file.data) ? read_trajectories_hdf5(file.data) : read_trajectories_csv(file.data));
+  const FirstNumbers first{first_points(file), file.data.starts};
+  return split(file,
+               is_hdf5(file.data) ? read_trajectories_hdf5(file.data, first) : read_trajectories_csv(file.data, first));
 }
 
 bool TrajectoryTable::have_one_length() const {
   return std::all_of(lengths.begin(), lengths.end(), [&](std::size_t length) { return length == lengths.front(); });
 }
 
-TrajectoryTable trajectory_table(const Rectangles& data, std::vector<std::string> component_names) {
+TrajectoryTable trajectory_table(const Rectangles& data, std::vector<std::string> component_names,
+                                 const FirstNumbers& first) {
   TrajectoryTable table;
   const std::size_t points = data.points, components = component_names.size();
   table.component_names = std::move(component_names);
@@ -301,7 +340,8 @@ TrajectoryTable trajectory_table(const Rectangles& data, std::vector<std::string
     const double* const sigma = data.sigma.data() + i * points * components;
     table.sigma.insert(table.sigma.end(), sigma, sigma + length * components);
   }
-  require_order(table, data.where_times, data.where_states, {});
+  require_order(table, first, data.where_times, data.where_states, {});
+  leave_out_known_starts(table, first.given);
   require_sigma(table.states, table.sigma, [&](std::size_t at) {
     std::size_t trajectory = 0, point = at / components;
     while (point >= table.lengths[trajectory]) point -= table.lengths[trajectory++];
@@ -337,6 +377,7 @@ std::vector<nn::Feature> features(const std::vector<std::string>& names, const s
     const train::ColumnStatistics column = train::column_statistics(values, names.size(), i);
     result[i].name = names[i];
     if (i < units.size()) result[i].unit = units[i];
+    if (std::isnan(column.minimum)) continue;  // a state that nobody measured has no range
     result[i].minimum = column.minimum;
     result[i].maximum = column.maximum;
   }

@@ -21,7 +21,7 @@ struct RegressionTable {
   std::size_t rows() const { return inputs.size() / input_names.size(); }
 };
 
-// Trajectories, without gaps between them; the first point is the initial state.
+// Trajectories, without gaps between them; a solve starts at the first point.
 struct TrajectoryTable {
   std::vector<std::string> component_names;
   std::vector<std::size_t> lengths;  // [trajectory], points of each
@@ -66,7 +66,13 @@ struct Rectangles {
   std::string where_sigma = {};
   std::vector<double> sigma = {};
 };
-TrajectoryTable trajectory_table(const Rectangles& data, std::vector<std::string> component_names);
+// What first points may lack: all of their numbers, or those of states whose starts are given.
+struct FirstNumbers {
+  ode::FirstPoints points = ode::FirstPoints::complete;
+  StartsSection given = {};
+};
+TrajectoryTable trajectory_table(const Rectangles& data, std::vector<std::string> component_names,
+                                 const FirstNumbers& first = {});
 // The same split of numbers that a caller has in memory. Units that the file names go before those of the table.
 RegressionData split(const TrainingFile& file, const RegressionTable& all);
 TrajectoryData split(const TrainingFile& file, const TrajectoryTable& all);

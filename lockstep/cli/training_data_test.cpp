@@ -98,6 +98,31 @@ TEST_F(TrainingDataTest, trajectories_of_which_nothing_is_left_are_errors) {
   EXPECT_THAT(message_of(kTrajectory + "missing = \"refuse\"\n", true), HasSubstr("t.csv:3, column x: found an empty"));
 }
 
+TEST_F(TrainingDataTest, first_points_may_lack_numbers_where_every_phase_frees_the_starts) {
+  const auto trained = [&](const std::string& more, const std::string& phases, const char* states = "\"x\"") {
+    const std::string text =
+        "[net]\nhidden = []\n[data]\nfile = \"t.csv\"\ntime = \"t\"\ntrajectory = \"run\"\n"
+        "states = [" +
+        std::string(states) + "]\n" + more + phases;
+    return lockstep::message_of([&] { load_trajectories(parse_training_file(text, folder_ / "train.toml")); });
+  };
+  write("t.csv", "run,t,x\n1,0,5\n1,1,6\n2,0,\n2,3,8\n2,4,9\n");
+  EXPECT_EQ(trained("", "[training]\nphases = \"noisy\"\n"), "no error");
+  EXPECT_EQ(trained("", "[[phase]]\nsegment = 1\ncontinuity = 1\n[[phase]]\ncontinuity = 1\n"), "no error");
+  for (const char* phases : {"[training]\nphases = \"recommended\"\n", "[training]\niterations = 3\n",
+                             "[[phase]]\ncontinuity = 1\n[[phase]]\nsegment = 1\n"}) {
+    EXPECT_THAT(trained("", phases),
+                HasSubstr("t.csv:4, component x: found NaN, expected a complete state, from which "
+                          "the trajectory starts; train the starts as well, by phases = \"noisy\""));
+  }
+  write("t.csv", "run,t,x\n1,0,\n1,1,6\nB,0,\nB,3,8\nB,4,9\n");
+  EXPECT_THAT(trained("validation = 0.5\n", "[training]\nphases = \"noisy\"\n"),
+              HasSubstr("validation: found no x at the first point of trajectory "));
+  write("t.csv", "run,t,x,y\n1,0,,\n1,1,6,\n2,0,,\n2,3,8,\n");
+  EXPECT_THAT(trained("", "[training]\nphases = \"noisy\"\n", "\"x\", \"y\""),
+              HasSubstr("states: found no number of y in any trajectory to train on"));
+}
+
 TEST_F(TrainingDataTest, trajectories_of_a_csv_are_told_apart_by_their_column) {
   write("t.csv", "run,t,x\n1,0,5\n1,1,6\n2,0,7\n2,3,8\n");
   const TrajectoryData data = load_trajectories(file(kTrajectory + "trajectory = \"run\"\n"));

@@ -162,6 +162,12 @@ void read_data(const TomlValue& file, TrainingFile& training) {
     for (const auto& [column, unit] : units->table()) data.units.push_back({column, {unit.text(), unit.where()}});
   }
   data.sigma = read_sigma(table, regression ? SigmaOf::regression : SigmaOf::trajectories);
+  data.starts = read_starts(table);
+  if (regression && !data.starts.of.empty()) {
+    throw table.find("starts")->error("starts in a regression", "a neural ODE", "remove this key");
+  }
+  if (data.states.size() > 1) data.starts.require_among(data.states);  // one name may be that of a dataset of all
+  for (const nn::Equation& each : data.starts.of) data.sigma.may_lack.push_back(each.name);
   if (const TomlValue* missing = table.find("missing")) {
     static constexpr std::array<std::string_view, 2> kMissing{"refuse", "skip"};
     data.missing = missing->one_of(kMissing) == "skip" ? train::MissingNumbers::as_nan : train::MissingNumbers::refuse;
@@ -287,6 +293,12 @@ TrainingFile parse_training_file(std::string_view text, const std::filesystem::p
   return interpret(parse_toml(text, path.string()), path);
 }
 
+ode::FirstPoints first_points(const TrainingFile& file) {
+  const auto is_free = [](const TrainingPhase& phase) { return phase.continuity.has_value(); };
+  const bool all = file.phases.empty() ? file.noisy : std::ranges::all_of(file.phases, is_free);
+  return all ? ode::FirstPoints::may_miss : ode::FirstPoints::complete;
+}
+
 ode::SystemInfo system_of(const OdeSection& ode) {
   try {
     return ode::system_info(ode.system->value);
@@ -340,6 +352,7 @@ std::string options_digest(const TrainingFile& file) {
     hash.add(file.ode->system ? file.ode->system->value : std::string());
     hash.add(std::span<const double>(file.ode->parameters));
     count(file.ode->with_time);
+    for (const nn::Equation& each : file.data.starts.of) hash.add("starts").add(each.name).add(each.text);
     for (const SigmaSection::Of& each : file.data.sigma.named) {
       if (file.data.sigma.one_by_one()) break;  // then they are among the data
       hash.add("sigma").add(each.name);

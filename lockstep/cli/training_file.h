@@ -10,9 +10,11 @@
 #include <string_view>
 #include <vector>
 
+#include "lockstep/cli/given_starts.h"
 #include "lockstep/cli/measurement_sigma.h"
 #include "lockstep/cli/problem_file.h"
 #include "lockstep/kernels/activation.h"
+#include "lockstep/ode/fit.h"
 #include "lockstep/ode/gradient.h"
 #include "lockstep/ode/options.h"
 #include "lockstep/ode/system_info.h"
@@ -54,6 +56,7 @@ struct DataSection {
   SigmaSection sigma;                                             // of states or targets
   std::optional<train::MissingNumbers>
       missing;  // of those: as_nan of trajectories, refuse of a regression if not given
+  StartsSection starts;  // of a neural ODE's states, those that start neither at the data nor free
 };
 
 // Net and, where named, built-in system: du/dt = system(u) + net(u). Or equations that call nets by name.
@@ -107,6 +110,9 @@ struct TrainingFile {
 // it cannot be read, (invalid_argument) with file, line and key for everything else.
 TrainingFile read_training_file(const std::filesystem::path& path);
 TrainingFile parse_training_file(std::string_view text, const std::filesystem::path& path);
+
+// Whether first points of training data may lack numbers: each phase frees the states that its solves start from.
+ode::FirstPoints first_points(const TrainingFile& file);
 
 // What is known of the system that `ode` names. Throws Error naming file, line and key.
 ode::SystemInfo system_of(const OdeSection& ode);

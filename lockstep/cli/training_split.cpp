@@ -98,6 +98,35 @@ void require_each_target(const RegressionTable& table, const std::string& where)
   }
 }
 
+// Starts of validation data are not trained, whatever the phases free.
+void require_first_points(const TrajectoryTable& table, const DataSection& section) {
+  const std::size_t n = table.component_names.size();
+  for (std::size_t i = 0, row = 0; i < table.trajectories(); row += table.lengths[i++]) {
+    for (std::size_t c = 0; c < n; ++c) {
+      if (!std::isnan(table.states[row * n + c]) || section.starts.has(table.component_names[c])) continue;
+      refuse(section.where + ".validation",
+             "no " + table.component_names[c] + " at the first point of trajectory " + table.name(i) +
+                 ", which is kept for validation",
+             "complete first points of validation data, whose starts are not trained",
+             "leave out its points before the first complete one, or keep none: remove validation");
+    }
+  }
+}
+
+// Free states begin near what was measured.
+void require_each_state(const TrajectoryTable& table, const DataSection& section) {
+  const std::size_t n = table.component_names.size();
+  for (std::size_t c = 0; c < n; ++c) {
+    bool has = section.starts.has(table.component_names[c]);
+    for (std::size_t at = c; at < table.states.size() && !has; at += n) has = !std::isnan(table.states[at]);
+    if (has) continue;
+    const std::string& name = table.component_names[c];
+    refuse(section.where + ".states", "no number of " + name + " in any trajectory to train on",
+           "one at least, near which its starts begin",
+           "say where it starts, in numbers or parameters: starts = { " + name + " = \"" + name + "0\" }");
+  }
+}
+
 }  // namespace
 
 RegressionData split(const TrainingFile& file, const RegressionTable& given) {
@@ -160,6 +189,8 @@ TrajectoryData split(const TrainingFile& file, const TrajectoryTable& all) {
     }
     row += length;
   }
+  require_each_state(data.training, file.data);
+  require_first_points(data.validation, file.data);
   return data;
 }
 

@@ -12,6 +12,7 @@
 
 #include "lockstep/core/run_control.h"
 #include "lockstep/kernels/mlp/mlp.h"
+#include "lockstep/ode/given_starts.h"
 #include "lockstep/ode/gradient.h"
 #include "lockstep/ode/options.h"
 #include "lockstep/ode/state_function.h"
@@ -19,13 +20,17 @@
 
 namespace lockstep::ode {
 
+// Whether all numbers of trajectories' first points must be there: solves begin at them, but where each phase of a
+// training has free states.
+enum class FirstPoints { complete, may_miss };
+
 // Measured or simulated trajectories, of equally many points or not. The first point of each is where its solve begins.
 struct TrajectoryData {
   std::size_t trajectories = 1;
   // [trajectory][time], or [time] shared by all, of the longest; ascending or descending.
   std::vector<double> times;
-  // [trajectory][time][component], without gaps between trajectories. NaN, but not at a first point: not measured, and
-  // not in the loss.
+  // [trajectory][time][component], without gaps between trajectories. NaN: not measured, and not in the loss. At a
+  // first point only where all phases have free states.
   std::vector<double> states;
   std::vector<double> parameters;  // [trajectory][parameter], or [parameter] shared by all; empty without
   std::vector<std::size_t> numbers;  // [trajectory], what messages call them; empty: 0, 1, ...
@@ -37,7 +42,7 @@ struct TrajectoryData {
 
   // Throws Error (invalid_argument): counts that do not fit `rhs`, times not in order, numbers that are not finite, by
   // trajectory and row.
-  void validate(const StateFunction& rhs) const;
+  void validate(const StateFunction& rhs, FirstPoints first = FirstPoints::complete) const;
   std::size_t points(std::size_t components) const;  // of the longest trajectory
   std::size_t points(std::size_t trajectory, std::size_t components) const;
   bool shares_times(std::size_t components) const { return times.size() == points(components); }
@@ -58,7 +63,8 @@ struct FitPhase {
   // With a value, greater than 0: the states that segments start from are free, trained beside the weights from the
   // data on, and the squares of the gaps between a segment's end and the next one's start are added to the loss times
   // this. For noisy data, where solves from the data would fit the noise. Without segments the whole trajectory's
-  // initial state is free. Starts that were not measured begin on the line between the measurements around them.
+  // initial state is free. Starts that were not measured begin on the line between the measurements around them,
+  // before the first of a trajectory at that one, and of a component that it has none of at the mean over all data.
   std::optional<double> continuity;
   // Growing horizon: only the first this many points of each trajectory are used. 0: all.
   std::size_t horizon = 0;
@@ -73,6 +79,8 @@ struct FitOptions {
   Options solve;  // method, tolerances, precision, threads
   std::vector<FitPhase> phases{FitPhase{}};
   std::vector<double> component_weights;  // [component], or empty: 1
+  // Components that start neither from the data's first points nor free. What the data have there is a measurement.
+  std::optional<GivenStarts> starts;
   std::uint64_t seed = 0;                 // of the order of mini-batches, a function of it and the epoch alone
   FailedTrajectories failed = FailedTrajectories::stop;
   std::size_t memory_bytes = std::size_t{1} << 30;  // for the records of solves
@@ -122,11 +130,11 @@ class FitLoss {
   // derivative. Where they are to stop the run, and where none is left: throws Error naming the first. With L-BFGS,
   // after its phase's first loss, the loss is infinite instead, which shortens the line search's step.
   double operator()(const train::Place& place, std::span<const T> parameters, std::span<T> gradient);
-  // Of whole trajectories, from the data's first points or, where the last phase frees them, the free states there,
-  // these themselves not counted; infinite when one fails that is not to be left out, or all do.
+  // Of whole trajectories, from the data's first points or, where the last phase frees them, the free states there, or
+  // as given, these themselves not counted; infinite when one fails that is not to be left out, or all do.
   double loss(std::span<const T> parameters);
   double validation_loss(std::span<const T> parameters);
-  // The free states, the data where there are none, on the line between those around them where these are missing:
+  // The free states, the data where there are none, where these are missing as FitPhase::continuity says:
   // [trajectory][point][component].
   std::vector<double> states(std::span<const T> parameters) const;
   // How the gradients of a phase come about and what they keep in memory: GradientSolver::explain().

@@ -15,7 +15,7 @@ namespace lockstep::ode {
 std::vector<double> fitted_states(const Rhs& rhs, std::span<const double> weights, const TrajectoryData& data,
                                   const Options& options, std::span<const double> initial_states) {
   const StandardArithmetic arithmetic;
-  data.validate(*rhs);
+  data.validate(*rhs, initial_states.empty() ? FirstPoints::complete : FirstPoints::may_miss);
   const std::size_t n = rhs->components(), width = data.points(n) - 1;
   const detail::DataRows rows(data, n);
   FitOptions fit;

@@ -16,6 +16,7 @@
 #include "lockstep/ode/detail/data_rows.h"
 #include "lockstep/ode/detail/fit_data.h"
 #include "lockstep/ode/detail/least_squares.h"
+#include "lockstep/ode/detail/start_solver.h"
 #include "lockstep/ode/differentiable_tile.h"
 #include "lockstep/ode/sensitivity.h"
 
@@ -81,11 +82,17 @@ TrajectoryData with_values(TrajectoryData data, std::size_t parameters, std::spa
   return data;
 }
 
+// What counts as none, relative to the effect that it is a part of.
+double smallest_effect(const Options& options) {
+  return options.control == StepControl::fixed ? 1e-10 : std::max(1e-10, options.rtol);
+}
+
 // Rows [by trained parameter..., residual] that stand for all of the data, and what was counted on the way.
 struct Reduced {
   detail::Rows rows;
+  std::vector<double> squares;  // [trained parameter], of derivatives at fixed starts
   double loss = 0;
-  std::size_t numbers = 0, starts = 0;
+  std::size_t numbers = 0, starts = 0;  // starts: those that the data determine, given the parameters
 };
 
 class Reduction {
@@ -97,10 +104,15 @@ class Reduction {
         data_(data),
         options_(std::move(options)),
         starts_(uncertainty.initial_states),
+        given_(uncertainty.starts),
         components_(rhs_->components()),
         free_(starts_.empty() ? 0 : components_),
         weights_(uncertainty.component_weights) {
     result_.rows.columns = trained.size() + 1;
+    result_.squares.resize(trained.size());
+    if (!given_) return;
+    by_parameter_of_starts_ = detail::starts_by_parameter(*given_, data_);
+    if (starts_.empty()) given_states_ = start_states(*given_, {}, data_);
   }
 
   // Some tiles of equally long trajectories at a time, whose derivatives take at most 256 MB where one tile's do.
@@ -127,14 +139,15 @@ class Reduction {
     FitOptions fit;
     fit.solve = options_;
     Problem problem = detail::make_task(rhs_, data, fit, {}, length(some.front()) - 1).problem;
-    if (free_ != 0) {
-      const auto first = starts_.subspan(some.front() * components_, some.size() * components_);
+    const std::span<const double> begins = free_ != 0 ? starts_ : given_states_;
+    if (!begins.empty()) {
+      const auto first = begins.subspan(some.front() * components_, some.size() * components_);
       problem.initial_states.assign(first.begin(), first.end());
     }
     const Sensitivities found = solve_with_sensitivities(problem, options_);
     const detail::DataRows rows(data, components_);
     for (std::size_t i = 0; i < some.size(); ++i) {
-      if (found.records[i].status == Status::success) add(data, rows, problem, found, i);
+      if (found.records[i].status == Status::success) add(data, rows, problem, found, i, some.front() + i);
     }
     reduce(result_.rows);
   }
@@ -142,8 +155,10 @@ class Reduction {
   // A trajectory's rows [by start..., by trained parameter..., residual]. Those that its start is found from are
   // taken out: what remains below them says all about the parameters.
   void add(const TrajectoryData& data, const detail::DataRows& rows, const Problem& problem, const Sensitivities& found,
-           std::size_t trajectory) {
+           std::size_t trajectory, std::size_t of_all) {
     const std::size_t n = components_, m = rhs_->parameters();
+    // By parameters, of the start of component c.
+    const auto by_parameters = [&](std::size_t c) { return by_parameter_of_starts_.data() + (of_all * n + c) * m; };
     detail::Rows own{free_ + trained_.size() + 1};
     std::vector<double> row(own.columns);
     const auto push = [&](double root, double residual) {
@@ -151,14 +166,22 @@ class Reduction {
       result_.loss += root * root * residual * residual;
       ++result_.numbers;
       for (const double number : row) own.numbers.push_back(root * number);
+      for (std::size_t j = 0; j < trained_.size(); ++j) {
+        const double effect = root * row[free_ + j];
+        result_.squares[j] += effect * effect;
+      }
     };
     const double* const states = data.states.data() + rows.first(trajectory) * n;
     const auto root = [&](std::size_t at) {
       return std::sqrt(detail::measurement_weight(data, weights_, rows.first(trajectory) * n + at, at % n));
     };
-    for (std::size_t c = 0; c < free_; ++c) {
+    for (std::size_t c = 0; c < n; ++c) {
+      if (std::isnan(states[c]) || (free_ == 0 && !is_given(c))) continue;
       std::fill(row.begin(), row.end(), 0.0);
-      row[c] = 1;
+      if (!is_given(c)) row[c] = 1;
+      for (std::size_t j = 0; j < trained_.size() && is_given(c); ++j) {
+        row[free_ + j] = by_parameters(c)[trained_[j].parameter];
+      }
       push(root(c), states[c] - problem.initial_states[trajectory * n + c]);
     }
     for (std::size_t point = 1; point < rows.points(trajectory); ++point) {
@@ -168,21 +191,31 @@ class Reduction {
         std::copy_n(found.by_initial_state.begin() + static_cast<std::ptrdiff_t>(at * n), free_, row.begin());
         for (std::size_t j = 0; j < trained_.size(); ++j)
           row[free_ + j] = found.by_parameter[at * m + trained_[j].parameter];
+        for (std::size_t start = 0; start < n && given_; ++start) {
+          if (!is_given(start)) continue;
+          if (free_ != 0) row[start] = 0;
+          for (std::size_t j = 0; j < trained_.size(); ++j) {
+            row[free_ + j] += found.by_initial_state[at * n + start] * by_parameters(start)[trained_[j].parameter];
+          }
+        }
         push(root(point * n + c), states[point * n + c] - found.states[at]);
       }
     }
-    result_.starts += free_;
-    reduce(own);
-    for (std::size_t i = free_; i < own.count(); ++i) {
-      for (std::size_t j = free_; j < own.columns; ++j) result_.rows.numbers.push_back(own.at(i, j));
-    }
+    result_.starts += detail::eliminate(own, free_, smallest_effect(options_));
+    detail::reduce(own);
+    result_.rows.numbers.insert(result_.rows.numbers.end(), own.numbers.begin(), own.numbers.end());
   }
+
+  bool is_given(std::size_t component) const { return given_ && given_->has(component); }
 
   Rhs rhs_;
   std::span<const TrainedParameter> trained_;
   const TrajectoryData& data_;
   Options options_;
   std::span<const double> starts_;
+  const std::optional<GivenStarts>& given_;
+  std::vector<double> by_parameter_of_starts_;  // [trajectory][component][parameter]
+  std::vector<double> given_states_;            // [trajectory][component], where nothing is free
   std::size_t components_, free_;
   std::span<const double> weights_;  // [component], or none
   Reduced result_;
@@ -211,10 +244,6 @@ void check(const Rhs& rhs, std::span<const TrainedParameter> trained, std::span<
   }
 }
 
-double smallest_effect(const Options& options) {
-  return options.control == StepControl::fixed ? 1e-10 : std::max(1e-10, options.rtol);
-}
-
 // Least squares linearised about the fit, of some of the parameters; the others stay.
 struct Linearised {
   std::vector<std::vector<double>> undetermined;  // where there are any, nothing else
@@ -223,9 +252,10 @@ struct Linearised {
   std::vector<double> correlations;               // [parameter][parameter]
 };
 
-// `all` rows [by trained parameter..., residual], which columns of `kept` and the last are taken of.
-Linearised linearise(const detail::Rows& all, const std::vector<std::size_t>& kept, const std::vector<double>& values,
+// Columns of `kept` and the last are taken of all.
+Linearised linearise(const Reduced& reduced, const std::vector<std::size_t>& kept, const std::vector<double>& values,
                      double smallest) {
+  const detail::Rows& all = reduced.rows;
   const std::size_t count = kept.size();
   detail::Rows rows{count + 1};
   for (std::size_t i = 0; i < all.count(); ++i) {
@@ -234,21 +264,21 @@ Linearised linearise(const detail::Rows& all, const std::vector<std::size_t>& ke
   }
   if (count + 1 != all.columns) detail::reduce(rows);
   Linearised result;
-  // In units of each parameter's own effect.
+  // In units of each parameter's own effect at fixed starts: where free ones take up all of it, nothing is left.
   detail::Rows triangle{count, std::vector<double>(count * count)};
   std::vector<double> effect(count), residual(count);
-  for (std::size_t i = 0; i < std::min(count, rows.count()); ++i) {
-    residual[i] = rows.at(i, count);
-    for (std::size_t j = 0; j < count; ++j) effect[j] += rows.at(i, j) * rows.at(i, j);
+  for (std::size_t i = 0; i < std::min(count, rows.count()); ++i) residual[i] = rows.at(i, count);
+  for (std::size_t j = 0; j < count; ++j) {
+    const double square = reduced.squares[kept[j]];
+    effect[j] = square == 0 ? 1 : std::sqrt(square);
   }
-  for (double& each : effect) each = each == 0 ? 1 : std::sqrt(each);
   for (std::size_t i = 0; i < std::min(count, rows.count()); ++i) {
     for (std::size_t j = 0; j < count; ++j) triangle.at(i, j) = rows.at(i, j) / effect[j];
   }
   const detail::SingularValues found = detail::singular_values(std::move(triangle));
   const auto size_of = [&](std::size_t i) { return values[kept[i]] == 0 ? 1 : std::abs(values[kept[i]]); };
   for (std::size_t k = 0; k < count; ++k) {
-    if (found.values[k] > smallest * found.values[0]) continue;
+    if (found.values[k] > smallest * std::max(1.0, found.values[0])) continue;
     std::vector<double> change(count);
     double largest = 0;
     for (std::size_t i = 0; i < count; ++i) {
@@ -318,7 +348,13 @@ ParameterUncertainty parameter_uncertainty(const Rhs& rhs, std::span<const Train
   ParameterUncertainty result;
   for (std::size_t i = 0; i < count; ++i) result.values.push_back(trained[i].value(weights[own + i]));
   const TrajectoryData whole = with_values(data, rhs->parameters(), trained, result.values);
-  whole.validate(*rhs);
+  const bool complete = uncertainty.initial_states.empty();
+  whole.validate(*rhs, complete && !uncertainty.starts ? FirstPoints::complete : FirstPoints::may_miss);
+  if (uncertainty.starts) {
+    uncertainty.starts->validate(*rhs);
+    const char* const remedy = "say where they start, or train them";
+    if (complete) detail::require_first_points(whole, rhs->components(), "data.states", remedy, uncertainty.starts);
+  }
   Options solve = options;
   solve.precision = Precision::f64;
   Rhs at = own == 0 ? rhs : std::make_shared<AtWeights>(rhs, weights.first(own));
@@ -342,10 +378,10 @@ ParameterUncertainty parameter_uncertainty(const Rhs& rhs, std::span<const Train
 
   std::vector<std::size_t> free(count);  // parameters that are not held at a bound
   std::iota(free.begin(), free.end(), std::size_t{0});
-  Linearised found = linearise(reduced.rows, free, result.values, smallest_effect(options));
+  Linearised found = linearise(reduced, free, result.values, smallest_effect(options));
   if (found.undetermined.empty() && hold_at_bounds(trained, found, size, free, result)) {
     count_unknowns(free.size());
-    found = linearise(reduced.rows, free, result.values, smallest_effect(options));
+    found = linearise(reduced, free, result.values, smallest_effect(options));
   }
   const double nothing = std::numeric_limits<double>::quiet_NaN();
   result.standard_errors.assign(count, nothing);

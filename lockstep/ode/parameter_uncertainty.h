@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,11 +18,15 @@ enum class ErrorSize {
 };
 
 struct UncertaintyOptions {
-  // [trajectory][component]: trained starts of the trajectories, which count among the unknowns, and the data's first
-  // points among the measurements. Empty: the data's first points, taken to be exact.
+  // [trajectory][component]: trained starts of the trajectories, which count among the unknowns where the data
+  // determine them given the parameters, and the data's first points, as far as measured, among the measurements.
+  // Empty: the data's first points, taken to be exact.
   std::span<const double> initial_states = {};
   std::span<const double> component_weights = {};  // as FitOptions has them
   ErrorSize error_size = ErrorSize::from_fit;
+  // As FitOptions has them, but of `rhs`, without parameters trained. Their numbers among `initial_states` are no
+  // unknowns, and what the data have of them is a measurement.
+  std::optional<GivenStarts> starts = {};
 };
 
 // Of least squares linearised about the fit (Gauss-Newton), measurement errors being independent and of one size, or of
@@ -50,8 +55,8 @@ struct ParameterUncertainty {
   double distance = 0;
   // Changes of the parameters, [direction][trained parameter], that leave all compared numbers as they are, the largest
   // of them 1 relative to its value: nothing where the data determine each parameter. A direction counts as such where
-  // its effect is below 1e-10 of the largest, parameters taken in units of their own effects, or below the relative
-  // tolerance of adaptive solves, which is what they are good to.
+  // its effect is below 1e-10 of the largest, parameters taken in units of their own effects at fixed starts, or below
+  // the relative tolerance of adaptive solves, which is what they are good to. Free starts go along with it.
   std::vector<std::vector<double>> undetermined;
 };
 

@@ -1,6 +1,7 @@
 // What training trajectories must be, and the scaling of a net that follows from them.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/core/text.h"
 #include "lockstep/ode/detail/data_rows.h"
+#include "lockstep/ode/detail/fit_data.h"
 #include "lockstep/ode/detail/moments.h"
 #include "lockstep/ode/fit.h"
 
@@ -54,7 +56,7 @@ std::size_t TrajectoryData::points(std::size_t trajectory, std::size_t component
   return lengths.empty() ? points(components) : lengths[trajectory];
 }
 
-void TrajectoryData::validate(const StateFunction& rhs) const {
+void TrajectoryData::validate(const StateFunction& rhs, FirstPoints first) const {
   const StandardArithmetic arithmetic;
   const std::size_t n = rhs.components(), m = rhs.parameters();
   if (trajectories == 0) refuse("data.trajectories", "0", "at least one");
@@ -106,12 +108,16 @@ void TrajectoryData::validate(const StateFunction& rhs) const {
     }
     const double* state = states.data() + rows.first(i) * n;
     for (std::size_t at = 0; at < rows.points(i) * n; ++at) {
-      if (std::isfinite(state[at]) || (std::isnan(state[at]) && at >= n)) continue;
+      if (std::isfinite(state[at]) || std::isnan(state[at])) continue;
       refuse("data.states",
              "a number that is not finite in " + row_text(name(i), at / n) + ", component " + std::to_string(at % n),
-             at < n ? "a complete state, from which the trajectory starts"
-                    : "finite states, or NaN where none was measured");
+             "finite states, or NaN where none was measured");
     }
+  }
+  if (first == FirstPoints::complete) {
+    detail::require_first_points(*this, n, "data.states",
+                                 "give every phase a continuity, as noisy_phases() does, which trains the starts; or "
+                                 "leave out the points before the first complete one");
   }
   require_sigma(*this, rows, n);
   if (parameters.size() != m && parameters.size() != m * trajectories) {
@@ -138,17 +144,19 @@ void fit_scaling(Mlp& mlp, const TrajectoryData& data) {
   }
   std::vector<detail::Moments> inputs(mlp.inputs()), outputs(n);
   const detail::DataRows rows(data, n);
-  std::vector<std::size_t> before(n);  // the point where a component was last measured
+  constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
+  std::vector<std::size_t> before(n);  // the point of the trajectory where a component was last measured
   for (std::size_t row = 0, trajectory = 0; row < rows.total(); ++row) {
     trajectory += row == rows.first(trajectory + 1);
     const std::size_t point = row - rows.first(trajectory);
+    if (point == 0) before.assign(n, kNever);
     const double* times = rows.times(data, trajectory);
     const double* state = data.states.data() + row * n;
     const double* parameters = data.parameters.data() + (given == m ? 0 : trajectory * m);
     for (std::size_t c = 0; c < n; ++c) {
       if (std::isnan(state[c])) continue;
       inputs[c].add(state[c]);
-      if (point > 0) {
+      if (before[c] != kNever) {
         const std::size_t back = point - before[c];
         outputs[c].add((state[c] - *(state + c - back * n)) / (times[point] - times[before[c]]));
       }

@@ -122,6 +122,7 @@ def train(
     sigma: Any = None,
     absolute_sigma: Optional[bool] = None,
     missing: Optional[str] = None,
+    starts: Optional[Mapping[str, Union[float, str]]] = None,
     output: Optional[PathLike] = None,
     overwrite: bool = False,
     progress: Union[None, bool, Callable[[int, int], None]] = None,
@@ -142,7 +143,8 @@ def train(
     t, u : arrays
         [time] or [trajectory, time], and [time, component] or [trajectory, time, component]. Trajectories may differ in
         length: lists of an array each, [time] and [time, component], or arrays filled up with NaN. A NaN in ``u``
-        before the end is a number that was not measured.
+        before the end is a number that was not measured; at a trajectory's first point only with ``phases="noisy"``,
+        or phases that all have a ``"continuity"``, which train the starts.
     hidden : sequence of int
         Widths of the hidden layers.
     start : Model
@@ -173,6 +175,9 @@ def train(
         ``curve_fit`` has it. True where each measurement has its own, unless given.
     missing : {"refuse", "skip"}
         Whether NaN in ``y`` (or ``u``, where it may unless refused) is a number that was not measured.
+    starts : dict of float or str
+        Of a neural ODE, where states start that the data do not say, or not exactly: a number, or an expression of
+        parameters, ``{"S": "N - I0", "R": 0}``. Nothing of them need be measured: a column of NaN in ``u``.
     output : path-like
         Writes ``output``.h5 and ``output``.safetensors.
     progress : bool or callable
@@ -203,7 +208,8 @@ def train(
                           "file", type(file).__name__, "the path of a training file, *.toml", "")
         beside = [key for key, value in {"x": x, "y": y, "t": t, "u": u, "hidden": hidden, "start": start,
                                          "output": output, "models": models, "nets": nets, "units": units, "sigma": sigma,
-                                         "absolute_sigma": absolute_sigma, "missing": missing, **others}.items() if value is not None]
+                                         "absolute_sigma": absolute_sigma, "missing": missing, "starts": starts,
+                                         **others}.items() if value is not None]
         if beside:
             raise of_kind("invalid_argument", f"{beside[0]}: found a value beside a training file, which has its own; "
                           "edit the file", beside[0], "a value beside a training file", "none", "edit the file")
@@ -218,7 +224,8 @@ def train(
     data: dict[str, Any] = {"file": "arrays", "normalise": normalise, "validation": validation,
                             "units": None if units is None else dict(units),
                             "sigma": None if sigma is None else dict(sigma) if by_name else "sigma",
-                            "absolute_sigma": absolute_sigma, "missing": missing}
+                            "absolute_sigma": absolute_sigma, "missing": missing,
+                            "starts": None if starts is None else dict(starts)}
     if regression:
         arrays = [_columns("x", x), _columns("y", y)]
         data.update(inputs=_names("inputs", inputs, "x", arrays[0]), targets=_names("targets", targets, "y", arrays[1]))
@@ -258,7 +265,7 @@ def train(
                       f" as {of} has", "sigma", f"shape {np.shape(sigma)}", f"the shape of {of}", "")
     training = {"optimiser": optimiser, "rate": rate, "iterations": iterations, "batch": batch, "target": target,
                 **others}
-    starts = [] if start is None else [("net", start)]
+    loaded = [] if start is None else [("net", start)]
     sections: dict[str, Any] = {}
     if hidden is not None and not isinstance(hidden, Iterable):
         raise _wrong_type("hidden", hidden, "a list with the width of each hidden layer")
@@ -275,7 +282,7 @@ def train(
         for called, table in nets.items():
             section = dict(table)
             if section.get("start") is not None:
-                starts.append((called, section["start"]))
+                loaded.append((called, section["start"]))
                 section["start"] = section["start"].name or called
             sections[_toml.path("net", called)] = section
     elif not found or any(value is not None for value in net.values()):
@@ -304,7 +311,7 @@ def train(
     if output is not None:
         sections["output"] = {"file": os.fspath(output), "overwrite": overwrite}
     kept = [(key, value) for key, value in (models or {}).items() if not _is_path(value)]
-    return _run(_toml.write(sections), None, arrays, starts, kept, progress)
+    return _run(_toml.write(sections), None, arrays, loaded, kept, progress)
 
 
 def _run(text: str, path: Optional[str], arrays: list[np.ndarray], starts: list, models: list,

@@ -102,6 +102,48 @@ def test_parameters_that_data_leave_open_have_no_errors():
 DECAY = dict(equations={"x": "-k * x"}, parameters={"k": {"start": 0.3, "positive": True}}, precision="f64")
 
 
+def test_starts_that_were_not_measured_are_found():
+    t = np.linspace(0, 6, 31)
+    exact = lockstep.solve("lotka_volterra", [[1.0, 1.0], [2.0, 0.5]], (0, 6), save_at=31, precision="f64",
+                           parameters={"alpha": 1.5, "gamma": 3.0}).state
+    u = exact + 0.02 * np.random.default_rng(3).standard_normal(exact.shape)
+    u[0, :4, 1] = u[1, :, 1] = np.nan
+    arguments = dict(t=t, u=u, system="lotka_volterra", precision="f64", states=["prey", "predator"],
+                     parameters={"alpha": {"start": 1.2, "positive": True}, "gamma": {"start": 2.0}})
+    with pytest.raises(lockstep.Error, match='trajectory 0, point 0, component predator: found NaN.*phases = "noisy"'):
+        lockstep.train(**arguments)
+    training = lockstep.train(**arguments, phases="noisy")
+    for name, truth in {"alpha": 1.5, "gamma": 3.0}.items():
+        assert abs(training.parameters[name] - truth) < 4 * training.standard_errors[name] < 0.1
+    assert "89 numbers" in training.notes[0] and "6 unknowns, starts among them" in training.notes[0]
+    assert training.errors["training"]["predator"]["numbers"] == 27
+    with pytest.raises(lockstep.Error, match="validation: found no predator at the first point of trajectory"):
+        lockstep.train(**arguments, phases="noisy", validation=0.5)
+
+
+def test_states_that_nobody_measures_start_at_parameters():
+    t = np.linspace(0, 6, 31)
+    exact = lockstep.solve("lotka_volterra", [[1.0, 0.5]], (0, 6), save_at=31, precision="f64",
+                           parameters={"alpha": 1.5, "gamma": 3.0}).state[0]
+    u = exact + 0.02 * np.random.default_rng(3).standard_normal(exact.shape)
+    u[:, 1] = np.nan
+    equations = {"prey": "a * prey - prey * predator", "predator": "prey * predator - 3 * predator"}
+    arguments = dict(t=t, u=u, equations=equations, precision="f64",
+                     parameters={"a": {"start": 1.2, "positive": True}, "y0": {"start": 1.0, "positive": True}})
+    with pytest.raises(lockstep.Error, match="states: found no number of predator.*starts = { predator"):
+        lockstep.train(**arguments, phases="noisy")
+    for phases in ("noisy", "recommended"):
+        if phases == "recommended":
+            u[0, 0] = exact[0, 0]
+        training = lockstep.train(**arguments, phases=phases, starts={"predator": "y0"})
+        for name, truth in {"a": 1.5, "y0": 0.5}.items():
+            assert abs(training.parameters[name] - truth) < 4 * training.standard_errors[name] < 0.1
+        assert "31 numbers" in training.notes[0] if phases == "noisy" else "30 numbers" in training.notes[0]
+        assert training.errors["training"]["predator"]["numbers"] == 0
+    known = lockstep.train(**{**arguments, "parameters": {"a": {"start": 1.2}}}, starts={"predator": 0.5})
+    assert known.standard_errors["a"] < training.standard_errors["a"]
+
+
 def test_each_measurement_counts_by_its_own_error():
     """k of exp(-k t) from measured logarithms would be a weighed mean: to first order in the noise it is here, with the
     errors of absolute_sigma. Quadratic terms of noise of at most 1e-4 are below 1e-6."""
@@ -196,7 +238,7 @@ def test_trajectories_may_differ_in_length():
     with pytest.raises(lockstep.Error, match=r"t\[1\]: found shape \(10,\), expected \(11,\)"):
         lockstep.train(t=[t[0], t[1][1:], t[2]], u=u, hidden=[])
     states[1, 0, 1] = np.nan
-    with pytest.raises(lockstep.Error, match="u, trajectory 1, point 0, component u1: found NaN"):
+    with pytest.raises(lockstep.Error, match="u, trajectory 1, point 0, component u1: found NaN.*noisy"):
         lockstep.train(t=times, u=states, hidden=[])
 
 

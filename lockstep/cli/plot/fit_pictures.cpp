@@ -111,6 +111,7 @@ Figure fitted_curves(const FittedCurves& curves, const std::string& title, const
   figure.size = {kWidth, kTop + static_cast<int>(rows) * (panel + kGap) - kGap + kBottom};
   std::string& script = figure.script;
   std::vector<Range> ranges(rows);
+  std::vector<std::size_t> measured(rows);
   for (std::size_t i = 0; i < columns; ++i) {
     const FittedTrajectory& of = curves.trajectories[i];
     for (const auto& [name, times, values] :
@@ -131,12 +132,21 @@ Figure fitted_curves(const FittedCurves& curves, const std::string& title, const
       const double bar = of.sigma.empty() ? 0 : of.sigma[at];
       ranges[at % rows].cover(of.data[at] - bar);
       ranges[at % rows].cover(of.data[at] + bar);
+      measured[at % rows] += std::isnan(of.data[at]) ? 0 : 1;
     }
+  }
+  // Of what was never measured, or once at its start, the curve alone says where it is.
+  for (std::size_t row = 0; row < rows; ++row) {
+    if (measured[row] <= columns) ranges[row] = {};
   }
   std::vector<Range> shown = ranges;
   for (const FittedTrajectory& of : curves.trajectories) {
     for (std::size_t at = 0; at < of.curve.size(); ++at) {
       const Range& data = ranges[at % rows];
+      if (!(data.low <= data.high)) {
+        shown[at % rows].cover(of.curve[at]);
+        continue;
+      }
       const double room = 0.5 * (data.high - data.low);
       shown[at % rows].cover(std::clamp(of.curve[at], data.low - room, data.high + room));
     }

@@ -45,8 +45,38 @@ Task make_task(const Rhs& rhs, const TrajectoryData& data, const FitOptions& opt
   return {segment_problem(rhs, data, data.states, rows, segments, width), std::move(loss)};
 }
 
+FirstPoints first_points(const FitOptions& options) {
+  const auto is_free = [](const FitPhase& phase) { return phase.continuity.has_value(); };
+  return std::ranges::all_of(options.phases, is_free) ? FirstPoints::may_miss : FirstPoints::complete;
+}
+
+void require_first_points(const TrajectoryData& data, std::size_t components, const char* field, const char* remedy,
+                          const std::optional<GivenStarts>& starts) {
+  const DataRows rows(data, components);
+  for (std::size_t i = 0; i < rows.trajectories(); ++i) {
+    for (std::size_t c = 0; c < components; ++c) {
+      if (!std::isnan(data.states[rows.first(i) * components + c]) || (starts && starts->has(c))) continue;
+      throw Error(ErrorKind::invalid_argument,
+                  {.field = field,
+                   .found = "NaN in trajectory " + data.name(i) + ", row 0, component " + std::to_string(c),
+                   .expected = "a complete state, from which the trajectory starts",
+                   .remedy = remedy});
+    }
+  }
+}
+
 void require_starts(const TrajectoryData& data, std::size_t components, const FitOptions& options) {
   const DataRows rows(data, components);
+  for (std::size_t c = 0; c < components; ++c) {
+    bool has = options.starts && options.starts->has(c);
+    for (std::size_t at = c; at < data.states.size() && !has; at += components) has = !std::isnan(data.states[at]);
+    if (has) continue;
+    throw Error(ErrorKind::invalid_argument,
+                {.field = "data.states",
+                 .found = "no number of component " + std::to_string(c) + " in any trajectory",
+                 .expected = "one at least, near which free states begin",
+                 .remedy = "say where it starts: FitOptions::starts"});
+  }
   for (std::size_t phase = 0; phase < options.phases.size(); ++phase) {
     if (options.phases[phase].continuity) continue;
     const SegmentList segments(options.phases[phase], rows);
@@ -54,7 +84,10 @@ void require_starts(const TrajectoryData& data, std::size_t components, const Fi
       const auto [trajectory, segment] = segments[i];
       const std::size_t row = segments.of(trajectory).first(segment);
       const double* const state = data.states.data() + (rows.first(trajectory) + row) * components;
-      const double* const missing = std::find_if(state, state + components, [](double x) { return std::isnan(x); });
+      const double* const missing = std::find_if(state, state + components, [&](const double& x) {
+        const auto c = static_cast<std::size_t>(&x - state);
+        return std::isnan(x) && !(segment == 0 && options.starts && options.starts->has(c));
+      });
       if (missing == state + components) continue;
       throw Error(ErrorKind::invalid_argument,
                   {.field = "data.states",
@@ -94,15 +127,27 @@ void require_one_span(const TrajectoryData& data, std::size_t components, const 
   if (options.validation) require(*options.validation, {});
 }
 
+std::vector<Moments> moments(const TrajectoryData& data, std::size_t components) {
+  std::vector<Moments> result(components);
+  for (std::size_t at = 0; at < data.states.size(); ++at) {
+    if (!std::isnan(data.states[at])) result[at % components].add(data.states[at]);
+  }
+  return result;
+}
+
 std::vector<double> without_gaps(const TrajectoryData& data, std::size_t components) {
   const DataRows rows(data, components);
+  const std::vector<Moments> over_all = moments(data, components);
   std::vector<double> states = data.states;
   for (std::size_t trajectory = 0; trajectory < rows.trajectories(); ++trajectory) {
     const double* const times = rows.times(data, trajectory);
     for (std::size_t c = 0; c < components; ++c) {
       double* const state = states.data() + rows.first(trajectory) * components + c;
-      std::size_t before = 0;
-      for (std::size_t point = 1; point < rows.points(trajectory); ++point) {
+      std::size_t before = 0;  // the last point that has a number
+      while (before < rows.points(trajectory) && std::isnan(state[before * components])) ++before;
+      const double first = before < rows.points(trajectory) ? state[before * components] : over_all[c].mean();
+      for (std::size_t point = 0; point < before; ++point) state[point * components] = first;
+      for (std::size_t point = before + 1; point < rows.points(trajectory); ++point) {
         if (!std::isnan(state[point * components])) {
           before = point;
           continue;

@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "lockstep/ode/detail/moments.h"
 #include "lockstep/ode/fit.h"
 
 namespace lockstep::ode::detail {
@@ -24,13 +26,25 @@ Task make_task(const Rhs& rhs, const TrajectoryData& data, const FitOptions& opt
 double measurement_weight(const TrajectoryData& data, std::span<const double> component_weights, std::size_t at,
                           std::size_t component);
 
-// Throws Error where a segment that starts from the data has some of them missing there.
+// May miss where all phases have free states.
+FirstPoints first_points(const FitOptions& options);
+
+// Throws Error where a number of a first point is missing that is not given; `field` is what it calls the states.
+void require_first_points(const TrajectoryData& data, std::size_t components, const char* field, const char* remedy,
+                          const std::optional<GivenStarts>& starts = {});
+
+// Throws Error where a segment that starts from the data has some of them missing there, and for a component that no
+// trajectory has a number of and whose starts are not given.
 void require_starts(const TrajectoryData& data, std::size_t components, const FitOptions& options);
 
 // Throws Error where trajectories or segments that would take common steps differ in their time spans.
 void require_one_span(const TrajectoryData& data, std::size_t components, const FitOptions& options);
 
-// The states; where some are missing on the line through those measured before and after, or as the last one measured.
+// Mean and spread of each component over what was measured.
+std::vector<Moments> moments(const TrajectoryData& data, std::size_t components);
+
+// The states; where some are missing on the line through those measured before and after, as the first or the last one
+// measured before and behind these, and at the component's mean over all data where the trajectory has none.
 std::vector<double> without_gaps(const TrajectoryData& data, std::size_t components);
 
 // Some trajectories of the data, in the order given, with times of their own.

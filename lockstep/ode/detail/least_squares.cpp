@@ -8,26 +8,57 @@
 
 namespace lockstep::ode::detail {
 
-void reduce(Rows& rows) {
-  const std::size_t count = rows.count(), columns = rows.columns;
-  for (std::size_t k = 0; k < std::min(count, columns); ++k) {
-    double square = 0;
-    for (std::size_t i = k; i < count; ++i) square += rows.at(i, k) * rows.at(i, k);
-    if (square == 0) continue;
-    const double norm = rows.at(k, k) > 0 ? -std::sqrt(square) : std::sqrt(square);
-    // v = x - norm e_k, of which v^T v = -2 norm v_k.
-    const double head = rows.at(k, k) - norm;
-    for (std::size_t j = k + 1; j < columns; ++j) {
-      double product = head * rows.at(k, j);
-      for (std::size_t i = k + 1; i < count; ++i) product += rows.at(i, k) * rows.at(i, j);
-      const double factor = product / (norm * head);
-      rows.at(k, j) += factor * head;
-      for (std::size_t i = k + 1; i < count; ++i) rows.at(i, j) += factor * rows.at(i, k);
-    }
-    rows.at(k, k) = norm;
-    for (std::size_t i = k + 1; i < count; ++i) rows.at(i, k) = 0;
+namespace {
+
+// Of the numbers of a column in rows from `first` on.
+double square_below(const Rows& rows, std::size_t first, std::size_t column) {
+  double square = 0;
+  for (std::size_t i = first; i < rows.count(); ++i) square += rows.at(i, column) * rows.at(i, column);
+  return square;
+}
+
+// Reflects the rows from `first` on so that `column`, whose squares there are `square`, is zero below that row.
+void reflect(Rows& rows, std::size_t first, std::size_t column, double square) {
+  const std::size_t count = rows.count();
+  const double norm = rows.at(first, column) > 0 ? -std::sqrt(square) : std::sqrt(square);
+  // v = x - norm e, of which v^T v = -2 norm v_first.
+  const double head = rows.at(first, column) - norm;
+  for (std::size_t j = column + 1; j < rows.columns; ++j) {
+    double product = head * rows.at(first, j);
+    for (std::size_t i = first + 1; i < count; ++i) product += rows.at(i, column) * rows.at(i, j);
+    const double factor = product / (norm * head);
+    rows.at(first, j) += factor * head;
+    for (std::size_t i = first + 1; i < count; ++i) rows.at(i, j) += factor * rows.at(i, column);
   }
-  rows.numbers.resize(std::min(count, columns) * columns);
+  rows.at(first, column) = norm;
+  for (std::size_t i = first + 1; i < count; ++i) rows.at(i, column) = 0;
+}
+
+}  // namespace
+
+void reduce(Rows& rows) {
+  const std::size_t count = std::min(rows.count(), rows.columns);
+  for (std::size_t k = 0; k < count; ++k) {
+    const double square = square_below(rows, k, k);
+    if (square > 0) reflect(rows, k, k, square);
+  }
+  rows.numbers.resize(count * rows.columns);
+}
+
+std::size_t eliminate(Rows& rows, std::size_t count, double smallest) {
+  std::size_t used = 0;
+  std::vector<double> squares(count);
+  for (std::size_t k = 0; k < count; ++k) squares[k] = square_below(rows, 0, k);
+  for (std::size_t k = 0; k < count && used < rows.count(); ++k) {
+    const double square = square_below(rows, used, k);
+    if (square > smallest * smallest * squares[k]) reflect(rows, used++, k, square);
+  }
+  Rows rest{rows.columns - count};
+  for (std::size_t i = used; i < rows.count(); ++i) {
+    for (std::size_t j = count; j < rows.columns; ++j) rest.numbers.push_back(rows.at(i, j));
+  }
+  rows = std::move(rest);
+  return used;
 }
 
 SingularValues singular_values(Rows square) {

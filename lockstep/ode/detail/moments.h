@@ -16,6 +16,11 @@ class Moments {
     squares_ += before * (x - mean_);
   }
   double mean() const { return mean_; }
+  // Of numbers that vary their deviation; else what they are, or 1 for 0.
+  double size() const {
+    if (squares_ > 0) return deviation();
+    return mean_ == 0 ? 1 : std::fabs(mean_);
+  }
   // 1 where nothing varies.
   double deviation() const { return squares_ > 0 ? std::sqrt(squares_ / static_cast<double>(count_)) : 1; }
 

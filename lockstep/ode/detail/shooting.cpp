@@ -10,8 +10,8 @@
 namespace lockstep::ode::detail {
 
 struct Shooting::Parts {
-  Parts(const Rhs& rhs, const TrajectoryData& data_of, std::span<const double> first_starts, const FitOptions& options,
-        const FitPhase& phase)
+  Parts(const Rhs& rhs, const TrajectoryData& data_of, std::span<const double> first_starts,
+        std::span<const double> units, const FitOptions& options, const FitPhase& phase)
       : components(rhs->components()),
         data(data_of.states),
         rows(data_of, components),
@@ -24,6 +24,7 @@ struct Shooting::Parts {
     for (std::size_t c = 0; c < options.component_weights.size(); ++c) weights[c] *= options.component_weights[c];
     gap_weights = weights;
     if (!data_of.sigma.empty()) weigh_one_by_one(data_of);
+    weigh_gaps_of_unmeasured(units);
     const TrajectoryLoss loss = [this](std::size_t i, std::span<const double> states, std::span<double> slopes) {
       return segment_loss(i, states, slopes);
     };
@@ -58,6 +59,20 @@ struct Shooting::Parts {
       ++counts[c];
     }
     for (std::size_t c = 0; c < components; ++c) gap_weights[c] *= counts[c] > 0 ? sums[c] / counts[c] : 1;
+  }
+
+  void weigh_gaps_of_unmeasured(std::span<const double> units) {
+    std::vector<bool> measured(components);
+    for (std::size_t at = 0; at < data.size(); ++at) {
+      if (!std::isnan(data[at])) measured[at % components] = true;
+    }
+    double sum = 0, count = 0;
+    for (std::size_t c = 0; c < components; ++c) {
+      if (measured[c]) sum += gap_weights[c] * units[c] * units[c], ++count;
+    }
+    for (std::size_t c = 0; c < components; ++c) {
+      if (!measured[c] && count > 0) gap_weights[c] = sum / count / (units[c] * units[c]);
+    }
   }
 
   // Called from several threads at once: each segment has places of its own.
@@ -101,8 +116,8 @@ struct Shooting::Parts {
 };
 
 Shooting::Shooting(const Rhs& rhs, const TrajectoryData& data, std::span<const double> starts,
-                   const FitOptions& options, const FitPhase& phase)
-    : parts_(std::make_unique<Parts>(rhs, data, starts, options, phase)) {}
+                   std::span<const double> units, const FitOptions& options, const FitPhase& phase)
+    : parts_(std::make_unique<Parts>(rhs, data, starts, units, options, phase)) {}
 Shooting::~Shooting() = default;
 Shooting::Shooting(Shooting&&) noexcept = default;
 Shooting& Shooting::operator=(Shooting&&) noexcept = default;
@@ -126,6 +141,7 @@ Shooting::Result Shooting::evaluate(std::span<const double> weights, std::span<c
     for (std::size_t c = 0; c < n; ++c) {
       by_state[row + c] = gradients.initial_states[i * n + c] + parts.gap_slopes[i * n + c];
       if (parts.segments[i].segment != 0) continue;
+      if (std::isnan(parts.data[row + c])) continue;
       const double difference = states[row + c] - parts.data[row + c];
       const double weight = parts.weight(row + c, c);
       loss += weight * difference * difference;

@@ -13,15 +13,17 @@ namespace lockstep::ode::detail {
 
 // With s_k the state that segment k starts from, u_k its solution, d the data, w the weights of data (the
 // component's, over sigma^2 where there is one), v those of gaps (the component's, times the mean of 1 / sigma^2
-// over its measurements) and c the phase's continuity, a trajectory adds
+// over its measurements; of a component without any such that its unit counts as the others' do on average) and c the
+// phase's continuity, a trajectory adds
 //   w (s_0 - d_0)^2 + sum over k of [ sum over its points of w (u_k - d)^2 + c v (u_k(t_{k+1}) - s_{k+1})^2 ],
-// every number measured counted once, and the loss is the mean over trajectories. Its derivative by s_k is that of
-// u_k's solve by its initial state, less the slope of the gap before it.
+// every number measured counted once, those missing not at all, and the loss is the mean over trajectories. Its
+// derivative by s_k is that of u_k's solve by its initial state, less the slope of the gap before it.
 class Shooting {
  public:
-  // `starts` [trajectory][point][component]: the data, without gaps.
-  Shooting(const Rhs& rhs, const TrajectoryData& data, std::span<const double> starts, const FitOptions& options,
-           const FitPhase& phase);
+  // `starts` [trajectory][point][component]: the data, without gaps. `units` [component]: what changes of them are
+  // measured in.
+  Shooting(const Rhs& rhs, const TrajectoryData& data, std::span<const double> starts, std::span<const double> units,
+           const FitOptions& options, const FitPhase& phase);
   ~Shooting();
   Shooting(Shooting&&) noexcept;
   Shooting& operator=(Shooting&&) noexcept;

@@ -1,0 +1,141 @@
+#include "lockstep/ode/given_starts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "lockstep/core/error.h"
+#include "lockstep/core/standard_arithmetic.h"
+#include "lockstep/ode/detail/data_rows.h"
+#include "lockstep/ode/detail/start_solver.h"
+#include "lockstep/ode/gradient.h"
+
+namespace lockstep::ode {
+namespace {
+
+[[noreturn]] void refuse_starts(std::string field, std::string found, std::string expected) {
+  throw Error(ErrorKind::invalid_argument, {std::move(field), std::move(found), std::move(expected), {}});
+}
+
+Problem start_problem(const GivenStarts& starts, const TrajectoryData& data) {
+  Problem problem;
+  problem.rhs = starts.values;
+  problem.initial_states.assign(data.trajectories * starts.values->components(), 0.0);
+  problem.parameters = data.parameters;
+  problem.start_times = {0};
+  problem.end_times = problem.save_times = {1};
+  return problem;
+}
+
+Options one_step() {
+  Options options;
+  options.method = "euler";
+  options.control = StepControl::fixed;
+  options.dt = 1;
+  options.precision = Precision::f64;
+  options.threads = 1;
+  return options;
+}
+
+}  // namespace
+
+bool GivenStarts::has(std::size_t component) const { return std::ranges::binary_search(components, component); }
+
+void GivenStarts::validate(const StateFunction& rhs) const {
+  if (!values) refuse_starts("starts.values", "none", "a right-hand side whose du/dt is the start");
+  const auto require = [](const char* field, std::size_t found, std::size_t expected) {
+    if (found == expected) return;
+    refuse_starts(field, std::to_string(found), std::to_string(expected) + ", as the right-hand side has");
+  };
+  require("starts.values.components", values->components(), rhs.components());
+  require("starts.values.parameters", values->parameters(), rhs.parameters());
+  const std::size_t own = values->weights().size(), all = rhs.weights().size();
+  if (own > all) {
+    refuse_starts("starts.values.weights", std::to_string(own),
+                  "at most " + std::to_string(all) + ": those parameters that the right-hand side trains");
+  }
+  for (std::size_t i = 0; i < components.size(); ++i) {
+    if (components[i] < rhs.components() && (i == 0 || components[i - 1] < components[i])) continue;
+    refuse_starts("starts.components", std::to_string(components[i]),
+                  "components below " + std::to_string(rhs.components()) + ", ascending");
+  }
+}
+
+std::vector<double> start_states(const GivenStarts& starts, std::span<const double> weights,
+                                 const TrajectoryData& data) {
+  const StandardArithmetic arithmetic;
+  const std::size_t n = starts.values->components();
+  detail::StartSolver solver(starts, data);
+  const std::span<const double> given = solver.evaluate(weights);
+  const detail::DataRows rows(data, n);
+  std::vector<double> states;
+  for (std::size_t i = 0; i < data.trajectories; ++i) {
+    for (std::size_t c = 0; c < n; ++c) {
+      states.push_back(starts.has(c) ? given[i * n + c] : data.states[rows.first(i) * n + c]);
+    }
+  }
+  return states;
+}
+
+namespace detail {
+
+struct StartSolver::Parts {
+  Parts(const GivenStarts& given, const TrajectoryData& data)
+      : starts(given),
+        components(given.values->components()),
+        values(data.trajectories * components),
+        by_start(values.size()),
+        solver(start_problem(given, data), one_step(),
+               TrajectoryLoss([this](std::size_t i, std::span<const double> states, std::span<double> slopes) {
+                 std::ranges::copy(states, values.begin() + static_cast<std::ptrdiff_t>(i * components));
+                 std::copy_n(by_start.begin() + static_cast<std::ptrdiff_t>(i * components), components,
+                             slopes.begin());
+                 return 0.0;
+               })) {
+    for (std::size_t i = 0; i < data.trajectories; ++i) names.push_back(data.name(i));
+  }
+  Parts(const Parts&) = delete;
+
+  GivenStarts starts;
+  std::size_t components;
+  std::vector<std::string> names;        // [trajectory]
+  std::vector<double> values, by_start;  // [trajectory][component]
+  GradientSolver solver;
+};
+
+StartSolver::StartSolver(const GivenStarts& starts, const TrajectoryData& data)
+    : parts_(std::make_unique<Parts>(starts, data)) {}
+StartSolver::~StartSolver() = default;
+StartSolver::StartSolver(StartSolver&&) noexcept = default;
+StartSolver& StartSolver::operator=(StartSolver&&) noexcept = default;
+
+std::size_t StartSolver::own() const { return parts_->solver.weights(); }
+
+std::span<const double> StartSolver::evaluate(std::span<const double> weights) {
+  Parts& parts = *parts_;
+  std::ranges::fill(parts.values, std::nan(""));
+  parts.solver.evaluate_loss(weights.last(own()));
+  for (std::size_t i = 0; i < parts.names.size(); ++i) {
+    for (const std::size_t c : parts.starts.components) {
+      if (std::isfinite(parts.values[i * parts.components + c])) continue;
+      refuse_starts("starts",
+                    "no finite number for component " + std::to_string(c) + " of trajectory " + parts.names[i],
+                    "a state to start from");
+    }
+  }
+  return parts.values;
+}
+
+std::span<const double> StartSolver::slopes(std::span<const double> weights, std::span<const double> by_start) {
+  if (own() == 0) return {};
+  std::ranges::copy(by_start, parts_->by_start.begin());
+  return parts_->solver.evaluate(weights.last(own())).weights;
+}
+
+std::vector<double> starts_by_parameter(const GivenStarts& starts, const TrajectoryData& data) {
+  return solve_with_sensitivities(start_problem(starts, data), one_step()).by_parameter;
+}
+
+}  // namespace detail
+}  // namespace lockstep::ode
