@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,7 +27,7 @@ struct ProblemSetup {
   ode::GuardAction guard = ode::GuardAction::ignore;
   std::vector<std::string> notes;      // for people
   std::string model_digest;            // "" without a model
-  std::vector<std::byte> model_bytes;  // as NamedRhs has them
+  std::shared_ptr<const std::vector<std::byte>> model_bytes;  // as NamedRhs has them
   std::string equations;
   std::vector<std::byte> event_model;  // of an event's expression, as a plan file
   // Where the problem is one shard of what the file describes (shard.h): its place, its name, and the whole's digest.

@@ -1,7 +1,6 @@
 #include "lockstep/cli/provenance.h"
 
 #include <algorithm>
-#include <chrono>
 #include <ctime>
 #include <span>
 
@@ -14,10 +13,10 @@ namespace {
 
 constexpr const char* kComponentUnits = "component_units";
 
-std::string utc_now() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+std::string utc_text(WallClock::time_point when) {
+  const std::time_t seconds = WallClock::to_time_t(when);
   std::tm utc{};
-  ::gmtime_r(&now, &utc);
+  ::gmtime_r(&seconds, &utc);
   char text[32];
   return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc)};
 }
@@ -50,7 +49,9 @@ std::string problem_digest(const ode::Problem& problem) {
   return hash.hex();
 }
 
-std::string history_line(const std::string& command_line) { return utc_now() + " " + command_line; }
+std::string history_line(const std::string& command_line, WallClock::time_point when) {
+  return utc_text(when) + " " + command_line;
+}
 
 std::string history_line(const std::string& command_line, const ode::ResultFile& from) {
   const std::string before = from.text_attribute("history");
@@ -97,13 +98,14 @@ std::string time_unit(const ode::ResultFile& file) {
   return unit != nullptr ? *unit : std::string{};
 }
 
-ode::Attributes describe_problem(const ProblemFile& file, const ProblemSetup& setup, const std::string& command_line) {
+ode::Attributes describe_problem(const ProblemFile& file, const ProblemSetup& setup, const std::string& command_line,
+                                 WallClock::time_point when) {
   const ode::Options& options = setup.options;
   ode::Attributes attributes{
       {"source", std::string("lockstep " LOCKSTEP_VERSION)},
       {"version", std::string(LOCKSTEP_VERSION)},
       {"command", command_line},
-      {"history", history_line(command_line)},
+      {"history", history_line(command_line, when)},
       {"problem_file", file.path.filename().string()},
       {"problem_digest", setup.part_of ? setup.whole_digest : problem_digest(setup.problem)},
       {"rhs", setup.problem.rhs->description()},

@@ -1,6 +1,7 @@
 // Where a result comes from, as attributes of its file: the problem, how it was solved, and by what.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,9 @@ namespace lockstep::cli {
 // event. Equal for equal problems, whatever the file they were written in.
 std::string problem_digest(const ode::Problem& problem);
 
+using WallClock = std::chrono::system_clock;
 // A line of the `history` attribute: the time and the command.
-std::string history_line(const std::string& command_line);
+std::string history_line(const std::string& command_line, WallClock::time_point when = WallClock::now());
 // The same above the history of the file that the command starts from.
 std::string history_line(const std::string& command_line, const ode::ResultFile& from);
 
@@ -26,8 +28,9 @@ void describe_units(hdf5::File& file, const ProblemSetup& setup);
 std::vector<std::string> component_units(const ode::ResultFile& file);
 std::string time_unit(const ode::ResultFile& file);
 
-// Known before the solve.
-ode::Attributes describe_problem(const ProblemFile& file, const ProblemSetup& setup, const std::string& command_line);
+// Known before the solve, which began then.
+ode::Attributes describe_problem(const ProblemFile& file, const ProblemSetup& setup, const std::string& command_line,
+                                 WallClock::time_point when = WallClock::now());
 // Known after it; of the last run where the file was made in several, but for totals.
 ode::Attributes describe_run(const ode::Summary& summary);
 // Where the run will take place: a summary without counts, so that attributes that are written before the run need not

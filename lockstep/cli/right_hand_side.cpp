@@ -1,6 +1,7 @@
 #include "lockstep/cli/right_hand_side.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "lockstep/cli/guarded_calls.h"
@@ -91,11 +92,12 @@ std::string equations_of(const nn::Model& model) {
   const auto text = model.metadata.find("equations");
   return text == model.metadata.end() ? "" : text->second;
 }
-std::vector<std::byte> stored_bytes(const nn::Model& model) {
+std::shared_ptr<const std::vector<std::byte>> stored_bytes(const nn::Model& model) {
+  using Bytes = const std::vector<std::byte>;
   try {
-    return nn::to_safetensors(model);
+    return std::make_shared<Bytes>(nn::to_safetensors(model));
   } catch (const Error&) {  // no plain stack, or of a form that safetensors cannot say
-    return nn::plan_bytes({model, Precision::f64, CpuTarget::scalar});
+    return std::make_shared<Bytes>(nn::plan_bytes({model, Precision::f64, CpuTarget::scalar}));
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -28,7 +29,7 @@ struct NamedRhs {
   ode::GuardAction guard = ode::GuardAction::ignore;
   std::vector<std::string> notes;      // for people: what the guard does not look at
   std::string model_digest;            // of the model, "" without one
-  std::vector<std::byte> model_bytes;  // as safetensors, else as a plan file; empty without a model
+  std::shared_ptr<const std::vector<std::byte>> model_bytes;  // as safetensors, else as a plan file; or none
   nn::Equations names;                 // what an expression may name: texts are those of definitions alone
   std::string equations;               // as text, a line for each; empty where there are none
 };
@@ -40,7 +41,7 @@ struct KeptNet {
     std::string name;  // the model's, or what the problem calls it
     ode::Rhs function;
     std::string model_digest;
-    std::vector<std::byte> model_bytes;
+    std::shared_ptr<const std::vector<std::byte>> model_bytes;
   };
   std::mutex mutex;
   std::optional<Made> made[2];  // without and with time as an input

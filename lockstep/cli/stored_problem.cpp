@@ -200,9 +200,9 @@ void store_problem(hdf5::File& file, const ProblemFile& problem_file, const Prob
     group.set_attribute(kStoredComponents, std::vector<std::int64_t>(setup.stored.begin(), setup.stored.end()));
   }
   if (problem_file.rhs.system) group.set_attribute(kSystem, problem_file.rhs.system->value);
-  if (!setup.model_bytes.empty() && setup.model_bytes.size() <= kLargestModel) {
-    const std::span<const std::uint8_t> bytes(reinterpret_cast<const std::uint8_t*>(setup.model_bytes.data()),
-                                              setup.model_bytes.size());
+  if (setup.model_bytes && setup.model_bytes->size() <= kLargestModel) {
+    const std::span<const std::uint8_t> bytes(reinterpret_cast<const std::uint8_t*>(setup.model_bytes->data()),
+                                              setup.model_bytes->size());
     group.create_dataset<std::uint8_t>(kModel, {bytes.size()}).write<std::uint8_t>(bytes);
     group.set_attribute(kWithTime, problem_file.rhs.with_time ? 1 : 0);
   }
