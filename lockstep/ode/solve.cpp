@@ -119,9 +119,10 @@ Summary advance_parts(const Problem& problem, const Options& options, const std:
 
 cpu::EnginePlan cpu::plan(const Problem& problem, const Options& options) {
   const std::size_t tiles = std::max<std::size_t>(1, (problem.trajectories() + kTileLanes - 1) / kTileLanes);
+  const CpuTarget target = options.cpu_target.value_or(best_cpu_target());
+  if (tiles == 1) return {target, 1};  // to ask the system for threads takes as long as some steps
   const int wanted = options.threads == 0 ? available_threads() : options.threads;
-  return {options.cpu_target.value_or(best_cpu_target()),
-          static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(wanted), tiles))};
+  return {target, static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(wanted), tiles))};
 }
 
 void Summary::add(const TrajectoryRecord& record) {
