@@ -43,7 +43,7 @@ class Side {
     if (solved_) {
       agreement::Numbers numbers = agreement::numbers_of(solved_->solution);
       numbers.name = name;
-      ensemble_ = std::make_unique<agreement::HeldEnsemble>(solved_->setup.problem, std::move(numbers));
+      ensemble_ = std::make_unique<agreement::HeldEnsemble>(solved_->problem(), std::move(numbers));
     } else {
       ensemble_ = std::make_unique<agreement::StoredEnsemble>(path_);
     }
@@ -54,7 +54,7 @@ class Side {
   // possible, and why not.
   std::optional<agreement::Certificate> certify(const RunControl& control, std::string& why_not) const {
     try {
-      if (solved_) return agreement::make_certificate(solved_->setup.problem, solved_->setup.options, {}, control);
+      if (solved_) return agreement::make_certificate(solved_->problem(), solved_->options(), {}, control);
       return cli::recompute_certificate(ode::ResultFile(path_), {}, control);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::cancelled) throw;

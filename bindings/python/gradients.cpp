@@ -60,14 +60,15 @@ std::vector<std::size_t> parameter_shape(const ode::Problem& problem) {
 // Returns (dict of derivatives, what stopped it or None).
 nb::tuple vjp(const std::shared_ptr<Solved>& solved, const Numbers& state, const Numbers& end_state,
               const Numbers& end_time) {
-  const ode::Problem& problem = solved->setup.problem;
+  const ode::Problem& problem = solved->problem();
   ode::Gradients gradients;
   const auto work = [&](const RunControl& control) {
     gradients =
-        ode::solve_with_gradients(problem, solved->setup.options, linear_loss(state, end_state, end_time), {}, control);
+        ode::solve_with_gradients(problem, solved->options(), linear_loss(state, end_state, end_time), {}, control);
   };
   constexpr double kTimes = 6;  // of a solve, the way there and the way back; with a record of every stage
-  const nb::object stopped = is_short(solved->setup, kTimes) ? run_here(work) : run_watched(nb::none(), work);
+  const nb::object stopped =
+      is_short(problem, solved->options(), kTimes) ? run_here(work) : run_watched(nb::none(), work);
   nb::dict result;
   if (!stopped.is_none()) return nb::make_tuple(result, stopped);
   result["u0"] = to_numpy(std::move(gradients.initial_states), {problem.trajectories(), problem.rhs->components()});
@@ -78,14 +79,14 @@ nb::tuple vjp(const std::shared_ptr<Solved>& solved, const Numbers& state, const
 }
 
 nb::tuple sensitivities(const std::shared_ptr<Solved>& solved) {
-  const ode::Problem& problem = solved->setup.problem;
+  const ode::Problem& problem = solved->problem();
   ode::Sensitivities found;
   const auto work = [&](const RunControl& control) {
-    found = ode::solve_with_sensitivities(problem, solved->setup.options, control);
+    found = ode::solve_with_sensitivities(problem, solved->options(), control);
   };
   const auto columns = static_cast<double>(problem.rhs->components() + problem.rhs->parameters());
   const nb::object stopped =
-      is_short(solved->setup, 3 * (1 + columns)) ? run_here(work) : run_watched(nb::none(), work);
+      is_short(problem, solved->options(), 3 * (1 + columns)) ? run_here(work) : run_watched(nb::none(), work);
   nb::dict result;
   if (!stopped.is_none()) return nb::make_tuple(result, stopped);
   const std::size_t n = problem.trajectories(), points = problem.save_points(), m = problem.rhs->components(),

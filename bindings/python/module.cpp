@@ -14,6 +14,7 @@
 #include "bindings/python/model.h"
 #include "bindings/python/solution.h"
 #include "bindings/python/solve.h"
+#include "bindings/python/solver.h"
 #include "bindings/python/train.h"
 #include "lockstep/cli/app.h"
 
@@ -41,6 +42,7 @@ NB_MODULE(_lockstep, module) {
   bind_equations(module);
   bind_solution(module);
   bind_solve(module);
+  bind_solver(module);
   bind_gradients(module);
   bind_train(module);
   bind_agreement(module);

@@ -41,6 +41,8 @@ nb::object new_array(Precision precision, int dimensions, std::size_t rows, std:
   return nb::steal(array);
 }
 
+nb::handle numpy_float64() { return numpy().types[1]; }
+
 [[noreturn]] void refuse_shape(const char* name, nb::handle object, const std::string& expected) {
   throw Error(ErrorKind::invalid_argument, {name, array_text(object), expected, {}});
 }

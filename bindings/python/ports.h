@@ -17,6 +17,7 @@ namespace lockstep::python {
 
 nanobind::object new_array(Precision precision, int dimensions, std::size_t rows, std::size_t columns);
 bool is_numpy(nanobind::handle object);
+nanobind::handle numpy_float64();  // its dtype
 
 // "found float32 array of shape (3, 4), expected ..."
 [[noreturn]] void refuse_shape(const char* name, nanobind::handle object, const std::string& expected);

@@ -2,12 +2,16 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/filesystem.h>
-#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "bindings/python/watched.h"
@@ -23,47 +27,65 @@ nb::object to_object(const hdf5::AttributeValue& value) {
   return std::visit([](const auto& content) { return nb::cast(content); }, value);
 }
 
-// The array shares memory that `owner`, a heap object of type Owner, keeps.
-template <class T, class Owner>
-nb::object view(const T* data, const std::vector<std::size_t>& shape, std::shared_ptr<const Owner> owner) {
-  auto* kept = new std::shared_ptr<const Owner>(std::move(owner));
-  const nb::capsule capsule(kept,
-                            [](void* pointer) noexcept { delete static_cast<std::shared_ptr<const Owner>*>(pointer); });
-  return nb::cast(nb::ndarray<nb::numpy, T>(const_cast<T*>(data), shape.size(), shape.data(), capsule));
+using Shape = std::vector<std::size_t>;
+
+nb::dict to_dict(const ode::Attributes& attributes) {
+  nb::dict result;
+  for (const auto& [name, value] : attributes) result[name.c_str()] = to_object(value);
+  return result;
 }
 
-void add_records(nb::dict& arrays, const std::vector<ode::TrajectoryRecord>& records) {
-  const auto column = [&](const char* name, auto value) {
+// The array shares memory that `owner` keeps.
+template <class T>
+nb::object view(const T* data, const Shape& shape, nb::handle owner) {
+  return nb::cast(nb::ndarray<nb::numpy, T>(const_cast<T*>(data), shape.size(), shape.data(), owner));
+}
+
+// A capsule as the owner of what `content` points to.
+template <class T>
+nb::capsule keep(std::unique_ptr<T> content) {
+  return nb::capsule(content.release(), [](void* pointer) noexcept { delete static_cast<T*>(pointer); });
+}
+
+constexpr std::array<std::string_view, 5> kOfRecords{"status", "accepted", "rejected", "evaluations", "end_time"};
+
+nb::object record_array(std::string_view name, std::span<const ode::TrajectoryRecord> records) {
+  const auto column = [&](auto value) {
     std::vector<decltype(value(records[0]))> values;
     values.reserve(records.size());
     for (const ode::TrajectoryRecord& record : records) values.push_back(value(record));
-    arrays[name] = to_numpy(std::move(values), {records.size()});
+    return to_numpy(std::move(values), {records.size()});
   };
-  column("status", [](const auto& record) { return static_cast<std::uint8_t>(record.status); });
-  column("accepted", [](const auto& record) { return record.accepted; });
-  column("rejected", [](const auto& record) { return record.rejected; });
-  column("evaluations", [](const auto& record) { return record.evaluations; });
-  column("end_time", [](const auto& record) { return record.end_time; });
+  if (name == "status") return column([](const auto& record) { return static_cast<std::uint8_t>(record.status); });
+  if (name == "accepted") return column([](const auto& record) { return record.accepted; });
+  if (name == "rejected") return column([](const auto& record) { return record.rejected; });
+  if (name == "evaluations") return column([](const auto& record) { return record.evaluations; });
+  return column([](const auto& record) { return record.end_time; });
 }
 
-// States, times and records, which memory and file have in common.
-template <class Owner>
-nb::dict solution_arrays(const ode::Solution& solution, const std::shared_ptr<const Owner>& owner) {
+void add_records(nb::dict& arrays, std::span<const ode::TrajectoryRecord> records) {
+  for (const std::string_view name : kOfRecords) arrays[name.data()] = record_array(name, records);
+}
+
+// States, times or one of kOfRecords, which memory and file have in common. States are views, which keep `owner`.
+nb::object solution_array(std::string_view name, const ode::Solution& solution, nb::handle owner) {
   const std::size_t n = solution.trajectories(), points = solution.save_points(), components = solution.components();
-  nb::dict arrays;
-  const auto states = [&]<class T>(T) {
-    arrays["state"] = view(solution.states<T>().data(), {n, points, components}, owner);
-    arrays["end_state"] = view(solution.end_states<T>().data(), {n, components}, owner);
-  };
-  if (solution.precision() == Precision::f32) {
-    states(float{});
-  } else {
-    states(double{});
+  const bool single = solution.precision() == Precision::f32;
+  if (name == "state") {
+    const Shape shape{n, points, components};
+    return single ? view(solution.states<float>().data(), shape, owner)
+                  : view(solution.states<double>().data(), shape, owner);
   }
-  arrays["time"] = to_numpy(std::vector<double>(solution.times().begin(), solution.times().end()),
-                            solution.times_per_trajectory() ? std::vector{n, points} : std::vector{points});
-  add_records(arrays, {solution.records().begin(), solution.records().end()});
-  return arrays;
+  if (name == "end_state") {
+    const Shape shape{n, components};
+    return single ? view(solution.end_states<float>().data(), shape, owner)
+                  : view(solution.end_states<double>().data(), shape, owner);
+  }
+  if (name == "time") {
+    return to_numpy(std::vector<double>(solution.times().begin(), solution.times().end()),
+                    solution.times_per_trajectory() ? Shape{n, points} : Shape{points});
+  }
+  return record_array(name, solution.records());
 }
 
 // first, first + stride, ..., `count` of them, all within the file: {first, count, stride}.
@@ -75,13 +97,18 @@ ode::IndexRange range(const Indices& indices) {
 
 nb::tuple read(const std::filesystem::path& path, const Indices& trajectories, const Indices& times,
                const std::vector<std::string>& components) {
-  std::shared_ptr<const ode::Solution> solution;
+  std::unique_ptr<const ode::Solution> solution;
   const nb::object stopped = run_watched(nb::none(), [&](const RunControl&) {
     const ode::ResultFile file(path);
     const ode::Part part{.trajectories = range(trajectories), .times = range(times), .components = components};
-    solution = std::make_shared<const ode::Solution>(ode::read_solution(file, part));
+    solution = std::make_unique<const ode::Solution>(ode::read_solution(file, part));
   });
-  return nb::make_tuple(solution_arrays(*solution, solution), stopped);
+  const ode::Solution& content = *solution;
+  const nb::capsule owner = keep(std::move(solution));
+  nb::dict arrays;
+  for (const char* name : {"state", "end_state", "time"}) arrays[name] = solution_array(name, content, owner);
+  add_records(arrays, content.records());
+  return nb::make_tuple(arrays, stopped);
 }
 
 // How the trajectories ended, without their states.
@@ -93,6 +120,27 @@ nb::dict read_records(const std::filesystem::path& path, const Indices& trajecto
   nb::dict arrays;
   add_records(arrays, records);
   return arrays;
+}
+
+// Of a solve.
+nb::object array_of(nb::handle self, std::string_view name) {
+  const auto& solved = nb::cast<const Solved&>(self);
+  const ode::Problem& problem = solved.problem();
+  const std::size_t n = solved.solution.trajectories();
+  if (name == "initial_state") return to_numpy(problem.initial_states, {n, solved.solution.components()});
+  if (name != "parameters") return solution_array(name, solved.solution, self);
+  const std::size_t parameters = problem.rhs->parameters();
+  const bool each = parameters > 0 && problem.parameters.size() != parameters;
+  return to_numpy(problem.parameters, each ? Shape{n, parameters} : Shape{parameters});
+}
+
+// What its file would say.
+ode::Attributes attributes_of(const Solved& solved) {
+  ode::Attributes attributes = solved.described();
+  attributes.emplace_back("title", solved.written->setup.title);  // in files the writer adds it
+  const ode::Attributes run = cli::describe_run(solved.run);
+  attributes.insert(attributes.end(), run.begin(), run.end());
+  return attributes;
 }
 
 // What a file is, without its arrays.
@@ -139,40 +187,34 @@ nb::dict read_given(const std::filesystem::path& path, const Indices& trajectori
 
 }  // namespace
 
-nb::dict to_dict(const ode::Attributes& attributes) {
-  nb::dict result;
-  for (const auto& [name, value] : attributes) result[name.c_str()] = to_object(value);
-  return result;
+std::shared_ptr<const cli::ProblemSetup> Solved::setup() const {
+  if (!own) return {written, &written->setup};
+  auto whole = std::make_shared<cli::ProblemSetup>(written->setup);
+  whole->problem = *own;
+  return whole;
+}
+
+ode::Attributes Solved::described() const {
+  return cli::describe_problem(written->file, *setup(), written->command, began);
 }
 
 template <class T>
-nb::object to_numpy(std::vector<T> values, const std::vector<std::size_t>& shape) {
-  const auto kept = std::make_shared<const std::vector<T>>(std::move(values));
-  return view(kept->data(), shape, kept);
+nb::object to_numpy(std::vector<T> values, const Shape& shape) {
+  auto kept = std::make_unique<std::vector<T>>(std::move(values));
+  const T* data = kept->data();
+  return view(data, shape, keep(std::move(kept)));
 }
-template nb::object to_numpy(std::vector<double>, const std::vector<std::size_t>&);
-template nb::object to_numpy(std::vector<std::int64_t>, const std::vector<std::size_t>&);
-
-nb::dict Solved::arrays(const std::shared_ptr<const Solved>& solved) {
-  const ode::Solution& solution = solved->solution;
-  const ode::Problem& problem = solved->setup.problem;
-  nb::dict arrays = solution_arrays(solution, solved);
-  arrays["initial_state"] = to_numpy(problem.initial_states, {solution.trajectories(), solution.components()});
-  const std::size_t parameters = problem.rhs->parameters();
-  const bool each = parameters > 0 && problem.parameters.size() != parameters;
-  arrays["parameters"] =
-      to_numpy(problem.parameters, each ? std::vector{solution.trajectories(), parameters} : std::vector{parameters});
-  return arrays;
-}
+template nb::object to_numpy(std::vector<double>, const Shape&);
+template nb::object to_numpy(std::vector<std::int64_t>, const Shape&);
 
 void bind_solution(nb::module_& module) {
   nb::class_<Solved>(module, "Solved")
-      .def_static("arrays", &Solved::arrays)
-      .def_prop_ro("attributes", [](const Solved& solved) { return to_dict(solved.attributes); })
-      .def_prop_ro("component_names", [](const Solved& solved) { return solved.setup.component_names; })
-      .def_prop_ro("component_units", [](const Solved& solved) { return solved.setup.component_units; })
-      .def_prop_ro("time_unit", [](const Solved& solved) { return solved.setup.time_unit; })
-      .def_prop_ro("parameter_names", [](const Solved& solved) { return solved.setup.parameter_names; });
+      .def("array", &array_of, nb::arg("name"))  // by the names of docs/files.md
+      .def_prop_ro("attributes", [](const Solved& solved) { return to_dict(attributes_of(solved)); })
+      .def_prop_ro("component_names", [](const Solved& solved) { return solved.written->setup.component_names; })
+      .def_prop_ro("component_units", [](const Solved& solved) { return solved.written->setup.component_units; })
+      .def_prop_ro("time_unit", [](const Solved& solved) { return solved.written->setup.time_unit; })
+      .def_prop_ro("parameter_names", [](const Solved& solved) { return solved.written->setup.parameter_names; });
   module.def("read", &read);
   module.def("read_given", &read_given);
   module.def("read_records", &read_records);

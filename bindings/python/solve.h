@@ -3,13 +3,44 @@
 
 #include <nanobind/nanobind.h>
 
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "bindings/python/given.h"
+#include "bindings/python/solution.h"
+#include "lockstep/cli/problem_file.h"
 #include "lockstep/cli/problem_setup.h"
+#include "lockstep/ode/options.h"
+#include "lockstep/ode/problem.h"
 
 namespace lockstep::python {
 
+// The arguments that are numbers.
+struct Arguments {
+  std::optional<Given> u0, parameters, t_span, save_at;
+};
+// `given` has those of them that are given; `numbers` as read_given() takes it.
+Arguments read_arguments(const nanobind::dict& given, nanobind::handle numbers);
+
+// The problem of a file, which holds what is no array, with these in their places: from then on it is the arguments'
+// file. Throws Error in the words of the file.
+cli::ProblemSetup set_up_arguments(cli::ProblemFile& file, Arguments arguments);
+
 // Whether `times` the work of this solve ends before somebody waits for an answer to Ctrl-C, even where trajectories
 // make all the steps they may.
-bool is_short(const cli::ProblemSetup& setup, double times = 1);
+bool is_short(const ode::Problem& problem, const ode::Options& options, double times = 1);
+
+// Such a solve is done on the calling thread: one of its own takes tens of microseconds. So is first one that may be
+// short, with fewer steps allowed; where a trajectory needs more, it is done again on a thread that Ctrl-C stops.
+enum class Length { is_short, may_be_short, is_long };
+Length length_of(const ode::Problem& problem, const ode::Options& options);
+
+// Into memory: `own`, or what is `written`. With progress it is watched, however short. Returns the solution and the
+// exception that stopped it or None.
+std::pair<Solved, nanobind::object> solve_in_memory(std::shared_ptr<const Written> written,
+                                                    std::optional<ode::Problem> own, Length length,
+                                                    nanobind::handle progress);
 
 void bind_solve(nanobind::module_& module);
 

@@ -35,7 +35,7 @@ def vjp(solution: Any, state: Any, end_state: Any, end_time: Any) -> Gradients:
     if state is None and end_state is None and end_time is None:
         raise of_kind("invalid_argument", "state: found nothing, expected the loss's derivatives by state, end_state or "
                       "end_time", "state", "nothing", "the loss's derivatives by state, end_state or end_time", "")
-    slopes = [_slopes(name, given, getattr(solution, name).shape)
+    slopes = [_slopes(name, given, solution)
               for name, given in (("state", state), ("end_state", end_state), ("end_time", end_time))]
     found, stopped = _lockstep.solution_vjp(solved, *slopes)
     if stopped is not None:
@@ -50,10 +50,10 @@ def sensitivities(solution: Any) -> Sensitivities:
     return Sensitivities(**found)
 
 
-def _slopes(name: str, given: Any, shape: tuple[int, ...]) -> Optional[np.ndarray]:
+def _slopes(name: str, given: Any, solution: Any) -> Optional[np.ndarray]:
     if given is None:
         return None
-    array = _numbers(name, given)
+    array, shape = _numbers(name, given), getattr(solution, name).shape
     if array.shape != shape:
         raise of_kind("invalid_argument", f"{name}: found shape {array.shape}, expected {shape}, as the solution's "
                       f"{name}", name, f"shape {array.shape}", f"{shape}, as the solution's {name}", "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, Union
 
@@ -49,13 +50,7 @@ class Solution:
         self._first = 0  # the number of the first trajectory
         self._solved = solved
         self.path: Optional[Path] = None if path is None else Path(path)
-        if solved is not None:
-            self._arrays = type(solved).arrays(solved)
-            self.attributes: dict[str, Any] = solved.attributes
-            self.component_names: tuple[str, ...] = tuple(solved.component_names)
-            self.parameter_names: tuple[str, ...] = tuple(solved.parameter_names)
-            self._units = dict(zip(self.component_names, solved.component_units))
-            self.time_unit: str = solved.time_unit
+        if solved is not None:  # what is not asked for is not made
             return
         about = _lockstep.describe_file(self.path)
         self.attributes = about["attributes"]
@@ -69,10 +64,41 @@ class Solution:
         self._units = dict(zip(self._in_file, about["component_units"]))
         self.time_unit = about["time_unit"]
 
+    @cached_property
+    def attributes(self) -> dict[str, Any]:
+        """Where it comes from, by the names of docs/files.md."""
+        return self._solved.attributes
+
+    @cached_property
+    def component_names(self) -> tuple[str, ...]:
+        return tuple(self._solved.component_names)
+
+    @cached_property
+    def parameter_names(self) -> tuple[str, ...]:
+        return tuple(self._solved.parameter_names)
+
+    @cached_property
+    def time_unit(self) -> str:
+        """Of ``time``; empty where it is not known."""
+        return self._solved.time_unit
+
+    @cached_property
+    def _units(self) -> dict[str, str]:
+        return dict(zip(self.component_names, self._solved.component_units))
+
+    def _complete(self) -> dict[str, Any]:
+        """All that it consists of, made where it is not yet; not what lies in a file."""
+        if self._solved is not None:
+            for name in (*_DIMENSIONS, *_PER_TRAJECTORY, "time", "parameters"):
+                self._array(name)
+            for name in ("attributes", "component_names", "parameter_names", "time_unit", "_units"):
+                getattr(self, name)
+        return self.__dict__
+
     # Pickled, a solution is its arrays, or its file's path: what a solve keeps for derivatives stays with the one that
     # solve() returned.
     def __getstate__(self) -> dict[str, Any]:
-        state = dict(self.__dict__)
+        state = dict(self._complete())
         if self._solved is not None:
             state["_solved"] = None
             state["_arrays"] = dict(self._arrays)
@@ -90,7 +116,7 @@ class Solution:
         """With the same solve behind it, which nobody changes."""
         result = object.__new__(type(self))
         result.__dict__.update({name: value if name == "_solved" else copied(value)
-                                for name, value in self.__dict__.items()})
+                                for name, value in self._complete().items()})
         return result
 
     def _solve_behind(self, expected: str, remedy: str) -> Any:
@@ -104,8 +130,12 @@ class Solution:
                       expected, remedy)
 
     def _array(self, name: str) -> np.ndarray:
-        if name not in self._arrays:
-            self._read(name)
+        array = self._arrays.get(name)
+        if array is not None:
+            return array
+        if self._solved is not None:
+            return self._arrays.setdefault(name, self._solved.array(name))
+        self._read(name)
         return self._arrays[name]
 
     def _read(self, name: str) -> None:
@@ -190,7 +220,7 @@ class Solution:
         return len(self.status)
 
     def __repr__(self) -> str:
-        if "state" in self._arrays:
+        if self.path is None or "state" in self._arrays:
             sizes, dtype = self.state.shape, self.state.dtype
         else:  # a repr reads no states
             sizes = (self._trajectories[1], self._times[1], len(self.component_names))

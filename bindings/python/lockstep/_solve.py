@@ -152,8 +152,8 @@ def _written(problem, u0=None, t_span=None, save_at=None, *, parameters=None, me
              precision=None, threads=None, output=None, overwrite=False, trajectories=None, seed=None, control=None,
              initial_step=None, max_step=None, max_steps=None, event=None, guard=None, with_time=None, components=None,
              units=None, time_unit=None, device=None, engine=None, matrix_precision=None,
-             cpu_target=None) -> tuple[str, dict[str, np.ndarray], Any]:
-    """The arguments of solve() as the text of a problem file, arrays beside it, and the model."""
+             cpu_target=None) -> tuple[str, dict[str, Any], Any]:
+    """The arguments of solve() as the text of a problem file, what should be arrays beside it, and the model."""
     rhs, model = _right_hand_side(problem)
     rhs.update(guard=guard, with_time=with_time)
     if components is not None:
@@ -164,7 +164,7 @@ def _written(problem, u0=None, t_span=None, save_at=None, *, parameters=None, me
         rhs["units"] = dict(units)
     if event is not None and not isinstance(event, (str, Mapping)):
         raise _wrong_type("event", event, "a dict, or an expression as text")
-    arrays: dict[str, np.ndarray] = {}
+    arrays: dict[str, Any] = {}
     ensemble: dict[str, Any] = {"trajectories": trajectories, "seed": seed}
     time: dict[str, Any] = {"unit": time_unit}
     _place("u0", u0, ensemble, "initial_state", arrays)
@@ -173,8 +173,9 @@ def _written(problem, u0=None, t_span=None, save_at=None, *, parameters=None, me
     if isinstance(save_at, (int, np.integer, Mapping)):
         time["save"] = save_at
     elif save_at is not None:
-        arrays["save_at"] = _numbers("save_at", save_at)
-        if np.ndim(save_at) == 0:
+        arrays["save_at"] = save_at
+        if not isinstance(save_at, (list, tuple)) and np.ndim(save_at) == 0:
+            _numbers("save_at", save_at)  # which may be no number at all
             raise of_kind("invalid_argument", f"save_at: found the number {save_at}, expected a number of points as an "
                           f"integer, or times; for an interval give save_at={{'every': {save_at}}}", "save_at",
                           f"the number {save_at}", "a number of points as an integer, or times",
@@ -193,10 +194,10 @@ def _written(problem, u0=None, t_span=None, save_at=None, *, parameters=None, me
     return text, arrays, model
 
 
-def _run(text: str, path: Optional[str], arrays: dict[str, np.ndarray], model: Any, overrides: dict[str, Any],
+def _run(text: str, path: Optional[str], arrays: dict[str, Any], model: Any, overrides: dict[str, Any],
          command: str, progress: Any) -> Solution:
     with shown(progress, "solving", "trajectories") as function:
-        solved, file, stopped = _lockstep.solve(text, path, arrays, model, overrides, command, function)
+        solved, file, stopped = _lockstep.solve(text, path, arrays, _numbers, model, overrides, command, function)
     return ended(Solution(solved=solved) if file is None else Solution(path=file), stopped)
 
 
@@ -283,9 +284,9 @@ def _unmasked(name: str, value: np.ma.MaskedArray) -> np.ndarray:
                   "an array of numbers", remedy)
 
 
-def _place(name: str, value: Any, section: dict[str, Any], key: str, arrays: dict[str, np.ndarray]) -> None:
-    """Dicts go into the text, all else is an array."""
+def _place(name: str, value: Any, section: dict[str, Any], key: str, arrays: dict[str, Any]) -> None:
+    """Dicts go into the text, all else is to be an array."""
     if isinstance(value, Mapping):
         section[key] = value
     elif value is not None:
-        arrays[name] = _numbers(name, value)
+        arrays[name] = value

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from . import _lockstep
 from ._solution import Solution
 from ._solve import _is_file, _numbers, _precision, _written, ended
@@ -45,17 +43,11 @@ class Solver:
                 raise TypeError(f"Solver() got an unexpected keyword argument {name!r}")
         options["precision"] = _precision(options.get("precision"))
         text, arrays, model = _written(problem, u0, t_span, save_at, **options)
-        # Copies: what its maker does with an array afterwards is no matter of this.
-        arrays = {name: array.copy() for name, array in arrays.items()}
-        self._prepared = _lockstep.Prepared(text, arrays, model, "lockstep.Solver(...)")
+        # Which copies the arrays: what its maker does with one afterwards is no matter of this.
+        self._prepared = _lockstep.Prepared(text, arrays, _numbers, model, "lockstep.Solver(...)")
 
     def __call__(self, u0: Any = None, *, parameters: Any = None) -> Solution:
         """Solves with these: [component] or [trajectory, component], [parameter] or [trajectory, parameter]; those that
         the Solver was made with where not given. Raises as ``solve()``."""
-        arrays: dict[str, np.ndarray] = {}
-        if u0 is not None:
-            arrays["u0"] = _numbers("u0", u0)
-        if parameters is not None:
-            arrays["parameters"] = _numbers("parameters", parameters)
-        solved, stopped = self._prepared.solve(arrays)
+        solved, stopped = self._prepared.solve(u0, parameters)
         return ended(Solution(solved=solved), stopped)

@@ -13,6 +13,8 @@ from .errors import of_kind
 
 
 def _text(value: str) -> str:
+    if value.isprintable() and '"' not in value and "\\" not in value:
+        return f'"{value}"'
     escaped = []
     for letter in value:
         if letter in '"\\':
@@ -25,6 +27,11 @@ def _text(value: str) -> str:
 
 
 def _value(value: Any, name: str) -> str:
+    kind = type(value)  # of most values, which need no longer look
+    if kind is str:
+        return _text(value)
+    if kind is float and math.isfinite(value):
+        return repr(value)
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     if isinstance(value, (int, np.integer)):
@@ -62,9 +69,9 @@ def write(sections: Mapping[str, Any]) -> str:
     for section, content in sections.items():
         tables = content if isinstance(content, list) else [content]
         for table in tables:
-            entries = {key: value for key, value in table.items() if value is not None}
-            if not entries and not isinstance(content, list):
+            entries = [f"{key} = {_value(value, key)}" for key, value in table.items() if value is not None]
+            if not entries and tables is not content:
                 continue
-            lines.append(f"[[{section}]]" if isinstance(content, list) else f"[{section}]")
-            lines += [f"{key} = {_value(value, key)}" for key, value in entries.items()]
+            lines.append(f"[[{section}]]" if tables is content else f"[{section}]")
+            lines += entries
     return "\n".join(lines) + "\n"
