@@ -174,12 +174,12 @@ void accumulate_samples(const ReverseNet<T>& net, std::span<const RecordedSample
     const size_t width = mlp::padded<T>(outputs);
     T* const to = sum + layer.sum;
     if (layer.sum_by_input()) {
-      outer_products<T>(samples.size(), 1, width, one, bar, to);
+      outer_rows<T, 1>(samples.size(), width, one, bar, to);
       outer_products<T>(samples.size(), inputs, width, x, bar, to + width);
     } else {
       const size_t stride = mlp::padded<T>(inputs);
       outer_products<T>(samples.size(), outputs, stride, bar, x, to);
-      outer_products<T>(samples.size(), 1, width, one, bar, to + outputs * stride);
+      outer_rows<T, 1>(samples.size(), width, one, bar, to + outputs * stride);
     }
   }
 }
