@@ -19,7 +19,8 @@ from tool_test import LORENZ, ToolTest, TOOL, h5py
 MPIEXEC = sys.argv[2]
 ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                    OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_btl="self,vader,tcp",
-                   OMPI_MCA_btl_vader_single_copy_mechanism="none", OMPI_MCA_plm_rsh_agent="false")
+                   OMPI_MCA_btl_vader_single_copy_mechanism="none", OMPI_MCA_plm_rsh_agent="false",
+                   PRTE_MCA_rmaps_default_mapping_policy=":oversubscribe", PRTE_MCA_plm_ssh_agent="false")  # Open MPI 5
 
 PROBLEM = LORENZ.replace("trajectories = 100", "trajectories = 101").replace("save = 21", "save = 5")
 # Minutes on any machine, in trajectories of some milliseconds.
