@@ -275,7 +275,9 @@ class Drawing {
   [[noreturn]] void too_few_rows(const std::string& where, std::size_t rows, const std::string& remedy = {}) const {
     throw Error(ErrorKind::invalid_argument, {where, counted_text(rows, "row"),
                                               "at least " + count_text(trajectories_) + ", one for each trajectory",
-                                              remedy.empty() ? "lower the number of trajectories" : remedy});
+                                              !remedy.empty() ? remedy
+                                              : rows == 0     ? "give one"
+                                                              : "lower the number of trajectories"});
   }
 
   void check_width(const std::vector<double>& numbers, const std::string& where) const {

@@ -122,6 +122,7 @@ TEST(EnsembleValues, datasets_are_rows_or_one_row) {
     hdf5::File file = hdf5::File::create(path, Existing::replace);
     const std::vector<double> numbers{1, 2, 3, 4, 5, 6};
     file.create_dataset<double>("rows", {2, 3}).write<double>(numbers);
+    file.create_dataset<double>("none", {0, 3});
     file.create_dataset<double>("row", {3}).write<double>(std::span(numbers).first(3));
     file.publish();
   }
@@ -132,6 +133,8 @@ TEST(EnsembleValues, datasets_are_rows_or_one_row) {
   EXPECT_THAT(draw(load("rows"), 2, kXyz, {}).values, ElementsAre(1, 2, 3, 4, 5, 6));
   EXPECT_THAT(draw(load("row"), 2, kXyz, {}).values, ElementsAre(1, 2, 3));
   EXPECT_THROW(load("nothing"), Error);
+  EXPECT_THAT(message_of([&] { draw(load("none"), 1, kXyz, {}); }),
+              HasSubstr("found 0 rows, expected at least 1, one for each trajectory; give one"));
   const EnsembleValues named =
       load_files(parse("{x={file=\"ensemble_values_test.h5\", dataset=\"row\"}, y=0, z=0}", testing::TempDir()));
   EXPECT_EQ(listed_rows(named), 3u);
