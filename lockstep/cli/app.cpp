@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -62,8 +63,9 @@ one line; 130 and 143 stopped by Ctrl-C or SIGTERM, with what was finished in th
 
 constexpr const char* kNoMemory = "not enough memory; fewer trajectories, save points or weights take less";
 
-int fail(const std::string& message) {
-  std::fprintf(stderr, "lockstep: error: %s\n", one_line(message).c_str());
+int fail(std::string message) {
+  std::ranges::replace(message, '\n', ' ');  // which the parser of flags writes
+  std::fprintf(stderr, "lockstep: error: %s\n", printable(message, LineBreaks::escape).c_str());
   return kFailure;
 }
 

@@ -28,6 +28,8 @@ class BadInput(NetTest):
 
     def test_names_that_are_empty_or_folders(self):
         self.path("out.h5").mkdir()
+        self.fail_with("two  spaces.h5: found no such file", "info", "two  spaces.h5")
+        self.fail_with("unexpected argument \\x1b[2Jx; see", "info", "net.safetensors", "\x1b[2Jx")
         self.fail_with("out.h5: found a folder, expected a file name", "solve", "lorenz.toml", "--output", "out.h5")
         for command in (["solve", "lorenz.toml"], ["plot", "x.h5"], ["pack", "x.h5"], ["merge", "x.h5"],
                         ["compile", "net.safetensors"], ["import", "net.safetensors"],
