@@ -219,6 +219,8 @@ def train(
     if regression == (t is not None or u is not None) or (x is None) != (y is None) or (t is None) != (u is None):
         raise of_kind("invalid_argument", "data: expected x and y of a regression, or t and u of a neural ODE", "data",
                       "", "x and y of a regression, or t and u of a neural ODE", "")
+    if starts is not None and not isinstance(starts, Mapping):
+        raise _wrong_type("starts", starts, 'a dict of numbers or expressions of parameters: {"S": "1 - I0", "R": 0}')
     by_name = isinstance(sigma, Mapping)
     one_by_one = sigma is not None and not by_name
     data: dict[str, Any] = {"file": "arrays", "normalise": normalise, "validation": validation,

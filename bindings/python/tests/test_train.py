@@ -278,6 +278,8 @@ def test_an_interrupted_training_keeps_the_best_so_far():
     (dict(shedule="cosine"), "schedule"),
     (dict(inputs=["a"]), "inputs.*1 names, expected 2"),
     (dict(segment=3), "segment"),
+    (dict(starts=4), "starts: found int, expected a dict of numbers or expressions"),
+    (dict(starts={"y": 1}), "starts: found starts in a regression"),
 ])
 def test_wrong_arguments_are_named(arguments, words):
     with pytest.raises(lockstep.Error, match=words) as caught:
