@@ -157,7 +157,7 @@ nb::tuple solve(const std::string& text, const std::optional<std::filesystem::pa
                 nb::handle progress) {
   Arguments arguments = read_arguments(given, numbers);
   return tell_in_users_words([&] {
-    cli::ProblemFile file = path ? cli::read_problem_file(*path) : cli::parse_problem_file(text, kArguments);
+    cli::ProblemFile file = path ? cli::read_problem_file(*path) : parse_arguments(text);
     cli::apply(overrides_of(overrides), file);
     if (path && !override_of<bool>(overrides, "file").value_or(true)) file.output.file.reset();
     if (model) {
@@ -205,6 +205,16 @@ Arguments read_arguments(const nb::dict& given, nb::handle numbers) {
     return given.contains(name) ? std::optional(read_given(name, given[name], numbers)) : std::nullopt;
   };
   return {read("u0"), read("parameters"), read("t_span"), read("save_at")};
+}
+
+cli::ProblemFile parse_arguments(const std::string& text) {
+  static std::string last_text;
+  static std::optional<cli::ProblemFile> last;
+  if (!last || text != last_text) {
+    last = cli::parse_problem_file(text, kArguments);
+    last_text = text;
+  }
+  return *last;
 }
 
 cli::ProblemSetup set_up_arguments(cli::ProblemFile& file, Arguments arguments) {

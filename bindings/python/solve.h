@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "bindings/python/given.h"
@@ -22,6 +23,9 @@ struct Arguments {
 };
 // `given` has those of them that are given; `numbers` as read_given() takes it.
 Arguments read_arguments(const nanobind::dict& given, nanobind::handle numbers);
+
+// What lockstep/_solve.py writes, read: in loops the same text comes again and again. Python's lock is held.
+cli::ProblemFile parse_arguments(const std::string& text);
 
 // The problem of a file, which holds what is no array, with these in their places: from then on it is the arguments'
 // file. Throws Error in the words of the file.

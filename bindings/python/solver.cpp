@@ -56,7 +56,7 @@ class Prepared {
  public:
   Prepared(const std::string& text, const nb::dict& given, nb::object numbers, const Net* model, std::string command)
       : arguments_(read_arguments(given, numbers)),
-        file_(tell_in_users_words([&] { return cli::parse_problem_file(text, kArguments); })),
+        file_(tell_in_users_words([&] { return parse_arguments(text); })),
         command_(std::move(command)),
         numbers_(std::move(numbers)) {
     if (model) {

@@ -30,8 +30,9 @@ def test_numbers_may_come_in_any_form_and_shape():
     solver = lockstep.Solver("lorenz", START, (0, 1), 5, **OPTIONS)
     rows = np.array([START, [1, 1, 19], [0, 1, 18]])
     forms = (START, tuple(START), np.array(START), np.array(START, "f4"), [1, 2, 20], np.array([1, 2, 20]),
-             [1, np.float64(2), 20], rows[:1], rows, rows.tolist(), list(rows), np.asfortranarray(rows), rows[::-1], rows[:, ::-1],
-             rows[::2], np.ma.array(rows), np.array(START, ">f8"), [1, np.int64(2), np.float32(20)], None)
+             [1, np.float64(2), 20], rows[:1], rows, rows.tolist(), list(rows), np.asfortranarray(rows), rows[::-1],
+             rows[:, ::-1], rows[::2], np.ma.array(rows), np.array(START, ">f8"),
+             [1, np.int64(2), np.float32(20)], None)
     for _ in range(2):
         for u0 in forms:
             for parameters in (None, PARAMETERS, np.array(PARAMETERS)):
