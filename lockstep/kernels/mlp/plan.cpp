@@ -34,7 +34,7 @@ void require_shapes(const mlp::Packed<T>& net, const MatrixView<const T>& in, co
 
 template <class T>
 std::size_t workspace_numbers(const mlp::Packed<T>& net) {
-  return 2 * net.half();
+  return net.workspace();
 }
 
 template <class T>

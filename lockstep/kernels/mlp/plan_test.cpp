@@ -174,7 +174,7 @@ TYPED_TEST(PlanBits, the_schedules_of_both_kinds_of_processor_match_the_referenc
       auto net = mlp::pack<T>(mlp, target);
       for (const mlp::WidePipes pipes : {mlp::WidePipes::one, mlp::WidePipes::two}) {
         net.most_rows = mlp::schedule_rests(net, pipes);
-        AlignedBuffer<T> workspace(2 * net.half());
+        AlignedBuffer<T> workspace(net.workspace());
         for (std::size_t batch = 1; batch < net.kernels->strip(); ++batch) {
           std::vector<T> out(batch * mlp.outputs());
           net.kernels->evaluate(net, MatrixView<const T>::row_major(samples.in.data(), batch, mlp.inputs()),
@@ -199,7 +199,7 @@ TYPED_TEST(PlanBits, large_layers_by_rows_match_the_reference) {
     for (std::size_t batch = 1; batch < net.kernels->strip(); ++batch) {
       net.rest[batch] = {0, static_cast<std::uint8_t>(batch)};
     }
-    AlignedBuffer<T> workspace(2 * net.half());
+    AlignedBuffer<T> workspace(net.workspace());
     for (const std::size_t batch : {1, 2, 3, 5, 7, 8, 9, 15, 31}) {
       if (batch >= net.kernels->strip()) continue;
       std::vector<T> out(batch * mlp.outputs());

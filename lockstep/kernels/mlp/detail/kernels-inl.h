@@ -66,12 +66,12 @@ inline constexpr int kMostRowRegisters = kRowRegisters[0];
 
 template <class T>
 void layer_lanes(const PackedLayer<T>& layer, const T* x, size_t x_stride, T* y, size_t y_stride, int registers) {
-  tile_layer(layer, x, x_stride, y, y_stride, registers, nullptr);
+  tile_layer(layer, x, x_stride, y, y_stride, registers, kNothingAhead);
 }
 template <class T>
 void layer_lanes_beside_tanh(const PackedLayer<T>& layer, const T* x, T* pending, size_t x_stride, T* y,
                              size_t y_stride, bool defers) {
-  tile_layer_beside_tanh(layer, x, pending, x_stride, y, y_stride, defers, nullptr);
+  tile_layer_beside_tanh(layer, x, pending, x_stride, y, y_stride, defers, kNothingAhead);
 }
 
 template <class T>

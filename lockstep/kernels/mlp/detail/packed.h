@@ -137,6 +137,8 @@ struct Packed {
     const std::size_t size = std::max(widest * kernels->strip(), padded * std::max<std::size_t>(most_rows, 1));
     return (size + kAlignment / sizeof(T) - 1) / (kAlignment / sizeof(T)) * (kAlignment / sizeof(T));
   }
+  // Numbers in the workspace: the halves, then inputs and outputs of two strips each.
+  std::size_t workspace() const { return 2 * half() + 2 * (inputs() + outputs()) * kernels->strip(); }
 };
 
 // A layer's weights [output][input] and biases, as they come.

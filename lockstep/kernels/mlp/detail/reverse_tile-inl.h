@@ -48,7 +48,8 @@ void tanh_ahead(T* values, size_t registers, const T* next) {
 template <class T>
 void tanh_ahead_by_rows(T* values, size_t rows, const T* next) {
   const size_t lanes = hn::Lanes(Register<T>());
-  const auto fetch = [=](size_t row) {
+  // Inlined: GCC takes calls of what only prefetches for calls without effect.
+  const auto fetch = [=](size_t row) __attribute__((always_inline)) {
     for (size_t lane = 0; lane < 2 * lanes; lane += kSlots<T>) __builtin_prefetch(next + row * kTileLanes + lane, 1, 3);
   };
   size_t row = 0;
@@ -57,7 +58,7 @@ void tanh_ahead_by_rows(T* values, size_t rows, const T* next) {
     tanh_fours(
         rows / 2,
         [=](size_t group, size_t i) HWY_ATTR { return values + (2 * group + i / 2) * kTileLanes + i % 2 * lanes; },
-        [=](size_t group) {
+        [=](size_t group) __attribute__((always_inline)) {
           fetch(2 * group);
           fetch(2 * group + 1);
         });
@@ -109,7 +110,7 @@ void evaluate_recording(const ReverseNet<T>& net, const TileView<T>& tile, T* ac
         thin_layers<T, true>(net.layers[l - 1].forward, packed_layer,
                              {x, kRow, values, kRow, z, kRow, values + next_record});
       } else {
-        tile_layer(packed_layer, x, kRow, z, kRow, registers, nullptr);
+        tile_layer(packed_layer, x, kRow, z, kRow, registers, kNothingAhead);
       }
       if constexpr (kByRows) {
         if (ahead) tanh_ahead_by_rows(y, layer.forward.outputs, y + next_record);

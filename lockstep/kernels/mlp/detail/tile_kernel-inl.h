@@ -113,9 +113,9 @@ bool defers_tanh(const PackedLayer<T>& layer, const PackedLayer<T>& next) {
 }
 
 // One layer for one or two registers of lanes. x and y may not overlap.
-template <class T>
+template <class T, class A>
 void tile_layer(const PackedLayer<T>& layer, const T* x, size_t x_stride, T* y, size_t y_stride, int registers,
-                Ahead* ahead) {
+                A* ahead) {
   const auto& blocks = kTileBlocks<T>[layer.activation == ActivationKind::relu][registers - 1];
   const ActivationPass<T> activation = activation_pass<T>(layer.activation);
   // Activations wait for as many sums as stay in the first-level cache beside the inputs and weights: each call of a
@@ -139,9 +139,9 @@ void tile_layer(const PackedLayer<T>& layer, const T* x, size_t x_stride, T* y, 
 
 // The same for two registers beside a layer that defers its tanh: `pending` is x, or null where x holds values;
 // `defers` says whether y shall hold values in its first kRowsAhead rows only.
-template <class T>
+template <class T, class A>
 void tile_layer_beside_tanh(const PackedLayer<T>& layer, const T* x, T* pending, size_t x_stride, T* y, size_t y_stride,
-                            bool defers, Ahead* ahead) {
+                            bool defers, A* ahead) {
   static_assert(kTileOutputs / 2 >= kRowsAhead || !kDefersTanh<T>, "a layer's first block holds the first rows");
   static constexpr auto kTanhBlocks = tanh_blocks<T>(TileSizes());
   const auto& blocks = kTileBlocks<T>[layer.activation == ActivationKind::relu][1];
