@@ -348,6 +348,21 @@ void lower_rules(const Problem& problem, const Options& options, Launch<T>& laun
 template void lower_rules<float>(const Problem&, const Options&, Launch<float>&);
 template void lower_rules<double>(const Problem&, const Options&, Launch<double>&);
 
+PartProgram begin_part(const FunctionPart& from, bool compiles, std::int32_t first_parameter) {
+  PartProgram part{};
+  part.first_parameter = first_parameter;
+  part.parameters = static_cast<std::int32_t>(from.parameters);
+  part.system = kNetPart;
+  const auto* const system = std::get_if<SystemPart>(&from.what);
+  if (std::holds_alternative<SourcePart>(from.what) || (system != nullptr && compiles)) {
+    part.system = kOwnTerm;
+  } else if (system != nullptr) {
+    const auto names = system_names();
+    part.system = static_cast<std::int32_t>(std::find(names.begin(), names.end(), system->name) - names.begin());
+  }
+  return part;
+}
+
 template <class T>
 Lowered<T> lower_problem(const Problem& problem, const Options& options) {
   if (auto found = obstacle(problem, options)) {
@@ -358,32 +373,22 @@ Lowered<T> lower_problem(const Problem& problem, const Options& options) {
   Launch<T>& launch = lowered.launch;
   lower_rules(problem, options, launch);
   Program& program = launch.program;
-  const auto names = system_names();
   std::int32_t parameter = 0;
   const auto parts = problem.rhs->parts();
   const std::optional<SourcePart> event = event_source(problem);
   const bool compiles = comes_as_text(problem);
   for (const FunctionPart& from : parts) {
     PartProgram& part = program.part[program.parts++];
-    part.first_parameter = parameter;
-    part.parameters = static_cast<std::int32_t>(from.parameters);
+    part = begin_part(from, compiles, parameter);
     parameter += part.parameters;
-    part.system = kNetPart;
-    const auto* const system = std::get_if<SystemPart>(&from.what);
-    if (std::holds_alternative<SourcePart>(from.what) || (system != nullptr && compiles)) {
-      part.system = kOwnTerm;
-    } else if (system != nullptr) {
-      part.system = static_cast<std::int32_t>(std::find(names.begin(), names.end(), system->name) - names.begin());
-    } else {
-      const auto& net = std::get<NetPart>(from.what);
-      part.with_time = net.with_time;
-      part.net = lockstep::cuda::make_net_image<T>(*net.mlp, lowered.weights);
-      if (net.range.minimum != nullptr) {
-        part.bounded = static_cast<std::int32_t>(net.range.minimum->size());
-        part.minimum = append<T>(*net.range.minimum, lowered.weights);
-        part.maximum = append<T>(*net.range.maximum, lowered.weights);
-      }
-    }
+    if (part.system != kNetPart) continue;
+    const auto& net = std::get<NetPart>(from.what);
+    part.with_time = net.with_time;
+    part.net = lockstep::cuda::make_net_image<T>(*net.mlp, lowered.weights);
+    if (net.range.minimum == nullptr) continue;
+    part.bounded = static_cast<std::int32_t>(net.range.minimum->size());
+    part.minimum = append<T>(*net.range.minimum, lowered.weights);
+    part.maximum = append<T>(*net.range.maximum, lowered.weights);
   }
   const bool on_tensor_cores = options.matrix_precision != MatrixPrecision::f32;
   const auto lay_out_as_the_mode_says = [&] {

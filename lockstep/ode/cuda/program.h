@@ -41,6 +41,10 @@ std::optional<Obstacle> event_obstacle(const Problem& problem);
 template <class T>
 void lower_rules(const Problem& problem, const Options& options, Launch<T>& launch);
 
+// A part whose parameters begin with number `first_parameter`, and its system; nets (kNetPart) are left to the engine.
+// `compiles`: a kernel that comes as text holds the systems.
+PartProgram begin_part(const FunctionPart& from, bool compiles, std::int32_t first_parameter);
+
 // Throws Error (unsupported) where there is an obstacle, (model) for weights that do not fit in T.
 template <class T>
 Lowered<T> lower_problem(const Problem& problem, const Options& options);

@@ -37,22 +37,12 @@ class GemmLowering {
 
   LoweredGemm<T> lower() {
     Program& program = lowered_.launch.program;
-    const auto names = system_names();
     const bool compiles = lowered_.source.has_value();
     for (const FunctionPart& from : problem_.rhs->parts()) {
       PartProgram& part = program.part[program.parts];
-      part.first_parameter = parameter_;
-      part.parameters = static_cast<std::int32_t>(from.parameters);
+      part = begin_part(from, compiles, parameter_);
       parameter_ += part.parameters;
-      part.system = kNetPart;
-      const auto* const system = std::get_if<SystemPart>(&from.what);
-      if (std::holds_alternative<SourcePart>(from.what) || (system != nullptr && compiles)) {
-        part.system = kOwnTerm;
-      } else if (system != nullptr) {
-        part.system = static_cast<std::int32_t>(std::find(names.begin(), names.end(), system->name) - names.begin());
-      } else {
-        add_net(std::get<NetPart>(from.what), part);
-      }
+      if (part.system == kNetPart) add_net(std::get<NetPart>(from.what), part);
       ++program.parts;
     }
     return std::move(lowered_);
