@@ -133,6 +133,15 @@ class TrainEquationsTest(ToolTest):
         self.assertEqual(self.state_of("again_checkpoint.h5"), self.state_of("epidemic_checkpoint.h5"))
         again = self.succeed("train", "train.toml", "--output", "again", "--resume")
         self.assertIn("I0 = ", again)
+        # A number where one is the start is no measurement and needs no sigma; the size of all others' errors is 6.
+        rows = self.path("infected.csv").read_text().replace("t,I", "t,I,S,sigma_I").splitlines()
+        rows = [rows[0]] + [f"{row},{990 if i == 0 else ''},6" for i, row in enumerate(rows[1:])]
+        self.write("weighed.csv", "\n".join(rows) + "\n")
+        weighed = text.replace("infected.csv", "weighed.csv").replace('"N - I0"', "995")
+        self.write("weighed.toml", weighed.replace("[method]", 'sigma = { I = "sigma_I" }\n[method]', 1))
+        out = self.succeed("train", "weighed.toml", "--output", "weighed")
+        self.assertRegex(out, "31 of 62 numbers missing")
+        self.assertRegex(out, "from 31 numbers and their sigma, reduced chi-square .*, 3 unknowns\n")
         for starts, message in [('{ S = "N - S", I = "I0" }', 'starts.S, column 5: found "S", expected numbers or N, beta, gamma, I0; starts are'),
                                 ('{ S = 995 }', 'train the starts as well'),
                                 ('{ T = 995 }', 'starts.T: found "T", expected one of the states'),
