@@ -9,9 +9,6 @@
 #include "lockstep/cli/text.h"
 
 namespace lockstep::cli {
-namespace {
-
-}  // namespace
 
 std::string place_text(const hdf5::Shape& shape, std::size_t at) {
   const bool states = shape.size() == 3;

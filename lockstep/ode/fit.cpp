@@ -8,16 +8,13 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/core/text.h"
+#include "lockstep/ode/detail/refuse.h"
 
 namespace lockstep::ode {
 namespace {
 
-[[noreturn]] void refuse(const std::string& field, const std::string& found, const std::string& expected,
-                         const std::string& remedy = {}) {
-  throw Error(ErrorKind::invalid_argument, {.field = field, .found = found, .expected = expected, .remedy = remedy});
-}
-
-std::string count_of(std::size_t count) { return std::to_string(count) + " numbers"; }
+using detail::count_of;
+using detail::refuse;
 
 }  // namespace
 

@@ -10,6 +10,7 @@
 #include "lockstep/core/text.h"
 #include "lockstep/ode/detail/data_rows.h"
 #include "lockstep/ode/detail/fit_data.h"
+#include "lockstep/ode/detail/refuse.h"
 #include "lockstep/ode/detail/segments.h"
 #include "lockstep/ode/detail/shooting.h"
 #include "lockstep/ode/detail/start_solver.h"
@@ -19,12 +20,8 @@
 namespace lockstep::ode {
 namespace {
 
-[[noreturn]] void refuse(const std::string& field, const std::string& found, const std::string& expected,
-                         const std::string& remedy = {}) {
-  throw Error(ErrorKind::invalid_argument, {.field = field, .found = found, .expected = expected, .remedy = remedy});
-}
-
-std::string count_of(std::size_t count) { return std::to_string(count) + " numbers"; }
+using detail::count_of;
+using detail::refuse;
 
 }  // namespace
 

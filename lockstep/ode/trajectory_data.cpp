@@ -12,17 +12,14 @@
 #include "lockstep/ode/detail/data_rows.h"
 #include "lockstep/ode/detail/fit_data.h"
 #include "lockstep/ode/detail/moments.h"
+#include "lockstep/ode/detail/refuse.h"
 #include "lockstep/ode/fit.h"
 
 namespace lockstep::ode {
 namespace {
 
-[[noreturn]] void refuse(const std::string& field, const std::string& found, const std::string& expected,
-                         const std::string& remedy = {}) {
-  throw Error(ErrorKind::invalid_argument, {.field = field, .found = found, .expected = expected, .remedy = remedy});
-}
-
-std::string count_of(std::size_t count) { return std::to_string(count) + " numbers"; }
+using detail::count_of;
+using detail::refuse;
 
 std::string row_text(const std::string& trajectory, std::size_t row) {
   return "trajectory " + trajectory + ", row " + std::to_string(row);
