@@ -14,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/python/model.h"
 #include "bindings/python/users_words.h"
 #include "bindings/python/watched.h"
 #include "lockstep/cli/existing_output.h"
@@ -160,10 +159,7 @@ nb::tuple solve(const std::string& text, const std::optional<std::filesystem::pa
     cli::ProblemFile file = path ? cli::read_problem_file(*path) : parse_arguments(text);
     cli::apply(overrides_of(overrides), file);
     if (path && !override_of<bool>(overrides, "file").value_or(true)) file.output.file.reset();
-    if (model) {
-      file.rhs.loaded = model->shared();
-      file.rhs.kept = model->kept();
-    }
+    take_model(model, file);
     cli::ProblemSetup setup = set_up_arguments(file, std::move(arguments));
     if (file.output.file) {
       const ode::Attributes about = cli::describe_problem(file, setup, command);
@@ -215,6 +211,12 @@ cli::ProblemFile parse_arguments(const std::string& text) {
     last_text = text;
   }
   return *last;
+}
+
+void take_model(const Net* model, cli::ProblemFile& file) {
+  if (!model) return;
+  file.rhs.loaded = model->shared();
+  file.rhs.kept = model->kept();
 }
 
 cli::ProblemSetup set_up_arguments(cli::ProblemFile& file, Arguments arguments) {

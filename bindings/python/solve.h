@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "bindings/python/given.h"
+#include "bindings/python/model.h"
 #include "bindings/python/solution.h"
 #include "lockstep/cli/problem_file.h"
 #include "lockstep/cli/problem_setup.h"
@@ -26,6 +27,9 @@ Arguments read_arguments(const nanobind::dict& given, nanobind::handle numbers);
 
 // What lockstep/_solve.py writes, read: in loops the same text comes again and again. Python's lock is held.
 cli::ProblemFile parse_arguments(const std::string& text);
+
+// As the right-hand side, with what is kept of it; none: as the file has it.
+void take_model(const Net* model, cli::ProblemFile& file);
 
 // The problem of a file, which holds what is no array, with these in their places: from then on it is the arguments'
 // file. Throws Error in the words of the file.

@@ -59,10 +59,7 @@ class Prepared {
         file_(tell_in_users_words([&] { return parse_arguments(text); })),
         command_(std::move(command)),
         numbers_(std::move(numbers)) {
-    if (model) {
-      file_.rhs.loaded = model->shared();
-      file_.rhs.kept = model->kept();
-    }
+    take_model(model, file_);
   }
 
   // With these in the place of its own, where they are not None. Returns (Solved, the exception that stopped it or

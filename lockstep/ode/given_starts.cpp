@@ -3,20 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
-#include <utility>
 
-#include "lockstep/core/error.h"
 #include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/ode/detail/data_rows.h"
+#include "lockstep/ode/detail/refuse.h"
 #include "lockstep/ode/detail/start_solver.h"
 #include "lockstep/ode/gradient.h"
 
 namespace lockstep::ode {
 namespace {
-
-[[noreturn]] void refuse_starts(std::string field, std::string found, std::string expected) {
-  throw Error(ErrorKind::invalid_argument, {std::move(field), std::move(found), std::move(expected), {}});
-}
 
 Problem start_problem(const GivenStarts& starts, const TrajectoryData& data) {
   Problem problem;
@@ -43,22 +38,22 @@ Options one_step() {
 bool GivenStarts::has(std::size_t component) const { return std::ranges::binary_search(components, component); }
 
 void GivenStarts::validate(const StateFunction& rhs) const {
-  if (!values) refuse_starts("starts.values", "none", "a right-hand side whose du/dt is the start");
+  if (!values) detail::refuse("starts.values", "none", "a right-hand side whose du/dt is the start");
   const auto require = [](const char* field, std::size_t found, std::size_t expected) {
     if (found == expected) return;
-    refuse_starts(field, std::to_string(found), std::to_string(expected) + ", as the right-hand side has");
+    detail::refuse(field, std::to_string(found), std::to_string(expected) + ", as the right-hand side has");
   };
   require("starts.values.components", values->components(), rhs.components());
   require("starts.values.parameters", values->parameters(), rhs.parameters());
   const std::size_t own = values->weights().size(), all = rhs.weights().size();
   if (own > all) {
-    refuse_starts("starts.values.weights", std::to_string(own),
-                  "at most " + std::to_string(all) + ": those parameters that the right-hand side trains");
+    detail::refuse("starts.values.weights", std::to_string(own),
+                   "at most " + std::to_string(all) + ": those parameters that the right-hand side trains");
   }
   for (std::size_t i = 0; i < components.size(); ++i) {
     if (components[i] < rhs.components() && (i == 0 || components[i - 1] < components[i])) continue;
-    refuse_starts("starts.components", std::to_string(components[i]),
-                  "components below " + std::to_string(rhs.components()) + ", ascending");
+    detail::refuse("starts.components", std::to_string(components[i]),
+                   "components below " + std::to_string(rhs.components()) + ", ascending");
   }
 }
 
@@ -119,9 +114,8 @@ std::span<const double> StartSolver::evaluate(std::span<const double> weights) {
   for (std::size_t i = 0; i < parts.names.size(); ++i) {
     for (const std::size_t c : parts.starts.components) {
       if (std::isfinite(parts.values[i * parts.components + c])) continue;
-      refuse_starts("starts",
-                    "no finite number for component " + std::to_string(c) + " of trajectory " + parts.names[i],
-                    "a state to start from");
+      refuse("starts", "no finite number for component " + std::to_string(c) + " of trajectory " + parts.names[i],
+             "a state to start from");
     }
   }
   return parts.values;
