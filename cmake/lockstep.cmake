@@ -103,11 +103,11 @@ function(lockstep_test name)
 endfunction()
 
 # lockstep_tests(NAME TESTS names... [LINK targets...]): lockstep_test for each of the names. In a build from nothing
-# (LOCKSTEP_PRECOMPILE) they are one program NAME, compiled as one file: their headers are read, and what they instantiate
+# (LOCKSTEP_TOGETHER) they are one program NAME, compiled as one file: their headers are read, and what they instantiate
 # is compiled, once. Their unnamed namespaces must not clash; one that clashes gets a lockstep_test of its own.
 function(lockstep_tests name)
   cmake_parse_arguments(arg "" "" "LINK;TESTS" ${ARGN})
-  if(LOCKSTEP_TESTS AND LOCKSTEP_PRECOMPILE)
+  if(LOCKSTEP_TESTS AND LOCKSTEP_TOGETHER)
     list(TRANSFORM arg_TESTS APPEND .cpp)
     lockstep_test_program(${name} SOURCES ${arg_TESTS} LINK ${arg_LINK})
     lockstep_test_together(${name})
@@ -122,7 +122,7 @@ endfunction()
 # lockstep_test_together(NAME [files...]): in a build from nothing the sources of test program NAME are compiled as one file, but
 # for those named, whose unnamed namespaces clash with another's.
 function(lockstep_test_together name)
-  if(LOCKSTEP_PRECOMPILE AND TARGET ${name})
+  if(LOCKSTEP_TOGETHER AND TARGET ${name})
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
     set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
@@ -137,7 +137,7 @@ function(lockstep_test_program name)
   target_link_libraries(${name} PRIVATE ${arg_LINK} GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE LOCKSTEP_TEST_DATA="${PROJECT_SOURCE_DIR}/testdata")
   lockstep_test_options(${name})
-  if(LOCKSTEP_PRECOMPILE)
+  if(LOCKSTEP_TOGETHER)
     lockstep_reuse_test_headers(${name})
   endif()
   if(LOCKSTEP_SANITIZE AND "slow" IN_LIST arg_LABELS)
@@ -158,6 +158,9 @@ function(lockstep_reuse_test_headers target)
   endif()
   target_precompile_headers(${target} REUSE_FROM lockstep_test_headers)
   set_target_properties(${target} PROPERTIES PCH_WARN_INVALID OFF)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    target_compile_options(${target} PRIVATE -fpch-preprocess)  # so that ccache takes them (scripts/common.sh)
+  endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # Warnings inside the standard library's headers, false ones on std::string among them, are no longer held back.
     target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
@@ -201,7 +204,7 @@ function(lockstep_warnings target)
   if(NOT PROJECT_IS_TOP_LEVEL AND NOT LOCKSTEP_WERROR)
     set(warnings -w)  # part of another project, whose warnings, and -Werror, are for its own sources
   endif()
-  if(LOCKSTEP_PRECOMPILE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  if(LOCKSTEP_TOGETHER AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     target_compile_options(${target} PRIVATE --param=ggc-min-heapsize=700000)  # the compiler collects no garbage below, in kB
   endif()
   # sqrt and fma may be inlined: nothing here reads errno or floating-point exception flags.

@@ -17,7 +17,7 @@ stage "2/6 build, Release, into build/ (a few minutes on the first run)"
 # A build folder that test.sh made keeps its tests; a fresh one goes without.
 if [ ! -f build/CMakeCache.txt ]; then tests=(-DLOCKSTEP_TESTS=OFF); else tests=(); fi
 mkdir -p build
-configure build -DCMAKE_BUILD_TYPE=Release "${tests[@]}" >build/configure.log 2>&1 ||
+configure build -DCMAKE_BUILD_TYPE=Release -DLOCKSTEP_TOGETHER=ON "${tests[@]}" >build/configure.log 2>&1 ||
   { tail -n 20 build/configure.log >&2; fail "configuring failed (build/configure.log has it all)"; }
 ninja -C build -j"$jobs" lockstep
 

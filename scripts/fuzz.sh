@@ -11,9 +11,9 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 seconds=${1:-60}
 [[ $seconds =~ ^([1-9][0-9]*|--same)$ ]] ||
   fail "found \"$seconds\", expected a number of seconds or --same; usage: scripts/fuzz.sh [SECONDS | --same]"
-# Numbers of inputs that take each target 3 to 8 s on one core.
-declare -A same=([safetensors]=60000 [problem_file]=25000 [hdf5_model]=3000 [keras]=1500 [plan]=60000 [result_file]=3000
-  [onnx]=20000)
+# Numbers of inputs that take each target 8 to 15 s on one core.
+declare -A same=([safetensors]=40000 [problem_file]=16000 [hdf5_model]=2000 [keras]=1000 [plan]=40000 [result_file]=2000
+  [onnx]=14000)
 (scripts/install_dependencies.sh fuzz) || say "the packages clang and libclang-rt-dev could not be installed"
 if ! command -v clang++ >/dev/null || ! echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, long) { return 0; }' |
   clang++ -x c++ -fsanitize=fuzzer,address -o /dev/null - 2>/dev/null; then
@@ -23,7 +23,8 @@ fi
 
 launcher=()
 if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
-cmake -S fuzz -B build-fuzz -G Ninja -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang "${launcher[@]}" >/dev/null
+cmake -S fuzz -B build-fuzz -G Ninja -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang "${launcher[@]}" \
+  -DLOCKSTEP_FUZZ_BRIEFLY="$([ "$seconds" = --same ] && echo ON || echo OFF)" >/dev/null
 ninja -C build-fuzz -j"$jobs"
 
 mkdir -p build-fuzz/findings

@@ -17,10 +17,8 @@ options=(-DLOCKSTEP_TESTS=ON)
 if [ "${CI:-}" = true ]; then options+=(-DLOCKSTEP_WERROR=ON -DLOCKSTEP_CUDA_ARCHITECTURES=90); fi
 started=$SECONDS
 
-# A compiler cache refuses files that use precompiled headers.
-precompile=ON
-if command -v ccache >/dev/null; then precompile=OFF; fi
-options+=(-DLOCKSTEP_PRECOMPILE=$precompile -DLOCKSTEP_TOGETHER=ON)
+# The same groups of files on every machine, whether it has a compiler cache or not: names that clash in one show anywhere.
+options+=(-DLOCKSTEP_TOGETHER=ON)
 
 stage "packages"
 scripts/install_dependencies.sh test
@@ -56,7 +54,7 @@ if [ $fast = no ]; then
   linking="-no-pie"
   if command -v ld.gold >/dev/null; then linking+=" -fuse-ld=gold"; fi
   configure build-sanitize -DCMAKE_BUILD_TYPE=Sanitize "-DCMAKE_CXX_FLAGS=-Og -g1" -DLOCKSTEP_TESTS=ON \
-    "-DCMAKE_EXE_LINKER_FLAGS=$linking" -DLOCKSTEP_SANITIZE=address,undefined -DLOCKSTEP_AVX512=OFF -DLOCKSTEP_PRECOMPILE=$precompile -DLOCKSTEP_TOGETHER=ON >/dev/null
+    "-DCMAKE_EXE_LINKER_FLAGS=$linking" -DLOCKSTEP_SANITIZE=address,undefined -DLOCKSTEP_AVX512=OFF -DLOCKSTEP_TOGETHER=ON >/dev/null
   ninja -C build-sanitize -j"$jobs"
   say "built after $((SECONDS - started)) s"
   fetched
