@@ -64,7 +64,7 @@ bool lies_on_cuda(nb::handle object) {
 
 // A NumPy array with a mask hands out its numbers, those under the mask, too, which mean nothing.
 void refuse_masked(nb::handle object, const char* name) {
-  if (std::strcmp(Py_TYPE(object.ptr())->tp_name, "numpy.ndarray") == 0) return;  // most of them; no look-up
+  if (is_plain_numpy(object)) return;  // most of them; no look-up
   const nb::handle type(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())));
   if (!nb::hasattr(object, "mask") || !nb::hasattr(type, "compressed")) return;
   const auto masked = nb::cast<std::size_t>(nb::module_::import_("numpy.ma").attr("count_masked")(object));
@@ -98,6 +98,8 @@ std::string array_text(nb::handle object) {
   const std::string dtype = attribute_text(object, "dtype"), shape = attribute_text(object, "shape");
   return dtype.empty() || shape.empty() ? type : type + " of " + dtype + " with shape " + shape;
 }
+
+bool is_plain_numpy(nb::handle object) { return std::strcmp(Py_TYPE(object.ptr())->tp_name, "numpy.ndarray") == 0; }
 
 ArrayView::ArrayView(nb::handle object, Access access, const char* name, Memory memory, const ArrayView* beside) {
   if (!PyObject_CheckBuffer(object.ptr()) || !take_buffer(object, access, name)) {

@@ -19,6 +19,8 @@ inline constexpr int kCuda = 2;  // as DLPack numbers devices
 // How the libraries copy array x from a GPU.
 inline constexpr const char* kToHost = "x.cpu() (PyTorch), jax.device_get(x) or cupy.asnumpy(x)";
 
+bool is_plain_numpy(nanobind::handle object);  // of no subclass, as masked arrays are
+
 enum class Access { read, write };
 enum class Memory { host, host_or_cuda };
 

@@ -77,8 +77,7 @@ std::optional<Given> read_buffer(PyObject* array) {
 std::optional<Given> read_plain(nb::handle numbers) {
   PyObject* const object = numbers.ptr();
   if (PyList_CheckExact(object) || PyTuple_CheckExact(object)) return read_sequence(object);
-  // Not its subclasses: a masked array, for one, is not what its buffer says.
-  if (std::strcmp(Py_TYPE(object)->tp_name, "numpy.ndarray") != 0) return std::nullopt;
+  if (!is_plain_numpy(numbers)) return std::nullopt;  // a masked array, for one, is not what its buffer says
   const nb::object list = listed(numbers);
   return list.is_valid() ? read_sequence(list.ptr()) : read_buffer(object);
 }

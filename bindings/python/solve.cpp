@@ -21,6 +21,7 @@
 #include "lockstep/cli/problem_setup.h"
 #include "lockstep/cli/provenance.h"
 #include "lockstep/cli/stored_problem.h"
+#include "lockstep/cli/text.h"
 #include "lockstep/core/run_control.h"
 #include "lockstep/ode/cost_model.h"
 #include "lockstep/ode/guard.h"
@@ -42,6 +43,20 @@ std::optional<cli::EnsembleValues> ensemble_values(std::optional<Given>& given, 
   if (dimensions == 2) return Values{Values::Rows{std::move(values), rows, columns}, name};
   throw Error(ErrorKind::invalid_argument,
               {name, std::to_string(dimensions) + " dimensions", "one, shared by all trajectories, or two", {}});
+}
+
+// Rows of save points, one for each of so many trajectories; more are left out only where their number was asked for.
+std::vector<double> save_times_by_rows(Given given, std::size_t trajectories, bool asked_for) {
+  const auto& [dimensions, rows, columns, values] = given;
+  if (dimensions == 2 && (rows == trajectories || (asked_for && rows > trajectories))) {
+    given.values.resize(trajectories * columns);
+    return std::move(given.values);
+  }
+  throw Error(ErrorKind::invalid_argument,
+              {"save_at",
+               dimensions == 2 ? cli::counted_text(rows, "row") : std::to_string(dimensions) + " dimensions",
+               "[time], or [trajectory, time] with a row for each of " + cli::counted_text(trajectories, "trajectory"),
+               {}});
 }
 
 template <class T>
@@ -70,16 +85,24 @@ cli::ProblemOverrides overrides_of(const nb::dict& given) {
   return overrides;
 }
 
+struct Run {
+  ode::Summary summary;
+  bool ran_out_of_steps;  // some trajectory did, whatever its guard made of that
+};
+
 // This problem and these options, which may differ from those of `setup`, with its guard.
-ode::Summary solve_into(const cli::ProblemSetup& setup, const ode::Problem& problem, const ode::Options& options,
-                        ode::SolutionSink& sink, const RunControl& control) {
-  if (setup.guard != ode::GuardAction::flag && setup.guard != ode::GuardAction::stop) {
-    return ode::solve(problem, options, sink, control);
-  }
+Run solve_into(const cli::ProblemSetup& setup, const ode::Problem& problem, const ode::Options& options,
+               ode::SolutionSink& sink, const RunControl& control) {
+  const auto run = [&](ode::SolutionSink& to) {
+    ode::Summary summary = ode::solve(problem, options, to, control);
+    const bool ran_out = summary.count_of[static_cast<std::size_t>(ode::Status::too_many_steps)] > 0;
+    return Run{std::move(summary), ran_out};
+  };
+  if (setup.guard != ode::GuardAction::flag && setup.guard != ode::GuardAction::stop) return run(sink);
   ode::GuardedSink guarded(sink, problem, options.precision, setup.range, setup.guard);
-  ode::Summary summary = ode::solve(problem, options, guarded, control);
-  guarded.correct(summary);
-  return summary;
+  Run done = run(guarded);
+  guarded.correct(done.summary);
+  return done;
 }
 
 ode::Solution empty_solution(const ode::Problem& problem, const ode::Options& options) {
@@ -121,7 +144,7 @@ ode::Attributes write_file(const std::filesystem::path& path, bool overwrite, co
 ode::Attributes solve_into_file(const cli::ProblemFile& file, const cli::ProblemSetup& setup,
                                 const ode::Attributes& about, const RunControl& control) {
   return write_file(file.output.file->value, file.output.overwrite, file, setup, about, [&](ode::ResultWriter& writer) {
-    return cli::describe_run(solve_into(setup, setup.problem, setup.options, writer, control));
+    return cli::describe_run(solve_into(setup, setup.problem, setup.options, writer, control).summary);
   });
 }
 
@@ -236,7 +259,8 @@ cli::ProblemSetup set_up_arguments(cli::ProblemFile& file, Arguments arguments) 
   file.where_of["problem.save_times"] = "save_at";
   cli::ProblemSetup setup = cli::set_up(file);
   if (save_at && save_at->dimensions > 1) {
-    setup.problem.save_times = std::move(save_at->values);
+    setup.problem.save_times =
+        save_times_by_rows(*std::move(save_at), setup.problem.trajectories(), file.ensemble.trajectories.has_value());
     setup.problem.save_times_per_trajectory = true;
     try {
       setup.problem.validate();
@@ -270,9 +294,12 @@ std::pair<Solved, nb::object> solve_in_memory(std::shared_ptr<const Written> wri
   const cli::ProblemSetup& setup = written->setup;
   ode::Solution solution = empty_solution(own ? *own : setup.problem, setup.options);
   Solved solved{std::move(written), std::move(own), std::move(solution), cli::WallClock::now()};
+  bool ran_out_of_steps = false;
   const auto work = [&](const ode::Options& options, const RunControl& control) {
     ode::MemorySink sink(solved.solution);
-    solved.run = solve_into(setup, solved.problem(), options, sink, control);
+    Run run = solve_into(setup, solved.problem(), options, sink, control);
+    solved.run = std::move(run.summary);
+    ran_out_of_steps = run.ran_out_of_steps;
   };
   const auto all = [&](const RunControl& control) { work(setup.options, control); };
   if (length == Length::is_short && progress.is_none()) {
@@ -283,8 +310,7 @@ std::pair<Solved, nb::object> solve_in_memory(std::shared_ptr<const Written> wri
     ode::Options fewer = setup.options;
     fewer.max_steps = static_cast<std::int64_t>(tried_steps(solved.problem(), setup.options));
     nb::object stopped = run_here([&](const RunControl& control) { work(fewer, control); });
-    const bool enough = solved.run.count_of[static_cast<std::size_t>(ode::Status::too_many_steps)] == 0;
-    if (enough) return {std::move(solved), std::move(stopped)};
+    if (!ran_out_of_steps) return {std::move(solved), std::move(stopped)};
     solved.solution = empty_solution(solved.problem(), setup.options);
     if (!stopped.is_none()) {
       CancelToken cancel;

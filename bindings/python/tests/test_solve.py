@@ -21,6 +21,15 @@ def test_two_methods_reach_the_same_end():
     assert loose.accepted[0] != tight.accepted[0]
 
 
+def test_the_first_rows_of_save_points_count_where_fewer_trajectories_are_asked_for():
+    times = np.linspace(0.01, 0.9, 66).reshape(33, 2)
+    each = lockstep.solve("lorenz", U0, (0, 1), times)
+    np.testing.assert_array_equal(each.time, times)
+    first = lockstep.solve("lorenz", U0, (0, 1), times, trajectories=5)
+    np.testing.assert_array_equal(first.time, times[:5])
+    np.testing.assert_array_equal(first.state, each.state[:5])
+
+
 def test_threads_and_slices_of_the_ensemble_change_no_bit(lorenz_net):
     whole = lockstep.solve(lorenz_net, U0, (0, 1), 11)
     for threads in (1, 2):
@@ -288,7 +297,9 @@ def test_an_interrupted_solve_keeps_what_is_finished(tmp_path, to_file):
     (dict(t_span=[0, 1, 2]), "t_span", ""),
     (dict(save_at=[0.5, 2.0]), "save_at", ""),
     (dict(save_at=0), "save_at", ""),
-    (dict(save_at=np.zeros((5, 2, 2))), "save_at", ""),
+    (dict(save_at=np.linspace(0, 1, 33 * 4).reshape(33, 2, 2)), "save_at", "3 dimensions"),
+    (dict(save_at=np.tile([0.1, 0.2, 0.3], (11, 1))), "save_at", "11 rows.*each of 33 trajectories"),
+    (dict(save_at=np.tile([0.1, 0.2], (66, 1))), "save_at", "66 rows.*each of 33 trajectories"),
     (dict(parameters={"ro": 1}), "parameters", "rho"),
     (dict(problem="lorentz"), "system", "lorenz"),
     (dict(problem=3), "problem", "load"),

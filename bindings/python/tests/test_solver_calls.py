@@ -155,6 +155,13 @@ def test_a_solve_of_more_steps_than_were_tried_gives_the_bits_of_a_watched_one(l
         for _ in range(2):
             assert_same(solver(START), watched(many, **options))
         assert_same(lockstep.solve(both, START, (0, 0.5), 7, **options), watched(0.5, **options))
+    # Outside its net's range from the start: what the guard makes of it does not count as an end within those steps.
+    model = lockstep.train(x=np.random.default_rng(1).uniform(-1, 1, (50, 3)), y=np.zeros((50, 3)), hidden=[100],
+                           iterations=2).model
+    outside = [lockstep.solve(("lorenz", model), [1.0, 2, 20], (0, many), 7, guard="stop", progress=progress)
+               for progress in (None, lambda *_: None)]
+    assert_same(*outside)
+    assert outside[0].accepted[0] > 20_000
     stopped = lockstep.solve(both, START, (0, 1e5), max_steps=20_000)
     assert (stopped.status[0], stopped.accepted[0] + stopped.rejected[0]) == (4, 20_000)
 
