@@ -415,10 +415,15 @@ for part in "${asked[@]+"${asked[@]}"}"; do
   fi
   say "== $part, at most $(left) s"
   forget "$part"
-  cut=
+  cut= failed_before=$failed first_row=${#rows[@]}
   "$part"
   cut_short 1
   if [ -n "$cut" ] && [ "$part" != "${asked[0]}" ]; then  # the first had all the time that a run has
+    # What seems to have failed may only have been stopped; where it was not, it fails again.
+    failed=$failed_before
+    for ((i = first_row; i < ${#rows[@]}; ++i)); do
+      rows[i]=${rows[i]/'"status": "failed"'/'"status": "skipped"'}
+    done
     say "left for another run: the rest of $part"
     unfinished=yes
   else

@@ -93,7 +93,20 @@ def main():
     cut = report(folder)
     assert code == 2 and cut["done"] == "tests" and cut["result"] == "unfinished", (code, cut)
     assert "no time left for this part" in {row["detail"] for row in cut["rows"]}, cut
+
+    # So is one whose program was stopped then, which is no failure.
+    os.rename(f"{folder}/bin/gpu_mlp", f"{folder}/gpu_mlp")
+    with open(f"{folder}/bin/gpu_mlp", "w") as file:
+        file.write("#!/bin/sh\nexec sleep 60\n")
+    os.chmod(f"{folder}/bin/gpu_mlp", 0o755)
+    code, said = run(folder, "--fresh", "--part", "tests", "--part", "speed", LOCKSTEP_GPU_SECONDS="32")
+    cut = report(folder)
+    assert code == 2 and cut["done"] == "tests" and cut["result"] == "unfinished", (code, cut)
+    assert "failed" not in {row["status"] for row in cut["rows"]}, cut
+    os.rename(f"{folder}/gpu_mlp", f"{folder}/bin/gpu_mlp")
     shutil.copy(f"{folder}/gpu_check.old.json", f"{folder}/gpu_check.json")
+    code, said = run(folder)  # all of it, as before
+    found = report(folder)
 
     # Another commit begins anew and keeps the old report aside; without a card nothing of a card's is overwritten.
     code, said = run(folder, "--part", "speed", TOY_CARD="no")
