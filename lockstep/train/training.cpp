@@ -227,6 +227,10 @@ void Training<T>::restore(TrainingState<T> state) {
   if (rate_) rate_->restore(state.plateau);
   if (lbfgs_) lbfgs_->restore(std::move(state.lbfgs));
   state_ = std::move(state);
+  // These stand in the objects above, and nowhere once their phase has ended.
+  state_.optimiser = {};
+  state_.plateau = {};
+  state_.lbfgs = {};
 }
 
 template class Training<float>;

@@ -94,6 +94,24 @@ TEST(Training, a_loss_that_throws_leaves_no_step_ahead) {
   EXPECT_FALSE(training.ahead());
 }
 
+// What ended with its phase is in no later state: checkpoints of one run have the same bytes, interrupted or not.
+TEST(Training, nothing_of_an_earlier_phase_stays_in_a_restored_state) {
+  for (const std::int64_t interrupted : {10, 70}) {
+    Training<double> whole(adam_then_lbfgs(), {-1, 1}), rest(adam_then_lbfgs(), {-1, 1});
+    while (!whole.finished()) {
+      if (whole.place().total == interrupted) rest.restore(whole.state());
+      whole.iterate(valley);
+    }
+    while (!rest.finished()) rest.iterate(valley);
+    const TrainingState<double> one = whole.state(), two = rest.state();
+    EXPECT_EQ(two.optimiser.first, one.optimiser.first) << interrupted;
+    EXPECT_EQ(two.optimiser.steps, one.optimiser.steps);
+    EXPECT_EQ(two.plateau.best, one.plateau.best);
+    EXPECT_EQ(two.lbfgs.gradient, one.lbfgs.gradient);
+    EXPECT_EQ(two.best, one.best);
+  }
+}
+
 TEST(Training, a_state_restored_after_any_iteration_continues_with_the_same_bits) {
   Training<double> whole(adam_then_lbfgs(), {-1, 1});
   std::vector<TrainingState<double>> states{whole.state()};
