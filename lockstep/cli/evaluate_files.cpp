@@ -80,8 +80,8 @@ class Hdf5Samples : public SampleSource<T> {
   std::vector<double> read_exactly(std::size_t port, std::size_t first, std::size_t count) override {
     return read_as<double>(port, first, count);
   }
-  std::string place(std::size_t sample) const override {
-    return ports_[0].dataset.name() + ", row " + std::to_string(sample);
+  std::string place(std::size_t port, std::size_t sample) const override {
+    return ports_[port].dataset.name() + ", row " + std::to_string(sample);
   }
 
  private:
@@ -151,7 +151,7 @@ class TableSamples : public SampleSource<T> {
   std::vector<double> read_exactly(std::size_t port, std::size_t first, std::size_t count) override {
     return read_as<double>(port, first, count);
   }
-  std::string place(std::size_t sample) const override {
+  std::string place(std::size_t, std::size_t sample) const override {
     return table_.source + ":" + std::to_string(table_.lines[sample]);
   }
 

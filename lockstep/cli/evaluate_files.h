@@ -26,7 +26,7 @@ class SampleSource {
   // [sample][feature]; infinity where a number is too large for T.
   virtual std::vector<T> read(std::size_t port, std::size_t first, std::size_t count) = 0;
   virtual std::vector<double> read_exactly(std::size_t port, std::size_t first, std::size_t count) = 0;
-  virtual std::string place(std::size_t sample) const = 0;  // for messages
+  virtual std::string place(std::size_t port, std::size_t sample) const = 0;  // for messages
 };
 
 // HDF5 by its content: `dataset` [sample, feature], of several ports one called as each. Else a CSV, whose columns are

@@ -89,6 +89,13 @@ class TrainEquationsTest(ToolTest):
             self.assertEqual(file["state"][0].tobytes(), by_model.tobytes())
         self.write("typed.toml", self.path("typed.toml").read_text().replace("b = ", "b = { start = 1 } # "))
         self.fail_with("rhs.parameters.b: found a parameter to be trained", "solve", "typed.toml")
+        # Of several input ports each has a dataset: the one at fault is named.
+        for port, column in (("u", "predator"), ("p", "b")):
+            with h5py.File(self.path("x.h5"), "w") as file:
+                file["u"], file["p"] = np.ones((2, 2)), np.ones((2, 4))
+                file[port][1, 1] = 1e39
+            self.fail_with(f"x.h5:/{port}, row 1, column {column}: found 1e+39, expected a number that fits in float32",
+                           "evaluate", "fit_rhs.h5", "--input", "x.h5", "--output", "y.h5", "--guard", "ignore")
 
     def test_predators_seen_later_are_followed_back_to_their_start(self):
         times = np.linspace(0, 10, 41)

@@ -98,9 +98,10 @@ void require_room(SampleSource<T>& source, std::size_t port, std::size_t first, 
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (!std::isinf(rows[i]) || !std::isfinite(exact[i])) continue;
     const std::string& name = of.features[i % width].name;
-    throw Error(ErrorKind::invalid_argument,
-                {source.place(first + i / width) + ", column " + (name.empty() ? std::to_string(i % width) : name),
-                 number_text(exact[i]), "a number that fits in float32", "evaluate with --precision f64"});
+    throw Error(
+        ErrorKind::invalid_argument,
+        {source.place(port, first + i / width) + ", column " + (name.empty() ? std::to_string(i % width) : name),
+         number_text(exact[i]), "a number that fits in float32", "evaluate with --precision f64"});
   }
 }
 
@@ -148,27 +149,24 @@ int evaluate(const EvaluateOptions& options, const std::string& command_line, co
       std::vector<MatrixView<T>> out;
       for (std::size_t i = 0; i < model.inputs.size(); ++i) {
         std::vector<T>& port = given.emplace_back(source->read(i, first, count));
-        if (guarded && ranges[i].known()) {
-          const std::vector<std::uint8_t> found = ranges[i].look(port, options.guard == "clamp");
-          for (std::size_t row = 0; row < count; ++row) flags[row] = flags[row] | found[row];
-        }
+        std::vector<std::uint8_t> outside;
+        if (guarded && ranges[i].known()) outside = ranges[i].look(port, options.guard == "clamp");
         require_room(*source, i, first, model.inputs[i], port);
+        for (std::size_t row = 0; row < outside.size(); ++row) {
+          flags[row] = flags[row] | outside[row];
+          if (outside[row] == 0 || options.guard != "stop") continue;
+          throw Error(ErrorKind::invalid_argument,
+                      {source->place(i, first + row),
+                       "an input outside the range " + options.model.string() + " was trained on",
+                       "inputs within it (lockstep info shows the range)", "leave out the row, or use --guard flag"});
+        }
         in.push_back(MatrixView<const T>::row_major(port.data(), count, model.inputs[i].features.size()));
       }
       for (const nn::Port& port : model.outputs) {
         const std::size_t width = port.features.size();
         out.push_back(MatrixView<T>::row_major(made.emplace_back(count * width).data(), count, width));
       }
-      if (guarded) {
-        outside_count += static_cast<std::size_t>(std::count(flags.begin(), flags.end(), 1));
-        if (options.guard == "stop" && outside_count > 0) {
-          const auto row = std::find(flags.begin(), flags.end(), 1) - flags.begin();
-          throw Error(ErrorKind::invalid_argument,
-                      {source->place(first + static_cast<std::size_t>(row)),
-                       "an input outside the range " + options.model.string() + " was trained on",
-                       "inputs within it (lockstep info shows the range)", "leave out the row, or use --guard flag"});
-        }
-      }
+      if (guarded) outside_count += static_cast<std::size_t>(std::count(flags.begin(), flags.end(), 1));
       const auto start = std::chrono::steady_clock::now();
       plan.evaluate(in, out, threads);
       seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
