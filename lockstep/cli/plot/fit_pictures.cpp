@@ -135,15 +135,12 @@ Figure fitted_curves(const FittedCurves& curves, const std::string& title, const
       measured[at % rows] += std::isnan(of.data[at]) ? 0 : 1;
     }
   }
-  // Of what was never measured, or once at its start, the curve alone says where it is.
-  for (std::size_t row = 0; row < rows; ++row) {
-    if (measured[row] <= columns) ranges[row] = {};
-  }
   std::vector<Range> shown = ranges;
   for (const FittedTrajectory& of : curves.trajectories) {
     for (std::size_t at = 0; at < of.curve.size(); ++at) {
       const Range& data = ranges[at % rows];
-      if (!(data.low <= data.high)) {
+      // Of what was measured once a trajectory, or never, the curve alone says how far it goes.
+      if (measured[at % rows] <= columns) {
         shown[at % rows].cover(of.curve[at]);
         continue;
       }
