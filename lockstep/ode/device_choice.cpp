@@ -8,16 +8,14 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/names.h"
 #include "lockstep/core/text.h"
+#include "lockstep/ode/detail/refuse.h"
 
 namespace lockstep::ode {
 namespace {
 
 constexpr const char* kForms = "auto, cpu, cuda, cuda:N, or shares such as cpu=20%,cuda=80%";
 
-[[noreturn]] void refuse(const std::string& field, const std::string& found, const std::string& expected,
-                         const std::string& remedy = {}) {
-  throw Error(ErrorKind::invalid_argument, {.field = field, .found = found, .expected = expected, .remedy = remedy});
-}
+using detail::refuse;
 
 std::string name_of(const DeviceShare& share) {
   if (share.kind == DeviceShare::Kind::cpu) return "cpu";

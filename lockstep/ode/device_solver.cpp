@@ -10,6 +10,7 @@
 #include "lockstep/ode/cuda/gemm/device_gemm.h"
 #include "lockstep/ode/cuda/load.h"
 #include "lockstep/ode/cuda/program.h"
+#include "lockstep/ode/detail/refuse.h"
 
 namespace lockstep::ode {
 namespace {
@@ -17,10 +18,7 @@ namespace {
 // Of kernels that read parameters where they lie, when those are not one after another (program_derivative.h).
 constexpr std::size_t kMostGathered = 64;
 
-[[noreturn]] void refuse(const std::string& field, const std::string& found, const std::string& expected,
-                         const std::string& remedy = {}) {
-  throw Error(ErrorKind::invalid_argument, {.field = field, .found = found, .expected = expected, .remedy = remedy});
-}
+using detail::refuse;
 
 template <class T>
 void require(const DeviceArray<T>& array, const char* name) {

@@ -9,14 +9,13 @@
 #include "lockstep/core/hash.h"
 #include "lockstep/core/text.h"
 #include "lockstep/kernels/math/math.h"
+#include "lockstep/ode/detail/refuse.h"
 #include "lockstep/ode/differentiable_tile.h"
 
 namespace lockstep::ode {
 namespace {
 
-[[noreturn]] void refuse(std::string field, std::string found, std::string expected) {
-  throw Error(ErrorKind::invalid_argument, {std::move(field), std::move(found), std::move(expected), {}});
-}
+using detail::refuse;
 
 // Where each of the inner right-hand side's parameters comes from: the trajectory's, or those that are trained.
 struct Sources {
