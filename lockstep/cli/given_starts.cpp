@@ -24,6 +24,11 @@ bool StartsSection::is_number(const std::string& state) const {
   }
 }
 
+std::string StartsSection::where_of(const std::string& state) const {
+  const auto found = std::ranges::find(of, state, &nn::Equation::name);
+  return found == of.end() ? where : found->where;
+}
+
 void StartsSection::require_among(const std::vector<std::string>& states) const {
   const std::vector<std::string_view> known(states.begin(), states.end());
   for (const nn::Equation& each : of) {

@@ -62,7 +62,7 @@ class OdeTask : public TrainingTask<T> {
   }
   std::size_t parameters() const override { return loss_.parameters(); }
   double loss(const train::Place& place, std::span<const T> parameters, std::span<T> gradient) override {
-    return loss_(place, parameters, gradient);
+    return with_named_starts([&] { return loss_(place, parameters, gradient); });
   }
   typename train::Training<T>::Validation validation() override {
     if (has_validation()) {
@@ -167,6 +167,18 @@ class OdeTask : public TrainingTask<T> {
   }
 
  private:
+  // A start that is not finite is named as the file names it.
+  template <class Call>
+  auto with_named_starts(const Call& call) const {
+    try {
+      return call();
+    } catch (const ode::StartsNotFinite& error) {
+      const std::string& state = data_.training.component_names[error.component()];
+      throw Error(error.kind(), {file_.data.starts.where_of(state), "no finite number", error.expected(),
+                                 "start its parameters elsewhere, or keep them where it is finite: positive = true, or "
+                                 "min and max"});
+    }
+  }
   // Of the last loss, one of whole trajectories.
   void describe_left_out(const TrajectoryTable& table) {
     constexpr std::size_t kMostNamed = 3;
@@ -334,7 +346,9 @@ class OdeTask : public TrainingTask<T> {
     options.seed = file.seed;
     epoch_ = options.iterations_per_epoch(data_.training.trajectories());
     if (has_validation()) options.validation = library_data(data_.validation, parameters);
-    return ode::FitLoss<T>(std::move(rhs), library_data(data_.training, parameters), std::move(options));
+    return with_named_starts([&] {
+      return ode::FitLoss<T>(std::move(rhs), library_data(data_.training, parameters), std::move(options));
+    });
   }
 
   TrainingFile file_;

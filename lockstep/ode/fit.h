@@ -127,11 +127,13 @@ class FitLoss {
   // component's standard deviation: [trajectory][point][component], zeros to begin with. All below take them all.
   std::size_t parameters() const;
   // Failed trajectories, or segments of them, count neither in the loss, which is the mean over the others, nor in its
-  // derivative. Where they are to stop the run, and where none is left: throws Error naming the first. With L-BFGS,
-  // after its phase's first loss, the loss is infinite instead, which shortens the line search's step.
+  // derivative. Where they are to stop the run, and where none is left: throws Error naming the first. Where a given
+  // start is not finite: throws StartsNotFinite. With L-BFGS, after its phase's first loss, the loss is infinite
+  // instead of both, which shortens the line search's step.
   double operator()(const train::Place& place, std::span<const T> parameters, std::span<T> gradient);
   // Of whole trajectories, from the data's first points or, where the last phase frees them, the free states there, or
-  // as given, these themselves not counted; infinite when one fails that is not to be left out, or all do.
+  // as given, these themselves not counted; infinite when one fails that is not to be left out, or all do, or a given
+  // start is not finite.
   double loss(std::span<const T> parameters);
   double validation_loss(std::span<const T> parameters);
   // The free states, the data where there are none, where these are missing as FitPhase::continuity says:

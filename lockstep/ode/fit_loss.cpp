@@ -220,6 +220,20 @@ struct FitLoss<T>::Parts {
     records = gradients.records;
     left_out = gradients.left_out;
   }
+  // Without a state to start from nothing was solved.
+  void note_none() {
+    records = {};
+    left_out = 0;
+  }
+  // Of whole trajectories.
+  double loss_of(std::optional<GradientSolver>& solver, const TrajectoryData& of, std::span<const T> at) {
+    try {
+      return mean_or_infinity(evaluate(solver, of, {}, at).loss);
+    } catch (const StartsNotFinite&) {
+      note_none();
+      return std::numeric_limits<double>::infinity();
+    }
+  }
   bool must_stop() const {
     return left_out != 0 && (options.failed == FailedTrajectories::stop || left_out == records.size());
   }
@@ -353,20 +367,28 @@ template <class T>
 double FitLoss<T>::operator()(const train::Place& place, std::span<const T> parameters, std::span<T> gradient) {
   const FitPhase& phase = parts_->options.phases[place.phase];
   std::fill(gradient.begin(), gradient.end(), T(0));
-  const auto evaluate = [&]() -> detail::Shooting::Result {
-    parts_->batch.clear();
-    if (phase.continuity) return parts_->shoot(place.phase, parameters, gradient);
-    if (parts_->has_batches(phase)) return parts_->evaluate_batch(place, parameters);
-    return parts_->evaluate(parts_->phases[place.phase], parts_->data, phase, parameters);
-  };
-  const auto [loss, gradients] = evaluate();
   // A line search that went too far takes a shorter step when it is told so. A training that continues from a
   // checkpoint has had the phase's first loss before.
   const bool begun = parts_->good_phase == place.phase || place.iteration > 0;
-  if (parts_->must_stop() && phase.training.is_lbfgs() && begun) {
+  const bool may_fail = phase.training.is_lbfgs() && begun;
+  const auto evaluate = [&]() -> std::optional<detail::Shooting::Result> {
+    parts_->batch.clear();
+    try {
+      if (phase.continuity) return parts_->shoot(place.phase, parameters, gradient);
+      if (parts_->has_batches(phase)) return parts_->evaluate_batch(place, parameters);
+      return parts_->evaluate(parts_->phases[place.phase], parts_->data, phase, parameters);
+    } catch (const StartsNotFinite&) {
+      if (!may_fail) throw;
+      parts_->note_none();
+      return std::nullopt;
+    }
+  };
+  const std::optional<detail::Shooting::Result> found = evaluate();
+  if (!found || (parts_->must_stop() && may_fail)) {
     std::fill(gradient.begin(), gradient.end(), T(0));
     return std::numeric_limits<double>::infinity();
   }
+  const auto& [loss, gradients] = *found;
   parts_->require_success(phase);
   parts_->good_phase = place.phase;
   std::transform(gradients.weights.begin(), gradients.weights.end(), gradient.begin(),
@@ -384,15 +406,13 @@ double FitLoss<T>::operator()(const train::Place& place, std::span<const T> para
 
 template <class T>
 double FitLoss<T>::loss(std::span<const T> parameters) {
-  const double loss = parts_->evaluate(parts_->whole, parts_->data, {}, parameters).loss;
-  return parts_->mean_or_infinity(loss);
+  return parts_->loss_of(parts_->whole, parts_->data, parameters);
 }
 
 template <class T>
 double FitLoss<T>::validation_loss(std::span<const T> parameters) {
   if (!parts_->options.validation) refuse("options.validation", "none", "validation data");
-  const double loss = parts_->evaluate(parts_->validation, *parts_->options.validation, {}, parameters).loss;
-  return parts_->mean_or_infinity(loss);
+  return parts_->loss_of(parts_->validation, *parts_->options.validation, parameters);
 }
 
 template class FitLoss<float>;

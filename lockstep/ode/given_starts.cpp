@@ -35,6 +35,14 @@ Options one_step() {
 
 }  // namespace
 
+StartsNotFinite::StartsNotFinite(std::size_t component, const std::string& trajectories)
+    : Error(ErrorKind::invalid_argument,
+            {.field = "starts",
+             .found = "no finite number for component " + std::to_string(component) + " of " + trajectories,
+             .expected = "a state to start from",
+             .remedy = "keep the parameters it is made of where it is finite"}),
+      component_(component) {}
+
 bool GivenStarts::has(std::size_t component) const { return std::ranges::binary_search(components, component); }
 
 void GivenStarts::validate(const StateFunction& rhs) const {
@@ -88,13 +96,13 @@ struct StartSolver::Parts {
                              slopes.begin());
                  return 0.0;
                })) {
-    for (std::size_t i = 0; i < data.trajectories; ++i) names.push_back(data.name(i));
+    for (std::size_t i = 0; i < data.trajectories; ++i) names.push_back("trajectory " + data.name(i));
   }
   Parts(const Parts&) = delete;
 
   GivenStarts starts;
   std::size_t components;
-  std::vector<std::string> names;        // [trajectory]
+  std::vector<std::string> names;        // [trajectory], what messages call it
   std::vector<double> values, by_start;  // [trajectory][component]
   GradientSolver solver;
 };
@@ -113,9 +121,7 @@ std::span<const double> StartSolver::evaluate(std::span<const double> weights) {
   parts.solver.evaluate_loss(weights.last(own()));
   for (std::size_t i = 0; i < parts.names.size(); ++i) {
     for (const std::size_t c : parts.starts.components) {
-      if (std::isfinite(parts.values[i * parts.components + c])) continue;
-      refuse("starts", "no finite number for component " + std::to_string(c) + " of trajectory " + parts.names[i],
-             "a state to start from");
+      if (!std::isfinite(parts.values[i * parts.components + c])) throw StartsNotFinite(c, parts.names[i]);
     }
   }
   return parts.values;

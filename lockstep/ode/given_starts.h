@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "lockstep/core/error.h"
 #include "lockstep/ode/state_function.h"
 
 namespace lockstep::ode {
@@ -23,8 +25,19 @@ struct GivenStarts {
   void validate(const StateFunction& rhs) const;
 };
 
+// A start that is no finite number at the weights in question; others may give one.
+class StartsNotFinite : public Error {
+ public:
+  StartsNotFinite(std::size_t component, const std::string& trajectories);
+
+  std::size_t component() const noexcept { return component_; }
+
+ private:
+  std::size_t component_;
+};
+
 // [trajectory][component]: the data's first points, and what `starts` gives of them at these weights of the right-hand
-// side, of which the last are its own. Throws Error (invalid_argument) where one is not finite.
+// side, of which the last are its own. Throws StartsNotFinite.
 std::vector<double> start_states(const GivenStarts& starts, std::span<const double> weights,
                                  const TrajectoryData& data);
 

@@ -19,6 +19,7 @@
 namespace lockstep::ode {
 namespace {
 
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using Numbers = std::vector<double>;
@@ -153,6 +154,55 @@ TEST(GivenStarts, are_found_from_what_follows_from_them) {
   EXPECT_NEAR(known.values[0], 1.5, 4 * known.standard_errors[0]);
   EXPECT_NEAR(known.values[1], 1, 4 * known.standard_errors[1]);
   EXPECT_LT(known.standard_errors[1], 0.05);
+}
+
+TEST(GivenStarts, a_line_search_turns_back_where_there_is_none) {
+  const Rhs decay = differentiable_function<1, 2>(
+      "decay", [](auto, const auto& u, const auto& p, auto& du) { du[0] = -p[0] * u[0]; });
+  const Rhs root = differentiable_function<1, 2>("starts", [](auto, const auto&, const auto& p, auto& du) {
+    using std::sqrt;
+    du[0] = sqrt(p[1]);
+  });
+  const std::vector<TrainedParameter> trained{{.parameter = 0, .start = 0.5}, {.parameter = 1, .start = 1}};
+  TrajectoryData data{.trajectories = 2};
+  for (int i = 0; i <= 10; ++i) {
+    data.times.push_back(0.2 * i);
+    data.states.push_back(0.2 * std::exp(-0.2 * i));
+  }
+  data.states.insert(data.states.end(), data.states.begin(), data.states.end());
+  FitPhase adam, lbfgs, free;
+  lbfgs.training.rule = free.training.rule = train::LbfgsOptions{};
+  free.continuity = 1;
+  FitOptions options{.solve = kTight, .phases = {adam, lbfgs, free}};
+  options.starts = GivenStarts{train_parameters(root, trained), {0}};
+  options.validation = data;
+  FitLoss<double> loss(train_parameters(decay, trained), data, options);
+  Numbers good(loss.parameters()), gradient(good.size());
+  good[0] = good[1] = 1;
+  Numbers bad = good;
+  bad[1] = -1;
+  EXPECT_TRUE(std::isinf(loss.loss(bad)));
+  EXPECT_TRUE(std::isinf(loss.validation_loss(bad)));
+  EXPECT_LT(loss.loss(good), 10);
+  EXPECT_LT(loss.validation_loss(good), 10);
+  for (std::size_t phase = 0; phase < 3; ++phase) {
+    const train::Place place{.phase = phase};
+    EXPECT_THROW(loss(place, bad, gradient), StartsNotFinite) << "there is nothing to turn back to";
+    EXPECT_LT(loss(place, good, gradient), 10);
+    if (phase == 0) {
+      EXPECT_THAT(message_of([&] { loss(place, bad, gradient); }, ErrorKind::invalid_argument),
+                  HasSubstr("starts: found no finite number for component 0 of trajectory 0"));
+      continue;
+    }
+    EXPECT_TRUE(std::isinf(loss(place, bad, gradient)));
+    EXPECT_THAT(gradient, Each(0));
+    EXPECT_LT(loss(place, good, gradient), 10);
+  }
+  options.phases = {lbfgs};
+  options.phases[0].training.iterations = 100;
+  const FitResult result = fit(train_parameters(decay, trained), data, options);
+  EXPECT_NEAR(result.weights[0] * 0.5, 1, 1e-6);
+  EXPECT_NEAR(result.weights[1], 0.04, 1e-6);
 }
 
 TEST(GivenStarts, what_does_not_fit_is_refused_by_name) {

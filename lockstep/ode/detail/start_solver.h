@@ -19,8 +19,8 @@ class StartSolver {
   StartSolver(StartSolver&&) noexcept;
   StartSolver& operator=(StartSolver&&) noexcept;
 
-  // [trajectory][component] at these weights of the right-hand side; valid until the next call. Throws Error where one
-  // that is given is not finite.
+  // [trajectory][component] at these weights of the right-hand side; valid until the next call. Throws
+  // StartsNotFinite where one that is given is not.
   std::span<const double> evaluate(std::span<const double> weights);
   // The derivative by the right-hand side's weights of what has these slopes by starts, [trajectory][component]: of the
   // last ones, `own()` of them.

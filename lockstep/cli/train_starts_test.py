@@ -1,0 +1,71 @@
+"""The key `starts` of `lockstep train`: what is refused by name, what goes on, what is shown.
+
+usage: train_starts_test.py LOCKSTEP [unittest arguments]
+Exit code 77 without h5py: skipped, not passed.
+"""
+import pathlib
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+from tool_test import ToolTest, h5py, np
+
+TRAIN = """[rhs.equations]
+x = "-k * x"
+[rhs.parameters]
+k = { start = 0.5 }
+a = { start = 1 }
+[data]
+file = "decay.csv"
+time = "t"
+states = ["x"]
+starts = { x = "a" }
+[method]
+precision = "f64"
+[training]
+phases = "recommended"
+[output]
+file = "fit"
+overwrite = true
+"""
+TWO = TRAIN.replace('x = "-k * x"', 'x = "-k * x"\ny = "-a * y"').replace('["x"]', '["x", "y"]')
+NOISY = ('"recommended"', '"noisy"')
+
+
+class TrainStartsTest(ToolTest):
+    silent = False
+
+    def setUp(self):
+        super().setUp()
+        self.times = np.linspace(0, 2, 11)
+        self.decay(self.times)
+
+    def decay(self, times):
+        self.write("decay.csv", "t,x\n" + "".join(f"{t},{0.2 * np.exp(-t)}\n" for t in times))
+
+    def train(self, *changes, text=TRAIN):
+        for old, new in changes:
+            self.assertIn(old, text)
+            text = text.replace(old, new)
+        self.write("train.toml", text)
+        return self.succeed("train", "train.toml")
+
+    def refuse(self, message, *changes, text=TRAIN, flags=()):
+        for old, new in changes:
+            self.assertIn(old, text)
+            text = text.replace(old, new)
+        self.write("train.toml", text)
+        self.fail_with(message, "train", "train.toml", *flags)
+
+    def test_a_step_to_where_there_is_no_start_is_shortened(self):
+        out = self.train(('x = "a"', 'x = "sqrt(a)"'))
+        self.assertRegex(out, r"k = (1|1\.0000\d*|0\.9999\d*) \(from 0\.5\)")
+        self.assertRegex(out, r"a = (0\.04|0\.0400\d*|0\.0399\d*) \(from 1\)")
+        self.refuse("iteration 0, train.toml:10: data.starts.x: found no finite number, expected a state to start "
+                    "from; start its parameters elsewhere", ('x = "a"', 'x = "sqrt(a - 2)"'))
+        self.refuse("data.starts.x: found no finite number", ('x = "a"', 'x = "sqrt(a - 2)"'), NOISY)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:])
