@@ -38,7 +38,8 @@ struct FitLoss<T>::Parts {
   std::vector<double> units;      // [component], of free states; empty where no phase has any
   std::vector<double> by_states;  // [trajectory][point][component]
   std::optional<detail::StartSolver> starts, validation_starts;  // where some are given
-  std::vector<double> by_starts;                                 // [trajectory][component], of the last evaluation
+  // Of the last evaluation: [trajectory of all or of the mini-batch][component].
+  std::vector<double> by_starts;
   std::vector<std::size_t> batch_segments;    // [phase], of the mini-batch that its solver was made for; 0: not known
   std::vector<std::uint32_t> batch;           // the trajectories of the last mini-batch, empty where all were taken
   std::span<const TrajectoryRecord> records;  // of the last evaluation; the solver's
@@ -49,10 +50,18 @@ struct FitLoss<T>::Parts {
 
   Result evaluate(std::optional<GradientSolver>& solver, const TrajectoryData& of, const FitPhase& phase,
                   std::span<const T> at) {
-    solver_of(solver, of, phase, at);
-    take_weights(at);
     const bool frees = &solver == &whole && ends_with_free_states();
-    if (starts || frees) solver->set_initial_states(initial_states(of, phase, at, frees));
+    if (!solver) {
+      solver_of(solver, of, phase, at);  // begins at the states
+    } else if (starts || frees) {
+      solver->set_initial_states(initial_states(of, phase, at, frees));
+    }
+    return evaluate_placed(solver, of, phase, at);
+  }
+  // From the initial states that the solver has.
+  Result evaluate_placed(std::optional<GradientSolver>& solver, const TrajectoryData& of, const FitPhase& phase,
+                         std::span<const T> at) {
+    take_weights(at);
     // Losses of whole trajectories are looked at, not followed downhill.
     const bool looks = &solver == &whole || &solver == &validation;
     const Gradients& gradients = looks ? solver->evaluate_loss(weights) : solver->evaluate(weights);
@@ -73,9 +82,11 @@ struct FitLoss<T>::Parts {
   std::vector<double> initial_states(const TrajectoryData& of, const FitPhase& phase, std::span<const T> at,
                                      bool free) {
     take_weights(at);
-    const std::vector<double> from = free ? states(at) : of.states;
-    std::span<const double> given;
-    if (starts) given = (is_validation(of) ? validation_starts : starts)->evaluate(weights);
+    std::vector<double> freed;
+    if (free) freed = states(at);
+    const std::span<const double> from = free ? freed : of.states;
+    detail::StartSolver* const given = !starts ? nullptr : is_validation(of) ? &*validation_starts : &*starts;
+    if (given != nullptr) given->evaluate(weights);
     const std::size_t n = rhs->components();
     const detail::DataRows rows(of, n);
     const detail::SegmentList segments(phase, rows);
@@ -85,29 +96,28 @@ struct FitLoss<T>::Parts {
       const std::size_t row = rows.first(trajectory) + segments.of(trajectory).first(segment);
       const std::size_t numbered = is_validation(of) ? trajectory : trajectory_of(of, trajectory);
       for (std::size_t c = 0; c < n; ++c) {
-        const bool is_given = starts && segment == 0 && options.starts->has(c);
-        initial.push_back(is_given ? given[numbered * n + c] : from[row * n + c]);
+        const bool is_given = given != nullptr && segment == 0 && options.starts->has(c);
+        initial.push_back(is_given ? given->start(numbered, c) : from[row * n + c]);
       }
     }
     return initial;
   }
 
-  // What the data have of given starts, compared with these; sets by_starts.
+  // What the data have of given starts, compared with those that the solves began at; sets by_starts.
   double loss_of_starts(const TrajectoryData& of, const FitPhase& phase, const Gradients& gradients) {
     const std::size_t n = rhs->components();
     const detail::DataRows rows(of, n);
     const detail::SegmentList segments(phase, rows);
-    const std::span<const double> given = starts->evaluate(weights);
-    by_starts.assign(data.trajectories * n, 0.0);
+    by_starts.assign(of.trajectories * n, 0.0);
     double sum = 0;
     for (std::size_t i = 0; i < segments.size(); ++i) {
       const auto [trajectory, segment] = segments[i];
       if (segment != 0 || gradients.records[i].status != Status::success) continue;
       for (const std::size_t c : options.starts->components) {
-        const std::size_t start = trajectory_of(of, trajectory) * n + c, row = rows.first(trajectory) * n + c;
+        const std::size_t start = trajectory * n + c, row = rows.first(trajectory) * n + c;
         by_starts[start] = gradients.initial_states[i * n + c];
         if (std::isnan(of.states[row])) continue;
-        const double difference = given[start] - of.states[row];
+        const double difference = starts->start(trajectory_of(of, trajectory), c) - of.states[row];
         const double weight =
             detail::measurement_weight(of, options.component_weights, row, c) / static_cast<double>(of.trajectories);
         sum += weight * difference * difference;
@@ -135,13 +145,13 @@ struct FitLoss<T>::Parts {
   // What is given into states [trajectory][point][component], in place of numbers that are `replaced`.
   template <class Replaced>
   void place_starts(std::vector<double>& states, const Replaced& replaced) {
-    const std::span<const double> given = starts->evaluate(weights);
+    starts->evaluate(weights);
     const std::size_t n = rhs->components();
     const detail::DataRows rows(data, n);
     for (std::size_t i = 0; i < data.trajectories; ++i) {
       for (const std::size_t c : options.starts->components) {
         double& state = states[rows.first(i) * n + c];
-        if (replaced(state)) state = given[i * n + c];
+        if (replaced(state)) state = starts->start(i, c);
       }
     }
   }
@@ -209,9 +219,9 @@ struct FitLoss<T>::Parts {
       const std::size_t segments = task.problem.trajectories();
       if (std::exchange(batch_segments[place.phase], segments) == segments) {
         solver->replace_trajectories(std::move(task.problem), std::move(task.loss));
-      } else {
-        solver.reset();  // these trajectories have fewer segments, or more
+        return evaluate_placed(solver, some, phase, at);
       }
+      solver.reset();  // these trajectories have fewer segments, or more
     }
     return evaluate(solver, some, phase, at);
   }
@@ -394,7 +404,7 @@ double FitLoss<T>::operator()(const train::Place& place, std::span<const T> para
   std::transform(gradients.weights.begin(), gradients.weights.end(), gradient.begin(),
                  [](double g) { return static_cast<T>(g); });
   if (parts_->starts) {
-    const std::span<const double> more = parts_->starts->slopes(parts_->weights, parts_->by_starts);
+    const std::span<const double> more = parts_->starts->slopes(parts_->weights, parts_->by_starts, parts_->batch);
     T* const own = gradient.data() + weights() - more.size();
     for (std::size_t i = 0; i < more.size(); ++i) own[i] += static_cast<T>(more[i]);
   }

@@ -13,10 +13,10 @@
 namespace lockstep::ode {
 namespace {
 
-Problem start_problem(const GivenStarts& starts, const TrajectoryData& data) {
+Problem start_problem(const GivenStarts& starts, const TrajectoryData& data, std::size_t trajectories) {
   Problem problem;
   problem.rhs = starts.values;
-  problem.initial_states.assign(data.trajectories * starts.values->components(), 0.0);
+  problem.initial_states.assign(trajectories * starts.values->components(), 0.0);
   problem.parameters = data.parameters;
   problem.start_times = {0};
   problem.end_times = problem.save_times = {1};
@@ -70,38 +70,53 @@ std::vector<double> start_states(const GivenStarts& starts, std::span<const doub
   const StandardArithmetic arithmetic;
   const std::size_t n = starts.values->components();
   detail::StartSolver solver(starts, data);
-  const std::span<const double> given = solver.evaluate(weights);
+  solver.evaluate(weights);
   const detail::DataRows rows(data, n);
   std::vector<double> states;
   for (std::size_t i = 0; i < data.trajectories; ++i) {
     for (std::size_t c = 0; c < n; ++c) {
-      states.push_back(starts.has(c) ? given[i * n + c] : data.states[rows.first(i) * n + c]);
+      states.push_back(starts.has(c) ? solver.start(i, c) : data.states[rows.first(i) * n + c]);
     }
   }
   return states;
 }
 
 namespace detail {
+namespace {
+
+// Of `count` numbers, each `stride` behind the one before it, by halves.
+double sum_of_rows(const double* first, std::size_t count, std::size_t stride) {
+  if (count == 1) return *first;
+  const std::size_t half = count / 2;
+  return sum_of_rows(first, half, stride) + sum_of_rows(first + half * stride, count - half, stride);
+}
+
+}  // namespace
 
 struct StartSolver::Parts {
   Parts(const GivenStarts& given, const TrajectoryData& data)
       : starts(given),
         components(given.values->components()),
-        values(data.trajectories * components),
+        is_one(data.parameters.size() == given.values->parameters()),
+        values((is_one ? 1 : data.trajectories) * components),
         by_start(values.size()),
-        solver(start_problem(given, data), one_step(),
+        solver(start_problem(given, data, values.size() / components), one_step(),
                TrajectoryLoss([this](std::size_t i, std::span<const double> states, std::span<double> slopes) {
                  std::ranges::copy(states, values.begin() + static_cast<std::ptrdiff_t>(i * components));
                  std::copy_n(by_start.begin() + static_cast<std::ptrdiff_t>(i * components), components,
                              slopes.begin());
                  return 0.0;
                })) {
-    for (std::size_t i = 0; i < data.trajectories; ++i) names.push_back("trajectory " + data.name(i));
+    if (is_one && data.trajectories > 1) names = {"every trajectory"};
+    for (std::size_t i = names.size(); i * components < values.size(); ++i) {
+      names.push_back("trajectory " + data.name(i));
+    }
   }
   Parts(const Parts&) = delete;
 
   GivenStarts starts;
   std::size_t components;
+  bool is_one;                           // start for all trajectories
   std::vector<std::string> names;        // [trajectory], what messages call it
   std::vector<double> values, by_start;  // [trajectory][component]
   GradientSolver solver;
@@ -115,7 +130,7 @@ StartSolver& StartSolver::operator=(StartSolver&&) noexcept = default;
 
 std::size_t StartSolver::own() const { return parts_->solver.weights(); }
 
-std::span<const double> StartSolver::evaluate(std::span<const double> weights) {
+void StartSolver::evaluate(std::span<const double> weights) {
   Parts& parts = *parts_;
   std::ranges::fill(parts.values, std::nan(""));
   parts.solver.evaluate_loss(weights.last(own()));
@@ -124,17 +139,31 @@ std::span<const double> StartSolver::evaluate(std::span<const double> weights) {
       if (!std::isfinite(parts.values[i * parts.components + c])) throw StartsNotFinite(c, parts.names[i]);
     }
   }
-  return parts.values;
 }
 
-std::span<const double> StartSolver::slopes(std::span<const double> weights, std::span<const double> by_start) {
+double StartSolver::start(std::size_t trajectory, std::size_t component) const {
+  return parts_->values[(parts_->is_one ? 0 : trajectory) * parts_->components + component];
+}
+
+std::span<const double> StartSolver::slopes(std::span<const double> weights, std::span<const double> by_start,
+                                            std::span<const std::uint32_t> trajectories) {
   if (own() == 0) return {};
-  std::ranges::copy(by_start, parts_->by_start.begin());
-  return parts_->solver.evaluate(weights.last(own())).weights;
+  Parts& parts = *parts_;
+  const std::size_t n = parts.components, rows = by_start.size() / n;
+  if (parts.is_one) {
+    for (std::size_t c = 0; c < n; ++c) parts.by_start[c] = sum_of_rows(by_start.data() + c, rows, n);
+  } else {
+    std::ranges::fill(parts.by_start, 0.0);
+    for (std::size_t i = 0; i < rows; ++i) {
+      const std::size_t trajectory = trajectories.empty() ? i : trajectories[i];
+      std::copy_n(by_start.data() + i * n, n, parts.by_start.data() + trajectory * n);
+    }
+  }
+  return parts.solver.evaluate(weights.last(own())).weights;
 }
 
 std::vector<double> starts_by_parameter(const GivenStarts& starts, const TrajectoryData& data) {
-  return solve_with_sensitivities(start_problem(starts, data), one_step()).by_parameter;
+  return solve_with_sensitivities(start_problem(starts, data, data.trajectories), one_step()).by_parameter;
 }
 
 }  // namespace detail

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include "lockstep/core/random.h"
@@ -156,6 +157,45 @@ TEST(GivenStarts, are_found_from_what_follows_from_them) {
   EXPECT_LT(known.standard_errors[1], 0.05);
 }
 
+// What trajectories share is solved once; with parameters of each one's own each is.
+TEST(GivenStarts, that_are_shared_are_those_of_each_trajectory) {
+  const Rhs hunt = differentiable_function<2, 3>("hunt", [](auto, const auto& u, const auto& p, auto& du) {
+    du[0] = p[0] * u[0] - u[0] * u[1];
+    du[1] = u[0] * u[1] - 3.0 * u[1];
+  });
+  const Rhs product = differentiable_function<2, 3>("starts", [](auto, const auto&, const auto& p, auto& du) {
+    du[0] = 0.0 * p[0];
+    du[1] = p[1] * p[2];
+  });
+  FitPhase whole, free, batch;
+  free.continuity = 1;
+  batch.batch = 2;
+  for (const FitPhase& phase : {whole, free, batch}) {
+    FitOptions options{.solve = kTight, .phases = {phase}};
+    options.starts = GivenStarts{train_parameters(product, kTrained), {1}};
+    const auto evaluate = [&](const Numbers& parameters, const train::Place& place) {
+      TrajectoryData data = prey(5);
+      data.parameters = parameters;
+      FitLoss<double> loss(train_parameters(hunt, kTrained), data, options);
+      Numbers at(loss.parameters()), found(at.size());
+      at[0] = 0.1, at[1] = 0.9;
+      for (int again = 0; again < 2; ++again) {  // into a solver that is there
+        found.assign(at.size(), 0);
+        found.push_back(loss(place, at, std::span(found).first(at.size())));
+      }
+      return found;
+    };
+    for (const train::Place& place : {train::Place{}, train::Place{.iteration = 2, .total = 2}}) {
+      const Numbers shared = evaluate({1.1}, place), own = evaluate(Numbers(5, 1.1), place);
+      EXPECT_EQ(shared.back(), own.back());
+      EXPECT_NE(shared[1], 0);
+      for (std::size_t i = 0; i < shared.size(); ++i) {
+        EXPECT_NEAR(shared[i], own[i], 1e-14 * std::fabs(own[i])) << i;  // sums in another order
+      }
+    }
+  }
+}
+
 TEST(GivenStarts, a_line_search_turns_back_where_there_is_none) {
   const Rhs decay = differentiable_function<1, 2>(
       "decay", [](auto, const auto& u, const auto& p, auto& du) { du[0] = -p[0] * u[0]; });
@@ -191,7 +231,7 @@ TEST(GivenStarts, a_line_search_turns_back_where_there_is_none) {
     EXPECT_LT(loss(place, good, gradient), 10);
     if (phase == 0) {
       EXPECT_THAT(message_of([&] { loss(place, bad, gradient); }, ErrorKind::invalid_argument),
-                  HasSubstr("starts: found no finite number for component 0 of trajectory 0"));
+                  HasSubstr("starts: found no finite number for component 0 of every trajectory"));
       continue;
     }
     EXPECT_TRUE(std::isinf(loss(place, bad, gradient)));

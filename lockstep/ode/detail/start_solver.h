@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -11,7 +12,8 @@
 
 namespace lockstep::ode::detail {
 
-// u = 0 + 1 g(p) is g to the bit, and derivatives of the solve by weights and parameters are those of g.
+// u = 0 + 1 g(p) is g to the bit, and derivatives of the solve by weights and parameters are those of g. Trajectories
+// that share their parameters start alike: one step then stands for all of them.
 class StartSolver {
  public:
   StartSolver(const GivenStarts& starts, const TrajectoryData& data);
@@ -19,12 +21,15 @@ class StartSolver {
   StartSolver(StartSolver&&) noexcept;
   StartSolver& operator=(StartSolver&&) noexcept;
 
-  // [trajectory][component] at these weights of the right-hand side; valid until the next call. Throws
-  // StartsNotFinite where one that is given is not.
-  std::span<const double> evaluate(std::span<const double> weights);
-  // The derivative by the right-hand side's weights of what has these slopes by starts, [trajectory][component]: of the
-  // last ones, `own()` of them.
-  std::span<const double> slopes(std::span<const double> weights, std::span<const double> by_start);
+  // At these weights of the right-hand side. Throws StartsNotFinite where one that is given is not finite.
+  void evaluate(std::span<const double> weights);
+  // Of the last evaluation.
+  double start(std::size_t trajectory, std::size_t component) const;
+  // The derivative by the right-hand side's weights, of the last `own()` of them, of what has these slopes by starts,
+  // [place][component]: of `trajectories`, of all of them where there are none. Slopes by what is one start for all
+  // are added in a tree that their number alone decides.
+  std::span<const double> slopes(std::span<const double> weights, std::span<const double> by_start,
+                                 std::span<const std::uint32_t> trajectories = {});
   std::size_t own() const;
 
  private:
