@@ -8,6 +8,15 @@
 #include "lockstep/ode/rhs.h"
 
 namespace lockstep::cli {
+namespace {
+
+nn::Equations with_parameters(const std::vector<std::string>& names) {
+  nn::Equations system;
+  for (const std::string& name : names) system.parameters.push_back({name, {}});
+  return system;
+}
+
+}  // namespace
 
 bool StartsSection::has(const std::string& state) const {
   return std::ranges::find(of, state, &nn::Equation::name) != of.end();
@@ -74,6 +83,17 @@ nn::Model model_of(const nn::Equations& system) {
   }
 }
 
+// A solve begins at the data's first time: the time would be 0 in it.
+void refuse_time(const StartsSection& section, const nn::Equations& system) {
+  for (const nn::Equation& each : section.of) {
+    const nn::Model start = nn::expression(each, system);
+    if (std::ranges::find(start.inputs, "t", &nn::Port::name) == start.inputs.end()) continue;
+    throw Error(ErrorKind::invalid_argument,
+                {each.where, "the time t in \"" + each.text + '"', "a number, or an expression of parameters",
+                 "starts hold at each trajectory's first time: write it as a number or a parameter"});
+  }
+}
+
 }  // namespace
 
 StartsToTrain starts_to_train(const StartsSection& section, const std::vector<std::string>& states,
@@ -81,8 +101,7 @@ StartsToTrain starts_to_train(const StartsSection& section, const std::vector<st
                               const std::vector<ode::TrainedParameter>& trained) {
   if (section.of.empty()) return {};
   section.require_among(states);
-  nn::Equations system;
-  for (const std::string& name : parameters) system.parameters.push_back({name, {}});
+  nn::Equations system = with_parameters(parameters);
   ode::GivenStarts starts;
   for (std::size_t c = 0; c < states.size(); ++c) {
     const auto found = std::ranges::find(section.of, states[c], &nn::Equation::name);
@@ -93,6 +112,7 @@ StartsToTrain starts_to_train(const StartsSection& section, const std::vector<st
         {kStartOf + std::to_string(c), is_given ? found->text : "0", is_given ? found->where : section.where});
   }
   const nn::Model model = model_of(system);
+  refuse_time(section, system);
   starts.values =
       ode::net(nn::to_graph(model), {.name = "starts", .weight_places = nn::weight_places(model, system, {})});
   StartsToTrain result{starts, starts};

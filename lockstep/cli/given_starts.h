@@ -28,7 +28,7 @@ struct StartsSection {
 StartsSection read_starts(const TomlValue& data);
 
 // What the library takes; nothing where no starts are given. Throws Error naming what is none of the states, or of the
-// parameters.
+// parameters, and the start that reads the time.
 struct StartsToTrain {
   std::optional<ode::GivenStarts> untrained, trained;  // all parameters are a trajectory's; without those trained
 };

@@ -58,6 +58,13 @@ class TrainStartsTest(ToolTest):
         self.write("train.toml", text)
         self.fail_with(message, "train", "train.toml", *flags)
 
+    def test_the_time_is_no_start(self):
+        self.decay(self.times + 5)
+        for start in ("2 * exp(-t)", "t"):
+            self.refuse(f'data.starts.x: found the time t in "{start}", expected a number, or an expression of '
+                        "parameters; starts hold at each trajectory's first time: write it as a number or a parameter",
+                        ('x = "a"', f'x = "{start}"'))
+
     def test_a_step_to_where_there_is_no_start_is_shortened(self):
         out = self.train(('x = "a"', 'x = "sqrt(a)"'))
         self.assertRegex(out, r"k = (1|1\.0000\d*|0\.9999\d*) \(from 0\.5\)")

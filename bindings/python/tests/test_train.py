@@ -142,6 +142,8 @@ def test_states_that_nobody_measures_start_at_parameters():
         assert training.errors["training"]["predator"]["numbers"] == 0
     known = lockstep.train(**{**arguments, "parameters": {"a": {"start": 1.2}}}, starts={"predator": 0.5})
     assert known.standard_errors["a"] < training.standard_errors["a"]
+    with pytest.raises(lockstep.Error, match=r'starts.predator: found the time t in "exp\(-t\)", expected a number'):
+        lockstep.train(**arguments, starts={"predator": "exp(-t)"})
 
 
 def test_each_measurement_counts_by_its_own_error():
