@@ -167,7 +167,7 @@ cli::TrajectoryTable trajectory_table(const cli::TrainingFile& file, const std::
   require_finite("u", u, missing(file.data, train::MissingNumbers::as_nan));
   return cli::trajectory_table({"t", "u", u.shape(0), u.shape(1), values_of(t), values_of(u), "sigma",
                                 data.size() > 2 ? values_of(data[2]) : std::vector<double>()},
-                               file.data.states, {cli::first_points(file), file.data.starts});
+                               file.data.states, cli::first_numbers(file));
 }
 
 template <class T>

@@ -22,14 +22,13 @@ bool StartsSection::has(const std::string& state) const {
   return std::ranges::find(of, state, &nn::Equation::name) != of.end();
 }
 
-bool StartsSection::is_number(const std::string& state) const {
+bool StartsSection::is_number(const std::string& state, const std::vector<std::string>& parameters) const {
   const auto found = std::ranges::find(of, state, &nn::Equation::name);
   if (found == of.end()) return false;
   try {
-    nn::constant_expression(*found);
-    return true;
+    return nn::is_constant(*found, with_parameters(parameters));
   } catch (const Error&) {
-    return false;  // names of parameters
+    return false;  // which starts_to_train() refuses
   }
 }
 

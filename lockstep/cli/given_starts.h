@@ -18,8 +18,8 @@ struct StartsSection {
   std::vector<nn::Equation> of;  // by the names of states
 
   bool has(const std::string& state) const;
-  // Whether its start is a number, whatever a parameter is.
-  bool is_number(const std::string& state) const;
+  // Whether its start is a number, whatever these parameters are.
+  bool is_number(const std::string& state, const std::vector<std::string>& parameters) const;
   std::string where_of(const std::string& state) const;  // what messages call its start
   // Throws Error for a start of something else.
   void require_among(const std::vector<std::string>& states) const;

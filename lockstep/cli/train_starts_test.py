@@ -73,6 +73,14 @@ class TrainStartsTest(ToolTest):
                     "from; start its parameters elsewhere", ('x = "a"', 'x = "sqrt(a - 2)"'))
         self.refuse("data.starts.x: found no finite number", ('x = "a"', 'x = "sqrt(a - 2)"'), NOISY)
 
+    def test_a_parameter_may_be_called_as_a_constant(self):
+        """The first measurement of x counts: 11 numbers are compared, not 10."""
+        for name in ("e", "pi", "start"):
+            out = self.train(("a = {", f"{name} = {{"), ('x = "a"', f'x = "{name}"'))
+            self.assertNotIn("missing", out)
+            self.assertIn("from 11 numbers", out)
+        self.assertIn("1 of 11 numbers missing", self.train(('x = "a"', 'x = "e"')))
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[2:])

@@ -142,10 +142,10 @@ void require_order(const TrajectoryTable& table, const FirstNumbers& first, cons
 }
 
 // What starts at a number has none to be compared with there.
-void leave_out_known_starts(TrajectoryTable& table, const StartsSection& given) {
+void leave_out_known_starts(TrajectoryTable& table, const FirstNumbers& first) {
   const std::size_t n = table.component_names.size();
   for (std::size_t c = 0; c < n; ++c) {
-    if (!given.is_number(table.component_names[c])) continue;
+    if (!first.given.is_number(table.component_names[c], first.parameters)) continue;
     for (std::size_t i = 0, row = 0; i < table.trajectories(); row += table.lengths[i++]) {
       table.states[row * n + c] = std::numeric_limits<double>::quiet_NaN();
     }
@@ -206,7 +206,7 @@ TrajectoryTable read_trajectories_csv(const DataSection& data, const FirstNumber
   }
   if (table.names.size() != table.lengths.size()) table.names.clear();  // numbers among the names: they are counted
   require_order(table, first, csv.source, csv.source, csv.lines);
-  leave_out_known_starts(table, first.given);
+  leave_out_known_starts(table, first);
   if (data.sigma.one_by_one()) table.sigma = sigma_of_csv(csv, data.sigma, data.states);
   require_sigma(table.states, table.sigma, [&](std::size_t at) {
     return line(at / data.states.size()) + ", of " + data.states[at % data.states.size()];
@@ -306,9 +306,19 @@ TrajectoryTable read_trajectories_hdf5(const DataSection& data, const FirstNumbe
 RegressionData load_regression(const TrainingFile& file) { return split(file, read_regression(file.data)); }
 
 TrajectoryData load_trajectories(const TrainingFile& file) {
-  const FirstNumbers first{first_points(file), file.data.starts};
+  const FirstNumbers first = first_numbers(file);
   return split(file,
                is_hdf5(file.data) ? read_trajectories_hdf5(file.data, first) : read_trajectories_csv(file.data, first));
+}
+
+FirstNumbers first_numbers(const TrainingFile& file) {
+  FirstNumbers first{first_points(file), file.data.starts};
+  if (file.ode && file.ode->equations) {
+    for (const auto& parameter : file.ode->equations->system.parameters) first.parameters.push_back(parameter.name);
+  } else if (file.ode && file.ode->system) {
+    first.parameters = system_of(*file.ode).parameters;
+  }
+  return first;
 }
 
 bool TrajectoryTable::have_one_length() const {
@@ -341,7 +351,7 @@ TrajectoryTable trajectory_table(const Rectangles& data, std::vector<std::string
     table.sigma.insert(table.sigma.end(), sigma, sigma + length * components);
   }
   require_order(table, first, data.where_times, data.where_states, {});
-  leave_out_known_starts(table, first.given);
+  leave_out_known_starts(table, first);
   require_sigma(table.states, table.sigma, [&](std::size_t at) {
     std::size_t trajectory = 0, point = at / components;
     while (point >= table.lengths[trajectory]) point -= table.lengths[trajectory++];

@@ -70,7 +70,9 @@ struct Rectangles {
 struct FirstNumbers {
   ode::FirstPoints points = ode::FirstPoints::complete;
   StartsSection given = {};
+  std::vector<std::string> parameters = {};  // of the right-hand side, by name
 };
+FirstNumbers first_numbers(const TrainingFile& file);
 TrajectoryTable trajectory_table(const Rectangles& data, std::vector<std::string> component_names,
                                  const FirstNumbers& first = {});
 // The same split of numbers that a caller has in memory. Units that the file names go before those of the table.

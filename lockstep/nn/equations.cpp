@@ -184,6 +184,13 @@ double constant_expression(const Equation& constant) {
       constant.text, reader.time_at());
 }
 
+bool is_constant(const Equation& function, const Equations& system) {
+  const StandardArithmetic arithmetic;
+  EquationGraph graph;
+  EquationReader reader(system, graph);
+  return reader.read(function).is_number();
+}
+
 std::vector<std::optional<double>> parameter_defaults(const Model& model) {
   const auto known = model.metadata.find(kDefaults);
   if (known == model.metadata.end()) return {};

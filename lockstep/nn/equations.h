@@ -79,6 +79,10 @@ graph::WeightPlaces weight_places(const Model& equations, const Equations& syste
 // What an expression of numbers alone is: "8/3".
 double constant_expression(const Equation& constant);
 
+// Whether a text over the names of `system` is a number, whatever state, parameters and time are. A parameter called e
+// is no constant.
+bool is_constant(const Equation& function, const Equations& system);
+
 // The defaults that a model of equations keeps, one for each feature of its port "p"; empty for other models.
 std::vector<std::optional<double>> parameter_defaults(const Model& model);
 

@@ -146,6 +146,14 @@ def test_states_that_nobody_measures_start_at_parameters():
         lockstep.train(**arguments, starts={"predator": "exp(-t)"})
 
 
+def test_a_parameter_called_as_a_constant_is_one():
+    t = np.linspace(0, 2, 11)
+    training = lockstep.train(t=t, u=0.2 * np.exp(-t)[:, None], equations={"x": "-k * x"}, starts={"x": "e"},
+                              parameters={"k": {"start": 0.5}, "e": {"start": 1.0}}, precision="f64")
+    assert "11 numbers" in training.notes[0]
+    assert abs(training.parameters["e"] - 0.2) < 1e-6
+
+
 def test_each_measurement_counts_by_its_own_error():
     """k of exp(-k t) from measured logarithms would be a weighed mean: to first order in the noise it is here, with the
     errors of absolute_sigma. Quadratic terms of noise of at most 1e-4 are below 1e-6."""
