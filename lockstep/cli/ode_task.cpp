@@ -320,10 +320,12 @@ class OdeTask : public TrainingTask<T> {
       weights.push_back(std::isnan(each.size) ? 1 : 1 / (each.size * each.size));
       if (!std::isnan(each.size)) continue;
       const std::size_t n = data_.training.component_names.size();
-      for (std::size_t at = weights.size() - 1; at < data_.training.states.size(); at += n) {
-        if (std::isnan(data_.training.states[at])) continue;
-        throw Error(ErrorKind::invalid_argument,
-                    {data.sigma.where, "none of " + each.name, "one of each that was measured, in their units", {}});
+      for (const TrajectoryTable* table : {&data_.training, &data_.validation}) {
+        for (std::size_t at = weights.size() - 1; at < table->states.size(); at += n) {
+          if (std::isnan(table->states[at])) continue;
+          throw Error(ErrorKind::invalid_argument,
+                      {data.sigma.where, "none of " + each.name, "one of each that was measured, in their units", {}});
+        }
       }
     }
     return weights;

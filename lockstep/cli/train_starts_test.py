@@ -81,6 +81,17 @@ class TrainStartsTest(ToolTest):
             self.assertIn("from 11 numbers", out)
         self.assertIn("1 of 11 numbers missing", self.train(('x = "a"', 'x = "e"')))
 
+    def test_each_measurement_has_a_sigma_in_validation_data_too(self):
+        """One run of eight has a y: whichever data it falls to, none is known of how good it is."""
+        rows = ["run,t,x,y"]
+        for run in range(8):
+            rows += [f"{run},{t},{np.exp(-t)},{0.5 if run == 3 and t > 0 else ''}" for t in self.times]
+        self.write("decay.csv", "\n".join(rows) + "\n")
+        for seed in range(6):
+            self.refuse("data.sigma: found none of y, expected one of each that was measured", ('{ x = "a" }', '{ y = 1 }'),
+                        ('time = "t"', 'time = "t"\ntrajectory = "run"\nvalidation = 0.25\nsigma = { x = 0.05 }'),
+                        text=TWO, flags=["--seed", seed])
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[2:])
