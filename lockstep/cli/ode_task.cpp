@@ -112,10 +112,10 @@ class OdeTask : public TrainingTask<T> {
     const bool frees = phases_.back().continuity.has_value();
     const std::vector<double> starts = frees ? trained_starts(parameters) : std::vector<double>();
     const std::size_t given = given_.trained ? given_.trained->components.size() : 0;
-    report.starts = frees                        ? StartsOf::fit
-                    : given == 0                 ? StartsOf::data
-                    : given < rhs_->components() ? StartsOf::data_and_file
-                                                 : StartsOf::file;
+    report.starts = given == rhs_->components() ? StartsOf::file  // and nothing is left to be freed
+                    : frees                     ? StartsOf::fit
+                    : given == 0                ? StartsOf::data
+                                                : StartsOf::data_and_file;
     report.beside_nets = !this->starts_.empty();
     report.stated_errors = file_.data.sigma.error_size() == ode::ErrorSize::as_stated;
     const auto count = static_cast<std::ptrdiff_t>(this->weights());

@@ -81,6 +81,14 @@ class TrainStartsTest(ToolTest):
             self.assertIn("from 11 numbers", out)
         self.assertIn("1 of 11 numbers missing", self.train(('x = "a"', 'x = "e"')))
 
+    def test_errors_say_starts_where_starts_are_unknown(self):
+        noise = 0.01 * np.random.default_rng(1).standard_normal((11, 2))
+        rows = [f"{t},{np.exp(-t) + p},{np.exp(-0.5 * t) + q}" for t, (p, q) in zip(self.times, noise)]
+        self.write("decay.csv", "t,x,y\n" + "\n".join(rows) + "\n")
+        for starts, among in [('{ x = "a", y = "a" }', ""), ("{ y = 1 }", ", starts among them")]:
+            out = self.train(('{ x = "a" }', starts), NOISY, text=TWO)
+            self.assertRegex(out, f"{3 if among else 2} unknowns{among}\n")
+
     def test_each_measurement_has_a_sigma_in_validation_data_too(self):
         """One run of eight has a y: whichever data it falls to, none is known of how good it is."""
         rows = ["run,t,x,y"]
