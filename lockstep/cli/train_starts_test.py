@@ -100,6 +100,16 @@ class TrainStartsTest(ToolTest):
                         ('time = "t"', 'time = "t"\ntrajectory = "run"\nvalidation = 0.25\nsigma = { x = 0.05 }'),
                         text=TWO, flags=["--seed", seed])
 
+    def test_hdf5_needs_no_dataset_of_a_state_that_starts_somewhere(self):
+        with h5py.File(self.path("decay.h5"), "w") as file:
+            file["t"] = self.times
+            file["x"] = 0.2 * np.exp(-self.times)
+        out = self.train(("decay.csv", "decay.h5"), ('{ x = "a" }', "{ y = 0 }"), ('"-k * x"', '"-k * x + 0 * y"'),
+                         text=TWO)
+        self.assertIn("11 of 22 numbers missing", out)
+        self.assertRegex(out, r"k = (1|1\.0000\d*|0\.9999\d*) \(from 0\.5\)")
+        self.refuse('found "y", which decay.h5 does not have', ("decay.csv", "decay.h5"), ('{ x = "a" }', "{ x = 0 }"), text=TWO)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[2:])

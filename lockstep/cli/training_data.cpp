@@ -217,7 +217,7 @@ TrajectoryTable read_trajectories_csv(const DataSection& data, const FirstNumber
 // State [trajectory, time, component], or of a single trajectory [time, component], or [time] of a single component. Of
 // several datasets each is a component, [trajectory, time] or [time].
 Numbers read_states(const hdf5::File& file, const std::vector<std::string>& names, const std::string& where,
-                    train::MissingNumbers missing) {
+                    train::MissingNumbers missing, const StartsSection& given = {}) {
   if (names.size() < 2) {
     Numbers states = read_numbers(file, names.empty() ? "state" : names.front(), where, missing);
     if (states.shape.size() == 1) states.shape = {1, states.shape[0], 1};
@@ -228,7 +228,11 @@ Numbers read_states(const hdf5::File& file, const std::vector<std::string>& name
     return states;
   }
   std::vector<Numbers> components;
+  const auto is_there = [&](const std::string& name) { return !given.has(name) || file.has(name); };
+  // Where none is there the first one is missed.
+  const bool some = std::ranges::any_of(names, is_there);
   for (const std::string& name : names) {
+    if (some && !is_there(name)) continue;
     Numbers& component = components.emplace_back(read_numbers(file, name, where, missing));
     if (component.shape.size() == 1) component.shape = {1, component.shape[0]};
     if (component.shape.size() != 2) {
@@ -239,6 +243,12 @@ Numbers read_states(const hdf5::File& file, const std::vector<std::string>& name
       refuse(component.name, shape_text(component.shape),
              shape_text(components[0].shape) + " as " + components[0].name);
     }
+  }
+  for (std::size_t i = 0; i < names.size() && some; ++i) {
+    if (is_there(names[i])) continue;
+    const Numbers& like = components[0];
+    Numbers none{names[i], like.shape, std::vector<double>(like.values.size(), std::nan(""))};
+    components.insert(components.begin() + static_cast<std::ptrdiff_t>(i), std::move(none));
   }
   const hdf5::Shape shape{components[0].shape[0], components[0].shape[1], components.size()};
   return {components[0].name, shape, side_by_side(components, components[0].values.size())};
@@ -273,7 +283,8 @@ TrajectoryTable read_trajectories_hdf5(const DataSection& data, const FirstNumbe
   const hdf5::File file = hdf5::File::open(data.file.value);
   if (!data.trajectory.empty()) refuse(data.where_trajectory, data.trajectory, "no such key with HDF5", "remove it");
   Numbers states =
-      read_states(file, data.states, data.where_states, data.missing.value_or(train::MissingNumbers::as_nan));
+      read_states(file, data.states, data.where_states, data.missing.value_or(train::MissingNumbers::as_nan),
+                  data.starts);
   Numbers times =
       read_numbers(file, data.time.empty() ? "time" : data.time, data.where_time, train::MissingNumbers::as_nan);
   const std::size_t trajectories = states.shape[0], points = states.shape[1];
