@@ -22,14 +22,18 @@ def _axes(axes: Any) -> Any:
     return matplotlib.pyplot.subplots()[1]
 
 
+def _label(name: str, unit: Optional[str]) -> str:
+    return f"{name} ({unit})" if unit else name
+
+
 def time_series(solution: Solution, components: Optional[Sequence[str]] = None, trajectory: int = 0,
                 axes: Any = None) -> Any:
     """Components of one trajectory over time."""
     axes = _axes(axes)
     time = solution.time if solution.time.ndim == 1 else solution.time[trajectory]
     for component in components or solution.component_names:
-        axes.plot(time, solution[component][trajectory], label=component)
-    axes.set_xlabel("time")
+        axes.plot(time, solution[component][trajectory], label=_label(component, solution.units.get(component)))
+    axes.set_xlabel(_label("time", solution.time_unit))
     axes.legend()
     return axes
 
@@ -41,8 +45,8 @@ def phase(solution: Solution, x: Optional[str] = None, y: Optional[str] = None,
     x, y = x or solution.component_names[0], y or solution.component_names[-1]
     for trajectory in trajectories:
         axes.plot(solution[x][trajectory], solution[y][trajectory], linewidth=0.8)
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
+    axes.set_xlabel(_label(x, solution.units.get(x)))
+    axes.set_ylabel(_label(y, solution.units.get(y)))
     return axes
 
 
@@ -55,8 +59,8 @@ def spread(solution: Solution, component: Optional[str] = None, axes: Any = None
     axes.fill_between(time, low, high, alpha=0.2, linewidth=0, color="C0", label="90 %")
     axes.fill_between(time, lower, upper, alpha=0.4, linewidth=0, color="C0", label="50 %")
     axes.plot(time, median, color="C0", label="median")
-    axes.set_xlabel("time")
-    axes.set_ylabel(component)
+    axes.set_xlabel(_label("time", solution.time_unit))
+    axes.set_ylabel(_label(component, solution.units.get(component)))
     axes.legend()
     return axes
 

@@ -310,6 +310,12 @@ def test_pictures_are_drawn(tmp_path):
     # The mean of the two in the middle, in float32 or float64.
     np.testing.assert_allclose(spread.lines[0].get_ydata(), np.median(solution["z"], axis=0), rtol=2**-23)
     spread.figure.savefig(tmp_path / "spread.png")
+    assert (spread.get_xlabel(), spread.get_ylabel()) == ("time", "z")
+    fall = lockstep.equations({"x": "v", "v": "-9.81"})
+    drawn = lockstep.solve(fall, [2, 0], (0, 1), 5, units={"x": "m"}, time_unit="s")
+    phase, series = lockstep.plot.phase(drawn), lockstep.plot.time_series(drawn)
+    assert (phase.get_xlabel(), phase.get_ylabel(), series.get_xlabel()) == ("x (m)", "v", "time (s)")
+    assert [line.get_label() for line in series.lines] == ["x (m)", "v"]
 
 
 def test_a_net_inside_equations_is_trained():
