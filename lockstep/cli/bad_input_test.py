@@ -102,6 +102,12 @@ class BadInput(NetTest):
         self.fail_solving('bad.toml:4: rhs.components: found "x" twice, expected different names',
                           NET.replace('"y"', '"x"'))
 
+    def test_events_that_never_strike(self):
+        for text in ("x > 20", "x >= 20", "20 < x", "x == 20"):
+            self.fail_solving(f'event.function: found the condition "{text}", expected an expression whose sign changes; '
+                              "write the difference of its two sides", LORENZ + f'[event]\nfunction = "{text}"\n')
+        self.fail_solving('event.function: found the number "2"', LORENZ + '[event]\nfunction = "2"\n')
+
     def test_toml(self):
         self.fail_solving('bad.toml:9: time.spam: found an unknown key, expected one of span, save, unit; did you mean "span"?',
                           LORENZ.replace("span =", "spam ="))

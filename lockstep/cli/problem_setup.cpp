@@ -202,12 +202,28 @@ void choose_save_times(const ProblemFile& file, std::size_t trajectories, ode::P
   }
 }
 
+// An event strikes where its function changes sign, which a condition, 0 or 1, and a number do not.
+void require_sign(const nn::Model& model, const nn::Equation& function) {
+  const auto node = std::ranges::find(model.nodes, model.outputs.front().value, &nn::Node::name);
+  if (node == model.nodes.end()) return;
+  const auto* binary = std::get_if<graph::Binary>(&node->operation);
+  using Kind = graph::BinaryKind;
+  if (binary && (binary->kind == Kind::less || binary->kind == Kind::less_or_equal || binary->kind == Kind::equal)) {
+    refuse(function.where, "the condition \"" + function.text + '"', "an expression whose sign changes",
+           "write the difference of its two sides, x - 1 for x > 1; event.direction says which way");
+  }
+  if (std::holds_alternative<graph::Constant>(node->operation)) {
+    refuse(function.where, "the number \"" + function.text + '"', "an expression whose sign changes", "");
+  }
+}
+
 void add_event(const ProblemFile& file, const NamedRhs& rhs, ProblemSetup& setup) {
   if (!file.event) return;
   const Event& event = *file.event;
   ode::Problem& problem = setup.problem;
   if (event.function) {
     const nn::Model model = nn::expression(*event.function, rhs.names);
+    require_sign(model, *event.function);
     problem.event = ode::TerminalEvent{
         ode::graph_function(nn::to_graph(model), rhs.parameter_names.size(), event.function->text), event.direction};
     setup.event_model = nn::plan_bytes({model, Precision::f64, CpuTarget::scalar});
