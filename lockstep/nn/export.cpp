@@ -110,8 +110,14 @@ constexpr std::string_view kOpening = R"(#ifndef @H_
 )";
 
 // Products. A sum of one may be contracted into a fused multiply-add by GCC (unless -std=c99 or -ffp-contract=off) and
-// by clang. Both can be told, the former from its version 12 on.
-constexpr std::string_view kHostProducts = R"(#if defined(__clang__)
+// by clang. Both can be told, the former from its version 12 on; but what its vectoriser makes of two products may be
+// contracted still, so that it is told for all functions as well.
+constexpr std::string_view kHostProducts =
+    R"(#if defined(__GNUC__) && !defined(__clang__) && !defined(__EDG__) && !defined(__CUDACC__)
+#pragma GCC push_options
+#pragma GCC optimize("fp-contract=off")
+#endif
+#if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #define @PRODUCT32(a, b) ((a) * (b))
 #define @PRODUCT64(a, b) ((a) * (b))
@@ -124,6 +130,13 @@ constexpr std::string_view kHostProducts = R"(#if defined(__clang__)
 #endif
 #define @QUOTIENT32(a, b) ((a) / (b))
 #define @QUOTIENT64(a, b) ((a) / (b))
+)";
+
+constexpr std::string_view kClosing =
+    R"(#if defined(__GNUC__) && !defined(__clang__) && !defined(__EDG__) && !defined(__CUDACC__)
+#pragma GCC pop_options
+#endif
+#endif
 )";
 
 constexpr std::string_view kCall = "#define @CALL static inline\n";
@@ -421,7 +434,7 @@ ExportedHeader export_header(const Model& model, const HeaderOptions& options) {
     text += cuda ? detail::cuda_evaluation_text(plan) : detail::c_evaluation_text(plan);
     text += check_text(plan, in, out32, out64);
   }
-  text += "#endif\n";
+  text += kClosing;
   std::string capitals = options.name;
   for (char& c : capitals) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   text = detail::replaced(detail::replaced(text, '$', options.name + "_"), '@', capitals + "_");
