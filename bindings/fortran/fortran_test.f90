@@ -10,6 +10,7 @@ program fortran_test
   type(lockstep_plan) :: plan, plan64
   type(lockstep_device_plan) :: device_plan
   real(real32), target :: xd(3, n), yd(3, n)
+  real(real64), target :: xd64(3, n)
   real(real32) :: x(3, n), y(3, n), xt(n, 3), yt(n, 3), wide(7, 2 * n), out(5, 3 * n), one(3)
   real(real32) :: x3(3, 7, 10), y3(3, 7, 10), xm(7, 3, 10), ym(7, 3, 10), xl(7, 10, 3), yl(7, 10, 3)
   real(real64) :: x64(3, n), y64(3, n), v64(3, n), w64(3, n), jv64(3, n), jw64(3, n)
@@ -128,6 +129,11 @@ program fortran_test
   call device_plan%free()
   call device_plan%enqueue(c_null_ptr, 1, c_loc(xd), 1, 1, c_loc(yd), 1, 1, stat=stat, errmsg=message)
   call claim(stat == lockstep_invalid_argument, 'a freed device plan is refused')
+
+  xd64 = x
+  call plan%evaluate_ports([lockstep_array(xd), lockstep_array(xd64)], [lockstep_array(yd)], stat=stat, errmsg=message)
+  call claim(stat == lockstep_invalid_argument .and. index(message, 'two precisions') > 0, &
+             'inputs of two precisions are refused')
 
   call plan%free()
   call plan%evaluate(x, y, stat=stat, errmsg=message)

@@ -1065,7 +1065,8 @@ contains
       call refuse('x: found no arrays, expected one for each input port', stat, errmsg)
       return
     end if
-    if (any(v%precision /= x(1)%precision) .or. any(w%precision /= x(1)%precision)) then
+    if (any(x%precision /= x(1)%precision) .or. any(v%precision /= x(1)%precision) .or. &
+        any(w%precision /= x(1)%precision)) then
       call refuse('x: found arrays of two precisions, expected one; the plan''s', stat, errmsg)
       return
     end if
