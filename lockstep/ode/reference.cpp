@@ -385,21 +385,29 @@ void run_in_common_steps(std::deque<Trajectory<T>>& trajectories, const Problem&
       continue;
     }
     for (Trajectory<T>* trajectory : open) trajectory->reject();
-    // Who stays without a number however small the step is left behind.
-    failures_in_a_row = is_number(largest) ? 0 : failures_in_a_row + 1;
-    if (failures_in_a_row == kMostFailures) {
-      failures_in_a_row = 0;
+    // Left behind: who stays without a number however small the step, and whose own error asks for steps below time's
+    // spacing.
+    const auto leave_behind = [&](const auto& hopeless) {
       std::vector<Trajectory<T>*> left;
       for (std::size_t i = 0; i < open.size(); ++i) {
-        if (is_number(errors[i])) {
-          left.push_back(open[i]);
+        if (hopeless(errors[i])) {
+          open[i]->end(is_number(errors[i]) ? Status::step_too_small : Status::not_finite);
         } else {
-          open[i]->end(Status::not_finite);
+          left.push_back(open[i]);
         }
       }
       open = left;
+    };
+    failures_in_a_row = is_number(largest) ? 0 : failures_in_a_row + 1;
+    const double smallest = scalar::smallest_step<D>(t, t_end);
+    if (std::fabs(h) <= smallest) {
+      leave_behind([](double own) { return !(own <= 1); });
+      failures_in_a_row = 0;
+      h = std::copysign(smallest, h);
+    } else if (failures_in_a_row == kMostFailures) {
+      leave_behind([&](double own) { return !is_number(own); });
+      failures_in_a_row = 0;
     }
-    if (std::fabs(h) <= scalar::smallest_step<D>(t, t_end)) return end_all(Status::step_too_small);
   }
 }
 

@@ -16,6 +16,8 @@ namespace {
 using D = ScalarLane<double>;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+bool is_finite(double error) { return error <= std::numeric_limits<double>::max(); }
+
 // Thirty-two trajectories that stay together from start to end; lanes that ended keep their place.
 template <class T>
 struct ResidentTile {
@@ -144,14 +146,19 @@ class Lockstep {
         if (step.last) end_all(Status::success);
       } else {
         ++rejected_;
-        // A trajectory that stays NaN however small the step would hold up all others: it is left behind.
-        const bool finite = error <= std::numeric_limits<double>::max();
-        failures_in_a_row = finite ? 0 : failures_in_a_row + 1;
+        // A trajectory that stays NaN however small the step, or whose own error asks for steps below time's spacing,
+        // would hold up all others: it is left behind.
+        failures_in_a_row = is_finite(error) ? 0 : failures_in_a_row + 1;
         if (failures_in_a_row == kMostFailures) {
-          drop_broken_lanes();
+          drop_lanes([](double own) { return !is_finite(own); });
           failures_in_a_row = 0;
         }
-        if (std::fabs(h) <= scalar::smallest_step<D>(t_, t_end_)) end_all(Status::step_too_small);
+        const double smallest = scalar::smallest_step<D>(t_, t_end_);
+        if (std::fabs(h) <= smallest) {
+          drop_lanes([](double own) { return !(own <= 1); });
+          failures_in_a_row = 0;
+          h = std::copysign(smallest, h);
+        }
       }
       if (control_.progress) report();
     }
@@ -173,7 +180,7 @@ class Lockstep {
       double most = 0;
       for (LaneMask bits = resident.open; bits != 0; bits &= bits - 1) {
         const double error = tile.error_squared[__builtin_ctz(bits)];
-        most = error <= most ? most : (error <= std::numeric_limits<double>::max() ? error : kInfinity);
+        most = error <= most ? most : (is_finite(error) ? error : kInfinity);
       }
       double seen = largest.load();
       while (most > seen && !largest.compare_exchange_weak(seen, most)) {
@@ -199,12 +206,15 @@ class Lockstep {
     }
   }
 
-  void drop_broken_lanes() {
+  // Ends the lanes whose error in the last attempt, as its square, is such as `hopeless` says.
+  template <class Predicate>
+  void drop_lanes(const Predicate& hopeless) {
     for (const auto& resident : tiles_) {
       for (LaneMask bits = resident->open; bits != 0; bits &= bits - 1) {
         const int lane = __builtin_ctz(bits);
-        if (!(resident->tile.error_squared[lane] <= std::numeric_limits<double>::max())) {
-          end_lane(*resident, lane, Status::not_finite);
+        const double error = resident->tile.error_squared[lane];
+        if (hopeless(error)) {
+          end_lane(*resident, lane, is_finite(error) ? Status::step_too_small : Status::not_finite);
         }
       }
     }
