@@ -29,7 +29,9 @@ LOCKSTEP_LANE_FN typename L::V add_finite_check(typename L::V sum, typename L::V
   return L::fma(y1, L::zero(), sum);
 }
 
-// The first step that heads for the end: where it would start within 1 % of the end time it lands on it.
+// The first step that heads for the end: where it would start within 1 % of the end time it lands on it. Its size is the
+// difference of the two times, not what was asked for: else the state would advance by h and time by fl(t + h) - t, and
+// at large times the two drift apart. Where time cannot resolve the step (it grows tenfold then) h is what was asked for.
 template <class LD>
 struct StepProposal {
   typename LD::V h;      // signed
@@ -42,8 +44,10 @@ LOCKSTEP_LANE_FN StepProposal<LD> propose_step(typename LD::V t, typename LD::V 
   const typename LD::V left = LD::sub(t_end, t);
   const typename LD::V size = LD::min(LD::abs(h), max_step);
   const typename LD::M last = LD::le(LD::abs(left), LD::mul(size, LD::set(1.01)));
-  const typename LD::V step = LD::select(last, left, LD::copysign(size, left));
-  return {step, LD::select(last, t_end, LD::add(t, step)), last};
+  const typename LD::V asked = LD::select(last, left, LD::copysign(size, left));
+  const typename LD::V t_new = LD::select(last, t_end, LD::add(t, asked));
+  const typename LD::V taken = LD::sub(t_new, t);
+  return {LD::select(LD::eq(taken, LD::zero()), asked, taken), t_new, last};
 }
 
 // Step `index` (from 0) of `count` equal steps: times by one fma from the start, never by accumulation.
