@@ -86,11 +86,13 @@ bool interleave(const Axis& period, const Axis& a, const Axis& b, std::int64_t o
 
 }  // namespace
 
+bool fits_memory(const Places& view) {
+  return within_memory(view.rows, view.row_stride) && within_memory(view.columns, view.column_stride);
+}
+
 bool share_memory(const Places& a, const Places& b) {
   if (a.rows == 0 || a.columns == 0 || b.rows == 0 || b.columns == 0) return false;
-  for (const Places* one : {&a, &b}) {
-    if (!within_memory(one->rows, one->row_stride) || !within_memory(one->columns, one->column_stride)) return true;
-  }
+  if (!fits_memory(a) || !fits_memory(b)) return true;
   if (are_apart(extent_of(a), extent_of(b))) return false;
   const auto size = static_cast<std::int64_t>(a.bytes), apart = static_cast<std::int64_t>(b.address - a.address);
   const std::int64_t offset = divide_down(apart, size), rest = apart - offset * size;
@@ -121,11 +123,46 @@ bool share_memory(const Places& a, const Places& b) {
   return false;
 }
 
+bool slices_share_memory(const Slices& a, const Slices& b) {
+  const bool empty = a.first.rows == 0 || a.first.columns == 0 || b.first.rows == 0 || b.first.columns == 0;
+  if (a.count < 2 || empty) return false;
+  for (const Slices* one : {&a, &b}) {
+    if (!fits_memory(one->first) || !within_memory(one->count, one->stride)) return true;
+  }
+  const auto moved = [](const Slices& slices, std::size_t number) {
+    Places places = slices.first;
+    places.address += number * static_cast<std::size_t>(slices.stride) * places.bytes;
+    return places;
+  };
+  const auto meet = [](const Places& one, const Places& other) {
+    return !are_apart(extent_of(one), extent_of(other)) && share_memory(one, other);
+  };
+  // Around all slices: most arrays lie one after the other.
+  const auto around = [&](const Slices& slices) {
+    const Extent begin = extent_of(slices.first), end = extent_of(moved(slices, slices.count - 1));
+    return Extent{std::min(begin.begin, end.begin), std::max(begin.end, end.end)};
+  };
+  if (are_apart(around(a), around(b))) return false;
+  if (a.stride == b.stride) {  // how far apart two slices are depends on the difference of their numbers alone
+    for (std::size_t steps = 1; steps < a.count; ++steps) {
+      if (meet(moved(a, steps), b.first) || meet(a.first, moved(b, steps))) return true;
+    }
+    return false;
+  }
+  for (std::size_t i = 0; i < a.count; ++i) {
+    const Places slice = moved(a, i);
+    for (std::size_t j = 0; j < b.count; ++j) {
+      if (j != i && meet(slice, moved(b, j))) return true;
+    }
+  }
+  return false;
+}
+
 bool shares_places(const Places& view) {
   if (view.rows == 0 || view.columns == 0) return false;
   if ((view.rows > 1 && view.row_stride == 0) || (view.columns > 1 && view.column_stride == 0)) return true;
   if (view.rows < 2 || view.columns < 2) return false;
-  if (!within_memory(view.rows, view.row_stride) || !within_memory(view.columns, view.column_stride)) return true;
+  if (!fits_memory(view)) return true;
   // The least steps that lead back to the same place are column / divisor rows and row / divisor columns.
   const auto row = static_cast<std::uint64_t>(std::abs(view.row_stride));
   const auto column = static_cast<std::uint64_t>(std::abs(view.column_stride));
@@ -146,18 +183,32 @@ bool same_view(const Places& a, const Places& b) {
   return (columns - 1) * column < row || (a.rows - 1) * row < column;
 }
 
-void refuse_overlap(std::string written, const std::string& read) {
+void refuse_size(std::string name, const Places& view) {
+  const auto text = [](auto number) { return std::to_string(number); };
+  throw Error(ErrorKind::invalid_argument,
+              {std::move(name),
+               text(view.rows) + " x " + text(view.columns) + " elements with strides " + text(view.row_stride) +
+                   " (row) and " + text(view.column_stride) + " (column)",
+               "an array that fits into memory", "give the number of samples, and strides in elements"});
+}
+
+void refuse_overlap(std::string written, const Places& to, const std::string& read, const Places& from) {
+  if (!fits_memory(to)) refuse_size(std::move(written), to);
+  if (!fits_memory(from)) refuse_size(read, from);
   throw Error(ErrorKind::invalid_argument,
               {std::move(written), "memory that overlaps " + read,
                "memory apart from it, or the same view: its address and its strides", "give it an array of its own"});
 }
 
-void refuse_two_results(std::string written, const std::string& other) {
+void refuse_two_results(std::string written, const Places& to, const std::string& other, const Places& beside) {
+  if (!fits_memory(to)) refuse_size(std::move(written), to);
+  if (!fits_memory(beside)) refuse_size(other, beside);
   throw Error(ErrorKind::invalid_argument,
               {std::move(written), "memory that overlaps " + other, "memory of its own", "give each result an array"});
 }
 
 void refuse_shared_places(std::string written, const Places& view) {
+  if (!fits_memory(view)) refuse_size(std::move(written), view);
   const auto text = [](auto number) { return std::to_string(number); };
   throw Error(ErrorKind::invalid_argument,
               {std::move(written),

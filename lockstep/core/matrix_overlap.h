@@ -29,10 +29,23 @@ Places places_of(const MatrixView<T>& view) {
           view.column_stride};
 }
 
+// Can memory hold it, 2^56 elements from one end to the other? Not where counts or strides are no numbers of elements:
+// samples of -1 as an unsigned number.
+bool fits_memory(const Places& view);
+
 // Is a byte of an element of `a` one of `b`? Exact for any strides: columns of one array, side by side, interleave
-// without sharing anything. Elements of both have the same size. Views that no memory can hold (2^56 bytes) count as
-// sharing.
+// without sharing anything. Elements of both have the same size. Views that no memory can hold count as sharing.
 bool share_memory(const Places& a, const Places& b);
+
+// `count` views, each `stride` elements after the one before.
+struct Slices {
+  Places first;
+  std::size_t count;
+  std::ptrdiff_t stride;
+};
+
+// Does a slice of `a` share memory with another than its own of `b`, which has as many? Exact and with the same limits.
+bool slices_share_memory(const Slices& a, const Slices& b);
 
 // Do two elements of one view lie at one place? Exact for any strides: a stride of 0, rows that overlap.
 bool shares_places(const Places& view);
@@ -58,11 +71,20 @@ inline Extent extent_of(const Places& view) {
 }
 inline bool are_apart(const Extent& a, const Extent& b) { return a.end <= b.begin || b.end <= a.begin; }
 
+// The bits of its counts and strides: those of a view with none from kLargeBit up reach forward, and by sums of
+// products that no word overflows.
+template <class T>
+std::size_t size_bits(const MatrixView<T>& view) {
+  return view.rows | view.columns | static_cast<std::size_t>(view.row_stride) |
+         static_cast<std::size_t>(view.column_stride);
+}
+constexpr int kLargeBit = 29;
+
 // Does every element of one lie below all of the other? In a few instructions, for calls that take some nanoseconds; no
-// where a stride is negative.
+// where a stride is negative, or where a count or stride is as large as no field's: from 2^29.
 template <class A, class B>
 bool clearly_apart(const MatrixView<A>& a, const MatrixView<B>& b) {
-  if ((a.row_stride | a.column_stride | b.row_stride | b.column_stride) < 0) return false;
+  if ((size_bits(a) | size_bits(b)) >> kLargeBit != 0) return false;
   const auto end = [](const auto& view) {
     return reinterpret_cast<std::uintptr_t>(view.data) +
            ((view.rows - 1) * static_cast<std::size_t>(view.row_stride) +
@@ -79,7 +101,8 @@ bool may_write_beside(const MatrixView<T>& to, const MatrixView<const T>& from) 
   if (clearly_apart(to, from)) [[likely]]
     return true;
   const Places a = places_of(to), b = places_of(from);
-  return same_view(a, b) || !share_memory(a, b);
+  const bool fit = (size_bits(to) | size_bits(from)) >> kLargeBit == 0 || (fits_memory(a) && fits_memory(b));
+  return fit && (same_view(a, b) || !share_memory(a, b));
 }
 
 // May a call write it: has each element a place of its own? In a few instructions for rows or columns one after
@@ -98,9 +121,12 @@ bool may_write_both(const MatrixView<T>& a, const MatrixView<T>& b) {
   return clearly_apart(a, b) || !share_memory(places_of(a), places_of(b));
 }
 
-// Error (invalid_argument) where they may not; the names are what messages call the views.
-[[noreturn]] void refuse_overlap(std::string written, const std::string& read);
-[[noreturn]] void refuse_two_results(std::string written, const std::string& other);
+// Error (invalid_argument) where they may not; the names are what messages call the views. Of views that no memory can
+// hold it is their size that is refused.
+[[noreturn]] void refuse_overlap(std::string written, const Places& to, const std::string& read, const Places& from);
+[[noreturn]] void refuse_two_results(std::string written, const Places& to, const std::string& other,
+                                     const Places& beside);
 [[noreturn]] void refuse_shared_places(std::string written, const Places& view);
+[[noreturn]] void refuse_size(std::string name, const Places& view);
 
 }  // namespace lockstep

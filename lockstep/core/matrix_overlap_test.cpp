@@ -117,9 +117,71 @@ TEST(MatrixOverlap, within_one_view_is_told_for_any_strides_as_by_looking_at_eve
   EXPECT_TRUE(has_own_places<float>({at, 3, 1, 1, 0}));
 }
 
+TEST(MatrixOverlap, of_slices_is_told_for_any_strides_as_by_looking_at_every_byte) {
+  constexpr unsigned kSeed = 22;
+  std::mt19937 random(kSeed);
+  const auto below = [&](int n) { return static_cast<std::ptrdiff_t>(random() % static_cast<unsigned>(n)); };
+  int shared = 0;
+  for (int trial = 0; trial < 4000; ++trial) {
+    const auto rows = static_cast<std::size_t>(below(5)), count = static_cast<std::size_t>(below(6));
+    const auto slices = [&] {
+      const Places first{static_cast<std::uintptr_t>(9000 + 4 * below(20)),
+                         4,
+                         rows,
+                         static_cast<std::size_t>(below(5)),
+                         below(25) - 12,
+                         below(25) - 12};
+      return Slices{first, count, below(31) - 15};
+    };
+    Slices a = slices(), b = slices();
+    if (trial % 2 == 0) b.stride = a.stride;
+    if (trial % 4 == 0) b = a;
+    const auto slice = [](const Slices& all, std::size_t number) {
+      Places one = all.first;
+      one.address += number * 4 * static_cast<std::uintptr_t>(all.stride);
+      return one;
+    };
+    bool expected = false;
+    for (std::size_t i = 0; i < count; ++i) {
+      for (std::size_t j = 0; j < count; ++j) expected = expected || (i != j && meet(slice(a, i), slice(b, j)));
+    }
+    shared += expected ? 1 : 0;
+    ASSERT_EQ(slices_share_memory(a, b), expected)
+        << "seed " << kSeed << ", " << count << " of " << text_of(a.first) << " every " << a.stride << "; "
+        << text_of(b.first) << " every " << b.stride;
+  }
+  EXPECT_GT(shared, 500);
+  EXPECT_LT(shared, 3500);
+}
+
+TEST(MatrixOverlap, views_that_no_memory_holds_are_never_apart) {
+  std::vector<float> in(8), out(8);
+  const MatrixView<const float> few{in.data(), 2, 2, 2, 1};
+  for (const std::size_t rows :
+       {SIZE_MAX, SIZE_MAX / 8, SIZE_MAX / 8 + 2, std::size_t{1} << 61, std::size_t{1} << 57}) {
+    const MatrixView<float> many{out.data(), rows, 2, 2, 1};
+    EXPECT_FALSE(may_write_beside(many, {in.data(), rows, 2, 2, 1})) << rows;
+    EXPECT_FALSE(may_write_beside(many, {in.data(), rows, 2, 0, 1})) << rows;
+    EXPECT_FALSE(may_write_beside(many, {out.data(), rows, 2, 2, 1})) << rows;  // the same view
+    EXPECT_FALSE(may_write_beside(many, few)) << rows;
+    EXPECT_FALSE(slices_share_memory({places_of(few), 2, 4}, {places_of(few), 2, 4}));
+    EXPECT_TRUE(slices_share_memory({places_of(few), rows, 4}, {places_of(few), rows, 4}));
+  }
+  const std::ptrdiff_t wide = std::ptrdiff_t{1} << 62;
+  EXPECT_FALSE(may_write_beside({out.data(), 5, 2, 2, 1}, MatrixView<const float>{in.data(), 5, 2, wide, 1}));
+  EXPECT_FALSE(may_write_beside({out.data(), 5, 2, 2, 1}, MatrixView<const float>{in.data(), 5, 2, 2, -wide}));
+  try {
+    refuse_overlap("out", places_of(few), "in", {4000, 4, SIZE_MAX, 3, 3, 1});
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::invalid_argument);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("in: found 18446744073709551615 x 3 elements with strides 3 (row)"));
+  }
+}
+
 TEST(MatrixOverlap, says_what_was_written_where) {
   try {
-    refuse_overlap("out \"flux\"", "in \"state\"");
+    const Places places{4000, 4, 5, 3, 3, 1};
+    refuse_overlap("out \"flux\"", places, "in \"state\"", places);
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::invalid_argument);
     EXPECT_THAT(error.what(), ::testing::HasSubstr("out \"flux\": found memory that overlaps in \"state\", expected"));

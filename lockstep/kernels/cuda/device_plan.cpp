@@ -198,7 +198,7 @@ void DevicePlan<T>::enqueue(void* stream, MatrixView<const T> in, MatrixView<T> 
   require(in.rows == out.rows, "out.rows", out.rows, in.rows, "give as many rows as in has");
   if (in.rows == 0) return;
   if (!has_own_places(out)) refuse_shared_places("out", places_of(out));
-  if (!may_write_beside(out, in)) refuse_overlap("out", "in");
+  if (!may_write_beside(out, in)) refuse_overlap("out", places_of(out), "in", places_of(in));
   EvaluateLaunch<T> launch = lowered_->launch;
   launch.samples = static_cast<std::int64_t>(in.rows);
   launch.in = in.data;

@@ -64,10 +64,16 @@ struct DerivativePlan<T>::Nets {
     for (const auto& [written, name] : {std::pair(&out, "out"), std::pair(&result, second)}) {
       if (written->data == nullptr) continue;
       if (!has_own_places(*written)) refuse_shared_places(name, places_of(*written));
-      if (!may_write_beside(*written, in)) refuse_overlap(name, "in");
-      if (!may_write_beside(*written, vector)) refuse_overlap(name, first);
+      const auto require_beside = [&](const MatrixView<const T>& read, const char* read_name) {
+        if (may_write_beside(*written, read)) return;
+        refuse_overlap(name, places_of(*written), read_name, places_of(read));
+      };
+      require_beside(in, "in");
+      require_beside(vector, first);
     }
-    if (out.data != nullptr && !may_write_both(out, result)) refuse_two_results(second, "out");
+    if (out.data != nullptr && !may_write_both(out, result)) {
+      refuse_two_results(second, places_of(result), "out", places_of(out));
+    }
     const std::size_t bytes = workspace_numbers() * sizeof(T);
     require(workspace.size() >= bytes, "workspace", "", workspace.size(), bytes,
             "give at least workspace_bytes() bytes");

@@ -29,7 +29,7 @@ void require_shapes(const mlp::Packed<T>& net, const MatrixView<const T>& in, co
           "give one column an output of the net");
   require(in.rows == out.rows, "out.rows", out.rows, in.rows, "give as many rows as in has");
   if (!has_own_places(out)) refuse_shared_places("out", places_of(out));
-  if (!may_write_beside(out, in)) refuse_overlap("out", "in");
+  if (!may_write_beside(out, in)) refuse_overlap("out", places_of(out), "in", places_of(in));
 }
 
 template <class T>

@@ -48,18 +48,28 @@ void require_apart(const std::vector<Port>& inputs, const std::vector<Port>& out
   const auto include = [&](const Extent& extent) {
     met = {std::min(met.begin, extent.begin), std::max(met.end, extent.end)};
   };
-  for (const MatrixView<const T>& view : in) include(extent_of(places_of(view)));
+  const auto require_size = [&](const char* which, const Port& port, const auto& view) {
+    if (size_bits(view) >> kLargeBit == 0) return;  // which extents can be counted
+    if (!fits_memory(places_of(view))) refuse_size(name(which, port), places_of(view));
+  };
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    require_size("in", inputs[i], in[i]);
+    include(extent_of(places_of(in[i])));
+  }
   for (std::size_t i = 0; i < out.size(); ++i) {
     if (out[i].data == nullptr) continue;
-    if (!has_own_places(out[i])) refuse_shared_places(name("out", outputs[i]), places_of(out[i]));
-    const Extent extent = extent_of(places_of(out[i]));
+    const Places places = places_of(out[i]);
+    require_size("out", outputs[i], out[i]);
+    if (!has_own_places(out[i])) refuse_shared_places(name("out", outputs[i]), places);
+    const Extent extent = extent_of(places);
     if (!are_apart(extent, met)) {
       for (std::size_t j = 0; j < in.size(); ++j) {
-        if (!may_write_beside(out[i], in[j])) refuse_overlap(name("out", outputs[i]), name("in", inputs[j]));
+        if (may_write_beside(out[i], in[j])) continue;
+        refuse_overlap(name("out", outputs[i]), places, name("in", inputs[j]), places_of(in[j]));
       }
       for (std::size_t j = 0; j < i; ++j) {
         if (out[j].data == nullptr || may_write_both(out[i], out[j])) continue;
-        refuse_two_results(name("out", outputs[i]), name("out", outputs[j]));
+        refuse_two_results(name("out", outputs[i]), places, name("out", outputs[j]), places_of(out[j]));
       }
     }
     include(extent);
