@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstddef>
+#include <thread>
 #include <vector>
 
 #include "bindings/c/lockstep.h"
@@ -11,6 +13,8 @@
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/nn/compile.h"
 #include "lockstep/nn/load.h"
+
+extern std::atomic<int> allocations;  // count_allocations.cpp
 
 namespace {
 
@@ -45,6 +49,11 @@ TEST(CDerivatives, jacobian_products_have_the_librarys_bits) {
   EXPECT_EQ(y, expected);
   EXPECT_EQ(y_dot, expected_dot);
   EXPECT_EQ(x_bar, expected_bar);
+  // With the scratch of an evaluation, which is less.
+  EXPECT_EQ(lockstep_jvp_f64(plan, kSamples, x.data(), 1, n, dot.data(), 1, n, nullptr, 0, 0, y_dot.data(), 1, n,
+                             work.data(), lockstep_plan_workspace_bytes(plan)),
+            LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_THAT(lockstep_last_error(), HasSubstr("give what lockstep_plan_derivative_workspace_bytes(plan) says"));
   // Without derivatives, and with the wrong precision.
   EXPECT_EQ(lockstep_plan_derivative_workspace_bytes(plain), 0u);
   EXPECT_EQ(
@@ -97,6 +106,27 @@ TEST(CDerivatives, jacobian_products_of_several_ports_are_transposes_of_each_oth
       lockstep_vjp_ports_f64(plan, kSamples, ins.data(), out_bars.data(), nullptr, in_bars.data(), 2, 3, nullptr, 0),
       LOCKSTEP_OK)
       << lockstep_last_error();
+  // On a thread that has not called before, with scratch of the caller's, nothing is allocated.
+  lockstep::AlignedBuffer<std::byte> small(lockstep_plan_workspace_bytes(plan));
+  std::vector<double> values(bar.size());
+  std::vector<lockstep_output_f64> all;
+  for (std::size_t i = 0; lockstep_plan_port(plan, LOCKSTEP_OUTPUT, i, &port) == LOCKSTEP_OK; ++i) {
+    all.push_back({values.data() + port.first_feature, out_stride, 1});
+  }
+  int made = -1;
+  std::thread([&] {
+    const int before = allocations;
+    EXPECT_EQ(lockstep_evaluate_ports_f64(plan, kSamples, ins.data(), 2, all.data(), 3, small.data(), small.size()),
+              LOCKSTEP_OK);
+    EXPECT_EQ(lockstep_jvp_ports_f64(plan, kSamples, ins.data(), in_dots.data(), outs.data(), out_dots.data(), 2, 3,
+                                     work.data(), work.size()),
+              LOCKSTEP_OK);
+    EXPECT_EQ(lockstep_vjp_ports_f64(plan, kSamples, ins.data(), out_bars.data(), nullptr, in_bars.data(), 2, 3,
+                                     work.data(), work.size()),
+              LOCKSTEP_OK);
+    made = allocations - before;
+  }).join();
+  EXPECT_EQ(made, 0);
   double left = 0, right = 0, size = 0;
   for (std::size_t i = 0; i < bar.size(); ++i) left += bar[i] * y_dot[i], size += std::abs(bar[i] * y_dot[i]);
   for (std::size_t i = 0; i < x.size(); ++i) right += dot[i] * x_bar[i], size += std::abs(dot[i] * x_bar[i]);

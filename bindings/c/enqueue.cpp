@@ -68,9 +68,9 @@ lockstep_status enqueue_ports(const lockstep_device_plan* handle, void* stream, 
   return guarded([&] {
     const lockstep_device_plan& known_plan = known(handle);
     const DeviceNetPlan<T>& plan = require_precision<T>(known_plan);
-    const auto from = views_of<const T, 0>(in, in_ports, known_plan.inputs, samples, "in");
-    const auto to = views_of<T, 0>(out, out_ports, known_plan.outputs, samples, "out");
-    plan.enqueue(stream, from, to);
+    const auto from = views_of<const T>(in, in_ports, known_plan.inputs, samples, "in");
+    const auto to = views_of<T>(out, out_ports, known_plan.outputs, samples, "out");
+    if (samples > 0) plan.enqueue(stream, from.span(), to.span());
   });
 }
 
@@ -107,7 +107,7 @@ size_t lockstep_device_plan_outputs(const lockstep_device_plan* plan) {
   return is_known(plan) ? plan->outputs.features : 0;
 }
 size_t lockstep_device_plan_ports(const lockstep_device_plan* plan, lockstep_direction direction) {
-  return is_known(plan) ? (direction == LOCKSTEP_INPUT ? plan->inputs : plan->outputs).list.size() : 0;
+  return is_known(plan) ? count_ports(direction, plan->inputs.list, plan->outputs.list) : 0;
 }
 lockstep_status lockstep_device_plan_port(const lockstep_device_plan* plan, lockstep_direction direction, size_t index,
                                           lockstep_port* port) {

@@ -8,6 +8,7 @@
 #include "bindings/c/handles.h"
 #include "bindings/c/lockstep.h"
 #include "bindings/c/ports.h"
+#include "lockstep/core/matrix_overlap.h"
 #include "lockstep/core/matrix_view.h"
 
 namespace {
@@ -33,6 +34,13 @@ const lockstep::nn::NetDerivatives<T>& require_derivatives(const lockstep_plan& 
        "compile it with derivatives: in C lockstep_compile_options.derivatives = 1, in Fortran derivatives=.true."});
 }
 
+// Products take more scratch than evaluations, whose size is what a caller may have given.
+void require_derivative_workspace(std::size_t found, std::size_t expected) {
+  if (found >= expected) return;
+  refuse("workspace", std::to_string(found) + " bytes", std::to_string(expected),
+         "give what lockstep_plan_derivative_workspace_bytes(plan) says");
+}
+
 // The functions of plain pointers take the one array there is.
 void require_one_port(const lockstep_plan& plan) {
   const auto require = [](const std::vector<lockstep_port>& ports, const char* which) {
@@ -47,22 +55,64 @@ void require_one_port(const lockstep_plan& plan) {
 }
 
 template <class T>
+const lockstep::nn::NetPlan<T>& require_plan_of_one_port(const lockstep_plan* handle) {
+  const lockstep_plan& plan = known(handle);
+  require_precision<T>(plan);
+  require_one_port(plan);
+  return *std::get_if<lockstep::nn::NetPlan<T>>(&plan.plan);
+}
+
+template <class T>
+void evaluate_views(const lockstep::nn::NetPlan<T>& plan, const MatrixView<const T>& in, const MatrixView<T>& out,
+                    void* workspace, std::size_t workspace_bytes) {
+  if (workspace) {
+    plan.evaluate({&in, 1}, {&out, 1}, {static_cast<std::byte*>(workspace), workspace_bytes});
+  } else {
+    plan.evaluate(in, out, 1);
+  }
+}
+
+template <class T>
 lockstep_status evaluate(const lockstep_plan* handle, std::size_t samples, MatrixView<const T> in, MatrixView<T> out,
                          void* workspace, std::size_t workspace_bytes) noexcept {
   return guarded([&] {
-    const lockstep_plan& plan = known(handle);
-    require_precision<T>(plan);
-    require_one_port(plan);
-    const auto* typed = std::get_if<lockstep::nn::NetPlan<T>>(&plan.plan);
+    const auto& plan = require_plan_of_one_port<T>(handle);
     if (samples == 0) return;
     require_pointer(in.data, "in");
     require_pointer(out.data, "out");
-    in.columns = plan.inputs.features;
-    out.columns = plan.outputs.features;
-    if (workspace) {
-      typed->evaluate({&in, 1}, {&out, 1}, {static_cast<std::byte*>(workspace), workspace_bytes});
-    } else {
-      typed->evaluate(in, out, 1);
+    in.columns = handle->inputs.features;
+    out.columns = handle->outputs.features;
+    evaluate_views(plan, in, out, workspace, workspace_bytes);
+  });
+}
+
+// No slice of `out` may lie where another of `out` or `in` does; whether it may lie where its own of `in` does, each
+// evaluation asks.
+template <class T>
+void require_slices_apart(const MatrixView<const T>& in, std::ptrdiff_t in_stride, const MatrixView<T>& out,
+                          std::ptrdiff_t out_stride, std::size_t slices) {
+  const lockstep::Slices from{places_of(in), slices, in_stride}, to{places_of(out), slices, out_stride};
+  constexpr std::size_t kMost = std::size_t{1} << 56;
+  if (slices > kMost) refuse("slices", std::to_string(slices), "as many as memory holds", "give their number");
+  if (slices_share_memory(to, to)) lockstep::refuse_two_results("out", to.first, "another slice of out", to.first);
+  if (slices_share_memory(to, from)) lockstep::refuse_overlap("out", to.first, "another slice of in", from.first);
+}
+
+template <class T>
+lockstep_status evaluate_slices(const lockstep_plan* handle, std::size_t slices, MatrixView<const T> in,
+                                std::ptrdiff_t in_stride, MatrixView<T> out, std::ptrdiff_t out_stride, void* workspace,
+                                std::size_t workspace_bytes) noexcept {
+  return guarded([&] {
+    const auto& plan = require_plan_of_one_port<T>(handle);
+    if (slices == 0 || in.rows == 0) return;
+    require_pointer(in.data, "in");
+    require_pointer(out.data, "out");
+    in.columns = handle->inputs.features;
+    out.columns = handle->outputs.features;
+    require_slices_apart(in, in_stride, out, out_stride, slices);
+    for (std::size_t slice = 0;; in.data += in_stride, out.data += out_stride) {
+      evaluate_views(plan, in, out, workspace, workspace_bytes);
+      if (++slice == slices) return;
     }
   });
 }
@@ -96,6 +146,7 @@ lockstep_status multiply(const lockstep_plan* handle, MatrixView<const T> in, Ma
     vector.columns = side == Side::vjp ? out.columns : in.columns;
     result.columns = side == Side::vjp ? in.columns : out.columns;
     if (!workspace) return multiply_by<side>(derivatives, in, vector, out, result);
+    require_derivative_workspace(workspace_bytes, derivatives.workspace_bytes());
     using In = std::span<const MatrixView<const T>>;
     using Out = std::span<const MatrixView<T>>;
     multiply_by<side>(derivatives, In(&in, 1), In(&vector, 1), Out(&out, 1), Out(&result, 1),
@@ -114,14 +165,16 @@ lockstep_status multiply_ports(const lockstep_plan* handle, std::size_t samples,
     constexpr bool vjp = side == Side::vjp;
     const Ports &before = vjp ? plan.outputs : plan.inputs, &after = vjp ? plan.inputs : plan.outputs;
     const std::size_t vectors_given = vjp ? out_ports : in_ports, results_given = vjp ? in_ports : out_ports;
-    const auto from = views_of<const T, 0>(in, in_ports, plan.inputs, samples, "in");
-    const auto vectors = views_of<const T, 1>(vector, vectors_given, before, samples, vjp ? "out_bar" : "in_dot");
-    std::span<const MatrixView<T>> values;
-    if (out) values = views_of<T, 0>(out, out_ports, plan.outputs, samples, "out", true);
-    const auto results = views_of<T, 1>(result, results_given, after, samples, vjp ? "in_bar" : "out_dot");
+    const auto from = views_of<const T>(in, in_ports, plan.inputs, samples, "in");
+    const auto vectors = views_of<const T>(vector, vectors_given, before, samples, vjp ? "out_bar" : "in_dot");
+    Views<T> values;
+    if (out) values = views_of<T>(out, out_ports, plan.outputs, samples, "out", true);
+    const auto results = views_of<T>(result, results_given, after, samples, vjp ? "in_bar" : "out_dot");
     if (samples == 0) return;
-    if (!workspace) return multiply_by<side>(derivatives, from, vectors, values, results);
-    multiply_by<side>(derivatives, from, vectors, values, results,
+    const std::span<const MatrixView<T>> wanted = values.span();
+    if (!workspace) return multiply_by<side>(derivatives, from.span(), vectors.span(), wanted, results.span());
+    require_derivative_workspace(workspace_bytes, derivatives.workspace_bytes());
+    multiply_by<side>(derivatives, from.span(), vectors.span(), wanted, results.span(),
                       std::span(static_cast<std::byte*>(workspace), workspace_bytes));
   });
 }
@@ -134,10 +187,11 @@ lockstep_status evaluate_ports(const lockstep_plan* handle, std::size_t samples,
     const lockstep_plan& plan = known(handle);
     require_precision<T>(plan);
     const auto* typed = std::get_if<lockstep::nn::NetPlan<T>>(&plan.plan);
-    const auto from = views_of<const T, 0>(in, in_ports, plan.inputs, samples, "in");
-    const auto to = views_of<T, 0>(out, out_ports, plan.outputs, samples, "out");
-    if (!workspace) return typed->evaluate(from, to, 1);
-    typed->evaluate(from, to, std::span(static_cast<std::byte*>(workspace), workspace_bytes));
+    const auto from = views_of<const T>(in, in_ports, plan.inputs, samples, "in");
+    const auto to = views_of<T>(out, out_ports, plan.outputs, samples, "out");
+    if (samples == 0) return;
+    if (!workspace) return typed->evaluate(from.span(), to.span(), 1);
+    typed->evaluate(from.span(), to.span(), std::span(static_cast<std::byte*>(workspace), workspace_bytes));
   });
 }
 
@@ -159,6 +213,26 @@ lockstep_status lockstep_evaluate_f64(const lockstep_plan* plan, size_t samples,
                                       size_t workspace_bytes) {
   return evaluate<double>(plan, samples, {in, samples, 0, in_sample_stride, in_feature_stride},
                           {out, samples, 0, out_sample_stride, out_feature_stride}, workspace, workspace_bytes);
+}
+
+lockstep_status lockstep_evaluate_slices_f32(const lockstep_plan* plan, size_t slices, size_t samples, const float* in,
+                                             ptrdiff_t in_slice_stride, ptrdiff_t in_sample_stride,
+                                             ptrdiff_t in_feature_stride, float* out, ptrdiff_t out_slice_stride,
+                                             ptrdiff_t out_sample_stride, ptrdiff_t out_feature_stride, void* workspace,
+                                             size_t workspace_bytes) {
+  return evaluate_slices<float>(plan, slices, {in, samples, 0, in_sample_stride, in_feature_stride}, in_slice_stride,
+                                {out, samples, 0, out_sample_stride, out_feature_stride}, out_slice_stride, workspace,
+                                workspace_bytes);
+}
+
+lockstep_status lockstep_evaluate_slices_f64(const lockstep_plan* plan, size_t slices, size_t samples, const double* in,
+                                             ptrdiff_t in_slice_stride, ptrdiff_t in_sample_stride,
+                                             ptrdiff_t in_feature_stride, double* out, ptrdiff_t out_slice_stride,
+                                             ptrdiff_t out_sample_stride, ptrdiff_t out_feature_stride, void* workspace,
+                                             size_t workspace_bytes) {
+  return evaluate_slices<double>(plan, slices, {in, samples, 0, in_sample_stride, in_feature_stride}, in_slice_stride,
+                                 {out, samples, 0, out_sample_stride, out_feature_stride}, out_slice_stride, workspace,
+                                 workspace_bytes);
 }
 
 lockstep_status lockstep_evaluate_ports_f32(const lockstep_plan* plan, size_t samples, const lockstep_input_f32* in,

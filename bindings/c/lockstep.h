@@ -68,7 +68,7 @@ typedef struct lockstep_port {
   size_t features;
   size_t first_feature; /* features of the ports before it */
 } lockstep_port;
-/* How many ports; 0 for a null or wrong handle. */
+/* How many ports; 0 for a null or wrong handle, or another direction. */
 size_t lockstep_model_ports(const lockstep_model *model, lockstep_direction direction);
 lockstep_status lockstep_model_port(const lockstep_model *model, lockstep_direction direction, size_t index,
                                     lockstep_port *port);
@@ -131,7 +131,7 @@ size_t lockstep_plan_workspace_bytes(const lockstep_plan *plan);
  * neither on the other samples, nor their number, nor the strides, nor the instruction set.
  *
  * LOCKSTEP_INVALID_ARGUMENT when the plan is of the other precision, a pointer is NULL, arrays overlap, results
- * share a place, the workspace is too small, or the net has several input or output ports: use the function after
+ * share a place, no memory can hold as many samples, the workspace is too small, or the net has several input or output ports: use the function after
  * these. */
 lockstep_status lockstep_evaluate_f32(const lockstep_plan *plan, size_t samples, const float *in,
                                       ptrdiff_t in_sample_stride, ptrdiff_t in_feature_stride, float *out,
@@ -141,6 +141,20 @@ lockstep_status lockstep_evaluate_f64(const lockstep_plan *plan, size_t samples,
                                       ptrdiff_t in_sample_stride, ptrdiff_t in_feature_stride, double *out,
                                       ptrdiff_t out_sample_stride, ptrdiff_t out_feature_stride, void *workspace,
                                       size_t workspace_bytes);
+
+/* The same where samples are counted along two dimensions that one stride does not step through, as the inner points of
+ * a field with halos or a section of three dimensions: `slices` times `samples` samples, element (slice, sample,
+ * feature) at in[slice * in_slice_stride + sample * in_sample_stride + feature * in_feature_stride]. */
+lockstep_status lockstep_evaluate_slices_f32(const lockstep_plan *plan, size_t slices, size_t samples, const float *in,
+                                             ptrdiff_t in_slice_stride, ptrdiff_t in_sample_stride,
+                                             ptrdiff_t in_feature_stride, float *out, ptrdiff_t out_slice_stride,
+                                             ptrdiff_t out_sample_stride, ptrdiff_t out_feature_stride,
+                                             void *workspace, size_t workspace_bytes);
+lockstep_status lockstep_evaluate_slices_f64(const lockstep_plan *plan, size_t slices, size_t samples, const double *in,
+                                             ptrdiff_t in_slice_stride, ptrdiff_t in_sample_stride,
+                                             ptrdiff_t in_feature_stride, double *out, ptrdiff_t out_slice_stride,
+                                             ptrdiff_t out_sample_stride, ptrdiff_t out_feature_stride,
+                                             void *workspace, size_t workspace_bytes);
 
 /* Arrays of one port: element (sample, feature) lies at data[sample * sample_stride + feature * feature_stride]. */
 typedef struct lockstep_input_f32 {
@@ -161,7 +175,8 @@ typedef struct lockstep_output_f64 {
 } lockstep_output_f64;
 
 /* The same for any net: one array for each port, in the order of lockstep_plan_port; `in_ports` and `out_ports` are how
- * many are given. No output may overlap another, nor an input unless it is the same view. */
+ * many are given. No output may overlap another, nor an input unless it is the same view. A net of more than 64 ports on
+ * a side has its list of arrays allocated by each call. */
 lockstep_status lockstep_evaluate_ports_f32(const lockstep_plan *plan, size_t samples, const lockstep_input_f32 *in,
                                             size_t in_ports, const lockstep_output_f32 *out, size_t out_ports,
                                             void *workspace, size_t workspace_bytes);

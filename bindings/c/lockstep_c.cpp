@@ -173,7 +173,7 @@ size_t lockstep_model_outputs(const lockstep_model* model) {
   return model && model->mark == kModelMark ? features_of(model->model.outputs) : 0;
 }
 size_t lockstep_model_ports(const lockstep_model* model, lockstep_direction direction) {
-  return model && model->mark == kModelMark ? ports_of(*model, direction).size() : 0;
+  return model && model->mark == kModelMark ? count_ports(direction, model->model.inputs, model->model.outputs) : 0;
 }
 lockstep_status lockstep_model_port(const lockstep_model* model, lockstep_direction direction, size_t index,
                                     lockstep_port* port) {
@@ -243,7 +243,7 @@ size_t lockstep_plan_outputs(const lockstep_plan* plan) {
 }
 size_t lockstep_plan_ports(const lockstep_plan* plan, lockstep_direction direction) {
   if (!plan || plan->mark != kPlanMark) return 0;
-  return (direction == LOCKSTEP_INPUT ? plan->inputs : plan->outputs).list.size();
+  return count_ports(direction, plan->inputs.list, plan->outputs.list);
 }
 lockstep_status lockstep_plan_port(const lockstep_plan* plan, lockstep_direction direction, size_t index,
                                    lockstep_port* port) {

@@ -162,10 +162,64 @@ TEST(CInterface, bad_handles_and_pointers_are_answered_in_words) {
   lockstep::AlignedBuffer<std::byte> workspace(64);
   EXPECT_EQ(lockstep_evaluate_f32(plan, 1, x, 32, 1, y, 31, 1, workspace.data(), 64), LOCKSTEP_INVALID_ARGUMENT);
   EXPECT_THAT(lockstep_last_error(), HasSubstr("workspace: found 64"));
+  // More samples than any memory holds: -1, as a size.
+  for (const std::size_t samples : {SIZE_MAX, SIZE_MAX / 31 / 4 + 1}) {
+    EXPECT_EQ(lockstep_evaluate_f32(plan, samples, x, 32, 1, y, 31, 1, nullptr, 0), LOCKSTEP_INVALID_ARGUMENT);
+    EXPECT_THAT(lockstep_last_error(), HasSubstr("expected an array that fits into memory"));
+    EXPECT_EQ(lockstep_evaluate_f32(plan, samples, x, 32, 1, x, 32, 1, nullptr, 0), LOCKSTEP_INVALID_ARGUMENT);
+    const lockstep_input_f32 in{x, 32, 1};
+    const lockstep_output_f32 out{y, 31, 1};
+    EXPECT_EQ(lockstep_evaluate_ports_f32(plan, samples, &in, 1, &out, 1, nullptr, 0), LOCKSTEP_INVALID_ARGUMENT);
+  }
+  EXPECT_EQ(lockstep_plan_ports(plan, static_cast<lockstep_direction>(1)), 1u);
+  lockstep_direction none = LOCKSTEP_INPUT;
+  const int seven = 7;  // as a foreign call may give it
+  std::memcpy(&none, &seven, sizeof none);
+  EXPECT_EQ(lockstep_plan_ports(plan, none), 0u);
+  EXPECT_EQ(lockstep_model_ports(model, none), 0u);
+  // No samples are nothing to do, by ports too.
+  EXPECT_EQ(lockstep_evaluate_ports_f32(plan, 0, nullptr, 1, nullptr, 1, nullptr, 0), LOCKSTEP_OK);
+  EXPECT_EQ(lockstep_evaluate_ports_f32(plan, 0, nullptr, 2, nullptr, 1, nullptr, 0), LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_EQ(lockstep_evaluate_slices_f32(plan, 0, 5, nullptr, 0, 32, 1, nullptr, 0, 31, 1, nullptr, 0), LOCKSTEP_OK);
   lockstep_plan_free(plan);
   lockstep_model_free(model);
   lockstep_model_free(nullptr);
   lockstep_plan_free(nullptr);
+}
+
+// The inner points of a field with halos, features first: in[feature][row][column].
+TEST(CInterface, slices_have_the_bits_of_single_evaluations) {
+  lockstep_plan* plan = compile(kOcean, LOCKSTEP_FLOAT32);
+  constexpr std::ptrdiff_t kRows = 5, kColumns = 40, kRow = kColumns + 2, kField = kRow * (kRows + 2);
+  const std::vector<float> in = inputs<float>(32 * kField);
+  std::vector<float> out(31 * kField, -7.0F), expected(out);
+  const float* const from = in.data() + kRow + 1;
+  for (std::ptrdiff_t row = 0; row < kRows; ++row) {
+    ASSERT_EQ(lockstep_evaluate_f32(plan, kColumns, from + row * kRow, 1, kField,
+                                    expected.data() + kRow + 1 + row * kRow, 1, kField, nullptr, 0),
+              LOCKSTEP_OK);
+  }
+  lockstep::AlignedBuffer<std::byte> workspace(lockstep_plan_workspace_bytes(plan));
+  EXPECT_EQ(lockstep_evaluate_slices_f32(plan, kRows, kColumns, from, kRow, 1, kField, out.data() + kRow + 1, kRow, 1,
+                                         kField, workspace.data(), workspace.size()),
+            LOCKSTEP_OK)
+      << lockstep_last_error();
+  EXPECT_EQ(out, expected);
+  // Slices that meet each other.
+  std::vector<float> both(33 * kField);
+  float* const at = both.data() + kRow + 1;
+  EXPECT_EQ(lockstep_evaluate_slices_f32(plan, kRows, kColumns, at, kRow, 1, kField, at, kRow, 1, kField, nullptr, 0),
+            LOCKSTEP_OK);
+  EXPECT_EQ(
+      lockstep_evaluate_slices_f32(plan, kRows, kColumns, at, kRow, 1, kField, at + kRow, kRow, 1, kField, nullptr, 0),
+      LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_THAT(lockstep_last_error(), HasSubstr("out: found memory that overlaps another slice of in"));
+  EXPECT_EQ(lockstep_evaluate_slices_f32(plan, kRows, kColumns, from, kRow, 1, kField, at, 8, 1, kField, nullptr, 0),
+            LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_THAT(lockstep_last_error(), HasSubstr("out: found memory that overlaps another slice of out"));
+  EXPECT_EQ(lockstep_evaluate_slices_f32(plan, SIZE_MAX, 1, from, 0, 1, 1, at, kRow, 1, 1, nullptr, 0),
+            LOCKSTEP_INVALID_ARGUMENT);
+  lockstep_plan_free(plan);
 }
 
 TEST(CInterface, arrays_that_overlap_are_answered_in_words) {

@@ -2,12 +2,11 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
 #include <string>
-#include <vector>
 
 #include "bindings/c/handles.h"
 #include "lockstep/core/matrix_view.h"
+#include "lockstep/core/short_list.h"
 
 namespace lockstep::c {
 
@@ -21,6 +20,13 @@ inline void require_direction(lockstep_direction direction) {
   refuse("direction", std::to_string(direction), "LOCKSTEP_INPUT or LOCKSTEP_OUTPUT", "");
 }
 
+// One of the two lists, by a direction that C programs and foreign calls can give as any number: none then.
+template <class List>
+std::size_t count_ports(lockstep_direction direction, const List& inputs, const List& outputs) {
+  if (direction == LOCKSTEP_INPUT) return inputs.size();
+  return direction == LOCKSTEP_OUTPUT ? outputs.size() : 0;
+}
+
 template <class List>
 Ports ports_of_plan(const List& list) {
   Ports ports;
@@ -31,20 +37,25 @@ Ports ports_of_plan(const List& list) {
   return ports;
 }
 
-// The caller's arrays as views, one for each port; kept by the thread, so that nothing is allocated from call to call.
-template <class T, int kPlace, class Given>
-std::span<const MatrixView<T>> views_of(const Given* given, std::size_t count, const Ports& ports, std::size_t samples,
-                                        const char* name, bool optional = false) {
+// The caller's arrays as views, one for each port; none where there are no samples. Nets of more ports on a side than
+// kFewPorts have them allocated by each call.
+constexpr std::size_t kFewPorts = 64;
+template <class T>
+using Views = ShortList<MatrixView<T>, kFewPorts>;
+
+template <class T, class Given>
+Views<T> views_of(const Given* given, std::size_t count, const Ports& ports, std::size_t samples, const char* name,
+                  bool optional = false) {
   if (count != ports.list.size()) {
     refuse(name, std::to_string(count) + (count == 1 ? " array" : " arrays"),
            std::to_string(ports.list.size()) + ", one for each port", "give them in the order of lockstep_plan_port");
   }
+  Views<T> views;
+  if (samples == 0) return views;
   require_pointer(given, name);
-  thread_local std::vector<MatrixView<T>> views;
-  views.clear();
   for (std::size_t i = 0; i < count; ++i) {
     const lockstep_port& port = ports.list[i];
-    if (samples > 0 && !given[i].data && !optional) {
+    if (!given[i].data && !optional) {
       refuse(std::string(name) + " \"" + port.name + "\".data", "a null pointer", "an address", "");
     }
     views.push_back({given[i].data, samples, port.features, given[i].sample_stride, given[i].feature_stride});

@@ -6,6 +6,7 @@
 
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/short_list.h"
 #include "lockstep/kernels/graph/derivative.h"
 #include "lockstep/kernels/graph/plan.h"
 #include "lockstep/kernels/mlp/derivative_plan.h"
@@ -20,14 +21,8 @@ std::span<std::byte> kept_workspace(std::size_t bytes) {
   return {buffer.data(), bytes};
 }
 
-// `first`, then `second`, in memory that the thread keeps.
-template <class View>
-std::span<const View> joined(std::span<const View> first, std::span<const View> second) {
-  thread_local std::vector<View> views;
-  views.assign(first.begin(), first.end());
-  views.insert(views.end(), second.begin(), second.end());
-  return views;
-}
+// Of both sides of a plan of derivatives; nets of more ports have the views allocated by each call.
+constexpr std::size_t kFewPorts = 128;
 
 void require_views(const char* field, std::size_t found, std::size_t expected) {
   if (found == expected) return;
@@ -47,14 +42,16 @@ struct NetDerivatives<T>::Lowered {
   // Through the plan of derivatives, which reads `in` and `vector` and makes `out` and `result`.
   void run(const GraphPlan<T>& plan, In in, In vector, Out out, Out result, std::span<std::byte> workspace) const {
     const std::size_t rows = in.empty() ? 0 : in[0].rows;
-    thread_local std::vector<MatrixView<T>> made;
-    made.assign(out.begin(), out.end());
+    ShortList<MatrixView<const T>, kFewPorts> read;
+    read.append(in);
+    read.append(vector);
+    ShortList<MatrixView<T>, kFewPorts> made;
     for (std::size_t i = 0; i < outputs.size(); ++i) {  // not wanted: shapes that fit, and nowhere to go
-      if (out.empty()) made.emplace_back();
-      if (made[i].data == nullptr) made[i] = MatrixView<T>{nullptr, rows, outputs[i].width, 0, 0};
+      const bool wanted = !out.empty() && out[i].data != nullptr;
+      made.push_back(wanted ? out[i] : MatrixView<T>{nullptr, rows, outputs[i].width, 0, 0});
     }
-    made.insert(made.end(), result.begin(), result.end());
-    plan.evaluate(joined<MatrixView<const T>>(in, vector), made, workspace);
+    made.append(result);
+    plan.evaluate(read.span(), made.span(), workspace);
   }
 
   void require(In in, In vector, std::size_t vectors, const char* vector_name, Out out, Out result, std::size_t results,
