@@ -1,9 +1,10 @@
 ! What the Fortran module claims: every rank, layout, stride and precision gives the bits of one plain call; what does
 ! not fit is refused in words. usage: fortran_test MODEL (a net of 3 inputs and 3 outputs)
 program fortran_test
-  use, intrinsic :: iso_c_binding, only: c_loc, c_null_ptr
+  use, intrinsic :: iso_c_binding, only: c_intptr_t, c_loc, c_null_ptr
   use, intrinsic :: iso_fortran_env, only: real32, real64, error_unit
   use lockstep
+  use packed_points, only: packed_temperature
   implicit none
   integer, parameter :: n = 70
   type(lockstep_model) :: model
@@ -14,6 +15,15 @@ program fortran_test
   real(real32) :: x(3, n), y(3, n), xt(n, 3), yt(n, 3), wide(7, 2 * n), out(5, 3 * n), one(3)
   real(real32) :: x3(3, 7, 10), y3(3, 7, 10), xm(7, 3, 10), ym(7, 3, 10), xl(7, 10, 3), yl(7, 10, 3)
   real(real64) :: x64(3, n), y64(3, n), v64(3, n), w64(3, n), jv64(3, n), jw64(3, n)
+  type :: point  ! what a host that keeps its fields together has
+    real(real64) :: depth = -1
+    real(real32) :: temperature = 0, flux = 0
+    real(real64) :: warm = 0, cold = 0
+  end type
+  type(point), target :: points(3, n)
+  complex(real32), target :: z(3, n)
+  real(real32), target :: both(7, 2 * n), both3(6, 7, 10), shifted(3, 7, 11)
+  real(real32), pointer :: from_zero(:, :)
   character(300) :: message
   character(4096) :: path
   integer :: i, j, stat, claims
@@ -59,6 +69,24 @@ program fortran_test
   call claim(all([(all(ym(:, j, :) == y3(j, :, :)), j=1, 3)]), 'rank 3, features in the middle')
   call claim(all([(all(yl(:, :, j) == y3(j, :, :)), j=1, 3)]), 'rank 3, features last')
 
+  ! In place, interleaved, and where a slice would be read after another was written there.
+  both3(:3, :, :) = x3
+  both3(4:, :, :) = 0
+  call plan%evaluate(both3(:3, :, :), both3(4:, :, :))
+  call claim(all(both3(4:, :, :) == y3) .and. all(both3(:3, :, :) == x3), 'rank 3, side by side in one array')
+  call plan%evaluate(both3(:3, :, :), both3(:3, :, :))
+  call claim(all(both3(:3, :, :) == y3), 'rank 3, in place')
+  call plan%evaluate(xm(:, :, 10:1:-1), ym, feature_dimension=2)
+  call claim(all([(all(ym(:, j, 10:1:-1) == y3(j, :, :)), j=1, 3)]), 'rank 3, slices backward')
+  call plan%evaluate(xm(:, :, :0), ym(:, :, :0), feature_dimension=2, stat=stat)
+  call claim(stat == lockstep_ok, 'no slices are no error')
+  shifted(:, :, 1:10) = x3
+  call plan%evaluate(shifted(:, :, 1:10), shifted(:, :, 2:11), stat=stat, errmsg=message)
+  call claim(stat == lockstep_invalid_argument .and. index(message, 'another slice of in') > 0, 'slices that overlap are named')
+  call claim(all(shifted(:, :, 1:10) == x3), 'and nothing was written')
+  call plan%evaluate(shifted(:, :, 10:1:-1), shifted(:, :, 2:11), stat=stat)
+  call claim(stat == lockstep_invalid_argument, 'so are slices that overlap backward')
+
   call plan64%compile(model, precision=lockstep_float64)
   x64 = real(x, real64)
   call plan64%evaluate(x64, y64)
@@ -102,8 +130,14 @@ program fortran_test
   call plan%vjp(x, real(w64, real32), y)
   call plan%vjp(x(:, 9), real(w64(:, 9), real32), one)
   call claim(all(one == y(:, 9)), 'vjp of one sample')
+  call plan%jvp(x, x(:, 2:), y, stat=stat, errmsg=message)
+  call claim(stat == lockstep_invalid_argument .and. index(message, 'x_dot: found 69 samples') == 1, 'jvp names x_dot')
+  call plan%jvp(x, x, y(:2, :), stat=stat, errmsg=message)
+  call claim(stat == lockstep_invalid_argument .and. index(message, 'y_dot: found 2 features') == 1, 'jvp names y_dot')
   call plan%vjp(x, y(:, 2:), y, stat=stat, errmsg=message)
-  call claim(stat == lockstep_invalid_argument, 'shapes of vjp must fit')
+  call claim(stat == lockstep_invalid_argument .and. index(message, 'y_bar: found 69 samples') == 1, 'vjp names y_bar')
+  call plan%vjp(x(:, 9), x(:, 9), one(:2), stat=stat, errmsg=message)
+  call claim(stat == lockstep_invalid_argument .and. index(message, 'x_bar: found 2 features') == 1, 'vjp names x_bar')
   call plan%load('no_such_file.plan', stat=stat, errmsg=message)
   call claim(stat == lockstep_bad_file .and. index(message, 'no_such_file') > 0, 'a missing plan file is named')
 
@@ -135,6 +169,48 @@ program fortran_test
   call claim(stat == lockstep_invalid_argument .and. index(message, 'two precisions') > 0, &
              'inputs of two precisions are refused')
 
+  ! Arrays of ports lie where the host keeps them, whatever they are part of.
+  call plan%evaluate(x, y)
+  points%temperature = x
+  call plan%evaluate_ports([lockstep_array(points%temperature)], [lockstep_array(points%flux)])
+  call claim(all(points%flux == y) .and. all(points%depth == -1), 'components of derived types')
+  points%flux = 0
+  call plan%evaluate_ports([lockstep_array(points(3:1:-1, 1:n:3)%temperature)], [lockstep_array(points(:, n:1:-3)%flux)])
+  points(:, n:1:-3)%temperature = points(3:1:-1, 1:n:3)%temperature
+  call plan%evaluate(points(:, n:1:-3)%temperature, y(:, 1::3))
+  call claim(all(points(:, n:1:-3)%flux == y(:, 1::3)), 'sections of them, backward too')
+  points%warm = x
+  call plan64%evaluate(points%warm, y64)
+  call plan64%evaluate_ports([lockstep_array(points%warm)], [lockstep_array(points%cold)])
+  call claim(all(points%cold == y64), 'components in float64')
+  points%cold = 0
+  call plan64%evaluate_ports([lockstep_array(points(:, 9)%warm)], [lockstep_array(points(:, 9)%cold)])
+  call claim(all(points(:, 9)%cold == y64(:, 9)) .and. all(points(:, :8)%cold == 0), 'one sample of them')
+  call plan%evaluate(x, y)
+  z = cmplx(x, 0, real32)
+  call plan%evaluate_ports([lockstep_array(z%re)], [lockstep_array(z%im)])
+  call claim(all(aimag(z) == y) .and. all(real(z) == x), 'real and imaginary parts')
+  both = -1
+  both(2:6:2, 1::2) = x
+  call plan%evaluate_ports([lockstep_array(both(2:6:2, 1::2))], [lockstep_array(both(5:1:-2, 2::2))])
+  call claim(all(both(5:1:-2, 2::2) == y) .and. all(both(7, :) == -1), 'sections with strides')
+  from_zero(0:, 0:) => both(5:1:-2, 2::2)
+  from_zero = 0
+  call plan%evaluate_ports([lockstep_array(xd)], [lockstep_array(from_zero)])
+  call claim(all(both(5:1:-2, 2::2) == y), 'pointers, from whatever bounds')
+  from_zero => null()
+  call plan%evaluate_ports([lockstep_array(xd)], [lockstep_array(from_zero)], stat=stat, errmsg=message)
+  call claim(stat == lockstep_invalid_argument .and. index(message, 'y "y": found 0 features') == 1, 'no array is refused')
+  call plan%evaluate_ports([lockstep_array(xd, 7)], [lockstep_array(yd)], stat=stat, errmsg=message)
+  call claim(stat == lockstep_invalid_argument .and. index(message, 'found feature_dimension 7, expected 1 or 2') > 0, &
+             'a feature dimension that is none is named')
+  from_zero => packed_temperature(n)
+  if (index(steps_of(from_zero), 'odd') > 0) then
+    call plan%evaluate_ports([lockstep_array(xd)], [lockstep_array(from_zero)], stat=stat, errmsg=message)
+    call claim(stat == lockstep_invalid_argument .and. index(message, 'found neighbours 5 bytes apart, expected a mult') > 0, &
+               'components at odd places are refused')
+  end if
+
   call plan%free()
   call plan%evaluate(x, y, stat=stat, errmsg=message)
   call claim(stat == lockstep_invalid_argument .and. index(message, 'plan%compile') > 0, 'a freed plan is refused')
@@ -144,6 +220,15 @@ program fortran_test
   write (*, '(a, i0, a)') 'all ', claims, ' claims hold'
 
 contains
+  ! Whether neighbours are a whole number of elements apart.
+  function steps_of(a)
+    real(real32), pointer, intent(in) :: a(:, :)
+    character(4) :: steps_of
+    integer(c_intptr_t) :: bytes
+    bytes = transfer(c_loc(a(2, 1)), bytes) - transfer(c_loc(a(1, 1)), bytes)
+    steps_of = merge('odd ', 'even', mod(bytes, 4_c_intptr_t) /= 0)
+  end function
+
   subroutine claim(holds, what)
     logical, intent(in) :: holds
     character(*), intent(in) :: what

@@ -59,7 +59,8 @@ module lockstep
     procedure :: free => plan_free
     ! evaluate(x, y [, feature_dimension] [, stat] [, errmsg]): y = net(x) sample by sample. Of rank 1, one sample:
     ! x(feature). Of rank 2 or 3, features lie along feature_dimension (1 by default), the other dimensions count
-    ! samples and must agree between x and y. x and y may not overlap unless they are the same array section: an error.
+    ! samples and must agree between x and y. x and y may not overlap, in any of their samples, unless they are the same
+    ! array section: an error.
     procedure, private :: evaluate_f32_1, evaluate_f32_2, evaluate_f32_3
     procedure, private :: evaluate_f64_1, evaluate_f64_2, evaluate_f64_3
     generic :: evaluate => evaluate_f32_1, evaluate_f32_2, evaluate_f32_3, evaluate_f64_1, evaluate_f64_2, evaluate_f64_3
@@ -77,13 +78,16 @@ module lockstep
   end type
 
   ! An array of the host's as one port of a net: where it lies, no copy. lockstep_array(a [, feature_dimension]) for a of
-  ! rank 1 (one sample) or 2, real32 or real64, with the attribute target; features lie along the first dimension unless
-  ! said otherwise.
-  type :: lockstep_array
+  ! rank 1 (one sample) or 2, real32 or real64; features lie along the first dimension unless said otherwise. a is a
+  ! pointer or has the attribute target, which compilers insist on: an array without it might be a copy that is gone when
+  ! the net is evaluated. It may be a section, or a component of an array of derived type: points%temperature.
+  type, bind(c) :: lockstep_array
     private
     type(c_ptr) :: data = c_null_ptr
     integer(c_intptr_t) :: sample_stride = 0, feature_stride = 1
-    integer :: samples = 0, features = 0, precision = lockstep_float32
+    integer(c_int) :: samples = 0, features = 0, precision = lockstep_float32
+    integer(c_int) :: feature_dimension = 1  ! as given
+    integer(c_intptr_t) :: odd_bytes = 0     ! a step between neighbours that is no whole number of elements
   end type
   interface lockstep_array
     module procedure array_f32_1, array_f32_2, array_f64_1, array_f64_2
@@ -278,6 +282,20 @@ module lockstep
       integer(c_size_t), value :: samples, bytes
       integer(c_intptr_t), value :: xs, xf, ys, yf
     end function
+    integer(c_int) function c_evaluate_slices_f32(plan, slices, samples, x, xt, xs, xf, y, yt, ys, yf, workspace, bytes) &
+        bind(c, name='lockstep_evaluate_slices_f32')
+      import
+      type(c_ptr), value :: plan, x, y, workspace
+      integer(c_size_t), value :: slices, samples, bytes
+      integer(c_intptr_t), value :: xt, xs, xf, yt, ys, yf
+    end function
+    integer(c_int) function c_evaluate_slices_f64(plan, slices, samples, x, xt, xs, xf, y, yt, ys, yf, workspace, bytes) &
+        bind(c, name='lockstep_evaluate_slices_f64')
+      import
+      type(c_ptr), value :: plan, x, y, workspace
+      integer(c_size_t), value :: slices, samples, bytes
+      integer(c_intptr_t), value :: xt, xs, xf, yt, ys, yf
+    end function
     integer(c_int) function c_jvp_f32(plan, samples, x, xs, xf, v, vs, vf, y, ys, yf, w, ws, wf, workspace, bytes) &
         bind(c, name='lockstep_jvp_f32')
       import
@@ -399,11 +417,11 @@ contains
     integer(c_int) :: status
     options = load_options(c_sizeof(options), c_null_ptr, c_null_ptr)
     if (present(activations)) then
-      all = to_c(activations)
+      allocate (all, source=to_c(activations))
       options%activations = c_loc(all)
     end if
     if (present(hidden_activation)) then
-      hidden = to_c(hidden_activation)
+      allocate (hidden, source=to_c(hidden_activation))
       options%hidden_activation = c_loc(hidden)
     end if
     status = c_model_load(to_c(path), options, handle)
@@ -467,7 +485,7 @@ contains
     options = compile_options(c_sizeof(options), int(lockstep_float32, c_int), c_null_ptr, 0_c_int)
     if (present(precision)) options%precision = int(precision, c_int)
     if (present(cpu_target)) then
-      target_name = to_c(cpu_target)
+      allocate (target_name, source=to_c(cpu_target))
       options%cpu_target = c_loc(target_name)
     end if
     if (present(derivatives)) options%derivatives = merge(1_c_int, 0_c_int, derivatives)
@@ -639,7 +657,7 @@ contains
     real(c_float), intent(inout), target :: y(:)
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    if (.not. fits(self, [size(x)], [size(y)], 1, stat, errmsg)) return
+    if (.not. fits(self, shape(x), 'y', shape(y), 1, stat, errmsg)) return
     call answer(c_evaluate_f32(self%handle, 1_c_size_t, c_loc(x(1)), 1_c_intptr_t, stride_f32_1(x), c_loc(y(1)), &
                                1_c_intptr_t, stride_f32_1(y), c_null_ptr, 0_c_size_t), stat, errmsg)
   end subroutine
@@ -650,7 +668,7 @@ contains
     real(c_double), intent(inout), target :: y(:)
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    if (.not. fits(self, [size(x)], [size(y)], 1, stat, errmsg)) return
+    if (.not. fits(self, shape(x), 'y', shape(y), 1, stat, errmsg)) return
     call answer(c_evaluate_f64(self%handle, 1_c_size_t, c_loc(x(1)), 1_c_intptr_t, stride_f64_1(x), c_loc(y(1)), &
                                1_c_intptr_t, stride_f64_1(y), c_null_ptr, 0_c_size_t), stat, errmsg)
   end subroutine
@@ -665,7 +683,7 @@ contains
     integer :: f, s
     integer(c_intptr_t) :: xs(2), ys(2)
     f = chosen(feature_dimension)
-    if (.not. fits(self, shape(x), shape(y), f, stat, errmsg)) return
+    if (.not. fits(self, shape(x), 'y', shape(y), f, stat, errmsg)) return
     s = 3 - f
     xs = [stride_f32_1(x(:, 1)), stride_f32_1(x(1, :))]
     ys = [stride_f32_1(y(:, 1)), stride_f32_1(y(1, :))]
@@ -683,7 +701,7 @@ contains
     integer :: f, s
     integer(c_intptr_t) :: xs(2), ys(2)
     f = chosen(feature_dimension)
-    if (.not. fits(self, shape(x), shape(y), f, stat, errmsg)) return
+    if (.not. fits(self, shape(x), 'y', shape(y), f, stat, errmsg)) return
     s = 3 - f
     xs = [stride_f64_1(x(:, 1)), stride_f64_1(x(1, :))]
     ys = [stride_f64_1(y(:, 1)), stride_f64_1(y(1, :))]
@@ -699,19 +717,17 @@ contains
     integer, intent(in), optional :: feature_dimension
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    integer :: f, j, status
+    integer :: f, s, t
+    integer(c_intptr_t) :: xs(3), ys(3)
     f = chosen(feature_dimension)
-    if (.not. fits(self, shape(x), shape(y), f, stat, errmsg)) return
-    status = lockstep_ok
-    do j = 1, size(x, merge(2, 3, f == 3))
-      if (f == 3) then
-        call evaluate_f32_2(self, x(:, j, :), y(:, j, :), 2, status, errmsg)
-      else
-        call evaluate_f32_2(self, x(:, :, j), y(:, :, j), f, status, errmsg)
-      end if
-      if (status /= lockstep_ok) exit
-    end do
-    call answer(int(status, c_int), stat, errmsg)
+    if (.not. fits(self, shape(x), 'y', shape(y), f, stat, errmsg)) return
+    s = merge(2, 1, f == 1)
+    t = merge(2, 3, f == 3)
+    xs = [stride_f32_1(x(:, 1, 1)), stride_f32_1(x(1, :, 1)), stride_f32_1(x(1, 1, :))]
+    ys = [stride_f32_1(y(:, 1, 1)), stride_f32_1(y(1, :, 1)), stride_f32_1(y(1, 1, :))]
+    call answer(c_evaluate_slices_f32(self%handle, size(x, t, c_size_t), size(x, s, c_size_t), c_loc(x(1, 1, 1)), xs(t), &
+                                      xs(s), xs(f), c_loc(y(1, 1, 1)), ys(t), ys(s), ys(f), c_null_ptr, &
+                                      0_c_size_t), stat, errmsg)
   end subroutine
 
   subroutine evaluate_f64_3(self, x, y, feature_dimension, stat, errmsg)
@@ -721,19 +737,17 @@ contains
     integer, intent(in), optional :: feature_dimension
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    integer :: f, j, status
+    integer :: f, s, t
+    integer(c_intptr_t) :: xs(3), ys(3)
     f = chosen(feature_dimension)
-    if (.not. fits(self, shape(x), shape(y), f, stat, errmsg)) return
-    status = lockstep_ok
-    do j = 1, size(x, merge(2, 3, f == 3))
-      if (f == 3) then
-        call evaluate_f64_2(self, x(:, j, :), y(:, j, :), 2, status, errmsg)
-      else
-        call evaluate_f64_2(self, x(:, :, j), y(:, :, j), f, status, errmsg)
-      end if
-      if (status /= lockstep_ok) exit
-    end do
-    call answer(int(status, c_int), stat, errmsg)
+    if (.not. fits(self, shape(x), 'y', shape(y), f, stat, errmsg)) return
+    s = merge(2, 1, f == 1)
+    t = merge(2, 3, f == 3)
+    xs = [stride_f64_1(x(:, 1, 1)), stride_f64_1(x(1, :, 1)), stride_f64_1(x(1, 1, :))]
+    ys = [stride_f64_1(y(:, 1, 1)), stride_f64_1(y(1, :, 1)), stride_f64_1(y(1, 1, :))]
+    call answer(c_evaluate_slices_f64(self%handle, size(x, t, c_size_t), size(x, s, c_size_t), c_loc(x(1, 1, 1)), xs(t), &
+                                      xs(s), xs(f), c_loc(y(1, 1, 1)), ys(t), ys(s), ys(f), c_null_ptr, &
+                                      0_c_size_t), stat, errmsg)
   end subroutine
 
   subroutine jvp_f32_1(self, x, x_dot, y_dot, stat, errmsg)
@@ -742,8 +756,7 @@ contains
     real(c_float), intent(inout), target :: y_dot(:)
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    if (.not. fits(self, shape(x), [self%output_count], 1, stat, errmsg)) return
-    if (.not. fits(self, [size(x_dot)], [size(y_dot)], 1, stat, errmsg)) return
+    if (.not. fits(self, shape(x), 'y_dot', shape(y_dot), 1, stat, errmsg, 'x_dot', shape(x_dot))) return
     call answer(c_jvp_f32(self%handle, 1_c_size_t, c_loc(x(1)), 1_c_intptr_t, stride_f32_1(x), c_loc(x_dot(1)), &
                           1_c_intptr_t, stride_f32_1(x_dot), c_null_ptr, 0_c_intptr_t, 0_c_intptr_t, c_loc(y_dot(1)), &
                           1_c_intptr_t, stride_f32_1(y_dot), c_null_ptr, 0_c_size_t), stat, errmsg)
@@ -759,8 +772,7 @@ contains
     integer :: f, s
     integer(c_intptr_t) :: xs(2), vs(2), ws(2)
     f = chosen(feature_dimension)
-    if (.not. fits(self, shape(x), shape(y_dot), f, stat, errmsg)) return
-    if (.not. fits(self, shape(x_dot), shape(y_dot), f, stat, errmsg)) return
+    if (.not. fits(self, shape(x), 'y_dot', shape(y_dot), f, stat, errmsg, 'x_dot', shape(x_dot))) return
     s = 3 - f
     xs = [stride_f32_1(x(:, 1)), stride_f32_1(x(1, :))]
     vs = [stride_f32_1(x_dot(:, 1)), stride_f32_1(x_dot(1, :))]
@@ -776,8 +788,7 @@ contains
     real(c_double), intent(inout), target :: y_dot(:)
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    if (.not. fits(self, shape(x), [self%output_count], 1, stat, errmsg)) return
-    if (.not. fits(self, [size(x_dot)], [size(y_dot)], 1, stat, errmsg)) return
+    if (.not. fits(self, shape(x), 'y_dot', shape(y_dot), 1, stat, errmsg, 'x_dot', shape(x_dot))) return
     call answer(c_jvp_f64(self%handle, 1_c_size_t, c_loc(x(1)), 1_c_intptr_t, stride_f64_1(x), c_loc(x_dot(1)), &
                           1_c_intptr_t, stride_f64_1(x_dot), c_null_ptr, 0_c_intptr_t, 0_c_intptr_t, c_loc(y_dot(1)), &
                           1_c_intptr_t, stride_f64_1(y_dot), c_null_ptr, 0_c_size_t), stat, errmsg)
@@ -793,8 +804,7 @@ contains
     integer :: f, s
     integer(c_intptr_t) :: xs(2), vs(2), ws(2)
     f = chosen(feature_dimension)
-    if (.not. fits(self, shape(x), shape(y_dot), f, stat, errmsg)) return
-    if (.not. fits(self, shape(x_dot), shape(y_dot), f, stat, errmsg)) return
+    if (.not. fits(self, shape(x), 'y_dot', shape(y_dot), f, stat, errmsg, 'x_dot', shape(x_dot))) return
     s = 3 - f
     xs = [stride_f64_1(x(:, 1)), stride_f64_1(x(1, :))]
     vs = [stride_f64_1(x_dot(:, 1)), stride_f64_1(x_dot(1, :))]
@@ -810,8 +820,7 @@ contains
     real(c_float), intent(inout), target :: x_bar(:)
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    if (.not. fits(self, shape(x), [self%output_count], 1, stat, errmsg)) return
-    if (.not. fits(self, [size(x_bar)], [size(y_bar)], 1, stat, errmsg)) return
+    if (.not. fits(self, shape(x), 'y_bar', shape(y_bar), 1, stat, errmsg, 'x_bar', shape(x_bar))) return
     call answer(c_vjp_f32(self%handle, 1_c_size_t, c_loc(x(1)), 1_c_intptr_t, stride_f32_1(x), c_loc(y_bar(1)), &
                           1_c_intptr_t, stride_f32_1(y_bar), c_null_ptr, 0_c_intptr_t, 0_c_intptr_t, c_loc(x_bar(1)), &
                           1_c_intptr_t, stride_f32_1(x_bar), c_null_ptr, 0_c_size_t), stat, errmsg)
@@ -827,8 +836,7 @@ contains
     integer :: f, s
     integer(c_intptr_t) :: xs(2), vs(2), ws(2)
     f = chosen(feature_dimension)
-    if (.not. fits(self, shape(x), shape(y_bar), f, stat, errmsg)) return
-    if (.not. fits(self, shape(x_bar), shape(y_bar), f, stat, errmsg)) return
+    if (.not. fits(self, shape(x), 'y_bar', shape(y_bar), f, stat, errmsg, 'x_bar', shape(x_bar))) return
     s = 3 - f
     xs = [stride_f32_1(x(:, 1)), stride_f32_1(x(1, :))]
     vs = [stride_f32_1(y_bar(:, 1)), stride_f32_1(y_bar(1, :))]
@@ -844,8 +852,7 @@ contains
     real(c_double), intent(inout), target :: x_bar(:)
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    if (.not. fits(self, shape(x), [self%output_count], 1, stat, errmsg)) return
-    if (.not. fits(self, [size(x_bar)], [size(y_bar)], 1, stat, errmsg)) return
+    if (.not. fits(self, shape(x), 'y_bar', shape(y_bar), 1, stat, errmsg, 'x_bar', shape(x_bar))) return
     call answer(c_vjp_f64(self%handle, 1_c_size_t, c_loc(x(1)), 1_c_intptr_t, stride_f64_1(x), c_loc(y_bar(1)), &
                           1_c_intptr_t, stride_f64_1(y_bar), c_null_ptr, 0_c_intptr_t, 0_c_intptr_t, c_loc(x_bar(1)), &
                           1_c_intptr_t, stride_f64_1(x_bar), c_null_ptr, 0_c_size_t), stat, errmsg)
@@ -861,8 +868,7 @@ contains
     integer :: f, s
     integer(c_intptr_t) :: xs(2), vs(2), ws(2)
     f = chosen(feature_dimension)
-    if (.not. fits(self, shape(x), shape(y_bar), f, stat, errmsg)) return
-    if (.not. fits(self, shape(x_bar), shape(y_bar), f, stat, errmsg)) return
+    if (.not. fits(self, shape(x), 'y_bar', shape(y_bar), f, stat, errmsg, 'x_bar', shape(x_bar))) return
     s = 3 - f
     xs = [stride_f64_1(x(:, 1)), stride_f64_1(x(1, :))]
     vs = [stride_f64_1(y_bar(:, 1)), stride_f64_1(y_bar(1, :))]
@@ -925,6 +931,7 @@ contains
     character(:), allocatable :: name
     type(port_text) :: port
     name = ''
+    if (index < 1) return
     if (c_plan_port(handle, direction, int(index - 1, c_size_t), port) == lockstep_ok) name = from_c(port%name)
   end function
 
@@ -937,53 +944,91 @@ contains
     if (c_plan_port(handle, direction, int(index - 1, c_size_t), port) == lockstep_ok) port_features = int(port%features)
   end function
 
-  type(lockstep_array) function array_f32_1(a) result(array)
-    real(c_float), intent(in), target :: a(:)
+  ! Of C's binding, though nothing in C calls them: that has the compiler describe the caller's array by its address and
+  ! its steps in bytes. Otherwise gfortran 12 hands over a component of an array of derived type as if it began where the
+  ! type does (a pointer), or a copy (an array that is none).
+  type(lockstep_array) function array_f32_1(a) result(array) bind(c, name='')
+    real(c_float), intent(in), pointer :: a(:)
+    integer :: i
     array%precision = lockstep_float32
-    array%samples = 1
-    array%features = size(a)
-    array%feature_stride = stride_f32_1(a)
-    if (size(a) > 0) array%data = c_loc(a(1))
+    if (.not. associated(a)) return
+    array%samples = 1_c_int
+    array%features = size(a, kind=c_int)
+    if (size(a) == 0) return
+    i = lbound(a, 1)
+    array%data = c_loc(a(i))
+    if (size(a) > 1) call step(array, array%feature_stride, c_loc(a(i + 1)))
   end function
 
-  type(lockstep_array) function array_f32_2(a, feature_dimension) result(array)
-    real(c_float), intent(in), target :: a(:, :)
+  type(lockstep_array) function array_f32_2(a, feature_dimension) result(array) bind(c, name='')
+    real(c_float), intent(in), pointer :: a(:, :)
     integer, intent(in), optional :: feature_dimension
-    integer :: f
+    integer(c_intptr_t) :: strides(2)
+    integer :: f, i, j
     f = chosen(feature_dimension)
     array%precision = lockstep_float32
-    if (f < 1 .or. f > 2) return
-    array%samples = size(a, 3 - f)
-    array%features = size(a, f)
+    array%feature_dimension = int(f, c_int)
+    if (f < 1 .or. f > 2 .or. .not. associated(a)) return
+    array%samples = size(a, 3 - f, c_int)
+    array%features = size(a, f, c_int)
     if (size(a) == 0) return
-    array%data = c_loc(a(1, 1))
-    array%feature_stride = merge(stride_f32_1(a(:, 1)), stride_f32_1(a(1, :)), f == 1)
-    array%sample_stride = merge(stride_f32_1(a(1, :)), stride_f32_1(a(:, 1)), f == 1)
+    i = lbound(a, 1)
+    j = lbound(a, 2)
+    array%data = c_loc(a(i, j))
+    strides = 1
+    if (size(a, 1) > 1) call step(array, strides(1), c_loc(a(i + 1, j)))
+    if (size(a, 2) > 1) call step(array, strides(2), c_loc(a(i, j + 1)))
+    array%feature_stride = strides(f)
+    array%sample_stride = strides(3 - f)
   end function
 
-  type(lockstep_array) function array_f64_1(a) result(array)
-    real(c_double), intent(in), target :: a(:)
+  type(lockstep_array) function array_f64_1(a) result(array) bind(c, name='')
+    real(c_double), intent(in), pointer :: a(:)
+    integer :: i
     array%precision = lockstep_float64
-    array%samples = 1
-    array%features = size(a)
-    array%feature_stride = stride_f64_1(a)
-    if (size(a) > 0) array%data = c_loc(a(1))
+    if (.not. associated(a)) return
+    array%samples = 1_c_int
+    array%features = size(a, kind=c_int)
+    if (size(a) == 0) return
+    i = lbound(a, 1)
+    array%data = c_loc(a(i))
+    if (size(a) > 1) call step(array, array%feature_stride, c_loc(a(i + 1)))
   end function
 
-  type(lockstep_array) function array_f64_2(a, feature_dimension) result(array)
-    real(c_double), intent(in), target :: a(:, :)
+  type(lockstep_array) function array_f64_2(a, feature_dimension) result(array) bind(c, name='')
+    real(c_double), intent(in), pointer :: a(:, :)
     integer, intent(in), optional :: feature_dimension
-    integer :: f
+    integer(c_intptr_t) :: strides(2)
+    integer :: f, i, j
     f = chosen(feature_dimension)
     array%precision = lockstep_float64
-    if (f < 1 .or. f > 2) return
-    array%samples = size(a, 3 - f)
-    array%features = size(a, f)
+    array%feature_dimension = int(f, c_int)
+    if (f < 1 .or. f > 2 .or. .not. associated(a)) return
+    array%samples = size(a, 3 - f, c_int)
+    array%features = size(a, f, c_int)
     if (size(a) == 0) return
-    array%data = c_loc(a(1, 1))
-    array%feature_stride = merge(stride_f64_1(a(:, 1)), stride_f64_1(a(1, :)), f == 1)
-    array%sample_stride = merge(stride_f64_1(a(1, :)), stride_f64_1(a(:, 1)), f == 1)
+    i = lbound(a, 1)
+    j = lbound(a, 2)
+    array%data = c_loc(a(i, j))
+    strides = 1
+    if (size(a, 1) > 1) call step(array, strides(1), c_loc(a(i + 1, j)))
+    if (size(a, 2) > 1) call step(array, strides(2), c_loc(a(i, j + 1)))
+    array%feature_stride = strides(f)
+    array%sample_stride = strides(3 - f)
   end function
+
+  ! The elements from the first of an array to a neighbour. Told from addresses: a pointer may step through the array of
+  ! another type.
+  subroutine step(array, stride, neighbour)
+    type(lockstep_array), intent(inout) :: array
+    integer(c_intptr_t), intent(out) :: stride
+    type(c_ptr), intent(in) :: neighbour
+    integer(c_intptr_t) :: bytes, element
+    element = merge(4, 8, array%precision == lockstep_float32)
+    bytes = address(neighbour) - address(array%data)
+    stride = bytes / element
+    if (stride * element /= bytes .and. array%odd_bytes == 0) array%odd_bytes = bytes
+  end subroutine
 
   subroutine plan_evaluate_ports(self, x, y, stat, errmsg)
     class(lockstep_plan), intent(in) :: self
@@ -1091,15 +1136,27 @@ contains
       return
     end if
     do i = 1, size(arrays)
+      if (arrays(i)%feature_dimension < 1 .or. arrays(i)%feature_dimension > 2) then
+        call refuse(name // ' "' // port_name(self%handle, direction, i) // '": found feature_dimension ' // &
+                    text(int(arrays(i)%feature_dimension)) // ', expected 1 or 2', stat, errmsg)
+        return
+      end if
+      if (arrays(i)%odd_bytes /= 0) then
+        call refuse(name // ' "' // port_name(self%handle, direction, i) // '": found neighbours ' // &
+                    text(int(arrays(i)%odd_bytes)) // ' bytes apart, expected a multiple of ' // &
+                    text(merge(4, 8, arrays(i)%precision == lockstep_float32)) // &
+                    '; copy them into an array of their own', stat, errmsg)
+        return
+      end if
       if (arrays(i)%features /= port_features(self%handle, direction, i)) then
-        call refuse(name // ' "' // port_name(self%handle, direction, i) // '": found ' // text(arrays(i)%features) // &
+        call refuse(name // ' "' // port_name(self%handle, direction, i) // '": found ' // text(int(arrays(i)%features)) // &
                     ' features, expected ' // text(port_features(self%handle, direction, i)) // &
                     '; give feature_dimension if they lie elsewhere', stat, errmsg)
         return
       end if
       if (arrays(i)%samples /= first%samples) then
-        call refuse(name // ' "' // port_name(self%handle, direction, i) // '": found ' // text(arrays(i)%samples) // &
-                    ' samples, expected ' // text(first%samples) // ' as in the first port', stat, errmsg)
+        call refuse(name // ' "' // port_name(self%handle, direction, i) // '": found ' // text(int(arrays(i)%samples)) // &
+                    ' samples, expected ' // text(int(first%samples)) // ' as in the first port', stat, errmsg)
         return
       end if
     end do
@@ -1130,13 +1187,16 @@ contains
     if (present(feature_dimension)) chosen = feature_dimension
   end function
 
-  ! False when there is nothing to do: no samples, or shapes that do not fit, which the caller is told.
-  logical function fits(self, x_shape, y_shape, f, stat, errmsg)
+  ! False when there is nothing to do: no samples, or shapes that do not fit, which the caller is told. y is of the plan's
+  ! outputs, v, where there is one, of its inputs as x is.
+  logical function fits(self, x_shape, y_name, y_shape, f, stat, errmsg, v_name, v_shape)
     class(lockstep_plan), intent(in) :: self
     integer, intent(in) :: x_shape(:), y_shape(:), f
+    character(*), intent(in) :: y_name
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    integer :: d
+    character(*), intent(in), optional :: v_name
+    integer, intent(in), optional :: v_shape(:)
     fits = .false.
     if (.not. c_associated(self%handle)) then
       call refuse('plan: found an empty one, expected a compiled one; call plan%compile first', stat, errmsg)
@@ -1146,25 +1206,34 @@ contains
       call refuse('feature_dimension: found ' // text(f) // ', expected 1 to ' // text(size(x_shape)), stat, errmsg)
       return
     end if
-    if (x_shape(f) /= self%input_count) then
-      call refuse('x: found ' // text(x_shape(f)) // ' features along dimension ' // text(f) // ', expected ' // &
-                  text(self%input_count) // '; give feature_dimension if they lie elsewhere', stat, errmsg)
-      return
+    if (.not. one_fits('x', x_shape, self%input_count)) return
+    if (present(v_name)) then
+      if (.not. one_fits(v_name, v_shape, self%input_count)) return
     end if
-    if (y_shape(f) /= self%output_count) then
-      call refuse('y: found ' // text(y_shape(f)) // ' features along dimension ' // text(f) // ', expected ' // &
-                  text(self%output_count) // '; give feature_dimension if they lie elsewhere', stat, errmsg)
-      return
-    end if
-    do d = 1, size(x_shape)
-      if (d /= f .and. x_shape(d) /= y_shape(d)) then
-        call refuse('y: found ' // text(y_shape(d)) // ' samples along dimension ' // text(d) // ', expected ' // &
-                    text(x_shape(d)) // ' as in x', stat, errmsg)
-        return
-      end if
-    end do
+    if (.not. one_fits(y_name, y_shape, self%output_count)) return
     fits = all(x_shape > 0) .and. all(y_shape > 0)
     if (.not. fits) call answer(int(lockstep_ok, c_int), stat, errmsg)
+
+  contains
+    logical function one_fits(name, array_shape, features)
+      character(*), intent(in) :: name
+      integer, intent(in) :: array_shape(:), features
+      integer :: d
+      one_fits = .false.
+      if (array_shape(f) /= features) then
+        call refuse(name // ': found ' // text(array_shape(f)) // ' features along dimension ' // text(f) // &
+                    ', expected ' // text(features) // '; give feature_dimension if they lie elsewhere', stat, errmsg)
+        return
+      end if
+      do d = 1, size(x_shape)
+        if (d /= f .and. array_shape(d) /= x_shape(d)) then
+          call refuse(name // ': found ' // text(array_shape(d)) // ' samples along dimension ' // text(d) // &
+                      ', expected ' // text(x_shape(d)) // ' as in x', stat, errmsg)
+          return
+        end if
+      end do
+      one_fits = .true.
+    end function
   end function
 
   subroutine answer(status, stat, errmsg)
