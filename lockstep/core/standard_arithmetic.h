@@ -64,4 +64,34 @@ class StandardArithmetic {
   StandardArithmetic& operator=(const StandardArithmetic&) = delete;
 };
 
+// The same, for calls that read numbers from text or convert them in libraries: strtod rounds as the x87 unit is set,
+// and so do conversions of long double. Takes some hundred cycles: calls that read files hold one.
+class StandardReading {
+ public:
+#if defined(__x86_64__)
+  StandardReading() noexcept {
+    asm volatile("fnstenv %0" : "=m"(hosts_) : : "memory");  // and masks its exceptions
+    constexpr std::uint16_t kDefault = 0x037f;               // to nearest, 64 bits, nothing trapped
+    asm volatile("fldcw %0" : : "m"(kDefault));
+  }
+  // Its flags with it: what the call raised does not trap in the host.
+  ~StandardReading() { asm volatile("fldenv %0" : : "m"(hosts_) : "memory"); }
+
+ private:
+  struct Environment {
+    std::uint32_t words[7];
+  };
+  Environment hosts_;
+#else
+  StandardReading() noexcept = default;
+
+ private:
+#endif
+  StandardArithmetic arithmetic_;
+
+ public:
+  StandardReading(const StandardReading&) = delete;
+  StandardReading& operator=(const StandardReading&) = delete;
+};
+
 }  // namespace lockstep

@@ -168,7 +168,7 @@ void write_stack(File& file, const Model& model) {
 Model read_hdf5_model(const std::filesystem::path& path) { return read_hdf5_model(File::open(path)); }
 
 Model read_hdf5_model(const File& file) {
-  const StandardArithmetic arithmetic;
+  const StandardReading arithmetic;
   check_version(file);
   Model model = file.integer_attribute("lockstep_model") == 1 ? read_stack(file) : detail::read_graph(file);
   model.name = string_or_empty(file, "name");

@@ -38,7 +38,7 @@ Model build(const detail::KerasModel& keras, const detail::KerasWeights& weights
 }  // namespace
 
 Model read_keras_hdf5(const std::filesystem::path& path) {
-  const StandardArithmetic arithmetic;
+  const StandardReading arithmetic;
   const std::vector<std::byte> bytes = detail::read_bytes(path);
   hdf5::File file = hdf5::File::open(path);
   const std::string source = path.string();
@@ -59,7 +59,7 @@ Model read_keras_archive(const std::filesystem::path& path) {
 }
 
 Model read_keras_archive(std::span<const std::byte> bytes, const std::filesystem::path& path) {
-  const StandardArithmetic arithmetic;
+  const StandardReading arithmetic;
   const std::string source = path.string();
   const detail::ZipArchive archive(bytes, source);
   const auto text = [&](const char* member) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cfenv>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -45,6 +46,26 @@ TEST_P(SameNetTest, keras_and_safetensors_hold_the_same_net) {
   EXPECT_THAT(keras.provenance.producer, HasSubstr("Keras 3."));
 }
 INSTANTIATE_TEST_SUITE_P(Models, SameNetTest, ::testing::Values("lorenz_tanh_3_100_3", "peaks_relu_2_20_5_1"));
+
+// Configurations hold numbers as text, which the C library reads by the rounding of the host program.
+TEST(Keras, holds_the_same_net_however_the_host_rounds) {
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(data("keras"))) {
+    const std::filesystem::path& path = entry.path();
+    if (path.extension() == ".py" || path.stem().extension() == ".samples") continue;
+    ++files;
+    const std::string expected = load(path).digest();
+    for (const int rounding : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
+      ASSERT_EQ(std::fesetround(rounding), 0);
+      const Model model = load(path);
+      const int after = std::fegetround();
+      std::fesetround(FE_TONEAREST);
+      EXPECT_EQ(model.digest(), expected) << path << ", rounding " << rounding;
+      EXPECT_EQ(after, rounding);
+    }
+  }
+  EXPECT_GT(files, 10);
+}
 
 class KerasTest : public ::testing::TestWithParam<const char*> {};
 

@@ -110,7 +110,7 @@ ModelFormat detect_format(const std::filesystem::path& path) {
 }
 
 Model load(const std::filesystem::path& path, const ReadOptions& options) {
-  const StandardArithmetic arithmetic;
+  const StandardReading arithmetic;
   const auto refuse = [&](const char* found, const char* remedy) -> Model {
     throw Error(ErrorKind::unsupported, {path.string(), found, kReadable, remedy});
   };

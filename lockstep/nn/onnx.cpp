@@ -208,7 +208,7 @@ onnx::ModelProto parse(std::span<const std::byte> bytes, const std::string& sour
 Model read_onnx(const std::filesystem::path& path) { return read_onnx(detail::read_bytes(path), path); }
 
 Model read_onnx(std::span<const std::byte> bytes, const std::filesystem::path& path) {
-  const StandardArithmetic arithmetic;
+  const StandardReading arithmetic;
   const onnx::ModelProto file = parse(bytes, path.string());
   const StepGraph graph = detail::read_steps(file, path);
   std::vector<std::string> notes;

@@ -197,7 +197,7 @@ void read_range(std::vector<Feature>& features, const Container& container, cons
 }  // namespace
 
 Model read_safetensors(std::span<const std::byte> bytes, const std::string& source, const ReadOptions& options) {
-  const StandardArithmetic arithmetic;
+  const StandardReading arithmetic;
   Container container = detail::parse_container(bytes, source);
   std::map<std::string, std::string>& metadata = container.metadata;
   const std::vector<LayerTensors> layers = find_layers(container, source);
