@@ -156,6 +156,33 @@ TEST(verdict, rejects_one_trajectory_swapped_with_its_neighbour_and_names_it) {
   check(orbits_f64(), foreign_orbits<Rounding::contracted>(), testing::lotka_volterra(kTrajectories, 20));
 }
 
+// Trajectories that start at one state and differ by their parameters, or that all come to one state, are like their
+// neighbours anyway: a mistake in the equation takes one no nearer to being another.
+TEST(verdict, calls_no_trajectory_another_where_all_are_alike) {
+  const auto names_another = [](const ode::Problem& problem, const HeldEnsemble& port) {
+    const Verdict verdict = judge(testing::solved(problem, fixed_rk4()), port);
+    EXPECT_OUTCOME(verdict, disagree);
+    return ::testing::Matches(Contains(AnyOf(HasSubstr("is trajectory"), HasSubstr("has at save point"))))(
+        verdict.reasons);
+  };
+  ode::Problem one_state = testing::lorenz(40, 5);
+  one_state.parameters.clear();
+  for (std::size_t i = 0; i < 40; ++i) {
+    for (std::size_t c = 0; c < 3; ++c) one_state.initial_states[3 * i + c] = one_state.initial_states[c];
+    one_state.parameters.insert(one_state.parameters.end(), {10, 28 + 1e-12 * static_cast<double>(i), 8.0 / 3});
+  }
+  EXPECT_FALSE(names_another(one_state, {one_state, solve_rk4<double, Rounding::plain, ForeignLorenz>(
+                                                        one_state, kStep, {.parameter = 1.03e-12})}));
+  // rho = 10: every trajectory spirals into one of two fixed points.
+  ode::Problem one_end = testing::lorenz(40, 20);
+  one_end.parameters = {10, 10, 8.0 / 3};
+  Numbers numbers = solve_rk4<double, Rounding::plain, ForeignLorenz>(one_end, kStep);
+  const std::size_t row = one_end.save_points() * 3;
+  // At rest at another place than the others by what three of them have left of their way.
+  for (std::size_t j = row - 3; j < row; ++j) numbers.states[10 * row + j] = numbers.states[9 * row + j];
+  EXPECT_FALSE(names_another(one_end, {one_end, std::move(numbers)}));
+}
+
 TEST(verdict, rejects_one_swapped_pair_among_many_trajectories) {
   if (kSanitized) GTEST_SKIP() << kSlow;
   // Two of 3,000: far fewer than the one in a thousand that quantiles leave out.
