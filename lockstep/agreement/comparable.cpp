@@ -12,8 +12,8 @@ namespace lockstep::agreement {
 namespace {
 
 // They decide the mathematics and the discretisation. Engine, cpu_target, threads, precision and version do not.
-const std::set<std::string> kMustAgree{"problem_digest", "rhs_digest", "model_digest", "method",       "control", "dt",
-                                       "rtol",           "atol",       "event",        "initial_step", "max_step"};
+const std::set<std::string> kOfProblem{"problem_digest", "rhs_digest", "model_digest", "event"};
+const std::set<std::string> kOfSolver{"method", "control", "dt", "rtol", "atol", "initial_step", "max_step"};
 // What a right-hand side is called: where the digests differ, in words.
 const std::set<std::string> kTellsOfRhs{"rhs", "equations"};
 const std::set<std::string> kNotOfInterest{"history",         "command",
@@ -40,8 +40,8 @@ std::string in_one_line(std::string_view lines) {
 
 class Fields {
  public:
-  void add(std::string field, std::string a, std::string b, bool forbids) {
-    all_.push_back({std::move(field), std::move(a), std::move(b), forbids});
+  void add(std::string field, std::string a, std::string b, bool forbids, bool of_solver = false) {
+    all_.push_back({std::move(field), std::move(a), std::move(b), forbids, of_solver});
   }
   // The first difference between two lists, named by `what` and its place.
   bool same(const std::string& what, const std::vector<double>& a, const std::vector<double>& b) {
@@ -57,8 +57,11 @@ class Fields {
     return true;
   }
   std::vector<FieldDifference> sorted() && {
-    // What people can read goes before digests of it.
-    const auto rank = [](const FieldDifference& of) { return of.forbids ? of.field.ends_with("_digest") ? 1 : 0 : 2; };
+    // The problem goes before its solver, and what people can read before digests of it.
+    const auto rank = [](const FieldDifference& of) {
+      if (!of.forbids) return 3;
+      return of.field.ends_with("_digest") ? 2 : of.of_solver ? 1 : 0;
+    };
     std::ranges::stable_sort(all_, [&](const auto& x, const auto& y) { return rank(x) < rank(y); });
     return std::move(all_);
   }
@@ -116,9 +119,10 @@ void compare_provenance(const Ensemble& a, const Ensemble& b, Fields& fields) {
     const auto& [in_a, in_b] = values;
     if (in_a == in_b || kNotOfInterest.contains(name) || name.starts_with("lockstep_")) continue;
     const bool stated = !in_a.empty() && !in_b.empty();
-    const bool must_agree = kMustAgree.contains(name) || (kTellsOfRhs.contains(name) && other_rhs);
+    const bool of_solver = kOfSolver.contains(name);
+    const bool must_agree = of_solver || kOfProblem.contains(name) || (kTellsOfRhs.contains(name) && other_rhs);
     const auto value = [](const std::string& stored) { return stored.empty() ? "not stated" : in_one_line(stored); };
-    fields.add(name, value(in_a), value(in_b), stated && must_agree);
+    fields.add(name, value(in_a), value(in_b), stated && must_agree, of_solver);
   }
 }
 
@@ -132,6 +136,10 @@ std::vector<FieldDifference> compare_fields(const Ensemble& a, const Ensemble& b
   if (same_shape) compare_inputs(a, b, fields);
   compare_provenance(a, b, fields);
   return std::move(fields).sorted();
+}
+
+bool same_problem(const std::vector<FieldDifference>& fields) {
+  return std::ranges::all_of(fields, [](const FieldDifference& of) { return !of.forbids || of.of_solver; });
 }
 
 }  // namespace lockstep::agreement

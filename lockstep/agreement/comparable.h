@@ -12,12 +12,17 @@ struct FieldDifference {
   std::string field;  // "save points", "method", "trajectory 17: initial state"
   std::string a;
   std::string b;
-  bool forbids = false;  // a comparison; otherwise merely worth knowing (engine, threads, precision, version)
+  bool forbids = false;    // a verdict; otherwise merely worth knowing (engine, threads, precision, version)
+  bool of_solver = false;  // how the problem was solved (method, step control, tolerances), not which
 };
 
 // Everything that differs, what forbids a comparison first. Fields that only one of them states do not forbid: a
 // file from elsewhere need not carry our digests. What tells nothing about the numbers (when, for how long) is left
 // out.
 std::vector<FieldDifference> compare_fields(const Ensemble& a, const Ensemble& b);
+
+// Whether they are solutions of one problem at the same times, as far as these fields tell: their numbers can be
+// compared then, though not by rounding where another method, step or tolerance forbids that.
+bool same_problem(const std::vector<FieldDifference>& fields);
 
 }  // namespace lockstep::agreement

@@ -1,6 +1,9 @@
 #include "lockstep/agreement/ensemble.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/hdf5_text.h"
@@ -86,6 +89,13 @@ HeldEnsemble::HeldEnsemble(ode::Problem problem, Numbers numbers)
                  std::to_string(expected) + " for [trajectory][time][component] of the problem",
                  {}});
   }
+  const std::size_t names = numbers_.component_names.size();
+  if (names != 0 && names != problem_.rhs->components()) {
+    throw Error(ErrorKind::invalid_argument, {"numbers.component_names",
+                                              std::to_string(names) + " names",
+                                              std::to_string(problem_.rhs->components()) + ", one for each component",
+                                              {}});
+  }
   if (numbers_.records.empty()) {
     numbers_.records.resize(problem_.trajectories());
     for (std::size_t i = 0; i < numbers_.records.size(); ++i) {
@@ -96,6 +106,7 @@ HeldEnsemble::HeldEnsemble(ode::Problem problem, Numbers numbers)
 }
 
 std::vector<std::string> HeldEnsemble::component_names() const {
+  if (!numbers_.component_names.empty()) return numbers_.component_names;
   std::vector<std::string> names(problem_.rhs->components());
   for (std::size_t c = 0; c < names.size(); ++c) names[c] = "u" + std::to_string(c);
   return names;
@@ -132,6 +143,24 @@ std::vector<double> HeldEnsemble::parameters(std::size_t trajectory) const {
 std::vector<double> HeldEnsemble::times(std::size_t trajectory) const {
   const double* values = problem_.save_times_of(trajectory);
   return {values, values + problem_.save_points()};
+}
+
+std::optional<std::size_t> first_of_other_bits(const Ensemble& ensemble, const Certificate& again) {
+  const auto same = [&](double x, double y) {
+    return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y) || (std::isnan(x) && std::isnan(y));
+  };
+  for (std::size_t s = 0; s < again.samples(); ++s) {
+    const std::size_t i = again.trajectories[s];
+    const ode::Status status = ensemble.records(i, 1)[0].status;
+    if (status == ode::Status::cancelled) continue;
+    const std::vector<double> held = ensemble.states(i, 1);
+    for (std::size_t j = 0; j < held.size(); ++j) {
+      // One that starts outside is solved and then not stored.
+      if (status == ode::Status::outside_range && std::isnan(held[j])) continue;
+      if (!same(held[j], again.states_of(0, s)[j])) return i;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace lockstep::agreement

@@ -77,6 +77,7 @@ class StoredEnsemble : public Ensemble {
 struct Numbers {
   std::string name = "solution";
   Precision precision = Precision::f64;
+  std::vector<std::string> component_names;                     // [component]; empty: u0, u1, ...
   std::vector<double> states;                                   // [trajectory][time][component]
   std::vector<ode::TrajectoryRecord> records;                   // [trajectory]; empty: all succeeded
   std::vector<std::pair<std::string, std::string>> provenance;  // "method" and the like
@@ -111,5 +112,10 @@ class HeldEnsemble : public Ensemble {
   ode::Problem problem_;
   Numbers numbers_;
 };
+
+// The first trajectory of `again`, which was solved without perturbation, whose states are not the ensemble's to the
+// bit; nothing where all are. Cancelled trajectories, and those not stored because they start outside a net's range,
+// are not asked.
+std::optional<std::size_t> first_of_other_bits(const Ensemble& ensemble, const Certificate& again);
 
 }  // namespace lockstep::agreement

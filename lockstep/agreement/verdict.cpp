@@ -220,11 +220,56 @@ std::string finite_reason(const Ensemble& a, const Ensemble& b, const Difference
   return text;
 }
 
+// Where rounding is no measure, or none is known: how far apart they are all the same.
+std::string distance_reason(const Evidence& evidence) {
+  const Difference& difference = evidence.difference;
+  if (difference.different == 0) return "All their states are the same, to the bit.";
+  double typical = 0;
+  std::size_t typical_time = 0;
+  double farthest = 0;
+  std::size_t farthest_time = 0;
+  for (std::size_t k = 0; k < difference.at.size(); ++k) {
+    const TimeDifference& at = difference.at[k];
+    if (at.compared == 0) continue;
+    if (at.quantile[kMedian] > typical) typical = at.quantile[kMedian], typical_time = k;
+    if (at.largest > farthest) farthest = at.largest, farthest_time = k;
+  }
+  const std::string trajectory = "trajectory " + std::to_string(difference.at[farthest_time].largest_trajectory) +
+                                 " at t = " + number(evidence.times[farthest_time]);
+  if (std::isinf(farthest)) return "They are farthest apart in " + trajectory + ", where one of them is not finite.";
+  return "In units of the solution's size, the median trajectory comes to be " + number(typical) +
+         " away (at t = " + number(evidence.times[typical_time]) + ") and the farthest " + number(farthest) + " (" +
+         trajectory + ").";
+}
+
 Verdict undecided(Verdict verdict, const std::string& why, const std::string& remedy) {
   verdict.outcome = Outcome::undecided;
   verdict.sentence = "No verdict: " + why + ".";
   if (!remedy.empty()) verdict.reasons.push_back(remedy);
   return verdict;
+}
+
+// The first field that forbids a verdict, in words.
+std::string forbidding_text(const std::vector<FieldDifference>& fields) {
+  const FieldDifference& first = fields.front();
+  const bool several = first.field.ends_with('s') && first.field != "rhs";
+  return first.field + (several ? " differ, " : " differs, ") + first.a + " and " + first.b;
+}
+
+Verdict not_comparable(const Ensemble& a, const Ensemble& b, Verdict verdict) {
+  const std::string why = a.name() + " and " + b.name() +
+                          " are not solutions of one problem by one method: " + forbidding_text(verdict.fields);
+  return undecided(std::move(verdict), why, "Compare solutions of one problem, by one method, at the same times.");
+}
+
+Verdict not_by_one_method(const Ensemble& a, const Ensemble& b, Verdict verdict) {
+  verdict.reasons.push_back(distance_reason(*verdict.evidence));
+  const std::string finite = finite_reason(a, b, verdict.evidence->difference);
+  if (!finite.empty()) verdict.reasons.push_back(finite);
+  const std::string why = a.name() + " and " + b.name() + " are of one problem, but not solved alike (" +
+                          forbidding_text(verdict.fields) + "), so that rounding is no measure of their distance";
+  return undecided(std::move(verdict), why,
+                   "For a verdict solve both by one method, with the same step control and tolerances.");
 }
 
 void conclude(const Ensemble& a, const Ensemble& b, Verdict& verdict) {
@@ -336,14 +381,8 @@ Verdict judge(const Ensemble& a, const Ensemble& b, const Settings& settings, co
   const StandardArithmetic arithmetic;
   Verdict verdict;
   verdict.fields = compare_fields(a, b);
-  if (!verdict.fields.empty() && verdict.fields.front().forbids) {
-    const FieldDifference& first = verdict.fields.front();
-    const bool several = first.field.ends_with('s') && first.field != "rhs";
-    return undecided(std::move(verdict),
-                     a.name() + " and " + b.name() + " are not solutions of one problem by one method: " + first.field +
-                         (several ? " differ, " : " differs, ") + first.a + " and " + first.b,
-                     "Compare solutions of one problem, by one method, at the same times.");
-  }
+  const bool forbidden = !verdict.fields.empty() && verdict.fields.front().forbids;
+  if (forbidden && !same_problem(verdict.fields)) return not_comparable(a, b, std::move(verdict));
   if (a.trajectories() == 0 || a.save_points() == 0 || a.components() == 0) {
     return undecided(std::move(verdict), "there is nothing to compare", {});
   }
@@ -353,7 +392,8 @@ Verdict judge(const Ensemble& a, const Ensemble& b, const Settings& settings, co
   Evidence evidence;
   evidence.times = elapsed_times(a);
   evidence.scale = measure_scale(a);
-  std::optional<Spread> spread = find_spread(a, b, settings, evidence.scale, claimed);
+  std::optional<Spread> spread;  // rounding is no measure of what another method, step or tolerance does
+  if (!forbidden) spread = find_spread(a, b, settings, evidence.scale, claimed);
   const bool have_spread = spread.has_value();
   if (!have_spread) {
     spread.emplace();
@@ -370,6 +410,7 @@ Verdict judge(const Ensemble& a, const Ensemble& b, const Settings& settings, co
   const bool nothing_left = difference.left_out == a.trajectories();
   verdict.evidence = std::move(evidence);
   if (nothing_left) return undecided(std::move(verdict), "no trajectory is finished in both solutions", {});
+  if (forbidden) return not_by_one_method(a, b, std::move(verdict));
   if (verdict.evidence->difference.different == 0 && verdict.evidence->difference.left_out == 0 &&
       a.precision() == b.precision()) {
     verdict.same_bits = true;
@@ -380,6 +421,7 @@ Verdict judge(const Ensemble& a, const Ensemble& b, const Settings& settings, co
     return verdict;
   }
   if (!have_spread) {
+    verdict.reasons.push_back(distance_reason(*verdict.evidence));
     return undecided(std::move(verdict),
                      "the solutions differ in their bits, and nothing says how much of that is rounding",
                      "Solve again with --certificate, or state the system's largest Lyapunov exponent with "

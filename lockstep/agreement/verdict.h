@@ -69,7 +69,8 @@ struct Verdict {
   std::string sentence;
   std::vector<std::string> reasons;     // at most five
   std::vector<FieldDifference> fields;  // of how the two were made
-  std::optional<Evidence> evidence;     // absent where the two could not be compared
+  // Absent where the two could not be compared. Without a spread where they are of one problem but not by one method.
+  std::optional<Evidence> evidence;
 };
 
 struct Settings {

@@ -414,6 +414,7 @@ TEST(verdict, refuses_solutions_of_different_problems_by_name) {
   const Verdict methods = judge(HeldEnsemble(problem, numbers), HeldEnsemble(problem, stated));
   EXPECT_OUTCOME(methods, undecided);
   EXPECT_THAT(methods.sentence, HasSubstr("method differs, heun and rk4"));
+  EXPECT_THAT(methods.reasons, Contains(HasSubstr("All their states are the same, to the bit.")));
   ASSERT_THAT(methods.fields, SizeIs(2));
   EXPECT_FALSE(methods.fields[1].forbids);
 
@@ -427,6 +428,33 @@ TEST(verdict, refuses_solutions_of_different_problems_by_name) {
   numbers.provenance = {{"rhs_digest", "aa"}, {"rhs", "lorenz"}};
   EXPECT_THAT(judge(HeldEnsemble(problem, numbers), HeldEnsemble(problem, stated)).sentence,
               ::testing::Not(HasSubstr("rhs differs")));
+}
+
+// One problem by other methods: no verdict, for a method's error is no rounding, but the distance is there.
+TEST(verdict, measures_what_it_cannot_judge) {
+  const ode::Problem problem = testing::lorenz(kTrajectories, 2);
+  const auto by = [&](ode::Options options) {
+    Numbers numbers = numbers_of(ode::solve(problem, options));
+    numbers.name = options.method;
+    numbers.provenance = {{"method", options.method}, {"rtol", number_text(options.rtol)}};
+    return HeldEnsemble(problem, std::move(numbers));
+  };
+  const HeldEnsemble rough = by(adaptive(Precision::f64, 1e-4, "bs3"));
+  const HeldEnsemble fine = by(adaptive(Precision::f64, 1e-10, "tsit5"));
+  const Verdict verdict = judge(fine, rough);
+  EXPECT_OUTCOME(verdict, undecided);
+  EXPECT_THAT(verdict.sentence, HasSubstr("are of one problem, but not solved alike (method differs, tsit5 and bs3)"));
+  EXPECT_THAT(verdict.reasons, Contains(HasSubstr("In units of the solution's size, the median trajectory")));
+  ASSERT_TRUE(verdict.evidence);
+  EXPECT_GT(verdict.evidence->difference.at.back().quantile[kMedian], 1e-6);
+  EXPECT_TRUE(same_problem(verdict.fields));
+  // A certificate is of rounding, and judges neither.
+  EXPECT_OUTCOME(judge(testing::solved(problem, adaptive(Precision::f64, 1e-10)), rough), undecided);
+  ode::Problem other = problem;
+  other.initial_states[0] += 1;
+  const Verdict none = judge(fine, HeldEnsemble(other, numbers_of(ode::solve(other, fixed_rk4()))));
+  EXPECT_FALSE(same_problem(none.fields));
+  EXPECT_FALSE(none.evidence);
 }
 
 TEST(verdict, gives_none_where_only_late_times_are_saved) {

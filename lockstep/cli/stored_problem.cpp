@@ -1,13 +1,12 @@
 #include "lockstep/cli/stored_problem.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <cstdint>
 #include <numeric>
 #include <utility>
 #include <vector>
 
+#include "lockstep/agreement/ensemble.h"
 #include "lockstep/cli/provenance.h"
 #include "lockstep/cli/right_hand_side.h"
 #include "lockstep/cli/threshold_event.h"
@@ -145,28 +144,12 @@ ode::Options rebuild_options(const ode::ResultFile& file) {
   return options;
 }
 
-template <class T>
-bool same_bits(T a, T b) {
-  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-  return std::bit_cast<Bits>(a) == std::bit_cast<Bits>(b) || (std::isnan(a) && std::isnan(b));
-}
-
 // Whether a solve of the sampled trajectories gave what the file holds of them.
-void check_bits(const ode::ResultFile& file, const agreement::Certificate& again,
-                std::span<const std::size_t> trajectories) {
-  for (std::size_t s = 0; s < trajectories.size(); ++s) {
-    const std::size_t i = trajectories[s];
-    const ode::Status status = file.records(i, 1)[0].status;
-    if (status == ode::Status::cancelled) continue;
-    const std::vector<double> stored = file.states<double>(i, 1);
-    for (std::size_t j = 0; j < stored.size(); ++j) {
-      if (same_bits(stored[j], again.states_of(0, s)[j])) continue;
-      // One that starts outside is solved and then not stored.
-      if (status == ode::Status::outside_range && std::isnan(stored[j])) continue;
-      cannot(file, "other numbers than its problem gives when solved again (trajectory " + std::to_string(i) + ")",
-             "the same bits, to know that it is the same problem");
-    }
-  }
+void check_bits(const ode::ResultFile& file, const agreement::Certificate& again) {
+  const auto other = agreement::first_of_other_bits(agreement::StoredEnsemble(file.path()), again);
+  if (!other) return;
+  cannot(file, "other numbers than its problem gives when solved again (trajectory " + std::to_string(*other) + ")",
+         "the same bits, to know that it is the same problem");
 }
 
 // Which of the components the file has.
@@ -318,8 +301,11 @@ agreement::Certificate recompute_certificate(const ode::ResultFile& file, const 
   unperturbed.ulps = 0;
   // Products of cuBLASLt and of tensor cores have bits of their own, which no solve here would give again.
   const std::string mode = file.text_attribute("matrix_precision");
-  if ((mode.empty() || mode == to_string(MatrixPrecision::f32)) && file.text_attribute("products").empty())
-    check_bits(file, solve_members(stored, unperturbed, control), sample);
+  if ((mode.empty() || mode == to_string(MatrixPrecision::f32)) && file.text_attribute("products").empty()) {
+    agreement::Certificate again = solve_members(stored, unperturbed, control);
+    again.trajectories = sample;
+    check_bits(file, again);
+  }
   agreement::Certificate certificate = solve_members(stored, perturbed, control);
   certificate.trajectories = sample;
   return certificate;

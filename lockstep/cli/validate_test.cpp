@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -195,8 +196,31 @@ TEST_F(Validate, rebuilds_guarded_nets_from_their_file) {
   }
 }
 
+TEST_F(Validate, measures_the_distance_of_another_method_or_tolerance_and_gives_no_verdict) {
+  solve({"--method", "dopri5", "--output", path("method.h5")});
+  solve({"--rtol", "1e-5", "--output", path("rtol.h5")});
+  for (const char* other : {"method", "rtol"}) {
+    const std::string name = std::string(other) + ".h5";
+    ::testing::internal::CaptureStdout();
+    EXPECT_EQ(run({"validate", path("a.h5"), path(name.c_str())}), 2);
+    const std::string text = ::testing::internal::GetCapturedStdout();
+    for (const std::string& said :
+         {std::string("different: "), std::string("largest absolute"), std::string("earliest in time"),
+          "No verdict: a.h5 and " + name + " are of one problem, but not solved alike (" + other + " differs",
+          std::string("In units of the solution's size, the median trajectory")}) {
+      EXPECT_NE(text.find(said), std::string::npos) << said << "\n" << text;
+    }
+    EXPECT_EQ(validate("a.h5", name.c_str()), 2);
+    ::testing::internal::CaptureStdout();
+    EXPECT_EQ(run({"validate", path("a.h5"), path(name.c_str()), "--json"}), 2);
+    EXPECT_NE(::testing::internal::GetCapturedStdout().find("\"median_distance\""), std::string::npos);
+  }
+}
+
 TEST_F(Validate, answers_2_for_another_problem) {
-  solve({"--method", "dopri5", "--output", path("other.h5")});
+  std::filesystem::remove(path("lorenz.toml"));
+  std::ofstream(folder_ / "lorenz.toml") << std::regex_replace(kProblem, std::regex("0, 10"), "0, 9");
+  solve({"--output", path("other.h5")});
   EXPECT_EQ(validate("a.h5", "other.h5"), 2);
   EXPECT_EQ(validate("a.h5", "lorenz.toml"), 2);
 }

@@ -45,7 +45,9 @@ two may differ by what rounding explains: while the ensemble's own spread is sma
 times it; trajectories may not part too early; statistics of the attractor must agree. docs/validation.md has the
 mathematics and how often it errs. That spread comes from the certificate that `solve --certificate` stored; where there
 is none, from --lyapunov, or 64 trajectories of A.h5 (or B.h5) are solved again from what the file holds of its problem.
-Exit code 0: they agree; 1: they do not; 2: they could not be compared, or nothing tells how much rounding explains.)";
+Exit code 0: they agree; 1: they do not; 2: no verdict, for they could not be compared, or nothing tells how much
+rounding explains. Where they are of one problem at the same times, by other methods or tolerances or with nothing to
+tell, it says how far apart they are and where first.)";
 
 // As many digits as tell any two numbers of the precision apart.
 std::string exact(double value, Precision precision) {
@@ -187,9 +189,13 @@ bool same_solution(const Comparison& comparison) {
          comparison.different_status == 0 && comparison.unfinished == 0;
 }
 
-void print_verdict(const agreement::Verdict& verdict) {
+void print_sentences(const agreement::Verdict& verdict) {
   std::printf("%s\n", shown(verdict.sentence).c_str());
   for (const std::string& reason : verdict.reasons) std::printf("  - %s\n", shown(reason).c_str());
+}
+
+void print_verdict(const agreement::Verdict& verdict) {
+  print_sentences(verdict);
   if (verdict.fields.empty()) return;
   std::printf("what differs in how they were made:\n");
   for (const agreement::FieldDifference& field : verdict.fields) line(field.field.c_str(), field.a + " and " + field.b);
@@ -241,6 +247,7 @@ int judge(const ValidateOptions& options, const Interrupt& interrupt, std::optio
   const agreement::StoredEnsemble b(options.b);
   const auto fields = agreement::compare_fields(a, b);
   const bool comparable = fields.empty() || !fields.front().forbids;
+  const bool only_distance = !comparable && agreement::same_problem(fields);
   // Products rounded to fewer digits are judged by members whose products are rounded so.
   const MatrixPrecision mode = comparable ? agreement::matrix_precision_of(a, b) : MatrixPrecision::f32;
   const bool knows_spread = agreement::brings_certificate(a, b) || (options.lyapunov && mode == MatrixPrecision::f32);
@@ -280,6 +287,12 @@ int judge(const ValidateOptions& options, const Interrupt& interrupt, std::optio
     };
   }
   const agreement::Verdict verdict = agreement::judge(a, b, settings, control);
+  if (only_distance && !options.json && !options.quiet) {
+    const Comparison comparison = compare(a.file(), b.file(), control);
+    progress.reset();
+    Report(a.file(), b.file(), comparison).print();
+    print_sentences(verdict);
+  }
   progress.reset();
   if (options.report) {
     const auto page = agreement::write_report(*options.report, a, b, verdict);
@@ -287,7 +300,7 @@ int judge(const ValidateOptions& options, const Interrupt& interrupt, std::optio
   }
   if (options.json) {
     std::printf("%s\n", agreement::verdict_json(a, b, verdict).c_str());
-  } else if (!options.quiet) {
+  } else if (!options.quiet && !only_distance) {
     print_verdict(verdict);
   }
   return agreement::exit_code(verdict.outcome);
