@@ -6,12 +6,14 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
+#include <vector>
 
 #include "bindings/python/solution.h"
 #include "bindings/python/watched.h"
@@ -20,11 +22,24 @@
 #include "lockstep/agreement/report.h"
 #include "lockstep/agreement/verdict.h"
 #include "lockstep/cli/stored_problem.h"
+#include "lockstep/core/error.h"
+#include "lockstep/core/hdf5_text.h"
+#include "lockstep/core/matrix_precision.h"
 
 namespace nb = nanobind;
 
 namespace lockstep::python {
 namespace {
+
+using agreement::Certificate;
+using agreement::CertificateOptions;
+
+// Products of cuBLASLt and of tensor cores have bits of their own, which no other solve gives again.
+bool has_bits_of_its_own(const agreement::Ensemble& ensemble) {
+  return std::ranges::any_of(ensemble.provenance(), [](const auto& field) {
+    return field.first == "products" || (field.first == "matrix_precision" && field.second != "f32");
+  });
+}
 
 // One of the two: a file or a solution in memory.
 class Side {
@@ -37,12 +52,16 @@ class Side {
     }
   }
 
-  // Reads; without Python's lock.
+  // Reads; without Python's lock. A solution in memory says of itself what its file would.
   const agreement::Ensemble& open(const char* name) {
     if (ensemble_) return *ensemble_;
     if (solved_) {
       agreement::Numbers numbers = agreement::numbers_of(solved_->solution);
       numbers.name = name;
+      numbers.component_names = solved_->written->setup.component_names;
+      for (const auto& [field, value] : solved_->attributes()) {
+        numbers.provenance.emplace_back(field, hdf5::to_text(value));
+      }
       ensemble_ = std::make_unique<agreement::HeldEnsemble>(solved_->problem(), std::move(numbers));
     } else {
       ensemble_ = std::make_unique<agreement::StoredEnsemble>(path_);
@@ -50,12 +69,32 @@ class Side {
     return *ensemble_;
   }
 
+  // Members of the trajectories that `which` names. Throws Error where they cannot be solved, or where its own numbers
+  // do not come out: they may have been changed since.
+  Certificate members(CertificateOptions which, const RunControl& control) const {
+    if (!solved_) return cli::recompute_certificate(ode::ResultFile(path_), which, control);
+    if (!has_bits_of_its_own(*ensemble_)) {
+      CertificateOptions unperturbed = which;
+      unperturbed.members = 1;
+      unperturbed.ulps = 0;
+      const auto other = agreement::first_of_other_bits(
+          *ensemble_, agreement::make_certificate(solved_->problem(), solved_->options(), unperturbed, control));
+      if (other) {
+        throw Error(ErrorKind::unsupported, {ensemble_->name(),
+                                             "other numbers than its problem gives when solved again (trajectory " +
+                                                 std::to_string(*other) + ")",
+                                             "the same bits, to know that it is the same problem",
+                                             {}});
+      }
+    }
+    return agreement::make_certificate(solved_->problem(), solved_->options(), which, control);
+  }
+
   // How far rounding alone drives its trajectories apart, by solving some of them again. Nothing where that is not
   // possible, and why not.
-  std::optional<agreement::Certificate> certify(const RunControl& control, std::string& why_not) const {
+  std::optional<Certificate> certify(MatrixPrecision mode, const RunControl& control, std::string& why_not) const {
     try {
-      if (solved_) return agreement::make_certificate(solved_->problem(), solved_->options(), {}, control);
-      return cli::recompute_certificate(ode::ResultFile(path_), {}, control);
+      return members({.matrix_precision = mode}, control);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::cancelled) throw;
       why_not = error.what();
@@ -71,13 +110,25 @@ class Side {
 
 agreement::Verdict judge(Side& a, Side& b, agreement::Settings settings, const RunControl& control) {
   const agreement::Ensemble &first = a.open("a"), &second = b.open("b");
+  const MatrixPrecision mode = agreement::matrix_precision_of(first, second);
+  // The farthest trajectories by members of their own; with one step for all, each member is a solve of all of them.
+  const auto facts = first.provenance();
+  const bool common = std::ranges::find(facts, std::pair<std::string, std::string>("control", "common")) != facts.end();
+  const std::size_t own_members = common ? CertificateOptions{}.members : agreement::kOwnMembers;
+  settings.examine = [&](const std::vector<std::size_t>& trajectories) {
+    return a.members({.chosen = trajectories, .members = own_members, .matrix_precision = mode}, control);
+  };
   agreement::Verdict verdict = agreement::judge(first, second, settings, control);
-  if (verdict.same_bits || verdict.outcome != agreement::Outcome::undecided || settings.lyapunov) return verdict;
+  const bool knows_spread = settings.lyapunov && mode == MatrixPrecision::f32;
+  const bool forbidden = !verdict.fields.empty() && verdict.fields.front().forbids;
+  if (verdict.outcome != agreement::Outcome::undecided || forbidden || knows_spread ||
+      agreement::brings_certificate(first, second)) {
+    return verdict;
+  }
   std::string why_not;
   using Of = agreement::Settings::Of;
   for (const auto& [of, side] : {std::pair(Of::a, &a), std::pair(Of::b, &b)}) {
-    if (first.certificate() || second.certificate()) break;
-    settings.certificate = side->certify(control, why_not);
+    settings.certificate = side->certify(mode, control, why_not);
     settings.certificate_of = of;
     if (settings.certificate) return agreement::judge(first, second, settings, control);
     verdict.reasons.push_back(why_not);

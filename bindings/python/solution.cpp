@@ -134,15 +134,6 @@ nb::object array_of(nb::handle self, std::string_view name) {
   return to_numpy(problem.parameters, each ? Shape{n, parameters} : Shape{parameters});
 }
 
-// What its file would say.
-ode::Attributes attributes_of(const Solved& solved) {
-  ode::Attributes attributes = solved.described();
-  attributes.emplace_back("title", solved.written->setup.title);  // in files the writer adds it
-  const ode::Attributes run = cli::describe_run(solved.run);
-  attributes.insert(attributes.end(), run.begin(), run.end());
-  return attributes;
-}
-
 // What a file is, without its arrays.
 nb::dict describe_file(const std::filesystem::path& path) {
   const ode::ResultFile file(path);
@@ -198,6 +189,14 @@ ode::Attributes Solved::described() const {
   return cli::describe_problem(written->file, *setup(), written->command, began);
 }
 
+ode::Attributes Solved::attributes() const {
+  ode::Attributes attributes = described();
+  attributes.emplace_back("title", written->setup.title);  // in files the writer adds it
+  const ode::Attributes of_run = cli::describe_run(run);
+  attributes.insert(attributes.end(), of_run.begin(), of_run.end());
+  return attributes;
+}
+
 template <class T>
 nb::object to_numpy(std::vector<T> values, const Shape& shape) {
   auto kept = std::make_unique<std::vector<T>>(std::move(values));
@@ -210,7 +209,7 @@ template nb::object to_numpy(std::vector<std::int64_t>, const Shape&);
 void bind_solution(nb::module_& module) {
   nb::class_<Solved>(module, "Solved")
       .def("array", &array_of, nb::arg("name"))  // by the names of docs/files.md
-      .def_prop_ro("attributes", [](const Solved& solved) { return to_dict(attributes_of(solved)); })
+      .def_prop_ro("attributes", [](const Solved& solved) { return to_dict(solved.attributes()); })
       .def_prop_ro("component_names", [](const Solved& solved) { return solved.written->setup.component_names; })
       .def_prop_ro("component_units", [](const Solved& solved) { return solved.written->setup.component_units; })
       .def_prop_ro("time_unit", [](const Solved& solved) { return solved.written->setup.time_unit; })

@@ -41,6 +41,8 @@ struct Solved {
   std::shared_ptr<const cli::ProblemSetup> setup() const;
   // What a file says before the solve; describe_run(run) is what it says after.
   ode::Attributes described() const;
+  // All that its file would say.
+  ode::Attributes attributes() const;
 };
 
 // A copy as a NumPy array of this shape.

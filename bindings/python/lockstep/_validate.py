@@ -47,7 +47,8 @@ def validate(a: Union[Solution, PathLike], b: Union[Solution, PathLike], *, lyap
     """Is ``b`` a faithful port of ``a``: are they apart by no more than rounding explains?
 
     Bits are compared first. Where they differ, some trajectories are solved again from initial states a few units in
-    the last place away, which says how far rounding alone drives them apart: docs/validation.md.
+    the last place away, which says how far rounding alone drives them apart: docs/validation.md. Solutions of one
+    problem by another method or tolerance are ``"undecided"``, with their distance among the reasons.
 
     Parameters
     ----------

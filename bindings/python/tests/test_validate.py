@@ -20,9 +20,36 @@ def test_the_same_problem_has_the_same_bits_in_memory_and_file(tmp_path):
         assert verdict and verdict.same_bits and verdict.outcome == "agree"
 
 
-def test_another_method_is_no_port():
-    verdict = lockstep.validate(solve(), solve(method="tsit5"))
-    assert not verdict and verdict.outcome == "disagree" and verdict.reasons and not verdict.same_bits
+@pytest.mark.parametrize("changes, field", [({"method": "tsit5"}, "method"), ({"rtol": 1e-8}, "rtol"),
+                                            ({"max_step": 0.01}, "max_step")])
+def test_another_method_gets_distances_and_no_verdict_from_memory_as_from_files(changes, field, tmp_path):
+    a, b = solve(max_step=0.1), solve(**{"max_step": 0.1, **changes})
+    a.save(tmp_path / "a.h5")
+    b.save(tmp_path / "b.h5")
+    judged = [lockstep.validate(*pair) for pair in ((a, b), (tmp_path / "a.h5", tmp_path / "b.h5"),
+                                                    (a, tmp_path / "b.h5"))]
+    for verdict in judged:
+        assert not verdict and verdict.outcome == "undecided" and not verdict.same_bits
+        assert f"not solved alike ({field} differs" in verdict.sentence
+        assert any("the median trajectory comes to be" in reason for reason in verdict.reasons)
+        assert verdict.evidence["differences"][0]["field"] == field
+        assert verdict.evidence["evidence"] == judged[0].evidence["evidence"]
+
+
+def test_what_does_not_forbid_is_told_from_memory_too():
+    verdict = lockstep.validate(solve(rtol=1e-6, atol=1e-6), solve(rtol=1e-6, atol=1e-6, precision="f32"))
+    told = {difference["field"]: difference for difference in verdict.evidence["differences"]}
+    assert told["precision"]["a"] == "f64" and not told["precision"]["forbids"]
+
+
+def test_single_trajectories_are_examined_in_memory_too():
+    a, b = solve(), solve()
+    b.state[...] = np.nextafter(b.state, np.inf)
+    verdict = lockstep.validate(a, b)
+    assert verdict and "not examined" not in verdict.sentence
+    assert verdict.evidence["evidence"]["spread"]["examined"]["trajectories"] > 0
+    # b is not what its problem gives: nothing about it is known by solving it again.
+    assert "not examined" in lockstep.validate(b, a).sentence
 
 
 def test_another_problem_cannot_be_judged():
