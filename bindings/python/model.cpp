@@ -102,6 +102,18 @@ nb::list ports(const std::vector<nn::Port>& all) {
   return result;
 }
 
+nb::list calls(const Net& net) {
+  nb::list result;
+  for (const nn::GuardedCall& call : net.model().calls) {
+    nb::dict one;
+    one["net"] = call.net;
+    one["name"] = call.name;
+    one["inputs"] = ports(call.inputs);
+    result.append(one);
+  }
+  return result;
+}
+
 Net load(const std::filesystem::path& path, const std::string& activations) {
   nn::ReadOptions options;
   options.activations = activations;
@@ -315,6 +327,11 @@ for it. Raises Unsupported where there is no CUDA component, driver or such devi
           "range of the training data).")
       .def_prop_ro(
           "outputs", [](const Net& net) { return ports(net.model().outputs); }, "Output ports, as `inputs`.")
+      .def_prop_ro(
+          "calls", &calls,
+          "Of equations, the calls of nets with training ranges: dicts of `net` and `name` (\"drag#2\" is the second "
+          "call of drag) and `inputs`, the net's input ports, as `Model.inputs`, with features named after the "
+          "arguments. Solves act on these ranges as `guard` says.")
       .def_prop_ro(
           "layers",
           [](const Net& net) {

@@ -184,6 +184,7 @@ nb::tuple solve(const std::string& text, const std::optional<std::filesystem::pa
     if (path && !override_of<bool>(overrides, "file").value_or(true)) file.output.file.reset();
     take_model(model, file);
     cli::ProblemSetup setup = set_up_arguments(file, std::move(arguments));
+    warn_of_notes(setup, 3);  // below this are _run() and solve()
     if (file.output.file) {
       const ode::Attributes about = cli::describe_problem(file, setup, command);
       const nb::object stopped =
@@ -269,6 +270,12 @@ cli::ProblemSetup set_up_arguments(cli::ProblemFile& file, Arguments arguments) 
     }
   }
   return setup;
+}
+
+void warn_of_notes(const cli::ProblemSetup& setup, int stack_level) {
+  for (const std::string& note : setup.notes) {
+    if (PyErr_WarnEx(PyExc_UserWarning, note.c_str(), stack_level) != 0) throw nb::python_error();
+  }
 }
 
 bool is_short(const ode::Problem& problem, const ode::Options& options, double times) {

@@ -35,6 +35,9 @@ void take_model(const Net* model, cli::ProblemFile& file);
 // file. Throws Error in the words of the file.
 cli::ProblemSetup set_up_arguments(cli::ProblemFile& file, Arguments arguments);
 
+// What is to be said to people, as Python warnings `stack_level` frames above.
+void warn_of_notes(const cli::ProblemSetup& setup, int stack_level);
+
 // Whether `times` the work of this solve ends before somebody waits for an answer to Ctrl-C, even where trajectories
 // make all the steps they may.
 bool is_short(const ode::Problem& problem, const ode::Options& options, double times = 1);

@@ -181,6 +181,14 @@ TEST(EquationsTraining, trains_nets_and_parameters_beside_nets_that_are_kept) {
   EXPECT_EQ(values[1].start, -2);
   const nn::Model whole = trained_equations(file, equations, equations.nets, values);
   EXPECT_EQ(nn::parameter_defaults(whole), (std::vector<std::optional<double>>{values[0].value, 0.5, 1.5}));
+  // What the production was trained on, in both of its calls; the loss has no range.
+  ASSERT_EQ(whole.calls.size(), 2u);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(whole.calls[i].net, "production");
+    EXPECT_EQ(whole.calls[i].inputs[0].features[0].name, i == 0 ? "x" : "v");
+    EXPECT_EQ(whole.calls[i].inputs[0].features[0].minimum, read.minimum);
+    EXPECT_EQ(whole.calls[i].inputs[0].features[0].maximum, read.maximum);
+  }
 }
 
 TEST(EquationsTraining, makes_nets_of_one_shape_differ_at_the_start) {

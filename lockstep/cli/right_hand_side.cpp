@@ -4,11 +4,12 @@
 #include <memory>
 #include <utility>
 
-#include "lockstep/cli/guarded_calls.h"
 #include "lockstep/cli/model_text.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/text.h"
 #include "lockstep/nn/equations.h"
+#include "lockstep/nn/guarded_calls.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/nn/plan_file.h"
 #include "lockstep/nn/safetensors.h"
@@ -65,16 +66,22 @@ NamedRhs load_system(const ProblemFile& file) {
   }
 }
 
+// Of the features of a right-hand side, the state's first.
+ode::Range range_of(const std::vector<nn::Feature>& features, const ode::StateFunction& rhs) {
+  const std::size_t count = rhs.components() + rhs.parameters();
+  ode::Range range;
+  if (features.size() < count) return range;
+  for (std::size_t i = 0; i < count; ++i) {
+    range.minimum.push_back(features[i].minimum);
+    range.maximum.push_back(features[i].maximum);
+  }
+  return range;
+}
+
 // Takes the training range from the model's input features, and clamps where that was asked for.
 void guard(const ProblemFile& file, const std::vector<nn::Feature>& features, NamedRhs& rhs) {
-  const std::size_t count = rhs.function->components() + rhs.function->parameters();
-  if (features.size() >= count) {
-    for (std::size_t i = 0; i < count; ++i) {
-      rhs.range.minimum.push_back(features[i].minimum);
-      rhs.range.maximum.push_back(features[i].maximum);
-    }
-  }
   const auto& asked = file.rhs.guard;
+  rhs.range = range_of(features, *rhs.function);
   if (!rhs.range.bounded()) {
     rhs.range = {};
     if (!asked || asked->value == ode::GuardAction::ignore) return;
@@ -87,13 +94,62 @@ void guard(const ProblemFile& file, const std::vector<nn::Feature>& features, Na
   if (rhs.guard == ode::GuardAction::clamp) rhs.function = ode::clamp_to_range(rhs.function, rhs.range);
 }
 
+bool asks(const ProblemFile& file, ode::GuardAction action) {
+  return file.rhs.guard && file.rhs.guard->value == action;
+}
+
+// What the nets called by a model of equations were trained on, watched where the state and the parameters tell. Not
+// for clamp, which acts in the calls themselves.
+void watch_calls(const ProblemFile& file, const nn::WatchedInputs& watched, const std::vector<nn::Feature>& features,
+                 NamedRhs& rhs) {
+  const auto& asked = file.rhs.guard;
+  if (asks(file, ode::GuardAction::ignore)) return;
+  for (const std::string& other : watched.other) {
+    rhs.notes.push_back("the training range of " + other + " is not watched: it is no component or parameter");
+  }
+  ode::Range range = range_of(features, *rhs.function);
+  if (!range.bounded()) {
+    if (!asked) return;
+    throw Error(
+        ErrorKind::invalid_argument,
+        {asked->where, std::string(to_string(asked->value)) + " with nets that read no component or parameter as it is",
+         "an input that is one", "use guard = \"clamp\", which works on any, or \"ignore\""});
+  }
+  rhs.range = std::move(range);
+  rhs.guard = asked ? asked->value : ode::GuardAction::flag;
+}
+
 // What the results keep of it.
 std::string equations_of(const nn::Model& model) {
   const auto text = model.metadata.find("equations");
   return text == model.metadata.end() ? "" : text->second;
 }
+// A line for each call whose inputs are clamped, which the nets' digests in the equations do not tell:
+// "drag: inputs clamped, v to [0, 3]".
+std::string clamped_text(const nn::Model& model) {
+  std::string text;
+  for (const nn::GuardedCall& call : model.calls) {
+    text += "\n" + call.name + ": inputs clamped";
+    for (const nn::Port& port : call.inputs) {
+      for (const nn::Feature& feature : port.features) {
+        if (!nn::is_bounded(feature)) continue;
+        text +=
+            ", " + feature.name + " to [" + number_text(feature.minimum) + ", " + number_text(feature.maximum) + "]";
+      }
+    }
+  }
+  return text;
+}
+
+// Of a model that calls nets with ranges, those that are watched are its inputs'.
 std::shared_ptr<const std::vector<std::byte>> stored_bytes(const nn::Model& model) {
   using Bytes = const std::vector<std::byte>;
+  if (!model.calls.empty()) {
+    nn::Model stored = model;
+    stored.inputs = nn::watched_inputs(model, nn::Watch::state_and_parameters).inputs;
+    stored.calls.clear();
+    return stored_bytes(stored);
+  }
   try {
     return std::make_shared<Bytes>(nn::to_safetensors(model));
   } catch (const Error&) {  // no plain stack, or of a form that safetensors cannot say
@@ -135,13 +191,15 @@ NamedRhs load_net(const ProblemFile& file) {
   const nn::Model& model = read ? *read : *file.rhs.loaded;
   NamedRhs rhs;
   const std::string name = model.name.empty() ? file.rhs.model->value.stem().string() : model.name;
-  KeptNet::Made net = kept_net(file, model, name);
+  const bool clamps_calls = !model.calls.empty() && asks(file, ode::GuardAction::clamp);
+  KeptNet::Made net = clamps_calls ? make_net(file, nn::with_clamped_calls(model), name) : kept_net(file, model, name);
   rhs.function = std::move(net.function);
   rhs.title = "Net " + name;
   rhs.model_digest = std::move(net.model_digest);
   rhs.model_bytes = std::move(net.model_bytes);
-  rhs.equations = equations_of(model);
-  const std::vector<nn::Feature> features = rhs_features(model);
+  rhs.equations = equations_of(model) + (clamps_calls ? clamped_text(model) : "");
+  const nn::WatchedInputs watched = nn::watched_inputs(model, nn::Watch::state_and_parameters);
+  const std::vector<nn::Feature> features = rhs_features(watched.inputs);
   const std::size_t components = rhs.function->components();
   const std::size_t parameters = rhs.function->parameters();
   check_names(file, "rhs.components", file.rhs.components, components);
@@ -154,7 +212,11 @@ NamedRhs load_net(const ProblemFile& file) {
   rhs.parameter_names = feature_names(features, components, parameters, file.rhs.parameters, "p");
   rhs.default_parameters = nn::parameter_defaults(model);
   rhs.default_parameters.resize(parameters);
-  guard(file, features, rhs);
+  if (model.calls.empty()) {
+    guard(file, features, rhs);
+  } else if (!clamps_calls) {
+    watch_calls(file, watched, features, rhs);
+  }
   return rhs;
 }
 
@@ -164,60 +226,31 @@ std::vector<std::string> names_of(const std::vector<nn::Feature>& features) {
   return names;
 }
 
-// What the called nets were trained on: clamped in the calls themselves, else watched where the state tells.
-void guard_calls(const ProblemFile& file, NamedRhs& rhs) {
+// Clamps in the calls themselves, where that was asked for. Refuses a guard that no net has a range for.
+void guard_nets(const ProblemFile& file, std::vector<nn::Equations::Net>& nets) {
   const auto& asked = file.rhs.guard;
-  const auto refuse = [&](const std::string& found, const std::string& expected, const std::string& remedy) {
-    throw Error(ErrorKind::invalid_argument, {asked->where, found, expected, remedy});
-  };
-  if (asked && asked->value == ode::GuardAction::ignore) return;
-  if (!has_ranges(rhs.names)) {
-    if (!asked) return;
-    refuse(std::string(to_string(asked->value)) + " with nets that have no training range",
-           "minimum and maximum of their inputs", "remove the guard, or train the nets with lockstep train");
+  if (!asked || asked->value == ode::GuardAction::ignore) return;
+  if (std::ranges::none_of(nets, [](const auto& net) { return nn::knows_range(net.model); })) {
+    throw Error(ErrorKind::invalid_argument,
+                {asked->where, std::string(to_string(asked->value)) + " with nets that have no training range",
+                 "minimum and maximum of their inputs", "remove the guard, or train the nets with lockstep train"});
   }
-  if (asked && asked->value == ode::GuardAction::clamp) {
-    for (nn::Equations::Net& net : rhs.names.nets) net.model = with_clamped_inputs(net.model);
-    return;
-  }
-  WatchedCalls watched = watched_calls(rhs.names);
-  for (const std::string& other : watched.other) {
-    rhs.notes.push_back("the training range of " + other + " is not watched: it is no component or parameter");
-  }
-  if (!watched.range.bounded()) {
-    if (asked) {
-      refuse(std::string(to_string(asked->value)) + " with nets that read no component or parameter as it is",
-             "an input that is one", "use guard = \"clamp\", which works on any, or \"ignore\"");
-    }
-    return;
-  }
-  rhs.range = std::move(watched.range);
-  rhs.guard = asked ? asked->value : ode::GuardAction::flag;
-}
-
-// So that a stored problem has it, too.
-void note_range(const ode::Range& range, nn::Model& model) {
-  std::size_t place = 0;
-  for (nn::Port& port : model.inputs) {  // "u", then "p"
-    for (nn::Feature& feature : port.features) {
-      if (place == range.minimum.size()) return;
-      feature.minimum = range.minimum[place];
-      feature.maximum = range.maximum[place++];
-    }
-  }
+  if (asked->value != ode::GuardAction::clamp) return;
+  for (nn::Equations::Net& net : nets) net.model = nn::with_clamped_inputs(net.model);
 }
 
 NamedRhs load_written(const ProblemFile& file) {
   NamedRhs rhs;
   rhs.names = load_nets(*file.rhs.equations);
-  guard_calls(file, rhs);
+  guard_nets(file, rhs.names.nets);
   nn::Model model = nn::equations(rhs.names);
-  note_range(rhs.range, model);
   model.name = "equations";
   rhs.function = ode::net(nn::to_graph(model), {.name = model.name});
   rhs.component_names = names_of(model.inputs[0].features);
   if (rhs.function->parameters() > 0) rhs.parameter_names = names_of(model.inputs[1].features);
   rhs.default_parameters = nn::parameter_defaults(model);
+  const nn::WatchedInputs watched = nn::watched_inputs(model, nn::Watch::state_and_parameters);
+  if (!asks(file, ode::GuardAction::clamp)) watch_calls(file, watched, rhs_features(watched.inputs), rhs);
   const std::vector<std::string_view> names(rhs.component_names.begin(), rhs.component_names.end());
   rhs.title = "Equations of " + list_text(names);
   rhs.model_digest = model.digest();
@@ -248,6 +281,7 @@ NamedRhs load_any(const ProblemFile& file) {
   physics.component_units = closure.component_units;
   physics.model_digest = closure.model_digest;
   physics.guard = closure.guard;
+  physics.notes = std::move(closure.notes);
   physics.range = std::move(closure.range);
   physics.range.minimum.resize(std::min(physics.range.minimum.size(), components));  // the net's parameters come last
   physics.range.maximum.resize(physics.range.minimum.size());
@@ -258,10 +292,10 @@ NamedRhs load_any(const ProblemFile& file) {
 
 }  // namespace
 
-std::vector<nn::Feature> rhs_features(const nn::Model& model) {
-  std::vector<nn::Port> ports = model.inputs;  // those named "p" may come before "u"
+std::vector<nn::Feature> rhs_features(std::vector<nn::Port> ports) {
+  // Those named "p" may come before "u".
   std::stable_partition(ports.begin(), ports.end(), [&](const nn::Port& port) {
-    return model.inputs.size() == 1 ||
+    return ports.size() == 1 ||
            (port.name != "p" && port.name != "parameters" && port.name != "t" && port.name != "time");
   });
   std::stable_partition(ports.begin(), ports.end(),

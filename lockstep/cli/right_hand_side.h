@@ -27,11 +27,11 @@ struct NamedRhs {
   // Of the net: what it was trained on and what to do outside; no range where the model does not say.
   ode::Range range;
   ode::GuardAction guard = ode::GuardAction::ignore;
-  std::vector<std::string> notes;      // for people: what the guard does not look at
-  std::string model_digest;            // of the model, "" without one
+  std::vector<std::string> notes;                             // for people: what the guard does not look at
+  std::string model_digest;                                   // of the model, "" without one
   std::shared_ptr<const std::vector<std::byte>> model_bytes;  // as safetensors, else as a plan file; or none
-  nn::Equations names;                 // what an expression may name: texts are those of definitions alone
-  std::string equations;               // as text, a line for each; empty where there are none
+  nn::Equations names;    // what an expression may name: texts are those of definitions alone
+  std::string equations;  // as text, a line for each; empty where there are none
 };
 
 // What load_rhs() makes of a model in memory, for the next problem with it: who solves again and again need not wait
@@ -48,7 +48,7 @@ struct KeptNet {
 };
 
 // Of the ports of a model that is a right-hand side, the state's, then the parameters' and the time's.
-std::vector<nn::Feature> rhs_features(const nn::Model& model);
+std::vector<nn::Feature> rhs_features(std::vector<nn::Port> ports);
 
 // Throws Error naming the field of the problem file: an unreadable model, an unknown system, shapes that do not fit.
 NamedRhs load_rhs(const ProblemFile& file);

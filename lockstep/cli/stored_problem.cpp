@@ -72,7 +72,7 @@ ode::Rhs guarded(const ode::ResultFile& file, const nn::Model& model, ode::Rhs n
   const std::string action = file.text_attribute("guard");
   if (action.empty()) return net;
   const auto known = ode::parse_guard_action(action);
-  const std::vector<nn::Feature> features = rhs_features(model);
+  const std::vector<nn::Feature> features = rhs_features(model.inputs);
   const std::size_t count = net->components() + net->parameters();
   if (!known || features.size() < count) cannot(file, "guard \"" + action + "\"", "a guard, and the net's range");
   stored.guard = *known;

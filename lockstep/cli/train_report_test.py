@@ -264,6 +264,67 @@ class CalledRangesTest(ToolTest):
         self.fail_with("stop with nets that read no component or parameter as it is", "solve", "p.toml", "--overwrite",
                        "--guard", "stop")
 
+    def test_a_model_made_of_the_equations_has_the_ranges_of_its_nets(self):
+        self.silent = False
+        for call in ("spring(x)", "spring(2 * x)", "spring(x) + 0 * spring(v)"):
+            written = {}
+            for guard in ("flag", "clamp", "stop", "ignore"):
+                if (call, guard) == ("spring(2 * x)", "stop"):
+                    continue
+                written[guard] = self.outcome(call, "p.toml", guard)
+            self.succeed("import", "p.toml", "-o", "whole.h5")
+            problem = self.path("p.toml").read_text()
+            rhs = problem[:problem.index("[ensemble]")]
+            self.write("w.toml", problem.replace(rhs, '[rhs]\nmodel = "whole.h5"\n'))
+            for guard, expected in written.items():
+                self.assertEqual(self.outcome(call, "w.toml", guard), expected, f"{call} {guard}")
+            if call == "spring(2 * x)":
+                self.fail_with("--guard: found stop with nets that read no component or parameter as it is, expected an "
+                               "input that is one", "solve", "w.toml", "--overwrite", "--guard", "stop")
+            (self.folder / "whole.h5").unlink()
+        done = self.run_tool("validate", "g.h5", "g.h5")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def outcome(self, call, file, guard):
+        """All that people see of a solve but the name of the right-hand side."""
+        if file == "p.toml":
+            self.solve(call)
+        done = self.run_tool("solve", file, "--overwrite", "-o", "g.h5", *(["--guard", guard] if guard != "flag" else []))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        counts = [line for line in done.stdout.splitlines() if "success" in line or "outside" in line]
+        with h5py.File(self.folder / "g.h5") as result:
+            numbers = [result[name][()].tobytes() for name in ("state", "status", "end_state", "end_time")]
+            if guard == "clamp" and file != "p.toml":
+                self.assertIn("spring: inputs clamped, ", result.attrs["equations"])
+            # Of its graph: bits and validation speak of the same right-hand side.
+            return numbers, result.attrs.get("guard"), result.attrs["rhs_digest"], done.stderr, counts
+
+    def test_info_and_evaluate_know_the_ranges_of_called_nets(self):
+        self.silent = False
+        self.solve("spring(x) + 0 * spring(v + v)")
+        self.succeed("import", "p.toml", "-o", "whole.h5")
+        out = self.succeed("info", "whole.h5")
+        self.assertRegex(out, r"call +spring, input x, 1 feature\n  x +-, trained on -1 to 1\n")
+        self.assertRegex(out, r"call +spring#2, input x, 1 feature\n  v \+ v +-, trained on -1 to 1\n")
+        with h5py.File(self.path("in.h5"), "w") as file:
+            file["input"] = [[0.5, 0.25], [2, 0.25]]
+        evaluate = ("evaluate", "whole.h5", "--input", "in.h5", "--output", "out.h5", "--overwrite")
+        answers = {}
+        for guard in ("flag", "clamp", "ignore"):
+            done = self.run_tool(*evaluate, "--guard", guard)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with h5py.File(self.path("out.h5")) as file:
+                answers[guard] = file["output"][()]
+                if guard != "ignore":
+                    self.assertEqual(list(file["outside_range"]), [0, 1])
+            self.assertEqual(done.stderr, "lockstep: note: the training range of spring's input x ... is not watched: it "
+                             "is no input as it is\n" if guard == "flag" else "")
+        np.testing.assert_array_equal(answers["flag"], answers["ignore"])
+        np.testing.assert_array_equal(answers["flag"], [[0.25, -0.5], [0.25, -2]])
+        np.testing.assert_array_equal(answers["clamp"], [[0.25, -0.5], [0.25, -1]])
+        self.fail_with("row 1: found an input outside the range whole.h5 was trained on", *evaluate, "--guard", "stop",
+                       "-q")
+
 
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=1)

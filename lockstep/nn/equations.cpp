@@ -68,6 +68,15 @@ Model model_of(const Equations& system, EquationGraph graph, bool reads_time, Po
   return model;
 }
 
+// Those of one net after another, whatever calls which first.
+std::vector<GuardedCall> in_order_of_nets(const Equations& system, std::vector<GuardedCall> calls) {
+  const auto place = [&](const GuardedCall& call) {
+    return std::ranges::find(system.nets, call.net.substr(0, call.net.find('.')), &Equations::Net::name);
+  };
+  std::ranges::stable_sort(calls, {}, place);
+  return calls;
+}
+
 void require_components(const Equations& system) {
   if (!system.equations.empty()) return;
   throw Error(ErrorKind::invalid_argument, {"equations", "none", "one for each component of the state", {}});
@@ -100,7 +109,9 @@ Model equations(const Equations& system) {
   std::vector<EquationGraph::Value> derivatives;
   for (const Equation& equation : system.equations) derivatives.push_back(reader.read(equation));
   Port output{"du", graph.vector_of(derivatives), features_of(system.equations, "d", "/dt")};
+  std::vector<GuardedCall> calls = graph.take_guarded_calls();
   Model model = model_of(system, std::move(graph), reader.reads_time(), std::move(output));
+  model.calls = in_order_of_nets(system, std::move(calls));
   model.metadata[kText] = text_of(system);
   std::string defaults;
   for (const auto& parameter : system.parameters) {

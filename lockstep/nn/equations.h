@@ -52,7 +52,8 @@ class ExpressionError : public Error {
 
 // The model du/dt = f(u, p, t): input ports "u", then "p" and "t" where there are parameters and where time is read;
 // one output port "du". Operations are rounded one by one, in the order in which they are written; parts of numbers
-// alone are evaluated in float64. A call that is written twice is computed once. The metadata keep text and defaults.
+// alone are evaluated in float64. A call that is written twice is computed once. The metadata keep text and defaults,
+// `calls` what the called nets were trained on: guarded_calls.h makes use of it.
 // Throws ExpressionError, or Error (invalid_argument) for names that clash, (model) for an invalid net.
 Model equations(const Equations& system);
 

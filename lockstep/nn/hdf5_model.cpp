@@ -101,7 +101,7 @@ void check_version(const File& file) {
   const std::int64_t version = file.integer_attribute("lockstep_model");
   if (version < 1 || version > kModelFormatVersion) {
     throw Error(ErrorKind::unsupported, {file.name() + "@lockstep_model", "format version " + std::to_string(version),
-                                         "version 1 or 2", "read it with a newer Lockstep"});
+                                         "version 1 to 3", "read it with a newer Lockstep"});
   }
 }
 
@@ -203,9 +203,9 @@ constexpr std::uintmax_t kOverhead = 8192;  // of HDF5's own, at least: names, a
 }
 
 void write_hdf5_model(const std::filesystem::path& path, const Model& model, Existing existing) {
-  const bool stack = is_stack(model);
+  const bool stack = model.calls.empty() && is_stack(model);
   File file = File::create(path, existing, model.parameter_count() * sizeof(float) + kOverhead);
-  file.set_attribute("lockstep_model", stack ? 1 : kModelFormatVersion);
+  file.set_attribute("lockstep_model", stack ? 1 : model.calls.empty() ? 2 : detail::kVersionWithCalls);
   file.set_attribute("digest", model.digest());
   set_unless_empty(file, "name", model.name);
   if (stack) {

@@ -9,8 +9,8 @@
 namespace lockstep::nn {
 
 // The latest version read: attribute `lockstep_model` of the root group. Plain stacks are written as version 1, all
-// other graphs as version 2.
-inline constexpr int kModelFormatVersion = 2;
+// other graphs as version 2, models with guarded calls as version 3.
+inline constexpr int kModelFormatVersion = 3;
 
 // Throws Error (file) when HDF5 cannot read the file, (model) naming the object when what it holds is no model,
 // has missing or unfitting parts or numbers that are not finite, or was changed since it was written (digest).

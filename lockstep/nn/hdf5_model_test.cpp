@@ -173,12 +173,12 @@ TEST_F(Hdf5ModelTest, other_files_and_later_versions_are_refused) {
   EXPECT_THAT(message_of([&] { read_hdf5_model(path_); }), HasSubstr("found no attribute \"lockstep_model\""));
   {
     File file = File::create(path_, Existing::replace);
-    file.set_attribute("lockstep_model", 3);
+    file.set_attribute("lockstep_model", 4);
     file.publish();
   }
   EXPECT_THAT(
       message_of([&] { read_hdf5_model(path_); }),
-      HasSubstr("@lockstep_model: found format version 3, expected version 1 or 2; read it with a newer Lockstep"));
+      HasSubstr("@lockstep_model: found format version 4, expected version 1 to 3; read it with a newer Lockstep"));
 }
 
 TEST_F(Hdf5ModelTest, every_truncation_is_an_error) {

@@ -19,17 +19,43 @@ std::vector<double> filled(const std::vector<double>& values, std::size_t width,
   return values.empty() ? std::vector<double>(width, missing) : values;
 }
 
+void check_ranges(const Port& port, const std::string& which) {
+  for (std::size_t i = 0; i < port.features.size(); ++i) {
+    const Feature& feature = port.features[i];
+    if (feature.minimum <= feature.maximum) continue;
+    refuse(which + " \"" + port.name + "\" feature " + std::to_string(i),
+           "a range from " + number_text(feature.minimum) + " to " + number_text(feature.maximum),
+           "a minimum not above the maximum");
+  }
+}
+
 void check_features(const Port& port, const std::string& which) {
   std::set<std::string> names;
   for (std::size_t i = 0; i < port.features.size(); ++i) {
-    const Feature& feature = port.features[i];
-    const std::string field = which + " \"" + port.name + "\" feature " + std::to_string(i);
-    if (!feature.name.empty() && !names.insert(feature.name).second) {
-      refuse(field, "the name \"" + feature.name + "\" a second time", "names that differ");
+    const std::string& name = port.features[i].name;
+    if (name.empty() || names.insert(name).second) continue;
+    refuse(which + " \"" + port.name + "\" feature " + std::to_string(i), "the name \"" + name + "\" a second time",
+           "names that differ");
+  }
+  check_ranges(port, which);
+}
+
+void check_calls(const std::vector<GuardedCall>& calls, const std::map<std::string, std::size_t>& widths) {
+  std::set<std::string> names;
+  for (const GuardedCall& call : calls) {
+    const std::string field = "call \"" + call.name + '"';
+    if (call.name.empty() || call.net.empty() || !names.insert(call.name).second) {
+      refuse(field, "no name of its own, or none of its net", "both");
     }
-    if (!(feature.minimum <= feature.maximum)) {
-      refuse(field, "a range from " + number_text(feature.minimum) + " to " + number_text(feature.maximum),
-             "a minimum not above the maximum");
+    for (const Port& port : call.inputs) {
+      const auto read = widths.find(port.value);
+      if (read == widths.end() || read->second != port.features.size()) {
+        refuse(
+            field + " input \"" + port.name + '"',
+            read == widths.end() ? '"' + port.value + "\" to read" : std::to_string(port.features.size()) + " features",
+            read == widths.end() ? "the name of an input port or a node" : std::to_string(read->second));
+      }
+      check_ranges(port, field + " input");
     }
   }
 }
@@ -147,6 +173,7 @@ void Model::validate() const {
     }
     check_features(port, "output port");
   }
+  check_calls(calls, widths);
 }
 
 std::string Model::digest() const { return numbered(*this).digest(); }

@@ -59,6 +59,15 @@ struct Port {
   std::vector<Feature> features;
 };
 
+// A call of a net by the equations that a model was made of, and what that net was trained on.
+struct GuardedCall {
+  std::string net;   // what the equations call it: "drag"; "closure.drag" of a net that is equations itself
+  std::string name;  // the call's own nodes are called "NAME.layers.0": "drag", "drag#2" of its second call
+  // The net's input ports. `value` is what the call reads, an input port or a node; features are named after the
+  // arguments, "v^2", and have the units and ranges of the net's.
+  std::vector<Port> inputs;
+};
+
 // How the numbers were stored where they came from.
 enum class WeightType { f16, bf16, f32, f64 };
 std::string to_string(WeightType type);
@@ -78,7 +87,8 @@ struct Model {
   std::string name;
   std::vector<Port> inputs;
   std::vector<Port> outputs;
-  std::vector<Node> nodes;  // in the order of computing
+  std::vector<Node> nodes;         // in the order of computing
+  std::vector<GuardedCall> calls;  // of nets with training ranges, where the model was made of equations
   WeightType weight_type = WeightType::f64;
   Provenance provenance;
   std::map<std::string, std::string> metadata;  // whatever else the file said
@@ -89,7 +99,7 @@ struct Model {
 
   std::size_t parameter_count() const;  // weights and biases, scales and shifts of layer normalisations
   // Throws Error (model) naming the node or port when names clash or are missing, sizes do not fit together, a
-  // number is not finite, a scale is zero, or a range is empty.
+  // number is not finite, a scale is zero, or a range is empty; likewise the call.
   void validate() const;
   // 32 hexadecimal digits over all that decides the outputs: operations, numbers, order of ports. Equal for models
   // that compute the same in the same way, whatever their names and files.

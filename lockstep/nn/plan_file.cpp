@@ -191,6 +191,19 @@ void provenance_members(Archive& archive, P& provenance) {
   archive(provenance.licence), archive(provenance.attribution);
 }
 
+void write_ports(Writer& writer, const std::vector<Port>& ports) {
+  writer(ports.size());
+  for (const Port& port : ports) writer(port.features.size()), port_members(writer, port);
+}
+
+void read_ports(Reader& reader, std::vector<Port>& ports) {
+  ports.resize(reader.count(3 * sizeof(std::uint64_t)));
+  for (Port& port : ports) {
+    port.features.resize(reader.count(4 * sizeof(std::uint64_t)));
+    port_members(reader, port);
+  }
+}
+
 // An operation without content, by its place in the variant.
 template <std::size_t kIndex = 0>
 Operation empty_operation(std::size_t index, const Reader& reader) {
@@ -202,17 +215,12 @@ Operation empty_operation(std::size_t index, const Reader& reader) {
   }
 }
 
-Model read_model(Reader& reader) {
+Model read_model(Reader& reader, bool has_calls) {
   Model model;
   reader(model.name), reader(model.weight_type);
   provenance_members(reader, model.provenance);
-  for (std::vector<Port>* ports : {&model.inputs, &model.outputs}) {
-    ports->resize(reader.count(3 * sizeof(std::uint64_t)));
-    for (Port& port : *ports) {
-      port.features.resize(reader.count(4 * sizeof(std::uint64_t)));
-      port_members(reader, port);
-    }
-  }
+  read_ports(reader, model.inputs);
+  read_ports(reader, model.outputs);
   model.nodes.resize(reader.count(3 * sizeof(std::uint64_t)));
   for (Node& node : model.nodes) {
     reader(node.name);
@@ -222,6 +230,11 @@ Model read_model(Reader& reader) {
     reader(index);
     node.operation = empty_operation(index, reader);
     std::visit([&](auto& operation) { members(reader, operation); }, node.operation);
+  }
+  model.calls.resize(has_calls ? reader.count(3 * sizeof(std::uint64_t)) : 0);
+  for (GuardedCall& call : model.calls) {
+    reader(call.net), reader(call.name);
+    read_ports(reader, call.inputs);
   }
   if (!reader.at_end()) reader.damaged();
   return model;
@@ -240,10 +253,8 @@ std::vector<std::byte> plan_bytes(const PlanFile& plan) {
   const Model& model = plan.model;
   writer(model.name), writer(model.weight_type);
   provenance_members(writer, model.provenance);
-  for (const std::vector<Port>* ports : {&model.inputs, &model.outputs}) {
-    writer(ports->size());
-    for (const Port& port : *ports) writer(port.features.size()), port_members(writer, port);
-  }
+  write_ports(writer, model.inputs);
+  write_ports(writer, model.outputs);
   writer(model.nodes.size());
   for (const Node& node : model.nodes) {
     writer(node.name), writer(node.inputs.size());
@@ -251,9 +262,17 @@ std::vector<std::byte> plan_bytes(const PlanFile& plan) {
     writer(node.operation.index());
     std::visit([&](const auto& operation) { members(writer, operation); }, node.operation);
   }
-  const Header header{
-      kMark, kPlanFileVersion,   plan.precision == Precision::f32 ? 32u : 64u, static_cast<std::uint32_t>(plan.target),
-      0,     writer.bytes.size()};
+  if (!model.calls.empty()) writer(model.calls.size());
+  for (const GuardedCall& call : model.calls) {
+    writer(call.net), writer(call.name);
+    write_ports(writer, call.inputs);
+  }
+  const Header header{kMark,
+                      model.calls.empty() ? kPlanFileVersion : kPlanFileVersionWithCalls,
+                      plan.precision == Precision::f32 ? 32u : 64u,
+                      static_cast<std::uint32_t>(plan.target),
+                      0,
+                      writer.bytes.size()};
   std::memcpy(writer.bytes.data(), &header, sizeof header);
   ContentHash hash;
   hash.add(std::span(writer.bytes).first(kDigestAt)).add(std::span(writer.bytes).subspan(kBodyAt));
@@ -272,9 +291,11 @@ PlanFile read_plan(std::span<const std::byte> bytes, const std::string& source) 
   if (bytes.size() < kBodyAt) refuse(source, "a truncated plan file", "a whole one", kCompileAgain);
   Header header{};
   std::memcpy(&header, bytes.data(), sizeof header);
-  if (header.version != kPlanFileVersion) {
-    throw Error(ErrorKind::unsupported, {source, "a plan file of version " + std::to_string(header.version),
-                                         "version " + std::to_string(kPlanFileVersion), kCompileAgain});
+  if (header.version != kPlanFileVersion && header.version != kPlanFileVersionWithCalls) {
+    throw Error(ErrorKind::unsupported,
+                {source, "a plan file of version " + std::to_string(header.version),
+                 "version " + std::to_string(kPlanFileVersion) + " or " + std::to_string(kPlanFileVersionWithCalls),
+                 kCompileAgain});
   }
   if (header.bytes != bytes.size()) {
     refuse(source, std::to_string(bytes.size()) + " bytes", std::to_string(header.bytes) + ", as it says of itself",
@@ -289,8 +310,8 @@ PlanFile read_plan(std::span<const std::byte> bytes, const std::string& source) 
                      header.target <= static_cast<std::uint32_t>(CpuTarget::neon);
   if (!known) refuse(source, "a precision or target unknown here", "32 or 64 bits, a known target", kCompileAgain);
   Reader reader(bytes.subspan(kBodyAt), source);
-  PlanFile plan{read_model(reader), header.precision == 32 ? Precision::f32 : Precision::f64,
-                static_cast<CpuTarget>(header.target)};
+  PlanFile plan{read_model(reader, header.version == kPlanFileVersionWithCalls),
+                header.precision == 32 ? Precision::f32 : Precision::f64, static_cast<CpuTarget>(header.target)};
   plan.model.validate();
   return plan;
 }

@@ -16,8 +16,9 @@
 
 namespace lockstep::nn {
 
-// The version written, and the only one read: plan files are made anew from the model, not kept.
-inline constexpr std::uint32_t kPlanFileVersion = 1;
+// The versions written and read: 2 of models with guarded calls, 1 of all others. Plan files are made anew from the
+// model, not kept.
+inline constexpr std::uint32_t kPlanFileVersion = 1, kPlanFileVersionWithCalls = 2;
 
 struct PlanFile {
   Model model;  // without metadata and notes; provenance is that of the model's file

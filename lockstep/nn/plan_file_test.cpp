@@ -91,7 +91,7 @@ TEST(PlanFile, another_version_is_named) {
   std::vector<std::byte> bytes = plan_bytes(small_plan());
   bytes[8] = std::byte{9};
   EXPECT_THAT(message_of([&] { read_plan(bytes, "net.plan"); }),
-              HasSubstr("found a plan file of version 9, expected version 1; make it again from the model"));
+              HasSubstr("found a plan file of version 9, expected version 1 or 2; make it again from the model"));
   EXPECT_THAT(message_of([&] { read_plan(std::vector<std::byte>(100), "net.plan"); }), HasSubstr("no plan file"));
 }
 

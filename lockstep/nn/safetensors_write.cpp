@@ -85,6 +85,10 @@ void add_range(Writer& writer, const std::string& name, const std::vector<Featur
 }  // namespace
 
 std::vector<std::byte> to_safetensors(const Model& model) {
+  if (!model.calls.empty()) {
+    throw Error(ErrorKind::unsupported, {"model", "calls of nets with training ranges",
+                                         "a model without: safetensors cannot say them", "write it as HDF5, NAME.h5"});
+  }
   const Mlp mlp = to_mlp(model);
   Writer writer;
   std::string activations;

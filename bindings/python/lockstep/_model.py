@@ -73,7 +73,8 @@ def equations(equations: Mapping[str, str], *, parameters: Union[None, Mapping[s
     definitions : dict of str
         Names that stand for expressions, in any order.
     models : dict of Model
-        Nets that the equations call: ``"closure(x, y)[0]"``.
+        Nets that the equations call: ``"closure(x, y)[0]"``. The model keeps their training ranges (``Model.calls``),
+        on which ``solve(guard=...)`` acts as it does for a problem file; what it cannot watch it warns of.
 
     >>> import lockstep
     >>> lorenz = lockstep.equations({"x": "sigma * (y - x)", "y": "x * (rho - z) - y", "z": "x*y - beta*z"},

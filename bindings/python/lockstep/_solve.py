@@ -92,7 +92,8 @@ def solve(
         Of components by name, before those that the model states: ``{"x": "m"}``; ``time_unit`` is that of time. They
         go into the solution, its file and xarray's attributes.
     guard : str
-        flag, clamp, stop or ignore: where a trajectory leaves the net's training range.
+        flag, clamp, stop or ignore: where a trajectory leaves the net's training range, or that of a net that its
+        equations call. A UserWarning tells of a called net's inputs that flag and stop cannot watch.
     progress : bool or callable
         True for a bar of tqdm, or a function of trajectories done and in all.
 

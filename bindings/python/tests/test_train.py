@@ -326,6 +326,14 @@ def test_a_net_inside_equations_is_trained():
                               parameters={"g": 2}, optimiser="lbfgs", iterations=30, precision="f64")
     assert [f["name"] for f in training.model.inputs[0]["features"]] == ["v"]
     assert abs(training.model(np.array([1.0]))[0] + 0.3) < 1e-4
+    # The equations know what their net was trained on.
+    trained_on, = training.rhs.calls[0]["inputs"][0]["features"]
+    assert trained_on == training.model.inputs[0]["features"][0] and np.isfinite(trained_on["maximum"])
+    fast = [0, trained_on["maximum"] + 1]
+    assert list(lockstep.solve(training.rhs, [[0.1, 0], fast], (0, 0.1)).status) == [0, 5]
+    clamped, free = (lockstep.solve(training.rhs, fast, (0, 0.1), guard=guard, precision="f64").state[0, -1]
+                     for guard in ("clamp", "ignore"))
+    assert clamped[0] > free[0] > 0.1 * trained_on["maximum"]  # less drag, and x follows v as it is
 
 
 def test_parameters_of_equations_are_found():

@@ -22,6 +22,8 @@
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel.h"
+#include "lockstep/core/printable.h"
+#include "lockstep/nn/guarded_calls.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/nn/net_plan.h"
 
@@ -63,13 +65,11 @@ struct TrainingRange {
   std::vector<T> minimum, maximum;  // [feature]; empty where the model does not say
 
   explicit TrainingRange(const nn::Port& port) {
-    bool bounded = false;
+    if (!nn::is_bounded(port)) return;
     for (const nn::Feature& feature : port.features) {
       minimum.push_back(static_cast<T>(feature.minimum));
       maximum.push_back(static_cast<T>(feature.maximum));
-      bounded = bounded || std::isfinite(feature.minimum) || std::isfinite(feature.maximum);
     }
-    if (!bounded) minimum.clear();
   }
   bool known() const { return !minimum.empty(); }
 
@@ -105,6 +105,20 @@ void require_room(SampleSource<T>& source, std::size_t port, std::size_t first, 
   }
 }
 
+// What the inputs tell of the range: the model's own, and that of the nets that its equations call, of which notes say
+// what is not told.
+std::vector<nn::Port> watched_ports(const EvaluateOptions& options, const nn::Model& model) {
+  nn::WatchedInputs watched = nn::watched_inputs(model, nn::Watch::all_inputs);
+  if (!options.quiet && (options.guard == "flag" || options.guard == "stop")) {
+    for (const std::string& other : watched.other) {
+      std::fprintf(stderr, "lockstep: note: the training range of %s is not watched: it is no input as it is\n",
+                   printable(other, LineBreaks::escape).c_str());
+    }
+  }
+  return std::move(watched.inputs);
+}
+
+// `model` as it was read; `plan` has its calls clamped where that was asked for.
 template <class T>
 int evaluate(const EvaluateOptions& options, const std::string& command_line, const nn::Model& model,
              const nn::NetPlan<T>& plan) {
@@ -112,7 +126,9 @@ int evaluate(const EvaluateOptions& options, const std::string& command_line, co
       open_samples<T>(options.input, options.input_dataset, model, options.model);
   const std::size_t samples = source->samples();
   const std::size_t in_width = total_width(model.inputs), out_width = total_width(model.outputs);
-  std::vector<TrainingRange<T>> ranges(model.inputs.begin(), model.inputs.end());
+  const std::vector<nn::Port> watched = watched_ports(options, model);
+  const bool clamps_inputs = options.guard == "clamp" && model.calls.empty();
+  std::vector<TrainingRange<T>> ranges(watched.begin(), watched.end());
   const bool guarded = options.guard != "ignore" &&
                        std::any_of(ranges.begin(), ranges.end(), [](const auto& range) { return range.known(); });
   AnswerFile answers{.path = options.output,
@@ -150,7 +166,7 @@ int evaluate(const EvaluateOptions& options, const std::string& command_line, co
       for (std::size_t i = 0; i < model.inputs.size(); ++i) {
         std::vector<T>& port = given.emplace_back(source->read(i, first, count));
         std::vector<std::uint8_t> outside;
-        if (guarded && ranges[i].known()) outside = ranges[i].look(port, options.guard == "clamp");
+        if (guarded && ranges[i].known()) outside = ranges[i].look(port, clamps_inputs);
         require_room(*source, i, first, model.inputs[i], port);
         for (std::size_t row = 0; row < outside.size(); ++row) {
           flags[row] = flags[row] | outside[row];
@@ -203,9 +219,11 @@ int evaluate(const EvaluateOptions& options, const std::string& command_line) {
   refuse_to_replace(options.output, {options.model, options.input});
   const nn::Model model = load_model(options.model, options.activations);
   const CpuTarget target = choose_target(options.cpu_target);
+  const bool clamps_calls = options.guard == "clamp" && !model.calls.empty();
+  const nn::Model computed = clamps_calls ? nn::with_clamped_calls(model) : model;
   return options.precision == "f64"
-             ? evaluate(options, command_line, model, nn::NetPlan<double>::compile(model, target))
-             : evaluate(options, command_line, model, nn::NetPlan<float>::compile(model, target));
+             ? evaluate(options, command_line, model, nn::NetPlan<double>::compile(computed, target))
+             : evaluate(options, command_line, model, nn::NetPlan<float>::compile(computed, target));
 }
 
 }  // namespace

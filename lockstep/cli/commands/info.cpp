@@ -22,6 +22,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/hdf5_text.h"
 #include "lockstep/core/printable.h"
+#include "lockstep/nn/guarded_calls.h"
 #include "lockstep/nn/load.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/ode/result_file.h"
@@ -193,7 +194,7 @@ void print_port(const char* kind, const nn::Port& port) {
                  (port.features.size() == 1 ? " feature" : " features"));
   for (std::size_t i = 0; i < port.features.size(); ++i) {
     const nn::Feature& feature = port.features[i];
-    const bool ranged = std::isfinite(feature.minimum) || std::isfinite(feature.maximum);
+    const bool ranged = nn::is_bounded(feature);
     if (feature.name.empty() && feature.unit.empty() && !ranged) continue;
     line("  " + (feature.name.empty() ? std::to_string(i) : feature.name),
          (feature.unit.empty() ? std::string("-") : feature.unit) +
@@ -217,6 +218,12 @@ void print_model(const InfoOptions& options) {
   line("parameters", count_text(model.parameter_count()) + ", stored as " + to_string(model.weight_type));
   for (const nn::Port& port : model.inputs) print_port("input", port);
   for (const nn::Port& port : model.outputs) print_port("output", port);
+  for (const nn::GuardedCall& call : model.calls) {
+    for (nn::Port port : call.inputs) {
+      port.name = call.name + ", input " + port.name;
+      print_port("call", port);
+    }
+  }
   std::printf("\nlayers\n");
   const auto lines = node_lines(model);
   int wide = 16;

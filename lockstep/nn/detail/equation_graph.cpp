@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lockstep/kernels/graph/detail/lane_operations.h"
+#include "lockstep/nn/guarded_calls.h"
 
 namespace lockstep::nn::detail {
 namespace {
@@ -73,18 +74,20 @@ Value EquationGraph::clip(const Value& x, double minimum, double maximum) {
   return {0, add("clip " + bits_text(minimum) + " " + bits_text(maximum), Clip{minimum, maximum}, {x.node})};
 }
 
-std::vector<Value> EquationGraph::call(const std::string& name, const Model& net, std::span<const Value> inputs) {
+std::vector<Value> EquationGraph::call(const std::string& name, const Model& net, std::span<const Value> inputs,
+                                       std::span<const std::string> texts) {
   std::string key = name;
   for (const Value& value : inputs) key += " " + (value.is_number() ? bits_text(value.number) : value.node);
   if (const auto known = called_.find(key); known != called_.end()) return known->second;
   const std::size_t number = ++calls_[name];
   const std::string prefix = name + (number == 1 ? "" : "#" + std::to_string(number)) + ".";
-  std::map<std::string, std::string> here;  // the net's names, and those of the nodes in this graph
+  Names here;
   const bool unknown = std::ranges::any_of(inputs, [&](const Value& value) { return is_unknown(value); });
   for (const Port& port : net.inputs) {
     here[port.name] = vector_of(inputs.first(port.features.size()));
     inputs = inputs.subspan(port.features.size());
   }
+  if (knows_range(net)) guard(name, prefix, net, here, texts);
   for (const Node& node : net.nodes) {
     std::vector<std::string> read;
     for (const std::string& input : node.inputs) read.push_back(here.at(input));
@@ -92,6 +95,7 @@ std::vector<Value> EquationGraph::call(const std::string& name, const Model& net
     here[node.name] = prefix + node.name;
     if (unknown) unknown_.insert(prefix + node.name);
   }
+  guard_inner(name, prefix, net, here);
   std::vector<Value> outputs;
   for (const Port& port : net.outputs) {
     for (std::size_t i = 0; i < port.features.size(); ++i) {
@@ -99,6 +103,44 @@ std::vector<Value> EquationGraph::call(const std::string& name, const Model& net
     }
   }
   return called_[key] = outputs;
+}
+
+// Whoever clamps the inputs tells by name what each port reads: one that reads what another does, or that the net hands
+// out as it is, gets a node of its own.
+void EquationGraph::guard(const std::string& name, const std::string& prefix, const Model& net, Names& here,
+                          std::span<const std::string> texts) {
+  const Names read = here;
+  GuardedCall call{name, prefix.substr(0, prefix.size() - 1), {}};
+  for (const Port& port : net.inputs) {
+    const std::string& value = read.at(port.name);
+    const bool shared = std::ranges::count(read, value, &Names::value_type::second) > 1;
+    if (shared || std::ranges::find(net.outputs, port.name, &Port::value) != net.outputs.end()) {
+      Columns all;
+      for (std::size_t i = 0; i < port.features.size(); ++i) all.indices.push_back(i);
+      here[port.name] = prefix + port.name;
+      nodes_.push_back({prefix + port.name, std::move(all), {value}});
+      if (unknown_.contains(value)) unknown_.insert(prefix + port.name);
+    }
+    Port& made = call.inputs.emplace_back(Port{port.name, here[port.name], port.features});
+    for (nn::Feature& feature : made.features) {
+      feature.name = texts.front();
+      texts = texts.subspan(1);
+    }
+  }
+  if (std::ranges::any_of(net.inputs, [](const Port& port) { return is_bounded(port); })) {
+    guarded_.push_back(std::move(call));
+  }
+}
+
+// The calls of a net that was equations itself.
+void EquationGraph::guard_inner(const std::string& name, const std::string& prefix, const Model& net,
+                                const Names& here) {
+  for (GuardedCall call : net.calls) {
+    call.net = name + "." + call.net;
+    call.name = prefix + call.name;
+    for (Port& port : call.inputs) port.value = here.at(port.value);
+    guarded_.push_back(std::move(call));
+  }
 }
 
 Value EquationGraph::unknown() {

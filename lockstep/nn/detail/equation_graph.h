@@ -31,8 +31,9 @@ class EquationGraph {
   Value select(const Value& condition, const Value& yes, const Value& no);
   Value clip(const Value& x, double minimum, double maximum);
 
-  // What the net makes of these inputs, port after port: all output ports' features.
-  std::vector<Value> call(const std::string& name, const Model& net, std::span<const Value> inputs);
+  // What the net makes of these inputs, port after port: all output ports' features. `texts` are those of the inputs.
+  std::vector<Value> call(const std::string& name, const Model& net, std::span<const Value> inputs,
+                          std::span<const std::string> texts);
 
   // A value that stands for one not known yet, and whether a value comes from such ones.
   Value unknown();
@@ -42,6 +43,8 @@ class EquationGraph {
   std::string vector_of(std::span<const Value> values);
 
   std::vector<Node> take_nodes() { return std::move(nodes_); }
+  // Of nets that know their range, in the order of the first calls.
+  std::vector<GuardedCall> take_guarded_calls() { return std::move(guarded_); }
 
  private:
   std::string node_of(const Value& value);
@@ -51,7 +54,14 @@ class EquationGraph {
     std::string of;
     std::size_t width, index;
   };
+  // What the net's ports and nodes are called here, so far those of its ports, which read what stands there.
+  using Names = std::map<std::string, std::string>;
+  void guard(const std::string& name, const std::string& prefix, const Model& net, Names& here,
+             std::span<const std::string> texts);
+  void guard_inner(const std::string& name, const std::string& prefix, const Model& net, const Names& here);
+
   std::vector<Node> nodes_;
+  std::vector<GuardedCall> guarded_;
   std::map<std::string, std::string> made_;   // node by what it does to what
   std::map<std::string, Feature> columns_;    // by node
   std::map<std::string, std::size_t> calls_;  // of each net, with differing inputs

@@ -332,7 +332,7 @@ Value EquationReader::called(Tokens& tokens, const Token& name) {
   }
   tokens.expect(")", "an operator, \",\" or \")\"");
   if (is_open) return open_output(tokens, name, open_[open_at], inputs, texts);
-  if (net != system_.nets.end()) return net_output(tokens, name, *net, inputs);
+  if (net != system_.nets.end()) return net_output(tokens, name, *net, inputs, texts);
   if (inputs.size() != function->arguments) {
     tokens.refuse(name, std::string(name.text) + " of " + arguments_text(inputs.size()),
                   std::to_string(function->arguments));
@@ -403,7 +403,7 @@ Value EquationReader::open_output(Tokens& tokens, const Token& name, OpenNet& ne
 }
 
 Value EquationReader::net_output(Tokens& tokens, const Token& name, const Equations::Net& net,
-                                 const std::vector<Value>& inputs) {
+                                 const std::vector<Value>& inputs, const std::vector<std::string>& texts) {
   std::size_t expected = 0;
   for (const Port& port : net.model.inputs) expected += port.features.size();
   if (inputs.size() != expected) {
@@ -416,7 +416,7 @@ Value EquationReader::net_output(Tokens& tokens, const Token& name, const Equati
     tokens.refuse(name, std::string(name.text) + " of " + arguments_text(inputs.size()),
                   std::to_string(expected) + ", the net's inputs" + names);
   }
-  const std::vector<Value> outputs = graph_.call(net.name, net.model, inputs);
+  const std::vector<Value> outputs = graph_.call(net.name, net.model, inputs, texts);
   std::vector<std::string_view> names;
   for (const Port& port : net.model.outputs) {
     for (const Feature& feature : port.features) {

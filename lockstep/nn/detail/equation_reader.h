@@ -65,7 +65,8 @@ class EquationReader {
   Value function(Tokens& tokens, const Token& name, const std::vector<Value>& inputs);
   Value open_output(Tokens& tokens, const Token& name, OpenNet& net, const std::vector<Value>& inputs,
                     const std::vector<std::string>& texts);
-  Value net_output(Tokens& tokens, const Token& name, const Equations::Net& net, const std::vector<Value>& inputs);
+  Value net_output(Tokens& tokens, const Token& name, const Equations::Net& net, const std::vector<Value>& inputs,
+                   const std::vector<std::string>& texts);
   Value checked(Tokens& tokens, const Token& at, Value value);
   [[noreturn]] void unknown(Tokens& tokens, const Token& name) const;
 

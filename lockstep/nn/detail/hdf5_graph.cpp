@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -131,8 +132,8 @@ Operation read_operation(const Group& group) {
 
 // Groups "0", "1", ... in their order.
 template <class Read>
-void read_numbered(const File& file, const char* member, const Read& read) {
-  const Group all = file.group(member);
+void read_numbered(const Group& group, const char* member, const Read& read) {
+  const Group all = group.group(member);
   const std::size_t count = all.groups().size();
   for (std::size_t i = 0; i < count; ++i) {
     const std::string number = std::to_string(i);
@@ -154,7 +155,24 @@ Port read_port(const Group& group) {
   return port;
 }
 
+GuardedCall read_call(const Group& group) {
+  check_members(group, {}, std::array<std::string_view, 1>{"inputs"});
+  GuardedCall call{group.string_attribute("net"), group.string_attribute("name"), {}};
+  read_numbered(group, "inputs", [&](const Group& port) { call.inputs.push_back(read_port(port)); });
+  return call;
+}
+
 // ---- writing
+
+void write_ports(Group& parent, const char* member, const std::vector<Port>& ports) {
+  Group all = parent.create_group(member);
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    Group group = all.create_group(std::to_string(i));
+    group.set_attribute("features", ports[i].features.size());
+    set_unless_empty(group, "value", ports[i].value);
+    write_port(group, ports[i]);
+  }
+}
 
 void write_operation(Group& group, const Operation& operation) {
   const auto list = [&](const char* name, const std::vector<double>& values) {
@@ -197,7 +215,9 @@ void write_operation(Group& group, const Operation& operation) {
 }  // namespace
 
 Model read_graph(const File& file) {
-  check_members(file, {}, std::array<std::string_view, 5>{"nodes", "inputs", "outputs", "provenance", "metadata"});
+  constexpr std::array<std::string_view, 6> kGroups{"nodes", "inputs", "outputs", "provenance", "metadata", "calls"};
+  const bool has_calls = file.integer_attribute("lockstep_model") >= kVersionWithCalls;
+  check_members(file, {}, std::span(kGroups).first(has_calls ? 6 : 5));
   Model model;
   model.weight_type = WeightType::f32;
   read_numbered(file, "inputs", [&](const Group& group) { model.inputs.push_back(read_port(group)); });
@@ -210,21 +230,13 @@ Model read_graph(const File& file) {
     model.nodes.push_back(std::move(node));
   });
   read_numbered(file, "outputs", [&](const Group& group) { model.outputs.push_back(read_port(group)); });
+  if (has_calls) read_numbered(file, "calls", [&](const Group& group) { model.calls.push_back(read_call(group)); });
   return model;
 }
 
 void write_graph(File& file, const Model& model) {
   model.validate();
-  const auto write_ports = [&](const char* member, const std::vector<Port>& ports) {
-    Group all = file.create_group(member);
-    for (std::size_t i = 0; i < ports.size(); ++i) {
-      Group group = all.create_group(std::to_string(i));
-      group.set_attribute("features", ports[i].features.size());
-      set_unless_empty(group, "value", ports[i].value);
-      write_port(group, ports[i]);
-    }
-  };
-  write_ports("inputs", model.inputs);
+  write_ports(file, "inputs", model.inputs);
   Group nodes = file.create_group("nodes");
   for (std::size_t i = 0; i < model.nodes.size(); ++i) {
     Group group = nodes.create_group(std::to_string(i));
@@ -232,7 +244,15 @@ void write_graph(File& file, const Model& model) {
     if (!model.nodes[i].inputs.empty()) group.create_strings("inputs", model.nodes[i].inputs);
     write_operation(group, model.nodes[i].operation);
   }
-  write_ports("outputs", model.outputs);
+  write_ports(file, "outputs", model.outputs);
+  if (model.calls.empty()) return;
+  Group calls = file.create_group("calls");
+  for (std::size_t i = 0; i < model.calls.size(); ++i) {
+    Group group = calls.create_group(std::to_string(i));
+    group.set_attribute("net", model.calls[i].net);
+    group.set_attribute("name", model.calls[i].name);
+    write_ports(group, "inputs", model.calls[i].inputs);
+  }
 }
 
 }  // namespace lockstep::nn::detail

@@ -1,0 +1,55 @@
+"""Training ranges of nets that equations call: a model made of the equations does what a problem file does."""
+
+import pickle
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lockstep
+
+
+@pytest.mark.parametrize("call", ["spring(x)", "spring(x) + 0 * spring(v)", "spring(2 * x)"])
+def test_equations_know_the_ranges_of_their_nets(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    x = np.linspace(-1, 1, 21)[:, np.newaxis]
+    spring = lockstep.train(x=x, y=-x, hidden=[], optimiser="lbfgs", iterations=3).model
+    spring.save("spring.h5")
+    Path("p.toml").write_text('[rhs]\nmodels = { spring = "spring.h5" }\n[rhs.equations]\nx = "v"\n'
+                              f'v = "{call}"\n[ensemble]\ninitial_state = [[0.5, 0], [2, 0], [0.5, 2]]\n[time]\n'
+                              'span = [0, 1]\nsave = 11\n')
+    whole = lockstep.equations({"x": "v", "v": call}, models={"spring": spring})
+    assert whole.calls[0]["net"] == "spring" and whole.calls[0]["inputs"][0]["features"][0]["maximum"] == 1
+    whole.save("whole.h5")
+    watched = call != "spring(2 * x)"
+    for guard in (None, "clamp", "stop", "ignore") if watched else (None, "clamp", "ignore"):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            expected = lockstep.solve("p.toml", guard=guard)
+            others = [lockstep.solve(model, [[0.5, 0], [2, 0], [0.5, 2]], (0, 1), 11, guard=guard)
+                      for model in (whole, lockstep.load("whole.h5"), pickle.loads(pickle.dumps(whole)))]
+            others.append(lockstep.Solver(whole, [[0.5, 0], [2, 0], [0.5, 2]], (0, 1), 11, guard=guard)())
+        assert list(expected.status) == ([0, 5, 5] if watched and guard in (None, "stop") else [0, 0, 0])
+        for other in others:
+            np.testing.assert_array_equal(other.state, expected.state)
+            np.testing.assert_array_equal(other.status, expected.status)
+            assert other.attributes.get("guard") == expected.attributes.get("guard")
+            assert other.attributes["rhs_digest"] == expected.attributes["rhs_digest"]
+        texts = {str(one.message) for one in said}
+        assert texts == (set() if watched or guard else {
+            "the training range of spring's input 2 * x is not watched: it is no component or parameter"})
+        assert {Path(one.filename).name for one in said} <= {"test_solve.py"}
+    with pytest.raises(lockstep.InvalidArgument, match="no component or parameter as it is" if not watched else "event"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            lockstep.solve(whole, [0.5, 0], (0, 1), guard="stop", event={"component": "x", "value": 0} if watched else None)
+
+
+def test_a_stack_that_calls_a_net_is_refused_by_safetensors(tmp_path):
+    net = lockstep.train(x=[[-1.0], [1.0]], y=[[1.0], [-1.0]], hidden=[], optimiser="lbfgs", iterations=2).model
+    whole = lockstep.equations({"x": "f(x)"}, models={"f": net})
+    with pytest.raises(lockstep.Unsupported, match="calls of nets with training ranges.*NAME.h5"):
+        whole.save(tmp_path / "whole.safetensors")
+    whole.save(tmp_path / "whole.h5")
+    assert lockstep.load(tmp_path / "whole.h5").calls == whole.calls

@@ -1,0 +1,272 @@
+#include "lockstep/nn/guarded_calls.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "lockstep/core/standard_arithmetic.h"
+
+namespace lockstep::nn {
+namespace {
+
+bool is_of(const Node& node, const GuardedCall& call) {
+  return node.name.size() > call.name.size() && node.name[call.name.size()] == '.' && node.name.starts_with(call.name);
+}
+
+// Where the values of a model come from.
+class Sources {
+ public:
+  explicit Sources(const Model& model) : model_(model) {
+    for (std::size_t i = 0; i < model.inputs.size(); ++i) {
+      ports_[model.inputs[i].name] = i;
+      widths_[model.inputs[i].name] = model.inputs[i].features.size();
+    }
+    for (std::size_t i = 0; i < model.nodes.size(); ++i) {
+      const Node& node = model.nodes[i];
+      std::vector<std::size_t> read;
+      for (const std::string& input : node.inputs) read.push_back(widths_.at(input));
+      nodes_[node.name] = i;
+      widths_[node.name] = graph::output_width(node.operation, read, node.name);
+    }
+  }
+
+  // A feature of an input port.
+  struct Source {
+    std::size_t port, index;
+  };
+  // What value[index] is, where it is one as it is.
+  std::optional<Source> source_of(std::string value, std::size_t index) const {
+    for (;;) {
+      if (const auto port = ports_.find(value); port != ports_.end()) return Source{port->second, index};
+      const Node& node = model_.nodes[nodes_.at(value)];
+      if (const auto* columns = std::get_if<Columns>(&node.operation)) {
+        index = columns->indices.at(index);
+        value = node.inputs[0];
+      } else if (std::holds_alternative<Concatenate>(node.operation)) {
+        std::size_t part = 0;
+        for (; index >= widths_.at(node.inputs[part]); ++part) index -= widths_.at(node.inputs[part]);
+        value = node.inputs[part];
+      } else {
+        return std::nullopt;
+      }
+    }
+  }
+
+ private:
+  const Model& model_;
+  std::map<std::string, std::size_t> ports_, nodes_;  // places, by name
+  std::map<std::string, std::size_t> widths_;
+};
+
+using Calls = std::vector<const GuardedCall*>;
+
+// By net, in the order of its first call.
+std::vector<Calls> by_net(const std::vector<GuardedCall>& calls) {
+  std::vector<Calls> nets;
+  for (const GuardedCall& call : calls) {
+    const auto known = std::ranges::find_if(nets, [&](const Calls& of) { return of.front()->net == call.net; });
+    (known == nets.end() ? nets.emplace_back() : *known).push_back(&call);
+  }
+  return nets;
+}
+
+// The nodes in which something that these calls give is.
+std::set<std::string> made_by(const Calls& calls, const Model& model) {
+  std::set<std::string> made;
+  for (const Node& node : model.nodes) {
+    const bool own = std::ranges::any_of(calls, [&](const GuardedCall* call) { return is_of(node, *call); });
+    if (own || std::ranges::any_of(node.inputs, [&](const std::string& input) { return made.contains(input); })) {
+      made.insert(node.name);
+    }
+  }
+  return made;
+}
+
+// As the call itself: its own nodes that show what it reads do not make it read what it gives.
+bool reads(const GuardedCall& call, const std::set<std::string>& made, const Model& model) {
+  return std::ranges::any_of(call.inputs, [&](const Port& port) {
+    const auto node = std::ranges::find(model.nodes, port.value, &Node::name);
+    if (node == model.nodes.end() || !is_of(*node, call)) return made.contains(port.value);
+    return std::ranges::any_of(node->inputs, [&](const std::string& input) { return made.contains(input); });
+  });
+}
+
+std::vector<Feature> features_of(const GuardedCall& call) {
+  std::vector<Feature> features;
+  for (const Port& port : call.inputs) features.insert(features.end(), port.features.begin(), port.features.end());
+  return features;
+}
+
+// The first call's arguments, " ..." behind one that differs in another.
+std::vector<std::string> argument_texts(const Calls& calls) {
+  std::vector<std::string> texts;
+  for (const GuardedCall* call : calls) {
+    const std::vector<Feature> features = features_of(*call);
+    if (texts.empty()) {
+      for (const Feature& feature : features) texts.push_back(feature.name);
+      continue;
+    }
+    for (std::size_t i = 0; i < std::min(texts.size(), features.size()); ++i) {
+      if (texts[i] != features[i].name && !texts[i].ends_with(" ...")) texts[i] += " ...";
+    }
+  }
+  return texts;
+}
+
+bool is_time(const Model& model, std::size_t port) {
+  const std::string& name = model.inputs[port].name;
+  return model.inputs.size() > 1 && (name == "t" || name == "time");
+}
+
+void narrow(const Calls& calls, const Model& model, Watch watch, const Sources& sources, WatchedInputs& watched) {
+  const std::set<std::string> made = made_by(calls, model);
+  Calls known;
+  std::ranges::copy_if(calls, std::back_inserter(known),
+                       [&](const GuardedCall* call) { return !reads(*call, made, model); });
+  const std::vector<std::string> texts = argument_texts(known);
+  const std::string& net = calls.front()->net;
+  for (const GuardedCall* call : known) {
+    std::size_t argument = 0;
+    for (const Port& port : call->inputs) {
+      for (std::size_t i = 0; i < port.features.size(); ++i, ++argument) {
+        const Feature& feature = port.features[i];
+        if (!is_bounded(feature)) continue;
+        const auto source = sources.source_of(port.value, i);
+        if (!source || (watch == Watch::state_and_parameters && is_time(model, source->port))) {
+          const std::string other = net + "'s input " + texts[std::min(argument, texts.size() - 1)];
+          if (std::ranges::find(watched.other, other) == watched.other.end()) watched.other.push_back(other);
+          continue;
+        }
+        Feature& read = watched.inputs[source->port].features[source->index];
+        read.minimum = std::max(read.minimum, feature.minimum);
+        read.maximum = std::min(read.maximum, feature.maximum);
+      }
+    }
+  }
+  if (known.size() < calls.size()) watched.other.push_back(net + "'s input that holds what it returns");
+}
+
+// Names that no value of the model has.
+class FreshNames {
+ public:
+  explicit FreshNames(const Model& model) {
+    for (const Port& port : model.inputs) taken_.insert(port.name);
+    for (const Node& node : model.nodes) taken_.insert(node.name);
+  }
+  std::string like(std::string name) {
+    while (!taken_.insert(name).second) name += "'";
+    return name;
+  }
+
+ private:
+  std::set<std::string> taken_;
+};
+
+// Nodes that bring `value` into the port's range; `to` becomes what they make.
+std::vector<Node> clamping(const Port& port, const std::string& value, const std::string& prefix, FreshNames& names,
+                           std::string& to) {
+  std::vector<Node> made;
+  std::vector<std::string> pieces;
+  for (std::size_t i = 0; i < port.features.size(); ++i) {
+    const std::string piece = names.like(prefix + port.name + "." + std::to_string(i));
+    const std::string clamped = names.like(piece + ".clamped");
+    made.push_back({piece, Columns{{i}}, {value}});
+    made.push_back({clamped, Clip{port.features[i].minimum, port.features[i].maximum}, {piece}});
+    pieces.push_back(clamped);
+  }
+  to = names.like(prefix + port.name + ".clamped");
+  made.push_back({to, Concatenate{}, std::move(pieces)});
+  return made;
+}
+
+void clamp(Model& model, const GuardedCall& call, FreshNames& names) {
+  const auto is_read = [&](const Node& node) {
+    return std::ranges::find(call.inputs, node.name, &Port::value) != call.inputs.end();
+  };
+  // Its nodes stand together, those that only show what it reads before the others.
+  auto begin = std::ranges::find_if(model.nodes, [&](const Node& node) { return is_of(node, call); });
+  while (begin != model.nodes.end() && is_of(*begin, call) && is_read(*begin)) ++begin;
+  std::vector<Node> first;
+  std::map<std::string, std::string> clamped;  // by what it stands for
+  for (const Port& port : call.inputs) {
+    if (!is_bounded(port)) continue;
+    std::vector<Node> made = clamping(port, port.value, call.name + ".", names, clamped[port.value]);
+    std::ranges::move(made, std::back_inserter(first));
+  }
+  for (auto node = begin; node != model.nodes.end(); ++node) {
+    for (std::string& input : node->inputs) {
+      // Of another's values only this call's nodes read the clamped one; its own are read by everybody.
+      const auto found = clamped.find(input);
+      if (found == clamped.end()) continue;
+      if (is_of(*node, call) || input.starts_with(call.name + ".")) input = found->second;
+    }
+  }
+  for (Port& output : model.outputs) {
+    const auto found = clamped.find(output.value);
+    if (found != clamped.end() && output.value.starts_with(call.name + ".")) output.value = found->second;
+  }
+  model.nodes.insert(begin, std::make_move_iterator(first.begin()), std::make_move_iterator(first.end()));
+}
+
+}  // namespace
+
+bool is_bounded(const Feature& feature) { return std::isfinite(feature.minimum) || std::isfinite(feature.maximum); }
+
+bool is_bounded(const Port& port) {
+  return std::ranges::any_of(port.features, [](const Feature& feature) { return is_bounded(feature); });
+}
+
+bool knows_range(const Model& net) {
+  return !net.calls.empty() || std::ranges::any_of(net.inputs, [](const Port& port) { return is_bounded(port); });
+}
+
+WatchedInputs watched_inputs(const Model& model, Watch watch) {
+  WatchedInputs watched{model.inputs, {}};
+  if (model.calls.empty()) return watched;
+  model.validate();
+  const Sources sources(model);
+  for (const Calls& calls : by_net(model.calls)) narrow(calls, model, watch, sources, watched);
+  return watched;
+}
+
+Model with_clamped_calls(const Model& model) {
+  const StandardArithmetic arithmetic;
+  model.validate();
+  Model made = model;
+  made.calls.clear();
+  FreshNames names(model);
+  // A net that is equations itself comes before the nets it calls, whose nodes are among its own: it is the last to be
+  // clamped.
+  for (auto call = model.calls.rbegin(); call != model.calls.rend(); ++call) clamp(made, *call, names);
+  return made;
+}
+
+Model with_clamped_inputs(const Model& net) {
+  Model made = with_clamped_calls(net);
+  FreshNames names(made);
+  std::vector<Node> first;
+  for (Port& port : made.inputs) {
+    if (!is_bounded(port)) continue;
+    std::string clamped;
+    std::vector<Node> clip = clamping(port, port.name, "", names, clamped);
+    std::ranges::move(clip, std::back_inserter(first));
+    for (Node& node : made.nodes) std::ranges::replace(node.inputs, port.name, clamped);
+    for (Port& output : made.outputs) {
+      if (output.value == port.name) output.value = clamped;
+    }
+    for (Feature& feature : port.features) {
+      feature.minimum = -std::numeric_limits<double>::infinity();
+      feature.maximum = std::numeric_limits<double>::infinity();
+    }
+  }
+  made.nodes.insert(made.nodes.begin(), std::make_move_iterator(first.begin()), std::make_move_iterator(first.end()));
+  return made;
+}
+
+}  // namespace lockstep::nn
