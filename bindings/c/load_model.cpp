@@ -10,6 +10,7 @@
 #include <string>
 
 #include "lockstep/core/error.h"
+#include "lockstep/nn/detail/activation_list.h"
 #include "lockstep/nn/load.h"
 #include "lockstep/nn/plan_file.h"
 
@@ -39,7 +40,7 @@ ReadModel find_reader(const std::filesystem::path& path) {
   return reinterpret_cast<ReadModel>(function);
 }
 
-nn::Model load_elsewhere(const std::filesystem::path& path) {
+nn::Model load_elsewhere(const std::filesystem::path& path, const nn::ReadOptions& options) {
   const ReadModel read = find_reader(path);
   unsigned char* bytes = nullptr;
   std::size_t size = 0;
@@ -51,7 +52,9 @@ nn::Model load_elsewhere(const std::filesystem::path& path) {
     // The message is whole already; its parts stayed on the other side.
     throw Error(static_cast<ErrorKind>(result - 1), {reinterpret_cast<const char*>(bytes), "", "", ""});
   }
-  return nn::read_plan(std::as_bytes(std::span(bytes, size)), path.string()).model;
+  nn::Model model = nn::read_plan(std::as_bytes(std::span(bytes, size)), path.string()).model;
+  nn::detail::require_agreement(model, options, path.string());
+  return model;
 }
 
 }  // namespace
@@ -62,7 +65,7 @@ nn::Model load_model(const std::filesystem::path& path, const nn::ReadOptions& o
     case nn::ModelFormat::lockstep_hdf5:
     case nn::ModelFormat::keras_archive:
     case nn::ModelFormat::onnx:
-      return load_elsewhere(path);
+      return load_elsewhere(path, options);
     default:
       return nn::load(path, options);
   }

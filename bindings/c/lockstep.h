@@ -47,12 +47,13 @@ typedef struct lockstep_model lockstep_model;
 
 typedef struct lockstep_load_options {
   size_t size;                   /* sizeof(lockstep_load_options): which fields the caller knows */
-  const char *activations;       /* for files that do not say: one a layer, "tanh,tanh,linear"; or NULL */
+  const char *activations;       /* for safetensors that do not say: one a layer, "tanh,tanh,linear"; or NULL */
   const char *hidden_activation; /* or one for all layers but the last; or NULL */
 } lockstep_load_options;
 
 /* Reads safetensors and, where liblockstep_c_readers is installed beside this library, ONNX, Keras' files and Lockstep's
- * HDF5. `options` (for safetensors alone) may be NULL. Handles are freed by the caller. */
+ * HDF5. `options` may be NULL; activations other than those that a file names are refused. Handles are freed by the
+ * caller. */
 lockstep_status lockstep_model_load(const char *path, const lockstep_load_options *options, lockstep_model **model);
 void lockstep_model_free(lockstep_model *model);
 

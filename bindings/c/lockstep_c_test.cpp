@@ -18,6 +18,7 @@
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/core/hdf5.h"
 #include "lockstep/nn/compile.h"
+#include "lockstep/nn/equations.h"
 #include "lockstep/nn/hdf5_model.h"
 #include "lockstep/nn/load.h"
 #include "lockstep/nn/net_plan.h"
@@ -292,6 +293,40 @@ TEST(CInterface, reads_hdf5_through_its_companion) {
 }
 
 // Every format holds the same weights here: the bits must be the same.
+TEST(CInterface, activations_beside_a_files_own_must_be_the_same) {
+  const std::string hdf5 = ::testing::TempDir() + "/lockstep_c_own.h5";
+  lockstep::nn::write_hdf5_model(hdf5, lockstep::nn::load(kOcean), lockstep::Existing::replace);
+  for (const std::string& path : {std::string(kOcean), hdf5}) {
+    lockstep_load_options options{sizeof(lockstep_load_options), "relu,relu,linear", nullptr};
+    lockstep_model* model = nullptr;
+    EXPECT_EQ(lockstep_model_load(path.c_str(), &options, &model), LOCKSTEP_OK) << lockstep_last_error();
+    lockstep_model_free(model);
+    options = {sizeof(lockstep_load_options), nullptr, "tanh"};
+    EXPECT_EQ(lockstep_model_load(path.c_str(), &options, &model), LOCKSTEP_INVALID_ARGUMENT);
+    EXPECT_THAT(lockstep_last_error(), HasSubstr("options.hidden_activation: found \"tanh,tanh,identity\", expected "
+                                                 "\"relu,relu,identity\", the activations that " +
+                                                 path));
+  }
+}
+
+TEST(CInterface, what_inputs_tell_of_the_ranges_of_called_nets_is_theirs) {
+  lockstep::nn::Equations system;
+  system.equations = {{"x", "pull(x) + pull(x * y)", ""}, {"y", "x", ""}};
+  lockstep::Mlp mlp;
+  mlp.layers.push_back({1, 1, {-1}, {0}, {}});
+  system.nets = {{"pull", lockstep::nn::Model::from_mlp(mlp)}};
+  system.nets[0].model.inputs[0].features[0].maximum = 3;
+  const std::string path = ::testing::TempDir() + "/lockstep_c_called.h5";
+  lockstep::nn::write_hdf5_model(path, lockstep::nn::equations(system), lockstep::Existing::replace);
+  lockstep_model* model = load(path.c_str());
+  lockstep_feature feature{};
+  ASSERT_EQ(lockstep_model_input(model, 0, &feature), LOCKSTEP_OK);
+  EXPECT_EQ(feature.maximum, 3);
+  ASSERT_EQ(lockstep_model_input(model, 1, &feature), LOCKSTEP_OK);
+  EXPECT_TRUE(std::isinf(feature.maximum));
+  lockstep_model_free(model);
+}
+
 TEST(CInterface, reads_onnx_and_keras_through_its_companion) {
   const std::string folder = LOCKSTEP_TEST_DATA;
   const std::vector<float> x = inputs<float>(kSamples * 3);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/nn/guarded_calls.h"
 #include "lockstep/nn/load.h"
 #include "lockstep/nn/plan_file.h"
 
@@ -25,7 +26,10 @@ extern "C" __attribute__((visibility("default"))) int lockstep_read_model(const 
   };
   *bytes = nullptr;
   try {
-    const std::vector<std::byte> content = lockstep::nn::plan_bytes({lockstep::nn::load(path)});
+    lockstep::nn::PlanFile plan{lockstep::nn::load(path)};
+    // A host asks for the ranges of inputs: those of nets that equations call are among them where inputs tell.
+    plan.model.inputs = lockstep::nn::watched_inputs(plan.model, lockstep::nn::Watch::all_inputs).inputs;
+    const std::vector<std::byte> content = lockstep::nn::plan_bytes(plan);
     hand_over(content.data(), content.size());
     return 0;
   } catch (const lockstep::Error& error) {

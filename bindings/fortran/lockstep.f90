@@ -403,8 +403,8 @@ contains
     text = from_c(c_version())
   end function
 
-  ! Reads a model file. For files that do not name their activations: one a layer ('tanh,tanh,linear'), or one for
-  ! all layers but the last.
+  ! Reads a model file. For safetensors that do not name their activations: one a layer ('tanh,tanh,linear'), or one
+  ! for all layers but the last; others than a file's own are refused.
   subroutine model_load(self, path, activations, hidden_activation, stat, errmsg)
     class(lockstep_model), intent(inout) :: self
     character(*), intent(in) :: path

@@ -118,9 +118,13 @@ Net load(const std::filesystem::path& path, const std::string& activations) {
   nn::ReadOptions options;
   options.activations = activations;
   nn::Model model;
-  {
+  try {
     const nb::gil_scoped_release others_may_run;
     model = nn::load(path, options);
+  } catch (const Error& error) {
+    constexpr std::string_view kOptions = "options.";
+    if (!error.field().starts_with(kOptions)) throw;
+    throw Error(error.kind(), {error.field().substr(kOptions.size()), error.found(), error.expected(), error.remedy()});
   }
   return Net(std::move(model));
 }
@@ -371,7 +375,8 @@ Parameters
 ----------
 path : path-like
 activations : str
-    Of a safetensors file that does not say: one for each layer, ``"tanh,tanh,identity"``.
+    Of a safetensors file that does not say: one for each layer, ``"tanh,tanh,identity"``. Of a file that does, others
+    than its own raise InvalidArgument.
 
 Raises
 ------

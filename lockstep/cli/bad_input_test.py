@@ -90,6 +90,15 @@ class BadInput(NetTest):
                           NET.replace("components =", 'activations = "relu,relux"\ncomponents ='))
         self.fail_with("--activations: found 1 names (relu), expected 2", "info", "net.safetensors", "--activations",
                        "relu")
+        # Others than the file names are refused, whatever its format; its own may be said again.
+        self.succeed("import", "net.safetensors", "-o", "own.hdf5")
+        for name in ("net.safetensors", "own.hdf5"):
+            problem = NET.replace("net.safetensors", name)
+            self.succeed("info", name, "--activations", "Tanh,linear")
+            self.fail_with(f'--activations: found "relu,tanh", expected "tanh,identity", the activations that {name} has of its own',
+                           "info", name, "--activations", "relu,tanh")
+            self.fail_solving('bad.toml:4: rhs.activations: found "relu,tanh", expected "tanh,identity"',
+                              problem.replace("components =", 'activations = "relu,tanh"\ncomponents ='))
         self.fail_solving("0.weight", NET.replace("net.safetensors", "bad.safetensors"))
 
     def test_shapes(self):

@@ -52,7 +52,12 @@ Error naming_file(const Error& error, const std::filesystem::path& path) {
 
 nn::Model load_model(const std::filesystem::path& path, const std::optional<std::string>& activations,
                      const std::string& given_by) {
-  if (path.extension() == ".toml") return load_equations(path);
+  if (path.extension() == ".toml") {
+    if (!activations) return load_equations(path);
+    throw Error(ErrorKind::invalid_argument,
+                {given_by, '"' + *activations + '"', "none for equations, of " + path.string(),
+                 "leave them out; they are for files that do not say"});
+  }
   constexpr std::string_view kField = "options.activations";
   nn::ReadOptions options;
   if (activations) options.activations = *activations;

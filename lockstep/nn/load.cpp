@@ -9,6 +9,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/standard_arithmetic.h"
+#include "lockstep/nn/detail/activation_list.h"
 #include "lockstep/nn/detail/read_bytes.h"
 #include "lockstep/nn/plan_file.h"
 #ifdef LOCKSTEP_ONNX
@@ -114,13 +115,18 @@ Model load(const std::filesystem::path& path, const ReadOptions& options) {
   const auto refuse = [&](const char* found, const char* remedy) -> Model {
     throw Error(ErrorKind::unsupported, {path.string(), found, kReadable, remedy});
   };
+  // Of formats that say all activations themselves.
+  [[maybe_unused]] const auto agreeing = [&](Model model) {
+    detail::require_agreement(model, options, path.string());
+    return model;
+  };
   const ModelFormat format = detect_format(path);
   switch (format) {
     case ModelFormat::safetensors:
       return read_safetensors(path, options);
     case ModelFormat::lockstep_hdf5:
 #ifdef LOCKSTEP_HDF5
-      return read_hdf5_model(path);
+      return agreeing(read_hdf5_model(path));
 #else
       return refuse("an HDF5 file, in a build without HDF5",
                     "build Lockstep with LOCKSTEP_HDF5=ON, or use safetensors");
@@ -130,13 +136,13 @@ Model load(const std::filesystem::path& path, const ReadOptions& options) {
     case ModelFormat::keras_hdf5:
     case ModelFormat::keras_archive:
 #ifdef LOCKSTEP_HDF5
-      return format == ModelFormat::keras_hdf5 ? read_keras_hdf5(path) : read_keras_archive(path);
+      return agreeing(format == ModelFormat::keras_hdf5 ? read_keras_hdf5(path) : read_keras_archive(path));
 #else
       return refuse("a Keras model, in a build without HDF5", kFromKeras);
 #endif
     case ModelFormat::onnx:
 #ifdef LOCKSTEP_ONNX
-      return read_onnx(path);
+      return agreeing(read_onnx(path));
 #else
       return refuse("an ONNX model, in a build without ONNX", kFromOnnx);
 #endif

@@ -27,8 +27,8 @@ enum class ModelFormat {
 // missing or not readable.
 ModelFormat detect_format(const std::filesystem::path& path);
 
-// Reads safetensors and, where built with them, ONNX, Keras and Lockstep's own format in HDF5; `options` speak for
-// safetensors alone. Other formats throw Error (unsupported) that names the format and says how to turn the file into
+// Reads safetensors and, where built with them, ONNX, Keras and Lockstep's own format in HDF5. `options` are for
+// safetensors that do not say their activations: of files that do they must agree. Other formats throw Error (unsupported) that names the format and says how to turn the file into
 // safetensors.
 Model load(const std::filesystem::path& path, const ReadOptions& options = {});
 

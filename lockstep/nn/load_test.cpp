@@ -49,10 +49,29 @@ TEST_F(LoadTest, the_content_decides_not_the_name) {
   EXPECT_EQ(load(folder_ / "net.h5").digest(), small_model().digest());
 }
 
-TEST_F(LoadTest, options_reach_the_safetensors_reader) {
-  write_safetensors(folder_ / "net", small_model());
-  const Model model = load(folder_ / "net", {.activations = "relu,relu"});
-  EXPECT_EQ(to_mlp(model).layers[1].activation.kind, ActivationKind::relu);
+TEST_F(LoadTest, activations_given_beside_a_files_own_must_be_the_same) {
+  write_safetensors(folder_ / "net.safetensors", small_model());
+  write_hdf5_model(folder_ / "net.h5", small_model());
+  std::string own;
+  for (const DenseLayer& layer : to_mlp(small_model()).layers) {
+    own += (own.empty() ? "" : ",") + to_string(layer.activation);
+  }
+  for (const char* name : {"net.safetensors", "net.h5"}) {
+    const auto path = folder_ / name;
+    EXPECT_EQ(load(path, {.activations = own}).digest(), small_model().digest());
+    EXPECT_THAT(message_of([&] { load(path, {.activations = "selu,relu"}); }, ErrorKind::invalid_argument),
+                AllOf(HasSubstr("options.activations: found \"selu,relu\", expected \"" + own + "\""),
+                      HasSubstr(std::string(name) + " has of its own; leave them out")));
+    EXPECT_THAT(message_of([&] { load(path, {.activations = "selu"}); }),
+                HasSubstr("found 1 names (selu), expected 2"));
+  }
+  Model graph = small_model();
+  graph.nodes.push_back({"twice", Binary{BinaryKind::add}, {graph.outputs[0].value, graph.outputs[0].value}});
+  graph.outputs[0].value = "twice";
+  write_hdf5_model(folder_ / "graph.h5", graph);
+  EXPECT_THAT(message_of([&] { load(folder_ / "graph.h5", {.hidden_activation = "tanh"}); }),
+              AllOf(HasSubstr("options.hidden_activation: found \"tanh\", expected none: "),
+                    HasSubstr("graph.h5 says its operations itself")));
 }
 
 TEST_F(LoadTest, other_formats_are_named_with_a_way_out) {

@@ -12,7 +12,7 @@
 
 namespace lockstep::nn {
 
-// What a file may leave unsaid. Activations given here go before those in the file; spellings as in
+// What a file may leave unsaid. Activations given here must be those in the file, where it names them; spellings as in
 // parse_activation().
 struct ReadOptions {
   std::string activations;        // one for each layer, separated by commas: "tanh,tanh,linear"

@@ -86,10 +86,19 @@ TEST(Safetensors, layer_names_may_carry_any_common_prefix) {
   }
 }
 
-TEST(Safetensors, activations_given_by_the_caller_go_first) {
-  const auto bytes = two_layers("0.weight", "2.weight", R"("__metadata__":{"activations":"relu, sigmoid"},)");
-  EXPECT_EQ(to_mlp(read_safetensors(bytes, "net")).layers[1].activation.kind, ActivationKind::sigmoid);
-  const Mlp mlp = to_mlp(read_safetensors(bytes, "net", {.activations = "leaky_relu(0.2),linear"}));
+TEST(Safetensors, activations_given_by_the_caller_must_be_the_files_own) {
+  const auto bytes = two_layers("0.weight", "2.weight", R"("__metadata__":{"activations":"relu, linear"},)");
+  for (const ReadOptions& options : {ReadOptions{}, ReadOptions{.activations = "ReLU,identity"},
+                                     ReadOptions{.activations = "", .hidden_activation = "relu"}}) {
+    EXPECT_EQ(to_mlp(read_safetensors(bytes, "net", options)).layers[0].activation.kind, ActivationKind::relu);
+  }
+  EXPECT_EQ(reading(bytes, {.activations = "leaky_relu(0.2),linear"}),
+            "options.activations: found \"leaky_relu(0.2),identity\", expected \"relu,identity\", the activations that "
+            "net has of its own; leave them out; they are for files that do not say");
+  EXPECT_THAT(reading(bytes, {.hidden_activation = "tanh"}),
+              HasSubstr("options.hidden_activation: found \"tanh,identity\", expected \"relu,identity\""));
+  const auto silent = two_layers("0.weight", "2.weight");
+  const Mlp mlp = to_mlp(read_safetensors(silent, "net", {.activations = "leaky_relu(0.2),linear"}));
   EXPECT_EQ(mlp.layers[0].activation, (Activation{ActivationKind::leaky_relu, 0.2}));
   EXPECT_EQ(mlp.layers[1].activation, Activation{});
 }

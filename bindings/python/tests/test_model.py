@@ -285,6 +285,15 @@ def test_files_that_are_no_models_say_why(tmp_path):
         lockstep.load(tmp_path / "text.safetensors")
 
 
+def test_activations_beside_a_files_own_must_be_the_same(tmp_path, ocean):
+    for name in ("net.h5", "net.safetensors"):
+        ocean.save(tmp_path / name)
+        assert lockstep.load(tmp_path / name, activations="relu,relu,linear").digest == ocean.digest
+        with pytest.raises(lockstep.InvalidArgument, match='^activations: found "tanh,relu,identity", expected '
+                           f'"relu,relu,identity", the activations that .*{name} has of its own'):
+            lockstep.load(tmp_path / name, activations="tanh,relu,identity")
+
+
 def test_a_saved_net_is_the_same_net(tmp_path, ocean, samples):
     for name in ("net.h5", "net.safetensors"):
         ocean.save(tmp_path / name)

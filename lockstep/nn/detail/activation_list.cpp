@@ -1,5 +1,7 @@
 #include "lockstep/nn/detail/activation_list.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "lockstep/core/error.h"
@@ -30,37 +32,82 @@ std::vector<std::string> split_list(const std::string& text) {
   return parts;
 }
 
-std::vector<Activation> choose_activations(std::size_t layers, const std::string& in_file, const ReadOptions& options,
-                                           const std::string& source) {
+namespace {
+
+std::vector<Activation> parse_list(std::size_t layers, const std::string& text, const std::string& field) {
+  const std::vector<std::string> names = split_list(text);
+  if (names.size() != layers) {
+    throw Error(ErrorKind::model, {field, std::to_string(names.size()) + " names (" + text + ")",
+                                   std::to_string(layers) + ", one for each layer", ""});
+  }
+  std::vector<Activation> activations;
+  for (std::size_t i = 0; i < layers; ++i) {
+    activations.push_back(known_activation(names[i], field + "[" + std::to_string(i) + "]"));
+  }
+  return activations;
+}
+
+const char* given_field(const ReadOptions& options) {
+  return options.hidden_activation.empty() ? "options.activations" : "options.hidden_activation";
+}
+
+// What the reader says, one for each layer; none where it says nothing.
+std::optional<std::vector<Activation>> given_activations(std::size_t layers, const ReadOptions& options) {
   if (!options.activations.empty() && !options.hidden_activation.empty()) {
     throw Error(ErrorKind::invalid_argument, {"options.activations", "\"" + options.activations + "\"",
                                               "none beside options.hidden_activation", "give one of the two"});
   }
-  std::vector<Activation> activations;
   if (!options.hidden_activation.empty()) {
-    activations.assign(layers, known_activation(options.hidden_activation, "options.hidden_activation"));
+    std::vector<Activation> activations(layers, known_activation(options.hidden_activation, given_field(options)));
     activations.back() = Activation{};
     return activations;
   }
-  const bool from_options = !options.activations.empty();
-  const std::string field = from_options ? "options.activations" : source + ": activations";
-  const std::vector<std::string> names = split_list(from_options ? options.activations : in_file);
-  if (names.empty()) {
+  if (split_list(options.activations).empty()) return std::nullopt;
+  return parse_list(layers, options.activations, given_field(options));
+}
+
+void require_same(const std::vector<Activation>& given, const std::vector<Activation>& own, const ReadOptions& options,
+                  const std::string& source) {
+  if (given == own) return;
+  const auto text = [](const std::vector<Activation>& activations) {
+    std::string list;
+    for (const Activation& activation : activations) list += (list.empty() ? "" : ",") + to_string(activation);
+    return '"' + list + '"';
+  };
+  throw Error(ErrorKind::invalid_argument,
+              {given_field(options), text(given), text(own) + ", the activations that " + source + " has of its own",
+               "leave them out; they are for files that do not say"});
+}
+
+}  // namespace
+
+std::vector<Activation> choose_activations(std::size_t layers, const std::string& in_file, const ReadOptions& options,
+                                           const std::string& source) {
+  const std::string field = source + ": activations";
+  const std::optional<std::vector<Activation>> given = given_activations(layers, options);
+  if (split_list(in_file).empty()) {
+    if (given) return *given;
     throw Error(ErrorKind::model,
                 {field, "none in the file", "one for each of the " + std::to_string(layers) + " layers",
                  "give a hidden activation or a list when loading (tanh, or tanh,linear), or write the file with "
                  "metadata={\"activations\": \"tanh,linear\"}"});
   }
-  if (names.size() != layers) {
-    throw Error(
-        ErrorKind::model,
-        {field, std::to_string(names.size()) + " names (" + (from_options ? options.activations : in_file) + ")",
-         std::to_string(layers) + ", one for each layer", ""});
+  std::vector<Activation> own = parse_list(layers, in_file, field);
+  if (given) require_same(*given, own, options, source);
+  return own;
+}
+
+void require_agreement(const Model& model, const ReadOptions& options, const std::string& source) {
+  if (options.activations.empty() && options.hidden_activation.empty()) return;
+  if (!is_stack(model)) {
+    const std::string& given = options.activations.empty() ? options.hidden_activation : options.activations;
+    throw Error(ErrorKind::invalid_argument,
+                {given_field(options), '"' + given + '"',
+                 "none: " + source + " says its operations itself, and is no plain stack of layers", "leave them out"});
   }
-  for (std::size_t i = 0; i < layers; ++i) {
-    activations.push_back(known_activation(names[i], field + "[" + std::to_string(i) + "]"));
-  }
-  return activations;
+  std::vector<Activation> own;
+  for (const DenseLayer& layer : to_mlp(model).layers) own.push_back(layer.activation);
+  if (const auto given = given_activations(own.size(), options)) require_same(*given, own, options, source);
 }
 
 }  // namespace lockstep::nn::detail

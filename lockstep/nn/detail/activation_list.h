@@ -17,8 +17,13 @@ std::vector<std::string> split_list(const std::string& text);
 Activation known_activation(const std::string& name, const std::string& field);
 
 // One for each of the layers. `in_file` is the file's own list, empty when it has none. Throws Error (model) when
-// neither says, when the number is not that of the layers, or when a name is unknown.
+// neither says, when the number is not that of the layers, or when a name is unknown; (invalid_argument) when they
+// contradict each other.
 std::vector<Activation> choose_activations(std::size_t layers, const std::string& in_file, const ReadOptions& options,
                                            const std::string& source);
+
+// Of a file that says all of its activations itself: those of `options`, if any, are the same. Throws as
+// choose_activations(), and (invalid_argument) for any activations where the model is no plain stack.
+void require_agreement(const Model& model, const ReadOptions& options, const std::string& source);
 
 }  // namespace lockstep::nn::detail
