@@ -160,26 +160,6 @@ constexpr std::string_view kCudaProducts = R"(#if defined(__CUDA_ARCH__)
 #define @UNROLL
 )";
 
-constexpr std::string_view kCheck = R"(
-/* 0 when this compiler and machine keep the net's bits; else 1 (float differs), 2 (double differs) or 3. */
-@CALL int $check({WEIGHT_ARGUMENT}) {
-  static const double in[@INPUTS] = {IN};
-  static const float expected_f32[@OUTPUTS] = {OUT32};
-  static const double expected_f64[@OUTPUTS] = {OUT64};
-  float x[@INPUTS], y[@OUTPUTS];
-  double u[@INPUTS], v[@OUTPUTS];
-  int i, result = 0;
-  for (i = 0; i < @INPUTS; ++i) x[i] = (float)(u[i] = in[i]);
-  $evaluate{S32}({WEIGHT_PASS}x, {STRIDE}y{STRIDE_LAST});
-  $evaluate{S64}({WEIGHT_PASS}u, {STRIDE}v{STRIDE_LAST});
-  for (i = 0; i < @OUTPUTS; ++i) {
-    if ($bits{S32}(y[i]) != $bits{S32}(expected_f32[i])) result |= 1;
-    if ($bits{S64}(v[i]) != $bits{S64}(expected_f64[i])) result |= 2;
-  }
-  return result;
-}
-)";
-
 bool is_identifier(const std::string& name) {
   const auto letter = [](unsigned char c) { return c == '_' || (c < 128 && std::isalpha(c)); };
   return !name.empty() && letter(static_cast<unsigned char>(name[0])) &&
@@ -342,23 +322,6 @@ std::string function_texts(const HeaderPlan& plan) {
          (has_sine ? detail::reduce_angle_text(plan) : "") + functions(float(), single) + functions(double(), twice);
 }
 
-std::string check_text(const HeaderPlan& plan, const std::vector<double>& in, const std::vector<double>& out32,
-                       const std::vector<double>& out64) {
-  const bool cuda = plan.options.language == HeaderLanguage::cuda;
-  const bool argument = plan.options.weights_in == WeightsIn::argument;
-  return detail::fill(kCheck, {{"WEIGHT_ARGUMENT", argument ? "const $weight* weights"
-                                                   : cuda   ? ""
-                                                            : "void"},
-                               {"WEIGHT_PASS", argument ? "weights, " : ""},
-                               {"IN", detail::initialiser<double>(in)},
-                               {"OUT32", detail::initialiser<float>(out32)},
-                               {"OUT64", detail::initialiser<double>(out64)},
-                               {"S32", cuda ? "" : "_f32"},
-                               {"S64", cuda ? "" : "_f64"},
-                               {"STRIDE", cuda ? "1, " : ""},
-                               {"STRIDE_LAST", cuda ? ", 1" : ""}});
-}
-
 std::string weights_text(const HeaderPlan& plan, const std::vector<double>& weights, bool single) {
   const std::string numbers = single ? detail::initialiser<float>(weights) : detail::initialiser<double>(weights);
   if (plan.options.language == HeaderLanguage::c) {
@@ -429,11 +392,10 @@ ExportedHeader export_header(const Model& model, const HeaderOptions& options) {
   }
   if (plan.graph) {
     text += cuda ? detail::cuda_graph_text(plan) : detail::c_graph_text(plan);
-    text += detail::graph_check_text(plan, in, out32, out64);
   } else {
     text += cuda ? detail::cuda_evaluation_text(plan) : detail::c_evaluation_text(plan);
-    text += check_text(plan, in, out32, out64);
   }
+  text += detail::check_text(plan, in, out32, out64);
   text += kClosing;
   std::string capitals = options.name;
   for (char& c : capitals) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));

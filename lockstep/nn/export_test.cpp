@@ -380,6 +380,39 @@ TEST(ExportedHeader, its_own_check_notices_one_wrong_weight) {
   EXPECT_NE(folder.run("./wrong"), 0);
 }
 
+// As a compiler that mistakes the loops over samples, in one lane of a tile or in what is left of it, or the threads of
+// a group: where evaluations of one sample are right.
+TEST(ExportedHeader, its_own_check_notices_samples_that_differ_in_a_batch_alone) {
+  const Folder folder;
+  const Model model = Model::from_mlp(mlp::random_mlp({3, 5, 2}, {ActivationKind::tanh, 0}, 1));
+  struct Fault {
+    const char *right, *wrong;
+    int result;
+  };
+  const auto expect_results = [&](const std::string& text, const std::vector<Fault>& faults,
+                                  const std::string& compiler, const std::string& ending) {
+    for (const auto& [right, wrong, result] : faults) {
+      std::string changed = text;
+      const std::size_t at = changed.find(right);
+      ASSERT_NE(at, std::string::npos) << right;
+      changed.replace(at, std::string(right).size(), wrong);
+      folder.write("check." + ending, changed + "int main(void) { return closure_check(); }\n");
+      ASSERT_EQ(folder.run(compiler + " check." + ending + " -o check -lm"), 0) << folder.messages();
+      EXPECT_EQ(folder.run("./check >/dev/null; test $? -eq " + std::to_string(result)), 0) << wrong;
+    }
+  };
+  expect_results(export_header(model).text,
+                 {{"sum1[s] = closure_fma_f32(w1, xk[s], sum1[s]);",
+                   "sum1[s] = s == 7 ? w1 * xk[s] * 1.0000002f + sum1[s] : closure_fma_f32(w1, xk[s], sum1[s]);", 1},
+                  {"sum3[s] = closure_fma_f64(w3, xk[s], sum3[s]);",
+                   "sum3[s] += s == 15 ? 1e-12 : closure_fma_f64(w3, xk[s], 0);", 2},
+                  {"out[i * out_feature_stride] = a[i];", "out[i * out_feature_stride] = a[0];", 1}},
+                 kStrictC, "c");
+  expect_results(export_header(model, {.language = HeaderLanguage::cuda}).text,
+                 {{"y[(first + j) * samples + s] = ", "y[(first + j) * samples + s] = s == 2 ? T(0) : ", 3}},
+                 LOCKSTEP_TEST_CXX " -x c++ -std=c++20 -O1", "cpp");
+}
+
 TEST(ExportedHeader, fast_math_does_not_compile) {
   const Folder folder;
   folder.write("fast.c", export_header(Model::from_mlp(mlp::random_mlp({1, 1}, {}, 1))).text);

@@ -62,6 +62,13 @@ template <int n, class T>
   @UNROLL
   for (int j = 0; j < n; ++j) sum[j] = $fma(T(w.of[j]), x, sum[j]);
 }
+
+// One thread as a group.
+struct $alone {
+  @MEMBER int thread_rank() const { return 0; }
+  @MEMBER int size() const { return 1; }
+  @MEMBER void sync() const {}
+};
 )";
 
 constexpr std::string_view kEvaluate = R"(

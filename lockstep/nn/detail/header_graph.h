@@ -19,12 +19,8 @@ HeaderPlan graph_header_plan(const Model& model, const HeaderOptions& options);
 template <class T>
 std::string node_functions_text(const HeaderPlan& plan);
 
-// The evaluating functions and all they call, of both precisions, and the check.
+// The evaluating functions and all they call, of both precisions.
 std::string c_graph_text(const HeaderPlan& plan);
 std::string cuda_graph_text(const HeaderPlan& plan);
-
-// `$check`, which evaluates one sample. The numbers are of all ports, one after another; what is not finite is 0 there.
-std::string graph_check_text(const HeaderPlan& plan, const std::vector<double>& in, const std::vector<double>& out32,
-                             const std::vector<double>& out64);
 
 }  // namespace lockstep::nn::detail

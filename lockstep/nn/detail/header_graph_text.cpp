@@ -150,13 +150,6 @@ std::string c_evaluation(const HeaderPlan& plan) {
 }
 
 constexpr std::string_view kCuda = R"(
-// One thread as a group.
-struct $alone {
-  @MEMBER int thread_rank() const { return 0; }
-  @MEMBER int size() const { return 1; }
-  @MEMBER void sync() const {}
-};
-
 // By one thread: feature i of a port lies at port[i * stride]; {WHAT}. An output may be the
 // array of an input. T is float or double.
 template <class T>
@@ -261,53 +254,6 @@ std::string cuda_graph_text(const HeaderPlan& plan) {
           return group_loop(p) + group_element(p) + " = " + group_place(p) + ";\n  }\n";
         })}});
   return text + std::string(cuda_groups_text());
-}
-
-std::string graph_check_text(const HeaderPlan& plan, const std::vector<double>& in, const std::vector<double>& out32,
-                             const std::vector<double>& out64) {
-  constexpr std::string_view kCheck = R"(
-/* 0 when this compiler and machine keep the net's bits; else 1 (float differs), 2 (double differs) or 3. */
-@CALL int $check({WEIGHT_ARGUMENT}) {
-  static const double in[@INPUTS] = {IN};
-  static const float expected_f32[@OUTPUTS] = {OUT32}; /* 0 for what is not finite */
-  static const double expected_f64[@OUTPUTS] = {OUT64};
-  float x[@INPUTS], y[@OUTPUTS];
-  double u[@INPUTS], v[@OUTPUTS];
-  int i, result = 0;
-  for (i = 0; i < @INPUTS; ++i) x[i] = (float)(u[i] = in[i]);
-  $evaluate{S32}({WEIGHT_PASS}{PORTS32});
-  $evaluate{S64}({WEIGHT_PASS}{PORTS64});
-  for (i = 0; i < @OUTPUTS; ++i) {
-    if ((y[i] - y[i] == 0 ? $bits{S32}(y[i]) : 0) != $bits{S32}(expected_f32[i])) result |= 1;
-    if ((v[i] - v[i] == 0 ? $bits{S64}(v[i]) : 0) != $bits{S64}(expected_f64[i])) result |= 2;
-  }
-  return result;
-}
-)";
-  const bool cuda = plan.options.language == HeaderLanguage::cuda;
-  const bool argument = plan.options.weights_in == WeightsIn::argument;
-  const auto pass = [&](const std::string& from, const std::string& to) {
-    std::string text;
-    for (const auto& [ports, name] : {std::pair{&plan.graph->inputs, from}, std::pair{&plan.graph->outputs, to}}) {
-      std::size_t offset = 0;
-      for (const HeaderPort& port : *ports) {
-        text += (text.empty() ? "" : ", ") + name + " + " + number(offset) + (cuda ? ", 1" : "");
-        offset += port.width;
-      }
-    }
-    return text;
-  };
-  return fill(kCheck, {{"WEIGHT_ARGUMENT", argument ? "const $weight* weights"
-                                           : cuda   ? ""
-                                                    : "void"},
-                       {"WEIGHT_PASS", argument ? "weights, " : ""},
-                       {"IN", initialiser<double>(in)},
-                       {"OUT32", initialiser<float>(out32)},
-                       {"OUT64", initialiser<double>(out64)},
-                       {"S32", cuda ? "" : "_f32"},
-                       {"S64", cuda ? "" : "_f64"},
-                       {"PORTS32", pass("x", "y")},
-                       {"PORTS64", pass("u", "v")}});
 }
 
 }  // namespace lockstep::nn::detail

@@ -93,4 +93,9 @@ std::string_view cuda_groups_text();
 std::string c_evaluation_text(const HeaderPlan& plan);
 std::string cuda_evaluation_text(const HeaderPlan& plan);
 
+// `$check`, which evaluates a sample alone, for which the numbers are known, and samples together. The numbers are of
+// all ports, one after another; what is not finite is 0 there.
+std::string check_text(const HeaderPlan& plan, const std::vector<double>& in, const std::vector<double>& out32,
+                       const std::vector<double>& out64);
+
 }  // namespace lockstep::nn::detail
