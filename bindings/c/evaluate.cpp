@@ -48,7 +48,7 @@ void require_one_port(const lockstep_plan& plan) {
     std::string names;
     for (const lockstep_port& port : ports) names += (names.empty() ? "\"" : ", \"") + std::string(port.name) + '"';
     refuse("plan", std::to_string(ports.size()) + " " + which + " ports (" + names + ")", "one",
-           "give an array for each port: lockstep_evaluate_ports_f32 and the like");
+           "give an array for each port: lockstep_evaluate_ports_f32 and the like, in Fortran evaluate_ports");
   };
   require(plan.inputs.list, "input");
   require(plan.outputs.list, "output");

@@ -1,4 +1,5 @@
-! Lockstep from Fortran 2008: trained nets evaluated in place on the host program's arrays, in any layout, without copies.
+! Lockstep from Fortran: trained nets evaluated in place on the host program's arrays, in any layout, without copies. Fortran
+! 2008, and for lockstep_array the pointer arguments of 2018's C interoperability (gfortran 9 or newer).
 !
 !   use lockstep
 !   type(lockstep_model) :: model
