@@ -140,6 +140,49 @@ class Plot(ToolTest):
         self.fail_with('bad.toml:4: rhs.units.X: found an unknown component, expected one of x, y, z; did you mean "x"?',
                        "solve", "bad.toml", "--overwrite")
 
+    def test_numbers_near_a_large_one_and_long_names_can_be_read(self):
+        name = "temperature_of_the_electrons_on_the_magnetic_axis"
+        self.write("near.toml", f"""
+[rhs]
+units = {{ pressure = "Pa" }}
+[rhs.equations]
+pressure = "0.01*cos(t - 1000000000)"
+{name} = "1e-5*sin(t)"
+[ensemble]
+trajectories = 3
+initial_state = {{ normal = {{ mean = [101325, 0], std = [0.001, 1e-6] }} }}
+[time]
+span = [1000000000, 1000000010]
+save = 51
+[method]
+name = "tsit5"
+precision = "f64"
+[output]
+file = "near.h5"
+""")
+        self.succeed("solve", "near.toml", "--quiet")
+        self.succeed("plot", "near.h5", "--format", "svg")
+        for kind in ("series", "phase", "spread"):
+            text = self.picture_text(f"near_{kind}.svg")
+            for part in ("time − 1000000000", "pressure − 101325 (Pa)", "0.01"):
+                self.assertIn(part, text)
+            self.assertNotIn("1e+09", text)
+            self.assertNotIn("101325.", text)
+            if kind != "phase":
+                self.assertIn("temperature_of_the", text)
+                self.assertNotIn(name, re.sub("Equations of .*?:", "", text))
+                self.assertIn("…", text)
+        # As many heights as points, not a staircase of nine digits.
+        line = max(re.findall(r"d='(M[^']*)'", self.path("near_series.svg").read_text()), key=len)
+        self.assertGreater(len(set(re.findall(r",(\S+)", line))), 40)
+
+    def test_pictures_of_two_files_name_both(self):
+        self.succeed("solve", "lorenz.toml", "--quiet")
+        self.succeed("solve", "lorenz.toml", "--quiet", "--rtol", "1e-4", "--output", "rough.h5")
+        self.succeed("plot", "rough.h5", "--against", "lorenz.h5", "--format", "svg")
+        self.assertIn("Lorenz 1963: rough.h5 over lorenz.h5", self.picture_text("rough_overlay.svg"))
+        self.assertIn("Lorenz 1963: distance of rough.h5 from lorenz.h5", self.picture_text("rough_distance.svg"))
+
     def test_what_does_not_suit_a_figure_is_said(self):
         self.write("end.toml", LORENZ.replace("save = 21", ""))
         self.succeed("solve", "end.toml", "--quiet")
@@ -150,6 +193,20 @@ class Plot(ToolTest):
         self.fail_with('--components: found "w", expected one of x, y, z', "plot", "lorenz.h5", "--components", "w")
         self.fail_with("a name ending in .png or .svg", "plot", "lorenz.h5", "--output", "x.gif")
         self.fail_with("no folder", "plot", "lorenz.h5", "--kind", "phase", "--output", "no/folder/x.png")
+
+    def test_pictures_go_into_a_folder_that_is_there(self):
+        self.succeed("solve", "lorenz.toml", "--quiet")
+        (self.folder / "pictures.d").mkdir()
+        out = self.succeed("plot", "lorenz.h5", "--output", "pictures.d")
+        for kind in ("series", "phase", "spread"):
+            self.assertIn(f"pictures.d/lorenz_{kind}.png\n", out)
+            self.check_png(f"pictures.d/lorenz_{kind}.png")
+        self.succeed("plot", "lorenz.h5", "--output", "pictures.d/", "--kind", "phase", "--format", "svg")
+        self.assertTrue(self.path("pictures.d/lorenz_phase.svg").exists())
+        out = self.succeed("plot", "lorenz.h5", "--output", "pictures.d", "--against", "lorenz.h5")
+        self.check_png("pictures.d/lorenz_overlay.png")
+        self.assertIn("no distance: no numbers that are finite in both and differ\n", out)
+        self.assertEqual(len(list(self.folder.rglob("*.png"))), 4)
 
     def test_names_of_pictures_may_hold_anything(self):
         self.succeed("solve", "lorenz.toml", "--quiet")

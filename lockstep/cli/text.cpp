@@ -63,6 +63,16 @@ std::string list_text(std::span<const std::string_view> words) {
   return shown == words.size() ? text : text + " and " + counted_text(words.size() - shown, "other");
 }
 
+std::string shortened(const std::string& text, std::size_t most) {
+  std::size_t characters = 0, end = 0;  // of those kept before the ellipsis
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if ((static_cast<unsigned char>(text[i]) & 0xc0) == 0x80) continue;  // goes on with a character
+    if (++characters == most) end = i;
+    if (characters > most) return text.substr(0, end) + "…";
+  }
+  return text;
+}
+
 std::string one_line(std::string_view text) {
   std::string line;
   for (const char c : text) {

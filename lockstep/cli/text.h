@@ -25,6 +25,8 @@ std::string list_text(std::span<const std::string_view> words);  // "a, b, c"; o
 std::string one_line(std::string_view text);                     // line breaks and runs of spaces become one space
 std::string with_unit(const std::string& name,
                       const std::string& unit);  // "rate (rad/s)"; the name where there is none
+// At most so many characters of UTF-8, the last an ellipsis where some are left out.
+std::string shortened(const std::string& text, std::size_t most);
 std::string csv_field(const std::string& text);  // in quotes where a table's field needs them
 
 // "did you mean \"tsit5\"?" for the nearest of the choices, or what others call one, "" when none is near.

@@ -36,6 +36,7 @@ Examples:
   lockstep plot results.h5                                  results_series.png, _phase.png, _spread.png
   lockstep plot results.h5 --kind phase --components x,z --output wings.svg
   lockstep plot results.h5 --kind series --trajectories 3
+  lockstep plot results.h5 --output pictures                pictures/results_series.png and the others, in a folder
   lockstep plot net.h5 --against truth.h5                   net_overlay.png, net_distance.png
 
 series  each component over time, for a few trajectories
@@ -68,14 +69,26 @@ std::vector<std::size_t> component_indices(const ode::ResultFile& file, const st
   return indices;
 }
 
+bool in_folder(const PlotOptions& options) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(options.output, ignored);
+}
+
 PictureFormat choose_format(const PlotOptions& options) {
-  const std::string extension = options.output.extension().string();
+  const std::string extension = in_folder(options) ? "" : options.output.extension().string();
   const std::string wanted =
       options.format.empty() ? (extension.empty() ? "png" : extension.substr(1)) : options.format;
   if (wanted != "png" && wanted != "svg") {
     throw Error(ErrorKind::invalid_argument, {"--output", "\"" + wanted + "\"", "a name ending in .png or .svg", {}});
   }
   return wanted == "svg" ? PictureFormat::svg : PictureFormat::png;
+}
+
+// How the pictures' names begin: beside the result file, in the folder or by the name that was given.
+std::filesystem::path stem_of(const PlotOptions& options) {
+  const std::filesystem::path own = options.file.filename().replace_extension();
+  if (in_folder(options)) return options.output / own;
+  return std::filesystem::path(options.output.empty() ? options.file : options.output).replace_extension();
 }
 
 // The pictures of two files.
@@ -86,11 +99,14 @@ int plot_against(const PlotOptions& options) {
   figure_options.components = component_indices(file, options.components);
   figure_options.trajectories = options.trajectories;
   const PictureFormat format = choose_format(options);
-  std::filesystem::path stem = options.output.empty() ? options.file : options.output;
-  stem.replace_extension();
+  const std::filesystem::path stem = stem_of(options);
   for (const auto& [name, make] : {std::pair{"overlay", &overlay}, std::pair{"distance", &distance}}) {
     const std::filesystem::path target = stem.string() + "_" + name + (format == PictureFormat::svg ? ".svg" : ".png");
     const Figure figure = make(file, truth, figure_options);
+    if (figure.script.empty()) {
+      std::printf("no %s: no numbers that are finite in both and differ\n", name);
+      continue;
+    }
     draw(figure.script, target, format, figure.size);
     std::printf("%s\n", target.string().c_str());
   }
@@ -103,9 +119,7 @@ int plot(const PlotOptions& options) {
   const PictureFormat format = choose_format(options);
   const FigureOptions figure_options{component_indices(file, options.components), options.trajectories};
   const bool all = options.kind == "all";
-  // Beside the result file, or beside the name that was given.
-  std::filesystem::path stem = options.output.empty() ? options.file : options.output;
-  stem.replace_extension();
+  const std::filesystem::path stem = stem_of(options);
   const char* extension = format == PictureFormat::svg ? ".svg" : ".png";
   std::size_t drawn = 0;
   for (const Kind& kind : kKinds) {
@@ -121,7 +135,7 @@ int plot(const PlotOptions& options) {
       continue;
     }
     std::filesystem::path target = stem;
-    if (all || options.output.empty()) target += "_" + std::string(kind.name);
+    if (all || options.output.empty() || in_folder(options)) target += "_" + std::string(kind.name);
     target += extension;
     const Figure figure = kind.figure(file, figure_options);
     draw(figure.script, target, format, figure.size);
@@ -142,7 +156,8 @@ void add_plot(CLI::App& app, Chosen& chosen) {
   const auto options = std::make_shared<PlotOptions>();
   CLI::App* command = app.add_subcommand("plot", "draw pictures of a result file");
   command->add_option("FILE", options->file, "a result file")->required();
-  command->add_option("-o,--output", options->output, "picture to write; of several, how their names begin")
+  command
+      ->add_option("-o,--output", options->output, "picture to write; of several, how their names begin; or a folder")
       ->check(file_name());
   command->add_option("--kind", options->kind, "series, phase, spread or all")
       ->check(one_of({"series", "phase", "spread", "all"}))

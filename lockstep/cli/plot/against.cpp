@@ -16,18 +16,35 @@ namespace {
 constexpr std::size_t kShownTrajectories = 3;
 constexpr std::size_t kSampledTrajectories = 10000;
 constexpr std::size_t kMostPoints = 400;
+constexpr double kKeyPixels = 200;  // of a name in the key
+
+// What is drawn of a trajectory: [time], and [time][shown component].
+struct Shown {
+  std::vector<double> times, values;
+};
+Shown shown_of(const ode::ResultFile& file, std::size_t trajectory, const std::vector<std::size_t>& components) {
+  const std::vector<double> times = file.times(trajectory), states = file.states<double>(trajectory, 1);
+  Shown shown;
+  for (const std::size_t time : evenly_chosen(times.size(), 4 * kMostPoints)) {
+    shown.times.push_back(times[time]);
+    for (const std::size_t c : components) shown.values.push_back(states[time * file.components() + c]);
+  }
+  return shown;
+}
 
 // Columns: time, then the shown components.
-std::string curve(const ode::ResultFile& file, std::size_t trajectory, const std::vector<std::size_t>& components) {
-  const std::vector<double> times = file.times(trajectory), states = file.states<double>(trajectory, 1);
+std::string rows_of(const Shown& shown, const Axis& time_axis, const std::vector<Axis>& axes) {
   std::string rows;
-  for (const std::size_t time : evenly_chosen(times.size(), 4 * kMostPoints)) {
-    append_number(rows, times[time]);
-    for (const std::size_t component : components) append_number(rows, states[time * file.components() + component]);
+  for (std::size_t time = 0; time < shown.times.size(); ++time) {
+    time_axis.append(rows, shown.times[time]);
+    for (std::size_t c = 0; c < axes.size(); ++c) axes[c].append(rows, shown.values[time * axes.size() + c]);
     rows += '\n';
   }
   return rows;
 }
+
+// The title is as a rule that of both; their names tell them apart.
+std::string file_name_of(const ode::ResultFile& file) { return file.path().filename().string(); }
 
 }  // namespace
 
@@ -50,31 +67,49 @@ Figure overlay(const ode::ResultFile& file, const ode::ResultFile& truth, const 
   const std::vector<std::size_t> components = shown_components(file, options.components);
   const std::vector<std::size_t> trajectories =
       evenly_chosen(file.trajectories(), options.trajectories.value_or(kShownTrajectories));
+  std::vector<Shown> ours, theirs;
+  Extent times;
+  std::vector<Extent> values(components.size());
+  for (const std::size_t trajectory : trajectories) {
+    for (auto* shown : {&ours, &theirs}) {
+      shown->push_back(shown_of(shown == &ours ? file : truth, trajectory, components));
+      for (const double time : shown->back().times) times.cover(time);
+      for (std::size_t i = 0; i < shown->back().values.size(); ++i) {
+        values[i % components.size()].cover(shown->back().values[i]);
+      }
+    }
+  }
+  const Axis time_axis(times);
+  const std::vector<Axis> axes(values.begin(), values.end());
   Figure figure;
   std::string& script = figure.script;
   for (std::size_t i = 0; i < trajectories.size(); ++i) {
-    script += data_block("a" + std::to_string(i), curve(file, trajectories[i], components));
-    script += data_block("b" + std::to_string(i), curve(truth, trajectories[i], components));
+    script += data_block("a" + std::to_string(i), rows_of(ours[i], time_axis, axes));
+    script += data_block("b" + std::to_string(i), rows_of(theirs[i], time_axis, axes));
   }
   figure.size = stacked_size(components.size());
-  script += heading(file, "over " + truth.text_attribute("title") + share_of_components(file, options.components),
-                    trajectories.size(), figure.size);
+  script +=
+      heading(file, file_name_of(file) + " over " + file_name_of(truth) + share_of_components(file, options.components),
+              trajectories.size(), figure.size);
+  const Stack stack{components.size(), figure.size, left_pixels(axes), 290, time_label(file, time_axis)};
   script += "set multiplot\n";
   for (std::size_t panel = 0; panel < components.size(); ++panel) {
-    script += stacked_panel(file, panel, components.size(), component_label(file, components[panel]), figure.size, 290);
+    script += stacked_panel(stack, panel, component_label(file, components[panel], axes[panel], label_pixels(stack)));
     script += panel == 0 ? "set key outside right top Left reverse\n" : "unset key\n";
     const std::string columns = " using 1:" + std::to_string(panel + 2);
     script += "plot ";
     for (std::size_t i = 0; i < trajectories.size(); ++i) {
       script += (i == 0 ? "" : ", ") + std::string("$b") + std::to_string(i) + columns +
                 " with lines linewidth 4 linecolor rgb '#c8c8c8' " +
-                (i == 0 ? "title " + gnuplot_text(truth.path().stem().string()) : std::string("notitle"));
+                (i == 0 ? "title " + gnuplot_text(shortened(truth.path().stem().string(), characters_in(kKeyPixels)))
+                        : std::string("notitle"));
     }
     for (std::size_t i = 0; i < trajectories.size(); ++i) {
-      script += ", $a" + std::to_string(i) + columns + " with lines linewidth 1.1 linecolor rgb '" +
-                kColours[i % kColours.size()] + "' title " +
-                gnuplot_text(trajectories.size() == 1 ? file.path().stem().string()
-                                                      : "trajectory " + std::to_string(trajectories[i]));
+      script +=
+          ", $a" + std::to_string(i) + columns + " with lines linewidth 1.1 linecolor rgb '" +
+          kColours[i % kColours.size()] + "' title " +
+          (trajectories.size() == 1 ? gnuplot_text(shortened(file.path().stem().string(), characters_in(kKeyPixels)))
+                                    : gnuplot_text("trajectory " + std::to_string(trajectories[i])));
     }
     script += "\n";
   }
@@ -109,6 +144,9 @@ Figure distance(const ode::ResultFile& file, const ode::ResultFile& truth, const
       if (std::isfinite(value) && value > 0) samples[group][time].push_back(value);
     }
   }
+  Extent shown_times;
+  for (const std::size_t time : times) shown_times.cover(all_times[time]);
+  const Axis time_axis(shown_times);
   Figure figure;
   figure.size = stacked_size(1);
   std::string& script = figure.script;
@@ -119,7 +157,7 @@ Figure distance(const ode::ResultFile& file, const ode::ResultFile& truth, const
     std::string rows;
     for (std::size_t time = 0; time < times.size(); ++time) {
       std::vector<double>& sample = samples[group][time];
-      append_number(rows, all_times[times[time]]);
+      time_axis.append(rows, all_times[times[time]]);
       for (const double part : {0.05, 0.5, 0.95}) append_number(rows, quantile(sample, part));
       rows += '\n';
     }
@@ -134,8 +172,14 @@ Figure distance(const ode::ResultFile& file, const ode::ResultFile& truth, const
     plots += data + " using 1:3 with lines linewidth 1.5 linecolor rgb '" + colour + "' title " +
              gnuplot_text((members[group] > 1 ? "median, " : "") + who);
   }
-  script += heading(file, "distance from " + truth.text_attribute("title"), trajectories.size(), figure.size);
-  script += stacked_panel(file, 0, 1, "distance", figure.size, 60);
+  if (std::ranges::all_of(samples, [](const auto& group) {
+        return std::ranges::all_of(group, [](const std::vector<double>& sample) { return sample.empty(); });
+      })) {
+    return {};
+  }
+  script += heading(file, "distance of " + file_name_of(file) + " from " + file_name_of(truth), trajectories.size(),
+                    figure.size);
+  script += stacked_panel({1, figure.size, left_pixels({}), 60, time_label(file, time_axis)}, 0, "distance");
   script += "set logscale y\nset key top left\n" + plots + "\n";
   return figure;
 }

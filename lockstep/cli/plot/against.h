@@ -14,7 +14,8 @@ void require_comparable(const ode::ResultFile& file, const ode::ResultFile& trut
 Figure overlay(const ode::ResultFile& file, const ode::ResultFile& truth, const FigureOptions& options);
 
 // Distance between the two over time, of all trajectories: median and 90 %, those that left the net's training range
-// apart from those that did not. The distance is the root mean square over components.
+// apart from those that did not. The distance is the root mean square over components. No script where nothing that is
+// finite in both differs.
 Figure distance(const ode::ResultFile& file, const ode::ResultFile& truth, const FigureOptions& options);
 
 }  // namespace lockstep::cli

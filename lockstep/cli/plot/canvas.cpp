@@ -15,7 +15,9 @@ constexpr int kPanelPixels = 340;
 constexpr int kTopPixels = 130;     // headings
 constexpr int kBottomPixels = 115;  // tick labels and axis label
 constexpr int kGapPixels = 34;
-constexpr int kLeftPixels = 170;
+constexpr int kLeastLeftPixels = 170;
+// Of a character, on the average.
+constexpr double kCharacterPixels = 15, kTitlePixels = 22, kSmallPixels = 11;
 
 std::string provenance_line(const ode::ResultFile& file, std::size_t shown) {
   std::string text = counted_text(file.trajectories(), "trajectory");
@@ -43,6 +45,11 @@ std::string provenance_line(const ode::ResultFile& file, std::size_t shown) {
   return text;
 }
 
+double panel_pixels(const Stack& stack) {
+  const auto panels = static_cast<double>(stack.panels);
+  return (stack.size.height - kTopPixels - kBottomPixels - (panels - 1) * kGapPixels) / panels;
+}
+
 }  // namespace
 
 std::string screen(double pixels, int extent) { return fixed_text(pixels / extent, 5); }
@@ -51,11 +58,14 @@ std::string small_font() { return "font 'DejaVu Sans,' . (GPVAL_TERM eq 'svg' ? 
 
 std::string headings(const std::string& title, const std::string& subtitle, PictureSize size) {
   const std::string left = " at screen " + screen(40, size.width) + ",";
-  return "set label 1 " + gnuplot_text(title) + left + screen(size.height - 44, size.height) +
+  const auto fitted = [&](const std::string& text, double character) {
+    return gnuplot_text(shortened(text, static_cast<std::size_t>((size.width - 60) / character)));
+  };
+  return "set label 1 " + fitted(title, kTitlePixels) + left + screen(size.height - 44, size.height) +
          " left font (GPVAL_TERM eq 'svg' ? 'DejaVu Sans,15' : 'DejaVu Sans:Bold,27') front\n"
          "set label 2 " +
-         gnuplot_text(subtitle) + left + screen(size.height - 92, size.height) + " left textcolor rgb '#666666' " +
-         small_font() + " front\n";
+         fitted(subtitle, kSmallPixels) + left + screen(size.height - 92, size.height) +
+         " left textcolor rgb '#666666' " + small_font() + " front\n";
 }
 
 std::string quiet_axes() {
@@ -66,7 +76,11 @@ std::string quiet_axes() {
 
 std::string heading(const ode::ResultFile& file, const std::string& what, std::size_t shown, PictureSize size) {
   const std::string title = file.text_attribute("title");
-  return headings((title.empty() ? "" : title + ": ") + what, provenance_line(file, shown), size) + quiet_axes() +
+  // Of a long title less; what the picture shows is said in any case.
+  const auto room = static_cast<std::size_t>((size.width - 60) / kTitlePixels);
+  const std::size_t left = std::max<std::size_t>(room > what.size() + 2 ? room - what.size() - 2 : 0, 10);
+  return headings((title.empty() ? "" : shortened(title, left) + ": ") + what, provenance_line(file, shown), size) +
+         quiet_axes() +
          "set key textcolor rgb '#333333' samplen 1.5\n"
          "set style fill solid 1.0 noborder\n"
          "set format '%g'\n"
@@ -80,23 +94,33 @@ PictureSize stacked_size(std::size_t panels) {
   return {1600, kTopPixels + count * panel + (count - 1) * kGapPixels + kBottomPixels};
 }
 
-std::string stacked_panel(const ode::ResultFile& file, std::size_t index, std::size_t count,
-                          const std::string& component, PictureSize size, int right_pixels) {
-  const double room = size.height - kTopPixels - kBottomPixels - static_cast<double>(count - 1) * kGapPixels;
-  const double panel = room / static_cast<double>(count);
+std::size_t characters_in(double pixels) { return static_cast<std::size_t>(pixels / kCharacterPixels); }
+
+int left_pixels(const std::vector<Axis>& axes) {
+  constexpr double kLabel = 96;  // and what lies around it
+  double left = kLeastLeftPixels;
+  for (const Axis& axis : axes) left = std::max(left, kLabel + axis.tick_pixels());
+  return static_cast<int>(left);
+}
+
+double label_pixels(const Stack& stack) { return panel_pixels(stack) + kGapPixels; }
+
+std::string stacked_panel(const Stack& stack, std::size_t index, const std::string& label) {
+  const auto& [count, size, left, right, time] = stack;
+  const double panel = panel_pixels(stack);
   const double top = size.height - kTopPixels - static_cast<double>(index) * (panel + kGapPixels);
   std::string script;
-  script += "set lmargin at screen " + screen(kLeftPixels, size.width) + "\n";
-  script += "set rmargin at screen " + screen(size.width - right_pixels, size.width) + "\n";
+  script += "set lmargin at screen " + screen(left, size.width) + "\n";
+  script += "set rmargin at screen " + screen(size.width - right, size.width) + "\n";
   script += "set tmargin at screen " + screen(top, size.height) + "\n";
   script += "set bmargin at screen " + screen(top - panel, size.height) + "\n";
   // Names stand in one column, whatever the width of the numbers.
-  script += "set label 3 " + gnuplot_text(component) + " at screen " + screen(44, size.width) + "," +
-            screen(top - panel / 2, size.height) + " center " + (component.size() > 3 ? "rotate by 90 " : "norotate ") +
+  script += "set label 3 " + gnuplot_text(label) + " at screen " + screen(44, size.width) + "," +
+            screen(top - panel / 2, size.height) + " center " + (label.size() > 3 ? "rotate by 90 " : "norotate ") +
             "textcolor rgb '#333333'\n";
   script += "set ytics autofreq\n";
   if (index + 1 == count) {
-    script += "set format x '%g'\nset xlabel " + gnuplot_text(time_label(file)) + " textcolor rgb '#333333'\n";
+    script += "set format x '%g'\nset xlabel " + gnuplot_text(time) + " textcolor rgb '#333333'\n";
   } else {
     script += "set format x ''\nunset xlabel\n";
   }
@@ -111,12 +135,13 @@ std::vector<std::size_t> shown_components(const ode::ResultFile& file, const std
   return first;
 }
 
-std::string component_label(const ode::ResultFile& file, std::size_t component) {
+std::string component_label(const ode::ResultFile& file, std::size_t component, const Axis& axis, double pixels) {
   const std::vector<std::string> units = component_units(file);
-  return with_unit(file.component_names()[component], units.empty() ? std::string() : units[component]);
+  return axis.label(file.component_names()[component], units.empty() ? std::string() : units[component],
+                    characters_in(pixels));
 }
 
-std::string time_label(const ode::ResultFile& file) { return with_unit("time", time_unit(file)); }
+std::string time_label(const ode::ResultFile& file, const Axis& axis) { return axis.label("time", time_unit(file)); }
 
 std::string share_of_components(const ode::ResultFile& file, const std::vector<std::size_t>& asked) {
   if (!asked.empty() || file.components() <= kMostPanels) return {};

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/cli/plot/axis.h"
 #include "lockstep/cli/plot/gnuplot.h"
 #include "lockstep/ode/result_file.h"
 
@@ -27,16 +28,26 @@ std::string quiet_axes();  // and grid
 // quiet axes.
 std::string heading(const ode::ResultFile& file, const std::string& what, std::size_t shown, PictureSize size);
 
-// Panel `index` of `count` stacked over a common time axis; the last one carries its label.
-std::string stacked_panel(const ode::ResultFile& file, std::size_t index, std::size_t count,
-                          const std::string& component, PictureSize size, int right_pixels);
+std::size_t characters_in(double pixels);  // that there is room for, on the average
+// From the left edge to the axis: room for the widest tick label of some axes, and for a label beside it.
+int left_pixels(const std::vector<Axis>& axes);
+
+// Panels stacked over a common time axis; the last one carries its label.
+struct Stack {
+  std::size_t panels = 1;
+  PictureSize size;
+  int left = 0, right = 0;  // pixels
+  std::string time_label;
+};
+double label_pixels(const Stack& stack);  // for the label of a panel
+std::string stacked_panel(const Stack& stack, std::size_t index, const std::string& label);
 PictureSize stacked_size(std::size_t panels);
 
 // Components asked for, or the first few.
 std::vector<std::size_t> shown_components(const ode::ResultFile& file, const std::vector<std::size_t>& asked);
-// Its name, and its unit where the file knows it: "temperature (K)".
-std::string component_label(const ode::ResultFile& file, std::size_t component);
-std::string time_label(const ode::ResultFile& file);  // "time (s)"
+// Its name, as much of it as there is room for, and its unit where the file knows it: "temperature (K)".
+std::string component_label(const ode::ResultFile& file, std::size_t component, const Axis& axis, double pixels);
+std::string time_label(const ode::ResultFile& file, const Axis& axis);  // "time (s)"
 // ", 6 of 40 components" for headings; "" where all are shown, or those that were asked for.
 std::string share_of_components(const ode::ResultFile& file, const std::vector<std::size_t>& asked);
 // Evenly chosen from `total`, first and last among them.

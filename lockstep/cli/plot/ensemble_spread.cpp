@@ -62,14 +62,27 @@ Figure ensemble_spread(const ode::ResultFile& file, const FigureOptions& options
       }
     }
   }
+  Extent shown_times;
+  for (const std::size_t time : times) shown_times.cover(all_times[time]);
+  const Axis time_axis(shown_times);
+  std::vector<Axis> axes;
   // Columns: time, then the quantiles.
   std::string script;
   for (std::size_t c = 0; c < components.size(); ++c) {
+    Extent values;
+    std::vector<double> quantiles;
+    for (std::size_t time = 0; time < times.size(); ++time) {
+      for (const double part : kQuantiles) {
+        quantiles.push_back(quantile(samples[time * components.size() + c], part));
+        values.cover(quantiles.back());
+      }
+    }
+    axes.emplace_back(values);
     std::string rows;
     for (std::size_t time = 0; time < times.size(); ++time) {
-      append_number(rows, all_times[times[time]]);
-      for (const double part : kQuantiles) {
-        append_number(rows, quantile(samples[time * components.size() + c], part));
+      time_axis.append(rows, all_times[times[time]]);
+      for (std::size_t q = 0; q < kQuantiles.size(); ++q) {
+        axes[c].append(rows, quantiles[time * kQuantiles.size() + q]);
       }
       rows += '\n';
     }
@@ -87,9 +100,10 @@ Figure ensemble_spread(const ode::ResultFile& file, const FigureOptions& options
   const std::string what = "spread of the ensemble" + share_of_components(file, options.components) +
                            (some_stop ? ", " + count_text(left) + " left at the end" : std::string());
   script += heading(file, what, trajectories.size(), figure.size);
+  const Stack stack{components.size(), figure.size, left_pixels(axes), 290, time_label(file, time_axis)};
   script += "set multiplot\n";
   for (std::size_t panel = 0; panel < components.size(); ++panel) {
-    script += stacked_panel(file, panel, components.size(), component_label(file, components[panel]), figure.size, 290);
+    script += stacked_panel(stack, panel, component_label(file, components[panel], axes[panel], label_pixels(stack)));
     script += panel == 0 ? "set key outside right top Left reverse" +
                                std::string(some_stop ? " title 'of those left' left\n" : "\n")
                          : "unset key\n";

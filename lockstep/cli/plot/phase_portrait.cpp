@@ -83,14 +83,25 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
   }
   const std::size_t points = std::max<std::size_t>(kMostPoints / trajectories.size(), 2);
   const std::size_t stride = (file.save_points() + points - 1) / points;
+  if (curves.empty()) {
+    for (const std::size_t trajectory : trajectories) curves.push_back(curve_of(file, trajectory));
+  }
+  std::array<Extent, 3> extents;  // of both components and time
+  for (const Curve& curve : curves) {
+    for (const std::size_t time : strided(curve.times.size(), stride)) {
+      for (std::size_t a = 0; a < 2; ++a) extents[a].cover(curve.states[time * file.components() + axes[a]]);
+      extents[2].cover(curve.times[time]);
+    }
+  }
+  const Axis x_axis(extents[0]), y_axis(extents[1]), time_axis(extents[2]);
   std::string rows;
   std::string starts, stops;
   for (std::size_t i = 0; i < trajectories.size(); ++i) {
-    const Curve curve = curves.empty() ? curve_of(file, trajectories[i]) : std::move(curves[i]);
+    const Curve& curve = curves[i];
     const auto append_point = [&](std::string& target, std::size_t time) {
-      append_number(target, curve.states[time * file.components() + axes[0]]);
-      append_number(target, curve.states[time * file.components() + axes[1]]);
-      append_number(target, curve.times[time]);
+      x_axis.append(target, curve.states[time * file.components() + axes[0]]);
+      y_axis.append(target, curve.states[time * file.components() + axes[1]]);
+      time_axis.append(target, curve.times[time]);
       target += '\n';
     };
     if (curve.stopped) append_point(stops, curve.times.size() - 1);
@@ -106,13 +117,18 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
   std::string script = data_block("curves", rows) + data_block("starts", starts) + data_block("stops", stops);
   script += heading(file, dots ? "end states" : "phase portrait", trajectories.size(), figure.size);
   script += kPalette;
-  script += "set lmargin at screen 0.105\nset rmargin at screen " + std::string(dots ? "0.96" : "0.86") +
+  // Where labels are wide the panel is narrower.
+  const double width = figure.size.width, left = std::max(0.105 * width, 96 + y_axis.tick_pixels());
+  const double bar = std::min(0.885 * width, width - 29 - 90 - time_axis.tick_pixels());  // where the colours begin
+  const double right = dots ? 0.96 * width : bar - 0.025 * width, bottom = 0.092, top = 0.885;
+  script += "set lmargin at screen " + screen(left, figure.size.width) + "\nset rmargin at screen " +
+            screen(right, figure.size.width) +
             "\nset tmargin at screen 0.885\nset bmargin at screen 0.092\n"
             "set xlabel " +
-            gnuplot_text(component_label(file, axes[0])) +
+            gnuplot_text(component_label(file, axes[0], x_axis, right - left)) +
             " textcolor rgb '#333333'\n"
             "set ylabel " +
-            gnuplot_text(component_label(file, axes[1])) +
+            gnuplot_text(component_label(file, axes[1], y_axis, (top - bottom) * figure.size.height)) +
             " textcolor rgb '#333333'\n"
             "set offsets graph 0.04, graph 0.04, graph 0.04, graph 0.04\n";
   if (dots) {
@@ -129,11 +145,15 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
     script += stops.empty() ? "unset key\n" : "set key at screen 0.96, screen 0.905 right horizontal samplen 0.5\n";
     script += plots + "\n";
   } else {
-    script += "set cblabel " + gnuplot_text(time_label(file)) +
+    script += "set cblabel " + gnuplot_text(time_label(file, time_axis)) +
               " offset 1.5,0 textcolor rgb '#333333'\n"
-              "set colorbox user origin screen 0.885, screen 0.092 size screen 0.018, screen 0.793 noborder\n"
+              "set colorbox user origin screen " +
+              screen(bar, figure.size.width) +
+              ", screen 0.092 size screen 0.018, screen 0.793 noborder\n"
               "set cbtics scale 0.4 textcolor rgb '#333333'\n"
-              "set key at screen 0.86, screen 0.905 right horizontal samplen 0.5\n"
+              "set key at screen " +
+              screen(right, figure.size.width) +
+              ", screen 0.905 right horizontal samplen 0.5\n"
               "plot $curves using 1:2:3 with lines linewidth " +
               std::string(total > kMostLength / 2 ? "0.45" : "0.9") +
               " linecolor palette notitle, "

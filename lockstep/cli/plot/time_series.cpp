@@ -22,15 +22,29 @@ Figure time_series(const ode::ResultFile& file, const FigureOptions& options) {
   const std::vector<std::size_t> trajectories =
       evenly_chosen(file.trajectories(), options.trajectories.value_or(kTrajectories));
   const std::size_t stride = (file.save_points() + kMostPoints - 1) / kMostPoints;
+  std::vector<Curve> curves;
+  for (const std::size_t trajectory : trajectories) curves.push_back(curve_of(file, trajectory));
+  Extent times;
+  std::vector<Extent> values(components.size());
+  for (const Curve& curve : curves) {
+    for (const std::size_t time : strided(curve.times.size(), stride)) {
+      times.cover(curve.times[time]);
+      for (std::size_t c = 0; c < components.size(); ++c) {
+        values[c].cover(curve.states[time * file.components() + components[c]]);
+      }
+    }
+  }
+  const Axis time_axis(times);
+  const std::vector<Axis> axes(values.begin(), values.end());
   // Columns: time, then the shown components.
   std::string script;
   std::vector<std::size_t> stopped;  // among `trajectories`
   for (std::size_t i = 0; i < trajectories.size(); ++i) {
-    const Curve curve = curve_of(file, trajectories[i]);
+    const Curve& curve = curves[i];
     const auto append_row = [&](std::string& rows, std::size_t time) {
-      append_number(rows, curve.times[time]);
-      for (const std::size_t component : components)
-        append_number(rows, curve.states[time * file.components() + component]);
+      time_axis.append(rows, curve.times[time]);
+      for (std::size_t c = 0; c < components.size(); ++c)
+        axes[c].append(rows, curve.states[time * file.components() + components[c]]);
       rows += '\n';
     };
     std::string rows, end;
@@ -47,10 +61,10 @@ Figure time_series(const ode::ResultFile& file, const FigureOptions& options) {
   const bool key = trajectories.size() <= 8;
   script +=
       heading(file, "time series" + share_of_components(file, options.components), trajectories.size(), figure.size);
+  const Stack stack{components.size(), figure.size, left_pixels(axes), key ? 290 : 60, time_label(file, time_axis)};
   script += "set multiplot\n";
   for (std::size_t panel = 0; panel < components.size(); ++panel) {
-    script += stacked_panel(file, panel, components.size(), component_label(file, components[panel]), figure.size,
-                            key ? 290 : 60);
+    script += stacked_panel(stack, panel, component_label(file, components[panel], axes[panel], label_pixels(stack)));
     script += key && panel == 0 ? "set key outside right top Left reverse title 'trajectory' left\n" : "unset key\n";
     script += "plot ";
     for (std::size_t i = 0; i < trajectories.size(); ++i) {
