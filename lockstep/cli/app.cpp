@@ -178,7 +178,7 @@ int run(int argc, const char* const* argv) {
     }
     return kFailure;
   } catch (const std::filesystem::filesystem_error& error) {
-    return fail(error.path1().string() + ": found " + error.code().message() +
+    return fail(printable(error.path1().string(), LineBreaks::escape) + ": found " + error.code().message() +
                 ", expected a file or folder that can be looked at; check the path and its permissions");
   } catch (const std::bad_alloc&) {
     return fail(kNoMemory);

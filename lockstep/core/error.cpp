@@ -8,7 +8,7 @@ namespace lockstep {
 namespace {
 
 std::string message(const Error::Parts& parts) {
-  std::string text = parts.field;
+  std::string text = printable(parts.field, LineBreaks::escape);  // a name, of a file perhaps
   const auto add = [&](const char* separator, const char* word, const std::string& part) {
     if (part.empty()) return;
     if (!text.empty()) text += separator;

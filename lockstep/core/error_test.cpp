@@ -38,6 +38,8 @@ TEST(ErrorTest, PrintableTextHasNoControlCharactersOfUnicodeEither) {
 }
 
 TEST(ErrorTest, ANameIsOneLine) {
+  EXPECT_STREQ(Error(ErrorKind::file, {"a\nb.toml", "no such file", "", ""}).what(),
+               "a\\x0ab.toml: found no such file");
   EXPECT_EQ(printable("x\nprovenance\t\r", LineBreaks::escape), "x\\x0aprovenance\\x09\\x0d");
 }
 
