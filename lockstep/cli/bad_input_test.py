@@ -26,9 +26,25 @@ class BadInput(NetTest):
             for command in ("solve", "train"):
                 self.fail_with(f"{name}: found {kind}", command, name)
 
+    def test_info_tells_what_it_found_in_place_of_what_it_reads(self):
+        known = "expected a result file, a model file or data in HDF5"
+        self.write("x.csv", "a,b\n1,2\n")
+        self.write("empty.h5", "")
+        self.write("noise", b"\x01\x02\x03" * 99)
+        (self.folder / "folder").mkdir()
+        for name, found, remedy in (("missing.h5", "no such file", "check the path"),
+                                    ("x.csv", "a table or other text", "data for lockstep train and evaluate"),
+                                    ("empty.h5", "an empty file", "what was to write it"),
+                                    ("noise", "a file of another kind", "lockstep import --help"),
+                                    ("folder", "a folder", "name the file inside it")):
+            self.fail_with(f"{name}: found {found}, {known}; ", "info", name)
+            self.fail_with(remedy, "info", name)
+
     def test_names_that_are_empty_or_folders(self):
         self.path("out.h5").mkdir()
         self.fail_with("two  spaces.h5: found no such file", "info", "two  spaces.h5")
+        self.fail_with("two\\x0alines.h5: found no such file", "info", "two\nlines.h5")
+        self.fail_with("two\\x0alines.toml: found no readable file", "solve", "two\nlines.toml")
         self.fail_with("unexpected argument \\x1b[2Jx; see", "info", "net.safetensors", "\x1b[2Jx")
         self.fail_with("out.h5: found a folder, expected a file name", "solve", "lorenz.toml", "--output", "out.h5")
         for command in (["solve", "lorenz.toml"], ["plot", "x.h5"], ["pack", "x.h5"], ["merge", "x.h5"],

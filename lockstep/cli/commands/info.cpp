@@ -277,12 +277,32 @@ void print_systems() {
   }
 }
 
+// What none of the readers knows. Not a model's reader is to speak of it, which looks for models alone.
+void require_known(const std::filesystem::path& path) {
+  const auto refuse = [&](const char* found, const char* remedy) {
+    throw Error(ErrorKind::file, {path.string(), found, "a result file, a model file or data in HDF5", remedy});
+  };
+  if (!std::filesystem::exists(path)) refuse("no such file", "check the path");
+  if (std::filesystem::is_directory(path)) refuse("a folder", "name the file inside it");
+  const std::string extension = path.extension().string();
+  if (nn::detect_format(path) != nn::ModelFormat::unknown || extension == ".toml") return;
+  if (std::filesystem::file_size(path) == 0) refuse("an empty file", "check the path, and what was to write it");
+  if (extension == ".csv" || extension == ".tsv" || extension == ".txt") {
+    refuse("a table or other text", "read it with any editor; a .csv is data for lockstep train and evaluate");
+  }
+  refuse("a file of another kind", "check the path; lockstep import --help lists the formats of models");
+}
+
 int info(const InfoOptions& options) {
   if (options.systems) {
     print_systems();
-  } else if (options.file.empty()) {
+    return kSuccess;
+  }
+  if (options.file.empty()) {
     throw Error(ErrorKind::invalid_argument, {"FILE", "nothing", "a result file or a model file", {}});
-  } else if (ode::ResultFile::recognises(options.file)) {
+  }
+  require_known(options.file);
+  if (ode::ResultFile::recognises(options.file)) {
     print_result(options.file);
   } else if (hdf5::File::recognises(options.file) && nn::detect_format(options.file) == nn::ModelFormat::other_hdf5) {
     print_data(options.file);
