@@ -216,6 +216,17 @@ file = "stiff.h5"
                        f'[method]\nmax_steps = 300\nname = "{name}"\nprecision = "f64"\nrtol = 1e-9\natol = 1e-9\n')
             self.assertNotIn("stiff", self.succeed("solve", "short.toml", "--overwrite"))
 
+    def test_fixed_steps_that_are_too_long_are_suspected_where_states_become_infinite(self):
+        self.write("stiff.toml", '[rhs.equations]\nx = "-1000 * x"\n[ensemble]\ninitial_state = [1]\n'
+                                 '[time]\nspan = [0, 100]\n[output]\nfile = "stiff.h5"\n')
+        out = self.succeed("solve", "stiff.toml", "--method", "rk4", "--dt", "0.1")
+        self.assertIn("became NaN or infinite; steps of 0.1 may be too long for rk4 to be stable: try --dt 0.05, or "
+                      "tolerances in place of dt\n", out)
+        self.assertNotIn("stable", self.succeed("solve", "stiff.toml", "--method", "rk4", "--dt", "0.002", "--overwrite"))
+        self.write("pole.toml", self.path("stiff.toml").read_text().replace("-1000 * x", "log(-x)"))
+        out = self.succeed("solve", "pole.toml", "--overwrite")
+        self.assertIn("became NaN or infinite\n", out)
+
     def test_a_failing_pilot_and_steps_that_cannot_suffice_are_told_beforehand(self):
         self.write("short.toml", LORENZ + "[method]\nmax_steps = 5\n")
         self.assertIn("100 of the pilot's 100 trajectories failed: too_many_steps", self.succeed("explain", "short.toml"))

@@ -91,6 +91,10 @@ void print_summary(const ode::Summary& summary, std::size_t earlier, const ode::
       if (options.control == ode::StepControl::fixed) said = "raise method.max_steps, or take larger steps";
       if (!out_of_steps.empty()) said = out_of_steps;
     }
+    if (status == ode::Status::not_finite && options.control == ode::StepControl::fixed) {
+      said += "; steps of " + number_text(options.dt) + " may be too long for " + options.method +
+              " to be stable: try --dt " + number_text(options.dt / 2) + ", or tolerances in place of dt";
+    }
     std::printf("  %s: %s\n", std::string(ode::to_string(status)).c_str(), said.c_str());
   }
   std::printf("%s accepted, %s rejected, %s of the right-hand side\n",
