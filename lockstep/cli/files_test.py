@@ -202,6 +202,35 @@ class Evaluate(NetTest):
         self.fail_with('ports "y" and "y_feature": found one dataset for both, y_feature',
                        *evaluates(["x"], ["y", "y_feature"]))
 
+    def test_guard_stop_names_the_first_row_outside_and_its_port(self):
+        with h5py.File(self.path("ports.h5"), "w") as file:
+            file.attrs["lockstep_model"] = 2
+            for i, (name, most) in enumerate((("a", 1.0), ("b", 2.0))):
+                port = file.create_group(f"inputs/{i}")
+                port.attrs.update(name=name, features=1)
+                port["minimum"], port["maximum"] = [0.0], [most]
+            file.create_group("outputs/0").attrs.update(name="y", features=1, value="sum")
+            node = file.create_group("nodes/0")
+            node.attrs.update(name="sum", operation="binary", kind="add")
+            node["inputs"] = ["a", "b"]
+
+        def evaluated(*outside, guard="stop"):  # (port, row)
+            with h5py.File(self.path("x.h5"), "w") as file:
+                for name in "ab":
+                    file[name] = np.full((5, 1), 0.5)
+                for name, row in outside:
+                    file[name][row] = 3
+            return ("evaluate", "ports.h5", "--input", "x.h5", "--output", "y.h5", "--overwrite", "--guard", guard)
+
+        for outside, place in (((("b", 2), ("a", 3)), "x.h5:/b, row 2"), ((("b", 4), ("a", 1)), "x.h5:/a, row 1"),
+                               ((("a", 2), ("b", 2)), "x.h5:/a, row 2"), ((("b", 4),), "x.h5:/b, row 4")):
+            self.fail_with(f"{place}: found an input outside the range ports.h5 was trained on", *evaluated(*outside))
+            self.assertFalse(self.path("y.h5").exists())
+        self.succeed(*evaluated())
+        self.succeed(*evaluated(("b", 2), ("a", 3), guard="flag"))
+        with h5py.File(self.path("y.h5")) as file:
+            self.assertEqual(list(file["outside_range"]), [0, 0, 1, 1, 0])
+
     def test_numbers_too_large_for_float32_are_refused(self):
         rows = np.ones((3, 3))
         rows[2, 1] = -1e39

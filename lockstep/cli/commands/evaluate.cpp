@@ -160,6 +160,7 @@ int evaluate(const EvaluateOptions& options, const std::string& command_line, co
       }
       const std::size_t count = std::min(piece, samples - first);
       std::vector<std::uint8_t> flags(count, 0);
+      std::size_t first_outside = count, outside_port = 0;  // the first row that leaves a range, by its first such port
       std::vector<std::vector<T>> given, made;
       std::vector<MatrixView<const T>> in;
       std::vector<MatrixView<T>> out;
@@ -170,13 +171,15 @@ int evaluate(const EvaluateOptions& options, const std::string& command_line, co
         require_room(*source, i, first, model.inputs[i], port);
         for (std::size_t row = 0; row < outside.size(); ++row) {
           flags[row] = flags[row] | outside[row];
-          if (outside[row] == 0 || options.guard != "stop") continue;
-          throw Error(ErrorKind::invalid_argument,
-                      {source->place(i, first + row),
-                       "an input outside the range " + options.model.string() + " was trained on",
-                       "inputs within it (lockstep info shows the range)", "leave out the row, or use --guard flag"});
+          if (outside[row] != 0 && row < first_outside) first_outside = row, outside_port = i;
         }
         in.push_back(MatrixView<const T>::row_major(port.data(), count, model.inputs[i].features.size()));
+      }
+      if (options.guard == "stop" && first_outside < count) {
+        throw Error(ErrorKind::invalid_argument,
+                    {source->place(outside_port, first + first_outside),
+                     "an input outside the range " + options.model.string() + " was trained on",
+                     "inputs within it (lockstep info shows the range)", "leave out the row, or use --guard flag"});
       }
       for (const nn::Port& port : model.outputs) {
         const std::size_t width = port.features.size();
