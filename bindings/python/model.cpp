@@ -17,6 +17,7 @@
 #include "bindings/python/ports.h"
 #include "bindings/python/solution.h"
 #include "lockstep/cli/model_text.h"
+#include "lockstep/core/thread_count.h"
 #include "lockstep/kernels/graph/weights.h"
 #include "lockstep/nn/fit.h"
 #include "lockstep/nn/hdf5_model.h"
@@ -273,9 +274,7 @@ nb::object Net::call_ports(nb::handle x, nb::handle out, int threads) {
 }
 
 nb::object Net::call(nb::handle x, nb::handle out, int threads) {
-  if (threads < 1) {
-    throw Error(ErrorKind::invalid_argument, {"threads", std::to_string(threads), "1 or more", {}});
-  }
+  threads = chosen_threads(threads);
   if (model_->inputs.size() != 1 || model_->outputs.size() != 1 || PyDict_Check(x.ptr())) {
     return call_ports(x, out, threads);
   }
@@ -301,7 +300,7 @@ out : array, optional
     Where the result goes: of the same dtype, in the same place, [output] or [sample, output]; a dict by output port
     where there are several. It may be `x` itself, and may not overlap it otherwise.
 threads : int
-    Of the CPU. The bits do not depend on it.
+    Of the CPU; 0 for all that this process may use. The bits do not depend on it.
 
 Returns
 -------

@@ -286,7 +286,7 @@ void read_run(const TomlValue& file, ProblemFile& problem) {
     problem.where_of["options.engine"] = engine->where();
   }
   if (const TomlValue* threads = section.find("threads")) {
-    if (not_negative(*threads) > 65536) throw threads->error(threads->describe(), "at most 65536, or 0 for all");
+    if (not_negative(*threads) > 4096) throw threads->error(threads->describe(), "at most 4096, or 0 for all");
     problem.options.threads = static_cast<int>(threads->integer());
     problem.where_of["options.threads"] = threads->where();
   }

@@ -8,7 +8,7 @@
 #include "lockstep/cli/training_advice.h"
 #include "lockstep/cli/training_data.h"
 #include "lockstep/cli/training_task.h"
-#include "lockstep/core/parallel.h"
+#include "lockstep/core/thread_count.h"
 #include "lockstep/nn/fit.h"
 #include "lockstep/nn/net_plan.h"
 
@@ -125,7 +125,7 @@ class RegressionTask : public TrainingTask<T> {
     const std::size_t width = table.input_names.size(), made = table.target_names.size(), rows = table.rows();
     const std::size_t stride = (rows + kMostDrawn - 1) / kMostDrawn;
     const bool validation = &table == &data_.validation;
-    const int threads = file_.options.threads == 0 ? available_threads() : file_.options.threads;
+    const int threads = chosen_threads(file_.options.threads, "run.threads");
     train::ErrorSums sums(made);
     std::vector<double> found(made);
     for (std::size_t first = 0; first < rows; first += kPieceRows) {
@@ -188,7 +188,7 @@ class RegressionTask : public TrainingTask<T> {
     options.seed = file_.seed;
     if (data_.validation.rows() > 0) options.validation = view(data_.validation);
     options.precision = file_.options.precision;
-    options.threads = file_.options.threads == 0 ? available_threads() : file_.options.threads;
+    options.threads = chosen_threads(file_.options.threads, "run.threads");
     options.cpu_target = file_.options.cpu_target;
     const nn::Model& start = this->starts_[0];
     if (nn::is_stack(start)) {

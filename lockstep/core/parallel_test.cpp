@@ -13,6 +13,9 @@
 #include <thread>
 #include <vector>
 
+#include "lockstep/core/testing/message_of.h"
+#include "lockstep/core/thread_count.h"
+
 namespace lockstep {
 namespace {
 
@@ -193,6 +196,16 @@ TEST(RunOnThreads, goes_on_in_a_forked_process) {
   int status = -1;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
+}
+
+TEST(ChosenThreads, follow_one_rule) {
+  EXPECT_EQ(chosen_threads(0), available_threads());
+  EXPECT_EQ(chosen_threads(1), 1);
+  EXPECT_EQ(chosen_threads(4096), 4096);
+  for (const int bad : {-1, 4097}) {
+    EXPECT_EQ(message_of([&] { chosen_threads(bad, "run.threads"); }, ErrorKind::invalid_argument),
+              "run.threads: found " + std::to_string(bad) + ", expected a number of threads up to 4096, or 0 for all");
+  }
 }
 
 TEST(RunOnThreads, runs_every_body_once_and_throws_what_one_throws) {

@@ -10,6 +10,7 @@
 #include "lockstep/core/random.h"
 #include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/core/text.h"
+#include "lockstep/core/thread_count.h"
 #include "lockstep/kernels/graph/weights.h"
 #include "lockstep/train/shuffle.h"
 
@@ -83,7 +84,7 @@ void FitOptions::validate() const {
     refuse("fit.validation_fraction", number_text(validation_fraction), "a number from 0 to below 1");
   }
   if (validate_every < 1) refuse("fit.validate_every", std::to_string(validate_every), "at least 1");
-  if (threads < 1) refuse("fit.threads", std::to_string(threads), "at least 1");
+  chosen_threads(threads, "fit.threads");
   if (cpu_target) require_cpu_target(*cpu_target);
 }
 
@@ -154,6 +155,7 @@ double RegressionLoss<T>::share_of_targets(const Rounded& of, std::span<const st
 template <class T>
 RegressionLoss<T>::RegressionLoss(Plan plan, const RegressionData& data, const FitOptions& options)
     : options_(options), plan_(std::move(plan)) {
+  options_.threads = chosen_threads(options.threads, "fit.threads");
   input_count_ = std::visit([](const auto& any) { return any.inputs(); }, plan_);
   output_count_ = std::visit([](const auto& any) { return any.outputs(); }, plan_);
   data_ = rounded("", data);

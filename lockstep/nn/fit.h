@@ -56,7 +56,7 @@ struct FitOptions {
   double validation_fraction = 0;
   std::int64_t validate_every = 1;  // iterations
   Precision precision = Precision::f32;
-  int threads = 1;                      // the bits do not depend on it
+  int threads = 1;                      // 0: every thread this process may use; the bits do not depend on it
   std::optional<CpuTarget> cpu_target;  // nor on this
 
   // Throws Error (invalid_argument) naming the field.
@@ -110,7 +110,7 @@ class RegressionLoss {
   std::size_t input_count_ = 0, output_count_ = 0;
   Rounded data_;                             // all samples
   double share_ = 1, validation_share_ = 1;  // of targets that are there
-  std::vector<std::uint32_t> training_;  // rows for training
+  std::vector<std::uint32_t> training_;      // rows for training
   TiledSamples<T> all_, batch_, validation_;
   std::vector<std::uint32_t> order_;  // of the epoch in order_epoch_
   std::int64_t order_epoch_ = -1;

@@ -328,8 +328,12 @@ TEST(Fit, refuses_bad_data_and_options_by_name) {
   toy.y[4] = std::nan("");
   EXPECT_EQ(field_of(toy.data(), options), "targets of sample 4, column 0");
   toy.y[4] = 0;
-  options.threads = 0;
-  EXPECT_EQ(field_of(toy.data(), options), "fit.threads");
+  for (const int bad : {-1, 4097}) {
+    options.threads = bad;
+    EXPECT_EQ(field_of(toy.data(), options), "fit.threads");
+  }
+  options.threads = 0;  // all
+  EXPECT_EQ(field_of(toy.data(), options), "");
   options.threads = 1;
   options.phases.clear();
   EXPECT_EQ(field_of(toy.data(), options), "fit.phases");

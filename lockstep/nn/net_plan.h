@@ -43,7 +43,7 @@ class NetPlan {
   void evaluate(std::span<const MatrixView<const T>> in, std::span<const MatrixView<T>> out,
                 std::span<std::byte> workspace) const;
 
-  // The same with a workspace of its own (thread-local, kept), on `threads` threads.
+  // The same with a workspace of its own (thread-local, kept), on `threads` threads (0: all).
   void evaluate(std::span<const MatrixView<const T>> in, std::span<const MatrixView<T>> out, int threads = 1) const;
 
   // For nets of one input port and one output port.

@@ -6,6 +6,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/core/text.h"
+#include "lockstep/core/thread_count.h"
 #include "lockstep/ode/detail/save_rows.h"
 #include "lockstep/ode/methods.h"
 #include "lockstep/ode/problem.h"
@@ -63,8 +64,7 @@ void Options::validate() const {
   if (max_step) require_positive("max_step", *max_step);
   if (max_steps < 1) refuse("max_steps", std::to_string(max_steps), "at least 1");
   if (max_steps > 2'000'000'000) refuse("max_steps", std::to_string(max_steps), "at most 2,000,000,000");
-  if (threads < 0) refuse("threads", std::to_string(threads), "a number of threads, or 0 for all");
-  if (threads > 4096) refuse("threads", std::to_string(threads), "at most 4096");
+  chosen_threads(threads, "options.threads");
   if (cpu_target) require_cpu_target(*cpu_target);
   device.validate();
   if (matrix_precision != MatrixPrecision::f32) {

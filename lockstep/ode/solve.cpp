@@ -10,6 +10,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel.h"
 #include "lockstep/core/standard_arithmetic.h"
+#include "lockstep/core/thread_count.h"
 #include "lockstep/ode/cpu/engine.h"
 #include "lockstep/ode/cuda/engine.h"
 #include "lockstep/ode/cuda/gemm/gemm_engine.h"
@@ -121,7 +122,7 @@ cpu::EnginePlan cpu::plan(const Problem& problem, const Options& options) {
   const std::size_t tiles = std::max<std::size_t>(1, (problem.trajectories() + kTileLanes - 1) / kTileLanes);
   const CpuTarget target = options.cpu_target.value_or(best_cpu_target());
   if (tiles == 1) return {target, 1};  // to ask the system for threads takes as long as some steps
-  const int wanted = options.threads == 0 ? available_threads() : options.threads;
+  const int wanted = chosen_threads(options.threads, "options.threads");
   return {target, static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(wanted), tiles))};
 }
 

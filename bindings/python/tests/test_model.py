@@ -230,7 +230,7 @@ def test_shapes_that_do_not_fit_are_named(ocean, samples):
     with pytest.raises(lockstep.WrongType, match="read-only"):
         ocean(samples, out=read_only)
     with pytest.raises(lockstep.InvalidArgument, match="threads"):
-        ocean(samples, threads=0)
+        ocean(samples, threads=-1)
 
 
 def test_many_threads_may_call_one_net(ocean, samples):

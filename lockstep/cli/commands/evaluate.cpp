@@ -21,8 +21,8 @@
 #include "lockstep/cli/progress.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
-#include "lockstep/core/parallel.h"
 #include "lockstep/core/printable.h"
+#include "lockstep/core/thread_count.h"
 #include "lockstep/nn/guarded_calls.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/nn/net_plan.h"
@@ -146,7 +146,7 @@ int evaluate(const EvaluateOptions& options, const std::string& command_line, co
   const std::unique_ptr<AnswerSink<T>> target = create_answers<T>(answers, model);
   std::size_t outside_count = 0;
 
-  const int threads = options.threads == 0 ? available_threads() : options.threads;
+  const int threads = chosen_threads(options.threads, "--threads");
   const std::size_t piece = std::max<std::size_t>(kPieceBytes / ((in_width + out_width) * sizeof(T)), 1);
   const Interrupt interrupt;
   double seconds = 0;

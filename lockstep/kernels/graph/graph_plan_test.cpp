@@ -326,6 +326,8 @@ TEST(GraphPlan, threads_and_tiles_give_the_same_bits) {
   plan.evaluate(in, out4, 4);
   EXPECT_EQ(y, y4);
   EXPECT_EQ(z, z4);
+  plan.evaluate(in, out4, 0);  // all
+  EXPECT_EQ(y, y4);
 
   AlignedBuffer<std::byte> workspace(plan.workspace_bytes());
   AlignedBuffer<float> tile_in(6 * kTileLanes), tile_out(10 * kTileLanes);
@@ -361,7 +363,7 @@ TEST(GraphPlan, names_the_port_or_node_at_fault) {
                 plan.evaluate(In{in}, Out{out, second}, std::span<std::byte>());
               }),
               HasSubstr("workspace: found 0"));
-  EXPECT_THAT(message_of([&] { plan.evaluate(In{in}, Out{out, second}, 0); }), HasSubstr("threads: found 0"));
+  EXPECT_THAT(message_of([&] { plan.evaluate(In{in}, Out{out, second}, -1); }), HasSubstr("threads: found -1"));
   const auto within = MatrixView<float>::row_major(y.data() + 4, 2, 1),
              read = MatrixView<float>::row_major(x.data() + 5, 2, 1);
   EXPECT_THAT(message_of([&] {

@@ -10,6 +10,7 @@
 #include "lockstep/core/parallel.h"
 #include "lockstep/core/precision.h"
 #include "lockstep/core/standard_arithmetic.h"
+#include "lockstep/core/thread_count.h"
 #include "lockstep/kernels/graph/detail/program.h"
 #include "lockstep/kernels/graph/detail/require_ports.h"
 
@@ -172,7 +173,7 @@ void GraphPlan<T>::evaluate(std::span<const MatrixView<const T>> in, std::span<c
                             int threads) const {
   const StandardArithmetic arithmetic;
   const std::size_t rows = graph::require_shapes(packed_->inputs, packed_->outputs, in, out);
-  if (threads < 1) graph::refuse_argument("threads", 0, 1, "use one thread or more");
+  if (threads != 1) threads = chosen_threads(threads);
   if (threads > 1) {
     threads = static_cast<int>(std::min(static_cast<std::size_t>(threads), useful_threads(*packed_, rows)));
   }

@@ -38,7 +38,7 @@ class GraphPlan {
   void evaluate(std::span<const MatrixView<const T>> in, std::span<const MatrixView<T>> out,
                 std::span<std::byte> workspace) const;
 
-  // The same with a workspace of its own (thread-local, kept), on `threads` threads.
+  // The same with a workspace of its own (thread-local, kept), on `threads` threads (0: all).
   void evaluate(std::span<const MatrixView<const T>> in, std::span<const MatrixView<T>> out, int threads = 1) const;
 
   // One tile, for integrators: the input ports' features one after another in tile.in, the outputs' in tile.out;

@@ -12,6 +12,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel.h"
 #include "lockstep/core/standard_arithmetic.h"
+#include "lockstep/core/thread_count.h"
 #include "lockstep/kernels/graph/trainable_plan.h"
 #include "lockstep/kernels/mlp/detail/tiled_samples.h"
 
@@ -57,8 +58,7 @@ struct Costs {
 // Of a tile's outputs [output][lane], residuals times `factors` unless that is null; `bars`, the same, becomes the
 // derivative times the scale, zeros from `lanes` on.
 template <class T, Residual kResidual>
-double tile_cost(const Costs<T>& costs, const T* out, const T* targets, const T* factors, std::size_t lanes,
-                 T* bars) {
+double tile_cost(const Costs<T>& costs, const T* out, const T* targets, const T* factors, std::size_t lanes, T* bars) {
   double loss = 0;
   for (const T weight : costs.weights) {
     const T bar_weight = costs.scale * weight;
@@ -242,7 +242,7 @@ double GraphRegressionPlan<T>::run(const TiledSamples<T>& samples, double scale,
     }
   };
   const double registers = static_cast<double>(parameter_count() * tiles * kTileLanes) / (64.0 / sizeof(T));
-  threads = mlp::worthwhile_threads(threads, groups, registers);
+  threads = mlp::worthwhile_threads(chosen_threads(threads), groups, registers);
   if (state.workspaces.size() < static_cast<std::size_t>(threads)) {
     state.workspaces.resize(static_cast<std::size_t>(threads));
   }

@@ -10,6 +10,7 @@
 #include "lockstep/core/parallel.h"
 #include "lockstep/core/precision.h"
 #include "lockstep/core/standard_arithmetic.h"
+#include "lockstep/core/thread_count.h"
 #include "lockstep/kernels/mlp/detail/kept_workspace.h"
 #include "lockstep/kernels/mlp/detail/packed.h"
 
@@ -103,7 +104,7 @@ template <class T>
 void Plan<T>::evaluate(MatrixView<const T> in, MatrixView<T> out, int threads) const {
   const StandardArithmetic arithmetic;
   require_shapes(*packed_, in, out);
-  require(threads >= 1, "threads", static_cast<std::size_t>(std::max(threads, 0)), 1, "use one thread or more");
+  if (threads != 1) threads = chosen_threads(threads);
   if (threads > 1) threads = static_cast<int>(std::min<std::size_t>(threads, useful_threads(*packed_, in.rows)));
   if (threads == 1) return evaluate_rows(*packed_, in, out, mlp::kept_workspace(workspace_bytes()).data());
 

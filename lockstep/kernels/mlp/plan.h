@@ -34,7 +34,7 @@ class Plan {
   // (invalid_argument) when shapes do not fit, views overlap or results share a place.
   void evaluate(MatrixView<const T> in, MatrixView<T> out, std::span<std::byte> workspace) const;
 
-  // The same with a workspace of its own (thread-local, kept), on `threads` threads.
+  // The same with a workspace of its own (thread-local, kept), on `threads` threads (0: all).
   void evaluate(MatrixView<const T> in, MatrixView<T> out, int threads = 1) const;
 
   // One tile, [component][lane], for integrators; tile.t and tile.parameters are not read.

@@ -371,7 +371,7 @@ TYPED_TEST(PlanBits, threads_and_splits_change_nothing) {
   const Samples<T> samples(mlp, kCount);
   const auto plan = Plan<T>::compile(mlp);
   const auto in = MatrixView<const T>::row_major(samples.in.data(), kCount, 10);
-  for (const int threads : {1, 2, 5}) {
+  for (const int threads : {1, 2, 5, 0}) {
     std::vector<T> out(kCount * 4);
     plan.evaluate(in, MatrixView<T>::row_major(out.data(), kCount, 4), threads);
     EXPECT_EQ("", difference(MatrixView<const T>::row_major(out.data(), kCount, 4), samples.out.data())) << threads;

@@ -10,6 +10,7 @@
 #include "lockstep/core/parallel.h"
 #include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/core/text.h"
+#include "lockstep/core/thread_count.h"
 #include "lockstep/kernels/mlp/detail/regression_batch.h"
 #include "lockstep/kernels/mlp/detail/reverse_packed.h"
 #include "lockstep/kernels/mlp/detail/shared_steps.h"
@@ -23,9 +24,9 @@ namespace {
 
 constexpr std::size_t kMostChunkTiles = 16;      // further tiles no longer make the sum over slots cheaper
 constexpr std::size_t kChunkBytes = 768 * 1024;  // a chunk's record stays in the second-level cache
-constexpr std::size_t kLossStride = 16;         // threads' losses lie in different cache lines
-constexpr std::size_t kBlock = 512;             // numbers of each group that are added up together
-constexpr std::size_t kWorthThreads = 1 << 14;  // additions that take longer than a call of the team
+constexpr std::size_t kLossStride = 16;          // threads' losses lie in different cache lines
+constexpr std::size_t kBlock = 512;              // numbers of each group that are added up together
+constexpr std::size_t kWorthThreads = 1 << 14;   // additions that take longer than a call of the team
 // Up to here each thread takes the steps for itself.
 constexpr std::size_t kMostShared = 1024;
 
@@ -221,6 +222,7 @@ double RegressionPlan<T>::loss_and_gradient(std::span<const T> parameters, const
   const StandardArithmetic arithmetic;
   State& state = *state_;
   const mlp::RegressionBatch<T> batch = state.batch(tiles);
+  threads = chosen_threads(threads);
   const int worth = state.worth(threads, batch);
   const bool in_a_row = state.announced && ahead.number == *state.announced + 1;
   if (worth > 1 && in_a_row && state.net.parameters <= kMostShared && parameters.size() == parameter_count() &&
@@ -252,7 +254,7 @@ double RegressionPlan<T>::run(const TiledSamples<T>& samples, double scale, T* g
   const std::size_t groups = batch.groups();
   const std::size_t stride = mlp::padded<T>(parameter_count());
   const std::size_t record = state.workspace();
-  threads = state.worth(threads, batch);
+  threads = state.worth(chosen_threads(threads), batch);
   if (state.losses.size() < groups * kLossStride) state.losses = AlignedBuffer<double>(groups * kLossStride);
   if (gradient != nullptr && state.gradients.size() < groups * stride) {
     state.gradients = AlignedBuffer<T>(groups * stride);
