@@ -160,6 +160,7 @@ void copy_block(const ode::Solution& from, std::size_t row, const ode::SolutionB
 void save_solution(const Solved& solved, const std::filesystem::path& path, bool overwrite) {
   constexpr std::size_t kRows = 1024;
   const ode::Solution& solution = solved.solution;
+  cli::require_result_name(path, "path");
   const nb::gil_scoped_release others_may_run;
   const std::shared_ptr<const cli::ProblemSetup> setup = solved.setup();
   write_file(path, overwrite, solved.written->file, *setup, solved.described(), [&](ode::ResultWriter& writer) {
@@ -182,6 +183,10 @@ nb::tuple solve(const std::string& text, const std::optional<std::filesystem::pa
     cli::ProblemFile file = path ? cli::read_problem_file(*path) : parse_arguments(text);
     cli::apply(overrides_of(overrides), file);
     if (path && !override_of<bool>(overrides, "file").value_or(true)) file.output.file.reset();
+    if (file.output.file) {
+      cli::refuse_to_replace(file.output.file->value, cli::input_files(file));
+      cli::require_result_name(file.output.file->value, file.output.file->where);
+    }
     take_model(model, file);
     cli::ProblemSetup setup = set_up_arguments(file, std::move(arguments));
     warn_of_notes(setup, 3);  // below this are _run() and solve()

@@ -27,6 +27,7 @@ Error in_users_words(const Error& error) {
   std::string field = without_places(error.field());
   if (field == "method.name") field = "method";
   if (field == "time.unit") field = "time_unit";
+  if (field == "output.file") field = "output";
   for (const std::string_view prefix :
        {"--", "method.", "run.", "output.", "ensemble.", "time.", "net.", "data.", "training.", "rhs."}) {
     if (field.starts_with(prefix)) field.erase(0, prefix.size());

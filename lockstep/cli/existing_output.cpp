@@ -1,5 +1,9 @@
 #include "lockstep/cli/existing_output.h"
 
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
 #include <system_error>
 
 #include "lockstep/core/error.h"
@@ -20,6 +24,19 @@ void refuse_to_replace(const std::filesystem::path& output, const std::vector<st
     throw Error(ErrorKind::invalid_argument, {output.string(), "a file that is read as well",
                                               "a file of its own for the output", "choose another name"});
   }
+}
+
+void require_result_name(const std::filesystem::path& path, const std::string& where) {
+  constexpr std::array<std::string_view, 14> kOthers{".csv",  ".tsv",  ".txt",         ".json", ".toml",
+                                                     ".npy",  ".npz",  ".pkl",         ".mat",  ".parquet",
+                                                     ".xlsx", ".onnx", ".safetensors", ".zarr"};
+  std::string ending = path.extension().string();
+  std::ranges::transform(ending, ending.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
+  if (std::ranges::find(kOthers, ending) == kOthers.end()) return;
+  std::filesystem::path other = path;
+  throw Error(ErrorKind::invalid_argument,
+              {where, '"' + path.string() + '"', "a name that ends in .h5: results are HDF5",
+               "name it " + other.replace_extension(".h5").string()});
 }
 
 Existing existing_output(const std::filesystem::path& path, bool overwrite) {

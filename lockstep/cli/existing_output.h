@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "lockstep/core/pending_file.h"
@@ -16,6 +17,10 @@ inline constexpr const char* kReplaceRemedy = "choose another name, or replace i
 // Throws Error (invalid_argument) where the output is one of the files that the command reads: those are not meant by
 // --overwrite.
 void refuse_to_replace(const std::filesystem::path& output, const std::vector<std::filesystem::path>& inputs);
+
+// Throws Error (invalid_argument) naming `where` for the name of a result whose ending is that of another format:
+// results are HDF5.
+void require_result_name(const std::filesystem::path& path, const std::string& where);
 
 // For a command's --overwrite. Throws Error (file) where the file is there and may not be replaced: before any work,
 // for the writer itself notices at the earliest when it begins.

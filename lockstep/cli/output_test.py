@@ -98,6 +98,16 @@ class Selection(OutputTest):
                 self.write("bad.toml", LORENZ + keys + "\n")
                 self.fail_with(message, "solve", "bad.toml")
 
+    def test_names_of_other_formats_are_refused(self):
+        self.write("csv.toml", LORENZ.replace("lorenz.h5", "w.CSV"))
+        self.fail_with('csv.toml:12: output.file: found "w.CSV", expected a name that ends in .h5: results are HDF5; name '
+                       "it w.h5", "solve", "csv.toml")
+        self.fail_with('--output: found "w.npz", expected a name', "solve", "lorenz.toml", "-o", "w.npz")
+        self.fail_with('--output: found "w.csv", expected a name', "merge", "lorenz.h5", "-o", "w.csv")
+        self.assertFalse(list(self.folder.glob("w.*")))
+        for name in ("w.h5", "w.nc", "w", "run.2"):
+            self.succeed("solve", "lorenz.toml", "-q", "-o", name)
+
 
 class Pack(OutputTest):
     def contents(self, name):

@@ -50,6 +50,7 @@ void print_summary(const std::vector<ode::EnsemblePart>& parts, const MergeComma
 }
 
 int merge(const MergeCommand& command, const std::string& command_line) {
+  require_result_name(command.output, "--output");
   ode::MergeOptions options;
   if (command.index) refuse_to_replace(command.output, command.parts);  // it would show itself
   options.existing = existing_output(command.output, command.overwrite);

@@ -225,6 +225,7 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
   const std::vector<std::filesystem::path> inputs = input_files(file);
   refuse_to_replace(path, inputs);
   refuse_to_replace(file.output.file->value, inputs);  // the index of shares
+  require_result_name(file.output.file->value, file.output.file->where);
   Existing existing = file.output.overwrite ? Existing::replace : Existing::refuse;
   if (!options.resume && existing == Existing::refuse) refuse_what_is_there(path);
   ProblemSetup setup = set_up(file);
