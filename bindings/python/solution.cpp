@@ -128,6 +128,11 @@ nb::object array_of(nb::handle self, std::string_view name) {
   const ode::Problem& problem = solved.problem();
   const std::size_t n = solved.solution.trajectories();
   if (name == "initial_state") return to_numpy(problem.initial_states, {n, solved.solution.components()});
+  if (name == "start_time") {
+    std::vector<double> starts(n);
+    for (std::size_t i = 0; i < n; ++i) starts[i] = problem.start_time(i);
+    return to_numpy(std::move(starts), {n});
+  }
   if (name != "parameters") return solution_array(name, solved.solution, self);
   const std::size_t parameters = problem.rhs->parameters();
   const bool each = parameters > 0 && problem.parameters.size() != parameters;
@@ -154,7 +159,7 @@ nb::dict describe_file(const std::filesystem::path& path) {
   return about;
 }
 
-// Initial states and parameters of trajectories first, first + stride, ...
+// Initial states, start times and parameters of trajectories first, first + stride, ...
 nb::dict read_given(const std::filesystem::path& path, const Indices& trajectories) {
   const ode::ResultFile file(path);
   const auto [first, count, stride] = std::tuple(trajectories[0], trajectories[1], trajectories[2]);
@@ -171,6 +176,10 @@ nb::dict read_given(const std::filesystem::path& path, const Indices& trajectori
     values.insert(values.end(), row.begin(), row.end());
   }
   nb::dict given;
+  const std::vector<double> all = hdf5::File::open(path).dataset(ode::result_names::kStartTime).read<double>();
+  std::vector<double> starts;
+  for (std::size_t i = 0; i < count; ++i) starts.push_back(all.at(first + i * stride));
+  given["start_time"] = to_numpy(std::move(starts), {count});
   given["initial_state"] = to_numpy(std::move(states), {count, components});
   given["parameters"] = to_numpy(std::move(values), each ? std::vector{count, parameters} : std::vector{parameters});
   return given;

@@ -29,6 +29,22 @@ _DIMENSIONS = {
     "initial_state": ("trajectory", "component"),
 }
 _PER_TRAJECTORY = ("status", "accepted", "rejected", "evaluations", "end_time")
+_GIVEN = ("initial_state", "parameters", "start_time")  # to the solve
+
+# As result files have them.
+_LONG_NAMES = {
+    "state": "state at the save points; NaN after the trajectory's end",
+    "time": "time",
+    "status": "how the trajectory ended",
+    "end_state": "state where the trajectory stopped",
+    "end_time": "time where the trajectory stopped",
+    "start_time": "time where the trajectory started",
+    "initial_state": "initial state",
+    "parameters": "parameters of the right-hand side",
+    "accepted": "accepted steps",
+    "rejected": "rejected steps",
+    "evaluations": "evaluations of the right-hand side",
+}
 
 
 class Solution:
@@ -89,7 +105,7 @@ class Solution:
     def _complete(self) -> dict[str, Any]:
         """All that it consists of, made where it is not yet; not what lies in a file."""
         if self._solved is not None:
-            for name in (*_DIMENSIONS, *_PER_TRAJECTORY, "time", "parameters"):
+            for name in (*_DIMENSIONS, *_PER_TRAJECTORY, *_GIVEN, "time"):
                 self._array(name)
             for name in ("attributes", "component_names", "parameter_names", "time_unit", "_units"):
                 getattr(self, name)
@@ -139,7 +155,7 @@ class Solution:
         return self._arrays[name]
 
     def _read(self, name: str) -> None:
-        if name in ("initial_state", "parameters"):
+        if name in _GIVEN:
             given = _lockstep.read_given(self.path, self._trajectories)
             columns = [self._in_file.index(component) for component in self.component_names]
             given["initial_state"] = given["initial_state"][:, columns]
@@ -167,6 +183,11 @@ class Solution:
     def end_state(self) -> np.ndarray:
         """[trajectory, component], at ``end_time``."""
         return self._array("end_state")
+
+    @property
+    def start_time(self) -> np.ndarray:
+        """float64 [trajectory]: where each started."""
+        return self._array("start_time")
 
     @property
     def end_time(self) -> np.ndarray:
@@ -290,7 +311,9 @@ class Solution:
         _lockstep.save_solution(self._solve_behind("one in memory", "copy the file"), Path(path), overwrite)
 
     def to_xarray(self) -> xarray.Dataset:
-        """The solution as an xarray.Dataset, with the names of docs/files.md. Needs xarray."""
+        """The solution as an xarray.Dataset: what ``xarray.open_dataset(..., decode_times=False)`` makes of its file, but
+        for what describes the file itself (``committed``; of the attributes ``Conventions``, ``lockstep_format``,
+        ``resumed``). Needs xarray."""
         import xarray
 
         shared = self.time.ndim == 1
@@ -298,18 +321,26 @@ class Solution:
         data: dict[str, Any] = {}
         for name, dimensions in _DIMENSIONS.items():
             data[name] = (tuple(points if name == "time" else name for name in dimensions), self._array(name))
-        for name in _PER_TRAJECTORY:
+        for name in (*_PER_TRAJECTORY, "start_time"):
             data[name] = (("trajectory",), self._array(name))
-        start, count, stride = (0, len(self), 1) if self.path is None else self._trajectories
+        start, count, stride = (0, len(self), 1) if (self.path is None) else self._trajectories
         coordinates: dict[str, Any] = {"component": list(self.component_names),
                                        "trajectory": self._first + start + stride * np.arange(count)}
         if self.parameter_names:
             data["parameters"] = (("trajectory", "parameter")[-self.parameters.ndim:], self.parameters)
             coordinates["parameter"] = list(self.parameter_names)
         coordinates["time"] = (("time",) if shared else ("trajectory", "save_point"), self.time)
+        if not shared:
+            first, points, stride = (0, self.time.shape[1], 1) if (self.path is None) else self._times
+            coordinates["save_point"] = first + stride * np.arange(points)
         dataset = xarray.Dataset(data, coordinates, self.attributes)
+        for name, text in _LONG_NAMES.items():
+            if name in dataset:
+                dataset[name].attrs["long_name"] = text
+        dataset["status"].attrs.update(flag_values=np.arange(len(STATUS_NAMES), dtype=np.uint8),
+                                       flag_meanings=" ".join(STATUS_NAMES))
         if self.time_unit:
-            for name in ("time", "end_time"):
+            for name in ("time", "start_time", "end_time"):
                 dataset[name].attrs["units"] = self.time_unit
         units = [self.units.get(name, "") for name in self.component_names]
         for name in _DIMENSIONS if any(units) else ():

@@ -176,21 +176,6 @@ def test_a_repr_of_a_file_reads_no_states(tmp_path):
     assert solution.state.shape == (33, 11, 3) and repr(solution) == text
 
 
-def test_xarray_sees_what_the_file_says(tmp_path):
-    xarray = pytest.importorskip("xarray")
-    pytest.importorskip("h5netcdf")
-    ours = lockstep.solve("lorenz", U0, (0, 1), 11, output=tmp_path / "a.h5").to_xarray()
-    with xarray.open_dataset(tmp_path / "a.h5", engine="h5netcdf") as theirs:
-        np.testing.assert_array_equal(theirs["trajectory"], ours["trajectory"])
-        for name in ("state", "end_state", "status", "initial_state"):
-            assert theirs[name].dims == ours[name].dims
-            np.testing.assert_array_equal(theirs[name], ours[name])
-    assert ours["state"].sel(component="y").shape == (33, 11)
-    assert ours["state"].sel(trajectory=[4, 7]).shape == (2, 11, 3)
-    some = lockstep.read(tmp_path / "a.h5", trajectories=slice(3, 20, 4)).to_xarray()
-    np.testing.assert_array_equal(some["trajectory"], [3, 7, 11, 15, 19])
-
-
 def test_units_go_into_solutions_files_and_xarray(tmp_path):
     units = {"x": "m", "z": "K"}
     memory = lockstep.solve("lorenz", U0, (0, 1), 11, units=units, time_unit="s")
