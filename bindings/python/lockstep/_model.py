@@ -84,9 +84,20 @@ def equations(equations: Mapping[str, str], *, parameters: Union[None, Mapping[s
     (1, 11, 3)
     """
     given = parameters if isinstance(parameters, Mapping) else dict.fromkeys(parameters or ())
-    values = [(key, None if value is None else float(value)) for key, value in given.items()]
+    values = [(key, None if value is None else _default(key, value)) for key, value in given.items()]
     return _lockstep.equations([(key, str(text)) for key, text in equations.items()], values,
                                list((definitions or {}).items()), list((models or {}).items()), name)
+
+
+def _default(name: str, value: Any) -> float:
+    """A parameter's value, as a number."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        found = repr(value)
+        remedy = f"write {value} in Python" if isinstance(value, str) else ""
+        raise of_kind("type", f"parameters.{name}: found {found}, expected a number" + (remedy and f"; {remedy}"),
+                      f"parameters.{name}", found, "a number", remedy) from None
 
 
 def _unpacked(content: bytes) -> _lockstep.Model:

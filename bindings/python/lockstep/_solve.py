@@ -78,7 +78,7 @@ def solve(
     precision : str or dtype
         ``"f32"`` (default) or ``"f64"``: of the arithmetic and of ``Solution.state``. NumPy's dtypes say it, too.
     threads : int
-        All that this process may use if not given.
+        All that this process may use if not given, or 0.
     engine : str
         On a GPU: auto, cuda_fused or cuda_gemm; see docs/cuda.md.
     matrix_precision : str
@@ -123,6 +123,7 @@ def solve(
            "device": device, "engine": engine, "matrix_precision": matrix_precision,
            "cpu_target": cpu_target, "trajectories": trajectories, "seed": seed, "guard": guard}
     output = None if output is None else os.fspath(output)
+    _refuse_model_file(problem)
     if _is_file(problem):
         others = {"u0": u0, "t_span": t_span, "save_at": save_at, "parameters": parameters, "control": control,
                   "initial_step": initial_step, "max_step": max_step, "max_steps": max_steps, "event": event,
@@ -216,12 +217,25 @@ def _is_file(problem: Any) -> bool:
     return isinstance(problem, os.PathLike) or (isinstance(problem, str) and problem.endswith(".toml"))
 
 
+def _refuse_model_file(problem: Any) -> None:
+    """A file that holds a model is loaded first."""
+    if not isinstance(problem, (str, os.PathLike)):
+        return
+    name = os.fspath(problem)
+    if isinstance(name, str) and name.lower().endswith((".h5", ".hdf5", ".safetensors", ".onnx", ".keras")):
+        expected = "a Model, the name of a system, one of each, or a problem file"
+        remedy = f"load it first: lockstep.load({name!r})"
+        raise of_kind("invalid_argument", f"problem: found the model file {name!r}, expected {expected}; {remedy}",
+                      "problem", f"the model file {name!r}", expected, remedy)
+
+
 def _right_hand_side(problem: Any) -> tuple[dict[str, Any], Any]:
     """The section [rhs], and the model it names."""
     parts = problem if isinstance(problem, tuple) else (problem,)
     rhs: dict[str, Any] = {}
     model = None
     for part in parts:
+        _refuse_model_file(part)
         if isinstance(part, _lockstep.Model) and model is None:
             model = part
             rhs["model"] = part.name or "net"
