@@ -31,6 +31,10 @@ std::optional<BinaryKind> kind_of(const std::string& op) {
 std::optional<GraphReader::Value> GraphReader::arithmetic(const Node& node) {
   const std::string& op = node.op_type();
   if (kind_of(op)) return op == "Pow" && !constant(node, 0) ? power(node) : fold_operands(node);
+  if (const OnnxTensor* tensor = constant(node, 0)) {
+    if (op == "Clip") return clipped(node, *tensor);
+    if (auto folded = apply_to_constant(node, *tensor, place(node))) return std::move(*folded);
+  }
   if (op == "Clip") return clip(node);
   if (op == "Where") return choose(node);
   if (op == "Greater" || op == "GreaterOrEqual" || op == "Less" || op == "LessOrEqual" || op == "Equal" ||
@@ -45,9 +49,7 @@ std::optional<GraphReader::Value> GraphReader::arithmetic(const Node& node) {
     const std::size_t below = builder_.operation(Binary{BinaryKind::less}, {x.step, zero}, place(node));
     return Data{builder_.operation(Binary{BinaryKind::subtract}, {above, below}, place(node)), x.rank};
   }
-  if (const OnnxTensor* tensor = constant(node, 0)) {
-    if (auto folded = apply_to_constant(node, *tensor, place(node))) return std::move(*folded);
-  }
+  if (op == "Sinh" || op == "Cosh" || op == "Tan") return of_two_functions(node);
   static const std::map<std::string_view, UnaryKind> functions{
       {"Sqrt", UnaryKind::square_root}, {"Exp", UnaryKind::exp},    {"Log", UnaryKind::log},
       {"Abs", UnaryKind::absolute},     {"Neg", UnaryKind::negate}, {"Reciprocal", UnaryKind::reciprocal},
@@ -136,8 +138,7 @@ GraphReader::Data GraphReader::power(const Node& node) {
 }
 
 // From opset 11 the bounds are operands.
-GraphReader::Data GraphReader::clip(const Node& node) {
-  const Data x = data(node, 0);
+std::pair<double, double> GraphReader::bounds(const Node& node) const {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const auto bound = [&](const char* name, int i, double otherwise) {
     const auto* given = attribute(node, name);
@@ -145,10 +146,40 @@ GraphReader::Data GraphReader::clip(const Node& node) {
     if (operand(node, i) != nullptr) value = single_number(node, constant_operand(node, i));
     return std::fabs(value) >= std::numeric_limits<float>::max() ? std::copysign(kInfinity, value) : value;
   };
-  const double low = bound("min", 1, -kInfinity), high = bound("max", 2, kInfinity);
+  return {bound("min", 1, -kInfinity), bound("max", 2, kInfinity)};
+}
+
+GraphReader::Data GraphReader::clip(const Node& node) {
+  const Data x = data(node, 0);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const auto [low, high] = bounds(node);
   if (low == 0 && high == kInfinity) return {builder_.activation(x.step, {ActivationKind::relu}, place(node)), x.rank};
   if (low == -kInfinity && high == kInfinity) return x;
   return {builder_.operation(Clip{low, high}, {x.step}, place(node)), x.rank};
+}
+
+OnnxTensor GraphReader::clipped(const Node& node, OnnxTensor tensor) const {
+  const auto [low, high] = bounds(node);
+  if (tensor.holds_batch) unsupported(node, "the size of the batch as a number", "fixed numbers");
+  for (double& value : tensor.values) value = std::min(std::max(value, low), high);
+  return tensor;
+}
+
+// (e^x -+ e^-x) / 2, and sin x / cos x.
+GraphReader::Data GraphReader::of_two_functions(const Node& node) {
+  const std::string here = place(node);
+  const Data x = data(node, 0);
+  if (node.op_type() == "Tan") {
+    const std::size_t sine = builder_.activation(x.step, {ActivationKind::sin}, here);
+    const std::size_t cosine = builder_.operation(Unary{UnaryKind::cosine}, {x.step}, here);
+    return {builder_.operation(Binary{BinaryKind::divide}, {sine, cosine}, here), x.rank};
+  }
+  const std::size_t opposite = builder_.with_constant(x.step, StepKind::multiply, {-1}, here);
+  const std::size_t rising = builder_.operation(Unary{UnaryKind::exp}, {x.step}, here);
+  const std::size_t falling = builder_.operation(Unary{UnaryKind::exp}, {opposite}, here);
+  const BinaryKind kind = node.op_type() == "Sinh" ? BinaryKind::subtract : BinaryKind::add;
+  const std::size_t twice = builder_.operation(Binary{kind}, {rising, falling}, here);
+  return {builder_.with_constant(twice, StepKind::multiply, {0.5}, here), x.rank};
 }
 
 GraphReader::Data GraphReader::reduce(const Node& node) {
@@ -175,20 +206,26 @@ GraphReader::Data GraphReader::reduce(const Node& node) {
 }
 
 GraphReader::Data GraphReader::choose(const Node& node) {
-  const Data a = data_or_numbers(node, 1), b = data_or_numbers(node, 2);
-  const OnnxTensor* mask = constant(node, 0);
-  if (!mask) {
-    const Data condition = data(node, 0);
-    if (condition.rank != 2 || a.rank != 2 || b.rank != 2) unsupported(node, "[batch]", "[batch, features]");
-    return {builder_.operation(Select{}, {condition.step, a.step, b.step}, place(node))};
+  // [batch], or [batch, features]: numbers beside them have no rank of their own
+  std::optional<int> rank;
+  for (int i = 0; i < 3; ++i) {
+    const auto* const x = std::get_if<Data>(&required(node, i));
+    if (x && rank && *rank != x->rank) unsupported(node, "[batch] and [batch, features]", "operands of one rank");
+    if (x) rank = x->rank;
   }
-  const std::vector<double> chosen = per_feature(node, *mask);
+  const auto part = [&](int i) {
+    const OnnxTensor* tensor = constant(node, i);
+    return tensor ? builder_.constant(per_feature(node, *tensor, *rank), place(node)) : data(node, i).step;
+  };
+  const std::size_t a = part(1), b = part(2);
+  const OnnxTensor* mask = constant(node, 0);
+  if (!mask) return {builder_.operation(Select{}, {data(node, 0).step, a, b}, place(node)), *rank};
+  const std::vector<double> chosen = per_feature(node, *mask, *rank);
   Choose choose;
   for (const double one : chosen) choose.mask.push_back(one != 0);
-  const std::size_t wide = std::max({width(node, a), width(node, b), choose.mask.size()});
+  const std::size_t wide = std::max({width(node, {a}), width(node, {b}), choose.mask.size()});
   if (choose.mask.size() == 1) choose.mask.assign(wide, choose.mask[0]);
-  if (a.rank != 2 || b.rank != 2) unsupported(node, "[batch]", "[batch, features]");
-  return {builder_.operation(std::move(choose), {a.step, b.step}, place(node))};
+  return {builder_.operation(std::move(choose), {a, b}, place(node)), *rank};
 }
 
 // Truth values are 1 and 0.

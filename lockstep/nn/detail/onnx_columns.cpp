@@ -31,7 +31,7 @@ std::optional<GraphReader::Values> GraphReader::columns(const Node& node) {
   if (op == "Concat") return one(concat(node));
   if (op == "Shape" || op == "ConstantOfShape" || op == "Expand") return one(shape_of(node));
   if (op == "Identity" || op == "Dropout" || op == "Cast" || op == "Flatten" || op == "Reshape" || op == "Squeeze" ||
-      op == "Unsqueeze" || op == "Transpose") {
+      op == "Unsqueeze" || op == "Transpose" || op == "CastLike") {
     return one(unchanged(node));
   }
   return {};
@@ -80,7 +80,7 @@ GraphReader::Value GraphReader::gather(const Node& node) {
   return selected;
 }
 
-GraphReader::Value GraphReader::slice(const Node& node) {
+std::vector<GraphReader::SliceAlong> GraphReader::slices_of(const Node& node) const {
   const auto starts = whole_numbers(node, "starts", 1), ends = whole_numbers(node, "ends", 2);
   auto axes = whole_numbers(node, "axes", 3), steps = whole_numbers(node, "steps", 4);
   if (!starts || !ends || starts->empty()) refuse(place(node), "no starts or no ends", "one for each axis");
@@ -93,33 +93,32 @@ GraphReader::Value GraphReader::slice(const Node& node) {
   if (ends->size() != count || axes->size() != count || steps->size() != count) {
     refuse(place(node), "starts, ends, axes and steps of different lengths", "one of each for every axis");
   }
+  std::vector<SliceAlong> slices;
+  for (std::size_t i = 0; i < count; ++i) slices.push_back({(*starts)[i], (*ends)[i], (*axes)[i], (*steps)[i]});
+  return slices;
+}
+
+GraphReader::Value GraphReader::slice(const Node& node) {
   Value value = required(node, 0);
-  for (std::size_t i = 0; i < count; ++i) {
-    value = slice(node, value, {(*starts)[i], (*ends)[i], (*axes)[i], (*steps)[i]});
-  }
+  for (const SliceAlong& along : slices_of(node)) value = slice(node, value, along);
   return value;
 }
 
-GraphReader::Value GraphReader::slice(const Node& node, const Value& from, SliceAlong along) {
-  const auto* tensor = std::get_if<OnnxTensor>(&from);
-  const Data x = tensor ? Data{0} : std::get<Data>(from);
-  std::int64_t axis = along.axis;
-  if (tensor && axis < 0) axis += static_cast<std::int64_t>(tensor->shape.size());
-  if (tensor && (axis < 0 || axis >= static_cast<std::int64_t>(tensor->shape.size()))) {
-    refuse(place(node), "axis " + std::to_string(axis), "one of the constant's own");
-  }
+// All samples, in their order.
+bool GraphReader::whole_batch(const SliceAlong& along) const {
+  const bool to_end = along.end >= INT32_MAX || (fixed_batch_ && along.end == *fixed_batch_) ||
+                      along.end == static_cast<std::int64_t>(kBatchExtent);
+  return along.start == 0 && to_end && along.step == 1;
+}
+
+// The places along an axis of this extent.
+Indices GraphReader::sliced(const Node& node, const SliceAlong& along, std::int64_t extent) const {
   if (along.step == 0) refuse(place(node), "a step of 0", "another");
-  const bool batch = x.turned ? axis == 1 || axis == -1 : axis == 0 || axis == -x.rank;
-  const bool to_end = along.end >= INT32_MAX || (fixed_batch_ && along.end == *fixed_batch_);
-  if (!tensor && batch && along.start == 0 && to_end && along.step == 1) return x;  // of all samples
-  if (!tensor) require_feature_axis(node, axis, x.rank, x.turned);
-  const std::int64_t extent =
-      tensor ? tensor->shape[static_cast<std::size_t>(axis)] : static_cast<std::int64_t>(width(node, x));
   const auto bounded = [&](std::int64_t at, std::int64_t least, std::int64_t most) {
     if (at < 0) at = at < -extent ? -1 : at + extent;
     return std::clamp(at, least, most);
   };
-  std::vector<std::size_t> indices;
+  Indices indices;
   if (along.step > 0) {
     const std::int64_t end = bounded(along.end, 0, extent);
     for (std::int64_t i = bounded(along.start, 0, extent); i < end; i += std::min(along.step, extent + 1)) {
@@ -131,15 +130,42 @@ GraphReader::Value GraphReader::slice(const Node& node, const Value& from, Slice
       indices.push_back(static_cast<std::size_t>(i));
     }
   }
-  if (indices.empty()) unsupported(node, "an empty slice", "at least one feature");
+  return indices;
+}
+
+GraphReader::Value GraphReader::slice(const Node& node, const Value& from, SliceAlong along) {
+  const auto* tensor = std::get_if<OnnxTensor>(&from);
+  const Data x = tensor ? Data{0} : std::get<Data>(from);
+  std::int64_t axis = along.axis;
+  if (tensor && axis < 0) axis += static_cast<std::int64_t>(tensor->shape.size());
+  if (tensor && (axis < 0 || axis >= static_cast<std::int64_t>(tensor->shape.size()))) {
+    refuse(place(node), "axis " + std::to_string(axis), "one of the constant's own");
+  }
+  const bool batch = x.turned ? axis == 1 || axis == -1 : axis == 0 || axis == -x.rank;
+  if (!tensor && batch && whole_batch(along)) return x;
+  if (!tensor) require_feature_axis(node, axis, x.rank, x.turned);
+  const std::int64_t extent =
+      tensor ? tensor->shape[static_cast<std::size_t>(axis)] : static_cast<std::int64_t>(width(node, x));
+  Indices indices = sliced(node, along, extent);
   if (tensor) return take_constants(*tensor, static_cast<std::size_t>(axis), indices, AxisKept::yes, place(node));
+  if (indices.empty()) unsupported(node, "an empty slice", "at least one feature");
   return select(node, x, std::move(indices));
 }
 
 GraphReader::Values GraphReader::split(const Node& node) {
   const Data x = data(node, 0);
   require_feature_axis(node, integer(node, "axis", 0), x.rank);
-  const std::size_t whole = width(node, x), count = static_cast<std::size_t>(node.output_size());
+  Values parts;
+  std::size_t first = 0;
+  for (const std::size_t size : split_sizes(node, width(node, x))) {
+    parts.emplace_back(select(node, x, ascending(first, size)));
+    first += size;
+  }
+  return parts;
+}
+
+std::vector<std::size_t> GraphReader::split_sizes(const Node& node, std::size_t whole) const {
+  const auto count = static_cast<std::size_t>(node.output_size());
   std::vector<std::size_t> sizes;
   if (const auto given = whole_numbers(node, "split", 1)) {
     for (const std::int64_t size : *given) {
@@ -158,13 +184,7 @@ GraphReader::Values GraphReader::split(const Node& node) {
     refuse(place(node), std::to_string(sizes.size()) + " parts of " + std::to_string(sum) + " features",
            std::to_string(count) + " of " + std::to_string(whole));
   }
-  Values parts;
-  std::size_t first = 0;
-  for (const std::size_t size : sizes) {
-    parts.emplace_back(select(node, x, ascending(first, size)));
-    first += size;
-  }
-  return parts;
+  return sizes;
 }
 
 GraphReader::Value GraphReader::concat(const Node& node) {
@@ -191,21 +211,22 @@ GraphReader::Value GraphReader::concat(const Node& node) {
   return Data{builder_.operation(Concatenate{}, std::move(steps), place(node))};
 }
 
-// Shapes that exporters compute while the net runs: the batch's size stands in them as -1.
+// Shapes that exporters compute while the net runs: the batch's size stands in them as kBatchExtent.
 GraphReader::Value GraphReader::shape_of(const Node& node) {
   if (node.op_type() == "Shape") {
     OnnxTensor shape{{}, {}, WeightType::f64, false, true};
     if (const OnnxTensor* tensor = constant(node, 0)) {
       shape.values.assign(tensor->shape.begin(), tensor->shape.end());
     } else {
-      const Data x = std::get<Data>(required(node, 0));
-      if (x.turned) unsupported(node, "batch and features exchanged", "[batch, features]");
-      shape.values = {-1};
-      if (x.rank == 2) shape.values.push_back(static_cast<double>(width(node, x)));
-      shape.values.insert(shape.values.end(), x.extents.begin(), x.extents.end());
-      shape.holds_batch = true;
+      const Dimensions x = dimensions_of(node, required(node, 0));
+      shape.values.assign(x.extents.begin(), x.extents.end());
+      shape.values[*x.batch] = kBatchExtent;
     }
-    if (attribute(node, "start") || attribute(node, "end")) unsupported(node, "a part of a shape", "a whole one");
+    const auto rank = static_cast<std::int64_t>(shape.values.size());
+    const auto within = [&](std::int64_t at) { return std::clamp(at < 0 ? at + rank : at, std::int64_t{0}, rank); };
+    const std::int64_t start = within(integer(node, "start", 0)), end = within(integer(node, "end", rank));
+    shape.values = {shape.values.begin() + start, shape.values.begin() + std::max(start, end)};
+    shape.holds_batch = std::count(shape.values.begin(), shape.values.end(), kBatchExtent) > 0;
     shape.shape = {static_cast<std::int64_t>(shape.values.size())};
     return shape;
   }
@@ -216,7 +237,7 @@ GraphReader::Value GraphReader::shape_of(const Node& node) {
   std::size_t last = 1;
   for (std::size_t i = 0; i < rank; ++i) {
     const double extent = wanted.values[i];
-    const bool batch = i + 1 < rank && (extent == -1 || extent == 1);
+    const bool batch = i + 1 < rank && (extent == kBatchExtent || extent == -1 || extent == 1);
     if (!batch && !(extent >= 1 && extent <= kMostFeatures && i + 1 == rank)) {
       unsupported(node, "a shape of other dimensions", "[batch, features] or [features]");
     }
@@ -273,6 +294,11 @@ GraphReader::Value GraphReader::unchanged(const Node& node) {
   if (const OnnxTensor* tensor = constant(node, 0)) {
     if (op == "Cast") return cast_constant(*tensor, integer(node, "to", 0), place(node));
     if (op == "Identity" || op == "Dropout" || op == "Transpose") return *tensor;
+    if (op == "CastLike") {  // to the type of what depends on the input
+      const std::size_t like = std::get<Data>(required(node, 1)).step;
+      const bool truths = builder_.is_truth(like);
+      return cast_constant(*tensor, truths ? onnx::TensorProto::BOOL : onnx::TensorProto::DOUBLE, place(node));
+    }
     return reshaped(node, *tensor);
   }
   if (op == "Transpose") {
@@ -287,8 +313,11 @@ GraphReader::Value GraphReader::unchanged(const Node& node) {
     const std::int64_t to = integer(node, "to", 0);
     if (to == onnx::TensorProto::BOOL) return Data{builder_.truth(x.step, place(node)), x.rank};
     if (to != onnx::TensorProto::FLOAT && to != onnx::TensorProto::DOUBLE) {
-      unsupported(node, "a rounding to ONNX type " + std::to_string(to), "float32 or float64");
+      unsupported(node, "a rounding to " + type_name(to), "float32 or float64",
+                  "export the net in float32 (net.float())");
     }
+  } else if (op == "CastLike") {
+    return cast_like(node, x);
   } else if (op == "Dropout") {
     const OnnxTensor* training = constant(node, 2);
     if (training && training->is_scalar() && training->values[0] != 0) {
@@ -298,6 +327,21 @@ GraphReader::Value GraphReader::unchanged(const Node& node) {
     return reshaped(node, x);
   }
   return x;
+}
+
+// To the type of another value: numbers that depend on the input are computed in one precision throughout.
+GraphReader::Value GraphReader::cast_like(const Node& node, const Data& x) {
+  const Value& like = required(node, 1);
+  if (const auto* tensor = std::get_if<OnnxTensor>(&like)) {
+    const bool short_type = tensor->type == WeightType::f16 || tensor->type == WeightType::bf16;
+    if (tensor->whole || short_type) {
+      unsupported(node, tensor->whole ? "a rounding to integers" : "a rounding to " + to_string(tensor->type),
+                  "float32 or float64", "export the net in float32 (net.float())");
+    }
+    return x;
+  }
+  if (!builder_.is_truth(std::get<Data>(like).step)) return x;
+  return Data{builder_.truth(x.step, place(node)), x.rank};
 }
 
 // Flatten, Reshape, Squeeze, Unsqueeze between [batch, features] and, with one feature, [batch].
@@ -322,11 +366,12 @@ GraphReader::Value GraphReader::reshaped(const Node& node, const Data& x) {
   }
   const OnnxTensor& shape = constant_operand(node, 1);
   const auto is_batch = [&](double extent) {
-    return extent == 0 || extent == -1 || (fixed_batch_ && extent == static_cast<double>(*fixed_batch_));
+    return extent == 0 || extent == -1 || extent == kBatchExtent ||
+           (fixed_batch_ && extent == static_cast<double>(*fixed_batch_));
   };
   const std::vector<double>& to = shape.values;
   if (to.size() == 1 && features == 1 && is_batch(to[0])) return Data{x.step, 1};
-  const bool open = to.size() == 2 && to[1] == -1 && (to[0] != -1 || shape.holds_batch);
+  const bool open = to.size() == 2 && to[1] == -1 && to[0] != -1;
   const bool kept = to.size() == 2 && (to[1] == static_cast<double>(features) || (to[1] == 0 && x.rank == 2) ||
                                        (features == 0 && to[1] > 0));
   // skl2onnx ends regressors of several targets so; the numbers are the same, and in the same order.

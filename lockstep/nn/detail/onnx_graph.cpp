@@ -46,9 +46,15 @@ StepGraph GraphReader::read() {
     const auto* data = std::get_if<Data>(&value);
     if (!data)
       unsupported("an output \"" + output.name() + "\" that does not depend on the input", "a net", "check the export");
-    if (data->rank > 2)
-      unsupported("an output of more than two dimensions", "[batch, features]", "reshape it in the net");
-    if (data->turned) unsupported("an output [features, batch]", "[batch, features]", "transpose it in the net");
+    if (data->rank > 2) {
+      unsupported(
+          "an output \"" + output.name() + "\" of more than two dimensions, " + text_of(dimensions_of({}, value)),
+          "[batch, features]", "reshape it in the net (x.flatten(1))");
+    }
+    if (data->turned) {
+      unsupported("an output \"" + output.name() + "\" [features, batch]", "[batch, features]",
+                  "transpose it in the net");
+    }
     result_.outputs.push_back({output.name(), data->step});
   }
   return std::move(result_);
@@ -69,7 +75,10 @@ std::set<std::string_view> GraphReader::needed_values() const {
 
 std::string GraphReader::where(const Node& node) const {
   const std::string name = node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name();
-  return "node \"" + name + "\" (" + node.op_type() + ", opset " + std::to_string(result_.opset) + ")";
+  const auto other = opsets_.find(node.domain());
+  const std::string opset = other == opsets_.end() ? "opset " + std::to_string(result_.opset)
+                                                   : other->first + " opset " + std::to_string(other->second);
+  return "node \"" + name + "\" (" + node.op_type() + ", " + opset + ")";
 }
 
 void GraphReader::unsupported(std::string found, std::string expected, std::string remedy) const {
@@ -83,7 +92,11 @@ void GraphReader::unsupported(const Node& node, std::string found, std::string e
 
 void GraphReader::read_opset(const onnx::ModelProto& model) {
   for (const auto& import : model.opset_import()) {
-    if (import.domain().empty() || import.domain() == "ai.onnx") result_.opset = import.version();
+    if (import.domain().empty() || import.domain() == "ai.onnx") {
+      result_.opset = import.version();
+    } else {
+      opsets_[import.domain()] = import.version();
+    }
   }
   if (result_.opset < kOldestOpset || result_.opset > kNewestOpset) {
     unsupported("opset " + std::to_string(result_.opset),
@@ -240,8 +253,7 @@ void GraphReader::check_value(const Node& node, const char* name, double found, 
 }
 
 void GraphReader::read_node(const Node& node) {
-  const bool scaler = node.domain() == "ai.onnx.ml" && node.op_type() == "Scaler";
-  if (!node.domain().empty() && node.domain() != "ai.onnx" && !scaler) {
+  if (!node.domain().empty() && node.domain() != "ai.onnx" && node.domain() != "ai.onnx.ml") {
     unsupported(node, "an operator of the domain \"" + node.domain() + '"', "operators of ONNX itself",
                 "export without custom functions (PyTorch: dynamo=False)");
   }
@@ -263,9 +275,10 @@ void GraphReader::read_node(const Node& node) {
 }
 
 GraphReader::Values GraphReader::results_of(const Node& node) {
+  if (node.domain() == "ai.onnx.ml") return {machine_learning(node)};
   if (node.op_type() == "Constant") return {read_constant(node, place(node), path_)};
+  if (auto values = folded(node)) return std::move(*values);
   if (auto values = more_dimensions(node)) return std::move(*values);
-  if (auto values = turned(node)) return std::move(*values);
   if (auto value = layer(node)) return {std::move(*value)};
   if (auto value = arithmetic(node)) return {std::move(*value)};
   if (auto values = columns(node)) return std::move(*values);

@@ -15,7 +15,6 @@ std::optional<GraphReader::Value> GraphReader::layer(const Node& node) {
   if (op == "MatMul") return product(node);
   if (op == "BatchNormalization") return batch_normalization(node);
   if (op == "LayerNormalization") return layer_normalization(node);
-  if (op == "Scaler") return scaler(node);
   if (op == "Softmax" || op == "LogSoftmax") return softmax(node);
   if (op == "Hardmax") return hardmax(node);
   return {};
@@ -105,8 +104,8 @@ GraphReader::Data GraphReader::product_of_matrices(const Node& node) {
   std::vector<std::int64_t> extents = x.extents;
   std::int64_t& changed = extents[extents.size() - (left ? 2 : 1)];
   if (x.rank < 3 || matrix.shape.size() != 2 || matrix.shape[left ? 1 : 0] != changed) {
-    unsupported(node, "factors " + text_of(x) + " and " + text_of(matrix.shape),
-                "one matrix for all samples that fits " + text_of(x));
+    unsupported(node, "factors " + text_of(dimensions_of(node, x)) + " and " + text_of(matrix.shape),
+                "one matrix for all samples that fits " + text_of(dimensions_of(node, x)));
   }
   const auto k = static_cast<std::size_t>(changed), m = static_cast<std::size_t>(matrix.shape[left ? 0 : 1]);
   const std::size_t columns = left ? static_cast<std::size_t>(extents.back()) : 1, features = width(node, x);
@@ -132,7 +131,8 @@ GraphReader::Data GraphReader::product_of_matrices(const Node& node) {
     }
     result = select(node, result, std::move(indices));
   }
-  return in_shape(result.step, std::move(extents));
+  extents.insert(extents.begin(), 1);
+  return with_dimensions(result.step, {std::move(extents), 0});
 }
 
 Step GraphReader::dense(const Node& node, const Data& x, const OnnxTensor& b, bool outputs_first) {
@@ -152,24 +152,6 @@ Step GraphReader::dense(const Node& node, const Data& x, const OnnxTensor& b, bo
   }
   result_.weight_type = std::max(result_.weight_type, b.type);
   return step;
-}
-
-// scikit-learn's: (x - offset) * scale, the numbers in attributes.
-GraphReader::Data GraphReader::scaler(const Node& node) {
-  const auto numbers = [&](const char* name) {
-    std::vector<double> values;
-    if (const auto* found = attribute(node, name)) values.assign(found->floats().begin(), found->floats().end());
-    for (const double value : values) {
-      if (!std::isfinite(value)) refuse(place(node) + "." + name, "nan or infinity", "finite numbers");
-    }
-    return values;
-  };
-  std::size_t x = data(node, 0).step;
-  std::vector<double> offset = numbers("offset"), scale = numbers("scale");
-  for (double& value : offset) value = -value;
-  if (!offset.empty()) x = builder_.with_constant(x, StepKind::add, std::move(offset), place(node));
-  if (!scale.empty()) x = builder_.with_constant(x, StepKind::multiply, std::move(scale), place(node));
-  return {x};
 }
 
 // (x - mean) / sqrt(variance + epsilon) * scale + shift, as one factor and one term.

@@ -18,13 +18,13 @@ namespace {
 
 constexpr std::size_t kMostNumbers = std::size_t{1} << 26;  // in a constant computed from others
 
+}  // namespace
+
 void check_finite(const std::string& where, const OnnxTensor& tensor) {
   for (const double value : tensor.values) {
     if (!std::isfinite(value)) refuse(where, "constants that are, or give, nan or infinity", "finite numbers");
   }
 }
-
-}  // namespace
 
 const onnx::AttributeProto* attribute(const onnx::NodeProto& node, std::string_view name) {
   for (const auto& candidate : node.attribute()) {
@@ -46,6 +46,21 @@ double number(const onnx::NodeProto& node, std::string_view name, double otherwi
 std::int64_t integer(const onnx::NodeProto& node, std::string_view name, std::int64_t otherwise) {
   const auto* found = attribute(node, name);
   return found ? found->i() : otherwise;
+}
+
+std::string type_name(std::int64_t type) {
+  switch (type) {
+    case onnx::TensorProto::FLOAT16:
+      return "float16";
+    case onnx::TensorProto::BFLOAT16:
+      return "bfloat16";
+    case onnx::TensorProto::INT32:
+      return "int32";
+    case onnx::TensorProto::INT64:
+      return "int64";
+    default:
+      return "ONNX type " + std::to_string(type);
+  }
 }
 
 OnnxTensor read_constant(const onnx::NodeProto& node, const std::string& where, const std::filesystem::path& path) {
@@ -160,6 +175,16 @@ std::optional<OnnxTensor> apply_to_constant(const onnx::NodeProto& node, const O
   if (op == "Exp") function = [](double x) { return std::exp(x); };
   if (op == "Log") function = [](double x) { return std::log(x); };
   if (op == "Abs") function = [](double x) { return std::fabs(x); };
+  if (op == "Sin") function = [](double x) { return std::sin(x); };
+  if (op == "Cos") function = [](double x) { return std::cos(x); };
+  if (op == "Tanh") function = [](double x) { return std::tanh(x); };
+  if (op == "Sigmoid") function = [](double x) { return 1 / (1 + std::exp(-x)); };
+  if (op == "Softplus") function = [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); };
+  if (op == "Relu") function = [](double x) { return std::max(x, 0.0); };
+  if (op == "Sign") function = [](double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : 0.0; };
+  if (op == "Not") function = [](double x) { return x == 0 ? 1.0 : 0.0; };
+  if (op == "Floor") function = [](double x) { return std::floor(x); };
+  if (op == "Ceil") function = [](double x) { return std::ceil(x); };
   if (function == nullptr) return {};
   if (tensor.holds_batch) unsupported(where, "arithmetic with the size of the batch", "fixed numbers");
   for (double& value : result.values) value = function(value);
@@ -211,7 +236,7 @@ OnnxTensor take_constants(const OnnxTensor& tensor, std::size_t axis, std::span<
       result.values.insert(result.values.end(), first, first + static_cast<std::ptrdiff_t>(after));
     }
   }
-  result.holds_batch = tensor.holds_batch && std::count(result.values.begin(), result.values.end(), -1.0) > 0;
+  result.holds_batch = tensor.holds_batch && std::count(result.values.begin(), result.values.end(), kBatchExtent) > 0;
   return result;
 }
 

@@ -28,11 +28,15 @@ inline constexpr const char* kWriteAnother =
 // Those below throw Error, its field being `where`: (model) for numbers that are not finite, (unsupported) for
 // shapes and kinds not known here.
 
+// "float16", "int64", ...: what ONNX calls its numbers in Python.
+std::string type_name(std::int64_t type);
+void check_finite(const std::string& where, const OnnxTensor& tensor);
 // Of a Constant node. `path` is the model's file.
 OnnxTensor read_constant(const onnx::NodeProto& node, const std::string& where, const std::filesystem::path& path);
 // Element by element, broadcast as NumPy does it.
 OnnxTensor combine_constants(BinaryKind kind, const OnnxTensor& a, const OnnxTensor& b, const std::string& where);
-// Transpose, Sqrt, Neg, Reciprocal, Exp, Log, Abs of a constant; nothing for other operators.
+// Transpose of a matrix, or a function of each number (Sqrt, Exp, Softplus, Sigmoid, ...) of a constant; nothing for
+// other operators.
 std::optional<OnnxTensor> apply_to_constant(const onnx::NodeProto& node, const OnnxTensor& tensor,
                                             const std::string& where);
 // Numbers cut off or made truth values where `to`, an ONNX type, asks for it. Floats keep the digits they have.

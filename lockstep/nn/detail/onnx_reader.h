@@ -1,5 +1,5 @@
-// Walks an ONNX graph node by node and turns each into steps. The operators are read in four files: layers and
-// normalisations, arithmetic, activations, and what moves features about.
+// Walks an ONNX graph node by node and turns each into steps. The operators are read in a file for each kind: layers,
+// arithmetic, activations, selections, reductions, products, constants, and scikit-learn's own.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -11,9 +11,11 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "lockstep/nn/detail/onnx_dimensions.h"
 #include "lockstep/nn/detail/onnx_graph.h"
 #include "lockstep/nn/detail/onnx_steps.h"
 #include "lockstep/nn/detail/onnx_tensor.h"
@@ -34,7 +36,14 @@ class GraphReader {
     std::size_t step;
     int rank = 2;
     bool turned = false;
-    std::vector<std::int64_t> extents = {};  // after the batch's, where there are more dimensions
+    // Where there are more dimensions: those but the batch's, and how many of them stand before it.
+    std::vector<std::int64_t> extents = {};
+    std::size_t batch = 0;
+  };
+  // All dimensions of a value, the batch's among them as 1, and which that is; constants have none.
+  struct Dimensions {
+    Extents extents;
+    std::optional<std::size_t> batch;
   };
   using Value = std::variant<OnnxTensor, Data>;
   using Values = std::vector<Value>;
@@ -79,7 +88,6 @@ class GraphReader {
   Step dense(const Node& node, const Data& x, const OnnxTensor& b, bool outputs_first);
   Data batch_normalization(const Node& node);
   Data layer_normalization(const Node& node);
-  Data scaler(const Node& node);
   Data softmax(const Node& node);
   Data hardmax(const Node& node);
 
@@ -89,6 +97,9 @@ class GraphReader {
   Value fold_operands(const Node& node);
   Value fold(const Node& node, const Value& a, const Value& b, BinaryKind kind);
   Data clip(const Node& node);
+  std::pair<double, double> bounds(const Node& node) const;  // of Clip
+  OnnxTensor clipped(const Node& node, OnnxTensor tensor) const;
+  Data of_two_functions(const Node& node);
   Data reduce(const Node& node);
   Data choose(const Node& node);
   Data compare(const Node& node);
@@ -96,14 +107,66 @@ class GraphReader {
   // ---- onnx_shapes.cpp
   // Of nodes that read or make a value of more than two dimensions; nothing for others.
   std::optional<Values> more_dimensions(const Node& node);
-  // Of functions of each element of [features, batch]; nothing for others.
-  std::optional<Values> turned(const Node& node);
+  // Of functions of each element, broadcast to each other.
+  Values elementwise(const Node& node);
   // What the node makes of these values under the names of its operands.
   Values results_with(const Node& node, std::map<std::string, Value> operands);
-  std::optional<std::vector<std::int64_t>> new_extents(const Node& node, const Data& x) const;
-  static Data in_shape(std::size_t step, std::vector<std::int64_t> extents);
-  std::string text_of(const Data& x) const;                            // "[batch, 2, 3]"
+  std::optional<Dimensions> reshaped_dimensions(const Node& node, const Data& x) const;
+  static std::string text_of(const Dimensions& x);                     // "[batch, 2, 3]"
   static std::string text_of(const std::vector<std::int64_t>& shape);  // "[2, 3]"
+
+  // ---- onnx_views.cpp
+  std::optional<Values> view(const Node& node);
+  Dimensions dimensions_of(const Node& node, const Value& value) const;
+  static Data with_dimensions(std::size_t step, Dimensions dimensions);
+  std::size_t axis_of(const Node& node, std::int64_t axis, const Dimensions& x) const;  // refuses the batch's
+  Picture picture_of(const Node& node, const Dimensions& x) const;
+  Value pictured(const Node& node, const Value& value, const Picture& picture, std::optional<std::size_t> batch);
+  Indices indices_within(const Node& node, const OnnxTensor& tensor, std::int64_t extent) const;
+  Indices starts_of(const Node& node, const OnnxTensor& indices, const Extents& extents, std::size_t named) const;
+  Picture gathered(const Node& node, const Dimensions& x, const Picture& picture,
+                   std::optional<std::size_t>& batch) const;
+  Value scattered(const Node& node);
+  Values split_dimensions(const Node& node);
+  Value concat_dimensions(const Node& node);
+  Value padded(const Node& node, const Value& value, const Dimensions& x);
+  Value expanded(const Node& node, const Value& value, const Dimensions& x);
+
+  // ---- onnx_rows.cpp
+  // Of reductions and of functions of several features together, over any dimensions but the batch's.
+  std::optional<Values> over_dimensions(const Node& node);
+  Data reduced(const Node& node, std::size_t step, const std::vector<Indices>& groups, ReduceKind kind);
+  Data product_of(const Node& node, std::size_t step, const std::vector<Indices>& groups);
+  Value reduce_dimensions(const Node& node);
+  Value each_row(const Node& node);
+  Indices reduced_axes(const Node& node, const Dimensions& x) const;
+  std::size_t running_sum(const Node& node, std::size_t x, std::size_t length);
+
+  // ---- onnx_products.cpp
+  std::optional<Values> products(const Node& node);
+  struct Labelled {
+    Value value;
+    std::vector<int> labels;  // of each dimension; kFree for one of 1 that nothing else meets
+  };
+  Labelled contracted(const Node& node, const Labelled& a, const Labelled& b, const std::vector<int>& kept);
+  Value in_order(const Node& node, const Labelled& product, const std::vector<int>& order);
+  Value product_of_any(const Node& node);
+  Value einsum(const Node& node);
+
+  // ---- onnx_ml.cpp
+  // Of the domain ai.onnx.ml.
+  Value machine_learning(const Node& node);
+  std::vector<double> floats(const Node& node, const char* name) const;
+  Data scaler(const Node& node);
+  Data normalizer(const Node& node);
+  std::size_t with_norm_one(const Node& node, std::size_t x, const std::string& norm);
+  Data linear_regressor(const Node& node);
+
+  // ---- onnx_constants.cpp
+  // What the node makes of operands that are all constant, where the operator is known here.
+  std::optional<Values> folded(const Node& node);
+  Value chosen(const Node& node) const;
+  OnnxTensor reduced_constant(const Node& node, const OnnxTensor& tensor) const;
 
   // ---- onnx_activation.cpp
   std::optional<Value> activation(const Node& node);
@@ -115,12 +178,17 @@ class GraphReader {
     std::int64_t start, end, axis, step;
   };
   Value slice(const Node& node);
+  std::vector<SliceAlong> slices_of(const Node& node) const;
   Value slice(const Node& node, const Value& from, SliceAlong along);
+  bool whole_batch(const SliceAlong& along) const;
+  Indices sliced(const Node& node, const SliceAlong& along, std::int64_t extent) const;
+  std::vector<std::size_t> split_sizes(const Node& node, std::size_t whole) const;
   Values split(const Node& node);
   Value concat(const Node& node);
   Value shape_of(const Node& node);
   OnnxTensor filled(const Node& node, const OnnxTensor& shape) const;
   Value unchanged(const Node& node);
+  Value cast_like(const Node& node, const Data& x);
   Value reshaped(const Node& node, const Data& x);
   OnnxTensor reshaped(const Node& node, const OnnxTensor& tensor) const;
   Data select(const Node& node, const Data& x, std::vector<std::size_t> indices);
@@ -132,6 +200,7 @@ class GraphReader {
   StepBuilder builder_;
   std::map<std::string, Value> values_;
   std::optional<std::int64_t> fixed_batch_;
+  std::map<std::string, std::int64_t> opsets_;  // of other domains than ONNX' own
 };
 
 }  // namespace lockstep::nn::detail

@@ -1,10 +1,11 @@
-// Values of other shapes than [batch, features]. Of more dimensions, [batch, ...]: a net may pass through them, element
-// by element and by products with matrices, and come back. Turned round, [features, batch]: element by element.
+// Values of other shapes than [batch, features]: of more dimensions, the batch's any of them, or [features, batch]. A
+// net may pass through them, and come back.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <set>
 
+#include "lockstep/nn/detail/onnx_dimensions.h"
 #include "lockstep/nn/detail/onnx_node.h"
 #include "lockstep/nn/detail/onnx_reader.h"
 
@@ -32,43 +33,27 @@ bool is_elementwise(const std::string& op) {
                                                 "Min",         "Max",
                                                 "Pow",         "Sum",
                                                 "Mean",        "PRelu",
-                                                "SwiGLU"};
+                                                "SwiGLU",      "Where",
+                                                "Equal",       "Less",
+                                                "Greater",     "LessOrEqual",
+                                                "And",         "GreaterOrEqual",
+                                                "Or",          "Not",
+                                                "CastLike",    "Sinh",
+                                                "Cosh",        "Tan"};
   return known.contains(op);
 }
 
-// Of a value of `rank` dimensions, ascending; nothing where one is the batch's, out of range, or named twice.
-std::optional<std::vector<std::size_t>> feature_axes(std::vector<std::int64_t> axes, std::size_t rank) {
-  std::vector<std::size_t> result;
+// Of a value of `rank` dimensions, ascending; nothing where one is out of range or named twice.
+std::optional<Indices> resolved(const std::vector<std::int64_t>& axes, std::size_t rank) {
+  Indices result;
   for (std::int64_t axis : axes) {
     if (axis < 0) axis += static_cast<std::int64_t>(rank);
-    if (axis < 1 || axis >= static_cast<std::int64_t>(rank)) return {};
+    if (axis < 0 || axis >= static_cast<std::int64_t>(rank)) return {};
     result.push_back(static_cast<std::size_t>(axis));
   }
   std::sort(result.begin(), result.end());
   if (std::adjacent_find(result.begin(), result.end()) != result.end()) return {};
   return result;
-}
-
-// For each number of `to`, in order, the one that it meets of an operand broadcast to it; nothing where that does not
-// fit. Both are extents after the batch's; constants may begin with a 1 for it.
-std::optional<std::vector<std::size_t>> broadcast(std::vector<std::int64_t> from, const std::vector<std::int64_t>& to) {
-  if (from.size() == to.size() + 1 && from[0] == 1) from.erase(from.begin());
-  if (from.size() > to.size()) return {};
-  from.insert(from.begin(), to.size() - from.size(), 1);
-  std::vector<std::size_t> indices{0};
-  std::size_t numbers = 1;  // of `from`, in the dimensions met so far
-  for (std::size_t axis = to.size(); axis-- > 0;) {
-    if (from[axis] != to[axis] && from[axis] != 1) return {};
-    const std::size_t inner = indices.size();
-    if (static_cast<std::size_t>(to[axis]) > kMostFeatures / inner) return {};
-    for (std::int64_t at = 1; at < to[axis]; ++at) {
-      for (std::size_t i = 0; i < inner; ++i) {
-        indices.push_back(indices[i] + (from[axis] == 1 ? 0 : static_cast<std::size_t>(at) * numbers));
-      }
-    }
-    numbers *= static_cast<std::size_t>(from[axis]);
-  }
-  return indices;
 }
 
 }  // namespace
@@ -79,74 +64,88 @@ std::string GraphReader::text_of(const std::vector<std::int64_t>& shape) {
   return text.empty() ? "[]" : text + "]";
 }
 
-std::string GraphReader::text_of(const Data& x) const {
-  if (x.rank == 1) return "[batch]";
-  const std::vector<std::int64_t> features{static_cast<std::int64_t>(builder_.width(x.step))};
-  return "[batch, " + text_of(x.rank == 2 ? features : x.extents).substr(1);
+std::string GraphReader::text_of(const Dimensions& x) {
+  std::string text;
+  for (std::size_t i = 0; i < x.extents.size(); ++i) {
+    text += (text.empty() ? "[" : ", ") + (x.batch == i ? std::string("batch") : std::to_string(x.extents[i]));
+  }
+  return text.empty() ? "[]" : text + "]";
 }
 
-GraphReader::Data GraphReader::in_shape(std::size_t step, std::vector<std::int64_t> extents) {
-  if (extents.size() < 2) return {step, extents.empty() ? 1 : 2};
-  return {step, 3, false, std::move(extents)};
-}
-
-// The extents after the batch's that Flatten, Reshape, Squeeze or Unsqueeze gives x; nothing where it does not keep the
-// batch, or the width is open.
-std::optional<std::vector<std::int64_t>> GraphReader::new_extents(const Node& node, const Data& x) const {
+// What Flatten, Reshape, Squeeze or Unsqueeze makes of the dimensions; nothing where it does not keep the batch by
+// itself, or the width is open.
+std::optional<GraphReader::Dimensions> GraphReader::reshaped_dimensions(const Node& node, const Data& x) const {
   const std::string& op = node.op_type();
+  if (builder_.width(x.step) == 0) return {};
+  const Dimensions from = dimensions_of(node, x);
+  const std::size_t rank = from.extents.size(), batch = *from.batch;
   const auto features = static_cast<std::int64_t>(builder_.width(x.step));
-  if (features == 0 || x.turned) return {};
-  std::vector<std::int64_t> from = x.extents;
-  if (x.rank == 2) from = {features};
   if (op == "Flatten") {
-    if (integer(node, "axis", 1) != 1) return {};
-    return std::vector<std::int64_t>{features};
+    const std::int64_t given = integer(node, "axis", 1), extents = static_cast<std::int64_t>(rank);
+    const std::int64_t axis = given < 0 ? given + extents : given;
+    if (axis < 0 || axis > extents) return {};
+    const bool in_front = static_cast<std::int64_t>(batch) < axis;
+    Dimensions to{{1, 1}, in_front ? 0 : 1};
+    for (std::size_t i = 0; i < rank; ++i) to.extents[static_cast<std::int64_t>(i) < axis ? 0 : 1] *= from.extents[i];
+    if (to.extents[*to.batch] != 1) return {};  // the batch beside others
+    return to;
   }
   if (op == "Unsqueeze" || op == "Squeeze") {
     const bool adds = op == "Unsqueeze";
     const auto given = whole_numbers(node, "axes", 1);
-    std::vector<std::int64_t> to;
-    if (!given) {
-      if (adds) return {};
-      std::copy_if(from.begin(), from.end(), std::back_inserter(to), [](std::int64_t extent) { return extent != 1; });
-      return to;
-    }
-    const auto axes = feature_axes(*given, 1 + from.size() + (adds ? given->size() : 0));
-    if (!axes) return {};
-    const std::size_t rank = 1 + from.size() + (adds ? axes->size() : 0);
-    for (std::size_t axis = 1, next = 0; axis < rank; ++axis) {
-      const bool named = std::binary_search(axes->begin(), axes->end(), axis);
-      if (adds) {
-        to.push_back(named ? 1 : from[next++]);
-      } else if (!named) {
-        to.push_back(from[axis - 1]);
-      } else if (from[axis - 1] != 1) {
-        return {};
+    Dimensions to;
+    if (!given && adds) return {};
+    std::optional<Indices> axes = Indices{};
+    if (given) {
+      axes = resolved(*given, rank + (adds ? given->size() : 0));
+    } else {
+      for (std::size_t i = 0; i < rank; ++i) {
+        if (i != batch && from.extents[i] == 1) axes->push_back(i);
       }
+    }
+    if (!axes) return {};
+    const std::size_t all = rank + (adds ? axes->size() : 0);
+    for (std::size_t axis = 0, next = 0; axis < all; ++axis) {
+      const bool named = std::binary_search(axes->begin(), axes->end(), axis);
+      if (adds && named) {
+        to.extents.push_back(1);
+        continue;
+      }
+      if (named && (next == batch || from.extents[next] != 1)) return {};
+      if (!named && next == batch) to.batch = to.extents.size();
+      if (!named) to.extents.push_back(from.extents[next]);
+      ++next;
     }
     return to;
   }
-  const OnnxTensor& shape = constant_operand(node, 1);
-  if (shape.values.empty()) return {};
-  const double batch = shape.values[0];
-  if (batch != 0 && batch != -1 && !(fixed_batch_ && batch == static_cast<double>(*fixed_batch_))) return {};
-  std::vector<std::int64_t> to;
+  const std::vector<double>& shape = constant_operand(node, 1).values;
+  std::int64_t before = 1;  // numbers before the batch
+  for (std::size_t i = 0; i < batch; ++i) before *= from.extents[i];
+  Dimensions to;
   std::int64_t product = 1;
-  std::size_t open = 0;  // the place of -1
-  for (std::size_t i = 1; i < shape.values.size(); ++i) {
-    double extent = shape.values[i];
-    if (extent == 0 && i <= from.size()) extent = static_cast<double>(from[i - 1]);
-    if (extent == -1 && open == 0 && (batch != -1 || shape.holds_batch)) {
+  std::optional<std::size_t> open;  // the place of -1
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    double extent = shape[i];
+    const bool copied = extent == 0 && i < rank;
+    const bool may_be_batch = (copied && i == batch) || (extent == 0 && i == 0 && batch == 0) || extent == -1 ||
+                              extent == kBatchExtent || (fixed_batch_ && extent == static_cast<double>(*fixed_batch_));
+    if (!to.batch && may_be_batch && product == before && !open) {
+      to.batch = i;
+      to.extents.push_back(1);
+      continue;
+    }
+    if (copied && i != batch) extent = static_cast<double>(from.extents[i]);
+    if (extent == -1 && !open && (to.batch ? shape[*to.batch] != -1 : true)) {
       open = i;
       extent = 1;
     }
     if (!(extent >= 1 && extent <= static_cast<double>(features))) return {};
-    to.push_back(static_cast<std::int64_t>(extent));
-    product *= to.back();
+    to.extents.push_back(static_cast<std::int64_t>(extent));
+    product *= to.extents.back();
     if (product > features) return {};
   }
-  if (open > 0) product *= to[open - 1] = features / product;
-  if (product != features) return {};
+  if (open) product *= to.extents[*open] = features / product;
+  if (!to.batch || product != features) return {};
   return to;
 }
 
@@ -219,93 +218,100 @@ std::optional<GraphReader::Values> GraphReader::more_dimensions(const Node& node
   if (op == "Flatten" || op == "Reshape" || op == "Squeeze" || op == "Unsqueeze") {
     const auto* const x = std::get_if<Data>(&required(node, 0));
     if (x == nullptr) return {};
-    auto extents = new_extents(node, *x);
-    if (!extents || (x->rank < 3 && extents->size() < 2)) return {};
-    return Values{in_shape(x->step, std::move(*extents))};
+    const auto to = reshaped_dimensions(node, *x);
+    // Between [batch, features] and [batch] as ever.
+    if (!to || (x->rank < 3 && !x->turned && to->extents.size() < 3 && to->batch == 0)) return {};
+    return Values{with_dimensions(x->step, *to)};
   }
-  std::vector<std::int64_t> extents;  // of the operands, as broadcast to each other
-  bool alike = true;
+  std::optional<Dimensions>
+      more;  // of the operand of the most dimensions, where it is not [batch, features] or [batch]
+  bool turned = false, flat = false;
   for (int i = 0; i < node.input_size(); ++i) {
     const Value* const value = operand(node, i);
     const auto* const x = value ? std::get_if<Data>(value) : nullptr;
-    if (x == nullptr || x->rank < 3) continue;
-    if (extents.empty()) extents.assign(x->extents.size(), 1);
-    alike = alike && extents.size() == x->extents.size();
-    for (std::size_t axis = 0; alike && axis < extents.size(); ++axis) {
-      extents[axis] = std::max(extents[axis], x->extents[axis]);
+    if (x == nullptr) continue;
+    turned = turned || x->turned;
+    flat = flat || x->rank == 1;
+    if (x->rank == 3 && (!more || more->extents.size() <= x->extents.size())) more = dimensions_of(node, *x);
+  }
+  if (op == "Shape") return {};
+  if (op == "MatMul" || op == "Einsum") return products(node);
+  if (auto values = over_dimensions(node)) return values;
+  static const std::set<std::string_view> only_views{"Tile", "Pad", "GatherND", "ScatterND", "ScatterElements"};
+  const OnnxTensor* const second = constant(node, 1);
+  const bool tabular = op == "Gather" && second && second->shape.size() > 1;
+  const bool wider = op == "Expand" && (flat || (second && second->values.size() > 2));
+  const bool joined = turned && (op == "Concat" || op == "Split" || op == "Expand");
+  if (more || tabular || wider || joined || only_views.contains(op)) {
+    if (auto values = view(node)) return values;
+  }
+  if (!more && !turned) return {};
+  if (is_elementwise(op)) return elementwise(node);
+  if (!more) return {};
+  unsupported(
+      node, "this operator on " + text_of(*more),
+      "functions of each element, products, reductions and selections of such values",
+      "write it with those (a convolution as matrix products), or bring the value to [batch, features] before it");
+}
+
+GraphReader::Values GraphReader::elementwise(const Node& node) {
+  Dimensions all;
+  std::size_t from_end = 0;  // where the batch stands
+  bool alike = true;
+  std::string operands_text;
+  for (int i = 0; i < node.input_size(); ++i) {
+    const Value* const value = operand(node, i);
+    if (value == nullptr) continue;
+    const Dimensions x = dimensions_of(node, *value);
+    operands_text += (operands_text.empty() ? "" : " and ") + text_of(x);
+    if (!x.batch) continue;
+    alike = alike && (!all.batch || from_end == x.extents.size() - *x.batch);
+    from_end = x.extents.size() - *x.batch;
+    if (!all.batch || x.extents.size() > all.extents.size()) all.extents.resize(x.extents.size(), 1);
+    all.batch = all.extents.size() - from_end;
+  }
+  all.extents.assign(all.extents.size(), 1);
+  const std::size_t rank = all.extents.size();
+  for (int i = 0; i < node.input_size() && alike; ++i) {
+    const Value* const value = operand(node, i);
+    if (value == nullptr) continue;
+    const Dimensions x = dimensions_of(node, *value);
+    alike = x.extents.size() <= rank || numbers_in(x.extents, 1) == 1;
+    for (std::size_t axis = 0; alike && axis < std::min(rank, x.extents.size()); ++axis) {
+      std::int64_t& extent = all.extents[rank - 1 - axis];
+      extent = std::max(extent, x.extents[x.extents.size() - 1 - axis]);
     }
   }
-  if (extents.empty() || op == "Shape") return {};
-  if (op == "MatMul") return Values{product_of_matrices(node)};
-  const std::string shape = "[batch, " + text_of(extents).substr(1);
-  if (!is_elementwise(op)) {
-    unsupported(node, shape, "[batch, features]", "bring it back to that shape first (Squeeze, Reshape)");
-  }
+  alike = alike && all.extents[*all.batch] == 1 && numbers_in(all.extents, kMostFeatures);
   std::map<std::string, Value> operands;
   for (int i = 0; i < node.input_size() && alike; ++i) {
     const Value* const value = operand(node, i);
     if (value == nullptr) continue;
-    if (const auto* const x = std::get_if<Data>(value)) {
-      const auto indices = x->rank == 3 ? broadcast(x->extents, extents) : std::nullopt;
-      alike = indices.has_value();
-      if (alike) operands.emplace(node.input(i), select(node, {x->step}, *indices));
+    const auto* const numbers = std::get_if<OnnxTensor>(value);
+    if (numbers && numbers->is_scalar()) {
+      OnnxTensor one = *numbers;
+      one.shape.clear();
+      operands.emplace(node.input(i), std::move(one));
       continue;
     }
-    const auto& numbers = std::get<OnnxTensor>(*value);
-    if (numbers.is_scalar() && numbers.shape.size() <= extents.size() + 1) {
-      OnnxTensor number = numbers;
-      number.shape.clear();
-      operands.emplace(node.input(i), std::move(number));
-      continue;
-    }
-    const auto indices = broadcast(numbers.shape, extents);
-    alike = indices && !numbers.values.empty() && !numbers.holds_batch;
+    const auto indices = broadcast(dimensions_of(node, *value).extents, all.extents);
+    alike = indices && !(numbers && (numbers->values.empty() || numbers->holds_batch));
     if (!alike) continue;
-    OnnxTensor all{{1, static_cast<std::int64_t>(indices->size())}, {}, numbers.type, false};
-    for (const std::size_t index : *indices) all.values.push_back(numbers.values[index]);
-    operands.emplace(node.input(i), std::move(all));
+    if (!numbers) {
+      operands.emplace(node.input(i), select(node, {std::get<Data>(*value).step}, *indices));
+      continue;
+    }
+    OnnxTensor each{{1, static_cast<std::int64_t>(indices->size())}, {}, numbers->type, false, numbers->whole};
+    for (const std::size_t index : *indices) each.values.push_back(numbers->values[index]);
+    operands.emplace(node.input(i), std::move(each));
   }
   if (!alike) {
-    unsupported(node, "operands of other shapes than " + shape, "shapes that are broadcast to it, or one number");
+    unsupported(node, "operands " + operands_text, "shapes that are broadcast to each other, each sample for itself",
+                "give them the same dimensions in the same order (unsqueeze, transpose)");
   }
   Values results = results_with(node, std::move(operands));
   for (Value& result : results) {
-    if (auto* const made = std::get_if<Data>(&result)) *made = in_shape(made->step, extents);
-  }
-  return results;
-}
-
-std::optional<GraphReader::Values> GraphReader::turned(const Node& node) {
-  if (!is_elementwise(node.op_type())) return {};
-  bool any = false, all = true;
-  for (int i = 0; i < node.input_size(); ++i) {
-    const Value* const value = operand(node, i);
-    const auto* const x = value ? std::get_if<Data>(value) : nullptr;
-    any = any || (x && x->turned);
-  }
-  if (!any) return {};
-  std::map<std::string, Value> operands;
-  for (int i = 0; i < node.input_size(); ++i) {
-    const Value* const value = operand(node, i);
-    if (value == nullptr) continue;
-    if (const auto* const x = std::get_if<Data>(value)) {
-      all = all && x->turned;
-      operands.emplace(node.input(i), Data{x->step});
-      continue;
-    }
-    OnnxTensor numbers = std::get<OnnxTensor>(*value);
-    if (numbers.is_scalar()) continue;
-    all = all && numbers.shape.size() == 2 && numbers.shape[1] == 1;
-    if (all) std::swap(numbers.shape[0], numbers.shape[1]);
-    operands.emplace(node.input(i), std::move(numbers));
-  }
-  if (!all) {
-    unsupported(node, "an operand that is not [features, batch] beside one that is",
-                "both so, constants [features, 1] or one number", "transpose one of them in the net");
-  }
-  Values results = results_with(node, std::move(operands));
-  for (Value& result : results) {
-    if (auto* const made = std::get_if<Data>(&result)) made->turned = true;
+    if (auto* const made = std::get_if<Data>(&result)) *made = with_dimensions(made->step, all);
   }
   return results;
 }

@@ -12,11 +12,14 @@
 
 namespace lockstep::nn::detail {
 
+// Stands for the size of the batch in shapes that are computed while the net runs: no file means it, as -1 may.
+inline constexpr double kBatchExtent = -0x1p56;
+
 struct OnnxTensor {
   std::vector<std::int64_t> shape;
   std::vector<double> values;  // row-major; integers are held exactly up to 2^53, beyond which only "to the end" lies
   WeightType type = WeightType::f32;
-  // A shape in which -1 stands for the size of the batch; not to be computed with.
+  // A shape in which kBatchExtent stands for the size of the batch; not to be computed with.
   bool holds_batch = false;
   bool whole = false;  // integers or truth values by type: quotients of them are truncated
 

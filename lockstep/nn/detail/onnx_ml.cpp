@@ -1,0 +1,107 @@
+// The operators of the domain ai.onnx.ml that scikit-learn's converter puts around a net: scaling, norms, linear
+// models, and what joins and selects columns.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "lockstep/nn/detail/onnx_dimensions.h"
+#include "lockstep/nn/detail/onnx_node.h"
+#include "lockstep/nn/detail/onnx_reader.h"
+#include "lockstep/nn/detail/refuse.h"
+
+namespace lockstep::nn::detail {
+
+std::vector<double> GraphReader::floats(const Node& node, const char* name) const {
+  std::vector<double> values;
+  if (const auto* found = attribute(node, name)) values.assign(found->floats().begin(), found->floats().end());
+  for (const double value : values) {
+    if (!std::isfinite(value)) refuse(place(node) + "." + name, "nan or infinity", "finite numbers");
+  }
+  return values;
+}
+
+GraphReader::Value GraphReader::machine_learning(const Node& node) {
+  const std::string& op = node.op_type();
+  if (op == "Scaler") return scaler(node);
+  if (op == "Normalizer") return normalizer(node);
+  if (op == "LinearRegressor") return linear_regressor(node);
+  if (op == "Binarizer") {  // 1 above the threshold
+    const Data x = data(node, 0);
+    const std::size_t edge = builder_.constant({number(node, "threshold", 0)}, place(node));
+    return Data{builder_.operation(Binary{BinaryKind::less}, {edge, x.step}, place(node)), x.rank};
+  }
+  if (op == "ArrayFeatureExtractor") {  // of the last dimension
+    const Value& value = required(node, 0);
+    const Dimensions x = dimensions_of(node, value);
+    const std::size_t axis = axis_of(node, -1, x);
+    const Indices wanted = indices_within(node, constant_operand(node, 1), x.extents[axis]);
+    return pictured(node, value, taken(picture_of(node, x), axis, wanted), x.batch);
+  }
+  if (op == "FeatureVectorizer") {
+    std::vector<std::size_t> steps;
+    for (int i = 0; i < node.input_size(); ++i) {
+      const Data part = data_or_numbers(node, i);
+      width(node, part);
+      steps.push_back(part.step);
+    }
+    if (steps.empty()) refuse(place(node), "nothing to join", "at least one operand");
+    return steps.size() == 1 ? Data{steps[0]} : Data{builder_.operation(Concatenate{}, std::move(steps), place(node))};
+  }
+  unsupported(node, "an operator of scikit-learn's converter that is not supported here",
+              "Scaler, Normalizer, LinearRegressor, Binarizer, ArrayFeatureExtractor or FeatureVectorizer",
+              "export the net (MLPRegressor, and the scaling around it) alone, and do the rest before or after it");
+}
+
+// scikit-learn's: (x - offset) * scale, the numbers in attributes.
+GraphReader::Data GraphReader::scaler(const Node& node) {
+  std::size_t x = data(node, 0).step;
+  std::vector<double> offset = floats(node, "offset"), scale = floats(node, "scale");
+  for (double& value : offset) value = -value;
+  if (!offset.empty()) x = builder_.with_constant(x, StepKind::add, std::move(offset), place(node));
+  if (!scale.empty()) x = builder_.with_constant(x, StepKind::multiply, std::move(scale), place(node));
+  return {x};
+}
+
+GraphReader::Data GraphReader::normalizer(const Node& node) {
+  const auto* given = attribute(node, "norm");
+  const std::string norm = given ? given->s() : "MAX";
+  if (norm != "L1" && norm != "L2" && norm != "MAX") unsupported(node, "the norm " + norm, "L1, L2 or MAX");
+  const Data x = data(node, 0);
+  width(node, x);
+  return {with_norm_one(node, x.step, norm)};
+}
+
+// x / |x|, and x where that is 0. "MAX" is the largest number, not the largest absolute one, as the standard has it.
+std::size_t GraphReader::with_norm_one(const Node& node, std::size_t x, const std::string& norm) {
+  const std::string here = place(node);
+  const std::size_t each = norm == "L2"   ? builder_.activation(x, {ActivationKind::square}, here)
+                           : norm == "L1" ? builder_.operation(Unary{UnaryKind::absolute}, {x}, here)
+                                          : x;
+  const ReduceKind kind = norm == "MAX" ? ReduceKind::maximum : ReduceKind::sum;
+  std::size_t length = builder_.operation(Reduce{kind}, {each}, here);
+  if (norm == "L2") length = builder_.operation(Unary{UnaryKind::square_root}, {length}, here);
+  const std::size_t none = builder_.operation(Binary{BinaryKind::equal}, {length, builder_.constant({0}, here)}, here);
+  const std::size_t divisor = builder_.operation(Select{}, {none, builder_.constant({1}, here), length}, here);
+  return builder_.operation(Binary{BinaryKind::divide}, {x, divisor}, here);
+}
+
+GraphReader::Data GraphReader::linear_regressor(const Node& node) {
+  const auto* after = attribute(node, "post_transform");
+  if (after && after->s() != "NONE") unsupported(node, "post_transform = " + after->s(), "NONE");
+  const auto targets = static_cast<std::size_t>(std::max(integer(node, "targets", 1), std::int64_t{0}));
+  const std::vector<double> weights = floats(node, "coefficients"), bias = floats(node, "intercepts");
+  const Data x = data(node, 0);
+  if (targets == 0 || weights.empty() || weights.size() % targets != 0 || (!bias.empty() && bias.size() != targets)) {
+    refuse(place(node),
+           std::to_string(weights.size()) + " coefficients and " + std::to_string(bias.size()) + " intercepts",
+           "for each of " + std::to_string(targets) + " targets one for each feature, and one intercept or none");
+  }
+  Step step{.kind = StepKind::dense, .where = place(node), .from = {x.step}};
+  step.dense = {weights.size() / targets, targets, weights, bias};
+  if (bias.empty()) step.dense.bias.assign(targets, 0.0);
+  step.has_bias = true;
+  result_.weight_type = std::max(result_.weight_type, WeightType::f32);
+  return {builder_.append(std::move(step))};
+}
+
+}  // namespace lockstep::nn::detail
