@@ -28,8 +28,8 @@ enum class ModelFormat {
 ModelFormat detect_format(const std::filesystem::path& path);
 
 // Reads safetensors and, where built with them, ONNX, Keras and Lockstep's own format in HDF5. `options` are for
-// safetensors that do not say their activations: of files that do they must agree. Other formats throw Error (unsupported) that names the format and says how to turn the file into
-// safetensors.
+// safetensors that do not say their activations: of files that do they must agree. Other formats throw Error
+// (unsupported) that names the format and says how to turn the file into safetensors.
 Model load(const std::filesystem::path& path, const ReadOptions& options = {});
 
 }  // namespace lockstep::nn
