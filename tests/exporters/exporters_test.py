@@ -230,10 +230,11 @@ class Operators(unittest.TestCase):
         "Cos": [{}], "Sign": [{}], "Abs": [{}], "Neg": [{}], "Exp": [{}]}
     SECOND = {"PRelu": "slopes", "SwiGLU": "x"}
     # What else is read, where it means something for each sample (lockstep/nn/onnx.h).
-    OTHERS = """Add And BatchNormalization Cast Clip Concat Constant ConstantOfShape Div Dropout Equal Expand Flatten Gather
-        Gemm Greater GreaterOrEqual Identity LayerNormalization Less LessOrEqual Log MatMul Max Mean Min Mul Not Or Pow
-        Reciprocal ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceSum ReduceSumSquare Reshape Shape Slice Split Sqrt
-        Squeeze Sub Sum Transpose Unsqueeze Where""".split()
+    OTHERS = """Add And BatchNormalization Cast CastLike Clip Concat Constant ConstantOfShape Cosh CumSum Div Dropout Einsum Equal Expand
+        Flatten Gather GatherND Gemm Greater GreaterOrEqual GroupNormalization Identity InstanceNormalization LayerNormalization Less
+        LessOrEqual Log LpNormalization MatMul Max Mean Min Mul Not Or Pad Pow RMSNormalization Reciprocal ReduceL1 ReduceL2
+        ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Reshape ScatterElements
+        ScatterND Shape Sinh Slice Split Sqrt Squeeze Sub Sum Tan Tile Transpose Unsqueeze Where""".split()
 
     @classmethod
     def setUpClass(cls):
