@@ -25,6 +25,9 @@ using detail::Tensor;
 
 constexpr std::array kScalingNames = {"input_mean",    "input_stddev", "output_mean",
                                       "output_stddev", "input_min",    "input_max"};
+constexpr const char* kOnlyDense =
+    "only dense layers are read here; a net with normalisations, PReLU or convolutions comes by ONNX "
+    "(torch.onnx.export)";
 constexpr const char* kNaming =
     "name the layers \"layers.0.weight\", \"layers.0.bias\", \"layers.1.weight\", ... or as torch.nn.Sequential does";
 
@@ -69,6 +72,13 @@ std::vector<LayerTensors> find_layers(const Container& container, const std::str
     if (std::find(kScalingNames.begin(), kScalingNames.end(), name) != kScalingNames.end()) continue;
     const std::string field = source + ": tensor \"" + name + "\"";
     const auto parsed = parse_layer_name(name);
+    // Before anything is said of names and activations, which such a layer would throw into disorder.
+    if (name.ends_with(".weight") && (tensor.shape.size() != 2 || tensor.elements() == 0)) {
+      refuse(field, "shape " + shape_text(tensor.shape), "[outputs, inputs], both above 0", kOnlyDense);
+    }
+    if (name.ends_with(".running_mean") || name.ends_with(".running_var") || name.ends_with(".num_batches_tracked")) {
+      refuse(field, "the statistics of a batch normalisation", "dense layers only", kOnlyDense);
+    }
     if (!parsed) refuse(field, "a name that is no layer's weight or bias", "dense layers only", kNaming);
     if (!prefix) prefix = parsed->prefix;
     if (*prefix != parsed->prefix) {
@@ -128,10 +138,6 @@ Mlp read_stack(const Container& container, const std::vector<LayerTensors>& laye
       refuse(source + ": layer \"" + layers[i].stem + "\"", "a bias without a weight", "both");
     const Tensor& weight = *layers[i].weight;
     const std::string field = source + ": tensor \"" + weight_name + "\"";
-    if (weight.shape.size() != 2 || weight.elements() == 0) {
-      refuse(field, "shape " + shape_text(weight.shape), "[outputs, inputs], both above 0",
-             "only dense layers are read");
-    }
     if (i > 0 && weight.shape[1] != mlp.layers.back().outputs) {
       refuse(field, std::to_string(weight.shape[1]) + " inputs (shape " + shape_text(weight.shape) + ")",
              std::to_string(mlp.layers.back().outputs) + ", the outputs of layer \"" + layers[i - 1].stem + "\"",

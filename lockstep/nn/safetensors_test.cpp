@@ -335,6 +335,18 @@ TEST(SafetensorsNet, layers_that_do_not_chain_are_named) {
   EXPECT_THAT(net("[1,2,3]"), HasSubstr("found shape [1, 2, 3]"));
 }
 
+TEST(SafetensorsNet, layers_that_are_not_dense_are_named_before_anything_else) {
+  const auto net = [](const std::string& name) {
+    return reading(safetensors_bytes(
+        "{" + entry("fc1.weight", "F32", "[3,2]", 0, 24) + "," + entry(name, "F32", "[3]", 24, 36) + "}",
+        std::string(36, '\0')));
+  };
+  EXPECT_THAT(net("norm1.weight"), ::testing::AllOf(HasSubstr("tensor \"norm1.weight\": found shape [3]"),
+                                                    HasSubstr("comes by ONNX (torch.onnx.export)")));
+  EXPECT_THAT(net("1.running_mean"), ::testing::AllOf(HasSubstr("found the statistics of a batch normalisation"),
+                                                      HasSubstr("comes by ONNX (torch.onnx.export)")));
+}
+
 TEST(SafetensorsNet, biases_must_fit_and_have_weights) {
   const auto net = [](const std::string& name, const std::string& shape) {
     return reading(safetensors_bytes(

@@ -32,7 +32,9 @@ std::vector<double> variable_of(const KerasWeights& weights, const std::string& 
 
 void KerasGraph::cannot(const KerasLayer& layer, const std::string& found, const std::string& expected,
                         const std::string& remedy) const {
-  throw Error(ErrorKind::unsupported, {where(layer), found, expected, remedy});
+  constexpr const char* kInstead =
+      "build the model of such layers, or bring it as ONNX: model.export(\"net.onnx\", format=\"onnx\")";
+  throw Error(ErrorKind::unsupported, {where(layer), found, expected, remedy.empty() ? kInstead : remedy});
 }
 
 std::string KerasGraph::new_name(const std::string& wanted) {
