@@ -243,6 +243,24 @@ TEST(Onnx, parts_of_shapes_are_computed_with) {
                                           HasSubstr("export the net in float32")));
 }
 
+TEST(Onnx, constants_expanded_to_the_batch_are_not_summed_over_it) {
+  Graph graph;  // ones_like(x).sum(0) is the number of samples
+  graph.tensor("one", {}, {1});
+  graph.node("Shape", {"x"}, "shape");
+  graph.node("Expand", {"one", "shape"}, "ones");
+  over(graph, "ReduceSum", "ones", {0}, "count");
+  graph.node("Div", {"x", "count"}, "y");
+  EXPECT_THAT(refusal_of(graph), AllOf(HasSubstr("(ReduceSum, opset 17)"), HasSubstr("expanded to the batch")));
+  Graph numbers;  // nor is the number of its numbers known
+  numbers.tensor("one", {}, {1});
+  numbers.node("Shape", {"x"}, "shape");
+  numbers.node("Expand", {"one", "shape"}, "ones");
+  numbers.node("Shape", {"ones"}, "again");
+  set_list(numbers.node("ReduceProd", {"again"}, "count"), "axes", {0});
+  numbers.node("Div", {"x", "count"}, "y");
+  EXPECT_THAT(refusal_of(numbers), HasSubstr("the size of the batch as a number"));
+}
+
 TEST(Onnx, what_scikit_learn_puts_around_a_net_is_read) {
   const auto learned = [](Graph& graph, const std::string& op, std::vector<std::string> inputs, const std::string& to) {
     auto* node = graph.node(op, std::move(inputs), to);

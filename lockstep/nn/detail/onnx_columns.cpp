@@ -217,6 +217,13 @@ GraphReader::Value GraphReader::shape_of(const Node& node) {
     OnnxTensor shape{{}, {}, WeightType::f64, false, true};
     if (const OnnxTensor* tensor = constant(node, 0)) {
       shape.values.assign(tensor->shape.begin(), tensor->shape.end());
+      if (tensor->each_sample) {
+        const auto ones = std::count(shape.values.begin(), shape.values.end(), 1.0);
+        if (ones == 0 || (ones > 1 && shape.values.size() > 2)) {
+          unsupported(node, "the shape of a constant expanded to the batch", "one with the batch in a known place");
+        }
+        *std::find(shape.values.begin(), shape.values.end(), 1.0) = kBatchExtent;
+      }
     } else {
       const Dimensions x = dimensions_of(node, required(node, 0));
       shape.values.assign(x.extents.begin(), x.extents.end());
@@ -252,7 +259,9 @@ GraphReader::Value GraphReader::shape_of(const Node& node) {
     return Data{builder_.operation(Columns{std::vector<std::size_t>(last, 0)}, {x.step}, place(node))};
   }
   if (!expand) {
-    return filled(node, {{2}, {1, static_cast<double>(last)}, WeightType::f64, false, true});
+    OnnxTensor result = filled(node, {{2}, {1, static_cast<double>(last)}, WeightType::f64, false, true});
+    result.each_sample = true;
+    return result;
   }
   const OnnxTensor& from = *constant(node, 0);
   const std::vector<double> given = per_feature(node, from);

@@ -50,6 +50,7 @@ std::optional<GraphReader::Values> GraphReader::folded(const Node& node) {
     return view(node);
   }
   if (op == "Size") {
+    require_fixed(node, tensor);
     OnnxTensor size{{}, {static_cast<double>(tensor.values.size())}, WeightType::f64, false, true};
     return Values{std::move(size)};
   }
@@ -137,6 +138,7 @@ GraphReader::Value GraphReader::chosen(const Node& node) const {
       const std::int64_t own = part.shape[part.shape.size() - 1 - axis];
       if (extent == 1) extent = own;
     }
+    result.each_sample = result.each_sample || part.each_sample;
     parts.push_back(&part);
   }
   std::vector<Indices> from;
@@ -159,9 +161,18 @@ GraphReader::Value GraphReader::chosen(const Node& node) const {
   return result;
 }
 
+// Neither a shape with the batch nor what was expanded to it: sums of those depend on how many samples there are.
+void GraphReader::require_fixed(const Node& node, const OnnxTensor& tensor) const {
+  if (tensor.holds_batch) unsupported(node, "the size of the batch as a number", "fixed numbers");
+  if (tensor.each_sample) {
+    unsupported(node, "a constant expanded to the batch, summed or counted", "each sample for itself",
+                "sum the constant before it is expanded");
+  }
+}
+
 OnnxTensor GraphReader::reduced_constant(const Node& node, const OnnxTensor& tensor) const {
   const std::string& op = node.op_type();
-  if (tensor.holds_batch) unsupported(node, "the size of the batch as a number", "fixed numbers");
+  require_fixed(node, tensor);
   const Dimensions x{tensor.shape, {}};
   const Indices axes = reduced_axes(node, x);
   OnnxTensor result{{}, {}, tensor.type, false, tensor.whole};

@@ -91,6 +91,7 @@ OnnxTensor combine_constants(BinaryKind kind, const OnnxTensor& a, const OnnxTen
   OnnxTensor result;
   result.type = std::max(a.type, b.type);
   result.whole = a.whole && b.whole;
+  result.each_sample = a.each_sample || b.each_sample;
   result.shape.assign(rank, 1);
   std::vector<std::size_t> a_step(rank, 0), b_step(rank, 0);
   std::size_t count = 1, a_count = 1, b_count = 1;
@@ -227,7 +228,7 @@ OnnxTensor take_constants(const OnnxTensor& tensor, std::size_t axis, std::span<
     unsupported(where, "a constant of more numbers than a net has", "at most 2^26");
   }
   const auto extent = static_cast<std::size_t>(tensor.shape[axis]);
-  OnnxTensor result{tensor.shape, {}, tensor.type, tensor.holds_batch, tensor.whole};
+  OnnxTensor result{tensor.shape, {}, tensor.type, tensor.holds_batch, tensor.whole, tensor.each_sample};
   result.shape[axis] = static_cast<std::int64_t>(indices.size());
   if (kept == AxisKept::no) result.shape.erase(result.shape.begin() + static_cast<std::ptrdiff_t>(axis));
   for (std::size_t b = 0; b < before; ++b) {
@@ -256,6 +257,7 @@ OnnxTensor join_constants(std::span<const OnnxTensor* const> parts, std::size_t 
     result.shape[axis] += part->shape[axis];
     result.type = std::max(result.type, part->type);
     result.holds_batch = result.holds_batch || part->holds_batch;
+    result.each_sample = result.each_sample || part->each_sample;
   }
   for (std::size_t b = 0; b < before; ++b) {
     for (const OnnxTensor* part : parts) {

@@ -177,8 +177,8 @@ GraphReader::Labelled GraphReader::contracted(const Node& node, const Labelled& 
   const auto* const numbers = std::get_if<OnnxTensor>(&b.value);
   if (std::holds_alternative<OnnxTensor>(a.value)) {
     const auto& factors = std::get<OnnxTensor>(a.value);
-    if (factors.holds_batch || numbers->holds_batch)
-      unsupported(node, "the size of the batch as a number", "fixed numbers");
+    require_fixed(node, factors);
+    require_fixed(node, *numbers);
     OnnxTensor product{
         result.extents, {}, std::max(factors.type, numbers->type), false, factors.whole && numbers->whole};
     for (std::size_t e = 0; e < both_a.size(); ++e) {

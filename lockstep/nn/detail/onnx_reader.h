@@ -166,6 +166,7 @@ class GraphReader {
   // What the node makes of operands that are all constant, where the operator is known here.
   std::optional<Values> folded(const Node& node);
   Value chosen(const Node& node) const;
+  void require_fixed(const Node& node, const OnnxTensor& tensor) const;
   OnnxTensor reduced_constant(const Node& node, const OnnxTensor& tensor) const;
 
   // ---- onnx_activation.cpp

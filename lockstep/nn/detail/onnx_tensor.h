@@ -22,6 +22,8 @@ struct OnnxTensor {
   // A shape in which kBatchExtent stands for the size of the batch; not to be computed with.
   bool holds_batch = false;
   bool whole = false;  // integers or truth values by type: quotients of them are truncated
+  // Expanded to the size of the batch, for which a 1 stands in its shape: not to be summed or counted.
+  bool each_sample = false;
 
   bool is_scalar() const { return values.size() == 1; }
 };

@@ -50,7 +50,7 @@ GraphReader::Value GraphReader::pictured(const Node& node, const Value& value, c
     unsupported(node, std::to_string(picture.from.size()) + " numbers a sample", "at most 2^20");
   }
   if (const auto* tensor = std::get_if<OnnxTensor>(&value)) {
-    OnnxTensor result{picture.extents, {}, tensor->type, false, tensor->whole};
+    OnnxTensor result{picture.extents, {}, tensor->type, false, tensor->whole, tensor->each_sample};
     result.values.reserve(picture.from.size());
     for (const std::size_t from : picture.from) result.values.push_back(tensor->values[from]);
     result.holds_batch =
@@ -98,6 +98,7 @@ std::optional<GraphReader::Values> GraphReader::view(const Node& node) {
   if (op == "Expand") return one(expanded(node, value, x));
   Picture picture = picture_of(node, x);
   std::optional<std::size_t> batch = x.batch;
+  bool each_sample = false;  // a constant that is repeated for each
   const std::size_t rank = x.extents.size();
   if (op == "Transpose") {
     Indices order(rank);
@@ -136,7 +137,10 @@ std::optional<GraphReader::Values> GraphReader::view(const Node& node) {
     for (std::size_t axis = 0; axis < rank; ++axis) {
       double times = repeats.values[axis];
       // A constant is there once for all samples: repeated for each of them it stays as it is.
-      if (repeats.holds_batch && times == kBatchExtent && !batch && x.extents[axis] == 1) times = 1;
+      if (repeats.holds_batch && times == kBatchExtent && !batch && x.extents[axis] == 1) {
+        times = 1;
+        each_sample = true;
+      }
       if (times == 1) continue;
       if (batch == axis || !(times >= 1 && times * static_cast<double>(picture.from.size()) <= kMostFeatures)) {
         unsupported(node, "repeats along the batch, or of too many numbers", "repeats of features, at most 2^20");
@@ -148,7 +152,9 @@ std::optional<GraphReader::Values> GraphReader::view(const Node& node) {
       picture = taken(picture, axis, list);
     }
   }
-  return one(pictured(node, value, picture, batch));
+  Value result = pictured(node, value, picture, batch);
+  if (auto* const tensor = std::get_if<OnnxTensor>(&result); tensor && each_sample) tensor->each_sample = true;
+  return one(std::move(result));
 }
 
 // Of indices [..., k], each of which names a place in the first k dimensions.
@@ -383,7 +389,9 @@ GraphReader::Value GraphReader::expanded(const Node& node, const Value& value, c
     unsupported(node, text_of(x) + " as another shape", "one that it is broadcast to, of at most 2^20 numbers");
   std::optional<std::size_t> batch = x.batch;
   if (batch) *batch += ahead;
-  return pictured(node, value, {std::move(to), *indices}, batch);
+  Value result = pictured(node, value, {std::move(to), *indices}, batch);
+  if (auto* const tensor = std::get_if<OnnxTensor>(&result); tensor && wanted.holds_batch) tensor->each_sample = true;
+  return result;
 }
 
 }  // namespace lockstep::nn::detail
