@@ -10,13 +10,15 @@
 namespace lockstep::nn {
 
 // Reads a graph of any named inputs and outputs [batch, features] (or outputs [batch]) made of: Gemm with any
-// attributes, MatMul with weights on either side, also of each row or column of a sample's matrix; Add, Sub, Mul, Div,
-// Pow, Min, Max, Sum, Mean with constants and between branches; every activation operator with its attributes, also
-// spelled out (x * Sigmoid(x), gelu and mish in their pieces); Sqrt, Exp, Log, Abs, Neg, Reciprocal, Erf, Sin, Cos,
-// Clip; Softmax, LogSoftmax, Hardmax, LayerNormalization, BatchNormalization; ReduceSum, Mean, Min, Max, L1, L2,
-// SumSquare over features; Concat, Split, Slice, Gather of features; Where with a constant mask; Identity, Dropout,
-// Cast, Flatten, Reshape, Squeeze, Unsqueeze, Expand that keep the batch; and constants computed from constants. Opsets
-// 7 to 28; weights of float16, bfloat16, float32, float64, in the file or in one beside it.
+// attributes, MatMul and Einsum with weights and of two branches; Add, Sub, Mul, Div, Pow, Min, Max, Sum, Mean with
+// constants and between branches; every activation operator with its attributes, also spelled out (x * Sigmoid(x), gelu
+// and mish in their pieces); Sqrt, Exp, Log, Abs, Neg, Reciprocal, Erf, Sin, Cos, Tan, Sinh, Cosh, Sign, Clip; Softmax,
+// LogSoftmax, Hardmax, and the Batch, Layer, RMS, Instance, Group and Lp normalisations; every reduction, and CumSum,
+// over features; Concat, Split, Slice, Gather, GatherND, ScatterND, ScatterElements, Tile, Pad, Expand, Transpose;
+// comparisons and Where; Identity, Dropout, Cast, CastLike, Flatten, Reshape, Squeeze, Unsqueeze that keep the batch;
+// constants computed from constants; of ai.onnx.ml Scaler, Normalizer, LinearRegressor, Binarizer,
+// ArrayFeatureExtractor and FeatureVectorizer. In between, values may have any dimensions, the batch any of them.
+// Opsets 7 to 28; weights of float16, bfloat16, float32, float64, in the file or in one beside it.
 //
 // A plain stack becomes Model::from_mlp(): a scaling before the first layer, first Sub or Add, then Div, stays as it
 // is; one after the last layer becomes y * scale + shift; any other is multiplied into the layer beside it, in float64,

@@ -129,7 +129,7 @@ std::optional<GraphReader::Dimensions> GraphReader::reshaped_dimensions(const No
     const bool copied = extent == 0 && i < rank;
     const bool may_be_batch = (copied && i == batch) || (extent == 0 && i == 0 && batch == 0) || extent == -1 ||
                               extent == kBatchExtent || (fixed_batch_ && extent == static_cast<double>(*fixed_batch_));
-    if (!to.batch && may_be_batch && product == before && !open) {
+    if (!to.batch && may_be_batch && (extent == kBatchExtent || (product == before && !open))) {
       to.batch = i;
       to.extents.push_back(1);
       continue;
@@ -146,6 +146,11 @@ std::optional<GraphReader::Dimensions> GraphReader::reshaped_dimensions(const No
   }
   if (open) product *= to.extents[*open] = features / product;
   if (!to.batch || product != features) return {};
+  for (std::size_t i = 0; i < *to.batch; ++i) {
+    if (before % to.extents[i] != 0) return {};
+    before /= to.extents[i];
+  }
+  if (before != 1) return {};
   return to;
 }
 
