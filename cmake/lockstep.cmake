@@ -72,13 +72,14 @@ function(lockstep_small)
   endif()
 endfunction()
 
-# lockstep_together(NAME files...): under the sanitizers, with LOCKSTEP_TOGETHER, library NAME is compiled several files at
-# a time, but for those named: they take long by themselves, or names of their own clash with another's. Elsewhere each
-# file is compiled as users do it.
+# lockstep_together(NAME [HOT] [files...]): with LOCKSTEP_TOGETHER library NAME is compiled several files at a time, but for
+# those named: they take long by themselves, or names of their own clash with another's. A HOT library, of kernels, only
+# under the sanitizers: elsewhere each of its files is compiled as users do it.
 function(lockstep_together name)
-  if(LOCKSTEP_TOGETHER AND LOCKSTEP_SANITIZE)
+  cmake_parse_arguments(arg "HOT" "" "" ${ARGN})
+  if(LOCKSTEP_TOGETHER AND (LOCKSTEP_SANITIZE OR NOT arg_HOT))
     set_target_properties(lockstep_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
-    set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    set_source_files_properties(${arg_UNPARSED_ARGUMENTS} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
       target_compile_options(lockstep_${name} PRIVATE -Wno-subobject-linkage)  # of files taken for headers
     endif()
@@ -169,9 +170,9 @@ endfunction()
 
 function(lockstep_test_options target)
   lockstep_warnings(${target})
-  # Test programs take longer to compile than to run: optimise them less than what they test, and leave the
-  # undefined-behaviour checks, which double their compile time, to the libraries.
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  # Test programs take longer to compile than to run: leave optimisation, and the undefined-behaviour checks, which double
+  # their compile time, to the libraries that they test.
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
   if(LOCKSTEP_SANITIZE)
     target_compile_options(${target} PRIVATE -fno-sanitize=undefined)
   endif()
@@ -190,7 +191,7 @@ function(lockstep_race_test name)
   add_executable(${name} ${arg_SOURCES} ${PROJECT_SOURCE_DIR}/lockstep/kernels/cuda/testing/block_simulator.cpp)
   target_link_libraries(${name} PRIVATE ${arg_LINK} GTest::gmock GTest::gtest_main)
   lockstep_test_options(${name})
-  target_compile_options(${name} PRIVATE -fsanitize=thread -g1)
+  target_compile_options(${name} PRIVATE -fsanitize=thread -g1 -O1)
   target_link_options(${name} PRIVATE -fsanitize=thread)
   add_test(NAME ${name} COMMAND ${name} --gtest_filter=${arg_TESTS})
   # Without lines, which take long to find where races are wanted: run it by hand for those of one that is not.
