@@ -83,6 +83,10 @@ function(lockstep_together name)
     if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
       target_compile_options(lockstep_${name} PRIVATE -Wno-subobject-linkage)  # of files taken for headers
     endif()
+    if(NOT LOCKSTEP_SANITIZE)
+      # So that the linker leaves out what a program does not call, as it leaves out files of which it calls nothing.
+      target_compile_options(lockstep_${name} PRIVATE -ffunction-sections -fdata-sections)
+    endif()
   endif()
 endfunction()
 
@@ -171,8 +175,12 @@ endfunction()
 function(lockstep_test_options target)
   lockstep_warnings(${target})
   # Test programs take longer to compile than to run: leave optimisation, and the undefined-behaviour checks, which double
-  # their compile time, to the libraries that they test.
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
+  # their compile time, to the libraries that they test. Kernels that run on the CPU have small stacks: some for those.
+  if(CMAKE_CURRENT_SOURCE_DIR MATCHES "/cuda")
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  else()
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
+  endif()
   if(LOCKSTEP_SANITIZE)
     target_compile_options(${target} PRIVATE -fno-sanitize=undefined)
   endif()
@@ -191,7 +199,7 @@ function(lockstep_race_test name)
   add_executable(${name} ${arg_SOURCES} ${PROJECT_SOURCE_DIR}/lockstep/kernels/cuda/testing/block_simulator.cpp)
   target_link_libraries(${name} PRIVATE ${arg_LINK} GTest::gmock GTest::gtest_main)
   lockstep_test_options(${name})
-  target_compile_options(${name} PRIVATE -fsanitize=thread -g1 -O1)
+  target_compile_options(${name} PRIVATE -fsanitize=thread -g1)
   target_link_options(${name} PRIVATE -fsanitize=thread)
   add_test(NAME ${name} COMMAND ${name} --gtest_filter=${arg_TESTS})
   # Without lines, which take long to find where races are wanted: run it by hand for those of one that is not.

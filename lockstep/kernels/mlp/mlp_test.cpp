@@ -98,7 +98,7 @@ TEST(Plan, names_the_view_that_does_not_fit) {
               testing::StartsWith("out.columns: found 3, expected 2"));
   EXPECT_THAT(message_of([&] { plan.evaluate(in(4, 3), out(5, 2)); }),
               testing::StartsWith("out.rows: found 5, expected 4"));
-  EXPECT_THAT(message_of([&] { plan.evaluate(in(4, 3), out(4, 2), 0); }), testing::StartsWith("threads: found 0"));
+  EXPECT_THAT(message_of([&] { plan.evaluate(in(4, 3), out(4, 2), -1); }), testing::StartsWith("threads: found -1"));
   AlignedBuffer<std::byte> workspace(plan.workspace_bytes() + 64);
   EXPECT_THAT(message_of([&] { plan.evaluate(in(4, 3), out(4, 2), workspace.span().subspan(0, 8)); }),
               testing::StartsWith("workspace: found 8"));
