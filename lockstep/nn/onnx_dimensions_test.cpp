@@ -261,6 +261,120 @@ TEST(Onnx, constants_expanded_to_the_batch_are_not_summed_over_it) {
   EXPECT_THAT(refusal_of(numbers), HasSubstr("the size of the batch as a number"));
 }
 
+TEST(Onnx, constants_of_more_dimensions_give_them_to_the_result) {
+  for (const bool alone : {false, true}) {
+    Graph graph;  // [2, batch] + [members, 1, 1], then the members' sum
+    graph.tensor("c", {alone ? 1 : 2, 1, 1}, alone ? std::vector<float>{1} : std::vector<float>{1, 10});
+    graph.node("Transpose", {"x"}, "turned");
+    graph.node("Add", {"turned", "c"}, "each");
+    over(graph, "ReduceSum", "each", {0}, "sum");
+    graph.node("Transpose", {"sum"}, "y");
+    EXPECT_THAT(outputs(read_onnx(graph.save()), {1, 2}), alone ? ElementsAre(2, 3) : ElementsAre(13, 15));
+  }
+  Graph product;  // [batch, 1, 2] times [1, 1, 2, 1] is [1, batch, 1, 1]
+  shaped(product, "Unsqueeze", "x", {1}, "row");
+  product.tensor("w", {1, 1, 2, 1}, {1, 2});
+  product.node("MatMul", {"row", "w"}, "m");
+  over(product, "ReduceSum", "m", {1}, "y");
+  EXPECT_THAT(refusal_of(product), HasSubstr("axis 1 of [1, batch, 1, 1], the batch itself"));
+  Graph list;  // [batch] compared with [1, 3] is [1, 3] or nothing
+  list.tensor("first", {}, {0}), list.tensor("edges", {1, 3}, {0, 1, 2});
+  along(list.node("Gather", {"x", "first"}, "x0"), 1);
+  list.node("Less", {"x0", "edges"}, "y");
+  EXPECT_THAT(refusal_of(list), HasSubstr("a constant that differs along the batch"));
+}
+
+TEST(Onnx, a_cast_takes_the_type_of_the_other_value_alone) {
+  Graph graph;
+  shaped(graph, "Unsqueeze", "x", {1}, "row");
+  graph.tensor("shape", {3}, {1, 3, 2});
+  graph.node("Expand", {"row", "shape"}, "three");
+  graph.node("CastLike", {"row", "three"}, "same");
+  over(graph, "ReduceSum", "same", {1}, "sum");
+  graph.tensor("c", {3, 1}, {1, 2, 3});
+  graph.node("CastLike", {"c", "three"}, "factors");
+  graph.node("Mul", {"row", "factors"}, "multiples");
+  graph.node("Flatten", {"multiples"}, "flat");
+  along(graph.node("Concat", {"sum", "flat"}, "y"), 1);
+  EXPECT_THAT(outputs(read_onnx(graph.save()), {1, 10}), ElementsAre(1, 10, 1, 10, 2, 20, 3, 30));
+}
+
+TEST(Onnx, the_size_of_the_batch_is_no_place_among_features) {
+  for (const bool first : {true, false}) {
+    Graph graph;  // x[:, batch:] or x[:, :batch]
+    graph.tensor("one", {1}, {1}), graph.tensor("zero", {1}, {0}), graph.tensor("end", {1}, {1e9F});
+    auto* rows = graph.node("Shape", {"x"}, "rows");
+    Graph::set(rows, "end", std::int64_t{1});
+    graph.node("Slice", {"x", first ? "rows" : "zero", first ? "end" : "rows", "one"}, "y");
+    EXPECT_THAT(refusal_of(graph), HasSubstr("a slice of as many parts as the batch"));
+  }
+  Graph listed;  // an output as one column, and what is computed from it
+  listed.tensor("column", {2}, {-1, 1});
+  listed.node("Reshape", {"x", "column"}, "y");
+  EXPECT_THAT(outputs(read_onnx(listed.save()), {1, 2}), ElementsAre(1, 2));
+  listed.node("Relu", {"y"}, "z");
+  listed.proto().mutable_graph()->add_output()->set_name("z");
+  EXPECT_THAT(refusal_of(listed), HasSubstr("a shape that does not keep the batch"));
+}
+
+TEST(Onnx, constants_without_numbers_are_refused_in_no_time) {
+  const auto refused = [](const std::string& op, std::vector<std::int64_t> shape, std::vector<float> operand,
+                          std::int64_t opset = 17) {
+    Graph graph;
+    graph.proto().mutable_opset_import(0)->set_version(opset);
+    graph.tensor("empty", std::move(shape), {});
+    graph.tensor("list", {static_cast<std::int64_t>(operand.size())}, operand);
+    if (op == "Concat") {
+      along(graph.node(op, {"empty", "empty"}, "y"), 1);
+    } else if (op == "Transpose") {
+      graph.node(op, {"empty"}, "y");
+    } else {
+      graph.node(op, {"empty", "list"}, "y");
+    }
+    return refusal_of(graph);
+  };
+  constexpr std::int64_t kVast = std::int64_t{1} << 50;
+  EXPECT_THAT(refused("Pad", {2, 0}, {1, 1, 1, 1}), HasSubstr("nothing to put numbers around"));
+  EXPECT_THAT(refused("Tile", {0, 1}, {1, 1e18F}), HasSubstr("at most 2^20"));
+  for (const std::string op : {"Transpose", "ReduceSum", "Concat"}) {
+    EXPECT_THAT(refused(op, {kVast, 0}, {1}), HasSubstr("a shape of no numbers with large extents")) << op;
+  }
+  Graph twice;  // cut off to nothing, then padded
+  twice.proto().mutable_opset_import(0)->set_version(18);
+  twice.tensor("pads", {4}, {-1, 0, -1, 1}), twice.tensor("axes", {2}, {1, 1});
+  twice.node("Pad", {"x", "pads", "", "axes"}, "y");
+  EXPECT_THAT(refusal_of(twice), HasSubstr("nothing to put numbers around"));
+}
+
+TEST(Onnx, updates_that_lack_the_batch_where_x_has_it_are_refused) {
+  Graph graph;  // [1, 1, batch] into [3, batch]: the lists of indices have two dimensions
+  graph.tensor("zeros", {3, 1}, {0, 0, 0}), graph.tensor("place", {1, 1, 1}, {1}), graph.tensor("first", {1}, {0});
+  along(graph.node("Gather", {"x", "first"}, "column"), 1);
+  graph.node("Transpose", {"column"}, "row");
+  shaped(graph, "Unsqueeze", "row", {0}, "updates");
+  graph.node("ScatterND", {"zeros", "place", "updates"}, "set");
+  graph.node("Transpose", {"set"}, "y");
+  EXPECT_THAT(outputs(read_onnx(graph.save()), {7, 8}), ElementsAre(0, 7, 0));
+  Graph rows;  // the batch among the lists
+  rows.tensor("zeros", {3, 1}, {0, 0, 0}), rows.tensor("place", {1, 1}, {1});
+  rows.tensor("first", {1}, {0});
+  along(rows.node("Gather", {"x", "first"}, "column"), 1);
+  rows.node("ScatterND", {"zeros", "place", "column"}, "y");
+  EXPECT_THAT(refusal_of(rows), HasSubstr("the batch behind the dimensions of the indices"));
+}
+
+TEST(Onnx, powers_of_constants_have_the_type_of_their_base) {
+  Graph graph;
+  graph.tensor("base", {}, {0})->set_data_type(onnx::TensorProto::INT32);
+  const std::int32_t two = 2;
+  graph.proto().mutable_graph()->mutable_initializer(0)->set_raw_data(&two, sizeof two);
+  graph.tensor("half", {}, {0.5F});
+  graph.node("Pow", {"base", "half"}, "root");  // 1
+  Graph::set(graph.node("Cast", {"root"}, "factor"), "to", std::int64_t{onnx::TensorProto::FLOAT});
+  graph.node("Mul", {"x", "factor"}, "y");
+  EXPECT_THAT(outputs(read_onnx(graph.save()), {3, 4}), ElementsAre(3, 4));
+}
+
 TEST(Onnx, what_scikit_learn_puts_around_a_net_is_read) {
   const auto learned = [](Graph& graph, const std::string& op, std::vector<std::string> inputs, const std::string& to) {
     auto* node = graph.node(op, std::move(inputs), to);
@@ -283,6 +397,10 @@ TEST(Onnx, what_scikit_learn_puts_around_a_net_is_read) {
   Graph::set(linear, "targets", std::int64_t{2});
   EXPECT_THAT(outputs(read_onnx(graph.save()), {3, 4}), ElementsAre(DoubleNear(0.8 + 6 + 80 + 0.5, 1e-13), -0.8));
   EXPECT_THAT(outputs(read_onnx(graph.save()), {0, 0}), ElementsAre(0.5, 0));
+  Graph padded;
+  auto* joined = learned(padded, "FeatureVectorizer", {"x"}, "y");
+  set_list(joined, "inputdimensions", {3});
+  EXPECT_THAT(refusal_of(padded), HasSubstr("inputdimensions that cut off or fill up"));
   Graph forest;
   auto* opset = forest.proto().add_opset_import();
   opset->set_domain("ai.onnx.ml");

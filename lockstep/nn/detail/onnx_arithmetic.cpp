@@ -231,12 +231,16 @@ GraphReader::Data GraphReader::choose(const Node& node) {
 // Truth values are 1 and 0.
 GraphReader::Data GraphReader::compare(const Node& node) {
   const std::string& op = node.op_type();
-  const Data a = data_or_numbers(node, 0);
+  const auto rank_of = [&](int i) {  // of what numbers are compared with
+    const auto* const x = operand(node, i) ? std::get_if<Data>(operand(node, i)) : nullptr;
+    return x ? x->rank : 2;
+  };
+  const Data a = data_or_numbers(node, 0, rank_of(1));
   if (op == "Not") {
     return {builder_.operation(Binary{BinaryKind::equal}, {a.step, builder_.constant({0}, place(node))}, place(node)),
             a.rank};
   }
-  const Data b = data_or_numbers(node, 1);
+  const Data b = data_or_numbers(node, 1, rank_of(0));
   const bool constant_a = constant(node, 0) != nullptr, constant_b = constant(node, 1) != nullptr;
   if (constant_a && constant_b) unsupported(node, "a comparison of constants", "values that depend on the input");
   if (a.rank != b.rank && !constant_a && !constant_b) unsupported(node, "[batch]", "operands of one rank");

@@ -114,6 +114,10 @@ bool GraphReader::whole_batch(const SliceAlong& along) const {
 // The places along an axis of this extent.
 Indices GraphReader::sliced(const Node& node, const SliceAlong& along, std::int64_t extent) const {
   if (along.step == 0) refuse(place(node), "a step of 0", "another");
+  constexpr auto kBatch = static_cast<std::int64_t>(kBatchExtent);
+  if (along.start == kBatch || along.end == kBatch) {
+    unsupported(node, "a slice of as many parts as the batch", "fixed numbers: each sample for itself");
+  }
   const auto bounded = [&](std::int64_t at, std::int64_t least, std::int64_t most) {
     if (at < 0) at = at < -extent ? -1 : at + extent;
     return std::clamp(at, least, most);
@@ -384,9 +388,12 @@ GraphReader::Value GraphReader::reshaped(const Node& node, const Data& x) {
   const bool kept = to.size() == 2 && (to[1] == static_cast<double>(features) || (to[1] == 0 && x.rank == 2) ||
                                        (features == 0 && to[1] > 0));
   // skl2onnx ends regressors of several targets so; the numbers are the same, and in the same order.
+  const std::string& made = node.output(0);
   const bool listed = to.size() == 2 && to[0] == -1 && to[1] == 1 &&
-                      std::any_of(graph_.output().begin(), graph_.output().end(),
-                                  [&](const auto& output) { return output.name() == node.output(0); });
+                      std::ranges::any_of(graph_.output(), [&](const auto& output) { return output.name() == made; }) &&
+                      std::ranges::none_of(graph_.node(), [&](const Node& other) {
+                        return std::ranges::count(other.input(), made) > 0;
+                      });
   if (to.size() != 2 || !is_batch(to[0]) || (!open && !kept && !listed)) {
     unsupported(node, "a shape that does not keep the batch", "[-1, features]");
   }

@@ -199,8 +199,9 @@ GraphReader::Data GraphReader::data_maybe_turned(const Node& node, int i) const 
   return *found;
 }
 
-GraphReader::Data GraphReader::data_or_numbers(const Node& node, int i) {
-  if (const OnnxTensor* tensor = constant(node, i)) return {builder_.constant(per_feature(node, *tensor), place(node))};
+GraphReader::Data GraphReader::data_or_numbers(const Node& node, int i, int rank) {
+  if (const OnnxTensor* tensor = constant(node, i))
+    return {builder_.constant(per_feature(node, *tensor, rank), place(node))};
   return data(node, i);
 }
 

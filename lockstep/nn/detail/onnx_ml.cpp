@@ -39,9 +39,13 @@ GraphReader::Value GraphReader::machine_learning(const Node& node) {
   }
   if (op == "FeatureVectorizer") {
     std::vector<std::size_t> steps;
+    const auto* const asked = attribute(node, "inputdimensions");
     for (int i = 0; i < node.input_size(); ++i) {
       const Data part = data_or_numbers(node, i);
-      width(node, part);
+      const auto features = static_cast<std::int64_t>(width(node, part));
+      if (asked && (i >= asked->ints_size() || asked->ints(i) != features)) {
+        unsupported(node, "inputdimensions that cut off or fill up", "the width of each operand");
+      }
       steps.push_back(part.step);
     }
     if (steps.empty()) refuse(place(node), "nothing to join", "at least one operand");

@@ -90,7 +90,7 @@ OnnxTensor combine_constants(BinaryKind kind, const OnnxTensor& a, const OnnxTen
   const std::size_t rank = std::max(a.shape.size(), b.shape.size());
   OnnxTensor result;
   result.type = std::max(a.type, b.type);
-  result.whole = a.whole && b.whole;
+  result.whole = a.whole && (b.whole || kind == BinaryKind::power);  // a power has the type of its base
   result.each_sample = a.each_sample || b.each_sample;
   result.shape.assign(rank, 1);
   std::vector<std::size_t> a_step(rank, 0), b_step(rank, 0);

@@ -52,10 +52,11 @@ std::optional<GraphReader::Values> GraphReader::products(const Node& node) {
   const Data* const x = right ? a : left ? b : nullptr;
   const bool of_samples = x && x->rank == 3 && x->batch == 0;
   const OnnxTensor* const weights = right ? right : left;
-  bool one_matrix = weights && weights->shape.size() >= 2;
+  bool one_matrix = of_samples && weights && weights->shape.size() >= 2 &&
+                    weights->shape.size() <= x->extents.size() + 1;  // more would add dimensions before the batch
   for (std::size_t i = 0; one_matrix && i + 2 < weights->shape.size(); ++i) one_matrix = weights->shape[i] == 1;
   const std::size_t features = x ? builder_.width(x->step) : 0;
-  if (of_samples && one_matrix && x->extents.size() >= 2 &&
+  if (one_matrix && x->extents.size() >= 2 &&
       features / static_cast<std::size_t>(x->extents[x->extents.size() - (left ? 2 : 1)]) <= 256) {
     values.push_back(product_of_matrices(node));
     return values;

@@ -68,8 +68,8 @@ class GraphReader {
   const OnnxTensor& constant_operand(const Node& node, int i) const;
   Data data(const Node& node, int i) const;
   Data data_maybe_turned(const Node& node, int i) const;
-  // Operand i as a step, be it data or numbers for each feature.
-  Data data_or_numbers(const Node& node, int i);
+  // Operand i as a step, be it data or numbers for each feature, which meet x of this rank.
+  Data data_or_numbers(const Node& node, int i, int rank = 2);
   // A constant that acts on features alone, as x of this rank meets it: one number, or one for each feature.
   std::vector<double> per_feature(const Node& node, const OnnxTensor& tensor, int rank = 2) const;
   double single_number(const Node& node, const OnnxTensor& tensor) const;

@@ -163,7 +163,8 @@ GraphReader::Value GraphReader::each_row(const Node& node) {
   const bool softmax = op == "Softmax" || op == "LogSoftmax" || op == "Hardmax";
   std::size_t axis = 1;
   if (op == "CumSum") {
-    axis = axis_of(node, static_cast<std::int64_t>(single_number(node, constant_operand(node, 1))), x);
+    const double given = single_number(node, constant_operand(node, 1)), most = static_cast<double>(rank);
+    axis = axis_of(node, static_cast<std::int64_t>(std::clamp(given, -most - 1, most)), x);
   } else if (!channels) {
     axis = axis_of(node, integer(node, "axis", softmax && result_.opset < 13 ? 1 : -1), x);
   }

@@ -12,6 +12,8 @@
 namespace lockstep::nn::detail {
 namespace {
 
+constexpr std::size_t kMostShown = 16;  // dimensions, in messages
+
 bool is_elementwise(const std::string& op) {
   static const std::set<std::string_view> known{"Identity",    "Dropout",
                                                 "Cast",        "Relu",
@@ -58,18 +60,14 @@ std::optional<Indices> resolved(const std::vector<std::int64_t>& axes, std::size
 
 }  // namespace
 
-std::string GraphReader::text_of(const std::vector<std::int64_t>& shape) {
-  std::string text;
-  for (const std::int64_t extent : shape) text += (text.empty() ? "[" : ", ") + std::to_string(extent);
-  return text.empty() ? "[]" : text + "]";
-}
+std::string GraphReader::text_of(const std::vector<std::int64_t>& shape) { return text_of(Dimensions{shape, {}}); }
 
 std::string GraphReader::text_of(const Dimensions& x) {
   std::string text;
-  for (std::size_t i = 0; i < x.extents.size(); ++i) {
+  for (std::size_t i = 0; i < std::min(x.extents.size(), kMostShown); ++i) {
     text += (text.empty() ? "[" : ", ") + (x.batch == i ? std::string("batch") : std::to_string(x.extents[i]));
   }
-  return text.empty() ? "[]" : text + "]";
+  return text.empty() ? "[]" : text + (x.extents.size() > kMostShown ? ", ...]" : "]");
 }
 
 // What Flatten, Reshape, Squeeze or Unsqueeze makes of the dimensions; nothing where it does not keep the batch by
@@ -251,6 +249,7 @@ std::optional<GraphReader::Values> GraphReader::more_dimensions(const Node& node
     if (auto values = view(node)) return values;
   }
   if (!more && !turned) return {};
+  if (op == "CastLike" && constant(node, 0)) return {};
   if (is_elementwise(op)) return elementwise(node);
   if (!more) return {};
   unsupported(
@@ -264,32 +263,31 @@ GraphReader::Values GraphReader::elementwise(const Node& node) {
   std::size_t from_end = 0;  // where the batch stands
   bool alike = true;
   std::string operands_text;
-  for (int i = 0; i < node.input_size(); ++i) {
+  const int count = node.op_type() == "CastLike" ? 1 : node.input_size();  // of whose second the type alone is taken
+  for (int i = 0; i < count; ++i) {
     const Value* const value = operand(node, i);
     if (value == nullptr) continue;
     const Dimensions x = dimensions_of(node, *value);
     operands_text += (operands_text.empty() ? "" : " and ") + text_of(x);
+    all.extents.resize(std::max(all.extents.size(), x.extents.size()), 1);
     if (!x.batch) continue;
-    alike = alike && (!all.batch || from_end == x.extents.size() - *x.batch);
+    alike = alike && (from_end == 0 || from_end == x.extents.size() - *x.batch);
     from_end = x.extents.size() - *x.batch;
-    if (!all.batch || x.extents.size() > all.extents.size()) all.extents.resize(x.extents.size(), 1);
-    all.batch = all.extents.size() - from_end;
   }
-  all.extents.assign(all.extents.size(), 1);
   const std::size_t rank = all.extents.size();
-  for (int i = 0; i < node.input_size() && alike; ++i) {
+  all.batch = rank - from_end;
+  for (int i = 0; i < count && alike; ++i) {
     const Value* const value = operand(node, i);
     if (value == nullptr) continue;
     const Dimensions x = dimensions_of(node, *value);
-    alike = x.extents.size() <= rank || numbers_in(x.extents, 1) == 1;
-    for (std::size_t axis = 0; alike && axis < std::min(rank, x.extents.size()); ++axis) {
+    for (std::size_t axis = 0; axis < x.extents.size(); ++axis) {
       std::int64_t& extent = all.extents[rank - 1 - axis];
       extent = std::max(extent, x.extents[x.extents.size() - 1 - axis]);
     }
   }
   alike = alike && all.extents[*all.batch] == 1 && numbers_in(all.extents, kMostFeatures);
   std::map<std::string, Value> operands;
-  for (int i = 0; i < node.input_size() && alike; ++i) {
+  for (int i = 0; i < count && alike; ++i) {
     const Value* const value = operand(node, i);
     if (value == nullptr) continue;
     const auto* const numbers = std::get_if<OnnxTensor>(value);
@@ -299,7 +297,12 @@ GraphReader::Values GraphReader::elementwise(const Node& node) {
       operands.emplace(node.input(i), std::move(one));
       continue;
     }
-    const auto indices = broadcast(dimensions_of(node, *value).extents, all.extents);
+    const Extents own = dimensions_of(node, *value).extents;
+    if (!numbers && own == all.extents) {
+      operands.emplace(node.input(i), Data{std::get<Data>(*value).step});
+      continue;
+    }
+    const auto indices = broadcast(own, all.extents);
     alike = indices && !(numbers && (numbers->values.empty() || numbers->holds_batch));
     if (!alike) continue;
     if (!numbers) {
@@ -314,6 +317,8 @@ GraphReader::Values GraphReader::elementwise(const Node& node) {
     unsupported(node, "operands " + operands_text, "shapes that are broadcast to each other, each sample for itself",
                 "give them the same dimensions in the same order (unsqueeze, transpose)");
   }
+  const auto* const like = count < node.input_size() ? std::get_if<Data>(&required(node, count)) : nullptr;
+  if (like) operands.emplace(node.input(count), Data{like->step});
   Values results = results_with(node, std::move(operands));
   for (Value& result : results) {
     if (auto* const made = std::get_if<Data>(&result)) *made = with_dimensions(made->step, all);

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "lockstep/core/error.h"
+#include "lockstep/nn/detail/onnx_steps.h"
 #include "lockstep/nn/detail/refuse.h"
 #include "lockstep/nn/detail/safetensors_container.h"
 
@@ -46,15 +47,20 @@ Stored stored_as(int data_type, const std::string& name) {
 }
 
 std::size_t element_count(const onnx::TensorProto& tensor, const std::string& name) {
-  std::size_t count = 1;
+  std::size_t count = 1;  // without extents of 0
+  bool empty = false;
   for (const std::int64_t extent : tensor.dims()) {
     if (extent < 0) refuse(name, "an extent of " + std::to_string(extent), "extents of 0 or more");
-    if (extent != 0 && count > std::numeric_limits<std::size_t>::max() / 16 / static_cast<std::size_t>(extent)) {
+    empty = empty || extent == 0;
+    if (extent == 0) continue;
+    if (count > std::numeric_limits<std::size_t>::max() / 16 / static_cast<std::size_t>(extent)) {
       refuse(name, "a shape of more numbers than memory holds", "a shape that fits its data");
     }
     count *= static_cast<std::size_t>(extent);
   }
-  return count;
+  // No data stand for its other extents, along which operators go nevertheless.
+  if (empty && count > kMostFeatures) refuse(name, "a shape of no numbers with large extents", "at most 2^20 beside 0");
+  return empty ? 0 : count;
 }
 
 std::size_t external_number(const std::string& text, const std::string& name, const char* key) {

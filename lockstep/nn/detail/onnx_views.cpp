@@ -142,7 +142,8 @@ std::optional<GraphReader::Values> GraphReader::view(const Node& node) {
         each_sample = true;
       }
       if (times == 1) continue;
-      if (batch == axis || !(times >= 1 && times * static_cast<double>(picture.from.size()) <= kMostFeatures)) {
+      const auto numbers = static_cast<double>(std::max<std::size_t>(picture.from.size(), 1));
+      if (batch == axis || !(times >= 1 && times * numbers <= kMostFeatures)) {
         unsupported(node, "repeats along the batch, or of too many numbers", "repeats of features, at most 2^20");
       }
       Indices list;
@@ -230,8 +231,16 @@ GraphReader::Value GraphReader::scattered(const Node& node) {
   }
   if (targets.size() != others) refuse(place(node), "other numbers of indices than of updates", "one for each");
   for (std::size_t i = 0; i < others; ++i) picture.from[targets[i]] = numbers + i;
-  if (!x.batch) x.batch = from.batch;  // a constant in which columns are set
-  if (x.batch && from.batch && x.batch != from.batch) unsupported(node, text_of(x) + " and " + text_of(from), "alike");
+  std::optional<std::size_t> batch = from.batch;  // where x has it
+  if (batch && node.op_type() == "ScatterND") {   // [lists of indices, what x has behind the dimensions they name]
+    const std::size_t lists = indices.shape.size() - 1, named = static_cast<std::size_t>(indices.shape.back());
+    if (*batch < lists) unsupported(node, "updates " + text_of(from), "the batch behind the dimensions of the indices");
+    *batch += named - lists;
+  }
+  if (batch && (*batch >= x.extents.size() || (x.batch && x.batch != batch))) {
+    unsupported(node, text_of(x) + " and " + text_of(from), "alike");
+  }
+  if (!x.batch) x.batch = batch;  // a constant in which columns are set
   const auto step = [&](const Value& part) {
     const auto* tensor = std::get_if<OnnxTensor>(&part);
     return tensor ? builder_.constant(tensor->values, place(node)) : std::get<Data>(part).step;
@@ -323,6 +332,7 @@ GraphReader::Value GraphReader::padded(const Node& node, const Value& value, con
     if (before == 0 && after == 0) continue;
     const std::size_t axis = axis_of(node, (*axes)[i], x);
     const std::int64_t extent = picture.extents[axis];
+    if (extent == 0) unsupported(node, "nothing to put numbers around", "at least one number");
     constexpr std::int64_t kMost = std::int64_t{1} << 20;
     if (before < -kMost || after < -kMost || before > kMost || after > kMost) {
       unsupported(node, "more than 2^20 numbers around others", "fewer");
