@@ -297,6 +297,17 @@ TEST(Onnx, a_cast_takes_the_type_of_the_other_value_alone) {
   graph.node("Flatten", {"multiples"}, "flat");
   along(graph.node("Concat", {"sum", "flat"}, "y"), 1);
   EXPECT_THAT(outputs(read_onnx(graph.save()), {1, 10}), ElementsAre(1, 10, 1, 10, 2, 20, 3, 30));
+  Graph truths;  // truth values that were made numbers are numbers
+  truths.tensor("zero", {}, {0});
+  truths.node("Greater", {"x", "zero"}, "above");
+  truths.node("Less", {"x", "zero"}, "below");
+  Graph::set(truths.node("Cast", {"above"}, "number"), "to", std::int64_t{onnx::TensorProto::FLOAT});
+  truths.node("CastLike", {"x", "number"}, "same");
+  truths.node("Or", {"above", "below"}, "other");  // than 0
+  truths.node("CastLike", {"x", "other"}, "truth");
+  Graph::set(truths.node("Cast", {"truth"}, "one"), "to", std::int64_t{onnx::TensorProto::FLOAT});
+  along(truths.node("Concat", {"same", "one"}, "y"), 1);
+  EXPECT_THAT(outputs(read_onnx(truths.save()), {3, -4}), ElementsAre(3, -4, 1, 1));
 }
 
 TEST(Onnx, the_size_of_the_batch_is_no_place_among_features) {

@@ -308,8 +308,7 @@ GraphReader::Value GraphReader::unchanged(const Node& node) {
     if (op == "Cast") return cast_constant(*tensor, integer(node, "to", 0), place(node));
     if (op == "Identity" || op == "Dropout" || op == "Transpose") return *tensor;
     if (op == "CastLike") {  // to the type of what depends on the input
-      const std::size_t like = std::get<Data>(required(node, 1)).step;
-      const bool truths = builder_.is_truth(like);
+      const bool truths = truths_.contains(node.input(1));
       return cast_constant(*tensor, truths ? onnx::TensorProto::BOOL : onnx::TensorProto::DOUBLE, place(node));
     }
     return reshaped(node, *tensor);
@@ -353,7 +352,7 @@ GraphReader::Value GraphReader::cast_like(const Node& node, const Data& x) {
     }
     return x;
   }
-  if (!builder_.is_truth(std::get<Data>(like).step)) return x;
+  if (!truths_.contains(node.input(1))) return x;
   return Data{builder_.truth(x.step, place(node)), x.rank};
 }
 

@@ -263,8 +263,10 @@ void GraphReader::read_node(const Node& node) {
   for (const Value& value : results) {
     if (const auto* tensor = std::get_if<OnnxTensor>(&value)) builder_.count(tensor->values.size(), place(node));
   }
+  const bool truths = makes_truths(node);
   for (int i = 0; i < node.output_size(); ++i) {
     if (node.output(i).empty()) continue;
+    if (truths) truths_.insert(node.output(i));
     if (values_.contains(node.output(i))) {
       refuse(place(node), "the value \"" + node.output(i) + "\" made a second time", "names that differ");
     }
@@ -273,6 +275,18 @@ void GraphReader::read_node(const Node& node) {
       values_[node.output(i)] = std::move(results[static_cast<std::size_t>(i)]);
     }
   }
+}
+
+bool GraphReader::makes_truths(const Node& node) const {
+  static const std::set<std::string_view> tells{"Equal",          "Less", "LessOrEqual", "Greater",
+                                                "GreaterOrEqual", "And",  "Or",          "Not"};
+  static const std::set<std::string_view> keeps{
+      "Identity", "Dropout", "Flatten", "Reshape", "Squeeze", "Unsqueeze", "Transpose", "Gather",         "GatherND",
+      "Slice",    "Split",   "Concat",  "Expand",  "Tile",    "Pad",       "ScatterND", "ScatterElements"};
+  const std::string& op = node.op_type();
+  if (op == "Cast") return integer(node, "to", 0) == onnx::TensorProto::BOOL;
+  const int like = op == "CastLike" || op == "Where" ? 1 : keeps.contains(op) ? 0 : node.input_size();
+  return tells.contains(op) || (like < node.input_size() && truths_.contains(node.input(like)));
 }
 
 GraphReader::Values GraphReader::results_of(const Node& node) {

@@ -60,6 +60,7 @@ class GraphReader {
   void read_inputs();
   std::size_t width_from_first_layer(const std::string& input) const;
   void read_node(const Node& node);
+  bool makes_truths(const Node& node) const;
   Values results_of(const Node& node);
   const Value& known(const std::string& name, const std::string& who) const;
   const Value* operand(const Node& node, int i) const;  // null where it is left out
@@ -200,6 +201,7 @@ class GraphReader {
   StepGraph result_;
   StepBuilder builder_;
   std::map<std::string, Value> values_;
+  std::set<std::string> truths_;  // those of them that ONNX calls bool
   std::optional<std::int64_t> fixed_batch_;
   std::map<std::string, std::int64_t> opsets_;  // of other domains than ONNX' own
 };
