@@ -386,6 +386,19 @@ TEST(Onnx, powers_of_constants_have_the_type_of_their_base) {
   EXPECT_THAT(outputs(read_onnx(graph.save()), {3, 4}), ElementsAre(3, 4));
 }
 
+TEST(Onnx, columns_are_set_in_each_sample_or_not_at_all) {
+  for (const bool expanded : {true, false}) {
+    Graph graph;  // x[:, 1] = 5, and x[0, 1] = 5
+    graph.tensor("column", {1, 1}, {1}), graph.tensor("five", {1, 1}, {5}), graph.tensor("one", {1}, {1});
+    Graph::set(graph.node("Shape", {"x"}, "rows"), "end", std::int64_t{1});
+    along(graph.node("Concat", {"rows", "one"}, "shape"), 0);
+    graph.node("Expand", {"five", "shape"}, "fives");
+    along(graph.node("ScatterElements", {"x", "column", expanded ? "fives" : "five"}, "y"), 1);
+    if (expanded) EXPECT_THAT(outputs(read_onnx(graph.save()), {3, 4}), ElementsAre(3, 5));
+    if (!expanded) EXPECT_THAT(refusal_of(graph), HasSubstr("updates of the first sample"));
+  }
+}
+
 TEST(Onnx, what_scikit_learn_puts_around_a_net_is_read) {
   const auto learned = [](Graph& graph, const std::string& op, std::vector<std::string> inputs, const std::string& to) {
     auto* node = graph.node(op, std::move(inputs), to);

@@ -64,6 +64,7 @@ std::optional<GraphReader::Values> GraphReader::folded(const Node& node) {
     return Values{std::move(range)};
   }
   if (op == "NonZero") {
+    require_fixed(node, tensor);
     OnnxTensor found{{static_cast<std::int64_t>(tensor.shape.size()), 0}, {}, WeightType::f64, false, true};
     Indices nonzero;
     for (std::size_t i = 0; i < tensor.values.size(); ++i) {

@@ -220,6 +220,10 @@ GraphReader::Value GraphReader::scattered(const Node& node) {
     if (indices.shape != from.extents || from.extents.size() != x.extents.size()) {
       unsupported(node, "indices " + text_of(indices.shape) + " for " + text_of(from), "one for each number");
     }
+    const auto* const once = std::get_if<OnnxTensor>(&updates);
+    if (x.batch && once && !once->each_sample && !indices.each_sample && fixed_batch_ != 1) {
+      unsupported(node, "updates of the first sample", "of each sample", "expand them to the batch (x.shape[0])");
+    }
     for (std::size_t i = 0; i < x.extents.size(); ++i) {
       if (i != axis && from.extents[i] > x.extents[i]) refuse(place(node), "more numbers than there are", text_of(x));
     }
