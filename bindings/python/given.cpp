@@ -1,8 +1,12 @@
 #include "bindings/python/given.h"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstring>
+#include <string>
+#include <utility>
 
 #include "bindings/python/ports.h"
 
@@ -29,7 +33,7 @@ bool read_number(PyObject* number, double& value) {
 std::optional<Given> read_sequence(PyObject* sequence) {
   const auto size = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(sequence));
   if (size == 0) return std::nullopt;
-  Given given{1, 1, size, std::vector<double>(size)};
+  Given given{1, 1, size, std::vector<double>(size), {}};
   for (std::size_t i = 0; i < size; ++i) {
     if (!read_number(PySequence_Fast_GET_ITEM(sequence, static_cast<Py_ssize_t>(i)), given.values[i])) {
       return std::nullopt;
@@ -40,7 +44,7 @@ std::optional<Given> read_sequence(PyObject* sequence) {
 
 template <class Length>
 Given shaped(std::size_t dimensions, const double* numbers, std::size_t count, const Length& length) {
-  Given given{dimensions, dimensions == 1 ? 1U : 0U, 0, {numbers, numbers + count}};
+  Given given{dimensions, dimensions == 1 ? 1U : 0U, 0, {numbers, numbers + count}, {}};
   if (dimensions == 2) given.rows = length(0);
   if (dimensions == 1 || dimensions == 2) given.columns = length(dimensions - 1);
   return given;
@@ -86,9 +90,17 @@ std::optional<Given> read_plain(nb::handle numbers) {
 
 Given read_given(const char* name, nb::handle given, nb::handle numbers) {
   if (std::optional<Given> plain = read_plain(given)) return *std::move(plain);
-  const auto array = nb::cast<nb::ndarray<const double, nb::c_contig, nb::device::cpu>>(numbers(name, given));
-  return shaped(array.ndim(), array.data(), array.size(),
-                [&](std::size_t dimension) { return array.shape(dimension); });
+  nb::object read = numbers(name, given);
+  std::vector<std::string> names;
+  if (nb::isinstance<nb::tuple>(read)) {
+    names = nb::cast<std::vector<std::string>>(read[1]);
+    read = read[0];
+  }
+  const auto array = nb::cast<nb::ndarray<const double, nb::c_contig, nb::device::cpu>>(read);
+  Given result =
+      shaped(array.ndim(), array.data(), array.size(), [&](std::size_t dimension) { return array.shape(dimension); });
+  result.names = std::move(names);
+  return result;
 }
 
 }  // namespace lockstep::python

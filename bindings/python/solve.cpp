@@ -34,11 +34,28 @@ namespace nb = nanobind;
 namespace lockstep::python {
 namespace {
 
+// A table whose columns have names, which say where each goes.
+cli::EnsembleValues named_values(const Given& given, const char* name) {
+  using Values = cli::EnsembleValues;
+  Values::Named named;
+  for (std::size_t column = 0; column < given.columns; ++column) {
+    std::vector<double> values(given.rows);
+    for (std::size_t row = 0; row < given.rows; ++row) values[row] = given.values[row * given.columns + column];
+    Values numbers{Values::Shared{std::move(values)}, std::string(name) + "." + given.names[column]};
+    if (given.dimensions == 2) {
+      numbers.source = Values::Rows{std::move(std::get<Values::Shared>(numbers.source).row), given.rows, 1};
+    }
+    named.columns.emplace_back(given.names[column], std::move(numbers));
+  }
+  return {std::move(named), name};
+}
+
 // One dimension: the same for all trajectories; two: a row for each.
 std::optional<cli::EnsembleValues> ensemble_values(std::optional<Given>& given, const char* name) {
   using Values = cli::EnsembleValues;
   if (!given) return std::nullopt;
-  auto& [dimensions, rows, columns, values] = *given;
+  auto& [dimensions, rows, columns, values, names] = *given;
+  if (!names.empty() && (dimensions == 1 || dimensions == 2)) return named_values(*given, name);
   if (dimensions == 1) return Values{Values::Shared{std::move(values)}, name};
   if (dimensions == 2) return Values{Values::Rows{std::move(values), rows, columns}, name};
   throw Error(ErrorKind::invalid_argument,
@@ -47,7 +64,7 @@ std::optional<cli::EnsembleValues> ensemble_values(std::optional<Given>& given, 
 
 // Rows of save points, one for each of so many trajectories; more are left out only where their number was asked for.
 std::vector<double> save_times_by_rows(Given given, std::size_t trajectories, bool asked_for) {
-  const auto& [dimensions, rows, columns, values] = given;
+  const std::size_t dimensions = given.dimensions, rows = given.rows, columns = given.columns;
   if (dimensions == 2 && (rows == trajectories || (asked_for && rows > trajectories))) {
     given.values.resize(trajectories * columns);
     return std::move(given.values);

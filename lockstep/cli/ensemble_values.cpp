@@ -257,7 +257,8 @@ class Drawing {
       if (drawn[column].values.empty()) {
         if (columns_.defaults.empty() || !columns_.defaults[column]) {
           throw Error(ErrorKind::invalid_argument,
-                      {where, "no value for " + columns_.names[column], "one for each " + columns_.what, {}});
+                      {where, "no value for " + columns_.names[column],
+                       "one for each " + columns_.what + " (" + list_text(known) + ")", {}});
         }
         drawn[column] = {{*columns_.defaults[column]}, 1};
       }

@@ -8,7 +8,7 @@ from typing import Any, Callable, Optional, Sequence, Union
 
 import numpy as np
 
-from . import _lockstep, _toml
+from . import _lockstep, _tables, _toml
 from ._progress import shown
 from ._solution import PathLike, Solution
 from .errors import Interrupted, of_kind
@@ -58,16 +58,19 @@ def solve(
         both, whose sum is the right-hand side; or a problem file (a name that ends in .toml), whose keys the other
         arguments then override (method, rtol, atol, dt, precision, threads, output, trajectories, seed, guard,
         device, engine, matrix_precision, cpu_target). A problem file's [output] is not written to unless ``output`` says where.
-    u0 : array or dict
+    u0 : array, table or dict
         Initial states: [component] for all trajectories, [trajectory, component], or a dict as in problem files:
-        ``{"normal": {"mean": [1, 0, 0], "std": 0.1}}``. A built-in system has a default.
+        ``{"normal": {"mean": [1, 0, 0], "std": 0.1}}``. A built-in system has a default. Columns with names go by their
+        names, in any order: of a pandas or polars DataFrame, an xarray.DataArray with a ``component`` coordinate, a
+        structured array. Columns numbered 0, 1, ... go by position.
     t_span : (float, float) or array
         Start and end, or [trajectory, 2].
     save_at : int or array
-        So many points evenly spaced, both ends among them; or the times, [time] or [trajectory, time]. The end alone
-        if not given.
-    parameters : array or dict
-        [parameter] for all trajectories, [trajectory, parameter], or a dict by name: ``{"rho": 28.5}``.
+        So many points evenly spaced, both ends among them; or the times, [time] or [trajectory, time]; of a table
+        one column of times. The end alone if not given.
+    parameters : array, table or dict
+        [parameter] for all trajectories, [trajectory, parameter], or a dict by name: ``{"rho": 28.5}``. Columns with
+        names go by them, as in ``u0``; parameters with a default may be left out.
     method : str
         euler, midpoint, heun, rk4, bs3, dopri5, tsit5 (default), vern7, dop853,
         vern9.
@@ -199,7 +202,7 @@ def _written(problem, u0=None, t_span=None, save_at=None, *, parameters=None, me
 def _run(text: str, path: Optional[str], arrays: dict[str, Any], model: Any, overrides: dict[str, Any],
          command: str, progress: Any) -> Solution:
     with shown(progress, "solving", "trajectories") as function:
-        solved, file, stopped = _lockstep.solve(text, path, arrays, _numbers, model, overrides, command, function)
+        solved, file, stopped = _lockstep.solve(text, path, arrays, _table_or_numbers, model, overrides, command, function)
     return ended(Solution(solved=solved) if file is None else Solution(path=file), stopped)
 
 
@@ -285,6 +288,17 @@ def _numbers(name: str, value: Any) -> np.ndarray:
         raise of_kind("type", f"{name}: found dtype {array.dtype}, expected real numbers", name, str(array.dtype),
                       "real numbers", "")
     return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _table_or_numbers(name: str, value: Any) -> Union[np.ndarray, tuple[np.ndarray, list[str]]]:
+    """What _numbers() makes of it, with the names of its columns where they have some."""
+    named = _tables.named_columns(name, value)
+    if named is None:
+        return _numbers(name, value)
+    array = _numbers(name, named[0])
+    if name != "save_at":
+        return array, named[1]
+    return _tables.single_column(name, array, named[1])
 
 
 def _unmasked(name: str, value: np.ma.MaskedArray) -> np.ndarray:

@@ -6,7 +6,7 @@ from typing import Any
 
 from . import _lockstep
 from ._solution import Solution
-from ._solve import _is_file, _numbers, _precision, _written, ended
+from ._solve import _is_file, _precision, _table_or_numbers, _written, ended
 from .errors import of_kind
 
 
@@ -44,7 +44,7 @@ class Solver:
         options["precision"] = _precision(options.get("precision"))
         text, arrays, model = _written(problem, u0, t_span, save_at, **options)
         # Which copies the arrays: what its maker does with one afterwards is no matter of this.
-        self._prepared = _lockstep.Prepared(text, arrays, _numbers, model, "lockstep.Solver(...)")
+        self._prepared = _lockstep.Prepared(text, arrays, _table_or_numbers, model, "lockstep.Solver(...)")
 
     def __call__(self, u0: Any = None, *, parameters: Any = None) -> Solution:
         """Solves with these: [component] or [trajectory, component], [parameter] or [trajectory, parameter]; those that

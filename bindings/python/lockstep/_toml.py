@@ -51,6 +51,8 @@ def _value(value: Any, name: str) -> str:
     if isinstance(value, np.ndarray):
         value = value.tolist()
         return _value(value, name)
+    if hasattr(value, "__array__") and hasattr(value, "dtype"):  # a pandas.Series, an xarray.DataArray
+        return _value(np.asarray(value).tolist(), name)
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_value(item, name) for item in value) + "]"
     found = type(value).__name__

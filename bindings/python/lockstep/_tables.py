@@ -1,0 +1,93 @@
+"""Tables whose columns have names: of pandas, polars, pyarrow, xarray and NumPy, known by their attributes; nothing is
+imported for them."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence
+
+import numpy as np
+
+from .errors import of_kind
+
+_LABELLED = ("component", "parameter")  # dimensions, as Solution.to_xarray() calls them
+
+
+def named_columns(name: str, value: Any) -> Optional[tuple[Any, list[str]]]:
+    """The table with its columns last, and their names; None where they have none, and go by position."""
+    value, labels = _labels(value)
+    if not any(isinstance(label, str) for label in labels):
+        return None
+    names = [str(label) for label in labels]
+    for one in names:
+        if names.count(one) > 1:
+            found = f"{names.count(one)} columns called {one}"
+            raise of_kind("invalid_argument", f"{name}: found {found}, expected one", name, found, "one", "")
+    return value, names
+
+
+def _labels(value: Any) -> tuple[Any, list[Any]]:
+    fields = getattr(getattr(value, "dtype", None), "names", None)
+    if isinstance(value, np.ndarray):
+        return (value, []) if not fields else (_unstructured(value), list(fields))
+    if isinstance(value, (list, tuple)) or not hasattr(value, "__array__"):
+        return value, []
+    if hasattr(value, "dims") and hasattr(value, "coords"):  # an xarray.DataArray
+        dimensions = [one for one in value.dims if one in _LABELLED] or list(value.dims[-1:])
+        if not dimensions or dimensions[-1] not in value.coords:
+            return value, []
+        return value.transpose(..., dimensions[-1]), value.coords[dimensions[-1]].values.tolist()
+    for attribute in ("column_names", "columns"):
+        columns = getattr(value, attribute, None)
+        if columns is not None and not callable(columns):
+            return value, list(columns)
+    index = getattr(value, "index", None)  # of a pandas.Series: a row
+    if index is not None and not callable(index) and getattr(value, "ndim", 0) == 1:
+        return value, list(index)
+    return value, []
+
+
+def _unstructured(value: np.ndarray) -> np.ndarray:
+    from numpy.lib.recfunctions import structured_to_unstructured
+
+    return structured_to_unstructured(value)
+
+
+def single_column(name: str, array: np.ndarray, names: Sequence[str]) -> np.ndarray:
+    """Of a table of times, which has one column, or of a row of it."""
+    if array.ndim == 1 or len(names) == 1:
+        return array.reshape(-1)
+    found, remedy = f"a table with the columns {', '.join(names)}", f"give its column of times: {name}=table[{names[0]!r}]"
+    raise of_kind("invalid_argument", f"{name}: found {found}, expected times; {remedy}", name, found, "times", remedy)
+
+
+def in_order(name: str, value: Any, wanted: Optional[Sequence[str]], what: str,
+             remedy: str = "") -> tuple[Any, Optional[list[str]]]:
+    """A table, or a list of them, as array(s) with its columns in the order `wanted`, or in that of the first where
+    that is None; and their names, None where they have none. `what` each column is, for messages."""
+    if isinstance(value, (list, tuple)):
+        tables = []
+        names: Optional[list[str]] = None
+        for i, one in enumerate(value):
+            table, own = in_order(f"{name}[{i}]", one, wanted, what, remedy) if hasattr(one, "__array__") else (one, None)
+            if own is not None and names is None:
+                wanted = names = own
+            tables.append(table)
+        return (value, None) if names is None else (tables, names)
+    named = named_columns(name, value)
+    if named is None:
+        return value, None
+    table, names = named
+    if wanted is None:
+        return np.asarray(table), names
+    known = ", ".join(wanted)
+    for one in names:
+        if one not in wanted:
+            expected, leave = f"one of {known}", "leave the column out, or call it so"
+            raise of_kind("invalid_argument", f"{name}.{one}: found an unknown {what}, expected {expected}; {leave}",
+                          f"{name}.{one}", f"an unknown {what}", expected, leave)
+    for one in wanted:
+        if one not in names:
+            expected = f"one for each {what} ({known})"
+            raise of_kind("invalid_argument", f"{name}: found no column {one}, expected {expected}"
+                          + (remedy and f"; {remedy}"), name, f"no column {one}", expected, remedy)
+    return np.asarray(table)[..., [names.index(one) for one in wanted]], list(wanted)

@@ -1,0 +1,95 @@
+"""Tables whose columns have names: each goes where its name says."""
+
+import numpy as np
+import pytest
+
+import lockstep
+
+
+@pytest.fixture
+def oscillator():
+    return lockstep.equations({"x": "v", "v": "-k * x - c * v"}, parameters={"k": 2, "c": 0.5})
+
+
+def frame(**columns):
+    return pytest.importorskip("pandas").DataFrame(columns)
+
+
+def structured(**columns):
+    rows = np.zeros(len(next(iter(columns.values()))), [(name, "f8") for name in columns])
+    for name, values in columns.items():
+        rows[name] = values
+    return rows
+
+
+def labelled(**columns):
+    xarray = pytest.importorskip("xarray")
+    return xarray.DataArray(np.stack(list(columns.values()), 1), dims=("run", "component"),
+                            coords={"component": list(columns)})
+
+
+@pytest.mark.parametrize("table", [frame, structured, labelled])
+def test_columns_of_initial_states_go_by_their_names(oscillator, table):
+    swapped = table(v=[1.0, 2.0], x=[0.0, 0.5])
+    assert lockstep.solve(oscillator, swapped, (0, 1)).initial_state.tolist() == [[0, 1], [0.5, 2]]
+    assert lockstep.Solver(oscillator, swapped, (0, 1))().initial_state.tolist() == [[0, 1], [0.5, 2]]
+    with pytest.raises(lockstep.InvalidArgument, match=r"^u0.w: found an unknown component, expected one of x, v"):
+        lockstep.solve(oscillator, table(x=[1.0], v=[1.0], w=[1.0]), (0, 1))
+    with pytest.raises(lockstep.InvalidArgument, match=r"^u0: found no value for x, expected one for each component \(x, v\)"):
+        lockstep.solve(oscillator, table(v=[1.0]), (0, 1))
+
+
+def test_a_solver_maps_each_call(oscillator):
+    solver = lockstep.Solver(oscillator, [[1.0, 0.0]], (0, 1))
+    for given in (frame(v=[3.0], x=[4.0]), frame(v=[3.0], x=[4.0]), frame(x=[4.0], v=[3.0]), [[4.0, 3.0]]):
+        assert solver(given).initial_state.tolist() == [[4, 3]]
+    for given in (frame(c=[0.1], k=[4.0]), frame(k=[4.0], c=[0.1]), [[4.0, 0.1]], frame(c=[0.1], k=[4.0])):
+        assert solver(parameters=given).parameters.ravel().tolist() == [4, 0.1]
+
+
+def test_columns_of_parameters_go_by_their_names(oscillator):
+    swapped = lockstep.solve(oscillator, [1, 0], (0, 1), parameters=frame(c=[0.1, 0.2], k=[3.0, 4.0]))
+    assert swapped.parameters.tolist() == [[3, 0.1], [4, 0.2]]
+    assert lockstep.solve(oscillator, [1, 0], (0, 1), parameters=frame(c=[0.1, 0.2])).parameters.tolist() == [[2, 0.1], [2, 0.2]]
+    with pytest.raises(lockstep.InvalidArgument, match=r"^parameters.K: found an unknown parameter, expected one of k, c"):
+        lockstep.solve(oscillator, [1, 0], (0, 1), parameters=frame(K=[1.0]))
+
+
+def test_a_row_of_a_table_goes_by_its_names(oscillator):
+    row = frame(v=[1.0, 2.0], x=[0.0, 0.5]).iloc[1]
+    assert lockstep.solve(oscillator, row, (0, 1)).initial_state.tolist() == [[0.5, 2]]
+    assert lockstep.solve(oscillator, {"x": frame(a=[1.0, 2.0])["a"], "v": 0.0}, (0, 1)).initial_state.tolist() == [[1, 0], [2, 0]]
+
+
+def test_columns_without_names_go_by_position(oscillator):
+    pandas = pytest.importorskip("pandas")
+    xarray = pytest.importorskip("xarray")
+    numbers = np.array([[1.0, 2.0], [3.0, 4.0]])
+    for table in (pandas.DataFrame(numbers), xarray.DataArray(numbers), pandas.DataFrame(numbers, index=["a", "b"]),
+                  xarray.DataArray(numbers, dims=("run", "n"), coords={"run": ["a", "b"]})):
+        assert lockstep.solve(oscillator, table, (0, 1)).initial_state.tolist() == numbers.tolist()
+
+
+def test_the_end_of_a_solution_by_xarray_is_a_start(oscillator):
+    pytest.importorskip("xarray")
+    end = lockstep.solve(oscillator, [[1.0, 0.0], [0.0, 2.0]], (0, 1), precision="f64").to_xarray()["end_state"]
+    for given in (end, end.sel(component=["v", "x"]), end.transpose("component", "trajectory")):
+        assert lockstep.solve(oscillator, given, (0, 1)).initial_state.tolist() == end.values.tolist()
+
+
+def test_times_are_one_column(oscillator):
+    times = frame(t=[0.0, 0.25, 1.0])
+    for given in (times, times["t"]):
+        assert lockstep.solve(oscillator, [1, 0], (0, 1), given).time.tolist() == [0, 0.25, 1]
+    with pytest.raises(lockstep.InvalidArgument, match=r"^save_at: found a table with the columns t, x, expected times; give "
+                                                       r"its column of times: save_at=table\['t'\]$"):
+        lockstep.solve(oscillator, [1, 0], (0, 1), frame(t=[0.0, 1.0], x=[1.0, 2.0]))
+    spans = frame(end=[1.0, 2.0], start=[0.0, 0.5])
+    assert lockstep.solve(oscillator, [1, 0], spans).end_time.tolist() == [1, 2]
+
+
+def test_a_name_twice_is_refused(oscillator):
+    pandas = pytest.importorskip("pandas")
+    twice = pandas.DataFrame([[1.0, 2.0]], columns=["x", "x"])
+    with pytest.raises(lockstep.InvalidArgument, match="^u0: found 2 columns called x, expected one$"):
+        lockstep.solve(oscillator, twice, (0, 1))
