@@ -25,6 +25,11 @@ def named_columns(name: str, value: Any) -> Optional[tuple[Any, list[str]]]:
     return value, names
 
 
+def is_column(value: Any) -> bool:
+    """Whether it is a column of a table, whose labels are those of rows."""
+    return getattr(value, "ndim", 2) == 1 and not getattr(getattr(value, "dtype", None), "names", None)
+
+
 def _labels(value: Any) -> tuple[Any, list[Any]]:
     fields = getattr(getattr(value, "dtype", None), "names", None)
     if isinstance(value, np.ndarray):
@@ -73,7 +78,7 @@ def in_order(name: str, value: Any, wanted: Optional[Sequence[str]], what: str,
                 wanted = names = own
             tables.append(table)
         return (value, None) if names is None else (tables, names)
-    named = named_columns(name, value)
+    named = None if is_column(value) else named_columns(name, value)
     if named is None:
         return value, None
     table, names = named

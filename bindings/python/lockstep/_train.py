@@ -10,7 +10,8 @@ import numpy as np
 from . import _lockstep, _toml
 from ._progress import shown
 from ._solution import PathLike
-from ._solve import _is_file, _numbers, _precision, _wrong_type
+from ._solve import _is_file, _precision, _wrong_type
+from ._train_data import samples, trajectories
 from .errors import Interrupted, of_kind
 
 
@@ -85,6 +86,7 @@ def train(
     y: Any = None,
     t: Any = None,
     u: Any = None,
+    trajectory: Any = None,
     hidden: Optional[Sequence[int]] = None,
     activation: Optional[str] = None,
     activations: Optional[Sequence[str]] = None,
@@ -138,13 +140,19 @@ def train(
     ----------
     file : path-like
         A training file; then nothing else but ``progress``. Its [output] is not written: save ``Training.model``.
-    x, y : arrays
-        [sample, input] or [sample], and [sample, output] or [sample].
-    t, u : arrays
+    x, y : arrays or tables
+        [sample, input] or [sample], and [sample, output] or [sample]. Names of a table's columns are ``inputs`` and
+        ``targets``, in whose order they are taken where those are given.
+    t, u : arrays or tables
         [time] or [trajectory, time], and [time, component] or [trajectory, time, component]. Trajectories may differ in
-        length: lists of an array each, [time] and [time, component], or arrays filled up with NaN. A NaN in ``u``
+        length: lists of an array each, [time] and [time, component], or arrays filled up with NaN. Columns of a table
+        (pandas, polars, xarray with a ``component`` coordinate) with names go to the components of these names, in
+        any order; without ``equations``, ``system`` or ``states`` they are the states. A NaN in ``u``
         before the end is a number that was not measured; at a trajectory's first point only with ``phases="noisy"``,
         or phases that all have a ``"continuity"``, which train the starts.
+    trajectory : array or table column
+        [row]: of several trajectories in one ``t`` [row] and ``u`` [row, component], which each row is of: numbers or
+        text. They are taken in the order in which they first appear, their rows as they follow each other.
     hidden : sequence of int
         Widths of the hidden layers.
     start : Model
@@ -207,7 +215,7 @@ def train(
             raise of_kind("type", f"file: found {type(file).__name__}, expected the path of a training file, *.toml",
                           "file", type(file).__name__, "the path of a training file, *.toml", "")
         beside = [key for key, value in {"x": x, "y": y, "t": t, "u": u, "hidden": hidden, "start": start,
-                                         "output": output, "models": models, "nets": nets, "units": units, "sigma": sigma,
+                                         "trajectory": trajectory, "output": output, "models": models, "nets": nets, "units": units, "sigma": sigma,
                                          "absolute_sigma": absolute_sigma, "missing": missing, "starts": starts,
                                          **others}.items() if value is not None]
         if beside:
@@ -228,31 +236,18 @@ def train(
                             "sigma": None if sigma is None else dict(sigma) if by_name else "sigma",
                             "absolute_sigma": absolute_sigma, "missing": missing,
                             "starts": None if starts is None else dict(starts)}
+    errors_of_each = sigma if one_by_one else None
     if regression:
-        arrays = [_columns("x", x), _columns("y", y)]
-        data.update(inputs=_names("inputs", inputs, "x", arrays[0]), targets=_names("targets", targets, "y", arrays[1]))
-        _same("y", "samples", len(arrays[1]), len(arrays[0]))
-        if one_by_one:
-            arrays.append(_columns("sigma", sigma))
+        if trajectory is not None:
+            raise of_kind("invalid_argument", "trajectory: found a value beside x and y, expected none; it is for t and u",
+                          "trajectory", "a value beside x and y", "none", "it is for t and u")
+        arrays, inputs, targets = samples(x, y, errors_of_each, inputs, targets, start)
+        data.update(inputs=inputs, targets=targets)
     else:
-        ragged = _is_ragged(u)
-        arrays = _rectangles(t, u) if _is_ragged(u) else [_numbers("t", t), _numbers("u", u)]
-        if arrays[1].ndim == 2:
-            arrays[1] = arrays[1][np.newaxis]
-        if arrays[1].ndim != 3 or arrays[0].ndim not in (1, 2):
-            raise of_kind("invalid_argument", f"u: found shape {np.shape(u)} with t of shape {np.shape(t)}, expected "
-                          "[trajectory, time, component] and [time] or [trajectory, time]", "u", str(np.shape(u)),
-                          "[trajectory, time, component] and t [time] or [trajectory, time]", "")
-        if one_by_one:
-            arrays.append(_rectangles(t, sigma, "sigma")[1] if ragged else _numbers("sigma", sigma))
-            if arrays[2].ndim == 2:
-                arrays[2] = arrays[2][np.newaxis]
-        _same("t", "points", arrays[0].shape[-1], arrays[1].shape[1])
-        if arrays[0].ndim == 2:
-            _same("t", "trajectories", len(arrays[0]), len(arrays[1]))
-        if states is None and equations is not None and len(equations) == arrays[1].shape[-1]:
-            states = list(equations)
-        data.update(time="t", states=_names("states", states, "u", arrays[1]))
+        known = (states if states is not None else list(equations) if equations is not None
+                 else _lockstep.systems().get(system, {}).get("components") if isinstance(system, str) else None)
+        arrays, states = trajectories(t, u, errors_of_each, trajectory, known, states, start)
+        data.update(time="t", states=states)
         if phases is None and optimiser is None:
             phases = "recommended"
             for key, value in {"rate": rate, "iterations": iterations, "batch": batch}.items():
@@ -261,10 +256,6 @@ def train(
                     remedy = 'name one: optimiser="lbfgs" or "adam"; or leave this away'
                     raise of_kind("invalid_argument", f"{key}: found {found}, expected target alone; {remedy}", key, found,
                                   "target alone", remedy)
-    if one_by_one and arrays[2].shape != arrays[1].shape:
-        of = "y" if regression else "u"
-        raise of_kind("invalid_argument", f"sigma: found shape {np.shape(sigma)}, expected {np.shape(y if regression else u)}"
-                      f" as {of} has", "sigma", f"shape {np.shape(sigma)}", f"the shape of {of}", "")
     training = {"optimiser": optimiser, "rate": rate, "iterations": iterations, "batch": batch, "target": target,
                 **others}
     loaded = [] if start is None else [("net", start)]
@@ -330,52 +321,3 @@ def _run(text: str, path: Optional[str], arrays: list[np.ndarray], starts: list,
 
 def _is_path(value: Any) -> bool:
     return isinstance(value, (str, os.PathLike))
-
-
-def _columns(name: str, value: Any) -> np.ndarray:
-    """[sample, feature]."""
-    array = _numbers(name, value)
-    if array.ndim == 1:
-        array = array[:, np.newaxis]
-    if array.ndim != 2 or array.size == 0:
-        raise of_kind("invalid_argument", f"{name}: found shape {array.shape}, expected [sample, feature]", name,
-                      f"shape {array.shape}", "[sample, feature]", "")
-    return array
-
-
-def _is_ragged(u: Any) -> bool:
-    return isinstance(u, (list, tuple)) and len({np.shape(one) for one in u}) > 1
-
-
-def _rectangles(t: Any, u: Any, name: str = "u") -> list[np.ndarray]:
-    """t [trajectory, time] and `name` [trajectory, time, component], filled up with NaN, of a list of an array each."""
-    states = [_numbers(f"{name}[{i}]", one) for i, one in enumerate(u)]
-    for i, one in enumerate(states):
-        if one.ndim != 2 or one.shape[1:] != states[0].shape[1:]:
-            raise of_kind("invalid_argument", f"{name}[{i}]: found shape {one.shape}, expected [time, component]", f"{name}[{i}]",
-                          f"shape {one.shape}", "[time, component]", "")
-    _same("t", "trajectories", len(t), len(states))
-    longest = max(len(one) for one in states)
-    times, all_states = np.full((len(u), longest), np.nan), np.full((len(u), longest, states[0].shape[1]), np.nan)
-    for i, (of, one) in enumerate(zip(t, states)):
-        of = _numbers(f"t[{i}]", of)
-        if of.shape != one.shape[:1]:
-            raise of_kind("invalid_argument", f"t[{i}]: found shape {of.shape}, expected ({len(one)},) as {name}[{i}] has",
-                          f"t[{i}]", f"shape {of.shape}", f"({len(one)},)", "")
-        times[i, :len(one)] = of
-        all_states[i, :len(one)] = one
-    return [times, all_states]
-
-
-def _names(what: str, names: Optional[Sequence[str]], prefix: str, array: np.ndarray) -> list[str]:
-    count = array.shape[-1]
-    if names is None:
-        return [f"{prefix}{i}" for i in range(count)]
-    _same(what, "names", len(names), count)
-    return list(names)
-
-
-def _same(name: str, what: str, found: int, expected: int) -> None:
-    if found != expected:
-        raise of_kind("invalid_argument", f"{name}: found {found} {what}, expected {expected}", name, f"{found} {what}",
-                      str(expected), "")

@@ -93,3 +93,64 @@ def test_a_name_twice_is_refused(oscillator):
     twice = pandas.DataFrame([[1.0, 2.0]], columns=["x", "x"])
     with pytest.raises(lockstep.InvalidArgument, match="^u0: found 2 columns called x, expected one$"):
         lockstep.solve(oscillator, twice, (0, 1))
+
+
+TIMES = np.linspace(0, 6, 31)
+EQUATIONS = {"x": "v", "v": "-k * x"}
+
+
+def fitted(**data):
+    return lockstep.train(equations=EQUATIONS, parameters={"k": {"start": 2.0}}, precision="f64", **data).parameters["k"]
+
+
+@pytest.mark.parametrize("table", [frame, structured, labelled])
+def test_columns_of_trajectories_go_to_the_components_of_their_names(table):
+    swapped, plain = table(v=-np.sin(TIMES), x=np.cos(TIMES)), np.stack([np.cos(TIMES), -np.sin(TIMES)], 1)
+    assert fitted(t=TIMES, u=swapped) == fitted(t=TIMES, u=plain)
+    assert abs(fitted(t=TIMES, u=swapped) - 1) < 1e-6
+    sigma = table(v=np.full(31, 0.5), x=np.full(31, 0.1))
+    assert fitted(t=TIMES, u=swapped, sigma=sigma) == fitted(t=TIMES, u=plain, sigma=np.tile([0.1, 0.5], (31, 1)))
+    with pytest.raises(lockstep.InvalidArgument, match=r"^u.w: found an unknown component, expected one of x, v; leave the"):
+        fitted(t=TIMES, u=table(x=TIMES, v=TIMES, w=TIMES))
+    with pytest.raises(lockstep.InvalidArgument, match=r"^u: found no column v, expected one for each component \(x, v\); a "
+                                                       "component that was not measured is a column of NaN$"):
+        fitted(t=TIMES, u=table(x=TIMES))
+
+
+def test_rows_are_of_the_trajectories_that_their_labels_say():
+    pandas = pytest.importorskip("pandas")
+    a = frame(t=TIMES, v=-np.sin(TIMES), x=np.cos(TIMES)).assign(run="a")
+    b = frame(t=TIMES[:20], v=np.cos(TIMES[:20]), x=np.sin(TIMES[:20])).assign(run="b")
+    apart = fitted(t=[a["t"], b["t"]], u=[a[["v", "x"]], b[["v", "x"]]])
+    assert abs(apart - 1) < 1e-6
+    mixed = pandas.concat([a, b]).sort_values("t", kind="stable")
+    for rows in (pandas.concat([a, b]), mixed):
+        assert fitted(t=rows["t"], u=rows[["v", "x"]], trajectory=rows["run"]) == apart
+    plain = mixed[["x", "v"]].to_numpy()
+    assert fitted(t=mixed["t"], u=plain, trajectory=(mixed["run"] == "b").to_numpy()) == apart
+    sigma = fitted(t=mixed["t"], u=plain, trajectory=mixed["run"], sigma=frame(v=np.ones(51), x=np.ones(51)))
+    assert abs(sigma - 1) < 1e-6
+    with pytest.raises(lockstep.InvalidArgument, match="^t: found 51 rows, expected 50$"):
+        fitted(t=mixed["t"], u=plain, trajectory=mixed["run"][1:])
+    with pytest.raises(lockstep.InvalidArgument, match=r"^trajectory\[1\]: found nan, expected a number or text that tells"):
+        fitted(t=TIMES[:2], u=plain[:2], trajectory=[1, np.nan])
+
+
+def test_names_of_columns_are_those_of_states_inputs_and_targets():
+    ode = lockstep.train(t=TIMES, u=frame(v=-np.sin(TIMES), x=np.cos(TIMES)), hidden=[], iterations=1, optimiser="adam")
+    assert [feature["name"] for feature in ode.model.inputs[0]["features"]] == ["v", "x"]
+    table = frame(b=TIMES, a=TIMES**2)
+    fit = lockstep.train(x=table, y=frame(out=TIMES), hidden=[], iterations=1)
+    assert [feature["name"] for feature in fit.model.inputs[0]["features"]] == ["b", "a"]
+    on = lockstep.train(x=table[["a", "b"]], y=TIMES, start=fit.model, iterations=1)
+    assert on.model.digest == lockstep.train(x=table, y=TIMES, start=fit.model, iterations=1).model.digest
+    ordered = [lockstep.train(x=given, y=TIMES, inputs=["a", "b"], hidden=[], iterations=1).model.digest
+               for given in (table, table[["a", "b"]], np.stack([TIMES**2, TIMES], 1))]
+    assert len(set(ordered)) == 1
+
+
+def test_the_labels_of_a_column_are_no_names_of_columns():
+    series = pytest.importorskip("pandas").Series(TIMES, index=[f"row {i}" for i in range(31)])
+    fits = [lockstep.train(x=x, y=x, hidden=[], iterations=2).model.digest for x in (series, TIMES)]
+    assert fits[0] == fits[1]
+    assert fitted(t=series, u=np.stack([np.cos(TIMES), -np.sin(TIMES)], 1)) == pytest.approx(1)

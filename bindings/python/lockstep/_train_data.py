@@ -1,0 +1,156 @@
+"""The data of a training, of arrays and tables in the forms that people have them in."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence
+
+import numpy as np
+
+from ._solve import _numbers
+from ._tables import in_order, is_column, named_columns
+from .errors import of_kind
+
+_NOT_MEASURED = "a component that was not measured is a column of NaN"
+
+
+def samples(x: Any, y: Any, sigma: Any, inputs: Optional[Sequence[str]], targets: Optional[Sequence[str]],
+            start: Any) -> tuple[list[np.ndarray], list[str], list[str]]:
+    """Of a regression: x [sample, input], y [sample, output] and, where it is given, sigma as y; names of inputs and of
+    targets."""
+    x, x_names = in_order("x", x, inputs if inputs is not None else _names_of(start, "inputs", x), "input")
+    y, y_names = in_order("y", y, targets if targets is not None else _names_of(start, "outputs", y), "target")
+    arrays = [_columns("x", x), _columns("y", y)]
+    inputs = _names("inputs", inputs if inputs is not None else x_names, "x", arrays[0])
+    targets = _names("targets", targets if targets is not None else y_names, "y", arrays[1])
+    _same("y", "samples", len(arrays[1]), len(arrays[0]))
+    if sigma is not None:
+        arrays.append(_columns("sigma", in_order("sigma", sigma, targets, "target")[0]))
+        _same_shape("y", arrays[2], arrays[1])
+    return arrays, inputs, targets
+
+
+def trajectories(t: Any, u: Any, sigma: Any, trajectory: Any, known: Optional[Sequence[str]],
+                 states: Optional[Sequence[str]], start: Any) -> tuple[list[np.ndarray], list[str]]:
+    """Of a neural ODE: t [time] or [trajectory, time], u [trajectory, time, component] and, where it is given, sigma as
+    u; names of the states. `known`: what the components are called, where that is known."""
+    wanted = known if known is not None else _names_of(start, "outputs", u)
+    u, names = in_order("u", u, wanted, "component", _NOT_MEASURED)
+    if sigma is not None:
+        sigma = in_order("sigma", sigma, known or names, "component")[0]
+    t = _times(t)
+    if trajectory is not None:
+        t, u, sigma = _apart(trajectory, t, u, sigma)
+    ragged = _is_ragged(u)
+    arrays = _rectangles(t, u) if ragged else [_numbers("t", t), _numbers("u", u)]
+    if arrays[1].ndim == 2:
+        arrays[1] = arrays[1][np.newaxis]
+    if arrays[1].ndim != 3 or arrays[0].ndim not in (1, 2):
+        raise of_kind("invalid_argument", f"u: found shape {np.shape(u)} with t of shape {np.shape(t)}, expected "
+                      "[trajectory, time, component] and [time] or [trajectory, time]", "u", str(np.shape(u)),
+                      "[trajectory, time, component] and t [time] or [trajectory, time]", "")
+    _same("t", "points", arrays[0].shape[-1], arrays[1].shape[1])
+    if arrays[0].ndim == 2:
+        _same("t", "trajectories", len(arrays[0]), len(arrays[1]))
+    if sigma is not None:
+        arrays.append(_rectangles(t, sigma, "sigma")[1] if ragged else _numbers("sigma", sigma))
+        if arrays[2].ndim == 2:
+            arrays[2] = arrays[2][np.newaxis]
+        _same_shape("u", arrays[2], arrays[1])
+    if states is None:
+        states = names if names is not None else known if known and len(known) == arrays[1].shape[-1] else None
+    return arrays, _names("states", states, "u", arrays[1])
+
+
+def _names_of(start: Any, ports: str, value: Any) -> Optional[list[str]]:
+    """The features of the net to go on from, where the table `value` has columns of just these names."""
+    found = start is not None and not is_column(value) and named_columns("start", value)
+    if not found:
+        return None
+    names = [feature["name"] for port in getattr(start, ports) for feature in port["features"]]
+    return names if sorted(names) == sorted(found[1]) else None
+
+
+def _times(t: Any) -> Any:
+    """Of a table with one column, its column."""
+    if isinstance(t, (list, tuple)):
+        return [_times(one) for one in t] if any(hasattr(one, "columns") for one in t) else t
+    columns = getattr(t, "columns", None)
+    return np.asarray(t).reshape(-1) if columns is not None and not callable(columns) and len(columns) == 1 else t
+
+
+def _apart(trajectory: Any, t: Any, u: Any, sigma: Any) -> tuple[list, list, Optional[list]]:
+    """Lists of an array for each trajectory, of rows with labels."""
+    labels = np.asarray(trajectory).reshape(-1)
+    times, rows = _numbers("t", t), {"u": _numbers("u", u)}
+    if sigma is not None:
+        rows["sigma"] = _numbers("sigma", sigma)
+    for name, array, dimensions, shape in (("t", times, 1, "[row]"), *(
+            (name, array, 2, "[row, component]") for name, array in rows.items())):
+        if array.ndim != dimensions:
+            raise of_kind("invalid_argument", f"{name}: found {array.ndim} dimensions beside trajectory, expected {shape}",
+                          name, f"{array.ndim} dimensions beside trajectory", shape, "")
+        _same(name, "rows", len(array), len(labels))
+    groups: dict[Any, list[int]] = {}
+    for row, label in enumerate(labels.tolist()):
+        if label is None or label != label:
+            raise of_kind("invalid_argument", f"trajectory[{row}]: found {label}, expected a number or text that tells "
+                          "trajectories apart; repair the row or leave it out", f"trajectory[{row}]", str(label),
+                          "a number or text that tells trajectories apart", "repair the row or leave it out")
+        groups.setdefault(label, []).append(row)
+    apart = {name: [array[at] for at in groups.values()] for name, array in rows.items()}
+    return [times[at] for at in groups.values()], apart["u"], apart.get("sigma")
+
+
+def _same_shape(of: str, sigma: np.ndarray, array: np.ndarray) -> None:
+    if sigma.shape != array.shape:
+        raise of_kind("invalid_argument", f"sigma: found shape {sigma.shape}, expected {array.shape} as {of} has",
+                      "sigma", f"shape {sigma.shape}", f"the shape of {of}", "")
+
+
+def _columns(name: str, value: Any) -> np.ndarray:
+    """[sample, feature]."""
+    array = _numbers(name, value)
+    if array.ndim == 1:
+        array = array[:, np.newaxis]
+    if array.ndim != 2 or array.size == 0:
+        raise of_kind("invalid_argument", f"{name}: found shape {array.shape}, expected [sample, feature]", name,
+                      f"shape {array.shape}", "[sample, feature]", "")
+    return array
+
+
+def _is_ragged(u: Any) -> bool:
+    return isinstance(u, (list, tuple)) and len({np.shape(one) for one in u}) > 1
+
+
+def _rectangles(t: Any, u: Any, name: str = "u") -> list[np.ndarray]:
+    """t [trajectory, time] and `name` [trajectory, time, component], filled up with NaN, of a list of an array each."""
+    states = [_numbers(f"{name}[{i}]", one) for i, one in enumerate(u)]
+    for i, one in enumerate(states):
+        if one.ndim != 2 or one.shape[1:] != states[0].shape[1:]:
+            raise of_kind("invalid_argument", f"{name}[{i}]: found shape {one.shape}, expected [time, component]", f"{name}[{i}]",
+                          f"shape {one.shape}", "[time, component]", "")
+    _same("t", "trajectories", len(t), len(states))
+    longest = max(len(one) for one in states)
+    times, all_states = np.full((len(u), longest), np.nan), np.full((len(u), longest, states[0].shape[1]), np.nan)
+    for i, (of, one) in enumerate(zip(t, states)):
+        of = _numbers(f"t[{i}]", of)
+        if of.shape != one.shape[:1]:
+            raise of_kind("invalid_argument", f"t[{i}]: found shape {of.shape}, expected ({len(one)},) as {name}[{i}] has",
+                          f"t[{i}]", f"shape {of.shape}", f"({len(one)},)", "")
+        times[i, :len(one)] = of
+        all_states[i, :len(one)] = one
+    return [times, all_states]
+
+
+def _names(what: str, names: Optional[Sequence[str]], prefix: str, array: np.ndarray) -> list[str]:
+    count = array.shape[-1]
+    if names is None:
+        return [f"{prefix}{i}" for i in range(count)]
+    _same(what, "names", len(names), count)
+    return list(names)
+
+
+def _same(name: str, what: str, found: int, expected: int) -> None:
+    if found != expected:
+        raise of_kind("invalid_argument", f"{name}: found {found} {what}, expected {expected}", name, f"{found} {what}",
+                      str(expected), "")
