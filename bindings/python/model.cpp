@@ -14,12 +14,10 @@
 #include "bindings/python/derivatives.h"
 #include "bindings/python/device.h"
 #include "bindings/python/errors.h"
+#include "bindings/python/other_numbers.h"
 #include "bindings/python/ports.h"
-#include "bindings/python/solution.h"
 #include "lockstep/cli/model_text.h"
 #include "lockstep/core/thread_count.h"
-#include "lockstep/kernels/graph/weights.h"
-#include "lockstep/nn/fit.h"
 #include "lockstep/nn/hdf5_model.h"
 #include "lockstep/nn/load.h"
 #include "lockstep/nn/safetensors.h"
@@ -165,27 +163,6 @@ Net mlp(const std::vector<Numbers>& weights, const std::vector<Numbers>& biases,
   return Net(std::move(model));
 }
 
-nb::object weights_of(const Net& net) {
-  std::vector<double> weights = graph::gather_weights(nn::to_graph(net.model()));
-  const std::size_t count = weights.size();
-  return to_numpy(std::move(weights), {count});
-}
-
-Net with_weights(const Net& net, nb::handle given) {
-  const nb::object numbers = nb::module_::import_("lockstep._solve").attr("_numbers")("weights", given);
-  const auto weights = nb::cast<nb::ndarray<const double, nb::c_contig, nb::device::cpu>>(numbers);
-  nn::Model model = net.model();
-  const std::size_t expected = graph::gather_weights(nn::to_graph(model)).size();
-  if (weights.ndim() != 1 || weights.size() != expected) {
-    refuse_shape("weights", numbers, std::to_string(expected) + " numbers in one dimension");
-  }
-  nn::set_parameters<double>(model, {weights.data(), weights.size()});
-  model.weight_type = nn::WeightType::f64;
-  // What a training said of how good it is was said of other weights.
-  std::erase_if(model.metadata, [](const auto& entry) { return entry.first.starts_with("training_"); });
-  return Net(std::move(model));
-}
-
 template <class T, class Pointers>
 std::vector<MatrixView<T>> views_of(const Pointers& arrays) {
   std::vector<MatrixView<T>> views;
@@ -286,7 +263,8 @@ nb::object Net::call(nb::handle x, nb::handle out, int threads) {
 }
 
 void bind_model(nb::module_& module) {
-  nb::class_<Net>(module, "Model", "A trained net: call it on arrays. Made by load(), train() and mlp().")
+  nb::class_<Net> model(module, "Model", "A trained net: call it on arrays. Made by load(), train() and mlp().");
+  model
       .def("__call__", &Net::call, nb::arg("x").none(), nb::arg("out") = nb::none(), nb::arg("threads") = 1,
            nb::sig("def __call__(self, x: typing.Any, out: typing.Any = None, threads: int = 1) -> typing.Any"),
            R"(The net of each sample, in the precision of `x`.
@@ -327,7 +305,7 @@ for it. Raises Unsupported where there is no CUDA component, driver or such devi
       .def_prop_ro(
           "inputs", [](const Net& net) { return ports(net.model().inputs); },
           "Input ports: dicts of `name` and `features`, each a dict of name, unit, minimum and maximum (the "
-          "range of the training data).")
+          "range of the training data). with_ranges() and with_names() make a model of others.")
       .def_prop_ro(
           "outputs", [](const Net& net) { return ports(net.model().outputs); }, "Output ports, as `inputs`.")
       .def_prop_ro(
@@ -344,21 +322,6 @@ for it. Raises Unsupported where there is no CUDA component, driver or such devi
           },
           "What it computes, one line for each operation.")
       .def_prop_ro(
-          "weights", &weights_of,
-          "A copy of its trainable numbers, float64 [weight]: dense layers in the order of computing, each its "
-          "weights [output, input] row by row, then its bias. The order of "
-          "``torch.nn.utils.parameters_to_vector`` for a stack of Linear layers.")
-      .def("with_weights", &with_weights, nb::arg("weights"),
-           nb::sig("def with_weights(self, weights: typing.Any) -> Model"),
-           R"(The same net with other numbers, in the order of ``weights``: a step of an optimiser of your own.
-
->>> import lockstep
->>> net = lockstep.mlp([[[2.0, 3.0]]])
->>> net.weights
-array([2., 3., 0.])
->>> net.with_weights(net.weights + 1).weights
-array([3., 4., 1.]))")
-      .def_prop_ro(
           "parameter_count", [](const Net& net) { return net.model().parameter_count(); }, "Weights and biases.")
       .def_prop_ro(
           "digest", [](const Net& net) { return net.model().digest(); },
@@ -367,6 +330,7 @@ array([3., 4., 1.]))")
           "metadata", [](const Net& net) { return net.model().metadata; }, "What else the file said: text by name.")
       .def_prop_ro(
           "source", [](const Net& net) { return net.model().provenance.source; }, "The file it was read from.");
+  bind_other_numbers(model);
   module.def("load", &load, nb::arg("path"), nb::arg("activations") = "",
              R"(A trained net from a file: safetensors, Lockstep's HDF5, Keras, ONNX.
 

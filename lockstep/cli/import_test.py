@@ -93,6 +93,49 @@ class ImportTest(ToolTest):
             self.write(name, "precious")
             self.path("net.h").unlink(missing_ok=True)
 
+    def test_ranges_of_the_training_data_are_stored(self):
+        """From a CSV by name, from HDF5, and one by one; solve then has what its guard needs."""
+        with h5py.File(self.path("net.h5"), "w") as file:
+            file.attrs["lockstep_model"] = 1
+            group = file.create_group("layers/0")
+            group["weight"], group["bias"] = [[0.0, 1.0], [-1.0, 0.0]], [0.0, 0.0]
+            group.attrs["activation"] = "identity"
+        self.write("train.csv", "t,v,x\n0,0.5,-1\n1,2,3\n2,-1,0.25\n")
+        shown = self.succeed("import", "net.h5", "-o", "csv.h5", "--inputs", "x,v", "--outputs", "dx,dv", "--ranges",
+                             "train.csv")
+        self.assertIn("range from 3 rows of train.csv", shown)
+        self.assertIn("range x from -1 to 3", shown)
+        with h5py.File(self.path("csv.h5")) as file:
+            self.assertEqual(list(file["inputs/minimum"][:]), [-1, -1])
+            self.assertEqual(list(file["inputs/maximum"][:]), [3, 2])
+            self.assertEqual([name.decode() for name in file["outputs/name"][:]], ["dx", "dv"])
+        with h5py.File(self.path("samples.h5"), "w") as file:
+            file["input"] = [[-1.0, 0.5], [3.0, 2.0], [0.25, -1.0]]
+        self.succeed("import", "net.h5", "-o", "h5.safetensors", "--ranges", "samples.h5")
+        self.succeed("import", "h5.safetensors", "-o", "again.h5", "--range", "x[1]=-inf:9")
+        with h5py.File(self.path("again.h5")) as file:
+            self.assertEqual(list(file["inputs/minimum"][:]), [-1, float("-inf")])
+            self.assertEqual(list(file["inputs/maximum"][:]), [3, 9])
+        problem = ('[rhs]\nmodel = "{}"\nguard = "{}"\n[ensemble]\ninitial_state = [2.5, 0]\n[time]\nspan = [0, 3]\n'
+                   'save = 4\n[output]\nfile = "out.h5"\n')
+        self.write("problem.toml", problem.format("csv.h5", "stop"))
+        self.assertIn("outside", self.run_tool("solve", "problem.toml").stdout)
+        self.write("problem.toml", problem.format("net.h5", "stop"))
+        self.fail_with("remove the guard, or store them: lockstep import NET -o net.h5 --ranges data.csv, in Python "
+                       "net.with_ranges(data=x)", "solve", "problem.toml", "--overwrite")
+        for message, *flags in (
+                ("train.csv: found 3 columns, expected 2, the inputs of a net that does not name them", "--ranges", "train.csv"),
+                ('train.csv: found "q", expected one of t, v, x', "--ranges", "train.csv", "--inputs", "x,q"),
+                ('--range: found "y", expected a feature or port of the net\'s inputs: x; one of a port\'s unnamed '
+                 "features is written x[0]", "--range", "y=0:1"),
+                ('--range: found "x=1", expected NAME=LOW:HIGH', "--range", "x=1"),
+                ('--range: found "x=nan:1", expected NAME=LOW:HIGH', "--range", "x=nan:1"),
+                ('--range: found "x=2:1", expected a lower end first', "--range", "x=2:1"),
+                ("--inputs: found 3 names, expected 2, one for each feature", "--inputs", "a,b,c"),
+                ('--outputs: found "a" twice, expected different names', "--outputs", "a,a")):
+            self.fail_with(message, "import", "net.h5", "-o", "bad.h5", *flags)
+            self.assertFalse(self.path("bad.h5").exists())
+
     def test_names_from_a_file_reach_no_terminal_as_commands(self):
         """A name that would clear the screen and another that would forge a line."""
         header = json.dumps({"__metadata__": {"activations": "linear", "inputs": "a\x1b[2J,b\x9b2J", "attribution":

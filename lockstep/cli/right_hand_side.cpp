@@ -78,6 +78,10 @@ ode::Range range_of(const std::vector<nn::Feature>& features, const ode::StateFu
   return range;
 }
 
+// How a net comes by a range.
+constexpr const char* kStoreRanges =
+    "lockstep import NET -o net.h5 --ranges data.csv, in Python net.with_ranges(data=x); lockstep train does so itself";
+
 // Takes the training range from the model's input features, and clamps where that was asked for.
 void guard(const ProblemFile& file, const std::vector<nn::Feature>& features, NamedRhs& rhs) {
   const auto& asked = file.rhs.guard;
@@ -88,7 +92,7 @@ void guard(const ProblemFile& file, const std::vector<nn::Feature>& features, Na
     throw Error(ErrorKind::invalid_argument,
                 {asked->where, std::string(to_string(asked->value)) + " with a model that has no training range",
                  "minimum and maximum of its inputs in " + file.rhs.model->value.string(),
-                 "remove the guard, or train the net with lockstep train, which stores them"});
+                 std::string("remove the guard, or store them: ") + kStoreRanges});
   }
   rhs.guard = asked ? asked->value : ode::GuardAction::flag;
   if (rhs.guard == ode::GuardAction::clamp) rhs.function = ode::clamp_to_range(rhs.function, rhs.range);
@@ -231,9 +235,10 @@ void guard_nets(const ProblemFile& file, std::vector<nn::Equations::Net>& nets) 
   const auto& asked = file.rhs.guard;
   if (!asked || asked->value == ode::GuardAction::ignore) return;
   if (std::ranges::none_of(nets, [](const auto& net) { return nn::knows_range(net.model); })) {
-    throw Error(ErrorKind::invalid_argument,
-                {asked->where, std::string(to_string(asked->value)) + " with nets that have no training range",
-                 "minimum and maximum of their inputs", "remove the guard, or train the nets with lockstep train"});
+    throw Error(
+        ErrorKind::invalid_argument,
+        {asked->where, std::string(to_string(asked->value)) + " with nets that have no training range",
+         "minimum and maximum of their inputs", std::string("remove the guard, or store them: ") + kStoreRanges});
   }
   if (asked->value != ode::GuardAction::clamp) return;
   for (nn::Equations::Net& net : nets) net.model = nn::with_clamped_inputs(net.model);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -48,6 +49,23 @@ std::optional<LayerName> parse_layer_name(const std::string& name) {
   return LayerName{name.substr(0, digits), name.substr(digits, dot - digits), part == "weight"};
 }
 
+// What to call a tensor that is no layer's: one of a scaling, or range, has a name of its own.
+std::string naming_of(const std::string& name) {
+  const std::string last = name.substr(name.rfind('.') + 1);  // 0 where there is no dot
+  const auto has = [&](std::initializer_list<std::string_view> parts) {
+    return std::ranges::any_of(parts, [&](std::string_view part) { return last.find(part) != last.npos; });
+  };
+  if (has({"mean", "shift", "loc", "std", "scale", "sigma", "var"})) {
+    return "a scaling is two tensors [feature] called \"input_mean\" and \"input_stddev\", (x - mean) / stddev before "
+           "the first layer, or \"output_mean\" and \"output_stddev\", y * stddev + mean after the last";
+  }
+  if (has({"min", "max", "low", "high"})) {
+    return "the range of the training data is two tensors [input] called \"input_min\" and \"input_max\"";
+  }
+  return std::string(kNaming) +
+         "; a scaling \"input_mean\", \"input_stddev\", \"output_mean\", \"output_stddev\"; leave out any other";
+}
+
 struct LayerTensors {
   std::string stem;  // "model.net.2"
   const Tensor* weight = nullptr;
@@ -79,7 +97,7 @@ std::vector<LayerTensors> find_layers(const Container& container, const std::str
     if (name.ends_with(".running_mean") || name.ends_with(".running_var") || name.ends_with(".num_batches_tracked")) {
       refuse(field, "the statistics of a batch normalisation", "dense layers only", kOnlyDense);
     }
-    if (!parsed) refuse(field, "a name that is no layer's weight or bias", "dense layers only", kNaming);
+    if (!parsed) refuse(field, "a name that is no layer's weight or bias", "dense layers only", naming_of(name));
     if (!prefix) prefix = parsed->prefix;
     if (*prefix != parsed->prefix) {
       refuse(field, "prefix \"" + parsed->prefix + "\"", "\"" + *prefix + "\", as the other layers have it", kNaming);

@@ -368,6 +368,14 @@ TEST(SafetensorsNet, unknown_tensors_are_never_skipped) {
   EXPECT_THAT(reading_header("{}", 0), HasSubstr("net: found no layers"));
 }
 
+TEST(SafetensorsNet, what_looks_like_a_scaling_or_range_hears_its_name) {
+  for (const char* name : {"mean", "scaler.std", "norm.x_mean"}) {
+    EXPECT_THAT(reading(two_layers("0.weight", name)), HasSubstr("\"input_mean\" and \"input_stddev\"")) << name;
+  }
+  EXPECT_THAT(reading(two_layers("0.weight", "x_max")), HasSubstr("called \"input_min\" and \"input_max\""));
+  EXPECT_THAT(reading(two_layers("0.weight", "table")), HasSubstr("as torch.nn.Sequential does; a scaling"));
+}
+
 TEST(SafetensorsNet, missing_and_wrong_activations_are_explained) {
   const auto bytes = two_layers("0.weight", "2.weight");
   EXPECT_THAT(reading(bytes, {}),

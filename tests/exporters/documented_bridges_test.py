@@ -67,6 +67,20 @@ class Nets(unittest.TestCase):
         self.samples(net)
         self.arrives("net.safetensors")
 
+    def test_pytorch_with_ranges_and_a_normalisation(self):
+        net, x = self.torch_net(), torch.randn(50, 3, generator=torch.Generator().manual_seed(5))
+        mean, stddev = x.mean(0), x.std(0)
+        lines = block("bringing_a_net.md", "from safetensors.torch import save_file").splitlines()
+        save = next(i for i, line in enumerate(lines) if line.startswith("save_file("))
+        text = "\n".join(lines[:save] + ['state |= {"mean": mean, "stddev": stddev}',
+                                         block("bringing_a_net.md", '"input_min"')] + lines[save:])
+        exec(text, {"net": net, "x_train": x, "mean": mean, "stddev": stddev})
+        self.samples(lambda given: net((given - mean) / stddev))
+        self.arrives("net.safetensors")
+        features = lockstep.load("net.safetensors").inputs[0]["features"]
+        self.assertEqual([feature["minimum"] for feature in features], x.amin(0).tolist())
+        self.assertEqual([feature["maximum"] for feature in features], x.amax(0).tolist())
+
     def test_pytorch_by_its_graph(self):
         net = self.torch_net()
         run("bringing_a_net.md", "torch.onnx.export", torch=torch, net=net)

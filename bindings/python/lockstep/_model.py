@@ -36,9 +36,9 @@ def mlp(weights: Sequence[Any], biases: Optional[Sequence[Any]] = None, activati
     >>> net(np.array([3.0, -1.0]))
     array([3.])
     """
-    matrices = [np.asarray(matrix) for matrix in weights]
-    held = "f32" if matrices and all(matrix.dtype == np.float32 for matrix in matrices) else "f64"
-    matrices = [_numbers(f"weights[{i}]", matrix) for i, matrix in enumerate(matrices)]
+    weights = list(weights)
+    matrices = [_numbers(f"weights[{i}]", matrix) for i, matrix in enumerate(weights)]
+    held = "f32" if matrices and all(np.asarray(matrix).dtype == np.float32 for matrix in weights) else "f64"
     if not activations:
         activations = ["tanh"] * (len(matrices) - 1) + ["identity"]
     for what, given in (("biases", biases), ("activations", activations)):

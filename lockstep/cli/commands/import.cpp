@@ -12,6 +12,7 @@
 #include "lockstep/cli/commands/commands.h"
 #include "lockstep/cli/existing_output.h"
 #include "lockstep/cli/flag_checks.h"
+#include "lockstep/cli/given_ranges.h"
 #include "lockstep/cli/model_text.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
@@ -30,6 +31,7 @@ struct ImportOptions {
   std::optional<std::filesystem::path> check;
   std::optional<std::string> activations;
   double tolerance = 1e-5;
+  GivenRanges given;
   bool overwrite = false;
 };
 
@@ -38,9 +40,14 @@ Examples:
   lockstep import net.onnx -o net.h5
   lockstep import net.keras -o net.h5
   lockstep import net.onnx -o net.safetensors --check samples.h5
+  lockstep import net.onnx -o net.h5 --inputs x,v --ranges train.csv
+  lockstep import net.onnx -o net.h5 --range x=-1:1 --range v=0:2.5
 
 --check FILE compares with answers of the tool that trained the net: datasets input[sample, feature] and
-output[sample, feature], or one for each port under its name where there are several. Beyond the tolerance nothing is written and the exit code is 1.)";
+output[sample, feature], or one for each port under its name where there are several. Beyond the tolerance nothing is written and the exit code is 1.
+
+--ranges FILE stores the range of each input in the data that the net was trained on, which solve and evaluate act on
+(--guard): columns of a CSV that are called as the inputs (--inputs names them), or input[sample, feature] as for --check.)";
 
 void print_model(const nn::Model& model) {
   const auto shown = [](const std::string& text) { return printable(text, LineBreaks::escape); };
@@ -119,13 +126,18 @@ int import_model(const ImportOptions& options) {
   const Existing existing = existing_output(options.output, options.overwrite);
   refuse_to_replace(options.output, {options.model});
   if (options.check) refuse_to_replace(options.output, {*options.check});
-  const nn::Model model = load_model(options.model, options.activations);
+  if (options.given.data) refuse_to_replace(options.output, {*options.given.data});
+  nn::Model model = load_model(options.model, options.activations);
+  const std::vector<std::string> ranges = take_ranges(model, options.given);
   if (extension == ".safetensors" && !nn::is_stack(model)) {
     throw Error(ErrorKind::unsupported,
                 {"--output", '"' + options.output.string() + '"',
                  "a name that ends in .h5: safetensors holds plain stacks of layers only", "write NAME.h5"});
   }
   print_model(model);
+  for (const std::string& line : ranges) {
+    std::printf("  range %s\n", printable(line, LineBreaks::escape).c_str());
+  }
   if (options.check) {
     const double difference = largest_difference(model, *options.check);
     std::printf("  check: at most %s of an output's range from the answers in %s\n",
@@ -161,6 +173,10 @@ void add_import(CLI::App& app, Chosen& chosen) {
       ->capture_default_str();
   command->add_option("--activations", options->activations,
                       "one for each layer, where the file does not say: tanh,identity");
+  command->add_option("--ranges", options->given.data, "CSV or HDF5 file of the data that the net was trained on");
+  command->add_option("--range", options->given.ranges, "NAME=LOW:HIGH, an input's training range; may be repeated");
+  command->add_option("--inputs", options->given.inputs, "names of the inputs, in their order: x,v")->delimiter(',');
+  command->add_option("--outputs", options->given.outputs, "names of the outputs, likewise")->delimiter(',');
   command->add_flag("--overwrite", options->overwrite, "replace an existing output");
   command->footer(std::string(kImportExamples) + "\n");
   command->callback([&chosen, options] { chosen.run = [options] { return import_model(*options); }; });
