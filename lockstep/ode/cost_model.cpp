@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lockstep/ode/detail/evaluation_cost.h"
 #include "lockstep/ode/detail/fixed_steps.h"
 #include "lockstep/ode/methods.h"
 #include "lockstep/ode/solution.h"
@@ -10,38 +11,8 @@
 namespace lockstep::ode {
 namespace {
 
-// In fused multiply-adds: what takes as long. An activation such as tanh is about 20 instructions and a division.
-constexpr double kActivation = 30;
-constexpr double kSystemComponent = 6;  // the derivative of one component of a built-in system,
-constexpr double kOwnComponent = 30;    // and of a user's own function: who knows
-constexpr double kStepControl = 60;     // error norm, logarithm, power
-constexpr double kGuessedSteps = 200;   // of an adaptive solve nobody has tried
-
-struct Operations {
-  double nets = 0, rest = 0;
-  double layers = 0, neurons = 0;
-};
-
-Operations operations_of(const StateFunction& rhs) {
-  Operations sum;
-  for (const FunctionPart& part : rhs.parts()) {
-    if (const auto* net = std::get_if<NetPart>(&part.what)) {
-      for (const DenseLayer& layer : net->mlp->layers) {
-        const bool cheap =
-            layer.activation.kind == ActivationKind::identity || layer.activation.kind == ActivationKind::relu;
-        sum.neurons += static_cast<double>(layer.outputs);
-        sum.nets +=
-            static_cast<double>(layer.outputs) * (static_cast<double>(layer.inputs) + (cheap ? 1 : kActivation));
-      }
-      sum.layers += static_cast<double>(net->mlp->layers.size());
-    } else {
-      const bool own = std::holds_alternative<SourcePart>(part.what);
-      sum.rest += (own ? kOwnComponent : kSystemComponent) * static_cast<double>(rhs.components());
-    }
-  }
-  if (sum.nets + sum.rest == 0) sum.rest = kOwnComponent * static_cast<double>(rhs.components());
-  return sum;
-}
+constexpr double kStepControl = 60;    // in fused multiply-adds: error norm, logarithm, power
+constexpr double kGuessedSteps = 200;  // of an adaptive solve nobody has tried
 
 // Fused multiply-adds a nanosecond of one core, at a share of the peak that nets and steps reach.
 double cpu_rate(CpuTarget target, Precision precision) {
@@ -157,7 +128,7 @@ Work estimate_work(const Problem& problem, const Options& options, double steps)
       steps = std::fabs(problem.end_time(0) - problem.start_time(0)) / options.dt;
   }
   work.steps = steps;
-  const Operations rhs = operations_of(*problem.rhs);
+  const EvaluationCost rhs = detail::cost_of(*problem.rhs);
   work.net_operations = (stages - 1) * rhs.nets;
   work.operations = work.net_operations + (stages - 1) * rhs.rest + n * stages * (stages + 1) / 2 + kStepControl;
   work.cuda_kernel = kernel_of(problem);

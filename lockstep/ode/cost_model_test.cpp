@@ -6,7 +6,9 @@
 
 #include <algorithm>
 
+#include "lockstep/kernels/graph/graph.h"
 #include "lockstep/kernels/mlp/testing/reference.h"
+#include "lockstep/ode/guard.h"
 #include "lockstep/ode/rhs.h"
 
 namespace lockstep::ode {
@@ -118,6 +120,34 @@ TEST(CostModel, counts_physics_beside_a_net) {
   EXPECT_GT(estimate_work(both, {}, 1).operations, estimate_work(alone, {}, 1).operations);
   EXPECT_EQ(estimate_work(both, {}, 1).cuda_kernel, CudaKernel::tiles);
   EXPECT_EQ(estimate_work(alone, {}, 1).cuda_kernel, CudaKernel::one_shape);
+}
+
+// An mlp as a graph: what calls from equations are.
+graph::Graph graph_of(const Mlp& mlp) {
+  graph::Graph graph{.inputs = {{.name = "u", .value = 0, .width = mlp.inputs()}}, .nodes = {}, .outputs = {}};
+  for (const DenseLayer& layer : mlp.layers) {
+    const std::size_t last = graph.nodes.size();
+    graph.nodes.push_back({"dense", graph::Dense{layer.inputs, layer.outputs, layer.weights, layer.bias}, {last}});
+    graph.nodes.push_back({"activate", graph::Activate{layer.activation}, {last + 1}});
+  }
+  graph.outputs = {{.name = "du", .value = graph.nodes.size(), .width = mlp.outputs()}};
+  return graph;
+}
+
+TEST(CostModel, counts_the_same_net_alike_as_a_stack_and_in_equations) {
+  const Mlp mlp = mlp::random_mlp({3, 100, 100, 3}, {ActivationKind::tanh}, 1);
+  Problem stack, equations, clamped, both;
+  stack.rhs = net(mlp);
+  equations.rhs = net(graph_of(mlp));
+  clamped.rhs = clamp_to_range(equations.rhs, {.minimum = {-1, -1, -1}, .maximum = {1, 1, 1}});
+  both.rhs = sum(system("lorenz"), equations.rhs);
+  both.parameters = {10, 28, 8.0 / 3};
+  for (Problem* problem : {&stack, &equations, &clamped, &both}) problem->end_times = {1};
+  const auto operations = [](const Problem& problem) { return estimate_work(problem, {}, 1).operations; };
+  EXPECT_NEAR(operations(equations), operations(stack), 0.05 * operations(stack));
+  EXPECT_EQ(operations(clamped), operations(equations));
+  EXPECT_GT(operations(both), operations(equations));
+  EXPECT_LT(operations(both), 1.1 * operations(equations));
 }
 
 }  // namespace

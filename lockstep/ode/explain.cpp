@@ -102,38 +102,54 @@ void describe_rhs(const Problem& problem, const Options& options, CpuTarget targ
 const cuda::DeviceInfo kExampleDevice{
     .name = "an NVIDIA H200", .major = 9, .minor = 0, .multiprocessors = 132, .clock_ghz = 1.785};
 
-// Which engine solve() would take, and what both would take by the cost model.
+std::string steps_text(const Work& work) { return rounded_text(work.steps, 4) + " steps a trajectory"; }
+
+// Which engine solve() would take, and what both would take by the cost model. solve() has no pilot, lest it choose by
+// how busy the machine is: it takes the model's figures and, of adaptive steps, a guessed number.
 void choose_engine(const Problem& problem, const Options& options, Explanation& result) {
-  const Work work = estimate_work(problem, options, result.steps_per_trajectory);
+  const Work work = estimate_work(problem, options);
   const CpuTarget target = *parse_cpu_target(result.cpu_target);
   const KnownFigures& known = known_figures();
   const Calibration* const measured = known.measured ? &*known.measured : nullptr;
   const double cpu_seconds = predict_cpu_seconds(work, target, result.threads, measured);
   const cuda::LoadedRuntime& loaded = cuda::load_runtime();
   const cuda::DeviceInfo& device = loaded.devices.empty() ? kExampleDevice : loaded.devices.front();
-  const double cuda_seconds = predict_cuda_seconds(work, device, measured);
   std::string line = "cost model: " + rounded_text(cpu_seconds, 2) + " s on the CPU (figures " +
-                     cpu_figures_text(target, work.precision, measured) + "), " + rounded_text(cuda_seconds, 2) +
-                     " s by cuda_fused, " + std::string(to_string(work.cuda_kernel)) + ", on " + device.name +
-                     " (figures " + cuda_figures_text(device, work.precision, measured) + ")";
-  const bool has_nets = work.net_operations > 0;
-  const double gemm_seconds = has_nets ? predict_gemm_seconds(work, device, options.matrix_precision) : 0;
-  if (has_nets) line += ", " + rounded_text(gemm_seconds, 2) + " s by cuda_gemm (figures built in, not measured)";
+                     cpu_figures_text(target, work.precision, measured) + "), " +
+                     rounded_text(predict_cuda_seconds(work, device, measured), 2) + " s by cuda_fused, " +
+                     std::string(to_string(work.cuda_kernel)) + ", on " + device.name + " (figures " +
+                     cuda_figures_text(device, work.precision, measured) + ")";
+  if (work.layers > 0) {
+    line += ", " + rounded_text(predict_gemm_seconds(work, device, options.matrix_precision), 2) +
+            " s by cuda_gemm (figures built in, not measured)";
+  }
   if (loaded.runtime == nullptr) line += ", which is not here: " + loaded.missing;
+  line += "; for " + steps_text(work);
+  const bool guessed = options.control != StepControl::fixed;
+  if (guessed) line += ", a guess, for a solve has no pilot: its choice takes this and not the time predicted above";
   result.reasons.insert(result.reasons.begin(), line);
   if (known.warning)
     result.reasons.insert(result.reasons.begin() + 1,
                           std::string("the figures of lockstep calibrate are not used: ") + known.warning->what());
-  const detail::DevicePlan devices = detail::plan_devices(problem, options, result.steps_per_trajectory);
+  const detail::DevicePlan devices = detail::plan_devices(problem, options);
   result.engine = devices.engine;
+  const Work piloted = estimate_work(problem, options, result.steps_per_trajectory);
   if (devices.engine != "cpu") {
     const bool gemm = devices.engine.ends_with("cuda_gemm");
-    result.predicted_seconds = gemm ? gemm_seconds : cuda_seconds;
+    result.predicted_seconds = gemm ? predict_gemm_seconds(piloted, device, options.matrix_precision)
+                                    : predict_cuda_seconds(piloted, device, measured);
     result.kernel = gemm                                  ? "cuBLASLt, a matrix product a layer for all trajectories"
                     : options.precision == Precision::f32 ? cuda::lower_problem<float>(problem, options).kernel
                                                           : cuda::lower_problem<double>(problem, options).kernel;
   }
   result.reasons.insert(result.reasons.begin(), "engine " + devices.engine + ": " + devices.reason);
+  if (!guessed || !options.device.is_automatic() || piloted.steps == work.steps) return;
+  const detail::DevicePlan better = detail::plan_devices(problem, options, piloted.steps);
+  if (better.engine == devices.engine) return;
+  result.reasons.insert(result.reasons.begin() + 1, "for the pilot's " + steps_text(piloted) +
+                                                        " the model would take " + better.engine + ": " +
+                                                        better.reason + "; name the device with --device " +
+                                                        (better.engine == "cpu" ? "cpu" : "cuda"));
 }
 
 }  // namespace

@@ -43,4 +43,19 @@ struct FunctionPart {
   std::size_t parameters;  // of the trajectory's, how many this part takes, after those of the parts before it
 };
 
+// What one evaluation takes: about as many fused multiply-adds as would take the time.
+struct EvaluationCost {
+  double nets = 0;  // layers' products and their activations
+  double rest = 0;
+  double layers = 0, neurons = 0;  // of all nets
+
+  EvaluationCost& operator+=(const EvaluationCost& other) {
+    nets += other.nets;
+    rest += other.rest;
+    layers += other.layers;
+    neurons += other.neurons;
+    return *this;
+  }
+};
+
 }  // namespace lockstep::ode

@@ -4,12 +4,14 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/hash.h"
+#include "lockstep/ode/detail/evaluation_cost.h"
 
 namespace lockstep::ode {
 namespace {
@@ -85,6 +87,7 @@ class Clamped final : public StateFunction {
     net->range = {&range_.minimum, &range_.maximum};
     return parts;
   }
+  std::optional<EvaluationCost> evaluation_cost() const override { return detail::cost_of(*net_); }
   std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const override { return make<float>(target); }
   std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const override {
     return make<double>(target);

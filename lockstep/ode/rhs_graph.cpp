@@ -17,6 +17,7 @@
 #include "lockstep/kernels/graph/tile_plan.h"
 #include "lockstep/kernels/graph/weights.h"
 #include "lockstep/ode/detail/arithmetic_tile.h"
+#include "lockstep/ode/detail/evaluation_cost.h"
 #include "lockstep/ode/detail/graph_inputs.h"
 #include "lockstep/ode/detail/graph_source.h"
 #include "lockstep/ode/detail/kept_lowering.h"
@@ -173,6 +174,7 @@ class GraphNet : public StateFunction {
     const std::string name = (is_function_ ? "function " : "net ") + digest();
     return {{SourcePart{name, &*source_, components_, parameters_, is_function_}, parameters_}};
   }
+  std::optional<EvaluationCost> evaluation_cost() const override { return detail::cost_of(graph_); }
   std::vector<double> weights() const override { return graph::gather_weights(graph_, options_.weight_places); }
   std::shared_ptr<DifferentiableTile<float>> differentiable_f32(CpuTarget target) const override {
     return detail::reverse_graph<float>(graph_, pieces_, options_.weight_places, target);

@@ -1,11 +1,13 @@
 // The sum of two right-hand sides.
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/hash.h"
+#include "lockstep/ode/detail/evaluation_cost.h"
 #include "lockstep/ode/differentiable_tile.h"
 #include "lockstep/ode/rhs.h"
 
@@ -136,6 +138,10 @@ class Sum final : public StateFunction {
     if (all.empty() || rest.size() != 1) return {};
     all.push_back(rest.front());
     return all;
+  }
+  std::optional<EvaluationCost> evaluation_cost() const override {
+    EvaluationCost both = detail::cost_of(*first_);
+    return both += detail::cost_of(*second_);
   }
   std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const override { return lower<float>(target); }
   std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const override {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,10 @@ class StateFunction {
 
   // The parts it is the sum of, from left to right, or none where only lower_f32() and lower_f64() know.
   virtual std::vector<FunctionPart> parts() const { return {}; }
+
+  // For the choice of a device, where the function knows better than its parts tell: equations and nets that are no
+  // stack are text to an engine.
+  virtual std::optional<EvaluationCost> evaluation_cost() const { return std::nullopt; }
 };
 
 template <class T>

@@ -25,7 +25,8 @@ struct DevicePlan {
   std::string reason;             // why, for people and for the file
 };
 
-// `steps` of a trajectory, where known. Throws Error (unsupported) where options.device names a CUDA device that is not
+// `steps` of a trajectory, else counted or guessed as by estimate_work(): solve() gives none, so that its choice is the
+// same every time. Throws Error (unsupported) where options.device names a CUDA device that is not
 // there or cannot run the problem, and where options.matrix_precision or engine takes a GPU and none can be had.
 DevicePlan plan_devices(const Problem& problem, const Options& options, double steps = 0);
 
