@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "lockstep/core/text.h"
 
@@ -136,6 +137,27 @@ std::vector<FieldDifference> compare_fields(const Ensemble& a, const Ensemble& b
   if (same_shape) compare_inputs(a, b, fields);
   compare_provenance(a, b, fields);
   return std::move(fields).sorted();
+}
+
+std::optional<SilentSolver> silent_on_solver(const Ensemble& a, const Ensemble& b) {
+  const auto states = [](const Ensemble& of, std::string_view field) {
+    const auto fields = of.provenance();
+    return std::ranges::any_of(fields, [&](const auto& each) { return each.first == field && !each.second.empty(); });
+  };
+  const auto missing = [&](const Ensemble& of) {
+    std::string text = states(of, "method") ? "" : "method";
+    if (!states(of, "dt") && !(states(of, "rtol") && states(of, "atol")))
+      text += std::string(text.empty() ? "" : ", ") + "rtol and atol or dt";
+    return text;
+  };
+  const auto is_adaptive = [&](const Ensemble& of) { return states(of, "rtol") || states(of, "atol"); };
+  const auto is_foreign = [&](const Ensemble& of) { return states(of, "lockstep_format") && !states(of, "version"); };
+  for (const auto& [silent, other] : {std::pair{&b, &a}, std::pair{&a, &b}}) {
+    std::string fields = missing(*silent);
+    if (!fields.empty() && (is_adaptive(*other) || is_foreign(*other)))
+      return SilentSolver{silent, other, std::move(fields)};
+  }
+  return std::nullopt;
 }
 
 bool same_problem(const std::vector<FieldDifference>& fields) {

@@ -1,6 +1,7 @@
 // May two solutions be compared at all? Only solutions of one problem by one method can be the same up to rounding.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,5 +25,15 @@ std::vector<FieldDifference> compare_fields(const Ensemble& a, const Ensemble& b
 // Whether they are solutions of one problem at the same times, as far as these fields tell: their numbers can be
 // compared then, though not by rounding where another method, step or tolerance forbids that.
 bool same_problem(const std::vector<FieldDifference>& fields);
+
+// A solution that does not state how it was solved: its method, and tolerances or a step.
+struct SilentSolver {
+  const Ensemble* silent;
+  const Ensemble* other;
+  std::string missing;  // "method, rtol and atol or dt"
+};
+// Where a difference beyond rounding may therefore be a method's own error: beside a solution by adaptive steps, whose
+// tolerance decides its error, or one of another program. Beside our fixed steps a port is taken to make them too.
+std::optional<SilentSolver> silent_on_solver(const Ensemble& a, const Ensemble& b);
 
 }  // namespace lockstep::agreement

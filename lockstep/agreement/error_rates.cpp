@@ -194,7 +194,7 @@ void try_adaptive(std::uint64_t seed, std::size_t trajectories, const ode::Optio
   other.parameters[1] += 1e-12;
   if (options.precision == Precision::f64) {
     table.add("Lorenz, rho off by 1e-12, adaptive " + suffix, false,
-              judge(ours, HeldEnsemble(problem, numbers_of(ode::solve(other, options))), settings));
+              judge(ours, testing::stated_port(problem, other, options), settings));
   }
 }
 

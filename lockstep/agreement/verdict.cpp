@@ -314,6 +314,21 @@ void conclude(const Ensemble& a, const Ensemble& b, Verdict& verdict) {
   if (verdict.reasons.size() > kMostReasons) verdict.reasons.resize(kMostReasons);
 }
 
+// They differ by more than rounding, but perhaps by no more than another method or tolerance would.
+Verdict not_stated(const SilentSolver& solver, Verdict verdict) {
+  const std::string name = solver.silent->name();
+  verdict.outcome = Outcome::undecided;
+  verdict.sentence = "No verdict: " + name + " does not state how it was solved (" + solver.missing +
+                     "), and the two differ by more than rounding explains.";
+  verdict.reasons.insert(
+      verdict.reasons.begin(),
+      {distance_reason(*verdict.evidence), "State " + solver.missing + " as attributes of " + name +
+                                               ": if they are those of " + solver.other->name() +
+                                               ", such a difference is a disagreement; if not, a method's own error."});
+  verdict.reasons.resize(std::min(verdict.reasons.size(), kMostReasons));
+  return verdict;
+}
+
 // Rounding of another mode's products than those in question tells nothing about these.
 std::optional<Certificate> usable_certificate(const Ensemble& of, MatrixPrecision mode) {
   std::optional<Certificate> certificate = of.certificate();
@@ -351,15 +366,7 @@ std::optional<Spread> find_spread(const Ensemble& a, const Ensemble& b, const Se
 }  // namespace
 
 int exit_code(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::agree:
-      return 0;
-    case Outcome::disagree:
-      return 1;
-    case Outcome::undecided:
-      return 2;
-  }
-  return 2;
+  return outcome == Outcome::agree ? 0 : outcome == Outcome::disagree ? 1 : 2;
 }
 
 MatrixPrecision matrix_precision_of(const Ensemble& a, const Ensemble& b) {
@@ -435,6 +442,8 @@ Verdict judge(const Ensemble& a, const Ensemble& b, const Settings& settings, co
                      "Save earlier times, while trajectories are still close.");
   }
   conclude(a, b, verdict);
+  if (const auto solver = silent_on_solver(a, b); solver && verdict.outcome == Outcome::disagree)
+    return not_stated(*solver, std::move(verdict));
   return verdict;
 }
 

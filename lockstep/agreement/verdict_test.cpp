@@ -333,7 +333,7 @@ TEST(verdict, rejects_rho_off_by_1e_12_under_adaptive_steps) {
   wrong.rhs = another_lorenz(1e-12);
   const ode::Options options = adaptive(Precision::f64, 1e-8);
   const HeldEnsemble ours = testing::solved(problem, options);
-  EXPECT_OUTCOME(judge(ours, HeldEnsemble(problem, numbers_of(ode::solve(wrong, options)))), disagree);
+  EXPECT_OUTCOME(judge(ours, testing::stated_port(problem, wrong, options)), disagree);
 }
 
 TEST(verdict, compares_float32_with_float64_at_float32_spread) {

@@ -64,6 +64,20 @@ inline ode::Options adaptive(Precision precision, double tolerance, const char* 
   return options;
 }
 
+// As a file states how it was solved.
+inline std::vector<std::pair<std::string, std::string>> stated(const ode::Options& options) {
+  if (options.control == ode::StepControl::fixed) return {{"method", options.method}, {"dt", number_text(options.dt)}};
+  return {{"method", options.method}, {"rtol", number_text(options.rtol)}, {"atol", number_text(options.atol)}};
+}
+
+// One that another program might have made with these options, and says so.
+inline HeldEnsemble stated_port(const ode::Problem& of, const ode::Problem& solved, const ode::Options& options) {
+  Numbers numbers = numbers_of(ode::solve(solved, options));
+  numbers.name = "port";
+  numbers.provenance = stated(options);
+  return {of, std::move(numbers)};
+}
+
 // Our own solution, with its certificate.
 inline HeldEnsemble solved(const ode::Problem& problem, const ode::Options& options, std::uint64_t seed = 0) {
   Numbers numbers = numbers_of(ode::solve(problem, options));
@@ -72,7 +86,7 @@ inline HeldEnsemble solved(const ode::Problem& problem, const ode::Options& opti
   which.seed = seed;
   numbers.certificate = make_certificate(problem, options, which);
   if (options.control != ode::StepControl::fixed) {
-    numbers.provenance = {{"rtol", number_text(options.rtol)}, {"atol", number_text(options.atol)}};
+    numbers.provenance = stated(options);
   }
   return {problem, std::move(numbers)};
 }
