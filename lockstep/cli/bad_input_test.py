@@ -162,6 +162,8 @@ class BadInput(NetTest):
             return LORENZ + "[method]\n" + text + "\n"
         self.fail_solving("bad.toml:14: method.atol: found", method("atol = 0"))
         self.fail_solving("bad.toml:14: method.rtol: found", method("rtol = -1e-3"))
+        self.fail_solving("bad.toml:14: method.rtol: found 1000, expected a relative tolerance below 1",
+                          method("rtol = 1e3"))
         self.fail_solving("bad.toml:14: method.atol[1]: found -1", method("atol = [1, -1, 1]"))
         self.fail_solving("bad.toml:14: method.atol: found 2 numbers, expected one for all", method("atol = [1, 1]"))
         self.fail_solving("method.rtol: found a number that is not finite", method("rtol = nan"))
@@ -170,6 +172,7 @@ class BadInput(NetTest):
         self.fail_solving("method.control", method('name = "rk4"'))
         self.fail_with("--dt: found", "solve", "lorenz.toml", "--dt", "0")
         self.fail_with("--rtol: found", "solve", "lorenz.toml", "--rtol", "-1")
+        self.fail_with("--rtol: found 1, expected", "solve", "lorenz.toml", "--rtol", "1")
         self.fail_with("--rtol: found a tolerance beside fixed steps", "solve", "lorenz.toml", "--rtol", "1e-3", "--dt", "1")
         self.fail_with('--method: found "rk5"', "solve", "lorenz.toml", "--method", "rk5")
 

@@ -44,6 +44,10 @@ void Options::validate() const {
     for (const auto& [field, value] : {std::pair{"rtol", rtol}, std::pair{"atol", atol}}) {
       if (!(value >= 0) || !std::isfinite(value)) refuse(field, number_text(value), "a finite tolerance, not negative");
     }
+    if (rtol >= 1) {
+      refuse("rtol", number_text(rtol), "a relative tolerance below 1, at which the error may be the whole solution",
+             "give one such as 1e-6");
+    }
     if (atol == 0) {
       refuse("atol", "0", "a tolerance above 0", "a component that passes through zero needs an absolute tolerance");
     }

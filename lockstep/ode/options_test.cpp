@@ -33,6 +33,8 @@ TEST(Options, unusable_values_are_named) {
   const auto message = [](const Options& options) -> std::string { return message_of([&] { options.validate(); }); };
   EXPECT_THAT(message({.rtol = -1}), HasSubstr("options.rtol: found -1"));
   EXPECT_THAT(message({.rtol = std::nan("")}), HasSubstr("options.rtol"));
+  EXPECT_THAT(message({.rtol = 1}), HasSubstr("options.rtol: found 1, expected a relative tolerance below 1"));
+  EXPECT_EQ(message_of([] { Options{.rtol = 0.5, .atol = 1e3}.validate(); }), message({}));  // in the state's units
   EXPECT_THAT(message({.atol = 0}), HasSubstr("options.atol"));
   EXPECT_THAT(message({.method = "tsit"}), HasSubstr("tsit5"));
   EXPECT_THAT(message({.control = StepControl::fixed}), HasSubstr("options.dt"));
