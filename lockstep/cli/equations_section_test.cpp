@@ -1,6 +1,7 @@
 // Equations of a problem file, from their text to a solution.
 #include "lockstep/cli/equations_section.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -144,6 +145,23 @@ TEST(EquationsSection, errors_name_file_line_key_and_column) {
     EXPECT_EQ(error.field(), "folder/problem.toml:3: rhs.equations.x, column 1");
     EXPECT_EQ(error.excerpt(), "y\n^");
   }
+}
+
+TEST(EquationsSection, notes_where_float32_is_too_coarse_for_the_time_that_they_read) {
+  const auto notes = [](const std::string& v, const std::string& span, const std::string& more = "") {
+    return set_up_text("[rhs.equations]\nx = \"v\"\nv = \"" + v + "\"\n[ensemble]\ninitial_state = [1, 0]\n" +
+                       "[time]\nspan = " + span + "\nsave = 21\n" + more)
+        .notes;
+  };
+  EXPECT_THAT(notes("-x + sin(t)", "[10000, 10020]"),
+              ::testing::ElementsAre(::testing::HasSubstr("reads the time in float32, whose spacing is 0.00098 at t = "
+                                                          "10020, for a span of 20: take precision f64")));
+  EXPECT_THAT(notes("-x + sin(t)", "[-10000, -9980]"), ::testing::SizeIs(1));
+  EXPECT_THAT(notes("-x + sin(t)", "[0, 10000]"), ::testing::IsEmpty());
+  EXPECT_THAT(notes("-x", "[10000, 10020]"), ::testing::IsEmpty());
+  EXPECT_THAT(notes("-x + sin(t)", "[10000, 10020]", "[method]\nprecision = \"f64\"\n"), ::testing::IsEmpty());
+  const auto drive = set_up_text("[rhs]\nsystem = \"duffing\"\n[time]\nspan = [1e6, 1000100]\n");
+  EXPECT_THAT(drive.notes, ::testing::SizeIs(1));
 }
 
 }  // namespace

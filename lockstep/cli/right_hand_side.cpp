@@ -60,6 +60,7 @@ NamedRhs load_system(const ProblemFile& file) {
     rhs.default_parameters.assign(info.default_parameters.begin(), info.default_parameters.end());
     rhs.default_initial_state = info.default_initial_state;
     rhs.default_end_time = info.default_end_time;
+    rhs.reads_time = name == "duffing" || name == "pendulum";
     return rhs;
   } catch (const Error& error) {
     throw Error(error.kind(), {file.rhs.system->where, error.found(), error.expected(), error.remedy()});
@@ -96,6 +97,13 @@ void guard(const ProblemFile& file, const std::vector<nn::Feature>& features, Na
   }
   rhs.guard = asked ? asked->value : ode::GuardAction::flag;
   if (rhs.guard == ode::GuardAction::clamp) rhs.function = ode::clamp_to_range(rhs.function, rhs.range);
+}
+
+// By a port of the name that engines know it by.
+bool has_time_port(const nn::Model& model) {
+  return model.inputs.size() > 1 && std::ranges::any_of(model.inputs, [](const nn::Port& port) {
+           return port.name == "t" || port.name == "time";
+         });
 }
 
 bool asks(const ProblemFile& file, ode::GuardAction action) {
@@ -199,6 +207,7 @@ NamedRhs load_net(const ProblemFile& file) {
   KeptNet::Made net = clamps_calls ? make_net(file, nn::with_clamped_calls(model), name) : kept_net(file, model, name);
   rhs.function = std::move(net.function);
   rhs.title = "Net " + name;
+  rhs.reads_time = file.rhs.with_time || has_time_port(model);
   rhs.model_digest = std::move(net.model_digest);
   rhs.model_bytes = std::move(net.model_bytes);
   rhs.equations = equations_of(model) + (clamps_calls ? clamped_text(model) : "");
@@ -251,6 +260,7 @@ NamedRhs load_written(const ProblemFile& file) {
   nn::Model model = nn::equations(rhs.names);
   model.name = "equations";
   rhs.function = ode::net(nn::to_graph(model), {.name = model.name});
+  rhs.reads_time = has_time_port(model);
   rhs.component_names = names_of(model.inputs[0].features);
   if (rhs.function->parameters() > 0) rhs.parameter_names = names_of(model.inputs[1].features);
   rhs.default_parameters = nn::parameter_defaults(model);
@@ -286,6 +296,7 @@ NamedRhs load_any(const ProblemFile& file) {
   physics.component_units = closure.component_units;
   physics.model_digest = closure.model_digest;
   physics.guard = closure.guard;
+  physics.reads_time = physics.reads_time || closure.reads_time;
   physics.notes = std::move(closure.notes);
   physics.range = std::move(closure.range);
   physics.range.minimum.resize(std::min(physics.range.minimum.size(), components));  // the net's parameters come last

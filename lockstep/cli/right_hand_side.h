@@ -30,6 +30,7 @@ struct NamedRhs {
   std::vector<std::string> notes;                             // for people: what the guard does not look at
   std::string model_digest;                                   // of the model, "" without one
   std::shared_ptr<const std::vector<std::byte>> model_bytes;  // as safetensors, else as a plan file; or none
+  bool reads_time = false;
   nn::Equations names;    // what an expression may name: texts are those of definitions alone
   std::string equations;  // as text, a line for each; empty where there are none
 };

@@ -3,6 +3,7 @@
 import _thread
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -270,6 +271,7 @@ def test_an_interrupted_solve_keeps_what_is_finished(tmp_path, to_file):
     (dict(method="tsit6"), "method", "tsit5"),
     (dict(rtol=-1.0), "rtol", "not negative"),
     (dict(rtol=float("nan")), "rtol", "finite"),
+    (dict(rtol=1e3, atol=1e3), "rtol", "below 1"),
     (dict(dt=0.1, rtol=1e-6), "rtol", "fixed|adaptive"),
     (dict(precision="f16"), "precision", "f32"),
     (dict(threads=-1), "threads", ""),
@@ -433,3 +435,13 @@ def test_an_interrupt_of_a_short_solve_is_told_with_its_solution():
         except KeyboardInterrupt:  # before or after the solve
             pass
     pytest.fail("no interrupt came while a solve went on")
+
+
+def test_time_too_large_for_float32_warns():
+    driven = lockstep.equations({"x": "v", "v": "-x + sin(t)"})
+    with pytest.warns(UserWarning, match="reads the time in float32, whose spacing is 0.0625 at t = 1e"):
+        lockstep.solve(driven, [1, 0], (1e6, 1e6 + 20), np.linspace(1e6, 1e6 + 20, 21))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lockstep.solve(driven, [1, 0], (0, 20), 21)
+        lockstep.solve(driven, [1, 0], (1e6, 1e6 + 20), 21, precision="f64")
