@@ -80,6 +80,14 @@ class TableTest(ToolTest):
                        "--output", "y.csv", "--guard", "stop")
         self.assertFalse((self.folder / "y.csv").exists())
 
+    def test_a_guard_that_saw_few_states_says_so(self):
+        self.succeed("train", "line.toml", "-q")
+        problem = '[rhs]\nmodel = "line.h5"\n[ensemble]\ninitial_state = [0.1, 0.1]\n[time]\nspan = [0, 0.01]\nsave = %d\n'
+        for points, guard, seen in ((1, "flag", True), (20, "flag", True), (21, "flag", False), (1, "stop", False)):
+            self.write("problem.toml", problem % points)
+            out = self.succeed("solve", "problem.toml", "--guard", guard, "--output", "s.h5", "--overwrite")
+            self.assertEqual("excursions from the training range in between are not seen; take guard = \"stop\"" in out, seen)
+
     def test_units_are_of_columns_that_are_used(self):
         self.write("units.toml", LINE.replace("[training]", 'units = { a = "K", note = "m" }\n[training]'))
         self.fail_with('found "note", expected one of a, b, y, z', "train", "units.toml")

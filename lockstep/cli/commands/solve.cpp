@@ -72,6 +72,18 @@ constexpr std::array<std::pair<ode::Status, const char*>, 3> kAdvice{
      {ode::Status::not_finite, "the right-hand side or the state became NaN or infinite"},
      {ode::Status::too_many_steps, "raise method.max_steps, or loosen the tolerances"}}};
 
+// What guard = "flag" cannot see: it looks at saved states.
+void print_unseen(const ProblemSetup& setup) {
+  constexpr std::size_t kFew = 20;
+  const std::size_t points = setup.problem.save_points();
+  if (setup.guard != ode::GuardAction::flag || points > kFew) return;
+  std::printf(
+      "  guard = flag: only %s of each trajectory looked at, so that excursions from the training range in between are "
+      "not seen; take "
+      "guard = \"stop\", or more save points\n",
+      counted_text(points, "saved state").c_str());
+}
+
 void print_summary(const ode::Summary& summary, std::size_t earlier, const ode::Options& options,
                    const std::string& out_of_steps, const std::string& path, std::uintmax_t bytes) {
   std::size_t total = 0;
@@ -318,6 +330,7 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
       out_of_steps = explain_out_of_steps(setup.problem, setup.options, path, {&interrupt.token(), {}});
     }
     print_summary(summary, left ? left->stored : 0, setup.options, out_of_steps, path.string(), bytes);
+    print_unseen(setup);
   }
   if (open == 0) return kSuccess;
   std::fprintf(stderr, "lockstep: stopped: %s and in %s; continue with --resume\n",
