@@ -119,6 +119,7 @@ Trained iterate(cli::TrainingTask<T>& task, const RunControl& control) {
   if (std::isfinite(training.best_loss())) {
     trained.uncertainty = task.uncertainty(best);
     trained.report = judged(task, best);
+    cli::presuppose_fit(trained.uncertainty, trained.report);
   }
   const auto describe = [&](nn::Model& model) {
     model.metadata["training_data_digest"] = task.data_digest();
@@ -224,8 +225,8 @@ std::string lines_of(const Trained& trained) {
   std::string text;
   const std::vector<std::string> failed{trained.report.worst};
   const bool is_judged = !trained.report.empty() || trained.report.worst.empty();
-  for (const auto& lines :
-       {cli::table_lines(trained.uncertainty), is_judged ? cli::table_lines(trained.report) : failed}) {
+  for (const auto& lines : {cli::table_lines(trained.uncertainty),
+                            is_judged ? cli::table_lines(trained.report) : failed, cli::fit_notes(trained.report)}) {
     for (const std::string& line : lines) text += (text.empty() ? "" : "\n") + line;
   }
   return text;
@@ -233,7 +234,8 @@ std::string lines_of(const Trained& trained) {
 
 // (standard errors by name, intervals by name, correlations [parameter][parameter], notes); NaN where the data do not
 // determine the parameters.
-nb::tuple uncertainty_of(const cli::ParameterReport& report) {
+nb::tuple uncertainty_of(const Trained& trained) {
+  const cli::ParameterReport& report = trained.uncertainty;
   nb::dict errors, intervals;
   const std::size_t count = report.refused.empty() ? report.names.size() : 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -241,7 +243,7 @@ nb::tuple uncertainty_of(const cli::ParameterReport& report) {
     intervals[report.names[i].c_str()] = nb::make_tuple(report.found.lower[i], report.found.upper[i]);
   }
   return nb::make_tuple(errors, intervals, to_numpy(report.found.correlations, {count, count}),
-                        report.names.empty() ? std::vector<std::string>() : cli::note_lines(report));
+                        report.names.empty() ? cli::fit_notes(trained.report) : cli::note_lines(report));
 }
 
 using Nets = std::vector<std::pair<std::string, const Net*>>;
@@ -284,8 +286,8 @@ nb::tuple run(const std::string& text, const std::optional<std::filesystem::path
     nb::object equations = nb::none();
     if (trained.equations) equations = nb::cast(Net(std::move(*trained.equations)));
     return nb::make_tuple(nets, values, equations, trained.history.arrays(), trained.loss, trained.validation_loss,
-                          trained.loss_text, errors_of(trained.report), lines_of(trained),
-                          uncertainty_of(trained.uncertainty), trained.advice, stopped);
+                          trained.loss_text, errors_of(trained.report), lines_of(trained), uncertainty_of(trained),
+                          trained.advice, stopped);
   });
 }
 

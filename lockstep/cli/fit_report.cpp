@@ -79,6 +79,37 @@ std::string percent_text(double share) {
   return (percent >= 100 ? fixed_text(percent, 0) : rounded_text(percent, 2)) + " %";
 }
 
+Unexplained unexplained(const FitReport& report) {
+  constexpr double kAsMeasured = 1.5;  // standard deviations
+  constexpr std::size_t kMostNamed = 6;
+  Unexplained found{.outputs = {}, .all = true};
+  std::size_t count = 0;
+  for (const FitReport::Row& row : report.rows) {
+    const double share = row.errors.relative();
+    if (row.data != "training" || row.errors.numbers == 0 || std::isnan(share)) continue;
+    if (share < kExplainsLittle || (row.errors.in_sigma && *row.errors.in_sigma <= kAsMeasured)) {
+      found.all = false;
+    } else if (++count <= kMostNamed) {
+      found.outputs.push_back(row.name + " " + percent_text(share));
+    }
+  }
+  if (count > kMostNamed) found.outputs.push_back(std::to_string(count - kMostNamed) + " more");
+  found.all = found.all && count > 0;
+  return found;
+}
+
+std::string Unexplained::text() const {
+  std::string text;
+  for (const std::string& output : outputs) text += (text.empty() ? "RMS of " : ", ") + output;
+  return text + " of the spread";
+}
+
+std::vector<std::string> fit_notes(const FitReport& report) {
+  const Unexplained found = unexplained(report);
+  if (found.outputs.empty()) return {};
+  return {"the fit explains little of the data, or nothing: " + found.text() + ", where their mean has 100 %"};
+}
+
 bool FitReport::has_sigma() const {
   return std::ranges::any_of(rows, [](const Row& row) { return row.errors.in_sigma.has_value(); });
 }

@@ -42,4 +42,19 @@ std::vector<std::string> table_lines(const FitReport& report);
 
 std::string percent_text(double share);  // "2.1 %"
 
+// From this RMS on, as a share of the spread, a fit explains little: less than a fifth of the variance.
+inline constexpr double kExplainsLittle = 0.9;
+
+// The training data that a fit explains little of, of those that vary: "x 142 %, v 627 %". Not where the RMS is what
+// the measurements' standard deviations say of them.
+struct Unexplained {
+  std::vector<std::string> outputs;  // "x 142 %"; of many the first
+  bool all = false;                  // whatever varies
+  std::string text() const;          // "RMS of x 142 %, v 627 % of the spread"
+};
+Unexplained unexplained(const FitReport& report);
+
+// What to say below the table: nothing of a fit that explains its data.
+std::vector<std::string> fit_notes(const FitReport& report);
+
 }  // namespace lockstep::cli

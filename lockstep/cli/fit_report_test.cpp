@@ -51,6 +51,24 @@ TEST(FitReport, lines_are_aligned_and_name_each_kind_of_data_once) {
                                                "worst: trajectory 1"));
 }
 
+TEST(FitReport, what_explains_little_is_named_below_it) {
+  FitReport report{.rows = {row("training", "x", 1.42, 1), row("training", "v", 0.9, 1), row("training", "w", 0.89, 1),
+                            row("training", "constant", 2, 0), row("validation", "w", 5, 1)},
+                   .worst = {}};
+  EXPECT_THAT(fit_notes(report),
+              ElementsAre("the fit explains little of the data, or nothing: RMS of x 142 %, v 90 % of "
+                          "the spread, where their mean has 100 %"));
+  EXPECT_FALSE(unexplained(report).all);
+  report.rows.erase(report.rows.begin() + 2);
+  EXPECT_TRUE(unexplained(report).all);
+  report.rows[0].errors.in_sigma = 1.1;  // as large as its noise
+  EXPECT_THAT(unexplained(report).outputs, ElementsAre("v 90 %"));
+  EXPECT_FALSE(unexplained(report).all);
+  report.rows.resize(1);
+  EXPECT_THAT(fit_notes(report), testing::IsEmpty());
+  EXPECT_THAT(fit_notes({}), testing::IsEmpty());
+}
+
 TEST(FitReport, of_many_outputs_the_worst_are_shown) {
   FitReport report;
   for (int i = 0; i < 40; ++i) report.rows.push_back(row("training", "y" + std::to_string(i), i % 20, 100));

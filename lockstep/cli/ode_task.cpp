@@ -62,7 +62,14 @@ class OdeTask : public TrainingTask<T> {
   }
   std::size_t parameters() const override { return loss_.parameters(); }
   double loss(const train::Place& place, std::span<const T> parameters, std::span<T> gradient) override {
-    return with_named_starts([&] { return loss_(place, parameters, gradient); });
+    try {
+      return with_named_starts([&] { return loss_(place, parameters, gradient); });
+    } catch (const Error& error) {
+      const std::string normalise = normalise_advice(file_, data_.training);
+      if (normalise.empty() || error.kind() != ErrorKind::invalid_argument) throw;
+      throw Error(error.kind(),
+                  {error.field(), error.found(), error.expected(), normalise + "; or else " + error.remedy()});
+    }
   }
   typename train::Training<T>::Validation validation() override {
     if (has_validation()) {
@@ -77,7 +84,7 @@ class OdeTask : public TrainingTask<T> {
   double final_loss(std::span<const T> parameters) override {
     const double loss = loss_.loss(parameters);
     describe_left_out(data_.training);
-    return loss;
+    return loss + loss_of_starts(trained_starts(parameters));
   }
   std::optional<double> final_validation_loss(std::span<const T> parameters) override {
     if (!has_validation()) return std::nullopt;
@@ -158,6 +165,16 @@ class OdeTask : public TrainingTask<T> {
   }
   std::vector<std::string> data_advice() const override { return advice(file_, data_.training); }
   std::vector<std::string> explain(std::size_t phase) override { return loss_.explain(phase); }
+  std::string best_text() const override {
+    const ode::FitPhase& last = phases_.back();
+    if (has_validation() || epoch_ > 1) return {};
+    if (last.segment != 0 && last.continuity) {
+      return ", of the last phase: in segments of " + counted_text(last.segment, "interval") +
+             ", with the gaps between them";
+    }
+    if (last.segment != 0) return ", of the last phase: in segments of " + counted_text(last.segment, "interval");
+    return last.horizon != 0 ? ", of the last phase: over " + counted_text(last.horizon, "point") : "";
+  }
   std::string watched_text() const override {
     return has_validation() ? ", validation data" : epoch_ > 1 ? ", all trajectories" : "";
   }
@@ -216,6 +233,28 @@ class OdeTask : public TrainingTask<T> {
       row += length;
     }
     return starts;
+  }
+  // Of trained or given starts [trajectory][component] against measured first points, which are measurements like
+  // others then, as in the phases' losses; of the trajectories that the last loss had.
+  double loss_of_starts(const std::vector<double>& starts) const {
+    if (starts.empty()) return 0;
+    const TrajectoryTable& table = data_.training;
+    const std::span<const ode::TrajectoryRecord> records = loss_.records();
+    const std::size_t n = table.component_names.size();
+    double sum = 0;
+    std::size_t row = 0, solved = 0;
+    for (std::size_t i = 0; i < table.lengths.size(); row += table.lengths[i++]) {
+      if (i < records.size() && records[i].status != ode::Status::success) continue;
+      ++solved;
+      for (std::size_t c = 0; c < n; ++c) {
+        const std::size_t at = row * n + c;
+        if (std::isnan(table.states[at])) continue;
+        const double sigma = table.sigma.empty() ? 1 : table.sigma[at];
+        const double difference = (starts[i * n + c] - table.states[at]) / sigma;
+        sum += (component_weights_.empty() ? 1 : component_weights_[c]) * difference * difference;
+      }
+    }
+    return solved == 0 ? 0 : sum / static_cast<double>(solved);
   }
   bool has_validation() const { return !data_.validation.times.empty(); }
 
@@ -348,22 +387,21 @@ class OdeTask : public TrainingTask<T> {
     options.seed = file.seed;
     epoch_ = options.iterations_per_epoch(data_.training.trajectories());
     if (has_validation()) options.validation = library_data(data_.validation, parameters);
-    return with_named_starts([&] {
-      return ode::FitLoss<T>(std::move(rhs), library_data(data_.training, parameters), std::move(options));
-    });
+    return with_named_starts(
+        [&] { return ode::FitLoss<T>(std::move(rhs), library_data(data_.training, parameters), std::move(options)); });
   }
 
   TrainingFile file_;
   TrajectoryData data_;
   std::vector<ode::FitPhase> phases_;
-  std::optional<EquationsToTrain> equations_;  // these before loss_, which sets them
-  ode::Rhs untrained_, rhs_;                   // likewise, without and with the parameters trained
+  std::optional<EquationsToTrain> equations_;   // these before loss_, which sets them
+  ode::Rhs untrained_, rhs_;                    // likewise, without and with the parameters trained
   std::vector<ode::TrainedParameter> trained_;  // likewise
   std::vector<std::string> parameter_names_;    // likewise, of all of them
   std::vector<double> component_weights_;       // likewise
   StartsToTrain given_;                         // likewise
-  std::vector<double> parameters_;             // of the right-hand side, that are not trained; likewise
-  std::int64_t epoch_ = 1;  // iterations in it; before loss_, which sets it
+  std::vector<double> parameters_;              // of the right-hand side, that are not trained; likewise
+  std::int64_t epoch_ = 1;                      // iterations in it; before loss_, which sets it
   ode::FitLoss<T> loss_;
   std::string left_out_text_;
 };

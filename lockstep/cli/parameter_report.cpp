@@ -120,6 +120,18 @@ std::string to_csv(const ParameterReport& report) {
   return text;
 }
 
+void presuppose_fit(ParameterReport& report, const FitReport& fit) {
+  const Unexplained found = unexplained(fit);
+  if (report.names.empty() || !report.refused.empty() || found.outputs.empty()) return;
+  if (!found.all || !report.found.undetermined.empty()) {
+    report.unexplained = found.text();
+    return;
+  }
+  report.found = {};
+  report.refused = "they and intervals presuppose a fit, and this one explains little of the data, or nothing (" +
+                   found.text() + "); start elsewhere, train for longer or change the model";
+}
+
 std::vector<std::string> note_lines(const ParameterReport& report) {
   if (!report.refused.empty()) return {"no standard errors: " + report.refused};
   const ode::ParameterUncertainty& found = report.found;
@@ -127,6 +139,10 @@ std::vector<std::string> note_lines(const ParameterReport& report) {
   for (const std::vector<double>& change : found.undetermined) {
     lines.push_back("the data do not determine the parameters: " + change_text(report, change) +
                     " leaves the fit as it is");
+  }
+  if (!report.unexplained.empty()) {
+    lines.push_back("the fit explains little of some data, or nothing (" + report.unexplained +
+                    "): errors and intervals presuppose one that does");
   }
   if (!has_errors(report)) return lines;
   const std::size_t count = report.names.size();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/cli/fit_report.h"
 #include "lockstep/ode/parameter_uncertainty.h"
 
 namespace lockstep::cli {
@@ -19,9 +20,10 @@ struct ParameterReport {
   std::vector<std::string> units;   // likewise, each empty where it is not known; or none
   ode::ParameterUncertainty found;  // where `refused` is empty
   std::string refused;              // why there are no errors
+  std::string unexplained;          // what of the data the fit does not explain; empty where it does
   StartsOf starts = StartsOf::fit;
-  bool beside_nets = false;         // nets are trained as well
-  bool stated_errors = false;       // sigma is the size of measurement errors, not their ratio
+  bool beside_nets = false;    // nets are trained as well
+  bool stated_errors = false;  // sigma is the size of measurement errors, not their ratio
 };
 
 inline constexpr const char* kParametersKey = "training_parameters";             // in a model's metadata
@@ -30,6 +32,9 @@ inline constexpr const char* kParametersNotesKey = "training_parameters_notes"; 
 // As the metadata hold it: name,value,standard_error,lower,upper and a column of correlations with each parameter.
 std::string to_csv(const ParameterReport& report);
 void store(const ParameterReport& report, std::map<std::string, std::string>& metadata);
+
+// Errors presuppose a fit: takes them away where it explains little of any data, and has them say so where of some.
+void presuppose_fit(ParameterReport& report, const FitReport& fit);
 
 // For people: what the figures hold for, or why there are none.
 std::vector<std::string> note_lines(const ParameterReport& report);

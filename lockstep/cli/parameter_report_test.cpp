@@ -64,6 +64,32 @@ TEST(ParameterReport, says_what_is_not_determined_and_prints_no_errors) {
             "a,0.48119903,nan,nan,nan,nan,nan\nrate,-1234.5,nan,nan,nan,nan,nan\n");
 }
 
+TEST(ParameterReport, without_a_fit_there_are_no_errors) {
+  const auto fit = [](double x, double v) {
+    return FitReport{.rows = {{"training", "x", "", {.rms = x, .spread = 1, .numbers = 9}, ""},
+                              {"training", "v", "", {.rms = v, .spread = 1, .numbers = 9}, ""}},
+                     .worst = {}};
+  };
+  ParameterReport report = two();
+  const std::vector<std::string> lines = note_lines(report);
+  presuppose_fit(report, fit(0.1, 0.89));
+  EXPECT_EQ(note_lines(report), lines);
+  presuppose_fit(report, fit(0.1, 6.27));
+  EXPECT_EQ(table_lines(report).size(), table_lines(two()).size() + 1);
+  EXPECT_EQ(note_lines(report)[0],
+            "the fit explains little of some data, or nothing (RMS of v 627 % of the spread): "
+            "errors and intervals presuppose one that does");
+  presuppose_fit(report, fit(1.42, 6.27));
+  EXPECT_THAT(
+      table_lines(report),
+      ElementsAre("no standard errors: they and intervals presuppose a fit, and this one explains little of the "
+                  "data, or nothing (RMS of x 142 %, v 627 % of the spread); start elsewhere, train for longer or "
+                  "change the model"));
+  std::map<std::string, std::string> metadata;
+  store(report, metadata);
+  EXPECT_FALSE(metadata.contains(kParametersKey));
+}
+
 TEST(ParameterReport, is_stored_as_a_table_and_as_notes) {
   std::map<std::string, std::string> metadata;
   store(ParameterReport(), metadata);

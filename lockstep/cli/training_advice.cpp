@@ -35,6 +35,19 @@ std::string named(const std::vector<std::string>& names) {
   return names.size() <= kMostNamed ? text : text + " and " + std::to_string(names.size() - kMostNamed) + " more";
 }
 
+// Numbers whose largest is far from 1.
+bool is_far_from_one(const train::ColumnStatistics& of) {
+  const double largest = std::max(std::fabs(of.minimum), std::fabs(of.maximum));
+  return largest > kUnlike || largest < 1 / kUnlike;
+}
+std::string sized(const Column& column) {
+  return column.name + " (" + rounded_text(std::max(std::fabs(column.of.minimum), std::fabs(column.of.maximum)), 2) +
+         ")";
+}
+std::string normalise_text(const std::vector<std::string>& large) {
+  return "nets learn from inputs of size 1: " + named(large) + " are not; add normalise = \"standard\" to [data]";
+}
+
 // Where one of several outputs has all of the loss.
 void compare_spreads(const std::vector<Column>& columns, std::vector<std::string>& lines) {
   const Column *least = nullptr, *most = nullptr;
@@ -62,20 +75,16 @@ std::vector<std::string> advice(const TrainingFile& file, const RegressionTable&
   std::vector<std::string> lines, constant, large, skewed;
   for (const Column& column : columns_of(table.input_names, table.inputs)) {
     const auto& of = column.of;
-    const double largest = std::max(std::fabs(of.minimum), std::fabs(of.maximum));
     if (of.minimum == of.maximum) {
       constant.push_back(column.name);
-    } else if (file.data.normalisation == Normalisation::none && (largest > kUnlike || largest < 1 / kUnlike)) {
-      large.push_back(column.name + " (" + rounded_text(largest, 2) + ")");
+    } else if (file.data.normalisation == Normalisation::none && is_far_from_one(of)) {
+      large.push_back(sized(column));
     } else if (of.minimum > 0 && of.maximum - of.mean > kFarOut * of.deviation) {
       skewed.push_back(column.name);
     }
   }
   if (!constant.empty()) lines.push_back("nothing can be learned from inputs that do not vary: " + named(constant));
-  if (!large.empty()) {
-    lines.push_back("nets learn from inputs of size 1: " + named(large) +
-                    " are not; add normalise = \"standard\" to [data]");
-  }
+  if (!large.empty()) lines.push_back(normalise_text(large));
   if (!skewed.empty()) {
     lines.push_back("inputs of which few values lie far above all others are better given as logarithms: " +
                     named(skewed));
@@ -86,8 +95,20 @@ std::vector<std::string> advice(const TrainingFile& file, const RegressionTable&
 
 std::vector<std::string> advice(const TrainingFile& file, const TrajectoryTable& table) {
   std::vector<std::string> lines;
+  if (std::string normalise = normalise_advice(file, table); !normalise.empty()) lines.push_back(std::move(normalise));
   if (file.data.sigma.empty()) compare_spreads(columns_of(table.component_names, table.states), lines);
   return lines;
+}
+
+std::string normalise_advice(const TrainingFile& file, const TrajectoryTable& table) {
+  // What the nets in equations are called with is not the states as they are.
+  const bool reads_states = !file.nets.empty() && file.ode && !file.ode->equations;
+  if (!reads_states || file.data.normalisation != Normalisation::none) return {};
+  std::vector<std::string> large;
+  for (const Column& column : columns_of(table.component_names, table.states)) {
+    if (column.of.minimum < column.of.maximum && is_far_from_one(column.of)) large.push_back(sized(column));
+  }
+  return large.empty() ? "" : normalise_text(large);
 }
 
 }  // namespace lockstep::cli

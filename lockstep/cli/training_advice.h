@@ -13,5 +13,8 @@ namespace lockstep::cli {
 // Sentences for people, none where there is nothing to say.
 std::vector<std::string> advice(const TrainingFile& file, const RegressionTable& table);
 std::vector<std::string> advice(const TrainingFile& file, const TrajectoryTable& table);
+// Of the above, what to say against states of a size that a neural ODE's net does not learn from; empty where there are
+// none, or where they are normalised.
+std::string normalise_advice(const TrainingFile& file, const TrajectoryTable& table);
 
 }  // namespace lockstep::cli

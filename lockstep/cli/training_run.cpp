@@ -212,7 +212,7 @@ class Run {
     model.metadata["training_data_digest"] = task_.data_digest();
     model.metadata["training_iterations"] = std::to_string(training_.place().total);
     model.metadata["training_loss"] =
-        number_text(training_.best_loss()) + " (" + task_.loss_text() + task_.watched_text() + ")";
+        number_text(training_.best_loss()) + " (" + task_.loss_text() + task_.watched_text() + task_.best_text() + ")";
     store(judgement_.report, model.metadata);
     store(uncertainty_, model.metadata);
   }
@@ -248,6 +248,7 @@ class Run {
     try {
       uncertainty_ = task_.uncertainty(training_.best_parameters());
       judgement_ = task_.judge(training_.best_parameters());
+      presuppose_fit(uncertainty_, judgement_.report);
     } catch (const Error& error) {
       say("no errors of the fit: " + std::string(error.what()));
     }
@@ -341,7 +342,8 @@ class Run {
                                     LineBreaks::escape)
                               .c_str());
     }
-    for (const std::vector<std::string>& lines : {table_lines(uncertainty_), table_lines(judgement_.report)}) {
+    for (const std::vector<std::string>& lines :
+         {table_lines(uncertainty_), table_lines(judgement_.report), fit_notes(judgement_.report)}) {
       for (const std::string& line : lines) std::printf("%s\n", printable(line, LineBreaks::escape).c_str());
     }
     for (const auto& [path, safetensors] : outputs_.nets) {

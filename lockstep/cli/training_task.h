@@ -73,6 +73,8 @@ class TrainingTask {
   virtual std::string loss_text() const = 0;  // "mean squared error"
   // Of what the watched loss is taken, where it is not the training loss: ", validation data".
   virtual std::string watched_text() const { return {}; }
+  // What more the best loss is of, where that is not final_loss(): ", of the last phase: in segments of 5 intervals".
+  virtual std::string best_text() const { return {}; }
   const std::string& data_digest() const { return data_digest_; }
 
   // Shapes, names, scaling and ranges, with the weights that training starts from, as the file has them.

@@ -256,6 +256,18 @@ struct FitLoss<T>::Parts {
     return left_out == 0 ? loss : mean_of_others() * loss;
   }
 
+  // What of this the phase does not do already.
+  static std::string remedy(const FitPhase& phase, bool stops) {
+    std::vector<std::string> ways;
+    if (!phase.training.is_lbfgs()) ways.emplace_back("lower the learning rate");
+    if (phase.segment != 1) ways.emplace_back("begin with short segments");
+    if (stops) ways.emplace_back("leave failed trajectories out");
+    if (ways.empty()) return "start from parameters that are nearer to the data";
+    std::string text = ways[0];
+    for (std::size_t i = 1; i < ways.size(); ++i) text += (i + 1 < ways.size() ? ", " : ", or ") + ways[i];
+    return text;
+  }
+
   // Names the first trajectory, and its segment where they are cut, that did not reach its end.
   void require_success(const FitPhase& phase) const {
     if (!must_stop()) return;
@@ -271,9 +283,7 @@ struct FitLoss<T>::Parts {
         refuse("trajectory " + data.name(trajectory) + (segments == 1 ? "" : ", segment " + std::to_string(segment)),
                std::string(to_string(record.status)) + " at t = " + number_text(record.end_time) +
                    (stops ? "" : ", and no other succeeded"),
-               stops ? "every trajectory to reach its end" : "one that reaches its end",
-               std::string("lower the learning rate, ") + (stops ? "" : "or ") + "begin with short segments" +
-                   (stops ? ", or leave failed trajectories out" : ""));
+               stops ? "every trajectory to reach its end" : "one that reaches its end", remedy(phase, stops));
       }
     }
   }

@@ -28,13 +28,14 @@ class Training:
     parameters : dict of float
         Parameters of equations or of a built-in system that were trained.
     standard_errors : dict of float
-        Of ``parameters``; NaN where the data do not determine them. See docs/training.md, "How well are they known".
+        Of ``parameters``; NaN where the data do not determine them, none where ``notes`` say why, as of a fit that
+        explains little of the data. See docs/training.md, "How well are they known".
     intervals : dict of (float, float)
         Their 95 % intervals.
     correlations : array [parameter, parameter]
         Of their errors, in the order of ``parameters``.
     notes : list of str
-        What these figures hold for, or why there are none.
+        What these figures hold for, or why there are none; and what of the data the fit explains little of.
     rhs : Model
         With equations: the right-hand side with all that was trained, as ``lockstep.equations`` makes one (else None).
     history : dict of arrays [iteration]

@@ -236,8 +236,8 @@ void print_model(const InfoOptions& options) {
   const std::optional<FitReport> report = report_of(model);
   if (report) {
     std::printf("\nfit to the data\n");
-    for (const std::string& text : table_lines(*report)) {
-      std::printf("  %s\n", printable(text, LineBreaks::escape).c_str());
+    for (const std::vector<std::string>& texts : {table_lines(*report), fit_notes(*report)}) {
+      for (const std::string& text : texts) std::printf("  %s\n", printable(text, LineBreaks::escape).c_str());
     }
   }
   std::printf("\nprovenance\n");

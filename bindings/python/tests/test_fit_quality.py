@@ -1,0 +1,67 @@
+"""What a training says of a fit that explains nothing, and of data that will not be learned as they stand."""
+
+import numpy as np
+import pytest
+
+import lockstep
+
+T = np.linspace(0, 10, 101)
+U = np.stack([np.cos(T), -np.sin(T)], 1)
+
+
+def oscillator(start, **options):
+    return lockstep.train(t=T, u=U, equations={"x": "v", "v": "-k*x"}, parameters={"k": {"start": start}},
+                          precision="f64", **options)
+
+
+def test_a_fit_that_explains_nothing_has_no_errors():
+    lost = oscillator(40.0, optimiser="adam", rate=1e-3, iterations=50)
+    assert lost.errors["training"]["x"]["relative"] > 1
+    assert lost.standard_errors == {} and lost.intervals == {} and lost.correlations.shape == (0, 0)
+    assert len(lost.notes) == 1 and lost.notes[0].startswith("no standard errors: they and intervals presuppose a fit")
+    assert lost.notes[0] in lost.report and "+-" not in lost.report
+    assert "the fit explains little of the data, or nothing: RMS of x" in lost.report.splitlines()[-1]
+    assert "training_parameters" not in lost.rhs.metadata
+    found = oscillator(1.1)
+    assert abs(found.parameters["k"] - 1) < 1e-5 and "k" in found.standard_errors
+    assert not any("explains little" in line for line in [*found.notes, found.report])
+
+
+def test_a_net_that_explains_nothing_is_said_to():
+    x = np.linspace(-1, 1, 50)
+    training = lockstep.train(x=x, y=100 + x, hidden=[4], optimiser="adam", rate=1e-3, iterations=3)
+    assert training.notes == [training.report.splitlines()[-1]]
+    assert training.notes[0].startswith("the fit explains little of the data, or nothing: RMS of y0 ")
+
+
+def test_states_far_from_size_one_are_named():
+    u = 3000 * U
+    training = lockstep.train(t=T, u=u, hidden=[8], optimiser="adam", iterations=2, segment=1)
+    assert training.advice == ['nets learn from inputs of size 1: u0 (3e+03), u1 (3e+03) are not; '
+                               'add normalise = "standard" to [data]']
+    assert lockstep.train(t=T, u=u, hidden=[8], optimiser="adam", iterations=2, normalise="standard").advice == []
+    known = lockstep.train(t=T, u=u, equations={"x": "v", "v": "-k*x"}, parameters={"k": {"start": 1.0}}, iterations=2,
+                           optimiser="lbfgs")
+    assert known.advice == []
+
+
+def test_a_training_that_fails_on_such_states_says_so():
+    with pytest.raises(lockstep.InvalidArgument) as raised:
+        lockstep.train(t=T, u=1e7 * U, hidden=[16], optimiser="sgd", rate=1e3, iterations=50)
+    assert "normalise = \"standard\"" in raised.value.remedy and "lower the learning rate" in raised.value.remedy
+
+
+def test_the_loss_is_that_of_the_last_phase():
+    """With trained starts their distance from the measured first points counts in both."""
+    random = np.random.default_rng(5)
+    noisy = U + random.normal(0, 0.1, U.shape)
+    noisy[3, 0] = np.nan
+    noisy[0, 0] = 1.3
+    many = np.stack([noisy, noisy + 0.01])
+    for u in (noisy, many):
+        for sigma in (None, {"x": 0.1, "v": 0.2}, np.full(u.shape, 0.1)):
+            for starts in (None, {"x": "x0"}):
+                parameters = {"k": {"start": 1.1}, **({"x0": {"start": 0.9}} if starts else {})}
+                training = lockstep.train(t=T, u=u, equations={"x": "v", "v": "-k*x"}, parameters=parameters,
+                                          precision="f64", phases="noisy", sigma=sigma, starts=starts)
+                assert training.loss == pytest.approx(training.history["loss"][-1], rel=1e-9)
