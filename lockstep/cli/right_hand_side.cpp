@@ -169,6 +169,14 @@ std::shared_ptr<const std::vector<std::byte>> stored_bytes(const nn::Model& mode
   }
 }
 
+// Who solves the stored problem again is not to clamp the inputs of equations because their nets were clamped.
+nn::Model without_ranges(nn::Model model) {
+  for (nn::Port& port : model.inputs) {
+    for (nn::Feature& feature : port.features) feature = {.name = feature.name, .unit = feature.unit};
+  }
+  return model;
+}
+
 // What of a model does not depend on the rest of the problem.
 KeptNet::Made make_net(const ProblemFile& file, const nn::Model& model, const std::string& name) {
   KeptNet::Made made{.name = name, .function = {}, .model_digest = {}, .model_bytes = {}};
@@ -204,7 +212,8 @@ NamedRhs load_net(const ProblemFile& file) {
   NamedRhs rhs;
   const std::string name = model.name.empty() ? file.rhs.model->value.stem().string() : model.name;
   const bool clamps_calls = !model.calls.empty() && asks(file, ode::GuardAction::clamp);
-  KeptNet::Made net = clamps_calls ? make_net(file, nn::with_clamped_calls(model), name) : kept_net(file, model, name);
+  KeptNet::Made net =
+      clamps_calls ? make_net(file, without_ranges(nn::with_clamped_calls(model)), name) : kept_net(file, model, name);
   rhs.function = std::move(net.function);
   rhs.title = "Net " + name;
   rhs.reads_time = file.rhs.with_time || has_time_port(model);
@@ -227,7 +236,9 @@ NamedRhs load_net(const ProblemFile& file) {
   rhs.default_parameters.resize(parameters);
   if (model.calls.empty()) {
     guard(file, features, rhs);
-  } else if (!clamps_calls) {
+  } else if (clamps_calls) {
+    rhs.guard = ode::GuardAction::clamp;
+  } else {
     watch_calls(file, watched, features, rhs);
   }
   return rhs;
@@ -265,7 +276,11 @@ NamedRhs load_written(const ProblemFile& file) {
   if (rhs.function->parameters() > 0) rhs.parameter_names = names_of(model.inputs[1].features);
   rhs.default_parameters = nn::parameter_defaults(model);
   const nn::WatchedInputs watched = nn::watched_inputs(model, nn::Watch::state_and_parameters);
-  if (!asks(file, ode::GuardAction::clamp)) watch_calls(file, watched, rhs_features(watched.inputs), rhs);
+  if (asks(file, ode::GuardAction::clamp)) {
+    rhs.guard = ode::GuardAction::clamp;
+  } else {
+    watch_calls(file, watched, rhs_features(watched.inputs), rhs);
+  }
   const std::vector<std::string_view> names(rhs.component_names.begin(), rhs.component_names.end());
   rhs.title = "Equations of " + list_text(names);
   rhs.model_digest = model.digest();

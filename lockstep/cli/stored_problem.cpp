@@ -80,7 +80,9 @@ ode::Rhs guarded(const ode::ResultFile& file, const nn::Model& model, ode::Rhs n
     stored.range.minimum.push_back(features[i].minimum);
     stored.range.maximum.push_back(features[i].maximum);
   }
-  return stored.guard == ode::GuardAction::clamp ? ode::clamp_to_range(net, stored.range) : net;
+  // Of equations whose nets were clamped the model has the bounds in it, and no range.
+  const bool clamps = stored.guard == ode::GuardAction::clamp && stored.range.bounded();
+  return clamps ? ode::clamp_to_range(net, stored.range) : net;
 }
 
 nn::Model read_model(std::span<const std::byte> bytes, const std::string& source) {

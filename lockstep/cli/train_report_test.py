@@ -253,11 +253,26 @@ class CalledRangesTest(ToolTest):
             done = self.run_tool("validate", "a.h5", "g.h5")
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
+    def test_a_clamped_call_leaves_the_range_of_the_equations_alone(self):
+        """In the solve, and where validate solves again what the file has of it."""
+        clamped, _, _, _ = self.solve("spring(x)", "--guard", "clamp")
+        self.succeed("import", "p.toml", "-o", "whole.h5", "--range", "x=-0.1:0.1")
+        problem = self.path("p.toml").read_text()
+        self.write("w.toml", problem.replace(problem[:problem.index("[ensemble]")], '[rhs]\nmodel = "whole.h5"\n'))
+        self.succeed("solve", "w.toml", "--overwrite", "--guard", "clamp")
+        (self.folder / "a.h5").write_bytes((self.folder / "g.h5").read_bytes())
+        with h5py.File(self.folder / "g.h5", "r+") as file:
+            self.assertEqual(file.attrs["guard"], "clamp")
+            self.assertEqual(file["state"][()].tobytes(), clamped.tobytes())
+            file["state"][0, 5, 0] = np.nextafter(file["state"][0, 5, 0], 1)
+        done = self.run_tool("validate", "a.h5", "g.h5")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
     def test_any_input_is_clamped_in_the_call_itself(self):
         plain, _, _, _ = self.solve("spring(x)", "--guard", "ignore")
         for call in ("spring(x)", "spring(0.5 * (x + x))"):
-            clamped, status, _, _ = self.solve(call, "--guard", "clamp")
-            self.assertEqual(status, [0, 0, 0])
+            clamped, status, _, guard = self.solve(call, "--guard", "clamp")
+            self.assertEqual((status, guard), ([0, 0, 0], "clamp"))
             np.testing.assert_allclose(clamped[0], plain[0], rtol=1e-12)
             t = np.linspace(0, 1, 11)  # where x > 1 the force is that at 1
             np.testing.assert_allclose(clamped[1, :, 0], 2 - t**2 / 2, rtol=1e-6)

@@ -180,6 +180,9 @@ class TrainTest(ToolTest):
         free = lbfgs + "segment = 5\ncontinuity = 1\n" + lbfgs + "segment = 20\ncontinuity = 100\n"
         # Half the data of shooting_test, so that its 0.005 is 0.007 here, and six of them are allowed.
         self.assertAlmostEqual(damping(free), 0.1, delta=0.042)
+        with h5py.File(self.folder / "map.h5") as model:
+            said = model["metadata"].attrs["training_loss"]
+        self.assertIn("of the last phase: in segments of 20 intervals, with the gaps between them", said)
         whole = self.state_of("map_checkpoint.h5")
         (self.folder / "map_checkpoint.h5").unlink()
         self.write("noisy.toml", head.replace('"map"', '"map"\ncheckpoint_every = 0') + free)

@@ -96,7 +96,8 @@ def solve(
         go into the solution, its file and xarray's attributes.
     guard : str
         flag, clamp, stop or ignore: where a trajectory leaves the net's training range, or that of a net that its
-        equations call. A UserWarning tells of a called net's inputs that flag and stop cannot watch.
+        equations call. A UserWarning tells of a called net's inputs that flag and stop cannot watch. clamp makes kinks,
+        which cost accuracy: take a tighter tolerance or a ``max_step`` (docs/training.md, "Training ranges").
     progress : bool or callable
         True for a bar of tqdm, or a function of trajectories done and in all.
 

@@ -35,6 +35,7 @@ def test_equations_know_the_ranges_of_their_nets(call, tmp_path, monkeypatch):
             np.testing.assert_array_equal(other.state, expected.state)
             np.testing.assert_array_equal(other.status, expected.status)
             assert other.attributes.get("guard") == expected.attributes.get("guard")
+            assert (other.attributes.get("guard") == "clamp") == (guard == "clamp")
             assert other.attributes["rhs_digest"] == expected.attributes["rhs_digest"]
         texts = {str(one.message) for one in said}
         assert texts == (set() if watched or guard else {
