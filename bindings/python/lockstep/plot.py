@@ -12,6 +12,7 @@ from typing import Any, Optional, Sequence
 import numpy as np
 
 from ._solution import Solution
+from .errors import of_kind
 
 
 def _axes(axes: Any) -> Any:
@@ -51,17 +52,28 @@ def phase(solution: Solution, x: Optional[str] = None, y: Optional[str] = None,
 
 
 def spread(solution: Solution, component: Optional[str] = None, axes: Any = None) -> Any:
-    """Median, 50 % and 90 % of the ensemble over time."""
+    """Median, 50 % and 90 % of the ensemble over time; where trajectories have ended, of those left, which the key says.
+
+    Raises InvalidArgument where save points differ between trajectories."""
+    time = solution.time if solution.time.ndim == 1 else solution.time[0]
+    if not (solution.time == time).all():
+        found, remedy = "save points that differ between trajectories", "solve with save_at=[time] for all of them"
+        raise of_kind("invalid_argument", f"solution: found {found}, expected the same for all; {remedy}", "solution",
+                      found, "the same for all", remedy)
     axes = _axes(axes)
     component = component or solution.component_names[0]
-    time = solution.time if solution.time.ndim == 1 else solution.time[0]
-    low, lower, median, upper, high = np.nanquantile(solution[component], [0.05, 0.25, 0.5, 0.75, 0.95], axis=0)
+    states = solution[component]
+    left = np.isfinite(states).sum(axis=0)
+    quantiles = np.full((5, len(time)), np.nan)
+    some = left > 0
+    quantiles[:, some] = np.nanquantile(states[:, some], [0.05, 0.25, 0.5, 0.75, 0.95], axis=0)
+    low, lower, median, upper, high = quantiles
     axes.fill_between(time, low, high, alpha=0.2, linewidth=0, color="C0", label="90 %")
     axes.fill_between(time, lower, upper, alpha=0.4, linewidth=0, color="C0", label="50 %")
     axes.plot(time, median, color="C0", label="median")
     axes.set_xlabel(_label("time", solution.time_unit))
     axes.set_ylabel(_label(component, solution.units.get(component)))
-    axes.legend()
+    axes.legend(title=f"of those left, {left[-1]} of {len(states)} at the end" if left[-1] < left[0] else None)
     return axes
 
 

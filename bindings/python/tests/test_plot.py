@@ -1,0 +1,49 @@
+"""Pictures: what is drawn, by axes that note it."""
+
+import numpy as np
+import pytest
+
+import lockstep
+
+
+class Axes:
+    def __init__(self):
+        self.drawn = {}
+        self.key = None
+
+    def plot(self, x, y, label=None, **_):
+        self.drawn[label] = (np.asarray(x), np.asarray(y))
+
+    def fill_between(self, x, low, high, label=None, **_):
+        self.drawn[label] = (np.asarray(x), np.asarray(low), np.asarray(high))
+
+    def legend(self, title=None):
+        self.key = title
+
+    def set_xlabel(self, _):
+        pass
+
+    set_ylabel = set_xlabel
+
+
+def test_no_spread_is_drawn_over_save_points_that_differ():
+    clock = lockstep.equations({"x": "1"})
+    own = lockstep.solve(clock, [[0.0], [0.0]], (0, 10), [[0, 1, 2], [0, 5, 10]])
+    with pytest.raises(lockstep.InvalidArgument, match="^solution: found save points that differ between trajectories, expected "
+                                                       "the same for all; solve with save_at"):
+        lockstep.plot.spread(own, "x", axes=Axes())
+    same = lockstep.solve(clock, [[0.0], [1.0]], (0, 10), [[0, 5, 10], [0, 5, 10]])
+    drawn = lockstep.plot.spread(same, "x", axes=Axes()).drawn["median"]
+    assert drawn[0].tolist() == [0, 5, 10] and drawn[1].tolist() == [0.5, 5.5, 10.5]
+
+
+def test_a_spread_says_how_many_trajectories_are_left():
+    clock = lockstep.equations({"x": "1"})
+    solve = dict(problem=clock, u0=[[0.0], [1.0], [-9.0]], t_span=(0, 4), save_at=5)
+    assert lockstep.plot.spread(lockstep.solve(**solve), axes=Axes()).key is None
+    ended = lockstep.solve(**solve, event={"component": "x", "value": 3.5})
+    assert lockstep.plot.spread(ended, axes=Axes()).key == "of those left, 1 of 3 at the end"
+    with np.testing.suppress_warnings() as warned:
+        warned.filter(RuntimeWarning, "All-NaN")
+        none = lockstep.solve(**solve, event={"component": "x", "value": -8.5}, trajectories=3)
+    assert lockstep.plot.spread(none, axes=Axes()).key == "of those left, 2 of 3 at the end"
