@@ -16,6 +16,7 @@
 #include "bindings/python/solve.h"
 #include "bindings/python/watched.h"
 #include "lockstep/ode/gradient.h"
+#include "lockstep/ode/guard.h"
 #include "lockstep/ode/sensitivity.h"
 
 namespace nb = nanobind;
@@ -50,6 +51,14 @@ ode::Loss linear_loss(const Numbers& state, const Numbers& end_state, const Numb
   });
 }
 
+// Where trajectories leave a training range is no function that has derivatives.
+void require_derivatives(const Solved& solved) {
+  if (solved.written->setup.guard != ode::GuardAction::stop) return;
+  throw Error(ErrorKind::unsupported,
+              {"guard", "stop, whose end has no derivative", "flag, clamp or ignore",
+               "solve with guard=\"flag\", which marks the trajectories that leave the training range"});
+}
+
 // [trajectory, parameter], or [parameter] where all trajectories share them.
 std::vector<std::size_t> parameter_shape(const ode::Problem& problem) {
   const std::size_t parameters = problem.rhs->parameters();
@@ -60,6 +69,7 @@ std::vector<std::size_t> parameter_shape(const ode::Problem& problem) {
 // Returns (dict of derivatives, what stopped it or None).
 nb::tuple vjp(const std::shared_ptr<Solved>& solved, const Numbers& state, const Numbers& end_state,
               const Numbers& end_time) {
+  require_derivatives(*solved);
   const ode::Problem& problem = solved->problem();
   ode::Gradients gradients;
   const auto work = [&](const RunControl& control) {
@@ -79,6 +89,7 @@ nb::tuple vjp(const std::shared_ptr<Solved>& solved, const Numbers& state, const
 }
 
 nb::tuple sensitivities(const std::shared_ptr<Solved>& solved) {
+  require_derivatives(*solved);
   const ode::Problem& problem = solved->problem();
   ode::Sensitivities found;
   const auto work = [&](const RunControl& control) {

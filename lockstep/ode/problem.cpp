@@ -20,18 +20,40 @@ namespace {
 
 std::string numbers(std::size_t count) { return std::to_string(count) + (count == 1 ? " number" : " numbers"); }
 
-void require_finite(const char* field, const std::vector<double>& values, std::size_t row_length) {
+// `place(i)` says where the i-th of them stands.
+template <class Place>
+void require_finite(const char* field, const std::vector<double>& values, const Place& place,
+                    const std::string& remedy = {}) {
   // Counted first, many at a time: an ensemble has millions of numbers, and hardly ever one to refuse.
   std::size_t finite = 0;
   for (const double value : values) finite += std::fabs(value) <= std::numeric_limits<double>::max() ? 1 : 0;
   if (finite == values.size()) return;
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (std::isfinite(values[i])) continue;
-    const std::size_t row = row_length == 0 ? i : i / row_length;
-    refuse(
-        field,
-        number_text(values[i]) + " in row " + std::to_string(row) + ", column " + std::to_string(i - row * row_length),
-        "finite numbers");
+    refuse(field, number_text(values[i]) + place(i), "finite numbers", remedy);
+  }
+}
+
+void require_finite_rows(const char* field, const std::vector<double>& values, std::size_t row_length,
+                         const std::string& remedy = {}) {
+  const auto place = [&](std::size_t i) {
+    return " in row " + std::to_string(i / row_length) + ", column " + std::to_string(i % row_length);
+  };
+  require_finite(field, values, place, remedy);
+}
+
+void require_finite_ends(const char* field, const std::vector<double>& values, const std::string& which) {
+  require_finite(field, values, [&](std::size_t i) {
+    return " as the " + which + " of " + (values.size() == 1 ? "all trajectories" : "trajectory " + std::to_string(i));
+  });
+}
+
+void require_finite_save_times(const Problem& problem) {
+  if (!problem.save_times_per_trajectory) {
+    require_finite("save_times", problem.save_times, [](std::size_t i) { return " at element " + std::to_string(i); });
+  } else if (problem.save_points() > 0) {
+    require_finite_rows("save_times", problem.save_times, problem.save_points(),
+                        "every trajectory has as many save points as the others: solve those with fewer apart");
   }
 }
 
@@ -131,18 +153,18 @@ void detail::validate(const Problem& problem, SaveRows rows) {
                   : std::to_string(m) + " shared by all, or " + std::to_string(m) + " for each of " +
                         std::to_string(count) + " trajectories");
   }
-  require_finite("initial_states", initial_states, n);
-  require_finite("parameters", parameters, m);
+  require_finite_rows("initial_states", initial_states, n);
+  require_finite_rows("parameters", parameters, m);
   require_one_or_each("start_times", start_times.size(), count);
   require_one_or_each("end_times", end_times.size(), count);
-  require_finite("start_times", start_times, 1);
-  require_finite("end_times", end_times, 1);
+  require_finite_ends("start_times", start_times, "start");
+  require_finite_ends("end_times", end_times, "end");
   const bool may_end_early = rows == SaveRows::may_end_early && save_times_per_trajectory;
-  if (!may_end_early) require_finite("save_times", save_times, 0);
   if (save_times_per_trajectory && (count == 0 ? !save_times.empty() : save_times.size() % count != 0)) {
     refuse("save_times", numbers(save_times.size()),
            "the same number for each of " + std::to_string(count) + " trajectories");
   }
+  if (!may_end_early) require_finite_save_times(problem);
   if (event) {
     if (!event->function) refuse("event.function", "none", "a function of time, state and parameters");
     if (event->function->outputs() != 1) refuse("event.function", numbers(event->function->outputs()), "one output");

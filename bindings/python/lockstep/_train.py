@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 
 import numpy as np
@@ -281,6 +282,8 @@ def train(
             sections[_toml.path("net", called)] = section
     elif not found or any(value is not None for value in net.values()):
         sections["net"] = {**net, "seed": seed, "name": name}
+    if not found and (equations is not None or system is not None):
+        _require_something_to_find(equations, definitions, system, parameters, net, nets)
     sections |= {
         "data": data,
         "ode": {"system": system, "parameters": None if equations is not None else parameters, "with_time": with_time,
@@ -318,6 +321,23 @@ def _run(text: str, path: Optional[str], arrays: list[np.ndarray], starts: list,
     if isinstance(stopped, KeyboardInterrupt):
         raise Interrupted(f"stopped after {len(training.history['loss'])} iterations", training) from stopped
     raise stopped
+
+
+def _require_something_to_find(equations: Any, definitions: Any, system: Optional[str], parameters: Any,
+                               net: dict[str, Any], nets: Any) -> None:
+    """Refuses equations, or a system, without a net and without a parameter to be found."""
+    if nets is not None or any(value is not None for value in net.values()):
+        return
+    texts = [str(text) for one in (equations, definitions) for text in (one or {}).values()]
+    if any(re.search(r"\bnet\s*\(", text) for text in texts):
+        return
+    known = list(parameters or ()) if equations is not None or isinstance(parameters, Mapping) else []
+    example = str(known[0]) if known else "k" if system is None else "rho"
+    where = "no net in the equations" if system is None else "no net beside the system"
+    call = "call a net, net(x), and give its hidden=[100]" if system is None else "give the hidden=[100] of a net to add"
+    found, remedy = f"none to be found by the training, and {where}", f'write parameters={{"{example}": {{"start": 1}}}}, or {call}'
+    raise of_kind("invalid_argument", f"parameters: found {found}, expected one of them; {remedy}", "parameters", found,
+                  "one of them", remedy)
 
 
 def _is_path(value: Any) -> bool:
