@@ -14,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include "bindings/python/users_words.h"
 #include "bindings/python/watched.h"
 #include "lockstep/cli/provenance.h"
 #include "lockstep/ode/read_solution.h"
@@ -223,7 +224,10 @@ void bind_solution(nb::module_& module) {
       .def_prop_ro("component_units", [](const Solved& solved) { return solved.written->setup.component_units; })
       .def_prop_ro("time_unit", [](const Solved& solved) { return solved.written->setup.time_unit; })
       .def_prop_ro("parameter_names", [](const Solved& solved) { return solved.written->setup.parameter_names; });
-  module.def("read", &read);
+  module.def("read", [](const std::filesystem::path& path, const Indices& trajectories, const Indices& times,
+                        const std::vector<std::string>& components) {
+    return tell_in_users_words([&] { return read(path, trajectories, times, components); }, Source::file);
+  });
   module.def("read_given", &read_given);
   module.def("read_records", &read_records);
   module.def("describe_file", &describe_file);

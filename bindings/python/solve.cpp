@@ -196,28 +196,30 @@ nb::tuple solve(const std::string& text, const std::optional<std::filesystem::pa
                 nb::handle numbers, const Net* model, const nb::dict& overrides, const std::string& command,
                 nb::handle progress) {
   Arguments arguments = read_arguments(given, numbers);
-  return tell_in_users_words([&] {
-    cli::ProblemFile file = path ? cli::read_problem_file(*path) : parse_arguments(text);
-    cli::apply(overrides_of(overrides), file);
-    if (path && !override_of<bool>(overrides, "file").value_or(true)) file.output.file.reset();
-    if (file.output.file) {
-      cli::refuse_to_replace(file.output.file->value, cli::input_files(file));
-      cli::require_result_name(file.output.file->value, file.output.file->where);
-    }
-    take_model(model, file);
-    cli::ProblemSetup setup = set_up_arguments(file, std::move(arguments));
-    warn_of_notes(setup, 3);  // below this are _run() and solve()
-    if (file.output.file) {
-      const ode::Attributes about = cli::describe_problem(file, setup, command);
-      const nb::object stopped =
-          run_watched(progress, [&](const RunControl& control) { solve_into_file(file, setup, about, control); });
-      return nb::make_tuple(nb::none(), file.output.file->value, stopped);
-    }
-    const Length length = length_of(setup.problem, setup.options);
-    auto written = std::make_shared<const Written>(Written{std::move(file), std::move(setup), command});
-    auto [solved, stopped] = solve_in_memory(std::move(written), std::nullopt, length, progress);
-    return nb::make_tuple(std::move(solved), nb::none(), std::move(stopped));
-  });
+  return tell_in_users_words(
+      [&] {
+        cli::ProblemFile file = path ? cli::read_problem_file(*path) : parse_arguments(text);
+        cli::apply(overrides_of(overrides), file);
+        if (path && !override_of<bool>(overrides, "file").value_or(true)) file.output.file.reset();
+        if (file.output.file) {
+          cli::refuse_to_replace(file.output.file->value, cli::input_files(file));
+          cli::require_result_name(file.output.file->value, file.output.file->where);
+        }
+        take_model(model, file);
+        cli::ProblemSetup setup = set_up_arguments(file, std::move(arguments));
+        warn_of_notes(setup, 3);  // below this are _run() and solve()
+        if (file.output.file) {
+          const ode::Attributes about = cli::describe_problem(file, setup, command);
+          const nb::object stopped =
+              run_watched(progress, [&](const RunControl& control) { solve_into_file(file, setup, about, control); });
+          return nb::make_tuple(nb::none(), file.output.file->value, stopped);
+        }
+        const Length length = length_of(setup.problem, setup.options);
+        auto written = std::make_shared<const Written>(Written{std::move(file), std::move(setup), command});
+        auto [solved, stopped] = solve_in_memory(std::move(written), std::nullopt, length, progress);
+        return nb::make_tuple(std::move(solved), nb::none(), std::move(stopped));
+      },
+      path ? Source::file : Source::arguments);
 }
 
 nb::dict systems() {

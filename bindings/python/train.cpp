@@ -269,26 +269,28 @@ void put_in_memory(cli::TrainingFile& file, const Nets& starts, const Nets& mode
 // it or None).
 nb::tuple run(const std::string& text, const std::optional<std::filesystem::path>& path,
               const std::vector<Numbers>& data, const Nets& starts, const Nets& models, nb::handle progress) {
-  return tell_in_users_words([&] {
-    cli::TrainingFile file = path ? cli::read_training_file(*path) : cli::parse_training_file(text, kArguments);
-    put_in_memory(file, starts, models);
-    Trained trained;
-    const nb::object stopped = run_watched(progress, [&](const RunControl& control) {
-      trained = file.options.precision == Precision::f32 ? train_with<float>(file, data, control)
-                                                         : train_with<double>(file, data, control);
-      if (!path && !file.output.stem.empty()) write_models(file, trained);
-    });
-    nb::dict nets, values;
-    for (std::size_t i = 0; i < trained.nets.size(); ++i) {
-      nets[file.nets[i].called.c_str()] = Net(std::move(trained.nets[i]));
-    }
-    for (const cli::TrainedValue& value : trained.values) values[value.name.c_str()] = value.value;
-    nb::object equations = nb::none();
-    if (trained.equations) equations = nb::cast(Net(std::move(*trained.equations)));
-    return nb::make_tuple(nets, values, equations, trained.history.arrays(), trained.loss, trained.validation_loss,
-                          trained.loss_text, errors_of(trained.report), lines_of(trained), uncertainty_of(trained),
-                          trained.advice, stopped);
-  });
+  return tell_in_users_words(
+      [&] {
+        cli::TrainingFile file = path ? cli::read_training_file(*path) : cli::parse_training_file(text, kArguments);
+        put_in_memory(file, starts, models);
+        Trained trained;
+        const nb::object stopped = run_watched(progress, [&](const RunControl& control) {
+          trained = file.options.precision == Precision::f32 ? train_with<float>(file, data, control)
+                                                             : train_with<double>(file, data, control);
+          if (!path && !file.output.stem.empty()) write_models(file, trained);
+        });
+        nb::dict nets, values;
+        for (std::size_t i = 0; i < trained.nets.size(); ++i) {
+          nets[file.nets[i].called.c_str()] = Net(std::move(trained.nets[i]));
+        }
+        for (const cli::TrainedValue& value : trained.values) values[value.name.c_str()] = value.value;
+        nb::object equations = nb::none();
+        if (trained.equations) equations = nb::cast(Net(std::move(*trained.equations)));
+        return nb::make_tuple(nets, values, equations, trained.history.arrays(), trained.loss, trained.validation_loss,
+                              trained.loss_text, errors_of(trained.report), lines_of(trained), uncertainty_of(trained),
+                              trained.advice, stopped);
+      },
+      path ? Source::file : Source::arguments);
 }
 
 }  // namespace

@@ -10,16 +10,20 @@ namespace lockstep::python {
 // The name such text has instead of a file's.
 inline constexpr const char* kArguments = "arguments";
 
-// "arguments:7: method.rtol" and "--rtol" become "rtol".
-Error in_users_words(const Error& error);
+// What the user wrote: arguments alone, or a file with arguments beside it, whose remedies are to be written there.
+enum class Source { arguments, file };
+
+// "arguments:7: method.rtol" and "--rtol" become "rtol"; of arguments, "add [time] with span = [0, 1]" becomes
+// "give t_span=(0, 1)".
+Error in_users_words(const Error& error, Source source = Source::arguments);
 
 // work(), its errors in the user's words.
 template <class Work>
-auto tell_in_users_words(const Work& work) {
+auto tell_in_users_words(const Work& work, Source source = Source::arguments) {
   try {
     return work();
   } catch (const Error& error) {
-    throw in_users_words(error);
+    throw in_users_words(error, source);
   }
 }
 

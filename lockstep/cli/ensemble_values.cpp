@@ -128,14 +128,21 @@ EnsembleValues parse_table(const TomlValue& value, const std::filesystem::path& 
 
 std::string numbers_text(std::size_t count) { return std::to_string(count) + (count == 1 ? " number" : " numbers"); }
 
-[[noreturn]] void wrong_width(const std::string& where, std::size_t found, const ColumnNames& columns) {
+[[noreturn]] void wrong_width(const std::string& where, std::size_t found, const ColumnNames& columns,
+                              const std::string& remedy = {}) {
   std::string names;
   for (const std::string& name : columns.names) names += (names.empty() ? "" : ", ") + name;
-  throw Error(ErrorKind::invalid_argument, {where,
-                                            numbers_text(found),
+  throw Error(ErrorKind::invalid_argument, {where, numbers_text(found),
                                             numbers_text(columns.names.size()) + ", one for each " + columns.what +
                                                 (names.empty() ? "" : " (" + names + ")"),
-                                            {}});
+                                            remedy});
+}
+
+// Where the parameters stand among the components, they have a place of their own.
+std::string parameters_apart(std::size_t found, const ColumnNames& columns) {
+  const std::vector<std::string_view> parameters(columns.parameters.begin(), columns.parameters.end());
+  if (parameters.empty() || found != columns.names.size() + parameters.size()) return {};
+  return "give " + list_text(parameters) + " under parameters, apart from the state";
 }
 
 std::uint32_t draw_index(std::size_t column) { return static_cast<std::uint32_t>(column); }
@@ -153,12 +160,23 @@ class Drawing {
 
  private:
   EnsembleMatrix draw(const Values::Shared& source, const std::string& where, std::size_t) const {
-    if (source.row.size() != width_) wrong_width(where, source.row.size(), columns_);
+    const std::size_t found = source.row.size();
+    if (found != width_) {
+      std::string remedy = parameters_apart(found, columns_);
+      if (width_ == 1 && found > 1) {
+        remedy += (remedy.empty() ? "for " : "; or for ") + counted_text(found, "trajectory") + " give a row for each";
+      }
+      wrong_width(where, found, columns_, remedy);
+    }
     return {source.row, 1};
   }
 
   EnsembleMatrix draw(const Values::Rows& source, const std::string& where, std::size_t) const {
-    if (source.columns != width_) wrong_width(where, source.columns, columns_);
+    if (source.columns != width_) {
+      wrong_width(
+          where, source.columns, columns_,
+          source.rows == width_ ? "give a row for each trajectory" : parameters_apart(source.columns, columns_));
+    }
     if (source.rows < trajectories_) {
       // Two numbers of one column: more likely the ends of a range.
       too_few_rows(where, source.rows,
@@ -256,9 +274,10 @@ class Drawing {
     for (std::size_t column = 0; column < width_; ++column) {
       if (drawn[column].values.empty()) {
         if (columns_.defaults.empty() || !columns_.defaults[column]) {
-          throw Error(ErrorKind::invalid_argument,
-                      {where, "no value for " + columns_.names[column],
-                       "one for each " + columns_.what + " (" + list_text(known) + ")", {}});
+          throw Error(ErrorKind::invalid_argument, {where,
+                                                    "no value for " + columns_.names[column],
+                                                    "one for each " + columns_.what + " (" + list_text(known) + ")",
+                                                    {}});
         }
         drawn[column] = {{*columns_.defaults[column]}, 1};
       }

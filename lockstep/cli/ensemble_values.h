@@ -72,6 +72,7 @@ struct ColumnNames {
   std::string what;                             // "component" or "parameter"
   std::vector<std::string> names;               // [column]
   std::vector<std::optional<double>> defaults;  // [column]; empty: every column must be given
+  std::vector<std::string> parameters = {};     // of components: what may be given among them by mistake
 };
 
 // A matrix [row][column]; one row stands for all trajectories.

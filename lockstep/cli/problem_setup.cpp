@@ -70,7 +70,7 @@ void require_memory(const ProblemFile& file, std::size_t trajectories, std::size
 
 void draw_initial_states(const ProblemFile& file, const Sources& sources, const NamedRhs& rhs, std::size_t trajectories,
                          ode::Problem& problem) {
-  const ColumnNames columns{"component", rhs.component_names, {}};
+  const ColumnNames columns{"component", rhs.component_names, {}, rhs.parameter_names};
   EnsembleMatrix states;
   if (sources.initial_state) {
     states = draw(*sources.initial_state, trajectories, columns, {file.ensemble.seed, kInitialStates});

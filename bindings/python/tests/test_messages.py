@@ -58,3 +58,67 @@ def test_a_training_without_anything_to_find_says_so(parameters):
                                                                 definitions={"a": "net(x)"}))
     assert 'parameters={"rho": {"start": 1}}' in message(lambda: lockstep.train(
         t=TIMES, u=np.ones((31, 3)), system="lorenz", parameters={"rho": 28.0}))
+
+
+def test_shapes_that_do_not_fit_come_with_those_that_do(oscillator):
+    decay = lockstep.equations({"x": "-k * x"}, parameters={"k": 1})
+    five = np.linspace(1, 2, 5)
+    assert message(lambda: lockstep.solve(decay, five, (0, 1))) == (
+        "u0: found 5 numbers, expected 1 number, one for each component (x); for 5 trajectories give a row for each: u0[:, None]")
+    assert message(lambda: lockstep.solve(decay, [1], (0, 1), parameters=five)) == (
+        "parameters: found 5 numbers, expected 1 number, one for each parameter (k); for 5 trajectories give a row for each: "
+        "parameters[:, None]")
+    assert message(lambda: lockstep.solve(oscillator, np.ones((2, 7)), (0, 1))) == (
+        "u0: found 7 numbers, expected 2 numbers, one for each component (x, v); give a row for each trajectory: u0.T")
+    assert message(lambda: lockstep.solve(oscillator, np.ones((3, 7)), (0, 1))) == (
+        "u0: found 7 numbers, expected 2 numbers, one for each component (x, v)")
+    assert message(lambda: lockstep.solve(oscillator, [1, 0, 2], (0, 1))) == (
+        "u0: found 3 numbers, expected 2 numbers, one for each component (x, v); give k under parameters, apart from the state")
+    net = lockstep.mlp([np.ones((1, 2))])
+    assert message(lambda: lockstep.solve(net, [1, 1], (0, 1))) == (
+        "u0: found 2 numbers, expected 1 number, one for each component (u0); give p0 under parameters, apart from the state; "
+        "or for 2 trajectories give a row for each: u0[:, None]")
+
+
+def test_remedies_are_arguments_of_python(oscillator):
+    solve = lockstep.solve
+    needy = lockstep.equations(EQUATIONS, parameters=["k"])
+    for call, end in [
+            (lambda: solve(oscillator, [1, 0]), "start and end of the integration; give t_span=(0, 1)"),
+            (lambda: solve(oscillator, None, (0, 1)), "starts from; give u0, [component] or [trajectory, component]"),
+            (lambda: solve(oscillator, np.ones((2, 2)), (0, 1), parameters=[[1], [2], [3]]),
+             "2 as u0 lists; set trajectories to use the first rows of each"),
+            (lambda: solve(oscillator, {"x": [1, 2], "v": [1, 2, 3]}, (0, 1)),
+             "2 as u0.x lists; set trajectories to use the first rows of each, or write a number for all without [ ]"),
+            (lambda: solve(needy, [1, 0], (0, 1)), 'found no value for k, expected a number for each parameter; give '
+                                                   'parameters={"k": 1}'),
+            (lambda: solve(oscillator, [1, 0], (0, 1), dt=0.1, rtol=1e-3), 'or choose control="per_trajectory" without dt'),
+            (lambda: solve(oscillator, [1, 0], (0, 1), dt=1e-9, max_steps=9), "at most 9 steps (max_steps); take larger steps, "
+                                                                              "or raise max_steps"),
+            (lambda: solve(oscillator, {"x": {"uniform": [0, 1]}, "v": 0}, (0, 1)), ""),
+            (lambda: solve(oscillator, {"uniform": 1}, (0, 1)), 'write box for uniform numbers: {"box": {"low": 0, "high": 1}}'),
+            (lambda: lockstep.train(x=TIMES, y=TIMES), "their widths; add hidden=[100], or hidden=[] for a linear map"),
+            (lambda: lockstep.train(t=np.r_[TIMES, TIMES], u=np.r_[U, U], hidden=[]),
+             "times that ascend within a trajectory; sort the rows, or say which trajectory each row is of, trajectory=labels; or "
+             "give lists with an array for each trajectory"),
+            (lambda: lockstep.train(t=TIMES, u=np.r_[[[np.nan, 0]], U[1:]], hidden=[]), 'by phases="noisy" or a continuity in '
+             'every phase, say where it starts, starts={"u0": 1}, or leave out the points before the first complete one'),
+    ]:
+        said = message(call)
+        assert said.endswith(end), said
+        assert " = " not in said and not any(f"[{table}]" in said for table in ("time", "ensemble", "method", "net")), said
+
+
+def test_what_is_said_of_files_is_in_their_words(tmp_path):
+    (tmp_path / "p.toml").write_text("[rhs.equations]\nx = \"-x\"\n[ensemble]\ninitial_state = [1]\n")
+    assert message(lambda: lockstep.solve(tmp_path / "p.toml")).endswith("add [time] with span = [0, 1]")
+
+
+def test_devices_and_files_are_named_as_arguments(oscillator, tmp_path, monkeypatch):
+    monkeypatch.setenv("LOCKSTEP_CUDA_LIBRARY", str(tmp_path / "none.so"))
+    said = message(lambda: lockstep.solve(oscillator, [1, 0], (0, 1), device="cuda"), lockstep.Unsupported)
+    assert said.endswith('run on the CPU with device="cpu"')
+    path = tmp_path / "a.h5"
+    lockstep.solve(oscillator, [1, 0], (0, 1), output=path)
+    with pytest.raises(lockstep.InvalidArgument, match='^components: found "y"'):
+        lockstep.read(path, components=["y"]).state
