@@ -20,6 +20,7 @@
 #include "bindings/python/solution.h"
 #include "bindings/python/users_words.h"
 #include "bindings/python/watched.h"
+#include "lockstep/cli/file_keys.h"
 #include "lockstep/cli/trained_values.h"
 #include "lockstep/cli/training_data.h"
 #include "lockstep/cli/training_file.h"
@@ -296,6 +297,20 @@ nb::tuple run(const std::string& text, const std::optional<std::filesystem::path
 }  // namespace
 
 void bind_train(nb::module_& module) {
+  module.def(
+      "place_of_word",
+      [](const std::string& word, const std::string& kind) -> std::optional<std::pair<std::string, std::string>> {
+        const auto place =
+            cli::place_of_word(word, kind == "training" ? cli::FileKind::training : cli::FileKind::problem);
+        if (!place) return std::nullopt;
+        return std::pair(std::string(place->table), std::string(place->key));
+      },
+      nb::arg("word"), nb::arg("kind"));
+  module.def("phase_keys", [] {
+    std::vector<std::string> keys;
+    for (const std::string_view key : cli::training_keys::kPhase) keys.emplace_back(key);
+    return keys;
+  });
   module.def("train", &run, nb::arg("text"), nb::arg("path").none(), nb::arg("data"), nb::arg("starts"),
              nb::arg("models"), nb::arg("progress").none());
 }

@@ -69,7 +69,7 @@ constexpr Synonym kSolverWords[] = {
 constexpr Synonym kProblemWords[] = {
     {"rhs", "name problem", "rhs", "system", "\"lorenz\""},
     {"", "net network nn model_file file", "rhs", "model", "\"net.h5\""},
-    {"", "ode odes rhs derivative derivatives f func", "rhs", "equations", "{ x = \"-x\" }"},
+    {"", "ode odes rhs derivative derivatives f func fun", "rhs", "equations", "{ x = \"-x\" }"},
     {"", "variables states species names", "rhs", "components", "[\"x\", \"y\"]"},
     {"", "constants params p args theta", "rhs", "parameters", "{ k = 1 }"},
     {"",
@@ -264,6 +264,19 @@ class Places {
 };
 
 }  // namespace
+
+std::optional<KeyPlace> place_of_word(std::string_view word, FileKind kind) {
+  const auto of_kind =
+      kind == FileKind::problem ? std::span<const Synonym>(kProblemWords) : std::span<const Synonym>(kTrainingWords);
+  for (const bool tables : {false, true}) {
+    for (const auto words : {of_kind, std::span<const Synonym>(kSolverWords)}) {
+      for (const Synonym& one : words) {
+        if (one.in.empty() && one.key.empty() == tables && among(word, one.words)) return KeyPlace{one.table, one.key};
+      }
+    }
+  }
+  return std::nullopt;
+}
 
 void refuse_misplaced_keys(const TomlValue& file, FileKind kind) { Places(kind).check(file); }
 

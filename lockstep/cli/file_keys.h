@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -48,6 +49,12 @@ inline constexpr auto kOutput = std::to_array<std::string_view>({"file", "overwr
 }  // namespace training_keys
 
 enum class FileKind { problem, training };
+
+// Where a key goes that is called by another program's word, or by that of our own table: "t_eval" is [time] save.
+struct KeyPlace {
+  std::string_view table, key;  // no key: the table is called so
+};
+std::optional<KeyPlace> place_of_word(std::string_view word, FileKind kind);
 
 // Throws Error (invalid_argument) for a key that its table has not where another table has it, or where it is another
 // program's word for one, saying what to write where. Other unknown keys are left to allow_only().

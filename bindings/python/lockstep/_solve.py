@@ -8,14 +8,14 @@ from typing import Any, Callable, Optional, Sequence, Union
 
 import numpy as np
 
-from . import _lockstep, _tables, _toml
+from . import _lockstep, _tables, _toml, _unknown
 from ._progress import shown
 from ._solution import PathLike, Solution
 from .errors import Interrupted, of_kind
 
 
 def solve(
-    problem: Any,
+    problem: Any = None,
     u0: Any = None,
     t_span: Any = None,
     save_at: Any = None,
@@ -46,6 +46,7 @@ def solve(
     matrix_precision: Optional[str] = None,
     cpu_target: Optional[str] = None,
     progress: Union[None, bool, Callable[[int, int], None]] = None,
+    **others: Any,
 ) -> Solution:
     """Advances an ensemble from its initial states, on all processors, the interpreter's lock given back.
 
@@ -100,6 +101,8 @@ def solve(
         which cost accuracy: take a tighter tolerance or a ``max_step`` (docs/training.md, "Training ranges").
     progress : bool or callable
         True for a bar of tqdm, or a function of trajectories done and in all.
+    **others
+        None: a word of another program, such as ``t_eval``, is answered with what it is called here.
 
     Returns
     -------
@@ -122,6 +125,7 @@ def solve(
     >>> solution.to_xarray()["state"].sel(component="z").dims  # doctest: +SKIP
     ('trajectory', 'time')
     """
+    _unknown.refuse(solve, others, "problem")
     precision = _precision(precision)
     run = {"method": method, "rtol": rtol, "atol": atol, "dt": dt, "precision": precision, "threads": threads,
            "device": device, "engine": engine, "matrix_precision": matrix_precision,
@@ -246,7 +250,7 @@ def _right_hand_side(problem: Any) -> tuple[dict[str, Any], Any]:
         elif isinstance(part, str) and "system" not in rhs:
             rhs["system"] = part
         else:
-            found = type(part).__name__
+            found = "nothing" if part is None else type(part).__name__
             remedy = ("write it as text: lockstep.equations({'x': '-k * x'}, parameters={'k': 1})" if callable(part)
                       else "load a model file with lockstep.load()")
             raise of_kind("type", f"problem: found {found}, expected a Model, the name of a system, one of each, or a "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _lockstep
+from . import _lockstep, _unknown
 from ._solution import Solution
 from ._solve import _is_file, _precision, _table_or_numbers, _written, ended
 from .errors import of_kind
@@ -29,7 +29,7 @@ class Solver:
     True
     """
 
-    def __init__(self, problem: Any, u0: Any = None, t_span: Any = None, save_at: Any = None, **options: Any):
+    def __init__(self, problem: Any = None, u0: Any = None, t_span: Any = None, save_at: Any = None, **options: Any):
         if _is_file(problem):
             found, remedy = f"the problem file {problem}", "use solve()"
             raise of_kind("invalid_argument", f"problem: found {found}, expected a Model or the name of a system; "
@@ -38,9 +38,8 @@ class Solver:
             if name in options:
                 raise of_kind("invalid_argument", f"{name}: found a value for a Solver, expected none; use solve()", name,
                               "a value for a Solver", "none", "use solve()")
-        for name in options:
-            if name not in _written.__kwdefaults__:
-                raise TypeError(f"Solver() got an unexpected keyword argument {name!r}")
+        _unknown.refuse(Solver, {name: None for name in options if name not in _written.__kwdefaults__}, "problem",
+                        _written.__kwdefaults__)
         options["precision"] = _precision(options.get("precision"))
         text, arrays, model = _written(problem, u0, t_span, save_at, **options)
         # Which copies the arrays: what its maker does with one afterwards is no matter of this.

@@ -8,7 +8,7 @@ from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
-from . import _lockstep, _toml
+from . import _lockstep, _toml, _unknown
 from ._progress import shown
 from ._solution import PathLike
 from ._solve import _is_file, _precision, _wrong_type
@@ -212,6 +212,8 @@ def train(
     >>> float(abs(training.model(np.array([0.5])) - 0.25)[0]) < 0.05
     True
     """
+    keys = _lockstep.phase_keys()
+    _unknown.refuse(train, {name: None for name in others if name not in keys}, "training", keys)
     if file is not None:
         if not _is_file(file):
             raise of_kind("type", f"file: found {type(file).__name__}, expected the path of a training file, *.toml",

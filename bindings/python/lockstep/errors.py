@@ -32,7 +32,8 @@ class InvalidArgument(Error, ValueError):
 
 
 class WrongType(Error, TypeError):
-    """An object of a type, dtype or device that would need a conversion, which is for the caller to make."""
+    """An object of a type, dtype or device that would need a conversion, which is for the caller to make; an argument
+    that a function does not take."""
 
 
 class ModelError(Error, ValueError):

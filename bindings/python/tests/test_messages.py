@@ -122,3 +122,48 @@ def test_devices_and_files_are_named_as_arguments(oscillator, tmp_path, monkeypa
     lockstep.solve(oscillator, [1, 0], (0, 1), output=path)
     with pytest.raises(lockstep.InvalidArgument, match='^components: found "y"'):
         lockstep.read(path, components=["y"]).state
+
+
+def unknown(call, name):
+    """What is said of an argument that there is not: a lockstep.Error and a TypeError."""
+    with pytest.raises(lockstep.WrongType) as raised:
+        call()
+    assert isinstance(raised.value, TypeError) and raised.value.field == name
+    return str(raised.value)
+
+
+@pytest.mark.parametrize("other, ours", [
+    ("t_eval", "save_at"), ("saveat", "save_at"), ("tol", "rtol"), ("reltol", "rtol"), ("abstol", "atol"),
+    ("args", "parameters"), ("p", "parameters"), ("params", "parameters"), ("tspan", "t_span"), ("y0", "u0"), ("x0", "u0"),
+    ("initial_state", "u0"), ("hmax", "max_step"), ("dtmax", "max_step"), ("first_step", "initial_step"), ("h", "dt"),
+    ("n_trajectories", "trajectories"), ("dtype", "precision"), ("solver", "method"), ("alg", "method"),
+    ("events", "event"), ("save", "save_at"), ("nthreads", "threads")])
+def test_words_of_other_programs_are_answered_with_ours(oscillator, other, ours):
+    expected = f"{other}: found an argument that {{}} does not take, expected one of its own; write {ours}="
+    for name, call in ("solve()", lockstep.solve), ("Solver()", lockstep.Solver):
+        assert unknown(lambda: call(oscillator, [1, 0], (0, 1), **{other: 1}), other) == expected.format(name)
+
+
+def test_words_for_the_problem_are_answered_with_where_it_goes():
+    for word in ("fun", "f", "rhs", "func", "ode", "model", "system", "equations"):
+        for call in (lambda: lockstep.solve(**{word: 1}), lambda: lockstep.solve("lorenz", **{word: 1})):
+            assert unknown(call, word).endswith(
+                "; give it first, problem: a Model, the name of a system, or lockstep.equations({...})")
+    assert unknown(lambda: lockstep.solve("lorenz", guad="stop"), "guad").endswith('; did you mean "guard"?')
+    assert unknown(lambda: lockstep.solve("lorenz", zzz=1), "zzz").endswith("; help(lockstep.solve) lists them")
+    assert "problem: found nothing" in unknown(lambda: lockstep.solve(u0=[1, 0, 0]), "problem")
+
+
+@pytest.mark.parametrize("other, ours", [
+    ("lr", "rate"), ("learning_rate", "rate"), ("epochs", "iterations"), ("batch_size", "batch"), ("optimizer", "optimiser"),
+    ("layers", "hidden"), ("features", "x"), ("labels", "y"), ("times", "t"), ("group", "trajectory"),
+    ("t_eval", "t"), ("tol", "rtol"), ("normalize", "normalise"), ("validation_split", "validation")])
+def test_words_of_other_trainers_are_answered_with_ours(other, ours):
+    assert unknown(lambda: lockstep.train(x=TIMES, y=TIMES, hidden=[3], **{other: 1}), other) == (
+        f"{other}: found an argument that train() does not take, expected one of its own; write {ours}=")
+
+
+def test_keys_of_phases_are_arguments_of_trainings():
+    assert unknown(lambda: lockstep.train(x=TIMES, y=TIMES, momentm=1), "momentm").endswith('; did you mean "momentum"?')
+    lockstep.train(x=TIMES, y=TIMES, hidden=[3], iterations=2, schedule="cosine", clip_norm=1.0)
+    assert unknown(lambda: lockstep.train("a.toml", lr=1), "lr").endswith("; write rate=")

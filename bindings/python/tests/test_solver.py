@@ -64,7 +64,7 @@ def test_a_solver_names_what_it_cannot_take(tmp_path):
             (lambda: solver(parameters={"rho": 3}), lockstep.WrongType, "parameters"),
             (lambda: lockstep.Solver("problem.toml"), lockstep.InvalidArgument, "problem: found the problem file"),
             (lambda: lockstep.Solver("lorenz", progress=True), lockstep.InvalidArgument, "progress"),
-            (lambda: lockstep.Solver("lorenz", tolerance=1), TypeError, r"Solver\(\) .*'tolerance'"),
+            (lambda: lockstep.Solver("lorenz", tolerance=1), TypeError, r"tolerance: .*Solver\(\)"),
             (lambda: lockstep.Solver("lorentz")(), lockstep.InvalidArgument, "lorenz"),
             (lambda: lockstep.Solver("lorenz", rtol="a"), lockstep.Error, "rtol")):
         with pytest.raises(error, match=words):
