@@ -201,6 +201,13 @@ KeptNet::Made kept_net(const ProblemFile& file, const nn::Model& model, const st
   return *made;
 }
 
+// Of equations that have a name of their own: "spring, equations of x, v".
+std::string title_of(const nn::Model& model, const std::string& name, const std::vector<std::string>& components) {
+  if (equations_of(model).empty()) return "Net " + name;
+  const std::vector<std::string_view> names(components.begin(), components.end());
+  return (name == "equations" ? "Equations of " : name + ", equations of ") + list_text(names);
+}
+
 NamedRhs load_net(const ProblemFile& file) {
   const auto& activations = file.rhs.activations;
   std::optional<nn::Model> read;
@@ -215,7 +222,6 @@ NamedRhs load_net(const ProblemFile& file) {
   KeptNet::Made net =
       clamps_calls ? make_net(file, without_ranges(nn::with_clamped_calls(model)), name) : kept_net(file, model, name);
   rhs.function = std::move(net.function);
-  rhs.title = "Net " + name;
   rhs.reads_time = file.rhs.with_time || has_time_port(model);
   rhs.model_digest = std::move(net.model_digest);
   rhs.model_bytes = std::move(net.model_bytes);
@@ -227,6 +233,7 @@ NamedRhs load_net(const ProblemFile& file) {
   check_names(file, "rhs.components", file.rhs.components, components);
   check_names(file, "rhs.parameters", file.rhs.parameters, parameters);
   rhs.component_names = feature_names(features, 0, components, file.rhs.components, "u");
+  rhs.title = title_of(model, name, rhs.component_names);
   for (std::size_t i = 0; i < std::min(components, features.size()); ++i) {
     if (!features[i].unit.empty()) rhs.component_units.push_back(features[i].unit);
   }
@@ -281,8 +288,7 @@ NamedRhs load_written(const ProblemFile& file) {
   } else {
     watch_calls(file, watched, rhs_features(watched.inputs), rhs);
   }
-  const std::vector<std::string_view> names(rhs.component_names.begin(), rhs.component_names.end());
-  rhs.title = "Equations of " + list_text(names);
+  rhs.title = title_of(model, model.name, rhs.component_names);
   rhs.model_digest = model.digest();
   rhs.model_bytes = stored_bytes(model);
   rhs.equations = equations_of(model);

@@ -167,3 +167,12 @@ def test_keys_of_phases_are_arguments_of_trainings():
     assert unknown(lambda: lockstep.train(x=TIMES, y=TIMES, momentm=1), "momentm").endswith('; did you mean "momentum"?')
     lockstep.train(x=TIMES, y=TIMES, hidden=[3], iterations=2, schedule="cosine", clip_norm=1.0)
     assert unknown(lambda: lockstep.train("a.toml", lr=1), "lr").endswith("; write rate=")
+
+
+def test_equations_are_called_so(oscillator):
+    solution = lockstep.solve(oscillator, [1, 0], (0, 1))
+    assert solution.attributes["title"] == "Equations of x, v"
+    assert repr(solution).startswith("<lockstep.Solution Equations of x, v: state[")
+    named = lockstep.equations(EQUATIONS, parameters={"k": 1}, name="spring")
+    assert lockstep.solve(named, [1, 0], (0, 1)).attributes["title"] == "spring, equations of x, v"
+    assert lockstep.solve(lockstep.mlp([np.eye(1)]), [1], (0, 1)).attributes["title"] == "Net net"
