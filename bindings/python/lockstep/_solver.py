@@ -45,8 +45,13 @@ class Solver:
         # Which copies the arrays: what its maker does with one afterwards is no matter of this.
         self._prepared = _lockstep.Prepared(text, arrays, _table_or_numbers, model, "lockstep.Solver(...)")
 
-    def __call__(self, u0: Any = None, *, parameters: Any = None) -> Solution:
+    def __call__(self, u0: Any = None, *, parameters: Any = None, **others: Any) -> Solution:
         """Solves with these: [component] or [trajectory, component], [parameter] or [trajectory, parameter]; those that
         the Solver was made with where not given. Raises as ``solve()``."""
+        for name in others:
+            if name in _written.__kwdefaults__:
+                found, expected, remedy = "an argument of Solver() in a call of one", "u0 or parameters", "make a Solver with it"
+                raise of_kind("type", f"{name}: found {found}, expected {expected}; {remedy}", name, found, expected, remedy)
+        _unknown.refuse(Solver, others, "problem", ("u0", "parameters"))
         solved, stopped = self._prepared.solve(u0, parameters)
         return ended(Solution(solved=solved), stopped)

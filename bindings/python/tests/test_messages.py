@@ -176,3 +176,10 @@ def test_equations_are_called_so(oscillator):
     named = lockstep.equations(EQUATIONS, parameters={"k": 1}, name="spring")
     assert lockstep.solve(named, [1, 0], (0, 1)).attributes["title"] == "spring, equations of x, v"
     assert lockstep.solve(lockstep.mlp([np.eye(1)]), [1], (0, 1)).attributes["title"] == "Net net"
+
+
+def test_calls_of_a_solver_take_states_and_parameters_alone(oscillator):
+    solver = lockstep.Solver(oscillator, [1, 0], (0, 1))
+    assert unknown(lambda: solver(rtol=1e-3), "rtol") == (
+        "rtol: found an argument of Solver() in a call of one, expected u0 or parameters; make a Solver with it")
+    assert unknown(lambda: solver(p=[2.0]), "p").endswith("; write parameters=")

@@ -154,3 +154,10 @@ def test_the_labels_of_a_column_are_no_names_of_columns():
     fits = [lockstep.train(x=x, y=x, hidden=[], iterations=2).model.digest for x in (series, TIMES)]
     assert fits[0] == fits[1]
     assert fitted(t=series, u=np.stack([np.cos(TIMES), -np.sin(TIMES)], 1)) == pytest.approx(1)
+
+
+def test_a_column_of_text_is_named(oscillator):
+    table = frame(x=[1.0], v=[0.0], who=["a"])
+    for call, name in ((lambda: lockstep.solve(oscillator, table, (0, 1)), "u0"), (lambda: fitted(t=[0.0], u=table), "u")):
+        with pytest.raises(lockstep.WrongType, match=rf"^{name}.who: found dtype object, expected real numbers; leave the column"):
+            call()
