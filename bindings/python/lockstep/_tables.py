@@ -22,8 +22,8 @@ def named_columns(name: str, value: Any) -> Optional[tuple[Any, list[str]]]:
         if names.count(one) > 1:
             found = f"{names.count(one)} columns called {one}"
             raise of_kind("invalid_argument", f"{name}: found {found}, expected one", name, found, "one", "")
-    dtypes = getattr(value, "dtypes", None)  # of a pandas.DataFrame
-    for one, dtype in zip(names, () if dtypes is None or callable(dtypes) else list(dtypes)):
+    dtypes = getattr(value, "dtypes", ())  # of a pandas.DataFrame; a row of it has one
+    for one, dtype in zip(names, dtypes if hasattr(dtypes, "__iter__") else ()):
         if getattr(dtype, "kind", "f") in "OSUMm":
             found, remedy = f"dtype {dtype}", "leave the column out, or make numbers of it"
             raise of_kind("type", f"{name}.{one}: found {found}, expected real numbers; {remedy}", f"{name}.{one}", found,
