@@ -43,7 +43,14 @@ def test_a_spread_says_how_many_trajectories_are_left():
     assert lockstep.plot.spread(lockstep.solve(**solve), axes=Axes()).key is None
     ended = lockstep.solve(**solve, event={"component": "x", "value": 3.5})
     assert lockstep.plot.spread(ended, axes=Axes()).key == "of those left, 1 of 3 at the end"
-    with np.testing.suppress_warnings() as warned:
-        warned.filter(RuntimeWarning, "All-NaN")
-        none = lockstep.solve(**solve, event={"component": "x", "value": -8.5}, trajectories=3)
-    assert lockstep.plot.spread(none, axes=Axes()).key == "of those left, 2 of 3 at the end"
+    late = lockstep.solve(**solve, event={"component": "x", "value": -8.5})
+    assert lockstep.plot.spread(late, axes=Axes()).key == "of those left, 2 of 3 at the end"
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_spread_of_nobody_is_empty():
+    clock = lockstep.equations({"x": "1"})
+    ended = lockstep.solve(clock, [[0.0], [0.5]], (0, 4), 5, event={"component": "x", "value": 1.8})
+    axes = lockstep.plot.spread(ended, axes=Axes())
+    assert np.isnan(axes.drawn["median"][1]).tolist() == [False, False, True, True, True]
+    assert axes.key == "of those left, 0 of 2 at the end"
