@@ -365,9 +365,7 @@ std::optional<Spread> find_spread(const Ensemble& a, const Ensemble& b, const Se
 
 }  // namespace
 
-int exit_code(Outcome outcome) {
-  return outcome == Outcome::agree ? 0 : outcome == Outcome::disagree ? 1 : 2;
-}
+int exit_code(Outcome outcome) { return outcome == Outcome::agree ? 0 : outcome == Outcome::disagree ? 1 : 2; }
 
 MatrixPrecision matrix_precision_of(const Ensemble& a, const Ensemble& b) {
   MatrixPrecision mode = MatrixPrecision::f32;

@@ -76,7 +76,7 @@ def solve(
         euler, midpoint, heun, rk4, bs3, dopri5, tsit5 (default), vern7, dop853,
         vern9.
     rtol, atol : float
-        Tolerances, 1e-6 each if not given. ``atol`` may be a list: one for each component.
+        Tolerances, 1e-6 each if not given; ``rtol`` is below 1. ``atol`` may be a list: one for each component.
     dt : float
         Fixed steps of this size.
     precision : str or dtype
