@@ -163,10 +163,12 @@ Judgement judge_fit(const ode::Rhs& rhs, std::span<const double> weights, const 
   FittedCurves& curves = judgement.curves;
   for (const std::size_t c : shown) {
     const FitReport::Row& row = judgement.report.rows[c];
-    curves.labels.push_back(with_unit(row.name, row.unit));
+    curves.names.push_back(row.name);
+    curves.units.push_back(row.unit);
   }
   const TrajectoryTable& table = training.table;
-  curves.time_label = with_unit(table.time_name, table.time_unit);
+  curves.time_name = table.time_name;
+  curves.time_unit = table.time_unit;
   const auto add = [&](const JudgedTrajectories& of, const std::vector<double>& ranks, const char* data) {
     for (const Pick& pick : picked(ranks, kMostColumns - curves.trajectories.size())) {
       FittedTrajectory fitted = judge.fitted(of, pick.trajectory, shown);

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "lockstep/cli/plot/axis.h"
 #include "lockstep/cli/plot/canvas.h"
 #include "lockstep/cli/text.h"
 
@@ -76,57 +77,38 @@ std::string above(const std::string& text, const Place& place, PictureSize size)
          screen(size.height - place.top + 22, size.height) + " left textcolor rgb '#333333' " + small_font() + "\n";
 }
 
-struct Range {
-  double low = std::numeric_limits<double>::infinity(), high = -low;
-  void cover(double x) {
-    if (!std::isfinite(x)) return;
-    low = std::min(low, x);
-    high = std::max(high, x);
+// What is drawn of it, with room around it, also where all numbers are one.
+std::string range_text(const Extent& extent, const Axis& axis) {
+  if (!(extent.low <= extent.high)) return "[0:1]";
+  const double low = axis.shown(extent.low), high = axis.shown(extent.high);
+  const double room = high > low ? 0.06 * (high - low) : std::max(0.1 * std::fabs(high), 1e-3);
+  return "[" + number(low - room) + ":" + number(high + room) + "]";
+}
+
+// Ticks of the horizontal axis: where labels are as long as 1.2e+07, only so many of them.
+std::string ticks(const Extent& extent, const Axis& axis, int most) {
+  const double low = axis.shown(extent.low), high = axis.shown(extent.high);
+  const double size = std::max(std::fabs(low), std::fabs(high)), wide = high - low;
+  if (!(wide > 0) || (size < 1e5 && size > 1e-3)) return "autofreq";
+  const double least = wide / most, unit = std::pow(10.0, std::floor(std::log10(least)));
+  for (const double step : {2.0, 5.0, 10.0}) {
+    if (step * unit >= least) return number(step * unit);
   }
-  // With room around it, also where all numbers are one.
-  std::string text() const {
-    if (!(low <= high)) return "[0:1]";
-    const double room = high > low ? 0.06 * (high - low) : std::max(0.1 * std::fabs(high), 1e-3);
-    return "[" + number(low - room) + ":" + number(high + room) + "]";
-  }
-  // Ticks of the horizontal axis: where labels are as long as 1.2e+07, only so many of them.
-  std::string ticks(int most) const {
-    const double size = std::max(std::fabs(low), std::fabs(high)), wide = high - low;
-    if (!(wide > 0) || (size < 1e5 && size > 1e-3)) return "autofreq";
-    const double least = wide / most, unit = std::pow(10.0, std::floor(std::log10(least)));
-    for (const double step : {2.0, 5.0, 10.0}) {
-      if (step * unit >= least) return number(step * unit);
-    }
-    return number(10 * unit);
-  }
-};
+  return number(10 * unit);
+}
 
 }  // namespace
 
 Figure fitted_curves(const FittedCurves& curves, const std::string& title, const std::string& subtitle) {
-  const std::size_t columns = curves.trajectories.size(), rows = curves.labels.size();
+  const std::size_t columns = curves.trajectories.size(), rows = curves.names.size();
   constexpr int kGap = 34, kColumnGap = 40;
   const int panel = rows == 1 ? 640 : rows == 2 ? 400 : 300;
   Figure figure;
   figure.size = {kWidth, kTop + static_cast<int>(rows) * (panel + kGap) - kGap + kBottom};
   std::string& script = figure.script;
-  std::vector<Range> ranges(rows);
+  std::vector<Extent> ranges(rows);
   std::vector<std::size_t> measured(rows);
-  for (std::size_t i = 0; i < columns; ++i) {
-    const FittedTrajectory& of = curves.trajectories[i];
-    for (const auto& [name, times, values] :
-         {std::tuple{"d", &of.times, &of.data}, {"c", &of.curve_times, &of.curve}}) {
-      std::string lines;
-      for (std::size_t point = 0; point < times->size(); ++point) {
-        append_number(lines, (*times)[point]);
-        for (std::size_t row = 0; row < rows; ++row) append_number(lines, (*values)[point * rows + row]);
-        for (std::size_t row = 0; row < rows && values == &of.data && !of.sigma.empty(); ++row) {
-          append_number(lines, of.sigma[point * rows + row]);
-        }
-        lines += '\n';
-      }
-      script += data_block(name + std::to_string(i), lines);
-    }
+  for (const FittedTrajectory& of : curves.trajectories) {
     // A curve that left the data far behind is not to flatten them all.
     for (std::size_t at = 0; at < of.data.size(); ++at) {
       const double bar = of.sigma.empty() ? 0 : of.sigma[at];
@@ -135,10 +117,10 @@ Figure fitted_curves(const FittedCurves& curves, const std::string& title, const
       measured[at % rows] += std::isnan(of.data[at]) ? 0 : 1;
     }
   }
-  std::vector<Range> shown = ranges;
+  std::vector<Extent> shown = ranges;
   for (const FittedTrajectory& of : curves.trajectories) {
     for (std::size_t at = 0; at < of.curve.size(); ++at) {
-      const Range& data = ranges[at % rows];
+      const Extent& data = ranges[at % rows];
       // Of what was measured once a trajectory, or never, the curve alone says how far it goes.
       if (measured[at % rows] <= columns) {
         shown[at % rows].cover(of.curve[at]);
@@ -146,6 +128,26 @@ Figure fitted_curves(const FittedCurves& curves, const std::string& title, const
       }
       const double room = 0.5 * (data.high - data.low);
       shown[at % rows].cover(std::clamp(of.curve[at], data.low - room, data.high + room));
+    }
+  }
+  const std::vector<Axis> axes(shown.begin(), shown.end());
+  std::vector<Extent> spans(columns);
+  for (std::size_t i = 0; i < columns; ++i) {
+    const FittedTrajectory& of = curves.trajectories[i];
+    for (const double t : of.times) spans[i].cover(t);
+    const Axis time_axis(spans[i]);
+    for (const auto& [name, times, values] :
+         {std::tuple{"d", &of.times, &of.data}, {"c", &of.curve_times, &of.curve}}) {
+      std::string lines;
+      for (std::size_t point = 0; point < times->size(); ++point) {
+        time_axis.append(lines, (*times)[point]);
+        for (std::size_t row = 0; row < rows; ++row) axes[row].append(lines, (*values)[point * rows + row]);
+        for (std::size_t row = 0; row < rows && values == &of.data && !of.sigma.empty(); ++row) {
+          append_number(lines, of.sigma[point * rows + row]);
+        }
+        lines += '\n';
+      }
+      script += data_block(name + std::to_string(i), lines);
     }
   }
   std::vector<Meaning> meanings;
@@ -163,26 +165,29 @@ Figure fitted_curves(const FittedCurves& curves, const std::string& title, const
   const double width =
       (kWidth - kLeft - kRight - static_cast<double>(columns - 1) * kColumnGap) / static_cast<double>(columns);
   for (std::size_t row = 0; row < rows; ++row) {
-    script += "set yrange " + shown[row].text() + "\n";
+    script += "set yrange " + range_text(shown[row], axes[row]) + "\n";
     for (std::size_t i = 0; i < columns; ++i) {
       const FittedTrajectory& of = curves.trajectories[i];
+      const Axis time_axis(spans[i]);
       const double left = kLeft + static_cast<double>(i) * (width + kColumnGap);
       const double top = kTop + static_cast<double>(row) * (panel + kGap);
       const Place place{left, left + width, top, top + panel};
       script += margins(place, figure.size);
       script += row == 0 ? above(of.title, place, figure.size) : "unset label 3\n";
-      script += i == 0 ? "set format y '%g'\nset ylabel " + gnuplot_text(curves.labels[row]) +
-                             " offset character 0.5,0 textcolor rgb '#333333'\n"
-                       : "set format y ''\nunset ylabel\n";
-      script += row + 1 == rows
-                    ? "set format x '%g'\nset xlabel " + gnuplot_text(curves.time_label) + " textcolor rgb '#333333'\n"
-                    : "set format x ''\nunset xlabel\n";
-      Range time;
-      for (const double t : of.times) time.cover(t);
-      script += "set xrange " + time.text() + "\nset xtics " +
-                time.ticks(columns > 2    ? 2
-                           : columns == 2 ? 4
-                                          : 8) +
+      script +=
+          i == 0 ? "set format y '%g'\nset ylabel " +
+                       gnuplot_text(axes[row].label(curves.names[row], curves.units.empty() ? "" : curves.units[row])) +
+                       " offset character 0.5,0 textcolor rgb '#333333'\n"
+                 : "set format y ''\nunset ylabel\n";
+      script += row + 1 == rows ? "set format x '%g'\nset xlabel " +
+                                      gnuplot_text(time_axis.label(curves.time_name, curves.time_unit)) +
+                                      " textcolor rgb '#333333'\n"
+                                : "set format x ''\nunset xlabel\n";
+      script += "set xrange " + range_text(spans[i], time_axis) + "\nset xtics " +
+                ticks(spans[i], time_axis,
+                      columns > 2    ? 2
+                      : columns == 2 ? 4
+                                     : 8) +
                 (columns > 2 ? " font 'DejaVu Sans,' . (GPVAL_TERM eq 'svg' ? '8' : '15')" : "") + "\n";
       const std::string at = std::to_string(i), column = std::to_string(row + 2);
       const std::string points = " with points pointtype 7 pointsize 0.7 linecolor rgb '";
@@ -212,14 +217,20 @@ Figure predicted_over_true(const std::vector<PredictedOutput>& outputs, std::siz
   Figure figure;
   figure.size = {kWidth, static_cast<int>(kTop + static_cast<double>(rows) * (panel + kGap) - kGap + kBottom)};
   std::string& script = figure.script;
+  std::vector<Extent> ranges(count);
   for (std::size_t i = 0; i < count; ++i) {
     const PredictedOutput& of = outputs[i];
+    for (const auto* values :
+         {&of.training_true, &of.training_predicted, &of.validation_true, &of.validation_predicted}) {
+      for (const double x : *values) ranges[i].cover(x);
+    }
+    const Axis axis(ranges[i]);
     for (const auto& [name, x, y] : {std::tuple{"t", &of.training_true, &of.training_predicted},
                                      {"v", &of.validation_true, &of.validation_predicted}}) {
       std::string lines;
       for (std::size_t row = 0; row < x->size(); ++row) {
-        append_number(lines, (*x)[row]);
-        append_number(lines, (*y)[row]);
+        axis.append(lines, (*x)[row]);
+        axis.append(lines, (*y)[row]);
         lines += '\n';
       }
       if (!lines.empty()) script += data_block(name + std::to_string(i), lines);
@@ -240,16 +251,12 @@ Figure predicted_over_true(const std::vector<PredictedOutput>& outputs, std::siz
     const double top = kTop + static_cast<double>(i / columns) * (panel + kGap);
     const Place place{left, left + width, top, top + panel};
     script += margins(place, figure.size) + above(of.summary, place, figure.size);
-    Range range;
-    for (const auto* values :
-         {&of.training_true, &of.training_predicted, &of.validation_true, &of.validation_predicted}) {
-      for (const double x : *values) range.cover(x);
-    }
-    const std::string name = with_unit(of.name, of.unit);
-    script += "set xrange " + range.text() + "\nset yrange " + range.text() + "\nset xlabel " +
-              gnuplot_text(name + ", data") + " textcolor rgb '#333333'\nset ylabel " +
-              gnuplot_text(name + ", predicted") + " offset character 0.5,0 textcolor rgb '#333333'\n";
-    script += "set xtics " + range.ticks(3) +
+    const Axis axis(ranges[i]);
+    const std::string name = axis.label(of.name, of.unit), range = range_text(ranges[i], axis);
+    script += "set xrange " + range + "\nset yrange " + range + "\nset xlabel " + gnuplot_text(name + ", data") +
+              " textcolor rgb '#333333'\nset ylabel " + gnuplot_text(name + ", predicted") +
+              " offset character 0.5,0 textcolor rgb '#333333'\n";
+    script += "set xtics " + ticks(ranges[i], axis, 3) +
               std::string(columns > 2 ? " font 'DejaVu Sans,' . (GPVAL_TERM eq 'svg' ? '8' : '15')" : "") + "\n";
     const auto points = [](bool validation) {
       return std::string(" using 1:2 with points pointtype 7 pointsize ") + (validation ? "0.7" : "0.45") +

@@ -16,8 +16,9 @@ struct FittedTrajectory {
   std::vector<double> curve_times, curve;  // likewise, finer; NaN where the solve did not get there
 };
 struct FittedCurves {
-  std::vector<std::string> labels;  // [component], with units: those shown
-  std::string time_label;
+  std::vector<std::string> names;       // [component]: those shown
+  std::vector<std::string> units = {};  // [component], or empty
+  std::string time_name, time_unit = {};
   std::vector<FittedTrajectory> trajectories;
 };
 // A column for each trajectory, a row for each component; one axis for all of a row.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "lockstep/cli/plot/axis.h"
 #include "lockstep/cli/plot/canvas.h"
 
 namespace lockstep::cli {
@@ -19,15 +20,21 @@ Figure loss_curve(const std::vector<train::CurvePoint>& curve, const std::string
   figure.size = {1600, 1000};
   const std::size_t stride = std::max<std::size_t>((curve.size() + kMostPoints - 1) / kMostPoints, 1);
   bool positive = true, separate = false;
-  std::string rows;
+  Extent losses;
   for (std::size_t i = 0; i < curve.size(); i += stride) {
     const train::CurvePoint& point = curve[i];
     positive = positive && point.loss > 0 && (point.watched > 0 || !std::isfinite(point.watched));
     separate = separate || point.watched != point.loss;
-    append_number(rows, static_cast<double>(point.iteration));
-    append_number(rows, point.loss);
-    append_number(rows, point.watched);
-    append_number(rows, point.gradient_norm);
+    losses.cover(point.loss);
+    losses.cover(point.watched);
+  }
+  const Axis axis(losses);
+  std::string rows;
+  for (std::size_t i = 0; i < curve.size(); i += stride) {
+    append_number(rows, static_cast<double>(curve[i].iteration));
+    axis.append(rows, curve[i].loss);
+    axis.append(rows, curve[i].watched);
+    append_number(rows, curve[i].gradient_norm);
     rows += '\n';
   }
   std::string& script = figure.script;
@@ -38,9 +45,9 @@ Figure loss_curve(const std::vector<train::CurvePoint>& curve, const std::string
       "set lmargin at screen 0.1\nset rmargin at screen 0.96\nset tmargin at screen 0.86\nset bmargin at screen 0.11\n"
       "set autoscale noextend\nset offsets 0, 0, graph 0.05, graph 0.05\n"
       "set xlabel 'iteration' textcolor rgb '#333333'\n";
-  script += "set ylabel " + gnuplot_text(loss) + " textcolor rgb '#333333'\n";
+  script += "set ylabel " + gnuplot_text(axis.label(loss, "")) + " textcolor rgb '#333333'\n";
   script += "set format y '%g'\n";
-  if (positive) script += "set logscale y\n";
+  if (positive && axis.offset() == 0) script += "set logscale y\n";
   // Where a phase begins, what the loss is taken of may change, and the curve jump.
   for (std::size_t i = 1; i < curve.size(); ++i) {
     const std::int64_t phase = curve[i].phase;
