@@ -356,7 +356,7 @@ class TrainTest(ToolTest):
     def test_other_data_or_options_are_refused_on_resume(self):
         self.succeed("train", "spiral.toml", "-q")
         self.write("spiral.toml", SPIRAL.replace("rate = 0.01", "rate = 0.02"))
-        self.fail_with(": options: found ", "train", "spiral.toml", "--resume")
+        self.fail_with(": options: found rate = 0.01 when it was written, rate = 0.02 now", "train", "spiral.toml", "--resume")
         self.fail_with('or start anew, from its best model perhaps: net.start = "spiral.h5"', "train", "spiral.toml",
                        "--resume")
         self.write("spiral.toml", SPIRAL)

@@ -51,11 +51,11 @@ struct DataSection {
   std::string trajectory;  // column of a CSV: a new number begins a new trajectory
   std::string where_inputs, where_targets, where_states, where_time, where_trajectory;
   Normalisation normalisation = Normalisation::none;
-  double validation = 0;  // share of rows or trajectories kept from training
+  double validation = 0;                                          // share of rows or trajectories kept from training
   std::vector<std::pair<std::string, Given<std::string>>> units;  // of columns, by name
   SigmaSection sigma;                                             // of states or targets
   std::optional<train::MissingNumbers>
-      missing;  // of those: as_nan of trajectories, refuse of a regression if not given
+      missing;           // of those: as_nan of trajectories, refuse of a regression if not given
   StartsSection starts;  // of a neural ODE's states, those that start neither at the data nor free
 };
 
@@ -65,7 +65,7 @@ struct OdeSection {
   std::optional<Given<std::string>> system;
   std::vector<double> parameters;              // of the system; empty: its own
   std::vector<ode::TrainedParameter> trained;  // those of them that training finds, their starts among them
-  bool with_time = false;          // time is the net's last input
+  bool with_time = false;                      // time is the net's last input
 };
 
 // Of a regression, over rows and targets. A neural ODE's is the sum of squares over points and components, averaged
@@ -122,5 +122,7 @@ void set_seed(TrainingFile& file, std::uint64_t seed);
 
 // Of everything that decides the trained bits, output and threads left out.
 std::string options_digest(const TrainingFile& file);
+// The same option by option, a line for each, "phase 2: rate = 0.01": to name what differs.
+std::string options_list(const TrainingFile& file);
 
 }  // namespace lockstep::cli

@@ -109,6 +109,7 @@ TEST(TrainingFile, values_that_cannot_be_name_file_line_and_key) {
 
 TEST(TrainingFile, the_digest_of_options_changes_with_what_decides_the_bits_alone) {
   const std::string base = options_digest(parse(kNet + kData + kTraining));
+  EXPECT_THAT(options_list(parse(kNet + kData + kTraining + "beta1 = 0.8\n")), HasSubstr("\nbeta1 = 0.8\n"));
   EXPECT_EQ(options_digest(parse(kNet + kData + kTraining + "[run]\nthreads = 3\n[output]\nfile = \"a\"\n")), base);
   EXPECT_NE(options_digest(parse(kNet + kData + kTraining + "beta1 = 0.8\n")), base);
   EXPECT_NE(options_digest(parse(kNet + kData + kTraining + "batch = 16\n")), base);

@@ -60,6 +60,16 @@ std::string subject_text(const TrainingFile& file, const TrainingTask<T>& task) 
   return text;
 }
 
+template <class T>
+train::Identity identity_of(const TrainingFile& file, const TrainingTask<T>& task) {
+  constexpr std::size_t kMostListed = 30'000;  // characters: an attribute of an HDF5 file holds 64 kB
+  train::Identity identity{
+      {"data", task.data_digest()}, {"options", options_digest(file)}, {"net", task.start_digest()}};
+  if (std::string list = options_list(file); list.size() <= kMostListed)
+    identity["options" + std::string(train::kInFull)] = std::move(list);
+  return identity;
+}
+
 std::string iterations_text(std::int64_t n) { return count_text(n) + (n == 1 ? " iteration" : " iterations"); }
 
 std::string left_out_text(const train::IterationReport& report) {
@@ -91,7 +101,7 @@ class Run {
         task_(task),
         outputs_(outputs_of(file)),
         training_(task.phases(), task.start_parameters()),
-        identity_{{"data", task.data_digest()}, {"options", options_digest(file)}, {"net", task.start_digest()}} {
+        identity_(identity_of(file, task)) {
     task.follow(training_);
     if (auto validation = task.validation()) training_.validate_with(std::move(validation), task.validate_every());
     training_.count_left_out([&task] { return task.left_out(); });

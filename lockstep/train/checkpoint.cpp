@@ -1,7 +1,9 @@
 #include "lockstep/train/checkpoint.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
+#include <sstream>
 #include <string>
 #include <type_traits>
 
@@ -161,6 +163,26 @@ void read_pairs(const hdf5::Group& group, LbfgsState<T>& state) {
   }
 }
 
+// The first lines of a text that another lacks.
+std::string lines_only_in(const std::string& text, const std::string& other) {
+  constexpr int kMost = 3;
+  const auto lines_of = [](const std::string& of) {
+    std::vector<std::string> lines;
+    std::istringstream in(of);
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    return lines;
+  };
+  const std::vector<std::string> there = lines_of(other);
+  std::string only;
+  int count = 0;
+  for (const std::string& line : lines_of(text)) {
+    if (std::ranges::find(there, line) != there.end()) continue;
+    if (++count > kMost) return only + " and more";
+    only += (only.empty() ? "" : ", ") + line;
+  }
+  return only;
+}
+
 }  // namespace
 
 template <class T>
@@ -201,8 +223,18 @@ Checkpoint<T> read_checkpoint(const std::filesystem::path& path, const Identity&
   const hdf5::Group stored = file.group("identity");
   for (const auto& [name, text] : identity) {
     const std::string before = stored.has_attribute(name) ? stored.string_attribute(name) : "nothing";
-    if (before == text) continue;
-    refuse(path.string() + ": " + name, before + " when it was written, " + text + " now", "the same " + name,
+    if (before == text || name.ends_with(kInFull)) continue;
+    std::string then = before, now = text;
+    const std::string full = name + std::string(kInFull);
+    if (const auto known = identity.find(full); known != identity.end() && stored.has_attribute(full)) {
+      const std::string was = stored.string_attribute(full);
+      const std::string only_then = lines_only_in(was, known->second), only_now = lines_only_in(known->second, was);
+      if (!only_then.empty() || !only_now.empty()) {
+        then = only_then.empty() ? "nothing" : only_then;
+        now = only_now.empty() ? "nothing" : only_now;
+      }
+    }
+    refuse(path.string() + ": " + name, then + " when it was written, " + now + " now", "the same " + name,
            "resume with the same " + name + ", or start anew");
   }
   Checkpoint<T> checkpoint;

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/train/training.h"
@@ -13,7 +14,10 @@ namespace lockstep::train {
 
 // Digests of what a training depends on ("data", "options", "net"), by names that people understand. A checkpoint
 // continues a training only where all of them agree.
+// What a digest is made of may stand beside it as lines of text ("options in full"): not compared, but where the
+// digests differ, lines that differ are named.
 using Identity = std::map<std::string, std::string>;
+inline constexpr std::string_view kInFull = " in full";
 
 // One iteration of the curve kept with the checkpoint.
 struct CurvePoint {

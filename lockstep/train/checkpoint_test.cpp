@@ -89,6 +89,31 @@ TEST_F(CheckpointTest, other_data_are_refused_by_name) {
   EXPECT_THROW(read_checkpoint<double>(path_, identity_), Error);
 }
 
+TEST_F(CheckpointTest, options_that_differ_are_named_where_they_are_listed) {
+  const Training<float> training(phases(), {1.f, 2.f});
+  const Identity before{{"options", "4567"}, {"options in full", "iterations = 50\nrate = 0.01\nseed = 1\n"}};
+  Identity now{{"options", "89ab"}, {"options in full", "iterations = 80\nrate = 0.01\nseed = 1\nbatch = 8\n"}};
+  const auto refusal = [&](const Identity& with) -> std::string {
+    try {
+      read_checkpoint<float>(path_, with);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "read";
+  };
+  write_checkpoint<float>(path_, {training.state(), {}, before});
+  EXPECT_THAT(refusal(now),
+              HasSubstr(": options: found iterations = 50 when it was written, iterations = 80, batch = 8 "
+                        "now, expected the same options"));
+  now["options"] = "4567";  // the digest decides
+  EXPECT_EQ(refusal(now), "read");
+  // A checkpoint of an earlier version has no list.
+  write_checkpoint<float>(path_, {training.state(), {}, {{"options", "4567"}}});
+  EXPECT_EQ(refusal(now), "read");
+  now["options"] = "89ab";
+  EXPECT_THAT(refusal(now), HasSubstr("found 4567 when it was written, 89ab now"));
+}
+
 TEST_F(CheckpointTest, a_changed_number_is_noticed) {
   const Training<double> training(phases(), {1, 1234567});
   write_checkpoint<double>(path_, {training.state(), {}, identity_});
