@@ -439,7 +439,7 @@ def test_an_interrupt_of_a_short_solve_is_told_with_its_solution():
 
 def test_time_too_large_for_float32_warns():
     driven = lockstep.equations({"x": "v", "v": "-x + sin(t)"})
-    with pytest.warns(UserWarning, match="reads the time in float32, whose spacing is 0.0625 at t = 1e"):
+    with pytest.warns(UserWarning, match="reads the time in float32, whose spacing is 0.062 at t = 1.00002e"):
         lockstep.solve(driven, [1, 0], (1e6, 1e6 + 20), np.linspace(1e6, 1e6 + 20, 21))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
