@@ -98,23 +98,16 @@ std::optional<GraphReader::Values> GraphReader::folded(const Node& node) {
     return Values{like.whole ? cast_constant(tensor, onnx::TensorProto::INT64, here)
                              : cast_constant(tensor, onnx::TensorProto::DOUBLE, here)};
   }
+  if (op == "PRelu") {  // max(x, 0) + slope min(x, 0)
+    OnnxTensor positive = tensor, negative = tensor;
+    for (double& value : positive.values) value = std::max(value, 0.0);
+    for (double& value : negative.values) value = std::min(value, 0.0);
+    negative = combine_constants(BinaryKind::multiply, negative, constant_operand(node, 1), here);
+    return Values{combine_constants(BinaryKind::add, positive, negative, here)};
+  }
   // What a net makes of fixed inputs, f(x) - f(0): a constant [1, features] goes through it as any sample does.
-  static const std::set<std::string_view> of_samples{"Gemm",
-                                                     "LayerNormalization",
-                                                     "BatchNormalization",
-                                                     "Softmax",
-                                                     "LogSoftmax",
-                                                     "LeakyRelu",
-                                                     "Elu",
-                                                     "Celu",
-                                                     "Selu",
-                                                     "Gelu",
-                                                     "Swish",
-                                                     "Mish",
-                                                     "Softsign",
-                                                     "HardSwish",
-                                                     "Erf",
-                                                     "HardSigmoid"};
+  static const std::set<std::string_view> of_samples{"Gemm", "LayerNormalization", "BatchNormalization", "Softmax",
+                                                     "LogSoftmax"};
   if (of_samples.contains(op) && tensor.shape.size() == 2 && tensor.shape[0] == 1 && !tensor.values.empty()) {
     return results_with(node, {{node.input(0), Data{builder_.constant(tensor.values, here)}}});
   }

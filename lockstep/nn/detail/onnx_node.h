@@ -35,8 +35,8 @@ void check_finite(const std::string& where, const OnnxTensor& tensor);
 OnnxTensor read_constant(const onnx::NodeProto& node, const std::string& where, const std::filesystem::path& path);
 // Element by element, broadcast as NumPy does it.
 OnnxTensor combine_constants(BinaryKind kind, const OnnxTensor& a, const OnnxTensor& b, const std::string& where);
-// Transpose of a matrix, or a function of each number (Sqrt, Exp, Softplus, Sigmoid, ...) of a constant; nothing for
-// other operators.
+// Transpose of a matrix, or a function of each number (Sqrt, Exp, Softplus, Elu, ...) of a constant, in float64;
+// nothing for other operators.
 std::optional<OnnxTensor> apply_to_constant(const onnx::NodeProto& node, const OnnxTensor& tensor,
                                             const std::string& where);
 // Numbers cut off or made truth values where `to`, an ONNX type, asks for it. Floats keep the digits they have.

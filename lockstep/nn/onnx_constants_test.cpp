@@ -1,0 +1,96 @@
+// What ONNX files compute from constants alone, and the work that reading one may take.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/nn/onnx.h"
+#include "lockstep/nn/testing/onnx_graph.h"
+
+namespace lockstep::nn {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Graph = testing::OnnxGraph;
+using testing::outputs;
+using testing::refusal_of;
+
+const std::vector<float> kWeights{-1.5F, 0.25F, 4, 1, 1, 1};  // [2, 3]
+
+TEST(Onnx, functions_of_weights_are_computed_on_reading) {
+  using Attributes = std::vector<std::pair<std::string, float>>;
+  struct Case {
+    std::string op;
+    Attributes attributes;
+    std::function<double(double)> expected;
+  };
+  const auto normal = [](double x) { return 0.5 * (1 + std::erf(x / std::sqrt(2.0))); };
+  const auto elu = [](double x, double alpha) { return x > 0 ? x : alpha * (std::exp(x) - 1); };
+  const std::vector<Case> cases{
+      {"Elu", {}, [&](double x) { return elu(x, 1); }},
+      {"Elu", {{"alpha", 0.3F}}, [&](double x) { return elu(x, 0.3); }},
+      {"Celu", {{"alpha", 2}}, [&](double x) { return x > 0 ? x : 2 * (std::exp(x / 2) - 1); }},
+      {"Selu", {}, [&](double x) { return 1.0507009873554805 * elu(x, 1.6732632423543772); }},
+      {"LeakyRelu", {{"alpha", 0.2F}}, [](double x) { return x < 0 ? 0.2 * x : x; }},
+      {"Erf", {}, [](double x) { return std::erf(x); }},
+      {"Gelu", {}, [&](double x) { return x * normal(x); }},
+      {"Swish", {{"alpha", 2}}, [](double x) { return x / (1 + std::exp(-2 * x)); }},
+      {"Mish", {}, [](double x) { return x * std::tanh(std::log(1 + std::exp(x))); }},
+      {"Softplus", {}, [](double x) { return std::log(1 + std::exp(x)); }},
+      {"Softsign", {}, [](double x) { return x / (1 + std::fabs(x)); }},
+      {"HardSigmoid", {}, [](double x) { return std::min(1.0, std::max(0.0, 0.2 * x + 0.5)); }},
+      {"HardSwish", {}, [](double x) { return x * std::min(1.0, std::max(0.0, x / 6 + 0.5)); }},
+      {"ThresholdedRelu", {{"alpha", 0.5F}}, [](double x) { return x > 0.5 ? x : 0; }},
+      {"Shrink",
+       {{"lambd", 0.5F}, {"bias", 0.25F}},
+       [](double x) { return x < -0.5  ? x + 0.25
+                             : x > 0.5 ? x - 0.25
+                                       : 0; }},
+      {"Tan", {}, [](double x) { return std::tan(x); }},
+      {"Sinh", {}, [](double x) { return std::sinh(x); }},
+      {"Cosh", {}, [](double x) { return std::cosh(x); }},
+      {"Atan", {}, [](double x) { return std::atan(x); }},
+      {"Asinh", {}, [](double x) { return std::asinh(x); }},
+      {"Round", {}, [](double x) { return std::nearbyint(x); }},
+  };
+  for (const Case& one : cases) {
+    Graph graph;
+    graph.tensor("raw", {2, 3}, kWeights);
+    auto* node = graph.node(one.op, {"raw"}, "w");
+    for (const auto& [name, value] : one.attributes) Graph::set(node, name, value);
+    graph.node("MatMul", {"x", "w"}, "y");
+    const std::vector<double> y = outputs(read_onnx(graph.save()), {1, 0});
+    for (std::size_t i = 0; i < 3; ++i) {
+      const double w = kWeights[i];
+      EXPECT_NEAR(y[i], one.expected(w), 1e-13 * std::max(1.0, std::fabs(one.expected(w)))) << one.op << " of " << w;
+    }
+  }
+}
+
+TEST(Onnx, positive_weights_of_one_output_are_read) {
+  Graph graph;  // F.linear(x, F.elu(w) + 1), w [1, 2]
+  graph.tensor("raw", {1, 2}, {-1, 2}), graph.tensor("one", {}, {1});
+  graph.node("Elu", {"raw"}, "bent");
+  graph.node("Add", {"bent", "one"}, "w");
+  Graph::set(graph.node("Gemm", {"x", "w"}, "y"), "transB", std::int64_t{1});
+  EXPECT_NEAR(outputs(read_onnx(graph.save()), {1, 10})[0], std::exp(-1.0) + 30, 1e-13);
+  Graph slopes;  // one for each column
+  slopes.tensor("raw", {2, 3}, kWeights), slopes.tensor("slope", {3}, {0.5F, 2, 2});
+  slopes.node("PRelu", {"raw", "slope"}, "w");
+  slopes.node("MatMul", {"x", "w"}, "y");
+  EXPECT_THAT(outputs(read_onnx(slopes.save()), {1, 0}), ElementsAre(-0.75, 0.25, 4));
+  Graph wild;
+  wild.tensor("raw", {2, 1}, {800, 0});
+  wild.node("Sinh", {"raw"}, "w");
+  wild.node("MatMul", {"x", "w"}, "y");
+  EXPECT_THAT(refusal_of(wild), HasSubstr("node \"/w\" (Sinh, opset 17)"));
+}
+
+}  // namespace
+}  // namespace lockstep::nn
