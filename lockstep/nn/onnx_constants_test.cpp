@@ -15,11 +15,13 @@
 namespace lockstep::nn {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Graph = testing::OnnxGraph;
 using testing::outputs;
 using testing::refusal_of;
+using testing::shaped;
 
 const std::vector<float> kWeights{-1.5F, 0.25F, 4, 1, 1, 1};  // [2, 3]
 
@@ -90,6 +92,62 @@ TEST(Onnx, positive_weights_of_one_output_are_read) {
   wild.node("Sinh", {"raw"}, "w");
   wild.node("MatMul", {"x", "w"}, "y");
   EXPECT_THAT(refusal_of(wild), HasSubstr("node \"/w\" (Sinh, opset 17)"));
+}
+
+TEST(Onnx, products_of_weights_may_be_large) {
+  constexpr std::int64_t kRank = 1024;
+  Graph graph;  // 2^21 products
+  std::vector<float> same(kRank * kRank, 0);
+  for (std::size_t i = 0; i < kRank; ++i) same[i * kRank + i] = 2;
+  graph.tensor("a", {2, kRank}, std::vector<float>(2 * kRank, 1)), graph.tensor("b", {kRank, kRank}, same);
+  graph.node("MatMul", {"a", "b"}, "w");
+  graph.node("MatMul", {"x", "w"}, "y");
+  const std::vector<double> y = outputs(read_onnx(graph.save()), {1, 3});
+  EXPECT_EQ(y, std::vector<double>(kRank, 8));
+  Graph wide;  // of 2^21 numbers
+  wide.tensor("a", {2048, 1}, std::vector<float>(2048, 1)), wide.tensor("b", {1, 1024}, std::vector<float>(1024, 1));
+  wide.node("MatMul", {"a", "b"}, "w");
+  shaped(wide, "ReduceMean", "w", {0}, "mean");  // [1, 1024]
+  wide.proto().mutable_opset_import(0)->set_version(18);
+  wide.tensor("two", {2}, {0, 1023});
+  Graph::set(wide.node("Gather", {"mean", "two"}, "ends"), "axis", std::int64_t{1});
+  wide.node("Mul", {"x", "ends"}, "y");
+  EXPECT_THAT(outputs(read_onnx(wide.save()), {2, 3}), ElementsAre(2, 3));
+  Graph vast;  // 2^28 products
+  vast.tensor("a", {16, 4096}, std::vector<float>(65536, 1)),
+      vast.tensor("b", {16, 4096}, std::vector<float>(65536, 1));
+  vast.node("Transpose", {"a"}, "tall");
+  vast.node("MatMul", {"tall", "b"}, "y");
+  EXPECT_THAT(refusal_of(vast), AllOf(HasSubstr("node \"/y\" (MatMul, opset 17)"), HasSubstr("2^27 products")));
+}
+
+TEST(Onnx, the_work_of_reading_is_bounded) {
+  constexpr std::int64_t kWide = std::int64_t{1} << 20;
+  for (const std::string op : {"Transpose", "Slice"}) {
+    Graph graph;  // each node a picture of 2^20 numbers that changes nothing
+    graph.proto()
+        .mutable_graph()
+        ->mutable_input(0)
+        ->mutable_type()
+        ->mutable_tensor_type()
+        ->mutable_shape()
+        ->mutable_dim(1)
+        ->set_dim_value(kWide);
+    graph.tensor("zero", {1}, {0}), graph.tensor("end", {1}, {1e9F}), graph.tensor("axis", {1}, {2});
+    shaped(graph, "Unsqueeze", "x", {1}, "v0");
+    constexpr int kNodes = 1000;
+    for (int i = 0; i < kNodes; ++i) {
+      const std::string from = "v" + std::to_string(i), to = i + 1 == kNodes ? "y" : "v" + std::to_string(i + 1);
+      if (op == "Slice") {
+        graph.node(op, {from, "zero", "end", "axis"}, to);
+      } else {
+        auto* perm = graph.node(op, {from}, to)->add_attribute();
+        perm->set_name("perm");
+        for (const std::int64_t axis : {0, 1, 2}) perm->add_ints(axis);
+      }
+    }
+    EXPECT_THAT(refusal_of(graph), AllOf(HasSubstr("(" + op + ", opset 17)"), HasSubstr("at most 2^28"))) << op;
+  }
 }
 
 }  // namespace

@@ -44,6 +44,7 @@ void GraphReader::require_feature_axis(const Node& node, std::int64_t axis, int 
 }
 
 GraphReader::Data GraphReader::select(const Node& node, const Data& x, std::vector<std::size_t> indices) {
+  builder_.work(indices.size(), place(node));
   if (indices == ascending(0, width(node, x))) return x;
   return {builder_.operation(Columns{std::move(indices)}, {x.step}, place(node)), x.rank, x.turned};
 }
@@ -150,6 +151,7 @@ GraphReader::Value GraphReader::slice(const Node& node, const Value& from, Slice
   if (!tensor) require_feature_axis(node, axis, x.rank, x.turned);
   const std::int64_t extent =
       tensor ? tensor->shape[static_cast<std::size_t>(axis)] : static_cast<std::int64_t>(width(node, x));
+  if (tensor) builder_.work(tensor->values.size(), place(node));
   Indices indices = sliced(node, along, extent);
   if (tensor) return take_constants(*tensor, static_cast<std::size_t>(axis), indices, AxisKept::yes, place(node));
   if (indices.empty()) unsupported(node, "an empty slice", "at least one feature");

@@ -65,6 +65,7 @@ std::optional<GraphReader::Values> GraphReader::folded(const Node& node) {
   }
   if (op == "NonZero") {
     require_fixed(node, tensor);
+    builder_.work(tensor.values.size(), here);
     OnnxTensor found{{static_cast<std::int64_t>(tensor.shape.size()), 0}, {}, WeightType::f64, false, true};
     Indices nonzero;
     for (std::size_t i = 0; i < tensor.values.size(); ++i) {
@@ -164,9 +165,10 @@ void GraphReader::require_fixed(const Node& node, const OnnxTensor& tensor) cons
   }
 }
 
-OnnxTensor GraphReader::reduced_constant(const Node& node, const OnnxTensor& tensor) const {
+OnnxTensor GraphReader::reduced_constant(const Node& node, const OnnxTensor& tensor) {
   const std::string& op = node.op_type();
   require_fixed(node, tensor);
+  builder_.work(tensor.values.size(), place(node));
   const Dimensions x{tensor.shape, {}};
   const Indices axes = reduced_axes(node, x);
   OnnxTensor result{{}, {}, tensor.type, false, tensor.whole};

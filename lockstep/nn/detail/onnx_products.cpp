@@ -15,6 +15,7 @@ namespace lockstep::nn::detail {
 namespace {
 
 constexpr std::size_t kMostVectors = 1024;
+constexpr std::size_t kMostProducts = std::size_t{1} << 27, kMostProduced = std::size_t{1} << 24;  // of constants
 constexpr int kFree = -1;  // the label of a dimension of 1 that meets others
 constexpr const char* kInstead = "write a product of two such values as Mul and ReduceSum over the features";
 
@@ -104,7 +105,8 @@ GraphReader::Value GraphReader::product_of_any(const Node& node) {
 
 // The product, its dimensions in this order.
 GraphReader::Value GraphReader::in_order(const Node& node, const Labelled& product, const std::vector<int>& order) {
-  Dimensions x = dimensions_of(node, product.value);
+  if (product.labels == order) return product.value;
+  const Dimensions x = dimensions_of(node, product.value);
   Indices axes;
   for (const int label : order) {
     const auto found = std::find(product.labels.begin(), product.labels.end(), label);
@@ -163,9 +165,14 @@ GraphReader::Labelled GraphReader::contracted(const Node& node, const Labelled& 
   }
   Extents all = result.extents;
   for (const int label : summed) all.push_back(extents[label]);
-  if (!numbers_in(all, kMostFeatures) || numbers_in(all, kMostFeatures) == 0) {
-    unsupported(node, "a product of " + text_of(of_a) + " and " + text_of(of_b), "1 to 2^20 products of numbers");
+  const bool constants = std::holds_alternative<OnnxTensor>(a.value);
+  const auto products = numbers_in(all, constants ? kMostProducts : kMostFeatures);
+  if (!products || products == 0 || (constants && !numbers_in(result.extents, kMostProduced))) {
+    unsupported(node, "a product of " + text_of(of_a) + " and " + text_of(of_b),
+                constants ? "1 to 2^27 products of constants, summed to at most 2^24 numbers"
+                          : "1 to 2^20 products of numbers");
   }
+  builder_.work(*products / (constants ? 4 : 1), place(node));  // a selection takes as long as four products
   const auto places_of = [&](const std::vector<int>& labels, const Labelled& part, const Dimensions& x) {
     Extents within;
     for (const int label : labels) within.push_back(extents[label]);
@@ -176,7 +183,7 @@ GraphReader::Labelled GraphReader::contracted(const Node& node, const Labelled& 
                 sum_b = places_of(summed, b, of_b);
   const std::size_t k = sum_a.size(), made = both_a.size() * row.size() * column.size();
   const auto* const numbers = std::get_if<OnnxTensor>(&b.value);
-  if (std::holds_alternative<OnnxTensor>(a.value)) {
+  if (constants) {
     const auto& factors = std::get<OnnxTensor>(a.value);
     require_fixed(node, factors);
     require_fixed(node, *numbers);
@@ -231,10 +238,10 @@ GraphReader::Labelled GraphReader::contracted(const Node& node, const Labelled& 
   }
   const std::size_t left = select(node, x, std::move(from_a)).step;
   const std::size_t right = select(node, {std::get<Data>(b.value).step}, std::move(from_b)).step;
-  const std::size_t products = builder_.product(left, right, place(node));
+  const std::size_t made_of = builder_.product(left, right, place(node));
   std::vector<Indices> groups(made, Indices(k));
   for (std::size_t g = 0; g < made; ++g) std::iota(groups[g].begin(), groups[g].end(), g * k);
-  return {with_dimensions(reduced(node, products, groups, ReduceKind::sum).step, result), std::move(order)};
+  return {with_dimensions(reduced(node, made_of, groups, ReduceKind::sum).step, result), std::move(order)};
 }
 
 GraphReader::Value GraphReader::einsum(const Node& node) {
@@ -272,20 +279,18 @@ GraphReader::Value GraphReader::einsum(const Node& node) {
     }
   }
   if (std::set<int>(wanted->begin(), wanted->end()).size() != wanted->size()) not_read();
-  std::vector<Labelled> operands;
   for (int i = 0; i < node.input_size(); ++i) {
     const Value& value = required(node, i);
     if (dimensions_of(node, value).extents.size() != terms[static_cast<std::size_t>(i)].size()) not_read();
-    operands.push_back({value, terms[static_cast<std::size_t>(i)]});
   }
-  if (operands.size() == 1) operands.push_back({OnnxTensor{{}, {1}, WeightType::f16}, {}});
-  Labelled product = operands[0];
-  for (std::size_t i = 1; i < operands.size(); ++i) {
+  Labelled product{required(node, 0), terms[0]};
+  if (terms.size() == 1) product = contracted(node, product, {OnnxTensor{{}, {1}, WeightType::f16}, {}}, *wanted);
+  for (std::size_t i = 1; i < terms.size(); ++i) {
     std::vector<int> kept = *wanted;
-    for (std::size_t later = i + 1; later < operands.size(); ++later) {
-      kept.insert(kept.end(), operands[later].labels.begin(), operands[later].labels.end());
+    for (std::size_t later = i + 1; later < terms.size(); ++later) {
+      kept.insert(kept.end(), terms[later].begin(), terms[later].end());
     }
-    product = contracted(node, product, operands[i], kept);
+    product = contracted(node, product, {required(node, static_cast<int>(i)), terms[i]}, kept);
   }
   return in_order(node, product, *wanted);
 }

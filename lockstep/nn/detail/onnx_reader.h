@@ -121,7 +121,7 @@ class GraphReader {
   Dimensions dimensions_of(const Node& node, const Value& value) const;
   static Data with_dimensions(std::size_t step, Dimensions dimensions);
   std::size_t axis_of(const Node& node, std::int64_t axis, const Dimensions& x) const;  // refuses the batch's
-  Picture picture_of(const Node& node, const Dimensions& x) const;
+  Picture picture_of(const Node& node, const Dimensions& x);
   Value pictured(const Node& node, const Value& value, const Picture& picture, std::optional<std::size_t> batch);
   Indices indices_within(const Node& node, const OnnxTensor& tensor, std::int64_t extent) const;
   Indices starts_of(const Node& node, const OnnxTensor& indices, const Extents& extents, std::size_t named) const;
@@ -168,7 +168,7 @@ class GraphReader {
   std::optional<Values> folded(const Node& node);
   Value chosen(const Node& node) const;
   void require_fixed(const Node& node, const OnnxTensor& tensor) const;
-  OnnxTensor reduced_constant(const Node& node, const OnnxTensor& tensor) const;
+  OnnxTensor reduced_constant(const Node& node, const OnnxTensor& tensor);
 
   // ---- onnx_activation.cpp
   std::optional<Value> activation(const Node& node);

@@ -302,6 +302,7 @@ GraphReader::Values GraphReader::elementwise(const Node& node) {
       operands.emplace(node.input(i), Data{std::get<Data>(*value).step});
       continue;
     }
+    builder_.work(*numbers_in(all.extents, kMostFeatures), place(node));
     const auto indices = broadcast(own, all.extents);
     alike = indices && !(numbers && (numbers->values.empty() || numbers->holds_batch));
     if (!alike) continue;

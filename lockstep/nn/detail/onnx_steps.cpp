@@ -67,6 +67,15 @@ void StepBuilder::count(std::size_t numbers, const std::string& where) {
   if (numbers_ > kMost) refuse(where, std::to_string(numbers_) + " numbers in all nodes together", "at most 2^27");
 }
 
+void StepBuilder::work(std::size_t numbers, const std::string& where) {
+  constexpr std::size_t kMost = std::size_t{1} << 28;  // some seconds
+  work_ += numbers;
+  if (work_ <= kMost) return;
+  throw Error(ErrorKind::unsupported,
+              {where, std::to_string(work_) + " numbers selected or multiplied on reading, in all nodes together",
+               "at most 2^28", "simplify the file first, with onnxsim or onnxruntime's offline optimisation"});
+}
+
 std::size_t StepBuilder::append(Step step) {
   count(step.constant.size() + step.dense.weights.size() + numbers_in(step.operation), step.where);
   step.width = width_of(step);

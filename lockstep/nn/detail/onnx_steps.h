@@ -33,6 +33,9 @@ class StepBuilder {
   std::size_t width(std::size_t step) const { return at(step).width; }
   // Many small nodes may each ask for a copy of one large constant: their sum is kept within what a net may hold.
   void count(std::size_t numbers, const std::string& where);
+  // As much work on reading: numbers selected, whether or not anything new comes of it, and products of constants.
+  // Throws Error (unsupported) beyond 2^28, whose reading takes seconds.
+  void work(std::size_t numbers, const std::string& where);
 
  private:
   const Step& at(std::size_t step) const { return graph_.steps[step]; }
@@ -46,6 +49,7 @@ class StepBuilder {
 
   StepGraph& graph_;
   std::size_t numbers_ = 0;  // held so far
+  std::size_t work_ = 0;
 };
 
 }  // namespace lockstep::nn::detail

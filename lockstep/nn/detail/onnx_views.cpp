@@ -51,6 +51,7 @@ GraphReader::Value GraphReader::pictured(const Node& node, const Value& value, c
   }
   if (const auto* tensor = std::get_if<OnnxTensor>(&value)) {
     OnnxTensor result{picture.extents, {}, tensor->type, false, tensor->whole, tensor->each_sample};
+    builder_.work(picture.from.size(), place(node));
     result.values.reserve(picture.from.size());
     for (const std::size_t from : picture.from) result.values.push_back(tensor->values[from]);
     result.holds_batch =
@@ -60,8 +61,10 @@ GraphReader::Value GraphReader::pictured(const Node& node, const Value& value, c
   return with_dimensions(select(node, {std::get<Data>(value).step}, picture.from).step, {picture.extents, batch});
 }
 
-Picture GraphReader::picture_of(const Node& node, const Dimensions& x) const {
-  if (!numbers_in(x.extents, kMostFeatures)) unsupported(node, "a value " + text_of(x), "at most 2^20 numbers");
+Picture GraphReader::picture_of(const Node& node, const Dimensions& x) {
+  const auto numbers = numbers_in(x.extents, kMostFeatures);
+  if (!numbers) unsupported(node, "a value " + text_of(x), "at most 2^20 numbers");
+  builder_.work(*numbers, place(node));
   return whole(x.extents);
 }
 
@@ -129,6 +132,7 @@ std::optional<GraphReader::Values> GraphReader::view(const Node& node) {
                                       along.axis == static_cast<std::int64_t>(*batch) - extents);
       if (of_batch && whole_batch(along)) continue;
       const std::size_t axis = axis_of(node, along.axis, x);
+      builder_.work(picture.from.size(), place(node));
       picture = taken(picture, axis, sliced(node, along, picture.extents[axis]));
     }
   } else {  // Tile
