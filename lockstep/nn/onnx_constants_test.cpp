@@ -150,5 +150,75 @@ TEST(Onnx, the_work_of_reading_is_bounded) {
   }
 }
 
+TEST(Onnx, a_squeeze_without_axes_leaves_several_features) {
+  Graph graph;
+  graph.node("Squeeze", {"x"}, "s");
+  graph.node("Tanh", {"s"}, "y");
+  EXPECT_THAT(outputs(read_onnx(graph.save()), {0, 1}), ElementsAre(0, std::tanh(1.0)));
+  Graph one;  // [1, 2] becomes [2]
+  one.proto()
+      .mutable_graph()
+      ->mutable_input(0)
+      ->mutable_type()
+      ->mutable_tensor_type()
+      ->mutable_shape()
+      ->mutable_dim(0)
+      ->set_dim_value(1);
+  one.node("Squeeze", {"x"}, "y");
+  EXPECT_THAT(refusal_of(one), HasSubstr("(Squeeze, opset 17)"));
+}
+
+TEST(Onnx, a_shape_with_zeros_that_are_meant_is_refused) {
+  for (const bool deep : {false, true}) {
+    for (const std::int64_t allowed : {0, 1}) {
+      Graph graph;
+      auto* reshape = shaped(graph, "Reshape", "x", deep ? std::vector<float>{0, 1, 2} : std::vector<float>{0, 2}, "r");
+      Graph::set(reshape, "allowzero", allowed);
+      shaped(graph, "Reshape", "r", {-1, 2}, "y");
+      if (allowed == 0) {
+        EXPECT_THAT(outputs(read_onnx(graph.save()), {3, 4}), ElementsAre(3, 4));
+      }
+      if (allowed == 1) {
+        EXPECT_THAT(refusal_of(graph), AllOf(HasSubstr("node \"/r\""), HasSubstr("allowzero = 1")));
+      }
+    }
+  }
+}
+
+TEST(Onnx, constants_are_joined_to_each_sample_or_to_a_single_one) {
+  for (const bool deep : {false, true}) {
+    for (const std::string kind : {"as it is", "expanded", "batch of 1"}) {
+      Graph graph;  // torch.cat([x, c.expand(x.shape[0], -1)], 1), or without the expand
+      if (kind == "batch of 1") {
+        graph.proto()
+            .mutable_graph()
+            ->mutable_input(0)
+            ->mutable_type()
+            ->mutable_tensor_type()
+            ->mutable_shape()
+            ->mutable_dim(0)
+            ->set_dim_value(1);
+      }
+      graph.tensor("c", {1, 1}, {5}), graph.tensor("one", {1}, {1});
+      Graph::set(graph.node("Shape", {"x"}, "rows"), "end", std::int64_t{1});
+      Graph::set(graph.node("Concat", {"rows", "one"}, "shape"), "axis", std::int64_t{0});
+      graph.node("Expand", {"c", "shape"}, "each");
+      std::string x = "x", c = kind == "expanded" ? "each" : "c";
+      if (deep) {
+        shaped(graph, "Unsqueeze", x, {1}, "x3"), shaped(graph, "Unsqueeze", c, {1}, "c3");
+        x = "x3", c = "c3";
+      }
+      Graph::set(graph.node("Concat", {x, c}, "all"), "axis", std::int64_t{deep ? 2 : 1});
+      graph.node("Flatten", {"all"}, "y");
+      if (kind != "as it is") {
+        EXPECT_THAT(outputs(read_onnx(graph.save()), {3, 4}), ElementsAre(3, 4, 5)) << kind;
+      }
+      if (kind == "as it is") {
+        EXPECT_THAT(refusal_of(graph), AllOf(HasSubstr("node \"/all\""), HasSubstr("expand it to the batch"))) << deep;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::nn

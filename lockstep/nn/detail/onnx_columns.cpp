@@ -81,6 +81,13 @@ GraphReader::Value GraphReader::gather(const Node& node) {
   return selected;
 }
 
+// Beside what depends on the input: ONNX joins no [1, features] to [batch, features].
+void GraphReader::require_each_sample(const Node& node, const OnnxTensor& tensor) const {
+  if (tensor.each_sample || fixed_batch_ == 1) return;
+  unsupported(node, "a constant " + text_of(tensor.shape) + " beside values of each sample",
+              "as many rows as the batch", "expand it to the batch (c.expand(x.shape[0], -1)) before it is joined");
+}
+
 std::vector<GraphReader::SliceAlong> GraphReader::slices_of(const Node& node) const {
   const auto starts = whole_numbers(node, "starts", 1), ends = whole_numbers(node, "ends", 2);
   auto axes = whole_numbers(node, "axes", 3), steps = whole_numbers(node, "steps", 4);
@@ -207,6 +214,7 @@ GraphReader::Value GraphReader::concat(const Node& node) {
   }
   std::vector<std::size_t> steps;
   for (int i = 0; i < node.input_size(); ++i) {
+    if (const OnnxTensor* tensor = constant(node, i)) require_each_sample(node, *tensor);
     const Data part = data_or_numbers(node, i);
     require_feature_axis(node, axis, part.rank);
     width(node, part);
@@ -376,6 +384,7 @@ GraphReader::Value GraphReader::reshaped(const Node& node, const Data& x) {
   if (op == "Squeeze") {
     const bool feature_axis = !axes || (axes->size() == 1 && ((*axes)[0] == 1 || (*axes)[0] == -1));
     if (x.rank == 2 && features == 1 && feature_axis) return Data{x.step, 1};
+    if (!axes && features > 1 && fixed_batch_ != 1) return x;  // nothing of extent 1 but, perhaps, the batch
     unsupported(node, "another rank than [batch, features]", "axis 1 of [batch, 1]");
   }
   const OnnxTensor& shape = constant_operand(node, 1);

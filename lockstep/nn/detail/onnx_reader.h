@@ -187,6 +187,7 @@ class GraphReader {
   std::vector<std::size_t> split_sizes(const Node& node, std::size_t whole) const;
   Values split(const Node& node);
   Value concat(const Node& node);
+  void require_each_sample(const Node& node, const OnnxTensor& tensor) const;
   Value shape_of(const Node& node);
   OnnxTensor filled(const Node& node, const OnnxTensor& shape) const;
   Value unchanged(const Node& node);

@@ -221,6 +221,10 @@ std::optional<GraphReader::Values> GraphReader::more_dimensions(const Node& node
   if (op == "Flatten" || op == "Reshape" || op == "Squeeze" || op == "Unsqueeze") {
     const auto* const x = std::get_if<Data>(&required(node, 0));
     if (x == nullptr) return {};
+    if (op == "Reshape" && integer(node, "allowzero", 0) != 0 &&
+        std::ranges::count(constant_operand(node, 1).values, 0.0) > 0) {
+      unsupported(node, "allowzero = 1 with an extent of 0", "at least one feature", "write the extents as they are");
+    }
     const auto to = reshaped_dimensions(node, *x);
     // Between [batch, features] and [batch] as ever.
     if (!to || (x->rank < 3 && !x->turned && to->extents.size() < 3 && to->batch == 0)) return {};

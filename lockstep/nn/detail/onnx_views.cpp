@@ -297,6 +297,7 @@ GraphReader::Value GraphReader::concat_dimensions(const Node& node) {
     result.extents[axis] += part.extents[axis];
     const OnnxTensor* tensor = constant(node, i);
     if (tensor && tensor->holds_batch) unsupported(node, "the size of the batch as a number", "fixed numbers");
+    if (tensor) require_each_sample(node, *tensor);
     steps.push_back(tensor ? builder_.constant(tensor->values, place(node)) : std::get<Data>(required(node, i)).step);
   }
   if (!numbers_in(result.extents, kMostFeatures))
