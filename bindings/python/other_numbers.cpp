@@ -93,7 +93,8 @@ void bind_other_numbers(nb::class_<Net>& model) {
           "``torch.nn.utils.parameters_to_vector`` for a stack of Linear layers.")
       .def("with_weights", &with_weights, nb::arg("weights"),
            nb::sig("def with_weights(self, weights: typing.Any) -> Model"),
-           R"(The same net with other numbers, in the order of ``weights``: a step of an optimiser of your own.
+           R"(The same net with other numbers, in the order of ``weights``: a step of an optimiser of your own. Raises InvalidArgument
+where one is not finite.
 
 >>> import lockstep
 >>> net = lockstep.mlp([[[2.0, 3.0]]])

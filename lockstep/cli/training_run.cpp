@@ -320,8 +320,7 @@ class Run {
   }
 
   void say_start() const {
-    if (flags_.quiet) return;
-    print_task(file_, task_);
+    if (!flags_.quiet) print_task(file_, task_);
   }
 
   void say_phase(const train::IterationReport& report, double seconds, std::int64_t from, Progress& progress) const {
