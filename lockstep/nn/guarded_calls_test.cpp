@@ -215,6 +215,8 @@ TEST(GuardedCalls, those_that_do_not_fit_the_model_are_refused) {
   EXPECT_THAT(refused([](GuardedCall& call) { call.inputs[0].features[0].minimum = 7; }),
               HasSubstr("a range from 7 to 2"));
   EXPECT_THAT(refused([](GuardedCall& call) { call.name.clear(); }), HasSubstr("no name of its own"));
+  EXPECT_THAT(refused([](GuardedCall& call) { call.name = "pul"; }),
+              HasSubstr("call \"pul\": found no node \"pul.*\""));
 }
 
 }  // namespace

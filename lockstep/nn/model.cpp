@@ -40,12 +40,18 @@ void check_features(const Port& port, const std::string& which) {
   check_ranges(port, which);
 }
 
-void check_calls(const std::vector<GuardedCall>& calls, const std::map<std::string, std::size_t>& widths) {
+void check_calls(const std::vector<GuardedCall>& calls, const std::vector<Node>& nodes,
+                 const std::map<std::string, std::size_t>& widths) {
   std::set<std::string> names;
   for (const GuardedCall& call : calls) {
     const std::string field = "call \"" + call.name + '"';
     if (call.name.empty() || call.net.empty() || !names.insert(call.name).second) {
       refuse(field, "no name of its own, or none of its net", "both");
+    }
+    const std::string prefix = call.name + ".";
+    if (std::ranges::none_of(nodes, [&](const Node& node) { return node.name.starts_with(prefix); })) {
+      refuse(field, "no node \"" + prefix + "*\"",
+             "the nodes of the call under its name: its inputs would not be clamped");
     }
     for (const Port& port : call.inputs) {
       const auto read = widths.find(port.value);
@@ -173,7 +179,7 @@ void Model::validate() const {
     }
     check_features(port, "output port");
   }
-  check_calls(calls, widths);
+  check_calls(calls, nodes, widths);
 }
 
 std::string Model::digest() const { return numbered(*this).digest(); }
