@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "lockstep/cli/plot/canvas.h"
 #include "lockstep/cli/text.h"
@@ -17,7 +18,9 @@ constexpr double kRounding = 16 * std::numeric_limits<double>::epsilon();
 
 // The least multiple of a power of ten as large as the range that lies in it, or the last one below.
 double round_number(const Extent& extent) {
-  const int power = static_cast<int>(std::ceil(std::log10(extent.high - extent.low)));
+  // Subnormal ranges would ask for more than the largest power of ten, whose multiples they do not reach.
+  constexpr int kLeast = -std::numeric_limits<double>::max_exponent10;
+  const int power = std::max(static_cast<int>(std::ceil(std::log10(extent.high - extent.low))), kLeast);
   const double unit = std::pow(10.0, std::abs(power));
   const auto units = [&](double value) { return power < 0 ? value * unit : value / unit; };
   const double above = std::ceil(units(extent.low));

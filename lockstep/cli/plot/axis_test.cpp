@@ -38,6 +38,14 @@ TEST(Axis, leaves_wide_ranges_and_constants_alone) {
   EXPECT_EQ(constant.shown(1 + 2e-15), 1);
 }
 
+TEST(Axis, shows_subnormal_numbers_as_they_are) {
+  const Axis tiny({1e-309, 1e-309 + 5e-313});
+  EXPECT_EQ(tiny.offset(), 0);
+  EXPECT_EQ(tiny.shown(1e-309), 1e-309);
+  EXPECT_EQ(tiny.label("x", "m"), "x (m)");
+  EXPECT_TRUE(std::isfinite(tiny.tick_pixels()));
+}
+
 TEST(Axis, knows_how_wide_its_ticks_are) {
   EXPECT_LT(Axis({-20, 20}).tick_pixels(), 50);
   EXPECT_GT(Axis({-1.5e-5, 1.5e-5}).tick_pixels(), 100);
