@@ -184,12 +184,9 @@ GraphReader::Data GraphReader::of_two_functions(const Node& node) {
 
 GraphReader::Data GraphReader::reduce(const Node& node) {
   const std::string& op = node.op_type();
-  static const std::map<std::string_view, ReduceKind> kinds{
-      {"ReduceSum", ReduceKind::sum},     {"ReduceMean", ReduceKind::mean},     {"ReduceMin", ReduceKind::minimum},
-      {"ReduceMax", ReduceKind::maximum}, {"ReduceSumSquare", ReduceKind::sum}, {"ReduceL1", ReduceKind::sum},
-      {"ReduceL2", ReduceKind::sum}};
-  const auto kind = kinds.find(op);
-  if (kind == kinds.end()) unsupported(node, "this reduction", "sum, mean, minimum, maximum, L1, L2 or sum of squares");
+  const auto kind = reductions().find(op);
+  if (kind == reductions().end())
+    unsupported(node, "this reduction", "sum, mean, minimum, maximum, L1, L2 or sum of squares");
   const Data x = data(node, 0);
   const auto axes = whole_numbers(node, "axes", 1);
   if (!axes || axes->size() != 1) unsupported(node, "a reduction over several axes", "over features, axis 1 or -1");

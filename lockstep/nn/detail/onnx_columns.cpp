@@ -29,7 +29,7 @@ std::optional<GraphReader::Values> GraphReader::columns(const Node& node) {
   if (op == "Slice") return one(slice(node));
   if (op == "Split") return split(node);
   if (op == "Concat") return one(concat(node));
-  if (op == "Shape" || op == "ConstantOfShape" || op == "Expand") return one(shape_of(node));
+  if (op == "Shape" || op == "ConstantOfShape") return one(shape_of(node));
   if (op == "Identity" || op == "Dropout" || op == "Cast" || op == "Flatten" || op == "Reshape" || op == "Squeeze" ||
       op == "Unsqueeze" || op == "Transpose" || op == "CastLike") {
     return one(unchanged(node));
@@ -62,14 +62,7 @@ GraphReader::Value GraphReader::gather(const Node& node) {
   const std::size_t extent =
       tensor ? static_cast<std::size_t>(tensor->shape[static_cast<std::size_t>(axis)]) : width(node, x);
   if (wanted.shape.size() > 1) unsupported(node, "indices of rank 2 or more", "a list of indices, or one");
-  std::vector<std::size_t> indices;
-  for (const double value : wanted.values) {
-    const double index = value < 0 ? value + static_cast<double>(extent) : value;
-    if (!(index >= 0 && index < static_cast<double>(extent))) {
-      refuse(place(node), "index " + number_text(value), "less than " + std::to_string(extent));
-    }
-    indices.push_back(static_cast<std::size_t>(index));
-  }
+  Indices indices = indices_within(node, wanted, static_cast<std::int64_t>(extent));
   if (indices.empty()) refuse(place(node), "no indices", "at least one");
   if (tensor) {
     const bool single = wanted.shape.empty();
@@ -251,10 +244,9 @@ GraphReader::Value GraphReader::shape_of(const Node& node) {
     shape.shape = {static_cast<std::int64_t>(shape.values.size())};
     return shape;
   }
-  const bool expand = node.op_type() == "Expand";
-  const OnnxTensor& wanted = constant_operand(node, expand ? 1 : 0);
+  const OnnxTensor& wanted = constant_operand(node, 0);
   const std::size_t rank = wanted.values.size();
-  if (!expand && !wanted.holds_batch) return filled(node, wanted);
+  if (!wanted.holds_batch) return filled(node, wanted);
   std::size_t last = 1;
   for (std::size_t i = 0; i < rank; ++i) {
     const double extent = wanted.values[i];
@@ -265,27 +257,8 @@ GraphReader::Value GraphReader::shape_of(const Node& node) {
     if (!batch) last = static_cast<std::size_t>(extent);
   }
   if (rank == 0 || rank > 2) unsupported(node, "a shape of rank " + std::to_string(rank), "1 or 2");
-  if (expand && !constant(node, 0)) {
-    const Data x = data(node, 0);
-    if (x.rank != 2) unsupported(node, "[batch]", "[batch, features]");
-    if (last == 1 || width(node, x) == last) return x;
-    if (width(node, x) != 1) refuse(place(node), std::to_string(width(node, x)) + " features", "1");
-    return Data{builder_.operation(Columns{std::vector<std::size_t>(last, 0)}, {x.step}, place(node))};
-  }
-  if (!expand) {
-    OnnxTensor result = filled(node, {{2}, {1, static_cast<double>(last)}, WeightType::f64, false, true});
-    result.each_sample = true;
-    return result;
-  }
-  const OnnxTensor& from = *constant(node, 0);
-  const std::vector<double> given = per_feature(node, from);
-  if (given.size() != 1 && last != 1 && given.size() != last) {
-    refuse(place(node), std::to_string(given.size()) + " numbers", std::to_string(last));
-  }
-  OnnxTensor result{{}, given, from.type, false, from.whole};
-  if (given.size() == 1) result.values.assign(last, given[0]);
-  result.shape.assign(std::max(rank, from.shape.size()), 1);
-  result.shape.back() = static_cast<std::int64_t>(result.values.size());
+  OnnxTensor result = filled(node, {{2}, {1, static_cast<double>(last)}, WeightType::f64, false, true});
+  result.each_sample = true;
   return result;
 }
 
@@ -316,7 +289,7 @@ GraphReader::Value GraphReader::unchanged(const Node& node) {
   const std::string& op = node.op_type();
   if (const OnnxTensor* tensor = constant(node, 0)) {
     if (op == "Cast") return cast_constant(*tensor, integer(node, "to", 0), place(node));
-    if (op == "Identity" || op == "Dropout" || op == "Transpose") return *tensor;
+    if (op == "Identity" || op == "Dropout") return *tensor;
     if (op == "CastLike") {  // to the type of what depends on the input
       const bool truths = truths_.contains(node.input(1));
       return cast_constant(*tensor, truths ? onnx::TensorProto::BOOL : onnx::TensorProto::DOUBLE, place(node));

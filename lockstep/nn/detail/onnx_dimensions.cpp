@@ -42,20 +42,8 @@ Picture whole(Extents extents) {
 }
 
 Picture taken(const Picture& picture, std::size_t axis, const Indices& list, std::size_t otherwise) {
-  const auto extent = static_cast<std::size_t>(picture.extents[axis]);
-  const std::size_t inner = strides_of(picture.extents)[axis];
-  Picture result{picture.extents, {}};
+  Picture result{picture.extents, taken(picture.from, picture.extents, axis, list, otherwise)};
   result.extents[axis] = static_cast<std::int64_t>(list.size());
-  if (picture.from.empty()) return result;
-  const std::size_t outer = picture.from.size() / inner / extent;
-  result.from.reserve(outer * list.size() * inner);
-  for (std::size_t o = 0; o < outer; ++o) {
-    for (const std::size_t at : list) {
-      for (std::size_t i = 0; i < inner; ++i) {
-        result.from.push_back(at == kNone ? otherwise : picture.from[(o * extent + at) * inner + i]);
-      }
-    }
-  }
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace lockstep::nn::detail {
@@ -25,8 +26,25 @@ struct Picture {
   Indices from;
 };
 Picture whole(Extents extents);
-// Along one dimension the parts `list`, in that order; `otherwise` where the list says kNone.
+// Of row-major numbers, along one dimension the parts `list`, in that order; `otherwise` where the list says kNone.
 inline constexpr std::size_t kNone = SIZE_MAX;
+template <class Number>
+std::vector<Number> taken(const std::vector<Number>& numbers, const Extents& extents, std::size_t axis,
+                          std::span<const std::size_t> list, Number otherwise) {
+  std::vector<Number> result;
+  if (numbers.empty()) return result;
+  const auto extent = static_cast<std::size_t>(extents[axis]);
+  const std::size_t inner = strides_of(extents)[axis], outer = numbers.size() / inner / extent;
+  result.reserve(outer * list.size() * inner);
+  for (std::size_t o = 0; o < outer; ++o) {
+    for (const std::size_t at : list) {
+      for (std::size_t i = 0; i < inner; ++i) {
+        result.push_back(at == kNone ? otherwise : numbers[(o * extent + at) * inner + i]);
+      }
+    }
+  }
+  return result;
+}
 Picture taken(const Picture& picture, std::size_t axis, const Indices& list, std::size_t otherwise = 0);
 // Dimension i of the result is order[i] of the picture.
 Picture transposed(const Picture& picture, const Indices& order);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/nn/detail/onnx_dimensions.h"
 #include "lockstep/nn/detail/refuse.h"
 
 namespace lockstep::nn::detail {
@@ -283,16 +284,10 @@ OnnxTensor take_constants(const OnnxTensor& tensor, std::size_t axis, std::span<
   if (before * after > 0 && indices.size() > kMostNumbers / (before * after)) {
     unsupported(where, "a constant of more numbers than a net has", "at most 2^26");
   }
-  const auto extent = static_cast<std::size_t>(tensor.shape[axis]);
   OnnxTensor result{tensor.shape, {}, tensor.type, tensor.holds_batch, tensor.whole, tensor.each_sample};
+  result.values = taken(tensor.values, tensor.shape, axis, indices, 0.0);
   result.shape[axis] = static_cast<std::int64_t>(indices.size());
   if (kept == AxisKept::no) result.shape.erase(result.shape.begin() + static_cast<std::ptrdiff_t>(axis));
-  for (std::size_t b = 0; b < before; ++b) {
-    for (const std::size_t index : indices) {
-      const auto first = tensor.values.begin() + static_cast<std::ptrdiff_t>((b * extent + index) * after);
-      result.values.insert(result.values.end(), first, first + static_cast<std::ptrdiff_t>(after));
-    }
-  }
   result.holds_batch = tensor.holds_batch && std::count(result.values.begin(), result.values.end(), kBatchExtent) > 0;
   return result;
 }

@@ -136,6 +136,7 @@ class GraphReader {
   // ---- onnx_rows.cpp
   // Of reductions and of functions of several features together, over any dimensions but the batch's.
   std::optional<Values> over_dimensions(const Node& node);
+  static const std::map<std::string_view, ReduceKind>& reductions();  // by operator
   Data reduced(const Node& node, std::size_t step, const std::vector<Indices>& groups, ReduceKind kind);
   Data product_of(const Node& node, std::size_t step, const std::vector<Indices>& groups);
   Value reduce_dimensions(const Node& node);

@@ -16,7 +16,9 @@ namespace {
 
 constexpr std::size_t kMostRows = 1024;
 
-const std::map<std::string_view, ReduceKind>& reductions() {
+}  // namespace
+
+const std::map<std::string_view, ReduceKind>& GraphReader::reductions() {
   static const std::map<std::string_view, ReduceKind> kinds{
       {"ReduceSum", ReduceKind::sum},       {"ReduceMean", ReduceKind::mean},     {"ReduceMin", ReduceKind::minimum},
       {"ReduceMax", ReduceKind::maximum},   {"ReduceSumSquare", ReduceKind::sum}, {"ReduceL1", ReduceKind::sum},
@@ -25,8 +27,6 @@ const std::map<std::string_view, ReduceKind>& reductions() {
   };
   return kinds;
 }
-
-}  // namespace
 
 std::optional<GraphReader::Values> GraphReader::over_dimensions(const Node& node) {
   const std::string& op = node.op_type();

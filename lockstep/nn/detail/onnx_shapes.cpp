@@ -125,8 +125,8 @@ std::optional<GraphReader::Dimensions> GraphReader::reshaped_dimensions(const No
   for (std::size_t i = 0; i < shape.size(); ++i) {
     double extent = shape[i];
     const bool copied = extent == 0 && i < rank;
-    const bool may_be_batch = (copied && i == batch) || (extent == 0 && i == 0 && batch == 0) || extent == -1 ||
-                              extent == kBatchExtent || (fixed_batch_ && extent == static_cast<double>(*fixed_batch_));
+    const bool may_be_batch = (copied && i == batch) || extent == -1 || extent == kBatchExtent ||
+                              (fixed_batch_ && extent == static_cast<double>(*fixed_batch_));
     if (!to.batch && may_be_batch && (extent == kBatchExtent || (product == before && !open))) {
       to.batch = i;
       to.extents.push_back(1);
@@ -232,24 +232,23 @@ std::optional<GraphReader::Values> GraphReader::more_dimensions(const Node& node
   }
   std::optional<Dimensions>
       more;  // of the operand of the most dimensions, where it is not [batch, features] or [batch]
-  bool turned = false, flat = false;
+  bool turned = false;
   for (int i = 0; i < node.input_size(); ++i) {
     const Value* const value = operand(node, i);
     const auto* const x = value ? std::get_if<Data>(value) : nullptr;
     if (x == nullptr) continue;
     turned = turned || x->turned;
-    flat = flat || x->rank == 1;
     if (x->rank == 3 && (!more || more->extents.size() <= x->extents.size())) more = dimensions_of(node, *x);
   }
   if (op == "Shape") return {};
   if (op == "MatMul" || op == "Einsum") return products(node);
   if (auto values = over_dimensions(node)) return values;
-  static const std::set<std::string_view> only_views{"Tile", "Pad", "GatherND", "ScatterND", "ScatterElements"};
+  static const std::set<std::string_view> only_views{"Tile",     "Pad",       "Expand",
+                                                     "GatherND", "ScatterND", "ScatterElements"};
   const OnnxTensor* const second = constant(node, 1);
   const bool tabular = op == "Gather" && second && second->shape.size() > 1;
-  const bool wider = op == "Expand" && (flat || (second && second->values.size() > 2));
-  const bool joined = turned && (op == "Concat" || op == "Split" || op == "Expand");
-  if (more || tabular || wider || joined || only_views.contains(op)) {
+  const bool joined = turned && (op == "Concat" || op == "Split");
+  if (more || tabular || joined || only_views.contains(op)) {
     if (auto values = view(node)) return values;
   }
   if (!more && !turned) return {};

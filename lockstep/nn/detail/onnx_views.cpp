@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "lockstep/core/text.h"
 #include "lockstep/nn/detail/onnx_dimensions.h"
 #include "lockstep/nn/detail/onnx_node.h"
 #include "lockstep/nn/detail/onnx_reader.h"
@@ -75,7 +76,7 @@ Indices GraphReader::indices_within(const Node& node, const OnnxTensor& tensor, 
   for (const double value : tensor.values) {
     const double index = value < 0 ? value + static_cast<double>(extent) : value;
     if (!(index >= 0 && index < static_cast<double>(extent))) {
-      refuse(place(node), "an index out of range", "less than " + std::to_string(extent));
+      refuse(place(node), "index " + number_text(value), "less than " + std::to_string(extent));
     }
     result.push_back(static_cast<std::size_t>(index));
   }
