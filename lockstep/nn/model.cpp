@@ -2,6 +2,7 @@
 
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "lockstep/core/error.h"
@@ -43,13 +44,16 @@ void check_features(const Port& port, const std::string& which) {
 void check_calls(const std::vector<GuardedCall>& calls, const std::vector<Node>& nodes,
                  const std::map<std::string, std::size_t>& widths) {
   std::set<std::string> names;
+  std::set<std::string_view> own;
+  for (const Node& node : nodes) own.insert(node.name);
   for (const GuardedCall& call : calls) {
     const std::string field = "call \"" + call.name + '"';
     if (call.name.empty() || call.net.empty() || !names.insert(call.name).second) {
       refuse(field, "no name of its own, or none of its net", "both");
     }
     const std::string prefix = call.name + ".";
-    if (std::ranges::none_of(nodes, [&](const Node& node) { return node.name.starts_with(prefix); })) {
+    const auto first = own.lower_bound(prefix);
+    if (first == own.end() || !first->starts_with(prefix)) {
       refuse(field, "no node \"" + prefix + "*\"",
              "the nodes of the call under its name: its inputs would not be clamped");
     }
