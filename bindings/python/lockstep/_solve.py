@@ -14,6 +14,7 @@ from ._solution import PathLike, Solution
 from .errors import Interrupted, of_kind
 
 
+@_unknown.answered("problem")
 def solve(
     problem: Any = None,
     u0: Any = None,
@@ -46,7 +47,6 @@ def solve(
     matrix_precision: Optional[str] = None,
     cpu_target: Optional[str] = None,
     progress: Union[None, bool, Callable[[int, int], None]] = None,
-    **others: Any,
 ) -> Solution:
     """Advances an ensemble from its initial states, on all processors, the interpreter's lock given back.
 
@@ -101,8 +101,6 @@ def solve(
         which cost accuracy: take a tighter tolerance or a ``max_step`` (docs/training.md, "Training ranges").
     progress : bool or callable
         True for a bar of tqdm, or a function of trajectories done and in all.
-    **others
-        None: a word of another program, such as ``t_eval``, is answered with what it is called here.
 
     Returns
     -------
@@ -125,7 +123,6 @@ def solve(
     >>> solution.to_xarray()["state"].sel(component="z").dims  # doctest: +SKIP
     ('trajectory', 'time')
     """
-    _unknown.refuse(solve, others, "problem")
     precision = _precision(precision)
     run = {"method": method, "rtol": rtol, "atol": atol, "dt": dt, "precision": precision, "threads": threads,
            "device": device, "engine": engine, "matrix_precision": matrix_precision,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
-from typing import Any, Callable, Iterable, Mapping
+from typing import Any, Callable, Iterable, Mapping, TypeVar, cast
 
 from . import _lockstep
 from .errors import Error, of_kind
@@ -20,7 +21,24 @@ _PLACES = {
                  ("training", ""): "optimiser", ("phase", ""): "phases", ("net", ""): "hidden", ("method", ""): "method",
                  ("rhs", ""): "equations"},
 }
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 _OWN = {"save": "save_at", "span": "t_span", "initial_state": "u0", "file": "output"}  # of files
+
+
+def answered(kind: str) -> Callable[[_Function], _Function]:
+    """Of a function whose signature names all it takes, for type checkers: refuse() for what it does not take."""
+    def decorate(function: _Function) -> _Function:
+        known = frozenset(_arguments(function))
+
+        @functools.wraps(function)
+        def call(*arguments: Any, **given: Any) -> Any:
+            if not known.issuperset(given):
+                refuse(function, {name: None for name in given if name not in known}, kind)
+            return function(*arguments, **given)
+
+        return cast(_Function, call)
+
+    return decorate
 
 
 def refuse(function: Callable[..., Any], given: Mapping[str, Any], kind: str, more: Iterable[str] = ()) -> None:
