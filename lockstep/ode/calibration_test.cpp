@@ -145,6 +145,8 @@ TEST_F(Cache, explain_says_which_figures_it_used) {
   const cuda::LoadedRuntime none{nullptr, {}, "no CUDA driver on this machine"};
   cuda::replace_runtime(&none);
   EXPECT_THAT(explain(lorenz()).reasons, Contains(HasSubstr("on the CPU (figures built in, not measured)")));
+  EXPECT_THAT(explain(lorenz()).reasons,
+              Contains(HasSubstr("for 200 steps a trajectory, a guess, for a solve has no")));
   // A folder of its own: figures are read once for each path.
   setenv("XDG_CACHE_HOME", (folder_ / "measured").c_str(), 1);
   write_calibration(calibration_path(), made_up(this_machine()));

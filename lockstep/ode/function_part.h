@@ -47,7 +47,7 @@ struct FunctionPart {
 struct EvaluationCost {
   double nets = 0;  // layers' products and their activations
   double rest = 0;
-  double layers = 0, neurons = 0;  // of all nets
+  double layers = 0, neurons = 0;  // of all stacks of layers
 
   EvaluationCost& operator+=(const EvaluationCost& other) {
     nets += other.nets;

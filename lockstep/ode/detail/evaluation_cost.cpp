@@ -37,8 +37,8 @@ EvaluationCost node_cost(const graph::Operation& operation, double width, double
   return std::visit(
       [&]<class O>(const O& what) -> EvaluationCost {
         if constexpr (std::is_same_v<O, graph::Dense>) {
-          const double outputs = static_cast<double>(what.outputs);
-          return {.nets = outputs * (static_cast<double>(what.inputs) + 1), .layers = 1, .neurons = outputs};
+          // No `layers`: cuda_gemm takes a graph as text, not as matrix products.
+          return {.nets = static_cast<double>(what.outputs) * (static_cast<double>(what.inputs) + 1)};
         } else if constexpr (std::is_same_v<O, graph::Activate>) {
           return {.nets = width * activation_cost(what.activation.kind)};
         } else if constexpr (std::is_same_v<O, graph::Softmax>) {
