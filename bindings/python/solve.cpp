@@ -207,7 +207,7 @@ nb::tuple solve(const std::string& text, const std::optional<std::filesystem::pa
         }
         take_model(model, file);
         cli::ProblemSetup setup = set_up_arguments(file, std::move(arguments));
-        warn_of_notes(setup, 3);  // below this are _run() and solve()
+        warn_of_notes(setup, 4);  // below this are _run(), solve() and what answers other programs' words
         if (file.output.file) {
           const ode::Attributes about = cli::describe_problem(file, setup, command);
           const nb::object stopped =

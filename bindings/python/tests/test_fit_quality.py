@@ -48,7 +48,7 @@ def test_states_far_from_size_one_are_named():
 def test_a_training_that_fails_on_such_states_says_so():
     with pytest.raises(lockstep.InvalidArgument) as raised:
         lockstep.train(t=T, u=1e7 * U, hidden=[16], optimiser="sgd", rate=1e3, iterations=50)
-    assert "normalise = \"standard\"" in raised.value.remedy and "lower the learning rate" in raised.value.remedy
+    assert 'normalise="standard"' in raised.value.remedy and "lower the learning rate" in raised.value.remedy
 
 
 def test_the_loss_is_that_of_the_last_phase():
