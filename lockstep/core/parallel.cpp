@@ -14,6 +14,7 @@
 
 #include "lockstep/core/cpu_quota.h"
 #include "lockstep/core/standard_arithmetic.h"
+#include "lockstep/core/thread_count.h"
 
 namespace lockstep {
 namespace {
@@ -73,6 +74,11 @@ void run_on_new_threads(int threads, const std::function<void(int thread)>& body
 int available_threads() {
   static const double quota = std::ceil(cpu_quota().value_or(omp_get_num_procs()));
   return std::max(1, std::min({omp_get_num_procs(), omp_get_max_threads(), static_cast<int>(std::min(quota, 1e6))}));
+}
+
+int chosen_threads(int threads, const char* field) {
+  require_thread_count(threads, field);
+  return threads == 0 ? available_threads() : threads;
 }
 
 void run_on_threads(int threads, const std::function<void(int thread)>& body) {

@@ -68,7 +68,7 @@ void Options::validate() const {
   if (max_step) require_positive("max_step", *max_step);
   if (max_steps < 1) refuse("max_steps", std::to_string(max_steps), "at least 1");
   if (max_steps > 2'000'000'000) refuse("max_steps", std::to_string(max_steps), "at most 2,000,000,000");
-  chosen_threads(threads, "options.threads");
+  require_thread_count(threads, "options.threads");
   if (cpu_target) require_cpu_target(*cpu_target);
   device.validate();
   if (matrix_precision != MatrixPrecision::f32) {
