@@ -8,25 +8,46 @@
 namespace lockstep::nn::detail {
 namespace {
 
-const std::map<std::string_view, ActivationKind>& plain_activations() {
+bool near(double a, double b) { return a - b <= 1e-6 && b - a <= 1e-6; }
+
+constexpr double kSeluAlpha = 1.6732632423543772, kSeluGamma = 1.0507009873554805;
+
+}  // namespace
+
+std::optional<Activation> activation_of(const onnx::NodeProto& node) {
   using Kind = ActivationKind;
-  static const std::map<std::string_view, Kind> kinds{{"Relu", Kind::relu},         {"Tanh", Kind::tanh},
+  static const std::map<std::string_view, Kind> plain{{"Relu", Kind::relu},         {"Tanh", Kind::tanh},
                                                       {"Sigmoid", Kind::sigmoid},   {"Softplus", Kind::softplus},
                                                       {"Softsign", Kind::softsign}, {"HardSwish", Kind::hard_swish},
                                                       {"Mish", Kind::mish},         {"Sin", Kind::sin}};
-  return kinds;
+  const std::string& op = node.op_type();
+  const auto is = [&](const char* name, double value, double otherwise) {
+    return near(number(node, name, otherwise), value);
+  };
+  if (const auto found = plain.find(op); found != plain.end()) return Activation{found->second};
+  if (op == "LeakyRelu") return Activation{Kind::leaky_relu, number(node, "alpha", 0.01)};
+  if (op == "Elu") return Activation{Kind::elu, number(node, "alpha", 1)};
+  if (op == "Celu") return Activation{Kind::celu, number(node, "alpha", 1)};
+  if (op == "Selu" && is("alpha", kSeluAlpha, kSeluAlpha) && is("gamma", kSeluGamma, kSeluGamma)) {
+    return Activation{Kind::selu};
+  }
+  if (op == "HardSigmoid" && is("alpha", 1.0 / 6, 0.2) && number(node, "beta", 0.5) == 0.5) {
+    return Activation{Kind::hard_sigmoid};
+  }
+  if (op == "Swish" && number(node, "alpha", 1) == 1) return Activation{Kind::silu};
+  if (op == "Gelu") {
+    const auto* form = attribute(node, "approximate");
+    return Activation{form && form->s() == "tanh" ? Kind::gelu_tanh : Kind::gelu};
+  }
+  return {};
 }
-
-bool near(double a, double b) { return a - b <= 1e-6 && b - a <= 1e-6; }
-
-}  // namespace
 
 std::optional<GraphReader::Value> GraphReader::activation(const Node& node) {
   const std::string& op = node.op_type();
   const std::string here = place(node);
-  const auto make = [&](ActivationKind kind, double alpha = 0) {
+  const auto make = [&](Activation activation) {
     const Data x = data(node, 0);
-    return Data{builder_.activation(x.step, {kind, alpha}, here), x.rank};
+    return Data{builder_.activation(x.step, activation, here), x.rank};
   };
   const auto scaled = [&](Data x, double factor) {
     return factor == 1 ? x : Data{builder_.with_constant(x.step, StepKind::multiply, {factor}, here), x.rank};
@@ -34,10 +55,7 @@ std::optional<GraphReader::Value> GraphReader::activation(const Node& node) {
   const auto make_operation = [&](Operation operation, const Data& x) {
     return Data{builder_.operation(std::move(operation), {x.step}, here), x.rank};
   };
-  if (const auto plain = plain_activations().find(op); plain != plain_activations().end()) return make(plain->second);
-  if (op == "LeakyRelu") return make(ActivationKind::leaky_relu, number(node, "alpha", 0.01));
-  if (op == "Elu") return make(ActivationKind::elu, number(node, "alpha", 1));
-  if (op == "Celu") return make(ActivationKind::celu, number(node, "alpha", 1));
+  if (const auto one = activation_of(node)) return make(*one);
   if (op == "Erf") {
     const Data x = data(node, 0);
     return Data{builder_.piece(x.step, StepKind::erf, here), x.rank};
@@ -45,7 +63,7 @@ std::optional<GraphReader::Value> GraphReader::activation(const Node& node) {
   if (op == "PRelu") {
     const Data x = data(node, 0);
     const std::vector<double> slope = per_feature(node, constant_operand(node, 1), x.rank);
-    if (slope.size() == 1) return make(ActivationKind::leaky_relu, slope[0]);
+    if (slope.size() == 1) return make({ActivationKind::leaky_relu, slope[0]});
     // max(x, 0) + slope min(x, 0): one of the two is 0
     const std::size_t positive = builder_.activation(x.step, {ActivationKind::relu}, here);
     const std::size_t negative = builder_.operation(Clip{-std::numeric_limits<double>::infinity(), 0}, {x.step}, here);
@@ -53,13 +71,10 @@ std::optional<GraphReader::Value> GraphReader::activation(const Node& node) {
                 x.rank};
   }
   if (op == "Selu") {
-    const double alpha = number(node, "alpha", 1.6732632423543772), gamma = number(node, "gamma", 1.0507009873554805);
-    if (near(alpha, 1.6732632423543772) && near(gamma, 1.0507009873554805)) return make(ActivationKind::selu);
-    return scaled(make(ActivationKind::elu, alpha), gamma);
+    return scaled(make({ActivationKind::elu, number(node, "alpha", kSeluAlpha)}), number(node, "gamma", kSeluGamma));
   }
   if (op == "HardSigmoid") {
     const double alpha = number(node, "alpha", 0.2), beta = number(node, "beta", 0.5);
-    if (near(alpha, 1.0 / 6) && beta == 0.5) return make(ActivationKind::hard_sigmoid);
     const Data x = data(node, 0);
     const std::size_t line = builder_.with_constant(scaled(x, alpha).step, StepKind::add, {beta}, here);
     return make_operation(Clip{0, 1}, {line, x.rank});
@@ -71,10 +86,6 @@ std::optional<GraphReader::Value> GraphReader::activation(const Node& node) {
   if (op == "Shrink") {
     const double edge = number(node, "lambd", 0.5);
     return make_operation(DeadZone{-edge, edge, number(node, "bias", 0)}, data(node, 0));
-  }
-  if (op == "Gelu") {
-    const auto* form = attribute(node, "approximate");
-    return make(form && form->s() == "tanh" ? ActivationKind::gelu_tanh : ActivationKind::gelu);
   }
   if (op == "Swish" || op == "SwiGLU") {
     const double alpha = number(node, "alpha", 1);

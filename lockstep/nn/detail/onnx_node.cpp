@@ -21,12 +21,7 @@ namespace {
 
 constexpr std::size_t kMostNumbers = std::size_t{1} << 26;  // in a constant computed from others
 
-double elu(double x, double alpha) { return x > 0 ? x : alpha * std::expm1(x); }
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
 double between_0_and_1(double x) { return std::min(std::max(x, 0.0), 1.0); }
-double gelu(double x) { return 0.5 * x * std::erfc(-x * 0.7071067811865476); }
-double gelu_tanh(double x) { return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); }
 
 // A function of each number by the operator's definition, its attributes set; empty for other operators.
 std::function<double(double)> function_of(const onnx::NodeProto& node) {
@@ -38,7 +33,6 @@ std::function<double(double)> function_of(const onnx::NodeProto& node) {
       {"Exp", [](double x) { return std::exp(x); }},
       {"Log", [](double x) { return std::log(x); }},
       {"Abs", [](double x) { return std::fabs(x); }},
-      {"Sin", [](double x) { return std::sin(x); }},
       {"Cos", [](double x) { return std::cos(x); }},
       {"Tan", [](double x) { return std::tan(x); }},
       {"Asin", [](double x) { return std::asin(x); }},
@@ -46,17 +40,10 @@ std::function<double(double)> function_of(const onnx::NodeProto& node) {
       {"Atan", [](double x) { return std::atan(x); }},
       {"Sinh", [](double x) { return std::sinh(x); }},
       {"Cosh", [](double x) { return std::cosh(x); }},
-      {"Tanh", [](double x) { return std::tanh(x); }},
       {"Asinh", [](double x) { return std::asinh(x); }},
       {"Acosh", [](double x) { return std::acosh(x); }},
       {"Atanh", [](double x) { return std::atanh(x); }},
       {"Erf", [](double x) { return std::erf(x); }},
-      {"Sigmoid", sigmoid},
-      {"Softplus", softplus},
-      {"Softsign", [](double x) { return x / (1 + std::fabs(x)); }},
-      {"Mish", [](double x) { return x * std::tanh(softplus(x)); }},
-      {"HardSwish", [](double x) { return x * between_0_and_1(x / 6 + 0.5); }},
-      {"Relu", [](double x) { return std::max(x, 0.0); }},
       {"Sign", [](double x) { return x > 0   ? 1.0
                                      : x < 0 ? -1.0
                                              : 0.0; }},
@@ -66,22 +53,20 @@ std::function<double(double)> function_of(const onnx::NodeProto& node) {
       {"Round", [](double x) { return std::nearbyint(x); }}};
   const std::string& op = node.op_type();
   if (const auto found = plain.find(op); found != plain.end()) return found->second;
+  if (const auto one = activation_of(node)) return [a = *one](double x) { return activate(a, x); };
   const auto alpha = [&](double otherwise) { return number(node, "alpha", otherwise); };
-  if (op == "LeakyRelu") return [a = alpha(0.01)](double x) { return x < 0 ? a * x : x; };
   if (op == "ThresholdedRelu") return [a = alpha(1)](double x) { return x > a ? x : 0; };
-  if (op == "Elu") return [a = alpha(1)](double x) { return elu(x, a); };
-  if (op == "Celu") return [a = alpha(1)](double x) { return x > 0 ? x : a * std::expm1(x / a); };
   if (op == "Selu") {
     const double gamma = number(node, "gamma", 1.0507009873554805);
-    return [a = alpha(1.6732632423543772), gamma](double x) { return gamma * elu(x, a); };
+    return [a = Activation{ActivationKind::elu, alpha(1.6732632423543772)}, gamma](double x) {
+      return gamma * activate(a, x);
+    };
   }
-  if (op == "Swish") return [a = alpha(1)](double x) { return x * sigmoid(a * x); };
+  if (op == "Swish") {
+    return [a = alpha(1)](double x) { return x * activate(Activation{ActivationKind::sigmoid}, a * x); };
+  }
   if (op == "HardSigmoid") {
     return [a = alpha(0.2), b = number(node, "beta", 0.5)](double x) { return between_0_and_1(a * x + b); };
-  }
-  if (op == "Gelu") {
-    const auto* form = attribute(node, "approximate");
-    return form && form->s() == "tanh" ? gelu_tanh : gelu;
   }
   if (op == "Shrink") {
     return [edge = number(node, "lambd", 0.5), bias = number(node, "bias", 0)](double x) {

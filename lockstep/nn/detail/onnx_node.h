@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "lockstep/kernels/activation.h"
 #include "lockstep/nn/detail/onnx_tensor.h"
 
 namespace lockstep::nn::detail {
@@ -20,6 +21,10 @@ const onnx::AttributeProto* attribute(const onnx::NodeProto& node, std::string_v
 // 0.20000000298. In float32 arithmetic both are the same number.
 double number(const onnx::NodeProto& node, std::string_view name, double otherwise);
 std::int64_t integer(const onnx::NodeProto& node, std::string_view name, std::int64_t otherwise);
+
+// Of an operator that is one of our activations, its attributes read; nothing for others, and for those that take more
+// than one.
+std::optional<Activation> activation_of(const onnx::NodeProto& node);
 
 // What to do about a node that cannot be read, where nothing better is known.
 inline constexpr const char* kWriteAnother =

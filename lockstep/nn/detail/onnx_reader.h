@@ -138,7 +138,7 @@ class GraphReader {
   std::optional<Values> over_dimensions(const Node& node);
   static const std::map<std::string_view, ReduceKind>& reductions();  // by operator
   Data reduced(const Node& node, std::size_t step, const std::vector<Indices>& groups, ReduceKind kind);
-  Data product_of(const Node& node, std::size_t step, const std::vector<Indices>& groups);
+  Data side_by_side(const Node& node, std::size_t step, const std::vector<Indices>& groups, BinaryKind kind);
   Value reduce_dimensions(const Node& node);
   Value each_row(const Node& node);
   Indices reduced_axes(const Node& node, const Dimensions& x) const;

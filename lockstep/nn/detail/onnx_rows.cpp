@@ -69,30 +69,25 @@ GraphReader::Data GraphReader::reduced(const Node& node, std::size_t step, const
     for (const Indices& group : groups) parts.push_back(reduced(node, step, {group}, kind).step);
     return {builder_.operation(Concatenate{}, std::move(parts), place(node))};
   }
-  if (length > kMostRows) unsupported(node, "reductions of " + std::to_string(length) + " features", "at most 1024");
-  std::optional<std::size_t> result;  // all groups side by side, one member of each after another
-  for (std::size_t i = 0; i < length; ++i) {
-    Indices members;
-    for (const Indices& group : groups) members.push_back(group[i]);
-    const std::size_t next = select(node, {step}, std::move(members)).step;
-    const BinaryKind binary = kind == ReduceKind::minimum   ? BinaryKind::minimum
-                              : kind == ReduceKind::maximum ? BinaryKind::maximum
-                                                            : BinaryKind::add;
-    result = !result ? next : builder_.operation(Binary{binary}, {*result, next}, place(node));
-  }
-  if (kind != ReduceKind::mean) return {*result};
-  return {builder_.with_constant(*result, StepKind::divide, {static_cast<double>(length)}, place(node))};
+  const BinaryKind binary = kind == ReduceKind::minimum   ? BinaryKind::minimum
+                            : kind == ReduceKind::maximum ? BinaryKind::maximum
+                                                          : BinaryKind::add;
+  const Data result = side_by_side(node, step, groups, binary);
+  if (kind != ReduceKind::mean) return result;
+  return {builder_.with_constant(result.step, StepKind::divide, {static_cast<double>(length)}, place(node))};
 }
 
-GraphReader::Data GraphReader::product_of(const Node& node, std::size_t step, const std::vector<Indices>& groups) {
+// One feature for each group: all groups side by side, one member of each after another.
+GraphReader::Data GraphReader::side_by_side(const Node& node, std::size_t step, const std::vector<Indices>& groups,
+                                            BinaryKind kind) {
   const std::size_t length = groups[0].size();
-  if (length > kMostRows) unsupported(node, "a product of " + std::to_string(length) + " features", "at most 1024");
+  if (length > kMostRows) unsupported(node, "reductions of " + std::to_string(length) + " features", "at most 1024");
   std::optional<std::size_t> result;
   for (std::size_t i = 0; i < length; ++i) {
     Indices members;
     for (const Indices& group : groups) members.push_back(group[i]);
     const std::size_t next = select(node, {step}, std::move(members)).step;
-    result = !result ? next : builder_.operation(Binary{BinaryKind::multiply}, {*result, next}, place(node));
+    result = !result ? next : builder_.operation(Binary{kind}, {*result, next}, place(node));
   }
   return {*result};
 }
@@ -123,7 +118,7 @@ GraphReader::Value GraphReader::reduce_dimensions(const Node& node) {
   const std::vector<Indices> groups = groups_along(x.extents, axes);
   std::size_t step = std::get<Data>(value).step;
   if (op == "ReduceProd") {
-    step = product_of(node, step, groups).step;
+    step = side_by_side(node, step, groups, BinaryKind::multiply).step;
   } else if (op == "ReduceLogSumExp") {  // log(sum(exp(x - m))) + m with m the largest: no exponential overflows
     const std::size_t largest = reduced(node, step, groups, ReduceKind::maximum).step;
     Indices of_group(x.extents.empty() ? 1 : builder_.width(step));

@@ -104,14 +104,12 @@ std::size_t StepBuilder::constant(std::vector<double> values, const std::string&
   return append({.kind = StepKind::constant, .where = where, .constant = std::move(values)});
 }
 
-bool StepBuilder::is_truth(std::size_t x) const {
-  const auto* const binary = at(x).kind == StepKind::operation ? std::get_if<Binary>(&at(x).operation) : nullptr;
-  return binary && (binary->kind == BinaryKind::less || binary->kind == BinaryKind::less_or_equal ||
-                    binary->kind == BinaryKind::equal);
-}
-
 std::size_t StepBuilder::truth(std::size_t x, const std::string& where) {
-  if (is_truth(x)) return x;
+  const auto* const binary = at(x).kind == StepKind::operation ? std::get_if<Binary>(&at(x).operation) : nullptr;
+  if (binary && (binary->kind == BinaryKind::less || binary->kind == BinaryKind::less_or_equal ||
+                 binary->kind == BinaryKind::equal)) {
+    return x;
+  }
   const std::size_t zero = constant({0}, where);
   const std::size_t none = operation(Binary{BinaryKind::equal}, {x, zero}, where);
   return operation(Binary{BinaryKind::equal}, {none, zero}, where);

@@ -22,7 +22,6 @@ class StepBuilder {
   std::size_t constant(std::vector<double> values, const std::string& where);
   // 1 where x is not 0, else 0; x itself where that is what it holds.
   std::size_t truth(std::size_t x, const std::string& where);
-  bool is_truth(std::size_t x) const;  // made by a comparison
   std::size_t operation(Operation operation, std::vector<std::size_t> from, const std::string& where);
   // x op constant; neighbouring scalar factors are united.
   std::size_t with_constant(std::size_t x, StepKind kind, std::vector<double> constant, const std::string& where);
