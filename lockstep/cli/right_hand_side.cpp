@@ -60,7 +60,7 @@ NamedRhs load_system(const ProblemFile& file) {
     rhs.default_parameters.assign(info.default_parameters.begin(), info.default_parameters.end());
     rhs.default_initial_state = info.default_initial_state;
     rhs.default_end_time = info.default_end_time;
-    rhs.reads_time = name == "duffing" || name == "pendulum";
+    rhs.reads_time = info.reads_time;
     return rhs;
   } catch (const Error& error) {
     throw Error(error.kind(), {file.rhs.system->where, error.found(), error.expected(), error.remedy()});
@@ -99,11 +99,9 @@ void guard(const ProblemFile& file, const std::vector<nn::Feature>& features, Na
   if (rhs.guard == ode::GuardAction::clamp) rhs.function = ode::clamp_to_range(rhs.function, rhs.range);
 }
 
-// By a port of the name that engines know it by.
 bool has_time_port(const nn::Model& model) {
-  return model.inputs.size() > 1 && std::ranges::any_of(model.inputs, [](const nn::Port& port) {
-           return port.name == "t" || port.name == "time";
-         });
+  return model.inputs.size() > 1 &&
+         std::ranges::any_of(model.inputs, [](const nn::Port& port) { return nn::is_time(port); });
 }
 
 bool asks(const ProblemFile& file, ode::GuardAction action) {
@@ -332,11 +330,9 @@ NamedRhs load_any(const ProblemFile& file) {
 std::vector<nn::Feature> rhs_features(std::vector<nn::Port> ports) {
   // Those named "p" may come before "u".
   std::stable_partition(ports.begin(), ports.end(), [&](const nn::Port& port) {
-    return ports.size() == 1 ||
-           (port.name != "p" && port.name != "parameters" && port.name != "t" && port.name != "time");
+    return ports.size() == 1 || (port.name != "p" && port.name != "parameters" && !nn::is_time(port));
   });
-  std::stable_partition(ports.begin(), ports.end(),
-                        [&](const nn::Port& port) { return port.name != "t" && port.name != "time"; });
+  std::stable_partition(ports.begin(), ports.end(), [](const nn::Port& port) { return !nn::is_time(port); });
   std::vector<nn::Feature> features;
   for (const nn::Port& port : ports) features.insert(features.end(), port.features.begin(), port.features.end());
   return features;

@@ -119,11 +119,6 @@ std::vector<std::string> argument_texts(const Calls& calls) {
   return texts;
 }
 
-bool is_time(const Model& model, std::size_t port) {
-  const std::string& name = model.inputs[port].name;
-  return model.inputs.size() > 1 && (name == "t" || name == "time");
-}
-
 void narrow(const Calls& calls, const Model& model, Watch watch, const Sources& sources, WatchedInputs& watched) {
   const std::set<std::string> made = made_by(calls, model);
   Calls known;
@@ -131,6 +126,7 @@ void narrow(const Calls& calls, const Model& model, Watch watch, const Sources& 
                        [&](const GuardedCall* call) { return !reads(*call, made, model); });
   const std::vector<std::string> texts = argument_texts(known);
   const std::string& net = calls.front()->net;
+  const bool time_is_apart = watch == Watch::state_and_parameters && model.inputs.size() > 1;
   for (const GuardedCall* call : known) {
     std::size_t argument = 0;
     for (const Port& port : call->inputs) {
@@ -138,7 +134,7 @@ void narrow(const Calls& calls, const Model& model, Watch watch, const Sources& 
         const Feature& feature = port.features[i];
         if (!is_bounded(feature)) continue;
         const auto source = sources.source_of(port.value, i);
-        if (!source || (watch == Watch::state_and_parameters && is_time(model, source->port))) {
+        if (!source || (time_is_apart && is_time(model.inputs[source->port]))) {
           const std::string other = net + "'s input " + texts[std::min(argument, texts.size() - 1)];
           if (std::ranges::find(watched.other, other) == watched.other.end()) watched.other.push_back(other);
           continue;
@@ -215,6 +211,8 @@ void clamp(Model& model, const GuardedCall& call, FreshNames& names) {
 }
 
 }  // namespace
+
+bool is_time(const Port& port) { return port.name == "t" || port.name == "time"; }
 
 bool is_bounded(const Feature& feature) { return std::isfinite(feature.minimum) || std::isfinite(feature.maximum); }
 

@@ -9,6 +9,9 @@
 
 namespace lockstep::nn {
 
+// By its name, as ode::net() takes it: of a right-hand side with other inputs beside it.
+bool is_time(const Port& port);
+
 bool is_bounded(const Feature& feature);
 bool is_bounded(const Port& port);  // has a feature with a range
 

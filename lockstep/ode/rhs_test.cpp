@@ -61,6 +61,10 @@ std::vector<double> derivative(const std::string& name, double t = 0) {
   return du;
 }
 
+TEST_P(EverySystem, says_whether_it_reads_the_time) {
+  EXPECT_EQ(derivative(GetParam(), 1.25) != derivative(GetParam()), system_info(GetParam()).reads_time);
+}
+
 // Worked by hand from the cited equations at the default states. A few operations on numbers of order one (up to
 // 1e2 for the Arenstorf orbit, whose satellite starts 0.006 from the Moon): 1e-12 is thousands of roundings away.
 TEST(Systems, agree_with_their_equations) {

@@ -15,6 +15,7 @@ struct SystemInfo {
   std::vector<double> default_parameters;
   std::vector<double> default_initial_state;
   double default_end_time = 1;
+  bool reads_time = false;  // is not autonomous
 };
 
 }  // namespace lockstep::ode

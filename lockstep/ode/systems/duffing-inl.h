@@ -23,6 +23,7 @@ struct Duffing {
             .parameters = {"delta", "alpha", "beta", "gamma", "omega"},
             .default_parameters = {0.25, -1, 1, 0.3, 1},
             .default_initial_state = {1, 0},
-            .default_end_time = 50};
+            .default_end_time = 50,
+            .reads_time = true};
   }
 };

@@ -23,6 +23,7 @@ struct Pendulum {
             .parameters = {"q", "drive", "omega"},
             .default_parameters = {2, 1.5, 2.0 / 3},
             .default_initial_state = {0.2, 0},
-            .default_end_time = 60};
+            .default_end_time = 60,
+            .reads_time = true};
   }
 };
