@@ -132,8 +132,8 @@ size_t lockstep_plan_workspace_bytes(const lockstep_plan *plan);
  * neither on the other samples, nor their number, nor the strides, nor the instruction set.
  *
  * LOCKSTEP_INVALID_ARGUMENT when the plan is of the other precision, a pointer is NULL, arrays overlap, results
- * share a place, no memory can hold as many samples, the workspace is too small, or the net has several input or output ports: use the function after
- * these. */
+ * share a place, no memory can hold as many samples, the workspace is too small, or the net has several input or
+ * output ports: use the function after these. */
 lockstep_status lockstep_evaluate_f32(const lockstep_plan *plan, size_t samples, const float *in,
                                       ptrdiff_t in_sample_stride, ptrdiff_t in_feature_stride, float *out,
                                       ptrdiff_t out_sample_stride, ptrdiff_t out_feature_stride, void *workspace,

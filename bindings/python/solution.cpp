@@ -177,9 +177,13 @@ nb::dict read_given(const std::filesystem::path& path, const Indices& trajectori
     values.insert(values.end(), row.begin(), row.end());
   }
   nb::dict given;
-  const std::vector<double> all = hdf5::File::open(path).dataset(ode::result_names::kStartTime).read<double>();
   std::vector<double> starts;
-  for (std::size_t i = 0; i < count; ++i) starts.push_back(all.at(first + i * stride));
+  if (count > 0) {
+    const hdf5::File content = hdf5::File::open(path);
+    const std::vector<double> range =
+        content.dataset(ode::result_names::kStartTime).read<double>({first}, {(count - 1) * stride + 1});
+    for (std::size_t i = 0; i < count; ++i) starts.push_back(range[i * stride]);
+  }
   given["start_time"] = to_numpy(std::move(starts), {count});
   given["initial_state"] = to_numpy(std::move(states), {count, components});
   given["parameters"] = to_numpy(std::move(values), each ? std::vector{count, parameters} : std::vector{parameters});

@@ -8,6 +8,7 @@
 #include "lockstep/cli/file_keys.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/cli/toml_value.h"
+#include "lockstep/core/thread_count.h"
 
 namespace lockstep::cli {
 namespace {
@@ -286,7 +287,9 @@ void read_run(const TomlValue& file, ProblemFile& problem) {
     problem.where_of["options.engine"] = engine->where();
   }
   if (const TomlValue* threads = section.find("threads")) {
-    if (not_negative(*threads) > 4096) throw threads->error(threads->describe(), "at most 4096, or 0 for all");
+    if (not_negative(*threads) > kMostThreads) {
+      throw threads->error(threads->describe(), "at most " + std::to_string(kMostThreads) + ", or 0 for all");
+    }
     problem.options.threads = static_cast<int>(threads->integer());
     problem.where_of["options.threads"] = threads->where();
   }

@@ -7,10 +7,12 @@
 namespace lockstep {
 
 void require_thread_count(int threads, const char* field) {
-  constexpr int kMost = 4096;
-  if (threads < 0 || threads > kMost) {
+  if (threads < 0 || threads > kMostThreads) {
     throw Error(ErrorKind::invalid_argument,
-                {field, std::to_string(threads), "a number of threads up to 4096, or 0 for all", {}});
+                {field,
+                 std::to_string(threads),
+                 "a number of threads up to " + std::to_string(kMostThreads) + ", or 0 for all",
+                 {}});
   }
 }
 

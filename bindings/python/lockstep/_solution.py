@@ -323,7 +323,7 @@ class Solution:
             data[name] = (tuple(points if name == "time" else name for name in dimensions), self._array(name))
         for name in (*_PER_TRAJECTORY, "start_time"):
             data[name] = (("trajectory",), self._array(name))
-        start, count, stride = (0, len(self), 1) if (self.path is None) else self._trajectories
+        start, count, stride = (0, len(self), 1) if self.path is None else self._trajectories
         coordinates: dict[str, Any] = {"component": list(self.component_names),
                                        "trajectory": self._first + start + stride * np.arange(count)}
         if self.parameter_names:
@@ -331,7 +331,7 @@ class Solution:
             coordinates["parameter"] = list(self.parameter_names)
         coordinates["time"] = (("time",) if shared else ("trajectory", "save_point"), self.time)
         if not shared:
-            first, points, stride = (0, self.time.shape[1], 1) if (self.path is None) else self._times
+            first, points, stride = (0, self.time.shape[1], 1) if self.path is None else self._times
             coordinates["save_point"] = first + stride * np.arange(points)
         dataset = xarray.Dataset(data, coordinates, self.attributes)
         for name, text in _LONG_NAMES.items():

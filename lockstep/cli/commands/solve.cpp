@@ -79,8 +79,7 @@ void print_unseen(const ProblemSetup& setup) {
   if (setup.guard != ode::GuardAction::flag || points > kFew) return;
   std::printf(
       "  guard = flag: only %s of each trajectory looked at, so that excursions from the training range in between are "
-      "not seen; take "
-      "guard = \"stop\", or more save points\n",
+      "not seen; take guard = \"stop\", or more save points\n",
       counted_text(points, "saved state").c_str());
 }
 

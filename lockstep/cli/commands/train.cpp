@@ -8,6 +8,7 @@
 #include "lockstep/cli/commands/commands.h"
 #include "lockstep/cli/flag_checks.h"
 #include "lockstep/cli/training_run.h"
+#include "lockstep/core/thread_count.h"
 
 namespace lockstep::cli {
 namespace {
@@ -82,7 +83,8 @@ void add_train(CLI::App& app, Chosen& chosen) {
   command->add_flag("-q,--quiet", options->flags.quiet, "print errors only");
   command->add_flag("--explain", options->explain, "say what would be trained and how, and write nothing");
   command->add_option("--seed", options->seed, "seed of the initial weights, the split and the shuffling");
-  command->add_option("--threads", options->threads, "number of threads, 0 for all")->check(whole_number(0, 4096));
+  command->add_option("--threads", options->threads, "number of threads, 0 for all")
+      ->check(whole_number(0, kMostThreads));
   command->add_option("--cpu-target", options->cpu_target, "instruction set: avx512, avx2, neon or scalar");
   command->footer(std::string(kTrainExamples) + "\n");
   command->callback([&chosen, options] {
