@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "bindings/python/model.h"
+#include "lockstep/core/error.h"
 #include "lockstep/nn/equations.h"
+#include "lockstep/nn/table_model.h"
 
 namespace nb = nanobind;
 
@@ -34,8 +36,26 @@ Net equations(const Texts& texts, const std::vector<std::pair<std::string, std::
   return Net(std::move(model));
 }
 
+// values: [knot][column], as _model.py has made them.
+Net table(std::vector<double> knots, std::vector<double> values, const std::vector<std::string>& columns,
+          const std::string& input, const std::string& interpolation) {
+  nn::FunctionTable given{{input}, std::move(knots), {}, std::move(values), nn::Interpolation::linear};
+  for (const std::string& name : columns) given.outputs.push_back({name});
+  const auto kind = nn::parse_interpolation(interpolation);
+  if (!kind) {
+    throw Error(ErrorKind::invalid_argument,
+                {"interpolation", '"' + interpolation + '"', "\"linear\", \"previous\" or \"pchip\"", ""});
+  }
+  given.interpolation = *kind;
+  nn::Model model = nn::table_model(given);
+  return Net(std::move(model));
+}
+
 }  // namespace
 
-void bind_equations(nb::module_& module) { module.def("equations", &equations); }
+void bind_equations(nb::module_& module) {
+  module.def("equations", &equations);
+  module.def("table", &table);
+}
 
 }  // namespace lockstep::python

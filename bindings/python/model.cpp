@@ -21,6 +21,7 @@
 #include "lockstep/nn/hdf5_model.h"
 #include "lockstep/nn/load.h"
 #include "lockstep/nn/safetensors.h"
+#include "lockstep/nn/table_model.h"
 
 namespace nb = nanobind;
 
@@ -45,6 +46,7 @@ std::string activation_text(const nn::Model& model) {
 
 // "3-100-3 tanh" of a plain stack, else how many operations it has.
 std::string shape_text(const nn::Model& model) {
+  if (nn::is_table(model)) return graph::describe(model.nodes[0].operation);
   std::string text = model.inputs.empty() ? "" : std::to_string(model.inputs.front().features.size());
   bool stack = model.inputs.size() == 1 && model.outputs.size() == 1;
   for (const nn::Node& node : model.nodes) {

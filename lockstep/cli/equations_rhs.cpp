@@ -1,4 +1,4 @@
-// The nets that equations call.
+// The nets and tables that equations call.
 #include <utility>
 
 #include "lockstep/cli/equations_section.h"
@@ -8,13 +8,20 @@ namespace lockstep::cli {
 
 nn::Equations load_nets(const EquationsSection& section) {
   nn::Equations system = section.system;
-  for (const EquationsSection::NetFile& net : section.nets) {
+  const auto add = [&system](const auto& given, const auto& load) {
     try {
-      system.nets.push_back({net.name, net.loaded ? *net.loaded : load_model(net.path, std::nullopt)});
+      system.nets.push_back({given.name, load()});
     } catch (const Error& error) {
-      throw Error(error.kind(), {net.where + (error.field().empty() ? "" : ": " + error.field()), error.found(),
-                                 error.expected(), error.remedy()});
+      const bool named = error.field().empty() || error.field() == given.where;
+      throw Error(error.kind(),
+                  {given.where + (named ? "" : ": " + error.field()), error.found(), error.expected(), error.remedy()});
     }
+  };
+  for (const EquationsSection::NetFile& net : section.nets) {
+    add(net, [&net] { return net.loaded ? *net.loaded : load_model(net.path, std::nullopt); });
+  }
+  for (const TableSection& table : section.tables) {
+    add(table, [&table] { return load_table(table); });
   }
   return system;
 }

@@ -89,6 +89,7 @@ EquationsSection read_equations(const TomlValue& rhs, const std::filesystem::pat
       section.nets.push_back({name, folder / file.text(), file.where(), nullptr});
     }
   }
+  if (const TomlValue* tables = rhs.find("tables")) section.tables = read_table_sections(*tables, folder);
   return section;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/cli/function_tables.h"
 #include "lockstep/cli/toml_value.h"
 #include "lockstep/nn/equations.h"
 #include "lockstep/ode/trained_parameters.h"
@@ -23,6 +24,7 @@ struct EquationsSection {
     std::shared_ptr<const nn::Model> loaded;  // where a caller has it in memory; else it is read
   };
   std::vector<NetFile> nets;
+  std::vector<TableSection> tables;
   std::vector<ode::TrainedParameter> trained;  // those of the parameters that training finds, their starts for values
   std::string where;
 };
@@ -37,7 +39,7 @@ EquationsSection read_equations(const TomlValue& rhs, const std::filesystem::pat
 double number_of(const TomlValue& value);
 ode::TrainedParameter trained_parameter(const TomlValue& table, std::size_t parameter);
 
-// The system with its nets, read from their files.
+// The system with its nets and tables, read from their files.
 nn::Equations load_nets(const EquationsSection& section);
 
 }  // namespace lockstep::cli

@@ -70,6 +70,7 @@ constexpr Synonym kProblemWords[] = {
     {"rhs", "name problem", "rhs", "system", "\"lorenz\""},
     {"", "net network nn model_file file", "rhs", "model", "\"net.h5\""},
     {"", "ode odes rhs derivative derivatives f func fun", "rhs", "equations", "{ x = \"-x\" }"},
+    {"", "forcing forcings lookup lookups series time_series", "rhs", "tables", "{ rain = { file = \"rain.csv\" } }"},
     {"", "variables states species names", "rhs", "components", "[\"x\", \"y\"]"},
     {"", "constants params p args theta", "rhs", "parameters", "{ k = 1 }"},
     {"",

@@ -22,7 +22,7 @@ inline constexpr auto kRunKeys = std::to_array<std::string_view>({"device", "eng
 namespace problem_keys {
 inline constexpr auto kRhs =
     std::to_array<std::string_view>({"model", "system", "activations", "with_time", "components", "parameters", "guard",
-                                     "equations", "definitions", "models", "units"});
+                                     "equations", "definitions", "models", "tables", "units"});
 inline constexpr auto kEnsemble =
     std::to_array<std::string_view>({"trajectories", "seed", "initial_state", "parameters"});
 inline constexpr auto kTime = std::to_array<std::string_view>({"span", "save", "unit"});
@@ -36,7 +36,8 @@ inline constexpr auto kNet =
 inline constexpr auto kData =
     std::to_array<std::string_view>({"file", "inputs", "targets", "states", "time", "trajectory", "normalise",
                                      "validation", "units", "sigma", "absolute_sigma", "missing", "starts"});
-inline constexpr auto kRhs = std::to_array<std::string_view>({"equations", "definitions", "parameters", "models"});
+inline constexpr auto kRhs =
+    std::to_array<std::string_view>({"equations", "definitions", "parameters", "models", "tables"});
 inline constexpr auto kOde = std::to_array<std::string_view>({"system", "parameters", "with_time", "failed"});
 // Of a phase, in groups that belong to some rules or schedules alone.
 inline constexpr auto kPhase = std::to_array<std::string_view>(

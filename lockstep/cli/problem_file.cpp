@@ -80,7 +80,7 @@ void read_rhs(const TomlValue& file, ProblemFile& problem) {
     }
     return;
   }
-  for (const char* key : {"definitions", "models"}) {
+  for (const char* key : {"definitions", "models", "tables"}) {
     if (const TomlValue* value = section.find(key)) {
       throw value->error(std::string(key) + " without equations", "[rhs.equations]", "add it, or remove this key");
     }
@@ -318,7 +318,7 @@ void read_output(const TomlValue& file, ProblemFile& problem) {
 ProblemFile interpret(const TomlValue& file, const std::filesystem::path& path) {
   static constexpr std::array<std::string_view, 7> kSections{"rhs",   "ensemble", "time",  "method",
                                                              "event", "run",      "output"};
-  for (const char* key : {"equations", "definitions", "models"}) {
+  for (const char* key : {"equations", "definitions", "models", "tables"}) {
     if (const TomlValue* value = file.find(key)) {
       throw value->error("a section of that name", "it in [rhs]", "write [rhs." + std::string(key) + "]");
     }

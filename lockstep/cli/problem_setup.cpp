@@ -337,6 +337,21 @@ std::optional<std::string> coarse_time(const ode::Problem& problem) {
   return std::nullopt;
 }
 
+// Of a net or table that reads the time, where spans leave what it knows.
+std::optional<std::string> beyond_known_times(const nn::Feature& known, const ode::Problem& problem) {
+  double least = std::numeric_limits<double>::infinity(), most = -least;
+  for (std::size_t i = 0; i < std::max(problem.start_times.size(), problem.end_times.size()); ++i) {
+    for (const double time : {problem.start_time(i), problem.end_time(i)}) {
+      least = std::min(least, time);
+      most = std::max(most, time);
+    }
+  }
+  if (least >= known.minimum && most <= known.maximum) return std::nullopt;
+  return known.name + " knows times from " + number_text(known.minimum) + " to " + number_text(known.maximum) +
+         ", and is asked for " + number_text(least) + " to " + number_text(most) +
+         ": beyond its ends a table keeps the value there, and of a net nothing is known";
+}
+
 }  // namespace
 
 Error in_users_words(const Error& error, const ProblemFile& file) {
@@ -415,6 +430,9 @@ ProblemSetup set_up(const ProblemFile& file) {
   setup.notes = std::move(rhs.notes);
   if (rhs.reads_time && setup.options.precision == Precision::f32) {
     if (auto note = coarse_time(problem)) setup.notes.push_back(*std::move(note));
+  }
+  for (const nn::Feature& known : rhs.times) {
+    if (auto note = beyond_known_times(known, problem)) setup.notes.push_back(*std::move(note));
   }
   setup.title = std::move(rhs.title);
   setup.component_units = units_of(file, rhs);

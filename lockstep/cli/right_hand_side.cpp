@@ -239,6 +239,7 @@ NamedRhs load_net(const ProblemFile& file) {
   rhs.parameter_names = feature_names(features, components, parameters, file.rhs.parameters, "p");
   rhs.default_parameters = nn::parameter_defaults(model);
   rhs.default_parameters.resize(parameters);
+  rhs.times = watched.times;
   if (model.calls.empty()) {
     guard(file, features, rhs);
   } else if (clamps_calls) {
@@ -281,6 +282,7 @@ NamedRhs load_written(const ProblemFile& file) {
   if (rhs.function->parameters() > 0) rhs.parameter_names = names_of(model.inputs[1].features);
   rhs.default_parameters = nn::parameter_defaults(model);
   const nn::WatchedInputs watched = nn::watched_inputs(model, nn::Watch::state_and_parameters);
+  rhs.times = watched.times;
   if (asks(file, ode::GuardAction::clamp)) {
     rhs.guard = ode::GuardAction::clamp;
   } else {
@@ -316,6 +318,7 @@ NamedRhs load_any(const ProblemFile& file) {
   physics.model_digest = closure.model_digest;
   physics.guard = closure.guard;
   physics.reads_time = physics.reads_time || closure.reads_time;
+  physics.times = std::move(closure.times);
   physics.notes = std::move(closure.notes);
   physics.range = std::move(closure.range);
   physics.range.minimum.resize(std::min(physics.range.minimum.size(), components));  // the net's parameters come last

@@ -27,8 +27,9 @@ struct NamedRhs {
   // Of the net: what it was trained on and what to do outside; no range where the model does not say.
   ode::Range range;
   ode::GuardAction guard = ode::GuardAction::ignore;
-  std::vector<std::string> notes;                             // for people: what the guard does not look at
-  std::string model_digest;                                   // of the model, "" without one
+  std::vector<nn::Feature> times;  // of nets and tables that read the time, what they know of it
+  std::vector<std::string> notes;  // for people: what the guard does not look at
+  std::string model_digest;        // of the model, "" without one
   std::shared_ptr<const std::vector<std::byte>> model_bytes;  // as safetensors, else as a plan file; or none
   bool reads_time = false;
   nn::Equations names;    // what an expression may name: texts are those of definitions alone

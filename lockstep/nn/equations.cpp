@@ -10,6 +10,7 @@
 #include "lockstep/core/text.h"
 #include "lockstep/nn/detail/equation_graph.h"
 #include "lockstep/nn/detail/equation_reader.h"
+#include "lockstep/nn/table_model.h"
 
 namespace lockstep::nn {
 namespace {
@@ -50,7 +51,7 @@ std::string text_of(const Equations& system) {
   for (const Equations::Parameter& parameter : system.parameters) {
     if (parameter.value) line(parameter.name, number_text(*parameter.value));
   }
-  for (const Equations::Net& net : system.nets) line(net.name, "net " + net.model.digest());
+  for (const Equations::Net& net : system.nets) line(net.name, (is_table(net.model) ? "table " : "net ") + net.model.digest());
   return text;
 }
 

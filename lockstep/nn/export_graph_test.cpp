@@ -63,6 +63,7 @@ Model every_operation() {
   b.output(b.add(Clip{-1, 0.75}, {y}));
   b.output(b.add(DeadZone{-0.5, 0.5, 0.25}, {x}));
   b.output(b.add(DeadZone{-INFINITY, 0.5, 0}, {x}));
+  for (const std::size_t knots : {1u, 3u, 9u}) b.output(b.add(b.table(knots, 2, 1 + knots / 3), {one}));
   b.output(b.add(Choose{{1, 0, 0, 1, 1}}, {x, one}));
   const std::size_t less = b.add(Binary{BinaryKind::less}, {x, y});
   b.output(b.add(Select{}, {less, x, one}));

@@ -119,6 +119,11 @@ std::vector<std::string> argument_texts(const Calls& calls) {
   return texts;
 }
 
+void note_time(std::vector<Feature>& times, const std::string& net, const Feature& feature) {
+  if (std::ranges::find(times, net, &Feature::name) != times.end()) return;  // all its calls read the same
+  times.push_back({net, feature.unit, feature.minimum, feature.maximum});
+}
+
 void narrow(const Calls& calls, const Model& model, Watch watch, const Sources& sources, WatchedInputs& watched) {
   const std::set<std::string> made = made_by(calls, model);
   Calls known;
@@ -134,7 +139,11 @@ void narrow(const Calls& calls, const Model& model, Watch watch, const Sources& 
         const Feature& feature = port.features[i];
         if (!is_bounded(feature)) continue;
         const auto source = sources.source_of(port.value, i);
-        if (!source || (time_is_apart && is_time(model.inputs[source->port]))) {
+        if (source && time_is_apart && is_time(model.inputs[source->port])) {
+          note_time(watched.times, net, feature);
+          continue;
+        }
+        if (!source) {
           const std::string other = net + "'s input " + texts[std::min(argument, texts.size() - 1)];
           if (std::ranges::find(watched.other, other) == watched.other.end()) watched.other.push_back(other);
           continue;
@@ -225,7 +234,7 @@ bool knows_range(const Model& net) {
 }
 
 WatchedInputs watched_inputs(const Model& model, Watch watch) {
-  WatchedInputs watched{model.inputs, {}};
+  WatchedInputs watched{model.inputs, {}, {}};
   if (model.calls.empty()) return watched;
   model.validate();
   const Sources sources(model);

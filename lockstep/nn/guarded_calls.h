@@ -20,12 +20,13 @@ bool knows_range(const Model& net);
 
 // What a model's inputs alone can tell of the calls.
 struct WatchedInputs {
-  std::vector<Port> inputs;  // the model's, with ranges narrowed to those of the calls that read a feature as it is
+  std::vector<Port> inputs;    // the model's, with ranges narrowed to those of the calls that read a feature as it is
+  std::vector<Feature> times;  // of the nets that read the time as it is what they know of it, under their names
   std::vector<std::string> other;  // the calls' inputs with a range that are something else: "drag's input v^2"
 };
 enum class Watch {
   all_inputs,
-  state_and_parameters,  // who solves: the time, of a port "t" or "time" beside others, is something else, too
+  state_and_parameters,  // who solves: the time, of a port "t" or "time" beside others, is no input to be watched
 };
 // Throws Error (model) for an invalid model.
 WatchedInputs watched_inputs(const Model& model, Watch watch);

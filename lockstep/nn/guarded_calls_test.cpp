@@ -98,7 +98,10 @@ TEST(GuardedCalls, components_and_parameters_that_are_read_as_they_are_are_watch
   EXPECT_EQ(watched.inputs[1].features[0].maximum, 3);
   EXPECT_EQ(watched.inputs[2].features[0].maximum, kInfinity);
   EXPECT_THAT(watched.other,
-              ElementsAre("pull's input x ...", "pull's input y ...", "pull's input that holds what it returns"));
+              ElementsAre("pull's input x ...", "pull's input that holds what it returns"));
+  ASSERT_EQ(watched.times.size(), 1u);
+  EXPECT_EQ(watched.times[0].name, "pull");
+  EXPECT_EQ(watched.times[0].maximum, 3);
   EXPECT_EQ(watched_inputs(model, Watch::all_inputs).inputs[2].features[0].maximum, 3);
   // The model's own range counts, too.
   Model narrower = model;

@@ -215,7 +215,8 @@ Model every_operation() {
   add("reduce", Reduce{ReduceKind::mean}, {"softmax"});
   add("normalise", LayerNormalise{{1, 2, 3}, {4, 5, 6}, 1e-3}, {"softmax"});
   add("chain", Chain{{ActivationKind::leaky_relu, 0.2}}, {"normalise", "softmax"});
-  add("select", Select{}, {"binary", "chain", "reduce"});
+  add("table", Interpolate{{-1, 0, 2}, 3, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17}}, {"reduce"});
+  add("select", Select{}, {"binary", "chain", "table"});
   model.outputs = {{"a/b", "select", {{}, {"heat", "W", -1, 1}, {}}}, {"z", "z", {{}}}, {"r", "reduce", {{}}}};
   return model;
 }

@@ -25,6 +25,7 @@ using graph::Concatenate;
 using graph::Constant;
 using graph::DeadZone;
 using graph::Dense;
+using graph::Interpolate;
 using graph::LayerNormalise;
 using graph::Operation;
 using graph::Reduce;

@@ -52,6 +52,8 @@ void members(Archive& archive, Op& op) {
     archive(op.minimum), archive(op.maximum);
   } else if constexpr (std::is_same_v<T, DeadZone>) {
     archive(op.lower), archive(op.upper), archive(op.bias);
+  } else if constexpr (std::is_same_v<T, Interpolate>) {
+    archive(op.knots), archive(op.outputs), archive(op.coefficients);
   } else if constexpr (std::is_same_v<T, Choose>) {
     archive(op.mask);
   } else if constexpr (std::is_same_v<T, LayerNormalise>) {

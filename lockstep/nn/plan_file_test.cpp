@@ -48,6 +48,8 @@ Model every_operation() {
   add("rescale", Rescale{{9, 10}, {11, 12}}, {"softmax"});
   add("chain", Chain{{ActivationKind::celu, 1.5}}, {"rescale", "softmax"});
   add("reduce", Reduce{ReduceKind::mean}, {"chain"});
+  add("table", Interpolate{{-1, 0, 2}, 2, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}}, {"reduce"});
+  model.outputs.push_back({"table", "table", std::vector<Feature>(2)});
   model.outputs.push_back({"y", "rescale", std::vector<Feature>(2)});
   model.outputs.push_back({"mean", "reduce", std::vector<Feature>(1)});
   return model;

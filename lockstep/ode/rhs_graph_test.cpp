@@ -223,6 +223,10 @@ Graph every_operation(std::size_t n) {
   }
   all.push_back(add(graph::Clip{-0.5, 0.75}, {u}));
   all.push_back(add(graph::DeadZone{-0.5, 0.25, 0.125}, {u}));
+  const graph::Interpolate table{{-1, -0.25, 0.5, 1.5}, 2, numbers(4 * 2 * 3, 0.75)};
+  all.push_back(add(table, {add(graph::Columns{{0}}, {u})}));
+  all.push_back(add(table, {t}));
+  all.push_back(add(graph::Interpolate{{0, 1}, 1, {0.5, 2}}, {t}));
   all.push_back(add(graph::Choose{first<std::uint8_t>(n, {1, 0, 0, 1, 1})}, {u, p}));
   all.push_back(add(graph::Select{}, {less, u, p}));
   all.push_back(add(graph::Columns{{n - 1, 0, 0}}, {u}));

@@ -8,7 +8,7 @@ compare result files; ``lockstep.plot`` draws.
 from . import plot
 from ._gradients import Gradients, Sensitivities
 from ._lockstep import DeviceArray, Model, __version__, load, systems
-from ._model import equations, mlp
+from ._model import equations, mlp, table
 from ._solution import STATUS_NAMES, Solution, read
 from ._solve import solve
 from ._solver import Solver
@@ -19,5 +19,5 @@ from .errors import Error, FileError, Interrupted, InvalidArgument, ModelError, 
 __all__ = [
     "DeviceArray", "Error", "FileError", "Gradients", "Interrupted", "InvalidArgument", "Model", "ModelError",
     "STATUS_NAMES", "Sensitivities", "Solution", "Solver", "Training", "Unsupported", "Verdict", "WrongType", "__version__",
-    "equations", "load", "mlp", "plot", "read", "solve", "systems", "train", "validate",
+    "equations", "load", "mlp", "plot", "read", "solve", "systems", "table", "train", "validate",
 ]

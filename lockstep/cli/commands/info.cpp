@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "lockstep/cli/commands/commands.h"
@@ -189,7 +190,7 @@ void print_result(const std::filesystem::path& path) {
   }
 }
 
-void print_port(const char* kind, const nn::Port& port) {
+void print_port(const char* kind, const nn::Port& port, const std::string& range = ", trained on ") {
   line(kind, port.name + ", " + std::to_string(port.features.size()) +
                  (port.features.size() == 1 ? " feature" : " features"));
   for (std::size_t i = 0; i < port.features.size(); ++i) {
@@ -198,9 +199,13 @@ void print_port(const char* kind, const nn::Port& port) {
     if (feature.name.empty() && feature.unit.empty() && !ranged) continue;
     line("  " + (feature.name.empty() ? std::to_string(i) : feature.name),
          (feature.unit.empty() ? std::string("-") : feature.unit) +
-             (ranged ? ", trained on " + rounded_text(feature.minimum, 6) + " to " + rounded_text(feature.maximum, 6)
-                     : ""));
+             (ranged ? range + rounded_text(feature.minimum, 6) + " to " + rounded_text(feature.maximum, 6) : ""));
   }
+}
+
+bool is_of_table(const nn::Model& model, const nn::GuardedCall& call) {
+  const auto node = std::ranges::find(model.nodes, call.name + ".table", &nn::Node::name);
+  return node != model.nodes.end() && std::holds_alternative<nn::Interpolate>(node->operation);
 }
 
 // What training stored of how good the model is.
@@ -221,7 +226,7 @@ void print_model(const InfoOptions& options) {
   for (const nn::GuardedCall& call : model.calls) {
     for (nn::Port port : call.inputs) {
       port.name = call.name + ", input " + port.name;
-      print_port("call", port);
+      print_port("call", port, is_of_table(model, call) ? ", known from " : ", trained on ");
     }
   }
   std::printf("\nlayers\n");

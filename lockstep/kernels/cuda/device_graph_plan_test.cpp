@@ -128,6 +128,7 @@ TEST_F(DeviceGraph, has_the_bits_of_the_cpu_for_every_operation) {
   b.output(b.add(Columns{{4, 0, 0, 2}}, {x}));
   b.output(b.add(Clip{-1, 0.75}, {x}));
   b.output(b.add(DeadZone{-0.5, 0.5, 0.25}, {x}));
+  for (const std::size_t knots : {1u, 3u, 9u}) b.output(b.add(b.table(knots, 2, 1 + knots / 3), {one}));
   b.output(b.add(Standardise{b.numbers(5), b.numbers(5, 1, 0.5)}, {x}));
   b.output(b.add(Rescale{b.numbers(5), b.numbers(5)}, {x}));
   b.output(b.add(Choose{{1, 0, 0, 1, 1}}, {x, one}));

@@ -1,8 +1,11 @@
 #include "lockstep/kernels/cuda/graph_image.h"
 
 #include <algorithm>
+#include <array>
+#include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/kernels/graph/detail/knots.h"
 #include "lockstep/kernels/graph/detail/schedule.h"
 
 namespace lockstep::cuda {
@@ -141,6 +144,17 @@ class Imaging {
     step.numbers[0] = rounded(zone.lower, scheduled.node->name);
     step.numbers[1] = rounded(zone.upper, scheduled.node->name);
     step.numbers[2] = rounded(zone.bias, scheduled.node->name);
+  }
+  void bind(GraphStep& step, const ScheduledStep& scheduled, const Interpolate& table) {
+    const std::string& name = scheduled.node->name;
+    const std::vector<T> knots = padded_knots<T>(table, name + ".knots");
+    set(step, GraphCode::interpolate);
+    step.numbers[0] = knots.front();
+    step.numbers[1] = knots[table.knots.size() - 1];
+    step.indices = keep_indices(std::array{table.knots.size(), knots.size(), table.powers()});
+    step.first = align();
+    image_.numbers.insert(image_.numbers.end(), knots.begin(), knots.end());
+    step.second = keep(table.coefficients, name + ".coefficients");
   }
   void bind(GraphStep& step, const ScheduledStep&, const Binary& binary) {
     set(step, GraphCode::binary, number_of(binary.kind));

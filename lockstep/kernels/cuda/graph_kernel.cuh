@@ -124,6 +124,15 @@ class GraphTile {
         return each(step, [&](int, T x) { return L::min(L::max(x, number(0)), number(1)); });
       case GraphCode::dead_zone:
         return each(step, [&](int, T x) { return on_numbers::dead_zone_of<L>(x, number(0), number(1), number(2)); });
+      case GraphCode::interpolate: {
+        const std::int32_t* const count = launch_.indices + step.indices;
+        const T *knots = launch_.numbers + step.first, *coefficients = launch_.numbers + step.second;
+        return make(step, [&](int i, int sample) {
+          const auto at = on_numbers::among_knots<L>(read(step.a, 0, sample), knots, count[1], number(0), number(1));
+          return on_numbers::interpolated<L>(at, coefficients + std::int64_t{i} * count[2] * count[0], count[2],
+                                             count[0]);
+        });
+      }
       case GraphCode::binary:
         return make(step, [&](int i, int sample) {
           return binary_any(step.kind, read(step.a, i, sample), read(step.b, i, sample));

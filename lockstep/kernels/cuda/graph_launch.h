@@ -25,7 +25,8 @@ enum class GraphCode : std::int32_t {
   chain,
   softmax,
   reduce,
-  layer_normalise
+  layer_normalise,
+  interpolate
 };
 
 // Rows of the tile's values, or numbers that are the same for all samples.
@@ -42,10 +43,11 @@ struct GraphStep {
   std::int32_t inputs;  // of a dense layer
   std::int64_t out;     // row of the first feature made
   GraphOperand a, b, c;
-  std::int64_t first, second;  // lists in the numbers: scale and shift, in the operation's own order
-  std::int64_t weights;        // of a dense layer, in the numbers, as in LayerImage
-  std::int64_t indices;        // columns; masks
-  double numbers[3];           // bounds and the like, rounded to T
+  std::int64_t first,
+      second;            // lists in the numbers: scale and shift, in the operation's own order; knots, coefficients
+  std::int64_t weights;  // of a dense layer, in the numbers, as in LayerImage
+  std::int64_t indices;  // columns; masks; of a table how many knots, with those of the padding, and powers
+  double numbers[3];     // bounds and the like, rounded to T
 };
 
 struct GraphPortLayout {

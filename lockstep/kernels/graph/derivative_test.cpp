@@ -94,6 +94,20 @@ TEST(DerivativeGraph, every_function_of_one_element) {
   }
 }
 
+TEST(DerivativeGraph, tables_between_and_beyond_their_knots) {
+  Builder b;
+  const std::size_t x = b.input(1), moving = b.add(Rescale{{2}, {0.5}}, {x});
+  for (const std::size_t knots : {1u, 2u, 3u, 9u}) {
+    for (const std::size_t powers : {1u, 2u, 4u})
+      b.output(b.add(b.table(knots, powers == 2 ? 3 : 1, powers), {moving}));
+  }
+  std::mt19937 random(3);
+  for (int repeat = 0; repeat < 200; ++repeat) {
+    expect_derivatives(b.graph, random_vectors(b.graph.inputs, random, -4, 4), random);
+    if (HasFatalFailure()) return;
+  }
+}
+
 TEST(DerivativeGraph, every_function_of_several_values_of_any_width) {
   Builder b;
   const std::size_t x = b.input(5), y = b.input(5), one = b.input(1);

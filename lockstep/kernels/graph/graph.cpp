@@ -46,6 +46,10 @@ void add_operation(ContentHash& hash, const Operation& operation) {
           add_number(op.bias);
         } else if constexpr (std::is_same_v<T, Choose>) {
           hash.add(std::span<const std::uint8_t>(op.mask));
+        } else if constexpr (std::is_same_v<T, Interpolate>) {
+          add_list(op.knots);
+          add_number(static_cast<double>(op.outputs));
+          add_list(op.coefficients);
         } else if constexpr (std::is_same_v<T, LayerNormalise>) {
           add_list(op.scale);
           add_list(op.shift);

@@ -161,6 +161,35 @@ TEST(GraphPlan, every_function_of_one_element_has_the_reference_bits) {
   expect_both(b.graph, 37, kSpecial);
 }
 
+// Numbers on knots, between and beyond them.
+TEST(GraphPlan, tables_of_any_size_have_the_reference_bits) {
+  Builder b;
+  const std::size_t x = b.input(1);
+  std::vector<double> at = kSpecial;
+  for (const std::size_t knots : {1u, 2u, 3u, 4u, 5u, 8u, 9u, 100u, 1000u}) {
+    for (const std::size_t powers : {1u, 2u, 4u}) {
+      const Interpolate table = b.table(knots, powers == 2 ? 3 : 1, powers);
+      if (knots < 10) at.insert(at.end(), table.knots.begin(), table.knots.end());
+      b.output(b.add(table, {x}));
+    }
+  }
+  for (const std::size_t samples : {std::size_t(1), std::size_t(5), at.size() + 40}) expect_both(b.graph, samples, at);
+}
+
+TEST(GraphPlan, knots_that_are_one_number_in_float32_are_refused_there) {
+  Builder b;
+  b.output(b.add(Interpolate{{0, 1.7e9, 1.7e9 + 1}, 1, {1, 2, 3}}, {b.input(1)}));
+  EXPECT_NO_THROW(GraphPlan<double>::compile(b.graph));
+  try {
+    GraphPlan<float>::compile(b.graph);
+    FAIL() << "compiled";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::model);
+    EXPECT_EQ(error.field(), "n0.knots[2]");
+    EXPECT_EQ(error.found(), "1700000001 after 1700000000, which are one number in float32");
+  }
+}
+
 TEST(GraphPlan, every_function_of_two_elements_has_the_reference_bits) {
   Builder b;
   const std::size_t x = b.input(5), y = b.input(5), one = b.input(1);

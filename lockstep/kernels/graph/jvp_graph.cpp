@@ -76,6 +76,9 @@ class Forward : DerivativeBuilder {
     if (reduction.kind == ReduceKind::sum || reduction.kind == ReduceKind::mean) return reduce(reduction.kind, t);
     return reduce(ReduceKind::sum, product(shares(number_[read[0]], number_[value]), t));
   }
+  std::size_t of(std::size_t value, const Inputs& read, const Interpolate& table) {
+    return product(slopes(value, table), dot_[read[0]]);
+  }
   std::size_t of(std::size_t, const Inputs& read, const LayerNormalise& normalise) {
     const std::size_t t = through_normalisation(normalise, number_[read[0]], dot_[read[0]]);
     return product(t, add(Constant{normalise.scale}, {}));

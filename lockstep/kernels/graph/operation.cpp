@@ -1,6 +1,7 @@
 #include "lockstep/kernels/graph/operation.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -155,6 +156,28 @@ struct Check {
     check_size(name, width[1], width[0], kWidth);
     return (*this)(Activate{chain.activation});
   }
+  std::size_t operator()(const Interpolate& table) const {
+    if (width[0] != 1) refuse(name, std::to_string(width[0]) + " features to read", "1, the number it looks up");
+    if (table.knots.empty()) refuse(name + ".knots", "no numbers", "at least one");
+    check_finite(name + ".knots", table.knots);
+    for (std::size_t i = 1; i < table.knots.size(); ++i) {
+      if (table.knots[i - 1] < table.knots[i]) continue;
+      refuse(name + ".knots[" + std::to_string(i) + "]",
+             six_digits(table.knots[i]) + " after " + six_digits(table.knots[i - 1]), "ascending numbers, none twice");
+    }
+    const std::size_t each = table.knots.size();
+    if (table.outputs == 0 || table.outputs > kMostFeatures) {
+      refuse(name + ".outputs", std::to_string(table.outputs), "1 to 2^20");
+    }
+    if (table.coefficients.empty() || table.coefficients.size() % each != 0 ||
+        table.coefficients.size() / each % table.outputs != 0) {
+      refuse(
+          name + ".coefficients", std::to_string(table.coefficients.size()) + " numbers",
+          "as many for each of " + std::to_string(table.outputs) + " features and " + std::to_string(each) + " knots");
+    }
+    check_finite(name + ".coefficients", table.coefficients);
+    return table.outputs;
+  }
   std::size_t operator()(const Softmax&) const { return width[0]; }
   std::size_t operator()(const Reduce&) const { return 1; }
   std::size_t operator()(const LayerNormalise& normalise) const {
@@ -229,6 +252,14 @@ struct Describe {
   std::string operator()(const Chain& chain) const {
     return "times the derivative of " + lockstep::to_string(chain.activation);
   }
+  std::string operator()(const Interpolate& table) const {
+    static constexpr std::array<const char*, 4> kDegrees = {"steps", "lines", "parabolas", "cubics"};
+    const std::size_t degree = table.powers() - 1;
+    return "table of " + std::to_string(table.outputs) + (table.outputs == 1 ? " column" : " columns") + ", " +
+           (degree < kDegrees.size() ? kDegrees[degree] : "polynomials") + " between " +
+           std::to_string(table.knots.size()) + " knots from " + six_digits(table.knots.front()) + " to " +
+           six_digits(table.knots.back());
+  }
   std::string operator()(const Softmax& softmax) const { return std::string(to_string(softmax.kind)); }
   std::string operator()(const Reduce& reduce) const { return std::string(to_string(reduce.kind)) + " over features"; }
   std::string operator()(const LayerNormalise& normalise) const {
@@ -260,8 +291,9 @@ std::string_view to_string(ReduceKind kind) {
 
 std::string_view name_of(const Operation& operation) {
   static constexpr std::array<std::string_view, std::variant_size_v<Operation>> kNames = {
-      "dense",     "activate", "standardise", "rescale", "constant", "concatenate",     "columns", "unary", "clip",
-      "dead_zone", "binary",   "choose",      "softmax", "reduce",   "layer_normalise", "select",  "chain"};
+      "dense",           "activate", "standardise", "rescale",    "constant", "concatenate", "columns",
+      "unary",           "clip",     "dead_zone",   "binary",     "choose",   "softmax",     "reduce",
+      "layer_normalise", "select",   "chain",       "interpolate"};
   return kNames[operation.index()];
 }
 

@@ -87,6 +87,17 @@ struct LayerNormalise {
   double epsilon = 1e-5;
 };
 
+// Of one number x a polynomial between knots, one for each feature made; beyond the ends the value at the end, so that
+// x is clamped first: c = min(max(x, knots.front()), knots.back()). From knot i, the last one with knots[i] <= c, the
+// distance is d = c - knots[i], and y[j] = fma(... fma(c_n, d, c_(n-1)) ..., d, c_0) with that knot's coefficients.
+struct Interpolate {
+  std::vector<double> knots;         // ascending
+  std::size_t outputs = 1;           // features
+  std::vector<double> coefficients;  // [feature][power, the highest first][knot]; as many powers as that makes
+
+  std::size_t powers() const { return coefficients.size() / (outputs * knots.size()); }
+};
+
 // What derivatives of nets are made of: first[i] f'(second[i]), f the activation, element by element between two values
 // of one width. Where chain_reads_value() the second is f's value, else its argument.
 struct Chain {
@@ -99,7 +110,7 @@ constexpr bool chain_reads_value(ActivationKind kind) {
 
 // New ones are appended: the order enters stored plans.
 using Operation = std::variant<Dense, Activate, Standardise, Rescale, Constant, Concatenate, Columns, Unary, Clip,
-                               DeadZone, Binary, Choose, Softmax, Reduce, LayerNormalise, Select, Chain>;
+                               DeadZone, Binary, Choose, Softmax, Reduce, LayerNormalise, Select, Chain, Interpolate>;
 
 std::string_view to_string(UnaryKind kind);            // "square_root"
 std::string_view to_string(BinaryKind kind);           // "multiply"

@@ -132,6 +132,9 @@ class Reverse : DerivativeBuilder {
     }
     receive(read[0], product(shares(number_[read[0]], number_[value]), bar));
   }
+  void of(std::size_t value, std::size_t bar, const Inputs& read, const Interpolate& table) {
+    if (wants(read[0])) receive(read[0], product(bar, slopes(value, table)));
+  }
   void of(std::size_t, std::size_t bar, const Inputs& read, const LayerNormalise& normalise) {
     receive(read[0],
             through_normalisation(normalise, number_[read[0]], product(bar, add(Constant{normalise.scale}, {}))));
@@ -182,7 +185,7 @@ class Reverse : DerivativeBuilder {
   void of(std::size_t, std::size_t, const Inputs&, const Op&) {}
 
   bool of_layers_;
-  std::vector<std::size_t> bar_;  // of each value, kNone where nothing asked for it
+  std::vector<std::size_t> bar_;         // of each value, kNone where nothing asked for it
   std::vector<std::size_t> transposes_;  // of each value
 };
 

@@ -111,6 +111,8 @@ struct HwyLane {
   static HWY_INLINE M int_eq(I a, I b) { return hn::RebindMask(D(), hn::Eq(a, b)); }
   static HWY_INLINE M int_lt(I a, I b) { return hn::RebindMask(D(), hn::Lt(a, b)); }
 
+  static HWY_INLINE V gather(const T* table, I i) { return hn::GatherIndex(D(), table, i); }
+
   // Whether lookup16 is one instruction.
   static constexpr bool kLooksUpInOne = HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_AVX3;
   // table[i mod 16] for each lane of a whole register; `table` is aligned to 64 bytes. For float32 only.

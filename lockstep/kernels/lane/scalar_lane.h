@@ -114,6 +114,8 @@ struct ScalarLane {
   static LOCKSTEP_HOST_DEVICE M int_eq(I a, I b) { return a == b; }
   static LOCKSTEP_HOST_DEVICE M int_lt(I a, I b) { return a < b; }
 
+  static LOCKSTEP_HOST_DEVICE V gather(const T* table, I i) { return table[i]; }
+
   static constexpr bool kLooksUpInOne = true;
   // table[i mod 16] for each lane; `table` is aligned to 64 bytes. For float32 only.
   static LOCKSTEP_HOST_DEVICE V lookup16(const T* table, I i) { return table[i & 15]; }

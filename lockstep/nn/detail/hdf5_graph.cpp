@@ -62,12 +62,21 @@ Dense read_dense(const Group& group) {
   return dense;
 }
 
+Interpolate read_table(const Group& group) {
+  Interpolate table{read_list(group, "knots"), 0, {}};
+  const std::int64_t outputs = group.integer_attribute("outputs");
+  if (outputs < 1 || outputs > 1 << 20) refuse(group.name() + "@outputs", std::to_string(outputs), "1 to 2^20");
+  table.outputs = static_cast<std::size_t>(outputs);
+  table.coefficients = read_list(group, "coefficients");
+  return table;
+}
+
 // What an operation keeps beside its attributes.
 struct Known {
   std::string_view operation;
   std::array<std::string_view, 2> lists;
 };
-constexpr std::array<Known, 17> kKnown = {{{"dense", {"weight", "bias"}},
+constexpr std::array<Known, 18> kKnown = {{{"dense", {"weight", "bias"}},
                                            {"activate", {}},
                                            {"standardise", {"shift", "scale"}},
                                            {"rescale", {"scale", "shift"}},
@@ -83,7 +92,8 @@ constexpr std::array<Known, 17> kKnown = {{{"dense", {"weight", "bias"}},
                                            {"reduce", {}},
                                            {"layer_normalise", {"scale", "shift"}},
                                            {"select", {}},
-                                           {"chain", {}}}};
+                                           {"chain", {}},
+                                           {"interpolate", {"knots", "coefficients"}}}};
 static_assert(kKnown.size() == std::variant_size_v<Operation>);
 
 Operation read_operation(const Group& group) {
@@ -116,6 +126,7 @@ Operation read_operation(const Group& group) {
   if (name == "dead_zone") {
     return DeadZone{group.number_attribute("lower"), group.number_attribute("upper"), group.number_attribute("bias")};
   }
+  if (name == "interpolate") return read_table(group);
   if (name == "binary") return Binary{read_kind<BinaryKind>(group, 10)};
   if (name == "choose") {
     Choose choose;
@@ -198,6 +209,10 @@ void write_operation(Group& group, const Operation& operation) {
           group.create_dataset<std::int64_t>("indices", {indices.size()}).template write<std::int64_t>(indices);
         } else if constexpr (std::is_same_v<Op, Choose>) {
           group.create_dataset<std::uint8_t>("mask", {op.mask.size()}).template write<std::uint8_t>(op.mask);
+        } else if constexpr (std::is_same_v<Op, Interpolate>) {
+          list("knots", op.knots);
+          list("coefficients", op.coefficients);
+          group.set_attribute("outputs", op.outputs);
         } else if constexpr (std::is_same_v<Op, Clip>) {
           group.set_attribute("minimum", op.minimum);
           group.set_attribute("maximum", op.maximum);

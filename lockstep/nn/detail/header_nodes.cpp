@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <variant>
 
+#include "lockstep/kernels/graph/detail/knots.h"
 #include "lockstep/kernels/math/math.h"
 #include "lockstep/nn/detail/c_lane.h"
 #include "lockstep/nn/detail/header_graph.h"
@@ -284,6 +285,29 @@ class NodeTexts {
     if (std::isfinite(zone.lower)) text = x + " < " + literal(zone.lower) + " ? " + x + " + " + bias + " : " + text;
     if (std::isfinite(zone.upper)) text = literal(zone.upper) + " < " + x + " ? " + x + " - " + bias + " : " + text;
     return elements(text);
+  }
+  std::string of(const Interpolate& given) {
+    const std::string type = kType, knots = std::to_string(given.knots.size());
+    const std::vector<T> padded = graph::padded_knots<T>(given, node_->name + ".knots");
+    parameters_.push_back("a");
+    table("knots", given.knots);
+    table("coefficients", given.coefficients);
+    const auto bound = [&](double number, const char* order) {
+      return "    c = " + literal(number) + " " + order + " c ? " + literal(number) + " : c;\n";
+    };
+    std::string value = "coefficients[i * " + std::to_string(given.powers()) + " * " + knots + " + at]";
+    for (std::size_t power = 1; power < given.powers(); ++power) {
+      value = "$fma~(" + value + ", d, coefficients[(i * " + std::to_string(given.powers()) + " + " +
+              std::to_string(power) + ") * " + knots + " + at])";
+    }
+    const bool constant = given.powers() == 1;
+    return for_samples("    " + type + (constant ? " c = a[s];\n" : " c = a[s], d;\n") + "    int at = 0, half;\n" +
+                       bound(given.knots.front(), ">") + bound(given.knots.back(), "<") +
+                       "    for (half = " + std::to_string(padded.size() / 2) +
+                       "; half > 0; half /= 2) {\n      const int next = at + half < " + knots + " ? at + half : " +
+                       std::to_string(given.knots.size() - 1) + ";\n      if (at + half < " + knots +
+                       " && knots[next] <= c) at = next;\n    }\n" + (constant ? "" : "    d = c - knots[at];\n") +
+                       for_features(0, width_, "y[i * n + s] = " + value + ";"));
   }
   std::string of(const Binary& operation) {
     const std::string a = operand(0), b = operand(1);

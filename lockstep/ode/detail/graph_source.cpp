@@ -75,6 +75,7 @@ class Writer {
     return width_ == 1;
   }
   bool is_plain(const graph::Dense&) const { return false; }
+  bool is_plain(const graph::Interpolate&) const { return false; }
   bool is_plain(const graph::Choose&) const { return false; }
   bool is_plain(const graph::Softmax&) const { return false; }
   bool is_plain(const graph::Reduce&) const { return false; }
@@ -205,6 +206,22 @@ class Writer {
     if (std::isfinite(zone.upper)) text = literal(zone.upper) + " < " + a + " ? " + a + " - " + bias + " : " + text;
     return each(text);
   }
+  std::string of(const graph::Interpolate& given) const {
+    const std::string knots = text_of(given.knots.size()), powers = text_of(given.powers());
+    std::size_t half = 1;
+    while (half < given.knots.size()) half *= 2;
+    std::string value = "coefficients[i * " + powers + " * " + knots + " + at]";
+    for (std::size_t power = 1; power < given.powers(); ++power) {
+      value = "std::fma(" + value + ", d, coefficients[(i * " + powers + " + " + text_of(power) + ") * " + knots +
+              " + at])";
+    }
+    const std::string first = literal(given.knots.front()), last = literal(given.knots.back());
+    return table("knots", given.knots) + table("coefficients", given.coefficients) + "R c = x0[0];\nc = " + first +
+           " > c ? " + first + " : c;\nc = " + last + " < c ? " + last +
+           " : c;\nint at = 0;\nfor (int half = " + text_of(half / 2) + "; half > 0; half /= 2) {\nif (at + half < " +
+           knots + " && knots[at + half] <= c) at += half;\n}\n" +
+           (given.powers() == 1 ? "" : "const R d = c - knots[at];\n") + loop(width_, "y[i] = " + value + ";");
+  }
   std::string of(const graph::Binary& binary) const {
     const std::string a = x(0), b = x(1);
     switch (binary.kind) {
@@ -273,6 +290,8 @@ std::size_t numbers_in(const graph::Graph& graph) {
     if (const auto* dense = std::get_if<graph::Dense>(&node.operation))
       count += dense->weights.size() + dense->bias.size();
     if (const auto* constant = std::get_if<graph::Constant>(&node.operation)) count += constant->values.size();
+    if (const auto* given = std::get_if<graph::Interpolate>(&node.operation))
+      count += given->knots.size() + given->coefficients.size();
   }
   return count;
 }

@@ -156,6 +156,25 @@ class DerivativeBuilder {
     return unary(UnaryKind::negate, product(t, add(Activate{{ActivationKind::sin, 0}}, {x})));
   }
 
+  // The derivative of each feature that a table makes by the number it is read at: 0 before the first knot, as behind
+  // the last.
+  std::size_t slopes(std::size_t value, const Interpolate& table) {
+    const std::size_t knots = table.knots.size(), powers = table.powers();
+    if (powers == 1) return zeros(table.outputs);
+    Interpolate made{table.knots, table.outputs, {}};
+    for (std::size_t row = 0; row < table.outputs * powers; ++row) {
+      const std::size_t power = powers - 1 - row % powers;
+      if (power == 0) continue;
+      for (std::size_t i = 0; i < knots; ++i) {
+        const bool last = i + 1 == knots;
+        made.coefficients.push_back(last ? 0 : static_cast<double>(power) * table.coefficients[row * knots + i]);
+      }
+    }
+    const std::size_t x = number_[node(value).inputs[0]];
+    const std::size_t inside = binary(BinaryKind::less_or_equal, constant(table.knots.front()), x);
+    return where(inside, add(std::move(made), {x}), constant(0));
+  }
+
   // Layer normalisation but for its scale, whose Jacobian is symmetric: r (t - mean(t) - n mean(n t)), n = (x - mean)
   // r.
   std::size_t through_normalisation(const LayerNormalise& normalise, std::size_t x, std::size_t t) {

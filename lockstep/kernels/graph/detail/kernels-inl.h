@@ -78,6 +78,7 @@ const Kernels<T>* kernel_table() {
       .clip = clip<T>,
       .dead_zone = dead_zone<T>,
       .layer_normalise = layer_normalise<T>,
+      .interpolate = interpolate<T>,
       .choose = choose<T>,
       .select = select<T>,
       .columns = columns<T>,

@@ -78,6 +78,40 @@ LOCKSTEP_LANE_FN typename L::V dead_zone_of(typename L::V x, typename L::V lower
   return L::select(L::lt(upper, x), L::sub(x, bias), L::select(L::lt(x, lower), L::add(x, bias), inside));
 }
 
+// Where a number lies among the knots of an Interpolate.
+template <class L>
+struct AmongKnots {
+  typename L::I knot;
+  typename L::V distance;
+};
+
+// `knots` end in NaN, up to a power of two; first and last are those before that. The search in halves compares as
+// many times for any number.
+template <class L>
+LOCKSTEP_LANE_FN AmongKnots<L> among_knots(typename L::V x, const typename L::T* knots, size_t padded,
+                                           typename L::T first, typename L::T last) {
+  using TI = typename L::TI;
+  const auto clamped = L::min(L::max(x, L::set(first)), L::set(last));
+  auto at = L::int_set(0);
+  for (size_t half = padded / 2; half > 0; half /= 2) {
+    const auto next = L::int_add(at, L::int_set(static_cast<TI>(half)));
+    const auto reached = L::le(L::gather(knots, next), clamped);
+    at = L::bits(L::select(reached, L::from_bits(next), L::from_bits(at)));
+  }
+  return {at, L::sub(clamped, L::gather(knots, at))};
+}
+
+// `coefficients` are one feature's.
+template <class L>
+LOCKSTEP_LANE_FN typename L::V interpolated(const AmongKnots<L>& at, const typename L::T* coefficients, size_t powers,
+                                            size_t knots) {
+  auto y = L::gather(coefficients, at.knot);
+  for (size_t power = 1; power < powers; ++power) {
+    y = L::fma(y, at.distance, L::gather(coefficients + power * knots, at.knot));
+  }
+  return y;
+}
+
 // Over the features, ascending; load(i) is feature i.
 template <ReduceKind kKind, class L, class Load>
 LOCKSTEP_LANE_FN typename L::V reduce_of(size_t width, const Load& load) {

@@ -1,9 +1,11 @@
 // Lowering for a CPU: the steps of the schedule as calls of one instruction set's kernels, their numbers rounded.
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/graph/detail/dense_step.h"
+#include "lockstep/kernels/graph/detail/knots.h"
 #include "lockstep/kernels/graph/detail/program.h"
 #include "lockstep/kernels/graph/detail/schedule.h"
 
@@ -239,6 +241,18 @@ class Lowering {
     step.run = kernels_.dead_zone;
     step.by_sample = kernels_.by_sample.dead_zone;
     step.numbers = {rounded(zone.lower, name), rounded(zone.upper, name), rounded(zone.bias, name)};
+  }
+
+  void bind(Step<T>& step, const ScheduledStep& scheduled, const Interpolate& table) {
+    const std::string& name = scheduled.node->name;
+    const std::vector<T> knots = padded_knots<T>(table, name + ".knots");
+    step.run = kernels_.interpolate;
+    step.numbers = {knots.front(), knots[table.knots.size() - 1], 0};
+    step.indices = keep_indices(std::array{table.knots.size(), knots.size(), table.powers()});
+    program_.numbers.emplace_back(knots.size());
+    std::copy(knots.begin(), knots.end(), program_.numbers.back().data());
+    step.first = program_.numbers.back().data();
+    step.second = keep(table.coefficients, name + ".coefficients");
   }
 
   void bind(Step<T>& step, const ScheduledStep&, const Binary& operation) {

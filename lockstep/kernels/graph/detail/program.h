@@ -24,10 +24,10 @@ template <class T>
 struct Tile {
   // Of rows: the tile's own; of a tile plan the output's, those of three inputs, and constants.
   std::array<T*, 6> bases;
-  std::size_t stride;     // numbers between rows: as many lanes as a full tile has
-  std::size_t registers;  // of lanes in use, one or two where there are layers
-  std::size_t samples;    // in them; the lanes beyond hold numbers that nobody wants
-  T* scratch;             // for layers evaluated sample by sample
+  std::size_t stride;               // numbers between rows: as many lanes as a full tile has
+  std::size_t registers;            // of lanes in use, one or two where there are layers
+  std::size_t samples;              // in them; the lanes beyond hold numbers that nobody wants
+  T* scratch;                       // for layers evaluated sample by sample
   std::size_t between_samples = 0;  // numbers, where features lie one after another
 };
 
@@ -51,14 +51,14 @@ template <class T>
 struct Step {
   void (*run)(const Step&, const Tile<T>&) = nullptr;
   void (*by_sample)(const Step&, const Tile<T>&) = nullptr;  // where features lie one after another; null: in no way
-  std::size_t width = 0;  // features read, or made where they are more
-  std::size_t out = 0;    // row of the first feature made
+  std::size_t width = 0;                                     // features read, or made where they are more
+  std::size_t out = 0;                                       // row of the first feature made
   std::uint8_t out_base = 0;
   Operand<T> a, b, c;
   std::array<T, 3> numbers{};              // bounds and the like
   const T* first = nullptr;                // lists over the features
   const T* second = nullptr;               //
-  const std::uint32_t* indices = nullptr;  // columns; masks
+  const std::uint32_t* indices = nullptr;  // columns; masks; counts
   const mlp::Packed<T>* layer = nullptr;   // of one layer
   bool takes_tanh = false;                 // in full tiles: of the dense step before, which leaves it to this one
   bool leaves_tanh = false;                // to the dense step that follows
@@ -70,7 +70,7 @@ template <class T>
 using StepFunction = void (*)(const Step<T>&, const Tile<T>&);
 
 // Steps over samples whose features lie one after another, mlp::kMostLanes at most. Null for what is too rare to be
-// worth its code: power, the softmax's logarithm, derivatives.
+// worth its code: power, tables, the softmax's logarithm, derivatives.
 template <class T>
 struct SampleKernels {
   std::array<StepFunction<T>, 8> unary;
@@ -91,21 +91,22 @@ struct Kernels {
   // what the second reads beside the first's result, [first][second][result is the second's left, right operand].
   std::array<StepFunction<T>, 6> whole_rows;
   std::array<std::array<std::array<StepFunction<T>, 2>, 3>, 3> paired_rows;
-  std::array<StepFunction<T>, 2> softmax;                 // [SoftmaxKind]
-  std::array<StepFunction<T>, 4> reduce;                  // [ReduceKind]
-  StepFunction<T> standardise;                            // first: shift, second: scale
-  StepFunction<T> rescale;                                // first: scale, second: shift
-  StepFunction<T> clip;                                   // numbers: minimum, maximum
-  StepFunction<T> dead_zone;                              // numbers: lower, upper, bias
-  StepFunction<T> layer_normalise;                        // first: scale, second: shift, numbers: epsilon
-  StepFunction<T> choose;                                 // indices: 1 for a, 0 for b
-  StepFunction<T> select;                                 // a != 0 ? b : c
-  StepFunction<T> columns;                                // indices into a
-  StepFunction<T> copy;                                   // rows of a
-  StepFunction<T> fill;                                   // a: constants
-  StepFunction<T> activate;                               // numbers: alpha
-  std::array<StepFunction<T>, 18> chain;                  // [ActivationKind], a times the derivative at b, alpha
-  SampleKernels<T> by_sample;                             // null where a register is a number
+  std::array<StepFunction<T>, 2> softmax;  // [SoftmaxKind]
+  std::array<StepFunction<T>, 4> reduce;   // [ReduceKind]
+  StepFunction<T> standardise;             // first: shift, second: scale
+  StepFunction<T> rescale;                 // first: scale, second: shift
+  StepFunction<T> clip;                    // numbers: minimum, maximum
+  StepFunction<T> dead_zone;               // numbers: lower, upper, bias
+  StepFunction<T> layer_normalise;         // first: scale, second: shift, numbers: epsilon
+  StepFunction<T> interpolate;  // first: knots, second: coefficients, numbers: ends, indices: knots, padded, powers
+  StepFunction<T> choose;       // indices: 1 for a, 0 for b
+  StepFunction<T> select;       // a != 0 ? b : c
+  StepFunction<T> columns;      // indices into a
+  StepFunction<T> copy;         // rows of a
+  StepFunction<T> fill;         // a: constants
+  StepFunction<T> activate;     // numbers: alpha
+  std::array<StepFunction<T>, 18> chain;  // [ActivationKind], a times the derivative at b, alpha
+  SampleKernels<T> by_sample;             // null where a register is a number
 };
 
 // Defined in kernels_f32.cpp and kernels_f64.cpp.
@@ -121,9 +122,9 @@ struct Program {
   std::vector<PortRows> stores;  // all output ports
   std::vector<Step<T>> steps;
   std::vector<std::size_t> step_nodes;  // whose operations they carry out; of plans that have their ports' rows
-  std::size_t rows = 0;     // of a tile
-  std::size_t scratch = 0;  // numbers
-  double cost = 0;          // of one sample in numbers of fused multiply-adds, roughly
+  std::size_t rows = 0;                 // of a tile
+  std::size_t scratch = 0;              // numbers
+  double cost = 0;                      // of one sample in numbers of fused multiply-adds, roughly
   std::array<mlp::Rest, mlp::kMostLanes> rest{};  // [samples], less than a strip; of plans that have their ports' rows
   std::size_t most_by_sample = 0;                 // of any rest
   std::size_t between_samples = 0;                // numbers

@@ -1,6 +1,7 @@
 #include "lockstep/kernels/graph/detail/schedule.h"
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 #include <utility>
 
@@ -266,6 +267,14 @@ class Scheduling {
   void add_operation(std::size_t value, const Reduce&) {
     place_[value] = fresh(value, 1);
     append(value, step(value, know_.widths[node(value).inputs[0]]));
+  }
+
+  void add_operation(std::size_t value, const Interpolate& table) {
+    place_[value] = fresh(value, table.outputs);
+    append(value, step(value, table.outputs));
+    // A number gathered costs some eight multiply-adds: one in each round of the search, and each coefficient.
+    const std::size_t rounds = static_cast<std::size_t>(std::bit_width(table.knots.size() - 1)) + 1;
+    made_.cost += 8 * static_cast<double>(rounds + table.outputs * table.powers());
   }
 
   void summarise() {

@@ -20,7 +20,7 @@ struct ScheduledOperand {
   const Constant* constants = nullptr;  // null: rows
   std::string name;                     // of the constants' node
   std::size_t row = 0;
-  std::size_t step = 1;  // 0 where one feature meets every one of the other operand
+  std::size_t step = 1;   // 0 where one feature meets every one of the other operand
   std::uint8_t base = 0;  // of the row: 0 the tile's own rows, kOutputBase, kInputBase and on
 };
 

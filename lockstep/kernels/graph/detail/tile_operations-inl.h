@@ -105,6 +105,21 @@ void dead_zone(const Step<T>& step, const Tile<T>& tile) {
 }
 
 template <class T>
+void interpolate(const Step<T>& step, const Tile<T>& tile) {
+  using L = HwyLane<Register<T>>;
+  const Register<T> d;
+  const size_t lanes = hn::Lanes(d), knots = step.indices[0], padded = step.indices[1], powers = step.indices[2];
+  const T* a = rows_of(step.a, tile);
+  for (size_t lane = 0; lane < tile.registers * lanes; lane += lanes) {
+    const auto at = among_knots<L>(hn::LoadU(d, a + lane), step.first, padded, step.numbers[0], step.numbers[1]);
+    T* out = made_by(step, tile) + lane;
+    for (size_t i = 0; i < step.width; ++i, out += tile.stride) {
+      hn::StoreU(interpolated<L>(at, step.second + i * powers * knots, powers, knots), d, out);
+    }
+  }
+}
+
+template <class T>
 void copy(const Step<T>& step, const Tile<T>& tile) {
   each_register(step, tile, [](auto x, size_t) { return x; });
 }

@@ -159,6 +159,17 @@ inline ComplexVector complex_operation(const Operation& operation, const std::ve
           for (Complex& v : y) v = v.real() < op.minimum ? op.minimum : v.real() > op.maximum ? op.maximum : v;
         } else if constexpr (std::is_same_v<Op, DeadZone>) {
           for (Complex& v : y) v = v.real() > op.upper ? v - op.bias : v.real() < op.lower ? v + op.bias : 0;
+        } else if constexpr (std::is_same_v<Op, Interpolate>) {
+          Complex c = x[0].real() < op.knots.front() ? op.knots.front() : x[0];
+          if (c.real() > op.knots.back()) c = op.knots.back();
+          std::size_t knot = 0;
+          while (knot + 1 < op.knots.size() && op.knots[knot + 1] <= c.real()) ++knot;
+          y.assign(op.outputs, 0);
+          for (std::size_t j = 0; j < op.outputs; ++j) {
+            for (std::size_t p = 0; p < op.powers(); ++p) {
+              y[j] = y[j] * (c - op.knots[knot]) + op.coefficients[(j * op.powers() + p) * op.knots.size() + knot];
+            }
+          }
         } else if constexpr (std::is_same_v<Op, Binary>) {
           y.resize(std::max(read[0].size(), read[1].size()));
           for (std::size_t i = 0; i < y.size(); ++i) y[i] = complex_binary(op.kind, element(0, i), element(1, i));

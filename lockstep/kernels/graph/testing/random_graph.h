@@ -46,6 +46,14 @@ class Builder {
     }
     return values;
   }
+  // Knots some 0.01 to 1 apart around 0, float32 numbers; as many coefficients.
+  Interpolate table(std::size_t knots, std::size_t outputs, std::size_t powers) {
+    Interpolate made{{}, outputs, numbers(knots * outputs * powers, 2)};
+    std::uniform_real_distribution<double> apart(0.01, 1);
+    double at = -0.25 * static_cast<double>(knots);
+    for (std::size_t i = 0; i < knots; ++i) made.knots.push_back(static_cast<float>(at += apart(random)));
+    return made;
+  }
   std::size_t below(std::size_t count) { return std::uniform_int_distribution<std::size_t>(0, count - 1)(random); }
 
   Graph graph;

@@ -123,6 +123,18 @@ Vector<T> reference_operation(const Operation& operation, const std::vector<Vect
           }
         } else if constexpr (std::is_same_v<Op, DeadZone>) {
           for (T& v : y) v = v > T(op.upper) ? v - T(op.bias) : v < T(op.lower) ? v + T(op.bias) : v == v ? T(0) : v;
+        } else if constexpr (std::is_same_v<Op, Interpolate>) {
+          const T first = T(op.knots.front()), last = T(op.knots.back());
+          const T above = first > x[0] ? first : x[0], c = last < above ? last : above;
+          std::size_t knot = 0;
+          while (knot + 1 < op.knots.size() && T(op.knots[knot + 1]) <= c) ++knot;
+          y.assign(op.outputs, 0);
+          for (std::size_t j = 0; j < op.outputs; ++j) {
+            for (std::size_t p = 0; p < op.powers(); ++p) {
+              const T coefficient = T(op.coefficients[(j * op.powers() + p) * op.knots.size() + knot]);
+              y[j] = p == 0 ? coefficient : std::fma(y[j], c - T(op.knots[knot]), coefficient);
+            }
+          }
         } else if constexpr (std::is_same_v<Op, Binary>) {
           y.resize(std::max(read[0].size(), read[1].size()));
           for (std::size_t i = 0; i < y.size(); ++i) {

@@ -1,0 +1,33 @@
+// The knots of a table as the kernels search them.
+#pragma once
+
+#include <bit>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "lockstep/core/error.h"
+#include "lockstep/core/text.h"
+#include "lockstep/kernels/graph/detail/schedule.h"
+
+namespace lockstep::graph {
+
+// Rounded to T, then NaN up to a power of two. Throws Error (model) where two of them are one number in T.
+template <class T>
+std::vector<T> padded_knots(const Interpolate& table, const std::string& field) {
+  std::vector<T> knots;
+  for (std::size_t i = 0; i < table.knots.size(); ++i) {
+    const std::string name = field + "[" + std::to_string(i) + "]";
+    knots.push_back(round_to<T>(table.knots[i], name));
+    if (i == 0 || knots[i - 1] < knots[i]) continue;
+    throw Error(ErrorKind::model, {name,
+                                   rounded_text(table.knots[i], 17) + " after " + rounded_text(table.knots[i - 1], 17) +
+                                       ", which are one number in float32",
+                                   "knots that differ in the precision of the run",
+                                   "take float64, or let what the table is read at begin near 0"});
+  }
+  knots.resize(std::bit_ceil(knots.size()), std::numeric_limits<T>::quiet_NaN());
+  return knots;
+}
+
+}  // namespace lockstep::graph
