@@ -34,6 +34,7 @@ struct Solved {
   cli::WallClock::time_point began;
   ode::Summary run = {};
   bool was_watched = false;  // on a thread of its own
+  std::vector<std::string> notes = {};  // of what was found on the way, where `own` is none
 
   const ode::Problem& problem() const { return own ? *own : written->setup.problem; }
   const ode::Options& options() const { return written->setup.options; }

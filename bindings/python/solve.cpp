@@ -20,6 +20,7 @@
 #include "lockstep/cli/problem_file.h"
 #include "lockstep/cli/problem_setup.h"
 #include "lockstep/cli/provenance.h"
+#include "lockstep/cli/standstill_notes.h"
 #include "lockstep/cli/stored_problem.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/run_control.h"
@@ -159,9 +160,13 @@ ode::Attributes write_file(const std::filesystem::path& path, bool overwrite, co
 }
 
 ode::Attributes solve_into_file(const cli::ProblemFile& file, const cli::ProblemSetup& setup,
-                                const ode::Attributes& about, const RunControl& control) {
+                                const ode::Attributes& about, std::vector<std::string>& notes,
+                                const RunControl& control) {
   return write_file(file.output.file->value, file.output.overwrite, file, setup, about, [&](ode::ResultWriter& writer) {
-    return cli::describe_run(solve_into(setup, setup.problem, setup.options, writer, control).summary);
+    ode::EndSample ends(writer, setup.problem, setup.options.precision);
+    ode::Summary summary = solve_into(setup, setup.problem, setup.options, ends, control).summary;
+    notes = cli::standstill_notes(ends, setup.options, setup.component_names);
+    return cli::describe_run(summary);
   });
 }
 
@@ -207,16 +212,20 @@ nb::tuple solve(const std::string& text, const std::optional<std::filesystem::pa
         }
         take_model(model, file);
         cli::ProblemSetup setup = set_up_arguments(file, std::move(arguments));
-        warn_of_notes(setup, 4);  // below this are _run(), solve() and what answers other programs' words
+        constexpr int kLevel = 4;  // below this are _run(), solve() and what answers other programs' words
+        warn_of(setup.notes, kLevel);
         if (file.output.file) {
           const ode::Attributes about = cli::describe_problem(file, setup, command);
-          const nb::object stopped =
-              run_watched(progress, [&](const RunControl& control) { solve_into_file(file, setup, about, control); });
+          std::vector<std::string> notes;
+          const nb::object stopped = run_watched(
+              progress, [&](const RunControl& control) { solve_into_file(file, setup, about, notes, control); });
+          warn_of(notes, kLevel);
           return nb::make_tuple(nb::none(), file.output.file->value, stopped);
         }
         const Length length = length_of(setup.problem, setup.options);
         auto written = std::make_shared<const Written>(Written{std::move(file), std::move(setup), command});
         auto [solved, stopped] = solve_in_memory(std::move(written), std::nullopt, length, progress);
+        warn_of(solved.notes, kLevel);
         return nb::make_tuple(std::move(solved), nb::none(), std::move(stopped));
       },
       path ? Source::file : Source::arguments);
@@ -296,8 +305,8 @@ cli::ProblemSetup set_up_arguments(cli::ProblemFile& file, Arguments arguments) 
   return setup;
 }
 
-void warn_of_notes(const cli::ProblemSetup& setup, int stack_level) {
-  for (const std::string& note : setup.notes) {
+void warn_of(const std::vector<std::string>& notes, int stack_level) {
+  for (const std::string& note : notes) {
     if (PyErr_WarnEx(PyExc_UserWarning, note.c_str(), stack_level) != 0) throw nb::python_error();
   }
 }
@@ -328,7 +337,11 @@ std::pair<Solved, nb::object> solve_in_memory(std::shared_ptr<const Written> wri
   bool ran_out_of_steps = false;
   const auto work = [&](const ode::Options& options, const RunControl& control) {
     ode::MemorySink sink(solved.solution);
-    Run run = solve_into(setup, solved.problem(), options, sink, control);
+    ode::EndSample ends(sink, solved.problem(), options.precision);
+    const bool once = !solved.own;  // who solves again and again does not want to wait for what would tell the same
+    Run run =
+        solve_into(setup, solved.problem(), options, once ? static_cast<ode::SolutionSink&>(ends) : sink, control);
+    if (once) solved.notes = cli::standstill_notes(ends, options, setup.component_names);
     solved.run = std::move(run.summary);
     ran_out_of_steps = run.ran_out_of_steps;
   };

@@ -36,7 +36,7 @@ void take_model(const Net* model, cli::ProblemFile& file);
 cli::ProblemSetup set_up_arguments(cli::ProblemFile& file, Arguments arguments);
 
 // What is to be said to people, as Python warnings `stack_level` frames above.
-void warn_of_notes(const cli::ProblemSetup& setup, int stack_level);
+void warn_of(const std::vector<std::string>& notes, int stack_level);
 
 // Whether `times` the work of this solve ends before somebody waits for an answer to Ctrl-C, even where trajectories
 // make all the steps they may.

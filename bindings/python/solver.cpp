@@ -103,7 +103,7 @@ class Prepared {
     if (u0) arguments.u0 = u0;
     if (parameters) arguments.parameters = parameters;
     cli::ProblemSetup setup = set_up_arguments(file, std::move(arguments));
-    warn_of_notes(setup, 2);  // below this is Solver.__call__()
+    warn_of(setup.notes, 2);  // below this is Solver.__call__()
     const Length length = length_of(setup.problem, setup.options);
     const auto written = std::make_shared<const Written>(Written{std::move(file), std::move(setup), command_});
     last_.reset();

@@ -28,6 +28,30 @@ class OutputTest(ToolTest):
         self.write("lorenz.toml", LORENZ)
 
 
+SLOW = """[rhs]
+[rhs.equations]
+T = "0.002"
+x = "-1000*(x - t)"
+[ensemble]
+trajectories = 40
+initial_state = [300, 0]
+[time]
+span = [0, 20]
+[output]
+file = "slow.h5"
+"""
+
+
+class Notes(OutputTest):
+    def test_a_component_that_float32_holds_still_is_told(self):
+        self.write("slow.toml", SLOW)
+        done = self.run_tool("solve", "slow.toml")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("lockstep: note: float32 holds T still at 300: a step of 0.0035 adds 6.9e-06, less than half the "
+                      "spacing of float32 there (3.1e-05), and 0.04 in all is lost: take precision f64", done.stderr)
+        self.assertEqual(self.run_tool("solve", "slow.toml", "--precision", "f64", "--overwrite").stderr, "")
+
+
 class Selection(OutputTest):
     def test_chosen_components_and_times_have_the_bits_of_a_whole_file(self):
         self.write("some.toml", LORENZ + 'components = ["z", "x"]\nevery = 4\n')

@@ -445,3 +445,14 @@ def test_time_too_large_for_float32_warns():
         warnings.simplefilter("error")
         lockstep.solve(driven, [1, 0], (0, 20), 21)
         lockstep.solve(driven, [1, 0], (1e6, 1e6 + 20), 21, precision="f64")
+
+
+def test_a_component_that_float32_holds_still_warns(tmp_path):
+    slow = lockstep.equations({"T": "0.002", "x": "-1000*(x - t)"})
+    for kept in ({}, {"output": tmp_path / "slow.h5"}):
+        with pytest.warns(UserWarning, match="float32 holds T still at 300: a step of 0.0035 adds 6.9e-06, less than half"):
+            lockstep.solve(slow, [300, 0], (0, 20), **kept)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lockstep.solve(slow, [300, 0], (0, 20), precision="f64")
+        lockstep.solve(slow, [3, 0], (0, 20))

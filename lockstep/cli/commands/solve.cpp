@@ -23,6 +23,7 @@
 #include "lockstep/cli/provenance.h"
 #include "lockstep/cli/ranks.h"
 #include "lockstep/cli/shard.h"
+#include "lockstep/cli/standstill_notes.h"
 #include "lockstep/cli/stored_problem.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
@@ -194,22 +195,30 @@ agreement::Certificate certify(const SolveOptions& options, const ProblemSetup& 
                                     setup.stored);
 }
 
+struct Solved {
+  ode::Summary summary;
+  std::vector<std::string> notes;  // of what was found on the way
+};
+
 // With statuses as the guard of the net's training range asks.
-ode::Summary solve_guarded(const ode::Problem& problem, const ProblemSetup& setup, ode::SolutionSink& sink,
-                           const RunControl& control) {
-  if (setup.guard != ode::GuardAction::flag && setup.guard != ode::GuardAction::stop) {
-    return ode::solve(problem, setup.options, sink, control);
+Solved solve_guarded(const ode::Problem& problem, const ProblemSetup& setup, ode::SolutionSink& sink,
+                     const RunControl& control) {
+  ode::EndSample ends(sink, problem, setup.options.precision);
+  ode::Summary summary;
+  if (setup.guard == ode::GuardAction::flag || setup.guard == ode::GuardAction::stop) {
+    ode::GuardedSink guarded(ends, problem, setup.options.precision, setup.range, setup.guard);
+    summary = ode::solve(problem, setup.options, guarded, control);
+    guarded.correct(summary);
+  } else {
+    summary = ode::solve(problem, setup.options, ends, control);
   }
-  ode::GuardedSink guarded(sink, problem, setup.options.precision, setup.range, setup.guard);
-  ode::Summary summary = ode::solve(problem, setup.options, guarded, control);
-  guarded.correct(summary);
-  return summary;
+  return {std::move(summary), standstill_notes(ends, setup.options, setup.component_names)};
 }
 
 // Solves what is not in the file yet.
-ode::Summary solve_open_rows(const ProblemSetup& setup, ode::ResultWriter& writer, const RunControl& control) {
+Solved solve_open_rows(const ProblemSetup& setup, ode::ResultWriter& writer, const RunControl& control) {
   const std::vector<std::size_t> rows = writer.open_rows();
-  if (rows.empty()) return planned_run(setup);
+  if (rows.empty()) return {planned_run(setup), {}};
   if (rows.size() == setup.problem.trajectories()) return solve_guarded(setup.problem, setup, writer, control);
   const ode::Problem open = setup.problem.selection(rows);
   ode::RowSink sink(writer, setup.problem, setup.options.precision, rows);
@@ -300,12 +309,13 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
                                                                                 : Leftover::refuse;
   ode::ResultWriter writer(path, setup.problem, setup.options.precision, std::move(metadata), existing, unfinished);
   if (share != nullptr) share->ready();
-  ode::Summary summary;
+  Solved solved;
   {
     Progress progress(shard ? "solving share " + shard->text() : "solving", "trajectories",
                       options.quiet ? Verbosity::quiet : Verbosity::normal);
-    summary = solve_open_rows(setup, writer, {&interrupt.token(), progress.function()});
+    solved = solve_open_rows(setup, writer, {&interrupt.token(), progress.function()});
   }
+  ode::Summary& summary = solved.summary;
   if (left) summary.add(left->totals);
   if (share != nullptr) {
     share->summary = summary;
@@ -330,6 +340,7 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
     }
     print_summary(summary, left ? left->stored : 0, setup.options, out_of_steps, path.string(), bytes);
     print_unseen(setup);
+    for (const std::string& note : solved.notes) std::fprintf(stderr, "lockstep: note: %s\n", note.c_str());
   }
   if (open == 0) return kSuccess;
   std::fprintf(stderr, "lockstep: stopped: %s and in %s; continue with --resume\n",
