@@ -117,6 +117,27 @@ TEST(EquationsSection, are_refused_beside_other_right_hand_sides) {
       std::string::npos);
 }
 
+// A dose of a quarter of an hour after eight hours in which nothing happens, and steps grow without limit.
+TEST(EquationsSection, steps_do_not_pass_over_what_a_table_does) {
+  const std::string file =
+      "[rhs]\n[rhs.tables]\ndose = { at = [0, 8, 8.25, 24], values = [0, 4, 0, 0], interpolation = \"previous\" }\n"
+      "[rhs.equations]\nblood = \"dose(t) + 0 * blood\"\n[ensemble]\ninitial_state = [0]\n[time]\nspan = [0, 24]\n"
+      "[method]\nprecision = \"f64\"\n";
+  const auto at_end = [](const ProblemSetup& setup) { return ode::solve(setup.problem, setup.options).state(0, 0, 0); };
+  ProblemSetup setup = set_up_text(file);
+  EXPECT_EQ(setup.options.max_step, 0.25);
+  EXPECT_EQ(setup.step_limit, "no longer than 0.25, the shortest that dose comes and goes in; max_step replaces it");
+  EXPECT_NEAR(at_end(setup), 1, 1e-3);  // 1e-6 for each of some twenty rejected steps at its edges
+  const ProblemSetup given = set_up_text(file + "max_step = 5\n");
+  EXPECT_EQ(given.options.max_step, 5);
+  ASSERT_EQ(given.notes.size(), 1u);
+  EXPECT_EQ(given.notes[0], "steps of 5 may pass over what dose does within 0.25: take max_step = 0.25 or less");
+  EXPECT_EQ(set_up_text(file + "dt = 0.5\n").notes[0],
+            "steps of 0.5 may pass over what dose does within 0.25: take dt = 0.25 or less");
+  setup.options.max_step.reset();
+  EXPECT_EQ(at_end(setup), 0);  // what happens without
+}
+
 TEST(EquationsSection, end_trajectories_where_an_expression_changes_its_sign) {
   const std::string spring =
       "[rhs]\nparameters = { k = 1 }\ndefinitions = { energy = \"x^2 + v^2\" }\n"

@@ -130,6 +130,7 @@ EquationsToTrain equations_to_train(const TrainingFile& file, const TrajectoryTa
     made.states[i].unit = data.component_units[i];
   }
   const nn::Model model = nn::equations(made.system);
+  made.time_feature = nn::shortest_time_feature(model);
   made.untrained = ode::net(nn::to_graph(model),
                             {.name = "equations", .weight_places = nn::weight_places(model, made.system, names)});
   made.rhs = ode::train_parameters(made.untrained, made.trained);

@@ -1,6 +1,7 @@
 // Equations with what is to be trained in them: nets that they call, parameters of their own.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "lockstep/cli/training_task.h"
 #include "lockstep/nn/equations.h"
 #include "lockstep/nn/model.h"
+#include "lockstep/nn/time_features.h"
 #include "lockstep/ode/state_function.h"
 #include "lockstep/ode/trained_parameters.h"
 
@@ -25,6 +27,7 @@ struct EquationsToTrain {
   std::vector<double> parameters;   // the others
   nn::Equations system;             // with all nets, those that are kept first
   std::vector<nn::Feature> states;  // with their range in the data where nets are trained on them
+  std::optional<nn::TimeFeature> time_feature;
 };
 
 // Of a file with equations. Inputs are scaled, where that is asked for, by what the equations hand the nets over the

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lockstep/cli/equations_training.h"
+#include "lockstep/cli/step_limit.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/cli/trained_values.h"
 #include "lockstep/cli/training_advice.h"
@@ -287,6 +288,7 @@ class OdeTask : public TrainingTask<T> {
     this->data_digest_ = data_.digest;
     if (file.ode->equations) {
       equations_ = equations_to_train(file, data_.training);
+      limit_steps(equations_->time_feature, file_.options);
       this->starts_ = equations_->nets;
       trained_ = equations_->trained;
       parameter_names_ = equations_->parameter_names();
@@ -381,7 +383,7 @@ class OdeTask : public TrainingTask<T> {
     options.component_weights = component_weights_;
     given_ = starts_to_train(file.data.starts, data_.training.component_names, parameter_names_, trained_);
     options.starts = given_.trained;
-    options.solve = file.options;
+    options.solve = file_.options;
     options.phases = phases_;
     options.failed = file.failed;
     options.seed = file.seed;

@@ -14,6 +14,7 @@
 #include "lockstep/cli/ensemble_files.h"
 #include "lockstep/cli/refuse.h"
 #include "lockstep/cli/right_hand_side.h"
+#include "lockstep/cli/step_limit.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/cli/threshold_event.h"
 #include "lockstep/core/error.h"
@@ -431,6 +432,8 @@ ProblemSetup set_up(const ProblemFile& file) {
   if (rhs.reads_time && setup.options.precision == Precision::f32) {
     if (auto note = coarse_time(problem)) setup.notes.push_back(*std::move(note));
   }
+  setup.step_limit = limit_steps(rhs.time_feature, setup.options);
+  if (auto note = note_of_long_steps(rhs.time_feature, setup.options)) setup.notes.push_back(*std::move(note));
   for (const nn::Feature& known : rhs.times) {
     if (auto note = beyond_known_times(known, problem)) setup.notes.push_back(*std::move(note));
   }

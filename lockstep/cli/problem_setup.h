@@ -25,8 +25,9 @@ struct ProblemSetup {
   std::vector<std::string> parameter_names;  // [parameter]
   ode::Range range;                          // the net's training range, or nothing
   ode::GuardAction guard = ode::GuardAction::ignore;
-  std::vector<std::string> notes;      // for people
-  std::string model_digest;            // "" without a model
+  std::vector<std::string> notes;  // for people
+  std::string step_limit;          // for people: why steps have a longest one that the file does not state
+  std::string model_digest;        // "" without a model
   std::shared_ptr<const std::vector<std::byte>> model_bytes;  // as NamedRhs has them
   std::string equations;
   std::vector<std::byte> event_model;  // of an event's expression, as a plan file

@@ -240,6 +240,7 @@ NamedRhs load_net(const ProblemFile& file) {
   rhs.default_parameters = nn::parameter_defaults(model);
   rhs.default_parameters.resize(parameters);
   rhs.times = watched.times;
+  rhs.time_feature = nn::shortest_time_feature(model);
   if (model.calls.empty()) {
     guard(file, features, rhs);
   } else if (clamps_calls) {
@@ -283,6 +284,7 @@ NamedRhs load_written(const ProblemFile& file) {
   rhs.default_parameters = nn::parameter_defaults(model);
   const nn::WatchedInputs watched = nn::watched_inputs(model, nn::Watch::state_and_parameters);
   rhs.times = watched.times;
+  rhs.time_feature = nn::shortest_time_feature(model);
   if (asks(file, ode::GuardAction::clamp)) {
     rhs.guard = ode::GuardAction::clamp;
   } else {
@@ -319,6 +321,7 @@ NamedRhs load_any(const ProblemFile& file) {
   physics.guard = closure.guard;
   physics.reads_time = physics.reads_time || closure.reads_time;
   physics.times = std::move(closure.times);
+  physics.time_feature = std::move(closure.time_feature);
   physics.notes = std::move(closure.notes);
   physics.range = std::move(closure.range);
   physics.range.minimum.resize(std::min(physics.range.minimum.size(), components));  // the net's parameters come last

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lockstep/cli/problem_file.h"
+#include "lockstep/nn/time_features.h"
 #include "lockstep/ode/guard.h"
 #include "lockstep/ode/state_function.h"
 
@@ -28,8 +29,9 @@ struct NamedRhs {
   ode::Range range;
   ode::GuardAction guard = ode::GuardAction::ignore;
   std::vector<nn::Feature> times;  // of nets and tables that read the time, what they know of it
-  std::vector<std::string> notes;  // for people: what the guard does not look at
-  std::string model_digest;        // of the model, "" without one
+  std::optional<nn::TimeFeature> time_feature;
+  std::vector<std::string> notes;                             // for people: what the guard does not look at
+  std::string model_digest;                                   // of the model, "" without one
   std::shared_ptr<const std::vector<std::byte>> model_bytes;  // as safetensors, else as a plan file; or none
   bool reads_time = false;
   nn::Equations names;    // what an expression may name: texts are those of definitions alone
