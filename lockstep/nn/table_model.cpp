@@ -129,7 +129,7 @@ Model table_model(const FunctionTable& table) {
   Model model;
   Port input{"x", "", {table.input}};
   input.features[0].minimum = table.at.front();
-  input.features[0].maximum = table.at.back();
+  if (table.interpolation != Interpolation::previous) input.features[0].maximum = table.at.back();
   model.inputs = {std::move(input)};
   model.outputs = {{"y", "table", table.outputs}};
   model.nodes = {{"table", std::move(operation), {"x"}}};

@@ -21,7 +21,7 @@ std::string_view to_string(Interpolation interpolation);  // "linear"
 std::optional<Interpolation> parse_interpolation(std::string_view name);
 
 struct FunctionTable {
-  Feature input;                 // what it is a function of; its range becomes that of the knots
+  Feature input;                 // what it is a function of; its range becomes that of the knots, of steps without end
   std::vector<double> at;        // the knots, ascending
   std::vector<Feature> outputs;  // one for each column
   std::vector<double> values;    // [knot][column]

@@ -35,6 +35,8 @@ TEST(TableModel, linear_and_previous_values_and_the_ends_beyond_them) {
               ElementsAre(2, 2, 3, 4, 7, 8, 8));
   EXPECT_THAT(at(table_model(one_column({0, 1, 3}, {2, 4, 8}, Interpolation::previous)), where),
               ElementsAre(2, 2, 2, 4, 4, 8, 8));
+  EXPECT_EQ(table_model(one_column({0, 1}, {2, 4}, Interpolation::linear)).inputs[0].features[0].maximum, 1);
+  EXPECT_EQ(table_model(one_column({0, 1}, {2, 4}, Interpolation::previous)).inputs[0].features[0].maximum, INFINITY);
   EXPECT_THAT(at(table_model(one_column({1}, {5}, Interpolation::pchip)), where), ElementsAre(5, 5, 5, 5, 5, 5, 5));
 }
 
