@@ -73,6 +73,12 @@ constexpr std::array<std::pair<ode::Status, const char*>, 3> kAdvice{
      {ode::Status::not_finite, "the right-hand side or the state became NaN or infinite"},
      {ode::Status::too_many_steps, "raise method.max_steps, or loosen the tolerances"}}};
 
+// Of trajectories that ran out of steps, where tables keep these short.
+void print_step_limit(const ProblemSetup& setup, const ode::Summary& summary) {
+  if (setup.step_limit.empty() || summary.count_of[static_cast<std::size_t>(ode::Status::too_many_steps)] == 0) return;
+  std::printf("  steps are %s\n", setup.step_limit.c_str());
+}
+
 // What guard = "flag" cannot see: it looks at saved states.
 void print_unseen(const ProblemSetup& setup) {
   constexpr std::size_t kFew = 20;
@@ -339,6 +345,7 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
       out_of_steps = explain_out_of_steps(setup.problem, setup.options, path, {&interrupt.token(), {}});
     }
     print_summary(summary, left ? left->stored : 0, setup.options, out_of_steps, path.string(), bytes);
+    print_step_limit(setup, summary);
     print_unseen(setup);
     for (const std::string& note : solved.notes) std::fprintf(stderr, "lockstep: note: %s\n", note.c_str());
   }
