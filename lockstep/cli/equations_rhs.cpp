@@ -1,4 +1,5 @@
 // The nets and tables that equations call.
+#include <string>
 #include <utility>
 
 #include "lockstep/cli/equations_section.h"
@@ -10,11 +11,12 @@ nn::Equations load_nets(const EquationsSection& section) {
   nn::Equations system = section.system;
   const auto add = [&system](const auto& given, const auto& load) {
     try {
-      system.nets.push_back({given.name, load()});
+      system.nets.push_back({given.name, load(), given.where});
     } catch (const Error& error) {
-      const bool named = error.field().empty() || error.field() == given.where;
-      throw Error(error.kind(),
-                  {given.where + (named ? "" : ": " + error.field()), error.found(), error.expected(), error.remedy()});
+      const std::string& field = error.field();
+      const std::string place =
+          field.starts_with(given.where) ? field : given.where + (field.empty() ? "" : ": " + field);
+      throw Error(error.kind(), {place, error.found(), error.expected(), error.remedy()});
     }
   };
   for (const EquationsSection::NetFile& net : section.nets) {

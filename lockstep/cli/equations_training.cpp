@@ -134,6 +134,8 @@ EquationsToTrain equations_to_train(const TrainingFile& file, const TrajectoryTa
   made.untrained = ode::net(nn::to_graph(model),
                             {.name = "equations", .weight_places = nn::weight_places(model, made.system, names)});
   made.rhs = ode::train_parameters(made.untrained, made.trained);
+  made.times = nn::watched_inputs(model, nn::Watch::state_and_parameters).times;
+  std::erase_if(made.times, [&](const nn::KnownTimes& known) { return std::ranges::count(names, known.name) > 0; });
   return made;
 }
 

@@ -10,6 +10,7 @@
 #include "lockstep/cli/training_file.h"
 #include "lockstep/cli/training_task.h"
 #include "lockstep/nn/equations.h"
+#include "lockstep/nn/guarded_calls.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/nn/time_features.h"
 #include "lockstep/ode/state_function.h"
@@ -22,11 +23,12 @@ struct EquationsToTrain {
   std::vector<nn::Model> nets;
   std::vector<ode::TrainedParameter> trained;
   std::vector<std::string> parameter_names() const;
-  ode::Rhs untrained;               // all parameters are a trajectory's, its weights the nets'
-  ode::Rhs rhs;                     // its weights are the nets', then the trained parameters
-  std::vector<double> parameters;   // the others
-  nn::Equations system;             // with all nets, those that are kept first
-  std::vector<nn::Feature> states;  // with their range in the data where nets are trained on them
+  ode::Rhs untrained;                 // all parameters are a trajectory's, its weights the nets'
+  ode::Rhs rhs;                       // its weights are the nets', then the trained parameters
+  std::vector<double> parameters;     // the others
+  nn::Equations system;               // with all nets, those that are kept first
+  std::vector<nn::KnownTimes> times;  // of nets that are kept and tables, where they read the time
+  std::vector<nn::Feature> states;    // with their range in the data where nets are trained on them
   std::optional<nn::TimeFeature> time_feature;
 };
 

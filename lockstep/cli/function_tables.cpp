@@ -91,8 +91,8 @@ void load_csv(const TableSection& section, nn::FunctionTable& content) {
     std::ranges::copy_if(table.columns, std::back_inserter(columns), [&](const std::string& one) { return one != at; });
   }
   content.input = {at};
-  content.at = take_columns(table, {at}, section.where);
-  content.values = take_columns(table, columns, section.where);
+  content.at = take_columns(table, {at}, section.where + ".at");
+  content.values = take_columns(table, columns, section.where + ".columns");
   content.outputs = named(columns);
 }
 
@@ -102,10 +102,13 @@ void load_hdf5(const TableSection& section, nn::FunctionTable& content) {
            "at = \"..\" and columns = [\"..\"] beside file", "`lockstep info` lists what it holds");
   }
   const hdf5::File file = hdf5::File::open(section.file);
-  Samples knots = read_samples(file, {section.at}, section.at, section.where);
-  Samples values = read_samples(file, section.columns, section.columns.front(), section.where);
+  Samples knots = read_samples(file, {section.at}, section.at, section.where + ".at");
+  Samples values = read_samples(file, section.columns, section.columns.front(), section.where + ".columns");
+  if (knots.names.size() != 1) {
+    refuse(section.where + ".at", counted_text(knots.names.size(), "column") + " in " + section.at, "one");
+  }
   if (knots.values.size() != values.rows) {
-    refuse(section.where, count_text(values.rows) + " rows of values",
+    refuse(section.where + ".columns", counted_text(values.rows, "row") + " of values",
            count_text(knots.values.size()) + ", one for each number in " + section.at);
   }
   if (section.columns.size() == 1 && values.names.size() == 1) values.names = section.columns;

@@ -6,6 +6,7 @@
 #include "lockstep/cli/equations_training.h"
 #include "lockstep/cli/step_limit.h"
 #include "lockstep/cli/text.h"
+#include "lockstep/cli/time_notes.h"
 #include "lockstep/cli/trained_values.h"
 #include "lockstep/cli/training_advice.h"
 #include "lockstep/cli/training_data.h"
@@ -164,7 +165,16 @@ class OdeTask : public TrainingTask<T> {
                          : ", " + count_text(missing) + " of " + count_text(states.size()) + " numbers missing") +
            (validation > 0 ? ", " + count_text(validation) + " more for validation" : std::string());
   }
-  std::vector<std::string> data_advice() const override { return advice(file_, data_.training); }
+  std::vector<std::string> data_advice() const override {
+    std::vector<std::string> lines = advice(file_, data_.training);
+    const std::vector<double>& times = data_.training.times;
+    if (!equations_ || times.empty()) return lines;
+    const auto [least, most] = std::minmax_element(times.begin(), times.end());
+    for (const nn::KnownTimes& known : equations_->times) {
+      add_time_note(known, *least, *most, lines);
+    }
+    return lines;
+  }
   std::vector<std::string> explain(std::size_t phase) override { return loss_.explain(phase); }
   std::string best_text() const override {
     const ode::FitPhase& last = phases_.back();

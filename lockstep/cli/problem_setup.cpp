@@ -17,6 +17,7 @@
 #include "lockstep/cli/step_limit.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/cli/threshold_event.h"
+#include "lockstep/cli/time_notes.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/hdf5.h"
 #include "lockstep/core/text.h"
@@ -338,21 +339,6 @@ std::optional<std::string> coarse_time(const ode::Problem& problem) {
   return std::nullopt;
 }
 
-// Of a net or table that reads the time, where spans leave what it knows.
-std::optional<std::string> beyond_known_times(const nn::Feature& known, const ode::Problem& problem) {
-  double least = std::numeric_limits<double>::infinity(), most = -least;
-  for (std::size_t i = 0; i < std::max(problem.start_times.size(), problem.end_times.size()); ++i) {
-    for (const double time : {problem.start_time(i), problem.end_time(i)}) {
-      least = std::min(least, time);
-      most = std::max(most, time);
-    }
-  }
-  if (least >= known.minimum && most <= known.maximum) return std::nullopt;
-  return known.name + " knows times from " + number_text(known.minimum) + " to " + number_text(known.maximum) +
-         ", and is asked for " + number_text(least) + " to " + number_text(most) +
-         ": beyond its ends a table keeps the value there, and of a net nothing is known";
-}
-
 }  // namespace
 
 Error in_users_words(const Error& error, const ProblemFile& file) {
@@ -434,9 +420,7 @@ ProblemSetup set_up(const ProblemFile& file) {
   }
   setup.step_limit = limit_steps(rhs.time_feature, setup.options);
   if (auto note = note_of_long_steps(rhs.time_feature, setup.options)) setup.notes.push_back(*std::move(note));
-  for (const nn::Feature& known : rhs.times) {
-    if (auto note = beyond_known_times(known, problem)) setup.notes.push_back(*std::move(note));
-  }
+  for (const nn::KnownTimes& known : rhs.times) add_time_note(known, problem, setup.notes);
   setup.title = std::move(rhs.title);
   setup.component_units = units_of(file, rhs);
   setup.component_names = std::move(rhs.component_names);

@@ -115,7 +115,7 @@ void watch_calls(const ProblemFile& file, const nn::WatchedInputs& watched, cons
   const auto& asked = file.rhs.guard;
   if (asks(file, ode::GuardAction::ignore)) return;
   for (const std::string& other : watched.other) {
-    rhs.notes.push_back("the training range of " + other + " is not watched: it is no component or parameter");
+    rhs.notes.push_back("the " + other + " is not watched: it is no component or parameter");
   }
   ode::Range range = range_of(features, *rhs.function);
   if (!range.bounded()) {
@@ -268,7 +268,9 @@ void guard_nets(const ProblemFile& file, std::vector<nn::Equations::Net>& nets) 
          "minimum and maximum of their inputs", std::string("remove the guard, or store them: ") + kStoreRanges});
   }
   if (asked->value != ode::GuardAction::clamp) return;
-  for (nn::Equations::Net& net : nets) net.model = nn::with_clamped_inputs(net.model);
+  for (nn::Equations::Net& net : nets) {
+    if (!nn::is_table(net.model)) net.model = nn::with_clamped_inputs(net.model);  // a table keeps its ends anyway
+  }
 }
 
 NamedRhs load_written(const ProblemFile& file) {

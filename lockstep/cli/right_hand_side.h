@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lockstep/cli/problem_file.h"
+#include "lockstep/nn/guarded_calls.h"
 #include "lockstep/nn/time_features.h"
 #include "lockstep/ode/guard.h"
 #include "lockstep/ode/state_function.h"
@@ -28,7 +29,7 @@ struct NamedRhs {
   // Of the net: what it was trained on and what to do outside; no range where the model does not say.
   ode::Range range;
   ode::GuardAction guard = ode::GuardAction::ignore;
-  std::vector<nn::Feature> times;  // of nets and tables that read the time, what they know of it
+  std::vector<nn::KnownTimes> times;                          // of nets and tables that read the time
   std::optional<nn::TimeFeature> time_feature;
   std::vector<std::string> notes;                             // for people: what the guard does not look at
   std::string model_digest;                                   // of the model, "" without one

@@ -51,7 +51,9 @@ std::string text_of(const Equations& system) {
   for (const Equations::Parameter& parameter : system.parameters) {
     if (parameter.value) line(parameter.name, number_text(*parameter.value));
   }
-  for (const Equations::Net& net : system.nets) line(net.name, (is_table(net.model) ? "table " : "net ") + net.model.digest());
+  for (const Equations::Net& net : system.nets) {
+    line(net.name, (is_table(net.model) ? "table " : "net ") + net.model.digest());
+  }
   return text;
 }
 

@@ -34,8 +34,9 @@ struct Equations {
   struct Net {
     std::string name;
     Model model;
+    std::string where = {};  // what messages call it; empty: models
   };
-  std::vector<Net> nets;
+  std::vector<Net> nets;  // and tables
 };
 
 // A text that is no expression, or not one of these names. The field ends with the column.

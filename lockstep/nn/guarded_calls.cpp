@@ -119,9 +119,9 @@ std::vector<std::string> argument_texts(const Calls& calls) {
   return texts;
 }
 
-void note_time(std::vector<Feature>& times, const std::string& net, const Feature& feature) {
-  if (std::ranges::find(times, net, &Feature::name) != times.end()) return;  // all its calls read the same
-  times.push_back({net, feature.unit, feature.minimum, feature.maximum});
+void note_time(std::vector<KnownTimes>& times, const std::string& net, const Feature& feature, bool is_table) {
+  if (std::ranges::find(times, net, &KnownTimes::name) != times.end()) return;  // all its calls read the same
+  times.push_back({net, feature.minimum, feature.maximum, is_table});
 }
 
 void narrow(const Calls& calls, const Model& model, Watch watch, const Sources& sources, WatchedInputs& watched) {
@@ -131,6 +131,7 @@ void narrow(const Calls& calls, const Model& model, Watch watch, const Sources& 
                        [&](const GuardedCall* call) { return !reads(*call, made, model); });
   const std::vector<std::string> texts = argument_texts(known);
   const std::string& net = calls.front()->net;
+  const std::string range = called_table(model, *calls.front()) == nullptr ? "training range of " : "range of ";
   const bool time_is_apart = watch == Watch::state_and_parameters && model.inputs.size() > 1;
   for (const GuardedCall* call : known) {
     std::size_t argument = 0;
@@ -140,11 +141,11 @@ void narrow(const Calls& calls, const Model& model, Watch watch, const Sources& 
         if (!is_bounded(feature)) continue;
         const auto source = sources.source_of(port.value, i);
         if (source && time_is_apart && is_time(model.inputs[source->port])) {
-          note_time(watched.times, net, feature);
+          note_time(watched.times, net, feature, called_table(model, *call) != nullptr);
           continue;
         }
         if (!source) {
-          const std::string other = net + "'s input " + texts[std::min(argument, texts.size() - 1)];
+          const std::string other = range + net + "'s input " + texts[std::min(argument, texts.size() - 1)];
           if (std::ranges::find(watched.other, other) == watched.other.end()) watched.other.push_back(other);
           continue;
         }
@@ -154,7 +155,7 @@ void narrow(const Calls& calls, const Model& model, Watch watch, const Sources& 
       }
     }
   }
-  if (known.size() < calls.size()) watched.other.push_back(net + "'s input that holds what it returns");
+  if (known.size() < calls.size()) watched.other.push_back(range + net + "'s input that holds what it returns");
 }
 
 // Names that no value of the model has.
@@ -222,6 +223,11 @@ void clamp(Model& model, const GuardedCall& call, FreshNames& names) {
 }  // namespace
 
 bool is_time(const Port& port) { return port.name == "t" || port.name == "time"; }
+
+const Interpolate* called_table(const Model& model, const GuardedCall& call) {
+  const auto node = std::ranges::find(model.nodes, call.name + ".table", &Node::name);
+  return node == model.nodes.end() ? nullptr : std::get_if<Interpolate>(&node->operation);
+}
 
 bool is_bounded(const Feature& feature) { return std::isfinite(feature.minimum) || std::isfinite(feature.maximum); }
 

@@ -12,17 +12,29 @@ namespace lockstep::nn {
 // By its name, as ode::net() takes it: of a right-hand side with other inputs beside it.
 bool is_time(const Port& port);
 
+// The table that is called, or none where a net is.
+const Interpolate* called_table(const Model& model, const GuardedCall& call);
+
 bool is_bounded(const Feature& feature);
 bool is_bounded(const Port& port);  // has a feature with a range
 
 // Does the net know its range, or that of a net that it calls?
 bool knows_range(const Model& net);
 
+// Of a net or a table that reads the time as it is what it knows of it.
+struct KnownTimes {
+  std::string name;
+  double minimum, maximum;
+  bool is_table = false;
+};
+
 // What a model's inputs alone can tell of the calls.
 struct WatchedInputs {
-  std::vector<Port> inputs;    // the model's, with ranges narrowed to those of the calls that read a feature as it is
-  std::vector<Feature> times;  // of the nets that read the time as it is what they know of it, under their names
-  std::vector<std::string> other;  // the calls' inputs with a range that are something else: "drag's input v^2"
+  std::vector<Port> inputs;  // the model's, with ranges narrowed to those of the calls that read a feature as it is
+  std::vector<KnownTimes> times;
+  // The calls' inputs with a range that are something else: "training range of drag's input v^2", "range of k's input
+  // T + 1" of a table.
+  std::vector<std::string> other;
 };
 enum class Watch {
   all_inputs,

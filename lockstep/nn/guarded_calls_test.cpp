@@ -97,8 +97,8 @@ TEST(GuardedCalls, components_and_parameters_that_are_read_as_they_are_are_watch
   EXPECT_EQ(watched.inputs[1].features[0].minimum, -kInfinity);
   EXPECT_EQ(watched.inputs[1].features[0].maximum, 3);
   EXPECT_EQ(watched.inputs[2].features[0].maximum, kInfinity);
-  EXPECT_THAT(watched.other,
-              ElementsAre("pull's input x ...", "pull's input that holds what it returns"));
+  EXPECT_THAT(watched.other, ElementsAre("training range of pull's input x ...",
+                                         "training range of pull's input that holds what it returns"));
   ASSERT_EQ(watched.times.size(), 1u);
   EXPECT_EQ(watched.times[0].name, "pull");
   EXPECT_EQ(watched.times[0].maximum, 3);
@@ -161,7 +161,7 @@ TEST(GuardedCalls, nets_within_nets_keep_their_ranges) {
     EXPECT_EQ(watched.inputs[0].features[0].maximum, 2);
     EXPECT_EQ(watched.inputs[0].features[1].maximum, std::min(own, 2.0));
     EXPECT_EQ(watched.inputs[1].features[0].maximum, 3);
-    EXPECT_THAT(watched.other, ::testing::Contains("pull.pull's input y ..."));
+    EXPECT_THAT(watched.other, ::testing::Contains("training range of pull.pull's input y ..."));
     const Model clamped = with_clamped_calls(model);
     expect_same(derivatives(clamped), derivatives(equations(with_clamped_nets(system))));
     EXPECT_NE(derivatives(clamped)[2], derivatives(model)[2]);

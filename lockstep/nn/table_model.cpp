@@ -23,10 +23,16 @@ constexpr std::array<std::string_view, 3> kNames = {"linear", "previous", "pchip
 void check(const FunctionTable& table) {
   const std::vector<double>& knots = table.at;
   if (knots.empty()) refuse("at", "none", "at least one");
-  if (table.outputs.empty()) refuse("outputs", "none", "at least one column");
+  if (table.outputs.empty()) refuse("columns", "none", "at least one");
   if (table.values.size() != knots.size() * table.outputs.size()) {
     refuse("values", std::to_string(table.values.size()) + " numbers",
            std::to_string(knots.size() * table.outputs.size()) + ", one for each knot and column");
+  }
+  for (std::size_t j = 0; j < table.outputs.size(); ++j) {
+    const std::string& name = table.outputs[j].name;
+    const auto before = table.outputs.begin() + static_cast<std::ptrdiff_t>(j);
+    if (name.empty() || std::ranges::find(table.outputs.begin(), before, name, &Feature::name) == before) continue;
+    refuse("columns", '"' + name + "\" twice", "names that differ, or none");
   }
   for (std::size_t i = 0; i < knots.size(); ++i) {
     const std::string field = "at[" + std::to_string(i) + "]";

@@ -30,7 +30,7 @@ struct FunctionTable {
 
 // One input port "x" of one feature, one output port "y" of as many as the table has columns. Beyond its ends a table
 // keeps the values there. In float32 knots must differ in float32. Throws Error (invalid_argument) that names `at`,
-// `values` or `outputs` where numbers are not finite, knots do not ascend, or sizes do not fit.
+// `values` or `columns` where numbers are not finite, knots do not ascend, sizes do not fit, or two names are one.
 Model table_model(const FunctionTable& table);
 
 bool is_table(const Model& model);  // made by table_model()

@@ -111,7 +111,7 @@ std::vector<nn::Port> watched_ports(const EvaluateOptions& options, const nn::Mo
   nn::WatchedInputs watched = nn::watched_inputs(model, nn::Watch::all_inputs);
   if (!options.quiet && (options.guard == "flag" || options.guard == "stop")) {
     for (const std::string& other : watched.other) {
-      std::fprintf(stderr, "lockstep: note: the training range of %s is not watched: it is no input as it is\n",
+      std::fprintf(stderr, "lockstep: note: the %s is not watched: it is no input as it is\n",
                    printable(other, LineBreaks::escape).c_str());
     }
   }

@@ -10,7 +10,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "lockstep/cli/commands/commands.h"
@@ -203,11 +202,6 @@ void print_port(const char* kind, const nn::Port& port, const std::string& range
   }
 }
 
-bool is_of_table(const nn::Model& model, const nn::GuardedCall& call) {
-  const auto node = std::ranges::find(model.nodes, call.name + ".table", &nn::Node::name);
-  return node != model.nodes.end() && std::holds_alternative<nn::Interpolate>(node->operation);
-}
-
 // What training stored of how good the model is.
 std::optional<FitReport> report_of(const nn::Model& model) {
   const auto errors = model.metadata.find(kErrorsKey), worst = model.metadata.find(kWorstKey);
@@ -226,7 +220,7 @@ void print_model(const InfoOptions& options) {
   for (const nn::GuardedCall& call : model.calls) {
     for (nn::Port port : call.inputs) {
       port.name = call.name + ", input " + port.name;
-      print_port("call", port, is_of_table(model, call) ? ", known from " : ", trained on ");
+      print_port("call", port, nn::called_table(model, call) == nullptr ? ", trained on " : ", known from ");
     }
   }
   std::printf("\nlayers\n");

@@ -147,7 +147,7 @@ class Imaging {
   }
   void bind(GraphStep& step, const ScheduledStep& scheduled, const Interpolate& table) {
     const std::string& name = scheduled.node->name;
-    const std::vector<T> knots = padded_knots<T>(table, name + ".knots");
+    const std::vector<T> knots = padded_knots<T>(table, name);
     set(step, GraphCode::interpolate);
     step.numbers[0] = knots.front();
     step.numbers[1] = knots[table.knots.size() - 1];

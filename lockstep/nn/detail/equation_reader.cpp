@@ -9,6 +9,7 @@
 
 #include "lockstep/core/names.h"
 #include "lockstep/nn/detail/equation_names.h"
+#include "lockstep/nn/table_model.h"
 
 namespace lockstep::nn::detail {
 namespace {
@@ -135,20 +136,20 @@ EquationReader::EquationReader(const Equations& system, EquationGraph& graph)
     add_name(system.definitions[i].name, system.definitions[i].where, {What::definition, i});
   }
   for (std::size_t i = 0; i < system.nets.size(); ++i) {
-    require_free_net_name(system.nets[i].name, i);
+    require_free_net_name(system.nets[i].name, i, system.nets[i].where);
     system.nets[i].model.validate();
   }
 }
 
 // That nothing has, the first `nets` of the system's nets among it.
-void EquationReader::require_free_net_name(const std::string& name, std::size_t nets) const {
+void EquationReader::require_free_net_name(const std::string& name, std::size_t nets, const std::string& where) const {
   const auto is_it = [&](const auto& net) { return net.name == name; };
   const bool again =
       std::any_of(system_.nets.begin(), system_.nets.begin() + static_cast<std::ptrdiff_t>(nets), is_it) ||
       std::ranges::any_of(open_, is_it);
   if (is_name(name) && !again && !function_named(name) && !names_.contains(name)) return;
-  throw Error(ErrorKind::invalid_argument,
-              {"models", '"' + name + '"', "a name of letters, digits and _ that nothing else has", {}});
+  constexpr const char* kFree = "a name of letters, digits and _ that nothing else has";
+  throw Error(ErrorKind::invalid_argument, {where.empty() ? "models" : where, '"' + name + '"', kFree, {}});
 }
 
 void EquationReader::open(const std::string& name) {
@@ -311,7 +312,7 @@ Value EquationReader::called(Tokens& tokens, const Token& name) {
   if (net == system_.nets.end() && function == nullptr && !is_open) {
     const std::string remedy = std::string(name.text) + " * (...)";
     if (names_.contains(name.text)) {
-      tokens.refuse(name, name.quoted() + " called", "a function or a net", "write " + remedy + " for a product");
+      tokens.refuse(name, name.quoted() + " called", "a function, net or table", "write " + remedy + " for a product");
     }
     std::vector<std::string_view> known;
     for (const auto& one : system_.nets) known.push_back(one.name);
@@ -413,8 +414,9 @@ Value EquationReader::net_output(Tokens& tokens, const Token& name, const Equati
         if (!feature.name.empty()) names += (names.empty() ? ": " : ", ") + feature.name;
       }
     }
-    tokens.refuse(name, std::string(name.text) + " of " + arguments_text(inputs.size()),
-                  std::to_string(expected) + ", the net's inputs" + names);
+    tokens.refuse(
+        name, std::string(name.text) + " of " + arguments_text(inputs.size()),
+        std::to_string(expected) + (is_table(net.model) ? ", what the table is of" : ", the net's inputs") + names);
   }
   const std::vector<Value> outputs = graph_.call(net.name, net.model, inputs, texts);
   std::vector<std::string_view> names;

@@ -53,7 +53,7 @@ class EquationReader {
   // While one of these lives, the text is nested one deeper; throws where that is too deep.
   class Deeper;
 
-  void require_free_net_name(const std::string& name, std::size_t nets) const;
+  void require_free_net_name(const std::string& name, std::size_t nets, const std::string& where = {}) const;
   void add_name(const std::string& name, const std::string& where, Name meaning);
   Value expression(Tokens& tokens, int binding);
   Value operand(Tokens& tokens);

@@ -288,7 +288,7 @@ class NodeTexts {
   }
   std::string of(const Interpolate& given) {
     const std::string type = kType, knots = std::to_string(given.knots.size());
-    const std::vector<T> padded = graph::padded_knots<T>(given, node_->name + ".knots");
+    const std::vector<T> padded = graph::padded_knots<T>(given, node_->name);
     parameters_.push_back("a");
     table("knots", given.knots);
     table("coefficients", given.coefficients);

@@ -245,7 +245,7 @@ class Lowering {
 
   void bind(Step<T>& step, const ScheduledStep& scheduled, const Interpolate& table) {
     const std::string& name = scheduled.node->name;
-    const std::vector<T> knots = padded_knots<T>(table, name + ".knots");
+    const std::vector<T> knots = padded_knots<T>(table, name);
     step.run = kernels_.interpolate;
     step.numbers = {knots.front(), knots[table.knots.size() - 1], 0};
     step.indices = keep_indices(std::array{table.knots.size(), knots.size(), table.powers()});

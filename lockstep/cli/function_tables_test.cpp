@@ -1,0 +1,279 @@
+// Functions given as numbers, from a problem file's text to a solution.
+#include "lockstep/cli/function_tables.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/cli/problem_file.h"
+#include "lockstep/cli/problem_setup.h"
+#include "lockstep/core/hdf5.h"
+#include "lockstep/kernels/cpu_target.h"
+#include "lockstep/ode/solve.h"
+
+namespace lockstep::cli {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// A basin, of which rain and the conductivity of its bed are tables.
+constexpr const char* kBasin = R"toml(
+[rhs]
+parameters = { a = 0.1 }
+[rhs.tables]
+rain = { at = [0, 1, 2.5, 3, 6, 6.5, 10], values = [0, 2, 1, 4, 0, 3, 1], interpolation = "KIND" }
+k = { at = [0, 1, 2, 4, 8], values = { low = [1, 1.5, 1.2, 0.7, 0.5], high = [2, 2, 2, 3, 1] } }
+[rhs.equations]
+x = "rain(t) - a * k(x).low * x"
+[ensemble]
+trajectories = 37
+initial_state = { linspace = { low = 0, high = 5 } }
+[time]
+span = [0, 9]
+save = 10
+[method]
+max_step = 0.5
+)toml";
+
+std::string with(std::string text, const std::string& what, const std::string& by) {
+  const std::size_t at = text.find(what);
+  EXPECT_NE(at, std::string::npos) << what;
+  return text.replace(at, what.size(), by);
+}
+
+ProblemSetup set_up_in(const std::string& text, const std::filesystem::path& folder = "folder") {
+  return set_up(parse_problem_file(text, folder / "problem.toml"));
+}
+
+std::vector<double> solved(const ode::Problem& problem, const ode::Options& options) {
+  const ode::Solution solution = ode::solve(problem, options);
+  std::vector<double> states;
+  for (std::size_t i = 0; i < solution.trajectories(); ++i) {
+    EXPECT_EQ(solution.record(i).status, ode::Status::success);
+    for (std::size_t k = 0; k < problem.save_points(); ++k) states.push_back(solution.state(i, k, 0));
+  }
+  return states;
+}
+
+// x = the integral of rain, by [rhs.tables] rain = { `table` }.
+std::vector<double> integral(const std::string& table, const std::string& span = "[0, 4]", const std::string& rest = "",
+                             const std::filesystem::path& folder = "folder") {
+  const ProblemSetup setup = set_up_in(
+      "[rhs]\ntables = { rain = { " + table +
+          " } }\nequations = { x = \"rain(t)\" }\n[ensemble]\ninitial_state = [0]\n"
+          "[time]\nspan = " +
+          span + "\nsave = 5\n[method]\nprecision = \"f64\"\nrtol = 1e-10\natol = 1e-10\n" + "max_step = 0.25\n" + rest,
+      folder);
+  return solved(setup.problem, setup.options);
+}
+
+std::string message(const std::string& tables, const std::string& x = "rain(t)",
+                    const std::filesystem::path& folder = "folder") {
+  try {
+    set_up_in("[rhs]\nparameters = { a = 1 }\ntables = { " + tables + " }\nequations = { x = \"" + x +
+                  "\" }\n[ensemble]\ninitial_state = [0]\n[time]\nspan = [0, 4]\n",
+              folder);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+class FunctionTables : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ =
+        std::filesystem::path(::testing::TempDir()) /
+        (std::string("lockstep_function_tables_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void write(const std::string& name, const std::string& text) const { std::ofstream(folder_ / name) << text; }
+
+  std::filesystem::path folder_;
+};
+
+// A step with a jump in it errs by some hundred times its estimate, which is 1e-10 at most of states of up to 13.
+TEST_F(FunctionTables, are_read_between_their_knots_and_kept_beyond_them) {
+  const auto near = [](const std::vector<double>& expected) {
+    return ::testing::Pointwise(::testing::DoubleNear(1e-7), expected);
+  };
+  EXPECT_THAT(integral("at = [0, 1, 2, 4], values = [0, 2, 1, 5]"), near({0, 1, 2.5, 4.5, 8.5}));
+  EXPECT_THAT(integral("at = [1, 2], values = [2, 4]"), near({0, 2, 5, 9, 13}));
+  EXPECT_THAT(integral("at = [0, 1, 3], values = [3, 1, 2], interpolation = \"previous\""), near({0, 3, 4, 5, 7}));
+  EXPECT_THAT(integral("at = [7], values = [2]"), near({0, 2, 4, 6, 8}));
+  EXPECT_THAT(integral("at = [0, 1, 2, 4], values = [0, 2, 1, 5]", "[4, 0]"), near({0, -4, -6, -7.5, -8.5}));
+}
+
+TEST_F(FunctionTables, give_the_same_bits_on_every_instruction_set_by_threads_and_parts) {
+  for (const char* kind : {"linear", "previous", "pchip"}) {
+    ProblemSetup setup = set_up_in(with(kBasin, "KIND", kind));
+    for (const Precision precision : {Precision::f32, Precision::f64}) {
+      setup.options.precision = precision;
+      setup.options.cpu_target = CpuTarget::scalar;
+      setup.options.threads = 1;
+      const std::vector<double> expected = solved(setup.problem, setup.options);
+      for (const CpuTarget target : available_cpu_targets()) {
+        for (const int threads : {1, 2, 3}) {
+          setup.options.cpu_target = target;
+          setup.options.threads = threads;
+          EXPECT_EQ(solved(setup.problem, setup.options), expected) << kind << ' ' << to_string(target);
+        }
+      }
+      std::vector<double> parts;
+      for (const auto& [first, count] : {std::pair<std::ptrdiff_t, std::ptrdiff_t>{0, 1}, {1, 15}, {16, 21}}) {
+        ode::Problem part = setup.problem;
+        const auto states = setup.problem.initial_states.begin(), parameters = setup.problem.parameters.begin();
+        part.initial_states.assign(states + first, states + first + count);
+        if (setup.problem.parameters.size() == 37)
+          part.parameters.assign(parameters + first, parameters + first + count);
+        const std::vector<double> some = solved(part, setup.options);
+        parts.insert(parts.end(), some.begin(), some.end());
+      }
+      EXPECT_EQ(parts, expected) << kind;
+    }
+  }
+}
+
+TEST_F(FunctionTables, are_columns_of_a_csv) {
+  write("weather.csv", "hour,rain,heat\n0,0,5\n1,2,6\n2,1,7\n4,5,8\n");
+  const std::vector<double> rain = integral("at = [0, 1, 2, 4], values = [0, 2, 1, 5]");
+  EXPECT_EQ(integral("file = \"weather.csv\", columns = \"rain\"", "[0, 4]", "", folder_), rain);
+  EXPECT_EQ(integral("file = \"weather.csv\", at = \"hour\", columns = [\"rain\"]", "[0, 4]", "", folder_), rain);
+  EXPECT_THAT(message("rain = { file = \"weather.csv\" }", "rain(t)", folder_), HasSubstr("which has 2 outputs"));
+  EXPECT_EQ(message("rain = { file = \"weather.csv\" }", "rain(t).heat - rain(t)[0]", folder_), "no error");
+}
+
+TEST_F(FunctionTables, are_datasets_of_an_hdf5_file) {
+  {
+    hdf5::File file = hdf5::File::create(folder_ / "weather.h5");
+    file.create_dataset<double>("hour", {4}).write<double>(std::vector<double>{0, 1, 2, 4});
+    file.create_dataset<double>("rain", {4}).write<double>(std::vector<double>{0, 2, 1, 5});
+    file.create_dataset<double>("both", {4, 2}).write<double>(std::vector<double>{0, 5, 2, 6, 1, 7, 5, 8});
+    file.create_dataset<double>("short", {3}).write<double>(std::vector<double>{0, 2, 1});
+    file.publish();
+  }
+  const std::string given = "file = \"weather.h5\", at = \"hour\", columns = ";
+  EXPECT_EQ(integral(given + "\"rain\"", "[0, 4]", "", folder_), integral("at = [0, 1, 2, 4], values = [0, 2, 1, 5]"));
+  const auto refused = [&](const std::string& table, const std::string& x = "rain(t)") {
+    return message("rain = { " + table + " }", x, folder_);
+  };
+  EXPECT_EQ(refused(given + "[\"rain\", \"both\"]", "rain(t).rain + rain(t)[2]"), "no error");
+  EXPECT_THAT(refused(given + "\"short\""),
+              HasSubstr("rhs.tables.rain.columns: found 3 rows of values, expected 4, one for each number in hour"));
+  EXPECT_THAT(refused("file = \"weather.h5\", at = \"both\", columns = \"rain\""),
+              HasSubstr("rhs.tables.rain.at: found 2 columns in both, expected one"));
+  EXPECT_THAT(refused("file = \"weather.h5\""), HasSubstr("without the names of its datasets"));
+}
+
+TEST_F(FunctionTables, say_what_is_wrong_where_it_was_written) {
+  write("weather.csv", "hour,rain\n0,1\n2,3\n1,2\n");
+  const auto file = [&](const std::string& more) {
+    return message("rain = { file = \"weather.csv\"" + more + " }", "rain(t)", folder_);
+  };
+  EXPECT_THAT(file(""), HasSubstr("problem.toml:3: rhs.tables.rain: at[2]: found 1 after 2, expected ascending"));
+  for (const auto& [more, key] : {std::pair{", at = \"Hour\"", "at"}, {", columns = [\"Rain\"]", "columns"}}) {
+    const std::string text = file(more);
+    EXPECT_THAT(text, HasSubstr(std::string("rhs.tables.rain.") + key + ": found"));
+    EXPECT_EQ(text.find("rhs.tables"), text.rfind("rhs.tables")) << text;
+    EXPECT_THAT(text, HasSubstr("did you mean"));
+  }
+  EXPECT_THAT(file(", columns = [\"rain\", \"rain\"]"), HasSubstr("columns: found \"rain\" twice"));
+  EXPECT_THAT(file(", values = [1]"), HasSubstr("found file and values, expected one of them"));
+  const std::string at = "{ at = [0, 1], values = [1, 2] }";
+  for (const std::string name : {"x", "a", "exp", "if"}) {
+    EXPECT_THAT(message(name + " = " + at, name + "(t)"), HasSubstr("rhs.tables." + name + ": found \"" + name + '"'));
+  }
+  EXPECT_THAT(message("rain = " + at, "rain(t, x)"),
+              HasSubstr("found rain of 2 arguments, expected 1, what the table is of"));
+  EXPECT_THAT(message("rain = " + at, "rain(t).snow"), HasSubstr("found \"snow\""));
+  EXPECT_THAT(message("rain = " + at, "rain"), HasSubstr("call it, rain(...)"));
+  EXPECT_THAT(message("rain = " + at, "a(t)"), HasSubstr("a function, net or table"));
+  EXPECT_THAT(message("rain = { at = [0, 1, 2], values = [1, 2] }"), HasSubstr("found 2 numbers, expected 3"));
+  EXPECT_THAT(message("rain = { at = [0, 1], values = [1, 2], interpolation = \"cubic\" }"),
+              HasSubstr("expected one of linear, previous, pchip"));
+  EXPECT_THAT(message("rain = [1, 2]"), HasSubstr("expected a table of numbers"));
+}
+
+TEST_F(FunctionTables, knots_that_are_one_number_in_float32_are_named_as_they_were_given) {
+  try {
+    const ProblemSetup setup = set_up_in(
+        "[rhs]\ntables = { rain = { at = [100000000, 100000001], values = [1, 2] } }\nequations = { x = \"rain(t)\" }\n"
+        "[ensemble]\ninitial_state = [0]\n[time]\nspan = [100000000, 100000001]\n");
+    ode::solve(setup.problem, setup.options);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("rain.at[1]: found 100000001 after 100000000"));
+  }
+}
+
+// A pulse of an hour, which adaptive steps of a quiet day would pass over.
+TEST_F(FunctionTables, steps_are_short_enough_for_what_a_table_does) {
+  const std::string quiet =
+      "[rhs]\ntables = { rain = { at = [0, 100.3, 101.3, 200], values = [0, 5, 0, 0], interpolation = \"previous\" } "
+      "}\n"
+      "equations = { x = \"rain(t) - 0.01 * x\" }\n[ensemble]\ninitial_state = [1]\n[time]\nspan = [0, 150]\n"
+      "[method]\nprecision = \"f64\"\n";
+  const auto end_of = [](const ProblemSetup& setup) {
+    return ode::solve(setup.problem, setup.options).end_state(0, 0);
+  };
+  const double expected = std::exp(-1.5) + 500 * (std::exp(-0.487) - std::exp(-0.497));
+  const ProblemSetup any = set_up_in(quiet), long_steps = set_up_in(quiet + "max_step = 50\n");
+  EXPECT_DOUBLE_EQ(any.options.max_step.value_or(0), 1);
+  EXPECT_THAT(any.notes, IsEmpty());
+  EXPECT_NEAR(end_of(any), expected, 1e-3);               // two jumps at a tolerance of 1e-6, and states of 3
+  EXPECT_GT(std::abs(end_of(long_steps) - expected), 1);  // what the limit is for
+  EXPECT_THAT(long_steps.notes,
+              ElementsAre("steps of 50 may pass over what rain does within 1: take max_step = 1 or less"));
+  EXPECT_THAT(set_up_in(quiet + "dt = 0.5\n").notes, IsEmpty());
+  EXPECT_THAT(set_up_in(quiet + "dt = 2\n").notes, Contains(HasSubstr("steps of 2 may pass over")));
+}
+
+TEST_F(FunctionTables, notes_tell_of_times_that_a_table_does_not_know) {
+  const auto notes = [](const std::string& interpolation) {
+    return set_up_in("[rhs]\ntables = { rain = { at = [0, 200], values = [0, 5], interpolation = \"" + interpolation +
+                     "\" } }\nequations = { x = \"rain(t)\" }\n[ensemble]\ninitial_state = [1]\n[time]\n"
+                     "span = [0, 250]\n")
+        .notes;
+  };
+  EXPECT_THAT(notes("linear"), ElementsAre("rain knows times from 0 to 200, and is asked for 0 to 250: beyond its ends "
+                                           "a table keeps the value there"));
+  EXPECT_THAT(notes("previous"), IsEmpty());
+}
+
+TEST_F(FunctionTables, ranges_of_what_they_read_are_no_training_ranges) {
+  const auto notes = [](const std::string& x) {
+    return set_up_in("[rhs]\ntables = { k = { at = [0, 2], values = [1, 2] } }\nequations = { x = \"" + x +
+                     "\" }\n[ensemble]\ninitial_state = [0]\n[time]\nspan = [0, 4]\n")
+        .notes;
+  };
+  EXPECT_THAT(notes("k(x)"), IsEmpty());
+  EXPECT_THAT(notes("k(x^2)"),
+              ElementsAre("the range of k's input x^2 is not watched: it is no component or parameter"));
+}
+
+TEST_F(FunctionTables, clamped_guards_leave_them_as_they_are) {
+  const std::string basin = with(kBasin, "KIND", "pchip");
+  const ProblemSetup plain = set_up_in(basin), clamped = set_up_in(with(basin, "[rhs]", "[rhs]\nguard = \"clamp\""));
+  EXPECT_EQ(clamped.model_digest, plain.model_digest);
+}
+
+TEST_F(FunctionTables, other_numbers_are_another_right_hand_side) {
+  const std::string basin = with(kBasin, "KIND", "linear");
+  EXPECT_NE(set_up_in(with(basin, "0, 2, 1, 4", "0, 2, 1, 5")).problem.rhs->digest(),
+            set_up_in(basin).problem.rhs->digest());
+  EXPECT_THAT(set_up_in(basin).equations, HasSubstr("rain = table "));
+}
+
+}  // namespace
+}  // namespace lockstep::cli
