@@ -1,8 +1,9 @@
-"""Nets and tables from numbers, and equations from text."""
+"""Nets from numbers, and equations from text."""
 
 from __future__ import annotations
 
 import copyreg
+import os
 import tempfile
 from pathlib import Path
 from typing import Any, Mapping, Optional, Sequence, Union
@@ -11,7 +12,6 @@ import numpy as np
 
 from . import _lockstep
 from ._solve import _numbers
-from ._tables import is_column, named_columns
 from .errors import of_kind
 
 
@@ -74,8 +74,9 @@ def equations(equations: Mapping[str, str], *, parameters: Union[None, Mapping[s
     definitions : dict of str
         Names that stand for expressions, in any order.
     models : dict of Model
-        Nets and tables that the equations call: ``"closure(x, y)[0]"``. The model keeps their training ranges (``Model.calls``),
-        on which ``solve(guard=...)`` acts as it does for a problem file; what it cannot watch it warns of.
+        Nets, and tables (``lockstep.table``), that the equations call: ``"closure(x, y)[0]"``. The model keeps their
+        ranges (``Model.calls``), on which ``solve(guard=...)`` acts as it does for a problem file; what it cannot watch it
+        warns of.
 
     >>> import lockstep
     >>> lorenz = lockstep.equations({"x": "sigma * (y - x)", "y": "x * (rho - z) - y", "z": "x*y - beta*z"},
@@ -86,81 +87,24 @@ def equations(equations: Mapping[str, str], *, parameters: Union[None, Mapping[s
     """
     given = parameters if isinstance(parameters, Mapping) else dict.fromkeys(parameters or ())
     values = [(key, None if value is None else _default(key, value)) for key, value in given.items()]
+    require_models(models)
     return _lockstep.equations([(key, str(text)) for key, text in equations.items()], values,
                                list((definitions or {}).items()), list((models or {}).items()), name)
 
 
-def table(at: Any, values: Any = None, *, interpolation: str = "linear", columns: Optional[Sequence[str]] = None,
-          input: str = "") -> _lockstep.Model:
-    """A function given as numbers, as a model: a measured input over time, a property over temperature.
-
-    Equations call it as they call nets: ``"rain(t) - k(T) * x"`` with ``models={"rain": rain, "k": k}``. Beyond its ends
-    it keeps the values there. In float32 the numbers in `at` must differ in float32: let times begin near 0.
-
-    Parameters
-    ----------
-    at : array, pandas.Series, pandas.DataFrame or xarray.DataArray
-        [knot], ascending, of one number each; a series, a frame, or an array with coordinates has the values with it.
-    values : array, dict or table
-        [knot], or [knot, column]; or columns by name.
-    interpolation : str
-        "linear"; "previous", steps that keep the last value; or "pchip", cubics with continuous slopes that do not
-        overshoot, as ``scipy.interpolate.PchipInterpolator``.
-    columns : sequence of str
-        Names of the columns, ``"weather(t).rain"``, where `values` has none.
-    input : str
-        What it is a function of, for descriptions.
-
-    >>> import lockstep
-    >>> rain = lockstep.table([0, 6, 12, 24], [0, 2, 0, 1])
-    >>> basin = lockstep.equations({"water": "rain(t) - 0.1 * water"}, models={"rain": rain})
-    >>> solution = lockstep.solve(basin, [1.0], (0, 24), save_at=25)
-    >>> import numpy as np
-    >>> lockstep.table([0, 1], {"a": [1, 2], "b": [3, 5]})(np.array([0.5]))
-    array([1.5, 4. ])
-    """
-    if values is None:
-        at, values = _index_and_values(at)
-    if isinstance(values, Mapping):
-        columns = list(values)
-        parts = [_numbers(f"values.{name}", column).reshape(-1) for name, column in values.items()]
-        for name, part in zip(columns, parts):
-            if len(part) != len(parts[0]):
-                found, expected = f"{len(part)} numbers", f"{len(parts[0])}, as {columns[0]} has"
-                raise of_kind("invalid_argument", f"values.{name}: found {found}, expected {expected}", f"values.{name}",
-                              found, expected, "")
-        array = np.stack(parts, axis=1) if parts else np.empty((0, 0))
-    else:
-        named = None if is_column(values) else named_columns("values", values)
-        if named is not None:
-            values, names = named
-            columns = names if columns is None else columns
-        array = _numbers("values", values)
-    if array.ndim > 2:
-        raise of_kind("invalid_argument", f"values: found {array.ndim} dimensions, expected [knot] or [knot, column]",
-                      "values", f"{array.ndim} dimensions", "[knot] or [knot, column]", "")
-    width = 1 if array.ndim < 2 else array.shape[1]
-    given = [""] * width if columns is None else [columns] if isinstance(columns, str) else [str(one) for one in columns]
-    if len(given) != width:
-        raise of_kind("invalid_argument", f"columns: found {len(given)}, expected {width}, one for each column of values",
-                      "columns", str(len(given)), f"{width}, one for each column of values", "")
-    return _lockstep.table(_numbers("at", at).reshape(-1).tolist(), array.reshape(-1).tolist(), given, input, interpolation)
-
-
-def _index_and_values(given: Any) -> tuple[Any, Any]:
-    """Of a series, a frame or an array with a coordinate: where, and what."""
-    if hasattr(given, "dims") and hasattr(given, "coords") and len(given.dims) in (1, 2) and given.dims[0] in given.coords:
-        at, values = given.coords[given.dims[0]].values, given
-    elif hasattr(given, "index") and not callable(given.index):
-        at, values = given.index, given if getattr(given, "ndim", 1) == 2 else np.asarray(given)
-    else:
-        raise of_kind("invalid_argument", "values: found none, expected a number for each of at", "values", "none",
-                      "a number for each of at", "")
-    if np.asarray(at).dtype.kind in "mM":
-        remedy = "give numbers: at=(index - index[0]).total_seconds()"
-        raise of_kind("type", f"at: found an index of dates, expected real numbers; {remedy}", "at", "an index of dates",
-                      "real numbers", remedy)
-    return at, values
+def require_models(models: Any, or_paths: bool = False) -> None:
+    """Refuses what equations cannot call."""
+    if models is not None and not isinstance(models, Mapping):
+        raise of_kind("type", f"models: found {type(models).__name__}, expected a dict of lockstep.Model", "models",
+                      type(models).__name__, "a dict of lockstep.Model", "")
+    for name, model in (models or {}).items():
+        is_path = isinstance(model, (str, os.PathLike))
+        if isinstance(model, _lockstep.Model) or (or_paths and is_path):
+            continue
+        remedy = ("lockstep.load() reads one from a file" if is_path
+                  else "lockstep.table(at, values) makes one of numbers, lockstep.mlp() a net")
+        raise of_kind("type", f"models.{name}: found {type(model).__name__}, expected a lockstep.Model; {remedy}",
+                      f"models.{name}", type(model).__name__, "a lockstep.Model", remedy)
 
 
 def _default(name: str, value: Any) -> float:

@@ -9,6 +9,7 @@ from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 import numpy as np
 
 from . import _lockstep, _toml, _unknown
+from ._model import require_models
 from ._progress import shown
 from ._solution import PathLike
 from ._solve import _is_file, _precision, _wrong_type
@@ -117,6 +118,7 @@ def train(
     rtol: Optional[float] = None,
     atol: Optional[float] = None,
     dt: Optional[float] = None,
+    max_step: Optional[float] = None,
     precision: Any = None,
     threads: Optional[int] = None,
     inputs: Optional[Sequence[str]] = None,
@@ -165,7 +167,8 @@ def train(
         ``"min"`` and ``"max"``, above 0 with ``"positive": True``; ``"unit"`` is for reports), and needs no net. So
         it is beside ``system``, the name of a built-in one.
     models : dict of Model
-        Nets that equations call and that are kept as they are.
+        Nets and tables (``lockstep.table``) that equations call and that are kept as they are. Where a table's knots
+        are closer than steps get, ``max_step`` keeps these from passing over it (docs/problem_file.md).
     nets : dict of dict
         Instead of ``hidden`` and the like, several nets by the names that equations call:
         ``{"production": {"hidden": [8]}, "loss": {"hidden": [8]}}``.
@@ -292,6 +295,7 @@ def train(
                 "failed": failed},
     }
     if equations is not None:
+        require_models(models, or_paths=True)
         sections["rhs"] = {"equations": dict(equations), "definitions": definitions, "parameters": parameters,
                            "models": None if models is None else
                            {key: value if _is_path(value) else value.name or key for key, value in models.items()}}
@@ -305,7 +309,8 @@ def train(
     else:
         sections["training"] = {**training, "loss": loss}
         sections["phase"] = [dict(phase) for phase in phases]
-    sections["method"] = {"name": method, "rtol": rtol, "atol": atol, "dt": dt, "precision": _precision(precision)}
+    sections["method"] = {"name": method, "rtol": rtol, "atol": atol, "dt": dt, "max_step": max_step,
+                          "precision": _precision(precision)}
     sections["run"] = {"threads": threads}
     if output is not None:
         sections["output"] = {"file": os.fspath(output), "overwrite": overwrite}
