@@ -18,7 +18,7 @@ def table(at: Any, values: Any = None, *, interpolation: str = "linear", columns
 
     Equations call it as they call nets: ``"rain(t) - k(T) * x"`` with ``models={"rain": rain, "k": k}``. Beyond its ends
     it keeps the values there. In float32 the numbers in `at` must differ in float32: let times begin near 0. Adaptive
-    steps may pass over what happens in a short time: give solves a ``max_step`` (docs/problem_file.md).
+    steps are no longer than what it does over time, unless they are given a ``max_step`` (docs/problem_file.md).
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def table(at: Any, values: Any = None, *, interpolation: str = "linear", columns
     >>> import lockstep
     >>> rain = lockstep.table([0, 6, 12, 24], [0, 2, 0, 1])
     >>> basin = lockstep.equations({"water": "rain(t) - 0.1 * water"}, models={"rain": rain})
-    >>> solution = lockstep.solve(basin, [1.0], (0, 24), save_at=25, max_step=6)
+    >>> solution = lockstep.solve(basin, [1.0], (0, 24), save_at=25)
     >>> import numpy as np
     >>> lockstep.table([0, 1], {"a": [1, 2], "b": [3, 5]})(np.array([0.5]))
     array([1.5, 4. ])
