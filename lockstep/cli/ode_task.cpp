@@ -171,7 +171,7 @@ class OdeTask : public TrainingTask<T> {
     if (!equations_ || times.empty()) return lines;
     const auto [least, most] = std::minmax_element(times.begin(), times.end());
     for (const nn::KnownTimes& known : equations_->times) {
-      add_time_note(known, *least, *most, lines);
+      add_time_notes(known, *least, *most, file_.options, lines);
     }
     return lines;
   }

@@ -420,7 +420,7 @@ ProblemSetup set_up(const ProblemFile& file) {
   }
   setup.step_limit = limit_steps(rhs.time_feature, setup.options);
   if (auto note = note_of_long_steps(rhs.time_feature, setup.options)) setup.notes.push_back(*std::move(note));
-  for (const nn::KnownTimes& known : rhs.times) add_time_note(known, problem, setup.notes);
+  for (const nn::KnownTimes& known : rhs.times) add_time_notes(known, problem, setup.options, setup.notes);
   setup.title = std::move(rhs.title);
   setup.component_units = units_of(file, rhs);
   setup.component_names = std::move(rhs.component_names);

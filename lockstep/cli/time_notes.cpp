@@ -7,16 +7,20 @@
 #include "lockstep/cli/text.h"
 
 namespace lockstep::cli {
+namespace {
 
-void add_time_note(const nn::KnownTimes& known, double least, double most, std::vector<std::string>& notes) {
-  if (least >= known.minimum && most <= known.maximum) return;
-  notes.push_back(
+// The last stage of a step lies at its end, and sees what begins there; an adaptive step is rejected for it.
+bool looks_at_its_end(const std::string& method) { return method != "euler" && method != "midpoint"; }
+
+std::string beyond(const nn::KnownTimes& known, double least, double most) {
+  return 
       known.name + " knows times from " + number_text(known.minimum) + " to " + number_text(known.maximum) +
       ", and is asked for " + number_text(least) + " to " + number_text(most) +
       (known.is_table ? ": beyond its ends a table keeps the value there" : ": of others it has learnt nothing"));
 }
 
-void add_time_note(const nn::KnownTimes& known, const ode::Problem& problem, std::vector<std::string>& notes) {
+void add_time_notes(const nn::KnownTimes& known, const ode::Problem& problem, const ode::Options& options,
+                    std::vector<std::string>& notes) {
   double least = std::numeric_limits<double>::infinity(), most = -least;
   for (std::size_t i = 0; i < std::max(problem.start_times.size(), problem.end_times.size()); ++i) {
     for (const double time : {problem.start_time(i), problem.end_time(i)}) {
@@ -24,7 +28,7 @@ void add_time_note(const nn::KnownTimes& known, const ode::Problem& problem, std
       most = std::max(most, time);
     }
   }
-  if (least <= most) add_time_note(known, least, most, notes);
+  if (least <= most) add_time_notes(known, least, most, options, notes);
 }
 
 }  // namespace lockstep::cli

@@ -123,6 +123,43 @@ class TrainEquationsTest(ToolTest):
         self.succeed("train", "train.toml", "--threads", "2", "--output", "again", "-q")
         self.assertEqual(self.state_of("again_checkpoint.h5"), self.state_of("fit_checkpoint.h5"))
 
+    def test_the_pages_store_is_found_under_measured_rain(self):
+        hours = np.arange(0, 97.0)
+        rain = np.where(np.random.default_rng(2).random(97) < 0.2, 3.0, 0.0)
+        self.csv("weather.csv", ["rain"], hours, rain[:, None])
+        # Straight lines from hour to hour: x' = rain(t) - k x^1.5 over one of them at a time.
+        states = [np.array([4.0])]
+        for i in range(96):
+            pour = lambda s: rain[i] + (rain[i + 1] - rain[i]) * s
+            steps, x = 20, states[-1]
+            for j in range(steps):
+                h, s = 1 / steps, j / steps
+                f = lambda s, x: pour(s) - 0.07 * np.maximum(x, 0) ** 1.5
+                a = f(s, x)
+                b = f(s + h / 2, x + h / 2 * a)
+                c = f(s + h / 2, x + h / 2 * b)
+                x = x + h / 6 * (a + 2 * b + 2 * c + f(s + h, x + h * c))
+            states.append(x)
+        self.csv("level.csv", ["store"], hours, np.array(states))
+        text = example("Measured inputs")
+        self.write("train.toml", text)
+        out = self.succeed("train", "train.toml", "--threads", "1")
+        # Steps of half an hour by tsit5 meet the states to 1e-6.
+        self.assertAlmostEqual(float(re.search(r"^k = (\S+) \(from ", out, re.MULTILINE).group(1)), 0.07, delta=1e-6)
+        self.assertNotIn("note:", out)
+        self.succeed("train", "train.toml", "--threads", "2", "--output", "again", "-q")
+        self.assertEqual(self.state_of("again_checkpoint.h5"), self.state_of("store_checkpoint.h5"))
+        self.write("steps.toml", text.replace('columns = "rain"', 'columns = "rain", interpolation = "previous"'))
+        self.assertIn("note: rain jumps at its knots", self.succeed("train", "steps.toml", "--output", "steps"))
+        self.write("problem.toml", '[rhs]\nmodel = "store_rhs.h5"\n[ensemble]\ninitial_state = [4]\n[time]\n'
+                   'span = [0, 96]\nsave = 97\n[method]\nprecision = "f64"\ndt = 0.5\n[output]\nfile = "solved.h5"\n')
+        self.succeed("solve", "problem.toml", "-q")
+        with h5py.File(self.path("solved.h5")) as file:
+            np.testing.assert_allclose(file["state"][0], states, atol=1e-5)
+        # Other rain is another right-hand side.
+        self.csv("weather.csv", ["rain"], hours, rain[:, None] + 1)
+        self.fail_with("expected the same net", "train", "train.toml", "--resume")
+
     def test_the_pages_epidemic_starts_at_parameters(self):
         times = np.arange(31.0)
         truth = solved(lambda u: np.array([-6e-4 * u[0] * u[1], 6e-4 * u[0] * u[1] - 0.2 * u[1]]), [995, 5], times)

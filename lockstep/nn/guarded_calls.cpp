@@ -119,9 +119,11 @@ std::vector<std::string> argument_texts(const Calls& calls) {
   return texts;
 }
 
-void note_time(std::vector<KnownTimes>& times, const std::string& net, const Feature& feature, bool is_table) {
+void note_time(std::vector<KnownTimes>& times, const std::string& net, const Feature& feature,
+               const Interpolate* table) {
   if (std::ranges::find(times, net, &KnownTimes::name) != times.end()) return;  // all its calls read the same
-  times.push_back({net, feature.minimum, feature.maximum, is_table});
+  const bool jumps = table != nullptr && table->powers() == 1 && table->knots.size() > 1;
+  times.push_back({net, feature.minimum, feature.maximum, table != nullptr, jumps});
 }
 
 void narrow(const Calls& calls, const Model& model, Watch watch, const Sources& sources, WatchedInputs& watched) {
@@ -141,7 +143,7 @@ void narrow(const Calls& calls, const Model& model, Watch watch, const Sources& 
         if (!is_bounded(feature)) continue;
         const auto source = sources.source_of(port.value, i);
         if (source && time_is_apart && is_time(model.inputs[source->port])) {
-          note_time(watched.times, net, feature, called_table(model, *call) != nullptr);
+          note_time(watched.times, net, feature, called_table(model, *call));
           continue;
         }
         if (!source) {
