@@ -35,10 +35,10 @@ void check(const FunctionTable& table) {
     refuse("columns", '"' + name + "\" twice", "names that differ, or none");
   }
   for (std::size_t i = 0; i < knots.size(); ++i) {
-    const std::string field = "at[" + std::to_string(i) + "]";
-    if (!std::isfinite(knots[i])) refuse(field, rounded_text(knots[i], 17), "a finite number", "leave the row out");
+    const auto field = [&] { return "at[" + std::to_string(i) + "]"; };
+    if (!std::isfinite(knots[i])) refuse(field(), rounded_text(knots[i], 17), "a finite number", "leave the row out");
     if (i == 0 || knots[i - 1] < knots[i]) continue;
-    refuse(field, rounded_text(knots[i], 17) + " after " + rounded_text(knots[i - 1], 17),
+    refuse(field(), rounded_text(knots[i], 17) + " after " + rounded_text(knots[i - 1], 17),
            "ascending numbers, none twice", knots[i - 1] == knots[i] ? "keep one of the two" : "sort the rows by it");
   }
   for (std::size_t i = 0; i < table.values.size(); ++i) {

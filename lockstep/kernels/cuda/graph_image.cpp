@@ -61,7 +61,7 @@ class Imaging {
   std::int64_t keep(const std::vector<double>& values, const std::string& field) {
     const std::int64_t start = align();
     for (std::size_t i = 0; i < values.size(); ++i)
-      image_.numbers.push_back(rounded(values[i], field + "[" + std::to_string(i) + "]"));
+      image_.numbers.push_back(round_to<T>(values[i], field, i));
     return start;
   }
 

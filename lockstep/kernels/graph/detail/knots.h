@@ -21,11 +21,11 @@ std::vector<T> padded_knots(const Interpolate& table, const std::string& node) {
   const std::string field =
       node.ends_with(kTable) ? node.substr(0, node.size() - kTable.size()) + ".at" : node + ".knots";
   std::vector<T> knots;
+  knots.reserve(std::bit_ceil(table.knots.size()));
   for (std::size_t i = 0; i < table.knots.size(); ++i) {
-    const std::string name = field + "[" + std::to_string(i) + "]";
-    knots.push_back(round_to<T>(table.knots[i], name));
+    knots.push_back(round_to<T>(table.knots[i], field, i));
     if (i == 0 || knots[i - 1] < knots[i]) continue;
-    throw Error(ErrorKind::model, {name,
+    throw Error(ErrorKind::model, {field + "[" + std::to_string(i) + "]",
                                    rounded_text(table.knots[i], 17) + " after " + rounded_text(table.knots[i - 1], 17) +
                                        ", which are one number in float32",
                                    "numbers that differ in the precision of the run",

@@ -138,7 +138,7 @@ class Lowering {
   const T* keep(const std::vector<double>& values, const std::string& field) {
     AlignedBuffer<T> buffer(values.size());
     for (std::size_t i = 0; i < values.size(); ++i) {
-      buffer[i] = rounded(values[i], field + "[" + std::to_string(i) + "]");
+      buffer[i] = round_to<T>(values[i], field, i);
     }
     program_.numbers.push_back(std::move(buffer));
     return program_.numbers.back().data();

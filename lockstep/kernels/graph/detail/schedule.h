@@ -75,4 +75,12 @@ T round_to(double value, const std::string& field) {
   return result;
 }
 
+// Of a number in a list, which is named, field[index], where it does not fit.
+template <class T>
+T round_to(double value, const std::string& field, std::size_t index) {
+  const T result = static_cast<T>(value);
+  if (std::isfinite(result) || !std::isfinite(value)) return result;
+  return round_to<T>(value, field + "[" + std::to_string(index) + "]");
+}
+
 }  // namespace lockstep::graph
