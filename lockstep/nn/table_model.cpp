@@ -15,37 +15,40 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kNames = {"linear", "previous", "pchip"};
 
-[[noreturn]] void refuse(std::string field, std::string found, std::string expected, std::string remedy = {}) {
+[[noreturn]] void refuse_table(std::string field, std::string found, std::string expected, std::string remedy = {}) {
   throw Error(ErrorKind::invalid_argument,
               {std::move(field), std::move(found), std::move(expected), std::move(remedy)});
 }
 
 void check(const FunctionTable& table) {
   const std::vector<double>& knots = table.at;
-  if (knots.empty()) refuse("at", "none", "at least one");
-  if (table.outputs.empty()) refuse("columns", "none", "at least one");
+  if (knots.empty()) refuse_table("at", "none", "at least one");
+  if (table.outputs.empty()) refuse_table("columns", "none", "at least one");
   if (table.values.size() != knots.size() * table.outputs.size()) {
-    refuse("values", std::to_string(table.values.size()) + " numbers",
-           std::to_string(knots.size() * table.outputs.size()) + ", one for each knot and column");
+    refuse_table("values", std::to_string(table.values.size()) + " numbers",
+                 std::to_string(knots.size() * table.outputs.size()) + ", one for each knot and column");
   }
   for (std::size_t j = 0; j < table.outputs.size(); ++j) {
     const std::string& name = table.outputs[j].name;
     const auto before = table.outputs.begin() + static_cast<std::ptrdiff_t>(j);
     if (name.empty() || std::ranges::find(table.outputs.begin(), before, name, &Feature::name) == before) continue;
-    refuse("columns", '"' + name + "\" twice", "names that differ, or none");
+    refuse_table("columns", '"' + name + "\" twice", "names that differ, or none");
   }
   for (std::size_t i = 0; i < knots.size(); ++i) {
     const auto field = [&] { return "at[" + std::to_string(i) + "]"; };
-    if (!std::isfinite(knots[i])) refuse(field(), rounded_text(knots[i], 17), "a finite number", "leave the row out");
+    if (!std::isfinite(knots[i]))
+      refuse_table(field(), rounded_text(knots[i], 17), "a finite number", "leave the row out");
     if (i == 0 || knots[i - 1] < knots[i]) continue;
-    refuse(field(), rounded_text(knots[i], 17) + " after " + rounded_text(knots[i - 1], 17),
-           "ascending numbers, none twice", knots[i - 1] == knots[i] ? "keep one of the two" : "sort the rows by it");
+    refuse_table(field(), rounded_text(knots[i], 17) + " after " + rounded_text(knots[i - 1], 17),
+                 "ascending numbers, none twice",
+                 knots[i - 1] == knots[i] ? "keep one of the two" : "sort the rows by it");
   }
   for (std::size_t i = 0; i < table.values.size(); ++i) {
     if (std::isfinite(table.values[i])) continue;
     const Feature& column = table.outputs[i % table.outputs.size()];
-    refuse("values[" + std::to_string(i / table.outputs.size()) + "]" + (column.name.empty() ? "" : ", " + column.name),
-           rounded_text(table.values[i], 17), "a finite number", "leave the row out, or fill the gap before");
+    refuse_table(
+        "values[" + std::to_string(i / table.outputs.size()) + "]" + (column.name.empty() ? "" : ", " + column.name),
+        rounded_text(table.values[i], 17), "a finite number", "leave the row out, or fill the gap before");
   }
 }
 
@@ -125,10 +128,10 @@ Model table_model(const FunctionTable& table) {
     for (std::size_t i = 0; i < made.size(); ++i) {
       if (std::isfinite(made[i])) continue;
       const std::size_t knot = i % table.at.size();
-      refuse("values",
-             "steps between knots " + std::to_string(knot) + " and " + std::to_string(knot + 1) +
-                 " that are too steep for float64",
-             "slopes that are finite numbers");
+      refuse_table("values",
+                   "steps between knots " + std::to_string(knot) + " and " + std::to_string(knot + 1) +
+                       " that are too steep for float64",
+                   "slopes that are finite numbers");
     }
     operation.coefficients.insert(operation.coefficients.end(), made.begin(), made.end());
   }
