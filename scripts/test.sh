@@ -20,6 +20,9 @@ started=$SECONDS
 # The same groups of files on every machine, whether it has a compiler cache or not: names that clash in one show anywhere.
 options+=(-DLOCKSTEP_TOGETHER=ON)
 
+# Some tests wait longer than they compute: for ranks that start, for what a killed run left, for a program's end.
+tests_at_once=$((jobs + 1))
+
 stage "packages"
 scripts/install_dependencies.sh test
 # What PyPI has, and what later stages need: fetched while the first build keeps the processors busy.
@@ -59,7 +62,7 @@ if [ $fast = no ]; then
   say "built after $((SECONDS - started)) s"
   fetched
   stage "tests under the sanitizers"
-  ctest --test-dir build-sanitize -j"$jobs" --output-on-failure --no-tests=error -LE 'install|slow'
+  ctest --test-dir build-sanitize -j"$tests_at_once" --output-on-failure --no-tests=error -LE 'install|slow'
   say "$((SECONDS - started)) s so far"
 else
   fetched
@@ -74,20 +77,25 @@ stage "every public header compiles alone"
 ninja -C build -j"$jobs" all_verify_interface_header_sets
 
 stage "every test of the release build, the install test among them"
-ctest --test-dir build -j"$jobs" --output-on-failure --no-tests=error
+ctest --test-dir build -j"$tests_at_once" --output-on-failure --no-tests=error
 
 if [ $fast = no ]; then
-  # Beside the other: qemu runs on one processor.
+  # Beside each other: qemu and the threads' program run on one processor, and each build ends with a single link.
   scripts/thread_check.sh >build/thread_check.log 2>&1 &
   threads=$!
+  scripts/fuzz.sh --same >build/fuzz.log 2>&1 &
+  fuzzing=$!
+  ended() {  # ended PROCESS LOG WHAT
+    local code=0
+    wait "$1" || code=$?
+    cat "$2"
+    [ $code -eq 0 ] || fail "$3 did not end well; the lines above say why"
+  }
   stage "the same bits on aarch64, under qemu"
   require=()
   if [ "${CI:-}" = true ]; then require=(--require); fi
   scripts/check_aarch64.sh "${require[@]}"
-  code=0
-  wait $threads || code=$?
-  cat build/thread_check.log
-  [ $code -eq 0 ] || fail "the check of threads did not end well; the lines above say why"
+  ended $threads build/thread_check.log "the check of threads"
   stage "damaged input, the same in every run"
-  scripts/fuzz.sh --same
+  ended $fuzzing build/fuzz.log "a fuzz target"
 fi
