@@ -204,7 +204,7 @@ function(lockstep_race_test name)
   add_test(NAME ${name} COMMAND ${name} --gtest_filter=${arg_TESTS})
   # Without lines, which take long to find where races are wanted: run it by hand for those of one that is not.
   # Where a kernel scatters addresses more widely than GCC 12's runtime knows, it says so before any test begins.
-  set_tests_properties(${name} PROPERTIES TIMEOUT 600 ENVIRONMENT "TSAN_OPTIONS=halt_on_error=1 exitcode=66 symbolize=0"
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600 COST 30 ENVIRONMENT "TSAN_OPTIONS=halt_on_error=1 exitcode=66 symbolize=0"
                        SKIP_REGULAR_EXPRESSION "FATAL: ThreadSanitizer: unexpected memory mapping")
 endfunction()
 
