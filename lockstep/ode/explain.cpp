@@ -19,7 +19,7 @@
 namespace lockstep::ode {
 namespace {
 
-double seconds_of(const std::function<void()>& work) {
+double seconds_taken(const std::function<void()>& work) {
   const auto begin = std::chrono::steady_clock::now();
   work();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -42,7 +42,7 @@ double evaluation_seconds(const Problem& problem, const TileFunction<T>& rhs) {
   double best = 1e30, spent = 0;
   for (int repeat = 0; repeat < 3 || (spent < 0.005 && repeat < 1000); ++repeat) {
     const int calls = 8;
-    const double seconds = seconds_of([&] {
+    const double seconds = seconds_taken([&] {
       for (int i = 0; i < calls; ++i) rhs.evaluate(tile, workspace.data());
     });
     best = std::min(best, seconds / calls / kTileLanes);
@@ -191,7 +191,7 @@ Explanation explain(const Problem& problem, const Options& options) {
   for (int repeat = 0; repeat < 3; ++repeat) {
     steps = 0;
     ended = {};
-    seconds = std::min(seconds, seconds_of([&] {
+    seconds = std::min(seconds, seconds_taken([&] {
                          const Solution solution = solve(pilot, pilot_options);
                          for (const TrajectoryRecord& r : solution.records()) {
                            steps += r.accepted + r.rejected;
