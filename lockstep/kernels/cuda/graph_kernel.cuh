@@ -72,6 +72,15 @@ LOCKSTEP_HOST_DEVICE_CALL T chain_any(int kind, T a, T b, T alpha) {
   return chain_any(std::make_integer_sequence<int, count>(), kind, a, b, alpha);
 }
 
+// `counts` are those of a table: knots, with those of the padding, powers.
+template <class T>
+LOCKSTEP_HOST_DEVICE_CALL T interpolated_any(T x, const T* knots, T first, T last, const T* coefficients,
+                                             const std::int32_t* counts) {
+  using L = ScalarLane<T>;
+  const auto at = on_numbers::among_knots<L>(x, knots, counts[1], first, last);
+  return on_numbers::interpolated<L>(at, coefficients, counts[2], counts[0]);
+}
+
 // One tile, and the steps on it.
 template <class T, int samples>
 class GraphTile {
@@ -128,9 +137,8 @@ class GraphTile {
         const std::int32_t* const count = launch_.indices + step.indices;
         const T *knots = launch_.numbers + step.first, *coefficients = launch_.numbers + step.second;
         return make(step, [&](int i, int sample) {
-          const auto at = on_numbers::among_knots<L>(read(step.a, 0, sample), knots, count[1], number(0), number(1));
-          return on_numbers::interpolated<L>(at, coefficients + std::int64_t{i} * count[2] * count[0], count[2],
-                                             count[0]);
+          return interpolated_any(read(step.a, 0, sample), knots, number(0), number(1),
+                                  coefficients + std::int64_t{i} * count[2] * count[0], count);
         });
       }
       case GraphCode::binary:
