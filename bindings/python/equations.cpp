@@ -36,19 +36,17 @@ Net equations(const Texts& texts, const std::vector<std::pair<std::string, std::
   return Net(std::move(model));
 }
 
-// values: [knot][column], as _model.py has made them.
+// values: [knot][column], as _function_table.py has made them.
 Net table(std::vector<double> knots, std::vector<double> values, const std::vector<std::string>& columns,
           const std::string& input, const std::string& interpolation) {
-  nn::FunctionTable given{{input}, std::move(knots), {}, std::move(values), nn::Interpolation::linear};
-  for (const std::string& name : columns) given.outputs.push_back({name});
   const auto kind = nn::parse_interpolation(interpolation);
   if (!kind) {
     throw Error(ErrorKind::invalid_argument,
                 {"interpolation", '"' + interpolation + '"', "\"linear\", \"previous\" or \"pchip\"", ""});
   }
-  given.interpolation = *kind;
-  nn::Model model = nn::table_model(given);
-  return Net(std::move(model));
+  nn::FunctionTable given{{input}, std::move(knots), {}, std::move(values), *kind};
+  for (const std::string& name : columns) given.outputs.push_back({name});
+  return Net(nn::table_model(given));
 }
 
 }  // namespace

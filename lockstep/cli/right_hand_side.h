@@ -30,7 +30,7 @@ struct NamedRhs {
   ode::Range range;
   ode::GuardAction guard = ode::GuardAction::ignore;
   std::vector<nn::KnownTimes> times;                          // of nets and tables that read the time
-  std::optional<nn::TimeFeature> time_feature;
+  std::optional<nn::TimeFeature> time_feature;                // of those tables
   std::vector<std::string> notes;                             // for people: what the guard does not look at
   std::string model_digest;                                   // of the model, "" without one
   std::shared_ptr<const std::vector<std::byte>> model_bytes;  // as safetensors, else as a plan file; or none

@@ -13,7 +13,7 @@ namespace lockstep::cli {
 // Sets max_step of adaptive steps where none is given; returns what to tell of that, "" where nothing was set.
 std::string limit_steps(const std::optional<nn::TimeFeature>& feature, ode::Options& options);
 
-// Of fixed steps that are longer: a note.
+// Of steps that are longer, as the file states them: a note.
 std::optional<std::string> note_of_long_steps(const std::optional<nn::TimeFeature>& feature,
                                               const ode::Options& options);
 

@@ -1,5 +1,6 @@
 #include "lockstep/nn/time_features.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -80,9 +81,18 @@ class Multiples {
   std::map<std::string, double> factor_, number_;  // by value
 };
 
+bool is_a_table(const Node& node) { return std::holds_alternative<Interpolate>(node.operation); }
+
+// "rain" of its second call's node "rain#2.table".
+std::string table_of(const std::string& node) {
+  const std::string call = node.substr(0, node.rfind('.'));
+  return call.substr(0, call.rfind('#'));
+}
+
 }  // namespace
 
 std::optional<TimeFeature> shortest_time_feature(const Model& model) {
+  if (std::ranges::none_of(model.nodes, is_a_table)) return std::nullopt;  // soon known: nets are solved in loops
   Multiples multiples(model);
   TimeFeature shortest{kInfinity, ""};
   for (const Node& node : model.nodes) {
@@ -92,9 +102,9 @@ std::optional<TimeFeature> shortest_time_feature(const Model& model) {
     const double factor = multiples.of(node.inputs[0]);
     if (factor == 0) continue;
     const double width = shortest_feature(*table) / factor;
-    if (width < shortest.width) shortest = {width, node.name};
+    if (width < shortest.width) shortest = {width, table_of(node.name)};
   }
-  return shortest.node.empty() ? std::nullopt : std::optional(shortest);
+  return shortest.width == kInfinity ? std::nullopt : std::optional(shortest);
 }
 
 }  // namespace lockstep::nn

@@ -9,8 +9,8 @@
 namespace lockstep::nn {
 
 struct TimeFeature {
-  double width = 0;  // of the time
-  std::string node;  // the table's: "rain.table"
+  double width = 0;   // of the time
+  std::string table;  // as equations call it: "rain"
 };
 
 // Of tables that are read at the time of a port is_time() beside others, or at a multiple of it plus a constant, the

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <utility>
 
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/core/error.h"
@@ -24,8 +26,9 @@ double spacing_at(float state) {
 // Rates of a tile of trajectories.
 class Rates {
  public:
-  explicit Rates(const StateFunction& rhs)
-      : function_(lower<float>(rhs, best_cpu_target())),
+  // `function` is the right-hand side lowered.
+  Rates(const StateFunction& rhs, std::shared_ptr<const TileFunction<float>> function)
+      : function_(std::move(function)),
         t_(kTileLanes),
         state_(rhs.components() * kTileLanes),
         parameters_(std::max<std::size_t>(rhs.parameters(), 1) * kTileLanes),
@@ -90,7 +93,8 @@ std::vector<Standstill> EndSample::standstills(const Options& options) const {
   if (lanes == 0) return {};
   std::vector<Standstill> found;
   try {
-    Rates first(*problem_.rhs), last(*problem_.rhs);
+    const auto function = lower<float>(*problem_.rhs, best_cpu_target());
+    Rates first(*problem_.rhs, function), last(*problem_.rhs, function);
     for (std::size_t lane = 0; lane < lanes; ++lane) {
       const End& end = ends_[lane];
       const double* const start = problem_.initial_states.data() + end.trajectory * components;

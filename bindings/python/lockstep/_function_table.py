@@ -9,7 +9,7 @@ import numpy as np
 from . import _lockstep
 from ._solve import _numbers
 from ._tables import is_column, named_columns
-from .errors import Error, of_kind
+from .errors import refused
 
 
 def table(at: Any, values: Any = None, *, interpolation: str = "linear", columns: Optional[Sequence[str]] = None,
@@ -49,7 +49,7 @@ def table(at: Any, values: Any = None, *, interpolation: str = "linear", columns
     array([1.5, 4. ])
     """
     if not isinstance(interpolation, str):
-        raise _refused("interpolation", type(interpolation).__name__, '"linear", "previous" or "pchip"', kind="type")
+        raise refused("interpolation", type(interpolation).__name__, '"linear", "previous" or "pchip"', kind="type")
     if values is None:
         at, values = _index_and_values(at)
     knots = _knots(at)
@@ -59,14 +59,9 @@ def table(at: Any, values: Any = None, *, interpolation: str = "linear", columns
         array, names = array[:, [_place(one, names) for one in wanted]], wanted
     elif wanted is not None:
         if len(wanted) != len(names):
-            raise _refused("columns", str(len(wanted)), f"{len(names)}, one for each column of values")
+            raise refused("columns", str(len(wanted)), f"{len(names)}, one for each column of values")
         names = wanted
     return _lockstep.table(knots.tolist(), array.reshape(-1).tolist(), names, input or _name_of(at), interpolation)
-
-
-def _refused(field: str, found: str, expected: str, remedy: str = "", kind: str = "invalid_argument") -> Error:
-    return of_kind(kind, f"{field}: found {found}, expected {expected}" + (remedy and f"; {remedy}"), field, found,
-                   expected, remedy)
 
 
 def _counted(number: int, what: str) -> str:
@@ -90,22 +85,22 @@ def _index_and_values(given: Any) -> tuple[Any, Any]:
                 return given.coords[dimensions[0]], {str(name): one.values for name, one in given.data_vars.items()}
     elif hasattr(given, "index") and not callable(given.index):
         if type(given.index).__name__ == "RangeIndex" and given.index.name is None:
-            raise _refused("at", "rows without an index", "an index of what the values are a function of",
+            raise refused("at", "rows without an index", "an index of what the values are a function of",
                            'name its column, table(frame["t"], frame["x"]), or frame.set_index("t"); or at=frame.index, '
                            "the rows' numbers")
         return given.index, given
-    raise _refused("values", "none", "a number for each of at")
+    raise refused("values", "none", "a number for each of at")
 
 
 def _knots(at: Any) -> np.ndarray:
     kinds = {getattr(getattr(one, "dtype", None), "kind", None) for one in (at, np.asarray(at))}
     if kinds & {"m", "M"}:
-        raise _refused("at", "dates or times of day" if "M" in kinds else "time differences", "real numbers",
+        raise refused("at", "dates or times of day" if "M" in kinds else "time differences", "real numbers",
                        'divide by a unit: (at - at[0]) / numpy.timedelta64(1, "h")' if "M" in kinds else
                        'divide by a unit: at / numpy.timedelta64(1, "h")', kind="type")
     knots = _numbers("at", at)
     if knots.size != (knots.shape[0] if knots.ndim else 1):
-        raise _refused("at", f"shape {list(knots.shape)}", "[knot]")
+        raise refused("at", f"shape {list(knots.shape)}", "[knot]")
     return knots.reshape(-1)
 
 
@@ -114,22 +109,22 @@ def _by_column(values: Any, knots: int) -> tuple[np.ndarray, list[str]]:
     expected = f"{knots}, one for each of at"
     if isinstance(values, Mapping):
         if not values:
-            raise _refused("values", "no columns", "one or more by name")
+            raise refused("values", "no columns", "one or more by name")
         parts = []
         for name, column in values.items():
             part = np.atleast_1d(_numbers(f"values.{name}", column))
             if part.ndim != 1 or len(part) != knots:
-                raise _refused(f"values.{name}", _counted(len(part), "number") if part.ndim == 1 else
+                raise refused(f"values.{name}", _counted(len(part), "number") if part.ndim == 1 else
                                f"{part.ndim} dimensions", expected)
             parts.append(part)
         return np.stack(parts, axis=1), [str(name) for name in values]
     named = None if is_column(values) else named_columns("values", values)
     array = np.atleast_1d(_numbers("values", values if named is None else named[0]))
     if array.ndim > 2:
-        raise _refused("values", f"{array.ndim} dimensions", "[knot] or [knot, column]")
+        raise refused("values", f"{array.ndim} dimensions", "[knot] or [knot, column]")
     if len(array) != knots:
         turned = array.ndim == 2 and array.shape[1] == knots
-        raise _refused("values", _counted(len(array), "number" if array.ndim == 1 else "row"), expected,
+        raise refused("values", _counted(len(array), "number" if array.ndim == 1 else "row"), expected,
                        "transpose them" if turned else "")
     array = array.reshape(knots, -1) if knots else array.reshape(0, array.shape[1] if array.ndim == 2 else 1)
     return array, named[1] if named is not None else [_name_of(values)] if array.shape[1] == 1 else [""] * array.shape[1]
@@ -138,4 +133,4 @@ def _by_column(values: Any, knots: int) -> tuple[np.ndarray, list[str]]:
 def _place(name: str, names: list[str]) -> int:
     if name in names:
         return names.index(name)
-    raise _refused("columns", f'"{name}"', f"one of {', '.join(names)}")
+    raise refused("columns", f'"{name}"', f"one of {', '.join(names)}")

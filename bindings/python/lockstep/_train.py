@@ -167,8 +167,8 @@ def train(
         ``"min"`` and ``"max"``, above 0 with ``"positive": True``; ``"unit"`` is for reports), and needs no net. So
         it is beside ``system``, the name of a built-in one.
     models : dict of Model
-        Nets and tables (``lockstep.table``) that equations call and that are kept as they are. Where a table's knots
-        are closer than steps get, ``max_step`` keeps these from passing over it (docs/problem_file.md).
+        Nets and tables (``lockstep.table``) that equations call and that are kept as they are. Without a ``max_step``
+        adaptive steps are no longer than what a table does over time (docs/problem_file.md).
     nets : dict of dict
         Instead of ``hidden`` and the like, several nets by the names that equations call:
         ``{"production": {"hidden": [8]}, "loss": {"hidden": [8]}}``.

@@ -66,6 +66,12 @@ _KINDS = {
 }
 
 
+def refused(field: str, found: str, expected: str, remedy: str = "", kind: str = "invalid_argument") -> Error:
+    """The exception for what was given and cannot be used, its message made of the parts."""
+    text = f"{field}: found {found}, expected {expected}" + (remedy and f"; {remedy}")
+    return of_kind(kind, text, field, found, expected, remedy)
+
+
 def of_kind(kind: str, message: str, field: str, found: str, expected: str, remedy: str) -> Error:
     """The exception for one of the library's errors."""
     error = _KINDS.get(kind, Error)(message)

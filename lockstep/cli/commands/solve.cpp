@@ -79,6 +79,10 @@ void print_step_limit(const ProblemSetup& setup, const ode::Summary& summary) {
   std::printf("  steps are %s\n", setup.step_limit.c_str());
 }
 
+void print_notes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) std::fprintf(stderr, "lockstep: note: %s\n", note.c_str());
+}
+
 // What guard = "flag" cannot see: it looks at saved states.
 void print_unseen(const ProblemSetup& setup) {
   constexpr std::size_t kFew = 20;
@@ -255,9 +259,7 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
   Existing existing = file.output.overwrite ? Existing::replace : Existing::refuse;
   if (!options.resume && existing == Existing::refuse) refuse_what_is_there(path);
   ProblemSetup setup = set_up(file);
-  if (!options.quiet) {
-    for (const std::string& note : setup.notes) std::fprintf(stderr, "lockstep: note: %s\n", note.c_str());
-  }
+  if (!options.quiet) print_notes(setup.notes);
   if (shard) keep_shard(setup, *shard);
   ode::ResultMetadata metadata{setup.title, setup.stored_names(), setup.parameter_names,
                                describe_problem(file, setup, command_line)};
@@ -347,7 +349,7 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
     print_summary(summary, left ? left->stored : 0, setup.options, out_of_steps, path.string(), bytes);
     print_step_limit(setup, summary);
     print_unseen(setup);
-    for (const std::string& note : solved.notes) std::fprintf(stderr, "lockstep: note: %s\n", note.c_str());
+    print_notes(solved.notes);
   }
   if (open == 0) return kSuccess;
   std::fprintf(stderr, "lockstep: stopped: %s and in %s; continue with --resume\n",

@@ -43,8 +43,8 @@ struct GraphStep {
   std::int32_t inputs;  // of a dense layer
   std::int64_t out;     // row of the first feature made
   GraphOperand a, b, c;
-  std::int64_t first,
-      second;            // lists in the numbers: scale and shift, in the operation's own order; knots, coefficients
+  // Lists in the numbers: scale and shift, in the operation's own order; of a table knots and coefficients.
+  std::int64_t first, second;
   std::int64_t weights;  // of a dense layer, in the numbers, as in LayerImage
   std::int64_t indices;  // columns; masks; of a table how many knots, with those of the padding, and powers
   double numbers[3];     // bounds and the like, rounded to T

@@ -1,6 +1,7 @@
 #include "lockstep/ode/detail/graph_source.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <variant>
 #include <vector>
@@ -208,8 +209,6 @@ class Writer {
   }
   std::string of(const graph::Interpolate& given) const {
     const std::string knots = text_of(given.knots.size()), powers = text_of(given.powers());
-    std::size_t half = 1;
-    while (half < given.knots.size()) half *= 2;
     std::string value = "coefficients[i * " + powers + " * " + knots + " + at]";
     for (std::size_t power = 1; power < given.powers(); ++power) {
       value = "std::fma(" + value + ", d, coefficients[(i * " + powers + " + " + text_of(power) + ") * " + knots +
@@ -218,8 +217,8 @@ class Writer {
     const std::string first = literal(given.knots.front()), last = literal(given.knots.back());
     return table("knots", given.knots) + table("coefficients", given.coefficients) + "R c = x0[0];\nc = " + first +
            " > c ? " + first + " : c;\nc = " + last + " < c ? " + last +
-           " : c;\nint at = 0;\nfor (int half = " + text_of(half / 2) + "; half > 0; half /= 2) {\nif (at + half < " +
-           knots + " && knots[at + half] <= c) at += half;\n}\n" +
+           " : c;\nint at = 0;\nfor (int half = " + text_of(std::bit_ceil(given.knots.size()) / 2) +
+           "; half > 0; half /= 2) {\nif (at + half < " + knots + " && knots[at + half] <= c) at += half;\n}\n" +
            (given.powers() == 1 ? "" : "const R d = c - knots[at];\n") + loop(width_, "y[i] = " + value + ";");
   }
   std::string of(const graph::Binary& binary) const {
