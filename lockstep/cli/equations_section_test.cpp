@@ -125,10 +125,19 @@ TEST(EquationsSection, steps_do_not_pass_over_what_a_table_does) {
       "[method]\nprecision = \"f64\"\n";
   const auto at_end = [](const ProblemSetup& setup) { return ode::solve(setup.problem, setup.options).state(0, 0, 0); };
   ProblemSetup setup = set_up_text(file);
+  EXPECT_EQ(setup.step_limit,
+            "steps end at 2 times at which the right-hand side jumps or bends; stop_at_knots = false passes over those "
+            "that it tells");
+  EXPECT_NEAR(at_end(setup), 1, 1e-15);  // each step is exact
+  EXPECT_EQ(set_up_text(file + "stops = 9\n").options.stops, std::vector<double>{9});
+
+  const std::string blind = file + "stop_at_knots = false\n";
+  setup = set_up_text(blind);
   EXPECT_EQ(setup.options.max_step, 0.25);
-  EXPECT_EQ(setup.step_limit, "no longer than 0.25, the shortest that dose comes and goes in; max_step replaces it");
+  EXPECT_EQ(setup.step_limit,
+            "steps are no longer than 0.25, the shortest that dose comes and goes in; max_step replaces it");
   EXPECT_NEAR(at_end(setup), 1, 1e-3);  // 126 steps, each within 1e-6 (1 + 1)
-  const ProblemSetup given = set_up_text(file + "max_step = 5\n");
+  const ProblemSetup given = set_up_text(blind + "max_step = 5\n");
   EXPECT_EQ(given.options.max_step, 5);
   ASSERT_EQ(given.notes.size(), 1u);
   EXPECT_EQ(given.notes[0], "steps of 5 may pass over what dose does within 0.25: take max_step = 0.25 or less");

@@ -53,6 +53,7 @@ constexpr Synonym kSolverWords[] = {
     {"", "step step_size stepsize time_step timestep h delta_t", "method", "dt", "0.01"},
     {"", "dtmax hmax max_dt dt_max max_step_size", "method", "max_step", "0.1"},
     {"", "dt0 h0 first_step dt_initial", "method", "initial_step", "1e-3"},
+    {"", "tstops t_stops step_ts jump_ts d_discontinuities breakpoints", "method", "stops", "[5, 7.5]"},
     {"", "maxiters mxstep max_num_steps nsteps", "method", "max_steps", "100000"},
     {"", "dtype real float_type", "method", "precision", "\"f64\""},
     {"", "adaptive stepsize_controller controller step_control", "method", "control", "\"per_trajectory\""},

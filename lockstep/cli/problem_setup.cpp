@@ -418,7 +418,8 @@ ProblemSetup set_up(const ProblemFile& file) {
   if (rhs.reads_time && setup.options.precision == Precision::f32) {
     if (auto note = coarse_time(problem)) setup.notes.push_back(*std::move(note));
   }
-  setup.step_limit = limit_steps(rhs.time_feature, setup.options);
+  const std::string limit = limit_steps(rhs.time_feature, setup.options), ends = text_of_stops(problem, setup.options);
+  setup.step_limit = limit + (limit.empty() || ends.empty() ? "" : "; ") + ends;
   if (auto note = note_of_long_steps(rhs.time_feature, setup.options)) setup.notes.push_back(*std::move(note));
   for (const nn::KnownTimes& known : rhs.times) add_time_notes(known, problem, setup.options, setup.notes);
   setup.title = std::move(rhs.title);

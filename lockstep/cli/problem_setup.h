@@ -26,7 +26,7 @@ struct ProblemSetup {
   ode::Range range;                          // the net's training range, or nothing
   ode::GuardAction guard = ode::GuardAction::ignore;
   std::vector<std::string> notes;  // for people
-  std::string step_limit;          // for people: why steps have a longest one that the file does not state
+  std::string step_limit;          // for people: where steps end, or why they have a longest one, unasked for
   std::string model_digest;        // "" without a model
   std::shared_ptr<const std::vector<std::byte>> model_bytes;  // as NamedRhs has them
   std::string equations;

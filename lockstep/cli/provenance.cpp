@@ -134,6 +134,8 @@ ode::Attributes describe_problem(const ProblemFile& file, const ProblemSetup& se
     }
     if (options.initial_step) attributes.emplace_back("initial_step", *options.initial_step);
     if (options.max_step) attributes.emplace_back("max_step", *options.max_step);
+    if (!options.stops.empty()) attributes.emplace_back("stops", options.stops);
+    if (!options.stop_at_knots) attributes.emplace_back("stop_at_knots", std::int64_t{0});
   }
   if (setup.guard != ode::GuardAction::ignore) attributes.emplace_back("guard", std::string(to_string(setup.guard)));
   if (setup.problem.event) attributes.emplace_back("event", setup.problem.event->function->description());
@@ -173,7 +175,7 @@ ode::Summary planned_run(const ProblemSetup& setup) {
 std::vector<std::string> deciding_attributes() {
   return {"version",    "precision",      "matrix_precision", "products",  "model_digest", "rhs",
           "rhs_digest", "problem_digest", "method",           "control",   "rtol",         "atol",
-          "dt",         "initial_step",   "max_step",         "max_steps", "event",        "guard",
+          "dt",         "initial_step",   "max_step",         "stops",     "stop_at_knots", "max_steps", "event",        "guard",
           "shard"};
 }
 

@@ -5,15 +5,24 @@
 namespace lockstep::cli {
 
 std::string limit_steps(const std::optional<nn::TimeFeature>& feature, ode::Options& options) {
-  if (!feature || options.control == ode::StepControl::fixed || options.max_step) return {};
+  if (!feature || options.control == ode::StepControl::fixed || options.stop_at_knots || options.max_step) return {};
   options.max_step = feature->width;
-  return "no longer than " + rounded_text(feature->width, 6) + ", the shortest that " + feature->table +
+  return "steps are no longer than " + rounded_text(feature->width, 6) + ", the shortest that " + feature->table +
          " comes and goes in; max_step replaces it";
+}
+
+std::string text_of_stops(const ode::Problem& problem, const ode::Options& options) {
+  const std::size_t count = ode::stop_times(problem, options).size();
+  if (count == 0) return {};
+  return "steps end at " + counted_text(count, "time") + " at which the right-hand side " +
+         (options.stops.empty() ? "jumps or bends" : "jumps or bends, or that stops names") +
+         (options.stop_at_knots ? "; stop_at_knots = false passes over those that it tells" : "");
 }
 
 std::optional<std::string> note_of_long_steps(const std::optional<nn::TimeFeature>& feature,
                                               const ode::Options& options) {
   const bool fixed = options.control == ode::StepControl::fixed;
+  if (!fixed && options.stop_at_knots) return std::nullopt;
   const std::optional<double> longest = fixed ? std::optional(options.dt) : options.max_step;
   if (!feature || !longest || *longest <= feature->width) return std::nullopt;
   return "steps of " + rounded_text(*longest, 6) + " may pass over what " + feature->table + " does within " +

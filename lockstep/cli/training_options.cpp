@@ -125,6 +125,8 @@ void add_ode(const TrainingFile& file, OptionList& to) {
   to.text("name", options.method).count("control", static_cast<int>(options.control));
   to.number("rtol", options.rtol).number("atol", options.atol).number("dt", options.dt);
   to.number("initial_step", options.initial_step).number("max_step", options.max_step);
+  for (const double x : options.stops) to.number("stops", x);
+  to.count("stop_at_knots", static_cast<int>(options.stop_at_knots));
   for (const double x : options.component_atol) to.number("atol", x);
   to.count("max_steps", options.max_steps);
 }

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "lockstep/kernels/graph/time_multiple.h"
 #include "lockstep/nn/guarded_calls.h"
 
 namespace lockstep::nn {
@@ -44,43 +45,6 @@ double shortest_feature(const Interpolate& table) {
   return shortest;
 }
 
-// |dv/dt| of values that are a multiple of the time plus a constant.
-class Multiples {
- public:
-  explicit Multiples(const Model& model) {
-    for (const Port& port : model.inputs) {
-      if (model.inputs.size() > 1 && is_time(port)) factor_[port.name] = 1;
-    }
-  }
-  double of(const std::string& value) const {
-    const auto found = factor_.find(value);
-    return found == factor_.end() ? 0 : found->second;
-  }
-  void add(const Node& node) {
-    if (const auto* constant = std::get_if<Constant>(&node.operation)) {
-      if (constant->values.size() == 1) number_[node.name] = constant->values[0];
-    } else if (const auto* binary = std::get_if<Binary>(&node.operation)) {
-      const std::string &a = node.inputs[0], &b = node.inputs[1];
-      const auto left = number_.find(a), right = number_.find(b);
-      if ((left == number_.end()) == (right == number_.end())) return;
-      const double number = left == number_.end() ? right->second : left->second;
-      const double factor = of(left == number_.end() ? a : b);
-      if (binary->kind == BinaryKind::add || binary->kind == BinaryKind::subtract) {
-        factor_[node.name] = factor;
-      } else if (binary->kind == BinaryKind::multiply) {
-        factor_[node.name] = factor * std::fabs(number);
-      } else if (binary->kind == BinaryKind::divide && right != number_.end() && number != 0) {
-        factor_[node.name] = factor / std::fabs(number);
-      }
-    } else if (const auto* columns = std::get_if<Columns>(&node.operation)) {  // of a port that is one number
-      if (columns->indices.size() == 1) factor_[node.name] = of(node.inputs[0]);
-    }
-  }
-
- private:
-  std::map<std::string, double> factor_, number_;  // by value
-};
-
 bool is_a_table(const Node& node) { return std::holds_alternative<Interpolate>(node.operation); }
 
 // "rain" of its second call's node "rain#2.table".
@@ -93,15 +57,22 @@ std::string table_of(const std::string& node) {
 
 std::optional<TimeFeature> shortest_time_feature(const Model& model) {
   if (std::ranges::none_of(model.nodes, is_a_table)) return std::nullopt;  // soon known: nets are solved in loops
-  Multiples multiples(model);
+  std::map<std::string, graph::TimeMultiple> multiples;
+  for (const Port& port : model.inputs) {
+    if (model.inputs.size() > 1 && is_time(port)) multiples[port.name] = {1, 0, 0};
+  }
   TimeFeature shortest{kInfinity, ""};
+  std::vector<const graph::TimeMultiple*> inputs;
   for (const Node& node : model.nodes) {
-    multiples.add(node);
+    inputs.clear();
+    for (const std::string& input : node.inputs) {
+      const auto found = multiples.find(input);
+      inputs.push_back(found == multiples.end() ? nullptr : &found->second);
+    }
+    if (const auto made = graph::time_multiple(node.operation, inputs)) multiples[node.name] = *made;
     const auto* table = std::get_if<Interpolate>(&node.operation);
-    if (table == nullptr) continue;
-    const double factor = multiples.of(node.inputs[0]);
-    if (factor == 0) continue;
-    const double width = shortest_feature(*table) / factor;
+    if (table == nullptr || inputs[0] == nullptr || inputs[0]->factor == 0) continue;
+    const double width = shortest_feature(*table) / std::fabs(inputs[0]->factor);
     if (width < shortest.width) shortest = {width, table_of(node.name)};
   }
   return shortest.width == kInfinity ? std::nullopt : std::optional(shortest);

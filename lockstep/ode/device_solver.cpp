@@ -4,6 +4,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/matrix_overlap.h"
+#include "lockstep/ode/cuda/batch_arrays.h"
 #include "lockstep/ode/cuda/choose_engine.h"
 #include "lockstep/ode/cuda/compile.h"
 #include "lockstep/ode/cuda/engine.h"
@@ -87,6 +88,10 @@ class DeviceFused {
     fault = stream_->prepare(lowered_.kernel, &launch_);
     if (fault.happened) cuda::refuse(fault, "update the driver");
     launch_.weights = upload();
+    cuda::StopArrays stops;
+    if (!stops.upload(*stream_, lowered_.stops))
+      cuda::refuse({true, true, "memory", "too little for the stops"}, "free memory on the device");
+    launch_.rules.stops = stops.device();
     launch_.counter = static_cast<unsigned long long*>(allocate(sizeof(unsigned long long)));
     // A solve of nothing: the first launch of a kernel is when a driver sets aside memory for its threads' stacks, which
     // later ones may not wait for, and shows whether the device runs it at all.

@@ -88,6 +88,7 @@ class Clamped final : public StateFunction {
     return parts;
   }
   std::optional<EvaluationCost> evaluation_cost() const override { return detail::cost_of(*net_); }
+  std::span<const TimeKnot> time_knots() const override { return net_->time_knots(); }
   std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const override { return make<float>(target); }
   std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const override {
     return make<double>(target);

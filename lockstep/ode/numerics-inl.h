@@ -50,6 +50,17 @@ LOCKSTEP_LANE_FN StepProposal<LD> propose_step(typename LD::V t, typename LD::V 
   return {LD::select(LD::eq(taken, LD::zero()), asked, taken), t_new, last};
 }
 
+// The same on the way to a stop, where the step after it begins anew: from less than two steps before it, two equal
+// ones lead there rather than a whole one and a rest.
+template <class LD>
+LOCKSTEP_LANE_FN StepProposal<LD> propose_step_to_stop(typename LD::V t, typename LD::V limit, typename LD::V h,
+                                                       typename LD::V max_step) {
+  const typename LD::V left = LD::abs(LD::sub(limit, t));
+  const typename LD::V size = LD::min(LD::abs(h), max_step);
+  const typename LD::M two = LD::both(LD::lt(LD::mul(size, LD::set(1.01)), left), LD::le(left, LD::add(size, size)));
+  return propose_step<LD>(t, limit, LD::select(two, LD::mul(left, LD::set(0.5)), size), LD::set(__builtin_inf()));
+}
+
 // Step `index` (from 0) of `count` equal steps: times by one fma from the start, never by accumulation.
 template <class LD>
 LOCKSTEP_LANE_FN StepProposal<LD> propose_fixed_step(typename LD::V t_start, typename LD::V t_end, typename LD::V dt,

@@ -24,6 +24,10 @@ void require_positive(const char* field, double value, const char* remedy = "") 
   if (!(value > 0) || !std::isfinite(value)) refuse(field, number_text(value), "a finite number above 0", remedy);
 }
 
+std::string count_of(const std::vector<double>& times) {
+  return std::to_string(times.size()) + (times.size() == 1 ? " time" : " times");
+}
+
 }  // namespace
 
 void Options::validate() const {
@@ -32,6 +36,10 @@ void Options::validate() const {
   if (control == StepControl::fixed) {
     if (dt == 0) refuse("dt", "no step size", "a step size above 0 with fixed control", "set dt");
     require_positive("dt", dt, "give the step's size; its sign follows the time span");
+    if (!stops.empty()) {
+      refuse("stops", count_of(stops) + " with fixed steps", "adaptive steps, or none",
+             "choose a dt whose steps end there, or leave dt out");
+    }
   } else {
     if (tableau.error.empty()) {
       refuse("control", "adaptive steps with method " + method, "a method with an error estimate",
@@ -66,6 +74,9 @@ void Options::validate() const {
   }
   if (initial_step) require_positive("initial_step", *initial_step);
   if (max_step) require_positive("max_step", *max_step);
+  for (std::size_t i = 0; i < stops.size(); ++i) {
+    if (!std::isfinite(stops[i])) refuse("stops[" + std::to_string(i) + "]", number_text(stops[i]), "a finite time");
+  }
   if (max_steps < 1) refuse("max_steps", std::to_string(max_steps), "at least 1");
   if (max_steps > 2'000'000'000) refuse("max_steps", std::to_string(max_steps), "at most 2,000,000,000");
   require_thread_count(threads, "options.threads");

@@ -40,6 +40,7 @@ class AtWeights final : public StateFunction {
   std::string digest() const override {
     return ContentHash().add("weights").add(inner_->digest()).add(std::span<const double>(weights_)).hex();
   }
+  std::span<const TimeKnot> time_knots() const override { return inner_->time_knots(); }
   std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const override {
     return lower_differentiable<float>(*this, target);
   }

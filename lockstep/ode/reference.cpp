@@ -8,6 +8,7 @@
 
 #include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/ode/detail/fixed_steps.h"
+#include "lockstep/ode/detail/stops.h"
 #include "lockstep/ode/methods.h"
 #include "lockstep/ode/numerics.h"
 
@@ -45,13 +46,20 @@ class OneLane {
   AlignedBuffer<double> time_{kTileLanes};
 };
 
+scalar::StepProposal<D> propose(const detail::StopTimes& stops, double t, double limit, double h, double max_step) {
+  return stops.count > 0 ? scalar::propose_step_to_stop<D>(t, limit, h, max_step)
+                         : scalar::propose_step<D>(t, limit, h, max_step);
+}
+
 template <class T>
 class Trajectory {
  public:
   // `block`: of this trajectory, saved states [time][component].
-  Trajectory(const Problem& problem, const Options& options, std::size_t index, const SolutionBlock& block)
+  Trajectory(const Problem& problem, const Options& options, const detail::Stops& stops, std::size_t index,
+             const SolutionBlock& block)
       : problem_(problem),
         options_(options),
+        stops_(stops.times()),
         tableau_(method(options.method)),
         rhs_(*problem.rhs, problem.parameters_of(index)),
         t_(problem.start_time(index)),
@@ -77,19 +85,23 @@ class Trajectory {
   // The pieces of it, for steps that others share. start() is false where a number is not finite.
   bool start() {
     k_.assign(static_cast<std::size_t>(tableau_.stages + tableau_.interpolant_stages), {});
-    k_[0] = evaluate(t_, y_);
+    k_[0] = evaluate(time_behind(), y_);
     if (event_) g_ = (*event_)(t_, y_)[0];
     save_before(t_, y_);
     return finite(k_[0]) && finite(y_);
   }
   double first_step();
-  // The mean square of its scaled error.
-  double attempt(double h, double t_new) {
-    run_stages(h, t_new);
+  // The mean square of its scaled error. Stages at the step's end are evaluated at t_last.
+  double attempt(double h, double t_last) {
+    run_stages(h, t_last);
     return error_squared(h);
   }
   // True where an event ends it.
-  bool accept(double h, double t_new) { return finish_step(h, t_new); }
+  bool accept(double h, double t_new) {
+    const bool ended = finish_step(h, t_new);
+    if (!ended) begin_anew();
+    return ended;
+  }
   void reject() { ++rejected_; }
   void end(Status status) {
     for (std::size_t i = saved_; i < problem_.save_points(); ++i) {
@@ -100,6 +112,14 @@ class Trajectory {
   }
 
  private:
+  double time_behind() const {
+    return detail::time_behind(stops_, detail::next_stop(stops_, t_, t_end_), t_, t_end_);
+  }
+  // Behind a jump, on the way on.
+  void begin_anew() {
+    if (t_ != t_end_ && time_behind() != t_) k_[0] = evaluate(time_behind(), y_);
+  }
+
   std::vector<T> evaluate(double t, const std::vector<T>& u) {
     ++evaluations_;
     return rhs_(t, u);
@@ -142,12 +162,17 @@ class Trajectory {
     return result;
   }
 
-  void run_stages(double h, double t_new) {
+  double stage_time(int i, double h) const {
+    const double c = tableau_.c[static_cast<std::size_t>(i)];
+    const bool at_end = i == tableau_.stages - 1 || (stops_.count > 0 && c == 1);
+    return at_end ? t_last_ : std::fma(c, h, t_);
+  }
+  void run_stages(double h, double t_last) {
+    t_last_ = t_last;
     const int s = tableau_.stages;
     for (int i = 1; i < s; ++i) {
       y1_ = combine(h, row(i));
-      const double t = i == s - 1 ? t_new : std::fma(tableau_.c[static_cast<std::size_t>(i)], h, t_);
-      k_[static_cast<std::size_t>(i)] = evaluate(t, y1_);
+      k_[static_cast<std::size_t>(i)] = evaluate(stage_time(i, h), y1_);
     }
     interpolant_ready_ = tableau_.interpolant_stages == 0;
   }
@@ -179,7 +204,7 @@ class Trajectory {
     if (!interpolant_ready_) {
       for (int i = tableau_.stages; i < total; ++i) {
         const auto y = combine(h, row(i));
-        k_[static_cast<std::size_t>(i)] = evaluate(std::fma(tableau_.c[static_cast<std::size_t>(i)], h, t_), y);
+        k_[static_cast<std::size_t>(i)] = evaluate(stage_time(i, h), y);
       }
       interpolant_ready_ = true;
     }
@@ -265,8 +290,9 @@ class Trajectory {
     bool after_rejection = false;
     while (true) {
       if (accepted_ + rejected_ >= options_.max_steps) return Status::too_many_steps;
-      const auto step = scalar::propose_step<D>(t_, t_end_, h, max_step_);
-      run_stages(step.h, step.t_new);
+      const auto [limit, before] = detail::limit_at(stops_, detail::next_stop(stops_, t_, t_end_), t_, t_end_);
+      const auto step = propose(stops_, t_, limit, h, max_step_);
+      run_stages(step.h, step.last ? before : step.t_new);
       const double error = error_squared(step.h);
       const auto decision = scalar::decide_step<D>(error, step.h, log_error, after_rejection, beta1, beta2);
       h = decision.h_next;
@@ -274,10 +300,11 @@ class Trajectory {
       if (decision.accept) {
         log_error = decision.log_error;
         if (finish_step(step.h, step.t_new)) return Status::terminated;
-        if (step.last) return Status::success;
+        if (t_ == t_end_) return Status::success;
+        begin_anew();
       } else {
         ++rejected_;
-        if (std::fabs(h) <= scalar::smallest_step<D>(t_, t_end_)) {
+        if (std::fabs(h) <= scalar::smallest_step<D>(t_, limit)) {
           return error <= std::numeric_limits<double>::max() ? Status::step_too_small : Status::not_finite;
         }
       }
@@ -286,10 +313,11 @@ class Trajectory {
 
   const Problem& problem_;
   const Options& options_;
+  detail::StopTimes stops_;
   const Tableau& tableau_;
   OneLane<T> rhs_;
   std::optional<OneLane<T>> event_;
-  double t_, t_start_, t_end_;
+  double t_, t_start_, t_end_, t_last_ = 0;
   const double* save_times_;
   double max_step_;
   std::vector<T> y_, y1_;
@@ -333,7 +361,8 @@ double Trajectory<T>::first_step() {
 
 // One step for all: the smallest of their first ones, then controlled by the largest error of any.
 template <class T>
-void run_in_common_steps(std::deque<Trajectory<T>>& trajectories, const Problem& problem, const Options& options) {
+void run_in_common_steps(std::deque<Trajectory<T>>& trajectories, const Problem& problem, const Options& options,
+                         const detail::StopTimes& stops) {
   constexpr int kMostFailures = 10;
   double t = problem.start_time(0), h = kInfinity;
   const double t_end = problem.end_time(0);
@@ -362,11 +391,12 @@ void run_in_common_steps(std::deque<Trajectory<T>>& trajectories, const Problem&
   const auto is_number = [](double error) { return error <= std::numeric_limits<double>::max(); };
   for (std::int64_t attempts = 0; !open.empty(); ++attempts) {
     if (attempts >= options.max_steps) return end_all(Status::too_many_steps);
-    const auto step = scalar::propose_step<D>(t, t_end, h, options.max_step.value_or(kInfinity));
+    const auto [limit, before] = detail::limit_at(stops, detail::next_stop(stops, t, t_end), t, t_end);
+    const auto step = propose(stops, t, limit, h, options.max_step.value_or(kInfinity));
     std::vector<double> errors;
     double largest = 0;
     for (Trajectory<T>* trajectory : open) {
-      errors.push_back(trajectory->attempt(step.h, step.t_new));
+      errors.push_back(trajectory->attempt(step.h, step.last ? before : step.t_new));
       largest = is_number(errors.back()) ? std::max(largest, errors.back()) : kInfinity;
     }
     const auto decision = scalar::decide_step<D>(largest, step.h, log_error, after_rejection, beta1, beta2);
@@ -381,7 +411,7 @@ void run_in_common_steps(std::deque<Trajectory<T>>& trajectories, const Problem&
         trajectory->end(Status::terminated);
         return true;
       });
-      if (step.last) return end_all(Status::success);
+      if (t == t_end) return end_all(Status::success);
       continue;
     }
     for (Trajectory<T>* trajectory : open) trajectory->reject();
@@ -399,7 +429,7 @@ void run_in_common_steps(std::deque<Trajectory<T>>& trajectories, const Problem&
       open = left;
     };
     failures_in_a_row = is_number(largest) ? 0 : failures_in_a_row + 1;
-    const double smallest = scalar::smallest_step<D>(t, t_end);
+    const double smallest = scalar::smallest_step<D>(t, limit);
     if (std::fabs(h) <= smallest) {
       leave_behind([](double own) { return !(own <= 1); });
       failures_in_a_row = 0;
@@ -416,12 +446,13 @@ Solution solve_as(const Problem& problem, const Options& options) {
   const std::size_t n = problem.rhs->components();
   Solution solution(options.precision, problem.trajectories(), n, problem.save_times,
                     problem.save_times_per_trajectory);
+  const detail::Stops stops(problem, options);
   std::deque<Trajectory<T>> trajectories;
   for (std::size_t i = 0; i < problem.trajectories(); ++i) {
-    trajectories.emplace_back(problem, options, i, solution.block(i, 1));
+    trajectories.emplace_back(problem, options, stops, i, solution.block(i, 1));
   }
   if (options.control == StepControl::common) {
-    run_in_common_steps(trajectories, problem, options);
+    run_in_common_steps(trajectories, problem, options, stops.times());
   } else {
     for (Trajectory<T>& trajectory : trajectories) trajectory.run();
   }

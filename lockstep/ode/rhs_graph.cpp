@@ -19,6 +19,7 @@
 #include "lockstep/ode/detail/arithmetic_tile.h"
 #include "lockstep/ode/detail/evaluation_cost.h"
 #include "lockstep/ode/detail/graph_inputs.h"
+#include "lockstep/ode/detail/graph_knots.h"
 #include "lockstep/ode/detail/graph_source.h"
 #include "lockstep/ode/detail/kept_lowering.h"
 #include "lockstep/ode/detail/reverse_graph.h"
@@ -120,6 +121,7 @@ class GraphNet : public StateFunction {
       take_in_order();
     }
     source_ = detail::graph_source(graph_, pieces_);
+    time_knots_ = detail::time_knots(graph_, pieces_);
   }
 
   // Of a function that is no right-hand side.
@@ -168,6 +170,7 @@ class GraphNet : public StateFunction {
   std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const override {
     return lower<double>(target);
   }
+  std::span<const TimeKnot> time_knots() const override { return time_knots_; }
   // On a GPU it is compiled when a solve needs it.
   std::vector<FunctionPart> parts() const override {
     if (!source_) return {};
@@ -251,6 +254,7 @@ class GraphNet : public StateFunction {
   std::size_t components_ = 0, parameters_ = 0, inputs_ = 0;
   bool is_function_ = false;
   GraphPieces pieces_;
+  std::vector<TimeKnot> time_knots_;
   std::optional<std::string> source_;  // for a GPU; none where the net is too large
 };
 

@@ -123,7 +123,11 @@ class ReverseSum final : public DifferentiableTile<T> {
 
 class Sum final : public StateFunction {
  public:
-  Sum(Rhs first, Rhs second) : first_(std::move(first)), second_(std::move(second)) {}
+  Sum(Rhs first, Rhs second) : first_(std::move(first)), second_(std::move(second)) {
+    for (const Rhs& part : {first_, second_}) {
+      time_knots_.insert(time_knots_.end(), part->time_knots().begin(), part->time_knots().end());
+    }
+  }
 
   std::size_t components() const override { return first_->components(); }
   std::size_t parameters() const override { return first_->parameters() + second_->parameters(); }
@@ -131,6 +135,7 @@ class Sum final : public StateFunction {
   std::string digest() const override {
     return ContentHash().add("sum").add(first_->digest()).add(second_->digest()).hex();
   }
+  std::span<const TimeKnot> time_knots() const override { return time_knots_; }
   // A sum in the second place is added up first: not from left to right.
   std::vector<FunctionPart> parts() const override {
     std::vector<FunctionPart> all = first_->parts();
@@ -176,6 +181,7 @@ class Sum final : public StateFunction {
 
   Rhs first_;
   Rhs second_;
+  std::vector<TimeKnot> time_knots_;
 };
 
 void require_rhs(const char* field, const Rhs& rhs) {

@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "lockstep/kernels/cpu_target.h"
 #include "lockstep/kernels/tile.h"
 #include "lockstep/ode/function_part.h"
+#include "lockstep/ode/time_knot.h"
 
 namespace lockstep::ode {
 
@@ -54,6 +56,10 @@ class StateFunction {
   // A new tile function that can be differentiated, with these weights; null when there is no derivative.
   virtual std::shared_ptr<DifferentiableTile<float>> differentiable_f32(CpuTarget) const { return nullptr; }
   virtual std::shared_ptr<DifferentiableTile<double>> differentiable_f64(CpuTarget) const { return nullptr; }
+
+  // Times at which it bends or jumps, in any order, where it knows of them: knots of tables of the time. Adaptive steps
+  // end there.
+  virtual std::span<const TimeKnot> time_knots() const { return {}; }
 
   // A built-in system whose integrator is compiled in one piece with it ("lorenz"), or empty. See ode/cpu.
   virtual std::string inlined_name() const { return {}; }

@@ -179,6 +179,7 @@ class Trained final : public StateFunction {
     }
     return hash.hex();
   }
+  std::span<const TimeKnot> time_knots() const override { return inner_->time_knots(); }
   std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const override { return lower<float>(target); }
   std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const override {
     return lower<double>(target);

@@ -18,7 +18,7 @@ def table(at: Any, values: Any = None, *, interpolation: str = "linear", columns
 
     Equations call it as they call nets: ``"rain(t) - k(T) * x"`` with ``models={"rain": rain, "k": k}``. Beyond its ends
     it keeps the values there. In float32 the numbers in `at` must differ in float32: let times begin near 0. Adaptive
-    steps are no longer than what it does over time, unless they are given a ``max_step`` (docs/problem_file.md).
+    steps end at its knots where it is read at the time (docs/problem_file.md, "Steps and knots").
 
     Parameters
     ----------

@@ -35,6 +35,8 @@ def solve(
     control: Optional[str] = None,
     initial_step: Optional[float] = None,
     max_step: Optional[float] = None,
+    stops: Any = None,
+    stop_at_knots: Optional[bool] = None,
     max_steps: Optional[int] = None,
     event: Union[None, str, Mapping[str, Any]] = None,
     guard: Optional[str] = None,
@@ -79,6 +81,9 @@ def solve(
         Tolerances, 1e-6 each if not given; ``rtol`` is below 1. ``atol`` may be a list: one for each component.
     dt : float
         Fixed steps of this size.
+    stops : array
+        Times at which adaptive steps end, in any order: where the right-hand side jumps or bends. Those that equations tell
+        of themselves (knots of tables, ``t < 5``) need none; ``stop_at_knots=False`` passes over them.
     precision : str or dtype
         ``"f32"`` (default) or ``"f64"``: of the arithmetic and of ``Solution.state``. NumPy's dtypes say it, too.
     threads : int
@@ -131,7 +136,8 @@ def solve(
     _refuse_model_file(problem)
     if _is_file(problem):
         others = {"u0": u0, "t_span": t_span, "save_at": save_at, "parameters": parameters, "control": control,
-                  "initial_step": initial_step, "max_step": max_step, "max_steps": max_steps, "event": event,
+                  "initial_step": initial_step, "max_step": max_step, "stops": stops, "stop_at_knots": stop_at_knots,
+                  "max_steps": max_steps, "event": event,
                   "with_time": with_time, "components": components, "units": units, "time_unit": time_unit}
         for name, value in others.items():
             if value is not None:
@@ -149,7 +155,8 @@ def solve(
     text, arrays, model = _written(
         problem, u0, t_span, save_at, parameters=parameters, method=method, rtol=rtol, atol=atol, dt=dt,
         precision=precision, threads=threads, output=output, overwrite=overwrite, trajectories=trajectories, seed=seed,
-        control=control, initial_step=initial_step, max_step=max_step, max_steps=max_steps, event=event, guard=guard,
+        control=control, initial_step=initial_step, max_step=max_step, stops=stops, stop_at_knots=stop_at_knots,
+        max_steps=max_steps, event=event, guard=guard,
         with_time=with_time, components=components, units=units, time_unit=time_unit, device=device, engine=engine,
         matrix_precision=matrix_precision, cpu_target=cpu_target)
     return _run(text, None, arrays, model, {}, "lockstep.solve(...)", progress)
@@ -157,7 +164,7 @@ def solve(
 
 def _written(problem, u0=None, t_span=None, save_at=None, *, parameters=None, method=None, rtol=None, atol=None, dt=None,
              precision=None, threads=None, output=None, overwrite=False, trajectories=None, seed=None, control=None,
-             initial_step=None, max_step=None, max_steps=None, event=None, guard=None, with_time=None, components=None,
+             initial_step=None, max_step=None, stops=None, stop_at_knots=None, max_steps=None, event=None, guard=None, with_time=None, components=None,
              units=None, time_unit=None, device=None, engine=None, matrix_precision=None,
              cpu_target=None) -> tuple[str, dict[str, Any], Any]:
     """The arguments of solve() as the text of a problem file, what should be arrays beside it, and the model."""
@@ -192,7 +199,9 @@ def _written(problem, u0=None, t_span=None, save_at=None, *, parameters=None, me
         "ensemble": ensemble,
         "time": time,
         "method": {"name": method, "control": control, "rtol": rtol, "atol": atol, "dt": dt,
-                   "initial_step": initial_step, "max_step": max_step, "max_steps": max_steps, "precision": precision,
+                   "initial_step": initial_step, "max_step": max_step,
+                   "stops": None if stops is None else np.atleast_1d(_numbers("stops", stops)).tolist(),
+                   "stop_at_knots": stop_at_knots, "max_steps": max_steps, "precision": precision,
                    "matrix_precision": matrix_precision},
         "event": {"function": event} if isinstance(event, str) else dict(event or {}),
         "run": {"device": device, "engine": engine, "threads": threads, "cpu_target": cpu_target},

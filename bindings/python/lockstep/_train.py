@@ -119,6 +119,8 @@ def train(
     atol: Optional[float] = None,
     dt: Optional[float] = None,
     max_step: Optional[float] = None,
+    stops: Any = None,
+    stop_at_knots: Optional[bool] = None,
     precision: Any = None,
     threads: Optional[int] = None,
     inputs: Optional[Sequence[str]] = None,
@@ -167,8 +169,8 @@ def train(
         ``"min"`` and ``"max"``, above 0 with ``"positive": True``; ``"unit"`` is for reports), and needs no net. So
         it is beside ``system``, the name of a built-in one.
     models : dict of Model
-        Nets and tables (``lockstep.table``) that equations call and that are kept as they are. Without a ``max_step``
-        adaptive steps are no longer than what a table does over time (docs/problem_file.md).
+        Nets and tables (``lockstep.table``) that equations call and that are kept as they are. Adaptive steps end where
+        a table of the time bends or jumps, and at ``stops`` (docs/problem_file.md, "Steps and knots").
     nets : dict of dict
         Instead of ``hidden`` and the like, several nets by the names that equations call:
         ``{"production": {"hidden": [8]}, "loss": {"hidden": [8]}}``.
@@ -310,6 +312,8 @@ def train(
         sections["training"] = {**training, "loss": loss}
         sections["phase"] = [dict(phase) for phase in phases]
     sections["method"] = {"name": method, "rtol": rtol, "atol": atol, "dt": dt, "max_step": max_step,
+                          "stops": None if stops is None else np.atleast_1d(_numbers("stops", stops)).tolist(),
+                          "stop_at_knots": stop_at_knots,
                           "precision": _precision(precision)}
     sections["run"] = {"threads": threads}
     if output is not None:

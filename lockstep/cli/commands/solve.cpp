@@ -73,10 +73,10 @@ constexpr std::array<std::pair<ode::Status, const char*>, 3> kAdvice{
      {ode::Status::not_finite, "the right-hand side or the state became NaN or infinite"},
      {ode::Status::too_many_steps, "raise method.max_steps, or loosen the tolerances"}}};
 
-// Of trajectories that ran out of steps, where tables keep these short.
+// Of trajectories that ran out of steps, where tables make these many.
 void print_step_limit(const ProblemSetup& setup, const ode::Summary& summary) {
   if (setup.step_limit.empty() || summary.count_of[static_cast<std::size_t>(ode::Status::too_many_steps)] == 0) return;
-  std::printf("  steps are %s\n", setup.step_limit.c_str());
+  std::printf("  %s\n", setup.step_limit.c_str());
 }
 
 void print_notes(const std::vector<std::string>& notes) {

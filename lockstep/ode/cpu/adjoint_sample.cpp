@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "lockstep/ode/detail/stops.h"
 #include "lockstep/ode/methods.h"
 #include "lockstep/ode/numerics.h"
 
@@ -71,7 +72,7 @@ bool SampleWork<T>::make_room() {
 template <class T>
 bool AdjointSample<T>::suits(const Problem& problem, const Options& options, const DifferentiableTile<T>& rhs) {
   return rhs.sample() != nullptr && problem.trajectories() <= kMostTrajectories &&
-         options.control != StepControl::common;
+         options.control != StepControl::common && detail::Stops(problem, options).empty();
 }
 
 template <class T>

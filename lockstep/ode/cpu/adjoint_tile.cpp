@@ -46,8 +46,8 @@ AdjointTile<T>::AdjointTile(const Problem& problem, const Options& options, cons
       parameter_bar_(context_.parameters() * kTileLanes),
       end_state_(context_.components() * kTileLanes),
       end_bar_(context_.components() * kTileLanes),
-      scratch_record_(kSumSteps * total_stages() * rhs.record_bytes()),
-      cotangents_(kSumSteps * total_stages() * rhs.cotangent_bytes()) {
+      scratch_record_(kSumSteps * (total_stages() + 1) * rhs.record_bytes()),
+      cotangents_(kSumSteps * (total_stages() + 1) * rhs.cotangent_bytes()) {
   context_.use(recorder_, target);
   if (problem.event) event_ = dynamic_cast<const DifferentiableEvent*>(problem.event->function.get());
 }
@@ -93,6 +93,11 @@ void AdjointTile<T>::load(std::size_t first, int lanes) {
     const double start = problem.start_time(trajectory), end = problem.end_time(trajectory);
     tile_.t[lane] = tile_.t_start[lane] = start;
     tile_.t_end[lane] = end;
+    if (has_stops()) {
+      head_for_stop(context_, tile_, lane, end);
+      tile_.t_end[lane] = end;  // which the first step's size is made for
+    }
+    t_first_[lane] = has_stops() ? tile_.t_stage[lane] : start;
     tile_.step_index[lane] = 0;
     tile_.log_error[lane] = scalar::kFirstLogError;
     if (context_.step.settings.fixed && start != end) {
@@ -104,7 +109,8 @@ void AdjointTile<T>::load(std::size_t first, int lanes) {
     lanes_[lane] = {.block = &block_,
                     .row = column,
                     .save_times = problem.save_times_of(trajectory),
-                    .state = states_.data() + column * context_.save_points() * n};
+                    .state = states_.data() + column * context_.save_points() * n,
+                    .t_end = end};
     if (lane < lanes) open_ |= LaneMask{1} << lane;
   }
   std::copy_n(tile_.y.data(), n * kTileLanes, initial_.data());
@@ -126,6 +132,8 @@ void AdjointTile<T>::begin_lanes() {
       end_lane(lane, Status::not_finite);
     } else if (tile_.t[lane] == tile_.t_end[lane]) {
       end_lane(lane, Status::success);
+    } else if (has_stops()) {
+      head_for_stop(context_, tile_, lane, record.t_end);
     }
   }
 }
@@ -195,7 +203,7 @@ void AdjointTile<T>::run_own_steps() {
     if (!fixed) {
       for (LaneMask bits = rejected; bits != 0; bits &= bits - 1) ++lanes_[__builtin_ctz(bits)].rejected;
     }
-    const LaneMask successful = accepted & tile_.last & ~terminated;
+    const LaneMask successful = pass(accepted & tile_.last & ~terminated).ended;
     const LaneMask stuck = tile_.stuck & open_;
     for (LaneMask bits = successful; bits != 0; bits &= bits - 1) end_lane(__builtin_ctz(bits), Status::success);
     for (LaneMask bits = stuck; bits != 0; bits &= bits - 1) {
@@ -208,6 +216,17 @@ void AdjointTile<T>::run_own_steps() {
       for (LaneMask bits = open_; bits != 0; bits &= bits - 1) end_lane(__builtin_ctz(bits), Status::too_many_steps);
     }
   }
+}
+
+// After keep_step() and advance(), of lanes at their t_end.
+template <class T>
+Landing AdjointTile<T>::pass(LaneMask landed) {
+  const Landing landing = pass_stops(context_, context_.step, tile_, lanes_, landed);
+  if (landing.renewed != 0) {
+    steps_.back().renewed = landing.renewed;
+    std::copy_n(tile_.t_stage, kTileLanes, steps_.back().t_behind);
+  }
+  return landing;
 }
 
 // The steps that all trajectories were found to take; a trajectory left behind stops at its end time, one that meets
@@ -229,6 +248,7 @@ void AdjointTile<T>::run_common_steps(std::span<const AcceptedStep> steps, std::
       const bool moves = (open_ >> lane) & 1;
       tile_.h_try[lane] = moves ? step.h : 0;
       tile_.t_new[lane] = moves ? step.t_new : tile_.t[lane];
+      tile_.t_last[lane] = moves ? detail::time_before(context_.stops.times(), step.t, step.t_new) : tile_.t[lane];
       if (moves && (step.t_new - tile_.next_save[lane]) * step.h >= 0) tile_.save_due |= LaneMask{1} << lane;
     }
     kernels.attempt(tile_, context_.step.settings);
@@ -238,6 +258,7 @@ void AdjointTile<T>::run_common_steps(std::span<const AcceptedStep> steps, std::
     for (LaneMask bits = terminated; bits != 0; bits &= bits - 1) keep_event_end(__builtin_ctz(bits));
     recorder_->point_at(nullptr);
     kernels.advance(tile_, context_.step.settings, moving & ~terminated);
+    if (has_stops()) pass(moving & ~terminated);
   }
   const std::size_t n = context_.components();
   for (std::size_t lane = 0; lane < ends.size(); ++lane) {
@@ -286,7 +307,9 @@ void AdjointTile<T>::keep_step(StageRecord<T>& record, LaneMask accepted, bool i
     step.t[lane] = tile_.t[lane];
     step.t_new[lane] = moved ? tile_.t_new[lane] : tile_.t[lane];
     step.h[lane] = moved ? tile_.h_try[lane] : 0;
+    step.t_last[lane] = moved && has_stops() ? tile_.t_last[lane] : step.t_new[lane];
   }
+  step.renewed = 0;
   step.accepted = accepted;
   step.interpolated = interpolated;
   record.usable = !record.recorded.empty();
@@ -332,6 +355,7 @@ void AdjointTile<T>::replay(std::size_t index, StageRecord<T>* record) {
   std::copy_n(step.t, kTileLanes, tile_.t);
   std::copy_n(step.t_new, kTileLanes, tile_.t_new);
   std::copy_n(step.h, kTileLanes, tile_.h_try);
+  std::copy_n(step.t_last, kTileLanes, tile_.t_last);
   recorder_->point_at(record);
   context_.step.kernels.attempt(tile_, context_.step.settings);
   if (record != nullptr) {
@@ -340,6 +364,9 @@ void AdjointTile<T>::replay(std::size_t index, StageRecord<T>* record) {
   }
   recorder_->point_at(nullptr);
   context_.step.kernels.advance(tile_, context_.step.settings, step.accepted);
+  if (step.renewed == 0) return;
+  std::copy_n(step.t_behind, kTileLanes, tile_.t_stage);
+  context_.step.kernels.renew(tile_, context_.step.settings, step.renewed);
 }
 
 template class AdjointTile<float>;

@@ -58,6 +58,7 @@ class AdjointTile {
   std::size_t total_stages() const {
     return static_cast<std::size_t>(context_.stages() + context_.interpolant_stages());
   }
+  bool has_stops() const { return context_.step.settings.has_stops; }
   std::size_t segment_end() const { return segment_first_ + segment_count_; }
 
   void load(std::size_t first, int lanes);
@@ -65,6 +66,7 @@ class AdjointTile {
   void end_lane(int lane, Status status);
   void run_own_steps();
   void run_common_steps(std::span<const AcceptedStep> steps, std::span<const TrajectoryRecord> ends);
+  Landing pass(LaneMask landed);
   StageRecord<T>& next_record();
   void keep_step(StageRecord<T>& record, LaneMask accepted, bool interpolated);
   void add_checkpoint();
@@ -79,6 +81,7 @@ class AdjointTile {
     std::vector<double> by_state, by_parameter;
   };
   EventSlopes event_slopes(int lane) const;
+  void reverse_renewal(const TileStep& step, const StageRecord<T>& record);
   void reverse_events(std::size_t step);
   void reverse_saves(const TileStep& step, std::span<const T> states_bar);
   void reverse_evaluation(const double* t, const T* argument, const std::byte* recorded, const std::byte* next,
@@ -98,7 +101,8 @@ class AdjointTile {
   TrajectoryRecord outcome_[kTileLanes] = {};
   LaneMask open_ = 0;
   std::int64_t attempts_ = 0;
-  AlignedBuffer<T> initial_;  // u0 [component][lane]
+  AlignedBuffer<T> initial_;                    // u0 [component][lane]
+  alignas(64) double t_first_[kTileLanes] = {};  // the time at which k_1 there was evaluated
   AlignedBuffer<T> states_;   // [lane][time][component]
 
   std::vector<TileStep> steps_;

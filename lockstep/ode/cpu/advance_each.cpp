@@ -78,7 +78,8 @@ class Worker {
     if (!code_.settings.fixed) {
       for (LaneMask bits = tile_.after_rejection; bits != 0; bits &= bits - 1) ++lanes_[__builtin_ctz(bits)].rejected;
     }
-    const LaneMask successful = tile_.accepted & tile_.last & ~terminated;
+    const LaneMask landed = tile_.accepted & tile_.last & ~terminated;
+    const LaneMask successful = pass_stops(context_, code_, tile_, lanes_, landed).ended;
     finished |= successful | tile_.stuck;
     LaneMask exhausted = 0;
     if (steps_ >= next_limit_) exhausted = lanes_at_limit() & ~finished;
@@ -202,6 +203,7 @@ class Worker {
     column(to_tile.parameters.data(), from_tile.parameters.data(), context_.parameters());
     to_tile.t[to] = from_tile.t[from];
     to_tile.t_end[to] = from_tile.t_end[from];
+    to_tile.t_before[to] = from_tile.t_before[from];
     to_tile.h[to] = from_tile.h[from];
     to_tile.next_save[to] = from_tile.next_save[from];
     to_tile.t_start[to] = from_tile.t_start[from];
@@ -266,7 +268,12 @@ class Worker {
     staged_records_[lane] = {.block = unread_,
                              .row = row,
                              .save_times = problem.save_times_of(trajectory),
-                             .state = static_cast<T*>(unread_->block.state) + row * context_.save_points() * n};
+                             .state = static_cast<T*>(unread_->block.state) + row * context_.save_points() * n,
+                             .t_end = end};
+    if (code_.settings.has_stops) {
+      head_for_stop(context_, staged_, lane, end);
+      staged_.t_end[lane] = end;  // which the first step's size is made for
+    }
   }
 
   void begin(int lane) {
@@ -281,6 +288,7 @@ class Worker {
     if (broken || staged_.t[lane] == staged_.t_end[lane]) {
       end_before_start(lane, broken ? Status::not_finite : Status::success);
     } else {
+      if (code_.settings.has_stops) head_for_stop(context_, staged_, lane, record.t_end);
       staged_ready_.push_back(lane);
     }
   }

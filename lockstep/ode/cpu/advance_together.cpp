@@ -107,6 +107,7 @@ class Lockstep {
         tile.parameters[i * kTileLanes + row] = static_cast<T>(p[i]);
       tile.t[lane] = t_;
       tile.t_end[lane] = t_end_;
+      tile.t_stage[lane] = time_behind();
       LaneRecord<T>& record = resident.records[lane];
       record = {.block = &resident.block,
                 .row = row,
@@ -131,8 +132,11 @@ class Lockstep {
       if (control_.cancelled()) return end_all(Status::cancelled);
       if (attempts_ >= context_.options->max_steps) return end_all(Status::too_many_steps);
       if (attempts_ >= take_code_at_) take_code_at_ = context_.take_generated_code(code_);
-      const auto step = scalar::propose_step<D>(t_, t_end_, h, code_.settings.max_step);
-      const double error = attempt(step.h, step.t_new);
+      const auto [limit, before] = detail::limit_at(stops_, detail::next_stop(stops_, t_, t_end_), t_, t_end_);
+      const auto step = code_.settings.has_stops
+                            ? scalar::propose_step_to_stop<D>(t_, limit, h, code_.settings.max_step)
+                            : scalar::propose_step<D>(t_, limit, h, code_.settings.max_step);
+      const double error = attempt(step.h, step.t_new, step.last ? before : step.t_new);
       ++attempts_;
       const auto decision = scalar::decide_step<D>(error, step.h, log_error, after_rejection, beta1, beta2);
       h = decision.h_next;
@@ -143,7 +147,11 @@ class Lockstep {
         for_each_tile([&](ResidentTile<T>& tile) { accept(tile); });
         if (accepted_ != nullptr) accepted_->push_back({t_, step.t_new, step.h});
         t_ = step.t_new;
-        if (step.last) end_all(Status::success);
+        if (t_ == t_end_) {
+          end_all(Status::success);
+        } else if (time_behind() != t_) {
+          for_each_tile([&](ResidentTile<T>& tile) { renew(tile); });
+        }
       } else {
         ++rejected_;
         // A trajectory that stays NaN however small the step, or whose own error asks for steps below time's spacing,
@@ -153,7 +161,7 @@ class Lockstep {
           drop_lanes([](double own) { return !is_finite(own); });
           failures_in_a_row = 0;
         }
-        const double smallest = scalar::smallest_step<D>(t_, t_end_);
+        const double smallest = scalar::smallest_step<D>(t_, limit);
         if (std::fabs(h) <= smallest) {
           drop_lanes([](double own) { return !(own <= 1); });
           failures_in_a_row = 0;
@@ -167,7 +175,7 @@ class Lockstep {
   // Ten steps in a row, each a fifth of the one before.
   static constexpr int kMostFailures = 10;
 
-  double attempt(double h, double t_new) {
+  double attempt(double h, double t_new, double t_last) {
     std::atomic<double> largest{0};
     for_each_tile([&](ResidentTile<T>& resident) {
       TileState<T>& tile = resident.tile;
@@ -175,6 +183,7 @@ class Lockstep {
       for (int lane = 0; lane < kTileLanes; ++lane) {
         tile.h_try[lane] = h;
         tile.t_new[lane] = t_new;
+        tile.t_last[lane] = t_last;
       }
       code_.kernels.attempt(tile, code_.settings);
       double most = 0;
@@ -204,6 +213,20 @@ class Lockstep {
       const int lane = __builtin_ctz(bits);
       end_lane(resident, lane, Status::terminated, resident.saver.event_states(), resident.saver.event_time(lane));
     }
+  }
+
+  double time_behind() const {
+    return detail::time_behind(stops_, detail::next_stop(stops_, t_, t_end_), t_, t_end_);
+  }
+
+  // Behind a jump at t_.
+  void renew(ResidentTile<T>& resident) {
+    if (resident.open == 0) return;
+    TileState<T>& tile = resident.tile;
+    std::fill_n(tile.t_stage, kTileLanes, time_behind());
+    code_.kernels.renew(tile, code_.settings, resident.open);
+    for (LaneMask bits = resident.open; bits != 0; bits &= bits - 1)
+      ++resident.records[__builtin_ctz(bits)].extra_evaluations;
   }
 
   // Ends the lanes whose error in the last attempt, as its square, is such as `hopeless` says.
@@ -260,6 +283,7 @@ class Lockstep {
   std::vector<AcceptedStep>* accepted_;  // null, or where accepted steps are noted
   std::vector<std::unique_ptr<ResidentTile<T>>> tiles_;
   std::vector<AlignedBuffer<std::byte>> workspaces_;
+  detail::StopTimes stops_ = context_.stops.times();
   double t_ = 0, t_end_ = 0;
   std::int64_t attempts_ = 0, rejected_ = 0;
   Summary summary_;

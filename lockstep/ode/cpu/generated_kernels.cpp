@@ -26,14 +26,17 @@ HWY_INLINE std::size_t registers_of(const TileState<T>& s) {
 
 // Times of the stages: [stage][lane].
 template <class T>
-void stage_times(const TileState<T>& s, const ode::Tableau& tableau, T* HWY_RESTRICT out) {
+void stage_times(const TileState<T>& s, const StepSettings<T>& settings, T* HWY_RESTRICT out) {
+  const ode::Tableau& tableau = *settings.tableau->source;
+  const double* const t_last = settings.has_stops ? s.t_last : s.t_new;
   const DoubleTag d;
   alignas(64) double row[kTileLanes] = {};
   for (int i = 1; i < tableau.stages; ++i) {
+    const double stage = tableau.c[static_cast<std::size_t>(i)];
+    const bool at_end = i + 1 == tableau.stages || (settings.has_stops && stage == 1);
     for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
-      const auto c = hn::Set(d, tableau.c[static_cast<std::size_t>(i)]);
-      hn::Store(i + 1 < tableau.stages ? LD::fma(c, hn::Load(d, s.h_try + v), hn::Load(d, s.t + v))
-                                       : hn::Load(d, s.t_new + v),
+      hn::Store(at_end ? hn::Load(d, t_last + v)
+                       : LD::fma(hn::Set(d, stage), hn::Load(d, s.h_try + v), hn::Load(d, s.t + v)),
                 d, row + v);
     }
     for (int lane = 0; lane < kTileLanes; ++lane) out[i * kTileLanes + lane] = static_cast<T>(row[lane]);
@@ -46,7 +49,7 @@ void run_attempt(TileState<T>& s, const StepSettings<T>& settings, T* errors) {
   const GeneratedStep<T>& step = *settings.generated;
   alignas(64) T h[kTileLanes];
   alignas(64) T times[kMostStages * kTileLanes];
-  if (step.reads_time) stage_times(s, *settings.tableau->source, times);
+  if (step.reads_time) stage_times(s, settings, times);
   // The code reads what `const` lets it only read.
   T* const bases[] = {
       s.y.data(), s.y1.data(), s.k.data(), s.parameters.data(), const_cast<T*>(narrow(s.h_try, h, s.lanes)),

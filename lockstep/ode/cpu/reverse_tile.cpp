@@ -44,7 +44,7 @@ void AdjointTile<T>::backward(std::span<const T> states_bar, T* gradient) {
     }
   }
   if (any_nonzero(bar_.k_first.data(), size)) {
-    reverse_evaluation(tile_.t_start, initial_.data(), nullptr, nullptr, bar_.k_first.data(), bar_.y.data());
+    reverse_evaluation(t_first_, initial_.data(), nullptr, nullptr, bar_.k_first.data(), bar_.y.data());
     flush(gradient, 0);
   }
 }
@@ -54,6 +54,7 @@ void AdjointTile<T>::reverse_step(const TileStep& step, StageRecord<T>& record, 
                                   std::span<const T> states_bar) {
   const std::size_t n = context_.components(), size = n * kTileLanes;
   const Tableau& tableau = *context_.tableau.source;
+  if (step.renewed != 0) reverse_renewal(step, record);
   for (int lane = 0; lane < kTileLanes; ++lane) bar_.h[lane] = static_cast<T>(step.h[lane]);
   adjoint_.begin(bar_, n, tableau.stages, static_cast<int>(total_stages()), step.accepted);
   if (event_ != nullptr) reverse_events(static_cast<std::size_t>(&step - steps_.data()));
@@ -63,8 +64,8 @@ void AdjointTile<T>::reverse_step(const TileStep& step, StageRecord<T>& record, 
   for (std::size_t i = step.interpolated ? total_stages() - 1 : last; i > 0; --i) {
     // Y_s = y1 has a cotangent of its own already; the others' begin at zero.
     if (i == last) std::swap(bar_.stage_argument, bar_.y1);
-    const double* t = step.t_new;
-    if (i != last) {
+    const double* t = step.t_last;
+    if (i != last && !(has_stops() && tableau.c[i] == 1)) {
       adjoint_.stage_times(step.t, step.h, tableau.c[i], t_stage);
       t = t_stage;
     }
@@ -81,6 +82,21 @@ void AdjointTile<T>::reverse_step(const TileStep& step, StageRecord<T>& record, 
     adjoint_.stage(bar_, n, context_.tableau.rows[i]);
   }
   adjoint_.end(bar_, n, step.accepted);
+}
+
+// Behind a jump the next step's k_1 = f(t_behind, y1), where it is k_s elsewhere.
+template <class T>
+void AdjointTile<T>::reverse_renewal(const TileStep& step, const StageRecord<T>& record) {
+  const std::size_t n = context_.components(), size = n * kTileLanes;
+  const auto last = static_cast<std::size_t>(context_.stages()) - 1;
+  std::fill_n(bar_.saved.data(), size, T(0));
+  for (LaneMask bits = step.renewed; bits != 0; bits &= bits - 1) {
+    for (std::size_t at = static_cast<std::size_t>(__builtin_ctz(bits)); at < size; at += kTileLanes) {
+      std::swap(bar_.saved[at], bar_.k_first[at]);
+    }
+  }
+  reverse_evaluation(step.t_behind, record.arguments.data() + (last - 1) * size, nullptr, nullptr, bar_.saved.data(),
+                     bar_.y.data());
 }
 
 template <class T>
@@ -209,6 +225,7 @@ void AdjointTile<T>::flush(T* gradient, std::size_t first) {
 template void AdjointTile<float>::backward(std::span<const float>, float*);
 template void AdjointTile<float>::reverse_step(const TileStep&, StageRecord<float>&, const StageRecord<float>*,
                                                std::span<const float>);
+template void AdjointTile<float>::reverse_renewal(const TileStep&, const StageRecord<float>&);
 template void AdjointTile<float>::set_end_bar(int, std::span<const double>, double);
 template AdjointTile<float>::EventSlopes AdjointTile<float>::event_slopes(int) const;
 template void AdjointTile<float>::reverse_events(std::size_t);
@@ -219,6 +236,7 @@ template void AdjointTile<float>::flush(float*, std::size_t);
 template void AdjointTile<double>::backward(std::span<const double>, double*);
 template void AdjointTile<double>::reverse_step(const TileStep&, StageRecord<double>&, const StageRecord<double>*,
                                                 std::span<const double>);
+template void AdjointTile<double>::reverse_renewal(const TileStep&, const StageRecord<double>&);
 template void AdjointTile<double>::set_end_bar(int, std::span<const double>, double);
 template AdjointTile<double>::EventSlopes AdjointTile<double>::event_slopes(int) const;
 template void AdjointTile<double>::reverse_events(std::size_t);

@@ -91,7 +91,7 @@ void AdjointTile<T>::sensitivities(std::span<T> out, std::span<double> ends) {
 
   for (std::size_t c = 0; c < n; ++c) std::fill_n(y.data() + (c * columns + c) * kTileLanes, kTileLanes, T(1));
   std::copy_n(y.data(), size, argument.data());
-  stage(tile_.t_start, initial_.data(), k.data());
+  stage(t_first_, initial_.data(), k.data());
   for (std::size_t lane = 0; lane < kTileLanes; ++lane) {
     const LaneRecord<T>& record_of = lanes_[lane];
     saved_[lane] = 0;
@@ -100,6 +100,7 @@ void AdjointTile<T>::sensitivities(std::span<T> out, std::span<double> ends) {
     }
   }
 
+  std::vector<T> renewed;  // derivatives behind jumps
   alignas(64) double t_stage[kTileLanes];
   alignas(64) T scale[kTileLanes];
   for (std::size_t index = 0; index < steps_.size(); ++index) {
@@ -114,7 +115,13 @@ void AdjointTile<T>::sensitivities(std::span<T> out, std::span<double> ends) {
       }
       if (i == last) std::copy_n(argument.data(), size, y1.data());
       for (int lane = 0; lane < kTileLanes; ++lane) t_stage[lane] = std::fma(tableau.c[i], step.h[lane], step.t[lane]);
-      stage(i == last ? step.t_new : t_stage, stages.arguments.data() + (i - 1) * n * kTileLanes, k.data() + i * size);
+      const bool at_end = i == last || (has_stops() && tableau.c[i] == 1);
+      stage(at_end ? step.t_last : t_stage, stages.arguments.data() + (i - 1) * n * kTileLanes, k.data() + i * size);
+    }
+    if (step.renewed != 0) {
+      std::copy_n(y1.data(), size, argument.data());
+      renewed.resize(size);
+      stage(step.t_behind, stages.arguments.data() + (last - 1) * n * kTileLanes, renewed.data());
     }
     for (LaneMask bits = step.accepted; bits != 0; bits &= bits - 1) {
       const auto lane = static_cast<std::size_t>(__builtin_ctz(bits));
@@ -128,10 +135,11 @@ void AdjointTile<T>::sensitivities(std::span<T> out, std::span<double> ends) {
       if (outcome_[lane].status == Status::terminated && event_ends_[lane].step == index) {
         write_event(lane, [&](std::size_t at) { return inside(event_ends_[lane].theta, h, at); });
       }
+      const T* const next = (step.renewed >> lane) & 1 ? renewed.data() : k.data() + last * size;
       for (std::size_t row = 0; row < rows; ++row) {
         const std::size_t at = row * kTileLanes + lane;
         y[at] = y1[at];
-        k[at] = k[last * size + at];
+        k[at] = next[at];
       }
     }
   }

@@ -12,6 +12,7 @@
 #include "lockstep/ode/cpu/generated_step.h"
 #include "lockstep/ode/cpu/inlined.h"
 #include "lockstep/ode/cpu/tile_kernels.h"
+#include "lockstep/ode/detail/stops.h"
 #include "lockstep/ode/methods.h"
 #include "lockstep/ode/numerics.h"
 
@@ -56,6 +57,7 @@ struct SolveContext {
   SolveContext(const Problem& the_problem, const Options& the_options, CpuTarget target)
       : problem(&the_problem),
         options(&the_options),
+        stops(the_problem, the_options),
         step{tile_kernels<T>(target), inlined_kernels<T>(the_problem.rhs->inlined_name(), the_options.method, target)},
         tableau(lowered_tableau<T>(method(the_options.method))),
         rhs(lower<T>(*the_problem.rhs, target)),
@@ -78,6 +80,7 @@ struct SolveContext {
                      .beta1 = exponents.beta1,
                      .beta2 = exponents.beta2,
                      .fixed = fixed,
+                     .has_stops = !stops.empty(),
                      .keep_stages = event != nullptr || saves_within_steps(the_problem, fixed)};
     take_inlined(step);
     components_ = the_problem.rhs->components();
@@ -146,6 +149,7 @@ struct SolveContext {
 
   const Problem* problem;
   const Options* options;
+  detail::Stops stops;
   StepCode<T> step;
   const LoweredTableau<T>& tableau;
   std::shared_ptr<const TileFunction<T>> rhs;
@@ -170,7 +174,9 @@ struct SolveContext {
   void take_inlined(StepCode<T>& code) const {
     if (code.inlined == nullptr) return;
     code.kernels.attempt = code.inlined->attempt;
-    if (options->control == StepControl::per_trajectory && !code.settings.keep_stages)
+    // Those of the systems know no stops.
+    const bool finds_ends = stops.empty() || code.settings.generated != nullptr;
+    if (options->control == StepControl::per_trajectory && !code.settings.keep_stages && finds_ends)
       code.whole_step = code.inlined->whole_step;
   }
 
@@ -199,12 +205,57 @@ struct LaneRecord {
   std::size_t row = 0;                 // within the block
   const double* save_times = nullptr;  // [time]
   T* state = nullptr;                  // [time][component], within the block
+  double t_end = 0;                    // of its span
   std::size_t saved = 0;
   std::int64_t started_at = 0;  // the worker's step count then
   std::int32_t rejected = 0;
   std::int32_t extra_evaluations = 0;  // for the interpolant
   T event_value = 0;                   // at the step's start
 };
+
+// Lets the lane head for the first stop on its way to `t_end`. t_stage becomes the time at which the derivative at t is
+// evaluated.
+template <class T>
+void head_for_stop(const SolveContext<T>& context, TileState<T>& tile, int lane, double t_end) {
+  const detail::StopTimes stops = context.stops.times();
+  const double t = tile.t[lane];
+  const std::int32_t next = detail::next_stop(stops, t, t_end);
+  const auto [limit, before] = detail::limit_at(stops, next, t, t_end);
+  tile.t_end[lane] = limit;
+  tile.t_before[lane] = before;
+  tile.t_stage[lane] = detail::time_behind(stops, next, t, t_end);
+}
+
+struct Landing {
+  LaneMask ended;    // lanes at the end of their span
+  LaneMask renewed;  // lanes behind a jump, whose derivative is that behind it
+};
+
+// Of lanes that were advanced to their t_end: where there are stops, those that are not at the end of their span go on.
+template <class T>
+Landing pass_stops(const SolveContext<T>& context, const StepCode<T>& code, TileState<T>& tile, LaneRecord<T>* records,
+                   LaneMask landed) {
+  Landing landing{landed, 0};
+  if (!code.settings.has_stops || landed == 0) return landing;
+  for (LaneMask bits = landed; bits != 0; bits &= bits - 1) {
+    const int lane = __builtin_ctz(bits);
+    const LaneMask bit = LaneMask{1} << lane;
+    if (tile.t[lane] == records[lane].t_end) continue;
+    landing.ended &= ~bit;
+    head_for_stop(context, tile, lane, records[lane].t_end);
+    if (tile.t_stage[lane] != tile.t[lane]) landing.renewed |= bit;
+  }
+  if (landing.renewed == 0) return landing;
+  for (int lane = 0; lane < tile.lanes; ++lane) {
+    if (((landing.renewed >> lane) & 1) != 0) {
+      ++records[lane].extra_evaluations;
+    } else {
+      tile.t_stage[lane] = tile.t[lane];
+    }
+  }
+  code.kernels.renew(tile, code.settings, landing.renewed);
+  return landing;
+}
 
 // Fills what the trajectory never reached with NaN and writes its record. Returns the record.
 template <class T>

@@ -16,7 +16,11 @@ struct TileStep {
   alignas(64) double t[kTileLanes];
   alignas(64) double t_new[kTileLanes];
   alignas(64) double h[kTileLanes];  // 0 in lanes that did not move
+  // Of solves with stops: times of the stages at the step's end, and of the derivative behind a jump there.
+  alignas(64) double t_last[kTileLanes];
+  alignas(64) double t_behind[kTileLanes];
   LaneMask accepted;
+  LaneMask renewed;   // lanes whose next step begins with a derivative of its own, at t_behind
   bool interpolated;  // the stages that only the interpolant needs were evaluated
 };
 

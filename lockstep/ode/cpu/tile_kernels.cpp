@@ -121,7 +121,7 @@ template <class T>
 void start(TileState<T>& s, const StepSettings<T>& settings) {
   using D = hn::ScalableTag<T>;
   const D d;
-  evaluate_stage(s, settings, s.t, s.y.data(), 0);
+  evaluate_stage(s, settings, settings.has_stops ? s.t_stage : s.t, s.y.data(), 0);
   alignas(64) T checks[kTileLanes];
   for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
     auto sum = hn::Zero(d);
@@ -189,8 +189,8 @@ void attempt(TileState<T>& s, const StepSettings<T>& settings) {
   for (std::size_t i = 1; i < stages; ++i) {
     T* argument = i + 1 == stages ? s.y1.data() : s.scratch.data();
     combine(s, settings.tableau->rows[i], h, argument);
-    const double* t = s.t_new;
-    if (i + 1 < stages) {
+    const double* t = settings.has_stops ? s.t_last : s.t_new;
+    if (i + 1 < stages && !(settings.has_stops && tableau.c[i] == 1)) {
       stage_times(s.t, s.h_try, tableau.c[i], s.t_stage, s.lanes);
       t = s.t_stage;
     }
@@ -232,7 +232,20 @@ void complete_interpolant(TileState<T>& s, const StepSettings<T>& settings) {
     const auto stage = static_cast<std::size_t>(i);
     combine(s, settings.tableau->rows[stage], h, s.scratch.data());
     stage_times(s.t, s.h_try, tableau.c[stage], s.t_stage, s.lanes);
-    evaluate_stage(s, settings, s.t_stage, s.scratch.data(), stage);
+    const bool at_end = settings.has_stops && tableau.c[stage] == 1;
+    evaluate_stage(s, settings, at_end ? s.t_last : s.t_stage, s.scratch.data(), stage);
+  }
+}
+
+template <class T>
+void renew(TileState<T>& s, const StepSettings<T>& settings, LaneMask renewed) {
+  settings.rhs->evaluate({s.t_stage, s.y.data(), s.parameters.data(), s.scratch.data(), s.lanes}, s.workspace);
+  const hn::ScalableTag<T> d;
+  T* const k1 = s.stage(0);
+  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
+    const auto lanes = lanes_of(d, renewed, v);
+    for (std::size_t at = static_cast<std::size_t>(v); at < s.components * kTileLanes; at += kTileLanes)
+      hn::BlendedStore(hn::Load(d, s.scratch.data() + at), lanes, d, k1 + at);
   }
 }
 
@@ -314,7 +327,7 @@ void advance(TileState<T>& s, const StepSettings<T>& settings, LaneMask moved) {
 template <class T>
 const ode::cpu::TileKernels<T>* table() {
   static constexpr ode::cpu::TileKernels<T> kTable = {
-      start<T>, propose<T>, attempt<T>, decide<T>, complete_interpolant<T>, interpolate<T>, advance<T>};
+      start<T>, propose<T>, attempt<T>, decide<T>, complete_interpolant<T>, interpolate<T>, advance<T>, renew<T>};
   return &kTable;
 }
 

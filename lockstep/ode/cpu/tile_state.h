@@ -55,6 +55,7 @@ struct StepSettings {
   double initial_step;  // 0: chosen by the engine
   float beta1, beta2;
   bool fixed;
+  bool has_stops;    // steps end at times of their own: t_end, t_before and t_last below
   bool keep_stages;  // save points or events may lie within steps: the interpolant will read all stages
   const GeneratedStep<T>* generated = nullptr;  // what the kernels of generated_step.h run
 };
@@ -78,7 +79,9 @@ struct TileState {
 
   // One number a lane.
   alignas(64) double t[kTileLanes] = {};
-  alignas(64) double t_end[kTileLanes] = {};
+  alignas(64) double t_end[kTileLanes] = {};     // of the span, or of the way to the next stop
+  alignas(64) double t_before[kTileLanes] = {};  // with stops: the time of stages at t_end
+  alignas(64) double t_last[kTileLanes] = {};    // with stops: the time of stages at the end of the step attempted
   alignas(64) double t_stage[kTileLanes] = {};
   alignas(64) double t_new[kTileLanes] = {};
   alignas(64) double h[kTileLanes] = {};      // proposed next step, signed

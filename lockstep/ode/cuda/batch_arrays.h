@@ -8,6 +8,7 @@
 
 #include "lockstep/ode/cuda/ensemble.h"
 #include "lockstep/ode/cuda/runtime.h"
+#include "lockstep/ode/detail/stops.h"
 #include "lockstep/ode/problem.h"
 #include "lockstep/ode/solution.h"
 #include "lockstep/ode/solve.h"
@@ -37,6 +38,27 @@ struct Mirror {
   void download(Stream& stream, std::size_t numbers) const {
     if (numbers != 0) stream.download(host, device, numbers * sizeof(Number));
   }
+};
+
+// Where steps end: the times, and the sides of each.
+class StopArrays {
+ public:
+  // In the stream's memory, their copy queued. False when there is too little.
+  bool upload(Stream& stream, const detail::Stops& stops) {
+    const detail::StopTimes from = stops.times();
+    const auto count = static_cast<std::size_t>(from.count);
+    if (!all_.allocate(stream, 3 * count)) return false;
+    std::size_t row = 0;
+    for (const double* times : {from.time, from.low, from.high}) std::copy_n(times, count, all_.host + row++ * count);
+    all_.upload(stream);
+    device_ = {all_.device, all_.device + count, all_.device + 2 * count, from.count};
+    return true;
+  }
+  const detail::StopTimes& device() const { return device_; }
+
+ private:
+  Mirror<double> all_;
+  detail::StopTimes device_;
 };
 
 template <class T>

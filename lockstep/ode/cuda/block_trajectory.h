@@ -26,7 +26,7 @@ class OutsideDerivative {
 };
 
 // What a trajectory waits for.
-enum class Wanted { nothing, first, trial, stage, interpolant };
+enum class Wanted { nothing, first, trial, stage, interpolant, renewal };
 
 // Between evaluations: all of a BlockTrajectory that is not in its Memory.
 template <class T>
@@ -68,12 +68,12 @@ class BlockTrajectory {
 
   // Where the next evaluation is wanted.
   LOCKSTEP_HOST_DEVICE T argument(int c) const {
-    if (wanted_ == Wanted::first) return trajectory_.state()[c];
+    if (wanted_ == Wanted::first || wanted_ == Wanted::renewal) return trajectory_.state()[c];
     if (wanted_ == Wanted::interpolant) return trajectory_.interpolant_argument(stage_, c);
     return trajectory_.stage_state()[c];
   }
   LOCKSTEP_HOST_DEVICE double time() const {
-    if (wanted_ == Wanted::first) return trajectory_.time();
+    if (wanted_ == Wanted::first || wanted_ == Wanted::renewal) return trajectory_.time_behind();
     if (wanted_ == Wanted::trial) return trajectory_.trial_time();
     return trajectory_.stage_time(stage_);
   }
@@ -126,6 +126,7 @@ class BlockTrajectory {
           return true;
         }
         if (!trajectory_.conclude(verdict == Verdict::accepted)) return false;
+        if (verdict == Verdict::accepted && trajectory_.behind_jump()) return renew();
         break;
       }
       case Wanted::interpolant:
@@ -135,6 +136,10 @@ class BlockTrajectory {
         }
         trajectory_.finish_interpolant();
         if (!trajectory_.conclude(true)) return false;
+        if (trajectory_.behind_jump()) return renew();
+        break;
+      case Wanted::renewal:
+        trajectory_.finish_renewal();
         break;
       case Wanted::nothing:
         return false;
@@ -142,6 +147,12 @@ class BlockTrajectory {
     trajectory_.propose();
     trajectory_.prepare_stage(stage_ = 1);
     wanted_ = Wanted::stage;
+    return true;
+  }
+
+  LOCKSTEP_HOST_DEVICE bool renew() {
+    wanted_ = Wanted::renewal;
+    stage_ = 0;
     return true;
   }
 

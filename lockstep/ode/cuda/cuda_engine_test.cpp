@@ -150,6 +150,24 @@ TEST(DeviceKernels, run_nets_of_any_depth_activation_parameters_and_time) {
       "general_f32");
 }
 
+// Spans start and end at stops, before and between them, some backwards.
+TEST(DeviceKernels, end_steps_at_stops_as_the_cpu_engine_does) {
+  const Problem problem = ensemble(net(jumping_net(2, 9), {"net", true}), {0.5, 0.2}, {}, 23, 0.25);
+  for (const std::string_view name : method_names()) {
+    SCOPED_TRACE(name);
+    if (method(name).error.empty()) continue;
+    expect_same_on_both(problem, with_stops(options_for(name, Precision::f32)));
+    expect_same_on_both(problem, with_stops(options_for(name, Precision::f64)));
+  }
+  expect_same_on_both(lorenz(23), with_stops(options_for("tsit5", Precision::f64)));
+}
+
+TEST(TilesOnTheDevice, end_steps_at_stops_as_the_cpu_engine_does) {
+  const Problem problem = ensemble(net(jumping_net(3, 33), {"net", true}), {0.5, 0.2, -0.4}, {}, 7, 0.25);
+  EXPECT_EQ(expect_same_on_both(problem, with_stops(options_for("tsit5", Precision::f32))), "tiles_f32");
+  expect_same_on_both(problem, with_stops(options_for("dop853", Precision::f64)));
+}
+
 // A net of the widths that blocks of threads evaluate together.
 Mlp wide_net(std::size_t inputs, std::size_t outputs, ActivationKind kind = ActivationKind::tanh) {
   return mlp::random_mlp({inputs, 33, outputs}, {kind}, 11);

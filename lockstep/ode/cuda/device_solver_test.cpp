@@ -49,6 +49,7 @@ Options options_for(Precision precision) {
   Options options;
   options.precision = precision;
   options.rtol = options.atol = 1e-5;
+  options.stops = {0.2, 0.3};
   return options;
 }
 

@@ -51,8 +51,9 @@ class Slot {
   bool allocate(std::size_t most) {
     stream_->free_all();
     if (!arrays_.allocate(*stream_, most) || !weights_.allocate(*stream_, lowered_.weights.size()) ||
-        !counter_.allocate(*stream_, 1))
+        !counter_.allocate(*stream_, 1) || !stops_.upload(*stream_, lowered_.stops))
       return false;
+    launch_.rules.stops = stops_.device();
     std::copy(lowered_.weights.begin(), lowered_.weights.end(), weights_.host);
     weights_.upload(*stream_);
     return true;
@@ -81,6 +82,7 @@ class Slot {
   BatchArrays<T> arrays_;
   Mirror<T> weights_;
   Mirror<unsigned long long> counter_;
+  StopArrays stops_;
 };
 
 // Two slots in turn: while one computes, the other's results are delivered.

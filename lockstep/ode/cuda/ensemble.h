@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "lockstep/ode/detail/stop_times.h"
 #include "lockstep/ode/trajectory_record.h"
 
 namespace lockstep::ode::cuda {
@@ -51,6 +52,7 @@ struct StepRules {
   bool fixed;
   std::int64_t max_steps;
   float beta1, beta2;
+  detail::StopTimes stops;  // the device's
 };
 
 // A terminal event: a function of the state crosses zero in a direction that counts. The function is a component less a

@@ -372,6 +372,7 @@ Lowered<T> lower_problem(const Problem& problem, const Options& options) {
   Lowered<T> lowered;
   Launch<T>& launch = lowered.launch;
   lower_rules(problem, options, launch);
+  lowered.stops = detail::Stops(problem, options);
   Program& program = launch.program;
   std::int32_t parameter = 0;
   const auto parts = problem.rhs->parts();

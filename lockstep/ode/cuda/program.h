@@ -7,6 +7,7 @@
 
 #include "lockstep/ode/cuda/block_launch.h"
 #include "lockstep/ode/cuda/kernel_source.h"
+#include "lockstep/ode/detail/stops.h"
 #include "lockstep/ode/options.h"
 #include "lockstep/ode/problem.h"
 
@@ -17,6 +18,7 @@ template <class T>
 struct Lowered {
   BlockLaunch<T> launch{};  // kernels that are none of blocks take its first part, a Launch<T>
   std::vector<T> weights;
+  detail::Stops stops;                 // launch.rules.stops once they lie on the device
   std::string kernel;                  // a name of kernel_list.h, or the source's
   std::optional<KernelSource> source;  // of a kernel that is compiled when the program runs
   // The same solve by a kernel for its one shape, where `kernel` is a general one: faster, but it has to be compiled.

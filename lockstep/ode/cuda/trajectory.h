@@ -93,7 +93,7 @@ class Trajectory : private Memory, private Progress<T> {
   // Takes up a trajectory. False when it has ended at once: its record is written.
   LOCKSTEP_HOST_DEVICE bool begin(std::int64_t index) {
     load(index);
-    evaluate(t_, y_, k_[0]);
+    evaluate(time_behind(), y_, k_[0]);
     if (!start()) return false;
     if constexpr (Scheme::kAdaptive) {
       if (needs_trial()) {
@@ -110,13 +110,19 @@ class Trajectory : private Memory, private Progress<T> {
     propose();
     run_stages();
     const Verdict verdict = judge();
-    return verdict != Verdict::ended && conclude(verdict == Verdict::accepted);
+    if (verdict == Verdict::ended || !conclude(verdict == Verdict::accepted)) return false;
+    if (verdict == Verdict::accepted && behind_jump()) {
+      evaluate(time_behind(), y_, k_[0]);
+      finish_renewal();
+    }
+    return true;
   }
 
   // What begin() and step() consist of, for a caller that evaluates elsewhere (block_trajectory.h): load, evaluate at
   // state() into stage(0), start; where needs_trial, prepare_trial, evaluate at stage_state() into stage(1),
   // finish_trial; then for each step propose, for each stage prepare_stage, evaluate, then judge, where
-  // needs_interpolant its stages likewise, conclude.
+  // needs_interpolant its stages likewise, conclude; where behind_jump, evaluate at state() into stage(0),
+  // finish_renewal.
   enum class Verdict { ended, rejected, accepted };
 
   LOCKSTEP_HOST_DEVICE void load(std::int64_t index) {
@@ -173,9 +179,13 @@ class Trajectory : private Memory, private Progress<T> {
   LOCKSTEP_HOST_DEVICE bool needs_trial() const { return !rules_.fixed && !(rules_.initial_step > 0); }
 
   LOCKSTEP_HOST_DEVICE void propose() {
-    proposed_ = rules_.fixed
-                    ? scalar::propose_fixed_step<D>(t_start_, t_end_, h_, last_dt_, double(accepted_), step_count_)
-                    : scalar::propose_step<D>(t_, t_end_, h_, rules_.max_step);
+    if (rules_.fixed) {
+      proposed_ = scalar::propose_fixed_step<D>(t_start_, t_end_, h_, last_dt_, double(accepted_), step_count_);
+    } else if (has_stops()) {
+      proposed_ = scalar::propose_step_to_stop<D>(t_, limit(), h_, rules_.max_step);
+    } else {
+      proposed_ = scalar::propose_step<D>(t_, t_end_, h_, rules_.max_step);
+    }
     interpolant_ready_ = scheme_.interpolant_stages() == 0;
   }
 
@@ -188,6 +198,8 @@ class Trajectory : private Memory, private Progress<T> {
   }
   template <class Index>
   LOCKSTEP_HOST_DEVICE double stage_time(Index i) const {
+    if (has_stops() && (int(i) == scheme_.stages() - 1 || scheme_.stage_time(i) == 1))
+      return proposed_.last ? detail::time_before(rules_.stops, t_, proposed_.t_new) : proposed_.t_new;
     return int(i) == scheme_.stages() - 1 ? proposed_.t_new : D::fma(scheme_.stage_time(i), proposed_.h, t_);
   }
 
@@ -215,7 +227,7 @@ class Trajectory : private Memory, private Progress<T> {
       after_rejection_ = !accept;
       if (!accept) {
         ++rejected_;
-        if (D::abs(h_) <= scalar::smallest_step<D>(t_, t_end_)) {
+        if (D::abs(h_) <= scalar::smallest_step<D>(t_, limit())) {
           end(error <= 0x1.fffffffffffffp1023 ? Status::step_too_small : Status::not_finite);
           return Verdict::ended;
         }
@@ -230,7 +242,7 @@ class Trajectory : private Memory, private Progress<T> {
   LOCKSTEP_HOST_DEVICE bool conclude(bool accept) {
     if (accept) {
       if (finish_step(proposed_.h, proposed_.t_new)) return end(Status::terminated);
-      if (proposed_.last) return end(Status::success);
+      if (t_ == t_end_) return end(Status::success);
     }
     if (std::int64_t(accepted_) + rejected_ >= rules_.max_steps) return end(Status::too_many_steps);
     return true;
@@ -304,13 +316,23 @@ class Trajectory : private Memory, private Progress<T> {
     interpolant_ready_ = true;
   }
 
-  LOCKSTEP_HOST_DEVICE double time() const { return t_; }
+  // The time of the evaluation at state(), and whether the state that an accepted step led to wants one.
+  LOCKSTEP_HOST_DEVICE double time_behind() const {
+    return has_stops() ? detail::time_behind(rules_.stops, next_stop(), t_, t_end_) : t_;
+  }
+  LOCKSTEP_HOST_DEVICE bool behind_jump() const { return has_stops() && time_behind() != t_; }
+  LOCKSTEP_HOST_DEVICE void finish_renewal() { ++evaluations_; }
+
   LOCKSTEP_HOST_DEVICE typename Memory::ConstRow state() const { return y_; }
   LOCKSTEP_HOST_DEVICE typename Memory::ConstRow stage_state() const { return y1_; }
   LOCKSTEP_HOST_DEVICE typename Memory::Row stage(int i) { return k_[i]; }
   LOCKSTEP_HOST_DEVICE const T* parameters() const { return parameters_; }
 
  private:
+  LOCKSTEP_HOST_DEVICE bool has_stops() const { return rules_.stops.count > 0; }
+  LOCKSTEP_HOST_DEVICE std::int32_t next_stop() const { return detail::next_stop(rules_.stops, t_, t_end_); }
+  LOCKSTEP_HOST_DEVICE double limit() const { return detail::limit_at(rules_.stops, next_stop(), t_, t_end_).t; }
+
   template <class U, class Du>
   LOCKSTEP_HOST_DEVICE void evaluate(double t, U&& u, Du&& du) const {
     if constexpr (Derivative::kMostParameters > 0) {
@@ -356,7 +378,7 @@ class Trajectory : private Memory, private Progress<T> {
     if (!interpolant_ready_) {
       scheme_.for_interpolant_stages([&](auto i) {
         for (int c = 0; c < n; ++c) out[c] = interpolant_argument(i, c);
-        evaluate(D::fma(scheme_.stage_time(i), h, t_), out, k_[i]);
+        evaluate(stage_time(i), out, k_[i]);
       });
       finish_interpolant();
     }

@@ -125,6 +125,14 @@ TEST(GemmEngine, adds_up_systems_and_nets_with_parameters_time_scalings_and_boun
   expect_same_as_cpu(stopped, options_for("dop853", Precision::f64));
 }
 
+TEST(GemmEngine, ends_steps_at_stops_as_the_cpu_engine_does) {
+  const Problem problem = ensemble(net(jumping_net(3, 17), {"net", true}), {0.5, 0.2, -0.4}, {}, 23, 0.25);
+  for (const std::string_view name : {"bs3", "tsit5", "dop853"}) {
+    expect_same_as_cpu(problem, with_stops(options_for(name, Precision::f32)));
+    expect_same_as_cpu(problem, with_stops(options_for(name, Precision::f64)));
+  }
+}
+
 TEST(GemmEngine, ends_trajectories_as_the_cpu_engine_does) {
   Problem problem = ensemble(net(small_net(ActivationKind::square)), {0.5, 0.2, -0.4}, {}, 9, 1);
   problem.initial_states[3] = 1e200;  // infinite in float32; beyond repair in float64 after a stage

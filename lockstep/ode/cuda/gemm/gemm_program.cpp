@@ -30,6 +30,7 @@ class GemmLowering {
   GemmLowering(const Problem& problem, const Options& options) : problem_(problem) {
     lowered_.mode = options.matrix_precision;
     lower_rules<T>(problem, options, lowered_.launch);
+    lowered_.stops = detail::Stops(problem, options);
     lowered_.source = gemm_source(problem, options);
     const Tableau& tableau = method(options.method);
     lowered_.launch.vector_count = kVectorsBesideStages + tableau.stages + tableau.interpolant_stages;

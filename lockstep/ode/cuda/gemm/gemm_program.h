@@ -39,6 +39,7 @@ struct LoweredGemm {
   std::vector<T> scalings;         // GemmLaunch::weights
   std::vector<std::byte> factors;  // stored as the mode says, each layer at a multiple of 256 bytes
   std::vector<T> biases;
+  detail::Stops stops;
   std::optional<KernelSource> source;  // of the kernel that takes trajectories on, where terms or the event are text
   int widest = 0;  // out_pitch of any layer, in_pitch of any net
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/kernels/mlp/testing/reference.h"
 #include "lockstep/ode/methods.h"
 #include "lockstep/ode/options.h"
 #include "lockstep/ode/problem.h"
@@ -46,6 +47,23 @@ inline Options adaptive_or_fixed(std::string_view name, Precision precision, dou
     options.control = StepControl::fixed;
     options.dt = dt;
   }
+  return options;
+}
+
+// A net of the state, parameters and time whose hidden units jump at times that the options' stops are.
+inline constexpr double kJumps[] = {0.1, 0.25, 0.28, 0.5};
+inline Mlp jumping_net(std::size_t components, std::size_t width) {
+  Mlp mlp = mlp::random_mlp({components + 1, width, components}, {ActivationKind::tanh}, 23);
+  DenseLayer& hidden = mlp.layers[0];
+  for (std::size_t unit = 0; unit < width; ++unit) {
+    const double jump = kJumps[unit % 4];
+    hidden.weights[unit * (components + 1) + components] = 1e9;
+    hidden.bias[unit] = -1e9 * jump;
+  }
+  return mlp;
+}
+inline Options with_stops(Options options) {
+  options.stops = {0.5, 0.1, 0.25, 0.28};
   return options;
 }
 

@@ -1,0 +1,30 @@
+// The stops of a solve, in memory of its own.
+#pragma once
+
+#include <vector>
+
+#include "lockstep/ode/detail/stop_times.h"
+#include "lockstep/ode/options.h"
+#include "lockstep/ode/problem.h"
+
+namespace lockstep::ode::detail {
+
+class Stops {
+ public:
+  Stops() = default;
+  // The times that the options and the right-hand side tell; none with fixed steps.
+  Stops(const Problem& problem, const Options& options);
+
+  bool empty() const { return time_.empty(); }
+  bool jumps() const { return jumps_; }  // anywhere
+  // Valid while this object lives and does not move.
+  StopTimes times() const {
+    return {time_.data(), low_.data(), high_.data(), static_cast<std::int32_t>(time_.size())};
+  }
+
+ private:
+  std::vector<double> time_, low_, high_;
+  bool jumps_ = false;
+};
+
+}  // namespace lockstep::ode::detail

@@ -1,0 +1,305 @@
+// Steps that end where the right-hand side jumps or bends: exact solutions across jumps, the engine's bits against the
+// plain reference integrator's, and derivatives.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "lockstep/core/testing/message_of.h"
+#include "lockstep/ode/detail/stops.h"
+#include "lockstep/ode/gradient.h"
+#include "lockstep/ode/methods.h"
+#include "lockstep/ode/reference.h"
+#include "lockstep/ode/rhs.h"
+#include "lockstep/ode/sensitivity.h"
+#include "lockstep/ode/solve.h"
+#include "lockstep/ode/testing/plain_function.h"
+
+namespace lockstep::ode {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::plain_function;
+
+// One output: a value from each knot on, or lines between them.
+graph::Interpolate table(const std::vector<double>& knots, const std::vector<double>& values, bool steps) {
+  graph::Interpolate made{knots, 1, {}};
+  if (!steps) {
+    for (std::size_t i = 0; i < knots.size(); ++i) {
+      const bool last = i + 1 == knots.size();
+      made.coefficients.push_back(last ? 0 : (values[i + 1] - values[i]) / (knots[i + 1] - knots[i]));
+    }
+  }
+  made.coefficients.insert(made.coefficients.end(), values.begin(), values.end());
+  return made;
+}
+
+// u' = s(t) - p u, s read at (t - shift) / scale.
+Rhs forced(graph::Interpolate s, double shift = 0, double scale = 1) {
+  graph::Graph g;
+  g.inputs = {{"u", 0, 1}, {"p", 1, 1}, {"t", 2, 1}};
+  g.nodes = {{"shift", graph::Constant{{shift}}, {}},
+             {"since", graph::Binary{graph::BinaryKind::subtract}, {2, 3}},
+             {"scale", graph::Constant{{scale}}, {}},
+             {"at", graph::Binary{graph::BinaryKind::divide}, {4, 5}},
+             {"s.table", std::move(s), {6}},
+             {"decay", graph::Binary{graph::BinaryKind::multiply}, {1, 0}},
+             {"du", graph::Binary{graph::BinaryKind::subtract}, {7, 8}}};
+  g.outputs = {{"du", 9, 1}};
+  return net(std::move(g));
+}
+
+const std::vector<double> kKnots{0.5, 1.25, 1.3, 2.7};
+const std::vector<double> kValues{0, 3, -2, 1};
+
+// The exact solution for the steps above, from u at time t: between jumps u -> s / p + (u - s / p) exp(-p h).
+double exact(double u, double t, double end, double p) {
+  const double sign = end < t ? -1 : 1;
+  while (t != end) {
+    std::size_t i = 0;  // the piece that holds the time just ahead
+    while (i + 1 < kKnots.size() && (sign > 0 ? kKnots[i + 1] <= t : kKnots[i + 1] < t)) ++i;
+    double next = end;
+    for (const double knot : kKnots) {
+      if ((knot - t) * sign > 0 && (next - knot) * sign > 0) next = knot;
+    }
+    const double level = kValues[i] / p;
+    u = level + (u - level) * std::exp(-p * (next - t));
+    t = next;
+  }
+  return u;
+}
+
+// Starts and ends before, at and behind knots; some spans backwards.
+Problem switched(Rhs rhs, std::size_t count = 45) {
+  Problem problem;
+  problem.rhs = std::move(rhs);
+  problem.start_times.clear();
+  const double starts[] = {0, 0.5, 1.27, 3}, ends[] = {3.5, 2.7, 1.3, 0.25, 1.25};
+  for (std::size_t i = 0; i < count; ++i) {
+    const double start = starts[i % 4], end = ends[i % 5];
+    problem.initial_states.push_back(1 + 0.01 * static_cast<double>(i));
+    problem.parameters.push_back(0.5 + 0.02 * static_cast<double>(i));
+    problem.start_times.push_back(start);
+    problem.end_times.push_back(end);
+    for (const double share : {0.25, 0.75, 1.0})
+      problem.save_times.push_back(share == 1 ? end : start + share * (end - start));
+  }
+  problem.save_times_per_trajectory = true;
+  return problem;
+}
+
+Options tight(Precision precision = Precision::f64) {
+  Options options;
+  options.precision = precision;
+  options.rtol = options.atol = precision == Precision::f64 ? 1e-11 : 1e-6;
+  return options;
+}
+
+void expect_same(const Solution& a, const Solution& b, const std::string& what) {
+  ASSERT_EQ(a.trajectories(), b.trajectories());
+  for (std::size_t i = 0; i < a.trajectories(); ++i) {
+    SCOPED_TRACE(what + ", trajectory " + std::to_string(i));
+    ASSERT_EQ(a.record(i).status, b.record(i).status);
+    ASSERT_EQ(a.record(i).accepted, b.record(i).accepted);
+    ASSERT_EQ(a.record(i).rejected, b.record(i).rejected);
+    ASSERT_EQ(a.record(i).evaluations, b.record(i).evaluations);
+    ASSERT_EQ(a.record(i).end_time, b.record(i).end_time);
+    ASSERT_EQ(a.end_state(i, 0), b.end_state(i, 0));
+    for (std::size_t k = 0; k < a.save_points(); ++k) {
+      const double x = a.state(i, k, 0), y = b.state(i, k, 0);
+      ASSERT_TRUE(x == y || (std::isnan(x) && std::isnan(y))) << "save point " << k << ": " << x << " and " << y;
+    }
+  }
+}
+
+// The error of a step is a few times the tolerance at most; a dozen steps and the growth of 3 units backwards at a rate
+// of up to 1.4, e^4.2, leave 1e-11 x 12 x 66; float32 rounds each step by 6e-8 of up to 4, three times that of evaluations.
+TEST(Stops, solutions_across_jumps_are_exact_to_the_tolerance) {
+  for (const Precision precision : {Precision::f64, Precision::f32}) {
+    for (const auto& [shift, scale] : {std::pair{0.0, 1.0}, {0.0, 0.3}, {24.0, 1.0}}) {
+      std::vector<double> knots = kKnots;
+      for (double& knot : knots) knot = (knot - shift) / scale;
+      const Problem problem = switched(forced(table(knots, kValues, true), shift, scale));
+      const Solution solution = solve(problem, tight(precision));
+      // Read at (t - shift) / scale in float32 the time itself is rounded, to 2e-6 at 24.
+      const double bound = precision == Precision::f64 ? 1e-8 : (shift == 0 ? 2e-4 : 1e-3);
+      for (std::size_t i = 0; i < problem.trajectories(); ++i) {
+        ASSERT_EQ(solution.record(i).status, Status::success);
+        EXPECT_LE(solution.record(i).rejected, 6) << i;
+        for (std::size_t k = 0; k < 3; ++k) {
+          const double expected = exact(problem.initial_states[i], problem.start_times[i],
+                                        problem.save_times_of(i)[k], problem.parameters[i]);
+          EXPECT_NEAR(solution.state(i, k, 0), expected, bound * std::max(1.0, std::fabs(expected)))
+              << "trajectory " << i << ", save point " << k << ", scale " << scale;
+        }
+      }
+    }
+  }
+}
+
+TEST(Stops, the_engine_has_the_bits_of_the_reference) {
+  for (const Precision precision : {Precision::f64, Precision::f32}) {
+    for (const std::string_view name : method_names()) {
+      if (method(name).error.empty()) continue;
+      for (const bool steps : {true, false}) {
+        Problem problem = switched(forced(table(kKnots, kValues, steps)));
+        Options options = tight(precision);
+        options.rtol = options.atol = method(name).order < 4 ? 1e-4 : 1e-6;
+        options.method = name;
+        const std::string what = std::string(name) + (steps ? ", steps" : ", lines");
+        const Solution expected = solve_reference(problem, options);
+        expect_same(solve(problem, options), expected, what);
+        options.threads = 2;
+        options.cpu_target = CpuTarget::scalar;
+        expect_same(solve(problem, options), expected, what + ", another target");
+        problem.start_times = {0.5};
+        problem.end_times = {3};
+        problem.save_times = {1, 1.25, 2, 3};
+        problem.save_times_per_trajectory = false;
+        options.control = StepControl::common;
+        expect_same(solve(problem, options), solve_reference(problem, options), what + ", common steps");
+      }
+    }
+  }
+}
+
+TEST(Stops, code_generated_for_the_steps_has_the_same_bits) {
+  Problem problem = switched(forced(table(kKnots, kValues, true)), 600);
+  problem.save_times.clear();
+  problem.save_times_per_trajectory = false;
+  for (const Precision precision : {Precision::f64, Precision::f32})
+    expect_same(solve(problem, tight(precision)), solve_reference(problem, tight(precision)), "many");
+}
+
+TEST(Stops, events_are_located_between_them) {
+  Problem problem = switched(forced(table(kKnots, kValues, true)));
+  problem.event = TerminalEvent{
+      testing::plain_event(1, 1, [](double, auto u, auto, auto out) { out(0) = u(0) - decltype(u(0))(1.2); }), {}};
+  expect_same(solve(problem, tight()), solve_reference(problem, tight()), "events");
+}
+
+// A caller's own function, whose jumps nobody can know.
+TEST(Stops, given_stops_make_steps_end_at_a_functions_jumps) {
+  Problem problem = switched(plain_function(1, 1, [](double t, auto u, auto p, auto du) {
+    using T = std::decay_t<decltype(u(0))>;
+    const double s = t < 1.25 ? 0 : t < 1.3 ? 3 : t < 2.7 ? -2 : 1;
+    du(0) = T(s) - p(0) * u(0);
+  }));
+  Options options = tight();
+  const Solution blind = solve(problem, options);
+  options.stops = {2.7, 1.25, 1.3, 1.25};
+  const Solution solution = solve(problem, options);
+  std::int64_t rejected = 0, rejected_blind = 0;
+  for (std::size_t i = 0; i < problem.trajectories(); ++i) {
+    rejected += solution.record(i).rejected;
+    rejected_blind += blind.record(i).rejected;
+    const double expected =
+        exact(problem.initial_states[i], problem.start_times[i], problem.end_times[i], problem.parameters[i]);
+    EXPECT_NEAR(solution.state(i, 2, 0), expected, 1e-8 * std::max(1.0, std::fabs(expected))) << i;
+  }
+  EXPECT_LT(rejected * 4, rejected_blind);
+  expect_same(solution, solve_reference(problem, options), "a function");
+}
+
+TEST(Stops, knots_are_known_of_what_reads_a_multiple_of_the_time) {
+  const auto times = [](const Rhs& rhs) {
+    std::vector<double> all;
+    for (const TimeKnot& knot : rhs->time_knots()) all.push_back(knot.time);
+    return all;
+  };
+  using ::testing::ElementsAre;
+  EXPECT_THAT(times(forced(table({1, 2, 4}, {0, 5, 5}, false), 10, 2)), ElementsAre(12, 14));  // level from 2 on
+  EXPECT_THAT(times(forced(table({1, 2, 3, 4}, {0, 0, 5, 5}, true))), ElementsAre(3));
+  EXPECT_TRUE(forced(table({1, 2}, {0, 1}, true))->time_knots()[0].jumps);
+  EXPECT_FALSE(forced(table({1, 2}, {0, 1}, false))->time_knots()[0].jumps);
+  // du = u + |t - 3| + (t < 5) + max(-t, -7), a sum with another.
+  graph::Graph g;
+  g.inputs = {{"u", 0, 1}, {"t", 1, 1}};
+  g.nodes = {{"3", graph::Constant{{3}}, {}},
+             {"5", graph::Constant{{5}}, {}},
+             {"-7", graph::Constant{{-7}}, {}},
+             {"t-3", graph::Binary{graph::BinaryKind::subtract}, {1, 2}},
+             {"abs", graph::Unary{graph::UnaryKind::absolute}, {5}},
+             {"less", graph::Binary{graph::BinaryKind::less}, {1, 3}},
+             {"-t", graph::Unary{graph::UnaryKind::negate}, {1}},
+             {"max", graph::Binary{graph::BinaryKind::maximum}, {8, 4}},
+             {"a", graph::Binary{graph::BinaryKind::add}, {6, 7}},
+             {"b", graph::Binary{graph::BinaryKind::add}, {10, 9}},
+             {"du", graph::Binary{graph::BinaryKind::add}, {0, 11}}};
+  g.outputs = {{"du", 12, 1}};
+  EXPECT_THAT(times(net(g)), ElementsAre(3, 5, 7));
+  EXPECT_THAT(times(sum(net(g), forced(table({1, 2}, {0, 1}, true)))), ElementsAre(3, 5, 7, 2));
+}
+
+TEST(Stops, times_that_the_precision_does_not_tell_apart_are_one) {
+  Problem problem = switched(forced(table({0.5, 1, 1.0000001}, {0, 1, 2}, true)));
+  EXPECT_EQ(detail::Stops(problem, tight(Precision::f32)).times().count, 1);
+  Options options = tight();
+  options.stops = {2, 1.5, 2};
+  const detail::Stops stops(problem, options);
+  const detail::StopTimes times = stops.times();
+  ASSERT_EQ(times.count, 4);
+  EXPECT_EQ(times.time[2], 1.5);
+  EXPECT_TRUE(times.low[3] < 2 && 2 < times.high[3]);
+  options.stop_at_knots = false;
+  EXPECT_EQ(detail::Stops(problem, options).times().count, 2);
+  options.control = StepControl::fixed;
+  EXPECT_TRUE(detail::Stops(problem, options).empty());
+}
+
+TEST(Stops, wrong_ones_are_refused) {
+  const Problem problem = switched(forced(table(kKnots, kValues, true)));
+  Options options;
+  options.stops = {1, std::nan("")};
+  EXPECT_THAT(message_of([&] { solve(problem, options); }), HasSubstr("options.stops[1]: found nan, expected a finite"));
+  options.stops = {1};
+  options.control = StepControl::fixed;
+  options.dt = 0.1;
+  EXPECT_THAT(message_of([&] { solve(problem, options); }),
+              HasSubstr("options.stops: found 1 time with fixed steps, expected adaptive steps, or none"));
+}
+
+// d/du0 = exp(-p T); d/dp by central differences of the exact solution, which err by h^2 / 6 of a third derivative below
+// 30: 5e-10 with h = 1e-5, and 1e-11 of rounding.
+TEST(Stops, derivatives_pass_jumps) {
+  for (const StepControl control : {StepControl::per_trajectory, StepControl::common}) {
+    Problem problem = switched(forced(table(kKnots, kValues, true)), 40);
+    if (control == StepControl::common) {
+      problem.start_times = {0.5};
+      problem.end_times = {2.9};
+      problem.save_times = {1.27, 2.9};
+      problem.save_times_per_trajectory = false;
+    }
+    Options options = tight();
+    options.control = control;
+    const std::size_t saves = problem.save_points(), last = saves - 1;
+    const TrajectoryLoss end_state = [last](std::size_t, std::span<const double> states, std::span<double> bar) {
+      bar[last] = 1;
+      return states[last];
+    };
+    const Sensitivities forward = solve_with_sensitivities(problem, options);
+    const Gradients back = solve_with_gradients(problem, options, end_state);
+    const Gradients again = solve_with_gradients(problem, options, end_state, {.memory_bytes = 1});  // steps replayed
+    EXPECT_EQ(back.initial_states, again.initial_states);
+    EXPECT_EQ(back.parameters, again.parameters);
+    const Solution solution = solve(problem, options);
+    for (std::size_t i = 0; i < problem.trajectories(); ++i) {
+      const double start = problem.start_time(i), end = problem.end_time(i), p = problem.parameters[i];
+      const double by_state = std::exp(-p * (end - start)), size = std::max(1.0, by_state);
+      const auto at = [&](double rate) { return exact(problem.initial_states[i], start, end, rate); };
+      const double by_rate = (at(p + 1e-5) - at(p - 1e-5)) / 2e-5;
+      EXPECT_NEAR(forward.by_initial_state[i * saves + last], by_state, 1e-8 * size) << i;
+      EXPECT_NEAR(forward.by_parameter[i * saves + last], by_rate, 1e-7 * size) << i;
+      EXPECT_NEAR(back.initial_states[i], forward.by_initial_state[i * saves + last], 1e-13 * size) << i;
+      EXPECT_NEAR(back.parameters[i], forward.by_parameter[i * saves + last], 1e-12 * size) << i;
+      EXPECT_EQ(forward.states[i * saves + last], solution.state(i, last, 0)) << i;
+      EXPECT_EQ(back.records[i].evaluations, solution.record(i).evaluations) << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::ode

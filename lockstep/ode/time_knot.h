@@ -1,0 +1,15 @@
+// Times at which a right-hand side is not smooth: a step over one keeps neither its order nor its error estimate.
+#pragma once
+
+namespace lockstep::ode {
+
+struct TimeKnot {
+  double time = 0;
+  bool jumps = false;  // in value; else in a derivative
+  // The largest number met on the way from the time to where the function bends, in units of the time: rain(t - 5) at
+  // a knot 3 meets 8. Roundings are of that size, so that it is known how near the knot the function's sides are told
+  // apart.
+  double magnitude = 0;
+};
+
+}  // namespace lockstep::ode
