@@ -42,9 +42,9 @@ bool has_bits_of_its_own(const agreement::Ensemble& ensemble) {
 }
 
 // One of the two: a file or a solution in memory.
-class Side {
+class GivenSide {
  public:
-  explicit Side(const nb::object& given) {
+  explicit GivenSide(const nb::object& given) {
     if (nb::isinstance<Solved>(given)) {
       solved_ = nb::cast<std::shared_ptr<Solved>>(given);
     } else {
@@ -108,7 +108,7 @@ class Side {
   std::unique_ptr<agreement::Ensemble> ensemble_;
 };
 
-agreement::Verdict judge(Side& a, Side& b, agreement::Settings settings, const RunControl& control) {
+agreement::Verdict judge(GivenSide& a, GivenSide& b, agreement::Settings settings, const RunControl& control) {
   const agreement::Ensemble &first = a.open("a"), &second = b.open("b");
   const MatrixPrecision mode = agreement::matrix_precision_of(first, second);
   // The farthest trajectories by members of their own; with one step for all, each member is a solve of all of them.
@@ -150,7 +150,7 @@ const char* outcome_text(agreement::Outcome outcome) {
 
 nb::tuple validate(const nb::object& first, const nb::object& second, std::optional<double> lyapunov,
                    const std::optional<std::filesystem::path>& report) {
-  Side a(first), b(second);
+  GivenSide a(first), b(second);
   agreement::Verdict verdict;
   std::string json;
   std::optional<std::filesystem::path> page;

@@ -25,17 +25,17 @@ namespace lockstep::python {
 namespace {
 
 // float64, C-contiguous, of the right shape: lockstep/_gradients.py sees to it.
-using Numbers = std::optional<nb::ndarray<const double, nb::c_contig, nb::device::cpu>>;
+using MaybeNumbers = std::optional<nb::ndarray<const double, nb::c_contig, nb::device::cpu>>;
 
 // The row of each trajectory into `slopes`, or nothing.
 void copy_row(const double* rows, std::size_t trajectory, std::span<double> slopes) {
   if (rows != nullptr) std::copy_n(rows + trajectory * slopes.size(), slopes.size(), slopes.data());
 }
 
-const double* data_of(const Numbers& numbers) { return numbers ? numbers->data() : nullptr; }
+const double* data_of(const MaybeNumbers& numbers) { return numbers ? numbers->data() : nullptr; }
 
 // A linear function of what was solved: its slopes are the given numbers, and its value serves nobody.
-ode::Loss linear_loss(const Numbers& state, const Numbers& end_state, const Numbers& end_time) {
+ode::Loss linear_loss(const MaybeNumbers& state, const MaybeNumbers& end_state, const MaybeNumbers& end_time) {
   const double *states = data_of(state), *end_states = data_of(end_state), *end_times = data_of(end_time);
   if (end_states == nullptr && end_times == nullptr) {
     return ode::TrajectoryLoss([states](std::size_t i, std::span<const double>, std::span<double> slopes) {
@@ -67,8 +67,8 @@ std::vector<std::size_t> parameter_shape(const ode::Problem& problem) {
 }
 
 // Returns (dict of derivatives, what stopped it or None).
-nb::tuple vjp(const std::shared_ptr<Solved>& solved, const Numbers& state, const Numbers& end_state,
-              const Numbers& end_time) {
+nb::tuple solution_vjp(const std::shared_ptr<Solved>& solved, const MaybeNumbers& state, const MaybeNumbers& end_state,
+                       const MaybeNumbers& end_time) {
   require_derivatives(*solved);
   const ode::Problem& problem = solved->problem();
   ode::Gradients gradients;
@@ -114,7 +114,7 @@ nb::tuple sensitivities(const std::shared_ptr<Solved>& solved) {
 }  // namespace
 
 void bind_gradients(nb::module_& module) {
-  module.def("solution_vjp", &vjp, nb::arg("solved"), nb::arg("state").none(), nb::arg("end_state").none(),
+  module.def("solution_vjp", &solution_vjp, nb::arg("solved"), nb::arg("state").none(), nb::arg("end_state").none(),
              nb::arg("end_time").none());
   module.def("solution_sensitivities", &sensitivities, nb::arg("solved"));
 }

@@ -161,7 +161,7 @@ nb::dict describe_file(const std::filesystem::path& path) {
 }
 
 // Initial states, start times and parameters of trajectories first, first + stride, ...
-nb::dict read_given(const std::filesystem::path& path, const Indices& trajectories) {
+nb::dict read_given_file(const std::filesystem::path& path, const Indices& trajectories) {
   const ode::ResultFile file(path);
   const auto [first, count, stride] = std::tuple(trajectories[0], trajectories[1], trajectories[2]);
   const std::size_t components = file.components(), parameters = file.parameter_names().size();
@@ -232,7 +232,7 @@ void bind_solution(nb::module_& module) {
                         const std::vector<std::string>& components) {
     return tell_in_users_words([&] { return read(path, trajectories, times, components); }, Source::file);
   });
-  module.def("read_given", &read_given);
+  module.def("read_given", &read_given_file);
   module.def("read_records", &read_records);
   module.def("describe_file", &describe_file);
 }

@@ -15,7 +15,7 @@ namespace lockstep::agreement {
 namespace {
 
 constexpr std::size_t kMostReasons = 5;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNoBound = std::numeric_limits<double>::infinity();
 
 const char* level_text(std::size_t level) {
   constexpr const char* kTexts[] = {"the median trajectory", "one trajectory in ten", "the certified trajectories"};
@@ -54,7 +54,7 @@ SpreadTier judge_spread(const Evidence& evidence) {
     for (std::size_t level = 0; level < kLevels; ++level) {
       if (!(spread[level] < evidence.spread.decisive())) continue;
       const double distance = at[k].quantile[level];
-      const double ratio = distance == 0 ? 0 : spread[level] > 0 ? distance / spread[level] : kInfinity;
+      const double ratio = distance == 0 ? 0 : spread[level] > 0 ? distance / spread[level] : kNoBound;
       if (ratio > tier.worst_ratio) {
         tier.worst_ratio = ratio;
         tier.worst_level = level;
@@ -110,7 +110,7 @@ void judge_alone(const Ensemble& a, const Ensemble& b, const Settings& settings,
         const std::size_t j = k * own.components + c;
         if (std::isnan(in_a[j]) && std::isnan(in_b[j])) continue;
         const double one = std::abs(in_b[j] - in_a[j]) / scale.size[c];
-        distance = std::isnan(one) ? kInfinity : std::max(distance, one);
+        distance = std::isnan(one) ? kNoBound : std::max(distance, one);
       }
       std::vector<double> of_members(own.members, 0.0);
       for (std::size_t m = 0; m < own.members; ++m) {
@@ -122,7 +122,7 @@ void judge_alone(const Ensemble& a, const Ensemble& b, const Settings& settings,
       }
       const double allowed =
           std::max(allowed_alone(witnesses(of_members), a.trajectories()), evidence.spread.another_step);
-      const double ratio = members > 0 ? distance / members : distance > 0 ? kInfinity : 0;
+      const double ratio = members > 0 ? distance / members : distance > 0 ? kNoBound : 0;
       if (ratio == 0 || std::isinf(allowed) || ratio / allowed <= worst_share) continue;
       worst_share = ratio / allowed;
       tier.worst_alone = ratio;
@@ -402,8 +402,8 @@ Verdict judge(const Ensemble& a, const Ensemble& b, const Settings& settings, co
   const bool have_spread = spread.has_value();
   if (!have_spread) {
     spread.emplace();
-    spread->at.assign(a.save_points(), {kInfinity, kInfinity, kInfinity});
-    spread->farthest.assign(a.save_points(), kInfinity);
+    spread->at.assign(a.save_points(), {kNoBound, kNoBound, kNoBound});
+    spread->farthest.assign(a.save_points(), kNoBound);
     spread->epsilon = epsilon_of(claimed);
   }
   evidence.spread = std::move(*spread);

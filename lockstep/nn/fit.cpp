@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint32_t kSplitStream = 0x53504c54;  // independent of the streams of initial weights
 
-[[noreturn]] void refuse(std::string field, std::string found, std::string expected, std::string remedy = {}) {
+[[noreturn]] void refuse_fit(std::string field, std::string found, std::string expected, std::string remedy = {}) {
   throw Error(ErrorKind::invalid_argument,
               {std::move(field), std::move(found), std::move(expected), std::move(remedy)});
 }
@@ -34,9 +34,9 @@ AlignedBuffer<T> rounded_numbers(const std::string& field, const MatrixView<cons
       const double value = view(row, c);
       if (std::isnan(value) && missing == MissingTargets::skip) continue;
       if (!std::isfinite(static_cast<T>(value))) {
-        refuse(field + " of sample " + std::to_string(row) + ", column " + std::to_string(c),
-               std::isnan(value) ? "NaN" : number_text(value), "a finite number",
-               std::isfinite(value) ? "train in float64" : "leave the sample out or repair it");
+        refuse_fit(field + " of sample " + std::to_string(row) + ", column " + std::to_string(c),
+                   std::isnan(value) ? "NaN" : number_text(value), "a finite number",
+                   std::isfinite(value) ? "train in float64" : "leave the sample out or repair it");
       }
       numbers[row * view.columns + c] = static_cast<T>(value);
     }
@@ -50,23 +50,23 @@ void require_shape(const char* name, const RegressionData& data, std::size_t inp
   };
   const std::string field(name);
   if (data.inputs.columns != inputs) {
-    refuse(field + ".inputs", text(data.inputs.rows, data.inputs.columns),
-           std::to_string(inputs) + " columns, the inputs of the net");
+    refuse_fit(field + ".inputs", text(data.inputs.rows, data.inputs.columns),
+               std::to_string(inputs) + " columns, the inputs of the net");
   }
   if (data.targets.columns != outputs) {
-    refuse(field + ".targets", text(data.targets.rows, data.targets.columns),
-           std::to_string(outputs) + " columns, the outputs of the net");
+    refuse_fit(field + ".targets", text(data.targets.rows, data.targets.columns),
+               std::to_string(outputs) + " columns, the outputs of the net");
   }
   if (data.targets.rows != data.inputs.rows) {
-    refuse(field + ".targets", std::to_string(data.targets.rows) + " samples",
-           std::to_string(data.inputs.rows) + ", as many as inputs");
+    refuse_fit(field + ".targets", std::to_string(data.targets.rows) + " samples",
+               std::to_string(data.inputs.rows) + ", as many as inputs");
   }
   if (data.inputs.rows == 0 || data.inputs.rows > std::numeric_limits<std::uint32_t>::max()) {
-    refuse(field, std::to_string(data.inputs.rows) + " samples", "at least one, fewer than 2^32");
+    refuse_fit(field, std::to_string(data.inputs.rows) + " samples", "at least one, fewer than 2^32");
   }
   if (data.sigma.rows != 0 && (data.sigma.rows != data.targets.rows || data.sigma.columns != outputs)) {
-    refuse(field + ".sigma", text(data.sigma.rows, data.sigma.columns),
-           text(data.targets.rows, outputs) + ", as targets, or none");
+    refuse_fit(field + ".sigma", text(data.sigma.rows, data.sigma.columns),
+               text(data.targets.rows, outputs) + ", as targets, or none");
   }
 }
 
@@ -78,12 +78,12 @@ CpuTarget target_of(const FitOptions& options) {
 }  // namespace
 
 void FitOptions::validate() const {
-  if (phases.empty()) refuse("fit.phases", "none", "at least one");
+  if (phases.empty()) refuse_fit("fit.phases", "none", "at least one");
   for (const train::Phase& phase : phases) phase.validate();
   if (!(validation_fraction >= 0 && validation_fraction < 1)) {
-    refuse("fit.validation_fraction", number_text(validation_fraction), "a number from 0 to below 1");
+    refuse_fit("fit.validation_fraction", number_text(validation_fraction), "a number from 0 to below 1");
   }
-  if (validate_every < 1) refuse("fit.validate_every", std::to_string(validate_every), "at least 1");
+  if (validate_every < 1) refuse_fit("fit.validate_every", std::to_string(validate_every), "at least 1");
   chosen_threads(threads, "fit.threads");
   if (cpu_target) require_cpu_target(*cpu_target);
 }
@@ -116,8 +116,8 @@ typename RegressionLoss<T>::Rounded RegressionLoss<T>::rounded(const char* name,
       const double sigma = data.sigma.rows == 0 ? 1 : data.sigma(row, c);
       const auto factor = static_cast<T>(1 / sigma);
       if (!(sigma > 0) || !std::isfinite(sigma) || !std::isfinite(factor) || factor == 0) {
-        refuse(before + "sigma of sample " + std::to_string(row) + ", column " + std::to_string(c),
-               std::isnan(sigma) ? "NaN" : number_text(sigma), "a finite number greater than 0 for each target");
+        refuse_fit(before + "sigma of sample " + std::to_string(row) + ", column " + std::to_string(c),
+                   std::isnan(sigma) ? "NaN" : number_text(sigma), "a finite number greater than 0 for each target");
       }
       result.factors[row * output_count_ + c] = factor;
     }
@@ -148,7 +148,7 @@ double RegressionLoss<T>::share_of_targets(const Rounded& of, std::span<const st
   for (const std::uint32_t row : rows) {
     for (std::size_t c = 0; c < output_count_; ++c) there += of.factors[row * output_count_ + c] != 0;
   }
-  if (there == 0) refuse("data.targets", "none that is there", "at least one");
+  if (there == 0) refuse_fit("data.targets", "none that is there", "at least one");
   return static_cast<double>(there) / static_cast<double>(rows.size() * output_count_);
 }
 
@@ -171,9 +171,9 @@ RegressionLoss<T>::RegressionLoss(Plan plan, const RegressionData& data, const F
   } else if (options.validation_fraction > 0) {
     const auto kept = static_cast<std::size_t>(options.validation_fraction * static_cast<double>(data_.samples));
     if (kept == 0) {
-      refuse("fit.validation_fraction",
-             number_text(options.validation_fraction) + " of " + std::to_string(data_.samples) + " samples",
-             "at least one sample", "raise it, or set it to 0");
+      refuse_fit("fit.validation_fraction",
+                 number_text(options.validation_fraction) + " of " + std::to_string(data_.samples) + " samples",
+                 "at least one sample", "raise it, or set it to 0");
     }
     train::shuffle(training_, options.seed, kSplitStream, 0);
     const std::span<const std::uint32_t> rows = std::span(training_).last(kept);
@@ -314,8 +314,8 @@ void set_parameters(Model& model, std::span<const T> parameters) {
     if (const auto* dense = std::get_if<Dense>(&node.operation)) expected += dense->weights.size() + dense->bias.size();
   }
   if (parameters.size() != expected) {
-    refuse("parameters", std::to_string(parameters.size()) + " numbers", std::to_string(expected),
-           "give every dense node's weights, then its bias");
+    refuse_fit("parameters", std::to_string(parameters.size()) + " numbers", std::to_string(expected),
+               "give every dense node's weights, then its bias");
   }
   auto from = parameters.begin();
   for (Node& node : model.nodes) {

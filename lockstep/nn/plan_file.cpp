@@ -77,7 +77,7 @@ constexpr std::uint64_t count_of() {
   if constexpr (std::is_same_v<E, WeightType>) return static_cast<std::uint64_t>(WeightType::f64) + 1;
 }
 
-class Writer {
+class PlanWriter {
  public:
   std::vector<std::byte> bytes;
 
@@ -193,7 +193,7 @@ void provenance_members(Archive& archive, P& provenance) {
   archive(provenance.licence), archive(provenance.attribution);
 }
 
-void write_ports(Writer& writer, const std::vector<Port>& ports) {
+void write_ports(PlanWriter& writer, const std::vector<Port>& ports) {
   writer(ports.size());
   for (const Port& port : ports) writer(port.features.size()), port_members(writer, port);
 }
@@ -250,7 +250,7 @@ bool is_plan_file(std::span<const std::byte> bytes) {
 
 std::vector<std::byte> plan_bytes(const PlanFile& plan) {
   plan.model.validate();
-  Writer writer;
+  PlanWriter writer;
   writer.bytes.resize(kBodyAt);
   const Model& model = plan.model;
   writer(model.name), writer(model.weight_type);

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 // Raised whenever a figure changes its meaning.
 constexpr int kVersion = 1;
 
-[[noreturn]] void refuse(const fs::path& path, const std::string& found, const std::string& expected) {
+[[noreturn]] void refuse_calibration(const fs::path& path, const std::string& found, const std::string& expected) {
   throw Error(ErrorKind::file, {.field = path.string(),
                                 .found = found,
                                 .expected = expected,
@@ -32,15 +32,16 @@ constexpr int kVersion = 1;
 Json read_whole(const fs::path& path) {
   std::error_code failure;
   if (!fs::exists(path, failure)) return nullptr;
-  if (!fs::is_regular_file(path, failure)) refuse(path, "no regular file", "a file of lockstep calibrate");
+  if (!fs::is_regular_file(path, failure)) refuse_calibration(path, "no regular file", "a file of lockstep calibrate");
   std::ifstream file(path);
   const Json json = file ? Json::parse(file, nullptr, false) : Json(Json::value_t::discarded);
-  if (!file.is_open()) refuse(path, "a file that cannot be read", "a file of lockstep calibrate");
+  if (!file.is_open()) refuse_calibration(path, "a file that cannot be read", "a file of lockstep calibrate");
   if (!json.is_object() || !json.contains("version") || !json["version"].is_number_integer())
-    refuse(path, "a damaged file", "a file of lockstep calibrate");
+    refuse_calibration(path, "a damaged file", "a file of lockstep calibrate");
   if (json["version"] != kVersion)
-    refuse(path, "version " + json["version"].dump(), "version " + std::to_string(kVersion));
-  if (!json.contains("machines") || !json["machines"].is_array()) refuse(path, "no list of machines", "one");
+    refuse_calibration(path, "version " + json["version"].dump(), "version " + std::to_string(kVersion));
+  if (!json.contains("machines") || !json["machines"].is_array())
+    refuse_calibration(path, "no list of machines", "one");
   return json;
 }
 
@@ -48,28 +49,29 @@ double positive(const fs::path& path, const Json& entry, const char* key) {
   const auto found = entry.find(key);
   if (found == entry.end() || !found->is_number() || !(found->get<double>() > 0) ||
       !std::isfinite(found->get<double>()))
-    refuse(path, std::string(key) + " " + (found == entry.end() ? "missing" : found->dump()), "a number above 0");
+    refuse_calibration(path, std::string(key) + " " + (found == entry.end() ? "missing" : found->dump()),
+                       "a number above 0");
   return found->get<double>();
 }
 
 std::string text(const fs::path& path, const Json& entry, const char* key) {
   const auto found = entry.find(key);
-  if (found == entry.end() || !found->is_string()) refuse(path, std::string("no ") + key, "a text");
+  if (found == entry.end() || !found->is_string()) refuse_calibration(path, std::string("no ") + key, "a text");
   return found->get<std::string>();
 }
 
 Precision precision_of(const fs::path& path, const Json& entry) {
   const std::string name = text(path, entry, "precision");
-  if (name != "f32" && name != "f64") refuse(path, "precision " + name, "f32 or f64");
+  if (name != "f32" && name != "f64") refuse_calibration(path, "precision " + name, "f32 or f64");
   return name == "f32" ? Precision::f32 : Precision::f64;
 }
 
 const Json& list(const fs::path& path, const Json& machine, const char* key) {
   const auto found = machine.find(key);
-  if (found == machine.end() || !found->is_array()) refuse(path, std::string("no list ") + key, "one");
+  if (found == machine.end() || !found->is_array()) refuse_calibration(path, std::string("no list ") + key, "one");
   for (const Json& entry : *found) {
     if (!entry.is_object())
-      refuse(path, std::string("an entry of ") + key + " that is " + entry.type_name(), "an object");
+      refuse_calibration(path, std::string("an entry of ") + key + " that is " + entry.type_name(), "an object");
   }
   return *found;
 }
@@ -145,12 +147,13 @@ std::optional<Calibration> read_calibration(const fs::path& path, const std::str
   const Json json = read_whole(path);
   if (json.is_null()) return std::nullopt;
   for (const Json& entry : json["machines"]) {
-    if (!entry.is_object()) refuse(path, "a machine that is " + std::string(entry.type_name()), "an object");
+    if (!entry.is_object())
+      refuse_calibration(path, "a machine that is " + std::string(entry.type_name()), "an object");
     if (text(path, entry, "machine") != machine) continue;
     Calibration result{.machine = machine, .measured = text(path, entry, "measured"), .cpu = {}, .gpu = {}};
     for (const Json& f : list(path, entry, "cpu")) {
       const auto target = parse_cpu_target(text(path, f, "target"));
-      if (!target) refuse(path, "target " + text(path, f, "target"), "an instruction set");
+      if (!target) refuse_calibration(path, "target " + text(path, f, "target"), "an instruction set");
       result.cpu.push_back(
           {*target, precision_of(path, f), positive(path, f, "net_rate"), positive(path, f, "step_rate")});
     }

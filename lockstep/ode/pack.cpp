@@ -17,9 +17,9 @@ namespace {
 namespace fs = std::filesystem;
 namespace names = result_names;
 
-constexpr std::size_t kLeastBytes = std::size_t{1} << 16;  // of a dataset that is worth chunks
-constexpr std::size_t kChunkBytes = std::size_t{1} << 19;  // HDF5 keeps 1 MiB of chunks at hand
-constexpr std::size_t kPieceBytes = std::size_t{8} << 20;  // of memory
+constexpr std::size_t kLeastBytes = std::size_t{1} << 16;        // of a dataset that is worth chunks
+constexpr std::size_t kPackedChunkBytes = std::size_t{1} << 19;  // HDF5 keeps 1 MiB of chunks at hand
+constexpr std::size_t kPackedBytes = std::size_t{8} << 20;       // of memory
 constexpr const char* kPacked = "packed";
 
 // What H5DSset_scale and H5DSattach_scale write: made anew, for they hold addresses within the old file.
@@ -50,8 +50,8 @@ hdf5::Shape chunk_of(const hdf5::Shape& shape, std::size_t element_bytes) {
   hdf5::Shape chunk = shape;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     const std::size_t row = product(chunk, i + 1) * element_bytes;
-    chunk[i] = std::clamp<std::size_t>(kChunkBytes / row, 1, shape[i]);
-    if (row <= kChunkBytes) break;
+    chunk[i] = std::clamp<std::size_t>(kPackedChunkBytes / row, 1, shape[i]);
+    if (row <= kPackedChunkBytes) break;
   }
   return chunk;
 }
@@ -128,7 +128,7 @@ class Packing {
     if (shape.empty()) return use(source.read<T>(), {}, {});
     const std::size_t row = std::max<std::size_t>(product(shape, 1) * sizeof(T), 1);
     const std::size_t step = chunk.empty() ? 1 : chunk[0];
-    const std::size_t rows = std::max(kPieceBytes / row / step * step, step);
+    const std::size_t rows = std::max(kPackedBytes / row / step * step, step);
     std::vector<T> values;
     for (std::size_t first = 0; first < shape[0]; first += rows) {
       hdf5::Shape start(shape.size(), 0), count = shape;

@@ -23,8 +23,8 @@
 namespace lockstep::ode {
 namespace {
 
-[[noreturn]] void refuse(ErrorKind kind, std::string field, std::string found, std::string expected,
-                         std::string remedy = {}) {
+[[noreturn]] void refuse_uncertainty(ErrorKind kind, std::string field, std::string found, std::string expected,
+                                     std::string remedy = {}) {
   throw Error(kind, {std::move(field), std::move(found), std::move(expected), std::move(remedy)});
 }
 
@@ -227,9 +227,10 @@ void check(const Rhs& rhs, std::span<const TrainedParameter> trained, std::span<
   const std::size_t expected = rhs->weights().size() + trained.size(), n = rhs->components();
   const auto require_count = [](const char* field, std::size_t found, std::size_t expects) {
     if (found == expects) return;
-    refuse(ErrorKind::invalid_argument, field, std::to_string(found) + " numbers", std::to_string(expects));
+    refuse_uncertainty(ErrorKind::invalid_argument, field, std::to_string(found) + " numbers", std::to_string(expects));
   };
-  if (trained.empty()) refuse(ErrorKind::invalid_argument, "trained", "none", "the parameters that were trained");
+  if (trained.empty())
+    refuse_uncertainty(ErrorKind::invalid_argument, "trained", "none", "the parameters that were trained");
   require_count("weights", weights.size(), expected);
   if (!uncertainty.initial_states.empty()) {
     require_count("initial_states", uncertainty.initial_states.size(), data.trajectories * n);
@@ -240,8 +241,9 @@ void check(const Rhs& rhs, std::span<const TrainedParameter> trained, std::span<
   // Derivatives of a tile and their copy, of 32 trajectories each.
   const double bytes = 2.0 * 32 * 8 * static_cast<double>(data.points(n) * n * (n + rhs->parameters()));
   if (bytes > 4e9) {
-    refuse(ErrorKind::unsupported, "data", std::to_string(data.points(n)) + " points in a trajectory",
-           "fewer: derivatives of these would need " + rounded_text(bytes / 1e9, 3) + " GB", "cut the trajectories");
+    refuse_uncertainty(ErrorKind::unsupported, "data", std::to_string(data.points(n)) + " points in a trajectory",
+                       "fewer: derivatives of these would need " + rounded_text(bytes / 1e9, 3) + " GB",
+                       "cut the trajectories");
   }
 }
 
@@ -343,7 +345,7 @@ ParameterUncertainty parameter_uncertainty(const Rhs& rhs, std::span<const Train
                                            std::span<const double> weights, const TrajectoryData& data,
                                            const Options& options, const UncertaintyOptions& uncertainty) {
   const StandardArithmetic arithmetic;
-  if (!rhs) refuse(ErrorKind::invalid_argument, "rhs", "none", "a right-hand side");
+  if (!rhs) refuse_uncertainty(ErrorKind::invalid_argument, "rhs", "none", "a right-hand side");
   check(rhs, trained, weights, data, uncertainty);
   const std::size_t count = trained.size(), own = rhs->weights().size();
   ParameterUncertainty result;
@@ -368,8 +370,8 @@ ParameterUncertainty parameter_uncertainty(const Rhs& rhs, std::span<const Train
   const auto count_unknowns = [&](std::size_t of_parameters) {
     result.unknowns = of_parameters + reduced.starts;
     if (result.numbers <= result.unknowns) {
-      refuse(ErrorKind::invalid_argument, "data", std::to_string(result.numbers) + " numbers to compare",
-             "more than the " + std::to_string(result.unknowns) + " unknowns");
+      refuse_uncertainty(ErrorKind::invalid_argument, "data", std::to_string(result.numbers) + " numbers to compare",
+                         "more than the " + std::to_string(result.unknowns) + " unknowns");
     }
     freedom = result.numbers - result.unknowns;
     result.deviation = std::sqrt(reduced.loss / static_cast<double>(freedom));

@@ -10,7 +10,7 @@
 namespace lockstep::ode {
 namespace {
 
-constexpr std::size_t kPieceBytes = std::size_t{8} << 20;
+constexpr std::size_t kReadBytes = std::size_t{8} << 20;
 
 // How many indices of [0, size) a range has. Beginning at the end is an empty range, beginning beyond it a mistake.
 std::size_t length(const IndexRange& range, std::size_t size, const char* field) {
@@ -81,7 +81,7 @@ class Reader {
     const hdf5::Dataset end_state = file_.hdf5().dataset(result_names::kEndState);
     const std::size_t all = file_.components();
     const std::size_t row_bytes = std::max<std::size_t>((points_ + 1) * all * sizeof(T), 1);
-    const std::size_t piece_rows = std::max<std::size_t>(kPieceBytes / row_bytes, 1);
+    const std::size_t piece_rows = std::max<std::size_t>(kReadBytes / row_bytes, 1);
     std::vector<T> states, ends;
     for (std::size_t first = 0; first < rows_; first += piece_rows) {
       const std::size_t count = std::min(piece_rows, rows_ - first);

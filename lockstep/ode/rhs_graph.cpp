@@ -96,7 +96,7 @@ class GraphTile final : public TileFunction<T> {
   std::size_t inputs_;
 };
 
-[[noreturn]] void refuse(const std::string& name, std::string found, std::string expected, std::string remedy) {
+[[noreturn]] void refuse_net(const std::string& name, std::string found, std::string expected, std::string remedy) {
   throw Error(ErrorKind::invalid_argument, {.field = "net " + name,
                                             .found = std::move(found),
                                             .expected = std::move(expected),
@@ -110,8 +110,8 @@ class GraphNet : public StateFunction {
     if (options_.weight_places.empty()) options_.weight_places = graph::own_places(graph_);
     graph::gather_weights(graph_, options_.weight_places);  // throws too
     if (graph_.outputs.size() != 1) {
-      refuse(options_.name, std::to_string(graph_.outputs.size()) + " output ports", "one, the state's derivative",
-             "concatenate them, or export the net with this output alone");
+      refuse_net(options_.name, std::to_string(graph_.outputs.size()) + " output ports", "one, the state's derivative",
+                 "concatenate them, or export the net with this output alone");
     }
     components_ = graph_.outputs[0].width;
     for (const graph::Port& port : graph_.inputs) inputs_ += port.width;
@@ -202,10 +202,10 @@ class GraphNet : public StateFunction {
   void take_in_order() {
     const std::size_t least = components_ + (options_.with_time ? 1 : 0);
     if (inputs_ < least) {
-      refuse(options_.name, std::to_string(inputs_) + " inputs and " + std::to_string(components_) + " outputs",
-             std::string("at least ") + std::to_string(least) + " inputs: the state that the outputs are the " +
-                 "derivative of" + (options_.with_time ? ", and time" : ""),
-             "give a net that maps the state (and parameters) to the state's derivative");
+      refuse_net(options_.name, std::to_string(inputs_) + " inputs and " + std::to_string(components_) + " outputs",
+                 std::string("at least ") + std::to_string(least) + " inputs: the state that the outputs are the " +
+                     "derivative of" + (options_.with_time ? ", and time" : ""),
+                 "give a net that maps the state (and parameters) to the state's derivative");
     }
     parameters_ = inputs_ - least;
     pieces_.push_back({Source::state, 0, components_});
@@ -219,13 +219,13 @@ class GraphNet : public StateFunction {
       const bool again = source != nullptr && std::any_of(pieces_.begin(), pieces_.end(),
                                                           [&](const GraphPiece& p) { return p.source == *source; });
       if (source == nullptr || again) {
-        refuse(options_.name, "an input port \"" + port.name + '"', "one each of state, parameters, time",
-               "rename the ports, or give the net one input port");
+        refuse_net(options_.name, "an input port \"" + port.name + '"', "one each of state, parameters, time",
+                   "rename the ports, or give the net one input port");
       }
       const std::size_t expected = *source == Source::state ? components_ : *source == Source::time ? 1 : port.width;
       if (port.width != expected) {
-        refuse(options_.name, "an input port \"" + port.name + "\" of " + std::to_string(port.width) + " features",
-               std::to_string(expected), "give a net that maps the state to its derivative");
+        refuse_net(options_.name, "an input port \"" + port.name + "\" of " + std::to_string(port.width) + " features",
+                   std::to_string(expected), "give a net that maps the state to its derivative");
       }
       if (*source == Source::parameters) parameters_ = port.width;
       pieces_.push_back({*source, 0, port.width});

@@ -18,8 +18,8 @@ namespace {
 constexpr const char* kFormatAttribute = "lockstep_training";
 constexpr std::int64_t kFormat = 3;
 
-[[noreturn]] void refuse(const std::string& field, const std::string& found, const std::string& expected,
-                         const std::string& remedy) {
+[[noreturn]] void refuse_checkpoint(const std::string& field, const std::string& found, const std::string& expected,
+                                    const std::string& remedy) {
   throw Error(ErrorKind::file, {field, found, expected, remedy});
 }
 
@@ -91,8 +91,9 @@ std::vector<N> read_vector(const hdf5::Group& group, const char* name) {
   if (!group.has(name)) return {};
   const hdf5::Dataset dataset = group.dataset(name);
   if (dataset.type().bytes != sizeof(N)) {
-    refuse(dataset.name(), to_string(dataset.type()), "numbers of " + std::to_string(8 * sizeof(N)) + " bits",
-           "resume with the precision the checkpoint was made with");
+    refuse_checkpoint(dataset.name(), to_string(dataset.type()),
+                      "numbers of " + std::to_string(8 * sizeof(N)) + " bits",
+                      "resume with the precision the checkpoint was made with");
   }
   return dataset.read<N>();
 }
@@ -119,7 +120,8 @@ std::vector<CurvePoint> read_curve(const hdf5::Group& group) {
     const std::vector<N> values = read_vector<N>(group, name);
     if (curve.empty()) curve.resize(values.size());
     if (curve.size() != values.size()) {
-      refuse(group.name() + "/" + name, std::to_string(values.size()) + " numbers", std::to_string(curve.size()), {});
+      refuse_checkpoint(group.name() + "/" + name, std::to_string(values.size()) + " numbers",
+                        std::to_string(curve.size()), {});
     }
     for (std::size_t i = 0; i < values.size(); ++i) curve[i].*member = values[i];
   };
@@ -155,7 +157,8 @@ void read_pairs(const hdf5::Group& group, LbfgsState<T>& state) {
   const std::size_t count = curvatures.size(), size = state.gradient.size();
   for (const hdf5::Dataset* dataset : {&steps, &changes}) {
     if (dataset->shape() != hdf5::Shape{count, size} || dataset->type().bytes != sizeof(T)) {
-      refuse(dataset->name(), "another shape or type", "a row for each of " + std::to_string(count) + " pairs", {});
+      refuse_checkpoint(dataset->name(), "another shape or type",
+                        "a row for each of " + std::to_string(count) + " pairs", {});
     }
   }
   for (std::size_t k = 0; k < count; ++k) {
@@ -209,16 +212,16 @@ template <class T>
 Checkpoint<T> read_checkpoint(const std::filesystem::path& path, const Identity& identity) {
   const hdf5::File file = hdf5::File::open(path);
   if (!file.has_attribute(kFormatAttribute)) {
-    refuse(path.string(), "no attribute " + std::string(kFormatAttribute), "a checkpoint of a training", {});
+    refuse_checkpoint(path.string(), "no attribute " + std::string(kFormatAttribute), "a checkpoint of a training", {});
   }
   if (const std::int64_t format = file.integer_attribute(kFormatAttribute); format != kFormat) {
-    refuse(path.string(), "layout " + std::to_string(format), std::to_string(kFormat),
-           "use the version of lockstep that wrote it");
+    refuse_checkpoint(path.string(), "layout " + std::to_string(format), std::to_string(kFormat),
+                      "use the version of lockstep that wrote it");
   }
   const std::string precision(to_string(kPrecisionOf<T>));
   if (file.string_attribute("precision") != precision) {
-    refuse(path.string(), "a training in " + file.string_attribute("precision"), precision,
-           "resume with the precision the checkpoint was made with");
+    refuse_checkpoint(path.string(), "a training in " + file.string_attribute("precision"), precision,
+                      "resume with the precision the checkpoint was made with");
   }
   const hdf5::Group stored = file.group("identity");
   for (const auto& [name, text] : identity) {
@@ -234,8 +237,8 @@ Checkpoint<T> read_checkpoint(const std::filesystem::path& path, const Identity&
         now = only_now.empty() ? "nothing" : only_now;
       }
     }
-    refuse(path.string() + ": " + name, then + " when it was written, " + now + " now", "the same " + name,
-           "resume with the same " + name + ", or start anew");
+    refuse_checkpoint(path.string() + ": " + name, then + " when it was written, " + now + " now", "the same " + name,
+                      "resume with the same " + name + ", or start anew");
   }
   Checkpoint<T> checkpoint;
   for (const std::string& name : stored.attribute_names()) checkpoint.identity[name] = stored.string_attribute(name);
@@ -247,7 +250,7 @@ Checkpoint<T> read_checkpoint(const std::filesystem::path& path, const Identity&
   checkpoint.curve = read_curve(file.group("curve"));
   read_pairs(file.group("lbfgs"), checkpoint.state.lbfgs);
   if (digest(checkpoint) != file.string_attribute("digest")) {
-    refuse(path.string(), "content that differs from its digest", "an undamaged checkpoint", "start anew");
+    refuse_checkpoint(path.string(), "content that differs from its digest", "an undamaged checkpoint", "start anew");
   }
   return checkpoint;
 }

@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-[[noreturn]] void refuse(const std::string& field, const std::string& found, const std::string& expected,
-                         const std::string& remedy = {}) {
+[[noreturn]] void refuse_table(const std::string& field, const std::string& found, const std::string& expected,
+                               const std::string& remedy = {}) {
   throw Error(ErrorKind::invalid_argument, {field, found, expected, remedy});
 }
 
@@ -97,8 +97,8 @@ class Reader {
         read_row(line);
       }
     }
-    if (table_.columns.empty()) refuse(table_.source, "an empty file", "a line of column names, then numbers");
-    if (table_.rows == 0) refuse(table_.source, "no rows", "at least one row of numbers below the names");
+    if (table_.columns.empty()) refuse_table(table_.source, "an empty file", "a line of column names, then numbers");
+    if (table_.rows == 0) refuse_table(table_.source, "no rows", "at least one row of numbers below the names");
     if (!table_.texts.empty()) table_.texts.resize(table_.values.size());
     table_.words.resize(table_.columns.size());
     for (std::size_t i = 0; i < texts_.size(); ++i) {
@@ -133,10 +133,10 @@ class Reader {
       double number = 0;
       const auto parsed = std::from_chars(name.data(), name.data() + name.size(), number);
       if (!name.empty() && parsed.ec == std::errc() && parsed.ptr == name.data() + name.size()) {
-        refuse(place(), quoted(name), "the name of a column", "begin the file with a line of names");
+        refuse_table(place(), quoted(name), "the name of a column", "begin the file with a line of names");
       }
       if (!name.empty() && std::find(table_.columns.begin(), table_.columns.end(), name) != table_.columns.end()) {
-        refuse(place(), "two columns called " + quoted(name), "a name for each");
+        refuse_table(place(), "two columns called " + quoted(name), "a name for each");
       }
       table_.columns.emplace_back(name);
     }
@@ -147,8 +147,8 @@ class Reader {
   void read_row(std::string_view line) {
     const std::vector<std::string_view> fields = split(line, separator_);
     if (fields.size() != table_.columns.size()) {
-      refuse(place(), std::to_string(fields.size()) + (fields.size() == 1 ? " field" : " fields"),
-             std::to_string(table_.columns.size()) + ", one for each column named");
+      refuse_table(place(), std::to_string(fields.size()) + (fields.size() == 1 ? " field" : " fields"),
+                   std::to_string(table_.columns.size()) + ", one for each column named");
     }
     bool has_numbers = false;
     std::vector<std::pair<std::size_t, bool>> faulty;  // columns, and whether that is for want of a number
@@ -200,8 +200,8 @@ class Reader {
 std::size_t Table::column(const std::string& field, std::string_view name) const {
   const std::size_t at = index(field, name);
   if (const std::optional<Fault>& fault = faults[at]) {
-    refuse(source + ":" + std::to_string(fault->line) + ", column " + columns[at], fault->found, "a finite number",
-           fault->remedy);
+    refuse_table(source + ":" + std::to_string(fault->line) + ", column " + columns[at], fault->found,
+                 "a finite number", fault->remedy);
   }
   return at;
 }

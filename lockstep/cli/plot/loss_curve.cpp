@@ -10,7 +10,7 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr std::size_t kMostPoints = 4000;  // more than a picture's pixels
+constexpr std::size_t kMostCurvePoints = 4000;  // more than a picture's pixels
 
 }  // namespace
 
@@ -18,7 +18,7 @@ Figure loss_curve(const std::vector<train::CurvePoint>& curve, const std::string
                   const std::string& loss, const std::string& watched, const std::vector<std::string>& phases) {
   Figure figure;
   figure.size = {1600, 1000};
-  const std::size_t stride = std::max<std::size_t>((curve.size() + kMostPoints - 1) / kMostPoints, 1);
+  const std::size_t stride = std::max<std::size_t>((curve.size() + kMostCurvePoints - 1) / kMostCurvePoints, 1);
   bool positive = true, separate = false;
   Extent losses;
   for (std::size_t i = 0; i < curve.size(); i += stride) {

@@ -9,12 +9,12 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr std::size_t kTrajectories = 60;
+constexpr std::size_t kPaths = 60;
 // Of long curves fewer are drawn, and thinner: all together are to be as long as this many widths of the picture.
 constexpr double kMostLength = 80;
 constexpr std::size_t kFewest = 3;
 constexpr std::size_t kDots = 20000;
-constexpr std::size_t kMostPoints = 200000;  // of all curves together
+constexpr std::size_t kMostPathPoints = 200000;  // of all curves together
 
 // Viridis (van der Walt & Smith 2015), without its light end, which fades on white.
 constexpr const char* kPalette =
@@ -67,7 +67,7 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
   if (axes.size() < 2) axes = {0, file.components() == 3 ? std::size_t{2} : std::size_t{1}};
   const bool dots = file.save_points() == 1;
   std::vector<std::size_t> trajectories =
-      evenly_chosen(file.trajectories(), options.trajectories.value_or(dots ? kDots : kTrajectories));
+      evenly_chosen(file.trajectories(), options.trajectories.value_or(dots ? kDots : kPaths));
   std::vector<Curve> curves;  // of the trajectories, where all were looked at and are drawn
   double total = 0;
   if (!dots) {
@@ -81,7 +81,7 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
       curves.clear();
     }
   }
-  const std::size_t points = std::max<std::size_t>(kMostPoints / trajectories.size(), 2);
+  const std::size_t points = std::max<std::size_t>(kMostPathPoints / trajectories.size(), 2);
   const std::size_t stride = (file.save_points() + points - 1) / points;
   if (curves.empty()) {
     for (const std::size_t trajectory : trajectories) curves.push_back(curve_of(file, trajectory));

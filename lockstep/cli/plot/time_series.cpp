@@ -6,8 +6,8 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr std::size_t kTrajectories = 6;   // as many as a reader follows
-constexpr std::size_t kMostPoints = 4000;  // a curve; more than a picture's pixels
+constexpr std::size_t kSeries = 6;               // as many as a reader follows
+constexpr std::size_t kMostSeriesPoints = 4000;  // a curve; more than a picture's pixels
 
 }  // namespace
 
@@ -20,8 +20,8 @@ std::string time_series_obstacle(const ode::ResultFile& file) {
 Figure time_series(const ode::ResultFile& file, const FigureOptions& options) {
   const std::vector<std::size_t> components = shown_components(file, options.components);
   const std::vector<std::size_t> trajectories =
-      evenly_chosen(file.trajectories(), options.trajectories.value_or(kTrajectories));
-  const std::size_t stride = (file.save_points() + kMostPoints - 1) / kMostPoints;
+      evenly_chosen(file.trajectories(), options.trajectories.value_or(kSeries));
+  const std::size_t stride = (file.save_points() + kMostSeriesPoints - 1) / kMostSeriesPoints;
   std::vector<Curve> curves;
   for (const std::size_t trajectory : trajectories) curves.push_back(curve_of(file, trajectory));
   Extent times;

@@ -18,7 +18,7 @@ namespace {
 // Of the workspace of a net whose values do not fit in shared memory: more slots than this pays for serve nobody.
 constexpr std::size_t kMostWorkspace = std::size_t{512} << 20;
 
-[[noreturn]] void refuse(std::string field, std::string found, std::string expected, const char* remedy) {
+[[noreturn]] void refuse_device_graph(std::string field, std::string found, std::string expected, const char* remedy) {
   throw Error(ErrorKind::invalid_argument, {std::move(field), std::move(found), std::move(expected), remedy});
 }
 
@@ -26,7 +26,8 @@ template <class T>
 void require_addresses(std::span<const MatrixView<const T>> in, const std::vector<graph::Port>& inputs) {
   for (std::size_t i = 0; i < in.size(); ++i) {
     if (in[i].data == nullptr) {
-      refuse("in \"" + inputs[i].name + "\".data", "a null pointer", "an address on the device", "give every input");
+      refuse_device_graph("in \"" + inputs[i].name + "\".data", "a null pointer", "an address on the device",
+                          "give every input");
     }
   }
 }

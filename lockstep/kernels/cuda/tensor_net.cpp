@@ -11,7 +11,7 @@ namespace lockstep::cuda {
 namespace {
 
 template <class Format>
-typename Format::Stored rounded(double weight) {
+typename Format::Stored rounded_weight(double weight) {
   const typename Format::Stored stored = Format::round(static_cast<float>(weight));
   if (std::isfinite(Format::widen(stored))) return stored;
   throw Error(ErrorKind::model, {.field = "a weight of the net",
@@ -28,7 +28,8 @@ std::uint32_t column_word(const DenseLayer& layer, std::size_t output, std::size
   for (std::size_t i = 0; i < numbers; ++i) {
     const std::size_t input = first_input + i;
     if (output >= layer.outputs || input >= layer.inputs) continue;
-    word |= static_cast<std::uint32_t>(rounded<Format>(layer.weights[output * layer.inputs + input])) << (16 * i);
+    word |= static_cast<std::uint32_t>(rounded_weight<Format>(layer.weights[output * layer.inputs + input]))
+            << (16 * i);
   }
   return word;
 }

@@ -11,7 +11,7 @@
 namespace lockstep::graph {
 namespace {
 
-[[noreturn]] void refuse(std::string field, std::string found, std::string expected) {
+[[noreturn]] void refuse_graph(std::string field, std::string found, std::string expected) {
   throw Error(ErrorKind::model, {std::move(field), std::move(found), std::move(expected), ""});
 }
 
@@ -68,7 +68,8 @@ std::vector<std::size_t> Graph::widths() const {
   std::vector<std::size_t> widths;
   for (const Port& port : inputs) {
     if (port.value != widths.size() || port.width == 0) {
-      refuse("input port \"" + port.name + '"', "value " + std::to_string(port.value), "its own number and a width");
+      refuse_graph("input port \"" + port.name + '"', "value " + std::to_string(port.value),
+                   "its own number and a width");
     }
     widths.push_back(port.width);
   }
@@ -76,14 +77,15 @@ std::vector<std::size_t> Graph::widths() const {
   for (const Node& node : nodes) {
     read.clear();
     for (const std::size_t input : node.inputs) {
-      if (input >= widths.size()) refuse(node.name, "value " + std::to_string(input) + " to read", "an earlier one");
+      if (input >= widths.size())
+        refuse_graph(node.name, "value " + std::to_string(input) + " to read", "an earlier one");
       read.push_back(widths[input]);
     }
     widths.push_back(output_width(node.operation, read, node.name));
   }
   for (const Port& port : outputs) {
     if (port.value >= widths.size() || widths[port.value] != port.width) {
-      refuse("output port \"" + port.name + '"', "value " + std::to_string(port.value), "a value of its width");
+      refuse_graph("output port \"" + port.name + '"', "value " + std::to_string(port.value), "a value of its width");
     }
   }
   return widths;

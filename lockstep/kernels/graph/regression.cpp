@@ -20,9 +20,9 @@ namespace lockstep {
 namespace {
 
 constexpr std::size_t kChunkTiles = 8;
-constexpr std::size_t kMostGroups = 64;
+constexpr std::size_t kMostSums = 64;
 
-[[noreturn]] void refuse(const char* field, std::string found, std::string expected, std::string remedy = {}) {
+[[noreturn]] void refuse_rows(const char* field, std::string found, std::string expected, std::string remedy = {}) {
   throw Error(ErrorKind::invalid_argument, {field, std::move(found), std::move(expected), std::move(remedy)});
 }
 
@@ -124,7 +124,7 @@ GraphRegressionPlan<T> GraphRegressionPlan<T>::compile(const graph::Graph& graph
                                                        CpuTarget target) {
   const StandardArithmetic arithmetic;
   if (graph.inputs.size() != 1 || graph.outputs.size() != 1) {
-    refuse(
+    refuse_rows(
         "net",
         std::to_string(graph.inputs.size()) + " input ports, " + std::to_string(graph.outputs.size()) + " output ports",
         "one of each");
@@ -140,7 +140,7 @@ GraphRegressionPlan<T> GraphRegressionPlan<T>::compile(const graph::Graph& graph
                                     {},
                                     {},
                                     nullptr});
-  if (state->plan.weights() == 0) refuse("net", "no dense layer", "weights to be trained");
+  if (state->plan.weights() == 0) refuse_rows("net", "no dense layer", "weights to be trained");
   for (std::size_t c = 0; c < state->plan.outputs(); ++c) {
     state->weights.push_back(static_cast<T>(cost.weights.empty() ? 1.0 : cost.weights[c]));
   }
@@ -187,8 +187,8 @@ template <class T>
 double GraphRegressionPlan<T>::loss_and_gradient(const TiledSamples<T>& tiles, double scale, std::span<T> gradient,
                                                  int threads) {
   if (gradient.size() != parameter_count()) {
-    refuse("gradient", std::to_string(gradient.size()) + " numbers", std::to_string(parameter_count()),
-           "give room for one number a parameter");
+    refuse_rows("gradient", std::to_string(gradient.size()) + " numbers", std::to_string(parameter_count()),
+                "give room for one number a parameter");
   }
   return run(tiles, scale, gradient.data(), threads);
 }
@@ -200,7 +200,7 @@ double GraphRegressionPlan<T>::run(const TiledSamples<T>& samples, double scale,
   const TrainableGraphPlan<T>& plan = state.plan;
   const std::size_t tiles = (samples.samples + kTileLanes - 1) / kTileLanes;
   const std::size_t chunks = (tiles + kChunkTiles - 1) / kChunkTiles;
-  const std::size_t groups = std::min(chunks, kMostGroups);
+  const std::size_t groups = std::min(chunks, kMostSums);
   state.losses.assign(std::max<std::size_t>(groups, 1), 0.0);
   state.sums.resize(std::max<std::size_t>(groups, 1));
   if (gradient != nullptr) {

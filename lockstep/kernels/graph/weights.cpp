@@ -19,7 +19,7 @@ std::vector<double> numbers_of(const Dense& dense) {
   return numbers;
 }
 
-[[noreturn]] void refuse(const char* field, std::string found, std::string expected, std::string remedy = {}) {
+[[noreturn]] void refuse_weights(const char* field, std::string found, std::string expected, std::string remedy = {}) {
   throw Error(ErrorKind::invalid_argument, {field, std::move(found), std::move(expected), std::move(remedy)});
 }
 
@@ -43,8 +43,8 @@ std::vector<double> gather_weights(const Graph& graph, std::span<const std::size
     if (std::holds_alternative<Dense>(node.operation)) nodes.push_back(&node);
   }
   if (nodes.size() != places.size()) {
-    refuse("weight_places", std::to_string(places.size()) + " places",
-           std::to_string(nodes.size()) + ", one for each dense node");
+    refuse_weights("weight_places", std::to_string(places.size()) + " places",
+                   std::to_string(nodes.size()) + ", one for each dense node");
   }
   std::map<std::size_t, std::vector<double>> at;  // by where they begin
   for (std::size_t i = 0; i < places.size(); ++i) {
@@ -52,16 +52,16 @@ std::vector<double> gather_weights(const Graph& graph, std::span<const std::size
     std::vector<double> numbers = numbers_of(std::get<Dense>(nodes[i]->operation));
     const auto [known, fresh] = at.try_emplace(places[i], numbers);
     if (!fresh && known->second != numbers) {
-      refuse("weight_places", "other numbers in " + nodes[i]->name + " than in the node it shares them with",
-             "the same ones");
+      refuse_weights("weight_places", "other numbers in " + nodes[i]->name + " than in the node it shares them with",
+                     "the same ones");
     }
   }
   std::vector<double> all;
   for (const auto& [place, numbers] : at) {
     if (place != all.size()) {
-      refuse("weight_places",
-             "a place at " + std::to_string(place) + " after " + std::to_string(all.size()) + " numbers",
-             "places without a gap, which overlap as a whole or not at all");
+      refuse_weights("weight_places",
+                     "a place at " + std::to_string(place) + " after " + std::to_string(all.size()) + " numbers",
+                     "places without a gap, which overlap as a whole or not at all");
     }
     all.insert(all.end(), numbers.begin(), numbers.end());
   }
@@ -75,8 +75,8 @@ void scatter_weights(std::span<const double> weights, std::span<const std::size_
     if (dense && places[next++] != kKept) expected = std::max(expected, places[next - 1] + count_of(*dense));
   }
   if (weights.size() != expected) {
-    refuse("weights", std::to_string(weights.size()) + " numbers", std::to_string(expected),
-           "give those of every dense node");
+    refuse_weights("weights", std::to_string(weights.size()) + " numbers", std::to_string(expected),
+                   "give those of every dense node");
   }
   next = 0;
   for (Node& node : graph.nodes) {

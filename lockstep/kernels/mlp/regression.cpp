@@ -44,7 +44,7 @@ void add_in_halves(T* rows, std::size_t height, std::size_t stride, std::size_t 
   }
 }
 
-[[noreturn]] void refuse(const char* field, std::string found, std::string expected, std::string remedy) {
+[[noreturn]] void refuse_regression(const char* field, std::string found, std::string expected, std::string remedy) {
   throw Error(ErrorKind::invalid_argument, {field, std::move(found), std::move(expected), std::move(remedy)});
 }
 
@@ -64,15 +64,17 @@ std::string_view to_string(Residual residual) {
 
 void ResidualCost::validate(std::size_t outputs) const {
   if (!(delta > 0) || !std::isfinite(delta)) {
-    refuse("loss.delta", number_text(delta), "a finite number above 0", "use 1, or the size of a usual residual");
+    refuse_regression("loss.delta", number_text(delta), "a finite number above 0",
+                      "use 1, or the size of a usual residual");
   }
   if (!weights.empty() && weights.size() != outputs) {
-    refuse("loss.weights", std::to_string(weights.size()) + " numbers", std::to_string(outputs),
-           "give one an output, or none");
+    refuse_regression("loss.weights", std::to_string(weights.size()) + " numbers", std::to_string(outputs),
+                      "give one an output, or none");
   }
   for (const double weight : weights) {
     if (!(weight >= 0) || !std::isfinite(weight)) {
-      refuse("loss.weights", number_text(weight), "finite numbers, not negative", "use 0 to leave an output out");
+      refuse_regression("loss.weights", number_text(weight), "finite numbers, not negative",
+                        "use 0 to leave an output out");
     }
   }
 }
@@ -194,8 +196,8 @@ template <class T>
 void RegressionPlan<T>::set_parameters(std::span<const T> parameters) {
   const StandardArithmetic arithmetic;
   if (parameters.size() != parameter_count()) {
-    refuse("parameters", std::to_string(parameters.size()) + " numbers", std::to_string(parameter_count()),
-           "give every layer's weights, then its bias");
+    refuse_regression("parameters", std::to_string(parameters.size()) + " numbers", std::to_string(parameter_count()),
+                      "give every layer's weights, then its bias");
   }
   state_->break_row();
   mlp::repack_tiles(state_->net, parameters.data());
@@ -210,8 +212,8 @@ template <class T>
 double RegressionPlan<T>::loss_and_gradient(const TiledSamples<T>& tiles, double scale, std::span<T> gradient,
                                             int threads) {
   if (gradient.size() != parameter_count()) {
-    refuse("gradient", std::to_string(gradient.size()) + " numbers", std::to_string(parameter_count()),
-           "give room for one number a parameter");
+    refuse_regression("gradient", std::to_string(gradient.size()) + " numbers", std::to_string(parameter_count()),
+                      "give room for one number a parameter");
   }
   return run(tiles, scale, gradient.data(), threads);
 }

@@ -7,7 +7,7 @@ namespace {
 
 // A thread keeps a block of sums in registers; a group shares out blocks and samples, or single outputs where there are
 // too few of those.
-constexpr std::string_view kLayer = R"(
+constexpr std::string_view kCudaLayer = R"(
 // {INPUTS} -> {OUTPUTS}{WHAT}
 template <class T>
 @CALL void $layer{N}(const $weight* w, const T* x, T* y) {
@@ -71,7 +71,7 @@ struct $alone {
 };
 )";
 
-constexpr std::string_view kEvaluate = R"(
+constexpr std::string_view kCudaEvaluate = R"(
 // By one thread, out[i * out_stride] = net(in[i * in_stride]): {OUT_COUNT} numbers of {IN_COUNT}; they may be the same
 // array. T is float or double.
 template <class T>
@@ -145,15 +145,15 @@ std::string cuda_layer_text(const HeaderPlan& plan, std::size_t i) {
   const auto apply = [&](const std::string& value) {
     return layer.function.empty() ? value : "$" + layer.function + "(" + value + ")";
   };
-  return fill(kLayer, {{"N", std::to_string(i)},
-                       {"INPUTS", std::to_string(layer.inputs)},
-                       {"INPUTS_AND_BIAS", std::to_string(layer.inputs + 1)},
-                       {"OUTPUTS", std::to_string(layer.outputs)},
-                       {"PADDED", std::to_string(layer.padded())},
-                       {"BLOCK", std::to_string(layer.block)},
-                       {"WHAT", layer.function.empty() ? "" : ", " + layer.function},
-                       {"APPLY_SUM", apply("sum")},
-                       {"APPLY_SUM_J", apply("sum[j]")}});
+  return fill(kCudaLayer, {{"N", std::to_string(i)},
+                           {"INPUTS", std::to_string(layer.inputs)},
+                           {"INPUTS_AND_BIAS", std::to_string(layer.inputs + 1)},
+                           {"OUTPUTS", std::to_string(layer.outputs)},
+                           {"PADDED", std::to_string(layer.padded())},
+                           {"BLOCK", std::to_string(layer.block)},
+                           {"WHAT", layer.function.empty() ? "" : ", " + layer.function},
+                           {"APPLY_SUM", apply("sum")},
+                           {"APPLY_SUM_J", apply("sum[j]")}});
 }
 
 std::string cuda_evaluation_text(const HeaderPlan& plan) {
@@ -170,12 +170,12 @@ std::string cuda_evaluation_text(const HeaderPlan& plan) {
     std::swap(from, to);
   }
   return text +
-         fill(kEvaluate, {{"IN_COUNT", std::to_string(plan.mlp.inputs())},
-                          {"OUT_COUNT", std::to_string(plan.mlp.outputs())},
-                          {"WEIGHT_ARGUMENT", argument ? "const $weight* weights, " : ""},
-                          {"LAYERS", layers},
-                          {"GROUP_LAYERS", group_layers},
-                          {"LAST", from}}) +
+         fill(kCudaEvaluate, {{"IN_COUNT", std::to_string(plan.mlp.inputs())},
+                              {"OUT_COUNT", std::to_string(plan.mlp.outputs())},
+                              {"WEIGHT_ARGUMENT", argument ? "const $weight* weights, " : ""},
+                              {"LAYERS", layers},
+                              {"GROUP_LAYERS", group_layers},
+                              {"LAST", from}}) +
          std::string(kGroups);
 }
 

@@ -55,7 +55,7 @@ std::optional<KerasActivation> of_name(std::string_view name, int keras_major) {
   if (name == "soft_shrink") return KerasActivation{DeadZone{-0.5, 0.5, 0.5}};
   return {};
 }
-constexpr const char* kKnown =
+constexpr const char* kKnownActivations =
     "linear, relu, leaky_relu, elu, selu, celu, gelu, silu, swish, mish, softplus, softsign, sigmoid, hard_sigmoid, "
     "hard_silu, hard_swish, tanh, sin, relu6, hard_tanh, exponential, softmax, log_softmax, log_sigmoid, hard_shrink, "
     "soft_shrink, tanh_shrink, squareplus, sparse_plus or sparse_sigmoid";
@@ -118,7 +118,7 @@ KerasActivation keras_activation(const Json& json, int keras_major, const std::s
   }
   const std::string name = json.is_string() ? json.get<std::string>() : json.dump().substr(0, 60);
   const auto found = json.is_string() ? of_name(name, keras_major) : std::nullopt;
-  if (!found) throw Error(ErrorKind::unsupported, {where, "the activation \"" + name + '"', kKnown, ""});
+  if (!found) throw Error(ErrorKind::unsupported, {where, "the activation \"" + name + '"', kKnownActivations, ""});
   return *found;
 }
 

@@ -9,10 +9,10 @@
 namespace lockstep::nn::detail {
 namespace {
 
-using Json = nlohmann::json;
+using HeaderJson = nlohmann::json;
 
 // Follows where in the header the parser stands, and accepts only what may come there.
-class HeaderReader : public nlohmann::json_sax<Json> {
+class HeaderReader : public nlohmann::json_sax<HeaderJson> {
  public:
   explicit HeaderReader(std::string source) : source_(std::move(source)) {}
 
@@ -159,7 +159,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
 
 Container parse_header(std::string_view json, const std::string& source) {
   HeaderReader reader(source);
-  Json::sax_parse(json.begin(), json.end(), &reader);
+  HeaderJson::sax_parse(json.begin(), json.end(), &reader);
   return reader.take();
 }
 

@@ -14,7 +14,7 @@ namespace lockstep::ode::cpu {
 namespace {
 
 using D = ScalarLane<double>;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNoEnd = std::numeric_limits<double>::infinity();
 
 bool is_finite(double error) { return error <= std::numeric_limits<double>::max(); }
 
@@ -56,7 +56,7 @@ class Lockstep {
     const Problem& problem = *context_.problem;
     t_ = problem.start_time(0);
     t_end_ = problem.end_time(0);
-    double h = kInfinity;
+    double h = kNoEnd;
     for_each_tile([&](ResidentTile<T>& tile) { start(tile); });
     for (const auto& tile : tiles_) {
       for (int lane = 0; lane < tile->tile.lanes; ++lane) {
@@ -189,7 +189,7 @@ class Lockstep {
       double most = 0;
       for (LaneMask bits = resident.open; bits != 0; bits &= bits - 1) {
         const double error = tile.error_squared[__builtin_ctz(bits)];
-        most = error <= most ? most : (is_finite(error) ? error : kInfinity);
+        most = error <= most ? most : (is_finite(error) ? error : kNoEnd);
       }
       double seen = largest.load();
       while (most > seen && !largest.compare_exchange_weak(seen, most)) {

@@ -31,7 +31,7 @@ bool among(std::string_view name, std::span<const std::string_view> list) {
   return std::ranges::find(list, name) != list.end();
 }
 
-[[noreturn]] void refuse(const fs::path& path, std::string found, std::string expected, std::string remedy = {}) {
+[[noreturn]] void refuse_part(const fs::path& path, std::string found, std::string expected, std::string remedy = {}) {
   throw Error(ErrorKind::file, {path.string(), std::move(found), std::move(expected), std::move(remedy)});
 }
 
@@ -58,8 +58,8 @@ EnsemblePart describe(const fs::path& path, const ResultFile& file) {
   if (const auto total = file.attribute(names::kEnsembleTrajectories)) {
     const auto* number = std::get_if<std::int64_t>(&*total);
     if (number == nullptr || *number < static_cast<std::int64_t>(part.total)) {
-      refuse(path, std::string(names::kEnsembleTrajectories) + " " + text_of(total),
-             "at least " + std::to_string(part.total), "check that the file is whole and was written by lockstep");
+      refuse_part(path, std::string(names::kEnsembleTrajectories) + " " + text_of(total),
+                  "at least " + std::to_string(part.total), "check that the file is whole and was written by lockstep");
     }
     part.total = static_cast<std::size_t>(*number);
   }
@@ -78,23 +78,23 @@ void check_cover(const std::vector<EnsemblePart>& parts) {
   const std::size_t total = parts.front().total;
   for (const EnsemblePart& part : parts) {
     if (part.total != total) {
-      refuse(part.path, "a part of an ensemble of " + std::to_string(part.total) + " trajectories",
-             std::to_string(total) + " as in " + parts.front().path.string(), "give the parts of one run");
+      refuse_part(part.path, "a part of an ensemble of " + std::to_string(part.total) + " trajectories",
+                  std::to_string(total) + " as in " + parts.front().path.string(), "give the parts of one run");
     }
   }
   const auto gap = [&](std::size_t first, std::size_t end) {
-    refuse(parts.front().path.string() + " and the other parts", "no file with " + rows_text(first, end),
-           "all " + std::to_string(total) + " trajectories of the ensemble", "give the missing part too");
+    refuse_part(parts.front().path.string() + " and the other parts", "no file with " + rows_text(first, end),
+                "all " + std::to_string(total) + " trajectories of the ensemble", "give the missing part too");
   };
   std::size_t next = 0;
   const EnsemblePart* before = nullptr;
   for (const EnsemblePart& part : parts) {
     if (part.count == 0) continue;
     if (part.first < next) {
-      refuse(part.path,
-             rows_text(part.first, std::min(next, part.first + part.count)) + ", which " + before->path.string() +
-                 " holds too",
-             "each trajectory in one file", "leave one of the two out");
+      refuse_part(part.path,
+                  rows_text(part.first, std::min(next, part.first + part.count)) + ", which " + before->path.string() +
+                      " holds too",
+                  "each trajectory in one file", "leave one of the two out");
     }
     if (part.first > next) gap(next, part.first);
     next = part.first + part.count;
@@ -146,7 +146,7 @@ class AttributeTable {
     }
     if (differing == 0) return;
     if (differing > 3) found += " and " + std::to_string(differing - 3) + " more attributes that differ";
-    refuse(path, found, expected + " as in " + first_.string(), "give the parts of one run");
+    refuse_part(path, found, expected + " as in " + first_.string(), "give the parts of one run");
   }
 
   void merge(const std::string& name, const hdf5::AttributeValue& value) {
@@ -241,7 +241,7 @@ void add_datasets(std::vector<DatasetPlan>& plans, const ResultFile& file, const
       if (plan->rows.empty()) {
         plan->rows.push_back({part, 0, shape});
       } else if (!same_content(hdf5::File::open(parts[plan->rows.front().part].path).dataset(name), dataset)) {
-        refuse(file.path(), "other values of " + name, "the same" + other_part(), "give the parts of one run");
+        refuse_part(file.path(), "other values of " + name, "the same" + other_part(), "give the parts of one run");
       }
       continue;
     }
@@ -250,8 +250,8 @@ void add_datasets(std::vector<DatasetPlan>& plans, const ResultFile& file, const
     if (same_rank) expected[*plan->axis] = shape[*plan->axis];
     if (!same_rank || shape != expected || dataset.type().kind != plan->type.kind ||
         dataset.type().bytes != plan->type.bytes) {
-      refuse(file.path(), name + " " + shape_text(dataset.type(), shape),
-             shape_text(plan->type, expected) + other_part(), "give the parts of one run");
+      refuse_part(file.path(), name + " " + shape_text(dataset.type(), shape),
+                  shape_text(plan->type, expected) + other_part(), "give the parts of one run");
     }
     plan->rows.push_back({part, plan->shape[*plan->axis], shape});
     plan->shape[*plan->axis] += shape[*plan->axis];
@@ -266,7 +266,8 @@ void add_groups(PartSet& set, const ResultFile& file, std::size_t part) {
     if (known == set.groups.end()) {
       set.groups.push_back({name, attributes});
     } else if (known->attributes != attributes) {
-      refuse(file.path(), "other attributes of group " + name, "the same in all parts", "give the parts of one run");
+      refuse_part(file.path(), "other attributes of group " + name, "the same in all parts",
+                  "give the parts of one run");
     }
     add_datasets(set.datasets, file, group, name + "/", part, set.parts);
   }
@@ -295,8 +296,8 @@ PartSet plan_whole(std::span<const fs::path> paths, Unfinished unfinished) {
   for (std::size_t i = 0; i < set.parts.size(); ++i) {
     const EnsemblePart& part = set.parts[i];
     if (part.unfinished > 0 && unfinished == Unfinished::refuse) {
-      refuse(part.path, std::to_string(part.unfinished) + " trajectories that were not finished",
-             "all of them finished", "solve that part to its end, or accept cancelled trajectories");
+      refuse_part(part.path, std::to_string(part.unfinished) + " trajectories that were not finished",
+                  "all of them finished", "solve that part to its end, or accept cancelled trajectories");
     }
     set.committed += static_cast<std::int64_t>(part.count - part.unfinished);
     const ResultFile file(part.path);

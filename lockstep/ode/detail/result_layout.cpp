@@ -19,7 +19,7 @@ constexpr int kCommitShare = 4;  // as many times as long as a commit took until
 constexpr const char* kResumed = "resumed";
 
 // Long datasets go in pieces of this many rows or numbers: memory stays bounded whatever the ensemble's size.
-constexpr std::size_t kPieceRows = std::size_t{1} << 16;
+constexpr std::size_t kLayoutRows = std::size_t{1} << 16;
 constexpr std::size_t kPieceElements = std::size_t{1} << 18;
 // Of end states and records in memory until the next commit, at most.
 constexpr std::size_t kColumnBytes = std::size_t{4} << 20;
@@ -282,8 +282,8 @@ void ResultLayout::reopen() {
                          file_.dataset(names::kEvaluations), file_.dataset(names::kEndTime),
                          file_.dataset(names::kCommitted)});
   stored_before_.reserve(trajectories_);
-  for (std::size_t first = 0; first < trajectories_; first += kPieceRows) {
-    const std::size_t count = std::min(kPieceRows, trajectories_ - first);
+  for (std::size_t first = 0; first < trajectories_; first += kLayoutRows) {
+    const std::size_t count = std::min(kLayoutRows, trajectories_ - first);
     for (const std::uint8_t status : data_->status.read<std::uint8_t>({first}, {count})) {
       stored_before_.push_back(status != static_cast<std::uint8_t>(Status::cancelled));
     }

@@ -17,7 +17,7 @@ int padded(std::size_t features) {
   return static_cast<int>((features + kFeatureStep - 1) / kFeatureStep * kFeatureStep);
 }
 
-std::optional<Obstacle> part_obstacle(const FunctionPart& part) {
+std::optional<Obstacle> gemm_part_obstacle(const FunctionPart& part) {
   if (std::holds_alternative<NetPart>(part.what) || std::holds_alternative<SystemPart>(part.what)) return std::nullopt;
   const auto* const source = std::get_if<SourcePart>(&part.what);
   if (source != nullptr && !source->is_event) return std::nullopt;
@@ -128,7 +128,7 @@ std::optional<Obstacle> gemm_obstacle(const Problem& problem, const Options& opt
   }
   if (auto found = size_obstacle(problem)) return found;
   for (const FunctionPart& part : parts) {
-    if (auto found = part_obstacle(part)) return found;
+    if (auto found = gemm_part_obstacle(part)) return found;
   }
   return event_obstacle(problem);
 }
