@@ -78,7 +78,7 @@ endfunction()
 function(lockstep_together name)
   cmake_parse_arguments(arg "HOT" "" "" ${ARGN})
   if(LOCKSTEP_TOGETHER AND (LOCKSTEP_SANITIZE OR NOT arg_HOT))
-    set_target_properties(lockstep_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+    set_target_properties(lockstep_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 24)
     set_source_files_properties(${arg_UNPARSED_ARGUMENTS} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
       target_compile_options(lockstep_${name} PRIVATE -Wno-subobject-linkage)  # of files taken for headers
@@ -107,19 +107,19 @@ function(lockstep_test name)
   lockstep_test_program(${name} SOURCES ${name}.cpp ${arg_SOURCES} LINK ${arg_LINK} LABELS ${arg_LABELS})
 endfunction()
 
-# lockstep_tests(NAME TESTS names... [LINK targets...]): lockstep_test for each of the names. In a build from nothing
+# lockstep_tests(NAME TESTS names... [LINK targets...] [LABELS labels...]): lockstep_test for each of the names. In a build from nothing
 # (LOCKSTEP_TOGETHER) they are one program NAME, compiled as one file: their headers are read, and what they instantiate
 # is compiled, once. Their unnamed namespaces must not clash; one that clashes gets a lockstep_test of its own.
 function(lockstep_tests name)
-  cmake_parse_arguments(arg "" "" "LINK;TESTS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "LINK;LABELS;TESTS" ${ARGN})
   if(LOCKSTEP_TESTS AND LOCKSTEP_TOGETHER)
     list(TRANSFORM arg_TESTS APPEND .cpp)
-    lockstep_test_program(${name} SOURCES ${arg_TESTS} LINK ${arg_LINK})
+    lockstep_test_program(${name} SOURCES ${arg_TESTS} LINK ${arg_LINK} LABELS ${arg_LABELS})
     lockstep_test_together(${name})
     set_tests_properties(${name} PROPERTIES COST 20)  # what takes long begins early
   else()
     foreach(test IN LISTS arg_TESTS)
-      lockstep_test(${test} LINK ${arg_LINK})
+      lockstep_test(${test} LINK ${arg_LINK} LABELS ${arg_LABELS})
     endforeach()
   endif()
 endfunction()
