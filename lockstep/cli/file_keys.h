@@ -15,8 +15,8 @@ using Names = std::span<const std::string_view>;
 
 // [method] and [run] are those of both.
 inline constexpr auto kMethodKeys =
-    std::to_array<std::string_view>({"name", "control", "rtol", "atol", "dt", "initial_step", "max_step", "stops", "stop_at_knots",
-                                     "max_steps",                                     "precision", "matrix_precision"});
+    std::to_array<std::string_view>({"name", "control", "rtol", "atol", "dt", "initial_step", "max_step", "stops",
+                                     "stop_at_knots", "max_steps", "precision", "matrix_precision"});
 inline constexpr auto kRunKeys = std::to_array<std::string_view>({"device", "engine", "threads", "cpu_target"});
 
 namespace problem_keys {

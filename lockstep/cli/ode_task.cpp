@@ -170,8 +170,18 @@ class OdeTask : public TrainingTask<T> {
     const std::vector<double>& times = data_.training.times;
     if (!equations_ || times.empty()) return lines;
     const auto [least, most] = std::minmax_element(times.begin(), times.end());
-    for (const nn::KnownTimes& known : equations_->times) {
-      add_time_notes(known, *least, *most, file_.options, lines);
+    // Phases may take steps of their own; what is true of several is said once.
+    std::vector<std::string> notes;
+    const auto look_at = [&](const ode::Options& options) {
+      if (auto note = note_of_long_steps(equations_->time_feature, options)) notes.push_back(*std::move(note));
+      for (const nn::KnownTimes& known : equations_->times) add_time_notes(known, *least, *most, options, notes);
+    };
+    look_at(file_.options);
+    for (const TrainingPhase& phase : file_.phases) {
+      if (phase.dt) look_at(fixed_steps_of(*phase.dt));
+    }
+    for (std::string& note : notes) {
+      if (std::ranges::find(lines, note) == lines.end()) lines.push_back(std::move(note));
     }
     return lines;
   }
@@ -272,6 +282,14 @@ class OdeTask : public TrainingTask<T> {
   std::size_t longest() const {
     return *std::max_element(data_.training.lengths.begin(), data_.training.lengths.end());
   }
+  // The file's options with steps of one size.
+  ode::Options fixed_steps_of(double dt) const {
+    ode::Options options = file_.options;
+    options.control = ode::StepControl::fixed;
+    options.dt = dt;
+    options.stops.clear();
+    return options;
+  }
   std::vector<ode::FitPhase> fit_phases(const TrainingFile& file) const {
     if (file.phases.empty() && file.noisy) return ode::noisy_phases(longest(), file.target);
     if (file.phases.empty()) {
@@ -286,10 +304,7 @@ class OdeTask : public TrainingTask<T> {
                         .horizon = phase.horizon,
                         .batch = phase.batch,
                         .solve = {}});
-      if (!phase.dt) continue;
-      ode::Options& solve = phases.back().solve.emplace(file.options);
-      solve.control = ode::StepControl::fixed;
-      solve.dt = *phase.dt;
+      if (phase.dt) phases.back().solve = fixed_steps_of(*phase.dt);
     }
     return phases;
   }

@@ -94,9 +94,10 @@ TEST(ProblemFile, a_step_size_alone_means_fixed_steps) {
 }
 
 TEST(ProblemFile, an_unknown_key_names_its_place_and_the_nearest_known_key) {
-  EXPECT_EQ(message("[rhs]\nsystem = \"lorenz\"\n[method]\nrtoll = 1e-3\n"),
-            "folder/lorenz.toml:4: method.rtoll: found an unknown key, expected one of name, control, rtol, atol, dt, "
-            "initial_step, max_step, stops, stop_at_knots, max_steps, precision, matrix_precision; did you mean \"rtol\"?");
+  EXPECT_EQ(
+      message("[rhs]\nsystem = \"lorenz\"\n[method]\nrtoll = 1e-3\n"),
+      "folder/lorenz.toml:4: method.rtoll: found an unknown key, expected one of name, control, rtol, atol, dt, "
+      "initial_step, max_step, stops, stop_at_knots, max_steps, precision, matrix_precision; did you mean \"rtol\"?");
   EXPECT_THAT(message("[rhs]\nsystem = \"lorenz\"\n[methods]\nrtol = 1e-3\n"),
               HasSubstr("lorenz.toml:3: methods: found an unknown key"));
   EXPECT_THAT(

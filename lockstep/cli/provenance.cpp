@@ -173,10 +173,9 @@ ode::Summary planned_run(const ProblemSetup& setup) {
 }
 
 std::vector<std::string> deciding_attributes() {
-  return {"version",    "precision",      "matrix_precision", "products",  "model_digest", "rhs",
-          "rhs_digest", "problem_digest", "method",           "control",   "rtol",         "atol",
-          "dt",         "initial_step",   "max_step",         "stops",     "stop_at_knots", "max_steps", "event",        "guard",
-          "shard"};
+  return {"version",        "precision", "matrix_precision", "products",  "model_digest", "rhs",   "rhs_digest",
+          "problem_digest", "method",    "control",          "rtol",      "atol",         "dt",    "initial_step",
+          "max_step",       "stops",     "stop_at_knots",    "max_steps", "event",        "guard", "shard"};
 }
 
 }  // namespace lockstep::cli

@@ -1,5 +1,5 @@
-// Where steps end and how long they may be for what tables tell of the time: measured inputs come and go, and a step that
-// passes over all of it sees no error.
+// Where steps end and how long they may be for what tables tell of the time: measured inputs come and go, and a step
+// that passes over all of it sees no error.
 #pragma once
 
 #include <optional>
@@ -11,8 +11,8 @@
 
 namespace lockstep::cli {
 
-// Sets max_step of adaptive steps that do not stop at knots, where none is given. Returns what to tell of that, "" where
-// nothing was set.
+// Sets max_step of adaptive steps that do not stop at knots, where none is given. Returns what to tell of that, ""
+// where nothing was set.
 std::string limit_steps(const std::optional<nn::TimeFeature>& feature, ode::Options& options);
 
 // What to tell of steps that end at times of their own, "steps end at 24 times ...", else "".

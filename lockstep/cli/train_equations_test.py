@@ -144,13 +144,19 @@ class TrainEquationsTest(ToolTest):
         text = example("Measured inputs")
         self.write("train.toml", text)
         out = self.succeed("train", "train.toml", "--threads", "1")
-        # Steps of half an hour by tsit5 meet the states to 1e-6.
+        # Steps that end at every hour meet the states to 1e-6.
         self.assertAlmostEqual(float(re.search(r"^k = (\S+) \(from ", out, re.MULTILINE).group(1)), 0.07, delta=1e-6)
         self.assertNotIn("note:", out)
         self.succeed("train", "train.toml", "--threads", "2", "--output", "again", "-q")
         self.assertEqual(self.state_of("again_checkpoint.h5"), self.state_of("store_checkpoint.h5"))
-        self.write("steps.toml", text.replace('columns = "rain"', 'columns = "rain", interpolation = "previous"'))
-        self.assertIn("note: rain jumps at its knots", self.succeed("train", "steps.toml", "--output", "steps"))
+        steps = text.replace('columns = "rain"', 'columns = "rain", interpolation = "previous"')
+        self.write("steps.toml", steps)
+        self.assertNotIn("note:", self.succeed("train", "steps.toml", "--output", "steps"))
+        phases = "".join(f'[[phase]]\noptimiser = "adam"\niterations = 2\ndt = {dt}\n' for dt in (0.5, 3))
+        self.write("steps.toml", steps.replace('[training]\nphases = "recommended"\n', phases))
+        said = self.succeed("train", "steps.toml", "--output", "more_steps")
+        self.assertEqual(said.count("rain jumps at its knots"), 1)
+        self.assertIn("steps of 3 may pass over what rain does within 1: take dt = 1 or less", said)
         self.write("problem.toml", '[rhs]\nmodel = "store_rhs.h5"\n[ensemble]\ninitial_state = [4]\n[time]\n'
                    'span = [0, 96]\nsave = 97\n[method]\nprecision = "f64"\ndt = 0.5\n[output]\nfile = "solved.h5"\n')
         self.succeed("solve", "problem.toml", "-q")

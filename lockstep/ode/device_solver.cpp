@@ -93,8 +93,8 @@ class DeviceFused {
       cuda::refuse({true, true, "memory", "too little for the stops"}, "free memory on the device");
     launch_.rules.stops = stops.device();
     launch_.counter = static_cast<unsigned long long*>(allocate(sizeof(unsigned long long)));
-    // A solve of nothing: the first launch of a kernel is when a driver sets aside memory for its threads' stacks, which
-    // later ones may not wait for, and shows whether the device runs it at all.
+    // A solve of nothing: the first launch of a kernel is when a driver sets aside memory for its threads' stacks,
+    // which later ones may not wait for, and shows whether the device runs it at all.
     enqueue({});
     if (fault = stream_->wait(); fault.happened) cuda::refuse(fault, "check the device with nvidia-smi");
   }

@@ -29,9 +29,10 @@ LOCKSTEP_LANE_FN typename L::V add_finite_check(typename L::V sum, typename L::V
   return L::fma(y1, L::zero(), sum);
 }
 
-// The first step that heads for the end: where it would start within 1 % of the end time it lands on it. Its size is the
-// difference of the two times, not what was asked for: else the state would advance by h and time by fl(t + h) - t, and
-// at large times the two drift apart. Where time cannot resolve the step (it grows tenfold then) h is what was asked for.
+// The first step that heads for the end: where it would start within 1 % of the end time it lands on it. Its size is
+// the difference of the two times, not what was asked for: else the state would advance by h and time by fl(t + h) - t,
+// and at large times the two drift apart. Where time cannot resolve the step (it grows tenfold then) h is what was
+// asked for.
 template <class LD>
 struct StepProposal {
   typename LD::V h;      // signed

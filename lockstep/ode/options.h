@@ -35,8 +35,8 @@ struct Options {
   // Times at which adaptive steps end, in any order: where the right-hand side jumps or bends. The derivative is
   // evaluated anew behind each, and what belongs to the time behind is not read before.
   std::vector<double> stops;
-  bool stop_at_knots = true;  // the same at times that the right-hand side tells (StateFunction::time_knots())
-  std::int64_t max_steps = 100'000;    // attempts a trajectory may make, accepted and rejected
+  bool stop_at_knots = true;         // the same at times that the right-hand side tells (StateFunction::time_knots())
+  std::int64_t max_steps = 100'000;  // attempts a trajectory may make, accepted and rejected
   Precision precision = Precision::f32;
   // Other than f32 takes f32 states, GPUs alone, and an engine that has the mode.
   MatrixPrecision matrix_precision = MatrixPrecision::f32;
@@ -50,8 +50,8 @@ struct Options {
   void validate() const;
 };
 
-// The times within the trajectories' spans at which adaptive steps end, ascending: Options::stops and what the right-hand
-// side knows of. None with fixed steps.
+// The times within the trajectories' spans at which adaptive steps end, ascending: Options::stops and what the
+// right-hand side knows of. None with fixed steps.
 std::vector<double> stop_times(const Problem& problem, const Options& options);
 
 // That both are valid and fit each other. Throws Error.

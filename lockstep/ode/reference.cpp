@@ -112,9 +112,7 @@ class Trajectory {
   }
 
  private:
-  double time_behind() const {
-    return detail::time_behind(stops_, detail::next_stop(stops_, t_, t_end_), t_, t_end_);
-  }
+  double time_behind() const { return detail::time_behind(stops_, detail::next_stop(stops_, t_, t_end_), t_, t_end_); }
   // Behind a jump, on the way on.
   void begin_anew() {
     if (t_ != t_end_ && time_behind() != t_) k_[0] = evaluate(time_behind(), y_);

@@ -116,7 +116,8 @@ void expect_same(const Solution& a, const Solution& b, const std::string& what) 
 }
 
 // The error of a step is a few times the tolerance at most; a dozen steps and the growth of 3 units backwards at a rate
-// of up to 1.4, e^4.2, leave 1e-11 x 12 x 66; float32 rounds each step by 6e-8 of up to 4, three times that of evaluations.
+// of up to 1.4, e^4.2, leave 1e-11 x 12 x 66; float32 rounds each step by 6e-8 of up to 4, three times that of
+// evaluations.
 TEST(Stops, solutions_across_jumps_are_exact_to_the_tolerance) {
   for (const Precision precision : {Precision::f64, Precision::f32}) {
     for (const auto& [shift, scale] : {std::pair{0.0, 1.0}, {0.0, 0.3}, {24.0, 1.0}}) {
@@ -130,8 +131,8 @@ TEST(Stops, solutions_across_jumps_are_exact_to_the_tolerance) {
         ASSERT_EQ(solution.record(i).status, Status::success);
         EXPECT_LE(solution.record(i).rejected, 6) << i;
         for (std::size_t k = 0; k < 3; ++k) {
-          const double expected = exact(problem.initial_states[i], problem.start_times[i],
-                                        problem.save_times_of(i)[k], problem.parameters[i]);
+          const double expected = exact(problem.initial_states[i], problem.start_times[i], problem.save_times_of(i)[k],
+                                        problem.parameters[i]);
           EXPECT_NEAR(solution.state(i, k, 0), expected, bound * std::max(1.0, std::fabs(expected)))
               << "trajectory " << i << ", save point " << k << ", scale " << scale;
         }
@@ -254,7 +255,8 @@ TEST(Stops, wrong_ones_are_refused) {
   const Problem problem = switched(forced(table(kKnots, kValues, true)));
   Options options;
   options.stops = {1, std::nan("")};
-  EXPECT_THAT(message_of([&] { solve(problem, options); }), HasSubstr("options.stops[1]: found nan, expected a finite"));
+  EXPECT_THAT(message_of([&] { solve(problem, options); }),
+              HasSubstr("options.stops[1]: found nan, expected a finite"));
   options.stops = {1};
   options.control = StepControl::fixed;
   options.dt = 0.1;
@@ -262,8 +264,8 @@ TEST(Stops, wrong_ones_are_refused) {
               HasSubstr("options.stops: found 1 time with fixed steps, expected adaptive steps, or none"));
 }
 
-// d/du0 = exp(-p T); d/dp by central differences of the exact solution, which err by h^2 / 6 of a third derivative below
-// 30: 5e-10 with h = 1e-5, and 1e-11 of rounding.
+// d/du0 = exp(-p T); d/dp by central differences of the exact solution, which err by h^2 / 6 of a third derivative
+// below 30: 5e-10 with h = 1e-5, and 1e-11 of rounding.
 TEST(Stops, derivatives_pass_jumps) {
   for (const StepControl control : {StepControl::per_trajectory, StepControl::common}) {
     Problem problem = switched(forced(table(kKnots, kValues, true)), 40);

@@ -201,6 +201,25 @@ def test_solves_go_back_to_where_they_began():
     np.testing.assert_allclose(back.state[0, ::-1], there.state[0], atol=1e-8)
 
 
+def test_steps_end_at_jumps_that_are_known_or_given():
+    exact = (1 - np.exp(-2)) * np.exp(-2)  # x' = 1 - x until 2, then -x until 4
+    given = {"precision": "f64", "rtol": 1e-8, "atol": 1e-8}
+    known = lockstep.solve(lockstep.equations({"x": "if(t < 2, 1, 0) - x"}), [0.0], (0, 4), **given)
+    assert known.rejected[0] == 0
+    assert known.state[0, -1, 0] == pytest.approx(exact, abs=1e-7)
+    # A time that only a parameter tells is to be given.
+    hidden = lockstep.equations({"x": "if(t < until, 1, 0) - x"}, parameters={"until": 2.0})
+    blind = lockstep.solve(hidden, [0.0], (0, 4), **given)
+    assert blind.rejected[0] > 0
+    for stops in (2, [2.0, 7], np.array([2])):
+        told = lockstep.solve(hidden, [0.0], (0, 4), stops=stops, **given)
+        assert told.state.tobytes() == known.state.tobytes()
+    passing = lockstep.solve(lockstep.equations({"x": "if(t < 2, 1, 0) - x"}), [0.0], (0, 4), stop_at_knots=False, **given)
+    assert passing.state.tobytes() == blind.state.tobytes()
+    with pytest.raises(lockstep.Error, match="stops"):
+        lockstep.solve(hidden, [0.0], (0, 4), stops=["a"], **given)
+
+
 def test_models_with_tables_are_stored_and_pickled(tmp_path):
     model = basin("pchip")
     model.save(tmp_path / "basin.h5")

@@ -21,9 +21,9 @@ struct TimeMultiple {
 // Of what the operation makes of such values; `inputs` are null where a value is none. Null where it makes none.
 std::optional<TimeMultiple> time_multiple(const Operation& operation, std::span<const TimeMultiple* const> inputs);
 
-// Calls found(argument, value, jumps) for each value of an argument, a multiple of the time, at which what the operation
-// makes of it jumps, or else bends: comparisons, minima and maxima, absolute values, bounds, knots of tables where the
-// pieces beside them differ. Rectifiers too.
+// Calls found(argument, value, jumps) for each value of an argument, a multiple of the time, at which what the
+// operation makes of it jumps, or else bends: comparisons, minima and maxima, absolute values, bounds, knots of tables
+// where the pieces beside them differ. Rectifiers too.
 void find_bends(const Operation& operation, std::span<const TimeMultiple* const> inputs,
                 const std::function<void(const TimeMultiple&, double, bool)>& found);
 

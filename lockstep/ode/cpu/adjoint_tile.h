@@ -101,9 +101,9 @@ class AdjointTile {
   TrajectoryRecord outcome_[kTileLanes] = {};
   LaneMask open_ = 0;
   std::int64_t attempts_ = 0;
-  AlignedBuffer<T> initial_;                    // u0 [component][lane]
+  AlignedBuffer<T> initial_;                     // u0 [component][lane]
   alignas(64) double t_first_[kTileLanes] = {};  // the time at which k_1 there was evaluated
-  AlignedBuffer<T> states_;   // [lane][time][component]
+  AlignedBuffer<T> states_;                      // [lane][time][component]
 
   std::vector<TileStep> steps_;
   std::vector<StageRecord<T>> segment_;  // steps [segment_first_, segment_first_ + segment_count_)

@@ -215,9 +215,7 @@ class Lockstep {
     }
   }
 
-  double time_behind() const {
-    return detail::time_behind(stops_, detail::next_stop(stops_, t_, t_end_), t_, t_end_);
-  }
+  double time_behind() const { return detail::time_behind(stops_, detail::next_stop(stops_, t_, t_end_), t_, t_end_); }
 
   // Behind a jump at t_.
   void renew(ResidentTile<T>& resident) {

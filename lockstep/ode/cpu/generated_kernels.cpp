@@ -35,9 +35,9 @@ void stage_times(const TileState<T>& s, const StepSettings<T>& settings, T* HWY_
     const double stage = tableau.c[static_cast<std::size_t>(i)];
     const bool at_end = i + 1 == tableau.stages || (settings.has_stops && stage == 1);
     for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
-      hn::Store(at_end ? hn::Load(d, t_last + v)
-                       : LD::fma(hn::Set(d, stage), hn::Load(d, s.h_try + v), hn::Load(d, s.t + v)),
-                d, row + v);
+      hn::Store(
+          at_end ? hn::Load(d, t_last + v) : LD::fma(hn::Set(d, stage), hn::Load(d, s.h_try + v), hn::Load(d, s.t + v)),
+          d, row + v);
     }
     for (int lane = 0; lane < kTileLanes; ++lane) out[i * kTileLanes + lane] = static_cast<T>(row[lane]);
   }

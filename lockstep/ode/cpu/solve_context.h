@@ -154,7 +154,7 @@ struct SolveContext {
   const LoweredTableau<T>& tableau;
   std::shared_ptr<const TileFunction<T>> rhs;
   std::shared_ptr<const TileFunction<T>> event;  // null without one
-  std::int64_t start_evaluations;  // of the right-hand side before the first step
+  std::int64_t start_evaluations;                // of the right-hand side before the first step
 
  private:
   // Code takes 15 to 60 microseconds and saves 0.2 to 0.6 in each step of one trajectory; in larger systems both grow.

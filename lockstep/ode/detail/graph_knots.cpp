@@ -12,7 +12,8 @@ namespace lockstep::ode::detail {
 
 std::vector<TimeKnot> time_knots(const graph::Graph& graph, const GraphPieces& pieces) {
   using graph::TimeMultiple;
-  if (std::ranges::none_of(pieces, [](const GraphPiece& piece) { return piece.source == GraphSource::time; })) return {};
+  if (std::ranges::none_of(pieces, [](const GraphPiece& piece) { return piece.source == GraphSource::time; }))
+    return {};
   // Ports take the pieces one after another: where in them the time lies.
   std::size_t time_row = 0;
   for (const GraphPiece& piece : pieces) {

@@ -47,8 +47,8 @@ LOCKSTEP_HOST_DEVICE StepLimit limit_at(const StopTimes& stops, std::int32_t pla
   return (backward ? stop < t_end : stop > t_end) ? StepLimit{t_end, t_end} : StepLimit{stop, before};
 }
 
-// The time at which the derivative behind t is to be evaluated, on the way to t_end: t itself but between the sides of a
-// jump, where it is the far one. `place` as in limit_at().
+// The time at which the derivative behind t is to be evaluated, on the way to t_end: t itself but between the sides of
+// a jump, where it is the far one. `place` as in limit_at().
 LOCKSTEP_HOST_DEVICE double time_behind(const StopTimes& stops, std::int32_t place, double t, double t_end) {
   const bool backward = t_end < t;
   const std::int32_t here = backward ? place + 1 : place - 1;

@@ -8,8 +8,8 @@
 namespace lockstep::ode::detail {
 namespace {
 
-// How far from a jump its sides are evaluated, in units of the precision at the numbers that lead there: the argument of
-// a table takes a few roundings on its way from the time.
+// How far from a jump its sides are evaluated, in units of the precision at the numbers that lead there: the argument
+// of a table takes a few roundings on its way from the time.
 constexpr double kUlps = 8;
 
 double width(const TimeKnot& knot, Precision precision) {

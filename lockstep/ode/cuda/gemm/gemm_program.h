@@ -41,7 +41,7 @@ struct LoweredGemm {
   std::vector<T> biases;
   detail::Stops stops;
   std::optional<KernelSource> source;  // of the kernel that takes trajectories on, where terms or the event are text
-  int widest = 0;  // out_pitch of any layer, in_pitch of any net
+  int widest = 0;                      // out_pitch of any layer, in_pitch of any net
 
   std::size_t factor_bytes() const {
     return mode == MatrixPrecision::bf16 || mode == MatrixPrecision::fp16 ? 2 : sizeof(T);
