@@ -37,13 +37,11 @@ Stops::Stops(const Problem& problem, const Options& options) {
     if (!time_.empty() && knot.time - time_.back() <= width(knot, options.precision)) {
       if (knot.jumps) high_.back() = knot.time + side;
       if (knot.jumps && low_.back() == time_.back()) low_.back() = time_.back() - side;
-      jumps_ |= knot.jumps;
       continue;
     }
     time_.push_back(knot.time);
     low_.push_back(knot.time - side);
     high_.push_back(knot.time + side);
-    jumps_ |= knot.jumps;
   }
 }
 

@@ -16,13 +16,11 @@ class Stops {
   Stops(const Problem& problem, const Options& options);
 
   bool empty() const { return time_.empty(); }
-  bool jumps() const { return jumps_; }  // anywhere
   // Valid while this object lives and does not move.
   StopTimes times() const { return {time_.data(), low_.data(), high_.data(), static_cast<std::int32_t>(time_.size())}; }
 
  private:
   std::vector<double> time_, low_, high_;
-  bool jumps_ = false;
 };
 
 }  // namespace lockstep::ode::detail
