@@ -21,7 +21,6 @@
 #include "lockstep/cli/problem_setup.h"
 #include "lockstep/cli/progress.h"
 #include "lockstep/cli/provenance.h"
-#include "lockstep/cli/range_notes.h"
 #include "lockstep/cli/ranks.h"
 #include "lockstep/cli/shard.h"
 #include "lockstep/cli/standstill_notes.h"
@@ -216,19 +215,14 @@ Solved solve_guarded(const ode::Problem& problem, const ProblemSetup& setup, ode
                      const RunControl& control) {
   ode::EndSample ends(sink, problem, setup.options.precision);
   ode::Summary summary;
-  std::vector<std::string> notes;
   if (setup.guard == ode::GuardAction::flag || setup.guard == ode::GuardAction::stop) {
     ode::GuardedSink guarded(ends, problem, setup.options.precision, setup.range, setup.guard);
     summary = ode::solve(problem, setup.options, guarded, control);
     guarded.correct(summary);
-    notes = range_notes(guarded.excursions(), setup);
   } else {
     summary = ode::solve(problem, setup.options, ends, control);
   }
-  for (std::string& note : standstill_notes(ends, setup.options, setup.component_names)) {
-    notes.push_back(std::move(note));
-  }
-  return {std::move(summary), std::move(notes)};
+  return {std::move(summary), standstill_notes(ends, setup.options, setup.component_names)};
 }
 
 // Solves what is not in the file yet.
