@@ -107,9 +107,10 @@ function(lockstep_test name)
   lockstep_test_program(${name} SOURCES ${name}.cpp ${arg_SOURCES} LINK ${arg_LINK} LABELS ${arg_LABELS})
 endfunction()
 
-# lockstep_tests(NAME TESTS names... [LINK targets...] [LABELS labels...]): lockstep_test for each of the names. In a build from nothing
-# (LOCKSTEP_TOGETHER) they are one program NAME, compiled as one file: their headers are read, and what they instantiate
-# is compiled, once. Their unnamed namespaces must not clash; one that clashes gets a lockstep_test of its own.
+# lockstep_tests(NAME TESTS names... [LINK targets...] [LABELS labels...]): lockstep_test for each of the names. In a
+# build from nothing (LOCKSTEP_TOGETHER) they are one program NAME, compiled as one file: their headers are read, and
+# what they instantiate is compiled, once. Their unnamed namespaces must not clash; one that clashes gets a
+# lockstep_test of its own.
 function(lockstep_tests name)
   cmake_parse_arguments(arg "" "" "LINK;LABELS;TESTS" ${ARGN})
   if(LOCKSTEP_TESTS AND LOCKSTEP_TOGETHER)

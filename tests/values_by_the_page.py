@@ -18,9 +18,9 @@ TEXT = {"Conventions", "title", "source", "history", "lockstep_format", "version
         "problem_digest", "rhs", "rhs_digest", "model", "model_digest", "method", "control", "precision", "matrix_precision",
         "event", "guard", "equations", "engine", "engine_reason", "device", "cpu_target", "kernel", "packed",
         "products", "shard"}
-COUNTS = {"max_steps", "seed", "certificate_samples", "threads", "accepted_steps", "rejected_steps", "rhs_evaluations",
-          "resumed", "first_trajectory", "ensemble_trajectories"}
-NUMBERS = {"rtol", "atol", "dt", "initial_step", "max_step", "seconds"}
+COUNTS = {"max_steps", "stop_at_knots", "seed", "certificate_samples", "threads", "accepted_steps", "rejected_steps",
+          "rhs_evaluations", "resumed", "first_trajectory", "ensemble_trajectories"}
+NUMBERS = {"rtol", "atol", "dt", "initial_step", "max_step", "stops", "seconds"}
 LISTS = {"index_files", "index_first_trajectories"}
 
 
@@ -87,17 +87,19 @@ class Provenance(PageTest):
                     self.assertRegex(file.attrs[name], r"\A[0-9a-f]{32}\Z")
         # Those of GPUs need one; the others are met below.
         self.assertEqual((TEXT | COUNTS | NUMBERS | LISTS) - seen,
-                         {"device", "products", "guard", "initial_step", "max_step"})
+                         {"device", "products", "guard", "initial_step", "max_step", "stops", "stop_at_knots"})
 
     def test_options_reach_the_attributes(self):
         self.path("chosen.toml").write_text(LORENZ + "[method]\natol = [1e-6, 1e-7, 1e-8]\ninitial_step = 0.001\n"
-                                            "max_step = 0.1\nmax_steps = 12345\n")
+                                            "max_step = 0.1\nmax_steps = 12345\nstops = [0.3, 1.1]\n"
+                                            "stop_at_knots = false\n")
         self.succeed("solve", "chosen.toml", "--quiet")
         with h5py.File(self.path("lorenz.h5")) as file:
             attributes = file.attrs
             self.assertEqual(list(attributes["atol"]), [1e-6, 1e-7, 1e-8])
             self.assertEqual((attributes["initial_step"], attributes["max_step"], attributes["max_steps"]),
                              (0.001, 0.1, 12345))
+            self.assertEqual((list(attributes["stops"]), attributes["stop_at_knots"]), ([0.3, 1.1], 0))
             self.assertEqual((attributes["seed"], attributes["problem_file"], attributes["precision"]),
                              (3, "chosen.toml", "f32"))
 

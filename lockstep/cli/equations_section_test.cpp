@@ -12,6 +12,7 @@
 
 #include "lockstep/cli/problem_file.h"
 #include "lockstep/cli/problem_setup.h"
+#include "lockstep/cli/step_limit.h"
 #include "lockstep/kernels/cpu_target.h"
 #include "lockstep/ode/rhs.h"
 #include "lockstep/ode/solve.h"
@@ -125,7 +126,7 @@ TEST(EquationsSection, steps_do_not_pass_over_what_a_table_does) {
       "[method]\nprecision = \"f64\"\n";
   const auto at_end = [](const ProblemSetup& setup) { return ode::solve(setup.problem, setup.options).state(0, 0, 0); };
   ProblemSetup setup = set_up_text(file);
-  EXPECT_EQ(setup.step_limit,
+  EXPECT_EQ(text_of_stops(setup.problem, setup.options),
             "steps end at 2 times at which the right-hand side jumps or bends; stop_at_knots = false passes over those "
             "that it tells");
   EXPECT_NEAR(at_end(setup), 1, 1e-15);  // each step is exact

@@ -379,6 +379,14 @@ std::vector<std::string> ProblemSetup::stored_names() const {
   return names;
 }
 
+std::vector<std::string> ProblemSetup::step_lines() const {
+  std::vector<std::string> lines;
+  for (std::string line : {step_limit, text_of_stops(problem, options)}) {
+    if (!line.empty()) lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
 ProblemSetup set_up(const ProblemFile& file) {
   NamedRhs rhs = load_rhs(file);
   ProblemSetup setup;
@@ -418,8 +426,7 @@ ProblemSetup set_up(const ProblemFile& file) {
   if (rhs.reads_time && setup.options.precision == Precision::f32) {
     if (auto note = coarse_time(problem)) setup.notes.push_back(*std::move(note));
   }
-  const std::string limit = limit_steps(rhs.time_feature, setup.options), ends = text_of_stops(problem, setup.options);
-  setup.step_limit = limit + (limit.empty() || ends.empty() ? "" : "; ") + ends;
+  setup.step_limit = limit_steps(rhs.time_feature, setup.options);
   if (auto note = note_of_long_steps(rhs.time_feature, setup.options)) setup.notes.push_back(*std::move(note));
   for (const nn::KnownTimes& known : rhs.times) add_time_notes(known, problem, setup.options, setup.notes);
   setup.title = std::move(rhs.title);

@@ -26,7 +26,7 @@ struct ProblemSetup {
   ode::Range range;                          // the net's training range, or nothing
   ode::GuardAction guard = ode::GuardAction::ignore;
   std::vector<std::string> notes;  // for people
-  std::string step_limit;          // for people: where steps end, or why they have a longest one, unasked for
+  std::string step_limit;          // for people: why steps have a longest one that the file does not state
   std::string model_digest;        // "" without a model
   std::shared_ptr<const std::vector<std::byte>> model_bytes;  // as NamedRhs has them
   std::string equations;
@@ -38,6 +38,7 @@ struct ProblemSetup {
   std::vector<std::size_t> stored;  // components that go to the file; empty: all
 
   std::vector<std::string> stored_names() const;
+  std::vector<std::string> step_lines() const;  // for people: step_limit, and that steps end at times of their own
 };
 
 // Throws Error naming file, line and key of the field that is missing or does not fit.

@@ -1,9 +1,5 @@
 #include "lockstep/cli/time_notes.h"
 
-#include <algorithm>
-#include <cstddef>
-#include <limits>
-
 #include "lockstep/cli/text.h"
 
 namespace lockstep::cli {
@@ -33,13 +29,7 @@ void add_time_notes(const nn::KnownTimes& known, double least, double most, cons
 
 void add_time_notes(const nn::KnownTimes& known, const ode::Problem& problem, const ode::Options& options,
                     std::vector<std::string>& notes) {
-  double least = std::numeric_limits<double>::infinity(), most = -least;
-  for (std::size_t i = 0; i < std::max(problem.start_times.size(), problem.end_times.size()); ++i) {
-    for (const double time : {problem.start_time(i), problem.end_time(i)}) {
-      least = std::min(least, time);
-      most = std::max(most, time);
-    }
-  }
+  const auto [least, most] = problem.time_range();
   if (least <= most) add_time_notes(known, least, most, options, notes);
 }
 

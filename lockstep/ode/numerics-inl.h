@@ -62,6 +62,13 @@ LOCKSTEP_LANE_FN StepProposal<LD> propose_step_to_stop(typename LD::V t, typenam
   return propose_step<LD>(t, limit, LD::select(two, LD::mul(left, LD::set(0.5)), size), LD::set(__builtin_inf()));
 }
 
+// Of an adaptive step, its limit being the span's end where there are no stops.
+template <class LD>
+LOCKSTEP_LANE_FN StepProposal<LD> propose_adaptive_step(bool has_stops, typename LD::V t, typename LD::V limit,
+                                                        typename LD::V h, typename LD::V max_step) {
+  return has_stops ? propose_step_to_stop<LD>(t, limit, h, max_step) : propose_step<LD>(t, limit, h, max_step);
+}
+
 // Step `index` (from 0) of `count` equal steps: times by one fma from the start, never by accumulation.
 template <class LD>
 LOCKSTEP_LANE_FN StepProposal<LD> propose_fixed_step(typename LD::V t_start, typename LD::V t_end, typename LD::V dt,

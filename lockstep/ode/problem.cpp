@@ -1,5 +1,6 @@
 #include "lockstep/ode/problem.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -96,6 +97,16 @@ std::size_t Problem::save_points() const {
 }
 double Problem::start_time(std::size_t i) const { return start_times.size() == 1 ? start_times[0] : start_times[i]; }
 double Problem::end_time(std::size_t i) const { return end_times.size() == 1 ? end_times[0] : end_times[i]; }
+std::pair<double, double> Problem::time_range() const {
+  double least = std::numeric_limits<double>::infinity(), greatest = -least;
+  for (const auto* times : {&start_times, &end_times}) {
+    for (const double time : *times) {
+      least = std::min(least, time);
+      greatest = std::max(greatest, time);
+    }
+  }
+  return {least, greatest};
+}
 const double* Problem::parameters_of(std::size_t i) const {
   const std::size_t count = rhs->parameters();
   return parameters.size() == count ? parameters.data() : parameters.data() + i * count;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "lockstep/ode/state_function.h"
@@ -32,6 +33,7 @@ struct Problem {
   std::size_t save_points() const;  // a trajectory
   double start_time(std::size_t trajectory) const;
   double end_time(std::size_t trajectory) const;
+  std::pair<double, double> time_range() const;  // the least and the greatest start or end time of all
   const double* parameters_of(std::size_t trajectory) const;
   const double* save_times_of(std::size_t trajectory) const;  // [time], in the direction of integration
 

@@ -46,11 +46,6 @@ class OneLane {
   AlignedBuffer<double> time_{kTileLanes};
 };
 
-scalar::StepProposal<D> propose(const detail::StopTimes& stops, double t, double limit, double h, double max_step) {
-  return stops.count > 0 ? scalar::propose_step_to_stop<D>(t, limit, h, max_step)
-                         : scalar::propose_step<D>(t, limit, h, max_step);
-}
-
 template <class T>
 class Trajectory {
  public:
@@ -112,7 +107,7 @@ class Trajectory {
   }
 
  private:
-  double time_behind() const { return detail::time_behind(stops_, detail::next_stop(stops_, t_, t_end_), t_, t_end_); }
+  double time_behind() const { return detail::time_behind(stops_, t_, t_end_); }
   // Behind a jump, on the way on.
   void begin_anew() {
     if (t_ != t_end_ && time_behind() != t_) k_[0] = evaluate(time_behind(), y_);
@@ -288,8 +283,8 @@ class Trajectory {
     bool after_rejection = false;
     while (true) {
       if (accepted_ + rejected_ >= options_.max_steps) return Status::too_many_steps;
-      const auto [limit, before] = detail::limit_at(stops_, detail::next_stop(stops_, t_, t_end_), t_, t_end_);
-      const auto step = propose(stops_, t_, limit, h, max_step_);
+      const auto [limit, before] = detail::limit_at(stops_, t_, t_end_);
+      const auto step = scalar::propose_adaptive_step<D>(stops_.count > 0, t_, limit, h, max_step_);
       run_stages(step.h, step.last ? before : step.t_new);
       const double error = error_squared(step.h);
       const auto decision = scalar::decide_step<D>(error, step.h, log_error, after_rejection, beta1, beta2);
@@ -389,8 +384,9 @@ void run_in_common_steps(std::deque<Trajectory<T>>& trajectories, const Problem&
   const auto is_number = [](double error) { return error <= std::numeric_limits<double>::max(); };
   for (std::int64_t attempts = 0; !open.empty(); ++attempts) {
     if (attempts >= options.max_steps) return end_all(Status::too_many_steps);
-    const auto [limit, before] = detail::limit_at(stops, detail::next_stop(stops, t, t_end), t, t_end);
-    const auto step = propose(stops, t, limit, h, options.max_step.value_or(kInfinity));
+    const auto [limit, before] = detail::limit_at(stops, t, t_end);
+    const auto step =
+        scalar::propose_adaptive_step<D>(stops.count > 0, t, limit, h, options.max_step.value_or(kInfinity));
     std::vector<double> errors;
     double largest = 0;
     for (Trajectory<T>* trajectory : open) {

@@ -145,7 +145,7 @@ def solve(
                               "edit the file", name, "a value beside a problem file", "none", "edit the file")
         overrides = {name: value for name, value in run.items() if value is not None}
         if "atol" in overrides:
-            overrides["atol"] = np.atleast_1d(_numbers("atol", atol)).tolist()
+            overrides["atol"] = _listed("atol", atol)
         overrides.update(overwrite=overwrite, file=output is not None)
         if output is not None:
             overrides["output"] = output
@@ -164,8 +164,8 @@ def solve(
 
 def _written(problem, u0=None, t_span=None, save_at=None, *, parameters=None, method=None, rtol=None, atol=None, dt=None,
              precision=None, threads=None, output=None, overwrite=False, trajectories=None, seed=None, control=None,
-             initial_step=None, max_step=None, stops=None, stop_at_knots=None, max_steps=None, event=None, guard=None, with_time=None, components=None,
-             units=None, time_unit=None, device=None, engine=None, matrix_precision=None,
+             initial_step=None, max_step=None, stops=None, stop_at_knots=None, max_steps=None, event=None, guard=None,
+             with_time=None, components=None, units=None, time_unit=None, device=None, engine=None, matrix_precision=None,
              cpu_target=None) -> tuple[str, dict[str, Any], Any]:
     """The arguments of solve() as the text of a problem file, what should be arrays beside it, and the model."""
     rhs, model = _right_hand_side(problem)
@@ -200,7 +200,7 @@ def _written(problem, u0=None, t_span=None, save_at=None, *, parameters=None, me
         "time": time,
         "method": {"name": method, "control": control, "rtol": rtol, "atol": atol, "dt": dt,
                    "initial_step": initial_step, "max_step": max_step,
-                   "stops": None if stops is None else np.atleast_1d(_numbers("stops", stops)).tolist(),
+                   "stops": _listed("stops", stops),
                    "stop_at_knots": stop_at_knots, "max_steps": max_steps, "precision": precision,
                    "matrix_precision": matrix_precision},
         "event": {"function": event} if isinstance(event, str) else dict(event or {}),
@@ -299,6 +299,11 @@ def _numbers(name: str, value: Any) -> np.ndarray:
         raise of_kind("type", f"{name}: found dtype {array.dtype}, expected real numbers", name, str(array.dtype),
                       "real numbers", "")
     return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _listed(name: str, value: Any) -> Optional[list]:
+    """The same as a list, of a single number too; None of None."""
+    return None if value is None else np.atleast_1d(_numbers(name, value)).tolist()
 
 
 def _table_or_numbers(name: str, value: Any) -> Union[np.ndarray, tuple[np.ndarray, list[str]]]:

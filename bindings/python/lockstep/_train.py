@@ -12,7 +12,7 @@ from . import _lockstep, _toml, _unknown
 from ._model import require_models
 from ._progress import shown
 from ._solution import PathLike
-from ._solve import _is_file, _precision, _wrong_type
+from ._solve import _is_file, _listed, _precision, _wrong_type
 from ._train_data import samples, trajectories
 from .errors import Interrupted, of_kind
 
@@ -312,8 +312,7 @@ def train(
         sections["training"] = {**training, "loss": loss}
         sections["phase"] = [dict(phase) for phase in phases]
     sections["method"] = {"name": method, "rtol": rtol, "atol": atol, "dt": dt, "max_step": max_step,
-                          "stops": None if stops is None else np.atleast_1d(_numbers("stops", stops)).tolist(),
-                          "stop_at_knots": stop_at_knots,
+                          "stops": _listed("stops", stops), "stop_at_knots": stop_at_knots,
                           "precision": _precision(precision)}
     sections["run"] = {"threads": threads}
     if output is not None:

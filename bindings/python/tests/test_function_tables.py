@@ -220,6 +220,17 @@ def test_steps_end_at_jumps_that_are_known_or_given():
         lockstep.solve(hidden, [0.0], (0, 4), stops=["a"], **given)
 
 
+def test_trainings_stop_where_they_are_told():
+    t = np.linspace(0, 4, 21)
+    u = np.where(t < 2, 1 - np.exp(-t), (1 - np.exp(-2)) * np.exp(2 - t))[:, None]
+    found = {}
+    for stops in (2, [2.0]):
+        training = lockstep.train(t=t, u=u, equations={"x": "if(t < until, 1, 0) - k * x"}, precision="f64",
+                                  parameters={"until": 2.0, "k": {"start": 0.5}}, stops=stops)
+        found[str(stops)] = training.parameters["k"]
+    assert found["2"] == found["[2.0]"] == pytest.approx(1, abs=1e-5)
+
+
 def test_models_with_tables_are_stored_and_pickled(tmp_path):
     model = basin("pchip")
     model.save(tmp_path / "basin.h5")

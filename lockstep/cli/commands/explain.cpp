@@ -51,7 +51,7 @@ int explain(const ExplainOptions& options) {
                              ", " + counted_text(save_points, "save point") + " each");
   print_line("method", explanation.method + ", " + to_string(setup.options.control) + " steps, " +
                            std::string(to_string(setup.options.precision)));
-  if (!setup.step_limit.empty()) print_line("", setup.step_limit);
+  for (const std::string& line : setup.step_lines()) print_line("", line);
   print_line("engine", explanation.engine + ", " + explanation.cpu_target + ", " + std::to_string(explanation.threads) +
                            (explanation.threads == 1 ? " thread" : " threads"));
   print_line("kernel", explanation.kernel);

@@ -75,8 +75,8 @@ constexpr std::array<std::pair<ode::Status, const char*>, 3> kAdvice{
 
 // Of trajectories that ran out of steps, where tables make these many.
 void print_step_limit(const ProblemSetup& setup, const ode::Summary& summary) {
-  if (setup.step_limit.empty() || summary.count_of[static_cast<std::size_t>(ode::Status::too_many_steps)] == 0) return;
-  std::printf("  %s\n", setup.step_limit.c_str());
+  if (summary.count_of[static_cast<std::size_t>(ode::Status::too_many_steps)] == 0) return;
+  for (const std::string& line : setup.step_lines()) std::printf("  %s\n", line.c_str());
 }
 
 void print_notes(const std::vector<std::string>& notes) {

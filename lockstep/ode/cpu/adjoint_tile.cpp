@@ -93,11 +93,7 @@ void AdjointTile<T>::load(std::size_t first, int lanes) {
     const double start = problem.start_time(trajectory), end = problem.end_time(trajectory);
     tile_.t[lane] = tile_.t_start[lane] = start;
     tile_.t_end[lane] = end;
-    if (has_stops()) {
-      head_for_stop(context_, tile_, lane, end);
-      tile_.t_end[lane] = end;  // which the first step's size is made for
-    }
-    t_first_[lane] = has_stops() ? tile_.t_stage[lane] : start;
+    tile_.t_stage[lane] = t_first_[lane] = detail::time_behind(context_.stops.times(), start, end);
     tile_.step_index[lane] = 0;
     tile_.log_error[lane] = scalar::kFirstLogError;
     if (context_.step.settings.fixed && start != end) {
@@ -248,7 +244,7 @@ void AdjointTile<T>::run_common_steps(std::span<const AcceptedStep> steps, std::
       const bool moves = (open_ >> lane) & 1;
       tile_.h_try[lane] = moves ? step.h : 0;
       tile_.t_new[lane] = moves ? step.t_new : tile_.t[lane];
-      tile_.t_last[lane] = moves ? detail::time_before(context_.stops.times(), step.t, step.t_new) : tile_.t[lane];
+      tile_.t_last[lane] = moves ? detail::limit_at(context_.stops.times(), step.t, step.t_new).before : tile_.t[lane];
       if (moves && (step.t_new - tile_.next_save[lane]) * step.h >= 0) tile_.save_due |= LaneMask{1} << lane;
     }
     kernels.attempt(tile_, context_.step.settings);

@@ -270,10 +270,7 @@ class Worker {
                              .save_times = problem.save_times_of(trajectory),
                              .state = static_cast<T*>(unread_->block.state) + row * context_.save_points() * n,
                              .t_end = end};
-    if (code_.settings.has_stops) {
-      head_for_stop(context_, staged_, lane, end);
-      staged_.t_end[lane] = end;  // which the first step's size is made for
-    }
+    staged_.t_stage[lane] = detail::time_behind(context_.stops.times(), start, end);
   }
 
   void begin(int lane) {

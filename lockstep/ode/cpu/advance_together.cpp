@@ -132,10 +132,9 @@ class Lockstep {
       if (control_.cancelled()) return end_all(Status::cancelled);
       if (attempts_ >= context_.options->max_steps) return end_all(Status::too_many_steps);
       if (attempts_ >= take_code_at_) take_code_at_ = context_.take_generated_code(code_);
-      const auto [limit, before] = detail::limit_at(stops_, detail::next_stop(stops_, t_, t_end_), t_, t_end_);
-      const auto step = code_.settings.has_stops
-                            ? scalar::propose_step_to_stop<D>(t_, limit, h, code_.settings.max_step)
-                            : scalar::propose_step<D>(t_, limit, h, code_.settings.max_step);
+      const auto [limit, before] = detail::limit_at(stops_, t_, t_end_);
+      const auto step =
+          scalar::propose_adaptive_step<D>(code_.settings.has_stops, t_, limit, h, code_.settings.max_step);
       const double error = attempt(step.h, step.t_new, step.last ? before : step.t_new);
       ++attempts_;
       const auto decision = scalar::decide_step<D>(error, step.h, log_error, after_rejection, beta1, beta2);
@@ -215,7 +214,7 @@ class Lockstep {
     }
   }
 
-  double time_behind() const { return detail::time_behind(stops_, detail::next_stop(stops_, t_, t_end_), t_, t_end_); }
+  double time_behind() const { return detail::time_behind(stops_, t_, t_end_); }
 
   // Behind a jump at t_.
   void renew(ResidentTile<T>& resident) {

@@ -213,17 +213,12 @@ struct LaneRecord {
   T event_value = 0;                   // at the step's start
 };
 
-// Lets the lane head for the first stop on its way to `t_end`. t_stage becomes the time at which the derivative at t is
-// evaluated.
+// Lets the lane head for the first stop on its way to `t_end`.
 template <class T>
 void head_for_stop(const SolveContext<T>& context, TileState<T>& tile, int lane, double t_end) {
-  const detail::StopTimes stops = context.stops.times();
-  const double t = tile.t[lane];
-  const std::int32_t next = detail::next_stop(stops, t, t_end);
-  const auto [limit, before] = detail::limit_at(stops, next, t, t_end);
+  const auto [limit, before] = detail::limit_at(context.stops.times(), tile.t[lane], t_end);
   tile.t_end[lane] = limit;
   tile.t_before[lane] = before;
-  tile.t_stage[lane] = detail::time_behind(stops, next, t, t_end);
 }
 
 struct Landing {
@@ -243,6 +238,7 @@ Landing pass_stops(const SolveContext<T>& context, const StepCode<T>& code, Tile
     if (tile.t[lane] == records[lane].t_end) continue;
     landing.ended &= ~bit;
     head_for_stop(context, tile, lane, records[lane].t_end);
+    tile.t_stage[lane] = detail::time_behind(context.stops.times(), tile.t[lane], records[lane].t_end);
     if (tile.t_stage[lane] != tile.t[lane]) landing.renewed |= bit;
   }
   if (landing.renewed == 0) return landing;

@@ -121,7 +121,7 @@ template <class T>
 void start(TileState<T>& s, const StepSettings<T>& settings) {
   using D = hn::ScalableTag<T>;
   const D d;
-  evaluate_stage(s, settings, settings.has_stops ? s.t_stage : s.t, s.y.data(), 0);
+  evaluate_stage(s, settings, s.t_stage, s.y.data(), 0);
   alignas(64) T checks[kTileLanes];
   for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
     auto sum = hn::Zero(d);

@@ -11,8 +11,8 @@ struct TileKernels {
   using State = TileState<T>;
   using Settings = StepSettings<T>;
 
-  // k_1 = f(t, y), with stops at t_stage in the place of t, and for adaptive control the first step h. error_squared is
-  // 0, or NaN where y or k_1 is not finite.
+  // k_1 = f(t_stage, y), and for adaptive control the first step h. error_squared is 0, or NaN where y or k_1 is not
+  // finite.
   void (*start)(State&, const Settings&);
   // Chooses h_try, t_new and `last` for every lane.
   void (*propose)(State&, const Settings&);

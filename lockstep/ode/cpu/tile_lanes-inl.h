@@ -82,12 +82,11 @@ void propose(TileState<T>& s, const StepSettings<T>& settings) {
   for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
     const auto t_end = hn::Load(d, s.t_end + v);
     const auto h = hn::Load(d, s.h + v);
-    const auto t = hn::Load(d, s.t + v), max_step = hn::Set(d, settings.max_step);
     const auto step = settings.fixed
                           ? propose_fixed_step<LD>(hn::Load(d, s.t_start + v), t_end, h, hn::Load(d, s.last_dt + v),
                                                    hn::Load(d, s.step_index + v), hn::Load(d, s.step_count + v))
-                      : settings.has_stops ? propose_step_to_stop<LD>(t, t_end, h, max_step)
-                                           : propose_step<LD>(t, t_end, h, max_step);
+                          : propose_adaptive_step<LD>(settings.has_stops, hn::Load(d, s.t + v), t_end, h,
+                                                      hn::Set(d, settings.max_step));
     if (settings.has_stops) hn::Store(LD::select(step.last, hn::Load(d, s.t_before + v), step.t_new), d, s.t_last + v);
     hn::Store(step.h, d, s.h_try + v);
     hn::Store(step.t_new, d, s.t_new + v);

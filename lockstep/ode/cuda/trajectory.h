@@ -179,13 +179,9 @@ class Trajectory : private Memory, private Progress<T> {
   LOCKSTEP_HOST_DEVICE bool needs_trial() const { return !rules_.fixed && !(rules_.initial_step > 0); }
 
   LOCKSTEP_HOST_DEVICE void propose() {
-    if (rules_.fixed) {
-      proposed_ = scalar::propose_fixed_step<D>(t_start_, t_end_, h_, last_dt_, double(accepted_), step_count_);
-    } else if (has_stops()) {
-      proposed_ = scalar::propose_step_to_stop<D>(t_, limit(), h_, rules_.max_step);
-    } else {
-      proposed_ = scalar::propose_step<D>(t_, t_end_, h_, rules_.max_step);
-    }
+    proposed_ = rules_.fixed
+                    ? scalar::propose_fixed_step<D>(t_start_, t_end_, h_, last_dt_, double(accepted_), step_count_)
+                    : scalar::propose_adaptive_step<D>(has_stops(), t_, limit(), h_, rules_.max_step);
     interpolant_ready_ = scheme_.interpolant_stages() == 0;
   }
 
@@ -199,7 +195,7 @@ class Trajectory : private Memory, private Progress<T> {
   template <class Index>
   LOCKSTEP_HOST_DEVICE double stage_time(Index i) const {
     if (has_stops() && (int(i) == scheme_.stages() - 1 || scheme_.stage_time(i) == 1))
-      return proposed_.last ? detail::time_before(rules_.stops, t_, proposed_.t_new) : proposed_.t_new;
+      return proposed_.last ? detail::limit_at(rules_.stops, t_, proposed_.t_new).before : proposed_.t_new;
     return int(i) == scheme_.stages() - 1 ? proposed_.t_new : D::fma(scheme_.stage_time(i), proposed_.h, t_);
   }
 
@@ -318,7 +314,7 @@ class Trajectory : private Memory, private Progress<T> {
 
   // The time of the evaluation at state(), and whether the state that an accepted step led to wants one.
   LOCKSTEP_HOST_DEVICE double time_behind() const {
-    return has_stops() ? detail::time_behind(rules_.stops, next_stop(), t_, t_end_) : t_;
+    return has_stops() ? detail::time_behind(rules_.stops, t_, t_end_) : t_;
   }
   LOCKSTEP_HOST_DEVICE bool behind_jump() const { return has_stops() && time_behind() != t_; }
   LOCKSTEP_HOST_DEVICE void finish_renewal() { ++evaluations_; }
@@ -330,8 +326,7 @@ class Trajectory : private Memory, private Progress<T> {
 
  private:
   LOCKSTEP_HOST_DEVICE bool has_stops() const { return rules_.stops.count > 0; }
-  LOCKSTEP_HOST_DEVICE std::int32_t next_stop() const { return detail::next_stop(rules_.stops, t_, t_end_); }
-  LOCKSTEP_HOST_DEVICE double limit() const { return detail::limit_at(rules_.stops, next_stop(), t_, t_end_).t; }
+  LOCKSTEP_HOST_DEVICE double limit() const { return detail::limit_at(rules_.stops, t_, t_end_).t; }
 
   template <class U, class Du>
   LOCKSTEP_HOST_DEVICE void evaluate(double t, U&& u, Du&& du) const {

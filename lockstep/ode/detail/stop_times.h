@@ -38,8 +38,9 @@ LOCKSTEP_HOST_DEVICE std::int32_t next_stop(const StopTimes& stops, double t, do
   return backward ? low - 1 : low;
 }
 
-// `place` is next_stop(stops, t, t_end). A span that ends between the sides of a jump ends at the jump.
-LOCKSTEP_HOST_DEVICE StepLimit limit_at(const StopTimes& stops, std::int32_t place, double t, double t_end) {
+// A span that ends between the sides of a jump ends at the jump.
+LOCKSTEP_HOST_DEVICE StepLimit limit_at(const StopTimes& stops, double t, double t_end) {
+  const std::int32_t place = next_stop(stops, t, t_end);
   if (place < 0 || place >= stops.count) return {t_end, t_end};
   const bool backward = t_end < t;
   const double stop = stops.time[place], before = backward ? stops.high[place] : stops.low[place];
@@ -48,17 +49,12 @@ LOCKSTEP_HOST_DEVICE StepLimit limit_at(const StopTimes& stops, std::int32_t pla
 }
 
 // The time at which the derivative behind t is to be evaluated, on the way to t_end: t itself but between the sides of
-// a jump, where it is the far one. `place` as in limit_at().
-LOCKSTEP_HOST_DEVICE double time_behind(const StopTimes& stops, std::int32_t place, double t, double t_end) {
+// a jump, where it is the far one.
+LOCKSTEP_HOST_DEVICE double time_behind(const StopTimes& stops, double t, double t_end) {
   const bool backward = t_end < t;
-  const std::int32_t here = backward ? place + 1 : place - 1;
+  const std::int32_t here = next_stop(stops, t, t_end) + (backward ? 1 : -1);
   if (here < 0 || here >= stops.count || t < stops.low[here] || t > stops.high[here]) return t;
   return backward ? stops.low[here] : stops.high[here];
-}
-
-// Of stages at the end of a step from t to t_new, its limit.
-LOCKSTEP_HOST_DEVICE double time_before(const StopTimes& stops, double t, double t_new) {
-  return limit_at(stops, next_stop(stops, t, t_new), t, t_new).before;
 }
 
 }  // namespace lockstep::ode::detail

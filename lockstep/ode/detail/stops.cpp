@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <limits>
 
 namespace lockstep::ode::detail {
 namespace {
@@ -50,12 +48,7 @@ Stops::Stops(const Problem& problem, const Options& options) {
 namespace lockstep::ode {
 
 std::vector<double> stop_times(const Problem& problem, const Options& options) {
-  double first = std::numeric_limits<double>::infinity(), last = -first;
-  for (std::size_t i = 0; i < std::max(problem.start_times.size(), problem.end_times.size()); ++i) {
-    const auto [low, high] = std::minmax({problem.start_time(i), problem.end_time(i)});
-    first = std::min(first, low);
-    last = std::max(last, high);
-  }
+  const auto [first, last] = problem.time_range();
   const detail::Stops stops(problem, options);
   const detail::StopTimes times = stops.times();
   std::vector<double> within;
