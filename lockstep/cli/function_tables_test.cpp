@@ -237,7 +237,9 @@ TEST_F(FunctionTables, steps_are_short_enough_for_what_a_table_does) {
   EXPECT_GT(std::abs(end_of(long_steps) - expected), 1);  // what the limit is for
   EXPECT_THAT(long_steps.notes,
               ElementsAre("steps of 50 may pass over what rain does within 1: take max_step = 1 or less"));
-  EXPECT_THAT(set_up_in(quiet + "name = \"midpoint\"\ndt = 0.5\n").notes, IsEmpty());
+  EXPECT_THAT(set_up_in(quiet + "dt = 0.5\n").notes,
+              ElementsAre(HasSubstr("jumps at 100.3, within a fixed step of 0.5")));
+  EXPECT_THAT(set_up_in(quiet + "dt = 0.1\n").notes, IsEmpty());
   EXPECT_THAT(set_up_in(quiet + "dt = 2\n").notes, Contains(HasSubstr("steps of 2 may pass over")));
 }
 
@@ -253,25 +255,27 @@ TEST_F(FunctionTables, notes_tell_of_times_that_a_table_does_not_know) {
   EXPECT_THAT(notes("previous"), IsEmpty());
 }
 
-// x' = rain(t), by steps that end where rain jumps from 0 to 1: nothing has fallen at t = 1.
-TEST_F(FunctionTables, notes_tell_of_fixed_steps_that_end_at_jumps) {
-  const auto with_method = [](const std::string& method, const std::string& kind = "previous") {
+// x' = rain(t), where rain jumps from 0 to 1 at t = 1: nothing has fallen at the end.
+TEST_F(FunctionTables, notes_tell_of_fixed_steps_that_pass_over_jumps) {
+  const auto with_method = [](const std::string& method, const std::string& kind = "previous", int end = 1) {
     return set_up_in("[rhs]\ntables = { rain = { at = [0, 1, 2], values = [0, 1, 1], interpolation = \"" + kind +
-                     "\" } }\nequations = { x = \"rain(t)\" }\n[ensemble]\ninitial_state = [0]\n[time]\nspan = [0, 1]\n"
-                     "[method]\nprecision = \"f64\"\n" +
-                     method);
+                     "\" } }\nequations = { x = \"rain(t)\" }\n[ensemble]\ninitial_state = [0]\n[time]\nspan = [0, " +
+                     std::to_string(end) + "]\n[method]\nprecision = \"f64\"\n" + method);
   };
   const auto end_of = [](const ProblemSetup& setup) {
     return ode::solve(setup.problem, setup.options).end_state(0, 0);
   };
-  const ProblemSetup jump = with_method("dt = 0.5\n"), middle = with_method("dt = 0.5\nname = \"midpoint\"\n");
-  EXPECT_THAT(jump.notes,
-              ElementsAre(HasSubstr("rain jumps at its knots, and a fixed step of tsit5 that ends at one")));
-  EXPECT_GT(std::abs(end_of(jump)), 0.5);  // what the note is for
-  EXPECT_THAT(middle.notes, IsEmpty());
-  EXPECT_EQ(end_of(middle), 0);
+  const ProblemSetup ends_there = with_method("dt = 0.5\n"), blind = with_method("dt = 0.5\nstop_at_knots = false\n");
+  EXPECT_THAT(ends_there.notes, IsEmpty());
+  EXPECT_EQ(end_of(ends_there), 0);
+  EXPECT_THAT(blind.notes, IsEmpty());
+  EXPECT_GT(std::abs(end_of(blind)), 0.01);  // what the last stage makes of what lies behind the jump
   EXPECT_THAT(with_method("max_step = 1\n").notes, IsEmpty());
-  EXPECT_THAT(with_method("dt = 0.5\n", "linear").notes, IsEmpty());
+  EXPECT_THAT(
+      with_method("dt = 0.7\n", "previous", 2).notes,
+      ElementsAre("the right-hand side jumps at 1, within a fixed step of 0.7, which keeps no order across it: take a "
+                  "dt whose steps end there, or adaptive steps"));
+  EXPECT_THAT(with_method("dt = 0.7\n", "linear", 2).notes, IsEmpty());
 }
 
 TEST_F(FunctionTables, ranges_of_what_they_read_are_no_training_ranges) {

@@ -167,15 +167,15 @@ class OdeTask : public TrainingTask<T> {
   }
   std::vector<std::string> data_advice() const override {
     std::vector<std::string> lines = advice(file_, data_.training);
-    const std::vector<double>& times = data_.training.times;
-    if (!equations_ || times.empty()) return lines;
-    const auto [least, most] = std::minmax_element(times.begin(), times.end());
+    if (!equations_ || data_.training.times.empty()) return lines;
+    const ode::Problem spans = spans_of(data_.training);
     // Phases may take steps of their own; what is true of several is said once.
     std::vector<std::string> notes;
     const auto look_at = [&](const ode::Options& options) {
-      if (auto note = note_of_long_steps(equations_->time_feature, options)) notes.push_back(*std::move(note));
-      for (const nn::KnownTimes& known : equations_->times) add_time_notes(known, *least, *most, options, notes);
+      if (auto note = note_of_steps(equations_->time_feature, spans, options)) notes.push_back(*std::move(note));
     };
+    const auto [least, most] = spans.time_range();
+    for (const nn::KnownTimes& known : equations_->times) add_time_note(known, least, most, notes);
     look_at(file_.options);
     for (const TrainingPhase& phase : file_.phases) {
       if (phase.dt) look_at(fixed_steps_of(*phase.dt));
@@ -279,6 +279,17 @@ class OdeTask : public TrainingTask<T> {
   }
   bool has_validation() const { return !data_.validation.times.empty(); }
 
+  // The right-hand side and the times that the data's trajectories reach from and to.
+  ode::Problem spans_of(const TrajectoryTable& table) const {
+    ode::Problem problem;
+    problem.rhs = untrained_;
+    problem.start_times.clear();
+    for (std::size_t i = 0, row = 0; i < table.lengths.size(); row += table.lengths[i++]) {
+      problem.start_times.push_back(table.times[row]);
+      problem.end_times.push_back(table.times[row + table.lengths[i] - 1]);
+    }
+    return problem;
+  }
   std::size_t longest() const {
     return *std::max_element(data_.training.lengths.begin(), data_.training.lengths.end());
   }

@@ -226,9 +226,9 @@ void read_method(const TomlValue& file, ProblemFile& problem) {
   }
   if (const TomlValue* step = adaptive_only("initial_step")) options.initial_step = step->number();
   if (const TomlValue* step = adaptive_only("max_step")) options.max_step = step->number();
-  if (const TomlValue* stops = adaptive_only("stops"))
+  if (const TomlValue* stops = section.find("stops"))
     options.stops = stops->is_array() ? stops->numbers() : std::vector{stops->number()};
-  if (const TomlValue* knots = adaptive_only("stop_at_knots")) options.stop_at_knots = knots->boolean();
+  if (const TomlValue* knots = section.find("stop_at_knots")) options.stop_at_knots = knots->boolean();
   if (const TomlValue* steps = section.find("max_steps")) options.max_steps = steps->integer();
   if (const TomlValue* precision = section.find("precision")) {
     options.precision = precision->one_of(kPrecisions) == "f32" ? Precision::f32 : Precision::f64;

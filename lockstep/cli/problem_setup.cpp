@@ -427,8 +427,9 @@ ProblemSetup set_up(const ProblemFile& file) {
     if (auto note = coarse_time(problem)) setup.notes.push_back(*std::move(note));
   }
   setup.step_limit = limit_steps(rhs.time_feature, setup.options);
-  if (auto note = note_of_long_steps(rhs.time_feature, setup.options)) setup.notes.push_back(*std::move(note));
-  for (const nn::KnownTimes& known : rhs.times) add_time_notes(known, problem, setup.options, setup.notes);
+  if (auto note = note_of_steps(rhs.time_feature, problem, setup.options)) setup.notes.push_back(*std::move(note));
+  const auto [first_time, last_time] = problem.time_range();
+  for (const nn::KnownTimes& known : rhs.times) add_time_note(known, first_time, last_time, setup.notes);
   setup.title = std::move(rhs.title);
   setup.component_units = units_of(file, rhs);
   setup.component_names = std::move(rhs.component_names);

@@ -19,15 +19,22 @@ std::string text_of_stops(const ode::Problem& problem, const ode::Options& optio
          (options.stop_at_knots ? "; stop_at_knots = false passes over those that it tells" : "");
 }
 
-std::optional<std::string> note_of_long_steps(const std::optional<nn::TimeFeature>& feature,
-                                              const ode::Options& options) {
+std::optional<std::string> note_of_steps(const std::optional<nn::TimeFeature>& feature, const ode::Problem& problem,
+                                         const ode::Options& options) {
+  constexpr std::size_t kSpans = 64;
   const bool fixed = options.control == ode::StepControl::fixed;
   if (!fixed && options.stop_at_knots) return std::nullopt;
   const std::optional<double> longest = fixed ? std::optional(options.dt) : options.max_step;
-  if (!feature || !longest || *longest <= feature->width) return std::nullopt;
-  return "steps of " + rounded_text(*longest, 6) + " may pass over what " + feature->table + " does within " +
-         rounded_text(feature->width, 6) + ": take " + (fixed ? "dt" : "max_step") + " = " +
-         rounded_text(feature->width, 6) + " or less";
+  if (feature && longest && *longest > feature->width) {
+    return "steps of " + rounded_text(*longest, 6) + " may pass over what " + feature->table + " does within " +
+           rounded_text(feature->width, 6) + ": take " + (fixed ? "dt" : "max_step") + " = " +
+           rounded_text(feature->width, 6) + " or less";
+  }
+  const auto passed = ode::passed_jump(problem, options, kSpans);
+  if (!passed) return std::nullopt;
+  return "the right-hand side jumps at " + rounded_text(passed->time, 6) + ", within a fixed step of " +
+         rounded_text(options.dt, 6) +
+         ", which keeps no order across it: take a dt whose steps end there, or adaptive steps";
 }
 
 }  // namespace lockstep::cli

@@ -18,8 +18,9 @@ std::string limit_steps(const std::optional<nn::TimeFeature>& feature, ode::Opti
 // What to tell of steps that end at times of their own, "steps end at 24 times ...", else "".
 std::string text_of_stops(const ode::Problem& problem, const ode::Options& options);
 
-// Of steps that are longer, as the file states them, and do not stop at knots: a note.
-std::optional<std::string> note_of_long_steps(const std::optional<nn::TimeFeature>& feature,
-                                              const ode::Options& options);
+// Of steps that are longer, as the file states them, and do not stop at knots, or that pass over jumps: a note. Of the
+// problem it reads the right-hand side and the spans, of which it looks at the first 64.
+std::optional<std::string> note_of_steps(const std::optional<nn::TimeFeature>& feature, const ode::Problem& problem,
+                                         const ode::Options& options);
 
 }  // namespace lockstep::cli

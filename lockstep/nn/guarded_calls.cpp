@@ -122,8 +122,7 @@ std::vector<std::string> argument_texts(const Calls& calls) {
 void note_time(std::vector<KnownTimes>& times, const std::string& net, const Feature& feature,
                const Interpolate* table) {
   if (std::ranges::find(times, net, &KnownTimes::name) != times.end()) return;  // all its calls read the same
-  const bool jumps = table != nullptr && table->powers() == 1 && table->knots.size() > 1;
-  times.push_back({net, feature.minimum, feature.maximum, table != nullptr, jumps});
+  times.push_back({net, feature.minimum, feature.maximum, table != nullptr});
 }
 
 void narrow(const Calls& calls, const Model& model, Watch watch, const Sources& sources, WatchedInputs& watched) {

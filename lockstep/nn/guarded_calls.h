@@ -26,7 +26,6 @@ struct KnownTimes {
   std::string name;
   double minimum, maximum;
   bool is_table = false;
-  bool jumps = false;  // a table of steps, which is another function on either side of a knot
 };
 
 // What a model's inputs alone can tell of the calls.

@@ -24,10 +24,6 @@ void require_positive(const char* field, double value, const char* remedy = "") 
   if (!(value > 0) || !std::isfinite(value)) refuse(field, number_text(value), "a finite number above 0", remedy);
 }
 
-std::string count_of(const std::vector<double>& times) {
-  return std::to_string(times.size()) + (times.size() == 1 ? " time" : " times");
-}
-
 }  // namespace
 
 void Options::validate() const {
@@ -36,10 +32,6 @@ void Options::validate() const {
   if (control == StepControl::fixed) {
     if (dt == 0) refuse("dt", "no step size", "a step size above 0 with fixed control", "set dt");
     require_positive("dt", dt, "give the step's size; its sign follows the time span");
-    if (!stops.empty()) {
-      refuse("stops", count_of(stops) + " with fixed steps", "adaptive steps, or none",
-             "choose a dt whose steps end there, or leave dt out");
-    }
   } else {
     if (tableau.error.empty()) {
       refuse("control", "adaptive steps with method " + method, "a method with an error estimate",
@@ -106,6 +98,14 @@ void detail::validate(const Problem& problem, const Options& options, SaveRows r
   if (n != 0 && n != problem.rhs->components()) {
     refuse("atol", std::to_string(n) + " numbers",
            "one for all components or one for each of " + std::to_string(problem.rhs->components()));
+  }
+  if (!options.stops.empty()) {
+    Options given = options;
+    given.stop_at_knots = false;
+    if (const auto passed = passed_jump(problem, given, problem.trajectories())) {
+      refuse("stops", number_text(passed->time) + " within a step of trajectory " + std::to_string(passed->trajectory),
+             "times at which fixed steps end", "choose a dt whose steps end there, or leave dt out");
+    }
   }
 }
 

@@ -32,10 +32,13 @@ struct Options {
   double dt = 0;                       // step size with fixed control (required there, > 0)
   std::optional<double> initial_step;  // > 0; otherwise chosen by Hairer, Norsett & Wanner I, II.4
   std::optional<double> max_step;      // > 0
-  // Times at which adaptive steps end, in any order: where the right-hand side jumps or bends. The derivative is
-  // evaluated anew behind each, and what belongs to the time behind is not read before.
+  // Times at which steps end, in any order: where the right-hand side jumps or bends. The derivative is evaluated anew
+  // behind each, and what belongs to the time behind is not read before. Adaptive steps are made to end there; of fixed
+  // ones, in any trajectory, a step must.
   std::vector<double> stops;
-  bool stop_at_knots = true;         // the same at times that the right-hand side tells (StateFunction::time_knots())
+  // The same at times that the right-hand side tells (StateFunction::time_knots()). Fixed steps pass by those at which
+  // none ends.
+  bool stop_at_knots = true;
   std::int64_t max_steps = 100'000;  // attempts a trajectory may make, accepted and rejected
   Precision precision = Precision::f32;
   // Other than f32 takes f32 states, GPUs alone, and an engine that has the mode.
@@ -53,6 +56,14 @@ struct Options {
 // The times within the trajectories' spans at which adaptive steps end, ascending: Options::stops and what the
 // right-hand side knows of. None with fixed steps.
 std::vector<double> stop_times(const Problem& problem, const Options& options);
+
+// A jump of the right-hand side that lies within a fixed step of a trajectory, which keeps no order across it; none
+// among the first `most` trajectories, or with adaptive steps.
+struct PassedJump {
+  double time;
+  std::size_t trajectory;
+};
+std::optional<PassedJump> passed_jump(const Problem& problem, const Options& options, std::size_t most);
 
 // That both are valid and fit each other. Throws Error.
 void validate(const Problem& problem, const Options& options);

@@ -80,7 +80,7 @@ class Trajectory {
   // The pieces of it, for steps that others share. start() is false where a number is not finite.
   bool start() {
     k_.assign(static_cast<std::size_t>(tableau_.stages + tableau_.interpolant_stages), {});
-    k_[0] = evaluate(time_behind(), y_);
+    k_[0] = evaluate(here().behind, y_);
     if (event_) g_ = (*event_)(t_, y_)[0];
     save_before(t_, y_);
     return finite(k_[0]) && finite(y_);
@@ -107,10 +107,11 @@ class Trajectory {
   }
 
  private:
-  double time_behind() const { return detail::time_behind(stops_, t_, t_end_); }
+  detail::StepEnd here() const { return detail::step_end(stops_, t_, t_end_ < t_start_); }
   // Behind a jump, on the way on.
   void begin_anew() {
-    if (t_ != t_end_ && time_behind() != t_) k_[0] = evaluate(time_behind(), y_);
+    if (t_ == t_end_ || accepted_ + rejected_ >= options_.max_steps) return;
+    if (here().before != here().behind) k_[0] = evaluate(here().behind, y_);
   }
 
   std::vector<T> evaluate(double t, const std::vector<T>& u) {
@@ -265,12 +266,13 @@ class Trajectory {
     for (double index = 0; index < steps.count; ++index) {
       if (accepted_ >= options_.max_steps) return Status::too_many_steps;
       const auto step = scalar::propose_fixed_step<D>(t_start_, t_end_, steps.dt, steps.last_dt, index, steps.count);
-      run_stages(step.h, step.t_new);
+      run_stages(step.h, detail::step_end(stops_, step.t_new, t_end_ < t_start_).before);
       if (!finite(y1_)) {
         ++rejected_;
         return Status::not_finite;
       }
       if (finish_step(step.h, step.t_new)) return Status::terminated;
+      begin_anew();
     }
     return Status::success;
   }

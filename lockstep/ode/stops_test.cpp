@@ -1,5 +1,5 @@
-// Steps that end where the right-hand side jumps or bends: exact solutions across jumps, the engine's bits against the
-// plain reference integrator's, and derivatives.
+// Steps that end where the right-hand side jumps or bends, adaptive ones made to and fixed ones that do: exact
+// solutions across jumps, the engine's bits against the plain reference integrator's, and derivatives.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -73,11 +73,11 @@ double exact(double u, double t, double end, double p) {
 }
 
 // Starts and ends before, at and behind knots; some spans backwards.
-Problem switched(Rhs rhs, std::size_t count = 45) {
+Problem switched(Rhs rhs, std::size_t count = 45, double between = 1.27) {
   Problem problem;
   problem.rhs = std::move(rhs);
   problem.start_times.clear();
-  const double starts[] = {0, 0.5, 1.27, 3}, ends[] = {3.5, 2.7, 1.3, 0.25, 1.25};
+  const double starts[] = {0, 0.5, between, 3}, ends[] = {3.5, 2.7, 1.3, 0.25, 1.25};
   for (std::size_t i = 0; i < count; ++i) {
     const double start = starts[i % 4], end = ends[i % 5];
     problem.initial_states.push_back(1 + 0.01 * static_cast<double>(i));
@@ -167,6 +167,89 @@ TEST(Stops, the_engine_has_the_bits_of_the_reference) {
   }
 }
 
+// Steps of which one ends at each jump, to rounding: 26 of 0.05 lead to 1.3.
+Problem on_a_grid(std::size_t count = 45, bool steps = true) {
+  return switched(forced(table(kKnots, kValues, steps)), count, 1.2);
+}
+Options fixed_steps(double dt, std::string_view method, Precision precision = Precision::f64) {
+  Options options;
+  options.control = StepControl::fixed;
+  options.dt = dt;
+  options.method = method;
+  options.precision = precision;
+  return options;
+}
+double largest_error(const Problem& problem, const Options& options) {
+  const Solution solution = solve(problem, options);
+  double most = 0;
+  for (std::size_t i = 0; i < problem.trajectories(); ++i) {
+    const double expected =
+        exact(problem.initial_states[i], problem.start_times[i], problem.end_times[i], problem.parameters[i]);
+    most = std::max(most, std::fabs(solution.end_state(i, 0) - expected) / std::max(1.0, std::fabs(expected)));
+  }
+  return most;
+}
+
+// Half the steps leave 2^-order of the error, and half as much again for the next term; 1e-12 of rounding. With what
+// lies behind a jump in the step before it, every method but those without a stage at a step's end is of order 1.
+TEST(Stops, fixed_steps_that_end_at_jumps_keep_their_order) {
+  const Problem problem = on_a_grid();
+  for (const std::string_view name : method_names()) {
+    SCOPED_TRACE(name);
+    const double coarse = largest_error(problem, fixed_steps(0.05, name));
+    const double fine = largest_error(problem, fixed_steps(0.025, name));
+    EXPECT_LE(fine, 1.5 * coarse * std::exp2(-method(name).order) + 1e-12);
+    Options across = fixed_steps(0.05, name);
+    across.stop_at_knots = false;
+    if (name != "euler" && name != "midpoint") {
+      EXPECT_GT(largest_error(problem, across), 10 * coarse);
+    }
+  }
+  EXPECT_LE(largest_error(problem, fixed_steps(0.05, "dop853")), 1e-11);
+  EXPECT_LE(largest_error(problem, fixed_steps(0.05, "dop853", Precision::f32)), 1e-4);  // 70 roundings, grown by e^4.2
+}
+
+TEST(Stops, fixed_steps_have_the_bits_of_the_reference) {
+  for (const Precision precision : {Precision::f64, Precision::f32}) {
+    for (const std::string_view name : method_names()) {
+      for (const bool steps : {true, false})
+        expect_same(solve(on_a_grid(45, steps), fixed_steps(0.05, name, precision)),
+                    solve_reference(on_a_grid(45, steps), fixed_steps(0.05, name, precision)), std::string(name));
+    }
+    const Problem many = on_a_grid(600);  // by generated code
+    expect_same(solve(many, fixed_steps(0.01, "rk4", precision)),
+                solve_reference(many, fixed_steps(0.01, "rk4", precision)), "many");
+  }
+  Problem problem = on_a_grid();
+  problem.event = TerminalEvent{
+      testing::plain_event(1, 1, [](double, auto u, auto, auto out) { out(0) = u(0) - decltype(u(0))(1.2); }), {}};
+  expect_same(solve(problem, fixed_steps(0.05, "tsit5")), solve_reference(problem, fixed_steps(0.05, "tsit5")),
+              "events");
+}
+
+// Who has made all steps at a jump makes no evaluation behind it.
+TEST(Stops, the_last_attempt_allowed_may_end_at_one) {
+  for (Options options : {tight(), fixed_steps(0.05, "tsit5")}) {
+    for (options.max_steps = 1; options.max_steps < 40; ++options.max_steps)
+      expect_same(solve(on_a_grid(), options), solve_reference(on_a_grid(), options),
+                  std::to_string(options.max_steps) + " steps");
+  }
+}
+
+TEST(Stops, jumps_within_fixed_steps_are_found) {
+  const Problem problem = on_a_grid();
+  const auto passed = [&](const Options& options) { return passed_jump(problem, options, 100); };
+  EXPECT_FALSE(passed(fixed_steps(0.05, "rk4")));
+  EXPECT_FALSE(passed(tight()));
+  const auto found = passed(fixed_steps(0.5, "rk4"));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->time, 1.25);
+  EXPECT_EQ(found->trajectory, 0u);
+  Options across = fixed_steps(0.5, "rk4");
+  across.stop_at_knots = false;
+  EXPECT_FALSE(passed(across));
+}
+
 TEST(Stops, code_generated_for_the_steps_has_the_same_bits) {
   Problem problem = switched(forced(table(kKnots, kValues, true)), 600);
   problem.save_times.clear();
@@ -248,7 +331,13 @@ TEST(Stops, times_that_the_precision_does_not_tell_apart_are_one) {
   options.stop_at_knots = false;
   EXPECT_EQ(detail::Stops(problem, options).times().count, 2);
   options.control = StepControl::fixed;
-  EXPECT_TRUE(detail::Stops(problem, options).empty());
+  options.dt = 0.5;
+  EXPECT_EQ(detail::Stops(problem, options).times().count, 2);
+  // Sides no farther than fixed steps resolve, and no nearer than they end.
+  options.dt = 1e-16;
+  EXPECT_LE(detail::Stops(problem, options).times().high[0], 1.5 + 1e-16);
+  options.dt = 1;
+  EXPECT_EQ(detail::Stops(problem, options).times().high[0], 1.5 + 1e-9);
 }
 
 TEST(Stops, wrong_ones_are_refused) {
@@ -257,25 +346,27 @@ TEST(Stops, wrong_ones_are_refused) {
   options.stops = {1, std::nan("")};
   EXPECT_THAT(message_of([&] { solve(problem, options); }),
               HasSubstr("options.stops[1]: found nan, expected a finite"));
-  options.stops = {1};
+  options.stops = {1, 1.01};
   options.control = StepControl::fixed;
   options.dt = 0.1;
   EXPECT_THAT(message_of([&] { solve(problem, options); }),
-              HasSubstr("options.stops: found 1 time with fixed steps, expected adaptive steps, or none"));
+              HasSubstr("options.stops: found 1.01 within a step of trajectory 0, expected times at which fixed steps "
+                        "end; choose a dt whose steps end there, or leave dt out"));
 }
 
 // d/du0 = exp(-p T); d/dp by central differences of the exact solution, which err by h^2 / 6 of a third derivative
 // below 30: 5e-10 with h = 1e-5, and 1e-11 of rounding.
 TEST(Stops, derivatives_pass_jumps) {
-  for (const StepControl control : {StepControl::per_trajectory, StepControl::common}) {
-    Problem problem = switched(forced(table(kKnots, kValues, true)), 40);
+  for (const StepControl control : {StepControl::per_trajectory, StepControl::common, StepControl::fixed}) {
+    Problem problem =
+        control == StepControl::fixed ? on_a_grid(40) : switched(forced(table(kKnots, kValues, true)), 40);
     if (control == StepControl::common) {
       problem.start_times = {0.5};
       problem.end_times = {2.9};
       problem.save_times = {1.27, 2.9};
       problem.save_times_per_trajectory = false;
     }
-    Options options = tight();
+    Options options = control == StepControl::fixed ? fixed_steps(0.05, "dop853") : tight();
     options.control = control;
     const std::size_t saves = problem.save_points(), last = saves - 1;
     const TrajectoryLoss end_state = [last](std::size_t, std::span<const double> states, std::span<double> bar) {

@@ -82,8 +82,9 @@ def solve(
     dt : float
         Fixed steps of this size.
     stops : array
-        Times at which adaptive steps end, in any order: where the right-hand side jumps or bends. Those that equations tell
-        of themselves (knots of tables, ``t < 5``) need none; ``stop_at_knots=False`` passes over them.
+        Times at which steps end, in any order: where the right-hand side jumps or bends. Adaptive steps are made to, of
+        fixed ones a step must. Those that equations tell of themselves (knots of tables, ``t < 5``) need none;
+        ``stop_at_knots=False`` passes over them.
     precision : str or dtype
         ``"f32"`` (default) or ``"f64"``: of the arithmetic and of ``Solution.state``. NumPy's dtypes say it, too.
     threads : int

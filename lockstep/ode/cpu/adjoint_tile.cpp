@@ -93,7 +93,7 @@ void AdjointTile<T>::load(std::size_t first, int lanes) {
     const double start = problem.start_time(trajectory), end = problem.end_time(trajectory);
     tile_.t[lane] = tile_.t_start[lane] = start;
     tile_.t_end[lane] = end;
-    tile_.t_stage[lane] = t_first_[lane] = detail::time_behind(context_.stops.times(), start, end);
+    tile_.t_stage[lane] = t_first_[lane] = detail::step_end(context_.step.settings.stops, start, end < start).behind;
     tile_.step_index[lane] = 0;
     tile_.log_error[lane] = scalar::kFirstLogError;
     if (context_.step.settings.fixed && start != end) {
@@ -128,7 +128,7 @@ void AdjointTile<T>::begin_lanes() {
       end_lane(lane, Status::not_finite);
     } else if (tile_.t[lane] == tile_.t_end[lane]) {
       end_lane(lane, Status::success);
-    } else if (has_stops()) {
+    } else if (has_stops() && !context_.step.settings.fixed) {
       head_for_stop(context_, tile_, lane, record.t_end);
     }
   }
@@ -199,7 +199,7 @@ void AdjointTile<T>::run_own_steps() {
     if (!fixed) {
       for (LaneMask bits = rejected; bits != 0; bits &= bits - 1) ++lanes_[__builtin_ctz(bits)].rejected;
     }
-    const LaneMask successful = pass(accepted & tile_.last & ~terminated).ended;
+    const LaneMask successful = pass(accepted & ~terminated).ended;
     const LaneMask stuck = tile_.stuck & open_;
     for (LaneMask bits = successful; bits != 0; bits &= bits - 1) end_lane(__builtin_ctz(bits), Status::success);
     for (LaneMask bits = stuck; bits != 0; bits &= bits - 1) {
@@ -214,10 +214,11 @@ void AdjointTile<T>::run_own_steps() {
   }
 }
 
-// After keep_step() and advance(), of lanes at their t_end.
+// After keep_step() and advance().
 template <class T>
-Landing AdjointTile<T>::pass(LaneMask landed) {
-  const Landing landing = pass_stops(context_, context_.step, tile_, lanes_, landed);
+Landing AdjointTile<T>::pass(LaneMask advanced) {
+  const LaneMask exhausted = attempts_ >= context_.options->max_steps ? ~LaneMask{0} : 0;
+  const Landing landing = pass_stops(context_, context_.step, tile_, lanes_, advanced, exhausted);
   if (landing.renewed != 0) {
     steps_.back().renewed = landing.renewed;
     std::copy_n(tile_.t_stage, kTileLanes, steps_.back().t_behind);
@@ -230,6 +231,7 @@ Landing AdjointTile<T>::pass(LaneMask landed) {
 template <class T>
 void AdjointTile<T>::run_common_steps(std::span<const AcceptedStep> steps, std::span<const TrajectoryRecord> ends) {
   const auto& kernels = context_.step.kernels;
+  tile_.last = ~LaneMask{0};  // any step may end at a stop
   for (const AcceptedStep& step : steps) {
     for (LaneMask bits = open_; bits != 0; bits &= bits - 1) {
       const int lane = __builtin_ctz(bits);

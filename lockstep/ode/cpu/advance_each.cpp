@@ -61,7 +61,8 @@ class Worker {
 
   void step() {
     if (steps_ >= take_code_at_) take_code_at_ = context_.take_generated_code(code_);
-    if (code_.inlined != nullptr && code_.settings.fixed && !context_.event) run_plain_steps();
+    const bool plain = code_.settings.fixed && !code_.settings.has_stops() && !context_.event;
+    if (code_.inlined != nullptr && plain) run_plain_steps();
     const auto& kernels = code_.kernels;
     if (code_.whole_step != nullptr) {
       code_.whole_step(tile_, code_.settings);
@@ -78,12 +79,10 @@ class Worker {
     if (!code_.settings.fixed) {
       for (LaneMask bits = tile_.after_rejection; bits != 0; bits &= bits - 1) ++lanes_[__builtin_ctz(bits)].rejected;
     }
-    const LaneMask landed = tile_.accepted & tile_.last & ~terminated;
-    const LaneMask successful = pass_stops(context_, code_, tile_, lanes_, landed).ended;
-    finished |= successful | tile_.stuck;
-    LaneMask exhausted = 0;
-    if (steps_ >= next_limit_) exhausted = lanes_at_limit() & ~finished;
-    finished |= exhausted;
+    const LaneMask exhausted = steps_ >= next_limit_ ? lanes_at_limit() : 0;
+    const LaneMask advanced = tile_.accepted & ~terminated;
+    const LaneMask successful = pass_stops(context_, code_, tile_, lanes_, advanced, exhausted).ended;
+    finished |= successful | tile_.stuck | exhausted;
 
     // From the highest down: a hole is filled from the end, which then holds an unfinished lane.
     while (finished != 0) {
@@ -270,7 +269,7 @@ class Worker {
                              .save_times = problem.save_times_of(trajectory),
                              .state = static_cast<T*>(unread_->block.state) + row * context_.save_points() * n,
                              .t_end = end};
-    staged_.t_stage[lane] = detail::time_behind(context_.stops.times(), start, end);
+    staged_.t_stage[lane] = detail::step_end(code_.settings.stops, start, end < start).behind;
   }
 
   void begin(int lane) {
@@ -285,7 +284,7 @@ class Worker {
     if (broken || staged_.t[lane] == staged_.t_end[lane]) {
       end_before_start(lane, broken ? Status::not_finite : Status::success);
     } else {
-      if (code_.settings.has_stops) head_for_stop(context_, staged_, lane, record.t_end);
+      if (code_.settings.has_stops() && !code_.settings.fixed) head_for_stop(context_, staged_, lane, record.t_end);
       staged_ready_.push_back(lane);
     }
   }

@@ -134,7 +134,7 @@ class Lockstep {
       if (attempts_ >= take_code_at_) take_code_at_ = context_.take_generated_code(code_);
       const auto [limit, before] = detail::limit_at(stops_, t_, t_end_);
       const auto step =
-          scalar::propose_adaptive_step<D>(code_.settings.has_stops, t_, limit, h, code_.settings.max_step);
+          scalar::propose_adaptive_step<D>(code_.settings.has_stops(), t_, limit, h, code_.settings.max_step);
       const double error = attempt(step.h, step.t_new, step.last ? before : step.t_new);
       ++attempts_;
       const auto decision = scalar::decide_step<D>(error, step.h, log_error, after_rejection, beta1, beta2);
@@ -148,7 +148,7 @@ class Lockstep {
         t_ = step.t_new;
         if (t_ == t_end_) {
           end_all(Status::success);
-        } else if (time_behind() != t_) {
+        } else if (time_behind() != t_ && attempts_ < context_.options->max_steps) {
           for_each_tile([&](ResidentTile<T>& tile) { renew(tile); });
         }
       } else {
@@ -214,7 +214,7 @@ class Lockstep {
     }
   }
 
-  double time_behind() const { return detail::time_behind(stops_, t_, t_end_); }
+  double time_behind() const { return detail::step_end(stops_, t_, t_end_ < t_).behind; }
 
   // Behind a jump at t_.
   void renew(ResidentTile<T>& resident) {

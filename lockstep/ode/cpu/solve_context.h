@@ -80,7 +80,7 @@ struct SolveContext {
                      .beta1 = exponents.beta1,
                      .beta2 = exponents.beta2,
                      .fixed = fixed,
-                     .has_stops = !stops.empty(),
+                     .stops = stops.times(),
                      .keep_stages = event != nullptr || saves_within_steps(the_problem, fixed)};
     take_inlined(step);
     components_ = the_problem.rhs->components();
@@ -226,20 +226,26 @@ struct Landing {
   LaneMask renewed;  // lanes behind a jump, whose derivative is that behind it
 };
 
-// Of lanes that were advanced to their t_end: where there are stops, those that are not at the end of their span go on.
+// Of lanes that were advanced: where there are stops, those that are at one and not at the end of their span go on,
+// but for those that have made all the attempts they may.
 template <class T>
 Landing pass_stops(const SolveContext<T>& context, const StepCode<T>& code, TileState<T>& tile, LaneRecord<T>* records,
-                   LaneMask landed) {
+                   LaneMask advanced, LaneMask exhausted) {
+  const LaneMask landed = advanced & tile.last;
   Landing landing{landed, 0};
-  if (!code.settings.has_stops || landed == 0) return landing;
-  for (LaneMask bits = landed; bits != 0; bits &= bits - 1) {
+  if (!code.settings.has_stops()) return landing;
+  for (LaneMask bits = code.settings.fixed ? advanced : landed; bits != 0; bits &= bits - 1) {
     const int lane = __builtin_ctz(bits);
     const LaneMask bit = LaneMask{1} << lane;
     if (tile.t[lane] == records[lane].t_end) continue;
-    landing.ended &= ~bit;
-    head_for_stop(context, tile, lane, records[lane].t_end);
-    tile.t_stage[lane] = detail::time_behind(context.stops.times(), tile.t[lane], records[lane].t_end);
-    if (tile.t_stage[lane] != tile.t[lane]) landing.renewed |= bit;
+    detail::StepEnd here{tile.t_last[lane], tile.t_behind[lane]};
+    if (!code.settings.fixed) {
+      landing.ended &= ~bit;
+      head_for_stop(context, tile, lane, records[lane].t_end);
+      here = detail::step_end(code.settings.stops, tile.t[lane], records[lane].t_end < tile.t[lane]);
+    }
+    tile.t_stage[lane] = here.behind;
+    if (here.behind != here.before) landing.renewed |= bit & ~exhausted;
   }
   if (landing.renewed == 0) return landing;
   for (int lane = 0; lane < tile.lanes; ++lane) {

@@ -9,6 +9,7 @@
 
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/kernels/tile.h"
+#include "lockstep/ode/detail/stop_times.h"
 #include "lockstep/ode/state_function.h"
 #include "lockstep/ode/tableau.h"
 
@@ -55,9 +56,11 @@ struct StepSettings {
   double initial_step;  // 0: chosen by the engine
   float beta1, beta2;
   bool fixed;
-  bool has_stops;    // steps end at times of their own: t_end, t_before and t_last below
-  bool keep_stages;  // save points or events may lie within steps: the interpolant will read all stages
+  detail::StopTimes stops;  // where the right-hand side jumps or bends: t_end and the times beside them below
+  bool keep_stages;         // save points or events may lie within steps: the interpolant will read all stages
   const GeneratedStep<T>* generated = nullptr;  // what the kernels of generated_step.h run
+
+  bool has_stops() const { return stops.count > 0; }
 };
 
 template <class T>
@@ -82,6 +85,7 @@ struct TileState {
   alignas(64) double t_end[kTileLanes] = {};     // of the span, or of the way to the next stop
   alignas(64) double t_before[kTileLanes] = {};  // with stops: the time of stages at t_end
   alignas(64) double t_last[kTileLanes] = {};    // with stops: the time of stages at the end of the step attempted
+  alignas(64) double t_behind[kTileLanes] = {};  // with stops and fixed steps: of the next step's first one
   alignas(64) double t_stage[kTileLanes] = {};
   alignas(64) double t_new[kTileLanes] = {};
   alignas(64) double h[kTileLanes] = {};      // proposed next step, signed

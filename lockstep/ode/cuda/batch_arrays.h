@@ -51,7 +51,7 @@ class StopArrays {
     std::size_t row = 0;
     for (const double* times : {from.time, from.low, from.high}) std::copy_n(times, count, all_.host + row++ * count);
     all_.upload(stream);
-    device_ = {all_.device, all_.device + count, all_.device + 2 * count, from.count};
+    device_ = {all_.device, all_.device + count, all_.device + 2 * count, from.count, from.fixed};
     return true;
   }
   const detail::StopTimes& device() const { return device_; }

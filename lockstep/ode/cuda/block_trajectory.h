@@ -73,7 +73,7 @@ class BlockTrajectory {
     return trajectory_.stage_state()[c];
   }
   LOCKSTEP_HOST_DEVICE double time() const {
-    if (wanted_ == Wanted::first || wanted_ == Wanted::renewal) return trajectory_.time_behind();
+    if (wanted_ == Wanted::first || wanted_ == Wanted::renewal) return trajectory_.start_time();
     if (wanted_ == Wanted::trial) return trajectory_.trial_time();
     return trajectory_.stage_time(stage_);
   }

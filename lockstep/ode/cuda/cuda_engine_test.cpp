@@ -155,17 +155,24 @@ TEST(DeviceKernels, end_steps_at_stops_as_the_cpu_engine_does) {
   const Problem problem = ensemble(net(jumping_net(2, 9), {"net", true}), {0.5, 0.2}, {}, 23, 0.25);
   for (const std::string_view name : method_names()) {
     SCOPED_TRACE(name);
-    if (method(name).error.empty()) continue;
-    expect_same_on_both(problem, with_stops(options_for(name, Precision::f32)));
-    expect_same_on_both(problem, with_stops(options_for(name, Precision::f64)));
+    for (const Precision precision : {Precision::f32, Precision::f64}) {
+      expect_same_on_both(problem, with_fixed_stops(options_for(name, precision)));
+      if (!method(name).error.empty()) expect_same_on_both(problem, with_stops(options_for(name, precision)));
+    }
   }
-  expect_same_on_both(lorenz(23), with_stops(options_for("tsit5", Precision::f64)));
+  for (const auto& with : {with_stops, with_fixed_stops}) {
+    Options options = with(options_for("tsit5", Precision::f64));
+    expect_same_on_both(lorenz(23), options);
+    for (options.max_steps = 1; options.max_steps < 12; ++options.max_steps) expect_same_on_both(problem, options);
+  }
 }
 
 TEST(TilesOnTheDevice, end_steps_at_stops_as_the_cpu_engine_does) {
   const Problem problem = ensemble(net(jumping_net(3, 33), {"net", true}), {0.5, 0.2, -0.4}, {}, 7, 0.25);
-  EXPECT_EQ(expect_same_on_both(problem, with_stops(options_for("tsit5", Precision::f32))), "tiles_f32");
-  expect_same_on_both(problem, with_stops(options_for("dop853", Precision::f64)));
+  for (const auto& with : {with_stops, with_fixed_stops}) {
+    EXPECT_EQ(expect_same_on_both(problem, with(options_for("tsit5", Precision::f32))), "tiles_f32");
+    expect_same_on_both(problem, with(options_for("dop853", Precision::f64)));
+  }
 }
 
 // A net of the widths that blocks of threads evaluate together.

@@ -93,7 +93,7 @@ class Trajectory : private Memory, private Progress<T> {
   // Takes up a trajectory. False when it has ended at once: its record is written.
   LOCKSTEP_HOST_DEVICE bool begin(std::int64_t index) {
     load(index);
-    evaluate(time_behind(), y_, k_[0]);
+    evaluate(start_time(), y_, k_[0]);
     if (!start()) return false;
     if constexpr (Scheme::kAdaptive) {
       if (needs_trial()) {
@@ -112,7 +112,7 @@ class Trajectory : private Memory, private Progress<T> {
     const Verdict verdict = judge();
     if (verdict == Verdict::ended || !conclude(verdict == Verdict::accepted)) return false;
     if (verdict == Verdict::accepted && behind_jump()) {
-      evaluate(time_behind(), y_, k_[0]);
+      evaluate(start_time(), y_, k_[0]);
       finish_renewal();
     }
     return true;
@@ -195,7 +195,7 @@ class Trajectory : private Memory, private Progress<T> {
   template <class Index>
   LOCKSTEP_HOST_DEVICE double stage_time(Index i) const {
     if (has_stops() && (int(i) == scheme_.stages() - 1 || scheme_.stage_time(i) == 1))
-      return proposed_.last ? detail::limit_at(rules_.stops, t_, proposed_.t_new).before : proposed_.t_new;
+      return detail::last_stage_time(rules_.stops, t_, proposed_.t_new, proposed_.last);
     return int(i) == scheme_.stages() - 1 ? proposed_.t_new : D::fma(scheme_.stage_time(i), proposed_.h, t_);
   }
 
@@ -313,10 +313,8 @@ class Trajectory : private Memory, private Progress<T> {
   }
 
   // The time of the evaluation at state(), and whether the state that an accepted step led to wants one.
-  LOCKSTEP_HOST_DEVICE double time_behind() const {
-    return has_stops() ? detail::time_behind(rules_.stops, t_, t_end_) : t_;
-  }
-  LOCKSTEP_HOST_DEVICE bool behind_jump() const { return has_stops() && time_behind() != t_; }
+  LOCKSTEP_HOST_DEVICE double start_time() const { return has_stops() ? here().behind : t_; }
+  LOCKSTEP_HOST_DEVICE bool behind_jump() const { return has_stops() && here().before != here().behind; }
   LOCKSTEP_HOST_DEVICE void finish_renewal() { ++evaluations_; }
 
   LOCKSTEP_HOST_DEVICE typename Memory::ConstRow state() const { return y_; }
@@ -326,6 +324,7 @@ class Trajectory : private Memory, private Progress<T> {
 
  private:
   LOCKSTEP_HOST_DEVICE bool has_stops() const { return rules_.stops.count > 0; }
+  LOCKSTEP_HOST_DEVICE detail::StepEnd here() const { return detail::step_end(rules_.stops, t_, t_end_ < t_); }
   LOCKSTEP_HOST_DEVICE double limit() const { return detail::limit_at(rules_.stops, t_, t_end_).t; }
 
   template <class U, class Du>

@@ -1,4 +1,5 @@
-// Where adaptive steps end whatever their error: sorted times, on the host and on devices.
+// Where adaptive steps end whatever their error, and what any steps that end there see: sorted times, on the host and
+// on devices.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@ struct StopTimes {
   const double* low = nullptr;
   const double* high = nullptr;
   std::int32_t count = 0;
+  bool fixed = false;  // of fixed steps, which end where they do: at a jump where that is between its sides
 };
 
 // What a step from t heads for at most: a stop or the span's end.
@@ -22,39 +24,53 @@ struct StepLimit {
   double before;  // the time of stages at a step's end there: the near side of a jump
 };
 
-// The place of the first stop beyond t on the way to t_end; none where it is no place of a stop.
-LOCKSTEP_HOST_DEVICE std::int32_t next_stop(const StopTimes& stops, double t, double t_end) {
-  const bool backward = t_end < t;
-  std::int32_t low = 0, high = stops.count;  // the first one after t, or not before it
+// Times at which stages at a step's end are evaluated, and the next step's first one: the sides of a jump, elsewhere
+// that end itself.
+struct StepEnd {
+  double before, behind;
+};
+
+// How many of ascending times are below t, or not above it.
+LOCKSTEP_HOST_DEVICE std::int32_t times_until(const double* times, std::int32_t count, double t, bool with_t) {
+  std::int32_t low = 0, high = count;
   while (low < high) {
     const std::int32_t middle = (low + high) / 2;
-    const bool behind = backward ? stops.time[middle] < t : stops.time[middle] <= t;
-    if (behind) {
+    if (times[middle] < t || (with_t && times[middle] == t)) {
       low = middle + 1;
     } else {
       high = middle;
     }
   }
-  return backward ? low - 1 : low;
+  return low;
 }
 
-// A span that ends between the sides of a jump ends at the jump.
+// The place of the first stop beyond t; none where it is no place of a stop.
+LOCKSTEP_HOST_DEVICE std::int32_t next_stop(const StopTimes& stops, double t, bool backward) {
+  return times_until(stops.time, stops.count, t, !backward) - (backward ? 1 : 0);
+}
+
+// Of adaptive steps. A span that ends between the sides of a jump ends at the jump.
 LOCKSTEP_HOST_DEVICE StepLimit limit_at(const StopTimes& stops, double t, double t_end) {
-  const std::int32_t place = next_stop(stops, t, t_end);
-  if (place < 0 || place >= stops.count) return {t_end, t_end};
   const bool backward = t_end < t;
+  const std::int32_t place = next_stop(stops, t, backward);
+  if (place < 0 || place >= stops.count) return {t_end, t_end};
   const double stop = stops.time[place], before = backward ? stops.high[place] : stops.low[place];
   if (stops.low[place] <= t_end && t_end <= stops.high[place]) return {t_end, before};
   return (backward ? stop < t_end : stop > t_end) ? StepLimit{t_end, t_end} : StepLimit{stop, before};
 }
 
-// The time at which the derivative behind t is to be evaluated, on the way to t_end: t itself but between the sides of
-// a jump, where it is the far one.
-LOCKSTEP_HOST_DEVICE double time_behind(const StopTimes& stops, double t, double t_end) {
-  const bool backward = t_end < t;
-  const std::int32_t here = next_stop(stops, t, t_end) + (backward ? 1 : -1);
-  if (here < 0 || here >= stops.count || t < stops.low[here] || t > stops.high[here]) return t;
-  return backward ? stops.low[here] : stops.high[here];
+// Of a step that ends at t, or a span that starts there.
+LOCKSTEP_HOST_DEVICE StepEnd step_end(const StopTimes& stops, double t, bool backward) {
+  const std::int32_t here = stops.fixed ? times_until(stops.low, stops.count, t, true) - 1
+                                        : next_stop(stops, t, backward) + (backward ? 1 : -1);
+  if (here < 0 || here >= stops.count || t < stops.low[here] || t > stops.high[here]) return {t, t};
+  return backward ? StepEnd{stops.high[here], stops.low[here]} : StepEnd{stops.low[here], stops.high[here]};
+}
+
+// The time of stages at the end of a step from t, the last one before its limit or not.
+LOCKSTEP_HOST_DEVICE double last_stage_time(const StopTimes& stops, double t, double t_new, bool last) {
+  if (stops.fixed) return step_end(stops, t_new, t_new < t).before;
+  return last ? limit_at(stops, t, t_new).before : t_new;
 }
 
 }  // namespace lockstep::ode::detail

@@ -2,6 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+
+#include "lockstep/ode/detail/fixed_steps.h"
 
 namespace lockstep::ode::detail {
 namespace {
@@ -17,22 +23,32 @@ double width(const TimeKnot& knot, Precision precision) {
   return std::max(kUlps * epsilon * std::max(std::fabs(knot.time), knot.magnitude), least);
 }
 
+// How far from its time a fixed step may end: as far as fixed_steps() lets a span end, or three roundings, of dt, of
+// k dt and of the sum with the start.
+double slack(const Problem& problem, double dt) {
+  const auto [first, last] = problem.time_range();
+  return std::max(kStepSlack * dt, 3 * 0x1p-52 * std::max(std::fabs(first), std::fabs(last)));
+}
+
 }  // namespace
 
-Stops::Stops(const Problem& problem, const Options& options) {
-  if (options.control == StepControl::fixed) return;
+Stops::Stops(const Problem& problem, const Options& options) : fixed_(options.control == StepControl::fixed) {
   std::vector<TimeKnot> knots;
   if (options.stop_at_knots) {
-    const auto known = problem.rhs->time_knots();
-    knots.assign(known.begin(), known.end());
+    // Where the function only bends a fixed step has nothing to choose.
+    std::ranges::copy_if(problem.rhs->time_knots(), std::back_inserter(knots),
+                         [this](const TimeKnot& knot) { return knot.jumps || !fixed_; });
   }
   // What a given stop is for is not known: that the function jumps is the worst.
   for (const double stop : options.stops) knots.push_back({stop, true, 0});
   std::ranges::stable_sort(knots, {}, &TimeKnot::time);
+  const double most = fixed_ ? options.dt / 4 : std::numeric_limits<double>::infinity();
+  const double least = fixed_ ? slack(problem, options.dt) : 0;
   for (const TimeKnot& knot : knots) {
-    const double side = knot.jumps ? width(knot, options.precision) : 0;
+    const double sides = std::min(std::max(width(knot, options.precision), least), most);
+    const double side = knot.jumps ? sides : 0;
     // Times that the precision does not tell apart are one.
-    if (!time_.empty() && knot.time - time_.back() <= width(knot, options.precision)) {
+    if (!time_.empty() && knot.time - time_.back() <= sides) {
       if (knot.jumps) high_.back() = knot.time + side;
       if (knot.jumps && low_.back() == time_.back()) low_.back() = time_.back() - side;
       continue;
@@ -48,6 +64,7 @@ Stops::Stops(const Problem& problem, const Options& options) {
 namespace lockstep::ode {
 
 std::vector<double> stop_times(const Problem& problem, const Options& options) {
+  if (options.control == StepControl::fixed) return {};
   const auto [first, last] = problem.time_range();
   const detail::Stops stops(problem, options);
   const detail::StopTimes times = stops.times();
@@ -56,6 +73,27 @@ std::vector<double> stop_times(const Problem& problem, const Options& options) {
     if (times.time[i] > first && times.time[i] < last) within.push_back(times.time[i]);
   }
   return within;
+}
+
+std::optional<PassedJump> passed_jump(const Problem& problem, const Options& options, std::size_t most) {
+  if (options.control != StepControl::fixed) return std::nullopt;
+  const detail::Stops stops(problem, options);
+  const detail::StopTimes times = stops.times();
+  const std::size_t spans = std::max(problem.start_times.size(), problem.end_times.size());
+  for (std::size_t i = 0; i < std::min(most, spans); ++i) {
+    const double start = problem.start_time(i), end = problem.end_time(i);
+    if (start == end) continue;
+    const auto steps = detail::fixed_steps(start, end, options.dt);
+    for (std::int32_t k = 0; k < times.count; ++k) {
+      const double time = times.time[k];
+      const double ratio = (time - start) / steps.dt;
+      if (!(ratio > 0) || (end - time) * steps.dt <= 0) continue;
+      const double nearest = std::fma(std::round(ratio), steps.dt, start);
+      const auto at_jump = [&](double t) { return times.low[k] <= t && t <= times.high[k]; };
+      if (!at_jump(nearest) && !at_jump(start) && !at_jump(end)) return PassedJump{time, i};
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace lockstep::ode

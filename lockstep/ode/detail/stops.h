@@ -12,15 +12,18 @@ namespace lockstep::ode::detail {
 class Stops {
  public:
   Stops() = default;
-  // The times that the options and the right-hand side tell; none with fixed steps.
+  // The times that the options and the right-hand side tell.
   Stops(const Problem& problem, const Options& options);
 
   bool empty() const { return time_.empty(); }
   // Valid while this object lives and does not move.
-  StopTimes times() const { return {time_.data(), low_.data(), high_.data(), static_cast<std::int32_t>(time_.size())}; }
+  StopTimes times() const {
+    return {time_.data(), low_.data(), high_.data(), static_cast<std::int32_t>(time_.size()), fixed_};
+  }
 
  private:
   std::vector<double> time_, low_, high_;
+  bool fixed_ = false;
 };
 
 }  // namespace lockstep::ode::detail

@@ -128,8 +128,10 @@ TEST(GemmEngine, adds_up_systems_and_nets_with_parameters_time_scalings_and_boun
 TEST(GemmEngine, ends_steps_at_stops_as_the_cpu_engine_does) {
   const Problem problem = ensemble(net(jumping_net(3, 17), {"net", true}), {0.5, 0.2, -0.4}, {}, 23, 0.25);
   for (const std::string_view name : {"bs3", "tsit5", "dop853"}) {
-    expect_same_as_cpu(problem, with_stops(options_for(name, Precision::f32)));
-    expect_same_as_cpu(problem, with_stops(options_for(name, Precision::f64)));
+    for (const Precision precision : {Precision::f32, Precision::f64}) {
+      expect_same_as_cpu(problem, with_stops(options_for(name, precision)));
+      expect_same_as_cpu(problem, with_fixed_stops(options_for(name, precision)));
+    }
   }
 }
 

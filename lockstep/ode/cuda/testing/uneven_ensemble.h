@@ -66,5 +66,11 @@ inline Options with_stops(Options options) {
   options.stops = {0.5, 0.1, 0.25, 0.28};
   return options;
 }
+// Steps of which one ends at each stop.
+inline Options with_fixed_stops(Options options) {
+  options.control = StepControl::fixed;
+  options.dt = 0.01;
+  return with_stops(std::move(options));
+}
 
 }  // namespace lockstep::ode::cuda
