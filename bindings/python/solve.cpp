@@ -20,6 +20,7 @@
 #include "lockstep/cli/problem_file.h"
 #include "lockstep/cli/problem_setup.h"
 #include "lockstep/cli/provenance.h"
+#include "lockstep/cli/range_notes.h"
 #include "lockstep/cli/standstill_notes.h"
 #include "lockstep/cli/stored_problem.h"
 #include "lockstep/cli/text.h"
@@ -106,6 +107,7 @@ cli::ProblemOverrides overrides_of(const nb::dict& given) {
 struct Run {
   ode::Summary summary;
   bool ran_out_of_steps;  // some trajectory did, whatever its guard made of that
+  std::vector<ode::Excursion> excursions;
 };
 
 // This problem and these options, which may differ from those of `setup`, with its guard.
@@ -114,13 +116,23 @@ Run solve_into(const cli::ProblemSetup& setup, const ode::Problem& problem, cons
   const auto run = [&](ode::SolutionSink& to) {
     ode::Summary summary = ode::solve(problem, options, to, control);
     const bool ran_out = summary.count_of[static_cast<std::size_t>(ode::Status::too_many_steps)] > 0;
-    return Run{std::move(summary), ran_out};
+    return Run{std::move(summary), ran_out, {}};
   };
   if (setup.guard != ode::GuardAction::flag && setup.guard != ode::GuardAction::stop) return run(sink);
   ode::GuardedSink guarded(sink, problem, options.precision, setup.range, setup.guard);
   Run done = run(guarded);
   guarded.correct(done.summary);
+  done.excursions = guarded.excursions();
   return done;
+}
+
+// What was found on the way, for people.
+std::vector<std::string> notes_of(const Run& run, const ode::EndSample& ends, const cli::ProblemSetup& setup) {
+  std::vector<std::string> notes = cli::standstill_notes(ends, setup.options, setup.component_names);
+  // Whoever asks for stop knows what the status means.
+  if (setup.guard == ode::GuardAction::flag && !run.excursions.empty())
+    notes.push_back(cli::text_of_excursions(run.excursions, setup));
+  return notes;
 }
 
 ode::Solution empty_solution(const ode::Problem& problem, const ode::Options& options) {
@@ -164,9 +176,9 @@ ode::Attributes solve_into_file(const cli::ProblemFile& file, const cli::Problem
                                 const RunControl& control) {
   return write_file(file.output.file->value, file.output.overwrite, file, setup, about, [&](ode::ResultWriter& writer) {
     ode::EndSample ends(writer, setup.problem, setup.options.precision);
-    ode::Summary summary = solve_into(setup, setup.problem, setup.options, ends, control).summary;
-    notes = cli::standstill_notes(ends, setup.options, setup.component_names);
-    return cli::describe_run(summary);
+    Run run = solve_into(setup, setup.problem, setup.options, ends, control);
+    notes = notes_of(run, ends, setup);
+    return cli::describe_run(run.summary);
   });
 }
 
@@ -341,7 +353,7 @@ std::pair<Solved, nb::object> solve_in_memory(std::shared_ptr<const Written> wri
     const bool once = !solved.own;  // who solves again and again does not want to wait for what would tell the same
     Run run =
         solve_into(setup, solved.problem(), options, once ? static_cast<ode::SolutionSink&>(ends) : sink, control);
-    if (once) solved.notes = cli::standstill_notes(ends, options, setup.component_names);
+    if (once) solved.notes = notes_of(run, ends, setup);
     solved.run = std::move(run.summary);
     ran_out_of_steps = run.ran_out_of_steps;
   };

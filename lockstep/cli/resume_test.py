@@ -305,7 +305,7 @@ class Stopped(ResumeTest):
     def test_a_time_limit_commits_and_exits_with_124(self):
         done = self.run_tool("solve", "endless.toml", "--time-limit", "1")
         self.assertEqual(done.returncode, 124, done.stderr)
-        self.assertRegex(done.stderr, r"lockstep: stopped: \d+ of 200,000 trajectories are finished and in endless.h5")
+        self.assertRegex(done.stderr, r"lockstep: stopped: [\d,]+ of 200,000 trajectories are finished and in endless.h5")
         for text in ("0", "soon", "1:2:3:4", "-5", "1:", "2-3", ""):
             if text:
                 self.fail_with(f'--time-limit: found "{text}", expected whole seconds, or MM:SS, HH:MM:SS, D-HH:MM:SS',

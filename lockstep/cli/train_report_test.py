@@ -243,6 +243,11 @@ class CalledRangesTest(ToolTest):
         self.assertTrue(np.isnan(stopped[1, 1:]).all())
         self.assertAlmostEqual(end[2, 0], 1, delta=1e-6)
         self.assertEqual(stopped[0].tobytes(), plain[0].tobytes())
+        said = self.succeed("solve", "p.toml", "--overwrite")  # 0.5 cos 1 + 2 sin 1 at the end; 2 at a start
+        self.assertIn("  outside_range: outside the training range, where a net's answers mean nothing: x, known from -1 to "
+                      "1, in 2 trajectories, as far as 2\n", said)
+        self.assertIn("  outside_range: ended at the bounds of x, known from -1 to 1, in 2 trajectories, as far as 2\n",
+                      self.succeed("solve", "p.toml", "--overwrite", "--guard", "stop"))
 
     def test_the_stored_problem_has_the_guard_too(self):
         for guard in ("flag", "stop", "clamp"):

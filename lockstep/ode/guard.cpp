@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -193,6 +194,8 @@ GuardedSink::GuardedSink(SolutionSink& inner, const Problem& problem, Precision 
                          GuardAction action)
     : inner_(inner), problem_(problem), precision_(precision), range_(std::move(range)), action_(action) {
   require_fitting(*problem.rhs, range_);
+  excursions_.resize(range_.minimum.size());
+  for (std::size_t i = 0; i < excursions_.size(); ++i) excursions_[i].input = i;
 }
 
 template <class T>
@@ -205,6 +208,64 @@ bool GuardedSink::inside(const T* values, std::size_t first, std::size_t count) 
     }
   }
   return true;
+}
+
+// Positive outside; NaN, and what has no bound, is minus infinity.
+template <class T>
+double GuardedSink::widths_outside(std::size_t input, T number) const {
+  const double value = static_cast<double>(number);
+  const double low = static_cast<double>(static_cast<T>(range_.minimum[input]));  // as inside() sees it
+  const double high = static_cast<double>(static_cast<T>(range_.maximum[input]));
+  const double bound = std::isfinite(low) && (!std::isfinite(high) || value - low < high - value) ? low : high;
+  if (!std::isfinite(bound) || std::isnan(value)) return -std::numeric_limits<double>::infinity();
+  const double width = std::isfinite(high - low) ? high - low : std::fabs(bound);
+  const double beyond = bound == low ? low - value : value - high;
+  return beyond / (width > 0 ? width : 1);
+}
+
+template <class T>
+void GuardedSink::keep_excursions(const SolutionBlock& block, std::size_t row, const std::vector<T>& start,
+                                  const std::vector<T>& parameters) {
+  const std::size_t n = start.size(), points = problem_.save_points();
+  std::vector<Excursion> farthest(excursions_.size());
+  for (Excursion& one : farthest) one.widths = -std::numeric_limits<double>::infinity();
+  const auto look = [&](std::size_t input, T number) {
+    const double widths = widths_outside(input, number);
+    if (widths > farthest[input].widths) farthest[input] = {input, 1, static_cast<double>(number), widths};
+  };
+  const T* const end = static_cast<const T*>(block.end_state) + row * n;
+  const T* const states = static_cast<const T*>(block.state) + row * points * n;
+  for (std::size_t i = 0; i < n; ++i) {
+    look(i, start[i]);
+    look(i, end[i]);
+    for (std::size_t time = 0; time < points; ++time) look(i, states[time * n + i]);
+  }
+  for (std::size_t i = 0; i < parameters.size(); ++i) look(n + i, parameters[i]);
+  // Where stop ends a trajectory its state lies on a bound, to rounding on either side of it.
+  const auto most = std::max_element(farthest.begin(), farthest.end(),
+                                     [](const Excursion& a, const Excursion& b) { return a.widths < b.widths; });
+  const std::lock_guard lock(mutex_);
+  for (auto one = farthest.begin(); one != farthest.end(); ++one) {
+    if (!(one->widths > 0) && !(one == most && action_ == GuardAction::stop)) continue;
+    Excursion& kept = excursions_[static_cast<std::size_t>(one - farthest.begin())];
+    const bool farther =
+        kept.trajectories == 0 || one->widths > kept.widths || (one->widths == kept.widths && one->value < kept.value);
+    if (farther) {
+      kept.value = one->value;
+      kept.widths = one->widths;
+    }
+    ++kept.trajectories;
+  }
+}
+
+std::vector<Excursion> GuardedSink::excursions() const {
+  std::vector<Excursion> found;
+  const std::lock_guard lock(mutex_);
+  std::copy_if(excursions_.begin(), excursions_.end(), std::back_inserter(found),
+               [](const Excursion& one) { return one.trajectories > 0; });
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Excursion& a, const Excursion& b) { return a.widths > b.widths; });
+  return found;
 }
 
 template <class T>
@@ -241,6 +302,7 @@ void GuardedSink::judge(const SolutionBlock& block, std::size_t row) {
   }
   if (!outside) return;
   changed_[static_cast<std::size_t>(record.status)].fetch_add(1, std::memory_order_relaxed);
+  keep_excursions(block, row, start, parameters);
   record.status = Status::outside_range;
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <mutex>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,14 @@ Rhs clamp_to_range(Rhs net, Range range);
 // not seen by it: GuardedSink is.
 TerminalEvent leaves_range(const Rhs& rhs, const Range& range);
 
+// How far an input of the net lay outside, over the trajectories with Status::outside_range.
+struct Excursion {
+  std::size_t input = 0;         // of the range: components, then parameters
+  std::size_t trajectories = 0;  // how many lay outside by it
+  double value = 0;              // farthest from its range; of stop, where trajectories ended
+  double widths = 0;             // how far beyond the nearer bound, in widths of the range; of one bound, in its size
+};
+
 // Hands everything on to another sink, with statuses as flag and stop ask. Of stop it expects that the problem's event
 // is leaves_range(). A trajectory that starts outside, or whose parameters lie outside, is outside from its start: with
 // stop its states after the start become NaN.
@@ -59,12 +68,21 @@ class GuardedSink : public SolutionSink {
   // Of a solve into this sink: counts of statuses as they were handed on.
   void correct(Summary& summary) const;
 
+  // After the solve: the inputs that lay outside at a saved state, the start or the end, farthest first. The same for
+  // any number of threads.
+  std::vector<Excursion> excursions() const;
+
  private:
   void judge_row(const SolutionBlock& block, std::size_t row);
   template <class T>
   void judge(const SolutionBlock& block, std::size_t row);
   template <class T>
   bool inside(const T* values, std::size_t first, std::size_t count) const;
+  template <class T>
+  double widths_outside(std::size_t input, T value) const;
+  template <class T>
+  void keep_excursions(const SolutionBlock& block, std::size_t row, const std::vector<T>& start,
+                       const std::vector<T>& parameters);
 
   SolutionSink& inner_;
   const Problem& problem_;
@@ -72,6 +90,8 @@ class GuardedSink : public SolutionSink {
   Range range_;
   GuardAction action_;
   std::array<std::atomic<std::size_t>, kStatusCount> changed_{};  // by the status that became outside_range
+  mutable std::mutex mutex_;
+  std::vector<Excursion> excursions_;  // [input of the range]
 };
 
 }  // namespace lockstep::ode

@@ -33,6 +33,7 @@ const Options kOptions{.rtol = 1e-10, .atol = 1e-10, .precision = Precision::f64
 struct Result {
   Solution solution;
   Summary summary;
+  std::vector<Excursion> excursions = {};
 };
 
 Result guarded(Problem problem, GuardAction action) {
@@ -42,6 +43,7 @@ Result guarded(Problem problem, GuardAction action) {
   GuardedSink sink(memory, problem, Precision::f64, kRange, action);
   result.summary = solve(problem, kOptions, sink, {});
   sink.correct(result.summary);
+  result.excursions = sink.excursions();
   return result;
 }
 
@@ -115,6 +117,43 @@ TEST(Guard, parameters_outside_are_outside_from_the_start) {
   solve(with_parameter, kOptions, sink, {});
   EXPECT_EQ(solution.record(0).status, Status::success);
   EXPECT_EQ(solution.record(1).status, Status::outside_range);
+}
+
+TEST(Guard, excursions_tell_which_input_left_in_how_many_trajectories_and_how_far) {
+  const std::vector<Excursion> flagged = guarded(problem(), GuardAction::flag).excursions;
+  ASSERT_EQ(flagged.size(), 1u);
+  EXPECT_EQ(flagged[0].input, 0u);
+  EXPECT_EQ(flagged[0].trajectories, 3u);
+  EXPECT_NEAR(flagged[0].value, -2 * std::exp(1), 1e-8);  // farther below -1 than 1.5 e is above 2
+  EXPECT_NEAR(flagged[0].widths, (2 * std::exp(1) - 1) / 3, 1e-8);
+
+  const std::vector<Excursion> stopped = guarded(problem(), GuardAction::stop).excursions;
+  ASSERT_EQ(stopped.size(), 1u);
+  EXPECT_EQ(stopped[0].trajectories, 3u);
+  EXPECT_EQ(stopped[0].value, -2);  // where the one starts that is outside from its start
+
+  Problem inside = problem();
+  inside.initial_states = {0.5, 0.1};
+  EXPECT_TRUE(guarded(inside, GuardAction::flag).excursions.empty());
+  EXPECT_TRUE(guarded(inside, GuardAction::stop).excursions.empty());
+}
+
+TEST(Guard, excursions_do_not_count_a_bound_that_rounds_outwards) {
+  Problem two;
+  two.rhs = net({.layers = {{2, 2, {0.0, 0.0, 0.0, 1.0}, {0.0, 0.0}, {}}}});
+  two.initial_states = {0.1, 1};  // float(0.1) is above 0.1
+  two.end_times = {1};
+  two.save_times = {1};
+  Solution solution(Precision::f32, 1, 2, two.save_times, false);
+  MemorySink memory(solution);
+  GuardedSink sink(memory, two, Precision::f32, {{0, 0}, {0.1, kInfinity}}, GuardAction::flag);
+  solve(two, {.precision = Precision::f32, .threads = 1}, sink, {});
+  EXPECT_TRUE(sink.excursions().empty());
+  GuardedSink bounded(memory, two, Precision::f32, {{0, -kInfinity}, {0.1, 2}}, GuardAction::flag);
+  solve(two, {.precision = Precision::f32, .threads = 1}, bounded, {});
+  ASSERT_EQ(bounded.excursions().size(), 1u);
+  EXPECT_EQ(bounded.excursions()[0].input, 1u);
+  EXPECT_NEAR(bounded.excursions()[0].widths, (std::exp(1) - 2) / 2, 1e-5);
 }
 
 TEST(Guard, ranges_that_do_not_fit_are_refused) {

@@ -21,6 +21,7 @@
 #include "lockstep/cli/problem_setup.h"
 #include "lockstep/cli/progress.h"
 #include "lockstep/cli/provenance.h"
+#include "lockstep/cli/range_notes.h"
 #include "lockstep/cli/ranks.h"
 #include "lockstep/cli/shard.h"
 #include "lockstep/cli/standstill_notes.h"
@@ -95,7 +96,8 @@ void print_unseen(const ProblemSetup& setup) {
 }
 
 void print_summary(const ode::Summary& summary, std::size_t earlier, const ode::Options& options,
-                   const std::string& out_of_steps, const std::string& path, std::uintmax_t bytes) {
+                   const std::string& out_of_steps, const std::string& excursions, const std::string& path,
+                   std::uintmax_t bytes) {
   std::size_t total = 0;
   std::string statuses;
   for (int i = 0; i < ode::kStatusCount; ++i) {
@@ -118,6 +120,9 @@ void print_summary(const ode::Summary& summary, std::size_t earlier, const ode::
               " to be stable: try --dt " + number_text(options.dt / 2) + ", or tolerances in place of dt";
     }
     std::printf("  %s: %s\n", std::string(ode::to_string(status)).c_str(), said.c_str());
+  }
+  if (!excursions.empty()) {
+    std::printf("  %s: %s\n", std::string(ode::to_string(ode::Status::outside_range)).c_str(), excursions.c_str());
   }
   std::printf("%s accepted, %s rejected, %s of the right-hand side\n",
               counted_text(static_cast<std::size_t>(summary.accepted), "step").c_str(),
@@ -207,7 +212,8 @@ agreement::Certificate certify(const SolveOptions& options, const ProblemSetup& 
 
 struct Solved {
   ode::Summary summary;
-  std::vector<std::string> notes;  // of what was found on the way
+  std::string excursions;          // from the training range, for people
+  std::vector<std::string> notes;  // of what else was found on the way
 };
 
 // With statuses as the guard of the net's training range asks.
@@ -215,14 +221,16 @@ Solved solve_guarded(const ode::Problem& problem, const ProblemSetup& setup, ode
                      const RunControl& control) {
   ode::EndSample ends(sink, problem, setup.options.precision);
   ode::Summary summary;
+  std::string excursions;
   if (setup.guard == ode::GuardAction::flag || setup.guard == ode::GuardAction::stop) {
     ode::GuardedSink guarded(ends, problem, setup.options.precision, setup.range, setup.guard);
     summary = ode::solve(problem, setup.options, guarded, control);
     guarded.correct(summary);
+    excursions = text_of_excursions(guarded.excursions(), setup);
   } else {
     summary = ode::solve(problem, setup.options, ends, control);
   }
-  return {std::move(summary), standstill_notes(ends, setup.options, setup.component_names)};
+  return {std::move(summary), std::move(excursions), standstill_notes(ends, setup.options, setup.component_names)};
 }
 
 // Solves what is not in the file yet.
@@ -346,7 +354,8 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
         summary.count_of[static_cast<std::size_t>(ode::Status::too_many_steps)] > 0) {
       out_of_steps = explain_out_of_steps(setup.problem, setup.options, path, {&interrupt.token(), {}});
     }
-    print_summary(summary, left ? left->stored : 0, setup.options, out_of_steps, path.string(), bytes);
+    print_summary(summary, left ? left->stored : 0, setup.options, out_of_steps, solved.excursions, path.string(),
+                  bytes);
     print_step_limit(setup, summary);
     print_unseen(setup);
     print_notes(solved.notes);
@@ -376,7 +385,7 @@ int solve_shares(const SolveOptions& options, const std::string& command_line) {
   run.existing = file.output.overwrite ? Existing::replace : Existing::refuse;
   run.solve_share = [&](RankShare& share) { return solve(mine, command_line, &share); };
   run.report = [&](const ode::Summary& all, std::size_t earlier, std::uintmax_t bytes) {
-    print_summary(all, earlier, file.options, {}, run.whole.string(), bytes);
+    print_summary(all, earlier, file.options, {}, {}, run.whole.string(), bytes);
     std::printf("an index of %zu files beside it, one of each rank; `lockstep merge` makes one file of them\n",
                 launch().count);
   };

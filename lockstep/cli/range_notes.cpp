@@ -1,0 +1,45 @@
+#include "lockstep/cli/range_notes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "lockstep/cli/text.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr std::size_t kMostTold = 3;
+
+std::string known(double low, double high) {
+  if (!std::isfinite(low)) return "known to " + rounded_text(high, 6);
+  if (!std::isfinite(high)) return "known from " + rounded_text(low, 6);
+  return "known from " + rounded_text(low, 6) + " to " + rounded_text(high, 6);
+}
+
+}  // namespace
+
+std::string text_of_excursions(std::vector<ode::Excursion> excursions, const ProblemSetup& setup) {
+  if (excursions.empty()) return {};
+  const bool stopped = setup.guard == ode::GuardAction::stop;
+  if (stopped) {  // all on bounds: what ended most says more
+    std::stable_sort(excursions.begin(), excursions.end(),
+                     [](const auto& a, const auto& b) { return a.trajectories > b.trajectories; });
+  }
+  std::string text =
+      stopped ? "ended at the bounds of" : "outside the training range, where a net's answers mean nothing:";
+  const std::size_t components = setup.component_names.size(), told = std::min(kMostTold, excursions.size());
+  for (std::size_t i = 0; i < told; ++i) {
+    const ode::Excursion& one = excursions[i];
+    const std::string& name =
+        one.input < components ? setup.component_names[one.input] : setup.parameter_names.at(one.input - components);
+    text += (i == 0 ? " " : "; ") + name + ", " + known(setup.range.minimum[one.input], setup.range.maximum[one.input]);
+    text += ", in " + counted_text(one.trajectories, "trajectory");
+    // A trajectory that stop ends lies on the bound, to rounding.
+    if (!stopped || one.widths > 1e-3) text += ", as far as " + rounded_text(one.value, 3);
+  }
+  if (excursions.size() > told) text += "; and " + std::to_string(excursions.size() - told) + " more";
+  return text;
+}
+
+}  // namespace lockstep::cli
