@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Targets that were stated for another processor, and ours here, each in units of its own machine.
+"""Targets that were stated for one core of Zen 5, and ours.
 
-A target is a time on a Zen 5 core; times the fused multiply-add peak of that core it is the number of multiply-adds
-that the core could have done meanwhile, and so is our time times the peak of this machine. `ours/asked` is the ratio
-of the two: 1 or less meets the target. Reads the rows of results/*.json, or of the files given, and prints Markdown:
+There, times are compared with times (--times). On another processor a target, times the fused multiply-add peak of a
+Zen 5 core, is the number of multiply-adds that the core could have done meanwhile, and so is our time times the peak of
+its machine. `ours/asked` is the ratio of the two: 1 or less meets the target. Reads the rows of results/*.json, or of the
+files given, and prints Markdown:
 
-    python3 benchmarks/peak_units.py [--into benchmarks/README.md]
+    python3 benchmarks/peak_units.py [--times] [--into benchmarks/README.md]
 """
 import argparse
 import json
@@ -13,11 +14,11 @@ import os
 import pathlib
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "results")
-FILES = ["paired-zen4-2026-11-24.json"]
+FILES, FILES_THERE = ["paired-zen4-2026-11-24.json"], ["paired-zen5-2026-11-25.json"]
 # GFLOP/s in float32 of the core that the targets are stated for: the percentages beside its times give 238 to 250,
 # of which the lowest leaves the least time here. Half of it in float64.
 PEAK_THERE = 238.0
-BEGIN, END = "<!-- peak_units.py -->\n", "<!-- end -->\n"
+BEGIN, BEGIN_TIMES, END = "<!-- peak_units.py -->\n", "<!-- peak_units.py --times -->\n", "<!-- end -->\n"
 OCEAN, LORENZ_NET, CHAIN = "ocean_32_128_128_31_relu", "lorenz_3_100_3_tanh", "chain_4_32_16_4_tanh"
 PEAKS, QLKNN = "peaks_2_20_5_1_relu", "qlknn_10_133x5_8_tanh"
 EVALUATIONS = [("32-128-128-31 relu", OCEAN, 4096, 210), ("32-128-128-31 relu", OCEAN, 65536, 220),
@@ -73,8 +74,26 @@ def count(number):
     return figures(number)
 
 
+def compared(rows):
+    """Of each target: (work, unit, precision, asked, ours, the best other's time, whose)."""
+    for work, unit, precision, asked, selection, which in targets():
+        found = [row for row in rows if fitting(row, selection)]
+        mine = [row[which] for row in found if row["peer"] == "lockstep"]
+        others = [(row[which], row["peer"]) for row in found if row["peer"] != "lockstep"]
+        if mine and others:
+            yield work, unit, precision, asked, min(mine), *min(others)
+
+
+def table_of_times(rows):
+    yield "| work, one core | asked | ours | ours/asked | best other | other/ours |"
+    yield "|---|---|---|---|---|---|"
+    for work, unit, _, asked, ours, best, name in compared(rows):
+        yield (f"| {work} | {figures(asked)} {unit} | {figures(ours)} {unit} | {ours / asked:.2f} | "
+               f"{name} {figures(best)} {unit} | {best / ours:.2f} |")
+
+
 def table(rows):
-    """The lines of the table."""
+    """The lines of the table in units of the machines."""
     peak = {p: max(r["best"] for r in rows if r["workload"] == f"fma_peak_{p}") for p in ("f32", "f64")}
     yield (f"Peak here {peak['f32']:.1f} GFLOP/s in float32, {peak['f64']:.1f} in float64; there {PEAK_THERE:.0f} and "
            f"{PEAK_THERE / 2:.0f}.\n")
@@ -82,13 +101,7 @@ def table(rows):
            "| best other here | other/ours |")
     yield "|---|---|---|---|---|---|---|---|"
     scale = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3}
-    for work, unit, precision, asked, selection, which in targets():
-        found = [row for row in rows if fitting(row, selection)]
-        mine = [row[which] for row in found if row["peer"] == "lockstep"]
-        others = [(row[which], row["peer"]) for row in found if row["peer"] != "lockstep"]
-        if not mine or not others:
-            continue
-        ours, (best, name) = min(mine), min(others)
+    for work, unit, precision, asked, ours, best, name in compared(rows):
         there = PEAK_THERE / (1 if precision == "f32" else 2)
         # 1e9 operations a second, two of them a multiply-add
         asked_units, our_units = (time * scale[unit] * rate * 1e9 / 2
@@ -100,16 +113,19 @@ def table(rows):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("results", nargs="*", default=[os.path.join(FOLDER, name) for name in FILES])
+    parser.add_argument("results", nargs="*")
+    parser.add_argument("--times", action="store_true", help="of rows measured on Zen 5")
     parser.add_argument("--into", type=pathlib.Path, help="file whose table is replaced, instead of printing")
     args = parser.parse_args()
-    rows = [row for name in args.results for row in json.loads(pathlib.Path(name).read_text()) if "workload" in row]
-    text = "\n".join(table(rows)) + "\n"
+    names = args.results or [os.path.join(FOLDER, name) for name in (FILES_THERE if args.times else FILES)]
+    rows = [row for name in names for row in json.loads(pathlib.Path(name).read_text()) if "workload" in row]
+    text = "\n".join(table_of_times(rows) if args.times else table(rows)) + "\n"
     if args.into is None:
         print(text, end="")
         return
-    before, _, rest = args.into.read_text().partition(BEGIN)
-    args.into.write_text(before + BEGIN + text + END + rest.partition(END)[2])
+    begin = BEGIN_TIMES if args.times else BEGIN
+    before, _, rest = args.into.read_text().partition(begin)
+    args.into.write_text(before + begin + text + END + rest.partition(END)[2])
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("results", type=pathlib.Path)
     parser.add_argument("picture", type=pathlib.Path)
-    parser.add_argument("--machine", default="an AMD Zen 4 server")
+    parser.add_argument("--machine", default="an AMD Zen 5 server")
     args = parser.parse_args()
     found = ratios([row for row in json.loads(args.results.read_text()) if "workload" in row])
     bars, headings, y = [], [], 0.0
