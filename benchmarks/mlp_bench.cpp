@@ -30,8 +30,8 @@ const std::vector<Net>& nets() {
                                                                               10, 12, 13, 14,  15,   16,    17,     24,
                                                                               31, 32, 64, 256, 4096, 65536, 1048576}},
       {"lorenz_3_100_3_tanh", {3, 100, 3}, ActivationKind::tanh, {1, 4, 16, 32, 256, 4096, 65536}},
-      {"chain_4_32_16_4_tanh", {4, 32, 16, 4}, ActivationKind::tanh, {1, 16, 32, 256, 4096, 65536}},
-      {"peaks_2_20_5_1_relu", {2, 20, 5, 1}, ActivationKind::relu, {1, 16, 32, 256, 4096, 65536}},
+      {"chain_4_32_16_4_tanh", {4, 32, 16, 4}, ActivationKind::tanh, {1, 16, 32, 256, 4096, 65536, 1048576}},
+      {"peaks_2_20_5_1_relu", {2, 20, 5, 1}, ActivationKind::relu, {1, 16, 32, 256, 4096, 65536, 1048576}},
       {"qlknn_10_133x5_8_tanh", {10, 133, 133, 133, 133, 133, 8}, ActivationKind::tanh, {1, 16, 32, 256, 1000, 4096}}};
   return all;
 }

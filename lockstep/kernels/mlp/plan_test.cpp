@@ -162,6 +162,12 @@ TYPED_TEST(PlanBits, few_inputs_and_outputs_around_a_layer_of_any_width_match_th
     check({3, 4, 4, 4, 2}, kind, ActivationKind::identity);
     check({9, 4, 30, 3, 20, 2, 17}, kind, ActivationKind::identity);
     check({9, 30, 3, 30, 3, 5}, kind, ActivationKind::tanh);
+    // Inputs that stay in registers; layers of one block and of several beside the tanh before them.
+    check({4, 32, 16, 4}, kind, ActivationKind::identity);
+    for (std::size_t inputs = 6; inputs <= 9; ++inputs) {
+      check({inputs, 17, 24, inputs, 9, 4}, kind, ActivationKind::tanh);
+      check({inputs, 1, 10, 2, 40, 5}, kind, ActivationKind::identity);
+    }
   }
 }
 
@@ -252,7 +258,7 @@ TYPED_TEST(PlanBits, tanh_before_and_after_every_activation_matches_the_referenc
 TYPED_TEST(PlanBits, every_layout_gives_the_same_bits_and_gaps_stay_untouched) {
   using T = TypeParam;
   for (const auto& widths :
-       std::vector<std::vector<std::size_t>>{{9, 14, 7}, {3, 8, 3}, {2, 5, 1}, {33, 4}, {1, 8, 2}}) {
+       std::vector<std::vector<std::size_t>>{{9, 14, 7}, {3, 8, 3}, {2, 5, 1}, {4, 12, 4}, {33, 4}, {1, 8, 2}}) {
     Mlp mlp = random_mlp(widths, {ActivationKind::relu}, 11);
     const Samples<T> samples(mlp, 97);
     for (const CpuTarget target : available_cpu_targets()) {

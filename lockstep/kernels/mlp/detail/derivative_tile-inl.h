@@ -47,7 +47,7 @@ T* forward_tile(const ReverseNet<T>& net, const Packed<T>& tangent, const T* act
     to = other;
     for (size_t l = 0; l < net.layers.size(); ++l) {
       const ReverseLayer<T>& layer = net.layers[l];
-      tile_layer(tangent.layers[l], from + first, kRow, to + first, kRow, registers, kNothingAhead);
+      tile_layer(tangent.layers[l], from + first, kRow, to + first, kRow, registers);
       through_layer(layer, layer.tile, activations + first, kRow, to + first, layer.forward.outputs,
                     static_cast<size_t>(registers));
       std::swap(from, to);

@@ -27,6 +27,12 @@ namespace mlp_kernels {
 using mlp::Kernels;
 using mlp::Packed;
 using mlp::PackedLayer;
+using mlp::Place;
+using mlp::StripStep;
+using mlp::TanhBlock;
+using mlp::ThinBlock;
+using mlp::ThinRows;
+using mlp::TileBlock;
 
 template <class T>
 using Register = hn::ScalableTag<T>;
@@ -62,16 +68,18 @@ inline constexpr int kMostRowRegisters = kRowRegisters[0];
 //
 #include "lockstep/kernels/mlp/detail/thin_kernel-inl.h"
 //
+#include "lockstep/kernels/mlp/detail/strip_steps-inl.h"
+//
 #include "lockstep/kernels/mlp/detail/evaluate-inl.h"
 
 template <class T>
 void layer_lanes(const PackedLayer<T>& layer, const T* x, size_t x_stride, T* y, size_t y_stride, int registers) {
-  tile_layer(layer, x, x_stride, y, y_stride, registers, kNothingAhead);
+  tile_layer(layer, x, x_stride, y, y_stride, registers);
 }
 template <class T>
 void layer_lanes_beside_tanh(const PackedLayer<T>& layer, const T* x, T* pending, size_t x_stride, T* y,
                              size_t y_stride, bool defers) {
-  tile_layer_beside_tanh(layer, x, pending, x_stride, y, y_stride, defers, kNothingAhead);
+  tile_layer_beside_tanh(layer, x, pending, x_stride, y, y_stride, defers);
 }
 
 template <class T>
@@ -85,6 +93,8 @@ const Kernels<T>* kernel_table() {
       .layer_lanes = layer_lanes<T>,
       .defers_tanh = defers_tanh<T>,
       .is_thin = is_thin<T>,
+      .has_few_inputs = has_few_inputs<T>,
+      .make_steps = make_steps<T>,
       .tanh_outputs = kTanhOutputs,
       .layer_lanes_beside_tanh = layer_lanes_beside_tanh<T>,
       .layer_rows = row_layer<T>,

@@ -102,6 +102,13 @@ Packed<T> pack(const Mlp& mlp, CpuTarget target, RowWeights row_weights) {
     thin[i] = (i == 0 || !thin[i - 1]) && kernels.is_thin(layer, next);
     if (thin[i]) size += round_up<T>(thin_size(layer, next));
   }
+  const auto few = [&](std::size_t i) {
+    const bool in_two = thin[i] || (i > 0 && thin[i - 1]);
+    return row_weights == RowWeights::in_panels && !in_two && kernels.has_few_inputs(packed.layers[i]);
+  };
+  for (std::size_t i = 0; i < mlp.layers.size(); ++i) {
+    if (few(i)) size += round_up<T>((1 + mlp.layers[i].inputs) * mlp.layers[i].outputs);
+  }
   packed.weights = AlignedBuffer<T>(size);
   T* to = packed.weights.data();
   for (std::size_t i = 0; i < mlp.layers.size(); ++i) {
@@ -111,6 +118,11 @@ Packed<T> pack(const Mlp& mlp, CpuTarget target, RowWeights row_weights) {
     layer.row_weights = to;
     const Partition panels((layer.outputs + kernels.lanes - 1) / kernels.lanes, layer.row_panel);
     to += round_up<T>(static_cast<std::size_t>(pack_blocks(mlp.layers[i], panels, kernels.lanes, to) - to));
+    if (few(i)) {
+      layer.few_weights = to;
+      to = pack_blocks(mlp.layers[i], Partition(layer.outputs, 1), 1, to);
+      to = packed.weights.data() + round_up<T>(static_cast<std::size_t>(to - packed.weights.data()));
+    }
     if (!thin[i]) continue;
     const DenseLayer &first = mlp.layers[i], &second = mlp.layers[i + 1];
     pack_thin<T, double>(layer, {first.weights.data(), first.bias.data()}, packed.layers[i + 1],
@@ -125,6 +137,7 @@ Packed<T> pack(const Mlp& mlp, CpuTarget target, RowWeights row_weights) {
   packed.output_scale = rounded<T>("output_scaling.scale", filled(output.scale, output.shift, 1));
   packed.output_shift = rounded<T>("output_scaling.shift", filled(output.shift, output.scale, 0));
   packed.most_rows = schedule_rests(packed, wide_pipes(target));
+  kernels.make_steps(packed);
   return packed;
 }
 

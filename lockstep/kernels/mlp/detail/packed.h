@@ -27,6 +27,57 @@ struct PackedLayer;
 template <class T>
 using ActivationPass = void (*)(T* values, std::size_t rows, std::size_t stride, std::size_t registers, T alpha);
 
+// y[j][lane] = finish(bias[j] + sum over k of w[j][k] x[k][lane]) for some outputs and one or two registers of lanes;
+// strides count numbers between components.
+template <class T>
+using TileBlock = void (*)(const T* __restrict x, std::size_t x_stride, std::size_t inputs, const T* __restrict w,
+                           T* __restrict y, std::size_t y_stride);
+// The same for two registers beside tanh of `count` rows, in place, at most as many as inputs: first of `lead` rows,
+// less than count, then of one before the products of each input. They may be rows of x.
+template <class T>
+using TanhBlock = void (*)(const T* x, std::size_t x_stride, std::size_t inputs, const T* __restrict w, T* __restrict y,
+                           std::size_t y_stride, T* rows, std::size_t rows_stride, std::size_t count, std::size_t lead);
+
+// Two layers at once: two registers of lanes, as rows of numbers.
+template <class T>
+struct ThinRows {
+  const T* x;  // inputs of the first layer
+  std::size_t x_stride;
+  T* values;  // of the neurons; relu leaves none
+  std::size_t values_stride;
+  T* y;  // of the second layer
+  std::size_t y_stride;
+  const T* next_values = nullptr;  // brought closer where the block prefetches
+};
+// The sums of the second layer, or where it is relu their relu.
+template <class T>
+using ThinBlock = void (*)(const PackedLayer<T>& layer, const ThinRows<T>& rows, bool relu);
+
+// Where the numbers of a strip lie between layers: a half of the workspace, or the inputs or outputs of the net.
+enum class Place : std::uint8_t { half0, half1, outside };
+
+// One thing that is done to a strip of two registers on its way through the net.
+template <class T>
+struct StripStep {
+  // One of these.
+  TileBlock<T> products = nullptr;
+  TanhBlock<T> products_beside_tanh = nullptr;  // of some rows of `values`
+  ActivationPass<T> activation = nullptr;       // of `to`, in place
+  ThinBlock<T> two_layers = nullptr;            // with the neurons between them in `values`
+
+  Place from = Place::outside, values = Place::outside, to = Place::outside;
+  bool relu = false;            // of two layers' sums
+  T alpha = 0;                  // of the activation
+  std::size_t row = 0;          // the first of `to`
+  std::size_t rows = 0;         // of `from` for products, of `to` for the activation
+  std::size_t first_value = 0;  // of the rows of `values`
+  std::size_t value_count = 0;
+  std::size_t lead = 0;
+  std::size_t fetches = 1;     // how often what comes next is brought closer
+  const T* weights = nullptr;  // of products
+  std::size_t layer = 0;       // the first of two
+};
+
 // What one instruction set offers for one precision.
 template <class T>
 struct Kernels {
@@ -40,10 +91,14 @@ struct Kernels {
   void (*layer_lanes)(const PackedLayer<T>&, const T* x, std::size_t x_stride, T* y, std::size_t y_stride,
                       int registers);
   // layer_lanes over two registers beside a layer that leaves its tanh to the next one, where defers_tanh says it may:
-  // `pending` is x, holding sums in all but its first rows and tanh after the call, or null; `defers`: y is left so.
+  // `pending` is x, holding sums and after the call tanh, or null; `defers`: y is left holding sums.
   bool (*defers_tanh)(const PackedLayer<T>& layer, const PackedLayer<T>& next);
   // Whether the two layers are evaluated in one pass: the first then needs its thin_weights.
   bool (*is_thin)(const PackedLayer<T>& layer, const PackedLayer<T>& next);
+  // Whether the layer has so few inputs that all stay in registers: it then needs few_weights.
+  bool (*has_few_inputs)(const PackedLayer<T>& layer);
+  // The steps of a packed net; afterwards its layers stay where they are.
+  void (*make_steps)(Packed<T>&);
   std::size_t tanh_outputs;  // the first block of a layer that takes another's tanh had best hold as many
   void (*layer_lanes_beside_tanh)(const PackedLayer<T>&, const T* x, T* pending, std::size_t x_stride, T* y,
                                   std::size_t y_stride, bool defers);
@@ -103,6 +158,8 @@ struct PackedLayer {
   // Null, or of this layer and the next one together: that one's biases, then for every output of this layer its bias,
   // the weights of its inputs, and its weights to the next layer's outputs.
   const T* thin_weights = nullptr;
+  // Null, or for every output its bias and the weights of its inputs: of nets that are only evaluated.
+  const T* few_weights = nullptr;
 };
 
 // How the samples that do not fill a strip are evaluated: as many registers of lanes (0, 1 or 2), the others by rows.
@@ -119,6 +176,7 @@ struct Packed {
   const Kernels<T>* kernels;
   CpuTarget target;
   std::vector<PackedLayer<T>> layers;
+  std::vector<StripStep<T>> steps;
   AlignedBuffer<T> weights;      // what the layers point into
   AlignedBuffer<T> input_shift;  // these four are empty or hold one number a feature
   AlignedBuffer<T> input_scale;

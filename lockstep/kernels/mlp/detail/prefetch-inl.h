@@ -104,7 +104,9 @@ struct Ahead {
     }
   }
 };
-inline constexpr Ahead* kNothingAhead = nullptr;
+struct NothingAhead {
+  void fetch() {}
+};
 
 // The same beside rows that are copied. A type of its own: asking for rows in the smallest nets' few blocks costs them
 // 3 % of their time.

@@ -63,12 +63,12 @@ void regression_forward(const ReverseNet<T>& net, const T* in, T* rows) {
       T* const z = layer.chunk_z == Places::kNone ? nullptr : rows + layer.chunk_z * kRow + first;
       const ActivationKind kind = layer.forward.activation;
       if (z == nullptr || mlp::derivative_from_value(kind)) {
-        tile_layer(layer.forward, x, kRow, y, kRow, 2, kNothingAhead);
+        tile_layer(layer.forward, x, kRow, y, kRow, 2);
         for (size_t c = 0; z != nullptr && c < layer.forward.outputs; ++c) {
           std::copy_n(y + c * kRow, 2 * lanes, z + c * kRow);
         }
       } else {
-        tile_layer(layer.linear, x, kRow, z, kRow, 2, kNothingAhead);
+        tile_layer(layer.linear, x, kRow, z, kRow, 2);
         activate_pass<T>(kind)(z, kRow, y, kRow, layer.forward.outputs, 2, layer.forward.alpha);
       }
       x = y;

@@ -110,7 +110,7 @@ void evaluate_recording(const ReverseNet<T>& net, const TileView<T>& tile, T* ac
         thin_layers<T, true>(net.layers[l - 1].forward, packed_layer,
                              {x, kRow, values, kRow, z, kRow, values + next_record});
       } else {
-        tile_layer(packed_layer, x, kRow, z, kRow, registers, kNothingAhead);
+        tile_layer(packed_layer, x, kRow, z, kRow, registers);
       }
       if constexpr (kByRows) {
         if (ahead) tanh_ahead_by_rows(y, layer.forward.outputs, y + next_record);

@@ -6,21 +6,6 @@
 // the block, 4-32-16-4 takes 1.12 of the time.
 inline constexpr size_t kThinInputs = 4, kThinOutputsOfRelu = std::min(8, kTileOutputs), kThinOutputsOfTanh = 4;
 
-// Two registers of lanes, as rows of numbers.
-template <class T>
-struct ThinRows {
-  const T* x;  // inputs of the first layer
-  size_t x_stride;
-  T* values;  // of the neurons; relu leaves none
-  size_t values_stride;
-  T* y;  // of the second layer
-  size_t y_stride;
-  const T* next_values = nullptr;  // brought closer where the block prefetches
-};
-// The sums of the second layer, or where it is relu their relu.
-template <class T>
-using ThinBlock = void (*)(const PackedLayer<T>& layer, const ThinRows<T>& rows, bool relu);
-
 // A strip's numbers in registers: the inputs, and the sums of the next layer.
 template <class T, int kInputs, int kOutputs>
 struct ThinStrip {
@@ -200,18 +185,20 @@ bool is_thin(const PackedLayer<T>& layer, const PackedLayer<T>& next) {
   return defers_tanh(layer, next) && next.outputs <= kThinOutputsOfTanh && layer.outputs >= 4;
 }
 
-// Two layers for which is_thin holds.
-template <class T, bool kPrefetch = false>
-void thin_layers(const PackedLayer<T>& layer, const PackedLayer<T>& next, const ThinRows<T>& rows) {
+// Of two layers for which is_thin holds.
+template <class T, bool kPrefetch>
+ThinBlock<T> thin_block(const PackedLayer<T>& layer, const PackedLayer<T>& next) {
   static constexpr auto kTanh =
       thin_tanh_blocks<T, kPrefetch>(std::make_index_sequence<kThinInputs * kThinOutputsOfTanh>());
   static constexpr auto kRelu = thin_relu_blocks<T>(std::make_index_sequence<kThinInputs * kThinOutputsOfRelu>());
-  const bool relu = next.activation == ActivationKind::relu;
-  if (layer.activation == ActivationKind::relu) {
-    kRelu[(layer.inputs - 1) * kThinOutputsOfRelu + next.outputs - 1](layer, rows, relu);
-  } else {
-    kTanh[(layer.inputs - 1) * kThinOutputsOfTanh + next.outputs - 1](layer, rows, relu);
-  }
+  if (layer.activation == ActivationKind::relu)
+    return kRelu[(layer.inputs - 1) * kThinOutputsOfRelu + next.outputs - 1];
+  return kTanh[(layer.inputs - 1) * kThinOutputsOfTanh + next.outputs - 1];
+}
+
+template <class T, bool kPrefetch = false>
+void thin_layers(const PackedLayer<T>& layer, const PackedLayer<T>& next, const ThinRows<T>& rows) {
+  thin_block<T, kPrefetch>(layer, next)(layer, rows, next.activation == ActivationKind::relu);
   const ActivationPass<T> activation = activation_pass<T>(next.activation);
   if (activation != nullptr) activation(rows.y, next.outputs, rows.y_stride, 2, next.alpha);
 }

@@ -1,16 +1,9 @@
 // Dense layers over lanes: a block of outputs times one or two registers of lanes stays in registers while the inputs
 // pass by. No include guard: part of kernels-inl.h.
 
-// y[j][lane] = finish(bias[j] + sum over k of w[j][k] x[k][lane]) for kOutputs outputs and kRegisters registers of
-// lanes; strides count numbers between components.
-template <class T>
-using TileBlock = void (*)(const T* HWY_RESTRICT x, size_t x_stride, size_t inputs, const T* HWY_RESTRICT w,
-                           T* HWY_RESTRICT y, size_t y_stride);
-
-// The block with `ahead(k)` run before the products of input k, and weights broadcast for each product where kEmbedded.
-template <class T, int kOutputs, int kRegisters, bool kRelu, bool kEmbedded, class F>
-HWY_INLINE void sum_products(const T* x, size_t x_stride, size_t inputs, const T* HWY_RESTRICT w, T* HWY_RESTRICT y,
-                             size_t y_stride, F ahead) {
+template <class T, int kOutputs, int kRegisters, bool kRelu>
+void tile_block(const T* HWY_RESTRICT x, size_t x_stride, size_t inputs, const T* HWY_RESTRICT w, T* HWY_RESTRICT y,
+                size_t y_stride) {
   const Register<T> d;
   using L = HwyLane<Register<T>>;
   using V = typename L::V;
@@ -21,23 +14,17 @@ HWY_INLINE void sum_products(const T* x, size_t x_stride, size_t inputs, const T
 #pragma GCC unroll 2
     for (int r = 0; r < kRegisters; ++r) sum[j][r] = L::set(w[j]);
   }
-  const T* each[2] = {w, w};
-  if constexpr (kEmbedded) asm("" : "+r"(each[1]));  // else the compiler would load once for both
-    // Twice: the loop's own instructions cost the narrow blocks a tenth.
+  // Twice: the loop's own instructions cost the narrow blocks a tenth.
 #pragma GCC unroll 2
   for (size_t k = 0; k < inputs; ++k, x += x_stride) {
-    each[0] += kOutputs;
-    each[1] += kOutputs;
-    ahead(k);
+    w += kOutputs;
     V in[kRegisters];
 #pragma GCC unroll 2
     for (int r = 0; r < kRegisters; ++r) in[r] = hn::LoadU(d, x + r * lanes);
 #pragma GCC unroll 16
     for (int j = 0; j < kOutputs; ++j) {
 #pragma GCC unroll 2
-      for (int r = 0; r < kRegisters; ++r) {
-        sum[j][r] = L::fma(L::set(each[kEmbedded ? r : 0][j]), in[r], sum[j][r]);
-      }
+      for (int r = 0; r < kRegisters; ++r) sum[j][r] = L::fma(L::set(w[j]), in[r], sum[j][r]);
     }
   }
 #pragma GCC unroll 16
@@ -49,12 +36,6 @@ HWY_INLINE void sum_products(const T* x, size_t x_stride, size_t inputs, const T
       hn::StoreU(value, d, y + r * lanes);
     }
   }
-}
-
-template <class T, int kOutputs, int kRegisters, bool kRelu>
-void tile_block(const T* HWY_RESTRICT x, size_t x_stride, size_t inputs, const T* HWY_RESTRICT w, T* HWY_RESTRICT y,
-                size_t y_stride) {
-  sum_products<T, kOutputs, kRegisters, kRelu, false>(x, x_stride, inputs, w, y, y_stride, [](size_t) {});
 }
 
 template <class T, int kRegisters, bool kRelu, int... kIndex>
@@ -75,6 +56,9 @@ inline constexpr std::array<TileBlock<T>, kTileOutputs> kTileBlocks[2][2] = {
 // then are operands in memory, since a broadcast into a register is a shuffle too (benchmarks/pipe_mix.cpp). On Zen 4
 // 4-32-16-4 and 3-100-3 take 0.97 of the time of both one after the other, 10-133x5-8 0.98. In float64, whose tanh
 // is longer, the sums leave it too few registers: 1.04.
+// tanh is a long chain of dependent operations, and what waits in it fills the places where a processor looks for work.
+// So it is cut in three steps, and a turn takes each for another register of numbers: 4-32-16-4 takes 0.97 of the time
+// that it takes with all steps of a row in one turn (Zen 5).
 template <class T>
 inline constexpr bool kDefersTanh = HWY_TARGET == HWY_AVX3 && sizeof(T) == 4;
 // Outputs beside which tanh has the registers it needs.
@@ -82,18 +66,77 @@ inline constexpr size_t kTanhOutputs = 8;
 // Rows: as many as hide tanh's chain of dependent operations and the way through memory.
 inline constexpr size_t kRowsAhead = 4;
 
-// The first kRowsAhead rows of x hold tanh already, the others will.
-template <class T>
-using TanhBlock = void (*)(T* x, size_t x_stride, size_t inputs, const T* HWY_RESTRICT w, T* HWY_RESTRICT y,
-                           size_t y_stride);
-
 template <class T, int kOutputs>
-void tanh_block(T* x, size_t x_stride, size_t inputs, const T* HWY_RESTRICT w, T* HWY_RESTRICT y, size_t y_stride) {
-  const auto ahead = [=](size_t k) HWY_ATTR __attribute__((always_inline)) {
-    if (k + kRowsAhead >= inputs) return;
-    activate_groups<T, ActivationKind::tanh, 2>(x + (k + kRowsAhead) * x_stride, 0, 2, T(0));
+void tanh_block(const T* x, size_t x_stride, size_t inputs, const T* HWY_RESTRICT w, T* HWY_RESTRICT y, size_t y_stride,
+                T* rows, size_t rows_stride, size_t count, size_t lead) {
+  const Register<T> d;
+  using L = HwyLane<Register<T>>;
+  using V = typename L::V;
+  const size_t lanes = hn::Lanes(d);
+  V sum[kOutputs][2];
+#pragma GCC unroll 16
+  for (int j = 0; j < kOutputs; ++j) sum[j][0] = sum[j][1] = L::set(w[j]);
+  TanhStart<L> start;
+  TanhParts<L> parts;
+  const auto begin = [&](const T* at) HWY_ATTR __attribute__((always_inline)) {
+    start = tanh_start<L>(hn::LoadU(d, at));
   };
-  sum_products<T, kOutputs, 2, false, true>(x, x_stride, inputs, w, y, y_stride, ahead);
+  const auto go_on = [&]() HWY_ATTR __attribute__((always_inline)) { parts = tanh_parts<L>(tanh_terms<L>(start)); };
+  const auto finish = [&](T * at) HWY_ATTR __attribute__((always_inline)) {
+    parts.argument = hn::LoadU(d, at);
+    hn::StoreU(tanh_end<L>(parts), d, at);
+  };
+  // Weights are operands in memory: the second register's must not be seen to be the first one's, or they are loaded
+  // once for both.
+  const T* each[2] = {w, w};
+  asm("" : "+r"(each[1]));
+  const auto products = [&](size_t r) HWY_ATTR __attribute__((always_inline)) {
+    each[r] += kOutputs;
+    const V in = hn::LoadU(d, x + r * lanes);
+#pragma GCC unroll 16
+    for (int j = 0; j < kOutputs; ++j) sum[j][r] = L::fma(L::set(each[r][j]), in, sum[j][r]);
+  };
+  begin(rows);
+  go_on();
+  begin(rows + lanes);
+  for (; lead > 0; --lead, --count, rows += rows_stride) {
+    asm volatile("");
+    finish(rows);
+    go_on();
+    begin(rows + rows_stride);
+    asm volatile("");
+    finish(rows + lanes);
+    go_on();
+    begin(rows + rows_stride + lanes);
+    asm volatile("");
+  }
+  size_t k = 0;
+  for (; k + 1 < count; ++k, x += x_stride, rows += rows_stride) {
+    asm volatile("");
+    finish(rows);
+    go_on();
+    begin(rows + rows_stride);
+    products(0);
+    asm volatile("");
+    finish(rows + lanes);
+    go_on();
+    begin(rows + rows_stride + lanes);
+    products(1);
+    asm volatile("");
+  }
+  finish(rows);
+  go_on();
+  finish(rows + lanes);
+#pragma GCC unroll 2
+  for (; k < inputs; ++k, x += x_stride) {
+    products(0);
+    products(1);
+  }
+#pragma GCC unroll 16
+  for (int j = 0; j < kOutputs; ++j, y += y_stride) {
+    hn::StoreU(sum[j][0], d, y);
+    hn::StoreU(sum[j][1], d, y + lanes);
+  }
 }
 
 template <class T, int... kIndex>
@@ -112,37 +155,40 @@ bool defers_tanh(const PackedLayer<T>& layer, const PackedLayer<T>& next) {
   return kDefersTanh<T> && layer.activation == ActivationKind::tanh && next.activation != ActivationKind::relu;
 }
 
+// Activations wait for as many sums as stay in the first-level cache beside the inputs and weights: each call of a pass
+// loads its constants anew.
+inline constexpr size_t kMostRawBytes = 16384;
+
 // One layer for one or two registers of lanes. x and y may not overlap.
-template <class T, class A>
-void tile_layer(const PackedLayer<T>& layer, const T* x, size_t x_stride, T* y, size_t y_stride, int registers,
-                A* ahead) {
+template <class T>
+void tile_layer(const PackedLayer<T>& layer, const T* x, size_t x_stride, T* y, size_t y_stride, int registers) {
   const auto& blocks = kTileBlocks<T>[layer.activation == ActivationKind::relu][registers - 1];
   const ActivationPass<T> activation = activation_pass<T>(layer.activation);
-  // Activations wait for as many sums as stay in the first-level cache beside the inputs and weights: each call of a
-  // pass loads its constants anew.
-  constexpr size_t kMostBytes = 16384;
   T* raw = y;  // the first row without its activation
   const T* w = layer.tile_weights;
   for (size_t block = 0; block < layer.tile_blocks.blocks; ++block) {
     const size_t outputs = layer.tile_blocks[block];
-    if (ahead != nullptr) ahead->fetch();
     blocks[outputs - 1](x, x_stride, layer.inputs, w, y, y_stride);
     w += (1 + layer.inputs) * outputs;
     y += outputs * y_stride;
     if (activation == nullptr) continue;
     const auto rows = static_cast<size_t>(y - raw) / y_stride;
-    if (block + 1 < layer.tile_blocks.blocks && rows * y_stride * sizeof(T) < kMostBytes) continue;
+    if (block + 1 < layer.tile_blocks.blocks && rows * y_stride * sizeof(T) < kMostRawBytes) continue;
     activation(raw, rows, y_stride, static_cast<size_t>(registers), layer.alpha);
     raw = y;
   }
 }
 
-// The same for two registers beside a layer that defers its tanh: `pending` is x, or null where x holds values;
-// `defers` says whether y shall hold values in its first kRowsAhead rows only.
-template <class T, class A>
+// Turns by which tanh of `count` rows, the first of them row `first` of a block's inputs, goes before their products.
+inline size_t tanh_lead(size_t first, size_t count) {
+  return std::min(first < kRowsAhead ? kRowsAhead - first : 0, count - 1);
+}
+
+// The same for two registers beside a layer that leaves tanh to the next one: `pending` is x, holding sums, or null
+// where x holds values; `defers` says whether y shall hold sums.
+template <class T>
 void tile_layer_beside_tanh(const PackedLayer<T>& layer, const T* x, T* pending, size_t x_stride, T* y, size_t y_stride,
-                            bool defers, A* ahead) {
-  static_assert(kTileOutputs / 2 >= kRowsAhead || !kDefersTanh<T>, "a layer's first block holds the first rows");
+                            bool defers) {
   static constexpr auto kTanhBlocks = tanh_blocks<T>(TileSizes());
   const auto& blocks = kTileBlocks<T>[layer.activation == ActivationKind::relu][1];
   const ActivationPass<T> activation = activation_pass<T>(layer.activation);
@@ -150,13 +196,12 @@ void tile_layer_beside_tanh(const PackedLayer<T>& layer, const T* x, T* pending,
   const T* w = layer.tile_weights;
   for (size_t block = 0; block < layer.tile_blocks.blocks; ++block) {
     const size_t outputs = layer.tile_blocks[block];
-    if (ahead != nullptr) ahead->fetch();
     if (block == 0 && pending != nullptr) {
-      kTanhBlocks[outputs - 1](pending, x_stride, layer.inputs, w, y, y_stride);
+      kTanhBlocks[outputs - 1](x, x_stride, layer.inputs, w, y, y_stride, pending, x_stride, layer.inputs,
+                               tanh_lead(0, layer.inputs));
     } else {
       blocks[outputs - 1](x, x_stride, layer.inputs, w, y, y_stride);
     }
-    if (block == 0 && defers) activation(y, std::min(outputs, kRowsAhead), y_stride, 2, layer.alpha);
     w += (1 + layer.inputs) * outputs;
     y += outputs * y_stride;
   }
