@@ -102,6 +102,11 @@ class Provenance(PageTest):
             self.assertEqual((list(attributes["stops"]), attributes["stop_at_knots"]), ([0.3, 1.1], 0))
             self.assertEqual((attributes["seed"], attributes["problem_file"], attributes["precision"]),
                              (3, "chosen.toml", "f32"))
+        text = self.path("chosen.toml").read_text().split("[method]")[0]
+        self.path("chosen.toml").write_text(text + "[method]\ndt = 0.1\nstops = [0.3, 1.1]\nstop_at_knots = false\n")
+        self.succeed("solve", "chosen.toml", "--quiet", "--overwrite")
+        with h5py.File(self.path("lorenz.h5")) as file:
+            self.assertEqual((file.attrs["dt"], list(file.attrs["stops"]), file.attrs["stop_at_knots"]), (0.1, [0.3, 1.1], 0))
 
     def test_totals_are_the_sums_of_the_columns(self):
         self.make_all()

@@ -134,9 +134,9 @@ ode::Attributes describe_problem(const ProblemFile& file, const ProblemSetup& se
     }
     if (options.initial_step) attributes.emplace_back("initial_step", *options.initial_step);
     if (options.max_step) attributes.emplace_back("max_step", *options.max_step);
-    if (!options.stops.empty()) attributes.emplace_back("stops", options.stops);
-    if (!options.stop_at_knots) attributes.emplace_back("stop_at_knots", std::int64_t{0});
   }
+  if (!options.stops.empty()) attributes.emplace_back("stops", options.stops);
+  if (!options.stop_at_knots) attributes.emplace_back("stop_at_knots", std::int64_t{0});
   if (setup.guard != ode::GuardAction::ignore) attributes.emplace_back("guard", std::string(to_string(setup.guard)));
   if (setup.problem.event) attributes.emplace_back("event", setup.problem.event->function->description());
   return attributes;

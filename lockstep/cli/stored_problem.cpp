@@ -140,9 +140,9 @@ ode::Options rebuild_options(const ode::ResultFile& file) {
     }
     if (file.attribute("initial_step")) options.initial_step = number(file, "initial_step");
     if (file.attribute("max_step")) options.max_step = number(file, "max_step");
-    if (const auto stops = file.attribute("stops")) options.stops = std::get<std::vector<double>>(*stops);
-    if (file.attribute("stop_at_knots")) options.stop_at_knots = number(file, "stop_at_knots") != 0;
   }
+  if (const auto stops = file.attribute("stops")) options.stops = std::get<std::vector<double>>(*stops);
+  if (file.attribute("stop_at_knots")) options.stop_at_knots = number(file, "stop_at_knots") != 0;
   options.max_steps = static_cast<std::int64_t>(number(file, "max_steps"));
   options.validate();
   return options;
