@@ -176,8 +176,10 @@ class Lowering {
   std::size_t number_of(const Node* node) const { return static_cast<std::size_t>(node - graph_.nodes.data()); }
 
   mlp::Packed<T> pack_named(const Mlp& mlp, const std::string& name) const {
+    const mlp::PackedLayer<T>* before = program_.layers.empty() ? nullptr : &program_.layers.back()->layers.front();
+    if (before != nullptr && before->outputs != mlp.inputs()) before = nullptr;
     try {
-      return mlp::pack<T>(mlp, program_.target);
+      return mlp::pack<T>(mlp, program_.target, mlp::RowWeights::in_panels, before);
     } catch (const Error& error) {  // only a number that does not fit into T is left to be found
       throw Error(error.kind(), {name + " (" + error.field() + ")", error.found(), error.expected(), error.remedy()});
     }

@@ -66,7 +66,7 @@ std::size_t round_up(std::size_t count) {
 }  // namespace
 
 template <class T>
-Packed<T> pack(const Mlp& mlp, CpuTarget target, RowWeights row_weights) {
+Packed<T> pack(const Mlp& mlp, CpuTarget target, RowWeights row_weights, const PackedLayer<T>* before) {
   mlp.validate();
   require_cpu_target(target);
   Packed<T> packed;
@@ -92,7 +92,8 @@ Packed<T> pack(const Mlp& mlp, CpuTarget target, RowWeights row_weights) {
          .tile_weights = nullptr,
          .row_weights = nullptr,
          .row_panel = panels ? static_cast<std::size_t>(kernels.row_registers[0]) : ~std::size_t(0)});
-    if (i > 0) make_room_for_tanh(kernels, packed.layers[i - 1], packed.layers[i]);
+    const PackedLayer<T>* const previous = i > 0 ? &packed.layers[i - 1] : before;
+    if (previous != nullptr) make_room_for_tanh(kernels, *previous, packed.layers[i]);
     packed.widest = std::max(packed.widest, layer.outputs);
     size += round_up<T>((1 + layer.inputs) * layer.outputs) + round_up<T>(row_numbers);
   }
@@ -141,7 +142,7 @@ Packed<T> pack(const Mlp& mlp, CpuTarget target, RowWeights row_weights) {
   return packed;
 }
 
-template Packed<float> pack<float>(const Mlp&, CpuTarget, RowWeights);
-template Packed<double> pack<double>(const Mlp&, CpuTarget, RowWeights);
+template Packed<float> pack<float>(const Mlp&, CpuTarget, RowWeights, const PackedLayer<float>*);
+template Packed<double> pack<double>(const Mlp&, CpuTarget, RowWeights, const PackedLayer<double>*);
 
 }  // namespace lockstep::mlp
