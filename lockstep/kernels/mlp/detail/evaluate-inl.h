@@ -41,7 +41,7 @@ void run_strip(const Packed<T>& net, const T* in, size_t in_stride, T* out, size
     in_stride = stride;
   }
   if (registers == 2) {
-    run_steps(net, in, in_stride, out, out_stride, halves, ahead);
+    run_steps<1>(net, in, in_stride, out, out_stride, halves, 0, ahead);
   } else {
     const size_t last = net.layers.size() - 1;
     for (size_t i = 0; i < last; ++i) {
@@ -173,11 +173,39 @@ HWY_NOINLINE void evaluate_strips(const Packed<T>& net, const MatrixView<const T
   }
 }
 
+// Pairs of strips from `first` on, of a net with room for two (Packed::pairs_strips). Returns the first sample left.
+template <class T>
+HWY_NOINLINE size_t evaluate_pairs(const Packed<T>& net, const MatrixView<const T>& in, const MatrixView<T>& out,
+                                   size_t first, T* workspace) {
+  const size_t strip = 2 * hn::Lanes(Register<T>()), apart = 2 * net.half();
+  T* const halves[2] = {workspace, workspace + net.half()};
+  T* const result = halves[net.layers.size() % 2];
+  NothingAhead ahead;
+  for (; in.rows - first >= 2 * strip; first += 2 * strip) {
+    for (size_t s = 0; s < 2; ++s) {
+      T* const x = workspace + s * apart;
+      load_lanes(in, first + s * strip, strip, 2, x, strip);
+      if (!net.input_scale.empty()) scale_input(net, x, strip, x, strip, 2);
+    }
+    run_steps<2>(net, workspace, strip, result, strip, halves, apart, ahead);
+    for (size_t s = 0; s < 2; ++s) {
+      T* const y = result + s * apart;
+      if (!net.output_scale.empty()) scale_output(net, y, strip, 2);
+      store_lanes(y, strip, 2, out, first + s * strip, strip);
+    }
+  }
+  return first;
+}
+
 template <class T>
 void evaluate_samples(const Packed<T>& net, MatrixView<const T> in, MatrixView<T> out, T* workspace) {
-  const size_t first = copies_columns(net, in, out) ? evaluate_strips_by_columns(net, in, out, workspace) : 0;
-  const auto evaluate = come_by_themselves(in, out) ? evaluate_strips<T, false> : evaluate_strips<T, true>;
-  evaluate(net, in, out, first, workspace);
+  size_t first = copies_columns(net, in, out) ? evaluate_strips_by_columns(net, in, out, workspace) : 0;
+  if (come_by_themselves(in, out)) {
+    if (net.pairs_strips()) first = evaluate_pairs(net, in, out, first, workspace);
+    evaluate_strips<T, false>(net, in, out, first, workspace);
+  } else {
+    evaluate_strips<T, true>(net, in, out, first, workspace);
+  }
 }
 
 template <class T>

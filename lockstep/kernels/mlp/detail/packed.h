@@ -195,8 +195,12 @@ struct Packed {
     const std::size_t size = std::max(widest * kernels->strip(), padded * std::max<std::size_t>(most_rows, 1));
     return (size + kAlignment / sizeof(T) - 1) / (kAlignment / sizeof(T)) * (kAlignment / sizeof(T));
   }
-  // Numbers in the workspace: the halves, then inputs and outputs of two strips each.
-  std::size_t workspace() const { return 2 * half() + 2 * (inputs() + outputs()) * kernels->strip(); }
+  // Whether two strips, evaluated together, stay in the first-level cache beside the weights.
+  bool pairs_strips() const { return half() * sizeof(T) <= 4096; }
+  // Numbers in the workspace: the halves, then inputs and outputs of two strips each, or the halves of another strip.
+  std::size_t workspace() const {
+    return 2 * half() + std::max(2 * (inputs() + outputs()) * kernels->strip(), pairs_strips() ? 2 * half() : 0);
+  }
 };
 
 // A layer's weights [output][input] and biases, as they come.

@@ -4,8 +4,9 @@
 // Layers whose inputs stay in registers while their outputs pass by, one after another. A block of outputs has nearly
 // as many stores as products there, all of them at its end: such layers take 0.7 of the time of blocks (4 inputs, Zen
 // 5).
-inline constexpr size_t kFewInputs =
-    HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON ? 8 : HWY_TARGET == HWY_AVX2 ? 4 : 0;
+inline constexpr size_t kFewInputs = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON ? 8
+                                     : HWY_TARGET == HWY_AVX2                         ? 4
+                                                                                      : 0;
 
 template <class T>
 bool has_few_inputs(const PackedLayer<T>& layer) {
@@ -173,9 +174,11 @@ void make_steps(Packed<T>& net) {
   StepList<T>(net).make();
 }
 
-template <class T, class A>
+// Of kStrips strips, each step for one after another: what one waits for at a step's end the next one's numbers fill.
+// Their inputs, outputs and halves lie `apart` numbers from each other.
+template <int kStrips, class T, class A>
 void run_steps(const Packed<T>& net, const T* in, size_t in_stride, T* out, size_t out_stride, T* const halves[2],
-               A& ahead) {
+               size_t apart, A& ahead) {
   const size_t stride = 2 * hn::Lanes(Register<T>());
   const T* const sources[] = {halves[0], halves[1], in};
   T* const targets[] = {halves[0], halves[1], out};
@@ -183,19 +186,32 @@ void run_steps(const Packed<T>& net, const T* in, size_t in_stride, T* out, size
   for (const StripStep<T>& step : net.steps) {
     for (size_t i = 0; i < step.fetches; ++i) ahead.fetch();
     const auto from = static_cast<size_t>(step.from), to = static_cast<size_t>(step.to);
-    const size_t to_stride = target_strides[to];
-    T* const y = targets[to] + step.row * to_stride;
-    T* const values = targets[static_cast<size_t>(step.values)] + step.first_value * stride;
+    const size_t x_stride = source_strides[from], y_stride = target_strides[to];
+    const T* x = sources[from];
+    T* y = targets[to] + step.row * y_stride;
+    T* values = targets[static_cast<size_t>(step.values)] + step.first_value * stride;
+    const auto for_strips = [&](auto run) HWY_ATTR __attribute__((always_inline)) {
+      run();
+      for (int s = 1; s < kStrips; ++s) {
+        x += apart;
+        y += apart;
+        values += apart;
+        run();
+      }
+    };
     if (step.products != nullptr) {
-      step.products(sources[from], source_strides[from], step.rows, step.weights, y, to_stride);
+      for_strips([&]() HWY_ATTR { step.products(x, x_stride, step.rows, step.weights, y, y_stride); });
     } else if (step.activation != nullptr) {
-      step.activation(y, step.rows, to_stride, 2, step.alpha);
+      for_strips([&]() HWY_ATTR { step.activation(y, step.rows, y_stride, 2, step.alpha); });
     } else if (step.products_beside_tanh != nullptr) {
-      step.products_beside_tanh(sources[from], source_strides[from], step.rows, step.weights, y, to_stride, values,
-                                stride, step.value_count, step.lead);
+      for_strips([&]() HWY_ATTR {
+        step.products_beside_tanh(x, x_stride, step.rows, step.weights, y, y_stride, values, stride, step.value_count,
+                                  step.lead);
+      });
     } else {
-      step.two_layers(net.layers[step.layer], {sources[from], source_strides[from], values, stride, y, to_stride},
-                      step.relu);
+      for_strips([&]() HWY_ATTR {
+        step.two_layers(net.layers[step.layer], {x, x_stride, values, stride, y, y_stride}, step.relu);
+      });
     }
   }
 }
