@@ -171,14 +171,14 @@ TYPED_TEST(PlanBits, few_inputs_and_outputs_around_a_layer_of_any_width_match_th
   }
 }
 
-TYPED_TEST(PlanBits, the_schedules_of_both_kinds_of_processor_match_the_reference) {
+TYPED_TEST(PlanBits, the_schedules_of_all_kinds_of_processor_match_the_reference) {
   using T = TypeParam;
   for (const auto& widths : {std::vector<std::size_t>{4, 19, 130, 3}, {32, 128, 31}, {2, 20, 5, 1}}) {
     const Mlp mlp = random_mlp(widths, {ActivationKind::relu}, 5);
     const Samples<T> samples(mlp, mlp::kMostLanes);
     for (const CpuTarget target : available_cpu_targets()) {
       auto net = mlp::pack<T>(mlp, target);
-      for (const mlp::WidePipes pipes : {mlp::WidePipes::one, mlp::WidePipes::two}) {
+      for (const mlp::WidePipes pipes : {mlp::WidePipes::one, mlp::WidePipes::two, mlp::WidePipes::two_far}) {
         net.most_rows = mlp::schedule_rests(net, pipes);
         AlignedBuffer<T> workspace(net.workspace());
         for (std::size_t batch = 1; batch < net.kernels->strip(); ++batch) {

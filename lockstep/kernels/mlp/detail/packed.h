@@ -228,9 +228,11 @@ void pack_thin(const PackedLayer<T>& layer, DenseWeights<Number> first, const Pa
   }
 }
 
-// How many 512-bit multiply-adds a core begins in a cycle: beside two of them loads take time.
-enum class WidePipes { one, two };
-// Measured for AVX-512, once in a process; `one` for other instruction sets.
+// How many 512-bit multiply-adds a core begins in a cycle: beside two of them loads take time, and what comes from
+// beyond the second-level cache more, most of it where that lies far away (a Xeon's mesh, 31 GB/s a core; a Zen 5 reads
+// 119).
+enum class WidePipes { one, two, two_far };
+// Measured for AVX-512, once in a process, but for the way, which is the vendor's; `one` for other instruction sets.
 WidePipes wide_pipes(CpuTarget target);
 
 // What a layer takes over one or two registers of lanes, and for some samples by rows, in fused multiply-adds of one

@@ -7,16 +7,19 @@ namespace lockstep::mlp {
 namespace {
 
 // Costs count fused multiply-adds of one register, of which a core begins two a cycle with a latency of four.
-constexpr std::size_t kInFlight = 8;        // sums that must be open to keep the units busy
-constexpr std::size_t kCall = 30;           // a block: call, bias, stores begun
-constexpr std::size_t kRow = 4;             // a sample's part of it where registers run over outputs
-constexpr std::size_t kActivation = 16;     // a register of tanh or the like
-constexpr std::size_t kFirstCache = 24576;  // bytes of weights that stay in the first-level cache
+constexpr std::size_t kInFlight = 8;                        // sums that must be open to keep the units busy
+constexpr std::size_t kCall = 30;                           // a block: call, bias, stores begun
+constexpr std::size_t kRow = 4;                             // a sample's part of it where registers run over outputs
+constexpr std::size_t kActivation = 16;                     // a register of tanh or the like
+constexpr std::size_t kFirstCache = 24576;                  // bytes of weights that stay in the first-level cache
 constexpr std::size_t kSecondCache = std::size_t{3} << 19;  // in the second-level cache
 // A register of weights takes the time of so many multiply-adds where it comes from there, from beyond (an Intel Xeon:
-// 178 and 31 GB/s; a Zen 4: 1.5 cycles a register more than from there beside sums of 3 samples, 0.5 beside 8).
+// 178 and 31 GB/s; a Zen 4: 1.5 cycles a register more than from there beside sums of 3 samples, 0.5 beside 8; a Zen 5:
+// 1.3 beside sums of 4 and 5).
 constexpr std::size_t kSecondLoad = 2;
-constexpr std::size_t third_load(WidePipes pipes) { return pipes == WidePipes::two ? 14 : 1; }
+constexpr std::size_t third_load(WidePipes pipes) {
+  return pipes == WidePipes::two_far ? 14 : pipes == WidePipes::two ? 3 : 1;
+}
 
 template <class T>
 std::size_t activation_cost(const PackedLayer<T>& layer) {
@@ -25,7 +28,7 @@ std::size_t activation_cost(const PackedLayer<T>& layer) {
 
 // Loads of one input's step, in multiply-adds: 0.25 to 0.3 cycles each beside two multiply-adds a cycle, nothing beside
 // one (an Intel Xeon, a Zen 4).
-constexpr std::size_t load_cost(std::size_t loads, WidePipes pipes) { return pipes == WidePipes::two ? loads / 2 : 0; }
+constexpr std::size_t load_cost(std::size_t loads, WidePipes pipes) { return pipes == WidePipes::one ? 0 : loads / 2; }
 
 template <class T>
 std::size_t tile_cost(const Packed<T>& net, std::size_t registers, std::size_t samples, WidePipes pipes) {

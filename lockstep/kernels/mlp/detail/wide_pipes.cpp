@@ -33,7 +33,9 @@ WidePipes measure() {
     twelve = std::min(twelve, LOCKSTEP_NANOSECONDS(LOCKSTEP_THREE_FMA(1, 2, 3) LOCKSTEP_THREE_FMA(4, 5, 6)
                                                        LOCKSTEP_THREE_FMA(7, 8, 9) LOCKSTEP_THREE_FMA(10, 11, 12)));
   }
-  return twelve < 2.25 * one ? WidePipes::two : WidePipes::one;
+  if (twelve >= 2.25 * one) return WidePipes::one;
+  __builtin_cpu_init();
+  return __builtin_cpu_is("intel") ? WidePipes::two_far : WidePipes::two;
 }
 #endif
 
