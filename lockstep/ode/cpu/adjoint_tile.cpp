@@ -128,7 +128,7 @@ void AdjointTile<T>::begin_lanes() {
       end_lane(lane, Status::not_finite);
     } else if (tile_.t[lane] == tile_.t_end[lane]) {
       end_lane(lane, Status::success);
-    } else if (has_stops() && !context_.step.settings.fixed) {
+    } else if (context_.step.settings.heads_for_stops()) {
       head_for_stop(context_, tile_, lane, record.t_end);
     }
   }

@@ -284,7 +284,7 @@ class Worker {
     if (broken || staged_.t[lane] == staged_.t_end[lane]) {
       end_before_start(lane, broken ? Status::not_finite : Status::success);
     } else {
-      if (code_.settings.has_stops() && !code_.settings.fixed) head_for_stop(context_, staged_, lane, record.t_end);
+      if (code_.settings.heads_for_stops()) head_for_stop(context_, staged_, lane, record.t_end);
       staged_ready_.push_back(lane);
     }
   }

@@ -99,7 +99,7 @@ void propose(TileState<T>& s, const StepSettings<T>& settings) {
                                                    hn::Load(d, s.step_index + v), hn::Load(d, s.step_count + v))
                           : propose_adaptive_step<LD>(settings.has_stops(), hn::Load(d, s.t + v), t_end, h,
                                                       hn::Set(d, settings.max_step));
-    if (settings.has_stops())
+    if (settings.heads_for_stops())
       hn::Store(LD::select(step.last, hn::Load(d, s.t_before + v), step.t_new), d, s.t_last + v);
     hn::Store(step.h, d, s.h_try + v);
     hn::Store(step.t_new, d, s.t_new + v);

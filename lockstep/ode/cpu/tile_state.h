@@ -61,6 +61,7 @@ struct StepSettings {
   const GeneratedStep<T>* generated = nullptr;  // what the kernels of generated_step.h run
 
   bool has_stops() const { return stops.count > 0; }
+  bool heads_for_stops() const { return has_stops() && !fixed; }  // fixed steps only find them
 };
 
 template <class T>

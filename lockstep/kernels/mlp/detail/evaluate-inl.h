@@ -140,11 +140,8 @@ bool copies_columns(const Packed<T>& net, const MatrixView<const T>& in, const M
 template <class T>
 bool come_by_themselves(const MatrixView<const T>& in, const MatrixView<T>& out) {
   constexpr size_t kMostBytes = 1024;
-  const auto gapless = [](const auto& view) {
-    return view.column_stride == 1 && view.row_stride == static_cast<ptrdiff_t>(view.columns);
-  };
   const size_t strip = 2 * hn::Lanes(Register<T>()) * (in.columns + out.columns);
-  return gapless(in) && gapless(out) && strip * sizeof(T) <= kMostBytes;
+  return is_gapless(in) && is_gapless(out) && strip * sizeof(T) <= kMostBytes;
 }
 
 // Samples from `first` on; `kFetch`: what comes next is brought closer.

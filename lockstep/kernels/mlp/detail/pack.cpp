@@ -112,18 +112,18 @@ Packed<T> pack(const Mlp& mlp, CpuTarget target, RowWeights row_weights, const P
   }
   packed.weights = AlignedBuffer<T>(size);
   T* to = packed.weights.data();
+  // Where they then begin.
+  const auto pack_layer = [&to](const DenseLayer& dense, const Partition& partition, std::size_t unit) {
+    T* const begin = to;
+    to += round_up<T>(static_cast<std::size_t>(pack_blocks(dense, partition, unit, begin) - begin));
+    return begin;
+  };
   for (std::size_t i = 0; i < mlp.layers.size(); ++i) {
     PackedLayer<T>& layer = packed.layers[i];
-    layer.tile_weights = to;
-    to += round_up<T>(static_cast<std::size_t>(pack_blocks(mlp.layers[i], layer.tile_blocks, 1, to) - to));
-    layer.row_weights = to;
+    layer.tile_weights = pack_layer(mlp.layers[i], layer.tile_blocks, 1);
     const Partition panels((layer.outputs + kernels.lanes - 1) / kernels.lanes, layer.row_panel);
-    to += round_up<T>(static_cast<std::size_t>(pack_blocks(mlp.layers[i], panels, kernels.lanes, to) - to));
-    if (few(i)) {
-      layer.few_weights = to;
-      to = pack_blocks(mlp.layers[i], Partition(layer.outputs, 1), 1, to);
-      to = packed.weights.data() + round_up<T>(static_cast<std::size_t>(to - packed.weights.data()));
-    }
+    layer.row_weights = pack_layer(mlp.layers[i], panels, kernels.lanes);
+    if (few(i)) layer.few_weights = pack_layer(mlp.layers[i], Partition(layer.outputs, 1), 1);
     if (!thin[i]) continue;
     const DenseLayer &first = mlp.layers[i], &second = mlp.layers[i + 1];
     pack_thin<T, double>(layer, {first.weights.data(), first.bias.data()}, packed.layers[i + 1],

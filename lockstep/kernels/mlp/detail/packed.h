@@ -97,7 +97,7 @@ struct Kernels {
   bool (*is_thin)(const PackedLayer<T>& layer, const PackedLayer<T>& next);
   // Whether the layer has so few inputs that all stay in registers: it then needs few_weights.
   bool (*has_few_inputs)(const PackedLayer<T>& layer);
-  // The steps of a packed net; afterwards its layers stay where they are.
+  // The steps of a packed net, whose weights then stay where they are.
   void (*make_steps)(Packed<T>&);
   std::size_t tanh_outputs;  // the first block of a layer that takes another's tanh had best hold as many
   void (*layer_lanes_beside_tanh)(const PackedLayer<T>&, const T* x, T* pending, std::size_t x_stride, T* y,

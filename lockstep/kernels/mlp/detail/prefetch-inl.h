@@ -1,12 +1,18 @@
 // Bringing the next strip's samples closer while the arithmetic goes on. No include guard: part of kernels-inl.h.
 
+// Whether samples lie one after another, each with its components side by side.
+template <class T>
+bool is_gapless(const MatrixView<T>& view) {
+  return view.column_stride == 1 && view.row_stride == static_cast<ptrdiff_t>(view.columns);
+}
+
 // The cache lines of some samples of a view: runs of adjacent bytes.
 class CacheLines {
  public:
   template <class T>
   CacheLines(const MatrixView<T>& view, size_t first, size_t count) {
     const bool by_row = view.column_stride == 1;
-    const bool gapless = by_row && view.row_stride == static_cast<ptrdiff_t>(view.columns);
+    const bool gapless = is_gapless(view);
     run_ = reinterpret_cast<const char*>(view.data + static_cast<ptrdiff_t>(first) * view.row_stride);
     runs_ = count == 0 ? 0 : gapless ? 1 : by_row ? count : view.columns;
     stride_ = (by_row ? view.row_stride : view.column_stride) * static_cast<ptrdiff_t>(sizeof(T));
@@ -104,10 +110,6 @@ struct Ahead {
     }
   }
 };
-struct NothingAhead {
-  void fetch() {}
-};
-
 // The same beside rows that are copied. A type of its own: asking for rows in the smallest nets' few blocks costs them
 // 3 % of their time.
 struct AheadByColumns {
@@ -120,4 +122,9 @@ struct AheadByColumns {
     in.step();
     out.step();
   }
+};
+
+// Where nothing need be asked for.
+struct NothingAhead {
+  void fetch() {}
 };

@@ -7,11 +7,11 @@ namespace lockstep::mlp {
 namespace {
 
 // Costs count fused multiply-adds of one register, of which a core begins two a cycle with a latency of four.
-constexpr std::size_t kInFlight = 8;                        // sums that must be open to keep the units busy
-constexpr std::size_t kCall = 30;                           // a block: call, bias, stores begun
-constexpr std::size_t kRow = 4;                             // a sample's part of it where registers run over outputs
-constexpr std::size_t kActivation = 16;                     // a register of tanh or the like
-constexpr std::size_t kFirstCache = 24576;                  // bytes of weights that stay in the first-level cache
+constexpr std::size_t kInFlight = 8;        // sums that must be open to keep the units busy
+constexpr std::size_t kCall = 30;           // a block: call, bias, stores begun
+constexpr std::size_t kRow = 4;             // a sample's part of it where registers run over outputs
+constexpr std::size_t kActivation = 16;     // a register of tanh or the like
+constexpr std::size_t kFirstCache = 24576;  // bytes of weights that stay in the first-level cache
 constexpr std::size_t kSecondCache = std::size_t{3} << 19;  // in the second-level cache
 // A register of weights takes the time of so many multiply-adds where it comes from there, from beyond (an Intel Xeon:
 // 178 and 31 GB/s; a Zen 4: 1.5 cycles a register more than from there beside sums of 3 samples, 0.5 beside 8; a Zen 5:

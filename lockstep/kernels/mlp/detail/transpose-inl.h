@@ -180,14 +180,12 @@ inline void lanes_to_quad_rows(const float* from, size_t from_stride, float* row
 
 template <class T>
 bool has_quad_rows(const MatrixView<T>& view) {
-  return HWY_TARGET == HWY_AVX3 && sizeof(T) == 4 && view.columns == 4 && view.column_stride == 1 &&
-         view.row_stride == 4;
+  return HWY_TARGET == HWY_AVX3 && sizeof(T) == 4 && view.columns == 4 && is_gapless(view);
 }
 
 template <class T>
 bool has_narrow_rows(const MatrixView<T>& view) {
-  return HWY_TARGET != HWY_SCALAR && (view.columns == 2 || view.columns == 3) && view.column_stride == 1 &&
-         view.row_stride == static_cast<ptrdiff_t>(view.columns);
+  return HWY_TARGET != HWY_SCALAR && (view.columns == 2 || view.columns == 3) && is_gapless(view);
 }
 
 // Copies samples first .. first + count of a view into lanes [component][lane] of `registers` registers; lanes past
