@@ -36,7 +36,8 @@ struct HwyLane {
   static HWY_INLINE V div(V a, V b) { return hn::Div(a, b); }
   static HWY_INLINE V neg(V a) { return hn::Neg(a); }
   static HWY_INLINE V sqrt(V a) { return hn::Sqrt(a); }
-#if HWY_TARGET == HWY_AVX2  // by the sign bit, which copysign_to_abs takes as well: a register less
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+  // By the sign bit, which copysign_to_abs takes as well: a register less.
   static HWY_INLINE V abs(V a) { return hn::AndNot(hn::SignBit(D()), a); }
 #else
   static HWY_INLINE V abs(V a) { return hn::Abs(a); }
@@ -62,7 +63,12 @@ struct HwyLane {
 #endif
 #endif
   static HWY_INLINE V copysign(V magnitude, V sign) { return hn::CopySign(magnitude, sign); }
+#if HWY_TARGET == HWY_AVX3
+  // Written over the magnitude; hn::CopySignToAbs writes over the sign bit, which then is copied each time.
+  static HWY_INLINE V copysign_to_abs(V magnitude, V sign) { return hn::OrAnd(magnitude, hn::SignBit(D()), sign); }
+#else
   static HWY_INLINE V copysign_to_abs(V magnitude, V sign) { return hn::CopySignToAbs(magnitude, sign); }
+#endif
 
   static HWY_INLINE M lt(V a, V b) { return hn::Lt(a, b); }
   static HWY_INLINE M le(V a, V b) { return hn::Le(a, b); }
