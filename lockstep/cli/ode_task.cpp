@@ -118,6 +118,9 @@ class OdeTask : public TrainingTask<T> {
       report.names.push_back(value.name);
       report.units.push_back(value.unit);
     }
+    for (std::size_t i = 0; i < trained_.size(); ++i) {
+      if (ode::moves_a_jump(*untrained_, trained_[i].parameter)) report.jumps.push_back(report.names[i]);
+    }
     const bool frees = phases_.back().continuity.has_value();
     const std::vector<double> starts = frees ? trained_starts(parameters) : std::vector<double>();
     const std::size_t given = given_.trained ? given_.trained->components.size() : 0;

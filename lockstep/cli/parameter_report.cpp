@@ -133,9 +133,16 @@ void presuppose_fit(ParameterReport& report, const FitReport& fit) {
 }
 
 std::vector<std::string> note_lines(const ParameterReport& report) {
-  if (!report.refused.empty()) return {"no standard errors: " + report.refused};
-  const ode::ParameterUncertainty& found = report.found;
   std::vector<std::string> lines;
+  for (const std::string& name : report.jumps) {
+    lines.push_back("training does not see what " + name + " does by moving a jump, if(t < " + name +
+                    ", ..): write a ramp in its place, clamp((t - " + name + ") / width, 0, 1)");
+  }
+  if (!report.refused.empty()) {
+    lines.push_back("no standard errors: " + report.refused);
+    return lines;
+  }
+  const ode::ParameterUncertainty& found = report.found;
   for (const std::vector<double>& change : found.undetermined) {
     lines.push_back("the data do not determine the parameters: " + change_text(report, change) +
                     " leaves the fit as it is");

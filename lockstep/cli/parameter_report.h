@@ -21,6 +21,7 @@ struct ParameterReport {
   ode::ParameterUncertainty found;  // where `refused` is empty
   std::string refused;              // why there are no errors
   std::string unexplained;          // what of the data the fit does not explain; empty where it does
+  std::vector<std::string> jumps;   // those that move a jump: derivatives do not see what that does
   StartsOf starts = StartsOf::fit;
   bool beside_nets = false;    // nets are trained as well
   bool stated_errors = false;  // sigma is the size of measurement errors, not their ratio

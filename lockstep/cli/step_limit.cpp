@@ -23,6 +23,10 @@ std::optional<std::string> note_of_steps(const std::optional<nn::TimeFeature>& f
                                          const ode::Options& options) {
   constexpr std::size_t kSpans = 64;
   const bool fixed = options.control == ode::StepControl::fixed;
+  if (!fixed && !options.max_step && options.stops.empty() && problem.rhs->hides_knots()) {
+    return "the right-hand side compares or looks up a function of the time other than a multiple of it, as in "
+           "if(sin(t) > 0.9, ...): steps may pass over what that switches; give max_step, less than it lasts, or stops";
+  }
   if (!fixed && options.stop_at_knots) return std::nullopt;
   const std::optional<double> longest = fixed ? std::optional(options.dt) : options.max_step;
   if (feature && longest && *longest > feature->width) {

@@ -54,7 +54,7 @@ struct Options {
 };
 
 // The times within the trajectories' spans at which adaptive steps end, ascending: Options::stops and what the
-// right-hand side knows of. None with fixed steps.
+// right-hand side knows of; of the first trajectory where parameters move them. None with fixed steps.
 std::vector<double> stop_times(const Problem& problem, const Options& options);
 
 // A jump of the right-hand side that lies within a fixed step of a trajectory, which keeps no order across it; none

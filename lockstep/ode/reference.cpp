@@ -54,7 +54,8 @@ class Trajectory {
              const SolutionBlock& block)
       : problem_(problem),
         options_(options),
-        stops_(stops.times()),
+        stops_(stops.times(index)),
+        has_stops_(!stops.empty()),
         tableau_(method(options.method)),
         rhs_(*problem.rhs, problem.parameters_of(index)),
         t_(problem.start_time(index)),
@@ -158,7 +159,7 @@ class Trajectory {
 
   double stage_time(int i, double h) const {
     const double c = tableau_.c[static_cast<std::size_t>(i)];
-    const bool at_end = i == tableau_.stages - 1 || (stops_.count > 0 && c == 1);
+    const bool at_end = i == tableau_.stages - 1 || (has_stops_ && c == 1);
     return at_end ? t_last_ : std::fma(c, h, t_);
   }
   void run_stages(double h, double t_last) {
@@ -286,7 +287,7 @@ class Trajectory {
     while (true) {
       if (accepted_ + rejected_ >= options_.max_steps) return Status::too_many_steps;
       const auto [limit, before] = detail::limit_at(stops_, t_, t_end_);
-      const auto step = scalar::propose_adaptive_step<D>(stops_.count > 0, t_, limit, h, max_step_);
+      const auto step = scalar::propose_adaptive_step<D>(has_stops_, t_, limit, h, max_step_);
       run_stages(step.h, step.last ? before : step.t_new);
       const double error = error_squared(step.h);
       const auto decision = scalar::decide_step<D>(error, step.h, log_error, after_rejection, beta1, beta2);
@@ -309,6 +310,7 @@ class Trajectory {
   const Problem& problem_;
   const Options& options_;
   detail::StopTimes stops_;
+  bool has_stops_;
   const Tableau& tableau_;
   OneLane<T> rhs_;
   std::optional<OneLane<T>> event_;
@@ -448,7 +450,7 @@ Solution solve_as(const Problem& problem, const Options& options) {
     trajectories.emplace_back(problem, options, stops, i, solution.block(i, 1));
   }
   if (options.control == StepControl::common) {
-    run_in_common_steps(trajectories, problem, options, stops.times());
+    run_in_common_steps(trajectories, problem, options, stops.times(0));
   } else {
     for (Trajectory<T>& trajectory : trajectories) trajectory.run();
   }

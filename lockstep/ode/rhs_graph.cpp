@@ -122,6 +122,8 @@ class GraphNet : public StateFunction {
     }
     source_ = detail::graph_source(graph_, pieces_);
     time_knots_ = detail::time_knots(graph_, pieces_);
+    moves_knots_ = detail::parameters_move_knots(graph_, pieces_, parameters_);
+    hides_knots_ = detail::hides_knots(graph_, pieces_, parameters_);
   }
 
   // Of a function that is no right-hand side.
@@ -171,6 +173,11 @@ class GraphNet : public StateFunction {
     return lower<double>(target);
   }
   std::span<const TimeKnot> time_knots() const override { return time_knots_; }
+  bool moves_knots() const override { return moves_knots_; }
+  bool hides_knots() const override { return hides_knots_; }
+  std::vector<TimeKnot> time_knots_of(std::span<const double> parameters) const override {
+    return detail::time_knots(graph_, pieces_, parameters);
+  }
   // On a GPU it is compiled when a solve needs it.
   std::vector<FunctionPart> parts() const override {
     if (!source_) return {};
@@ -255,6 +262,7 @@ class GraphNet : public StateFunction {
   bool is_function_ = false;
   GraphPieces pieces_;
   std::vector<TimeKnot> time_knots_;
+  bool moves_knots_ = false, hides_knots_ = false;
   std::optional<std::string> source_;  // for a GPU; none where the net is too large
 };
 

@@ -136,6 +136,14 @@ class Sum final : public StateFunction {
     return ContentHash().add("sum").add(first_->digest()).add(second_->digest()).hex();
   }
   std::span<const TimeKnot> time_knots() const override { return time_knots_; }
+  bool moves_knots() const override { return first_->moves_knots() || second_->moves_knots(); }
+  bool hides_knots() const override { return first_->hides_knots() || second_->hides_knots(); }
+  std::vector<TimeKnot> time_knots_of(std::span<const double> parameters) const override {
+    std::vector<TimeKnot> knots = first_->time_knots_of(parameters.first(first_->parameters()));
+    const std::vector<TimeKnot> more = second_->time_knots_of(parameters.subspan(first_->parameters()));
+    knots.insert(knots.end(), more.begin(), more.end());
+    return knots;
+  }
   // A sum in the second place is added up first: not from left to right.
   std::vector<FunctionPart> parts() const override {
     std::vector<FunctionPart> all = first_->parts();

@@ -60,6 +60,15 @@ class StateFunction {
   // Times at which it bends or jumps, in any order, where it knows of them: knots of tables of the time. Adaptive steps
   // end there.
   virtual std::span<const TimeKnot> time_knots() const { return {}; }
+  // Whether parameters move some, which then are not among those: doses at a time of each patient's own.
+  virtual bool moves_knots() const { return false; }
+  // Whether it jumps at times that it cannot tell: where sin(t) > 0.9.
+  virtual bool hides_knots() const { return false; }
+  // All those of a trajectory with these parameters.
+  virtual std::vector<TimeKnot> time_knots_of(std::span<const double> /*parameters*/) const {
+    const std::span<const TimeKnot> all = time_knots();
+    return {all.begin(), all.end()};
+  }
 
   // A built-in system whose integrator is compiled in one piece with it ("lorenz"), or empty. See ode/cpu.
   virtual std::string inlined_name() const { return {}; }

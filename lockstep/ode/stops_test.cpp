@@ -16,26 +16,20 @@
 #include "lockstep/ode/rhs.h"
 #include "lockstep/ode/sensitivity.h"
 #include "lockstep/ode/solve.h"
+#include "lockstep/ode/testing/jumps.h"
 #include "lockstep/ode/testing/plain_function.h"
 
 namespace lockstep::ode {
 namespace {
 
+using testing::exact;
+using testing::expect_same;
 using ::testing::HasSubstr;
+using testing::kKnots;
+using testing::kValues;
 using testing::plain_function;
-
-// One output: a value from each knot on, or lines between them.
-graph::Interpolate table(const std::vector<double>& knots, const std::vector<double>& values, bool steps) {
-  graph::Interpolate made{knots, 1, {}};
-  if (!steps) {
-    for (std::size_t i = 0; i < knots.size(); ++i) {
-      const bool last = i + 1 == knots.size();
-      made.coefficients.push_back(last ? 0 : (values[i + 1] - values[i]) / (knots[i + 1] - knots[i]));
-    }
-  }
-  made.coefficients.insert(made.coefficients.end(), values.begin(), values.end());
-  return made;
-}
+using testing::table;
+using testing::tight;
 
 // u' = s(t) - p u, s read at (t - shift) / scale.
 Rhs forced(graph::Interpolate s, double shift = 0, double scale = 1) {
@@ -50,26 +44,6 @@ Rhs forced(graph::Interpolate s, double shift = 0, double scale = 1) {
              {"du", graph::Binary{graph::BinaryKind::subtract}, {7, 8}}};
   g.outputs = {{"du", 9, 1}};
   return net(std::move(g));
-}
-
-const std::vector<double> kKnots{0.5, 1.25, 1.3, 2.7};
-const std::vector<double> kValues{0, 3, -2, 1};
-
-// The exact solution for the steps above, from u at time t: between jumps u -> s / p + (u - s / p) exp(-p h).
-double exact(double u, double t, double end, double p) {
-  const double sign = end < t ? -1 : 1;
-  while (t != end) {
-    std::size_t i = 0;  // the piece that holds the time just ahead
-    while (i + 1 < kKnots.size() && (sign > 0 ? kKnots[i + 1] <= t : kKnots[i + 1] < t)) ++i;
-    double next = end;
-    for (const double knot : kKnots) {
-      if ((knot - t) * sign > 0 && (next - knot) * sign > 0) next = knot;
-    }
-    const double level = kValues[i] / p;
-    u = level + (u - level) * std::exp(-p * (next - t));
-    t = next;
-  }
-  return u;
 }
 
 // Starts and ends before, at and behind knots; some spans backwards.
@@ -89,30 +63,6 @@ Problem switched(Rhs rhs, std::size_t count = 45, double between = 1.27) {
   }
   problem.save_times_per_trajectory = true;
   return problem;
-}
-
-Options tight(Precision precision = Precision::f64) {
-  Options options;
-  options.precision = precision;
-  options.rtol = options.atol = precision == Precision::f64 ? 1e-11 : 1e-6;
-  return options;
-}
-
-void expect_same(const Solution& a, const Solution& b, const std::string& what) {
-  ASSERT_EQ(a.trajectories(), b.trajectories());
-  for (std::size_t i = 0; i < a.trajectories(); ++i) {
-    SCOPED_TRACE(what + ", trajectory " + std::to_string(i));
-    ASSERT_EQ(a.record(i).status, b.record(i).status);
-    ASSERT_EQ(a.record(i).accepted, b.record(i).accepted);
-    ASSERT_EQ(a.record(i).rejected, b.record(i).rejected);
-    ASSERT_EQ(a.record(i).evaluations, b.record(i).evaluations);
-    ASSERT_EQ(a.record(i).end_time, b.record(i).end_time);
-    ASSERT_EQ(a.end_state(i, 0), b.end_state(i, 0));
-    for (std::size_t k = 0; k < a.save_points(); ++k) {
-      const double x = a.state(i, k, 0), y = b.state(i, k, 0);
-      ASSERT_TRUE(x == y || (std::isnan(x) && std::isnan(y))) << "save point " << k << ": " << x << " and " << y;
-    }
-  }
 }
 
 // The error of a step is a few times the tolerance at most; a dozen steps and the growth of 3 units backwards at a rate
@@ -320,24 +270,24 @@ TEST(Stops, knots_are_known_of_what_reads_a_multiple_of_the_time) {
 
 TEST(Stops, times_that_the_precision_does_not_tell_apart_are_one) {
   Problem problem = switched(forced(table({0.5, 1, 1.0000001}, {0, 1, 2}, true)));
-  EXPECT_EQ(detail::Stops(problem, tight(Precision::f32)).times().count, 1);
+  EXPECT_EQ(detail::Stops(problem, tight(Precision::f32)).times(0).count, 1);
   Options options = tight();
   options.stops = {2, 1.5, 2};
   const detail::Stops stops(problem, options);
-  const detail::StopTimes times = stops.times();
+  const detail::StopTimes times = stops.times(0);
   ASSERT_EQ(times.count, 4);
   EXPECT_EQ(times.time[2], 1.5);
   EXPECT_TRUE(times.low[3] < 2 && 2 < times.high[3]);
   options.stop_at_knots = false;
-  EXPECT_EQ(detail::Stops(problem, options).times().count, 2);
+  EXPECT_EQ(detail::Stops(problem, options).times(0).count, 2);
   options.control = StepControl::fixed;
   options.dt = 0.5;
-  EXPECT_EQ(detail::Stops(problem, options).times().count, 2);
+  EXPECT_EQ(detail::Stops(problem, options).times(0).count, 2);
   // Sides no farther than fixed steps resolve, and no nearer than they end.
   options.dt = 1e-16;
-  EXPECT_LE(detail::Stops(problem, options).times().high[0], 1.5 + 1e-16);
+  EXPECT_LE(detail::Stops(problem, options).times(0).high[0], 1.5 + 1e-16);
   options.dt = 1;
-  EXPECT_EQ(detail::Stops(problem, options).times().high[0], 1.5 + 1e-9);
+  EXPECT_EQ(detail::Stops(problem, options).times(0).high[0], 1.5 + 1e-9);
 }
 
 TEST(Stops, wrong_ones_are_refused) {

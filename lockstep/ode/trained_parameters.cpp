@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -180,6 +181,16 @@ class Trained final : public StateFunction {
     return hash.hex();
   }
   std::span<const TimeKnot> time_knots() const override { return inner_->time_knots(); }
+  // Not those that a trained one moves: where it is in the end is not known here.
+  bool moves_knots() const override { return inner_->moves_knots(); }
+  bool hides_knots() const override { return inner_->hides_knots(); }
+  std::vector<TimeKnot> time_knots_of(std::span<const double> parameters) const override {
+    std::vector<double> all;
+    for (const auto& [is_trained, index] : sources_.of) {
+      all.push_back(is_trained ? std::numeric_limits<double>::quiet_NaN() : parameters[index]);
+    }
+    return inner_->time_knots_of(all);
+  }
   std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const override { return lower<float>(target); }
   std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const override {
     return lower<double>(target);
@@ -215,6 +226,16 @@ class Trained final : public StateFunction {
 };
 
 }  // namespace
+
+bool moves_a_jump(const StateFunction& rhs, std::size_t parameter) {
+  if (!rhs.moves_knots()) return false;
+  std::vector<double> any;
+  for (std::size_t i = 0; i < rhs.parameters(); ++i) any.push_back(0.7 + 0.3 * static_cast<double>(i));
+  const auto jumps = [&] { return std::ranges::count(rhs.time_knots_of(any), true, &TimeKnot::jumps); };
+  const auto all = jumps();
+  any[parameter] = std::numeric_limits<double>::quiet_NaN();
+  return jumps() < all;
+}
 
 void TrainedParameter::validate(const std::string& where) const {
   const auto require = [&](bool good, const char* field, double found, const char* expected) {

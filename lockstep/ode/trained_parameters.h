@@ -41,6 +41,9 @@ struct TrainedParameter {
 // their order. Derivatives need those of `rhs`. Throws Error (invalid_argument).
 Rhs train_parameters(Rhs rhs, std::vector<TrainedParameter> parameters);
 
+// Whether a parameter moves a time at which the right-hand side jumps, which derivatives by it then do not see.
+bool moves_a_jump(const StateFunction& rhs, std::size_t parameter);
+
 extern template float TrainedParameter::value(float) const;
 extern template double TrainedParameter::value(double) const;
 extern template float TrainedParameter::slope(float) const;

@@ -207,17 +207,34 @@ def test_steps_end_at_jumps_that_are_known_or_given():
     known = lockstep.solve(lockstep.equations({"x": "if(t < 2, 1, 0) - x"}), [0.0], (0, 4), **given)
     assert known.rejected[0] == 0
     assert known.state[0, -1, 0] == pytest.approx(exact, abs=1e-7)
-    # A time that only a parameter tells is to be given.
-    hidden = lockstep.equations({"x": "if(t < until, 1, 0) - x"}, parameters={"until": 2.0})
-    blind = lockstep.solve(hidden, [0.0], (0, 4), **given)
-    assert blind.rejected[0] > 0
+    blind = {**given, "stop_at_knots": False}
+    plain = lockstep.equations({"x": "if(t < 2, 1, 0) - x"})
+    passing = lockstep.solve(plain, [0.0], (0, 4), **blind)
+    assert passing.rejected[0] > 0
     for stops in (2, [2.0, 7], np.array([2])):
-        told = lockstep.solve(hidden, [0.0], (0, 4), stops=stops, **given)
+        told = lockstep.solve(plain, [0.0], (0, 4), stops=stops, **blind)
         assert told.state.tobytes() == known.state.tobytes()
-    passing = lockstep.solve(lockstep.equations({"x": "if(t < 2, 1, 0) - x"}), [0.0], (0, 4), stop_at_knots=False, **given)
-    assert passing.state.tobytes() == blind.state.tobytes()
     with pytest.raises(lockstep.Error, match="stops"):
-        lockstep.solve(hidden, [0.0], (0, 4), stops=["a"], **given)
+        lockstep.solve(plain, [0.0], (0, 4), stops=["a"], **given)
+
+
+def test_steps_end_where_parameters_let_it_jump():
+    # x' = 200 for half an hour from a patient's own time on, less 0.1 x: 48 short doses in 60 hours.
+    patients = lockstep.equations({"x": "if(t < at, 0, if(t < at + 0.5, 200, 0)) - 0.1 * x"}, parameters={"at": 30.0})
+    at = np.linspace(1, 58, 48)[:, None]
+    given = {"precision": "f64", "rtol": 1e-9, "atol": 1e-9}
+    found = lockstep.solve(patients, np.zeros((48, 1)), (0, 60), parameters=at, **given)
+    exact = 2000 * (1 - np.exp(-0.05)) * np.exp(-0.1 * (60 - at[:, 0] - 0.5))
+    np.testing.assert_allclose(found.state[:, -1, 0], exact, rtol=1e-7)
+    assert (found.rejected <= 4).all()
+    shared = lockstep.solve(patients, [0.0], (0, 60), parameters=at[7], **given)
+    assert shared.state.tobytes() == found.state[7:8].tobytes()
+    # And where a table is read at a lag of its own: lines from 0 at 4 to 1 at 5 and back.
+    pulse = lockstep.table([4, 5, 6], [0.0, 1, 0])
+    late = lockstep.equations({"x": "pulse(t - lag)"}, models={"pulse": pulse}, parameters={"lag": 0.0})
+    lags = np.arange(0.0, 40)[:, None]
+    found = lockstep.solve(late, np.zeros((40, 1)), (0, 60), parameters=lags, **given)
+    np.testing.assert_allclose(found.state[:, -1, 0], 1, rtol=1e-7)
 
 
 def test_trainings_stop_where_they_are_told():
@@ -225,10 +242,21 @@ def test_trainings_stop_where_they_are_told():
     u = np.where(t < 2, 1 - np.exp(-t), (1 - np.exp(-2)) * np.exp(2 - t))[:, None]
     found = {}
     for stops in (2, [2.0]):
-        training = lockstep.train(t=t, u=u, equations={"x": "if(t < until, 1, 0) - k * x"}, precision="f64",
-                                  parameters={"until": 2.0, "k": {"start": 0.5}}, stops=stops)
+        training = lockstep.train(t=t, u=u, equations={"x": "if(cos(t * 0.7853981633974483) > 0, 1, 0) - k * x"},
+                                  precision="f64", parameters={"k": {"start": 0.5}}, stops=stops)
         found[str(stops)] = training.parameters["k"]
     assert found["2"] == found["[2.0]"] == pytest.approx(1, abs=1e-5)
+
+
+def test_a_parameter_that_only_moves_a_jump_is_told():
+    t = np.linspace(0, 20, 81)
+    u = np.where(t < 7, 0, 1 - np.exp(-0.5 * (t - 7)))[:, None]
+    given = {"t": t, "u": u, "precision": "f64", "parameters": {"t0": {"start": 5.0}, "k": {"start": 0.3, "positive": True}}}
+    jump = lockstep.train(equations={"x": "k * (if(t < t0, 0, 1) - x)"}, **given)
+    assert jump.notes[0].startswith("training does not see what t0 does by moving a jump, if(t < t0, ..): write a ramp")
+    ramp = lockstep.train(equations={"x": "k * (clamp((t - t0) / 2 + 0.5, 0, 1) - x)"}, **given)
+    assert not any("moving a jump" in note for note in ramp.notes)
+    assert ramp.parameters["t0"] == pytest.approx(7, abs=0.1)
 
 
 def test_models_with_tables_are_stored_and_pickled(tmp_path):
@@ -246,6 +274,15 @@ def test_warnings_say_what_is_not_known_and_what_steps_may_pass_over():
     messages = [str(warning.message) for warning in caught]
     assert messages[0].startswith("steps of 5 may pass over what rain does within")
     assert messages[1].startswith("rain knows times from 0 to 10, and is asked for 0 to 12: beyond its ends a table keeps")
+
+
+def test_what_switches_at_times_that_nothing_tells_gets_a_warning(recwarn):
+    model = lockstep.equations({"x": "if(sin(t) > 0.9, 1, 0) - x"})
+    lockstep.solve(model, [0.0], (0, 60), max_step=0.1)
+    lockstep.solve(model, [0.0], (0, 60), dt=0.1)
+    assert not recwarn.list
+    with pytest.warns(UserWarning, match="as in if.sin.t. > 0.9, ....: steps may pass over what that switches; give max_step"):
+        lockstep.solve(model, [0.0], (0, 60))
 
 
 def test_warnings_stay_away_where_steps_are_short(recwarn):

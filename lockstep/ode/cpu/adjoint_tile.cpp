@@ -93,7 +93,8 @@ void AdjointTile<T>::load(std::size_t first, int lanes) {
     const double start = problem.start_time(trajectory), end = problem.end_time(trajectory);
     tile_.t[lane] = tile_.t_start[lane] = start;
     tile_.t_end[lane] = end;
-    tile_.t_stage[lane] = t_first_[lane] = detail::step_end(context_.step.settings.stops, start, end < start).behind;
+    tile_.stops[lane] = context_.stops.times(trajectory);
+    tile_.t_stage[lane] = t_first_[lane] = detail::step_end(tile_.stops[lane], start, end < start).behind;
     tile_.step_index[lane] = 0;
     tile_.log_error[lane] = scalar::kFirstLogError;
     if (context_.step.settings.fixed && start != end) {
@@ -129,7 +130,7 @@ void AdjointTile<T>::begin_lanes() {
     } else if (tile_.t[lane] == tile_.t_end[lane]) {
       end_lane(lane, Status::success);
     } else if (context_.step.settings.heads_for_stops()) {
-      head_for_stop(context_, tile_, lane, record.t_end);
+      head_for_stop(tile_, lane, record.t_end);
     }
   }
 }
@@ -218,7 +219,7 @@ void AdjointTile<T>::run_own_steps() {
 template <class T>
 Landing AdjointTile<T>::pass(LaneMask advanced) {
   const LaneMask exhausted = attempts_ >= context_.options->max_steps ? ~LaneMask{0} : 0;
-  const Landing landing = pass_stops(context_, context_.step, tile_, lanes_, advanced, exhausted);
+  const Landing landing = pass_stops(context_.step, tile_, lanes_, advanced, exhausted);
   if (landing.renewed != 0) {
     steps_.back().renewed = landing.renewed;
     std::copy_n(tile_.t_stage, kTileLanes, steps_.back().t_behind);
@@ -246,7 +247,7 @@ void AdjointTile<T>::run_common_steps(std::span<const AcceptedStep> steps, std::
       const bool moves = (open_ >> lane) & 1;
       tile_.h_try[lane] = moves ? step.h : 0;
       tile_.t_new[lane] = moves ? step.t_new : tile_.t[lane];
-      tile_.t_last[lane] = moves ? detail::limit_at(context_.stops.times(), step.t, step.t_new).before : tile_.t[lane];
+      tile_.t_last[lane] = moves ? detail::limit_at(tile_.stops[lane], step.t, step.t_new).before : tile_.t[lane];
       if (moves && (step.t_new - tile_.next_save[lane]) * step.h >= 0) tile_.save_due |= LaneMask{1} << lane;
     }
     kernels.attempt(tile_, context_.step.settings);

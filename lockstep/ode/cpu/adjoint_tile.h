@@ -58,7 +58,7 @@ class AdjointTile {
   std::size_t total_stages() const {
     return static_cast<std::size_t>(context_.stages() + context_.interpolant_stages());
   }
-  bool has_stops() const { return context_.step.settings.has_stops(); }
+  bool has_stops() const { return context_.step.settings.has_stops; }
   std::size_t segment_end() const { return segment_first_ + segment_count_; }
 
   void load(std::size_t first, int lanes);

@@ -61,7 +61,7 @@ class Worker {
 
   void step() {
     if (steps_ >= take_code_at_) take_code_at_ = context_.take_generated_code(code_);
-    const bool plain = code_.settings.fixed && !code_.settings.has_stops() && !context_.event;
+    const bool plain = code_.settings.fixed && !code_.settings.has_stops && !context_.event;
     if (code_.inlined != nullptr && plain) run_plain_steps();
     const auto& kernels = code_.kernels;
     if (code_.whole_step != nullptr) {
@@ -81,7 +81,7 @@ class Worker {
     }
     const LaneMask exhausted = steps_ >= next_limit_ ? lanes_at_limit() : 0;
     const LaneMask advanced = tile_.accepted & ~terminated;
-    const LaneMask successful = pass_stops(context_, code_, tile_, lanes_, advanced, exhausted).ended;
+    const LaneMask successful = pass_stops(code_, tile_, lanes_, advanced, exhausted).ended;
     finished |= successful | tile_.stuck | exhausted;
 
     // From the highest down: a hole is filled from the end, which then holds an unfinished lane.
@@ -203,6 +203,7 @@ class Worker {
     to_tile.t[to] = from_tile.t[from];
     to_tile.t_end[to] = from_tile.t_end[from];
     to_tile.t_before[to] = from_tile.t_before[from];
+    to_tile.stops[to] = from_tile.stops[from];
     to_tile.h[to] = from_tile.h[from];
     to_tile.next_save[to] = from_tile.next_save[from];
     to_tile.t_start[to] = from_tile.t_start[from];
@@ -269,7 +270,8 @@ class Worker {
                              .save_times = problem.save_times_of(trajectory),
                              .state = static_cast<T*>(unread_->block.state) + row * context_.save_points() * n,
                              .t_end = end};
-    staged_.t_stage[lane] = detail::step_end(code_.settings.stops, start, end < start).behind;
+    staged_.stops[lane] = context_.stops.times(trajectory);
+    staged_.t_stage[lane] = detail::step_end(staged_.stops[lane], start, end < start).behind;
   }
 
   void begin(int lane) {
@@ -284,7 +286,7 @@ class Worker {
     if (broken || staged_.t[lane] == staged_.t_end[lane]) {
       end_before_start(lane, broken ? Status::not_finite : Status::success);
     } else {
-      if (code_.settings.heads_for_stops()) head_for_stop(context_, staged_, lane, record.t_end);
+      if (code_.settings.heads_for_stops()) head_for_stop(staged_, lane, record.t_end);
       staged_ready_.push_back(lane);
     }
   }

@@ -134,7 +134,7 @@ class Lockstep {
       if (attempts_ >= take_code_at_) take_code_at_ = context_.take_generated_code(code_);
       const auto [limit, before] = detail::limit_at(stops_, t_, t_end_);
       const auto step =
-          scalar::propose_adaptive_step<D>(code_.settings.has_stops(), t_, limit, h, code_.settings.max_step);
+          scalar::propose_adaptive_step<D>(code_.settings.has_stops, t_, limit, h, code_.settings.max_step);
       const double error = attempt(step.h, step.t_new, step.last ? before : step.t_new);
       ++attempts_;
       const auto decision = scalar::decide_step<D>(error, step.h, log_error, after_rejection, beta1, beta2);
@@ -280,7 +280,7 @@ class Lockstep {
   std::vector<AcceptedStep>* accepted_;  // null, or where accepted steps are noted
   std::vector<std::unique_ptr<ResidentTile<T>>> tiles_;
   std::vector<AlignedBuffer<std::byte>> workspaces_;
-  detail::StopTimes stops_ = context_.stops.times();
+  detail::StopTimes stops_ = context_.stops.times(0);
   double t_ = 0, t_end_ = 0;
   std::int64_t attempts_ = 0, rejected_ = 0;
   Summary summary_;

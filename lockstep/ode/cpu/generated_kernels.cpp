@@ -28,12 +28,12 @@ HWY_INLINE std::size_t registers_of(const TileState<T>& s) {
 template <class T>
 void stage_times(const TileState<T>& s, const StepSettings<T>& settings, T* HWY_RESTRICT out) {
   const ode::Tableau& tableau = *settings.tableau->source;
-  const double* const t_last = settings.has_stops() ? s.t_last : s.t_new;
+  const double* const t_last = settings.has_stops ? s.t_last : s.t_new;
   const DoubleTag d;
   alignas(64) double row[kTileLanes] = {};
   for (int i = 1; i < tableau.stages; ++i) {
     const double stage = tableau.c[static_cast<std::size_t>(i)];
-    const bool at_end = i + 1 == tableau.stages || (settings.has_stops() && stage == 1);
+    const bool at_end = i + 1 == tableau.stages || (settings.has_stops && stage == 1);
     for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
       hn::Store(
           at_end ? hn::Load(d, t_last + v) : LD::fma(hn::Set(d, stage), hn::Load(d, s.h_try + v), hn::Load(d, s.t + v)),

@@ -80,7 +80,7 @@ struct SolveContext {
                      .beta1 = exponents.beta1,
                      .beta2 = exponents.beta2,
                      .fixed = fixed,
-                     .stops = stops.times(),
+                     .has_stops = !stops.empty(),
                      .keep_stages = event != nullptr || saves_within_steps(the_problem, fixed)};
     take_inlined(step);
     components_ = the_problem.rhs->components();
@@ -215,8 +215,8 @@ struct LaneRecord {
 
 // Lets the lane head for the first stop on its way to `t_end`.
 template <class T>
-void head_for_stop(const SolveContext<T>& context, TileState<T>& tile, int lane, double t_end) {
-  const auto [limit, before] = detail::limit_at(context.stops.times(), tile.t[lane], t_end);
+void head_for_stop(TileState<T>& tile, int lane, double t_end) {
+  const auto [limit, before] = detail::limit_at(tile.stops[lane], tile.t[lane], t_end);
   tile.t_end[lane] = limit;
   tile.t_before[lane] = before;
 }
@@ -229,11 +229,11 @@ struct Landing {
 // Of lanes that were advanced: where there are stops, those that are at one and not at the end of their span go on,
 // but for those that have made all the attempts they may.
 template <class T>
-Landing pass_stops(const SolveContext<T>& context, const StepCode<T>& code, TileState<T>& tile, LaneRecord<T>* records,
-                   LaneMask advanced, LaneMask exhausted) {
+Landing pass_stops(const StepCode<T>& code, TileState<T>& tile, LaneRecord<T>* records, LaneMask advanced,
+                   LaneMask exhausted) {
   const LaneMask landed = advanced & tile.last;
   Landing landing{landed, 0};
-  if (!code.settings.has_stops()) return landing;
+  if (!code.settings.has_stops) return landing;
   for (LaneMask bits = code.settings.fixed ? advanced : landed; bits != 0; bits &= bits - 1) {
     const int lane = __builtin_ctz(bits);
     const LaneMask bit = LaneMask{1} << lane;
@@ -241,8 +241,8 @@ Landing pass_stops(const SolveContext<T>& context, const StepCode<T>& code, Tile
     detail::StepEnd here{tile.t_last[lane], tile.t_behind[lane]};
     if (!code.settings.fixed) {
       landing.ended &= ~bit;
-      head_for_stop(context, tile, lane, records[lane].t_end);
-      here = detail::step_end(code.settings.stops, tile.t[lane], records[lane].t_end < tile.t[lane]);
+      head_for_stop(tile, lane, records[lane].t_end);
+      here = detail::step_end(tile.stops[lane], tile.t[lane], records[lane].t_end < tile.t[lane]);
     }
     tile.t_stage[lane] = here.behind;
     if (here.behind != here.before) landing.renewed |= bit & ~exhausted;

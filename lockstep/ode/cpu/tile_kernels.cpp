@@ -189,8 +189,8 @@ void attempt(TileState<T>& s, const StepSettings<T>& settings) {
   for (std::size_t i = 1; i < stages; ++i) {
     T* argument = i + 1 == stages ? s.y1.data() : s.scratch.data();
     combine(s, settings.tableau->rows[i], h, argument);
-    const double* t = settings.has_stops() ? s.t_last : s.t_new;
-    if (i + 1 < stages && !(settings.has_stops() && tableau.c[i] == 1)) {
+    const double* t = settings.has_stops ? s.t_last : s.t_new;
+    if (i + 1 < stages && !(settings.has_stops && tableau.c[i] == 1)) {
       stage_times(s.t, s.h_try, tableau.c[i], s.t_stage, s.lanes);
       t = s.t_stage;
     }
@@ -232,7 +232,7 @@ void complete_interpolant(TileState<T>& s, const StepSettings<T>& settings) {
     const auto stage = static_cast<std::size_t>(i);
     combine(s, settings.tableau->rows[stage], h, s.scratch.data());
     stage_times(s.t, s.h_try, tableau.c[stage], s.t_stage, s.lanes);
-    const bool at_end = settings.has_stops() && tableau.c[stage] == 1;
+    const bool at_end = settings.has_stops && tableau.c[stage] == 1;
     evaluate_stage(s, settings, at_end ? s.t_last : s.t_stage, s.scratch.data(), stage);
   }
 }

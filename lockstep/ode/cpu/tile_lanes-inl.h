@@ -76,11 +76,12 @@ HWY_INLINE void finish_error(TileState<T>& s, const T* sums, const T* sums3, con
 
 // Of fixed steps to t_new, which most lanes share.
 template <class T>
-void find_jumps(TileState<T>& s, const StepSettings<T>& settings) {
+void find_jumps(TileState<T>& s) {
   for (int lane = 0; lane < s.lanes; ++lane) {
-    const bool same = lane > 0 && s.t_new[lane] == s.t_new[lane - 1] && (s.h_try[lane] < 0) == (s.h_try[lane - 1] < 0);
+    const bool same = lane > 0 && s.stops[lane].time == s.stops[lane - 1].time && s.t_new[lane] == s.t_new[lane - 1] &&
+                      (s.h_try[lane] < 0) == (s.h_try[lane - 1] < 0);
     const auto [before, behind] = same ? ode::detail::StepEnd{s.t_last[lane - 1], s.t_behind[lane - 1]}
-                                       : ode::detail::step_end(settings.stops, s.t_new[lane], s.h_try[lane] < 0);
+                                       : ode::detail::step_end(s.stops[lane], s.t_new[lane], s.h_try[lane] < 0);
     s.t_last[lane] = before;
     s.t_behind[lane] = behind;
   }
@@ -97,7 +98,7 @@ void propose(TileState<T>& s, const StepSettings<T>& settings) {
     const auto step = settings.fixed
                           ? propose_fixed_step<LD>(hn::Load(d, s.t_start + v), t_end, h, hn::Load(d, s.last_dt + v),
                                                    hn::Load(d, s.step_index + v), hn::Load(d, s.step_count + v))
-                          : propose_adaptive_step<LD>(settings.has_stops(), hn::Load(d, s.t + v), t_end, h,
+                          : propose_adaptive_step<LD>(settings.has_stops, hn::Load(d, s.t + v), t_end, h,
                                                       hn::Set(d, settings.max_step));
     if (settings.heads_for_stops())
       hn::Store(LD::select(step.last, hn::Load(d, s.t_before + v), step.t_new), d, s.t_last + v);
@@ -105,7 +106,7 @@ void propose(TileState<T>& s, const StepSettings<T>& settings) {
     hn::Store(step.t_new, d, s.t_new + v);
     s.last |= mask_bits(d, step.last, v);
   }
-  if (settings.fixed && settings.has_stops()) find_jumps(s, settings);
+  if (settings.fixed && settings.has_stops) find_jumps(s);
 }
 
 // What an attempt came to, gathered over the registers of a tile.

@@ -56,12 +56,11 @@ struct StepSettings {
   double initial_step;  // 0: chosen by the engine
   float beta1, beta2;
   bool fixed;
-  detail::StopTimes stops;  // where the right-hand side jumps or bends: t_end and the times beside them below
-  bool keep_stages;         // save points or events may lie within steps: the interpolant will read all stages
+  bool has_stops;    // whether any trajectory has: t_end and the times beside it below then are of TileState::stops
+  bool keep_stages;  // save points or events may lie within steps: the interpolant will read all stages
   const GeneratedStep<T>* generated = nullptr;  // what the kernels of generated_step.h run
 
-  bool has_stops() const { return stops.count > 0; }
-  bool heads_for_stops() const { return has_stops() && !fixed; }  // fixed steps only find them
+  bool heads_for_stops() const { return has_stops && !fixed; }  // fixed steps only find them
 };
 
 template <class T>
@@ -87,6 +86,7 @@ struct TileState {
   alignas(64) double t_before[kTileLanes] = {};  // with stops: the time of stages at t_end
   alignas(64) double t_last[kTileLanes] = {};    // with stops: the time of stages at the end of the step attempted
   alignas(64) double t_behind[kTileLanes] = {};  // with stops and fixed steps: of the next step's first one
+  detail::StopTimes stops[kTileLanes] = {};      // where the right-hand side jumps or bends
   alignas(64) double t_stage[kTileLanes] = {};
   alignas(64) double t_new[kTileLanes] = {};
   alignas(64) double h[kTileLanes] = {};      // proposed next step, signed

@@ -45,7 +45,7 @@ class StopArrays {
  public:
   // In the stream's memory, their copy queued. False when there is too little.
   bool upload(Stream& stream, const detail::Stops& stops) {
-    const detail::StopTimes from = stops.times();
+    const detail::StopTimes from = stops.times(0);
     const auto count = static_cast<std::size_t>(from.count);
     if (!all_.allocate(stream, 3 * count)) return false;
     std::size_t row = 0;

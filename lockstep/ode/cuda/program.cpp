@@ -290,6 +290,14 @@ std::optional<Obstacle> size_obstacle(const Problem& problem) {
   return std::nullopt;
 }
 
+std::optional<Obstacle> stops_obstacle(const Problem& problem, const Options& options) {
+  if (!options.stop_at_knots || !problem.rhs->moves_knots()) return std::nullopt;
+  if (problem.parameters.size() == problem.rhs->parameters()) return std::nullopt;
+  return Obstacle{"problem.rhs", "jumps or bends at times that each trajectory's parameters move",
+                  "the same times for all trajectories on a GPU",
+                  "run on the CPU, or pass over those times with stop_at_knots = false"};
+}
+
 std::optional<SourcePart> event_source(const Problem& problem) {
   if (!problem.event) return std::nullopt;
   const auto parts = problem.event->function->parts();
@@ -327,6 +335,7 @@ std::optional<Obstacle> obstacle(const Problem& problem, const Options& options)
                     "run on the CPU: your own code was compiled for it alone"};
   }
   if (auto found = size_obstacle(problem)) return found;
+  if (auto found = stops_obstacle(problem, options)) return found;
   for (const FunctionPart& part : parts) {
     if (auto found = part_obstacle(part)) return found;
   }

@@ -34,10 +34,12 @@ std::optional<Obstacle> obstacle(const Problem& problem, const Options& options)
 std::optional<SourcePart> event_source(const Problem& problem);
 // Whether its kernel has to be compiled when the program runs: where the right-hand side or the event comes as text.
 bool comes_as_text(const Problem& problem);
-// What holds for every engine on a GPU: its step control and method; its number of parts and components; its event.
+// What holds for every engine on a GPU: its step control and method; its number of parts and components; its event;
+// where its steps end.
 std::optional<Obstacle> method_obstacle(const Options& options);
 std::optional<Obstacle> size_obstacle(const Problem& problem);
 std::optional<Obstacle> event_obstacle(const Problem& problem);
+std::optional<Obstacle> stops_obstacle(const Problem& problem, const Options& options);
 
 // The rules of the steps, the event and the method; of the program no more than the sizes.
 template <class T>

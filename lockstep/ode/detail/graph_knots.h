@@ -1,6 +1,9 @@
 // The times at which a graph as a right-hand side bends or jumps.
 #pragma once
 
+#include <cstddef>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "lockstep/kernels/graph/graph.h"
@@ -9,7 +12,14 @@
 
 namespace lockstep::ode::detail {
 
-// Of everything in it that reads a multiple of the time plus a constant: tables, comparisons, bounds.
-std::vector<TimeKnot> time_knots(const graph::Graph& graph, const GraphPieces& pieces);
+// Of everything in it that reads a multiple of the time plus a constant: tables, comparisons, bounds. Given parameters
+// are constants; without them what reads one tells nothing.
+std::vector<TimeKnot> time_knots(const graph::Graph& graph, const GraphPieces& pieces,
+                                 std::optional<std::span<const double>> parameters = std::nullopt);
+// Whether parameters tell more.
+bool parameters_move_knots(const graph::Graph& graph, const GraphPieces& pieces, std::size_t parameters);
+// Whether it compares, or looks up, what is made of the time in another way, sin(t) > 0.9: at times that nothing tells.
+// Not what the state has a part in, whose errors the steps see.
+bool hides_knots(const graph::Graph& graph, const GraphPieces& pieces, std::size_t parameters);
 
 }  // namespace lockstep::ode::detail

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <limits>
+#include <utility>
 
 #include "lockstep/ode/detail/fixed_steps.h"
 
@@ -33,22 +33,44 @@ double slack(const Problem& problem, double dt) {
 }  // namespace
 
 Stops::Stops(const Problem& problem, const Options& options) : fixed_(options.control == StepControl::fixed) {
-  std::vector<TimeKnot> knots;
-  if (options.stop_at_knots) {
-    // Where the function only bends a fixed step has nothing to choose.
-    std::ranges::copy_if(problem.rhs->time_knots(), std::back_inserter(knots),
-                         [this](const TimeKnot& knot) { return knot.jumps || !fixed_; });
+  // Where only spans are told there are no parameters.
+  const bool moves = options.stop_at_knots && problem.rhs->moves_knots() && !problem.parameters.empty();
+  const std::size_t each = problem.rhs->parameters();
+  const bool shared = problem.parameters.size() == each;
+  if (moves && !shared && options.control != StepControl::common) {
+    first_.push_back(0);
+    for (std::size_t i = 0; i < problem.trajectories(); ++i) {
+      add(problem, options, problem.rhs->time_knots_of({problem.parameters_of(i), each}));
+      first_.push_back(time_.size());
+    }
+    return;
   }
+  std::vector<TimeKnot> knots;
+  if (!moves && options.stop_at_knots) {
+    knots.assign(problem.rhs->time_knots().begin(), problem.rhs->time_knots().end());
+  }
+  const std::size_t sets = !moves ? 0 : shared ? 1 : problem.trajectories();
+  for (std::size_t i = 0; i < sets; ++i) {
+    const std::vector<TimeKnot> more = problem.rhs->time_knots_of({problem.parameters_of(i), each});
+    knots.insert(knots.end(), more.begin(), more.end());
+  }
+  add(problem, options, std::move(knots));
+}
+
+void Stops::add(const Problem& problem, const Options& options, std::vector<TimeKnot> knots) {
+  // Where the function only bends a fixed step has nothing to choose.
+  if (fixed_) std::erase_if(knots, [](const TimeKnot& knot) { return !knot.jumps; });
   // What a given stop is for is not known: that the function jumps is the worst.
   for (const double stop : options.stops) knots.push_back({stop, true, 0});
   std::ranges::stable_sort(knots, {}, &TimeKnot::time);
   const double most = fixed_ ? options.dt / 4 : std::numeric_limits<double>::infinity();
   const double least = fixed_ ? slack(problem, options.dt) : 0;
+  const std::size_t first = time_.size();
   for (const TimeKnot& knot : knots) {
     const double sides = std::min(std::max(width(knot, options.precision), least), most);
     const double side = knot.jumps ? sides : 0;
     // Times that the precision does not tell apart are one.
-    if (!time_.empty() && knot.time - time_.back() <= sides) {
+    if (time_.size() > first && knot.time - time_.back() <= sides) {
       if (knot.jumps) high_.back() = knot.time + side;
       if (knot.jumps && low_.back() == time_.back()) low_.back() = time_.back() - side;
       continue;
@@ -64,10 +86,10 @@ Stops::Stops(const Problem& problem, const Options& options) : fixed_(options.co
 namespace lockstep::ode {
 
 std::vector<double> stop_times(const Problem& problem, const Options& options) {
-  if (options.control == StepControl::fixed) return {};
+  if (options.control == StepControl::fixed || problem.trajectories() == 0) return {};
   const auto [first, last] = problem.time_range();
   const detail::Stops stops(problem, options);
-  const detail::StopTimes times = stops.times();
+  const detail::StopTimes times = stops.times(0);
   std::vector<double> within;
   for (std::int32_t i = 0; i < times.count; ++i) {
     if (times.time[i] > first && times.time[i] < last) within.push_back(times.time[i]);
@@ -78,9 +100,10 @@ std::vector<double> stop_times(const Problem& problem, const Options& options) {
 std::optional<PassedJump> passed_jump(const Problem& problem, const Options& options, std::size_t most) {
   if (options.control != StepControl::fixed) return std::nullopt;
   const detail::Stops stops(problem, options);
-  const detail::StopTimes times = stops.times();
-  const std::size_t spans = std::max(problem.start_times.size(), problem.end_times.size());
+  const std::size_t spans =
+      stops.differ() ? problem.trajectories() : std::max(problem.start_times.size(), problem.end_times.size());
   for (std::size_t i = 0; i < std::min(most, spans); ++i) {
+    const detail::StopTimes times = stops.times(i);
     const double start = problem.start_time(i), end = problem.end_time(i);
     if (start == end) continue;
     const auto steps = detail::fixed_steps(start, end, options.dt);

@@ -1,28 +1,39 @@
 // The stops of a solve, in memory of its own.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "lockstep/ode/detail/stop_times.h"
 #include "lockstep/ode/options.h"
 #include "lockstep/ode/problem.h"
+#include "lockstep/ode/time_knot.h"
 
 namespace lockstep::ode::detail {
 
 class Stops {
  public:
   Stops() = default;
-  // The times that the options and the right-hand side tell.
+  // The times that the options and the right-hand side tell; of a common step size those of all trajectories.
   Stops(const Problem& problem, const Options& options);
 
-  bool empty() const { return time_.empty(); }
+  // For all trajectories, whichever they are: a part of an ensemble solves to the bits of the whole.
+  bool empty() const { return !differ() && time_.empty(); }
+  // Whether trajectories have times of their own, which parameters move.
+  bool differ() const { return !first_.empty(); }
   // Valid while this object lives and does not move.
-  StopTimes times() const {
-    return {time_.data(), low_.data(), high_.data(), static_cast<std::int32_t>(time_.size()), fixed_};
+  StopTimes times(std::size_t trajectory) const {
+    const std::size_t first = differ() ? first_[trajectory] : 0;
+    const std::size_t count = differ() ? first_[trajectory + 1] - first : time_.size();
+    return {time_.data() + first, low_.data() + first, high_.data() + first, static_cast<std::int32_t>(count), fixed_};
   }
 
  private:
+  void add(const Problem& problem, const Options& options, std::vector<TimeKnot> knots);
+
   std::vector<double> time_, low_, high_;
+  std::vector<std::size_t> first_;  // [trajectory + 1] where they differ
   bool fixed_ = false;
 };
 

@@ -1,0 +1,220 @@
+// Steps that end where a trajectory's own parameters let the right-hand side jump: doses at a time of each patient.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "lockstep/core/testing/message_of.h"
+#include "lockstep/ode/cuda/program.h"
+#include "lockstep/ode/detail/stops.h"
+#include "lockstep/ode/gradient.h"
+#include "lockstep/ode/methods.h"
+#include "lockstep/ode/reference.h"
+#include "lockstep/ode/rhs.h"
+#include "lockstep/ode/sensitivity.h"
+#include "lockstep/ode/solve.h"
+#include "lockstep/ode/testing/jumps.h"
+#include "lockstep/ode/trained_parameters.h"
+
+namespace lockstep::ode {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::exact;
+using testing::expect_same;
+using testing::kKnots;
+using testing::kValues;
+using testing::table;
+using testing::tight;
+
+// u' = s(t - p1) - p0 u.
+Rhs delayed() {
+  graph::Graph g;
+  g.inputs = {{"u", 0, 1}, {"p", 1, 2}, {"t", 2, 1}};
+  g.nodes = {{"rate", graph::Columns{{0}}, {1}},
+             {"delay", graph::Columns{{1}}, {1}},
+             {"since", graph::Binary{graph::BinaryKind::subtract}, {2, 4}},
+             {"s.table", table(kKnots, kValues, true), {5}},
+             {"decay", graph::Binary{graph::BinaryKind::multiply}, {3, 0}},
+             {"du", graph::Binary{graph::BinaryKind::subtract}, {6, 7}}};
+  g.outputs = {{"du", 8, 1}};
+  return net(std::move(g));
+}
+
+// Spans both ways; delays from 0 on, `between` apart, some by which all jumps lie outside.
+Problem delays(std::size_t count = 45, double between = 0.1) {
+  Problem problem;
+  problem.rhs = delayed();
+  problem.start_times.clear();
+  problem.end_times.clear();
+  for (std::size_t i = 0; i < count; ++i) {
+    const double start = i % 3 == 2 ? 5 : 0, end = 5 - start;
+    problem.initial_states.push_back(1 + 0.01 * static_cast<double>(i));
+    problem.parameters.push_back(0.5 + 0.01 * static_cast<double>(i % 20));
+    problem.parameters.push_back(between * static_cast<double>(i));
+    problem.start_times.push_back(start);
+    problem.end_times.push_back(end);
+    for (const double share : {0.25, 0.75, 1.0}) problem.save_times.push_back(start + share * (end - start));
+  }
+  problem.save_times_per_trajectory = true;
+  return problem;
+}
+
+double exact_of(const Problem& problem, std::size_t i, double end) {
+  const double rate = problem.parameters[2 * i], delay = problem.parameters[2 * i + 1];
+  return exact(problem.initial_states[i], problem.start_times[i] - delay, end - delay, rate);
+}
+
+// Bounds as in stops_test.cpp; the way back grows by exp(0.7 x 5) at most, as there.
+TEST(MovedStops, every_trajectory_is_exact_to_the_tolerance) {
+  const Problem problem = delays();
+  for (const Precision precision : {Precision::f64, Precision::f32}) {
+    const Solution solution = solve(problem, tight(precision));
+    const double bound = precision == Precision::f64 ? 1e-8 : 1e-3;
+    for (std::size_t i = 0; i < problem.trajectories(); ++i) {
+      ASSERT_EQ(solution.record(i).status, Status::success);
+      EXPECT_LE(solution.record(i).rejected, 6) << i;
+      for (std::size_t k = 0; k < 3; ++k) {
+        const double expected = exact_of(problem, i, problem.save_times_of(i)[k]);
+        EXPECT_NEAR(solution.state(i, k, 0), expected, bound * std::max(1.0, std::fabs(expected))) << i << ", " << k;
+      }
+    }
+  }
+}
+
+TEST(MovedStops, the_engine_has_the_bits_of_the_reference_whatever_the_split) {
+  for (const Precision precision : {Precision::f64, Precision::f32}) {
+    for (const std::string_view name : method_names()) {
+      Options options = tight(precision);
+      options.method = name;
+      if (method(name).error.empty()) {
+        options.control = StepControl::fixed;
+        options.dt = 0.05;  // ends at every other delay's jumps
+      } else {
+        options.rtol = options.atol = method(name).order < 4 ? 1e-4 : 1e-6;
+      }
+      const Problem problem = delays();
+      const Solution expected = solve_reference(problem, options);
+      expect_same(solve(problem, options), expected, std::string(name));
+      options.threads = 2;
+      options.cpu_target = CpuTarget::scalar;
+      expect_same(solve(problem, options), expected, std::string(name) + ", another target");
+      for (const std::size_t first : {0, 7, 44}) {
+        const Problem part = problem.part(first, 1);
+        const Solution alone = solve(part, options);
+        EXPECT_EQ(alone.end_state(0, 0), expected.end_state(first, 0)) << name << ", " << first;
+        EXPECT_EQ(alone.record(0).accepted, expected.record(first).accepted) << name << ", " << first;
+      }
+    }
+    Problem many = delays(600, 0.01);  // by generated code
+    many.save_times.clear();
+    many.save_times_per_trajectory = false;
+    expect_same(solve(many, tight(precision)), solve_reference(many, tight(precision)), "many");
+    Problem together = delays();
+    together.start_times = {0};
+    together.end_times = {5};
+    together.save_times = {1, 1.25, 2, 5};
+    together.save_times_per_trajectory = false;
+    Options common = tight(precision);
+    common.control = StepControl::common;
+    expect_same(solve(together, common), solve_reference(together, common), "common steps");
+  }
+}
+
+TEST(MovedStops, shared_parameters_move_those_of_all) {
+  Problem problem = delays(40, 0);
+  for (std::size_t i = 0; i < 40; ++i) problem.parameters[2 * i] = 0.5, problem.parameters[2 * i + 1] = 0.3;
+  Problem shared = problem;
+  shared.parameters = {0.5, 0.3};
+  EXPECT_FALSE(detail::Stops(shared, tight()).differ());
+  EXPECT_TRUE(detail::Stops(problem, tight()).differ());
+  expect_same(solve(shared, tight()), solve(problem, tight()), "shared");
+  const std::vector<double> times = stop_times(shared, tight());
+  ASSERT_EQ(times.size(), 3u);  // the table begins with the value that it has before it
+  for (std::size_t i = 0; i < times.size(); ++i) EXPECT_DOUBLE_EQ(times[i], kKnots[i + 1] + 0.3);
+  // What a GPU knows of them are those of all trajectories.
+  EXPECT_FALSE(cuda::obstacle(shared, tight()));
+  Options passing = tight();
+  passing.stop_at_knots = false;
+  EXPECT_FALSE(cuda::obstacle(problem, passing));
+  const auto found = cuda::obstacle(problem, tight());
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->expected, "the same times for all trajectories on a GPU");
+}
+
+// Fixed steps of 0.05 miss the jumps of the second delay.
+TEST(MovedStops, jumps_within_fixed_steps_are_found_in_each) {
+  Options options;
+  options.control = StepControl::fixed;
+  options.dt = 0.05;
+  options.precision = Precision::f64;
+  EXPECT_FALSE(passed_jump(delays(40, 0.1), options, 40));
+  const auto found = passed_jump(delays(40, 0.07), options, 40);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->trajectory, 1u);
+  EXPECT_DOUBLE_EQ(found->time, kKnots[1] + 0.07);
+}
+
+// As in stops_test.cpp: d/du0 = exp(-p0 T), and two ways of derivatives agree.
+TEST(MovedStops, derivatives_pass_jumps) {
+  const Problem problem = delays(40);
+  const std::size_t last = problem.save_points() - 1;
+  const TrajectoryLoss end_state = [last](std::size_t, std::span<const double> states, std::span<double> bar) {
+    bar[last] = 1;
+    return states[last];
+  };
+  const Sensitivities forward = solve_with_sensitivities(problem, tight());
+  const Gradients back = solve_with_gradients(problem, tight(), end_state);
+  EXPECT_EQ(back.parameters, solve_with_gradients(problem, tight(), end_state, {.memory_bytes = 1}).parameters);
+  const Solution solution = solve(problem, tight());
+  for (std::size_t i = 0; i < problem.trajectories(); ++i) {
+    const double rate = problem.parameters[2 * i], span = problem.end_times[i] - problem.start_times[i];
+    const double by_state = std::exp(-rate * span), size = std::max(1.0, by_state);
+    EXPECT_NEAR(back.initial_states[i], by_state, 1e-8 * size) << i;
+    EXPECT_NEAR(back.initial_states[i], forward.by_initial_state[i * (last + 1) + last], 1e-13 * size) << i;
+    EXPECT_EQ(forward.states[i * (last + 1) + last], solution.state(i, last, 0)) << i;
+    EXPECT_EQ(back.records[i].evaluations, solution.record(i).evaluations) << i;
+  }
+}
+
+TEST(MovedStops, a_parameter_that_is_trained_moves_none) {
+  const auto times = [](const Rhs& rhs, std::vector<double> parameters) {
+    std::vector<double> found;
+    for (const TimeKnot& knot : rhs->time_knots_of(parameters)) found.push_back(knot.time);
+    return found;
+  };
+  EXPECT_TRUE(delayed()->moves_knots());
+  EXPECT_TRUE(delayed()->time_knots().empty());
+  EXPECT_THAT(times(delayed(), {9, 1}), ElementsAre(2.25, 2.3, 3.7));
+  EXPECT_THAT(times(train_parameters(delayed(), {{.parameter = 0, .start = 9}}), {1}), ElementsAre(2.25, 2.3, 3.7));
+  EXPECT_THAT(times(train_parameters(delayed(), {{.parameter = 1, .start = 1}}), {9}), ElementsAre());
+  EXPECT_TRUE(moves_a_jump(*delayed(), 1));
+  EXPECT_FALSE(moves_a_jump(*delayed(), 0));
+  EXPECT_THAT(times(sum(delayed(), delayed()), {9, 1, 9, 2}), ElementsAre(2.25, 2.3, 3.7, 3.25, 3.3, 4.7));
+}
+
+TEST(MovedStops, what_nothing_tells_is_known_to_be_hidden) {
+  const auto compared = [](graph::Operation of_time, std::size_t with) {  // u' = f(t) < c, or < u
+    graph::Graph g;
+    g.inputs = {{"u", 0, 1}, {"p", 1, 1}, {"t", 2, 1}};
+    g.nodes = {{"f", std::move(of_time), {2}},
+               {"c", graph::Constant{{0.9}}, {}},
+               {"du", graph::Binary{graph::BinaryKind::less}, {3, with}}};
+    g.outputs = {{"du", 5, 1}};
+    return net(std::move(g));
+  };
+  const graph::Operation sine = graph::Activate{{ActivationKind::sin, 0}},
+                         negated = graph::Unary{graph::UnaryKind::negate};
+  EXPECT_TRUE(compared(sine, 4)->hides_knots());
+  EXPECT_TRUE(compared(sine, 1)->hides_knots());
+  EXPECT_FALSE(compared(sine, 0)->hides_knots());  // the state has a part in it
+  EXPECT_FALSE(compared(negated, 4)->hides_knots());
+  EXPECT_FALSE(compared(negated, 1)->hides_knots());
+  EXPECT_TRUE(compared(negated, 1)->moves_knots());
+  EXPECT_FALSE(delayed()->hides_knots());
+}
+
+}  // namespace
+}  // namespace lockstep::ode
