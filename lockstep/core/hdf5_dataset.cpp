@@ -88,6 +88,10 @@ void check_claimed_bytes(const std::string& name, std::int64_t dataset, std::siz
   check(H5Fget_filesize(file.id(), &file_bytes), name, "the size of its file");
   file_bytes += source_bytes(name, dataset);
   if (bytes / kBestPacking > file_bytes) {
+    if (H5Dget_storage_size(dataset) == 0) {
+      throw Error(ErrorKind::file, {name, std::to_string(bytes) + " bytes of numbers that were never written",
+                                    "numbers in the file", "run again what was to write them"});
+    }
     throw Error(ErrorKind::file,
                 {name, std::to_string(bytes) + " bytes claimed in a file of " + std::to_string(file_bytes),
                  "a size the file can hold", "check that the file is whole"});

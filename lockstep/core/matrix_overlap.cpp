@@ -192,6 +192,10 @@ void refuse_size(std::string name, const Places& view) {
                "an array that fits into memory", "give the number of samples, and strides in elements"});
 }
 
+void refuse_null(const std::string& name) {
+  throw Error(ErrorKind::invalid_argument, {name + ".data", "a null pointer", "an address", {}});
+}
+
 void refuse_overlap(std::string written, const Places& to, const std::string& read, const Places& from) {
   if (!fits_memory(to)) refuse_size(std::move(written), to);
   if (!fits_memory(from)) refuse_size(read, from);

@@ -128,5 +128,11 @@ bool may_write_both(const MatrixView<T>& a, const MatrixView<T>& b) {
                                      const Places& beside);
 [[noreturn]] void refuse_shared_places(std::string written, const Places& view);
 [[noreturn]] void refuse_size(std::string name, const Places& view);
+// Of a view that has samples and no address.
+[[noreturn]] void refuse_null(const std::string& name);
+template <class T>
+bool lacks_address(const MatrixView<T>& view) {
+  return view.data == nullptr && view.rows > 0;
+}
 
 }  // namespace lockstep

@@ -101,8 +101,11 @@ constexpr std::string_view kOpening = R"(#ifndef @H_
 #include <string.h>
 
 /* Numbers are rounded where the text below says so, and nowhere else: */
-#if defined(__FAST_MATH__)
-#error "-ffast-math changes results: compile what includes this header without it"
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__)
+#error "-ffast-math changes results, and so does a part of it: compile what includes this header without them"
+#endif
+#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#error "-ffinite-math-only changes results: compile what includes this header without it"
 #endif
 #if defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0 && FLT_EVAL_METHOD != 16
 #error "this machine keeps more digits than float and double have: compile with -msse2 -mfpmath=sse or the like"

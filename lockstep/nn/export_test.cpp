@@ -418,6 +418,8 @@ TEST(ExportedHeader, fast_math_does_not_compile) {
   folder.write("fast.c", export_header(Model::from_mlp(mlp::random_mlp({1, 1}, {}, 1))).text);
   EXPECT_NE(folder.run(LOCKSTEP_TEST_CC " -ffast-math -c fast.c"), 0);
   EXPECT_THAT(folder.messages(), HasSubstr("-ffast-math changes results"));
+  EXPECT_NE(folder.run(LOCKSTEP_TEST_CC " -ffinite-math-only -c fast.c"), 0);
+  EXPECT_THAT(folder.messages(), HasSubstr("-ffinite-math-only changes results"));
 }
 
 TEST(ExportedHeader, words_from_the_model_cannot_leave_the_comment) {

@@ -389,6 +389,10 @@ TEST(GraphPlan, names_the_port_or_node_at_fault) {
               }),
               HasSubstr("out \"out1\".rows: found 1, expected 2"));
   EXPECT_THAT(message_of([&] {
+                plan.evaluate(In{MatrixView<const float>::row_major(nullptr, 2, 6)}, Out{out, second});
+              }),
+              HasSubstr("in \"in0\".data: found a null pointer, expected an address"));
+  EXPECT_THAT(message_of([&] {
                 plan.evaluate(In{in}, Out{out, second}, std::span<std::byte>());
               }),
               HasSubstr("workspace: found 0"));

@@ -159,6 +159,7 @@ void GraphPlan<T>::evaluate(std::span<const MatrixView<const T>> in, std::span<c
                             std::span<std::byte> workspace) const {
   const StandardArithmetic arithmetic;
   const std::size_t rows = graph::require_shapes(packed_->inputs, packed_->outputs, in, out);
+  graph::require_given<T>(in, packed_->inputs);
   if (workspace.size() < workspace_bytes()) {
     graph::refuse_argument("workspace", workspace.size(), workspace_bytes(), "give at least workspace_bytes() bytes");
   }
@@ -173,6 +174,7 @@ void GraphPlan<T>::evaluate(std::span<const MatrixView<const T>> in, std::span<c
                             int threads) const {
   const StandardArithmetic arithmetic;
   const std::size_t rows = graph::require_shapes(packed_->inputs, packed_->outputs, in, out);
+  graph::require_given<T>(in, packed_->inputs);
   if (threads != 1) threads = chosen_threads(threads);
   if (threads > 1) {
     threads = static_cast<int>(std::min(static_cast<std::size_t>(threads), useful_threads(*packed_, rows)));

@@ -26,6 +26,7 @@ template <class T>
 void require_shape(const char* name, const MatrixView<T>& view, std::size_t rows, std::size_t columns) {
   require(view.columns == columns, name, ".columns", view.columns, columns, "give one column a feature of the net");
   require(view.rows == rows, name, ".rows", view.rows, rows, "give as many rows as in has");
+  if (lacks_address(view)) refuse_null(name);
 }
 
 // The linear part of every layer.

@@ -217,6 +217,10 @@ TEST(DerivativePlan, shapes_that_do_not_fit_are_refused_by_name) {
       std::string::npos);
   EXPECT_NE(message_of([&] { plan.jvp(in, in, {}, rows(fewer, 3)); }).find("out_dot.rows: found 3, expected 4"),
             std::string::npos);
+  EXPECT_NE(message_of([&] {
+              plan.jvp(in, {nullptr, 4, 3, 3, 1}, {}, rows(two, 4));
+            }).find("in_dot.data: found a null"),
+            std::string::npos);
   EXPECT_NE(message_of([&] { plan.vjp(in, in, {}, rows(three, 4)); }).find("out_bar.columns: found 3"),
             std::string::npos);
   std::vector<float> values(2 * 4), along(3 * 4);

@@ -96,6 +96,11 @@ TEST(Plan, names_the_view_that_does_not_fit) {
               testing::StartsWith("in.columns: found 2, expected 3"));
   EXPECT_THAT(message_of([&] { plan.evaluate(in(4, 3), out(4, 3)); }),
               testing::StartsWith("out.columns: found 3, expected 2"));
+  EXPECT_THAT(message_of([&] { plan.evaluate(MatrixView<const float>::row_major(nullptr, 4, 3), out(4, 2)); }),
+              testing::StartsWith("in.data: found a null pointer, expected an address"));
+  EXPECT_THAT(message_of([&] { plan.evaluate(in(4, 3), MatrixView<float>::row_major(nullptr, 4, 2)); }),
+              testing::StartsWith("out.data: found a null pointer"));
+  plan.evaluate(MatrixView<const float>::row_major(nullptr, 0, 3), MatrixView<float>::row_major(nullptr, 0, 2));
   EXPECT_THAT(message_of([&] { plan.evaluate(in(4, 3), out(5, 2)); }),
               testing::StartsWith("out.rows: found 5, expected 4"));
   EXPECT_THAT(message_of([&] { plan.evaluate(in(4, 3), out(4, 2), -1); }), testing::StartsWith("threads: found -1"));

@@ -29,6 +29,8 @@ void require_shapes(const mlp::Packed<T>& net, const MatrixView<const T>& in, co
   require(out.columns == net.outputs(), "out.columns", out.columns, net.outputs(),
           "give one column an output of the net");
   require(in.rows == out.rows, "out.rows", out.rows, in.rows, "give as many rows as in has");
+  if (lacks_address(in)) refuse_null("in");
+  if (lacks_address(out)) refuse_null("out");
   if (!has_own_places(out)) refuse_shared_places("out", places_of(out));
   if (!may_write_beside(out, in)) refuse_overlap("out", places_of(out), "in", places_of(in));
 }

@@ -38,6 +38,13 @@ void require_ports(const char* which, std::span<const View> views, const std::ve
   }
 }
 
+template <class T>
+void require_given(std::span<const MatrixView<const T>> in, const std::vector<Port>& inputs) {
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (lacks_address(in[i])) refuse_null("in \"" + inputs[i].name + '"');
+  }
+}
+
 // Outputs whose elements have a place each, apart from all inputs, unless they are the same view, and from each other.
 // Those with a null pointer are not written.
 template <class T>
