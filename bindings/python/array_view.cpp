@@ -148,6 +148,10 @@ bool ArrayView::take_buffer(nb::handle object, Access access, const char* name) 
 void ArrayView::take_dlpack(nb::handle object, Access access, const char* name, Memory memory,
                             const ArrayView* beside) {
   if (!nb::hasattr(object, "__dlpack__") || !nb::hasattr(object, "__dlpack_device__")) {
+    if (nb::hasattr(object, "columns")) {  // whose order a net would not know
+      refuse_type(object, name,
+                  "choose columns in the order of the net's inputs, x[[\"a\", \"b\"]].to_numpy(\"float32\")");
+    }
     refuse_type(object, name, "convert it with numpy.asarray(x, dtype=numpy.float32)");
   }
   const nb::object place = object.attr("__dlpack_device__")();

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 #include "bindings/python/users_words.h"
 #include "bindings/python/watched.h"
 #include "lockstep/cli/existing_output.h"
+#include "lockstep/cli/out_of_steps.h"
 #include "lockstep/cli/problem_file.h"
 #include "lockstep/cli/problem_setup.h"
 #include "lockstep/cli/provenance.h"
@@ -135,6 +137,16 @@ std::vector<std::string> notes_of(const Run& run, const ode::EndSample& ends, co
   return notes;
 }
 
+// What to do about trajectories that ran out of steps; looked at where a trajectory's steps take a second at most.
+void note_out_of_steps(const cli::ProblemSetup& setup, const ode::Summary& summary,
+                       const std::function<std::string()>& explain, std::vector<std::string>& notes) {
+  constexpr std::int64_t kMostSteps = 200'000;
+  const std::size_t count = summary.count_of[static_cast<std::size_t>(ode::Status::too_many_steps)];
+  if (count == 0 || setup.options.control == ode::StepControl::fixed || setup.options.max_steps > kMostSteps) return;
+  notes.push_back(cli::count_text(count) + " of " + cli::counted_text(setup.problem.trajectories(), "trajectory") +
+                  " ran out of steps (status too_many_steps, states NaN from there): " + explain());
+}
+
 ode::Solution empty_solution(const ode::Problem& problem, const ode::Options& options) {
   return {options.precision, problem.trajectories(), problem.rhs->components(), problem.save_times,
           problem.save_times_per_trajectory};
@@ -174,12 +186,19 @@ ode::Attributes write_file(const std::filesystem::path& path, bool overwrite, co
 ode::Attributes solve_into_file(const cli::ProblemFile& file, const cli::ProblemSetup& setup,
                                 const ode::Attributes& about, std::vector<std::string>& notes,
                                 const RunControl& control) {
-  return write_file(file.output.file->value, file.output.overwrite, file, setup, about, [&](ode::ResultWriter& writer) {
-    ode::EndSample ends(writer, setup.problem, setup.options.precision);
-    Run run = solve_into(setup, setup.problem, setup.options, ends, control);
-    notes = notes_of(run, ends, setup);
-    return cli::describe_run(run.summary);
-  });
+  ode::Summary summary;
+  ode::Attributes written =
+      write_file(file.output.file->value, file.output.overwrite, file, setup, about, [&](ode::ResultWriter& writer) {
+        ode::EndSample ends(writer, setup.problem, setup.options.precision);
+        Run run = solve_into(setup, setup.problem, setup.options, ends, control);
+        notes = notes_of(run, ends, setup);
+        summary = run.summary;
+        return cli::describe_run(run.summary);
+      });
+  note_out_of_steps(
+      setup, summary,
+      [&] { return cli::explain_out_of_steps(setup.problem, setup.options, file.output.file->value, control); }, notes);
+  return written;
 }
 
 template <class T>
@@ -236,7 +255,19 @@ nb::tuple solve(const std::string& text, const std::optional<std::filesystem::pa
         }
         const Length length = length_of(setup.problem, setup.options);
         auto written = std::make_shared<const Written>(Written{std::move(file), std::move(setup), command});
-        auto [solved, stopped] = solve_in_memory(std::move(written), std::nullopt, length, progress);
+        auto [solved, stopped] = solve_in_memory(written, std::nullopt, length, progress);
+        const ode::Solution& solution = solved.solution;
+        note_out_of_steps(
+            written->setup, solved.run,
+            [&] {
+              const auto records = solution.records();
+              const auto found =
+                  std::ranges::find(records, ode::Status::too_many_steps, &ode::TrajectoryRecord::status);
+              if (found == records.end()) return std::string("leave out what went there");
+              return cli::explain_out_of_steps(written->setup.problem, written->setup.options,
+                                               static_cast<std::size_t>(found - records.begin()), *found);
+            },
+            solved.notes);
         warn_of(solved.notes, kLevel);
         return nb::make_tuple(std::move(solved), nb::none(), std::move(stopped));
       },

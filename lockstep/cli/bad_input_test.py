@@ -127,6 +127,15 @@ class BadInput(NetTest):
         self.fail_solving('bad.toml:4: rhs.components: found "x" twice, expected different names',
                           NET.replace('"y"', '"x"'))
 
+    def test_tables_of_initial_states(self):
+        text = LORENZ.replace("{ normal = { mean = [1, 0, 0], std = 0.1 } }", '{ file = "u0.csv" }')
+        for rows, message in (("x;y;z\n1,5;0;0\n", 'u0.csv:2, column x: found "1,5", expected a finite number; write decimal '
+                                                   "points"),
+                              ("x,y,z\n1,0,\n", "u0.csv:2, column z: found an empty field")):
+            self.write("u0.csv", rows)
+            self.write("table.toml", text.replace("trajectories = 100", "trajectories = 1"))
+            self.fail_with(message, "solve", "table.toml")
+
     def test_events_that_never_strike(self):
         for text in ("x > 20", "x >= 20", "20 < x", "x == 20"):
             self.fail_solving(f'event.function: found the condition "{text}", expected an expression whose sign changes; '

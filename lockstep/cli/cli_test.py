@@ -216,6 +216,14 @@ file = "stiff.h5"
                        f'[method]\nmax_steps = 300\nname = "{name}"\nprecision = "f64"\nrtol = 1e-9\natol = 1e-9\n')
             self.assertNotIn("stiff", self.succeed("solve", "short.toml", "--overwrite"))
 
+    def test_float32_that_makes_steps_many_is_told(self):
+        self.write("year.toml", '[rhs.equations]\nx = "-0.1 * x + sin(2 * pi * t / 24)"\n[ensemble]\ninitial_state = [0]\n'
+                                '[time]\nspan = [0, 8760]\nsave = 366\n[output]\nfile = "year.h5"\n')
+        self.assertRegex(self.succeed("solve", "year.toml"),
+                         r"too_many_steps: float32 is too coarse here: trajectory 0 came to t = \d+ of 8,?760 in 100,000 "
+                         r"steps, and float64 in less than a third of them; take precision f64, or loosen the tolerances")
+        self.assertIn(": 1 success", self.succeed("solve", "year.toml", "--precision", "f64", "--overwrite"))
+
     def test_fixed_steps_that_are_too_long_are_suspected_where_states_become_infinite(self):
         self.write("stiff.toml", '[rhs.equations]\nx = "-1000 * x"\n[ensemble]\ninitial_state = [1]\n'
                                  '[time]\nspan = [0, 100]\n[output]\nfile = "stiff.h5"\n')

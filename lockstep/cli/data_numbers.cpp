@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lockstep/cli/data_file.h"
+#include "lockstep/cli/meant_numbers.h"
 #include "lockstep/cli/refuse.h"
 #include "lockstep/cli/text.h"
 
@@ -36,8 +37,8 @@ Numbers read_numbers(const hdf5::File& file, const std::string& name, const std:
     refuse(where, "\"" + name + "\", which " + file.path().string() + " does not have", "one of " + list_text(known),
            did_you_mean(name, known));
   }
-  const hdf5::Dataset dataset = file.dataset(name);
-  Numbers numbers{dataset.name(), dataset.shape(), dataset.read<double>()};
+  const MeantNumbers meant(file.dataset(name));
+  Numbers numbers{meant.dataset().name(), meant.dataset().shape(), meant.read<double>()};
   for (std::size_t i = 0; i < numbers.values.size(); ++i) {
     if (std::isfinite(numbers.values[i])) continue;
     if (missing == train::MissingNumbers::as_nan && std::isnan(numbers.values[i])) continue;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "lockstep/cli/meant_numbers.h"
 #include "lockstep/cli/refuse.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/names.h"
@@ -27,16 +28,16 @@ train::Table read_table(const std::filesystem::path& path, const std::string& wh
 
 Values load_dataset(const Values::Dataset& source, const std::string& where, bool single_column) {
   const hdf5::File file = hdf5::File::open(source.file);
-  const hdf5::Dataset dataset = dataset_named(file, source.dataset, where);
-  const hdf5::Shape shape = dataset.shape();
+  const MeantNumbers meant(dataset_named(file, source.dataset, where));
+  const hdf5::Shape shape = meant.dataset().shape();
   if (shape.empty() || shape.size() > 2) {
     refuse(where, source.dataset + " with " + counted_text(shape.size(), "dimension"),
            "one or two: [trajectory, column] or [column]");
   }
-  std::vector<double> numbers = dataset.read<double>();
+  std::vector<double> numbers = meant.read<double>();
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     if (std::isfinite(numbers[i])) continue;
-    refuse(where, number_text(numbers[i]) + " at element " + std::to_string(i) + " of " + dataset.name(),
+    refuse(where, number_text(numbers[i]) + " at element " + std::to_string(i) + " of " + meant.dataset().name(),
            "finite numbers");
   }
   if (shape.size() == 1 && !single_column) return {Values::Shared{std::move(numbers)}, where};

@@ -237,9 +237,8 @@ class Drawing {
     std::vector<std::optional<std::size_t>> from(width_);
     for (std::size_t column = 0; column < width_; ++column) {
       const std::string& name = source.columns.empty() ? columns_.names[column] : source.columns[column];
-      const auto found = std::ranges::find(table.columns, name);
-      if (found != table.columns.end()) {
-        from[column] = static_cast<std::size_t>(found - table.columns.begin());
+      if (std::ranges::find(table.columns, name) != table.columns.end()) {
+        from[column] = table.column(where, name);
       } else if (!any || !source.columns.empty() || columns_.defaults.empty() || !columns_.defaults[column]) {
         const std::vector<std::string_view> known(table.columns.begin(), table.columns.end());
         throw Error(ErrorKind::invalid_argument,

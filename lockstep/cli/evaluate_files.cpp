@@ -8,6 +8,8 @@
 #include <string_view>
 
 #include "lockstep/cli/data_file.h"
+#include "lockstep/cli/data_numbers.h"
+#include "lockstep/cli/meant_numbers.h"
 #include "lockstep/cli/refuse.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/hdf5.h"
@@ -55,7 +57,8 @@ class Hdf5Samples : public SampleSource<T> {
     for (const nn::Port& port : model.inputs) {
       const std::size_t features = port.features.size();
       require_there(names[ports_.size()], several ? "port " + port.name : "");
-      hdf5::Dataset dataset = file_.dataset(names[ports_.size()]);
+      MeantNumbers numbers(file_.dataset(names[ports_.size()]));
+      const hdf5::Dataset& dataset = numbers.dataset();
       const hdf5::Shape shape = dataset.shape();
       const bool one_dimension = shape.size() == 1 && features == 1;
       if (!one_dimension && (shape.size() != 2 || shape[1] != features)) {
@@ -67,13 +70,13 @@ class Hdf5Samples : public SampleSource<T> {
       }
       if (!ports_.empty() && shape[0] != samples()) {
         refuse(dataset.name(), std::to_string(shape[0]) + " samples",
-               std::to_string(samples()) + ", as " + ports_[0].dataset.name() + " has");
+               std::to_string(samples()) + ", as " + ports_[0].numbers.dataset().name() + " has");
       }
-      ports_.push_back({features, std::move(dataset), one_dimension});
+      ports_.push_back({features, std::move(numbers), one_dimension});
     }
   }
 
-  std::size_t samples() const override { return ports_[0].dataset.shape()[0]; }
+  std::size_t samples() const override { return ports_[0].numbers.dataset().shape()[0]; }
   std::vector<T> read(std::size_t port, std::size_t first, std::size_t count) override {
     return read_as<T>(port, first, count);
   }
@@ -81,15 +84,15 @@ class Hdf5Samples : public SampleSource<T> {
     return read_as<double>(port, first, count);
   }
   std::string place(std::size_t port, std::size_t sample) const override {
-    return ports_[port].dataset.name() + ", row " + std::to_string(sample);
+    return ports_[port].numbers.dataset().name() + ", row " + std::to_string(sample);
   }
 
  private:
   template <class Number>
   std::vector<Number> read_as(std::size_t port, std::size_t first, std::size_t count) const {
-    const auto& [width, dataset, one_dimension] = ports_[port];
-    return one_dimension ? dataset.template read<Number>({first}, {count})
-                         : dataset.template read<Number>({first, 0}, {count, width});
+    const auto& [width, numbers, one_dimension] = ports_[port];
+    return one_dimension ? numbers.template read<Number>({first}, {count})
+                         : numbers.template read<Number>({first, 0}, {count, width});
   }
 
   void require_there(const std::string& name, const std::string& port) const {
@@ -104,7 +107,7 @@ class Hdf5Samples : public SampleSource<T> {
 
   struct Port {
     std::size_t width;
-    hdf5::Dataset dataset;
+    MeantNumbers numbers;
     bool one_dimension;  // [sample], for ports of one feature
   };
   hdf5::File file_;
@@ -124,13 +127,8 @@ class TableSamples : public SampleSource<T> {
         all_named = all_named && !feature.name.empty();
       }
     }
-    if (!all_named && names.size() != table_.columns.size()) {
-      refuse(table_.source, counted_text(table_.columns.size(), "column"),
-             std::to_string(names.size()) + " in the order of the inputs of " + model_path.string() +
-                 ", which have no names");
-    }
-    if (!all_named) names = table_.columns;
     const std::vector<std::string_view> known(table_.columns.begin(), table_.columns.end());
+    if (!all_named) names = columns_for_unnamed(known, names.size(), model_path.string());
     for (const std::string& name : names) {
       if (std::ranges::find(known, name) != known.end()) continue;
       refuse(table_.source, "no column \"" + name + "\", an input of " + model_path.string(),
@@ -154,8 +152,24 @@ class TableSamples : public SampleSource<T> {
   std::string place(std::size_t, std::size_t sample) const override {
     return table_.source + ":" + std::to_string(table_.lines[sample]);
   }
+  std::string note() const override { return note_; }
 
  private:
+  std::vector<std::string> columns_for_unnamed(const std::vector<std::string_view>& known, std::size_t inputs,
+                                               const std::string& model) {
+    const std::vector<std::string> by_number = numbered("x", inputs);
+    const auto is_there = [&](const std::string& name) { return std::ranges::find(known, name) != known.end(); };
+    if (std::ranges::all_of(by_number, is_there)) return by_number;
+    if (inputs != known.size()) {
+      refuse(table_.source, counted_text(known.size(), "column"),
+             std::to_string(inputs) + " in the order of the inputs of " + model + ", which have no names",
+             inputs == 1 ? "or call one x0" : "or call them x0 to " + by_number.back());
+    }
+    note_ = model + " names no inputs: the columns " + list_text(known) + " of " + table_.source +
+            " are taken in their order";
+    return table_.columns;
+  }
+
   template <class Number>
   std::vector<Number> read_as(std::size_t port, std::size_t first, std::size_t count) const {
     std::vector<Number> rows;
@@ -167,6 +181,7 @@ class TableSamples : public SampleSource<T> {
 
   train::Table table_;
   std::vector<std::vector<std::size_t>> ports_;  // [port][feature]: the column
+  std::string note_;
 };
 
 template <class T>

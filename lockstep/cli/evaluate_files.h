@@ -27,10 +27,12 @@ class SampleSource {
   virtual std::vector<T> read(std::size_t port, std::size_t first, std::size_t count) = 0;
   virtual std::vector<double> read_exactly(std::size_t port, std::size_t first, std::size_t count) = 0;
   virtual std::string place(std::size_t port, std::size_t sample) const = 0;  // for messages
+  virtual std::string note() const { return {}; }                             // on what was taken for which input
 };
 
 // HDF5 by its content: `dataset` [sample, feature], of several ports one called as each. Else a CSV, whose columns are
-// called as the features; features without names take its columns in order. Throws Error naming what does not fit.
+// called as the features; features without names are called x0, x1... or, where those are not there, take its columns
+// in order, which note() tells. Throws Error naming what does not fit.
 template <class T>
 std::unique_ptr<SampleSource<T>> open_samples(const std::filesystem::path& path, const std::string& dataset,
                                               const nn::Model& model, const std::filesystem::path& model_path);

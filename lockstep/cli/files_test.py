@@ -247,9 +247,53 @@ class Evaluate(NetTest):
         self.succeed(*arguments)
         with h5py.File(self.path("y.h5")) as file:
             self.assertTrue(np.isnan(file["output"][0]).all() and np.isfinite(file["output"][1:]).all())
-        self.write("x.csv", "a,b,c\n1,2,3\n1,2,1e300\n")
+        self.write("x.csv", "x0,x1,x2\n1,2,3\n1,2,1e300\n")
         self.fail_with("x.csv:3, column 2: found 1e+300", "evaluate", "net.safetensors", "--input", "x.csv", "--output",
                        "y.h5", "--overwrite")
+
+    def test_netcdf_attributes_say_what_numbers_mean(self):
+        meant = np.array([[1.5, 2.5, 1.75], [np.nan, 1.25, 2.0], [2.0, 2.25, np.nan], [1.0, 1.0, 1.0]])
+        arguments = ("evaluate", "net.safetensors", "-i", "x.h5", "-o", "y.h5", "--overwrite", "--precision", "f64")
+
+        def evaluated(stored, **attributes):
+            with h5py.File(self.path("x.h5"), "w") as file:
+                file["input"] = stored
+                file["input"].attrs.update(attributes)
+            printed = self.succeed(*arguments)
+            with h5py.File(self.path("y.h5")) as file:
+                return file["output"][:], printed
+
+        expected, printed = evaluated(meant)
+        self.assertIn("2 of them with inputs that are not finite, first x.h5:/input, row 1\n", printed)
+        self.assertEqual(list(np.isfinite(expected).all(axis=1)), [True, False, False, True])
+        packed = np.where(np.isnan(meant), -999, (meant - 1) * 4).astype(np.int16)
+        holes = np.where(np.isnan(meant), 1e20, meant).astype(np.float32)  # 1e20 as float32 has it
+        for stored, attributes in ((packed, {"scale_factor": 0.25, "add_offset": 1.0, "_FillValue": np.int16(-999)}),
+                                   (holes, {"_FillValue": np.float32(np.nan), "missing_value": np.float32([7, 1e20])})):
+            outputs, printed = evaluated(stored, **attributes)
+            np.testing.assert_array_equal(outputs, expected)
+            self.assertIn("2 of them with inputs that are not finite, first x.h5:/input, row 1\n", printed)
+        self.assertNotIn("finite", evaluated(meant[3:])[1])
+        with h5py.File(self.path("x.h5"), "w") as file:
+            file["input"] = meant
+            file["input"].attrs["scale_factor"] = "a tenth"
+        self.fail_with("x.h5:/input@scale_factor: found", *arguments)
+
+    def test_columns_of_an_unnamed_net_are_matched_by_number_or_told(self):
+        self.write("right.csv", "x0,x1,x2\n1,2,3\n")
+        self.write("turned.csv", "x2,other,x0,x1\n3,9,1,2\n")
+        self.write("other.csv", "a,b,c\n1,2,3\n")
+        answers = set()
+        for name in ("right", "turned", "other"):
+            done = self.run_tool("evaluate", "net.safetensors", "-i", f"{name}.csv", "-o", f"{name}_y.csv")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            note = "note: net.safetensors names no inputs: the columns a, b, c of other.csv are taken in their order"
+            self.assertEqual(note in done.stderr, name == "other", done.stderr)
+            answers.add(self.path(f"{name}_y.csv").read_text())
+        self.assertEqual(len(answers), 1)
+        self.write("few.csv", "a,b\n1,2\n")
+        self.fail_with("few.csv: found 2 columns, expected 3 in the order of the inputs of net.safetensors, which have "
+                       "no names; or call them x0 to x2", "evaluate", "net.safetensors", "-i", "few.csv", "-o", "y.csv")
 
     def test_bad_inputs_are_named(self):
         with h5py.File(self.path("x.h5"), "w") as file:
@@ -260,6 +304,10 @@ class Evaluate(NetTest):
         self.fail_with("x.h5:/flat: found 1 dimension", *arguments, "--input-dataset", "flat")
         self.fail_with('x.h5: found no dataset "nothing"', *arguments, "--input-dataset", "nothing")
         self.fail_with("missing.h5", "evaluate", "net.safetensors", "--input", "missing.h5", "--output", "y.h5")
+        with h5py.File(self.path("unwritten.h5"), "w") as file:
+            file.create_dataset("input", (400_000, 3), "f4", chunks=(65536, 3))
+        self.fail_with("unwritten.h5:/input: found 4800000 bytes of numbers that were never written, expected numbers in the "
+                       "file", "evaluate", "net.safetensors", "-i", "unwritten.h5", "-o", "y.h5")
         self.assertFalse(self.path("y.h5").exists())
         self.write("y.h5", "precious")
         with h5py.File(self.path("x.h5"), "w") as file:
@@ -285,7 +333,7 @@ class Evaluate(NetTest):
         self.fail_with("x.npy: found bytes that are no text, expected a table of numbers as text (CSV), or HDF5; write "
                        "NumPy's arrays with numpy.savetxt or h5py", *arguments, "x.npy")
         self.assertFalse(self.path("y.h5").exists())
-        self.write("one.csv", "x,y,z\n1,2,3\n")
+        self.write("one.csv", "x0,x1,x2\n1,2,3\n")
         self.assertRegex(self.succeed(*arguments, "one.csv"), r"\A1 sample of 3 -> 3 in ")
 
     def test_a_net_is_not_imported_over_itself(self):

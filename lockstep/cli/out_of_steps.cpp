@@ -40,6 +40,15 @@ std::optional<std::int64_t> steps_to(double end, const ode::Problem& problem, co
   return attempts(solution.record(0));
 }
 
+// Whether float32 is what makes steps so many: float64 gets as far in a third of them. Its rounding of states then is
+// as large as the tolerance, or its time too coarse for what the right-hand side makes of it.
+bool is_too_coarse(const ode::Problem& problem, const ode::Options& options, std::size_t trajectory,
+                   const ode::TrajectoryRecord& record, const RunControl& control) {
+  if (options.precision != Precision::f32) return false;
+  const ode::Problem one = problem.selection({trajectory});
+  return steps_to(record.end_time, one, options, attempts(record) / 3, control).has_value();
+}
+
 bool is_stiff(const ode::Problem& problem, const ode::Options& options, std::size_t trajectory,
               const ode::TrajectoryRecord& record, const RunControl& control) {
   const ode::Problem one = problem.selection({trajectory});
@@ -71,6 +80,10 @@ std::string explain_out_of_steps(const ode::Problem& problem, const ode::Options
   const bool tells_all = all < 1e9;
   const std::string came = "trajectory " + count_text(trajectory) + " came to t = " + rounded_text(record.end_time, 4) +
                            " of " + rounded_text(end, 4) + " in " + count_text(attempts(record)) + " steps";
+  if (is_too_coarse(problem, options, trajectory, record, control)) {
+    return "float32 is too coarse here: " + came +
+           ", and float64 in less than a third of them; take precision f64, or loosen the tolerances";
+  }
   if (!is_stiff(problem, options, trajectory, record, control)) {
     return plain + "; " + came + (tells_all ? ", and all of it takes " + some(all) : "");
   }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "lockstep/cli/ensemble_files.h"
+#include "lockstep/cli/meant_numbers.h"
 #include "lockstep/cli/refuse.h"
 #include "lockstep/cli/right_hand_side.h"
 #include "lockstep/cli/step_limit.h"
@@ -153,16 +154,16 @@ std::vector<double> every(double start, double end, double interval, const std::
 void load_save_times(const EnsembleValues::Dataset& source, const std::string& where, std::size_t trajectories,
                      ode::Problem& problem) {
   const hdf5::File file = hdf5::File::open(source.file);
-  const hdf5::Dataset dataset = dataset_named(file, source.dataset, where);
-  const hdf5::Shape shape = dataset.shape();
+  const MeantNumbers meant(dataset_named(file, source.dataset, where));
+  const hdf5::Shape shape = meant.dataset().shape();
   if (shape.size() == 1) {
-    problem.save_times = dataset.read<double>();
+    problem.save_times = meant.read<double>();
   } else if (shape.size() == 2 && shape[0] >= trajectories) {
-    problem.save_times = dataset.read<double>({0, 0}, {trajectories, shape[1]});
+    problem.save_times = meant.read<double>({0, 0}, {trajectories, shape[1]});
     problem.save_times_per_trajectory = true;
   } else {
     refuse(where,
-           dataset.name() + " with " + std::to_string(shape.size()) + " dimensions" +
+           meant.dataset().name() + " with " + std::to_string(shape.size()) + " dimensions" +
                (shape.size() == 2 ? " and " + count_text(shape[0]) + " rows" : ""),
            "[time], or [trajectory, time] with a row for each of " + count_text(trajectories) + " trajectories");
   }

@@ -13,7 +13,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
-from tool_test import ToolTest, TOOL, h5py, np
+from tool_test import LORENZ, ToolTest, TOOL, h5py, np
 
 
 REGRESSION = """
@@ -315,6 +315,12 @@ class TrainTest(ToolTest):
         self.assertIn("checkpoints and compute the steps between them again", out)
         self.assertIn("phase 2 of 2: at most 40 iterations of lbfgs", self.succeed("train", "train.toml", "--explain"))
         self.assertFalse((self.folder / "spiral_checkpoint.h5").exists())
+
+    def test_a_result_file_needs_no_names(self):
+        self.write("lorenz.toml", LORENZ.replace("trajectories = 100", "trajectories = 3"))
+        self.succeed("solve", "lorenz.toml", "--output", "lorenz.h5")
+        self.write("from_result.toml", '[net]\nhidden = [4]\n[data]\nfile = "lorenz.h5"\n[training]\noptimiser = "adam"\nrate = 0.01\niterations = 10\n')
+        self.assertIn("3-4-3 tanh", self.succeed("train", "from_result.toml", "--explain"))
 
     def test_killed_runs_continue_with_the_same_bits(self):
         self.succeed("train", "spiral.toml", "--output", "whole", "-q")

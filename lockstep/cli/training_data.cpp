@@ -136,7 +136,10 @@ void require_order(const TrajectoryTable& table, const FirstNumbers& first, cons
       if (point == 0 || time > table.times[row - 1]) continue;
       refuse(place(times), "time " + number_text(time) + " after " + number_text(table.times[row - 1]),
              "times that ascend within a trajectory",
-             "sort the rows, or name the column that tells trajectories apart");
+             time == table.times[row - 1]
+                 ? "give the mean of what was measured at one time, or each series a trajectory of "
+                   "its own, by a column that tells them apart"
+                 : "sort the rows, or name the column that tells trajectories apart");
     }
   }
 }

@@ -9,6 +9,7 @@
 #include "lockstep/cli/toml_value.h"
 #include "lockstep/cli/training_phases.h"
 #include "lockstep/core/hash.h"
+#include "lockstep/ode/result_file.h"
 #include "lockstep/ode/rhs.h"
 
 namespace lockstep::cli {
@@ -140,7 +141,7 @@ void read_data(const TomlValue& file, TrainingFile& training) {
   if (regression && (data.inputs.empty() || data.targets.empty())) {
     throw table.error(data.inputs.empty() ? "targets without inputs" : "inputs without targets", "both");
   }
-  if (!regression && data.states.empty() && !training.ode) {
+  if (!regression && data.states.empty() && !training.ode && !ode::ResultFile::recognises(data.file.value)) {
     throw table.error("neither inputs and targets nor states", "one of them",
                       "add inputs = [\"x\"] and targets = [\"y\"], or time = \"t\" and states = [\"u\"]");
   }

@@ -85,6 +85,10 @@ def equations(equations: Mapping[str, str], *, parameters: Union[None, Mapping[s
     >>> solution.state.shape
     (1, 11, 3)
     """
+    if not isinstance(equations, Mapping):
+        raise of_kind("type", f"equations: found {type(equations).__name__}, expected a dict with a text for each component; "
+                      'write {"x": "y", "y": "-x"} for x\' = y, y\' = -x', "equations", type(equations).__name__,
+                      "a dict with a text for each component", 'write {"x": "y", "y": "-x"} for x\' = y, y\' = -x')
     given = parameters if isinstance(parameters, Mapping) else dict.fromkeys(parameters or ())
     values = [(key, None if value is None else _default(key, value)) for key, value in given.items()]
     require_models(models)

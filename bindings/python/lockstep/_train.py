@@ -51,7 +51,7 @@ class Training:
         component or output ``rms``, ``relative`` (to ``spread``, the training data's standard deviation), ``largest``,
         ``largest_at``, ``numbers`` (compared) and ``unit``. See docs/training.md, "How good is it".
     report : str
-        All this as tables to print, and the trajectories that are met worst.
+        All this as tables to print, the trajectories that are met worst, and the ``advice``.
     advice : list of str
         Which of the data will not be learned as they stand, and what to do about it: inputs far from size 1, an output
         that has nearly all of the loss. In the words of a training file, whose keys are the arguments here.
@@ -71,7 +71,7 @@ class Training:
         self.validation_loss = validation_loss
         self.loss_name = loss_name
         self.errors = errors or {}
-        self.report = report
+        self.report = "\n".join([report.rstrip("\n"), *(f"note: {line}" for line in advice)]) if advice else report
         self.advice = list(advice)
         self.standard_errors, self.intervals, self.correlations, self.notes = uncertainty or ({}, {}, None, [])
 

@@ -54,8 +54,10 @@ Examples:
 Where the model says what it was trained on, outside_range tells which samples lie outside.
 HDF5: reads dataset input[sample, feature], writes output[sample, feature]. A net of several input (or output) ports
 reads (or writes) a dataset for each, named after the port; lockstep info shows them. Files may be larger than memory.
-CSV: columns called as the net's inputs, in any order; others are passed over. Written where the output ends in .csv:
-a column for each output of the net, rows in the order of the input's.)";
+Numbers that netCDF's attributes call missing (_FillValue, missing_value) are NaN, packed ones are unpacked.
+CSV: columns called as the net's inputs, in any order; others are passed over. A net that names none takes x0, x1.. or
+else the columns in their order. Written where the output ends in .csv: a column for each output of the net, rows in
+the order of the input's.)";
 
 constexpr std::size_t kPieceBytes = std::size_t{32} << 20;  // of input and output together
 
@@ -105,6 +107,26 @@ void require_room(SampleSource<T>& source, std::size_t port, std::size_t first, 
   }
 }
 
+// Samples with an input that is NaN or infinite.
+struct NotFinite {
+  std::size_t samples = 0;
+  std::string first;  // where
+
+  template <class T>
+  void look(const SampleSource<T>& source, std::size_t first_sample, const std::vector<std::vector<T>>& ports,
+            std::size_t count) {
+    for (std::size_t row = 0; row < count; ++row) {
+      for (std::size_t i = 0; i < ports.size(); ++i) {
+        const std::size_t width = ports[i].size() / count;
+        const T* const from = ports[i].data() + row * width;
+        if (std::all_of(from, from + width, [](T x) { return std::isfinite(x); })) continue;
+        if (samples++ == 0) first = source.place(i, first_sample + row);
+        break;
+      }
+    }
+  }
+};
+
 // What the inputs tell of the range: the model's own, and that of the nets that its equations call, of which notes say
 // what is not told.
 std::vector<nn::Port> watched_ports(const EvaluateOptions& options, const nn::Model& model) {
@@ -124,6 +146,9 @@ int evaluate(const EvaluateOptions& options, const std::string& command_line, co
              const nn::NetPlan<T>& plan) {
   const std::unique_ptr<SampleSource<T>> source =
       open_samples<T>(options.input, options.input_dataset, model, options.model);
+  if (!options.quiet && !source->note().empty()) {
+    std::fprintf(stderr, "lockstep: note: %s\n", printable(source->note(), LineBreaks::escape).c_str());
+  }
   const std::size_t samples = source->samples();
   const std::size_t in_width = total_width(model.inputs), out_width = total_width(model.outputs);
   const std::vector<nn::Port> watched = watched_ports(options, model);
@@ -145,6 +170,7 @@ int evaluate(const EvaluateOptions& options, const std::string& command_line, co
   if (guarded) answers.attributes.emplace_back("guard", options.guard);
   const std::unique_ptr<AnswerSink<T>> target = create_answers<T>(answers, model);
   std::size_t outside_count = 0;
+  NotFinite not_finite;
 
   const int threads = chosen_threads(options.threads, "--threads");
   const std::size_t piece = std::max<std::size_t>(kPieceBytes / ((in_width + out_width) * sizeof(T)), 1);
@@ -181,6 +207,7 @@ int evaluate(const EvaluateOptions& options, const std::string& command_line, co
                      "an input outside the range " + options.model.string() + " was trained on",
                      "inputs within it (lockstep info shows the range)", "leave out the row, or use --guard flag"});
       }
+      not_finite.look(*source, first, given, count);
       for (const nn::Port& port : model.outputs) {
         const std::size_t width = port.features.size();
         out.push_back(MatrixView<T>::row_major(made.emplace_back(count * width).data(), count, width));
@@ -203,6 +230,10 @@ int evaluate(const EvaluateOptions& options, const std::string& command_line, co
     if (outside_count > 0) {
       std::printf("%s of them outside the training range%s: %s\n", count_text(outside_count).c_str(),
                   options.guard == "clamp" ? ", clamped" : "", kOutsideRange);
+    }
+    if (not_finite.samples > 0) {
+      std::printf("%s of them with inputs that are not finite, first %s\n", count_text(not_finite.samples).c_str(),
+                  printable(not_finite.first, LineBreaks::escape).c_str());
     }
     std::printf("%s\n", options.output.string().c_str());
   }
