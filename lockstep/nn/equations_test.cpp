@@ -85,6 +85,14 @@ TEST(Equations, call_the_functions_that_nets_are_made_of) {
   }
 }
 
+TEST(Equations, know_sinh_and_cosh_without_cancellation_or_early_overflow) {
+  for (const double x : {1e-300, 1e-7, -1e-7, 0.5, -3.0, 710.4}) {
+    EXPECT_NEAR(value_of("sinh(x)", x), std::sinh(x), 1.5e-15 * std::abs(std::sinh(x))) << x;
+    EXPECT_NEAR(value_of("cosh(x)", x), std::cosh(x), 1.5e-15 * std::cosh(x)) << x;
+  }
+  EXPECT_NEAR(value_of("sinh(2)"), std::sinh(2.0), 1.5e-15 * std::sinh(2.0));  // on reading
+}
+
 TEST(Equations, know_time_pi_and_e) {
   EXPECT_EQ(value_of("t"), 0.25);
   EXPECT_EQ(value_of("2 * pi * t"), 2 * 3.141592653589793 * 0.25);
@@ -193,7 +201,7 @@ TEST(Equations, refuse_what_is_no_expression_and_say_what_to_write) {
                                                         {"\u03c0 * x", "write pi for \u03c0"},
                                                         {"sinn(x)", "did you mean \"sin\"?"},
                                                         {"ln(x)", "write log(x), the natural logarithm"},
-                                                        {"sinh(x)", "write (exp(x) - exp(-x)) / 2"},
+                                                        {"sign(x)", "write if(x < 0, -1, x > 0)"},
                                                         {"sin", "call it"},
                                                         {"sin(x, y)", "expected 1"},
                                                         {"x $ y", "an operator"},

@@ -53,8 +53,7 @@ Value EquationGraph::unary(UnaryKind kind, const Value& x) {
   return {0, add(std::string(graph::to_string(kind)), Unary{kind}, {x.node})};
 }
 
-Value EquationGraph::activate(ActivationKind kind, const Value& x) {
-  const Activation activation{kind, 0};
+Value EquationGraph::activate(const Activation& activation, const Value& x) {
   if (x.is_number()) return number(lockstep::activate(activation, x.number));
   return {0, add(to_string(activation), Activate{activation}, {x.node})};
 }

@@ -26,7 +26,7 @@ class EquationGraph {
   Value feature(const std::string& of, std::size_t width, std::size_t index);
 
   Value unary(UnaryKind kind, const Value& x);
-  Value activate(ActivationKind kind, const Value& x);
+  Value activate(const Activation& activation, const Value& x);
   Value binary(BinaryKind kind, const Value& a, const Value& b);
   Value select(const Value& condition, const Value& yes, const Value& no);
   Value clip(const Value& x, double minimum, double maximum);

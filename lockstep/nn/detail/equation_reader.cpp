@@ -9,6 +9,7 @@
 
 #include "lockstep/core/names.h"
 #include "lockstep/nn/detail/equation_names.h"
+#include "lockstep/nn/detail/hyperbolic.h"
 #include "lockstep/nn/table_model.h"
 
 namespace lockstep::nn::detail {
@@ -38,10 +39,10 @@ struct Function {
   std::string_view name;
   std::size_t arguments;
 };
-constexpr std::array<Function, 21> kFunctions = {
-    {{"abs", 1}, {"clamp", 3},    {"cos", 1},      {"erf", 1},  {"exp", 1},    {"gelu", 1},    {"if", 3},
-     {"log", 1}, {"max", 2},      {"min", 2},      {"pow", 2},  {"relu", 1},   {"sigmoid", 1}, {"silu", 1},
-     {"sin", 1}, {"softplus", 1}, {"softsign", 1}, {"sqrt", 1}, {"square", 1}, {"tan", 1},     {"tanh", 1}}};
+constexpr std::array<Function, 23> kFunctions = {
+    {{"abs", 1},  {"clamp", 3},    {"cos", 1},      {"cosh", 1}, {"erf", 1},    {"exp", 1},     {"gelu", 1}, {"if", 3},
+     {"log", 1},  {"max", 2},      {"min", 2},      {"pow", 2},  {"relu", 1},   {"sigmoid", 1}, {"silu", 1}, {"sin", 1},
+     {"sinh", 1}, {"softplus", 1}, {"softsign", 1}, {"sqrt", 1}, {"square", 1}, {"tan", 1},     {"tanh", 1}}};
 
 const Function* function_named(std::string_view name) {
   const auto found = std::ranges::find(kFunctions, name, &Function::name);
@@ -72,12 +73,10 @@ std::string list(const std::vector<std::string_view>& words) {
 }
 
 // What functions of other languages are called here.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kElsewhere{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kElsewhere{
     {{"ln", "write log(x), the natural logarithm"},
      {"log10", "write log(x) / log(10)"},
      {"log2", "write log(x) / log(2)"},
-     {"sinh", "write (exp(x) - exp(-x)) / 2"},
-     {"cosh", "write (exp(x) + exp(-x)) / 2"},
      {"fabs", "write abs(x)"},
      {"sign", "write if(x < 0, -1, x > 0)"},
      {"sgn", "write if(x < 0, -1, x > 0)"},
@@ -349,8 +348,10 @@ Value EquationReader::function(Tokens& tokens, const Token& name, const std::vec
   if (name.text == "pow") return power(x, inputs[1]);
   if (name.text == "square") return graph_.binary(BinaryKind::multiply, x, x);
   if (name.text == "if") return graph_.select(x, inputs[1], inputs[2]);
+  if (name.text == "sinh") return sinh_of(graph_, x);
+  if (name.text == "cosh") return cosh_of(graph_, x);
   if (name.text == "tan") {
-    return graph_.binary(BinaryKind::divide, graph_.activate(ActivationKind::sin, x),
+    return graph_.binary(BinaryKind::divide, graph_.activate({ActivationKind::sin}, x),
                          graph_.unary(UnaryKind::cosine, x));
   }
   if (name.text == "clamp") {
@@ -361,7 +362,7 @@ Value EquationReader::function(Tokens& tokens, const Token& name, const std::vec
     if (low.number > high.number) tokens.refuse(name, "bounds of clamp in falling order", "the lower one first");
     return graph_.clip(x, low.number, high.number);
   }
-  return graph_.activate(parse_activation(name.text)->kind, x);  // the functions that are left
+  return graph_.activate({parse_activation(name.text)->kind}, x);  // the functions that are left
 }
 
 Value EquationReader::open_output(Tokens& tokens, const Token& name, OpenNet& net, const std::vector<Value>& inputs,

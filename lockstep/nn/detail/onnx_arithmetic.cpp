@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "lockstep/nn/detail/hyperbolic.h"
 #include "lockstep/nn/detail/onnx_node.h"
 #include "lockstep/nn/detail/onnx_reader.h"
 #include "lockstep/nn/detail/refuse.h"
@@ -15,6 +16,22 @@ std::vector<double> negated(std::vector<double> numbers) {
   for (double& number : numbers) number = -number;
   return numbers;
 }
+
+// What sinh_of() and cosh_of() build on.
+struct StepFunctions {
+  StepBuilder& builder;
+  std::string where;
+
+  std::size_t number(double value) { return builder.constant({value}, where); }
+  std::size_t unary(UnaryKind kind, std::size_t x) { return builder.operation(Unary{kind}, {x}, where); }
+  std::size_t binary(BinaryKind kind, std::size_t a, std::size_t b) {
+    return builder.operation(Binary{kind}, {a, b}, where);
+  }
+  std::size_t select(std::size_t condition, std::size_t a, std::size_t b) {
+    return builder.operation(Select{}, {condition, a, b}, where);
+  }
+  std::size_t activate(const Activation& activation, std::size_t x) { return builder.activation(x, activation, where); }
+};
 
 std::optional<BinaryKind> kind_of(const std::string& op) {
   static const std::map<std::string_view, BinaryKind> kinds{
@@ -49,7 +66,7 @@ std::optional<GraphReader::Value> GraphReader::arithmetic(const Node& node) {
     const std::size_t below = builder_.operation(Binary{BinaryKind::less}, {x.step, zero}, place(node));
     return Data{builder_.operation(Binary{BinaryKind::subtract}, {above, below}, place(node)), x.rank};
   }
-  if (op == "Sinh" || op == "Cosh" || op == "Tan") return of_two_functions(node);
+  if (op == "Sinh" || op == "Cosh" || op == "Tan") return of_several_functions(node);
   static const std::map<std::string_view, UnaryKind> functions{
       {"Sqrt", UnaryKind::square_root}, {"Exp", UnaryKind::exp},    {"Log", UnaryKind::log},
       {"Abs", UnaryKind::absolute},     {"Neg", UnaryKind::negate}, {"Reciprocal", UnaryKind::reciprocal},
@@ -165,21 +182,15 @@ OnnxTensor GraphReader::clipped(const Node& node, OnnxTensor tensor) const {
   return tensor;
 }
 
-// (e^x -+ e^-x) / 2, and sin x / cos x.
-GraphReader::Data GraphReader::of_two_functions(const Node& node) {
-  const std::string here = place(node);
+// Sinh, Cosh, and Tan as sin x / cos x.
+GraphReader::Data GraphReader::of_several_functions(const Node& node) {
+  StepFunctions functions{builder_, place(node)};
   const Data x = data(node, 0);
-  if (node.op_type() == "Tan") {
-    const std::size_t sine = builder_.activation(x.step, {ActivationKind::sin}, here);
-    const std::size_t cosine = builder_.operation(Unary{UnaryKind::cosine}, {x.step}, here);
-    return {builder_.operation(Binary{BinaryKind::divide}, {sine, cosine}, here), x.rank};
-  }
-  const std::size_t opposite = builder_.with_constant(x.step, StepKind::multiply, {-1}, here);
-  const std::size_t rising = builder_.operation(Unary{UnaryKind::exp}, {x.step}, here);
-  const std::size_t falling = builder_.operation(Unary{UnaryKind::exp}, {opposite}, here);
-  const BinaryKind kind = node.op_type() == "Sinh" ? BinaryKind::subtract : BinaryKind::add;
-  const std::size_t twice = builder_.operation(Binary{kind}, {rising, falling}, here);
-  return {builder_.with_constant(twice, StepKind::multiply, {0.5}, here), x.rank};
+  if (node.op_type() == "Sinh") return {sinh_of(functions, x.step), x.rank};
+  if (node.op_type() == "Cosh") return {cosh_of(functions, x.step), x.rank};
+  const std::size_t sine = functions.activate({ActivationKind::sin}, x.step);
+  const std::size_t cosine = functions.unary(UnaryKind::cosine, x.step);
+  return {functions.binary(BinaryKind::divide, sine, cosine), x.rank};
 }
 
 GraphReader::Data GraphReader::reduce(const Node& node) {

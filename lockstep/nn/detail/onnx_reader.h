@@ -100,7 +100,7 @@ class GraphReader {
   Data clip(const Node& node);
   std::pair<double, double> bounds(const Node& node) const;  // of Clip
   OnnxTensor clipped(const Node& node, OnnxTensor tensor) const;
-  Data of_two_functions(const Node& node);
+  Data of_several_functions(const Node& node);
   Data reduce(const Node& node);
   Data choose(const Node& node);
   Data compare(const Node& node);

@@ -1,0 +1,118 @@
+// ONNX's functions of each element over their whole range, in both precisions: how near they come, and what they make
+// of zeros, infinities and NaN.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "lockstep/nn/net_derivatives.h"
+#include "lockstep/nn/onnx.h"
+#include "lockstep/nn/testing/onnx_graph.h"
+
+namespace lockstep::nn {
+namespace {
+
+using Graph = testing::OnnxGraph;
+
+Model of_each_element(const std::string& op) {
+  Graph graph;
+  graph.node(op, {"x"}, "y");
+  return read_onnx(graph.save());
+}
+
+// Of an even number of x, two a sample.
+template <class T>
+MatrixView<const T> pairs(const std::vector<T>& x) {
+  return MatrixView<const T>::row_major(x.data(), x.size() / 2, 2);
+}
+
+template <class T>
+std::vector<T> values(const Model& model, const std::vector<T>& x) {
+  std::vector<T> y(x.size());
+  NetPlan<T>::compile(model).evaluate(pairs(x), MatrixView<T>::row_major(y.data(), y.size() / 2, 2));
+  return y;
+}
+
+template <class T>
+std::vector<T> derivatives(const Model& model, const std::vector<T>& x) {
+  std::vector<T> y(x.size()), dy(x.size());
+  const std::vector<T> one(x.size(), 1);
+  NetDerivatives<T>::compile(model).jvp(pairs(x), pairs(one), MatrixView<T>::row_major(y.data(), y.size() / 2, 2),
+                                        MatrixView<T>::row_major(dy.data(), dy.size() / 2, 2));
+  return dy;
+}
+
+// In units of the last place of the exact value, which overflows where T does.
+template <class T>
+double ulps(T found, long double exact) {
+  const T nearest = static_cast<T>(exact);
+  if (std::isinf(nearest) || std::isinf(found)) return found == nearest ? 0 : std::numeric_limits<double>::infinity();
+  const T size = std::max(std::fabs(nearest), std::numeric_limits<T>::min());
+  const long double last_place = std::ldexp(1.0L, std::ilogb(size) - (std::numeric_limits<T>::digits - 1));
+  return static_cast<double>(std::fabs(static_cast<long double>(found) - exact) / last_place);
+}
+
+// From the least subnormal to the last x before `end`, of both signs.
+template <class T>
+std::vector<T> over_the_range(T end) {
+  std::vector<T> x;
+  for (T a = std::numeric_limits<T>::denorm_min(); a < end; a *= T(1.003)) {
+    if (a == a * T(1.003)) a = std::nextafter(a, end);
+    x.push_back(a), x.push_back(-a);
+  }
+  x.push_back(std::nextafter(end, T(0))), x.push_back(-x.back());
+  return x;
+}
+
+template <class T>
+class OnnxFunctions : public ::testing::Test {
+ protected:
+  // The last x whose sinh and cosh are finite, or one before it.
+  static constexpr T kLast = sizeof(T) == 4 ? T(89.41598L) : T(710.4758600739439L);
+};
+using Precisions = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(OnnxFunctions, Precisions);
+
+TYPED_TEST(OnnxFunctions, hyperbolic_functions_are_within_a_few_ulp_wherever_they_are_finite) {
+  using T = TypeParam;
+  using Exact = long double (*)(long double);
+  const Exact sine = [](long double x) { return std::sinh(x); }, cosine = [](long double x) { return std::cosh(x); };
+  const std::vector<T> x = over_the_range(this->kLast);
+  for (const auto& [op, function, derivative] : {std::tuple("Sinh", sine, cosine), std::tuple("Cosh", cosine, sine)}) {
+    const Model model = of_each_element(op);
+    const std::vector<T> y = values(model, x), dy = derivatives(model, x);
+    double worst = 0, worst_derivative = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const long double exact_derivative = derivative(x[i]);
+      worst = std::max(worst, ulps(y[i], function(x[i])));
+      // d cosh cancels near 0: relative to 1 there
+      const long double last_place = std::max(1.0L, std::fabs(exact_derivative)) * std::numeric_limits<T>::epsilon();
+      const long double error = std::fabs(dy[i] - exact_derivative);
+      worst_derivative = std::max(worst_derivative, static_cast<double>(error / last_place));
+    }
+    EXPECT_LE(worst, 5) << op;
+    EXPECT_LE(worst_derivative, 4) << op;
+  }
+}
+
+TYPED_TEST(OnnxFunctions, hyperbolic_functions_keep_zeros_infinities_and_nan) {
+  using T = TypeParam;
+  const T infinity = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
+  const std::vector<T> x{T(0), -T(0), infinity, -infinity, nan, nan};
+  const std::vector<T> sine = values(of_each_element("Sinh"), x), cosine = values(of_each_element("Cosh"), x);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(sine[i], x[i]);
+    EXPECT_EQ(std::signbit(sine[i]), std::signbit(x[i])) << x[i];
+    EXPECT_EQ(cosine[i], i < 2 ? T(1) : infinity);
+  }
+  EXPECT_TRUE(std::isnan(sine[4]) && std::isnan(cosine[4]));
+  const std::vector<T> zeros{T(0), -T(0)};
+  EXPECT_EQ(derivatives(of_each_element("Sinh"), zeros), (std::vector<T>{1, 1}));
+  EXPECT_EQ(derivatives(of_each_element("Cosh"), zeros), (std::vector<T>{0, 0}));
+}
+
+}  // namespace
+}  // namespace lockstep::nn
