@@ -114,5 +114,20 @@ TYPED_TEST(OnnxFunctions, hyperbolic_functions_keep_zeros_infinities_and_nan) {
   EXPECT_EQ(derivatives(of_each_element("Cosh"), zeros), (std::vector<T>{0, 0}));
 }
 
+TYPED_TEST(OnnxFunctions, sign_of_nan_is_nan) {
+  using T = TypeParam;
+  const T infinity = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
+  const T least = std::numeric_limits<T>::denorm_min();
+  const std::vector<T> x{T(0), -T(0), least, -least, infinity, -infinity, T(-3), nan};
+  const Model model = of_each_element("Sign");
+  const std::vector<T> y = values(model, x), dy = derivatives(model, x);
+  const std::vector<T> expected{0, 0, 1, -1, 1, -1, -1};
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(y[i], expected[i]) << x[i];
+    EXPECT_EQ(dy[i], T(0)) << x[i];
+  }
+  EXPECT_TRUE(std::isnan(y.back()));
+}
+
 }  // namespace
 }  // namespace lockstep::nn

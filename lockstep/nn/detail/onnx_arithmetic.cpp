@@ -59,12 +59,14 @@ std::optional<GraphReader::Value> GraphReader::arithmetic(const Node& node) {
     return compare(node);
   }
   if (op.starts_with("Reduce")) return reduce(node);
-  if (op == "Sign" && !constant(node, 0)) {  // (0 < x) - (x < 0)
+  if (op == "Sign" && !constant(node, 0)) {  // (0 < x) - (x < 0), and NaN of NaN
     const Data x = data(node, 0);
     const std::size_t zero = builder_.constant({0}, place(node));
     const std::size_t above = builder_.operation(Binary{BinaryKind::less}, {zero, x.step}, place(node));
     const std::size_t below = builder_.operation(Binary{BinaryKind::less}, {x.step, zero}, place(node));
-    return Data{builder_.operation(Binary{BinaryKind::subtract}, {above, below}, place(node)), x.rank};
+    const std::size_t sign = builder_.operation(Binary{BinaryKind::subtract}, {above, below}, place(node));
+    const std::size_t is_number = builder_.operation(Binary{BinaryKind::equal}, {x.step, x.step}, place(node));
+    return Data{builder_.operation(Select{}, {is_number, sign, x.step}, place(node)), x.rank};
   }
   if (op == "Sinh" || op == "Cosh" || op == "Tan") return of_several_functions(node);
   static const std::map<std::string_view, UnaryKind> functions{
