@@ -16,6 +16,7 @@ namespace lockstep::nn {
 namespace {
 
 using Graph = testing::OnnxGraph;
+using testing::outputs;
 
 Model of_each_element(const std::string& op) {
   Graph graph;
@@ -127,6 +128,42 @@ TYPED_TEST(OnnxFunctions, sign_of_nan_is_nan) {
     EXPECT_EQ(dy[i], T(0)) << x[i];
   }
   EXPECT_TRUE(std::isnan(y.back()));
+}
+
+// The standard's words: the reduction does nothing, all else that the operator does is done.
+TEST(Onnx, reductions_over_no_axes_take_each_number_for_itself) {
+  const std::vector<std::pair<std::string, std::vector<double>>> expected{
+      {"ReduceSum", {1.5, -2}},       {"ReduceMean", {1.5, -2}},
+      {"ReduceMin", {1.5, -2}},       {"ReduceMax", {1.5, -2}},
+      {"ReduceProd", {1.5, -2}},      {"ReduceLogSumExp", {1.5, -2}},
+      {"ReduceL1", {1.5, 2}},         {"ReduceL2", {1.5, 2}},
+      {"ReduceSumSquare", {2.25, 4}}, {"ReduceLogSum", {std::log(1.5), 0}}};
+  for (const auto& [op, y] : expected) {
+    for (const std::string kind : {"of samples", "of constants", "of three dimensions", "with an empty list"}) {
+      Graph graph;
+      graph.proto().mutable_opset_import(0)->set_version(18);
+      graph.tensor("c", {2}, {1.5F, -2}), graph.tensor("none", {0}, {});
+      const std::string from = kind == "of constants" ? "c" : kind == "of three dimensions" ? "wide" : "x";
+      if (from == "wide") testing::shaped(graph, "Unsqueeze", "x", {2}, "wide");
+      auto* const node = graph.node(op, {from}, "r");
+      if (kind == "with an empty list") node->add_input("none");
+      Graph::set(node, "noop_with_empty_axes", std::int64_t{1});
+      if (from == "wide") {
+        testing::shaped(graph, "Squeeze", "r", {2}, "y");
+      } else if (from == "c") {
+        graph.node("Mul", {"x", "r"}, "y");
+      } else {
+        graph.node("Identity", {"r"}, "y");
+      }
+      if (from == "c" && op == "ReduceLogSum") continue;  // nan, which is no constant
+      const std::vector<double> x = from == "c" ? std::vector<double>{1, 1} : std::vector<double>{1.5, -2};
+      const std::vector<double> found = outputs(read_onnx(graph.save()), x);
+      EXPECT_DOUBLE_EQ(found[0], y[0]) << op << ' ' << kind;
+      if (op != "ReduceLogSum") {
+        EXPECT_DOUBLE_EQ(found[1], y[1]) << op << ' ' << kind;
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -141,6 +141,7 @@ class GraphReader {
   Data side_by_side(const Node& node, std::size_t step, const std::vector<Indices>& groups, BinaryKind kind);
   Value reduce_dimensions(const Node& node);
   Value each_row(const Node& node);
+  bool reduces_nothing(const Node& node) const;
   Indices reduced_axes(const Node& node, const Dimensions& x) const;
   std::size_t running_sum(const Node& node, std::size_t x, std::size_t length);
 

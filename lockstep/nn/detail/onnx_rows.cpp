@@ -44,7 +44,10 @@ std::optional<GraphReader::Values> GraphReader::over_dimensions(const Node& node
   const auto* const x = std::get_if<Data>(&required(node, 0));
   if (x == nullptr) return {};
   const bool plain = x->rank == 2 && !x->turned;
-  if (reduces && plain && op != "ReduceProd" && op != "ReduceLogSum" && op != "ReduceLogSumExp") return {};
+  const bool over_nothing = reduces && reduces_nothing(node);
+  if (reduces && plain && !over_nothing && op != "ReduceProd" && op != "ReduceLogSum" && op != "ReduceLogSumExp") {
+    return {};
+  }
   const bool known_elsewhere = op == "Softmax" || op == "LogSoftmax" || op == "Hardmax" || op == "LayerNormalization";
   if (known_elsewhere && x->rank < 3 && !x->turned) return {};
   Values values;
@@ -92,11 +95,17 @@ GraphReader::Data GraphReader::side_by_side(const Node& node, std::size_t step, 
   return {*result};
 }
 
+// Without axes: over all of them, or, where the node says so, over none, each number for itself.
+bool GraphReader::reduces_nothing(const Node& node) const {
+  const auto given = whole_numbers(node, "axes", 1);
+  return (!given || given->empty()) && integer(node, "noop_with_empty_axes", 0) != 0;
+}
+
 Indices GraphReader::reduced_axes(const Node& node, const Dimensions& x) const {
   const auto given = whole_numbers(node, "axes", 1);
   Indices axes;
+  if (reduces_nothing(node)) return axes;
   if (!given || given->empty()) {
-    if (integer(node, "noop_with_empty_axes", 0) != 0) unsupported(node, "no axes", "the axes of the features");
     if (x.batch)
       unsupported(node, "a reduction over all axes, the batch among them", "over features: each sample alone");
     axes.resize(x.extents.size());
@@ -119,7 +128,8 @@ GraphReader::Value GraphReader::reduce_dimensions(const Node& node) {
   std::size_t step = std::get<Data>(value).step;
   if (op == "ReduceProd") {
     step = side_by_side(node, step, groups, BinaryKind::multiply).step;
-  } else if (op == "ReduceLogSumExp") {  // log(sum(exp(x - m))) + m with m the largest: no exponential overflows
+  } else if (op == "ReduceLogSumExp" &&
+             !axes.empty()) {  // log(sum(exp(x - m))) + m with m the largest: no exponential overflows
     const std::size_t largest = reduced(node, step, groups, ReduceKind::maximum).step;
     Indices of_group(x.extents.empty() ? 1 : builder_.width(step));
     for (std::size_t g = 0; g < groups.size(); ++g) {
@@ -131,10 +141,13 @@ GraphReader::Value GraphReader::reduce_dimensions(const Node& node) {
     const std::size_t sum = reduced(node, powers, groups, ReduceKind::sum).step;
     step = builder_.sum(builder_.operation(Unary{UnaryKind::log}, {sum}, here), largest, here);
   } else {
-    if (op == "ReduceSumSquare" || op == "ReduceL2") step = builder_.activation(step, {ActivationKind::square}, here);
-    if (op == "ReduceL1") step = builder_.operation(Unary{UnaryKind::absolute}, {step}, here);
+    const bool root = op == "ReduceL2" && !axes.empty();  // of the square of one number: its absolute value
+    if (op == "ReduceSumSquare" || root) step = builder_.activation(step, {ActivationKind::square}, here);
+    if (op == "ReduceL1" || (op == "ReduceL2" && !root)) {
+      step = builder_.operation(Unary{UnaryKind::absolute}, {step}, here);
+    }
     step = reduced(node, step, groups, reductions().at(op)).step;
-    if (op == "ReduceL2") step = builder_.operation(Unary{UnaryKind::square_root}, {step}, here);
+    if (root) step = builder_.operation(Unary{UnaryKind::square_root}, {step}, here);
     if (op == "ReduceLogSum") step = builder_.operation(Unary{UnaryKind::log}, {step}, here);
   }
   const bool kept = integer(node, "keepdims", 1) != 0;
