@@ -473,6 +473,10 @@ TEST(CInterface, files_that_cannot_be_read_are_statuses) {
   EXPECT_THAT(lockstep_last_error(), HasSubstr("no/such.safetensors"));
   const std::string readme = std::string(LOCKSTEP_TEST_DATA) + "/README.md";
   EXPECT_EQ(lockstep_model_load(readme.c_str(), nullptr, &model), LOCKSTEP_UNSUPPORTED);
+  EXPECT_THAT(lockstep_last_error(), HasSubstr("Keras, safetensors or a Lockstep model in HDF5"));
+#ifdef LOCKSTEP_ONNX
+  EXPECT_THAT(lockstep_last_error(), HasSubstr("expected ONNX, Keras"));
+#endif
   EXPECT_EQ(lockstep_model_load(nullptr, nullptr, &model), LOCKSTEP_INVALID_ARGUMENT);
   EXPECT_EQ(model, nullptr);
 }

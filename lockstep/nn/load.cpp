@@ -24,11 +24,12 @@
 namespace lockstep::nn {
 namespace {
 
+// The C library's readers lie beside it.
 constexpr const char* kReadable =
-#ifdef LOCKSTEP_ONNX
+#if defined(LOCKSTEP_ONNX) || defined(LOCKSTEP_ONNX_BESIDE)
     "ONNX, "
 #endif
-#ifdef LOCKSTEP_HDF5
+#if defined(LOCKSTEP_HDF5) || defined(LOCKSTEP_HDF5_BESIDE)
     "Keras, "
 #endif
     "safetensors or a Lockstep model in HDF5";

@@ -168,6 +168,50 @@ TEST(Onnx, a_squeeze_without_axes_leaves_several_features) {
   EXPECT_THAT(refusal_of(one), HasSubstr("(Squeeze, opset 17)"));
 }
 
+TEST(Onnx, an_output_that_is_not_offered_is_named_with_its_node) {
+  Graph graph;
+  auto* const dropout = graph.node("Dropout", {"x"}, "d");
+  dropout->add_output("mask");
+  graph.node("Where", {"mask", "d", "x"}, "y");
+  EXPECT_THAT(refusal_of(graph),
+              AllOf(HasSubstr("node \"/y\" (Where, opset 17): found \"mask\", output 1 of node \"/d\" "
+                              "(Dropout, opset 17), which is not offered"),
+                    HasSubstr("export the part before it")));
+}
+
+TEST(Onnx, roundings_are_refused_with_advice_that_helps) {
+  const auto cast_to = [](std::int64_t type) {
+    Graph graph;
+    Graph::set(graph.node("Cast", {"x"}, "y"), "to", type);
+    return refusal_of(graph);
+  };
+  EXPECT_THAT(cast_to(onnx::TensorProto::FLOAT16),
+              HasSubstr("to float16, expected float32 or float64; export the net"));
+  EXPECT_THAT(cast_to(onnx::TensorProto::INT64),
+              HasSubstr("to int64, expected float32 or float64; write it another way"));
+  EXPECT_THAT(cast_to(onnx::TensorProto::INT32), HasSubstr("write it another way"));
+}
+
+TEST(Onnx, names_that_are_not_utf8_are_refused) {
+  for (const std::string bad : {"\xff", "a\xc3", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\x80", "\xe2\x82z"}) {
+    Graph input;
+    input.proto().mutable_graph()->mutable_input(0)->set_name(bad);
+    input.node("Tanh", {bad}, "y");
+    Graph output;
+    output.proto().mutable_graph()->mutable_output(0)->set_name(bad);
+    output.node("Tanh", {"x"}, bad);
+    Graph node;
+    node.node("Tanh", {"x"}, "y")->set_name(bad);
+    for (const Graph& graph : {input, output, node}) {
+      EXPECT_THAT(refusal_of(graph), HasSubstr("found a name that is not UTF-8")) << bad;
+    }
+  }
+  Graph greek;
+  greek.proto().mutable_graph()->mutable_input(0)->set_name("\u03b8\u20ac\U0001f30a");
+  greek.node("Tanh", {"\u03b8\u20ac\U0001f30a"}, "y");
+  EXPECT_EQ(refusal_of(greek), "no error");
+}
+
 TEST(Onnx, a_shape_with_zeros_that_are_meant_is_refused) {
   for (const bool deep : {false, true}) {
     for (const std::int64_t allowed : {0, 1}) {

@@ -10,6 +10,9 @@
 namespace lockstep::nn::detail {
 namespace {
 
+constexpr const char* kComputed = "float32 or float64";
+constexpr const char* kInFloat32 = "export the net in float32 (net.float())";
+
 std::vector<std::size_t> ascending(std::size_t first, std::size_t count) {
   std::vector<std::size_t> indices(count);
   for (std::size_t i = 0; i < count; ++i) indices[i] = first + i;
@@ -307,9 +310,9 @@ GraphReader::Value GraphReader::unchanged(const Node& node) {
   if (op == "Cast") {
     const std::int64_t to = integer(node, "to", 0);
     if (to == onnx::TensorProto::BOOL) return Data{builder_.truth(x.step, place(node)), x.rank};
+    const bool shorter = to == onnx::TensorProto::FLOAT16 || to == onnx::TensorProto::BFLOAT16;
     if (to != onnx::TensorProto::FLOAT && to != onnx::TensorProto::DOUBLE) {
-      unsupported(node, "a rounding to " + type_name(to), "float32 or float64",
-                  "export the net in float32 (net.float())");
+      unsupported(node, "a rounding to " + type_name(to), kComputed, shorter ? kInFloat32 : kWriteAnother);
     }
   } else if (op == "CastLike") {
     return cast_like(node, x);
@@ -331,7 +334,7 @@ GraphReader::Value GraphReader::cast_like(const Node& node, const Data& x) {
     const bool short_type = tensor->type == WeightType::f16 || tensor->type == WeightType::bf16;
     if (tensor->whole || short_type) {
       unsupported(node, tensor->whole ? "a rounding to integers" : "a rounding to " + to_string(tensor->type),
-                  "float32 or float64", "export the net in float32 (net.float())");
+                  kComputed, tensor->whole ? kWriteAnother : kInFloat32);
     }
     return x;
   }

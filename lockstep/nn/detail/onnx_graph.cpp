@@ -120,12 +120,19 @@ std::size_t GraphReader::width_from_first_layer(const std::string& input) const 
   return 0;
 }
 
+// Names become those of ports and nodes, which other formats and languages read.
+void GraphReader::require_text(const std::string& name) const {
+  if (!is_utf8(name))
+    refuse(path_.string(), "a name that is not UTF-8", "an undamaged file", "export or copy it again");
+}
+
 // The graph inputs that are no initialisers (older files list those too).
 void GraphReader::read_inputs() {
   std::set<std::string_view> initialisers;
   for (const auto& tensor : graph_.initializer()) initialisers.insert(tensor.name());
   for (const auto& input : graph_.input()) {
     if (initialisers.contains(input.name())) continue;
+    require_text(input.name());
     std::size_t width = 0;
     const auto& type = input.type().tensor_type();
     if (type.has_shape()) {
@@ -150,6 +157,10 @@ void GraphReader::read_inputs() {
 
 const GraphReader::Value& GraphReader::known(const std::string& name, const std::string& who) const {
   const auto found = values_.find(name);
+  if (const auto made = not_offered_.find(name); made != not_offered_.end()) {
+    throw Error(ErrorKind::unsupported, {who, '"' + name + "\", " + made->second + ", which is not offered",
+                                         "outputs before it", kWriteAnother});
+  }
   if (found == values_.end()) {
     refuse(who, "the value \"" + name + "\", which nothing before it makes", "a graph in the order of computing");
   }
@@ -258,6 +269,8 @@ void GraphReader::read_node(const Node& node) {
     unsupported(node, "an operator of the domain \"" + node.domain() + '"', "operators of ONNX itself",
                 "export without custom functions (PyTorch: dynamo=False)");
   }
+  require_text(node.name());
+  for (const std::string& output : node.output()) require_text(output);
   if (node.output_size() < 1) refuse(place(node), "no output", "one");
   Values results = results_of(node);
   for (const Value& value : results) {
@@ -273,6 +286,8 @@ void GraphReader::read_node(const Node& node) {
     // Further outputs (a dropout's mask, a batch normalisation's statistics) are not there for others to read.
     if (static_cast<std::size_t>(i) < results.size()) {
       values_[node.output(i)] = std::move(results[static_cast<std::size_t>(i)]);
+    } else {
+      not_offered_[node.output(i)] = "output " + std::to_string(i) + " of " + where(node);
     }
   }
 }

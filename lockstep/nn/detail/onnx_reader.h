@@ -57,6 +57,7 @@ class GraphReader {
                                 std::string remedy = {}) const;
   void read_opset(const onnx::ModelProto& model);
   std::set<std::string_view> needed_values() const;
+  void require_text(const std::string& name) const;
   void read_inputs();
   std::size_t width_from_first_layer(const std::string& input) const;
   void read_node(const Node& node);
@@ -204,6 +205,7 @@ class GraphReader {
   StepGraph result_;
   StepBuilder builder_;
   std::map<std::string, Value> values_;
+  std::map<std::string, std::string> not_offered_;  // which output of which node, by name
   std::set<std::string> truths_;  // those of them that ONNX calls bool
   std::optional<std::int64_t> fixed_batch_;
   std::map<std::string, std::int64_t> opsets_;  // of other domains than ONNX' own
