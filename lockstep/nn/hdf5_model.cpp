@@ -20,6 +20,7 @@
 #include "lockstep/nn/detail/hdf5_parts.h"
 #include "lockstep/nn/detail/read_bytes.h"
 #include "lockstep/nn/detail/refuse.h"
+#include "lockstep/nn/detail/stack_ports.h"
 
 namespace lockstep::nn {
 namespace {
@@ -127,13 +128,11 @@ Model read_stack(const File& file) {
   model.weight_type = layers.weight_type;
   if (inputs) {
     model.inputs[0].features = read_features(*inputs, layers.mlp.inputs());
-    if (inputs->has_attribute("name")) {
-      model.inputs[0].name = model.nodes.front().inputs[0] = inputs->string_attribute("name");
-    }
+    detail::name_ports(model, string_or_empty(*inputs, "name"), "");
   }
   if (outputs) {
     model.outputs[0].features = read_features(*outputs, layers.mlp.outputs());
-    if (outputs->has_attribute("name")) model.outputs[0].name = outputs->string_attribute("name");
+    detail::name_ports(model, "", string_or_empty(*outputs, "name"));
   }
   return model;
 }

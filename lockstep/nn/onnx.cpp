@@ -10,6 +10,7 @@
 #include "lockstep/nn/detail/onnx_graph.h"
 #include "lockstep/nn/detail/read_bytes.h"
 #include "lockstep/nn/detail/refuse.h"
+#include "lockstep/nn/detail/stack_ports.h"
 
 namespace lockstep::nn {
 namespace {
@@ -215,8 +216,9 @@ Model read_onnx(std::span<const std::byte> bytes, const std::filesystem::path& p
   Model model;
   if (auto stack = stack_of(graph, path, notes)) {
     model = Model::from_mlp(*stack);
-    model.metadata["onnx_input"] = graph.inputs[0].name;
-    model.metadata["onnx_output"] = graph.outputs[0].name;
+    const std::string& input = graph.inputs[0].name;  // which may be no node's: these have names of ours
+    const bool free = std::ranges::none_of(model.nodes, [&](const Node& node) { return node.name == input; });
+    detail::name_ports(model, free ? input : "", graph.outputs[0].name);
   } else {
     notes.clear();
     model = detail::model_of(graph);

@@ -22,8 +22,8 @@ namespace lockstep::nn {
 //
 // A plain stack becomes Model::from_mlp(): a scaling before the first layer, first Sub or Add, then Div, stays as it
 // is; one after the last layer becomes y * scale + shift; any other is multiplied into the layer beside it, in float64,
-// and told in provenance.notes. Every other graph keeps its nodes and port names; only a layer's bias, x * factor +
-// term and (x - mean) / deviation become one node each.
+// and told in provenance.notes. Every other graph keeps its nodes; only a layer's bias, x * factor + term and (x -
+// mean) / deviation become one node each. Ports keep their names.
 //
 // Throws Error: (file) when a file cannot be read; (unsupported) naming node, operator and opset for what is not in the
 // list; (model) for files that are damaged, or point outside their own folder.

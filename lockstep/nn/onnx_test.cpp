@@ -13,8 +13,10 @@
 #include "lockstep/core/hdf5.h"
 #include "lockstep/core/testing/message_of.h"
 #include "lockstep/nn/compile.h"
+#include "lockstep/nn/hdf5_model.h"
 #include "lockstep/nn/load.h"
 #include "lockstep/nn/net_plan.h"
+#include "lockstep/nn/safetensors.h"
 #include "lockstep/nn/testing/float32_bound.h"
 #include "lockstep/nn/testing/onnx_graph.h"
 
@@ -155,6 +157,30 @@ TEST(Onnx, scaling_before_and_after_stays_as_it_is) {
   EXPECT_THAT(mlp.output_scaling.scale, ElementsAre(7));
   EXPECT_THAT(mlp.output_scaling.shift, ElementsAre(8));
   EXPECT_THAT(model.provenance.notes, ElementsAre());
+}
+
+TEST(Onnx, ports_of_a_stack_keep_their_names_in_every_format) {
+  const auto named = [](const std::string& input, const std::string& output) {
+    Graph graph;
+    graph.proto().mutable_graph()->mutable_input(0)->set_name(input);
+    graph.proto().mutable_graph()->mutable_output(0)->set_name(output);
+    graph.tensor("w", {2, 1}, {5, 6});
+    graph.node("Gemm", {input, "w"}, "h");
+    graph.node("Tanh", {"h"}, output);
+    return read_onnx(graph.save());
+  };
+  const Model model = named("temperature", "flux");
+  ASSERT_TRUE(is_stack(model));
+  const std::filesystem::path file = std::filesystem::path(::testing::TempDir()) / "named.h5";
+  write_hdf5_model(file, model, Existing::replace);
+  for (const Model& one : {model, read_hdf5_model(file), read_safetensors(to_safetensors(model), "copy")}) {
+    EXPECT_EQ(one.inputs[0].name, "temperature") << one.provenance.format;
+    EXPECT_EQ(one.outputs[0].name, "flux") << one.provenance.format;
+    EXPECT_EQ(one.metadata, model.metadata) << one.provenance.format;
+    EXPECT_EQ(one.digest(), model.digest());
+  }
+  EXPECT_EQ(NetPlan<float>::compile(model).inputs()[0].name, "temperature");
+  EXPECT_EQ(named("layers.0", "layers.0.activation").inputs[0].name, "x");  // a layer has the name
 }
 
 TEST(Onnx, other_scalings_go_into_the_weights_and_are_told) {

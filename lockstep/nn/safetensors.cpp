@@ -15,6 +15,7 @@
 #include "lockstep/nn/detail/read_bytes.h"
 #include "lockstep/nn/detail/refuse.h"
 #include "lockstep/nn/detail/safetensors_container.h"
+#include "lockstep/nn/detail/stack_ports.h"
 
 namespace lockstep::nn {
 namespace {
@@ -231,6 +232,7 @@ Model read_safetensors(std::span<const std::byte> bytes, const std::string& sour
   std::vector<std::string> names;
   for (const LayerTensors& layer : layers) names.push_back(layer.stem);
   Model model = Model::from_mlp(read_stack(container, layers, activations, source), names);
+  detail::name_ports(model, take(metadata, "input_port"), take(metadata, "output_port"));
   model.weight_type = type_of(layers);
   name_features(model.inputs[0].features, metadata, "inputs", &Feature::name, source);
   name_features(model.inputs[0].features, metadata, "input_units", &Feature::unit, source);

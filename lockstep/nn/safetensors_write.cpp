@@ -111,6 +111,8 @@ std::vector<std::byte> to_safetensors(const Model& model) {
   add_range(writer, "input_min", inputs, &Feature::minimum);
   add_range(writer, "input_max", inputs, &Feature::maximum);
   writer.set("activations", activations);
+  if (model.inputs[0].name != "x") writer.set("input_port", model.inputs[0].name);
+  if (model.outputs[0].name != "y") writer.set("output_port", model.outputs[0].name);
   writer.set("name", model.name);
   writer.set("producer", model.provenance.producer);
   writer.set("licence", model.provenance.licence);
