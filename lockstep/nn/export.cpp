@@ -49,7 +49,9 @@ template <class T>
 std::string initialiser(const std::vector<double>& numbers) {
   std::string text = "{", line;
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    std::string number = c_literal(static_cast<T>(numbers[i]));
+    const T rounded = static_cast<T>(numbers[i]);
+    const char* const infinity = sizeof(T) == 4 ? "HUGE_VALF" : "HUGE_VAL";  // of math.h
+    std::string number = std::isfinite(rounded) ? c_literal(rounded) : std::string(rounded < 0 ? "-" : "") + infinity;
     if (i + 1 < numbers.size()) number += ",";
     if (line.size() + number.size() > 110) {
       text += "\n   " + line;

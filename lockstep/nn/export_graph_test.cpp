@@ -59,6 +59,11 @@ Model every_operation() {
     }
   }
   b.output(b.add(Binary{}, {c, half}));
+  const std::size_t mask = b.add(Constant{{0, -INFINITY, 0, INFINITY, -INFINITY}}, {});
+  for (const BinaryKind kind : {BinaryKind::add, BinaryKind::minimum, BinaryKind::maximum, BinaryKind::less}) {
+    b.output(b.add(Binary{kind}, {x, mask}));
+  }
+  b.output(b.add(Concatenate{}, {mask, b.add(Binary{BinaryKind::maximum}, {b.add(Constant{{-INFINITY}}, {}), y})}));
   b.output(b.add(Clip{0, INFINITY}, {x}));
   b.output(b.add(Clip{-1, 0.75}, {y}));
   b.output(b.add(DeadZone{-0.5, 0.5, 0.25}, {x}));

@@ -203,7 +203,7 @@ Model every_operation() {
   add("activate", Activate{{ActivationKind::leaky_relu, 0.2}}, {"dense"});
   add("standardise", Standardise{{1, 2}, {3, 4}}, {"activate"});
   add("rescale", Rescale{{1, 2}, {3, 4}}, {"standardise"});
-  add("constant", Constant{{0.5, 0.25}}, {});
+  add("constant", Constant{{0.5, -std::numeric_limits<double>::infinity()}}, {});
   add("joined", Concatenate{}, {"rescale", "z", "constant"});
   add("columns", Columns{{4, 0, 0}}, {"joined"});
   add("unary", Unary{UnaryKind::erf}, {"columns"});

@@ -166,5 +166,80 @@ TEST(Onnx, reductions_over_no_axes_take_each_number_for_itself) {
   }
 }
 
+// ---- infinities: bounds that are none, and masks
+
+TEST(OnnxInfinities, bounds_and_masks_do_what_the_standard_says) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const auto made = [](const std::function<void(Graph&)>& build, const std::vector<double>& x) {
+    Graph graph;
+    graph.tensor("low", {}, {-kInfinity}), graph.tensor("high", {}, {kInfinity}), graph.tensor("half", {}, {0.5F});
+    graph.tensor("mask", {2}, {0, -kInfinity}), graph.tensor("first", {2}, {1, 0});
+    build(graph);
+    return outputs(read_onnx(graph.save()), x);
+  };
+  using List = std::vector<double>;
+  EXPECT_EQ(made([](Graph& g) { g.node("Clip", {"x", "low", "half"}, "y"); }, {-7, 7}), (List{-7, 0.5}));
+  EXPECT_EQ(made([](Graph& g) { g.node("Clip", {"x", "low", "high"}, "y"); }, {-7, 7}), (List{-7, 7}));
+  EXPECT_EQ(made([](Graph& g) { g.node("Max", {"x", "low"}, "y"); }, {-7, 7}), (List{-7, 7}));
+  EXPECT_EQ(made([](Graph& g) { g.node("Min", {"high", "x"}, "y"); }, {-7, 7}), (List{-7, 7}));
+  EXPECT_EQ(made(
+                [](Graph& g) {
+                  g.node("Add", {"x", "mask"}, "s"), g.node("Softmax", {"s"}, "y");
+                },
+                {3, 4}),
+            (List{1, 0}));
+  EXPECT_EQ(made(
+                [](Graph& g) {
+                  g.node("Where", {"first", "x", "low"}, "s"), g.node("Softmax", {"s"}, "y");
+                },
+                {3, 4}),
+            (List{1, 0}));
+  const auto layer = [](Graph& g) {  // the mask is no bias, and no part of a scaling
+    g.tensor("w", {2, 2}, {1, 2, 3, 4});
+    g.node("MatMul", {"x", "w"}, "p"), g.node("Mul", {"p", "half"}, "q"), g.node("Add", {"q", "mask"}, "s");
+    g.node("Softmax", {"s"}, "y");
+  };
+  EXPECT_EQ(made(layer, {3, 4}), (List{1, 0}));
+  const auto padded = [](Graph& g) {
+    testing::shaped(g, "Pad", "x", {0, 0, 0, 1}, "wide")->add_input("low");
+    auto* axes = g.node("ReduceMax", {"wide"}, "y")->add_attribute();
+    axes->set_name("axes"), axes->add_ints(1);
+  };
+  EXPECT_EQ(made(padded, {-3, -4}), (List{-3}));
+}
+
+TEST(OnnxInfinities, bounds_that_leave_nothing_are_refused) {
+  Graph graph;
+  graph.tensor("high", {}, {std::numeric_limits<float>::infinity()});
+  graph.node("Clip", {"x", "high"}, "y");
+  EXPECT_NE(testing::refusal_of(graph).find("bounds that no finite number lies in"), std::string::npos);
+}
+
+TEST(OnnxInfinities, numbers_computed_with_them_are_kept_unless_they_are_nan) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const auto build = [](const std::string& factor) {
+    Graph graph;
+    graph.tensor("low", {}, {-kInfinity}), graph.tensor("zero", {2}, {0, 1}), graph.tensor("two", {2}, {2, 1});
+    graph.node("Mul", {"low", factor}, "c");
+    graph.node("Max", {"x", "c"}, "y");
+    return graph;
+  };
+  EXPECT_EQ(outputs(read_onnx(build("two").save()), {-3, 4}), (std::vector<double>{-3, 4}));
+  EXPECT_NE(
+      testing::refusal_of(build("zero")).find("node \"/c\" (Mul, opset 17): found constants that are, or give, nan"),
+      std::string::npos);
+}
+
+TEST(OnnxInfinities, weights_of_layers_may_not_be_infinite) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  Graph graph;
+  graph.tensor("w", {2, 1}, {1, kInfinity});
+  graph.node("MatMul", {"x", "w"}, "y");
+  EXPECT_EQ(testing::refusal_of(graph),
+            std::string(::testing::TempDir()) +
+                "graph.onnx: node \"/y\" (MatMul, opset 17): \"w\": found infinity, expected "
+                "finite numbers; train or export the net again");
+}
+
 }  // namespace
 }  // namespace lockstep::nn

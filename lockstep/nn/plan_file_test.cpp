@@ -35,7 +35,7 @@ Model every_operation() {
   add("standardise", Standardise{{1, 2}, {3, 4}}, {"x"});
   add("dense", Dense{2, 2, {1, 2, 3, 0.1}, {5, 6}}, {"standardise"});
   add("activate", Activate{{ActivationKind::leaky_relu, 0.3}}, {"dense"});
-  add("constant", Constant{{7, 8}}, {});
+  add("constant", Constant{{7, -std::numeric_limits<double>::infinity()}}, {});
   add("both", Concatenate{}, {"activate", "constant"});
   add("columns", Columns{{3, 0}}, {"both"});
   add("unary", Unary{UnaryKind::cosine}, {"columns"});

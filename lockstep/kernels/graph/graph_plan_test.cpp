@@ -194,10 +194,21 @@ TEST(GraphPlan, every_function_of_two_elements_has_the_reference_bits) {
   Builder b;
   const std::size_t x = b.input(5), y = b.input(5), one = b.input(1);
   const std::size_t c = b.add(Constant{{0.5, 2, -1, 3, 0}}, {}), half = b.add(Constant{{0.5}}, {});
+  const std::size_t mask = b.add(Constant{{0, -kInfinity, kInfinity, 1, -kInfinity}}, {});
   for (int kind = 0; kind < 10; ++kind) {
     const Binary op{static_cast<BinaryKind>(kind)};
-    for (const auto& [left, right] : std::vector<std::pair<std::size_t, std::size_t>>{
-             {x, y}, {x, c}, {c, x}, {x, half}, {half, x}, {x, one}, {one, x}, {one, c}, {c, half}, {x, x}}) {
+    for (const auto& [left, right] : std::vector<std::pair<std::size_t, std::size_t>>{{x, y},
+                                                                                      {x, c},
+                                                                                      {c, x},
+                                                                                      {x, half},
+                                                                                      {half, x},
+                                                                                      {x, one},
+                                                                                      {one, x},
+                                                                                      {one, c},
+                                                                                      {c, half},
+                                                                                      {x, x},
+                                                                                      {x, mask},
+                                                                                      {mask, x}}) {
       b.output(b.add(op, {left, right}));
     }
   }
@@ -432,7 +443,7 @@ TEST(GraphPlan, names_the_port_or_node_at_fault) {
   EXPECT_EQ(fault(Columns{{0, 3}}, 1), "here[1]: found feature 3, expected less than 3, the width of what it reads");
   EXPECT_EQ(fault(Columns{}, 1), "here: found no features, expected at least one");
   EXPECT_EQ(fault(Constant{}, 0), "here: found no numbers, expected at least one");
-  EXPECT_EQ(fault(Constant{{1, NAN}}, 0), "here[1]: found nan, expected a finite number");
+  EXPECT_EQ(fault(Constant{{1, NAN}}, 0), "here[1]: found nan, expected a number");
   EXPECT_EQ(fault(Clip{1, 0}, 1), "here: found bounds 1 and 0, expected a minimum not above the maximum");
   EXPECT_THAT(fault(LayerNormalise{{1, 1}, {0, 0, 0}, 1e-5}, 1), HasSubstr("here.scale: found 2 numbers"));
   EXPECT_THAT(fault(LayerNormalise{{1, 1, 1}, {0, 0, 0}, -1}, 1), HasSubstr("here.epsilon: found -1"));

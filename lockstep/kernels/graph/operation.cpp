@@ -101,7 +101,10 @@ struct Check {
   }
   std::size_t operator()(const Constant& constant) const {
     if (constant.values.empty()) refuse(name, "no numbers", "at least one");
-    check_finite(name, constant.values);
+    const auto nan = std::ranges::find_if(constant.values, [](double value) { return std::isnan(value); });
+    if (nan != constant.values.end()) {
+      refuse(name + "[" + std::to_string(nan - constant.values.begin()) + "]", "nan", "a number");
+    }
     return constant.values.size();
   }
   std::size_t operator()(const Concatenate&) const {

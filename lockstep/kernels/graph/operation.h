@@ -36,7 +36,7 @@ struct Rescale {  // fma(x, scale, shift), element by element
   std::vector<double> shift;
 };
 
-struct Constant {  // reads nothing: the same numbers for every sample
+struct Constant {  // reads nothing: the same numbers for every sample; infinities too, which masks are made of
   std::vector<double> values;
 };
 struct Concatenate {};  // all it reads, one after another

@@ -73,7 +73,7 @@ bool is_smooth(const Interpolate& table, std::size_t i) {
 
 std::optional<TimeMultiple> time_multiple(const Operation& operation, Inputs inputs) {
   if (const auto* constant = std::get_if<Constant>(&operation)) {
-    if (constant->values.size() != 1) return std::nullopt;
+    if (constant->values.size() != 1 || !std::isfinite(constant->values[0])) return std::nullopt;
     return number(constant->values[0]);
   }
   if (!reads_values(inputs)) return std::nullopt;

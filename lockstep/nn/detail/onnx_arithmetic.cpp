@@ -174,6 +174,7 @@ GraphReader::Data GraphReader::clip(const Node& node) {
   const auto [low, high] = bounds(node);
   if (low == 0 && high == kInfinity) return {builder_.activation(x.step, {ActivationKind::relu}, place(node)), x.rank};
   if (low == -kInfinity && high == kInfinity) return x;
+  if (low == kInfinity || high == -kInfinity) refuse(place(node), "bounds that no finite number lies in", "others");
   return {builder_.operation(Clip{low, high}, {x.step}, place(node)), x.rank};
 }
 

@@ -195,7 +195,7 @@ OnnxTensor GraphReader::reduced_constant(const Node& node, const OnnxTensor& ten
     if (op == "ReduceLogSum" || op == "ReduceLogSumExp") total = std::log(total);
     result.values.push_back(tensor.whole ? std::trunc(total) : total);
   }
-  check_finite(place(node), result);
+  check_computed(place(node), result, {&tensor});
   return result;
 }
 

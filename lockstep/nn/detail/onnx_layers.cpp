@@ -135,10 +135,20 @@ GraphReader::Data GraphReader::product_of_matrices(const Node& node) {
   return with_dimensions(result.step, {std::move(extents), 0});
 }
 
+// The weights of layers, unlike other constants, may not be infinite.
+void GraphReader::require_finite(const Node& node) const {
+  for (int i = 0; i < node.input_size(); ++i) {
+    const OnnxTensor* const tensor = constant(node, i);
+    if (tensor == nullptr || !has_infinity(*tensor)) continue;
+    refuse(place(node) + ": \"" + node.input(i) + '"', "infinity", "finite numbers", "train or export the net again");
+  }
+}
+
 Step GraphReader::dense(const Node& node, const Data& x, const OnnxTensor& b, bool outputs_first) {
   if (b.shape.size() != 2 || b.values.empty()) {
     unsupported(node, "weights of rank " + std::to_string(b.shape.size()), "a matrix");
   }
+  require_finite(node);
   Step step{.kind = StepKind::dense, .where = place(node), .from = {x.step}};
   const auto rows = static_cast<std::size_t>(b.shape[0]), columns = static_cast<std::size_t>(b.shape[1]);
   step.dense.inputs = outputs_first ? columns : rows;
@@ -165,6 +175,7 @@ GraphReader::Data GraphReader::batch_normalization(const Node& node) {
   if (shift.size() != scale.size() || mean.size() != scale.size() || variance.size() != scale.size() || scale.empty()) {
     refuse(place(node), "scale, shift, mean and variance of different lengths", "one number a feature in each");
   }
+  require_finite(node);
   const double epsilon = number(node, "epsilon", 1e-5);
   std::vector<double> factor(scale.size()), term(scale.size());
   for (std::size_t i = 0; i < scale.size(); ++i) {
@@ -180,6 +191,7 @@ GraphReader::Data GraphReader::layer_normalization(const Node& node) {
   const Data x = data(node, 0);
   require_feature_axis(node, integer(node, "axis", -1), x.rank);
   const std::size_t features = width(node, x);
+  require_finite(node);
   const auto list = [&](int i, double otherwise) {
     if (operand(node, i) == nullptr) return std::vector<double>(features, otherwise);
     std::vector<double> values = per_feature(node, constant_operand(node, i));

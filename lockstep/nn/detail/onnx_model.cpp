@@ -1,5 +1,6 @@
 // Steps as the nodes of a model.
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <utility>
@@ -10,6 +11,10 @@
 
 namespace lockstep::nn::detail {
 namespace {
+
+bool has_infinity(const Step& step) {
+  return std::ranges::any_of(step.constant, [](double value) { return std::isinf(value); });
+}
 
 class ModelBuilder {
  public:
@@ -142,6 +147,7 @@ class ModelBuilder {
     const Step& step = at(i);
     if (step.from.size() != 1) return false;
     const std::size_t before = step.from[0];
+    if (has_infinity(step) || has_infinity(at(before))) return false;  // scalings and layers have none
     const bool same_width = step.width == at(before).width;
     if (step.kind == StepKind::add && same_width) {
       if (alone(before, StepKind::dense)) return !at(before).has_bias;
@@ -195,6 +201,7 @@ class ModelBuilder {
 }  // namespace
 
 bool may_stand_in_stack(const Step& step) {
+  if (has_infinity(step)) return false;
   return step.kind == StepKind::dense || step.kind == StepKind::add || step.kind == StepKind::multiply ||
          step.kind == StepKind::divide || step.kind == StepKind::activation;
 }

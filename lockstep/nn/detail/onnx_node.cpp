@@ -78,9 +78,16 @@ std::function<double(double)> function_of(const onnx::NodeProto& node) {
 
 }  // namespace
 
-void check_finite(const std::string& where, const OnnxTensor& tensor) {
-  for (const double value : tensor.values) {
-    if (!std::isfinite(value)) refuse(where, "constants that are, or give, nan or infinity", "finite numbers");
+bool has_infinity(const OnnxTensor& tensor) {
+  return std::ranges::any_of(tensor.values, [](double value) { return std::isinf(value); });
+}
+
+void check_computed(const std::string& where, const OnnxTensor& result,
+                    std::initializer_list<const OnnxTensor*> operands) {
+  const bool given = std::ranges::any_of(operands, [](const OnnxTensor* operand) { return has_infinity(*operand); });
+  for (const double value : result.values) {
+    if (std::isfinite(value) || (given && std::isinf(value))) continue;
+    refuse(where, std::string("constants that are, or give, ") + (std::isnan(value) ? "nan" : "infinity"), "numbers");
   }
 }
 
@@ -169,7 +176,7 @@ OnnxTensor read_constant(const onnx::NodeProto& node, const std::string& where, 
   } else {
     unsupported(where, "a constant of another kind than tensors and numbers", "numbers");
   }
-  check_finite(where, result);
+  check_computed(where, result, {&result});
   return result;
 }
 
@@ -237,7 +244,7 @@ OnnxTensor combine_constants(BinaryKind kind, const OnnxTensor& a, const OnnxTen
       at[i] = 0;
     }
   }
-  check_finite(where, result);
+  check_computed(where, result, {&a, &b});
   return result;
 }
 
@@ -261,7 +268,7 @@ std::optional<OnnxTensor> apply_to_constant(const onnx::NodeProto& node, const O
   if (function == nullptr) return {};
   if (tensor.holds_batch) unsupported(where, "arithmetic with the size of the batch", "fixed numbers");
   for (double& value : result.values) value = function(value);
-  check_finite(where, result);
+  check_computed(where, result, {&tensor});
   return result;
 }
 

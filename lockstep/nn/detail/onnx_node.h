@@ -32,12 +32,15 @@ bool is_utf8(std::string_view text);
 inline constexpr const char* kWriteAnother =
     "write it another way in the net and export again, or export the part before it";
 
-// Those below throw Error, its field being `where`: (model) for numbers that are not finite, (unsupported) for
+// Those below throw Error, its field being `where`: (model) as check_computed(), (unsupported) for
 // shapes and kinds not known here.
 
 // "float16", "int64", ...: what ONNX calls its numbers in Python.
 std::string type_name(std::int64_t type);
-void check_finite(const std::string& where, const OnnxTensor& tensor);
+bool has_infinity(const OnnxTensor& tensor);
+// Refuses NaN, and infinity where no operand has it: numbers overflowed, or a division was by 0.
+void check_computed(const std::string& where, const OnnxTensor& result,
+                    std::initializer_list<const OnnxTensor*> operands);
 // Of a Constant node. `path` is the model's file.
 OnnxTensor read_constant(const onnx::NodeProto& node, const std::string& where, const std::filesystem::path& path);
 // Element by element, broadcast as NumPy does it.

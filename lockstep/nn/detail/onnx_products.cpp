@@ -200,7 +200,7 @@ GraphReader::Labelled GraphReader::contracted(const Node& node, const Labelled& 
         }
       }
     }
-    check_finite(place(node), product);
+    check_computed(place(node), product, {});
     return {std::move(product), std::move(order)};
   }
   const Data x{std::get<Data>(a.value).step};

@@ -87,6 +87,7 @@ class GraphReader {
   Data turned_gemm(const Node& node);
   void require_turned(const Node& node, const Data& x) const;
   Data product_of_matrices(const Node& node);
+  void require_finite(const Node& node) const;
   Step dense(const Node& node, const Data& x, const OnnxTensor& b, bool outputs_first);
   Data batch_normalization(const Node& node);
   Data layer_normalization(const Node& node);

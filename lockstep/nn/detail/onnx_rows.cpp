@@ -163,6 +163,7 @@ GraphReader::Value GraphReader::reduce_dimensions(const Node& node) {
 // What acts on a row of features and gives as many.
 GraphReader::Value GraphReader::each_row(const Node& node) {
   const std::string &op = node.op_type(), here = place(node);
+  require_finite(node);
   const Value& value = required(node, 0);
   const Dimensions x = dimensions_of(node, value);
   const std::size_t rank = x.extents.size();

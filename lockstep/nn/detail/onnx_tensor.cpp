@@ -133,7 +133,7 @@ std::vector<double> from_bytes(std::span<const std::byte> data, const Stored& st
   if (stored.bytes == 1) return integers<std::uint8_t>(data);
   if (stored.integral) return stored.bytes == 8 ? integers<std::int64_t>(data) : integers<std::int32_t>(data);
   const Tensor tensor{stored.name, {count}, 0, data.size(), data};
-  return numbers_of(name, tensor, "onnx");
+  return numbers_of(tensor).value();
 }
 
 // Numbers in the fields for single types; 16-bit floats are stored bit by bit in the int32 field.
@@ -162,11 +162,6 @@ std::vector<double> from_fields(const onnx::TensorProto& tensor, const Stored& s
   if (values.size() != count) {
     refuse(name, std::to_string(values.size()) + " numbers", std::to_string(count) + ", as its shape asks for");
   }
-  for (std::size_t i = 0; i < count; ++i) {
-    if (!std::isfinite(values[i])) {
-      refuse(name + "[" + std::to_string(i) + "]", std::isnan(values[i]) ? "nan" : "infinity", "a finite number");
-    }
-  }
   return values;
 }
 
@@ -184,6 +179,11 @@ OnnxTensor read_tensor(const onnx::TensorProto& tensor, const std::string& name,
     result.values = from_bytes(std::as_bytes(std::span(raw.data(), raw.size())), stored, count, name);
   } else {
     result.values = from_fields(tensor, stored, count, name);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    if (std::isnan(result.values[i])) {
+      refuse(name + "[" + std::to_string(i) + "]", "nan", "a number", "train or export the net again");
+    }
   }
   return result;
 }

@@ -30,7 +30,7 @@ struct OnnxTensor {
 
 // `model_path` is the file the message came from: external data is looked for in its folder only. `name` is what
 // messages call the tensor. Throws Error (model) for types other than floats and integers, for sizes that do not fit
-// the data, for numbers that are not finite, and for data outside the folder; (file) when it cannot be read.
+// the data, for NaN, and for data outside the folder; (file) when it cannot be read.
 OnnxTensor read_tensor(const onnx::TensorProto& tensor, const std::string& name,
                        const std::filesystem::path& model_path);
 

@@ -147,23 +147,24 @@ Container parse_container(std::span<const std::byte> bytes, const std::string& s
   return container;
 }
 
+std::optional<std::vector<double>> numbers_of(const Tensor& tensor) {
+  if (tensor.dtype == "F32") {
+    return convert<float>(tensor.data, [](float value) { return static_cast<double>(value); });
+  }
+  if (tensor.dtype == "F64") return convert<double>(tensor.data, [](double value) { return value; });
+  if (tensor.dtype == "F16") return convert<std::uint16_t>(tensor.data, half_to_double);
+  if (tensor.dtype != "BF16") return {};
+  return convert<std::uint16_t>(tensor.data, [](std::uint16_t value) {
+    return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16));
+  });
+}
+
 std::vector<double> numbers_of(const std::string& name, const Tensor& tensor, const std::string& source,
                                Allowed allowed) {
   const std::string field = source + ": tensor \"" + name + "\"";
-  std::vector<double> values;
-  if (tensor.dtype == "F32") {
-    values = convert<float>(tensor.data, [](float value) { return static_cast<double>(value); });
-  } else if (tensor.dtype == "F64") {
-    values = convert<double>(tensor.data, [](double value) { return value; });
-  } else if (tensor.dtype == "F16") {
-    values = convert<std::uint16_t>(tensor.data, half_to_double);
-  } else if (tensor.dtype == "BF16") {
-    values = convert<std::uint16_t>(tensor.data, [](std::uint16_t value) {
-      return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16));
-    });
-  } else {
-    refuse(field, "dtype \"" + tensor.dtype + "\"", "F16, BF16, F32 or F64", "save it in one of these");
-  }
+  std::optional<std::vector<double>> numbers = numbers_of(tensor);
+  if (!numbers) refuse(field, "dtype \"" + tensor.dtype + "\"", "F16, BF16, F32 or F64", "save it in one of these");
+  std::vector<double> values = std::move(*numbers);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const bool usable = allowed == Allowed::finite ? std::isfinite(values[i]) : !std::isnan(values[i]);
     if (!usable) {

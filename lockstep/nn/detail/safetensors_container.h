@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,6 +35,8 @@ Container parse_container(std::span<const std::byte> bytes, const std::string& s
 
 enum class Allowed { finite, finite_and_infinite };
 
+// The tensor's numbers, whatever they are; empty for types other than F16, BF16, F32 and F64.
+std::optional<std::vector<double>> numbers_of(const Tensor& tensor);
 // The tensor's numbers. Throws Error (model) naming the tensor for types other than F16, BF16, F32 and F64, and
 // naming the element for nan and, unless allowed, infinity.
 std::vector<double> numbers_of(const std::string& name, const Tensor& tensor, const std::string& source,
