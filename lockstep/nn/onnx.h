@@ -21,9 +21,10 @@ namespace lockstep::nn {
 // Opsets 7 to 28; weights of float16, bfloat16, float32, float64, in the file or in one beside it.
 //
 // A plain stack becomes Model::from_mlp(): a scaling before the first layer, first Sub or Add, then Div, stays as it
-// is; one after the last layer becomes y * scale + shift; any other is multiplied into the layer beside it, in float64,
-// and told in provenance.notes. Every other graph keeps its nodes; only a layer's bias, x * factor + term and (x -
-// mean) / deviation become one node each. Ports keep their names.
+// is, and any other with a term becomes (x - shift) / scale, in float64; one after the last layer becomes y * scale +
+// shift; all else is multiplied into the layer beside it, in float64. What changed is told in provenance.notes. Every
+// other graph keeps its nodes; only a layer's bias, x * factor + term and (x - mean) / deviation become one node each.
+// Ports keep their names.
 //
 // Throws Error: (file) when a file cannot be read; (unsupported) naming node, operator and opset for what is not in the
 // list; (model) for files that are damaged, or point outside their own folder.

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <random>
 
 #include "lockstep/core/hdf5.h"
@@ -203,6 +204,54 @@ TEST(Onnx, other_scalings_go_into_the_weights_and_are_told) {
   EXPECT_THAT(outputs(model, {1, 1}), ElementsAre(DoubleNear(36 - 48 + 2 * 43, 1e-12)));
   ASSERT_EQ(model.provenance.notes.size(), 2u);
   EXPECT_THAT(model.provenance.notes[0], AllOf(HasSubstr("\"/f\" (Mul, opset 17)"), HasSubstr("into the weights of")));
+}
+
+// x = 300 +- 1 less 300, in float32: the sums of the layer are of numbers near 1, not of 300 times the weights.
+TEST(Onnx, terms_before_the_first_layer_cost_no_digits) {
+  const std::vector<float> w{1.37F, 0.2F, 0.51F, 0.7F};
+  using Build = std::function<void(Graph&)>;
+  const Build mul_add = [](Graph& g) { g.node("Mul", {"x", "k"}, "a"), g.node("Add", {"a", "c"}, "n"); };
+  const Build negative = [](Graph& g) { g.node("Mul", {"x", "less"}, "a"), g.node("Add", {"a", "more"}, "n"); };
+  const Build div_sub = [](Graph& g) { g.node("Div", {"x", "half"}, "a"), g.node("Sub", {"a", "twice"}, "n"); };
+  const Build normalised = [](Graph& g) {
+    Graph::set(g.node("BatchNormalization", {"x", "k", "zeros", "means", "k"}, "n"), "epsilon", 0.0F);
+  };
+  for (const auto& [build, factor] : {std::pair(mul_add, 1.0), {negative, -2.0}, {div_sub, 2.0}, {normalised, 1.0}}) {
+    Graph graph;
+    graph.tensor("w", {2, 2}, w), graph.tensor("k", {2}, {1, 1}), graph.tensor("c", {2}, {-300, -300});
+    graph.tensor("less", {1}, {-2}), graph.tensor("more", {2}, {600, 600}), graph.tensor("half", {}, {0.5F});
+    graph.tensor("twice", {2}, {600, 600}), graph.tensor("zeros", {2}, {0, 0}), graph.tensor("means", {2}, {300, 300});
+    build(graph);
+    graph.node("Gemm", {"n", "w"}, "y");
+    const Model model = read_onnx(graph.save());
+    ASSERT_TRUE(is_stack(model));
+    EXPECT_THAT(to_mlp(model).input_scaling.shift, ElementsAre(300, 300));
+    EXPECT_THAT(model.provenance.notes, ::testing::Each(HasSubstr("went into the scaling of the inputs")));
+    EXPECT_EQ(to_mlp(read_safetensors(to_safetensors(model), "copy")).input_scaling.shift.size(), 2u);
+    std::mt19937 random(1);
+    std::uniform_real_distribution<float> near(299, 301);
+    const auto plan = NetPlan<float>::compile(model);
+    for (int i = 0; i < 100; ++i) {
+      const std::vector<float> x{near(random), near(random)};
+      std::vector<float> y(2);
+      plan.evaluate(MatrixView<const float>::row_major(x.data(), 1, 2), MatrixView<float>::row_major(y.data(), 1, 2));
+      for (std::size_t j = 0; j < 2; ++j) {
+        const double exact = factor * ((double{x[0]} - 300) * w[j] + (double{x[1]} - 300) * w[2 + j]);
+        EXPECT_NEAR(y[j], exact, std::fabs(factor) * 2.5e-7);
+      }
+    }
+  }
+}
+
+TEST(Onnx, a_scaling_that_float32_does_not_hold_goes_into_the_weights) {
+  Graph graph;  // a feature times 0
+  graph.tensor("w", {2, 1}, {1, 2}), graph.tensor("k", {2}, {0, 1}), graph.tensor("c", {2}, {3, -300});
+  graph.node("Mul", {"x", "k"}, "a");
+  graph.node("Add", {"a", "c"}, "n");
+  graph.node("Gemm", {"n", "w"}, "y");
+  const Model model = read_onnx(graph.save());
+  EXPECT_TRUE(to_mlp(model).input_scaling.shift.empty());
+  EXPECT_THAT(outputs(model, {7, 301}), ElementsAre(5));
 }
 
 TEST(Onnx, terms_before_and_after_a_product_add_up) {
