@@ -138,18 +138,30 @@ std::vector<std::string> notes_of(const Run& run, const ode::EndSample& ends, co
 }
 
 // What to do about trajectories that ran out of steps; looked at where a trajectory's steps take a second at most.
-void note_out_of_steps(const cli::ProblemSetup& setup, const ode::Summary& summary,
+void note_out_of_steps(const cli::ProblemSetup& setup, const ode::Summary& summary, Source source,
                        const std::function<std::string()>& explain, std::vector<std::string>& notes) {
   constexpr std::int64_t kMostSteps = 200'000;
   const std::size_t count = summary.count_of[static_cast<std::size_t>(ode::Status::too_many_steps)];
   if (count == 0 || setup.options.control == ode::StepControl::fixed || setup.options.max_steps > kMostSteps) return;
   notes.push_back(cli::count_text(count) + " of " + cli::counted_text(setup.problem.trajectories(), "trajectory") +
-                  " ran out of steps (status too_many_steps, states NaN from there): " + explain());
+                  " ran out of steps (status too_many_steps, states NaN from there): " +
+                  in_users_words(explain(), source));
 }
 
+// Throws MemoryError with what would not fit.
 ode::Solution empty_solution(const ode::Problem& problem, const ode::Options& options) {
-  return {options.precision, problem.trajectories(), problem.rhs->components(), problem.save_times,
-          problem.save_times_per_trajectory};
+  const std::size_t trajectories = problem.trajectories(), components = problem.rhs->components();
+  try {
+    return {options.precision, trajectories, components, problem.save_times, problem.save_times_per_trajectory};
+  } catch (const std::bad_alloc&) {
+    const double bytes = static_cast<double>(trajectories) * static_cast<double>(problem.save_points() * components) *
+                         (options.precision == Precision::f32 ? 4 : 8);
+    const std::string text = cli::counted_text(trajectories, "trajectory") + " of " +
+                             cli::counted_text(problem.save_points(), "save point") + " take " +
+                             cli::size_text(static_cast<std::uint64_t>(std::min(bytes, 1e18))) + ": save fewer points, or write them to a file with output=";
+    PyErr_SetString(PyExc_MemoryError, text.c_str());
+    throw nb::python_error();
+  }
 }
 
 // By one thread, where each trajectory makes so many steps.
@@ -184,7 +196,7 @@ ode::Attributes write_file(const std::filesystem::path& path, bool overwrite, co
 }
 
 ode::Attributes solve_into_file(const cli::ProblemFile& file, const cli::ProblemSetup& setup,
-                                const ode::Attributes& about, std::vector<std::string>& notes,
+                                const ode::Attributes& about, Source source, std::vector<std::string>& notes,
                                 const RunControl& control) {
   ode::Summary summary;
   ode::Attributes written =
@@ -196,7 +208,7 @@ ode::Attributes solve_into_file(const cli::ProblemFile& file, const cli::Problem
         return cli::describe_run(run.summary);
       });
   note_out_of_steps(
-      setup, summary,
+      setup, summary, source,
       [&] { return cli::explain_out_of_steps(setup.problem, setup.options, file.output.file->value, control); }, notes);
   return written;
 }
@@ -247,9 +259,10 @@ nb::tuple solve(const std::string& text, const std::optional<std::filesystem::pa
         warn_of(setup.notes, kLevel);
         if (file.output.file) {
           const ode::Attributes about = cli::describe_problem(file, setup, command);
+          const Source source = path ? Source::file : Source::arguments;
           std::vector<std::string> notes;
           const nb::object stopped = run_watched(
-              progress, [&](const RunControl& control) { solve_into_file(file, setup, about, notes, control); });
+              progress, [&](const RunControl& control) { solve_into_file(file, setup, about, source, notes, control); });
           warn_of(notes, kLevel);
           return nb::make_tuple(nb::none(), file.output.file->value, stopped);
         }
@@ -258,7 +271,7 @@ nb::tuple solve(const std::string& text, const std::optional<std::filesystem::pa
         auto [solved, stopped] = solve_in_memory(written, std::nullopt, length, progress);
         const ode::Solution& solution = solved.solution;
         note_out_of_steps(
-            written->setup, solved.run,
+            written->setup, solved.run, path ? Source::file : Source::arguments,
             [&] {
               const auto records = solution.records();
               const auto found =

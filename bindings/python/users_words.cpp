@@ -39,12 +39,14 @@ void replace_all(std::string& text, const std::array<Word, n>& words) {
 constexpr std::array<Word, 2> kFlags{{{"--device cpu", "device=\"cpu\""}, {"with --overwrite", "with overwrite=True"}}};
 
 // Of files whose sections the arguments are; longer ones first.
-constexpr std::array<Word, 18> kSections{
+constexpr std::array<Word, 19> kSections{
     {{"add [time] with span = [0, 1]", "give t_span=(0, 1)"},
      {"add initial_state = [1, 0, 0] to [ensemble]", "give u0, [component] or [trajectory, component]"},
      {"sort the rows, or name the column that tells trajectories apart",
       "sort the rows, or say which trajectory each row is of, trajectory=labels; or give lists with an array for each "
       "trajectory"},
+     {"each series a trajectory of its own, by a column that tells them apart",
+      "each series a trajectory of its own, trajectory=labels"},
      {"call them in [rhs.equations], or write [net]", "call them in equations, or give the hidden layers of one"},
      {"add [net] with ", "give "},
      {"add [training] with ", "give "},
@@ -133,6 +135,11 @@ Error in_users_words(const Error& error, Source source) {
   }
   replace_all(remedy, kFlags);
   return Error(error.kind(), {field, without_places(error.found()), expected, remedy});
+}
+
+std::string in_users_words(std::string note, Source source) {
+  if (source == Source::arguments) replace_all(note, kSections);
+  return note;
 }
 
 }  // namespace lockstep::python

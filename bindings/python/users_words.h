@@ -17,6 +17,9 @@ enum class Source { arguments, file };
 // "give t_span=(0, 1)".
 Error in_users_words(const Error& error, Source source = Source::arguments);
 
+// The same of a note.
+std::string in_users_words(std::string note, Source source);
+
 // work(), its errors in the user's words.
 template <class Work>
 auto tell_in_users_words(const Work& work, Source source = Source::arguments) {

@@ -183,3 +183,19 @@ def test_calls_of_a_solver_take_states_and_parameters_alone(oscillator):
     assert unknown(lambda: solver(rtol=1e-3), "rtol") == (
         "rtol: found an argument of Solver() in a call of one, expected u0 or parameters; make a Solver with it")
     assert unknown(lambda: solver(p=[2.0]), "p").endswith("; write parameters=")
+
+
+def test_a_solution_too_large_for_memory_is_sized():
+    with pytest.raises(MemoryError, match=r"4,000,000 trajectories of 2,000,001 save points take 96.0 TB: save fewer points, or "):
+        lockstep.solve("lorenz", np.ones((4_000_000, 3)), (0, 1), save_at=2_000_001)
+
+
+def test_what_has_no_order_that_a_net_knows_is_refused():
+    class Frame:
+        columns = ["b", "a"]
+
+    net = lockstep.mlp([np.ones((3, 2)), np.ones((1, 3))], activations=("tanh", "identity"))
+    with pytest.raises(lockstep.WrongType, match="choose columns in the order of the net's inputs"):
+        net(Frame())
+    with pytest.raises(lockstep.WrongType, match="equations: found str, expected a dict with a text for each component"):
+        lockstep.equations("x' = y")
