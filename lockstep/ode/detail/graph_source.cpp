@@ -17,9 +17,9 @@ using graph::UnaryKind;
 
 std::string text_of(std::size_t value) { return std::to_string(value); }
 
-// As the number type R rounds it. Compilers for devices have no <limits>, but the builtin that it is made of.
+// As the number type R rounds it. NVRTC has neither <limits> nor the builtins behind it.
 std::string literal(double value) {
-  if (std::isinf(value)) return value > 0 ? "R(__builtin_huge_val())" : "R(-__builtin_huge_val())";
+  if (std::isinf(value)) return value > 0 ? "R(1.0 / 0.0)" : "R(-1.0 / 0.0)";
   const std::string digits = rounded_text(value, 17);
   return "R(" + digits + (digits.find_first_of(".e") == digits.npos ? ".0)" : ")");
 }
