@@ -7,6 +7,7 @@
 
 #include "lockstep/cli/text.h"
 #include "lockstep/core/random.h"
+#include "lockstep/kernels/math/math.h"
 #include "lockstep/train/table.h"
 
 namespace lockstep::cli {
@@ -14,7 +15,14 @@ namespace {
 
 using Values = EnsembleValues;
 
-constexpr std::array<std::string_view, 6> kSources{"normal", "box", "linspace", "file", "dataset", "columns"};
+constexpr std::array<std::string_view, 7> kSources{"normal",   "lognormal", "box",    "linspace",
+                                                    "file",     "dataset",   "columns"};
+
+bool is_distribution(std::string_view name) {
+  constexpr std::array<std::string_view, 8> kOthers{"beta",   "exponential", "gamma",       "poisson",
+                                                    "triangular", "truncated_normal", "truncnorm", "weibull"};
+  return std::ranges::find(kOthers, name) != kOthers.end();
+}
 
 // Element `column` of a vector with a number for each column or one for all.
 double of_column(const std::vector<double>& values, std::size_t column) {
@@ -99,6 +107,21 @@ EnsembleValues parse_table(const TomlValue& value, const std::filesystem::path& 
       if (deviation < 0) throw normal->find("std")->error(number_text(deviation), "a standard deviation of 0 or more");
     }
     return {std::move(source), normal->where()};
+  }
+  if (const TomlValue* lognormal = value.find("lognormal")) {
+    static constexpr std::array<std::string_view, 1> kOnly{"lognormal"};
+    static constexpr std::array<std::string_view, 2> kKeys{"median", "sigma"};
+    only(kOnly);
+    lognormal->allow_only(kKeys);
+    Values::LogNormal source{number_or_numbers(required(*lognormal, "median", "median = 0.2")),
+                             number_or_numbers(required(*lognormal, "sigma", "sigma = 0.5, the logarithm's deviation"))};
+    for (const double median : source.median) {
+      if (!(median > 0)) throw lognormal->find("median")->error(number_text(median), "a median above 0");
+    }
+    for (const double sigma : source.sigma) {
+      if (sigma < 0) throw lognormal->find("sigma")->error(number_text(sigma), "a standard deviation of 0 or more");
+    }
+    return {std::move(source), lognormal->where()};
   }
   if (const TomlValue* box = value.find("box")) {
     static constexpr std::array<std::string_view, 1> kOnly{"box"};
@@ -199,6 +222,16 @@ class Drawing {
     });
   }
 
+  EnsembleMatrix draw(const Values::LogNormal& source, const std::string& where, std::size_t first_column) const {
+    check_width(source.median, where);
+    check_width(source.sigma, where);
+    const Random random(random_.seed, random_.stream);
+    return fill([&](std::size_t trajectory, std::size_t column) {
+      const double z = random.normal(trajectory, draw_index(first_column + column));
+      return of_column(source.median, column) * math::exp(of_column(source.sigma, column) * z);
+    });
+  }
+
   EnsembleMatrix draw(const Values::Box& source, const std::string& where, std::size_t first_column) const {
     check_width(source.low, where);
     check_width(source.high, where);
@@ -263,7 +296,9 @@ class Drawing {
                      known.empty() ? "none: there are no " + columns_.what + "s" : "one of " + list_text(known),
                      name == "uniform" ? "write box for uniform numbers: { box = { low = 0, high = 1 } }"
                      : name == "gaussian" || name == "gauss" ? "write normal = { mean = 0, std = 1 }"
-                                                             : did_you_mean(name, known)});
+                     : is_distribution(name) ? "of distributions there are normal, lognormal and box (uniform): draw others "
+                                               "elsewhere, and give them as a file"
+                                             : did_you_mean(name, known)});
       }
       const auto column = static_cast<std::size_t>(found - known.begin());
       const ColumnNames single{columns_.what, {name}, {}};

@@ -35,6 +35,10 @@ struct EnsembleValues {
     std::vector<double> mean;
     std::vector<double> deviation;  // >= 0
   };
+  struct LogNormal {  // median exp(sigma z), z normal
+    std::vector<double> median;  // > 0
+    std::vector<double> sigma;   // >= 0, the standard deviation of the logarithm
+  };
   struct Box {  // uniform in [low, high)
     std::vector<double> low;
     std::vector<double> high;
@@ -56,7 +60,7 @@ struct EnsembleValues {
     std::vector<std::pair<std::string, EnsembleValues>> columns;
   };
 
-  std::variant<Shared, Rows, Normal, Box, Linspace, Dataset, Table, Named> source;
+  std::variant<Shared, Rows, Normal, LogNormal, Box, Linspace, Dataset, Table, Named> source;
   std::string where;  // names the value in messages
 };
 

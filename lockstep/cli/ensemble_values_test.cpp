@@ -78,6 +78,11 @@ TEST(EnsembleValues, distributions_have_the_moments_they_name) {
   const auto [normal_mean, normal_variance] = moments("{normal={mean=3, std=2}}");
   EXPECT_NEAR(normal_mean, 3, 5 * 2.0 / 200);
   EXPECT_NEAR(normal_variance, 4, 5 * std::sqrt(2.0) * 4 / 200);
+  // Of kurtosis 8.9: a standard error of the variance of sqrt(7.9) / 200 of it.
+  const double log_mean = 2 * std::exp(0.125), log_variance = 4 * std::exp(0.25) * (std::exp(0.25) - 1);
+  const auto [lognormal_mean, lognormal_variance] = moments("{lognormal={median=2, sigma=0.5}}");
+  EXPECT_NEAR(lognormal_mean, log_mean, 5 * std::sqrt(log_variance) / 200);
+  EXPECT_NEAR(lognormal_variance, log_variance, 5 * std::sqrt(7.9) * log_variance / 200);
   const auto [box_mean, box_variance] = moments("{box={low=-1, high=3}}");
   EXPECT_NEAR(box_mean, 1, 5 * std::sqrt(16.0 / 12) / 200);
   EXPECT_NEAR(box_variance, 16.0 / 12, 5 * std::sqrt(2.0) * (16.0 / 12) / 200);
@@ -114,6 +119,9 @@ TEST(EnsembleValues, a_wrong_width_names_the_columns) {
   EXPECT_EQ(message("[1, 2]"), "f.toml:1: v: found 2 numbers, expected 3 numbers, one for each component (x, y, z)");
   EXPECT_THAT(message("{normal={mean=[1,2], std=1}}"), HasSubstr("found 2 numbers, expected 3 numbers"));
   EXPECT_THAT(message("{normal={mean=1, std=-1}}"), HasSubstr("v.normal.std: found -1, expected a standard deviation"));
+  EXPECT_THAT(message("{lognormal={median=[1,2], sigma=1}}"), HasSubstr("found 2 numbers, expected 3 numbers"));
+  EXPECT_THAT(message("{lognormal={median=0, sigma=1}}"), HasSubstr("v.lognormal.median: found 0, expected a median"));
+  EXPECT_THAT(message("{gamma={shape=2}}"), HasSubstr("; of distributions there are normal, lognormal and box"));
 }
 
 TEST(EnsembleValues, datasets_are_rows_or_one_row) {
