@@ -14,6 +14,7 @@ program fortran_test
   real(real64), target :: xd64(3, n)
   real(real32) :: x(3, n), y(3, n), xt(n, 3), yt(n, 3), wide(7, 2 * n), out(5, 3 * n), one(3)
   real(real32) :: x3(3, 7, 10), y3(3, 7, 10), xm(7, 3, 10), ym(7, 3, 10), xl(7, 10, 3), yl(7, 10, 3)
+  real(real32) :: x4(3, 7, 5, 2), y4(3, 7, 5, 2), x4m(7, 5, 3, 2), y4m(7, 5, 3, 2), x4l(7, 5, 2, 3), y4l(7, 5, 2, 3)
   real(real64) :: x64(3, n), y64(3, n), v64(3, n), w64(3, n), jv64(3, n), jw64(3, n)
   type :: point  ! what a host that keeps its fields together has
     real(real64) :: depth = -1
@@ -22,7 +23,7 @@ program fortran_test
   end type
   type(point), target :: points(3, n)
   complex(real32), target :: z(3, n)
-  real(real32), target :: both(7, 2 * n), both3(6, 7, 10), shifted(3, 7, 11)
+  real(real32), target :: both(7, 2 * n), both3(6, 7, 10), shifted(3, 7, 11), both4(6, 7, 5, 2), shifted4(3, 7, 5, 3)
   real(real32), pointer :: from_zero(:, :)
   character(300) :: message
   character(4096) :: path
@@ -86,6 +87,31 @@ program fortran_test
   call claim(all(shifted(:, :, 1:10) == x3), 'and nothing was written')
   call plan%evaluate(shifted(:, :, 10:1:-1), shifted(:, :, 2:11), stat=stat)
   call claim(stat == lockstep_invalid_argument, 'so are slices that overlap backward')
+
+  ! Rank 4: points of a grid, in two slabs.
+  x4 = reshape(x, shape(x4))
+  call plan%evaluate(x4, y4)
+  call claim(all(reshape(y4, shape(y)) == y), 'rank 4, features first')
+  do j = 1, 3
+    x4m(:, :, j, :) = x4(j, :, :, :)
+    x4l(:, :, :, j) = x4(j, :, :, :)
+  end do
+  call plan%evaluate(x4m, y4m, feature_dimension=3)
+  call plan%evaluate(x4l(:, :, 2:1:-1, :), y4l(:, :, 2:1:-1, :), feature_dimension=4)
+  call claim(all([(all(y4m(:, :, j, :) == y4(j, :, :, :)), j=1, 3)]), 'rank 4, features in the middle')
+  call claim(all([(all(y4l(:, :, :, j) == y4(j, :, :, :)), j=1, 3)]), 'rank 4, features last')
+  both4(:3, :, :, :) = x4
+  both4(4:, :, :, :) = 0
+  call plan%evaluate(both4(:3, :, :, :), both4(4:, :, :, :))
+  call claim(all(both4(4:, :, :, :) == y4) .and. all(both4(:3, :, :, :) == x4), 'rank 4, side by side in one array')
+  call plan%evaluate(both4(:3, :, :, :), both4(:3, :, :, :))
+  call claim(all(both4(:3, :, :, :) == y4), 'rank 4, in place')
+  shifted4(:, :, :, 1:2) = x4
+  call plan%evaluate(shifted4(:, :, :, 1:2), shifted4(:, :, :, 2:3), stat=stat, errmsg=message)
+  call claim(stat == lockstep_invalid_argument .and. index(message, 'another slab of x') > 0, 'slabs that overlap are named')
+  call claim(all(shifted4(:, :, :, 1:2) == x4), 'and nothing was written there')
+  call plan%evaluate(x4, y4, feature_dimension=5, stat=stat)
+  call claim(stat == lockstep_invalid_argument, 'rank 4 has no fifth dimension')
 
   call plan64%compile(model, precision=lockstep_float64)
   x64 = real(x, real64)

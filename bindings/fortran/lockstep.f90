@@ -59,12 +59,13 @@ module lockstep
     procedure :: output_port_features => plan_output_port_features
     procedure :: free => plan_free
     ! evaluate(x, y [, feature_dimension] [, stat] [, errmsg]): y = net(x) sample by sample. Of rank 1, one sample:
-    ! x(feature). Of rank 2 or 3, features lie along feature_dimension (1 by default), the other dimensions count
+    ! x(feature). Of rank 2 to 4, features lie along feature_dimension (1 by default), the other dimensions count
     ! samples and must agree between x and y. x and y may not overlap, in any of their samples, unless they are the same
-    ! array section: an error.
-    procedure, private :: evaluate_f32_1, evaluate_f32_2, evaluate_f32_3
-    procedure, private :: evaluate_f64_1, evaluate_f64_2, evaluate_f64_3
-    generic :: evaluate => evaluate_f32_1, evaluate_f32_2, evaluate_f32_3, evaluate_f64_1, evaluate_f64_2, evaluate_f64_3
+    ! array section: an error. (Of rank 4 with features last they may not lie side by side in one array either.)
+    procedure, private :: evaluate_f32_1, evaluate_f32_2, evaluate_f32_3, evaluate_f32_4
+    procedure, private :: evaluate_f64_1, evaluate_f64_2, evaluate_f64_3, evaluate_f64_4
+    generic :: evaluate => evaluate_f32_1, evaluate_f32_2, evaluate_f32_3, evaluate_f32_4, &
+                           evaluate_f64_1, evaluate_f64_2, evaluate_f64_3, evaluate_f64_4
     ! jvp(x, x_dot, y_dot): y_dot = J x_dot, J being the Jacobian of the net at x. vjp(x, y_bar, x_bar): x_bar = J^T y_bar.
     ! Ranks 1 and 2, arguments and rules as for evaluate. The plan must be compiled with derivatives=.true. or loaded.
     procedure, private :: jvp_f32_1, jvp_f32_2, jvp_f64_1, jvp_f64_2, vjp_f32_1, vjp_f32_2, vjp_f64_1, vjp_f64_2
@@ -751,6 +752,63 @@ contains
                                       0_c_size_t), stat, errmsg)
   end subroutine
 
+  ! Rank 4: of rank 3 one after another, along the last dimension that does not hold the features.
+  subroutine evaluate_f32_4(self, x, y, feature_dimension, stat, errmsg)
+    class(lockstep_plan), intent(in) :: self
+    real(c_float), intent(in), target :: x(:, :, :, :)
+    real(c_float), intent(inout), target :: y(:, :, :, :)
+    integer, intent(in), optional :: feature_dimension
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer :: f, d, k
+    integer(c_intptr_t) :: xs(4), ys(4)
+    f = chosen(feature_dimension)
+    if (.not. fits(self, shape(x), 'y', shape(y), f, stat, errmsg)) return
+    d = merge(3, 4, f == 4)
+    xs = [stride_f32_1(x(:, 1, 1, 1)), stride_f32_1(x(1, :, 1, 1)), stride_f32_1(x(1, 1, :, 1)), stride_f32_1(x(1, 1, 1, :))]
+    ys = [stride_f32_1(y(:, 1, 1, 1)), stride_f32_1(y(1, :, 1, 1)), stride_f32_1(y(1, 1, :, 1)), stride_f32_1(y(1, 1, 1, :))]
+    if (.not. slabs_apart(4 * xs, shape(x), address(c_loc(x(1, 1, 1, 1))), 4 * ys, shape(y), &
+                          address(c_loc(y(1, 1, 1, 1))), d, 4, stat, errmsg)) return
+    if (present(stat)) stat = lockstep_ok
+    do k = 1, size(x, d)
+      if (f == 4) then
+        call self%evaluate_f32_3(x(:, :, k, :), y(:, :, k, :), 3, stat, errmsg)
+      else
+        call self%evaluate_f32_3(x(:, :, :, k), y(:, :, :, k), f, stat, errmsg)
+      end if
+      if (.not. present(stat)) cycle
+      if (stat /= lockstep_ok) return
+    end do
+  end subroutine
+
+  subroutine evaluate_f64_4(self, x, y, feature_dimension, stat, errmsg)
+    class(lockstep_plan), intent(in) :: self
+    real(c_double), intent(in), target :: x(:, :, :, :)
+    real(c_double), intent(inout), target :: y(:, :, :, :)
+    integer, intent(in), optional :: feature_dimension
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer :: f, d, k
+    integer(c_intptr_t) :: xs(4), ys(4)
+    f = chosen(feature_dimension)
+    if (.not. fits(self, shape(x), 'y', shape(y), f, stat, errmsg)) return
+    d = merge(3, 4, f == 4)
+    xs = [stride_f64_1(x(:, 1, 1, 1)), stride_f64_1(x(1, :, 1, 1)), stride_f64_1(x(1, 1, :, 1)), stride_f64_1(x(1, 1, 1, :))]
+    ys = [stride_f64_1(y(:, 1, 1, 1)), stride_f64_1(y(1, :, 1, 1)), stride_f64_1(y(1, 1, :, 1)), stride_f64_1(y(1, 1, 1, :))]
+    if (.not. slabs_apart(8 * xs, shape(x), address(c_loc(x(1, 1, 1, 1))), 8 * ys, shape(y), &
+                          address(c_loc(y(1, 1, 1, 1))), d, 8, stat, errmsg)) return
+    if (present(stat)) stat = lockstep_ok
+    do k = 1, size(x, d)
+      if (f == 4) then
+        call self%evaluate_f64_3(x(:, :, k, :), y(:, :, k, :), 3, stat, errmsg)
+      else
+        call self%evaluate_f64_3(x(:, :, :, k), y(:, :, :, k), f, stat, errmsg)
+      end if
+      if (.not. present(stat)) cycle
+      if (stat /= lockstep_ok) return
+    end do
+  end subroutine
+
   subroutine jvp_f32_1(self, x, x_dot, y_dot, stat, errmsg)
     class(lockstep_plan), intent(in) :: self
     real(c_float), intent(in), target :: x(:), x_dot(:)
@@ -1234,6 +1292,47 @@ contains
         end if
       end do
       one_fits = .true.
+    end function
+  end function
+
+  ! Whether no slab of y along dimension d lies in the way of another slab of x, which the caller is told. Strides and the
+  ! size of an element are in bytes.
+  logical function slabs_apart(xs, x_shape, x, ys, y_shape, y, d, bytes, stat, errmsg)
+    integer(c_intptr_t), intent(in) :: xs(4), ys(4), x, y
+    integer, intent(in) :: x_shape(4), y_shape(4), d, bytes
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer(c_intptr_t) :: x_ends(2), y_ends(2)
+    integer :: k, of_slab(4), of_result(4)
+    slabs_apart = .true.
+    if (apart(ends(x, xs, x_shape), ends(y, ys, y_shape))) return
+    if (x == y .and. all(xs == ys .or. x_shape == 1) .and. all(x_shape == y_shape)) return
+    of_slab = x_shape
+    of_slab(d) = 1
+    of_result = y_shape
+    of_result(d) = 1
+    x_ends = ends(x, xs, of_slab)
+    y_ends = ends(y, ys, of_result)
+    slabs_apart = xs(d) == ys(d)
+    do k = 1, x_shape(d) - 1
+      slabs_apart = slabs_apart .and. apart(x_ends, y_ends + k * ys(d)) .and. apart(x_ends, y_ends - k * ys(d))
+    end do
+    if (.not. slabs_apart) then
+      call refuse('y: found memory that overlaps another slab of x, expected memory apart from it, or the same array ' // &
+                  'section; give it an array of its own', stat, errmsg)
+    end if
+
+  contains
+    function ends(address, strides, of)
+      integer(c_intptr_t), intent(in) :: address, strides(4)
+      integer, intent(in) :: of(4)
+      integer(c_intptr_t) :: ends(2), reach(4)
+      reach = (of - 1) * strides
+      ends = [address + sum(min(reach, 0_c_intptr_t)), address + sum(max(reach, 0_c_intptr_t)) + bytes]
+    end function
+    logical function apart(a, b)
+      integer(c_intptr_t), intent(in) :: a(2), b(2)
+      apart = a(2) <= b(1) .or. b(2) <= a(1)
     end function
   end function
 
