@@ -293,6 +293,14 @@ class OdeTask : public TrainingTask<T> {
     }
     return problem;
   }
+  bool hides_component() const {
+    const std::size_t n = data_.training.component_names.size();
+    std::vector<bool> measured(n);
+    for (std::size_t at = 0; at < data_.training.states.size(); ++at) {
+      if (!std::isnan(data_.training.states[at])) measured[at % n] = true;
+    }
+    return std::ranges::find(measured, false) != measured.end();
+  }
   std::size_t longest() const {
     return *std::max_element(data_.training.lengths.begin(), data_.training.lengths.end());
   }
@@ -305,12 +313,14 @@ class OdeTask : public TrainingTask<T> {
     return options;
   }
   std::vector<ode::FitPhase> fit_phases(const TrainingFile& file) const {
-    if (file.phases.empty() && file.noisy) return ode::noisy_phases(longest(), file.target);
+    std::vector<ode::FitPhase> phases;
     if (file.phases.empty()) {
       const bool gaps = std::ranges::any_of(data_.training.states, [](double x) { return std::isnan(x); });
-      return ode::recommended_phases(longest(), file.target, gaps);
+      phases = file.noisy ? ode::noisy_phases(longest(), file.target)
+                          : ode::recommended_phases(longest(), file.target, gaps);
+      // Segments would begin with whatever value of what nothing was measured of. Rates alone are found without them.
+      if (file.nets.empty() && hides_component()) phases.erase(phases.begin(), phases.end() - 1);
     }
-    std::vector<ode::FitPhase> phases;
     for (const TrainingPhase& phase : file.phases) {
       phases.push_back({.training = phase.phase,
                         .segment = phase.segment,

@@ -110,6 +110,48 @@ class TrainStartsTest(ToolTest):
         self.assertRegex(out, r"k = (1|1\.0000\d*|0\.9999\d*) \(from 0\.5\)")
         self.refuse('found "y", which decay.h5 does not have', ("decay.csv", "decay.h5"), ('{ x = "a" }', "{ x = 0 }"), text=TWO)
 
+    def test_rates_of_what_was_never_measured_are_found_over_whole_trajectories(self):
+        """An epidemic of which the infected alone are known: segments would begin with any number of the others."""
+        def change(u):
+            infections = 0.5 * u[0] * u[1] / u.sum()
+            return np.array([-infections, infections - 0.2 * u[1], 0.2 * u[1]])
+
+        u, rows = np.array([0.99, 0.01, 0.0]), ["t,I"]
+        for step in range(4001):  # of RK4, an error of 1e-9 beside the six digits written
+            if step % 100 == 0:
+                rows.append(f"{step // 100},{u[1]:.6f}")
+            k = [change(u)]
+            for length in (0.005, 0.005, 0.01):
+                k.append(change(u + length * k[-1]))
+            u = u + 0.01 / 6 * (k[0] + 2 * k[1] + 2 * k[2] + k[3])
+        self.write("epidemic.csv", "\n".join(rows) + "\n")
+        self.write("train.toml", """[rhs.definitions]
+new = "b * S * I / (S + I + R)"
+[rhs.equations]
+S = "-new"
+I = "new - g * I"
+R = "g * I"
+[rhs.parameters]
+b = { start = 1, min = 0.01, max = 5 }
+g = { start = 0.05, min = 0.01, max = 5 }
+[data]
+file = "epidemic.csv"
+time = "t"
+states = ["S", "I", "R"]
+starts = { S = 0.99, I = 0.01, R = 0 }
+[method]
+precision = "f64"
+[training]
+phases = "recommended"
+[output]
+file = "fit"
+overwrite = true
+""")
+        out = self.succeed("train", "train.toml")
+        self.assertIn("\nphase 1 of 1 (whole trajectories): ", out)
+        for name, value in (("b", 0.5), ("g", 0.2)):
+            self.assertAlmostEqual(float(out.split(f"\n{name} = ")[1].split()[0]), value, delta=1e-4)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[2:])
