@@ -150,8 +150,9 @@ def train(
         [sample, input] or [sample], and [sample, output] or [sample]. Names of a table's columns are ``inputs`` and
         ``targets``, in whose order they are taken where those are given.
     t, u : arrays or tables
-        [time] or [trajectory, time], and [time, component] or [trajectory, time, component]. Trajectories may differ in
-        length: lists of an array each, [time] and [time, component], or arrays filled up with NaN. Columns of a table
+        [time] or [trajectory, time], and [time] (of one component), [time, component] or [trajectory, time, component].
+        Trajectories may differ in length: lists of an array each, [time] and [time, component], or arrays filled up
+        with NaN. Columns of a table
         (pandas, polars, xarray with a ``component`` coordinate) with names go to the components of these names, in
         any order; without ``equations``, ``system`` or ``states`` they are the states. A NaN in ``u``
         before the end is a number that was not measured; at a trajectory's first point only with ``phases="noisy"``,

@@ -31,8 +31,8 @@ def samples(x: Any, y: Any, sigma: Any, inputs: Optional[Sequence[str]], targets
 
 def trajectories(t: Any, u: Any, sigma: Any, trajectory: Any, known: Optional[Sequence[str]],
                  states: Optional[Sequence[str]], start: Any) -> tuple[list[np.ndarray], list[str]]:
-    """Of a neural ODE: t [time] or [trajectory, time], u [trajectory, time, component] and, where it is given, sigma as
-    u; names of the states. `known`: what the components are called, where that is known."""
+    """Of a neural ODE: t [time] or [trajectory, time], u [trajectory, time, component], [time, component] or [time] and,
+    where it is given, sigma as u; names of the states. `known`: what the components are called, where that is known."""
     wanted = known if known is not None else _names_of(start, "outputs", u)
     u, names = in_order("u", u, wanted, "component", _NOT_MEASURED)
     if sigma is not None:
@@ -42,8 +42,7 @@ def trajectories(t: Any, u: Any, sigma: Any, trajectory: Any, known: Optional[Se
         t, u, sigma = _apart(trajectory, t, u, sigma)
     ragged = _is_ragged(u)
     arrays = _rectangles(t, u) if ragged else [_numbers("t", t), _numbers("u", u)]
-    if arrays[1].ndim == 2:
-        arrays[1] = arrays[1][np.newaxis]
+    arrays[1] = _of_trajectories(arrays[1])
     if arrays[1].ndim != 3 or arrays[0].ndim not in (1, 2):
         raise of_kind("invalid_argument", f"u: found shape {np.shape(u)} with t of shape {np.shape(t)}, expected "
                       "[trajectory, time, component] and [time] or [trajectory, time]", "u", str(np.shape(u)),
@@ -53,12 +52,18 @@ def trajectories(t: Any, u: Any, sigma: Any, trajectory: Any, known: Optional[Se
         _same("t", "trajectories", len(arrays[0]), len(arrays[1]))
     if sigma is not None:
         arrays.append(_rectangles(t, sigma, "sigma")[1] if ragged else _numbers("sigma", sigma))
-        if arrays[2].ndim == 2:
-            arrays[2] = arrays[2][np.newaxis]
+        arrays[2] = _of_trajectories(arrays[2])
         _same_shape("u", arrays[2], arrays[1])
     if states is None:
         states = names if names is not None else known if known and len(known) == arrays[1].shape[-1] else None
     return arrays, _names("states", states, "u", arrays[1])
+
+
+def _of_trajectories(states: np.ndarray) -> np.ndarray:
+    """[trajectory, time, component] of what may be one trajectory, [time, component], or one of one component, [time]."""
+    if states.ndim == 1:
+        states = states[:, np.newaxis]
+    return states[np.newaxis] if states.ndim == 2 else states
 
 
 def _names_of(start: Any, ports: str, value: Any) -> Optional[list[str]]:
@@ -84,6 +89,7 @@ def _apart(trajectory: Any, t: Any, u: Any, sigma: Any) -> tuple[list, list, Opt
     times, rows = _numbers("t", t), {"u": _numbers("u", u)}
     if sigma is not None:
         rows["sigma"] = _numbers("sigma", sigma)
+    rows = {name: array[:, np.newaxis] if array.ndim == 1 else array for name, array in rows.items()}
     for name, array, dimensions, shape in (("t", times, 1, "[row]"), *(
             (name, array, 2, "[row, component]") for name, array in rows.items())):
         if array.ndim != dimensions:

@@ -367,3 +367,16 @@ def test_nets_are_trained_beside_one_that_is_kept(tmp_path):
         lockstep.train(nets={"a": {"hidden": [3]}}, hidden=[2], **arguments)
     with pytest.raises(lockstep.Error, match="models: found nets without equations"):
         lockstep.train(t=t, u=u, hidden=[2], models={"known": kept})
+
+
+def test_one_series_of_one_state_needs_no_other_dimensions():
+    t = np.linspace(0, 4, 41)
+    u = np.exp(-0.7 * t)
+    given = {"equations": {"x": "-k * x"}, "parameters": {"k": {"start": 0.2}}, "precision": "f64"}
+    column = lockstep.train(t=t, u=u[:, None], sigma=np.full((41, 1), 0.1), **given)
+    for plain in (lockstep.train(t=t, u=u, sigma=np.full(41, 0.1), **given),
+                  lockstep.train(t=np.tile(t, 2), u=np.tile(u, 2), sigma=np.full(82, 0.1),
+                                 trajectory=np.repeat(["a", "b"], 41), **given)):
+        assert plain.parameters["k"] == pytest.approx(0.7, abs=1e-6) == column.parameters["k"]
+    with pytest.raises(lockstep.InvalidArgument, match="t: found 41 points, expected 40"):
+        lockstep.train(t=t, u=u[:-1], **given)
