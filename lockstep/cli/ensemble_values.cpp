@@ -15,11 +15,11 @@ namespace {
 
 using Values = EnsembleValues;
 
-constexpr std::array<std::string_view, 7> kSources{"normal",   "lognormal", "box",    "linspace",
-                                                    "file",     "dataset",   "columns"};
+constexpr std::array<std::string_view, 7> kSources{"normal", "lognormal", "box",    "linspace",
+                                                   "file",   "dataset",   "columns"};
 
 bool is_distribution(std::string_view name) {
-  constexpr std::array<std::string_view, 8> kOthers{"beta",   "exponential", "gamma",       "poisson",
+  constexpr std::array<std::string_view, 8> kOthers{"beta",       "exponential",      "gamma",     "poisson",
                                                     "triangular", "truncated_normal", "truncnorm", "weibull"};
   return std::ranges::find(kOthers, name) != kOthers.end();
 }
@@ -113,8 +113,9 @@ EnsembleValues parse_table(const TomlValue& value, const std::filesystem::path& 
     static constexpr std::array<std::string_view, 2> kKeys{"median", "sigma"};
     only(kOnly);
     lognormal->allow_only(kKeys);
-    Values::LogNormal source{number_or_numbers(required(*lognormal, "median", "median = 0.2")),
-                             number_or_numbers(required(*lognormal, "sigma", "sigma = 0.5, the logarithm's deviation"))};
+    Values::LogNormal source{
+        number_or_numbers(required(*lognormal, "median", "median = 0.2")),
+        number_or_numbers(required(*lognormal, "sigma", "sigma = 0.5, the logarithm's deviation"))};
     for (const double median : source.median) {
       if (!(median > 0)) throw lognormal->find("median")->error(number_text(median), "a median above 0");
     }
@@ -291,14 +292,15 @@ class Drawing {
     for (const auto& [name, values] : source.columns) {
       const auto found = std::ranges::find(known, name);
       if (found == known.end()) {
-        throw Error(ErrorKind::invalid_argument,
-                    {where + "." + name, "an unknown " + columns_.what,
-                     known.empty() ? "none: there are no " + columns_.what + "s" : "one of " + list_text(known),
-                     name == "uniform" ? "write box for uniform numbers: { box = { low = 0, high = 1 } }"
-                     : name == "gaussian" || name == "gauss" ? "write normal = { mean = 0, std = 1 }"
-                     : is_distribution(name) ? "of distributions there are normal, lognormal and box (uniform): draw others "
-                                               "elsewhere, and give them as a file"
-                                             : did_you_mean(name, known)});
+        throw Error(
+            ErrorKind::invalid_argument,
+            {where + "." + name, "an unknown " + columns_.what,
+             known.empty() ? "none: there are no " + columns_.what + "s" : "one of " + list_text(known),
+             name == "uniform"                       ? "write box for uniform numbers: { box = { low = 0, high = 1 } }"
+             : name == "gaussian" || name == "gauss" ? "write normal = { mean = 0, std = 1 }"
+             : is_distribution(name) ? "of distributions there are normal, lognormal and box (uniform): draw others "
+                                       "elsewhere, and give them as a file"
+                                     : did_you_mean(name, known)});
       }
       const auto column = static_cast<std::size_t>(found - known.begin());
       const ColumnNames single{columns_.what, {name}, {}};

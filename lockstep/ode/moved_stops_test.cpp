@@ -123,6 +123,29 @@ TEST(MovedStops, the_engine_has_the_bits_of_the_reference_whatever_the_split) {
   }
 }
 
+// Read at t p1, which is nowhere for p1 = 0: a trajectory without a stop makes the steps that it makes among others.
+TEST(MovedStops, one_that_has_none_is_no_exception) {
+  graph::Graph g;
+  g.inputs = {{"u", 0, 1}, {"p", 1, 2}, {"t", 2, 1}};
+  g.nodes = {{"speed", graph::Columns{{1}}, {1}},
+             {"at", graph::Binary{graph::BinaryKind::multiply}, {2, 3}},
+             {"s.table", table(kKnots, kValues, true), {4}},
+             {"du", graph::Binary{graph::BinaryKind::subtract}, {5, 0}}};
+  g.outputs = {{"du", 6, 1}};
+  Problem problem = delays();
+  problem.rhs = net(std::move(g));
+  const Solution whole = solve(problem, tight());
+  expect_same(whole, solve_reference(problem, tight()), "whole");
+  for (const std::size_t i : {0, 1, 44}) {
+    const Problem part = problem.part(i, 1);
+    const detail::Stops stops(part, tight());
+    EXPECT_EQ(std::isinf(stops.times(0).time[0]), i == 0);
+    const Solution alone = solve(part, tight());
+    EXPECT_EQ(alone.end_state(0, 0), whole.end_state(i, 0)) << i;
+    EXPECT_EQ(alone.record(0).accepted, whole.record(i).accepted) << i;
+  }
+}
+
 TEST(MovedStops, shared_parameters_move_those_of_all) {
   Problem problem = delays(40, 0);
   for (std::size_t i = 0; i < 40; ++i) problem.parameters[2 * i] = 0.5, problem.parameters[2 * i + 1] = 0.3;

@@ -41,6 +41,7 @@ Stops::Stops(const Problem& problem, const Options& options) : fixed_(options.co
     first_.push_back(0);
     for (std::size_t i = 0; i < problem.trajectories(); ++i) {
       add(problem, options, problem.rhs->time_knots_of({problem.parameters_of(i), each}));
+      if (time_.size() == first_.back()) add_beyond_reach();
       first_.push_back(time_.size());
     }
     return;
@@ -55,6 +56,13 @@ Stops::Stops(const Problem& problem, const Options& options) : fixed_(options.co
     knots.insert(knots.end(), more.begin(), more.end());
   }
   add(problem, options, std::move(knots));
+  if (moves && time_.empty()) add_beyond_reach();
+}
+
+void Stops::add_beyond_reach() {
+  for (std::vector<double>* times : {&time_, &low_, &high_}) {
+    times->push_back(std::numeric_limits<double>::infinity());
+  }
 }
 
 void Stops::add(const Problem& problem, const Options& options, std::vector<TimeKnot> knots) {

@@ -18,8 +18,8 @@ class Stops {
   // The times that the options and the right-hand side tell; of a common step size those of all trajectories.
   Stops(const Problem& problem, const Options& options);
 
-  // For all trajectories, whichever they are: a part of an ensemble solves to the bits of the whole.
-  bool empty() const { return !differ() && time_.empty(); }
+  // Of all trajectories or none: a part of an ensemble solves to the bits of the whole.
+  bool empty() const { return time_.empty(); }
   // Whether trajectories have times of their own, which parameters move.
   bool differ() const { return !first_.empty(); }
   // Valid while this object lives and does not move.
@@ -31,6 +31,8 @@ class Stops {
 
  private:
   void add(const Problem& problem, const Options& options, std::vector<TimeKnot> knots);
+  // For a trajectory that has none where others have: with and without them it makes the same steps.
+  void add_beyond_reach();
 
   std::vector<double> time_, low_, high_;
   std::vector<std::size_t> first_;  // [trajectory + 1] where they differ
