@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "lockstep/core/error.h"
@@ -91,34 +92,13 @@ void check_computed(const std::string& where, const OnnxTensor& result,
   }
 }
 
-// Well-formed as RFC 3629 has it: nothing overlong, no surrogates, nothing above U+10FFFF.
-bool is_utf8(std::string_view text) {
-  struct Form {
-    unsigned char first, last;  // of leading bytes
-    std::size_t more;
-    unsigned char low, high;  // of the byte after it; all others are 0x80 to 0xbf
-  };
-  constexpr std::array<Form, 9> kForms{{{0x00, 0x7f, 0, 0, 0},
-                                        {0xc2, 0xdf, 1, 0x80, 0xbf},
-                                        {0xe0, 0xe0, 2, 0xa0, 0xbf},
-                                        {0xe1, 0xec, 2, 0x80, 0xbf},
-                                        {0xed, 0xed, 2, 0x80, 0x9f},
-                                        {0xee, 0xef, 2, 0x80, 0xbf},
-                                        {0xf0, 0xf0, 3, 0x90, 0xbf},
-                                        {0xf1, 0xf3, 3, 0x80, 0xbf},
-                                        {0xf4, 0xf4, 3, 0x80, 0x8f}}};
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  for (std::size_t i = 0; i < text.size();) {
-    const auto form =
-        std::ranges::find_if(kForms, [&](const Form& f) { return f.first <= byte(i) && byte(i) <= f.last; });
-    if (form == kForms.end() || form->more >= text.size() - i) return false;
-    for (std::size_t j = 1; j <= form->more; ++j) {
-      const unsigned char low = j == 1 ? form->low : 0x80, high = j == 1 ? form->high : 0xbf;
-      if (byte(i + j) < low || byte(i + j) > high) return false;
-    }
-    i += form->more + 1;
+bool is_utf8(const std::string& text) {
+  try {
+    (void)nlohmann::json(text).dump();
+    return true;
+  } catch (const nlohmann::json::type_error&) {
+    return false;
   }
-  return true;
 }
 
 const onnx::AttributeProto* attribute(const onnx::NodeProto& node, std::string_view name) {

@@ -26,7 +26,7 @@ std::int64_t integer(const onnx::NodeProto& node, std::string_view name, std::in
 // than one.
 std::optional<Activation> activation_of(const onnx::NodeProto& node);
 
-bool is_utf8(std::string_view text);
+bool is_utf8(const std::string& text);
 
 // What to do about a node that cannot be read, where nothing better is known.
 inline constexpr const char* kWriteAnother =
