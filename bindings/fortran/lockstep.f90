@@ -769,7 +769,6 @@ contains
     ys = [stride_f32_1(y(:, 1, 1, 1)), stride_f32_1(y(1, :, 1, 1)), stride_f32_1(y(1, 1, :, 1)), stride_f32_1(y(1, 1, 1, :))]
     if (.not. slabs_apart(4 * xs, shape(x), address(c_loc(x(1, 1, 1, 1))), 4 * ys, shape(y), &
                           address(c_loc(y(1, 1, 1, 1))), d, 4, stat, errmsg)) return
-    if (present(stat)) stat = lockstep_ok
     do k = 1, size(x, d)
       if (f == 4) then
         call self%evaluate_f32_3(x(:, :, k, :), y(:, :, k, :), 3, stat, errmsg)
@@ -797,7 +796,6 @@ contains
     ys = [stride_f64_1(y(:, 1, 1, 1)), stride_f64_1(y(1, :, 1, 1)), stride_f64_1(y(1, 1, :, 1)), stride_f64_1(y(1, 1, 1, :))]
     if (.not. slabs_apart(8 * xs, shape(x), address(c_loc(x(1, 1, 1, 1))), 8 * ys, shape(y), &
                           address(c_loc(y(1, 1, 1, 1))), d, 8, stat, errmsg)) return
-    if (present(stat)) stat = lockstep_ok
     do k = 1, size(x, d)
       if (f == 4) then
         call self%evaluate_f64_3(x(:, :, k, :), y(:, :, k, :), 3, stat, errmsg)

@@ -11,6 +11,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 from tool_test import ToolTest, h5py, np
 
+TAIL = """[method]
+precision = "f64"
+[training]
+phases = "recommended"
+[output]
+file = "fit"
+overwrite = true
+"""
 TRAIN = """[rhs.equations]
 x = "-k * x"
 [rhs.parameters]
@@ -21,14 +29,7 @@ file = "decay.csv"
 time = "t"
 states = ["x"]
 starts = { x = "a" }
-[method]
-precision = "f64"
-[training]
-phases = "recommended"
-[output]
-file = "fit"
-overwrite = true
-"""
+""" + TAIL
 TWO = TRAIN.replace('x = "-k * x"', 'x = "-k * x"\ny = "-a * y"').replace('["x"]', '["x", "y"]')
 NOISY = ('"recommended"', '"noisy"')
 
@@ -139,14 +140,7 @@ file = "epidemic.csv"
 time = "t"
 states = ["S", "I", "R"]
 starts = { S = 0.99, I = 0.01, R = 0 }
-[method]
-precision = "f64"
-[training]
-phases = "recommended"
-[output]
-file = "fit"
-overwrite = true
-""")
+""" + TAIL)
         out = self.succeed("train", "train.toml")
         self.assertIn("\nphase 1 of 1 (whole trajectories): ", out)
         for name, value in (("b", 0.5), ("g", 0.2)):

@@ -205,7 +205,7 @@ void run_steps(const Packed<T>& net, const T* in, size_t in_stride, T* out, size
       for_strips([&]() HWY_ATTR { step.activation(y, step.rows, y_stride, 2, step.alpha); });
     } else if (step.products_beside_tanh != nullptr) {
       size_t lead = step.lead, count = step.value_count;
-      if (kStrips > 1) {  // of all strips before the products of any: none waits for its own
+      if (kStrips > 1 && lead > 0) {  // of all strips before the products of any: none waits for its own
         for (size_t s = 0; s < kStrips; ++s) {
           apply_activation<T, ActivationKind::tanh>(values + s * apart, lead, stride, 2, T(0));
         }
