@@ -158,7 +158,8 @@ ode::Solution empty_solution(const ode::Problem& problem, const ode::Options& op
                          (options.precision == Precision::f32 ? 4 : 8);
     const std::string text = cli::counted_text(trajectories, "trajectory") + " of " +
                              cli::counted_text(problem.save_points(), "save point") + " take " +
-                             cli::size_text(static_cast<std::uint64_t>(std::min(bytes, 1e18))) + ": save fewer points, or write them to a file with output=";
+                             cli::size_text(static_cast<std::uint64_t>(std::min(bytes, 1e18))) +
+                             ": save fewer points, or write them to a file with output=";
     PyErr_SetString(PyExc_MemoryError, text.c_str());
     throw nb::python_error();
   }
@@ -244,6 +245,7 @@ nb::tuple solve(const std::string& text, const std::optional<std::filesystem::pa
                 nb::handle numbers, const Net* model, const nb::dict& overrides, const std::string& command,
                 nb::handle progress) {
   Arguments arguments = read_arguments(given, numbers);
+  const Source source = path ? Source::file : Source::arguments;
   return tell_in_users_words(
       [&] {
         cli::ProblemFile file = path ? cli::read_problem_file(*path) : parse_arguments(text);
@@ -259,7 +261,6 @@ nb::tuple solve(const std::string& text, const std::optional<std::filesystem::pa
         warn_of(setup.notes, kLevel);
         if (file.output.file) {
           const ode::Attributes about = cli::describe_problem(file, setup, command);
-          const Source source = path ? Source::file : Source::arguments;
           std::vector<std::string> notes;
           const nb::object stopped = run_watched(
               progress, [&](const RunControl& control) { solve_into_file(file, setup, about, source, notes, control); });
@@ -270,21 +271,14 @@ nb::tuple solve(const std::string& text, const std::optional<std::filesystem::pa
         auto written = std::make_shared<const Written>(Written{std::move(file), std::move(setup), command});
         auto [solved, stopped] = solve_in_memory(written, std::nullopt, length, progress);
         const ode::Solution& solution = solved.solution;
-        note_out_of_steps(
-            written->setup, solved.run, path ? Source::file : Source::arguments,
-            [&] {
-              const auto records = solution.records();
-              const auto found =
-                  std::ranges::find(records, ode::Status::too_many_steps, &ode::TrajectoryRecord::status);
-              if (found == records.end()) return std::string("leave out what went there");
-              return cli::explain_out_of_steps(written->setup.problem, written->setup.options,
-                                               static_cast<std::size_t>(found - records.begin()), *found);
-            },
-            solved.notes);
+        const auto explain = [&] {
+          return cli::explain_out_of_steps(written->setup.problem, written->setup.options, solution);
+        };
+        note_out_of_steps(written->setup, solved.run, source, explain, solved.notes);
         warn_of(solved.notes, kLevel);
         return nb::make_tuple(std::move(solved), nb::none(), std::move(stopped));
       },
-      path ? Source::file : Source::arguments);
+      source);
 }
 
 nb::dict systems() {

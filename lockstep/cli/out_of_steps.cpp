@@ -95,6 +95,14 @@ std::string explain_out_of_steps(const ode::Problem& problem, const ode::Options
 }
 
 std::string explain_out_of_steps(const ode::Problem& problem, const ode::Options& options,
+                                 const ode::Solution& solution, const RunControl& control) {
+  const auto records = solution.records();
+  const auto found = std::ranges::find(records, ode::Status::too_many_steps, &ode::TrajectoryRecord::status);
+  if (found == records.end()) return {};
+  return explain_out_of_steps(problem, options, static_cast<std::size_t>(found - records.begin()), *found, control);
+}
+
+std::string explain_out_of_steps(const ode::Problem& problem, const ode::Options& options,
                                  const std::filesystem::path& result, const RunControl& control) {
   constexpr std::size_t kRows = 65536;
   const ode::ResultFile file(result);

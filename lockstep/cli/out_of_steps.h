@@ -7,6 +7,7 @@
 #include "lockstep/core/run_control.h"
 #include "lockstep/ode/options.h"
 #include "lockstep/ode/problem.h"
+#include "lockstep/ode/solution.h"
 #include "lockstep/ode/trajectory_record.h"
 
 namespace lockstep::cli {
@@ -19,7 +20,9 @@ namespace lockstep::cli {
 std::string explain_out_of_steps(const ode::Problem& problem, const ode::Options& options, std::size_t trajectory,
                                  const ode::TrajectoryRecord& record, const RunControl& control = {});
 
-// The same of the first such trajectory in a result file of this problem.
+// The same of the first such trajectory in a solution of this problem, or in a result file.
+std::string explain_out_of_steps(const ode::Problem& problem, const ode::Options& options,
+                                 const ode::Solution& solution, const RunControl& control = {});
 std::string explain_out_of_steps(const ode::Problem& problem, const ode::Options& options,
                                  const std::filesystem::path& result, const RunControl& control);
 
