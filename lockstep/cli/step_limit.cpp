@@ -14,10 +14,8 @@ std::string limit_steps(const std::optional<nn::TimeFeature>& feature, ode::Opti
 std::string text_of_stops(const ode::Problem& problem, const ode::Options& options) {
   const std::size_t count = ode::stop_times(problem, options).size();
   if (count == 0) return {};
-  const bool moved = options.stop_at_knots && problem.rhs->moves_knots() &&
-                     problem.parameters.size() != problem.rhs->parameters();
-  return "steps end at " + counted_text(count, "time") + (moved ? " of each trajectory's own" : "") +
-         " at which the right-hand side " +
+  return "steps end at " + counted_text(count, "time") +
+         (ode::knots_differ(problem, options) ? " of each trajectory's own" : "") + " at which the right-hand side " +
          (options.stops.empty() ? "jumps or bends" : "jumps or bends, or that stops names") +
          (options.stop_at_knots ? "; stop_at_knots = false passes over those that it tells" : "");
 }

@@ -53,6 +53,9 @@ struct Options {
   void validate() const;
 };
 
+// Whether the right-hand side tells of times that each trajectory's own parameters move.
+bool knots_differ(const Problem& problem, const Options& options);
+
 // The times within the trajectories' spans at which adaptive steps end, ascending: Options::stops and what the
 // right-hand side knows of; of the first trajectory where parameters move them. None with fixed steps.
 std::vector<double> stop_times(const Problem& problem, const Options& options);

@@ -122,7 +122,7 @@ class GraphNet : public StateFunction {
     }
     source_ = detail::graph_source(graph_, pieces_);
     time_knots_ = detail::time_knots(graph_, pieces_);
-    moves_knots_ = detail::parameters_move_knots(graph_, pieces_, parameters_);
+    moves_knots_ = time_knots_of(detail::any_parameters(parameters_)).size() != time_knots_.size();
     hides_knots_ = detail::hides_knots(graph_, pieces_, parameters_);
   }
 

@@ -10,6 +10,7 @@
 #include "lockstep/core/hash.h"
 #include "lockstep/core/text.h"
 #include "lockstep/kernels/math/math.h"
+#include "lockstep/ode/detail/graph_knots.h"
 #include "lockstep/ode/detail/refuse.h"
 #include "lockstep/ode/differentiable_tile.h"
 
@@ -229,8 +230,7 @@ class Trained final : public StateFunction {
 
 bool moves_a_jump(const StateFunction& rhs, std::size_t parameter) {
   if (!rhs.moves_knots()) return false;
-  std::vector<double> any;
-  for (std::size_t i = 0; i < rhs.parameters(); ++i) any.push_back(0.7 + 0.3 * static_cast<double>(i));
+  std::vector<double> any = detail::any_parameters(rhs.parameters());
   const auto jumps = [&] { return std::ranges::count(rhs.time_knots_of(any), true, &TimeKnot::jumps); };
   const auto all = jumps();
   any[parameter] = std::numeric_limits<double>::quiet_NaN();

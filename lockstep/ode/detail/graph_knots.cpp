@@ -65,15 +65,6 @@ bool reads_time(const GraphPieces& pieces) {
   return std::ranges::any_of(pieces, [](const GraphPiece& piece) { return piece.source == GraphSource::time; });
 }
 
-// Values by which no factor of the time vanishes but by design.
-std::vector<double> any_parameters(std::size_t count) {
-  std::vector<double> values;
-  for (std::size_t i = 0; i < count; ++i) {
-    values.push_back(0.7390851332151607 + 0.5671432904097838 * static_cast<double>(i));
-  }
-  return values;
-}
-
 // What a value is made of.
 struct Sources {
   bool time = false, state = false;
@@ -99,10 +90,6 @@ std::vector<TimeKnot> time_knots(const graph::Graph& graph, const GraphPieces& p
     });
   });
   return knots;
-}
-
-bool parameters_move_knots(const graph::Graph& graph, const GraphPieces& pieces, std::size_t parameters) {
-  return time_knots(graph, pieces, any_parameters(parameters)).size() != time_knots(graph, pieces).size();
 }
 
 bool hides_knots(const graph::Graph& graph, const GraphPieces& pieces, std::size_t parameters) {

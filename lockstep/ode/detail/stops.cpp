@@ -36,8 +36,7 @@ Stops::Stops(const Problem& problem, const Options& options) : fixed_(options.co
   // Where only spans are told there are no parameters.
   const bool moves = options.stop_at_knots && problem.rhs->moves_knots() && !problem.parameters.empty();
   const std::size_t each = problem.rhs->parameters();
-  const bool shared = problem.parameters.size() == each;
-  if (moves && !shared && options.control != StepControl::common) {
+  if (moves && knots_differ(problem, options)) {
     first_.push_back(0);
     for (std::size_t i = 0; i < problem.trajectories(); ++i) {
       add(problem, options, problem.rhs->time_knots_of({problem.parameters_of(i), each}));
@@ -50,7 +49,7 @@ Stops::Stops(const Problem& problem, const Options& options) : fixed_(options.co
   if (!moves && options.stop_at_knots) {
     knots.assign(problem.rhs->time_knots().begin(), problem.rhs->time_knots().end());
   }
-  const std::size_t sets = !moves ? 0 : shared ? 1 : problem.trajectories();
+  const std::size_t sets = !moves ? 0 : problem.parameters.size() == each ? 1 : problem.trajectories();
   for (std::size_t i = 0; i < sets; ++i) {
     const std::vector<TimeKnot> more = problem.rhs->time_knots_of({problem.parameters_of(i), each});
     knots.insert(knots.end(), more.begin(), more.end());
@@ -92,6 +91,11 @@ void Stops::add(const Problem& problem, const Options& options, std::vector<Time
 }  // namespace lockstep::ode::detail
 
 namespace lockstep::ode {
+
+bool knots_differ(const Problem& problem, const Options& options) {
+  return options.stop_at_knots && problem.rhs->moves_knots() && options.control != StepControl::common &&
+         problem.parameters.size() != problem.rhs->parameters();
+}
 
 std::vector<double> stop_times(const Problem& problem, const Options& options) {
   if (options.control == StepControl::fixed || problem.trajectories() == 0) return {};
