@@ -292,7 +292,7 @@ std::optional<Obstacle> size_obstacle(const Problem& problem) {
 
 std::optional<Obstacle> stops_obstacle(const Problem& problem, const Options& options) {
   if (!knots_differ(problem, options)) return std::nullopt;
-  return Obstacle{"problem.rhs", "jumps or bends at times that each trajectory's parameters move",
+  return Obstacle{"problem.rhs", "one that jumps or bends at times that each trajectory's parameters move",
                   "the same times for all trajectories on a GPU",
                   "run on the CPU, or pass over those times with stop_at_knots = false"};
 }
