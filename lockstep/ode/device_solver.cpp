@@ -78,7 +78,7 @@ template <class T>
 class DeviceFused {
  public:
   DeviceFused(const Problem& problem, const Options& options, cuda::Runtime& runtime, int device, void* stream)
-      : lowered_(cuda::lower_problem<T>(problem, options)) {
+      : lowered_(cuda::lower_problem<T>(problem, options)), stops_(lowered_.stops) {
     cuda::Fault fault;
     stream_ = runtime.borrow_stream(device, stream, fault);
     if (stream_ == nullptr) cuda::refuse(fault, "check the driver with nvidia-smi");
@@ -88,10 +88,9 @@ class DeviceFused {
     fault = stream_->prepare(lowered_.kernel, &launch_);
     if (fault.happened) cuda::refuse(fault, "update the driver");
     launch_.weights = upload();
-    cuda::StopArrays stops;
-    if (!stops.upload(*stream_, lowered_.stops))
+    if (!stops_.allocate(*stream_, 1))
       cuda::refuse({true, true, "memory", "too little for the stops"}, "free memory on the device");
-    launch_.rules.stops = stops.device();
+    stops_.upload(*stream_, 0, 1);
     launch_.counter = static_cast<unsigned long long*>(allocate(sizeof(unsigned long long)));
     // A solve of nothing: the first launch of a kernel is when a driver sets aside memory for its threads' stacks,
     // which later ones may not wait for, and shows whether the device runs it at all.
@@ -101,6 +100,7 @@ class DeviceFused {
 
   void enqueue(const cuda::Ensemble<T>& ensemble) {
     launch_.ensemble = ensemble;
+    stops_.place(launch_.ensemble);
     stream_->clear(launch_.counter, sizeof *launch_.counter);
     stream_->launch(lowered_.kernel, &launch_);
     if (const cuda::Fault fault = stream_->take_fault(); fault.happened)
@@ -133,6 +133,7 @@ class DeviceFused {
   cuda::Lowered<T> lowered_;
   cuda::BlockLaunch<T> launch_;
   std::unique_ptr<cuda::Stream> stream_;
+  cuda::StopArrays stops_;
 };
 
 template <class T>
@@ -145,6 +146,11 @@ class DeviceSolverState {
     problem_.rhs = std::move(rhs);
     problem_.event = std::move(event);
     if (!problem_.rhs) refuse("rhs", "null", "a right-hand side");
+    if (options.stop_at_knots && problem_.rhs->moves_knots()) {
+      refuse("rhs", "one that jumps or bends at times that parameters move, which lie on the device",
+             "times that the host knows",
+             "give them as stops, with stop_at_knots = false, or solve from the host's arrays with ode::solve");
+    }
     const cuda::LoadedRuntime& loaded = cuda::load_runtime();
     const int device = device_of(options, loaded);
     if (by_cuda_gemm(problem_, options)) {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "lockstep/core/testing/message_of.h"
-#include "lockstep/ode/cuda/program.h"
 #include "lockstep/ode/detail/stops.h"
 #include "lockstep/ode/gradient.h"
 #include "lockstep/ode/methods.h"
@@ -157,14 +156,6 @@ TEST(MovedStops, shared_parameters_move_those_of_all) {
   const std::vector<double> times = stop_times(shared, tight());
   ASSERT_EQ(times.size(), 3u);  // the table begins with the value that it has before it
   for (std::size_t i = 0; i < times.size(); ++i) EXPECT_DOUBLE_EQ(times[i], kKnots[i + 1] + 0.3);
-  // What a GPU knows of them are those of all trajectories.
-  EXPECT_FALSE(cuda::obstacle(shared, tight()));
-  Options passing = tight();
-  passing.stop_at_knots = false;
-  EXPECT_FALSE(cuda::obstacle(problem, passing));
-  const auto found = cuda::obstacle(problem, tight());
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->expected, "the same times for all trajectories on a GPU");
 }
 
 // Fixed steps of 0.05 miss the jumps of the second delay.

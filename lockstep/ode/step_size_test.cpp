@@ -6,6 +6,7 @@
 
 #include "lockstep/ode/numerics.h"
 #include "lockstep/ode/reference.h"
+#include "lockstep/ode/rhs.h"
 #include "lockstep/ode/solve.h"
 #include "lockstep/ode/testing/plain_function.h"
 
@@ -58,6 +59,35 @@ TEST(StepSize, a_first_step_below_times_spacing_grows) {
   options.initial_step = 1e-30;
   const Solution solution = solve(problem, options);
   EXPECT_EQ(solution.record(0).status, Status::success);
+}
+
+// Steps of 1e-7 s among times 2.4e-7 s apart: several have the same time, and which of them a save point takes must not
+// depend on how many are made in one go.
+TEST(StepSize, fixed_steps_below_times_spacing_are_saved_where_the_reference_does) {
+  Problem problem;
+  problem.rhs = system("lorenz");
+  problem.start_times.clear();
+  for (int i = 0; i < 23; ++i) {
+    problem.initial_states.insert(problem.initial_states.end(), {1 + 0.1 * i, 2, 20});
+    const double start = 1.7e9 + 1e-4 * (i % 3), length = (i % 7 == 6 ? -1 : 1) * (i % 5 == 4 ? 9e-4 : 3e-4);
+    problem.start_times.push_back(start);
+    problem.end_times.push_back(start + length);
+    for (const double share : {0.0, 0.1, 0.105, 0.37, 0.5}) problem.save_times.push_back(start + share * length);
+  }
+  problem.parameters = {10, 28, 8.0 / 3};
+  problem.save_times_per_trajectory = true;
+  for (const Precision precision : {Precision::f32, Precision::f64}) {
+    Options options;
+    options.precision = precision;
+    options.control = StepControl::fixed;
+    options.dt = 1e-7;
+    const Solution solution = solve(problem, options), reference = solve_reference(problem, options);
+    for (std::size_t i = 0; i < problem.trajectories(); ++i) {
+      EXPECT_EQ(solution.record(i).accepted, reference.record(i).accepted) << i;
+      for (std::size_t k = 0; k < 5; ++k)
+        EXPECT_EQ(solution.state(i, k, 0), reference.state(i, k, 0)) << i << ", " << k;
+    }
+  }
 }
 
 // u' = u^2 is 1 / (1 / u0 - t): the middle one leaves at t = 1, the ones around it have far to go.

@@ -42,7 +42,7 @@ Sharing share_out(std::int64_t count, unsigned seed, const Rounds& rounds) {
 }
 
 TEST(WarpQueue, gives_every_trajectory_to_one_thread) {
-  for (const int count : {0, 1, 31, 32, 33, 64, 127, 129, 997}) {
+  for (const int count : {0, 1, 31, 32, 33, 64, 127, 129, 997, 1025, 1061, 4999}) {
     const Sharing sharing = share_out(count, static_cast<unsigned>(count), [](int i) { return i * 7 % 13; });
     EXPECT_EQ(sharing.taken, std::vector<int>(static_cast<std::size_t>(count), 1));
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "lockstep/ode/cuda/ensemble.h"
@@ -40,36 +41,74 @@ struct Mirror {
   }
 };
 
-// Where steps end: the times, and the sides of each.
+// Where steps end: the times, and the sides of each. `stops` must stay.
 class StopArrays {
  public:
-  // In the stream's memory, their copy queued. False when there is too little.
-  bool upload(Stream& stream, const detail::Stops& stops) {
-    const detail::StopTimes from = stops.times(0);
-    const auto count = static_cast<std::size_t>(from.count);
-    if (!all_.allocate(stream, 3 * count)) return false;
-    std::size_t row = 0;
-    for (const double* times : {from.time, from.low, from.high}) std::copy_n(times, count, all_.host + row++ * count);
-    all_.upload(stream);
-    device_ = {all_.device, all_.device + count, all_.device + 2 * count, from.count, from.fixed};
-    return true;
+  explicit StopArrays(const detail::Stops& stops) : stops_(stops) {}
+
+  static std::size_t bytes_per_trajectory(const detail::Stops& stops) {
+    return stops.differ() ? stops.most(1) * 3 * sizeof(double) + sizeof(std::int64_t) : 0;
   }
-  const detail::StopTimes& device() const { return device_; }
+
+  // For at most `most` trajectories, of the stream's memory. False when there is too little.
+  bool allocate(Stream& stream, std::size_t most) {
+    row_ = stops_.most(most);
+    uploaded_ = false;
+    return times_.allocate(stream, 3 * row_) && first_.allocate(stream, stops_.empty() ? 0 : sets(most) + 1);
+  }
+
+  // Queues the copy of those of `count` trajectories; of those that all share, once.
+  void upload(Stream& stream, std::size_t first, std::size_t count) {
+    if (stops_.empty() || uploaded_) return;
+    std::size_t end = 0;
+    for (std::size_t i = 0; i < sets(count); ++i) {
+      const detail::StopTimes from = stops_.times(first + i);
+      first_.host[i] = static_cast<std::int64_t>(end);
+      double* to = times_.host + end;
+      for (const double* times : {from.time, from.low, from.high}) {
+        std::copy_n(times, from.count, to);
+        to += row_;
+      }
+      end += static_cast<std::size_t>(from.count);
+    }
+    first_.host[sets(count)] = static_cast<std::int64_t>(end);
+    times_.upload(stream);
+    first_.upload(stream);
+    uploaded_ = !stops_.differ();
+  }
+
+  // Says to an ensemble where they lie.
+  template <class T>
+  void place(Ensemble<T>& ensemble) const {
+    if (stops_.empty()) return;
+    const double* const device = times_.device;
+    ensemble.stops = {device, device + row_, device + 2 * row_, static_cast<std::int32_t>(row_), stops_.times(0).fixed};
+    ensemble.first_stop = first_.device;
+    ensemble.stop_stride = stops_.differ() ? 1 : 0;
+  }
 
  private:
-  Mirror<double> all_;
-  detail::StopTimes device_;
+  std::size_t sets(std::size_t trajectories) const { return stops_.differ() ? trajectories : 1; }
+
+  const detail::Stops& stops_;
+  Mirror<double> times_;        // [time, low, high][stop]
+  Mirror<std::int64_t> first_;  // [trajectory + 1], or of the one set that all share
+  std::size_t row_ = 0;
+  bool uploaded_ = false;  // those that all share
 };
 
 template <class T>
 class BatchArrays {
  public:
-  explicit BatchArrays(const Problem& problem) : problem_(problem) {}
+  // Both must stay.
+  BatchArrays(const Problem& problem, const detail::Stops& stops)
+      : problem_(problem), stops_(stops), bytes_(bytes_per_trajectory(problem, stops)) {}
 
-  static std::size_t bytes_per_trajectory(const Problem& problem) {
+  static std::size_t bytes_per_trajectory(const Problem& problem, const detail::Stops& stops) {
     const std::size_t n = problem.rhs->components(), saves = problem.save_points();
     return (n * (saves + 2) + problem.rhs->parameters()) * sizeof(T) + sizeof(TrajectoryRecord) +
-           (2 + (problem.save_times_per_trajectory ? saves : 0)) * sizeof(double);
+           (2 + (problem.save_times_per_trajectory ? saves : 0)) * sizeof(double) +
+           StopArrays::bytes_per_trajectory(stops);
   }
 
   // For at most `most` trajectories, of the stream's memory. False when there is too little.
@@ -80,7 +119,7 @@ class BatchArrays {
            start_.allocate(stream, each(own_starts())) && end_.allocate(stream, each(own_ends())) &&
            save_.allocate(stream, each(problem_.save_times_per_trajectory) * saves) &&
            states_.allocate(stream, most * saves * n) && end_states_.allocate(stream, most * n) &&
-           records_.allocate(stream, most);
+           records_.allocate(stream, most) && stops_.allocate(stream, most);
   }
 
   // Queues the copies of a batch's inputs, which have been read when this returns, and says where all of it lies.
@@ -100,25 +139,29 @@ class BatchArrays {
     end_.upload(stream);
     save_.upload(stream);
     const auto stride = [](bool own, std::size_t numbers) { return own ? static_cast<std::int64_t>(numbers) : 0; };
-    return {.count = static_cast<std::int64_t>(count),
-            .initial_states = initial_.device,
-            .initial_strides = {.trajectory = static_cast<std::int64_t>(n)},
-            .parameters = parameters_.device,
-            .parameter_stride = stride(own_parameters(), m),
-            .parameter_component = 1,
-            .gathered_parameters = 0,
-            .start_times = start_.device,
-            .start_stride = stride(own_starts(), 1),
-            .end_times = end_.device,
-            .end_stride = stride(own_ends(), 1),
-            .save_times = save_.device,
-            .save_stride = stride(problem_.save_times_per_trajectory, saves),
-            .save_points = static_cast<std::int32_t>(saves),
-            .states = states_.device,
-            .state_strides = {.trajectory = static_cast<std::int64_t>(saves * n), .time = static_cast<std::int64_t>(n)},
-            .end_states = end_states_.device,
-            .end_strides = {.trajectory = static_cast<std::int64_t>(n)},
-            .records = records_.device};
+    Ensemble<T> placed{
+        .count = static_cast<std::int64_t>(count),
+        .initial_states = initial_.device,
+        .initial_strides = {.trajectory = static_cast<std::int64_t>(n)},
+        .parameters = parameters_.device,
+        .parameter_stride = stride(own_parameters(), m),
+        .parameter_component = 1,
+        .gathered_parameters = 0,
+        .start_times = start_.device,
+        .start_stride = stride(own_starts(), 1),
+        .end_times = end_.device,
+        .end_stride = stride(own_ends(), 1),
+        .save_times = save_.device,
+        .save_stride = stride(problem_.save_times_per_trajectory, saves),
+        .save_points = static_cast<std::int32_t>(saves),
+        .states = states_.device,
+        .state_strides = {.trajectory = static_cast<std::int64_t>(saves * n), .time = static_cast<std::int64_t>(n)},
+        .end_states = end_states_.device,
+        .end_strides = {.trajectory = static_cast<std::int64_t>(n)},
+        .records = records_.device};
+    stops_.upload(stream, first, count);
+    stops_.place(placed);
+    return placed;
   }
 
   // Queues the copies of the results.
@@ -137,7 +180,7 @@ class BatchArrays {
   // Hands the finished batch to the sink, in blocks near a megabyte as the sinks like them.
   void deliver(SolutionSink& sink, Summary& summary) {
     const std::size_t n = problem_.rhs->components(), row = problem_.save_points() * n;
-    const std::size_t by_memory = (std::size_t{1} << 20) / bytes_per_trajectory(problem_);
+    const std::size_t by_memory = (std::size_t{1} << 20) / bytes_;
     const std::size_t size = std::clamp<std::size_t>(by_memory / kLeastBatch * kLeastBatch, kLeastBatch, 4096);
     for (std::size_t done = 0; done < count_; done += size) {
       const SolutionBlock block = sink.acquire(first_ + done, std::min(size, count_ - done));
@@ -166,6 +209,8 @@ class BatchArrays {
   Mirror<T> initial_, parameters_, states_, end_states_;
   Mirror<double> start_, end_, save_;
   Mirror<TrajectoryRecord> records_;
+  StopArrays stops_;
+  std::size_t bytes_;  // a trajectory
   std::size_t first_ = 0, count_ = 0;
 };
 

@@ -16,6 +16,7 @@
 #include "lockstep/kernels/mlp/testing/reference.h"
 #include "lockstep/ode/cuda/load.h"
 #include "lockstep/ode/cuda/program.h"
+#include "lockstep/ode/cuda/testing/moved_jumps.h"
 #include "lockstep/ode/cuda/testing/solve_on.h"
 #include "lockstep/ode/cuda/testing/threshold.h"
 #include "lockstep/ode/cuda/testing/uneven_ensemble.h"
@@ -165,6 +166,59 @@ TEST(DeviceKernels, end_steps_at_stops_as_the_cpu_engine_does) {
     expect_same_on_both(lorenz(23), options);
     for (options.max_steps = 1; options.max_steps < 12; ++options.max_steps) expect_same_on_both(problem, options);
   }
+}
+
+// Runs of fixed steps among which nothing happens: up to save points, ends, limits and failures; at times that do not
+// tell one step from the next.
+TEST(DeviceKernels, take_runs_of_fixed_steps_as_the_cpu_engine_does) {
+  for (const Precision precision : {Precision::f32, Precision::f64}) {
+    Options options = fixed(options_for("rk4", precision), 0.003);
+    const Problem problem = lorenz(23);
+    EXPECT_EQ(expect_same_on_both(problem, options), precision == Precision::f32 ? "lorenz_rk4_f32" : "lorenz_rk4_f64");
+    for (options.max_steps = 1; options.max_steps < 110; ++options.max_steps) expect_same_on_both(problem, options);
+    Problem ends = problem;
+    ends.save_times.clear();
+    ends.save_times_per_trajectory = false;
+    expect_same_on_both(ends, options_for("rk4", precision));
+    ends.end_times.assign(ends.trajectories(), 60);
+    expect_same_on_both(ends, fixed(options, 0.2));
+    EXPECT_EQ(solve(ends, fixed(options_for("rk4", precision), 0.2)).record(0).status, Status::not_finite);
+    Problem late = problem;
+    for (std::vector<double>* times : {&late.start_times, &late.end_times, &late.save_times})
+      for (double& time : *times) time = 1.7e9 + 1e-3 * time;
+    expect_same_on_both(late, fixed(options_for("rk4", precision), 1e-7));
+  }
+}
+
+// Each trajectory at its own, whatever the batches.
+TEST(DeviceKernels, end_steps_at_stops_that_parameters_move) {
+  const Problem problem = ensemble(moved_jumps(2, 9), {0.5, 0.2}, {1}, 53, 0.25);
+  for (const Precision precision : {Precision::f32, Precision::f64}) {
+    const Options adaptive = options_for("tsit5", precision);
+    expect_same_on_both(problem, adaptive);
+    expect_same_on_both(problem, fixed(adaptive, 0.01));
+    expect_same_on_both(problem, with_stops(adaptive));
+    Options passing = adaptive;
+    passing.stop_at_knots = false;
+    expect_same_on_both(problem, passing);
+    passing = adaptive;
+    passing.device = DeviceChoice::cpu();
+    const Solution cpu = solve(problem, passing);
+    HostDevice device;
+    expect_same(cpu, solve_on(device, problem, adaptive, 40'000, nullptr, wanted_card()));
+    if (wanted_card() == nullptr) {
+      EXPECT_GT(device.batches.size(), 1u);
+    }
+    Problem shared = problem;
+    shared.parameters = {1.02};
+    expect_same_on_both(shared, adaptive);
+  }
+}
+
+TEST(TilesOnTheDevice, end_steps_at_stops_that_parameters_move) {
+  const Problem problem = ensemble(moved_jumps(3, 33), {0.5, 0.2, -0.4}, {1}, 7, 0.25);
+  EXPECT_EQ(expect_same_on_both(problem, options_for("tsit5", Precision::f32)), "tiles_f32");
+  expect_same_on_both(problem, options_for("tsit5", Precision::f64));
 }
 
 TEST(TilesOnTheDevice, end_steps_at_stops_as_the_cpu_engine_does) {

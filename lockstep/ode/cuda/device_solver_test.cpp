@@ -21,6 +21,7 @@
 #include "lockstep/ode/cuda/load.h"
 #include "lockstep/ode/cuda/program_derivative.h"
 #include "lockstep/ode/cuda/testing/host_runtime.h"
+#include "lockstep/ode/cuda/testing/moved_jumps.h"
 #include "lockstep/ode/methods/tsit5.h"
 #include "lockstep/ode/rhs.h"
 #include "lockstep/ode/solve.h"
@@ -223,6 +224,12 @@ TEST_F(OnDevice, names_the_array_or_option_that_is_wrong) {
   EXPECT_THAT(message_of([&] { DeviceSolver<float>(system("lorenz"), elsewhere, nullptr); }),
               HasSubstr("expected one GPU"));
   EXPECT_THAT(message_of([&] { DeviceSolver<float>(nullptr, options, nullptr); }), HasSubstr("rhs: found null"));
+  const Rhs moved = cuda::moved_jumps(2, 9);
+  EXPECT_THAT(message_of([&] { DeviceSolver<float>(moved, options, nullptr); }),
+              HasSubstr("rhs: found one that jumps or bends at times that parameters move, which lie on the device"));
+  Options passing = options;
+  passing.stop_at_knots = false;
+  EXPECT_NO_THROW(DeviceSolver<float>(moved, passing, nullptr));
   device_.failing_launches = 1;
   device_.failures_are_memory = false;
   ensemble = {.trajectories = 1,

@@ -45,15 +45,14 @@ template <class T>
 class Slot {
  public:
   Slot(const Problem& problem, const Lowered<T>& lowered, std::unique_ptr<Stream> stream)
-      : lowered_(lowered), stream_(std::move(stream)), launch_(lowered.launch), arrays_(problem) {}
+      : lowered_(lowered), stream_(std::move(stream)), launch_(lowered.launch), arrays_(problem, lowered.stops) {}
 
   // False when there is too little memory.
   bool allocate(std::size_t most) {
     stream_->free_all();
     if (!arrays_.allocate(*stream_, most) || !weights_.allocate(*stream_, lowered_.weights.size()) ||
-        !counter_.allocate(*stream_, 1) || !stops_.upload(*stream_, lowered_.stops))
+        !counter_.allocate(*stream_, 1))
       return false;
-    launch_.rules.stops = stops_.device();
     std::copy(lowered_.weights.begin(), lowered_.weights.end(), weights_.host);
     weights_.upload(*stream_);
     return true;
@@ -82,7 +81,6 @@ class Slot {
   BatchArrays<T> arrays_;
   Mirror<T> weights_;
   Mirror<unsigned long long> counter_;
-  StopArrays stops_;
 };
 
 // Two slots in turn: while one computes, the other's results are delivered.
@@ -92,7 +90,8 @@ class Batches {
   Batches(const Problem& problem, const Options& options, const DeviceTarget& target)
       : problem_(problem), target_(target), lowered_(lower_problem<T>(problem, options)) {
     const std::size_t total = problem.trajectories();
-    const std::size_t share = target.memory_budget / kSlots / BatchArrays<T>::bytes_per_trajectory(problem);
+    const std::size_t share =
+        target.memory_budget / kSlots / BatchArrays<T>::bytes_per_trajectory(problem, lowered_.stops);
     const std::size_t wanted = std::max(kGoodBatch, (total + kGoodBatches - 1) / kGoodBatches);
     set_size(std::min({share, wanted, total}));
   }

@@ -37,6 +37,11 @@ struct Ensemble {
   T* end_states;
   StateStrides end_strides;
   TrajectoryRecord* records;  // [trajectory]; null: not wanted
+  // Where steps end whatever their error: a count of 0 of none, else each trajectory's are those from its entry of
+  // first_stop to the next one.
+  detail::StopTimes stops{};
+  const std::int64_t* first_stop = nullptr;  // [trajectory + 1]
+  std::int64_t stop_stride = 0;
 };
 
 inline constexpr int kMostComponents = 64;  // of a state, in any kernel
@@ -52,7 +57,6 @@ struct StepRules {
   bool fixed;
   std::int64_t max_steps;
   float beta1, beta2;
-  detail::StopTimes stops;  // the device's
 };
 
 // A terminal event: a function of the state crosses zero in a direction that counts. The function is a component less a

@@ -38,7 +38,8 @@ std::size_t copies_for(std::string_view method_name, std::size_t components) {
   const Tableau& tableau = method(method_name);
   const int beside_stages = 2;  // the first step
   if (!is_compiled(tableau, components)) return static_cast<std::size_t>(beside_stages + 2);
-  return static_cast<std::size_t>(beside_stages + tableau.stages + tableau.interpolant_stages);
+  const int plain_steps = tableau.error.empty() ? tableau.stages - 1 : 0;  // of Trajectory
+  return static_cast<std::size_t>(beside_stages + tableau.stages + plain_steps + tableau.interpolant_stages);
 }
 
 bool is_called(const std::string& text, std::size_t copies) {

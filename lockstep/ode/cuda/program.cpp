@@ -290,13 +290,6 @@ std::optional<Obstacle> size_obstacle(const Problem& problem) {
   return std::nullopt;
 }
 
-std::optional<Obstacle> stops_obstacle(const Problem& problem, const Options& options) {
-  if (!knots_differ(problem, options)) return std::nullopt;
-  return Obstacle{"problem.rhs", "one that jumps or bends at times that each trajectory's parameters move",
-                  "the same times for all trajectories on a GPU",
-                  "run on the CPU, or pass over those times with stop_at_knots = false"};
-}
-
 std::optional<SourcePart> event_source(const Problem& problem) {
   if (!problem.event) return std::nullopt;
   const auto parts = problem.event->function->parts();
@@ -334,7 +327,6 @@ std::optional<Obstacle> obstacle(const Problem& problem, const Options& options)
                     "run on the CPU: your own code was compiled for it alone"};
   }
   if (auto found = size_obstacle(problem)) return found;
-  if (auto found = stops_obstacle(problem, options)) return found;
   for (const FunctionPart& part : parts) {
     if (auto found = part_obstacle(part)) return found;
   }

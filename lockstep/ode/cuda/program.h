@@ -18,7 +18,7 @@ template <class T>
 struct Lowered {
   BlockLaunch<T> launch{};  // kernels that are none of blocks take its first part, a Launch<T>
   std::vector<T> weights;
-  detail::Stops stops;                 // launch.rules.stops once they lie on the device
+  detail::Stops stops;
   std::string kernel;                  // a name of kernel_list.h, or the source's
   std::optional<KernelSource> source;  // of a kernel that is compiled when the program runs
   // The same solve by a kernel for its one shape, where `kernel` is a general one: faster, but it has to be compiled.
@@ -34,12 +34,10 @@ std::optional<Obstacle> obstacle(const Problem& problem, const Options& options)
 std::optional<SourcePart> event_source(const Problem& problem);
 // Whether its kernel has to be compiled when the program runs: where the right-hand side or the event comes as text.
 bool comes_as_text(const Problem& problem);
-// What holds for every engine on a GPU: its step control and method; its number of parts and components; its event;
-// where its steps end.
+// What holds for every engine on a GPU: its step control and method; its number of parts and components; its event.
 std::optional<Obstacle> method_obstacle(const Options& options);
 std::optional<Obstacle> size_obstacle(const Problem& problem);
 std::optional<Obstacle> event_obstacle(const Problem& problem);
-std::optional<Obstacle> stops_obstacle(const Problem& problem, const Options& options);
 
 // The rules of the steps, the event and the method; of the program no more than the sizes.
 template <class T>

@@ -42,6 +42,10 @@ struct Progress {
   bool after_rejection_ = false, interpolant_ready_ = true;
 };
 
+// The most that step() takes at once. Threads of a warp wait for each other there, and one whose trajectory has ended
+// is to take another soon.
+inline constexpr int kPlainSteps = 32;
+
 // Scheme is a CompiledScheme or TableScheme. A Derivative has kMostComponents, kMostParameters (0: parameters stay
 // where they are, up to kMostGathered of them are gathered where they lie apart), components(), and
 // evaluate(t, u, p, du).
@@ -105,8 +109,11 @@ class Trajectory : private Memory, private Progress<T> {
     return true;
   }
 
-  // Attempts a step. False when that ended the trajectory.
+  // Attempts a step, of fixed ones up to kPlainSteps more before it. False when that ended the trajectory.
   LOCKSTEP_HOST_DEVICE bool step() {
+    if constexpr (!Scheme::kAdaptive) {
+      if (!take_plain_steps()) return false;
+    }
     propose();
     run_stages();
     const Verdict verdict = judge();
@@ -195,7 +202,7 @@ class Trajectory : private Memory, private Progress<T> {
   template <class Index>
   LOCKSTEP_HOST_DEVICE double stage_time(Index i) const {
     if (has_stops() && (int(i) == scheme_.stages() - 1 || scheme_.stage_time(i) == 1))
-      return detail::last_stage_time(rules_.stops, t_, proposed_.t_new, proposed_.last);
+      return detail::last_stage_time(stops(), t_, proposed_.t_new, proposed_.last);
     return int(i) == scheme_.stages() - 1 ? proposed_.t_new : D::fma(scheme_.stage_time(i), proposed_.h, t_);
   }
 
@@ -238,7 +245,7 @@ class Trajectory : private Memory, private Progress<T> {
   LOCKSTEP_HOST_DEVICE bool conclude(bool accept) {
     if (accept) {
       if (finish_step(proposed_.h, proposed_.t_new)) return end(Status::terminated);
-      if (t_ == t_end_) return end(Status::success);
+      if (rules_.fixed ? proposed_.last : t_ == t_end_) return end(Status::success);
     }
     if (std::int64_t(accepted_) + rejected_ >= rules_.max_steps) return end(Status::too_many_steps);
     return true;
@@ -323,9 +330,15 @@ class Trajectory : private Memory, private Progress<T> {
   LOCKSTEP_HOST_DEVICE const T* parameters() const { return parameters_; }
 
  private:
-  LOCKSTEP_HOST_DEVICE bool has_stops() const { return rules_.stops.count > 0; }
-  LOCKSTEP_HOST_DEVICE detail::StepEnd here() const { return detail::step_end(rules_.stops, t_, t_end_ < t_); }
-  LOCKSTEP_HOST_DEVICE double limit() const { return detail::limit_at(rules_.stops, t_, t_end_).t; }
+  LOCKSTEP_HOST_DEVICE bool has_stops() const { return ensemble_.stops.count > 0; }
+  LOCKSTEP_HOST_DEVICE detail::StopTimes stops() const {
+    const detail::StopTimes& all = ensemble_.stops;
+    const std::int64_t* const first = ensemble_.first_stop + index_ * ensemble_.stop_stride;
+    return {all.time + *first, all.low + *first, all.high + *first, static_cast<std::int32_t>(first[1] - *first),
+            all.fixed};
+  }
+  LOCKSTEP_HOST_DEVICE detail::StepEnd here() const { return detail::step_end(stops(), t_, t_end_ < t_); }
+  LOCKSTEP_HOST_DEVICE double limit() const { return has_stops() ? detail::limit_at(stops(), t_, t_end_).t : t_end_; }
 
   template <class U, class Du>
   LOCKSTEP_HOST_DEVICE void evaluate(double t, U&& u, Du&& du) const {
@@ -341,6 +354,37 @@ class Trajectory : private Memory, private Progress<T> {
       prepare_stage(i);
       evaluate(stage_time(i), y1_, k_[i]);
     });
+  }
+
+  // Fixed steps that reach no save point and no end, where nothing else is asked of a step either: their loop is a
+  // third of what a step takes otherwise. False when one was not finite, which ended the trajectory.
+  LOCKSTEP_HOST_DEVICE bool take_plain_steps() {
+    if (has_stops() || has_event() || !is_plain(accepted_ + 1)) return true;
+    double most = D::min(double(accepted_) + kPlainSteps, step_count_ - 1);
+    if (saved_ < ensemble_.save_points) most = D::min(most, D::div(D::sub(next_save_, t_start_), h_) - 1);
+    std::int32_t last = static_cast<std::int32_t>(most);
+    if (last >= rules_.max_steps) last = static_cast<std::int32_t>(rules_.max_steps) - 1;
+    if (last <= accepted_ || !is_plain(last)) return true;
+    do {
+      proposed_.h = h_;
+      proposed_.t_new = fixed_time(accepted_ + 1);
+      run_stages();
+      if (judge() == Verdict::ended) return false;
+      move_on(proposed_.t_new);
+    } while (++accepted_ < last);
+    return true;
+  }
+  LOCKSTEP_HOST_DEVICE double fixed_time(std::int32_t steps) const { return D::fma(double(steps), h_, t_start_); }
+  // Whether so many fixed steps end before the next save point; then fewer do as well, however times are rounded.
+  LOCKSTEP_HOST_DEVICE bool is_plain(std::int32_t steps) const {
+    return saved_ >= ensemble_.save_points || (fixed_time(steps) - next_save_) * h_ < 0;
+  }
+  // The end of a step is the start of the next.
+  LOCKSTEP_HOST_DEVICE void move_on(double t) {
+    const int n = derivative_.components();
+    for (int c = 0; c < n; ++c) y_[c] = y1_[c];
+    for (int c = 0; c < n; ++c) k_[0][c] = k_[scheme_.stages() - 1][c];
+    t_ = t;
   }
 
   // Mean square of the scaled error over components; NaN where `check` is.

@@ -58,6 +58,12 @@ Stops::Stops(const Problem& problem, const Options& options) : fixed_(options.co
   if (moves && time_.empty()) add_beyond_reach();
 }
 
+std::size_t Stops::most(std::size_t trajectories) const {
+  std::size_t each = 0;
+  for (std::size_t i = 1; i < first_.size(); ++i) each = std::max(each, first_[i] - first_[i - 1]);
+  return differ() ? std::min(time_.size(), trajectories * each) : time_.size();
+}
+
 void Stops::add_beyond_reach() {
   for (std::vector<double>* times : {&time_, &low_, &high_}) {
     times->push_back(std::numeric_limits<double>::infinity());

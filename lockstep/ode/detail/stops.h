@@ -22,6 +22,8 @@ class Stops {
   bool empty() const { return time_.empty(); }
   // Whether trajectories have times of their own, which parameters move.
   bool differ() const { return !first_.empty(); }
+  // How many any `trajectories` on end have, at most; those that all share count once.
+  std::size_t most(std::size_t trajectories) const;
   // Valid while this object lives and does not move.
   StopTimes times(std::size_t trajectory) const {
     const std::size_t first = differ() ? first_[trajectory] : 0;

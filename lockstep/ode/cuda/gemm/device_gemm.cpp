@@ -27,7 +27,7 @@ std::vector<std::int32_t> halvings(std::size_t columns, std::size_t least) {
 
 template <class T>
 DeviceGemm<T>::DeviceGemm(const Problem& problem, const Options& options, const GemmTarget& target, void* stream)
-    : lowered_(lower_gemm<T>(problem, options)), workspace_(lowered_) {
+    : lowered_(lower_gemm<T>(problem, options)), workspace_(lowered_), stops_(lowered_.stops) {
   const std::size_t fitting = target.memory_budget / workspace_.bytes_per_column();
   columns_ = std::max(std::min(target.most_columns, fitting) / kColumnStep * kColumnStep, kColumnStep);
   std::optional<KernelImage> image;  // compiled once
@@ -41,7 +41,8 @@ DeviceGemm<T>::DeviceGemm(const Problem& problem, const Options& options, const 
     if (image) {
       if (fault = gemm_->add_advance(*image); fault.happened) refuse(fault, "update the driver");
     }
-    if (workspace_.allocate(*stream_, columns_)) {
+    if (workspace_.allocate(*stream_, columns_) && stops_.allocate(*stream_, 1)) {
+      stops_.upload(*stream_, 0, 1);
       workspace_.launch.columns = static_cast<std::int32_t>(columns_);
       workspace_.launch.ensemble = {};  // no trajectories
       stream_->clear(workspace_.launch.saved, columns_ * sizeof *workspace_.launch.saved);
@@ -74,6 +75,7 @@ DeviceGemm<T>::DeviceGemm(const Problem& problem, const Options& options, const 
 template <class T>
 void DeviceGemm<T>::enqueue(const Ensemble<T>& ensemble) {
   workspace_.launch.ensemble = ensemble;
+  stops_.place(workspace_.launch.ensemble);
   if (const Fault fault = gemm_->enqueue(&workspace_.launch); fault.happened) refuse(fault, kCheckTheDevice);
 }
 

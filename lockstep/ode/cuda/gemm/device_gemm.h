@@ -30,6 +30,7 @@ class DeviceGemm {
   std::unique_ptr<GemmStream> gemm_;
   std::unique_ptr<Stream> stream_;
   GemmWorkspace<T> workspace_;
+  StopArrays stops_;
   std::size_t columns_ = 0;
   std::string description_;
 };

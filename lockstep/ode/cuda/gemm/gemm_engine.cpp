@@ -25,7 +25,7 @@ class GemmBatches {
         target_(target),
         lowered_(lower_gemm<T>(problem, options)),
         workspace_(lowered_),
-        arrays_{{BatchArrays<T>(problem), BatchArrays<T>(problem)}} {
+        arrays_{{BatchArrays<T>(problem, lowered_.stops), BatchArrays<T>(problem, lowered_.stops)}} {
     const std::size_t total = problem.trajectories();
     columns_ = round_up(
         std::min({total, target.most_columns, target.memory_budget / 2 / workspace_.bytes_per_column()}), kColumnStep);
@@ -77,7 +77,7 @@ class GemmBatches {
  private:
   // Of a batch and the one before it, which is being delivered.
   std::size_t batch_bytes(std::size_t trajectories) const {
-    return 2 * trajectories * BatchArrays<T>::bytes_per_trajectory(problem_);
+    return 2 * trajectories * BatchArrays<T>::bytes_per_trajectory(problem_, lowered_.stops);
   }
 
   // Less of what takes more memory. False when there is nothing left to give up.

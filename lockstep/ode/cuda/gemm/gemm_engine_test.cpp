@@ -14,6 +14,7 @@
 #include "lockstep/core/testing/message_of.h"
 #include "lockstep/kernels/mlp/testing/reference.h"
 #include "lockstep/ode/cuda/gemm/testing/host_gemm.h"
+#include "lockstep/ode/cuda/testing/moved_jumps.h"
 #include "lockstep/ode/cuda/testing/solve_on.h"
 #include "lockstep/ode/cuda/testing/uneven_ensemble.h"
 #include "lockstep/ode/guard.h"
@@ -132,6 +133,15 @@ TEST(GemmEngine, ends_steps_at_stops_as_the_cpu_engine_does) {
       expect_same_as_cpu(problem, with_stops(options_for(name, precision)));
       expect_same_as_cpu(problem, with_fixed_stops(options_for(name, precision)));
     }
+  }
+}
+
+TEST(GemmEngine, ends_steps_at_stops_that_parameters_move) {
+  const Problem problem = ensemble(moved_jumps(3, 17), {0.5, 0.2, -0.4}, {1}, 71, 0.25);
+  for (const Precision precision : {Precision::f32, Precision::f64}) {
+    const Options options = options_for("tsit5", precision);
+    expect_same_as_cpu(problem, options);
+    expect_same_as_cpu(problem, options, {.most_columns = 32, .least_columns = 32, .budget = 1});
   }
 }
 

@@ -127,7 +127,6 @@ std::optional<Obstacle> gemm_obstacle(const Problem& problem, const Options& opt
                     "use the engine cuda_fused, or run on the CPU"};
   }
   if (auto found = size_obstacle(problem)) return found;
-  if (auto found = stops_obstacle(problem, options)) return found;
   for (const FunctionPart& part : parts) {
     if (auto found = gemm_part_obstacle(part)) return found;
   }

@@ -59,9 +59,6 @@ class GemmWorkspace {
     launch.moves = device<std::int32_t>(2 * columns);
     launch.counter = device<unsigned long long>(1);
     launch.weights = uploaded(lowered_.scalings);
-    StopArrays stops;
-    if (!stops.upload(stream, lowered_.stops)) return false;
-    launch.rules.stops = stops.device();
     program = {};
     program.float64 = sizeof(T) == 8;
     program.mode = lowered_.mode;

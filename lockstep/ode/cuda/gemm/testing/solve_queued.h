@@ -17,7 +17,8 @@ Solution solve_queued_as(const Problem& problem, const Options& options, const G
   MemorySink sink(solution);
   Fault fault;
   const auto own = target.runtime->borrow_stream(target.device, stream, fault);
-  BatchArrays<T> arrays(problem);
+  const detail::Stops stops_of_the_solver;
+  BatchArrays<T> arrays(problem, stops_of_the_solver);
   arrays.allocate(*own, problem.trajectories());
   const Ensemble<T> ensemble = arrays.upload(*own, 0, problem.trajectories());
   DeviceGemm<T> gemm(problem, options, target, stream);
