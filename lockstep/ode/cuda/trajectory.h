@@ -44,7 +44,7 @@ struct Progress {
 
 // The most that step() takes at once. Threads of a warp wait for each other there, and one whose trajectory has ended
 // is to take another soon.
-inline constexpr int kPlainSteps = 32;
+inline constexpr int kPlainSteps = 64;
 
 // Scheme is a CompiledScheme or TableScheme. A Derivative has kMostComponents, kMostParameters (0: parameters stay
 // where they are, up to kMostGathered of them are gathered where they lie apart), components(), and
@@ -365,13 +365,15 @@ class Trajectory : private Memory, private Progress<T> {
     std::int32_t last = static_cast<std::int32_t>(most);
     if (last >= rules_.max_steps) last = static_cast<std::int32_t>(rules_.max_steps) - 1;
     if (last <= accepted_ || !is_plain(last)) return true;
+    proposed_.h = h_;
     do {
-      proposed_.h = h_;
+      t_ = fixed_time(accepted_);
       proposed_.t_new = fixed_time(accepted_ + 1);
       run_stages();
       if (judge() == Verdict::ended) return false;
-      move_on(proposed_.t_new);
+      move_on();
     } while (++accepted_ < last);
+    t_ = fixed_time(accepted_);
     return true;
   }
   LOCKSTEP_HOST_DEVICE double fixed_time(std::int32_t steps) const { return D::fma(double(steps), h_, t_start_); }
@@ -379,12 +381,11 @@ class Trajectory : private Memory, private Progress<T> {
   LOCKSTEP_HOST_DEVICE bool is_plain(std::int32_t steps) const {
     return saved_ >= ensemble_.save_points || (fixed_time(steps) - next_save_) * h_ < 0;
   }
-  // The end of a step is the start of the next.
-  LOCKSTEP_HOST_DEVICE void move_on(double t) {
+  // The state and derivative at a step's end are those at the next one's start.
+  LOCKSTEP_HOST_DEVICE void move_on() {
     const int n = derivative_.components();
     for (int c = 0; c < n; ++c) y_[c] = y1_[c];
     for (int c = 0; c < n; ++c) k_[0][c] = k_[scheme_.stages() - 1][c];
-    t_ = t;
   }
 
   // Mean square of the scaled error over components; NaN where `check` is.
