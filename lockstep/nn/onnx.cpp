@@ -9,6 +9,7 @@
 #include "lockstep/core/hash.h"
 #include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/nn/detail/onnx_graph.h"
+#include "lockstep/nn/detail/onnx_kept.h"
 #include "lockstep/nn/detail/read_bytes.h"
 #include "lockstep/nn/detail/refuse.h"
 #include "lockstep/nn/detail/stack_ports.h"
@@ -229,13 +230,8 @@ onnx::ModelProto parse(std::span<const std::byte> bytes, const std::string& sour
   return model;
 }
 
-}  // namespace
-
-Model read_onnx(const std::filesystem::path& path) { return read_onnx(detail::read_bytes(path), path); }
-
-Model read_onnx(std::span<const std::byte> bytes, const std::filesystem::path& path) {
-  const StandardReading arithmetic;
-  const onnx::ModelProto file = parse(bytes, path.string());
+// What the file's operators make, and what reading changed beside copying numbers.
+Model model_from_steps(const onnx::ModelProto& file, const std::filesystem::path& path) {
   const StepGraph graph = detail::read_steps(file, path);
   std::vector<std::string> notes;
   Model model;
@@ -250,11 +246,7 @@ Model read_onnx(std::span<const std::byte> bytes, const std::filesystem::path& p
   }
   model.name = file.graph().name();
   model.weight_type = graph.weight_type;
-  model.provenance.source = path.string();
   model.provenance.format = "ONNX, opset " + std::to_string(graph.opset);
-  model.provenance.digest = content_digest(bytes);
-  model.provenance.producer = file.producer_name();
-  if (!file.producer_version().empty()) model.provenance.producer += " " + file.producer_version();
   const std::string prefix = path.string() + ": ";
   for (std::string& note : notes) {
     for (std::size_t at = note.find(prefix); at != std::string::npos; at = note.find(prefix, at)) {
@@ -262,7 +254,28 @@ Model read_onnx(std::span<const std::byte> bytes, const std::filesystem::path& p
     }
   }
   model.provenance.notes = std::move(notes);
-  for (const auto& entry : file.metadata_props()) model.metadata.emplace(entry.key(), entry.value());
+  return model;
+}
+
+}  // namespace
+
+Model read_onnx(const std::filesystem::path& path) { return read_onnx(detail::read_bytes(path), path); }
+
+Model read_onnx(std::span<const std::byte> bytes, const std::filesystem::path& path) {
+  const StandardReading arithmetic;
+  const onnx::ModelProto file = parse(bytes, path.string());
+  Model model;
+  if (auto written = detail::as_written(file, path)) {
+    model = std::move(*written);
+    model.provenance.format = "ONNX, opset " + std::to_string(detail::kWrittenOpset);
+  } else {
+    model = model_from_steps(file, path);
+  }
+  model.provenance.source = path.string();
+  model.provenance.digest = content_digest(bytes);
+  model.provenance.producer = file.producer_name();
+  if (!file.producer_version().empty()) model.provenance.producer += " " + file.producer_version();
+  detail::take_from_metadata(file, model);
   model.validate();
   return model;
 }

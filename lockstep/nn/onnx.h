@@ -1,10 +1,15 @@
-// Models in ONNX files: what PyTorch, Keras, scikit-learn, MATLAB and others export.
+// Models in ONNX files: what PyTorch, Keras, scikit-learn, MATLAB and others export, and what they and ONNX Runtime
+// read.
 #pragma once
 
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <span>
+#include <vector>
 
+#include "lockstep/core/pending_file.h"
+#include "lockstep/core/precision.h"
 #include "lockstep/nn/model.h"
 
 namespace lockstep::nn {
@@ -26,10 +31,29 @@ namespace lockstep::nn {
 // other graph keeps its nodes; only a layer's bias, x * factor + term and (x - mean) / deviation become one node each.
 // Ports keep their names.
 //
+// A file of write_onnx() that no other tool has changed becomes the model it was written from: the same nodes, calls,
+// names, units and ranges. Of a changed one the ports keep what is known of their features.
+//
 // Throws Error: (file) when a file cannot be read; (unsupported) naming node, operator and opset for what is not in the
 // list; (model) for files that are damaged, or point outside their own folder.
 Model read_onnx(const std::filesystem::path& path);
 // The same from memory; `path` is what messages call the file, and in whose folder weights outside it are looked for.
 Model read_onnx(std::span<const std::byte> bytes, const std::filesystem::path& path);
+
+struct OnnxOptions {
+  std::optional<Precision> precision;  // of all numbers, inputs and outputs; onnx_precision() where it is left out
+};
+
+// float32 where it holds every weight and bias exactly; of a model that has none, every number.
+Precision onnx_precision(const Model& model);
+
+// Any model in opset 17 (docs/model_format.md says how each operation), inputs and outputs [batch, features] under the
+// names of the ports, `batch` symbolic. Numbers are rounded to the precision as Plan<T> rounds them, so that in it a
+// file read again gives the same bits. Features, ranges, provenance, calls and metadata go into metadata_props. Throws
+// Error: (model) when the model is invalid, a number does not fit in float32, or a name is not UTF-8; (unsupported)
+// beyond 2 GiB, and in a build without ONNX; (file) when the file cannot be written, which appears whole or not at all.
+std::vector<std::byte> to_onnx(const Model& model, const OnnxOptions& options = {});
+void write_onnx(const std::filesystem::path& path, const Model& model, Existing existing = Existing::refuse,
+                const OnnxOptions& options = {});
 
 }  // namespace lockstep::nn
