@@ -86,9 +86,15 @@ z = "net(x, y, z)[2] / 3"
             self.fail_with(f"nowhere/{output}: found no folder nowhere", command, NET, flag, f"nowhere/{output}")
             self.assertFalse(self.path(output).exists())
 
-    def test_wants_one_header(self):
-        self.fail_with("--c-header", "export", NET)
+    def test_wants_one_output(self):
+        self.fail_with("found nothing to write, expected one of --c-header FILE, --cuda-header FILE and --onnx FILE", "export", NET)
         self.fail_with("run once for each", "export", NET, "--c-header", "a.h", "--cuda-header", "a.cuh")
+        self.fail_with("found 2 files to write", "export", NET, "--c-header", "a.h", "--onnx", "a.onnx")
+        self.fail_with("--weights: found it beside --onnx", "export", NET, "--onnx", "a.onnx", "--weights", "a.bin")
+        self.fail_with("--name: found it beside --onnx", "export", NET, "--onnx", "a.onnx", "--name", "a")
+        self.fail_with("--precision: found it beside a header", "export", NET, "--c-header", "a.h", "--precision", "f64")
+        self.fail_with("--precision", "export", NET, "--onnx", "a.onnx", "--precision", "f16")
+        self.assertFalse(list(self.folder.glob("a.*")))
 
 
 if __name__ == "__main__":

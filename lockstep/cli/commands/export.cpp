@@ -1,4 +1,4 @@
-// `lockstep export`: a net as one header of C or CUDA that needs nothing of Lockstep.
+// `lockstep export`: a net for programs without Lockstep, as one header of C or CUDA or as an ONNX file.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "lockstep/cli/commands/commands.h"
 #include "lockstep/cli/existing_output.h"
@@ -14,15 +15,17 @@
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/pending_file.h"
+#include "lockstep/core/printable.h"
 #include "lockstep/nn/export.h"
+#include "lockstep/nn/onnx.h"
 
 namespace lockstep::cli {
 namespace {
 
 struct ExportCommand {
   std::filesystem::path model;
-  std::optional<std::filesystem::path> c_header, cuda_header, weights;
-  std::optional<std::string> name;
+  std::optional<std::filesystem::path> c_header, cuda_header, onnx, weights;
+  std::optional<std::string> name, precision;
   bool overwrite = false;
 };
 
@@ -31,11 +34,16 @@ Examples:
   lockstep export net.h5 --c-header closure.h         C99 and C++, weights inside
   lockstep export net.h5 --cuda-header closure.cuh    functions for the kernels of your own
   lockstep export net.h5 --c-header closure.h --weights closure.weights
+  lockstep export net.h5 --onnx net.onnx              for ONNX Runtime, MATLAB, Netron, other frameworks
 
 A header's functions give the same bits as Lockstep, for float and for double, and closure_check() in it tells whether
 a compiler kept them. Names begin with the header's own (closure_evaluate_f32) or with --name. With --weights they take
 a pointer to the content of that file (raw numbers of this machine's byte order) as their first argument.
-docs/embedding.md shows how to call them.)";
+docs/embedding.md shows how to call them.
+
+The ONNX file has opset 17, inputs and outputs [batch, features] called as the net's ports, normalisation inside. Its numbers
+are float32 where that holds every weight, else float64, or as --precision says. Names, units and training ranges lie in its
+metadata, where Lockstep finds them again. docs/bringing_a_net.md shows how others read it.)";
 
 // "path/my-net.v2.h" names my_net_v2.
 std::string name_from(const std::filesystem::path& header) {
@@ -48,22 +56,56 @@ std::string name_from(const std::filesystem::path& header) {
   return name;
 }
 
-int export_model(const ExportCommand& command) {
-  if (command.c_header.has_value() == command.cuda_header.has_value()) {
-    throw Error(ErrorKind::invalid_argument, {command.c_header ? "--cuda-header" : "--c-header",
-                                              command.c_header ? "both kinds of header" : "no header to write",
-                                              "one of --c-header FILE and --cuda-header FILE", "run once for each"});
+// The one output of the command. Flags of another are refused.
+std::filesystem::path output_of(const ExportCommand& command) {
+  const int outputs =
+      int{command.c_header.has_value()} + int{command.cuda_header.has_value()} + int{command.onnx.has_value()};
+  if (outputs != 1) {
+    throw Error(ErrorKind::invalid_argument,
+                {"export", outputs == 0 ? "nothing to write" : std::to_string(outputs) + " files to write",
+                 "one of --c-header FILE, --cuda-header FILE and --onnx FILE", "run once for each"});
   }
-  const std::filesystem::path& path = command.c_header ? *command.c_header : *command.cuda_header;
+  const auto refuse_beside = [](const char* flag, const char* output, const char* remedy) {
+    throw Error(ErrorKind::invalid_argument, {flag, std::string("it beside ") + output, "it left out", remedy});
+  };
+  if (command.onnx) {
+    if (command.weights) refuse_beside("--weights", "--onnx", "the file holds its weights");
+    if (command.name) refuse_beside("--name", "--onnx", "it is for what a header's functions are called");
+    return *command.onnx;
+  }
+  if (command.precision) refuse_beside("--precision", "a header", "a header has functions for float and for double");
+  return command.c_header ? *command.c_header : *command.cuda_header;
+}
+
+// "x[3], t[1]"
+std::string ports_text(const std::vector<nn::Port>& ports) {
+  std::string text;
+  for (const nn::Port& port : ports) {
+    text += (text.empty() ? "" : ", ") + port.name + "[" + std::to_string(port.features.size()) + "]";
+  }
+  return text;
+}
+
+void write_onnx(const ExportCommand& command, const std::filesystem::path& path, Existing existing) {
+  in_model_file(command.model, [&] {
+    const nn::Model model = load_model(command.model, std::nullopt);
+    nn::OnnxOptions options;
+    options.precision = nn::onnx_precision(model);
+    if (command.precision) options.precision = *command.precision == "f32" ? Precision::f32 : Precision::f64;
+    nn::write_onnx(path, model, existing, options);
+    std::printf("%s: ONNX in %s, in %s, out %s\n", path.string().c_str(),
+                options.precision == Precision::f32 ? "float32" : "float64",
+                printable(ports_text(model.inputs), LineBreaks::escape).c_str(),
+                printable(ports_text(model.outputs), LineBreaks::escape).c_str());
+  });
+}
+
+void write_header(const ExportCommand& command, const std::filesystem::path& path, Existing existing) {
   const nn::HeaderOptions options{
       .language = command.c_header ? nn::HeaderLanguage::c : nn::HeaderLanguage::cuda,
       .weights_in = command.weights ? nn::WeightsIn::argument : nn::WeightsIn::header,
       .name = command.name.value_or(name_from(path)),
   };
-  refuse_to_replace(path, {command.model});
-  if (command.weights) refuse_to_replace(*command.weights, {command.model});
-  const Existing existing = existing_output(path, command.overwrite);
-  if (command.weights) existing_output(*command.weights, command.overwrite);
   const nn::ExportedHeader header =
       in_model_file(command.model, [&] { return nn::export_header(load_model(command.model, std::nullopt), options); });
   if (command.weights) {
@@ -79,6 +121,19 @@ int export_model(const ExportCommand& command) {
   } else {
     std::printf("%s: %s_evaluate by one thread, %s_evaluate_group by many, %s_check\n", path.string().c_str(), n, n, n);
   }
+}
+
+int export_model(const ExportCommand& command) {
+  const std::filesystem::path path = output_of(command);
+  refuse_to_replace(path, {command.model});
+  if (command.weights) refuse_to_replace(*command.weights, {command.model});
+  const Existing existing = existing_output(path, command.overwrite);
+  if (command.weights) existing_output(*command.weights, command.overwrite);
+  if (command.onnx) {
+    write_onnx(command, path, existing);
+  } else {
+    write_header(command, path, existing);
+  }
   return kSuccess;
 }
 
@@ -87,7 +142,7 @@ int export_model(const ExportCommand& command) {
 void add_export(CLI::App& app, Chosen& chosen) {
   const auto options = std::make_shared<ExportCommand>();
   CLI::App* command =
-      app.add_subcommand("export", "turn a net into a header for C, C++ or CUDA that needs nothing else");
+      app.add_subcommand("export", "turn a net into a header for C, C++ or CUDA that needs nothing else, or into ONNX");
   command->add_option("MODEL", options->model, "a model file")->required();
   command->add_option("--c-header", options->c_header, "file to write: functions in C99, for C++ too")
       ->check(file_name());
@@ -95,6 +150,10 @@ void add_export(CLI::App& app, Chosen& chosen) {
       ->add_option("--cuda-header", options->cuda_header,
                    "file to write: __host__ __device__ functions of a thread, a warp or a block")
       ->check(file_name());
+  command->add_option("--onnx", options->onnx, "file to write: ONNX, for other tools and frameworks")
+      ->check(file_name());
+  command->add_option("--precision", options->precision, "of an ONNX file's numbers: f32 or f64")
+      ->check(one_of({"f32", "f64"}));
   command->add_option("--weights", options->weights, "write the weights to this file, not into the header")
       ->check(file_name());
   command->add_option("--name", options->name, "what all names begin with; default: the header's file name");
