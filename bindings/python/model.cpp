@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -20,6 +21,7 @@
 #include "lockstep/core/thread_count.h"
 #include "lockstep/nn/hdf5_model.h"
 #include "lockstep/nn/load.h"
+#include "lockstep/nn/onnx.h"
 #include "lockstep/nn/safetensors.h"
 #include "lockstep/nn/table_model.h"
 
@@ -130,13 +132,27 @@ Net load(const std::filesystem::path& path, const std::string& activations) {
   return Net(std::move(model));
 }
 
-void save(const Net& net, const std::filesystem::path& path, bool overwrite) {
+void save(const Net& net, const std::filesystem::path& path, bool overwrite,
+          const std::optional<std::string>& precision) {
   const Existing existing = overwrite ? Existing::replace : Existing::refuse;
   const std::string ending = path.extension().string();
+  if (precision && *precision != "f32" && *precision != "f64") {
+    throw Error(ErrorKind::invalid_argument, {"precision", "\"" + *precision + "\"", "\"f32\" or \"f64\"", {}});
+  }
+  if (precision && ending != ".onnx") {
+    throw Error(ErrorKind::invalid_argument,
+                {"precision", "\"" + *precision + "\" for \"" + path.filename().string() + "\"", "it left out",
+                 "it is for .onnx; other files keep every digit"});
+  }
+  if (ending == ".onnx") {
+    nn::OnnxOptions options;
+    if (precision) options.precision = *precision == "f32" ? Precision::f32 : Precision::f64;
+    return nn::write_onnx(path, net.model(), existing, options);
+  }
   if (ending == ".safetensors") return nn::write_safetensors(path, net.model(), existing);
   if (ending == ".h5" || ending == ".hdf5") return nn::write_hdf5_model(path, net.model(), existing);
   throw Error(ErrorKind::invalid_argument,
-              {"path", "\"" + path.filename().string() + "\"", "a name that ends in .h5 or .safetensors", {}});
+              {"path", "\"" + path.filename().string() + "\"", "a name that ends in .h5, .safetensors or .onnx", {}});
 }
 
 // Arrays are float64, C-contiguous: _mlp() in lockstep/_model.py sees to it.
@@ -301,8 +317,18 @@ for it. Raises Unsupported where there is no CUDA component, driver or such devi
       .def("jvp", &jvp, nb::arg("x"), nb::arg("v"), kJvpSignature, kJvpText)
       .def("vjp", &vjp, nb::arg("x"), nb::arg("w"), kVjpSignature, kVjpText)
       .def("__repr__", &repr)
-      .def("save", &save, nb::arg("path"), nb::arg("overwrite") = false,
-           "Writes the net to a file whose name ends in .h5 or .safetensors. Raises FileError where one exists.")
+      .def("save", &save, nb::arg("path"), nb::arg("overwrite") = false, nb::arg("precision") = nb::none(),
+           R"(Writes the net to a file whose name ends in .h5, .safetensors or .onnx. Raises FileError where one exists.
+
+Parameters
+----------
+path : path
+    ``.h5`` holds all that a net knows; ``.safetensors`` plain stacks of layers; ``.onnx`` any net, for ONNX Runtime
+    and other tools: its inputs and outputs are [batch, features], called as the ports.
+overwrite : bool
+    Replace a file that exists.
+precision : "f32" or "f64", optional
+    Of an ONNX file's numbers, inputs and outputs: float32 where that holds every weight, if not given.)")
       .def_prop_ro("name", [](const Net& net) { return net.model().name; })
       .def_prop_ro(
           "inputs", [](const Net& net) { return ports(net.model().inputs); },

@@ -303,8 +303,34 @@ def test_a_saved_net_is_the_same_net(tmp_path, ocean, samples):
         with pytest.raises(lockstep.FileError):
             ocean.save(tmp_path / name)
         ocean.save(tmp_path / name, overwrite=True)
-    with pytest.raises(lockstep.InvalidArgument, match="safetensors"):
+    with pytest.raises(lockstep.InvalidArgument, match="a name that ends in .h5, .safetensors or .onnx"):
+        ocean.save(tmp_path / "net.pt")
+
+
+def test_a_net_goes_to_other_tools_as_onnx(tmp_path, ocean, samples):
+    try:
         ocean.save(tmp_path / "net.onnx")
+    except lockstep.Unsupported as error:
+        pytest.skip(str(error))
+    again = lockstep.load(tmp_path / "net.onnx")
+    assert again.digest == ocean.digest and "float32" in repr(again)
+    np.testing.assert_array_equal(again(samples), ocean(samples))
+    ocean.save(tmp_path / "net.onnx", overwrite=True, precision="f64")
+    again = lockstep.load(tmp_path / "net.onnx")
+    assert again.digest == ocean.digest and "float64" in repr(again)
+    with pytest.raises(lockstep.FileError):
+        ocean.save(tmp_path / "net.onnx")
+    with pytest.raises(lockstep.InvalidArgument, match='^precision: found "half", expected "f32" or "f64"'):
+        ocean.save(tmp_path / "half.onnx", precision="half")
+    with pytest.raises(lockstep.InvalidArgument, match='^precision: found "f64" for "net.h5", expected it left out'):
+        ocean.save(tmp_path / "net.h5", precision="f64")
+    ranged = lockstep.mlp([np.eye(2)]).with_names(inputs=["a", "b"]).with_ranges(data=np.array([[0.0, 1], [2, 3]]))
+    ranged.save(tmp_path / "ranged.onnx")
+    assert lockstep.load(tmp_path / "ranged.onnx").inputs == ranged.inputs
+    system = lockstep.equations({"x": "-k * drag(x, x)[0]"}, parameters={"k": 0.5}, models={"drag": ranged})
+    system.save(tmp_path / "system.onnx")
+    again = lockstep.load(tmp_path / "system.onnx")
+    assert (again.digest, again.calls, again.metadata) == (system.digest, system.calls, system.metadata)
 
 
 def test_a_net_describes_itself(ocean):
