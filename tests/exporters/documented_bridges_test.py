@@ -4,9 +4,9 @@ stand there: nets that come over with their own answers, gradients as central di
     python documented_bridges_test.py TOOL DOCS PACKAGE      DOCS: the folder docs; PACKAGE: that of the Python package; in
                                                              the environment that scripts/exporter_environment.sh makes
 """
+import functools
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
@@ -20,20 +20,11 @@ import torch
 
 TOOL, DOCS, PACKAGE = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
 sys.path.insert(0, str(PACKAGE))
+import documented
 import lockstep
 
 
-def block(page, words):
-    """The one block of Python code on a page that has these words."""
-    blocks = [found for found in re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL) if words in found]
-    assert len(blocks) == 1, f"{page}: {len(blocks)} blocks with {words!r}"
-    return blocks[0]
-
-
-def run(page, words, **names):
-    """What the block leaves behind, begun with these names."""
-    exec(compile(block(page, words), f"{page}, the block with {words!r}", "exec"), names)
-    return types.SimpleNamespace(**names)
+block, run = functools.partial(documented.block, DOCS), functools.partial(documented.run, DOCS)
 
 
 class Nets(unittest.TestCase):

@@ -5,6 +5,7 @@ testdata/, random ones.
     python onnx_export_test.py PACKAGE [SEED]      PACKAGE: the folder of the Python package; in the environment that
                                                    scripts/exporter_environment.sh makes
 """
+import os
 import pathlib
 import sys
 import tempfile
@@ -15,11 +16,12 @@ import onnx
 import onnxruntime
 
 sys.path.insert(0, sys.argv[1])
+import documented
 import lockstep
 from error_bound import Evaluation
 from random_graphs_test import RandomGraph
 
-TESTDATA = pathlib.Path(__file__).resolve().parents[2] / "testdata"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 SEED = int(sys.argv[2]) if len(sys.argv) > 2 else 8
 ACTIVATIONS = """identity relu leaky_relu leaky_relu(0.2) prelu(-0.5) elu elu(0.5) selu celu celu(2) gelu gelu_tanh silu mish softplus
     softsign sigmoid hard_sigmoid hard_swish tanh sin square""".split()
@@ -53,10 +55,10 @@ class WrittenTest(unittest.TestCase):
         return list(made.values()) if isinstance(made, dict) else [made]
 
     def compare(self, found, centre, bound, what):
-        """Within the bound, or as infinite or NaN. Numbers whose bound is above 1 % of them say little, and are counted."""
+        """Within the bound, or NaN as well. Numbers whose bound is above 1e-3 of them say little, and are counted."""
         self.assertEqual(found.shape, centre.shape, what)
         useful = np.isfinite(centre) & (np.abs(centre) < 1e30)
-        telling = useful & (bound <= 1e-6 + 1e-2 * np.abs(centre))
+        telling = useful & (bound <= 1e-5 + 1e-3 * np.abs(centre))
         self.compared, self.told = self.compared + useful.sum(), self.told + telling.sum()
         far = useful & ~(np.abs(found - centre) <= bound)
         self.assertFalse(far.any(), f"{what}: {found[far][:3]} for {centre[far][:3]} +- {bound[far][:3]}")
@@ -147,9 +149,22 @@ class Stacks(WrittenTest):
         self.check(net, around=(300, 20))
 
 
+    def test_what_the_page_shows(self):
+        net = self.stack([3, 8, 2], "tanh").with_names(inputs=["a", "b", "c"]).with_ranges(data=self.rng.normal(size=(9, 3)))
+        net.save(self.path)
+        x = self.rng.normal(size=(7, 3)).astype(np.float32)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.path.parent)
+        shown = documented.run(ROOT / "docs", "bringing_a_net.md", "onnxruntime.InferenceSession", x=x)
+        exact = Evaluation(onnx.load(self.path), {"x": x})
+        self.compare(shown.y, *exact.centre_and_bound("y"), "the page's answers")
+        self.assertEqual(shown.features, [{key: value for key, value in feature.items() if key != "unit"}
+                                          for feature in net.inputs[0]["features"]])
+
+
 class Graphs(WrittenTest):
     def test_graphs_of_other_tools(self):
-        files = sorted((TESTDATA / "exported").glob("graph_*.onnx"))
+        files = sorted((ROOT / "testdata" / "exported").glob("graph_*.onnx"))
         self.assertGreater(len(files), 10)
         for file in files:
             with self.subTest(file.name):
