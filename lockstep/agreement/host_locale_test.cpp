@@ -14,7 +14,9 @@
 #include "lockstep/kernels/mlp/plan.h"
 #include "lockstep/nn/equations.h"
 #include "lockstep/nn/export.h"
+#include "lockstep/nn/load.h"
 #include "lockstep/nn/model.h"
+#include "lockstep/nn/onnx.h"
 #include "lockstep/ode/detail/graph_source.h"
 #include "lockstep/ode/solve.h"
 
@@ -49,6 +51,15 @@ std::vector<std::string> texts() {
   Mlp large;
   large.layers.push_back({.inputs = 1, .outputs = 1, .weights = {1.5e300}, .bias = {0}, .activation = {}});
   all.push_back(message_of([&] { Plan<float>::compile(large); }));
+
+  nn::Model ranged = model;
+  ranged.inputs[0].features[0].minimum = -1.5;
+  all.push_back(message_of([&] {
+    const std::filesystem::path file = std::filesystem::path(::testing::TempDir()) / "lockstep_host_locale.onnx";
+    nn::write_onnx(file, ranged, Existing::replace);
+    const nn::Model read = nn::load(file);
+    all.push_back(read.digest() + number_text(read.inputs[0].features[0].minimum));
+  }));
   return all;
 }
 

@@ -43,6 +43,7 @@ Examples:
   lockstep train train.toml                     a net from data: docs/training.md
   lockstep import net.onnx --output net.h5      a net of another tool, checked if you have its answers
   lockstep export net.h5 --c-header net.h       a header for C or CUDA that needs nothing else
+  lockstep export net.h5 --onnx net.onnx        for ONNX Runtime and other tools
   lockstep evaluate net.safetensors --input x.h5 --output y.h5
   lockstep calibrate                            measure this machine once, for the choice of the device
 

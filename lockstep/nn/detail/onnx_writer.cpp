@@ -217,11 +217,13 @@ std::string OnnxWriter::feature_axis() {
 // [batch, 1], made once.
 std::string OnnxWriter::batch_shape() {
   if (!batch_.empty()) return batch_;
+  const Node* const node = std::exchange(node_, nullptr);  // it is no part of the one that asks first
   piece("Shape", {values_[model_.inputs[0].name].name});
   attribute("start", std::int64_t{0});
   attribute("end", std::int64_t{1});
   batch_ = piece("Concat", {graph_.node().rbegin()->output(0), feature_axis()});
   attribute("axis", std::int64_t{0});
+  node_ = node;
   return batch_;
 }
 
