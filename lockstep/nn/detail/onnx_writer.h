@@ -32,8 +32,6 @@ class OnnxWriter {
   // All values are [batch, features]; constants are [1, features] until something needs them for each sample. The same
   // model gives the same bytes. Throws Error (model) naming a number that does not fit in float32.
   onnx::GraphProto write();
-  // What the graph calls an output port, which may not be called as an input port there.
-  const std::string& output_name(std::size_t port) const { return outputs_[port]; }
   // The tensors that hold a node's numbers.
   const std::vector<std::string>& tensors_of(const std::string& node) { return tensors_[node]; }
 
@@ -116,12 +114,12 @@ class OnnxWriter {
   Precision precision_;
   onnx::GraphProto graph_;
   std::set<std::string> taken_;
-  Names outputs_;                             // the ports' names here
-  std::map<std::string, std::string> named_;  // what the nodes' values are called here
-  std::map<std::string, Value> values_;       // of input ports and the nodes written so far
-  std::set<std::string> as_numbers_, as_truths_;  // what is read; by a Select's condition, or otherwise
+  Names outputs_;  // what the graph calls the output ports: none may be called as an input port there
+  std::map<std::string, std::string> named_;      // what the nodes' values are called here
+  std::map<std::string, Value> values_;           // of input ports and the nodes written so far
+  std::set<std::string> as_numbers_, as_truths_;  // what is read, what by a Select's condition
   std::set<std::string> written_;                 // nodes
-  std::map<std::string, Names> tensors_;      // by node
+  std::map<std::string, Names> tensors_;          // by node
   std::map<double, std::string> numbers_;
   std::string axis_, batch_;
   const Node* node_ = nullptr;  // being written
