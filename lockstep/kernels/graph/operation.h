@@ -80,7 +80,8 @@ enum class ReduceKind { sum, mean, minimum, maximum };
 struct Reduce {  // all features to one
   ReduceKind kind = ReduceKind::sum;
 };
-// d = x - mean, r = 1 / sqrt(mean(d^2) + epsilon), y = fma(d r, scale, shift); squares are summed by fma.
+// d = (x - x[0]) - mean(x - x[0]), r = 1 / sqrt(mean(d^2) + epsilon), y = fma((d - mean(d)) r, scale, shift); squares
+// are summed by fma. mean(d) is what rounding left of the mean, which matters beside the others, not in the squares.
 struct LayerNormalise {
   std::vector<double> scale;
   std::vector<double> shift;

@@ -359,14 +359,15 @@ class NodeTexts {
     const std::string type = kType, count = literal(static_cast<double>(width_));
     const std::string scale = table("scale", normalise.scale), shift = table("shift", normalise.shift);
     return for_samples(
-        "    " + type + " mean = a[s], sum = 0, r;\n" + for_features(1, width_, "mean = mean + a[i * n + s];") +
-        "    mean = $div~(mean, " + count + ");\n" +
+        "    const " + type + " first = a[s];\n    " + type + " mean = 0, rest = 0, squares = 0, r;\n" +
+        for_features(0, width_, "mean = mean + (a[i * n + s] - first);") + "    mean = $div~(mean, " + count + ");\n" +
         for_features(0, width_,
                      "{\n      const " + type +
-                         " d = a[i * n + s] - mean;\n      sum = $fma~(d, d, sum);\n"
-                         "      y[i * n + s] = d;\n    }") +
-        "    r = $div~(" + literal(1) + ", $sqrt~($div~(sum, " + count + ") + " + literal(normalise.epsilon) + "));\n" +
-        for_features(0, width_, "y[i * n + s] = $fma~($mul~(y[i * n + s], r), " + scale + ", " + shift + ");"));
+                         " d = a[i * n + s] - first - mean;\n      rest = rest + d;\n"
+                         "      squares = $fma~(d, d, squares);\n      y[i * n + s] = d;\n    }") +
+        "    rest = $div~(rest, " + count + ");\n    r = $div~(" + literal(1) + ", $sqrt~($div~(squares, " + count +
+        ") + " + literal(normalise.epsilon) + "));\n" +
+        for_features(0, width_, "y[i * n + s] = $fma~($mul~(y[i * n + s] - rest, r), " + scale + ", " + shift + ");"));
   }
 
   // Both are read before one is taken: GCC 12.2 with AVX2 and -O3 makes masked loads of those that a condition guards,

@@ -268,11 +268,13 @@ class Writer {
   }
   std::string of(const graph::LayerNormalise& normalise) const {
     const std::string count = literal(static_cast<double>(width_));
-    return table("scale", normalise.scale) + table("shift", normalise.shift) + "R mean = x0[0], sum = R(0);\n" +
-           loop(width_, "mean = mean + x0[i];", 1) + "mean = mean / " + count + ";\n" +
-           loop(width_, "{\ny[i] = x0[i] - mean;\nsum = std::fma(y[i], y[i], sum);\n}") +
-           "const R r = R(1) / std::sqrt(sum / " + count + " + " + literal(normalise.epsilon) + ");\n" +
-           each("std::fma(y[i] * r, scale[i], shift[i])");
+    return table("scale", normalise.scale) + table("shift", normalise.shift) +
+           "R mean = R(0), rest = R(0), squares = R(0);\n" + loop(width_, "mean = mean + (x0[i] - x0[0]);") +
+           "mean = mean / " + count + ";\n" +
+           loop(width_,
+                "{\ny[i] = x0[i] - x0[0] - mean;\nrest = rest + y[i];\nsquares = std::fma(y[i], y[i], squares);\n}") +
+           "rest = rest / " + count + ";\nconst R r = R(1) / std::sqrt(squares / " + count + " + " +
+           literal(normalise.epsilon) + ");\n" + each("std::fma((y[i] - rest) * r, scale[i], shift[i])");
   }
 
   const graph::Graph& graph_;

@@ -178,7 +178,8 @@ class DerivativeBuilder {
   // Layer normalisation but for its scale, whose Jacobian is symmetric: r (t - mean(t) - n mean(n t)), n = (x - mean)
   // r.
   std::size_t through_normalisation(const LayerNormalise& normalise, std::size_t x, std::size_t t) {
-    const std::size_t d = difference(x, reduce(ReduceKind::mean, x));
+    const std::size_t near = difference(x, add(Columns{{0}}, {x}));  // as the operation itself
+    const std::size_t d = difference(near, reduce(ReduceKind::mean, near));
     const std::size_t variance = reduce(ReduceKind::mean, product(d, d));
     const std::size_t r =
         unary(UnaryKind::reciprocal, unary(UnaryKind::square_root, sum(variance, constant(normalise.epsilon))));

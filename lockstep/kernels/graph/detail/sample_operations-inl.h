@@ -199,10 +199,11 @@ void sample_activate(const Step<T>& step, const Tile<T>& tile) {
   }
 }
 
-// totals[sample] = of(width, feature by feature); as many samples side by side as keep the adders busy, the last one
-// again where there are fewer. `of` is told the lanes L and how to load a feature into them.
-template <class T, size_t kCount, class Of>
-HWY_INLINE void side_by_side(const T* numbers, const Tile<T>& tile, size_t first, T* totals, const Of& of) {
+// totals[i][sample] = of(width, feature by feature)[i]; as many samples side by side as keep the adders busy, the last
+// one again where there are fewer. `of` is told the lanes L and how to load a feature into them.
+template <class T, size_t kCount, size_t kTotals, class Of>
+HWY_INLINE void side_by_side(const T* numbers, const Tile<T>& tile, size_t first, const std::array<T*, kTotals>& totals,
+                             const Of& of) {
   using Group = LaneGroup<hn::CappedTag<T, 1>, kCount>;
   const T* from[kCount];
   for (size_t i = 0; i < kCount; ++i) {
@@ -215,12 +216,14 @@ HWY_INLINE void side_by_side(const T* numbers, const Tile<T>& tile, size_t first
     }
     return v;
   };
-  const auto total = of(Group(), load);
-  for (size_t i = 0; i < kCount && first + i < tile.samples; ++i) totals[first + i] = hn::GetLane(total.each[i]);
+  const std::array<typename Group::V, kTotals> made = of(Group(), load);
+  for (size_t k = 0; k < kTotals; ++k) {
+    for (size_t i = 0; i < kCount && first + i < tile.samples; ++i) totals[k][first + i] = hn::GetLane(made[k].each[i]);
+  }
 }
 
-template <class T, class Of>
-HWY_INLINE void each_total(const T* numbers, const Tile<T>& tile, T* totals, const Of& of) {
+template <class T, size_t kTotals, class Of>
+HWY_INLINE void each_total(const T* numbers, const Tile<T>& tile, const std::array<T*, kTotals>& totals, const Of& of) {
   for (size_t first = 0; first < tile.samples; first += 8) {
     const size_t left = tile.samples - first;
     if (left == 1) {
@@ -235,8 +238,9 @@ HWY_INLINE void each_total(const T* numbers, const Tile<T>& tile, T* totals, con
 
 template <class T, ReduceKind kKind>
 HWY_NOINLINE void totals_of(const T* numbers, size_t width, const Tile<T>& tile, T* totals) {
-  each_total(numbers, tile, totals,
-             [&](auto lanes, const auto& load) HWY_ATTR { return reduce_of<kKind, decltype(lanes)>(width, load); });
+  each_total(numbers, tile, std::array{totals}, [&](auto lanes, const auto& load) HWY_ATTR {
+    return std::array{reduce_of<kKind, decltype(lanes)>(width, load)};
+  });
 }
 
 template <class T, ReduceKind kKind>
@@ -281,30 +285,38 @@ template <class T>
 void sample_layer_normalise(const Step<T>& step, const Tile<T>& tile) {
   using L = HwyLane<Register<T>>;
   SampleOperand<T> a(step.a, tile), made(made_operand(step), tile);
-  T totals[mlp::kMostLanes];
-  Total<T> total(totals);
-  totals_of<T, ReduceKind::mean>(a.numbers, step.width, tile, totals);
+  T totals[mlp::kMostLanes], rests[mlp::kMostLanes];
+  Total<T> total(totals), rest(rests);
+  for (size_t sample = 0; sample < tile.samples; ++sample) totals[sample] = a.numbers[sample * tile.between_samples];
   each_part(
       step, tile, [&](const Part<T>& part) HWY_ATTR { return L::sub(a.at(part), total.now); }, a, total);
-  each_total(made.numbers, tile, totals, [&](auto lanes, const auto& difference) HWY_ATTR {
+  totals_of<T, ReduceKind::mean>(made.numbers, step.width, tile, totals);
+  each_part(
+      step, tile, [&](const Part<T>& part) HWY_ATTR { return L::sub(made.at(part), total.now); }, made, total);
+  each_total(made.numbers, tile, std::array{totals, rests}, [&](auto lanes, const auto& difference) HWY_ATTR {
     using S = decltype(lanes);
-    auto sum = S::zero();
+    auto squares = S::zero(), sum = S::zero();
     for (size_t i = 0; i < step.width; ++i) {
       const auto d = difference(i);
-      sum = S::fma(d, d, sum);
+      sum = S::add(sum, d);
+      squares = S::fma(d, d, squares);
     }
-    return sum;
+    return std::array{squares, sum};
   });
   for (size_t first = 0; first < tile.samples; first += hn::Lanes(Register<T>())) {
     const Part<T> part(first, tile.samples);
-    const auto variance = L::div(part.load(totals), L::set(static_cast<T>(step.width)));
+    const auto count = L::set(static_cast<T>(step.width));
+    const auto variance = L::div(part.load(totals), count);
     part.store(L::div(L::set(T(1)), L::sqrt(L::add(variance, L::set(step.numbers[0])))), totals);
+    part.store(L::div(part.load(rests), count), rests);
   }
   each_part(
       step, tile,
-      [&](const Part<T>& part)
-          HWY_ATTR { return L::fma(L::mul(made.at(part), total.now), part.load(step.first), part.load(step.second)); },
-      made, total);
+      [&](const Part<T>& part) HWY_ATTR {
+        const auto difference = L::sub(made.at(part), rest.now);
+        return L::fma(L::mul(difference, total.now), part.load(step.first), part.load(step.second));
+      },
+      made, total, rest);
 }
 
 template <class T>

@@ -177,12 +177,18 @@ Vector<T> reference_operation(const Operation& operation, const std::vector<Vect
           y = {reference_reduce(op.kind, x)};
         } else {
           static_assert(std::is_same_v<Op, LayerNormalise>);
-          const T mean = reference_reduce(ReduceKind::mean, x);
-          T sum = 0;
-          for (const T v : x) sum = std::fma(v - mean, v - mean, sum);
-          const T r = T(1) / std::sqrt(sum / static_cast<T>(x.size()) + T(op.epsilon));
+          Vector<T> d;
+          for (const T v : x) d.push_back(v - x[0]);
+          const T mean = reference_reduce(ReduceKind::mean, d);
+          T squares = 0;
+          for (T& v : d) {
+            v -= mean;
+            squares = std::fma(v, v, squares);
+          }
+          const T rest = reference_reduce(ReduceKind::mean, d);
+          const T r = T(1) / std::sqrt(squares / static_cast<T>(x.size()) + T(op.epsilon));
           for (std::size_t i = 0; i < y.size(); ++i) {
-            y[i] = std::fma((x[i] - mean) * r, T(op.scale[i]), T(op.shift[i]));
+            y[i] = std::fma((d[i] - rest) * r, T(op.scale[i]), T(op.shift[i]));
           }
         }
       },
