@@ -14,8 +14,9 @@ namespace lockstep::nn {
 // these layers: Dense; Activation with the functions of docs/model_format.md, LeakyReLU, ELU, ReLU, PReLU, Softmax;
 // Normalization, BatchNormalization, LayerNormalization, Rescaling; Concatenate, Add, Subtract, Multiply, Average,
 // Maximum, Minimum; and what does nothing at inference (Dropout, noise, Flatten, Identity). Kernels are transposed. A
-// Normalization that reads the input stays as it is; what else scales is multiplied into the layer beside it, in
-// float64, and told in provenance.notes. Ports and nodes are named after the layers.
+// Normalization that reads the input stays as it is; what else has a term and stands before the first layer becomes (x
+// - shift) / scale; all else that scales is multiplied into the layer beside it, in float64. Both are told in
+// provenance.notes. Ports and nodes are named after the layers.
 //
 // Throws Error: (file) when a file cannot be read; (unsupported) naming the layer and what of it is not read, or saying
 // that a model's structure is Python code; (model) for files that are damaged or lack weights. Weights that a file

@@ -210,6 +210,7 @@ class MadeTest : public ::testing::Test {
   std::string refusal(const std::string& config, const std::vector<Weight>& weights) const {
     return message_of([&] { read(config, weights); });
   }
+  const std::string two_inputs_ = R"({"class_name":"InputLayer","config":{"name":"i","batch_shape":[null,2]}},)";
   const std::vector<Weight> two_by_one_ = {{"d", "kernel:0", {2, 1}, {3, 5}}, {"d", "bias:0", {1}, {7}}};
 
   std::filesystem::path path_;
@@ -244,6 +245,67 @@ TEST_F(MadeTest, an_inverted_normalisation_ends_a_net) {
   const std::string end = R"(,{"class_name":"Normalization","config":{"name":"n","axis":[-1],"invert":true,)"
                           R"("mean":[[10.0]],"variance":[[4.0]]}})";
   EXPECT_THAT(outputs(read(sequential(dense("d", 1) + end), two_by_one_), {1, 10}), ElementsAre(130));
+}
+
+// x = 300 +- 1, less about 300, in float32: the layer's sums are of numbers near 1, whose roundings are 6e-8 each: at
+// most five a sum, and three in what it sums, times weights below 1.4 and the factor.
+TEST_F(MadeTest, offsets_before_the_first_layer_cost_no_digits) {
+  struct Case {
+    std::string layers;
+    double factor, centre;
+    std::vector<Weight> weights;
+  };
+  const auto rescaling = [](const std::string& name, const std::string& scale, const std::string& offset) {
+    return R"({"class_name":"Rescaling","config":{"name":")" + name + R"(","scale":)" + scale + R"(,"offset":)" +
+           offset + "}},";
+  };
+  const std::vector<Weight> normalised = {{"b", "gamma:0", {2}, {1, 1}},
+                                          {"b", "beta:0", {2}, {0.1F, 0.1F}},
+                                          {"b", "moving_mean:0", {2}, {300, 300}},
+                                          {"b", "moving_variance:0", {2}, {0.25F, 0.25F}}};
+  const std::string batch = R"({"class_name":"BatchNormalization","config":{"name":"b","epsilon":0}},)";
+  const std::string normalisation = R"({"class_name":"Normalization","config":{"name":"n","axis":[-1],)"
+                                    R"("mean":[[150.05]],"variance":[[0.25]]}},)";
+  for (const Case& one :
+       {Case{rescaling("r", "1", "-300.1"), 1, 300.1, {}}, Case{rescaling("r", "-2", "[600.1, 600.1]"), -2, 300.05, {}},
+        Case{rescaling("r", "2", "0") + rescaling("q", "1", "-600.2"), 2, 300.1, {}},
+        Case{batch, 2, 300 - double{0.1F} / 2, normalised},
+        Case{rescaling("r", "0.5", "0") + normalisation, 1, 300.1, {}}}) {
+    SCOPED_TRACE(one.layers);
+    const std::vector<float> w{1.37F, 0.2F, 0.51F, 0.7F};
+    std::vector<Weight> weights = one.weights;
+    weights.push_back({"d", "kernel:0", {2, 2}, w});
+    weights.push_back({"d", "bias:0", {2}, {0.25F, -0.5F}});
+    const Model model = read(sequential(two_inputs_ + one.layers + dense("d", 2)), weights);
+    ASSERT_TRUE(is_stack(model));
+    EXPECT_THAT(to_mlp(model).input_scaling.shift, ::testing::Each(static_cast<float>(one.centre)));
+    EXPECT_THAT(model.provenance.notes, ::testing::Contains(HasSubstr("went into the scaling of the inputs")));
+    std::mt19937 random(1);
+    std::uniform_real_distribution<float> near(299, 301);
+    const auto plan = NetPlan<float>::compile(model);
+    for (int i = 0; i < 100; ++i) {
+      const std::vector<float> x{near(random), near(random)};
+      std::vector<float> y(2);
+      plan.evaluate(MatrixView<const float>::row_major(x.data(), 1, 2), MatrixView<float>::row_major(y.data(), 1, 2));
+      for (std::size_t j = 0; j < 2; ++j) {
+        const double sum = (x[0] - one.centre) * w[j] + (x[1] - one.centre) * w[2 + j];
+        EXPECT_NEAR(y[j], one.factor * sum + (j == 0 ? 0.25 : -0.5), std::fabs(one.factor) * 1.4 * 8 * 6e-8);
+      }
+    }
+  }
+}
+
+TEST_F(MadeTest, factors_alone_and_what_float32_does_not_hold_go_into_the_weights) {
+  const auto scaled = [&](const std::string& scale, const std::string& offset) {
+    const std::string rescaling =
+        R"({"class_name":"Rescaling","config":{"name":"r","scale":)" + scale + R"(,"offset":)" + offset + "}},";
+    return read(sequential(two_inputs_ + rescaling + dense("d", 1)), two_by_one_);
+  };
+  for (const auto& [model, y] : {std::pair(scaled("2", "0"), 113.0), {scaled("[0, 1]", "[3, -1]"), 61.0}}) {
+    EXPECT_TRUE(to_mlp(model).input_scaling.shift.empty());
+    EXPECT_THAT(outputs(model, {1, 10}), ElementsAre(y));
+    EXPECT_THAT(model.provenance.notes, ElementsAre("r went into d"));
+  }
 }
 
 TEST_F(MadeTest, what_cannot_be_read_is_named_with_its_layer) {

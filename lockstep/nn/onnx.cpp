@@ -1,13 +1,13 @@
 #include "lockstep/nn/onnx.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <optional>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/hash.h"
 #include "lockstep/core/standard_arithmetic.h"
+#include "lockstep/nn/detail/input_scaling.h"
 #include "lockstep/nn/detail/onnx_graph.h"
 #include "lockstep/nn/detail/onnx_kept.h"
 #include "lockstep/nn/detail/read_bytes.h"
@@ -131,26 +131,16 @@ class StackBuilder {
     return false;
   }
 
-  // f x + t before the first layer is (x - shift) / scale there too: in the weights a term would cost as many digits as
-  // it is larger than what it makes (-300 of x = 300 +- 1: two of seven). The sign of f goes into the weights, so that
-  // scales stay above 0. A factor alone costs none and goes there whole, as does all that float32 does not hold.
+  // f x + t before the first layer is (x - shift) / scale there too.
   void move_to_input_scaling(DenseLayer& layer) {
     InputScaling& scaling = mlp_.input_scaling;
-    const bool has_term = std::ranges::any_of(affine_.term, [](double term) { return term != 0; });
-    if (!has_term || !scaling.shift.empty()) return;
-    std::vector<double> shift, scale;
-    for (std::size_t k = 0; k < width_; ++k) {
+    if (!scaling.shift.empty()) return;
+    std::vector<double> scale;
+    for (std::size_t k = 0; k < width_; ++k)
       scale.push_back((scaling.scale.empty() ? 1 : scaling.scale[k]) / affine_.factor[k]);
-      shift.push_back(0 - affine_.term[k] * scale[k]);
-    }
-    const auto held = [](double number) { return std::fabs(number) > 1e-30 && std::fabs(number) < 1e30; };
-    const auto held_or_zero = [&](double number) { return number == 0 || held(number); };
-    if (!std::ranges::all_of(scale, held) || !std::ranges::all_of(shift, held_or_zero)) return;
-    for (std::size_t i = 0; i < layer.weights.size(); ++i) {
-      if (scale[i % width_] < 0) layer.weights[i] = -layer.weights[i];
-    }
-    for (double& one : scale) one = std::fabs(one);
-    scaling = {std::move(shift), std::move(scale)};
+    auto made = detail::as_input_scaling(std::move(scale), affine_.term, layer.weights, layer.bias);
+    if (!made) return;
+    scaling = std::move(*made);
     note("into the scaling of the inputs");
   }
 

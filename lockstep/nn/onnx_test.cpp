@@ -243,6 +243,19 @@ TEST(Onnx, terms_before_the_first_layer_cost_no_digits) {
   }
 }
 
+// The shift of x * 2 - 600.1 is 300.05, which float32 holds to 1.2e-5.
+TEST(Onnx, what_a_shift_loses_to_float32_goes_into_the_bias) {
+  Graph graph;
+  graph.tensor("w", {2, 1}, {1, 0}), graph.tensor("k", {1}, {2}), graph.tensor("c", {1}, {-600.1F});
+  graph.node("Mul", {"x", "k"}, "a");
+  graph.node("Add", {"a", "c"}, "n");
+  graph.node("Gemm", {"n", "w"}, "y");
+  const Mlp mlp = to_mlp(read_onnx(graph.save()));
+  const double exact = double{600.1F} / 2, shift = mlp.input_scaling.shift[0];
+  EXPECT_EQ(shift, static_cast<float>(exact));
+  EXPECT_EQ(mlp.layers[0].bias[0], 2 * (shift - exact));
+}
+
 TEST(Onnx, a_scaling_that_float32_does_not_hold_goes_into_the_weights) {
   Graph graph;  // a feature times 0
   graph.tensor("w", {2, 1}, {1, 2}), graph.tensor("k", {2}, {0, 1}), graph.tensor("c", {2}, {3, -300});

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
+
+#include "lockstep/nn/detail/input_scaling.h"
 
 namespace lockstep::nn::detail {
 namespace {
@@ -46,6 +49,17 @@ class Folder {
     node.operation = std::move(rescale);
   }
 
+  // Of an input port, before the one layer that reads it.
+  bool scales_inputs(Node& node, const Rescale& rescale, Dense& next) {
+    std::vector<double> scale;
+    for (const double factor : rescale.scale) scale.push_back(1 / factor);
+    auto made = as_input_scaling(std::move(scale), rescale.shift, next.weights, next.bias);
+    if (!made) return false;
+    node.operation = Standardise{std::move(made->shift), std::move(made->scale)};
+    notes_.push_back(node.name + " went into the scaling of the inputs");
+    return true;
+  }
+
   bool fold_one() {
     for (Node& node : model_.nodes) {
       const auto* rescale = std::get_if<Rescale>(&node.operation);
@@ -53,6 +67,16 @@ class Folder {
       Node* const before = maker(node.inputs.front());
       Node* const after = only_reader(node.name);
       Dense* const next = after == nullptr ? nullptr : std::get_if<Dense>(&after->operation);
+      const bool alone = before != nullptr && only_reader(before->name) == &node;
+      if (auto* earlier = alone ? std::get_if<Rescale>(&before->operation) : nullptr) {
+        for (std::size_t i = 0; i < earlier->scale.size(); ++i) {
+          earlier->scale[i] *= rescale->scale[i];
+          earlier->shift[i] = earlier->shift[i] * rescale->scale[i] + rescale->shift[i];
+        }
+        remove(node, before->name);
+        return true;
+      }
+      if (next != nullptr && before == nullptr && scales_inputs(node, *rescale, *next)) return true;
       if (next != nullptr) {
         for (std::size_t j = 0; j < next->outputs; ++j) {
           for (std::size_t k = 0; k < next->inputs; ++k) {
@@ -64,15 +88,7 @@ class Folder {
         remove(node, after->name);
         return true;
       }
-      if (before == nullptr || only_reader(before->name) != &node) continue;
-      if (auto* earlier = std::get_if<Rescale>(&before->operation)) {
-        for (std::size_t i = 0; i < earlier->scale.size(); ++i) {
-          earlier->scale[i] *= rescale->scale[i];
-          earlier->shift[i] = earlier->shift[i] * rescale->scale[i] + rescale->shift[i];
-        }
-        remove(node, before->name);
-        return true;
-      }
+      if (!alone) continue;
       Dense* const last = std::get_if<Dense>(&before->operation);
       if (last == nullptr || after == nullptr) continue;
       for (std::size_t j = 0; j < last->outputs; ++j) {
