@@ -230,5 +230,61 @@ TEST(MovedStops, what_nothing_tells_is_known_to_be_hidden) {
   EXPECT_FALSE(delayed()->hides_knots());
 }
 
+// u' = f(t) < c ? yes : no, made of x = f(t), with one more value beside it: the state, a parameter or the time.
+Rhs chosen(graph::Operation of_time, double c, graph::Operation yes, graph::Operation no, std::size_t beside = 3) {
+  graph::Graph g;
+  g.inputs = {{"u", 0, 1}, {"p", 1, 1}, {"t", 2, 1}};
+  const auto read = [&](const graph::Operation& operation) {
+    if (std::holds_alternative<graph::Constant>(operation)) return std::vector<std::size_t>{};
+    if (std::holds_alternative<graph::Binary>(operation)) return std::vector<std::size_t>{3, beside};
+    return std::vector<std::size_t>{3};
+  };
+  const std::vector<std::size_t> by_yes = read(yes), by_no = read(no);
+  g.nodes = {{"x", std::move(of_time), {2}},
+             {"c", graph::Constant{{c}}, {}},
+             {"below", graph::Binary{graph::BinaryKind::less}, {3, 4}},
+             {"yes", std::move(yes), by_yes},
+             {"no", std::move(no), by_no},
+             {"du", graph::Select{}, {5, 6, 7}}};
+  g.outputs = {{"du", 8, 1}};
+  return net(std::move(g));
+}
+
+TEST(MovedStops, a_choice_of_what_agrees_where_it_switches_hides_nothing) {
+  using graph::Binary;
+  using graph::BinaryKind;
+  const graph::Operation sine = graph::Activate{{ActivationKind::sin, 0}},
+                         itself = graph::Activate{{ActivationKind::identity}},
+                         square = graph::Activate{{ActivationKind::square}},
+                         negated = graph::Unary{graph::UnaryKind::negate},
+                         inverse = graph::Unary{graph::UnaryKind::reciprocal};
+  const auto number = [](double value) { return graph::Constant{{value}}; };
+  EXPECT_FALSE(chosen(sine, 0, negated, itself)->hides_knots());
+  EXPECT_FALSE(chosen(sine, 0, number(0), square)->hides_knots());
+  EXPECT_FALSE(chosen(sine, 0.1, number(0.1 * 0.1), square)->hides_knots());  // to rounding
+  EXPECT_TRUE(chosen(sine, 0.1, number(0.1 * 0.1 + 1e-12), square)->hides_knots());
+  EXPECT_TRUE(chosen(sine, 0.9, number(1), number(0))->hides_knots());
+  EXPECT_TRUE(chosen(sine, 0.9, negated, itself)->hides_knots());
+  EXPECT_TRUE(chosen(sine, 0, inverse, inverse)->hides_knots());  // no number there
+  // What it is at the switch tells nothing of what it is beside it.
+  EXPECT_TRUE(chosen(sine, 0, number(1), Binary{BinaryKind::equal})->hides_knots());
+  // Of a state, a parameter or the time beside it, 0 times which is 0, nothing is taken for granted.
+  for (const std::size_t beside : {0, 1, 2})
+    EXPECT_TRUE(chosen(sine, 0, number(0), Binary{BinaryKind::multiply}, beside)->hides_knots()) << beside;
+  EXPECT_TRUE(chosen(sine, 0, number(0), Binary{BinaryKind::multiply}, 5)->hides_knots());  // the comparison itself
+}
+
+TEST(MovedStops, a_choice_of_what_agrees_bends_where_the_time_tells) {
+  const graph::Operation itself = graph::Activate{{ActivationKind::identity}},
+                         negated = graph::Unary{graph::UnaryKind::negate}, shifted = graph::Rescale{{2}, {-3}};
+  const Rhs bend = chosen(shifted, 0, negated, itself), jump = chosen(shifted, 0, graph::Constant{{1}}, itself);
+  for (const auto& rhs : {bend, jump}) {
+    ASSERT_EQ(rhs->time_knots().size(), 1u);
+    EXPECT_EQ(rhs->time_knots()[0].time, 1.5);
+    EXPECT_EQ(rhs->time_knots()[0].jumps, rhs == jump);
+    EXPECT_EQ(rhs->time_knots_of(std::vector<double>{7})[0].jumps, rhs == jump);
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::ode

@@ -17,6 +17,7 @@
 #include "lockstep/kernels/graph/tile_plan.h"
 #include "lockstep/kernels/graph/weights.h"
 #include "lockstep/ode/detail/arithmetic_tile.h"
+#include "lockstep/ode/detail/continuous_choice.h"
 #include "lockstep/ode/detail/evaluation_cost.h"
 #include "lockstep/ode/detail/graph_inputs.h"
 #include "lockstep/ode/detail/graph_knots.h"
@@ -121,9 +122,10 @@ class GraphNet : public StateFunction {
       take_in_order();
     }
     source_ = detail::graph_source(graph_, pieces_);
-    time_knots_ = detail::time_knots(graph_, pieces_);
+    if (detail::reads_time(pieces_)) continuous_choices_ = detail::continuous_choices(graph_);
+    time_knots_ = detail::time_knots(graph_, pieces_, continuous_choices_);
     moves_knots_ = time_knots_of(detail::any_parameters(parameters_)).size() != time_knots_.size();
-    hides_knots_ = detail::hides_knots(graph_, pieces_, parameters_);
+    hides_knots_ = detail::hides_knots(graph_, pieces_, continuous_choices_, parameters_);
   }
 
   // Of a function that is no right-hand side.
@@ -176,7 +178,7 @@ class GraphNet : public StateFunction {
   bool moves_knots() const override { return moves_knots_; }
   bool hides_knots() const override { return hides_knots_; }
   std::vector<TimeKnot> time_knots_of(std::span<const double> parameters) const override {
-    return detail::time_knots(graph_, pieces_, parameters);
+    return detail::time_knots(graph_, pieces_, continuous_choices_, parameters);
   }
   // On a GPU it is compiled when a solve needs it.
   std::vector<FunctionPart> parts() const override {
@@ -262,6 +264,7 @@ class GraphNet : public StateFunction {
   bool is_function_ = false;
   GraphPieces pieces_;
   std::vector<TimeKnot> time_knots_;
+  std::vector<std::size_t> continuous_choices_;
   bool moves_knots_ = false, hides_knots_ = false;
   std::optional<std::string> source_;  // for a GPU; none where the net is too large
 };

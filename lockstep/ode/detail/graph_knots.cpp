@@ -35,7 +35,8 @@ std::vector<std::optional<TimeMultiple>> row_values(const GraphPieces& pieces, c
 
 using Inputs = std::span<const TimeMultiple* const>;
 
-// Calls visit(node, inputs) for one node after another; of its inputs those are null that are no multiples of the time.
+// Calls visit(value, node, inputs) for one node after another, by the number of what it makes; of its inputs those are
+// null that are no multiples of the time.
 template <class Visit>
 void walk(const graph::Graph& graph, const GraphPieces& pieces, const Parameters& parameters, Visit visit) {
   const std::vector<std::optional<TimeMultiple>> rows = row_values(pieces, parameters);
@@ -56,13 +57,9 @@ void walk(const graph::Graph& graph, const GraphPieces& pieces, const Parameters
       const std::optional<TimeMultiple>& taken = rows[first_row[node.inputs[0]] + columns->indices[0]];
       inputs[0] = taken ? &*taken : nullptr;
     }
-    visit(node, Inputs(inputs));
+    visit(values.size(), node, Inputs(inputs));
     values.push_back(graph::time_multiple(node.operation, inputs));
   }
-}
-
-bool reads_time(const GraphPieces& pieces) {
-  return std::ranges::any_of(pieces, [](const GraphPiece& piece) { return piece.source == GraphSource::time; });
 }
 
 // What a value is made of.
@@ -79,20 +76,27 @@ bool may_jump(const graph::Operation& operation) {
 
 }  // namespace
 
-std::vector<TimeKnot> time_knots(const graph::Graph& graph, const GraphPieces& pieces, Parameters parameters) {
+bool reads_time(const GraphPieces& pieces) {
+  return std::ranges::any_of(pieces, [](const GraphPiece& piece) { return piece.source == GraphSource::time; });
+}
+
+std::vector<TimeKnot> time_knots(const graph::Graph& graph, const GraphPieces& pieces,
+                                 std::span<const std::size_t> continuous, Parameters parameters) {
   std::vector<TimeKnot> knots;
   if (!reads_time(pieces)) return knots;
-  walk(graph, pieces, parameters, [&](const graph::Node& node, Inputs inputs) {
+  walk(graph, pieces, parameters, [&](std::size_t made, const graph::Node& node, Inputs inputs) {
     graph::find_bends(node.operation, inputs, [&](const TimeMultiple& argument, double value, bool jumps) {
       const double time = argument.time_of(value);
       if (!std::isfinite(time)) return;
+      jumps = jumps && !std::ranges::binary_search(continuous, made);
       knots.push_back({time, jumps, std::max(argument.magnitude, std::fabs(value)) / std::fabs(argument.factor)});
     });
   });
   return knots;
 }
 
-bool hides_knots(const graph::Graph& graph, const GraphPieces& pieces, std::size_t parameters) {
+bool hides_knots(const graph::Graph& graph, const GraphPieces& pieces, std::span<const std::size_t> continuous,
+                 std::size_t parameters) {
   if (!reads_time(pieces)) return false;
   std::vector<Sources> rows, values;
   for (const GraphPiece& piece : pieces) {
@@ -108,7 +112,7 @@ bool hides_knots(const graph::Graph& graph, const GraphPieces& pieces, std::size
     values.push_back(all);
   }
   bool hides = false;
-  walk(graph, pieces, any_parameters(parameters), [&](const graph::Node& node, Inputs inputs) {
+  walk(graph, pieces, any_parameters(parameters), [&](std::size_t made, const graph::Node& node, Inputs inputs) {
     Sources all;
     const auto* columns = std::get_if<graph::Columns>(&node.operation);
     if (columns != nullptr && node.inputs[0] < first_row.size()) {
@@ -117,7 +121,8 @@ bool hides_knots(const graph::Graph& graph, const GraphPieces& pieces, std::size
       for (const std::size_t input : node.inputs) all = both(all, values[input]);
     }
     const bool located = std::ranges::none_of(inputs, [](const TimeMultiple* input) { return input == nullptr; });
-    hides = hides || (all.time && !all.state && !located && may_jump(node.operation));
+    hides = hides || (all.time && !all.state && !located && may_jump(node.operation) &&
+                      !std::ranges::binary_search(continuous, made));
     values.push_back(all);
   });
   return hides;

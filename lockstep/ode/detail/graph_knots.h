@@ -12,9 +12,12 @@
 
 namespace lockstep::ode::detail {
 
+bool reads_time(const GraphPieces& pieces);
 // Of everything in it that reads a multiple of the time plus a constant: tables, comparisons, bounds. Given parameters
-// are constants; without them what reads one tells nothing.
+// are constants; without them what reads one tells nothing. Of comparisons those that are `continuous`
+// (continuous_choice.h) bend, all others jump.
 std::vector<TimeKnot> time_knots(const graph::Graph& graph, const GraphPieces& pieces,
+                                 std::span<const std::size_t> continuous,
                                  std::optional<std::span<const double>> parameters = std::nullopt);
 // Parameters as good as any others, which make no factor of the time vanish but by design.
 inline std::vector<double> any_parameters(std::size_t count) {
@@ -25,7 +28,8 @@ inline std::vector<double> any_parameters(std::size_t count) {
   return values;
 }
 // Whether it compares, or looks up, what is made of the time in another way, sin(t) > 0.9: at times that nothing tells.
-// Not what the state has a part in, whose errors the steps see.
-bool hides_knots(const graph::Graph& graph, const GraphPieces& pieces, std::size_t parameters);
+// Not what the state has a part in, whose errors the steps see, nor what is `continuous`.
+bool hides_knots(const graph::Graph& graph, const GraphPieces& pieces, std::span<const std::size_t> continuous,
+                 std::size_t parameters);
 
 }  // namespace lockstep::ode::detail
