@@ -101,6 +101,27 @@ nn::Model net_to_train(const TrainingFile& file, const NetSection& net, const nn
   return initial_model(file, net, std::move(inputs), std::move(outputs), scaling, {});
 }
 
+// A state that all nets read as it is, or none, is as good as their ranges say: what is made of it by arithmetic holds
+// everywhere. Its own range in the data tells something only where a net reads what is made of it, or knows no range of
+// it: of one net at every cell of a grid no cell's own.
+void drop_ranges_that_nets_know(std::vector<nn::Feature>& states, const std::vector<nn::NetCalls>& calls,
+                                const std::vector<nn::Model>& nets) {
+  std::vector<bool> tells(states.size());
+  for (std::size_t net = 0; net < nets.size(); ++net) {
+    const std::vector<nn::Feature>& inputs = nets[net].inputs[0].features;
+    const bool knows_all = std::ranges::all_of(inputs, [](const nn::Feature& one) { return nn::is_bounded(one); });
+    const std::vector<bool> otherwise =
+        knows_all ? nn::shown_otherwise(calls[net].read) : std::vector<bool>(states.size(), true);
+    for (std::size_t i = 0; i < states.size(); ++i) tells[i] = tells[i] || otherwise[i];
+  }
+  const nn::Feature unknown;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    if (tells[i]) continue;
+    states[i].minimum = unknown.minimum;
+    states[i].maximum = unknown.maximum;
+  }
+}
+
 }  // namespace
 
 EquationsToTrain equations_to_train(const TrainingFile& file, const TrajectoryTable& data) {
@@ -125,7 +146,10 @@ EquationsToTrain equations_to_train(const TrainingFile& file, const TrajectoryTa
     if (!is_trained) made.parameters.push_back(parameters[i]);
   }
   made.states.resize(section.system.equations.size());
-  if (!names.empty()) made.states = features(data.component_names, data.states);
+  if (!names.empty()) {
+    made.states = features(data.component_names, data.states);
+    drop_ranges_that_nets_know(made.states, calls, made.nets);
+  }
   for (std::size_t i = 0; i < made.states.size() && i < data.component_units.size(); ++i) {
     made.states[i].unit = data.component_units[i];
   }

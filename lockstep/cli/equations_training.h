@@ -28,7 +28,7 @@ struct EquationsToTrain {
   std::vector<double> parameters;     // the others
   nn::Equations system;               // with all nets, those that are kept first
   std::vector<nn::KnownTimes> times;  // of nets that are kept and tables, where they read the time
-  std::vector<nn::Feature> states;    // with their range in the data where nets are trained on them
+  std::vector<nn::Feature> states;    // with their range in the data, where no net's range says it better
   std::optional<nn::TimeFeature> time_feature;
 };
 

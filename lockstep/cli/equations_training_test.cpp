@@ -9,11 +9,13 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lockstep/cli/trained_values.h"
 #include "lockstep/kernels/graph/weights.h"
 #include "lockstep/nn/fit.h"
+#include "lockstep/nn/guarded_calls.h"
 #include "lockstep/nn/net_plan.h"
 #include "lockstep/ode/fit.h"
 #include "lockstep/ode/rhs.h"
@@ -189,6 +191,53 @@ TEST(EquationsTraining, trains_nets_and_parameters_beside_nets_that_are_kept) {
     EXPECT_EQ(whole.calls[i].inputs[0].features[0].minimum, read.minimum);
     EXPECT_EQ(whole.calls[i].inputs[0].features[0].maximum, read.maximum);
   }
+}
+
+// The range of each state that trained_equations() stores, "x" where it stores one, and of those that a solve watches.
+std::pair<std::string, std::string> ranges_of(const std::string& text, const TrajectoryTable& table) {
+  const TrainingFile file = file_of(text);
+  const EquationsToTrain equations = equations_to_train(file, table);
+  const nn::Model whole = trained_equations(file, equations, equations.nets, {});
+  const nn::WatchedInputs watched = nn::watched_inputs(whole, nn::Watch::state_and_parameters);
+  std::pair<std::string, std::string> names;
+  for (std::size_t i = 0; i < table.component_names.size(); ++i) {
+    if (nn::is_bounded(whole.inputs[0].features[i])) names.first += table.component_names[i];
+    if (nn::is_bounded(watched.inputs[0].features[i])) names.second += table.component_names[i];
+  }
+  return names;
+}
+
+TEST(EquationsTraining, states_have_a_range_of_their_own_where_nets_do_not_know_it) {
+  using Names = std::pair<std::string, std::string>;
+  const TrajectoryTable table = pendulums();
+  EXPECT_EQ(ranges_of(kFile, table), Names("", "v"));
+  EXPECT_EQ(ranges_of(replaced(kFile, "net(v)", "net(x, v)"), table), Names("", "xv"));
+  EXPECT_EQ(ranges_of(replaced(kFile, "net(v)", "net(v^2)"), table), Names("v", "v"));
+  EXPECT_EQ(ranges_of(replaced(kFile, "net(v)", "net(v, x - v)"), table), Names("xv", "xv"));
+  EXPECT_EQ(ranges_of(replaced(kFile, "net(v)", "net(v, t)"), table), Names("", "v"));
+  const std::string two = replaced(kFile, "[net]\nhidden = [6]", "[net.a]\nhidden = [6]\n[net.b]\nhidden = [6]");
+  EXPECT_EQ(ranges_of(replaced(two, "net(v)", "a(v) + b(x)"), table), Names("", "xv"));
+  EXPECT_EQ(ranges_of(replaced(two, "net(v)", "a(b(x)) * v"), table), Names("xv", "xv"));  // a's is not known
+}
+
+// Diffusion with a net for what each cell makes: all cells are within what the net has seen of any, none alone.
+TEST(EquationsTraining, a_net_at_every_cell_knows_what_it_saw_in_all) {
+  TrajectoryTable table;
+  table.component_names = {"a", "b", "c"};
+  table.lengths = {3};
+  table.times = {0, 0.1, 0.2};
+  table.states = {0.1, 0.4, 0.9, 0.2, 0.5, 1.0, 0.3, 0.6, 0.8};
+  const TrainingFile file = file_of(
+      replaced(kFile, "x = \"v\"\nv = \"-g * sin(x) + net(v)\"",
+               "a = \"g * (b - a) + net(a)\"\nb = \"g * (a - 2 * b + c) + net(b)\"\nc = \"g * (b - c) + net(c)\""));
+  const EquationsToTrain equations = equations_to_train(file, table);
+  const nn::Model whole = trained_equations(file, equations, equations.nets, {});
+  const nn::WatchedInputs watched = nn::watched_inputs(whole, nn::Watch::state_and_parameters);
+  for (const nn::Feature& cell : watched.inputs[0].features) {
+    EXPECT_EQ(cell.minimum, 0.1) << cell.name;
+    EXPECT_EQ(cell.maximum, 1.0) << cell.name;
+  }
+  EXPECT_TRUE(watched.other.empty());
 }
 
 TEST(EquationsTraining, makes_nets_of_one_shape_differ_at_the_start) {

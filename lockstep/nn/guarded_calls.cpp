@@ -42,8 +42,14 @@ class Sources {
   };
   // What value[index] is, where it is one as it is.
   std::optional<Source> source_of(std::string value, std::size_t index) const {
-    for (;;) {
-      if (const auto port = ports_.find(value); port != ports_.end()) return Source{port->second, index};
+    pass_on(value, index);
+    const auto port = ports_.find(value);
+    if (port == ports_.end()) return std::nullopt;
+    return Source{port->second, index};
+  }
+  // Where value[index] was made: what is moved as it is is not made anew.
+  void pass_on(std::string& value, std::size_t& index) const {
+    while (!ports_.contains(value)) {
       const Node& node = model_.nodes[nodes_.at(value)];
       if (const auto* columns = std::get_if<Columns>(&node.operation)) {
         index = columns->indices.at(index);
@@ -53,10 +59,11 @@ class Sources {
         for (; index >= widths_.at(node.inputs[part]); ++part) index -= widths_.at(node.inputs[part]);
         value = node.inputs[part];
       } else {
-        return std::nullopt;
+        return;
       }
     }
   }
+  std::size_t width(const std::string& value) const { return widths_.at(value); }
 
  private:
   const Model& model_;
@@ -247,6 +254,36 @@ WatchedInputs watched_inputs(const Model& model, Watch watch) {
   const Sources sources(model);
   for (const Calls& calls : by_net(model.calls)) narrow(calls, model, watch, sources, watched);
   return watched;
+}
+
+std::vector<bool> shown_otherwise(const Model& model) {
+  model.validate();
+  const Sources sources(model);
+  const std::size_t count = model.inputs[0].features.size();
+  std::vector<bool> shown(count);
+  std::set<std::pair<std::string, std::size_t>> seen;
+  // What value[index] is made of, all that its maker reads, however far back.
+  std::vector<std::pair<std::string, std::size_t>> open;
+  const auto add = [&](std::string value, std::size_t index) {
+    sources.pass_on(value, index);
+    if (seen.emplace(value, index).second) open.emplace_back(std::move(value), index);
+  };
+  for (const Port& port : model.outputs) {
+    for (std::size_t i = 0; i < port.features.size(); ++i) {
+      if (!sources.source_of(port.value, i)) add(port.value, i);
+    }
+  }
+  while (!open.empty()) {
+    const auto [value, index] = std::move(open.back());
+    open.pop_back();
+    if (value == model.inputs[0].name) shown[index] = true;
+    const auto node = std::ranges::find(model.nodes, value, &Node::name);
+    if (node == model.nodes.end()) continue;
+    for (const std::string& input : node->inputs) {
+      for (std::size_t i = 0; i < sources.width(input); ++i) add(input, i);
+    }
+  }
+  return shown;
 }
 
 Model with_clamped_calls(const Model& model) {

@@ -43,6 +43,10 @@ enum class Watch {
 // Throws Error (model) for an invalid model.
 WatchedInputs watched_inputs(const Model& model, Watch watch);
 
+// Of each feature of the first input port: does an output show something made of it, other than the feature as it is?
+// Throws Error (model) for an invalid model.
+std::vector<bool> shown_otherwise(const Model& model);
+
 // The model, in which the calls see their inputs brought into the range, element by element; NaN stays NaN. The input
 // ports' own ranges are not looked at. Its calls have no range any more. Throws Error (model) for an invalid model.
 Model with_clamped_calls(const Model& model);
