@@ -209,7 +209,7 @@ Model every_operation() {
   add("unary", Unary{UnaryKind::erf}, {"columns"});
   add("clip", Clip{0, std::numeric_limits<double>::infinity()}, {"unary"});
   add("dead_zone", DeadZone{-1, 2, 0.5}, {"clip"});
-  add("binary", Binary{BinaryKind::less}, {"dead_zone", "x"});
+  add("binary", Binary{BinaryKind::modulo}, {"dead_zone", "x"});
   add("choose", Choose{{1, 0, 1}}, {"binary", "z"});
   add("softmax", Softmax{SoftmaxKind::logarithm}, {"choose"});
   add("reduce", Reduce{ReduceKind::mean}, {"softmax"});

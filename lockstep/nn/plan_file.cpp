@@ -70,8 +70,8 @@ void members(Archive& archive, Op& op) {
 template <class E>
 constexpr std::uint64_t count_of() {
   if constexpr (std::is_same_v<E, ActivationKind>) return static_cast<std::uint64_t>(ActivationKind::square) + 1;
-  if constexpr (std::is_same_v<E, UnaryKind>) return static_cast<std::uint64_t>(UnaryKind::cosine) + 1;
-  if constexpr (std::is_same_v<E, BinaryKind>) return static_cast<std::uint64_t>(BinaryKind::equal) + 1;
+  if constexpr (std::is_same_v<E, UnaryKind>) return graph::kUnaryKinds;
+  if constexpr (std::is_same_v<E, BinaryKind>) return graph::kBinaryKinds;
   if constexpr (std::is_same_v<E, SoftmaxKind>) return static_cast<std::uint64_t>(SoftmaxKind::logarithm) + 1;
   if constexpr (std::is_same_v<E, ReduceKind>) return static_cast<std::uint64_t>(ReduceKind::maximum) + 1;
   if constexpr (std::is_same_v<E, WeightType>) return static_cast<std::uint64_t>(WeightType::f64) + 1;

@@ -210,10 +210,10 @@ Graph every_operation(std::size_t n) {
   const std::size_t positive = add(graph::Unary{graph::UnaryKind::absolute}, {u});
   const std::size_t less = add(Binary{BinaryKind::less}, {u, c});
   std::vector<std::size_t> all = {c, half, positive, less, t};
-  for (int kind = 0; kind < 8; ++kind) {
+  for (std::size_t kind = 0; kind < graph::kUnaryKinds; ++kind) {
     all.push_back(add(graph::Unary{static_cast<graph::UnaryKind>(kind)}, {kind == 0 || kind == 2 ? positive : u}));
   }
-  for (int kind = 0; kind < 10; ++kind) {
+  for (std::size_t kind = 0; kind < graph::kBinaryKinds; ++kind) {
     all.push_back(add(Binary{static_cast<BinaryKind>(kind)}, {kind == 6 ? positive : u, c}));
     all.push_back(add(Binary{static_cast<BinaryKind>(kind)}, {kind == 6 ? half : p, u}));
   }

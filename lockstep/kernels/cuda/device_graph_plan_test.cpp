@@ -115,8 +115,10 @@ const std::vector<double> kSpecial = {0.0,          -0.0, 1.0,    -1.0, 2.0,   -
 TEST_F(DeviceGraph, has_the_bits_of_the_cpu_for_every_operation) {
   Builder b;
   const std::size_t x = b.input(5), y = b.input(5), one = b.input(1);
-  for (int kind = 0; kind < 8; ++kind) b.output(b.add(Unary{static_cast<UnaryKind>(kind)}, {x}));
-  for (int kind = 0; kind < 10; ++kind) {
+  for (std::size_t kind = 0; kind < graph::kUnaryKinds; ++kind) {
+    b.output(b.add(Unary{static_cast<UnaryKind>(kind)}, {x}));
+  }
+  for (std::size_t kind = 0; kind < graph::kBinaryKinds; ++kind) {
     const Binary op{static_cast<BinaryKind>(kind)};
     b.output(b.add(op, {x, y}));
     b.output(b.add(op, {one, x}));

@@ -38,6 +38,10 @@ LOCKSTEP_HOST_DEVICE_CALL T unary_any(int kind, T x) {
       return on_numbers::unary_of<UnaryKind::reciprocal, L>(x);
     case UnaryKind::erf:
       return on_numbers::unary_of<UnaryKind::erf, L>(x);
+    case UnaryKind::floor:
+      return on_numbers::unary_of<UnaryKind::floor, L>(x);
+    case UnaryKind::round:
+      return on_numbers::unary_of<UnaryKind::round, L>(x);
     case UnaryKind::cosine:
       break;
   }
@@ -54,7 +58,7 @@ LOCKSTEP_HOST_DEVICE T binary_any(std::integer_sequence<int, kinds...>, int kind
 }
 template <class T>
 LOCKSTEP_HOST_DEVICE_CALL T binary_any(int kind, T a, T b) {
-  constexpr int count = static_cast<int>(graph::BinaryKind::equal) + 1;
+  constexpr auto count = static_cast<int>(graph::kBinaryKinds);
   return binary_any(std::make_integer_sequence<int, count>(), kind, a, b);
 }
 

@@ -59,6 +59,10 @@ T operation(LaneOp op, T a, T b, T c) {
       return std::fabs(a);
     case LaneOp::negate:
       return -a;
+    case LaneOp::floor:
+      return std::floor(a);
+    case LaneOp::round:
+      return std::rint(a);
     case LaneOp::minimum:
       return b < a ? b : a;
     case LaneOp::maximum:

@@ -24,6 +24,8 @@ enum class LaneOp : std::uint8_t {
   square_root,
   absolute,
   negate,
+  floor,
+  round,     // to the nearest whole number, halves to the even one
   minimum,   // b < a ? b : a
   maximum,   // b > a ? b : a
   keep_nan,  // b where that is NaN, else a
@@ -43,6 +45,8 @@ constexpr int operands_of(LaneOp op) {
     case LaneOp::square_root:
     case LaneOp::absolute:
     case LaneOp::negate:
+    case LaneOp::floor:
+    case LaneOp::round:
       return 1;
     case LaneOp::fma:
     case LaneOp::nfma:

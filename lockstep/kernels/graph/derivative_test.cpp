@@ -75,7 +75,9 @@ void expect_derivatives(const Graph& graph, const Vectors& x, std::mt19937& rand
 TEST(DerivativeGraph, every_function_of_one_element) {
   Builder b;
   const std::size_t x = b.input(9), positive = b.input(4);
-  for (int kind = 0; kind < 8; ++kind) b.output(b.add(Unary{static_cast<UnaryKind>(kind)}, {kind < 3 ? positive : x}));
+  for (std::size_t kind = 0; kind < kUnaryKinds; ++kind) {
+    b.output(b.add(Unary{static_cast<UnaryKind>(kind)}, {kind < 3 ? positive : x}));
+  }
   b.output(b.add(Clip{0, INFINITY}, {x}));
   b.output(b.add(Clip{-1, 0.75}, {x}));
   b.output(b.add(Clip{}, {x}));
@@ -113,7 +115,7 @@ TEST(DerivativeGraph, every_function_of_several_values_of_any_width) {
   const std::size_t x = b.input(5), y = b.input(5), one = b.input(1);
   const std::size_t c = b.add(Constant{{0.5, 2, 1.5, 3, 0}}, {}), half = b.add(Constant{{0.5}}, {});
   const std::size_t two = b.add(Constant{{2}}, {}), shifted = b.add(Constant{{0.25, 1, 2, 3, 4}}, {});
-  for (int kind = 0; kind < 10; ++kind) {
+  for (std::size_t kind = 0; kind < kBinaryKinds; ++kind) {
     const Binary op{static_cast<BinaryKind>(kind)};
     for (const auto& [left, right] : std::vector<std::pair<std::size_t, std::size_t>>{{x, y},
                                                                                       {x, c},
@@ -127,7 +129,7 @@ TEST(DerivativeGraph, every_function_of_several_values_of_any_width) {
                                                                                       {x, x},
                                                                                       {x, two},
                                                                                       {one, one}}) {
-      if (op.kind == BinaryKind::divide && right == c) continue;  // by zero
+      if ((op.kind == BinaryKind::divide || op.kind == BinaryKind::modulo) && right == c) continue;  // by zero
       b.output(b.add(op, {left, right}));
     }
   }

@@ -34,7 +34,7 @@ void add_node(Builder& b, bool arithmetic_alone) {
   const std::size_t twin = some_value(b, width), third = some_value(b, width), one = some_value(b, 1);
   switch (b.below(arithmetic_alone ? 14 : 17)) {
     case 0:
-      b.add(Unary{static_cast<UnaryKind>(std::vector{0, 3, 4, 5}[b.below(4)])}, {x});
+      b.add(Unary{static_cast<UnaryKind>(std::vector{0, 3, 4, 5, 8, 9}[b.below(6)])}, {x});
       return;
     case 1:
       b.add(Standardise{b.numbers(width), b.numbers(width, 1, 0.5)}, {x});
@@ -71,7 +71,7 @@ void add_node(Builder& b, bool arithmetic_alone) {
       return;
     case 10: {
       const std::size_t constant = b.add(Constant{b.numbers(width)}, {});
-      b.add(Binary{static_cast<BinaryKind>(b.below(6))},
+      b.add(Binary{b.below(7) == 0 ? BinaryKind::modulo : static_cast<BinaryKind>(b.below(6))},
             b.below(2) == 0 ? std::vector{x, constant} : std::vector{constant, x});
       return;
     }
@@ -89,7 +89,7 @@ void add_node(Builder& b, bool arithmetic_alone) {
       b.add(b.dense(width, 1 + b.below(4)), {x});
       return;
     default: {
-      const std::size_t kind = b.below(9);
+      const std::size_t kind = b.below(kBinaryKinds - 1);
       b.add(Binary{static_cast<BinaryKind>(kind < 6 ? kind : kind + 1)}, {x, b.below(3) == 0 ? one : twin});
       return;
     }

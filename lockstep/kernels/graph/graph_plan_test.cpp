@@ -150,7 +150,7 @@ const std::vector<double> kSpecial = {0.0,   -0.0,      1.0,        -1.0,       
 TEST(GraphPlan, every_function_of_one_element_has_the_reference_bits) {
   Builder b;
   const std::size_t x = b.input(5);
-  for (int kind = 0; kind < 8; ++kind) b.output(b.add(Unary{static_cast<UnaryKind>(kind)}, {x}));
+  for (std::size_t kind = 0; kind < kUnaryKinds; ++kind) b.output(b.add(Unary{static_cast<UnaryKind>(kind)}, {x}));
   b.output(b.add(Clip{0, kInfinity}, {x}));
   b.output(b.add(Clip{-1, 0.75}, {x}));
   b.output(b.add(DeadZone{-kInfinity, 0.5, 0}, {x}));
@@ -195,7 +195,7 @@ TEST(GraphPlan, every_function_of_two_elements_has_the_reference_bits) {
   const std::size_t x = b.input(5), y = b.input(5), one = b.input(1);
   const std::size_t c = b.add(Constant{{0.5, 2, -1, 3, 0}}, {}), half = b.add(Constant{{0.5}}, {});
   const std::size_t mask = b.add(Constant{{0, -kInfinity, kInfinity, 1, -kInfinity}}, {});
-  for (int kind = 0; kind < 10; ++kind) {
+  for (std::size_t kind = 0; kind < kBinaryKinds; ++kind) {
     const Binary op{static_cast<BinaryKind>(kind)};
     for (const auto& [left, right] : std::vector<std::pair<std::size_t, std::size_t>>{{x, y},
                                                                                       {x, c},
@@ -273,9 +273,9 @@ TEST(GraphPlan, few_samples_have_the_reference_bits_whatever_their_widths) {
       mask[i] = i % 3 == 0;
       backwards[i] = width - 1 - i;
     }
-    for (int kind = 0; kind < 8; ++kind) b.output(b.add(Unary{static_cast<UnaryKind>(kind)}, {x}));
+    for (std::size_t kind = 0; kind < kUnaryKinds; ++kind) b.output(b.add(Unary{static_cast<UnaryKind>(kind)}, {x}));
     for (const Activation& activation : all_activations()) b.output(b.add(Activate{activation}, {x}));
-    for (int kind = 0; kind < 10; ++kind) {
+    for (std::size_t kind = 0; kind < kBinaryKinds; ++kind) {
       const Binary op{static_cast<BinaryKind>(kind)};
       if (op.kind == BinaryKind::power) continue;
       for (const std::size_t other : {y, one, c}) {

@@ -111,6 +111,9 @@ class Forward : DerivativeBuilder {
       case BinaryKind::power:
         return terms([&](std::size_t t) { return product(t, power_by_base(value)); },
                      [&](std::size_t t) { return product(t, power_by_exponent(value)); });
+      case BinaryKind::modulo:
+        return terms([](std::size_t t) { return t; },
+                     [&](std::size_t t) { return product(t, modulo_by_divisor(value)); });
       case BinaryKind::less:
       case BinaryKind::less_or_equal:
       case BinaryKind::equal:

@@ -274,14 +274,15 @@ struct Describe {
 }  // namespace
 
 std::string_view to_string(UnaryKind kind) {
-  static constexpr std::array<std::string_view, 8> kNames = {"square_root", "exp",        "log", "absolute",
-                                                             "negate",      "reciprocal", "erf", "cosine"};
+  static constexpr std::array<std::string_view, kUnaryKinds> kNames = {
+      "square_root", "exp", "log", "absolute", "negate", "reciprocal", "erf", "cosine", "floor", "round"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
 std::string_view to_string(BinaryKind kind) {
-  static constexpr std::array<std::string_view, 10> kNames = {
-      "add", "subtract", "multiply", "divide", "minimum", "maximum", "power", "less", "less_or_equal", "equal"};
+  static constexpr std::array<std::string_view, kBinaryKinds> kNames = {
+      "add",   "subtract", "multiply",      "divide", "minimum", "maximum",
+      "power", "less",     "less_or_equal", "equal",  "modulo"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

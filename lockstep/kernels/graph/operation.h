@@ -44,7 +44,8 @@ struct Columns {        // some features of what it reads, in this order; one ma
   std::vector<std::size_t> indices;
 };
 
-enum class UnaryKind { square_root, exp, log, absolute, negate, reciprocal, erf, cosine };
+// round takes halves to the even neighbour.
+enum class UnaryKind { square_root, exp, log, absolute, negate, reciprocal, erf, cosine, floor, round };
 struct Unary {  // the function on each element
   UnaryKind kind = UnaryKind::negate;
 };
@@ -59,8 +60,16 @@ struct DeadZone {  // x > upper ? x - bias : x < lower ? x + bias : 0; NaN stays
 };
 
 // Element by element between two vectors of one width, or one of them of width 1, which then meets every element of the
-// other. minimum and maximum are NaN where either is. Comparisons give 1 or 0, and 0 where either is NaN.
-enum class BinaryKind { add, subtract, multiply, divide, minimum, maximum, power, less, less_or_equal, equal };
+// other. minimum and maximum are NaN where either is. Comparisons give 1 or 0, and 0 where either is NaN. modulo is the
+// remainder with the sign of the second, math/modulo-inl.h.
+enum class BinaryKind { add, subtract, multiply, divide, minimum, maximum, power, less, less_or_equal, equal, modulo };
+inline constexpr std::size_t kUnaryKinds = static_cast<std::size_t>(UnaryKind::round) + 1,
+                             kBinaryKinds = static_cast<std::size_t>(BinaryKind::modulo) + 1;
+// Of a value in steps, whose derivative is 0.
+constexpr bool is_comparison(BinaryKind kind) {
+  return kind == BinaryKind::less || kind == BinaryKind::less_or_equal || kind == BinaryKind::equal;
+}
+constexpr bool is_in_steps(UnaryKind kind) { return kind == UnaryKind::floor || kind == UnaryKind::round; }
 struct Binary {
   BinaryKind kind = BinaryKind::add;
 };

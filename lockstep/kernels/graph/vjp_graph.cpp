@@ -173,6 +173,10 @@ class Reverse : DerivativeBuilder {
         if (first) receive(read[0], product(bar, power_by_base(value)));
         if (second) receive(read[1], product(bar, power_by_exponent(value)));
         return;
+      case BinaryKind::modulo:
+        receive(read[0], bar);
+        if (second) receive(read[1], product(bar, modulo_by_divisor(value)));
+        return;
       case BinaryKind::less:
       case BinaryKind::less_or_equal:
       case BinaryKind::equal:

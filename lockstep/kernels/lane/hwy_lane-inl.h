@@ -43,12 +43,16 @@ struct HwyLane {
   static HWY_INLINE V abs(V a) { return hn::Abs(a); }
 #endif
 #if HWY_TARGET == HWY_SCALAR
+  static HWY_INLINE V floor(V a) { return V(std::floor(a.raw)); }
+  static HWY_INLINE V round(V a) { return V(std::rint(a.raw)); }
   static HWY_INLINE V fma(V a, V b, V c) { return V(std::fma(a.raw, b.raw, c.raw)); }
   static HWY_INLINE V nfma(V a, V b, V c) { return V(std::fma(-a.raw, b.raw, c.raw)); }
   static HWY_INLINE V fms(V a, V b, V c) { return V(std::fma(a.raw, b.raw, -c.raw)); }
   static HWY_INLINE V min(V a, V b) { return b.raw < a.raw ? b : a; }
   static HWY_INLINE V max(V a, V b) { return b.raw > a.raw ? b : a; }
 #else
+  static HWY_INLINE V floor(V a) { return hn::Floor(a); }
+  static HWY_INLINE V round(V a) { return hn::Round(a); }  // halves to even
   static_assert(HWY_NATIVE_FMA, "a target that rounds a * b + c twice cannot keep the same bits");
   static HWY_INLINE V fma(V a, V b, V c) { return hn::MulAdd(a, b, c); }
   static HWY_INLINE V nfma(V a, V b, V c) { return hn::NegMulAdd(a, b, c); }

@@ -52,11 +52,15 @@ struct ScalarLane {
 #ifdef __CUDACC__
   static LOCKSTEP_HOST_DEVICE V sqrt(V a) { return ::sqrt(a); }
   static LOCKSTEP_HOST_DEVICE V abs(V a) { return ::fabs(a); }
+  static LOCKSTEP_HOST_DEVICE V floor(V a) { return ::floor(a); }
+  static LOCKSTEP_HOST_DEVICE V round(V a) { return ::rint(a); }
   static LOCKSTEP_HOST_DEVICE V fma(V a, V b, V c) { return ::fma(a, b, c); }
   static LOCKSTEP_HOST_DEVICE V copysign(V magnitude, V sign) { return ::copysign(magnitude, sign); }
 #else
   static LOCKSTEP_HOST_DEVICE V sqrt(V a) { return std::sqrt(a); }
   static LOCKSTEP_HOST_DEVICE V abs(V a) { return std::fabs(a); }
+  static LOCKSTEP_HOST_DEVICE V floor(V a) { return std::floor(a); }
+  static LOCKSTEP_HOST_DEVICE V round(V a) { return std::rint(a); }               // halves to even
   static LOCKSTEP_HOST_DEVICE V fma(V a, V b, V c) { return std::fma(a, b, c); }  // a b + c
   static LOCKSTEP_HOST_DEVICE V copysign(V magnitude, V sign) { return std::copysign(magnitude, sign); }
 #endif

@@ -36,5 +36,7 @@ LOCKSTEP_HOST_DEVICE float cos(float x) { return cos<ScalarLane<float>>(x); }
 LOCKSTEP_HOST_DEVICE double cos(double x) { return cos<ScalarLane<double>>(x); }
 LOCKSTEP_HOST_DEVICE float pow(float x, float y) { return pow<ScalarLane<float>>(x, y); }
 LOCKSTEP_HOST_DEVICE double pow(double x, double y) { return pow<ScalarLane<double>>(x, y); }
+LOCKSTEP_HOST_DEVICE float modulo(float x, float y) { return modulo<ScalarLane<float>>(x, y); }
+LOCKSTEP_HOST_DEVICE double modulo(double x, double y) { return modulo<ScalarLane<double>>(x, y); }
 
 }  // namespace lockstep::math

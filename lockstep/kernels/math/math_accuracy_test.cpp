@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <limits>
+#include <random>
+#include <utility>
 #include <vector>
 
 #include "lockstep/kernels/math/detail/function_table.h"
@@ -120,6 +122,59 @@ TYPED_TEST(MathValues, pow_is_accurate_over_both_arguments) {
     const Wide truth = std::pow(Wide(x), Wide(y));
     ASSERT_LE((ulp_error<TypeParam, Wide>(pow(x, y), truth)), 2.5) << std::hexfloat << x << " " << y;
   }
+}
+
+// Python's table of special values where both are finite; C's fmod is exact.
+TYPED_TEST(MathValues, modulo_has_the_sign_of_the_divisor_and_no_error_beside_one_rounding) {
+  using T = TypeParam;
+  using Limits = std::numeric_limits<T>;
+  const T infinity = Limits::infinity();
+  EXPECT_EQ(modulo(T(7), T(3)), 1);
+  EXPECT_EQ(modulo(T(-7), T(3)), 2);
+  EXPECT_EQ(modulo(T(7), T(-3)), -2);
+  EXPECT_EQ(modulo(T(-7), T(-3)), -1);
+  EXPECT_EQ(modulo(T(5), infinity), 5);
+  EXPECT_EQ(modulo(T(-5), infinity), infinity);
+  EXPECT_EQ(modulo(T(5), -infinity), -infinity);
+  EXPECT_EQ(modulo(-Limits::denorm_min(), T(24)), 24);
+  for (const T x : {T(0), -T(0), T(6), T(-6)}) {
+    for (const T y : {T(3), T(-3)}) {
+      EXPECT_EQ(modulo(x, y), 0);
+      EXPECT_EQ(std::signbit(modulo(x, y)), y < 0) << x << " " << y;
+    }
+  }
+  for (const auto& [x, y] : std::vector<std::pair<T, T>>{{1, 0},
+                                                         {0, 0},
+                                                         {infinity, 1},
+                                                         {-infinity, 1},
+                                                         {infinity, infinity},
+                                                         {Limits::quiet_NaN(), 1},
+                                                         {1, Limits::quiet_NaN()}}) {
+    EXPECT_TRUE(std::isnan(modulo(x, y))) << x << " " << y;
+  }
+  std::mt19937_64 random(12);
+  const auto some = [&](int from, int to) {  // magnitudes of 2^from to 2^to
+    const double unit = 1 + double(random() >> 12) * 0x1p-52;
+    return static_cast<T>(std::ldexp(random() % 2 == 0 ? unit : -unit, from + int(random() % unsigned(to - from))));
+  };
+  for (int i = 0; i < 400000; ++i) {
+    const int least = i % 2 == 0 ? -20 : Limits::min_exponent;
+    const T y = some(least, least + 40);
+    T x = some(least - 4, least + 40 + Limits::digits);
+    if (i % 3 == 0) x = static_cast<T>(std::floor(x / y)) * y;  // about a multiple
+    if (i % 9 == 0) x = std::nextafter(x, i % 2 == 0 ? infinity : -infinity);
+    const T quotient = std::fabs(x / y);
+    T expected = std::fmod(x, y);
+    if (expected != 0 && (expected < 0) != (y < 0)) expected += y;
+    const T found = modulo(x, y);
+    if (quotient < 1 / Limits::epsilon()) {
+      ASSERT_EQ(found, expected) << std::hexfloat << x << " " << y;
+    } else {
+      ASSERT_TRUE(found == 0 || found == expected) << std::hexfloat << x << " " << y << " " << found;
+    }
+  }
+  EXPECT_EQ(modulo(Limits::max(), Limits::denorm_min()), 0);
+  EXPECT_EQ(modulo(-Limits::max(), Limits::min()), 0);
 }
 
 }  // namespace

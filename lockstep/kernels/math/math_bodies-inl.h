@@ -7,6 +7,7 @@
 #include "lockstep/kernels/math/exp-inl.h"
 #include "lockstep/kernels/math/log-inl.h"
 #include "lockstep/kernels/math/pow-inl.h"
+#include "lockstep/kernels/math/modulo-inl.h"
 #include "lockstep/kernels/math/tanh-inl.h"
 #include "lockstep/kernels/math/trig-inl.h"
 #include "lockstep/kernels/math/logistic-inl.h"

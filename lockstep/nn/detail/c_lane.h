@@ -130,6 +130,8 @@ struct CLane {
   static V sqrt(V a) { return number("$sqrt~(" + a.text + ")"); }
   static V neg(V a) { return {{"(-" + a.text + ")"}}; }
   static V abs(V a) { return number("$abs~(" + a.text + ")"); }
+  static V floor(V a) { return number("$round_down~(" + a.text + ")"); }
+  static V round(V a) { return number("$round_to_even~(" + a.text + ")"); }
   static V fma(V a, V b, V c) { return number("$fma~(" + a.text + ", " + b.text + ", " + c.text + ")"); }
   static V fms(V a, V b, V c) { return fma(a, b, neg(c)); }
   static V nfma(V a, V b, V c) { return fma(neg(a), b, c); }

@@ -32,8 +32,8 @@ double folded(BinaryKind kind, double a, double b, std::index_sequence<kKind...>
   return result;
 }
 
-constexpr auto kUnaryKinds = std::make_index_sequence<static_cast<std::size_t>(UnaryKind::cosine) + 1>();
-constexpr auto kBinaryKinds = std::make_index_sequence<static_cast<std::size_t>(BinaryKind::equal) + 1>();
+constexpr auto kUnaryIndices = std::make_index_sequence<graph::kUnaryKinds>();
+constexpr auto kBinaryIndices = std::make_index_sequence<graph::kBinaryKinds>();
 
 std::string bits_text(double number) { return std::to_string(std::bit_cast<std::uint64_t>(number)); }
 
@@ -49,7 +49,7 @@ Value EquationGraph::feature(const std::string& of, std::size_t width, std::size
 }
 
 Value EquationGraph::unary(UnaryKind kind, const Value& x) {
-  if (x.is_number()) return number(folded(kind, x.number, kUnaryKinds));
+  if (x.is_number()) return number(folded(kind, x.number, kUnaryIndices));
   return {0, add(std::string(graph::to_string(kind)), Unary{kind}, {x.node})};
 }
 
@@ -59,7 +59,7 @@ Value EquationGraph::activate(const Activation& activation, const Value& x) {
 }
 
 Value EquationGraph::binary(BinaryKind kind, const Value& a, const Value& b) {
-  if (a.is_number() && b.is_number()) return number(folded(kind, a.number, b.number, kBinaryKinds));
+  if (a.is_number() && b.is_number()) return number(folded(kind, a.number, b.number, kBinaryIndices));
   return {0, add(std::string(graph::to_string(kind)), Binary{kind}, {node_of(a), node_of(b)})};
 }
 

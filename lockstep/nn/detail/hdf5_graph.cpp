@@ -121,13 +121,13 @@ Operation read_operation(const Group& group) {
     const std::vector<std::int64_t> indices = read_integers(group, "indices");
     return Columns{{indices.begin(), indices.end()}};
   }
-  if (name == "unary") return Unary{read_kind<UnaryKind>(group, 8)};
+  if (name == "unary") return Unary{read_kind<UnaryKind>(group, graph::kUnaryKinds)};
   if (name == "clip") return Clip{group.number_attribute("minimum"), group.number_attribute("maximum")};
   if (name == "dead_zone") {
     return DeadZone{group.number_attribute("lower"), group.number_attribute("upper"), group.number_attribute("bias")};
   }
   if (name == "interpolate") return read_table(group);
-  if (name == "binary") return Binary{read_kind<BinaryKind>(group, 10)};
+  if (name == "binary") return Binary{read_kind<BinaryKind>(group, graph::kBinaryKinds)};
   if (name == "choose") {
     Choose choose;
     for (const std::int64_t one : read_integers(group, "mask")) choose.mask.push_back(one != 0);

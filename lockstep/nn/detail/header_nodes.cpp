@@ -160,6 +160,10 @@ class NodeTexts {
           return L::div(L::set(T(1)), x);
         case UnaryKind::erf:
           return math::erf<L>(x);
+        case UnaryKind::floor:
+          return L::floor(x);
+        case UnaryKind::round:
+          return L::round(x);
         case UnaryKind::cosine:
           break;
       }
@@ -194,6 +198,10 @@ class NodeTexts {
         return a + " <= " + b + " ? 1 : 0";
       case BinaryKind::equal:
         return a + " == " + b + " ? 1 : 0";
+      case BinaryKind::modulo:
+        return helper(
+                   "modulo", "x - z floor(x/z)", [](V x, V z) { return math::modulo<L>(x, z); }, true) +
+               arguments;
       case BinaryKind::power:
         break;
     }

@@ -77,9 +77,13 @@ std::string OnnxWriter::write(const Unary& unary) {
     case UnaryKind::erf:
       return piece("Erf", {x()});
     case UnaryKind::cosine:
+      return piece("Cos", {x()});
+    case UnaryKind::floor:
+      return piece("Floor", {x()});
+    case UnaryKind::round:
       break;
   }
-  return piece("Cos", {x()});
+  return piece("Round", {x()});
 }
 
 std::string OnnxWriter::write(const Clip& clip) { return clamped(x(), clip.minimum, clip.maximum); }
@@ -132,9 +136,19 @@ std::string OnnxWriter::write(const Binary& binary) {
     case BinaryKind::less_or_equal:
       return comparison("LessOrEqual");
     case BinaryKind::equal:
+      return comparison("Equal");
+    case BinaryKind::modulo:
       break;
   }
-  return comparison("Equal");
+  return remainder();
+}
+
+// That of the dividend's sign, and the divisor more where the signs differ.
+std::string OnnxWriter::remainder() {
+  const std::string rest = piece("Mod", {x(), x(1)});
+  attribute("fmod", std::int64_t{1});
+  const std::string sign = product({piece("Sign", {rest}), piece("Sign", {x(1)})});
+  return one_of({piece("Less", {sign, number(0)}), sum({rest, x(1)}), rest});
 }
 
 std::string OnnxWriter::write(const Choose& choose) {

@@ -94,6 +94,7 @@ class OnnxWriter {
   std::string write(const Chain& chain);
   std::string write(const Interpolate& table);
   std::string clamped(const std::string& x, double minimum, double maximum);
+  std::string remainder();  // of the two read
   std::string over_features(const char* op, const std::string& x);  // ReduceMean, ReduceMin, ReduceMax
 
   // ---- onnx_write_activations.cpp: of x, and of x times its derivative

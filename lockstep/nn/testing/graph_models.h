@@ -39,8 +39,10 @@ inline Model every_operation() {
   b.input(2);  // that nothing reads
   const std::size_t c = b.add(Constant{{0.5, 2, -1, 3, 0}}, {}), half = b.add(Constant{{0.5}}, {});
   const std::size_t positive = b.add(Unary{UnaryKind::absolute}, {x});
-  for (int kind = 0; kind < 8; ++kind) b.output(b.add(Unary{static_cast<UnaryKind>(kind)}, {kind == 2 ? positive : x}));
-  for (int kind = 0; kind < 10; ++kind) {
+  for (std::size_t kind = 0; kind < graph::kUnaryKinds; ++kind) {
+    b.output(b.add(Unary{static_cast<UnaryKind>(kind)}, {kind == 2 ? positive : x}));
+  }
+  for (std::size_t kind = 0; kind < graph::kBinaryKinds; ++kind) {
     const Binary op{static_cast<BinaryKind>(kind)};
     for (const auto& [left, right] :
          std::vector<std::pair<std::size_t, std::size_t>>{{x, y}, {x, c}, {half, x}, {x, one}, {x, x}}) {

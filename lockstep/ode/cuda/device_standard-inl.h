@@ -36,6 +36,7 @@ using ::fabs;
 using ::floor;
 using ::fma;
 using ::memcpy;
+using ::rint;
 using ::round;
 using ::sqrt;
 __device__ __forceinline__ float abs(float x) { return ::fabsf(x); }

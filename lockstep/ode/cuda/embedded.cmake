@@ -4,7 +4,7 @@ set(embedded
   core/matrix_precision.h kernels/activation.h kernels/cuda/net_image.h kernels/cuda/thread_net.h kernels/lane/scalar_lane.h
   kernels/math/activation-inl.h kernels/math/erf-inl.h kernels/math/exp-inl.h kernels/math/format.h
   kernels/math/log-inl.h kernels/math/logistic-inl.h kernels/math/logistic_derivative-inl.h kernels/math/math.h
-  kernels/math/math_bodies-inl.h kernels/math/polynomial-inl.h kernels/math/pow-inl.h kernels/math/reduce_pi.h
+  kernels/math/math_bodies-inl.h kernels/math/modulo-inl.h kernels/math/polynomial-inl.h kernels/math/pow-inl.h kernels/math/reduce_pi.h
   kernels/math/tanh-inl.h kernels/math/trig-inl.h
   kernels/cuda/block_net.cuh kernels/cuda/block_net.h kernels/cuda/device_words.cuh kernels/cuda/mma_words.cuh
   kernels/cuda/tensor_net.cuh kernels/cuda/tensor_net.h kernels/cuda/tensor_number.h ode/cuda/block_advance.cuh

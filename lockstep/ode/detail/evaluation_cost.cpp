@@ -29,7 +29,7 @@ double unary_cost(graph::UnaryKind kind) {
 double binary_cost(graph::BinaryKind kind) {
   using enum graph::BinaryKind;
   if (kind == power) return 2 * kActivation;  // a logarithm and an exponential
-  return kind == divide ? kDivision : kElement;
+  return kind == divide ? kDivision : kind == modulo ? 2 * kDivision : kElement;
 }
 
 // Of one node, whose value has `width` elements and which reads `read` of them.

@@ -184,6 +184,10 @@ class Writer {
         return each("-" + x(0));
       case UnaryKind::reciprocal:
         return each("R(1) / " + x(0));
+      case UnaryKind::floor:
+        return each("std::floor(" + x(0) + ")");
+      case UnaryKind::round:
+        return each("std::rint(" + x(0) + ")");
       case UnaryKind::exp:
       case UnaryKind::log:
       case UnaryKind::erf:
@@ -243,6 +247,8 @@ class Writer {
         return each(a + " <= " + b + " ? R(1) : R(0)");
       case BinaryKind::equal:
         return each(a + " == " + b + " ? R(1) : R(0)");
+      case BinaryKind::modulo:
+        return each("math::modulo(" + a + ", " + b + ")");
       case BinaryKind::power:
         break;
     }

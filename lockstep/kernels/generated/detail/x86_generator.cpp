@@ -266,6 +266,12 @@ class Generator {
         encoder_.vector(opcodes_.arithmetic(instruction.op), result({a}), 0, from);
         break;
       }
+      case LaneOp::floor:
+      case LaneOp::round: {
+        const Operand from = source(a);
+        encoder_.vector(opcodes_.to_whole(), result({a}), 0, from, X86Opcodes::rounding(instruction.op));
+        break;
+      }
       case LaneOp::absolute:
       case LaneOp::negate: {
         const int from = in_register(a);

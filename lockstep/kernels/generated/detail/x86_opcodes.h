@@ -35,6 +35,10 @@ struct X86Opcodes {
   Opcode blend() const {
     return wide ? Opcode{2, 1, evex_w(), 0x65} : Opcode{3, 1, 0, static_cast<std::uint8_t>(f64 ? 0x4B : 0x4A)};
   }
+  // VROUNDPS, VRNDSCALEPS and their like; the immediate of floor() and round() says how, without an exception for what
+  // is inexact.
+  Opcode to_whole() const { return {3, 1, evex_w(), static_cast<std::uint8_t>(f64 ? 0x09 : 0x08)}; }
+  static int rounding(LaneOp op) { return op == LaneOp::floor ? 0x9 : 0x8; }
   Opcode fma(FmaForm form, LaneOp op) const {
     const int negated = op == LaneOp::nfma ? 4 : 0;
     return {2, 1, static_cast<std::uint8_t>(f64), static_cast<std::uint8_t>(static_cast<int>(form) + negated)};

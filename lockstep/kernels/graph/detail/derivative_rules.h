@@ -42,8 +42,10 @@ class DerivativeBuilder {
         throw Error(ErrorKind::unsupported, {node.name, "a node that is a derivative already", "a net's own operations",
                                              "second derivatives are not available"});
       }
+      const auto* binary = std::get_if<Binary>(&node.operation);
+      const auto* unary = std::get_if<Unary>(&node.operation);
       const bool stepped =
-          std::holds_alternative<Binary>(node.operation) && std::get<Binary>(node.operation).kind >= BinaryKind::less;
+          (binary != nullptr && is_comparison(binary->kind)) || (unary != nullptr && is_in_steps(unary->kind));
       depends_[value] = of_layers && std::holds_alternative<Dense>(node.operation);
       for (std::size_t& input : node.inputs) {
         depends_[value] = depends_[value] || (!stepped && depends_[input]);
@@ -150,6 +152,9 @@ class DerivativeBuilder {
         const std::size_t bell = unary(UnaryKind::exp, unary(UnaryKind::negate, product(x, x)));
         return product(t, product(constant(1.1283791670955126), bell));
       }
+      case UnaryKind::floor:
+      case UnaryKind::round:
+        return zeros(width(t));
       case UnaryKind::cosine:
         break;
     }
@@ -192,6 +197,12 @@ class DerivativeBuilder {
   std::size_t shares(std::size_t x, std::size_t extreme) {
     const std::size_t equal = binary(BinaryKind::equal, x, extreme);
     return quotient(equal, reduce(ReduceKind::sum, equal));
+  }
+
+  // d(a mod b)/db, -floor(a/b).
+  std::size_t modulo_by_divisor(std::size_t value) {
+    const std::size_t a = number_[node(value).inputs[0]], b = number_[node(value).inputs[1]];
+    return unary(UnaryKind::negate, unary(UnaryKind::floor, quotient(a, b)));
   }
 
   // d(a^b)/da and, where b is no constant, d(a^b)/db.

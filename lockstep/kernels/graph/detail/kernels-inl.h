@@ -62,11 +62,12 @@ const Kernels<T>* kernel_table() {
   using B = BinaryKind;
   static constexpr Kernels<T> table = {
       .unary = {unary<T, U::square_root>, unary<T, U::exp>, unary<T, U::log>, unary<T, U::absolute>,
-                unary<T, U::negate>, unary<T, U::reciprocal>, unary<T, U::erf>, unary<T, U::cosine>},
+                unary<T, U::negate>, unary<T, U::reciprocal>, unary<T, U::erf>, unary<T, U::cosine>, unary<T, U::floor>,
+                unary<T, U::round>},
       .binary = {binaries<T, B::add>(), binaries<T, B::subtract>(), binaries<T, B::multiply>(),
                  binaries<T, B::divide>(), binaries<T, B::minimum>(), binaries<T, B::maximum>(),
                  binaries<T, B::power>(), binaries<T, B::less>(), binaries<T, B::less_or_equal>(),
-                 binaries<T, B::equal>()},
+                 binaries<T, B::equal>(), binaries<T, B::modulo>()},
       .whole_rows = {whole_rows<T, B::add>, whole_rows<T, B::subtract>, whole_rows<T, B::multiply>,
                      whole_rows<T, B::divide>, whole_rows<T, B::minimum>, whole_rows<T, B::maximum>},
       .paired_rows = {pairs<T, B::add>(), pairs<T, B::subtract>(), pairs<T, B::multiply>()},

@@ -19,9 +19,13 @@ LOCKSTEP_LANE_FN typename L::V unary_of(typename L::V x) {
     return L::div(L::set(T(1)), x);
   } else if constexpr (kKind == UnaryKind::erf) {
     return erf<L>(x);
-  } else {
-    static_assert(kKind == UnaryKind::cosine);
+  } else if constexpr (kKind == UnaryKind::cosine) {
     return cos<L>(x);
+  } else if constexpr (kKind == UnaryKind::floor) {
+    return L::floor(x);
+  } else {
+    static_assert(kKind == UnaryKind::round);
+    return L::round(x);
   }
 }
 
@@ -46,6 +50,8 @@ LOCKSTEP_LANE_FN typename L::V binary_of(typename L::V a, typename L::V b) {
     return L::select(L::le(a, b), L::set(T(1)), L::zero());
   } else if constexpr (kKind == BinaryKind::equal) {
     return L::select(L::eq(a, b), L::set(T(1)), L::zero());
+  } else if constexpr (kKind == BinaryKind::modulo) {
+    return modulo<L>(a, b);
   } else {
     static_assert(kKind == BinaryKind::power);
     return pow<L>(a, b);

@@ -1,6 +1,7 @@
 #include "lockstep/kernels/graph/detail/lane_run.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <set>
@@ -53,7 +54,7 @@ struct IsArithmetic {
   bool operator()(const Activate& activate) const { return activate.activation.kind == ActivationKind::relu; }
   bool operator()(const Unary& unary) const {
     return unary.kind == UnaryKind::square_root || unary.kind == UnaryKind::absolute ||
-           unary.kind == UnaryKind::negate || unary.kind == UnaryKind::reciprocal;
+           unary.kind == UnaryKind::negate || unary.kind == UnaryKind::reciprocal || is_in_steps(unary.kind);
   }
   bool operator()(const Binary& binary) const { return binary.kind != BinaryKind::power; }
   bool operator()(const Chain& chain) const {
@@ -64,6 +65,30 @@ struct IsArithmetic {
     return false;
   }
 };
+
+// As in math/modulo-inl.h; what a divisor known now makes of itself is made now.
+Value modulo(LaneProgram& program, Value x, Value y) {
+  const LaneInstruction& given = program.instructions()[y];
+  const bool known = given.op == LaneOp::constant, below = known && given.number < 0;
+  const Value zero = program.constant(0);
+  const Value size = known ? program.constant(std::fabs(given.number)) : program.apply(LaneOp::absolute, y);
+  const Value negative = known ? zero : program.apply(LaneOp::less, y, zero);
+  const auto with_sign = [&](Value of) {
+    if (known) return below ? program.apply(LaneOp::negate, of) : of;
+    return program.apply(LaneOp::select, negative, program.apply(LaneOp::negate, of), of);
+  };
+  const auto where = [&](LaneOp op, Value a, Value b, Value yes, Value no) {
+    return program.apply(LaneOp::select, program.apply(op, a, b), yes, no);
+  };
+  const Value along = with_sign(x);
+  const Value q = program.apply(LaneOp::floor, program.divide(along, size));
+  Value r = program.apply(LaneOp::nfma, q, size, along);
+  r = where(LaneOp::equal, q, zero, along, r);
+  r = where(LaneOp::less, size, r, zero, r);
+  r = where(LaneOp::less, r, zero, program.add(r, size), r);
+  r = where(LaneOp::less_or_equal, r, zero, zero, r);
+  return with_sign(r);
+}
 
 Value binary(LaneProgram& program, BinaryKind kind, Value a, Value b) {
   switch (kind) {
@@ -83,6 +108,8 @@ Value binary(LaneProgram& program, BinaryKind kind, Value a, Value b) {
       return program.apply(LaneOp::less, a, b);
     case BinaryKind::less_or_equal:
       return program.apply(LaneOp::less_or_equal, a, b);
+    case BinaryKind::modulo:
+      return modulo(program, a, b);
     default:
       return program.apply(LaneOp::equal, a, b);
   }
@@ -147,6 +174,10 @@ struct LaneRun<T>::Elements {
           return program.apply(LaneOp::absolute, a(i));
         case UnaryKind::negate:
           return program.apply(LaneOp::negate, a(i));
+        case UnaryKind::floor:
+          return program.apply(LaneOp::floor, a(i));
+        case UnaryKind::round:
+          return program.apply(LaneOp::round, a(i));
         default:
           return program.divide(program.constant(1), a(i));
       }

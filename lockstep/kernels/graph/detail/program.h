@@ -73,8 +73,8 @@ using StepFunction = void (*)(const Step<T>&, const Tile<T>&);
 // worth its code: power, tables, the softmax's logarithm, derivatives.
 template <class T>
 struct SampleKernels {
-  std::array<StepFunction<T>, 8> unary;
-  std::array<StepFunction<T>, 10> binary;  // of rows and constants alike
+  std::array<StepFunction<T>, kUnaryKinds> unary;
+  std::array<StepFunction<T>, kBinaryKinds> binary;  // of rows and constants alike
   std::array<StepFunction<T>, 2> softmax;
   std::array<StepFunction<T>, 4> reduce;
   StepFunction<T> standardise, rescale, clip, dead_zone, layer_normalise, choose, select, columns;
@@ -85,8 +85,8 @@ struct SampleKernels {
 // What one instruction set offers for one precision.
 template <class T>
 struct Kernels {
-  std::array<StepFunction<T>, 8> unary;                   // [UnaryKind]
-  std::array<std::array<StepFunction<T>, 3>, 10> binary;  // [BinaryKind][rows both, constants second, first]
+  std::array<StepFunction<T>, kUnaryKinds> unary;                   // [UnaryKind]
+  std::array<std::array<StepFunction<T>, 3>, kBinaryKinds> binary;  // [BinaryKind][rows both, constants second, first]
   // Rows of whole tiles, kTileLanes apart and in each: add to maximum; and add, subtract, multiply in pairs, c being
   // what the second reads beside the first's result, [first][second][result is the second's left, right operand].
   std::array<StepFunction<T>, 6> whole_rows;

@@ -31,11 +31,11 @@ Costs costs_of(const Operation& operation) {
         if constexpr (std::is_same_v<Op, Activate>) {
           return {op.activation.kind == ActivationKind::relu ? kSimple : kFunction};
         } else if constexpr (std::is_same_v<Op, Unary>) {
-          const bool simple = op.kind == UnaryKind::absolute || op.kind == UnaryKind::negate;
+          const bool simple = op.kind == UnaryKind::absolute || op.kind == UnaryKind::negate || is_in_steps(op.kind);
           const bool divides = op.kind == UnaryKind::square_root || op.kind == UnaryKind::reciprocal;
           return {simple ? kSimple : divides ? kDivision : kFunction};
         } else if constexpr (std::is_same_v<Op, Binary>) {
-          return {op.kind == BinaryKind::divide ? kDivision : kSimple};
+          return {op.kind == BinaryKind::divide ? kDivision : op.kind == BinaryKind::modulo ? kFunction : kSimple};
         } else if constexpr (std::is_same_v<Op, Standardise>) {
           return {kDivision};
         } else if constexpr (std::is_same_v<Op, Reduce>) {

@@ -85,6 +85,10 @@ inline Complex complex_unary(UnaryKind kind, Complex x) {
       return 1.0 / x;
     case UnaryKind::erf:
       return complex_erf(x);
+    case UnaryKind::floor:
+      return std::floor(x.real());
+    case UnaryKind::round:
+      return std::nearbyint(x.real());
     case UnaryKind::cosine:
       break;
   }
@@ -111,6 +115,8 @@ inline Complex complex_binary(BinaryKind kind, Complex a, Complex b) {
       return a.real() <= b.real() ? 1 : 0;
     case BinaryKind::equal:
       return a.real() == b.real() ? 1 : 0;
+    case BinaryKind::modulo:
+      return a - b * std::floor(a.real() / b.real());
     case BinaryKind::power:
       break;
   }

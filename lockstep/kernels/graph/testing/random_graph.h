@@ -74,7 +74,7 @@ inline std::size_t some_value(Builder& b, std::size_t width) {
 inline void add_random_node(Builder& b) {
   const std::size_t x = some_value(b, 0), width = b.widths()[x];
   const std::size_t twin = some_value(b, width), one = some_value(b, 1);
-  switch (b.below(14)) {
+  switch (b.below(15)) {
     case 0:
     case 1: {
       const std::size_t layer = b.add(b.dense(width, 1 + b.below(20)), {x});
@@ -124,6 +124,9 @@ inline void add_random_node(Builder& b) {
       b.add(Binary{static_cast<BinaryKind>(b.below(4))}, {x, constant});
       return;
     }
+    case 13:
+      b.add(Binary{BinaryKind::modulo}, {x, b.below(2) == 0 ? b.add(Constant{{1.75}}, {}) : twin});
+      return;
     case 10:
       b.add(Softmax{}, {x});
       return;
@@ -134,7 +137,8 @@ inline void add_random_node(Builder& b) {
       b.add(LayerNormalise{b.numbers(width), b.numbers(width), 1e-5}, {x});
       return;
     default:
-      b.add(Unary{b.below(2) == 0 ? UnaryKind::negate : UnaryKind::absolute}, {x});
+      b.add(Unary{std::vector{UnaryKind::negate, UnaryKind::absolute, UnaryKind::floor, UnaryKind::round}[b.below(4)]},
+            {x});
       return;
   }
 }

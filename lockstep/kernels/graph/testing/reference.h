@@ -42,6 +42,10 @@ T reference_unary(UnaryKind kind, T x) {
       return T(1) / x;
     case UnaryKind::erf:
       return math::erf(x);
+    case UnaryKind::floor:
+      return std::floor(x);
+    case UnaryKind::round:
+      return std::nearbyint(x);
     case UnaryKind::cosine:
       break;
   }
@@ -69,6 +73,8 @@ T reference_binary(BinaryKind kind, T a, T b) {
       return a <= b ? T(1) : T(0);
     case BinaryKind::equal:
       return a == b ? T(1) : T(0);
+    case BinaryKind::modulo:
+      return math::modulo(a, b);
     case BinaryKind::power:
       break;
   }

@@ -25,6 +25,8 @@ struct CountingLane : ScalarLane<Number> {
   static V neg(V a) { return count(Base::neg(a)); }
   static V sqrt(V a) { return ++counted.divisions, count(Base::sqrt(a)); }
   static V abs(V a) { return count(Base::abs(a)); }
+  static V floor(V a) { return count(Base::floor(a)); }
+  static V round(V a) { return count(Base::round(a)); }
   static V fma(V a, V b, V c) { return count(Base::fma(a, b, c)); }
   static V nfma(V a, V b, V c) { return count(Base::nfma(a, b, c)); }
   static V fms(V a, V b, V c) { return count(Base::fms(a, b, c)); }

@@ -17,6 +17,9 @@ LOCKSTEP_LANE_FN typename L::V call_elementary(typename L::V x) {
   if constexpr (function == Elementary::small_pow) return pow<L>(x, L::set(T(kSmallExponent)));
   if constexpr (function == Elementary::large_pow) return pow<L>(x, L::set(T(kLargeExponent)));
   if constexpr (function == Elementary::base_pow) return pow<L>(L::set(T(kBase)), x);
+  if constexpr (function == Elementary::floor) return L::floor(x);
+  if constexpr (function == Elementary::round) return L::round(x);
+  if constexpr (function == Elementary::modulo) return modulo<L>(x, L::set(T(kBase)));
 }
 
 template <class F>
@@ -50,9 +53,15 @@ auto with_elementary(Elementary function, F&& f) {
     case E::large_pow:
       return f(std::integral_constant<E, E::large_pow>{});
     case E::base_pow:
+      return f(std::integral_constant<E, E::base_pow>{});
+    case E::floor:
+      return f(std::integral_constant<E, E::floor>{});
+    case E::round:
+      return f(std::integral_constant<E, E::round>{});
+    case E::modulo:
       break;
   }
-  return f(std::integral_constant<E, E::base_pow>{});
+  return f(std::integral_constant<E, E::modulo>{});
 }
 
 // S stores and loads: S::load(p), S::store(v, p), S::kLanes numbers at a time.

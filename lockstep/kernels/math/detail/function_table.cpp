@@ -142,6 +142,9 @@ std::vector<Entry> make_table() {
   elementary("pow(x,-9/64)", Elementary::small_pow, 2.5);
   elementary("pow(x,33.75)", Elementary::large_pow, 2.5);
   elementary("pow(1.125,x)", Elementary::base_pow, 2.5);
+  elementary("floor", Elementary::floor, 0);
+  elementary("round", Elementary::round, 0);
+  elementary("mod(x,1.125)", Elementary::modulo, 0.5);
 
   std::vector<Activation> activations(all_activations().begin(), all_activations().end());
   activations.push_back({ActivationKind::leaky_relu, 0.2});

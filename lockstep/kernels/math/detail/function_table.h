@@ -12,7 +12,7 @@
 
 namespace lockstep::math {
 
-// Functions of one number that are not activations; those in pow have one number fixed.
+// Functions of one number that are not activations; powers and remainders have one number fixed.
 enum class Elementary {
   exp,
   expm1,
@@ -28,6 +28,9 @@ enum class Elementary {
   small_pow,  // x^(-9/64), as step size control needs
   large_pow,  // x^33.75
   base_pow,   // 1.125^x
+  floor,
+  round,
+  modulo,  // by 1.125
 };
 inline constexpr double kSmallExponent = -9.0 / 64, kLargeExponent = 33.75, kBase = 1.125;  // exact in float32
 

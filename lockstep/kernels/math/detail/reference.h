@@ -66,6 +66,14 @@ R reference_elementary(Elementary function, R x, R fixed) {
       return std::pow(x, fixed);
     case E::base_pow:
       return std::pow(fixed, x);
+    case E::floor:
+      return std::floor(x);
+    case E::round:
+      return std::rint(x);
+    case E::modulo: {
+      const R rest = std::fmod(x, fixed);
+      return rest < 0 ? rest + fixed : rest;
+    }
   }
   return x;
 }
@@ -208,6 +216,9 @@ double ulp_error(T y, R truth) {
 template <class T, class R>
 bool within_bound(const Entry& entry, T x, T y, R truth, double ulps) {
   if (ulps <= entry.ulps) return true;
+  if (entry.elementary == Elementary::modulo && entry.kind == Entry::Kind::elementary && y == 0) {
+    return std::fabs(x) > T(kBase) / std::numeric_limits<T>::epsilon();  // numbers are farther apart than the divisor
+  }
   if (entry.absolute == 0 || !std::isfinite(truth) || !std::isfinite(y)) return false;
   const double scale = std::fmax(1.0, std::fabs(double(x)));
   return std::fabs(double(R(y) - truth)) <= entry.absolute * scale * double(std::numeric_limits<T>::epsilon()) / 2;
