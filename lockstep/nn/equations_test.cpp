@@ -52,6 +52,10 @@ TEST(Equations, follow_the_precedence_of_mathematics) {
   EXPECT_EQ(value_of("x - y - k"), -0.5);
   EXPECT_EQ(value_of("k / x / y"), -3);
   EXPECT_EQ(value_of("-y * k"), 6);
+  EXPECT_EQ(value_of("y % k"), 1);
+  EXPECT_EQ(value_of("-k % y"), -1);
+  EXPECT_EQ(value_of("10 * x % k * 2"), 4);
+  EXPECT_EQ(value_of("x + 7 % k"), 1.5);
   EXPECT_EQ(value_of("x + 1 < k * 2"), 1);
   EXPECT_EQ(value_of("x >= k"), 0);
 }
@@ -83,6 +87,24 @@ TEST(Equations, call_the_functions_that_nets_are_made_of) {
                                                    {"sigmoid(x)", 1 / (1 + std::exp(-0.5))}}) {
     EXPECT_NEAR(value_of(text), expected, 4e-16 * std::abs(expected)) << text;
   }
+}
+
+TEST(Equations, round_down_up_and_to_the_nearest_and_take_remainders) {
+  const auto value = [](const std::string& text, double x) { return value_of(text, x); };
+  EXPECT_EQ(value("floor(x)", -1.5), -2);
+  EXPECT_EQ(value("ceil(x)", -1.5), -1);
+  EXPECT_EQ(value("ceil(x)", 1.25), 2);
+  EXPECT_TRUE(std::signbit(value("ceil(x)", -0.5)));
+  EXPECT_FALSE(std::signbit(value("ceil(x)", 0)));
+  EXPECT_EQ(value("round(x)", 2.5), 2);  // halves to even
+  EXPECT_EQ(value("round(x)", 3.5), 4);
+  EXPECT_EQ(value("round(x)", -0.51), -1);
+  EXPECT_EQ(value("mod(x, 24)", -1), 23);
+  EXPECT_EQ(value("mod(x, -24)", 1), -23);
+  EXPECT_EQ(value("x % 0.25", 1), 0);
+  EXPECT_EQ(value("floor(7 / 2) + ceil(2.5) + round(2.5) + 7 % -4", 0), 3 + 3 + 2 - 1);  // of numbers alone
+  EXPECT_EQ(value_of("if(t % 24 < 2, 1, 0)", 0, 0, 3, 49), 1);
+  EXPECT_EQ(value_of("if(t % 24 < 2, 1, 0)", 0, 0, 3, 50), 0);
 }
 
 TEST(Equations, know_sinh_and_cosh_without_cancellation_or_early_overflow) {
@@ -202,6 +224,9 @@ TEST(Equations, refuse_what_is_no_expression_and_say_what_to_write) {
                                                         {"sinn(x)", "did you mean \"sin\"?"},
                                                         {"ln(x)", "write log(x), the natural logarithm"},
                                                         {"sign(x)", "write if(x < 0, -1, x > 0)"},
+                                                        {"fmod(x, y)", "write mod(x, y), which has the sign of y"},
+                                                        {"trunc(x)", "write if(x < 0, ceil(x), floor(x))"},
+                                                        {"x % 0 % 2 + 5 % 0", "a finite number"},
                                                         {"sin", "call it"},
                                                         {"sin(x, y)", "expected 1"},
                                                         {"x $ y", "an operator"},

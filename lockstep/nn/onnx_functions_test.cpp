@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "lockstep/nn/net_derivatives.h"
@@ -128,6 +129,66 @@ TYPED_TEST(OnnxFunctions, sign_of_nan_is_nan) {
     EXPECT_EQ(dy[i], T(0)) << x[i];
   }
   EXPECT_TRUE(std::isnan(y.back()));
+}
+
+TYPED_TEST(OnnxFunctions, whole_parts_are_those_of_c) {
+  using T = TypeParam;
+  using Exact = T (*)(T);
+  std::vector<T> x = over_the_range(T(1e10));
+  for (T half = -40.5; half < 40; half += T(0.5)) x.push_back(half), x.push_back(std::nextafter(half, T(0)));
+  for (const auto& [op, function] : {std::tuple<std::string, Exact>("Floor", [](T v) { return std::floor(v); }),
+                                     {"Ceil", [](T v) { return std::ceil(v); }},
+                                     {"Round", [](T v) { return std::nearbyint(v); }}}) {
+    const Model model = of_each_element(op);
+    const std::vector<T> y = values(model, x), dy = derivatives(model, x);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      ASSERT_EQ(y[i], function(x[i])) << op << " of " << x[i];
+      ASSERT_EQ(std::signbit(y[i]), std::signbit(function(x[i]))) << op << " of " << x[i];
+      ASSERT_EQ(dy[i], 0);
+    }
+  }
+}
+
+TYPED_TEST(OnnxFunctions, mod_of_floats_is_cs_fmod) {
+  using T = TypeParam;
+  const std::vector<T> x = over_the_range(T(1e5));
+  for (const float divisor : {0.75F, -3.0F, 1e-3F}) {
+    for (const bool of_constant : {false, true}) {
+      Graph graph;
+      graph.tensor("c", {}, {divisor});
+      auto* const node =
+          graph.node("Mod", of_constant ? std::vector<std::string>{"c", "x"} : std::vector<std::string>{"x", "c"}, "y");
+      Graph::set(node, "fmod", std::int64_t{1});
+      const std::vector<T> y = values(read_onnx(graph.save()), x);
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const T a = of_constant ? T(divisor) : x[i], b = of_constant ? x[i] : T(divisor);
+        if (std::fabs(a / b) >= 1 / std::numeric_limits<T>::epsilon()) continue;
+        ASSERT_EQ(y[i], std::fmod(a, b)) << a << " and " << b;
+      }
+    }
+  }
+}
+
+TEST(Onnx, mod_of_integers_has_the_sign_of_the_divisor_and_of_floats_wants_fmod) {
+  for (const bool integers : {true, false}) {
+    Graph graph;
+    graph.tensor("a", {3}, {-7, 7, 7}), graph.tensor("b", {3}, {3, -3, 4});
+    const auto type = std::int64_t{integers ? onnx::TensorProto::INT64 : onnx::TensorProto::FLOAT};
+    for (const std::string name : {"a", "b"}) Graph::set(graph.node("Cast", {name}, name + "_cast"), "to", type);
+    auto* const node = graph.node("Mod", {"a_cast", "b_cast"}, "c");
+    if (!integers) Graph::set(node, "fmod", std::int64_t{1});
+    Graph::set(graph.node("Cast", {"c"}, "w"), "to", std::int64_t{onnx::TensorProto::FLOAT});
+    graph.tensor("zero", {2, 3}, {0, 0, 0, 0, 0, 0});
+    Graph::set(graph.node("Gemm", {"x", "zero", "w"}, "y"), "transB", std::int64_t{0});
+    EXPECT_EQ(outputs(read_onnx(graph.save()), {1, 0}),
+              integers ? (std::vector<double>{2, -2, 3}) : (std::vector<double>{-1, 1, 3}));
+  }
+  Graph graph;
+  graph.tensor("b", {}, {2});
+  graph.node("Mod", {"x", "b"}, "y");
+  const std::string message = testing::refusal_of(graph);
+  EXPECT_NE(message.find("fmod = 0 of floats, expected fmod = 1"), std::string::npos) << message;
+  EXPECT_NE(message.find("write x - y * Floor(x / y)"), std::string::npos) << message;
 }
 
 // The standard's words: the reduction does nothing, all else that the operator does is done.

@@ -70,6 +70,10 @@ std::optional<TimeFeature> shortest_time_feature(const Model& model) {
       inputs.push_back(found == multiples.end() ? nullptr : &found->second);
     }
     if (const auto made = graph::time_multiple(node.operation, inputs)) multiples[node.name] = *made;
+    const auto* binary = std::get_if<Binary>(&node.operation);  // t % 24 goes as fast as t
+    if (binary != nullptr && binary->kind == BinaryKind::modulo && inputs[0] != nullptr && inputs[1] != nullptr) {
+      multiples[node.name] = *inputs[0];
+    }
     const auto* table = std::get_if<Interpolate>(&node.operation);
     if (table == nullptr || inputs[0] == nullptr || inputs[0]->factor == 0) continue;
     const double width = shortest_feature(*table) / std::fabs(inputs[0]->factor);

@@ -46,6 +46,7 @@ TEST(TimeFeatures, are_those_of_the_time_itself) {
   EXPECT_EQ(width("doses(t - 3)"), 2);
   EXPECT_EQ(width("doses(24 * t + 1)"), 2.0 / 24);
   EXPECT_EQ(width("doses((5 - t) / 4)"), 8);
+  EXPECT_EQ(width("doses((2 * t + 1) % 24)"), 1);
   EXPECT_EQ(width("doses(x)"), 0);
   EXPECT_EQ(width("doses(t * t) + x"), 0);
   EXPECT_EQ(width("doses(t) + doses(3 * t)"), 2.0 / 3);

@@ -227,8 +227,9 @@ class Operators(unittest.TestCase):
         "PRelu": [{}], "Relu": [{}], "Selu": [{}, {"alpha": 2.0, "gamma": 3.0}], "Shrink": [{}, {"lambd": 1.0, "bias": 0.25}],
         "Sigmoid": [{}], "Softmax": [{}, {"axis": 1}], "Softplus": [{}], "Softsign": [{}], "SwiGLU": [{}, {"alpha": 0.5}],
         "Swish": [{}, {"alpha": 0.5}], "Tanh": [{}], "ThresholdedRelu": [{}, {"alpha": -0.5}], "Erf": [{}], "Sin": [{}],
-        "Cos": [{}], "Sign": [{}], "Abs": [{}], "Neg": [{}], "Exp": [{}]}
-    SECOND = {"PRelu": "slopes", "SwiGLU": "x"}
+        "Cos": [{}], "Sign": [{}], "Abs": [{}], "Neg": [{}], "Exp": [{}], "Floor": [{}], "Ceil": [{}], "Round": [{}],
+        "Mod": [{"fmod": 1}]}
+    SECOND = {"PRelu": "slopes", "SwiGLU": "x", "Mod": "slopes"}
     # What else is read, where it means something for each sample (lockstep/nn/onnx.h).
     OTHERS = """Add And BatchNormalization Cast CastLike Clip Concat Constant ConstantOfShape Cosh CumSum Div Dropout Einsum Equal Expand
         Flatten Gather GatherND Gemm Greater GreaterOrEqual GroupNormalization Identity InstanceNormalization LayerNormalization Less

@@ -29,8 +29,9 @@ class RandomGraph:
         self.rng, self.nodes, self.tensors, self.count = rng, [], [], 0
         self.widths = {"x": int(rng.integers(1, 7))}
         chain = rng.random() < 0.4
-        kinds = [self.unary, self.with_constant, self.layer] if chain else [
-            self.unary, self.with_constant, self.layer, self.between, self.columns, self.reduced, self.truth, self.matrix]
+        kinds = [self.unary, self.with_constant, self.layer, self.whole] if chain else [
+            self.unary, self.with_constant, self.layer, self.whole, self.between, self.columns, self.reduced, self.truth,
+            self.matrix]
         value = "x"
         for _ in range(int(rng.integers(2, 12))):
             value = kinds[int(rng.integers(len(kinds)))](value if chain else self.any())
@@ -96,6 +97,13 @@ class RandomGraph:
         shape = [(), (1,), (width,), (1, width)][int(self.rng.integers(4))]
         constant = self.numbers(*shape)
         return self.node(operator, [x, constant] if operator == "Div" else self.ordered(x, constant), width)
+
+    def whole(self, x):
+        width, operator = self.widths[x], str(self.rng.choice(["Floor", "Ceil", "Round", "Mod"]))
+        shifted = self.node("Add", [x, self.tensor(np.float64(0.1372))], width)  # 1 less its last place is not far from 1
+        if operator == "Mod":
+            return self.node(operator, [shifted, self.tensor(self.rng.uniform(0.5, 2, size=width))], width, fmod=1)
+        return self.node(operator, [shifted], width)
 
     def between(self, x):
         fitting = [name for name, width in self.widths.items() if width in (1, self.widths[x])]

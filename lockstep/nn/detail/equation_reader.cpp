@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "lockstep/core/names.h"
+#include "lockstep/nn/detail/composed.h"
 #include "lockstep/nn/detail/equation_names.h"
-#include "lockstep/nn/detail/hyperbolic.h"
 #include "lockstep/nn/table_model.h"
 
 namespace lockstep::nn::detail {
@@ -24,7 +24,7 @@ struct Operator {
   int binding;  // the higher the tighter
 };
 constexpr int kComparison = 1, kSum = 2, kProduct = 3, kSign = 4, kPower = 5;
-constexpr std::array<Operator, 10> kOperators = {{{"<", kComparison},
+constexpr std::array<Operator, 11> kOperators = {{{"<", kComparison},
                                                   {"<=", kComparison},
                                                   {">", kComparison},
                                                   {">=", kComparison},
@@ -33,16 +33,18 @@ constexpr std::array<Operator, 10> kOperators = {{{"<", kComparison},
                                                   {"-", kSum},
                                                   {"*", kProduct},
                                                   {"/", kProduct},
+                                                  {"%", kProduct},
                                                   {"^", kPower}}};
 
 struct Function {
   std::string_view name;
   std::size_t arguments;
 };
-constexpr std::array<Function, 23> kFunctions = {
-    {{"abs", 1},  {"clamp", 3},    {"cos", 1},      {"cosh", 1}, {"erf", 1},    {"exp", 1},     {"gelu", 1}, {"if", 3},
-     {"log", 1},  {"max", 2},      {"min", 2},      {"pow", 2},  {"relu", 1},   {"sigmoid", 1}, {"silu", 1}, {"sin", 1},
-     {"sinh", 1}, {"softplus", 1}, {"softsign", 1}, {"sqrt", 1}, {"square", 1}, {"tan", 1},     {"tanh", 1}}};
+constexpr std::array<Function, 27> kFunctions = {
+    {{"abs", 1},      {"ceil", 1},     {"clamp", 3}, {"cos", 1},     {"cosh", 1}, {"erf", 1}, {"exp", 1},
+     {"gelu", 1},     {"floor", 1},    {"if", 3},    {"log", 1},     {"max", 2},  {"min", 2}, {"mod", 2},
+     {"pow", 2},      {"relu", 1},     {"round", 1}, {"sigmoid", 1}, {"silu", 1}, {"sin", 1}, {"sinh", 1},
+     {"softplus", 1}, {"softsign", 1}, {"sqrt", 1},  {"square", 1},  {"tan", 1},  {"tanh", 1}}};
 
 const Function* function_named(std::string_view name) {
   const auto found = std::ranges::find(kFunctions, name, &Function::name);
@@ -54,7 +56,9 @@ std::optional<UnaryKind> unary_named(std::string_view name) {
   if (name == "cos") return UnaryKind::cosine;
   if (name == "erf") return UnaryKind::erf;
   if (name == "exp") return UnaryKind::exp;
+  if (name == "floor") return UnaryKind::floor;
   if (name == "log") return UnaryKind::log;
+  if (name == "round") return UnaryKind::round;
   if (name == "sqrt") return UnaryKind::square_root;
   return {};
 }
@@ -73,11 +77,15 @@ std::string list(const std::vector<std::string_view>& words) {
 }
 
 // What functions of other languages are called here.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kElsewhere{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kElsewhere{
     {{"ln", "write log(x), the natural logarithm"},
      {"log10", "write log(x) / log(10)"},
      {"log2", "write log(x) / log(2)"},
      {"fabs", "write abs(x)"},
+     {"fmod", "write mod(x, y), which has the sign of y"},
+     {"remainder", "write mod(x, y)"},
+     {"rem", "write mod(x, y), which has the sign of y"},
+     {"trunc", "write if(x < 0, ceil(x), floor(x))"},
      {"sign", "write if(x < 0, -1, x > 0)"},
      {"sgn", "write if(x < 0, -1, x > 0)"},
      {"heaviside", "write x > 0, which is 1 or 0"},
@@ -225,6 +233,7 @@ Value EquationReader::combine(const Token& symbol, const Value& a, const Value& 
   if (symbol.is("-")) return graph_.binary(BinaryKind::subtract, a, b);
   if (symbol.is("*")) return graph_.binary(BinaryKind::multiply, a, b);
   if (symbol.is("/")) return graph_.binary(BinaryKind::divide, a, b);
+  if (symbol.is("%")) return graph_.binary(BinaryKind::modulo, a, b);
   if (symbol.is("<")) return graph_.binary(BinaryKind::less, a, b);
   if (symbol.is("<=")) return graph_.binary(BinaryKind::less_or_equal, a, b);
   if (symbol.is(">")) return graph_.binary(BinaryKind::less, b, a);
@@ -345,6 +354,8 @@ Value EquationReader::function(Tokens& tokens, const Token& name, const std::vec
   if (const auto kind = unary_named(name.text)) return graph_.unary(*kind, x);
   if (name.text == "min") return graph_.binary(BinaryKind::minimum, x, inputs[1]);
   if (name.text == "max") return graph_.binary(BinaryKind::maximum, x, inputs[1]);
+  if (name.text == "mod") return graph_.binary(BinaryKind::modulo, x, inputs[1]);
+  if (name.text == "ceil") return ceil_of(graph_, x);
   if (name.text == "pow") return power(x, inputs[1]);
   if (name.text == "square") return graph_.binary(BinaryKind::multiply, x, x);
   if (name.text == "if") return graph_.select(x, inputs[1], inputs[2]);

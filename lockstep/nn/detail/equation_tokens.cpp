@@ -54,8 +54,8 @@ void Tokens::refuse(const Token& at, std::string found, std::string expected, st
 }
 
 void Tokens::read() {
-  static constexpr std::array<std::string_view, 17> kSymbols{"<=", ">=", "==", "+", "-", "*", "/", "^", "(",
-                                                             ")",  "[",  "]",  ",", ".", "<", ">", "="};
+  static constexpr std::array<std::string_view, 18> kSymbols{"<=", ">=", "==", "+", "-", "*", "/", "%", "^",
+                                                             "(",  ")",  "[",  "]", ",", ".", "<", ">", "="};
   const std::string_view text = source_.text;
   while (next_ < text.size() && is_space(text[next_])) ++next_;
   now_ = {Token::Kind::end, {}, next_, 0};

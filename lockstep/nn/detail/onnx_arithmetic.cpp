@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "lockstep/nn/detail/hyperbolic.h"
+#include "lockstep/nn/detail/composed.h"
 #include "lockstep/nn/detail/onnx_node.h"
 #include "lockstep/nn/detail/onnx_reader.h"
 #include "lockstep/nn/detail/refuse.h"
@@ -17,7 +17,9 @@ std::vector<double> negated(std::vector<double> numbers) {
   return numbers;
 }
 
-// What sinh_of() and cosh_of() build on.
+constexpr const char* kDivisorsSign = "write x - y * Floor(x / y) for a remainder of the divisor's sign";
+
+// What sinh_of(), cosh_of() and ceil_of() build on.
 struct StepFunctions {
   StepBuilder& builder;
   std::string where;
@@ -68,11 +70,12 @@ std::optional<GraphReader::Value> GraphReader::arithmetic(const Node& node) {
     const std::size_t is_number = builder_.operation(Binary{BinaryKind::equal}, {x.step, x.step}, place(node));
     return Data{builder_.operation(Select{}, {is_number, sign, x.step}, place(node)), x.rank};
   }
-  if (op == "Sinh" || op == "Cosh" || op == "Tan") return of_several_functions(node);
+  if (op == "Sinh" || op == "Cosh" || op == "Tan" || op == "Ceil") return of_several_functions(node);
+  if (op == "Mod") return modulo(node);
   static const std::map<std::string_view, UnaryKind> functions{
-      {"Sqrt", UnaryKind::square_root}, {"Exp", UnaryKind::exp},    {"Log", UnaryKind::log},
-      {"Abs", UnaryKind::absolute},     {"Neg", UnaryKind::negate}, {"Reciprocal", UnaryKind::reciprocal},
-      {"Cos", UnaryKind::cosine}};
+      {"Sqrt", UnaryKind::square_root}, {"Exp", UnaryKind::exp},     {"Log", UnaryKind::log},
+      {"Abs", UnaryKind::absolute},     {"Neg", UnaryKind::negate},  {"Reciprocal", UnaryKind::reciprocal},
+      {"Cos", UnaryKind::cosine},       {"Floor", UnaryKind::floor}, {"Round", UnaryKind::round}};
   const auto function = functions.find(op);
   if (function == functions.end()) return {};
   const Data x = data(node, 0);
@@ -185,15 +188,42 @@ OnnxTensor GraphReader::clipped(const Node& node, OnnxTensor tensor) const {
   return tensor;
 }
 
-// Sinh, Cosh, and Tan as sin x / cos x.
+// Sinh, Cosh, Tan as sin x / cos x, and Ceil.
 GraphReader::Data GraphReader::of_several_functions(const Node& node) {
   StepFunctions functions{builder_, place(node)};
   const Data x = data(node, 0);
   if (node.op_type() == "Sinh") return {sinh_of(functions, x.step), x.rank};
   if (node.op_type() == "Cosh") return {cosh_of(functions, x.step), x.rank};
+  if (node.op_type() == "Ceil") return {ceil_of(functions, x.step), x.rank};
   const std::size_t sine = functions.activate({ActivationKind::sin}, x.step);
   const std::size_t cosine = functions.unary(UnaryKind::cosine, x.step);
   return {functions.binary(BinaryKind::divide, sine, cosine), x.rank};
+}
+
+// With fmod = 1, which floats take, of the sign of the dividend; otherwise, which integers may take, of the divisor's.
+GraphReader::Value GraphReader::modulo(const Node& node) {
+  const bool of_dividend = integer(node, "fmod", 0) == 1;
+  if (constant(node, 0) && constant(node, 1)) {
+    const OnnxTensor &a = constant_operand(node, 0), &b = constant_operand(node, 1);
+    if (!of_dividend) {
+      if (!a.whole)
+        unsupported(node, "numbers other than integers with fmod = 0", "integers, or fmod = 1", kDivisorsSign);
+      return combine_constants(BinaryKind::modulo, a, b, place(node));
+    }
+    OnnxTensor size = a, sign = a, divisor = b;
+    for (double& value : size.values) value = std::fabs(value);
+    for (double& value : sign.values) value = std::copysign(1, value);
+    for (double& value : divisor.values) value = std::fabs(value);
+    const OnnxTensor rest = combine_constants(BinaryKind::modulo, size, divisor, place(node));
+    return combine_constants(BinaryKind::multiply, rest, sign, place(node));
+  }
+  if (!of_dividend) unsupported(node, "fmod = 0 of floats", "fmod = 1", kDivisorsSign);
+  const auto [a, b] = operands_of_one_rank(node, "a remainder");
+  StepFunctions functions{builder_, place(node)};
+  const auto size = [&](std::size_t x) { return functions.unary(UnaryKind::absolute, x); };
+  const std::size_t rest = functions.binary(BinaryKind::modulo, size(a.step), size(b.step));
+  const std::size_t negative = functions.binary(BinaryKind::less, a.step, functions.number(0));
+  return Data{functions.select(negative, functions.unary(UnaryKind::negate, rest), rest), a.rank};
 }
 
 GraphReader::Data GraphReader::reduce(const Node& node) {
@@ -239,22 +269,31 @@ GraphReader::Data GraphReader::choose(const Node& node) {
   return {builder_.operation(std::move(choose), {a, b}, place(node)), *rank};
 }
 
-// Truth values are 1 and 0.
-GraphReader::Data GraphReader::compare(const Node& node) {
-  const std::string& op = node.op_type();
-  const auto rank_of = [&](int i) {  // of what numbers are compared with
+// Two values of one rank, at least one of which depends on the input; `what` is made of them.
+std::pair<GraphReader::Data, GraphReader::Data> GraphReader::operands_of_one_rank(const Node& node,
+                                                                                  const std::string& what) {
+  const auto rank_of = [&](int i) {  // of what numbers stand beside
     const auto* const x = operand(node, i) ? std::get_if<Data>(operand(node, i)) : nullptr;
     return x ? x->rank : 2;
   };
-  const Data a = data_or_numbers(node, 0, rank_of(1));
+  Data a = data_or_numbers(node, 0, rank_of(1)), b = data_or_numbers(node, 1, rank_of(0));
+  const bool constant_a = constant(node, 0) != nullptr, constant_b = constant(node, 1) != nullptr;
+  if (constant_a && constant_b) unsupported(node, what + " of constants", "values that depend on the input");
+  if (a.rank != b.rank && !constant_a && !constant_b) unsupported(node, "[batch]", "operands of one rank");
+  if (constant_a) a.rank = b.rank;
+  if (constant_b) b.rank = a.rank;
+  return {a, b};
+}
+
+// Truth values are 1 and 0.
+GraphReader::Data GraphReader::compare(const Node& node) {
+  const std::string& op = node.op_type();
   if (op == "Not") {
+    const Data a = data_or_numbers(node, 0, 2);
     return {builder_.operation(Binary{BinaryKind::equal}, {a.step, builder_.constant({0}, place(node))}, place(node)),
             a.rank};
   }
-  const Data b = data_or_numbers(node, 1, rank_of(0));
-  const bool constant_a = constant(node, 0) != nullptr, constant_b = constant(node, 1) != nullptr;
-  if (constant_a && constant_b) unsupported(node, "a comparison of constants", "values that depend on the input");
-  if (a.rank != b.rank && !constant_a && !constant_b) unsupported(node, "[batch]", "operands of one rank");
+  const auto [a, b] = operands_of_one_rank(node, "a comparison");
   const bool swapped = op == "Greater" || op == "GreaterOrEqual";
   const BinaryKind kind = op == "And"                       ? BinaryKind::multiply
                           : op == "Or"                      ? BinaryKind::maximum
@@ -262,7 +301,7 @@ GraphReader::Data GraphReader::compare(const Node& node) {
                           : op == "Less" || op == "Greater" ? BinaryKind::less
                                                             : BinaryKind::less_or_equal;
   const std::size_t first = swapped ? b.step : a.step, second = swapped ? a.step : b.step;
-  return {builder_.operation(Binary{kind}, {first, second}, place(node)), constant_a ? b.rank : a.rank};
+  return {builder_.operation(Binary{kind}, {first, second}, place(node)), a.rank};
 }
 
 }  // namespace lockstep::nn::detail

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/kernels/math/math.h"
 #include "lockstep/nn/detail/onnx_dimensions.h"
 #include "lockstep/nn/detail/refuse.h"
 
@@ -209,6 +210,9 @@ OnnxTensor combine_constants(BinaryKind kind, const OnnxTensor& a, const OnnxTen
         break;
       case BinaryKind::maximum:
         value = std::max(x, y);
+        break;
+      case BinaryKind::modulo:
+        value = math::modulo(x, y);
         break;
       default:
         value = std::pow(x, y);

@@ -105,7 +105,9 @@ class GraphReader {
   Data of_several_functions(const Node& node);
   Data reduce(const Node& node);
   Data choose(const Node& node);
+  std::pair<Data, Data> operands_of_one_rank(const Node& node, const std::string& what);
   Data compare(const Node& node);
+  Value modulo(const Node& node);
 
   // ---- onnx_shapes.cpp
   // Of nodes that read or make a value of more than two dimensions; nothing for others.

@@ -41,7 +41,9 @@ bool is_elementwise(const std::string& op) {
                                                 "And",         "GreaterOrEqual",
                                                 "Or",          "Not",
                                                 "CastLike",    "Sinh",
-                                                "Cosh",        "Tan"};
+                                                "Cosh",        "Tan",
+                                                "Floor",       "Ceil",
+                                                "Round",       "Mod"};
   return known.contains(op);
 }
 

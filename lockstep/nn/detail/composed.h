@@ -1,4 +1,4 @@
-// sinh and cosh out of functions that graphs have, for whatever builds one.
+// sinh, cosh and ceil out of functions that graphs have, for whatever builds one.
 #pragma once
 
 #include "lockstep/nn/model.h"
@@ -38,6 +38,12 @@ Value cosh_of(Graph& graph, const Value& x) {
   const Value rising = half_of_square(exp_of_half(graph, x));
   const Value falling = half_of_square(exp_of_half(graph, graph.unary(UnaryKind::negate, x)));
   return graph.binary(BinaryKind::add, rising, falling);
+}
+
+// Of -0 and of what lies between -1 and 0: -0.
+template <class Graph, class Value>
+Value ceil_of(Graph& graph, const Value& x) {
+  return graph.unary(UnaryKind::negate, graph.unary(UnaryKind::floor, graph.unary(UnaryKind::negate, x)));
 }
 
 }  // namespace lockstep::nn::detail
