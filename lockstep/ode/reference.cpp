@@ -93,9 +93,9 @@ class Trajectory {
     return error_squared(h);
   }
   // True where an event ends it.
-  bool accept(double h, double t_new) {
-    const bool ended = finish_step(h, t_new);
-    if (!ended) begin_anew();
+  bool accept(const scalar::StepProposal<ScalarLane<double>>& step) {
+    const bool ended = finish_step(step.h, step.t_new);
+    if (!ended && step.last) begin_anew();
     return ended;
   }
   void reject() { ++rejected_; }
@@ -297,7 +297,7 @@ class Trajectory {
         log_error = decision.log_error;
         if (finish_step(step.h, step.t_new)) return Status::terminated;
         if (t_ == t_end_) return Status::success;
-        begin_anew();
+        if (step.last) begin_anew();  // a short step may end beside a stop that it did not head for
       } else {
         ++rejected_;
         if (std::fabs(h) <= scalar::smallest_step<D>(t_, limit)) {
@@ -405,7 +405,7 @@ void run_in_common_steps(std::deque<Trajectory<T>>& trajectories, const Problem&
       log_error = decision.log_error;
       t = step.t_new;
       std::erase_if(open, [&](Trajectory<T>* trajectory) {
-        if (!trajectory->accept(step.h, step.t_new)) return false;
+        if (!trajectory->accept(step)) return false;
         trajectory->end(Status::terminated);
         return true;
       });

@@ -148,7 +148,7 @@ class Lockstep {
         t_ = step.t_new;
         if (t_ == t_end_) {
           end_all(Status::success);
-        } else if (time_behind() != t_ && attempts_ < context_.options->max_steps) {
+        } else if (step.last && time_behind() != t_ && attempts_ < context_.options->max_steps) {
           for_each_tile([&](ResidentTile<T>& tile) { renew(tile); });
         }
       } else {

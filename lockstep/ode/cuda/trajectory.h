@@ -321,7 +321,9 @@ class Trajectory : private Memory, private Progress<T> {
 
   // The time of the evaluation at state(), and whether the state that an accepted step led to wants one.
   LOCKSTEP_HOST_DEVICE double start_time() const { return has_stops() ? here().behind : t_; }
-  LOCKSTEP_HOST_DEVICE bool behind_jump() const { return has_stops() && here().before != here().behind; }
+  LOCKSTEP_HOST_DEVICE bool behind_jump() const {
+    return has_stops() && (rules_.fixed || proposed_.last) && here().before != here().behind;
+  }
   LOCKSTEP_HOST_DEVICE void finish_renewal() { ++evaluations_; }
 
   LOCKSTEP_HOST_DEVICE typename Memory::ConstRow state() const { return y_; }
