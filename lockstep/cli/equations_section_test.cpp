@@ -148,6 +148,35 @@ TEST(EquationsSection, steps_do_not_pass_over_what_a_table_does) {
   EXPECT_EQ(at_end(setup), 0);  // what happens without
 }
 
+// Two hours of a dose every day for ten days, and the exact end of x' = 3 on - k x.
+TEST(EquationsSection, doses_of_every_day_are_met) {
+  const std::string file =
+      "[rhs]\nparameters = { k = 0.1 }\n[rhs.definitions]\nhour = \"t % 24\"\n[rhs.equations]\n"
+      "x = \"if(hour < 2, 3, 0) - k * x\"\n[ensemble]\ninitial_state = [0]\n[time]\nspan = [0, 240]\n"
+      "[method]\nprecision = \"f64\"\n";
+  const std::string tight = "rtol = 1e-8\natol = 1e-8\n", by_rk4 = "name = \"rk4\"\n";
+  double expected = 0;
+  for (int day = 0; day < 10; ++day) expected = (30 + (expected - 30) * std::exp(-0.2)) * std::exp(-2.2);
+  ProblemSetup setup = set_up_text(file + tight);
+  EXPECT_THAT(setup.notes, ::testing::IsEmpty());
+  EXPECT_THAT(text_of_stops(setup.problem, setup.options), ::testing::StartsWith("steps end at 19 times at which"));
+  const ode::Solution solution = ode::solve(setup.problem, setup.options);
+  EXPECT_NEAR(solution.end_state(0, 0), expected, 2e-8);
+  EXPECT_LE(solution.record(0).accepted, 330);  // 16 a piece of 2 or 22 hours
+  EXPECT_LE(solution.record(0).rejected, 10);   // the first steps of doses
+  setup = set_up_text(file + by_rk4 + "dt = 0.5\n");
+  EXPECT_THAT(setup.notes, ::testing::IsEmpty());
+  // A step errs by (k dt)^5 / 120 of up to 6, of which some 20 count.
+  EXPECT_NEAR(ode::solve(setup.problem, setup.options).end_state(0, 0), expected, 1e-6);
+  EXPECT_THAT(
+      set_up_text(file + by_rk4 + "dt = 0.7\n").notes,
+      ::testing::ElementsAre(::testing::StartsWith("the right-hand side jumps at 2, within a fixed step of 0.7")));
+  std::string hidden = file;
+  hidden.replace(hidden.find("t % 24"), 6, "(t * t) % 24");
+  EXPECT_THAT(set_up_text(hidden).notes,
+              ::testing::ElementsAre(::testing::HasSubstr("a function of the time other than")));
+}
+
 TEST(EquationsSection, end_trajectories_where_an_expression_changes_its_sign) {
   const std::string spring =
       "[rhs]\nparameters = { k = 1 }\ndefinitions = { energy = \"x^2 + v^2\" }\n"

@@ -89,12 +89,12 @@ class Clamped final : public StateFunction {
     return parts;
   }
   std::optional<EvaluationCost> evaluation_cost() const override { return detail::cost_of(*net_); }
-  std::span<const TimeKnot> time_knots() const override { return net_->time_knots(); }
-  bool moves_knots() const override { return net_->moves_knots(); }
-  bool hides_knots() const override { return net_->hides_knots(); }
-  std::vector<TimeKnot> time_knots_of(std::span<const double> parameters) const override {
-    return net_->time_knots_of(parameters);
+  std::vector<TimeKnot> time_knots(const TimeSpan& span, std::span<const double> parameters) const override {
+    return net_->time_knots(span, parameters);
   }
+  bool moves_knots() const override { return net_->moves_knots(); }
+  bool repeats_knots() const override { return net_->repeats_knots(); }
+  bool hides_knots() const override { return net_->hides_knots(); }
   std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const override { return make<float>(target); }
   std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const override {
     return make<double>(target);

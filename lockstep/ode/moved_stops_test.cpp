@@ -196,11 +196,11 @@ TEST(MovedStops, derivatives_pass_jumps) {
 TEST(MovedStops, a_parameter_that_is_trained_moves_none) {
   const auto times = [](const Rhs& rhs, std::vector<double> parameters) {
     std::vector<double> found;
-    for (const TimeKnot& knot : rhs->time_knots_of(parameters)) found.push_back(knot.time);
+    for (const TimeKnot& knot : rhs->time_knots({0, 5}, parameters)) found.push_back(knot.time);
     return found;
   };
   EXPECT_TRUE(delayed()->moves_knots());
-  EXPECT_TRUE(delayed()->time_knots().empty());
+  EXPECT_TRUE(delayed()->time_knots({0, 5}, {}).empty());
   EXPECT_THAT(times(delayed(), {9, 1}), ElementsAre(2.25, 2.3, 3.7));
   EXPECT_THAT(times(train_parameters(delayed(), {{.parameter = 0, .start = 9}}), {1}), ElementsAre(2.25, 2.3, 3.7));
   EXPECT_THAT(times(train_parameters(delayed(), {{.parameter = 1, .start = 1}}), {9}), ElementsAre());

@@ -36,7 +36,7 @@ struct Options {
   // behind each, and what belongs to the time behind is not read before. Adaptive steps are made to end there; of fixed
   // ones, in any trajectory, a step must.
   std::vector<double> stops;
-  // The same at times that the right-hand side tells (StateFunction::time_knots()). Fixed steps pass by those at which
+  // The same at times that the right-hand side tells (StateFunction::time_knots). Fixed steps pass by those at which
   // none ends.
   bool stop_at_knots = true;
   std::int64_t max_steps = 100'000;  // attempts a trajectory may make, accepted and rejected

@@ -40,12 +40,12 @@ class AtWeights final : public StateFunction {
   std::string digest() const override {
     return ContentHash().add("weights").add(inner_->digest()).add(std::span<const double>(weights_)).hex();
   }
-  std::span<const TimeKnot> time_knots() const override { return inner_->time_knots(); }
-  bool moves_knots() const override { return inner_->moves_knots(); }
-  bool hides_knots() const override { return inner_->hides_knots(); }
-  std::vector<TimeKnot> time_knots_of(std::span<const double> parameters) const override {
-    return inner_->time_knots_of(parameters);
+  std::vector<TimeKnot> time_knots(const TimeSpan& span, std::span<const double> parameters) const override {
+    return inner_->time_knots(span, parameters);
   }
+  bool moves_knots() const override { return inner_->moves_knots(); }
+  bool repeats_knots() const override { return inner_->repeats_knots(); }
+  bool hides_knots() const override { return inner_->hides_knots(); }
   std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const override {
     return lower_differentiable<float>(*this, target);
   }

@@ -123,9 +123,7 @@ class GraphNet : public StateFunction {
     }
     source_ = detail::graph_source(graph_, pieces_);
     if (detail::reads_time(pieces_)) continuous_choices_ = detail::continuous_choices(graph_);
-    time_knots_ = detail::time_knots(graph_, pieces_, continuous_choices_);
-    moves_knots_ = time_knots_of(detail::any_parameters(parameters_)).size() != time_knots_.size();
-    hides_knots_ = detail::hides_knots(graph_, pieces_, continuous_choices_, parameters_);
+    knots_ = detail::known_knots(graph_, pieces_, continuous_choices_, parameters_);
   }
 
   // Of a function that is no right-hand side.
@@ -174,11 +172,12 @@ class GraphNet : public StateFunction {
   std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const override {
     return lower<double>(target);
   }
-  std::span<const TimeKnot> time_knots() const override { return time_knots_; }
-  bool moves_knots() const override { return moves_knots_; }
-  bool hides_knots() const override { return hides_knots_; }
-  std::vector<TimeKnot> time_knots_of(std::span<const double> parameters) const override {
-    return detail::time_knots(graph_, pieces_, continuous_choices_, parameters);
+  bool moves_knots() const override { return knots_.some_move; }
+  bool repeats_knots() const override { return knots_.some_repeat; }
+  bool hides_knots() const override { return knots_.some_hide; }
+  std::vector<TimeKnot> time_knots(const TimeSpan& span, std::span<const double> parameters) const override {
+    if (!knots_.some_repeat && (!knots_.some_move || parameters.empty())) return knots_.ever;
+    return detail::time_knots(graph_, pieces_, continuous_choices_, span, parameters);
   }
   // On a GPU it is compiled when a solve needs it.
   std::vector<FunctionPart> parts() const override {
@@ -263,9 +262,8 @@ class GraphNet : public StateFunction {
   std::size_t components_ = 0, parameters_ = 0, inputs_ = 0;
   bool is_function_ = false;
   GraphPieces pieces_;
-  std::vector<TimeKnot> time_knots_;
   std::vector<std::size_t> continuous_choices_;
-  bool moves_knots_ = false, hides_knots_ = false;
+  detail::KnownKnots knots_;
   std::optional<std::string> source_;  // for a GPU; none where the net is too large
 };
 

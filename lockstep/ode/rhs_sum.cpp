@@ -123,11 +123,7 @@ class ReverseSum final : public DifferentiableTile<T> {
 
 class Sum final : public StateFunction {
  public:
-  Sum(Rhs first, Rhs second) : first_(std::move(first)), second_(std::move(second)) {
-    for (const Rhs& part : {first_, second_}) {
-      time_knots_.insert(time_knots_.end(), part->time_knots().begin(), part->time_knots().end());
-    }
-  }
+  Sum(Rhs first, Rhs second) : first_(std::move(first)), second_(std::move(second)) {}
 
   std::size_t components() const override { return first_->components(); }
   std::size_t parameters() const override { return first_->parameters() + second_->parameters(); }
@@ -135,12 +131,13 @@ class Sum final : public StateFunction {
   std::string digest() const override {
     return ContentHash().add("sum").add(first_->digest()).add(second_->digest()).hex();
   }
-  std::span<const TimeKnot> time_knots() const override { return time_knots_; }
   bool moves_knots() const override { return first_->moves_knots() || second_->moves_knots(); }
   bool hides_knots() const override { return first_->hides_knots() || second_->hides_knots(); }
-  std::vector<TimeKnot> time_knots_of(std::span<const double> parameters) const override {
-    std::vector<TimeKnot> knots = first_->time_knots_of(parameters.first(first_->parameters()));
-    const std::vector<TimeKnot> more = second_->time_knots_of(parameters.subspan(first_->parameters()));
+  bool repeats_knots() const override { return first_->repeats_knots() || second_->repeats_knots(); }
+  std::vector<TimeKnot> time_knots(const TimeSpan& span, std::span<const double> parameters) const override {
+    const std::size_t of_first = parameters.empty() ? 0 : first_->parameters();
+    std::vector<TimeKnot> knots = first_->time_knots(span, parameters.first(of_first));
+    const std::vector<TimeKnot> more = second_->time_knots(span, parameters.subspan(of_first));
     knots.insert(knots.end(), more.begin(), more.end());
     return knots;
   }
@@ -189,7 +186,6 @@ class Sum final : public StateFunction {
 
   Rhs first_;
   Rhs second_;
-  std::vector<TimeKnot> time_knots_;
 };
 
 void require_rhs(const char* field, const Rhs& rhs) {

@@ -57,18 +57,18 @@ class StateFunction {
   virtual std::shared_ptr<DifferentiableTile<float>> differentiable_f32(CpuTarget) const { return nullptr; }
   virtual std::shared_ptr<DifferentiableTile<double>> differentiable_f64(CpuTarget) const { return nullptr; }
 
-  // Times at which it bends or jumps, in any order, where it knows of them: knots of tables of the time. Adaptive steps
-  // end there.
-  virtual std::span<const TimeKnot> time_knots() const { return {}; }
-  // Whether parameters move some, which then are not among those: doses at a time of each patient's own.
+  // Times at which it bends or jumps, in any order, where it knows of them: knots of tables of the time, the hours of
+  // t % 24. Adaptive steps end there. Of a trajectory with these parameters; with none, those that no parameter moves.
+  // At least those within the span; of an infinite one, of those that repeat one for all.
+  virtual std::vector<TimeKnot> time_knots(const TimeSpan& /*span*/, std::span<const double> /*parameters*/) const {
+    return {};
+  }
+  // Whether parameters move some: doses at a time of each patient's own.
   virtual bool moves_knots() const { return false; }
+  // Whether some repeat without an end, so that the span decides which there are.
+  virtual bool repeats_knots() const { return false; }
   // Whether it jumps at times that it cannot tell: where sin(t) > 0.9.
   virtual bool hides_knots() const { return false; }
-  // All those of a trajectory with these parameters.
-  virtual std::vector<TimeKnot> time_knots_of(std::span<const double> /*parameters*/) const {
-    const std::span<const TimeKnot> all = time_knots();
-    return {all.begin(), all.end()};
-  }
 
   // A built-in system whose integrator is compiled in one piece with it ("lorenz"), or empty. See ode/cpu.
   virtual std::string inlined_name() const { return {}; }

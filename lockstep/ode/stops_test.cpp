@@ -241,14 +241,14 @@ TEST(Stops, given_stops_make_steps_end_at_a_functions_jumps) {
 TEST(Stops, knots_are_known_of_what_reads_a_multiple_of_the_time) {
   const auto times = [](const Rhs& rhs) {
     std::vector<double> all;
-    for (const TimeKnot& knot : rhs->time_knots()) all.push_back(knot.time);
+    for (const TimeKnot& knot : rhs->time_knots({0, 5}, {})) all.push_back(knot.time);
     return all;
   };
   using ::testing::ElementsAre;
   EXPECT_THAT(times(forced(table({1, 2, 4}, {0, 5, 5}, false), 10, 2)), ElementsAre(12, 14));  // level from 2 on
   EXPECT_THAT(times(forced(table({1, 2, 3, 4}, {0, 0, 5, 5}, true))), ElementsAre(3));
-  EXPECT_TRUE(forced(table({1, 2}, {0, 1}, true))->time_knots()[0].jumps);
-  EXPECT_FALSE(forced(table({1, 2}, {0, 1}, false))->time_knots()[0].jumps);
+  EXPECT_TRUE(forced(table({1, 2}, {0, 1}, true))->time_knots({0, 5}, {})[0].jumps);
+  EXPECT_FALSE(forced(table({1, 2}, {0, 1}, false))->time_knots({0, 5}, {})[0].jumps);
   // du = u + |t - 3| + (t < 5) + max(-t, -7), a sum with another.
   graph::Graph g;
   g.inputs = {{"u", 0, 1}, {"t", 1, 1}};

@@ -10,6 +10,12 @@ struct TimeKnot {
   // a knot 3 meets 8. Roundings are of that size, so that it is known how near the knot the function's sides are told
   // apart.
   double magnitude = 0;
+  double apart = 0;  // of those that repeat, as at whole multiples of 24 in t % 24: how long it is to the next
+};
+
+// Of time, either way; from minus to plus infinity for all there is.
+struct TimeSpan {
+  double first = 0, last = 0;  // ascending
 };
 
 }  // namespace lockstep::ode

@@ -181,16 +181,17 @@ class Trained final : public StateFunction {
     }
     return hash.hex();
   }
-  std::span<const TimeKnot> time_knots() const override { return inner_->time_knots(); }
   // Not those that a trained one moves: where it is in the end is not known here.
   bool moves_knots() const override { return inner_->moves_knots(); }
+  bool repeats_knots() const override { return inner_->repeats_knots(); }
   bool hides_knots() const override { return inner_->hides_knots(); }
-  std::vector<TimeKnot> time_knots_of(std::span<const double> parameters) const override {
+  std::vector<TimeKnot> time_knots(const TimeSpan& span, std::span<const double> parameters) const override {
+    if (parameters.empty()) return inner_->time_knots(span, {});
     std::vector<double> all;
     for (const auto& [is_trained, index] : sources_.of) {
       all.push_back(is_trained ? std::numeric_limits<double>::quiet_NaN() : parameters[index]);
     }
-    return inner_->time_knots_of(all);
+    return inner_->time_knots(span, all);
   }
   std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const override { return lower<float>(target); }
   std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const override {
@@ -231,7 +232,8 @@ class Trained final : public StateFunction {
 bool moves_a_jump(const StateFunction& rhs, std::size_t parameter) {
   if (!rhs.moves_knots()) return false;
   std::vector<double> any = detail::any_parameters(rhs.parameters());
-  const auto jumps = [&] { return std::ranges::count(rhs.time_knots_of(any), true, &TimeKnot::jumps); };
+  constexpr double kEver = std::numeric_limits<double>::infinity();
+  const auto jumps = [&] { return std::ranges::count(rhs.time_knots({-kEver, kEver}, any), true, &TimeKnot::jumps); };
   const auto all = jumps();
   any[parameter] = std::numeric_limits<double>::quiet_NaN();
   return jumps() < all;

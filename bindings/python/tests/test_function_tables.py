@@ -237,6 +237,22 @@ def test_steps_end_where_parameters_let_it_jump():
     np.testing.assert_allclose(found.state[:, -1, 0], 1, rtol=1e-7)
 
 
+def test_a_table_of_one_day_repeats():
+    day = lockstep.table([0.0, 6, 12, 18, 24], [1.0, 4, 2, 0, 1])  # a day's mean is 1.75
+    model = lockstep.equations({"x": "wind((t - start) % 24)"}, models={"wind": day}, parameters=["start"])
+    found = lockstep.solve(model, np.zeros((3, 1)), (0, 240), parameters=[[0.0], [5.5], [-30.0]], precision="f64")
+    np.testing.assert_allclose(found.state[:, -1, 0], 420, rtol=1e-12)  # of lines each step is exact
+    assert found.accepted.max() < 100 and found.rejected.max() == 0
+
+
+def test_whole_parts_and_remainders_are_numpys():
+    x = np.linspace(-7.25, 7.25, 59)[:, None]
+    model = lockstep.equations({"x": "x % 1.5", "y": "mod(x, -2) + 10 * floor(x) + 100 * ceil(x) + 1000 * round(x)"})
+    found = model({"u": np.hstack([x, x])})
+    np.testing.assert_array_equal(found[:, :1], np.mod(x, 1.5))
+    np.testing.assert_array_equal(found[:, 1:], np.mod(x, -2) + 10 * np.floor(x) + 100 * np.ceil(x) + 1000 * np.round(x))
+
+
 def test_trainings_stop_where_they_are_told():
     t = np.linspace(0, 4, 21)
     u = np.where(t < 2, 1 - np.exp(-t), (1 - np.exp(-2)) * np.exp(2 - t))[:, None]

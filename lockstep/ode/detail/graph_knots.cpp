@@ -2,45 +2,49 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
+#include <limits>
 #include <optional>
+#include <utility>
 #include <variant>
 
-#include "lockstep/kernels/graph/time_multiple.h"
+#include "lockstep/ode/detail/time_pieces.h"
 
 namespace lockstep::ode::detail {
 
 namespace {
 
 using graph::TimeMultiple;
-using Parameters = std::optional<std::span<const double>>;
+using Values = std::vector<std::optional<TimePieces>>;
+using Inputs = std::span<const TimePieces* const>;
+using Parameters = std::span<const double>;
+using Continuous = std::span<const std::size_t>;
+
+constexpr TimeSpan kEver{-std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
 
 // Of each row of the ports, which take the pieces one after another.
-std::vector<std::optional<TimeMultiple>> row_values(const GraphPieces& pieces, const Parameters& parameters) {
-  std::vector<std::optional<TimeMultiple>> values;
+Values row_values(const GraphPieces& pieces, const Parameters& parameters, const TimeWalk& walk) {
+  Values values;
   for (const GraphPiece& piece : pieces) {
     for (std::size_t i = piece.first; i < piece.first + piece.count; ++i) {
       if (piece.source == GraphSource::time) {
-        values.push_back(TimeMultiple{1, 0, 0});
-      } else if (piece.source == GraphSource::parameters && parameters) {
-        const double value = (*parameters)[i];
-        values.push_back(TimeMultiple{0, value, std::fabs(value)});
+        values.emplace_back(walk.whole({1, 0, 0}));
+      } else if (piece.source == GraphSource::parameters && !parameters.empty() && std::isfinite(parameters[i])) {
+        values.emplace_back(walk.whole({0, parameters[i], std::fabs(parameters[i])}));
       } else {
-        values.push_back(std::nullopt);
+        values.emplace_back();
       }
     }
   }
   return values;
 }
 
-using Inputs = std::span<const TimeMultiple* const>;
-
-// Calls visit(value, node, inputs) for one node after another, by the number of what it makes; of its inputs those are
-// null that are no multiples of the time.
+// Calls visit(node, inputs, made) for one node after another; those are null that are no multiples of the time. Of the
+// graph's values those that are `continuous` bend, and do not jump.
 template <class Visit>
-void walk(const graph::Graph& graph, const GraphPieces& pieces, const Parameters& parameters, Visit visit) {
-  const std::vector<std::optional<TimeMultiple>> rows = row_values(pieces, parameters);
-  std::vector<std::optional<TimeMultiple>> values;
+void go_through(const graph::Graph& graph, const GraphPieces& pieces, Continuous continuous,
+                const Parameters& parameters, TimeWalk& walk, Visit visit) {
+  const Values rows = row_values(pieces, parameters, walk);
+  Values values;
   std::vector<std::size_t> first_row;  // of each port
   std::size_t row = 0;
   for (const graph::Port& port : graph.inputs) {
@@ -48,17 +52,18 @@ void walk(const graph::Graph& graph, const GraphPieces& pieces, const Parameters
     first_row.push_back(row);
     row += port.width;
   }
-  std::vector<const TimeMultiple*> inputs;
+  const auto at = [](const std::optional<TimePieces>& value) { return value ? &*value : nullptr; };
+  std::vector<const TimePieces*> inputs;
   for (const graph::Node& node : graph.nodes) {
     inputs.clear();
-    for (const std::size_t input : node.inputs) inputs.push_back(values[input] ? &*values[input] : nullptr);
+    for (const std::size_t input : node.inputs) inputs.push_back(at(values[input]));
     const auto* columns = std::get_if<graph::Columns>(&node.operation);
     if (columns != nullptr && columns->indices.size() == 1 && node.inputs[0] < first_row.size()) {
-      const std::optional<TimeMultiple>& taken = rows[first_row[node.inputs[0]] + columns->indices[0]];
-      inputs[0] = taken ? &*taken : nullptr;
+      inputs[0] = at(rows[first_row[node.inputs[0]] + columns->indices[0]]);
     }
-    visit(values.size(), node, Inputs(inputs));
-    values.push_back(graph::time_multiple(node.operation, inputs));
+    auto made = walk.apply(node.operation, inputs, std::ranges::binary_search(continuous, values.size()));
+    visit(node, Inputs(inputs), at(made));
+    values.push_back(std::move(made));
   }
 }
 
@@ -69,35 +74,22 @@ struct Sources {
 
 bool may_jump(const graph::Operation& operation) {
   if (const auto* binary = std::get_if<graph::Binary>(&operation)) {
-    return binary->kind == graph::BinaryKind::less || binary->kind == graph::BinaryKind::less_or_equal;
+    return binary->kind == graph::BinaryKind::less || binary->kind == graph::BinaryKind::less_or_equal ||
+           binary->kind == graph::BinaryKind::modulo;
   }
+  if (const auto* unary = std::get_if<graph::Unary>(&operation)) return graph::is_in_steps(unary->kind);
   return std::holds_alternative<graph::Interpolate>(operation) || std::holds_alternative<graph::DeadZone>(operation);
 }
 
-}  // namespace
-
-bool reads_time(const GraphPieces& pieces) {
-  return std::ranges::any_of(pieces, [](const GraphPiece& piece) { return piece.source == GraphSource::time; });
+// Whether the times at which the operation jumps are found, given that it may: a remainder's with a constant divisor.
+bool is_located(const graph::Operation& operation, Inputs inputs, const TimePieces* made) {
+  const auto* binary = std::get_if<graph::Binary>(&operation);
+  if (binary != nullptr && binary->kind == graph::BinaryKind::modulo) return made != nullptr;
+  return std::ranges::find(inputs, nullptr) == inputs.end();
 }
 
-std::vector<TimeKnot> time_knots(const graph::Graph& graph, const GraphPieces& pieces,
-                                 std::span<const std::size_t> continuous, Parameters parameters) {
-  std::vector<TimeKnot> knots;
-  if (!reads_time(pieces)) return knots;
-  walk(graph, pieces, parameters, [&](std::size_t made, const graph::Node& node, Inputs inputs) {
-    graph::find_bends(node.operation, inputs, [&](const TimeMultiple& argument, double value, bool jumps) {
-      const double time = argument.time_of(value);
-      if (!std::isfinite(time)) return;
-      jumps = jumps && !std::ranges::binary_search(continuous, made);
-      knots.push_back({time, jumps, std::max(argument.magnitude, std::fabs(value)) / std::fabs(argument.factor)});
-    });
-  });
-  return knots;
-}
-
-bool hides_knots(const graph::Graph& graph, const GraphPieces& pieces, std::span<const std::size_t> continuous,
-                 std::size_t parameters) {
-  if (!reads_time(pieces)) return false;
+bool hides_knots(const graph::Graph& graph, const GraphPieces& pieces, Continuous continuous,
+                 const Parameters& parameters, TimeWalk& walk) {
   std::vector<Sources> rows, values;
   for (const GraphPiece& piece : pieces) {
     rows.insert(rows.end(), piece.count, {piece.source == GraphSource::time, piece.source == GraphSource::state});
@@ -112,20 +104,63 @@ bool hides_knots(const graph::Graph& graph, const GraphPieces& pieces, std::span
     values.push_back(all);
   }
   bool hides = false;
-  walk(graph, pieces, any_parameters(parameters), [&](std::size_t made, const graph::Node& node, Inputs inputs) {
-    Sources all;
-    const auto* columns = std::get_if<graph::Columns>(&node.operation);
-    if (columns != nullptr && node.inputs[0] < first_row.size()) {
-      for (const std::size_t index : columns->indices) all = both(all, rows[first_row[node.inputs[0]] + index]);
-    } else {
-      for (const std::size_t input : node.inputs) all = both(all, values[input]);
-    }
-    const bool located = std::ranges::none_of(inputs, [](const TimeMultiple* input) { return input == nullptr; });
-    hides = hides || (all.time && !all.state && !located && may_jump(node.operation) &&
-                      !std::ranges::binary_search(continuous, made));
-    values.push_back(all);
-  });
+  go_through(
+      graph, pieces, continuous, parameters, walk, [&](const graph::Node& node, Inputs inputs, const TimePieces* made) {
+        Sources all;
+        const auto* columns = std::get_if<graph::Columns>(&node.operation);
+        if (columns != nullptr && node.inputs[0] < first_row.size()) {
+          for (const std::size_t index : columns->indices) all = both(all, rows[first_row[node.inputs[0]] + index]);
+        } else {
+          for (const std::size_t input : node.inputs) all = both(all, values[input]);
+        }
+        hides =
+            hides || (all.time && !all.state && may_jump(node.operation) && !is_located(node.operation, inputs, made) &&
+                      !std::ranges::binary_search(continuous, values.size()));
+        values.push_back(all);
+      });
   return hides;
+}
+
+TimeWalk walked(const graph::Graph& graph, const GraphPieces& pieces, Continuous continuous, const TimeSpan& span,
+                const Parameters& parameters) {
+  TimeWalk walk(span);
+  go_through(graph, pieces, continuous, parameters, walk, [](const graph::Node&, Inputs, const TimePieces*) {});
+  return walk;
+}
+
+}  // namespace
+
+bool reads_time(const GraphPieces& pieces) {
+  return std::ranges::any_of(pieces, [](const GraphPiece& piece) { return piece.source == GraphSource::time; });
+}
+
+std::vector<TimeKnot> time_knots(const graph::Graph& graph, const GraphPieces& pieces, Continuous continuous,
+                                 const TimeSpan& span, Parameters parameters) {
+  if (!reads_time(pieces)) return {};
+  TimeWalk ever = walked(graph, pieces, continuous, kEver, parameters);
+  const bool repeats = ever.repeats();
+  std::vector<TimeKnot> knots = ever.take_knots();
+  if (!repeats || std::isinf(span.last - span.first)) return knots;
+  // Beyond the span as far as a knot there could matter. The sides of a stop are 2^-20 of the numbers that lead to it
+  // away in float32, or 1e-9 of a fixed step, and stops between whose sides others lie are joined (Stops).
+  double margin = std::max({std::fabs(span.first), std::fabs(span.last), span.last - span.first});
+  for (const TimeKnot& knot : knots) margin = std::max(margin, knot.magnitude);
+  margin *= 0x1p-10;
+  return walked(graph, pieces, continuous, {span.first - margin, span.last + margin}, parameters).take_knots();
+}
+
+KnownKnots known_knots(const graph::Graph& graph, const GraphPieces& pieces, Continuous continuous,
+                       std::size_t parameters) {
+  KnownKnots known;
+  if (!reads_time(pieces)) return known;
+  TimeWalk without = walked(graph, pieces, continuous, kEver, {});
+  const std::vector<double> any = any_parameters(parameters);
+  TimeWalk with(kEver);
+  known.some_hide = hides_knots(graph, pieces, continuous, any, with);
+  known.some_move = with.sites() != without.sites();
+  known.some_repeat = with.repeats();
+  known.ever = without.take_knots();
+  return known;
 }
 
 }  // namespace lockstep::ode::detail

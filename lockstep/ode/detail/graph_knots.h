@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -13,12 +12,26 @@
 namespace lockstep::ode::detail {
 
 bool reads_time(const GraphPieces& pieces);
-// Of everything in it that reads a multiple of the time plus a constant: tables, comparisons, bounds. Given parameters
-// are constants; without them what reads one tells nothing. Of comparisons those that are `continuous`
-// (continuous_choice.h) bend, all others jump.
+// Of everything in it that reads a multiple of the time plus a constant, piece by piece: tables, comparisons, bounds,
+// whole parts and remainders. Given parameters are constants; without them what reads one tells nothing. Those within
+// the span and a little way beyond, so that a longer span makes no difference to a trajectory of a shorter one; of an
+// infinite span, of those that repeat one for all. Of comparisons those that are `continuous` (continuous_choice.h)
+// bend, all others jump.
 std::vector<TimeKnot> time_knots(const graph::Graph& graph, const GraphPieces& pieces,
-                                 std::span<const std::size_t> continuous,
-                                 std::optional<std::span<const double>> parameters = std::nullopt);
+                                 std::span<const std::size_t> continuous, const TimeSpan& span,
+                                 std::span<const double> parameters);
+
+struct KnownKnots {
+  std::vector<TimeKnot> ever;  // of an infinite span, those that no parameter moves
+  bool some_move = false;
+  bool some_repeat = false;
+  // Whether it compares, or looks up, what is made of the time in another way, sin(t) > 0.9: at times that nothing
+  // tells. Not what the state has a part in, whose errors the steps see, nor what is continuous.
+  bool some_hide = false;
+};
+KnownKnots known_knots(const graph::Graph& graph, const GraphPieces& pieces, std::span<const std::size_t> continuous,
+                       std::size_t parameters);
+
 // Parameters as good as any others, which make no factor of the time vanish but by design.
 inline std::vector<double> any_parameters(std::size_t count) {
   std::vector<double> values;
@@ -27,9 +40,5 @@ inline std::vector<double> any_parameters(std::size_t count) {
   }
   return values;
 }
-// Whether it compares, or looks up, what is made of the time in another way, sin(t) > 0.9: at times that nothing tells.
-// Not what the state has a part in, whose errors the steps see, nor what is `continuous`.
-bool hides_knots(const graph::Graph& graph, const GraphPieces& pieces, std::span<const std::size_t> continuous,
-                 std::size_t parameters);
 
 }  // namespace lockstep::ode::detail

@@ -5,8 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <utility>
 
+#include "lockstep/core/error.h"
+#include "lockstep/core/text.h"
 #include "lockstep/ode/detail/fixed_steps.h"
 
 namespace lockstep::ode::detail {
@@ -21,6 +24,19 @@ double width(const TimeKnot& knot, Precision precision) {
   const double epsilon = single ? 0x1p-23 : 0x1p-52;
   const double least = single ? 0x1p-120 : 0x1p-1000;
   return std::max(kUlps * epsilon * std::max(std::fabs(knot.time), knot.magnitude), least);
+}
+
+// Jumps that repeat have room between their sides: else which of them are joined depended on where the span begins.
+void require_apart(const TimeKnot& knot, Precision precision) {
+  const double least = 4 * width(knot, precision);
+  if (knot.apart == 0 || knot.apart >= least) return;
+  throw Error(ErrorKind::invalid_argument, {"options.stop_at_knots",
+                                            "a right-hand side that jumps every " + rounded_text(knot.apart, 3) +
+                                                " of time at t = " + rounded_text(knot.time, 6),
+                                            "jumps " + rounded_text(least, 3) + " apart or more, to be told apart in " +
+                                                std::string(to_string(precision)),
+                                            std::string(precision == Precision::f32 ? "take precision f64, " : "") +
+                                                "begin times nearer to 0, or give stop_at_knots = false"});
 }
 
 // How far from its time a fixed step may end: as far as fixed_steps() lets a span end, or three roundings, of dt, of
@@ -39,23 +55,25 @@ Stops::Stops(const Problem& problem, const Options& options) : fixed_(options.co
   if (moves && knots_differ(problem, options)) {
     first_.push_back(0);
     for (std::size_t i = 0; i < problem.trajectories(); ++i) {
-      add(problem, options, problem.rhs->time_knots_of({problem.parameters_of(i), each}));
+      const auto [first, last] = std::minmax({problem.start_time(i), problem.end_time(i)});
+      add(problem, options, problem.rhs->time_knots({first, last}, {problem.parameters_of(i), each}));
       if (time_.size() == first_.back()) add_beyond_reach();
       first_.push_back(time_.size());
     }
     return;
   }
+  const auto [first, last] = problem.time_range();
+  const TimeSpan span{first, last};
   std::vector<TimeKnot> knots;
-  if (!moves && options.stop_at_knots) {
-    knots.assign(problem.rhs->time_knots().begin(), problem.rhs->time_knots().end());
-  }
+  if (!moves && options.stop_at_knots) knots = problem.rhs->time_knots(span, {});
   const std::size_t sets = !moves ? 0 : problem.parameters.size() == each ? 1 : problem.trajectories();
   for (std::size_t i = 0; i < sets; ++i) {
-    const std::vector<TimeKnot> more = problem.rhs->time_knots_of({problem.parameters_of(i), each});
+    const std::vector<TimeKnot> more = problem.rhs->time_knots(span, {problem.parameters_of(i), each});
     knots.insert(knots.end(), more.begin(), more.end());
   }
   add(problem, options, std::move(knots));
-  if (moves && time_.empty()) add_beyond_reach();
+  const bool others_have = moves || (options.stop_at_knots && problem.rhs->repeats_knots());
+  if (others_have && time_.empty()) add_beyond_reach();
 }
 
 std::size_t Stops::most(std::size_t trajectories) const {
@@ -80,6 +98,7 @@ void Stops::add(const Problem& problem, const Options& options, std::vector<Time
   const double least = fixed_ ? slack(problem, options.dt) : 0;
   const std::size_t first = time_.size();
   for (const TimeKnot& knot : knots) {
+    require_apart(knot, options.precision);
     const double sides = std::min(std::max(width(knot, options.precision), least), most);
     const double side = knot.jumps ? sides : 0;
     // Times that the precision does not tell apart are one.
