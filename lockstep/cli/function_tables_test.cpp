@@ -285,6 +285,10 @@ TEST_F(FunctionTables, ranges_of_what_they_read_are_no_training_ranges) {
         .notes;
   };
   EXPECT_THAT(notes("k(x)"), IsEmpty());
+  EXPECT_THAT(notes("k(t % 2)"), IsEmpty());
+  EXPECT_THAT(notes("k((x * t) % 1.5)"), IsEmpty());
+  EXPECT_THAT(notes("k(t % 2.5)"),
+              ElementsAre("the range of k's input t % 2.5 is not watched: it is no component or parameter"));
   EXPECT_THAT(notes("k(x^2)"),
               ElementsAre("the range of k's input x^2 is not watched: it is no component or parameter"));
 }

@@ -126,6 +126,22 @@ std::vector<std::string> argument_texts(const Calls& calls) {
   return texts;
 }
 
+// Of a remainder by a number, t % 24 of a table of one day: it lies within whatever it is of.
+bool is_remainder_within(const Model& model, const std::string& value, const Feature& feature) {
+  const auto node_of = [&](const std::string& name) -> const Node* {
+    const auto node = std::ranges::find(model.nodes, name, &Node::name);
+    return node == model.nodes.end() ? nullptr : &*node;
+  };
+  const Node* const node = node_of(value);
+  const auto* binary = node == nullptr ? nullptr : std::get_if<Binary>(&node->operation);
+  if (binary == nullptr || binary->kind != BinaryKind::modulo) return false;
+  const Node* const divisor = node_of(node->inputs[1]);
+  const auto* number = divisor == nullptr ? nullptr : std::get_if<Constant>(&divisor->operation);
+  if (number == nullptr || number->values.size() != 1) return false;
+  const double end = number->values[0];
+  return feature.minimum <= std::min(end, 0.0) && std::max(end, 0.0) <= feature.maximum;
+}
+
 void note_time(std::vector<KnownTimes>& times, const std::string& net, const Feature& feature,
                const Interpolate* table) {
   if (std::ranges::find(times, net, &KnownTimes::name) != times.end()) return;  // all its calls read the same
@@ -153,6 +169,7 @@ void narrow(const Calls& calls, const Model& model, Watch watch, const Sources& 
           continue;
         }
         if (!source) {
+          if (port.features.size() == 1 && is_remainder_within(model, port.value, feature)) continue;
           const std::string other = range + net + "'s input " + texts[std::min(argument, texts.size() - 1)];
           if (std::ranges::find(watched.other, other) == watched.other.end()) watched.other.push_back(other);
           continue;
