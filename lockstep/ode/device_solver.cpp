@@ -146,8 +146,8 @@ class DeviceSolverState {
     problem_.rhs = std::move(rhs);
     problem_.event = std::move(event);
     if (!problem_.rhs) refuse("rhs", "null", "a right-hand side");
-    if (options.stop_at_knots && problem_.rhs->moves_knots()) {
-      refuse("rhs", "one that jumps or bends at times that parameters move, which lie on the device",
+    if (options.stop_at_knots && (problem_.rhs->moves_knots() || problem_.rhs->repeats_knots())) {
+      refuse("rhs", "one that jumps or bends at times that parameters or spans tell, which lie on the device",
              "times that the host knows",
              "give them as stops, with stop_at_knots = false, or solve from the host's arrays with ode::solve");
     }

@@ -226,7 +226,7 @@ TEST_F(OnDevice, names_the_array_or_option_that_is_wrong) {
   EXPECT_THAT(message_of([&] { DeviceSolver<float>(nullptr, options, nullptr); }), HasSubstr("rhs: found null"));
   const Rhs moved = cuda::moved_jumps(2, 9);
   EXPECT_THAT(message_of([&] { DeviceSolver<float>(moved, options, nullptr); }),
-              HasSubstr("rhs: found one that jumps or bends at times that parameters move, which lie on the device"));
+              HasSubstr("rhs: found one that jumps or bends at times that parameters or spans tell, which lie on the device"));
   Options passing = options;
   passing.stop_at_knots = false;
   EXPECT_NO_THROW(DeviceSolver<float>(moved, passing, nullptr));

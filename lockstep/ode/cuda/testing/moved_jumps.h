@@ -42,8 +42,9 @@ class MovedJumps final : public StateFunction {
   }
 
   bool moves_knots() const override { return true; }
-  std::vector<TimeKnot> time_knots_of(std::span<const double> p) const override {
+  std::vector<TimeKnot> time_knots(const TimeSpan&, std::span<const double> p) const override {
     std::vector<TimeKnot> knots;
+    if (p.empty()) return knots;
     for (const double jump : kJumps) knots.push_back({p[0] * jump, true, 0});
     if (p[0] > 1.05) knots.pop_back();  // not all have as many
     if (p[0] == 1) knots.clear();       // or any
