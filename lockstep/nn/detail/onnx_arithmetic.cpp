@@ -57,9 +57,10 @@ std::optional<GraphReader::Value> GraphReader::arithmetic(const Node& node) {
   if (op == "Clip") return clip(node);
   if (op == "Where") return choose(node);
   if (op == "Greater" || op == "GreaterOrEqual" || op == "Less" || op == "LessOrEqual" || op == "Equal" ||
-      op == "Not" || op == "And" || op == "Or") {
+      op == "Not" || op == "And" || op == "Or" || op == "Xor") {
     return compare(node);
   }
+  if (op == "IsNaN" || op == "IsInf") return no_number(node);
   if (op.starts_with("Reduce")) return reduce(node);
   if (op == "Sign" && !constant(node, 0)) {  // (0 < x) - (x < 0), and NaN of NaN
     const Data x = data(node, 0);
@@ -254,19 +255,58 @@ GraphReader::Data GraphReader::choose(const Node& node) {
     if (x && rank && *rank != x->rank) unsupported(node, "[batch] and [batch, features]", "operands of one rank");
     if (x) rank = x->rank;
   }
+  const OnnxTensor* mask = constant(node, 0);
+  const std::vector<double> chosen = mask ? per_feature(node, *mask, *rank) : std::vector<double>{};
   const auto part = [&](int i) {
     const OnnxTensor* tensor = constant(node, i);
-    return tensor ? builder_.constant(per_feature(node, *tensor, *rank), place(node)) : data(node, i).step;
+    if (!tensor) return data(node, i).step;
+    std::vector<double> numbers = per_feature(node, *tensor, *rank);
+    if (!tensor->first_nan()) return builder_.constant(std::move(numbers), place(node));
+    // NaN is no number, but may stand where the other is taken.
+    const auto takes_it = [&](std::size_t at) {
+      if (chosen.size() == 1) at = 0;
+      return at >= chosen.size() || (chosen[at] != 0) == (i == 1);
+    };
+    const auto refuse_it = [&] {
+      const auto from = not_numbers_.find(node.input(i));
+      refuse(from == not_numbers_.end() ? place(node) : from->second, "nan", "a number, where the net takes it",
+             "train or export the net again");
+    };
+    for (std::size_t at = 0; at < numbers.size(); ++at) {
+      if (!std::isnan(numbers[at])) continue;
+      const std::size_t meets = numbers.size() == 1 ? std::max<std::size_t>(chosen.size(), 1) : 1;
+      for (std::size_t k = 0; k < meets; ++k) {
+        if (takes_it(at + k)) refuse_it();
+      }
+      numbers[at] = 0;
+    }
+    return builder_.constant(std::move(numbers), place(node));
   };
   const std::size_t a = part(1), b = part(2);
-  const OnnxTensor* mask = constant(node, 0);
   if (!mask) return {builder_.operation(Select{}, {data(node, 0).step, a, b}, place(node)), *rank};
-  const std::vector<double> chosen = per_feature(node, *mask, *rank);
   Choose choose;
   for (const double one : chosen) choose.mask.push_back(one != 0);
   const std::size_t wide = std::max({width(node, {a}), width(node, {b}), choose.mask.size()});
+  const bool one = std::ranges::all_of(choose.mask, [&](bool first) { return first == choose.mask[0]; });
+  const std::size_t only = choose.mask[0] ? a : b;
+  if (one && width(node, {only}) == wide && !constant(node, choose.mask[0] ? 1 : 2)) return {only, *rank};
   if (choose.mask.size() == 1) choose.mask.assign(wide, choose.mask[0]);
   return {builder_.operation(std::move(choose), {a, b}, place(node)), *rank};
+}
+
+// IsNaN: x != x. IsInf: its absolute value is infinite, or it itself, where one sign is asked for.
+GraphReader::Data GraphReader::no_number(const Node& node) {
+  const std::string here = place(node);
+  const Data x = data(node, 0);
+  const auto equal = [&](std::size_t a, std::size_t b) {
+    return builder_.operation(Binary{BinaryKind::equal}, {a, b}, here);
+  };
+  if (node.op_type() == "IsNaN") return {equal(equal(x.step, x.step), builder_.constant({0}, here)), x.rank};
+  const bool negative = integer(node, "detect_negative", 1) != 0, positive = integer(node, "detect_positive", 1) != 0;
+  if (!negative && !positive) unsupported(node, "IsInf of neither sign", "detect_negative or detect_positive");
+  const double infinity = std::numeric_limits<double>::infinity();
+  const std::size_t of = negative && positive ? builder_.operation(Unary{UnaryKind::absolute}, {x.step}, here) : x.step;
+  return {equal(of, builder_.constant({positive ? infinity : -infinity}, here)), x.rank};
 }
 
 // Two values of one rank, at least one of which depends on the input; `what` is made of them.
@@ -301,6 +341,11 @@ GraphReader::Data GraphReader::compare(const Node& node) {
                           : op == "Less" || op == "Greater" ? BinaryKind::less
                                                             : BinaryKind::less_or_equal;
   const std::size_t first = swapped ? b.step : a.step, second = swapped ? a.step : b.step;
+  if (op == "Xor") {  // they are not the same
+    const std::size_t same = builder_.operation(Binary{BinaryKind::equal}, {first, second}, place(node));
+    return {builder_.operation(Binary{BinaryKind::equal}, {same, builder_.constant({0}, place(node))}, place(node)),
+            a.rank};
+  }
   return {builder_.operation(Binary{kind}, {first, second}, place(node)), a.rank};
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 bool is_comparison(const std::string& op) {
   static const std::set<std::string_view> known{"Equal",          "Less", "LessOrEqual", "Greater",
-                                                "GreaterOrEqual", "And",  "Or"};
+                                                "GreaterOrEqual", "And",  "Or",          "Xor"};
   return known.contains(op);
 }
 
@@ -27,6 +27,7 @@ double compared(const std::string& op, double a, double b) {
   if (op == "Greater") return a > b ? 1 : 0;
   if (op == "GreaterOrEqual") return a >= b ? 1 : 0;
   if (op == "And") return a != 0 && b != 0 ? 1 : 0;
+  if (op == "Xor") return (a != 0) != (b != 0) ? 1 : 0;
   return a != 0 || b != 0 ? 1 : 0;
 }
 

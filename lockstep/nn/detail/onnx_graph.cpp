@@ -30,7 +30,10 @@ StepGraph GraphReader::read() {
   const std::set<std::string_view> needed = needed_values();
   for (const auto& tensor : graph_.initializer()) {
     if (!needed.contains(tensor.name())) continue;
-    values_[tensor.name()] = read_tensor(tensor, field("initializer \"" + tensor.name() + '"'), path_);
+    const std::string here = field("initializer \"" + tensor.name() + '"');
+    OnnxTensor read = read_tensor(tensor, here, path_);
+    if (const auto at = read.first_nan()) not_numbers_[tensor.name()] = here + "[" + std::to_string(*at) + "]";
+    values_[tensor.name()] = std::move(read);
   }
   if (graph_.sparse_initializer_size() > 0) {
     unsupported("sparse initialisers", "dense ones", "export the weights as plain tensors");
@@ -272,6 +275,7 @@ void GraphReader::read_node(const Node& node) {
   require_text(node.name());
   for (const std::string& output : node.output()) require_text(output);
   if (node.output_size() < 1) refuse(place(node), "no output", "one");
+  require_numbers(node);
   Values results = results_of(node);
   for (const Value& value : results) {
     if (const auto* tensor = std::get_if<OnnxTensor>(&value)) builder_.count(tensor->values.size(), place(node));
@@ -285,6 +289,7 @@ void GraphReader::read_node(const Node& node) {
     }
     // Further outputs (a dropout's mask, a batch normalisation's statistics) are not there for others to read.
     if (static_cast<std::size_t>(i) < results.size()) {
+      keep_nan(node, node.output(i), results[static_cast<std::size_t>(i)]);
       values_[node.output(i)] = std::move(results[static_cast<std::size_t>(i)]);
     } else {
       not_offered_[node.output(i)] = "output " + std::to_string(i) + " of " + where(node);
@@ -292,9 +297,31 @@ void GraphReader::read_node(const Node& node) {
   }
 }
 
+// NaN may stand where nothing takes it, as JAX's variance has it: where(n > 0, variance, nan). What chooses or lays out
+// constants may meet it, all else refuses it.
+void GraphReader::require_numbers(const Node& node) const {
+  static const std::set<std::string_view> may_meet{"Where",   "Identity", "Cast",      "CastLike", "Expand",
+                                                   "Reshape", "Squeeze",  "Unsqueeze", "Tile"};
+  const bool may = may_meet.contains(node.op_type()), where = node.op_type() == "Where";
+  for (int i = 0; i < node.input_size() && !not_numbers_.empty(); ++i) {
+    if (may && where == (i > 0)) continue;  // not its condition, nor a shape
+    const auto found = not_numbers_.find(node.input(i));
+    if (found != not_numbers_.end()) refuse(found->second, "nan", "a number", "train or export the net again");
+  }
+}
+
+void GraphReader::keep_nan(const Node& node, const std::string& name, const Value& value) {
+  const auto* const tensor = std::get_if<OnnxTensor>(&value);
+  const auto at = tensor ? tensor->first_nan() : std::nullopt;
+  if (!at) return;
+  const auto given = std::ranges::find_if(node.input(), [&](const auto& one) { return not_numbers_.contains(one); });
+  not_numbers_[name] =
+      given != node.input().end() ? not_numbers_.at(*given) : place(node) + "[" + std::to_string(*at) + "]";
+}
+
 bool GraphReader::makes_truths(const Node& node) const {
-  static const std::set<std::string_view> tells{"Equal",          "Less", "LessOrEqual", "Greater",
-                                                "GreaterOrEqual", "And",  "Or",          "Not"};
+  static const std::set<std::string_view> tells{"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And",
+                                                "Or",    "Not",  "Xor",         "IsNaN",   "IsInf"};
   static const std::set<std::string_view> keeps{
       "Identity", "Dropout", "Flatten", "Reshape", "Squeeze", "Unsqueeze", "Transpose", "Gather",         "GatherND",
       "Slice",    "Split",   "Concat",  "Expand",  "Tile",    "Pad",       "ScatterND", "ScatterElements"};

@@ -2,6 +2,7 @@
 // models, and what joins and selects columns.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "lockstep/nn/detail/onnx_dimensions.h"
@@ -25,6 +26,7 @@ GraphReader::Value GraphReader::machine_learning(const Node& node) {
   if (op == "Scaler") return scaler(node);
   if (op == "Normalizer") return normalizer(node);
   if (op == "LinearRegressor") return linear_regressor(node);
+  if (op == "Imputer") return imputer(node);
   if (op == "Binarizer") {  // 1 above the threshold
     const Data x = data(node, 0);
     const std::size_t edge = builder_.constant({number(node, "threshold", 0)}, place(node));
@@ -52,7 +54,7 @@ GraphReader::Value GraphReader::machine_learning(const Node& node) {
     return steps.size() == 1 ? Data{steps[0]} : Data{builder_.operation(Concatenate{}, std::move(steps), place(node))};
   }
   unsupported(node, "an operator of scikit-learn's converter that is not supported here",
-              "Scaler, Normalizer, LinearRegressor, Binarizer, ArrayFeatureExtractor or FeatureVectorizer",
+              "Scaler, Normalizer, LinearRegressor, Imputer, Binarizer, ArrayFeatureExtractor or FeatureVectorizer",
               "export the net (MLPRegressor, and the scaling around it) alone, and do the rest before or after it");
 }
 
@@ -64,6 +66,24 @@ GraphReader::Data GraphReader::scaler(const Node& node) {
   if (!offset.empty()) x = builder_.with_constant(x, StepKind::add, std::move(offset), place(node));
   if (!scale.empty()) x = builder_.with_constant(x, StepKind::multiply, std::move(scale), place(node));
   return {x};
+}
+
+// What was not measured, NaN or a number that stands for it, becomes a number of the feature's.
+GraphReader::Data GraphReader::imputer(const Node& node) {
+  const std::string here = place(node);
+  const Data x = data(node, 0);
+  std::vector<double> values = floats(node, "imputed_value_floats");
+  if (values.empty()) refuse(here, "no imputed_value_floats", "one number, or one for each feature");
+  if (values.size() != 1 && values.size() != width(node, x)) {
+    refuse(here, std::to_string(values.size()) + " imputed_value_floats", "one, or one for each feature");
+  }
+  const std::size_t filled = builder_.constant(std::move(values), here);
+  const double missing = number(node, "replaced_value_float", std::numeric_limits<double>::quiet_NaN());
+  const auto equal = [&](std::size_t other) {
+    return builder_.operation(Binary{BinaryKind::equal}, {x.step, other}, here);
+  };
+  if (std::isnan(missing)) return {builder_.operation(Select{}, {equal(x.step), x.step, filled}, here), x.rank};
+  return {builder_.operation(Select{}, {equal(builder_.constant({missing}, here)), filled, x.step}, here), x.rank};
 }
 
 GraphReader::Data GraphReader::normalizer(const Node& node) {

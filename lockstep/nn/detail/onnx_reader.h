@@ -61,6 +61,8 @@ class GraphReader {
   void read_inputs();
   std::size_t width_from_first_layer(const std::string& input) const;
   void read_node(const Node& node);
+  void require_numbers(const Node& node) const;
+  void keep_nan(const Node& node, const std::string& name, const Value& value);
   bool makes_truths(const Node& node) const;
   Values results_of(const Node& node);
   const Value& known(const std::string& name, const std::string& who) const;
@@ -107,6 +109,7 @@ class GraphReader {
   Data choose(const Node& node);
   std::pair<Data, Data> operands_of_one_rank(const Node& node, const std::string& what);
   Data compare(const Node& node);
+  Data no_number(const Node& node);
   Value modulo(const Node& node);
 
   // ---- onnx_shapes.cpp
@@ -165,6 +168,7 @@ class GraphReader {
   Value machine_learning(const Node& node);
   std::vector<double> floats(const Node& node, const char* name) const;
   Data scaler(const Node& node);
+  Data imputer(const Node& node);
   Data normalizer(const Node& node);
   std::size_t with_norm_one(const Node& node, std::size_t x, const std::string& norm);
   Data linear_regressor(const Node& node);
@@ -209,6 +213,7 @@ class GraphReader {
   StepBuilder builder_;
   std::map<std::string, Value> values_;
   std::map<std::string, std::string> not_offered_;  // which output of which node, by name
+  std::map<std::string, std::string> not_numbers_;  // where each constant with a NaN in it comes from, by name
   std::set<std::string> truths_;  // those of them that ONNX calls bool
   std::optional<std::int64_t> fixed_batch_;
   std::map<std::string, std::int64_t> opsets_;  // of other domains than ONNX' own

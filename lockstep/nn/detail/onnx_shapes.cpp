@@ -42,8 +42,10 @@ bool is_elementwise(const std::string& op) {
                                                 "Or",          "Not",
                                                 "CastLike",    "Sinh",
                                                 "Cosh",        "Tan",
-                                                "Floor",       "Ceil",
-                                                "Round",       "Mod"};
+                                                "Xor",         "IsNaN",
+                                                "IsInf",       "Floor",
+                                                "Ceil",        "Round",
+                                                "Mod"};
   return known.contains(op);
 }
 

@@ -167,6 +167,13 @@ std::vector<double> from_fields(const onnx::TensorProto& tensor, const Stored& s
 
 }  // namespace
 
+std::optional<std::size_t> OnnxTensor::first_nan() const {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (std::isnan(values[i])) return i;
+  }
+  return {};
+}
+
 OnnxTensor read_tensor(const onnx::TensorProto& tensor, const std::string& name,
                        const std::filesystem::path& model_path) {
   const Stored stored = stored_as(tensor.data_type(), name);
@@ -179,11 +186,6 @@ OnnxTensor read_tensor(const onnx::TensorProto& tensor, const std::string& name,
     result.values = from_bytes(std::as_bytes(std::span(raw.data(), raw.size())), stored, count, name);
   } else {
     result.values = from_fields(tensor, stored, count, name);
-  }
-  for (std::size_t i = 0; i < count; ++i) {
-    if (std::isnan(result.values[i])) {
-      refuse(name + "[" + std::to_string(i) + "]", "nan", "a number", "train or export the net again");
-    }
   }
   return result;
 }

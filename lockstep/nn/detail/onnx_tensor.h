@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,12 +26,13 @@ struct OnnxTensor {
   // Expanded to the size of the batch, for which a 1 stands in its shape: not to be summed or counted.
   bool each_sample = false;
 
+  std::optional<std::size_t> first_nan() const;
   bool is_scalar() const { return values.size() == 1; }
 };
 
 // `model_path` is the file the message came from: external data is looked for in its folder only. `name` is what
 // messages call the tensor. Throws Error (model) for types other than floats and integers, for sizes that do not fit
-// the data, for NaN, and for data outside the folder; (file) when it cannot be read.
+// the data, and for data outside the folder; (file) when it cannot be read. NaN is left to its readers.
 OnnxTensor read_tensor(const onnx::TensorProto& tensor, const std::string& name,
                        const std::filesystem::path& model_path);
 
