@@ -359,19 +359,7 @@ precision : "f32" or "f64", optional
       .def_prop_ro(
           "source", [](const Net& net) { return net.model().provenance.source; }, "The file it was read from.");
   bind_other_numbers(model);
-  module.def("load", &load, nb::arg("path"), nb::arg("activations") = "",
-             R"(A trained net from a file: safetensors, Lockstep's HDF5, Keras, ONNX.
-
-Parameters
-----------
-path : path-like
-activations : str
-    Of a safetensors file that does not say: one for each layer, ``"tanh,tanh,identity"``. Of a file that does, others
-    than its own raise InvalidArgument.
-
-Raises
-------
-FileError, ModelError, Unsupported)");
+  module.def("load", &load, nb::arg("path"), nb::arg("activations"));  // lockstep/_model.py says what it is
   module.def("mlp", &mlp);
 }
 

@@ -104,13 +104,14 @@ class BadInput(NetTest):
         self.write("bad.safetensors", nan)
         self.fail_solving('bad.toml:4: rhs.activations[1]: found "relux", expected one of identity, relu',
                           NET.replace("components =", 'activations = "relu,relux"\ncomponents ='))
-        self.fail_with("--activations: found 1 names (relu), expected 2", "info", "net.safetensors", "--activations",
-                       "relu")
+        self.fail_with("--activations: found 3 names (relu,relu,relu), expected 2", "info", "net.safetensors",
+                       "--activations", "relu,relu,relu")
         # Others than the file names are refused, whatever its format; its own may be said again.
         self.succeed("import", "net.safetensors", "-o", "own.hdf5")
         for name in ("net.safetensors", "own.hdf5"):
             problem = NET.replace("net.safetensors", name)
             self.succeed("info", name, "--activations", "Tanh,linear")
+            self.succeed("info", name, "--activations", "tanh")
             self.fail_with(f'--activations: found "relu,tanh", expected "tanh,identity", the activations that {name} has of its own',
                            "info", name, "--activations", "relu,tanh")
             self.fail_solving('bad.toml:4: rhs.activations: found "relu,tanh", expected "tanh,identity"',

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 #include "lockstep/cli/file_keys.h"
 #include "lockstep/cli/text.h"
@@ -90,7 +91,11 @@ void read_rhs(const TomlValue& file, ProblemFile& problem) {
   }
   if (const TomlValue* system = section.find("system")) rhs.system = {system->text(), system->where()};
   if (const TomlValue* activations = section.find("activations")) {
-    rhs.activations = {activations->text(), activations->where()};
+    std::string list = activations->is_text() ? activations->text() : "";
+    if (!activations->is_text()) {
+      for (const std::string& name : activations->texts()) list += (list.empty() ? "" : ",") + name;
+    }
+    rhs.activations = {std::move(list), activations->where()};
     if (!rhs.model) throw activations->error("activations without a model", "a model", "add model, or remove this key");
   }
   if (const TomlValue* with_time = section.find("with_time")) {

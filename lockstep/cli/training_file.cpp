@@ -9,6 +9,7 @@
 #include "lockstep/cli/toml_value.h"
 #include "lockstep/cli/training_phases.h"
 #include "lockstep/core/hash.h"
+#include "lockstep/nn/detail/activation_list.h"
 #include "lockstep/ode/result_file.h"
 #include "lockstep/ode/rhs.h"
 
@@ -22,12 +23,37 @@ const TomlValue& required_section(const TomlValue& file, std::string_view name, 
                                             "the section [" + std::string(name) + "]", remedy});
 }
 
-Activation activation_of(const TomlValue& value) {
-  if (const auto activation = parse_activation(value.text())) return *activation;
+Activation activation_of(const TomlValue& value, const std::string& text) {
+  if (const auto activation = parse_activation(text)) return *activation;
   std::vector<std::string> names;
   for (const Activation& activation : all_activations()) names.push_back(to_string(activation));
   const std::vector<std::string_view> known(names.begin(), names.end());
-  throw value.error(value.describe(), "one of " + list_text(known), did_you_mean(value.text(), known));
+  throw value.error('"' + text + '"', "one of " + list_text(known), did_you_mean(text, known));
+}
+
+Activation activation_of(const TomlValue& value) { return activation_of(value, value.text()); }
+
+std::vector<Activation> of_hidden_layers(const NetSection& net, Activation activation) {
+  std::vector<Activation> activations(net.hidden.size(), activation);
+  activations.push_back(Activation{ActivationKind::identity});
+  return activations;
+}
+
+// An array, or a text with commas: one for each layer, or one for all but the last.
+std::vector<Activation> activations_of(const TomlValue& value, const NetSection& net) {
+  std::vector<Activation> activations;
+  if (value.is_text()) {
+    for (const std::string& name : nn::detail::split_list(value.text())) {
+      activations.push_back(activation_of(value, name));
+    }
+  } else {
+    for (const TomlValue& one : value.array()) activations.push_back(activation_of(one));
+  }
+  const std::size_t layers = net.hidden.size() + 1;
+  if (activations.size() == 1 && layers > 1) return of_hidden_layers(net, activations[0]);
+  if (activations.size() == layers) return activations;
+  throw value.error(value.describe(),
+                    std::to_string(layers) + ", one for each layer, the last too, or one for the hidden layers");
 }
 
 void read_net(const TomlValue& table, const TrainingFile& training, NetSection& net) {
@@ -52,14 +78,9 @@ void read_net(const TomlValue& table, const TrainingFile& training, NetSection& 
   const TomlValue* each = table.find("activations");
   if (one != nullptr && each != nullptr) throw each->error("activation and activations", "one of them");
   if (each != nullptr) {
-    for (const TomlValue& value : each->array()) net.activations.push_back(activation_of(value));
-    if (net.activations.size() != net.hidden.size() + 1) {
-      throw each->error(each->describe(), std::to_string(net.hidden.size() + 1) + ", one for each layer, the last too");
-    }
+    net.activations = activations_of(*each, net);
   } else if (!net.start) {
-    const Activation hidden = one != nullptr ? activation_of(*one) : Activation{ActivationKind::tanh};
-    net.activations.assign(net.hidden.size(), hidden);
-    net.activations.push_back(Activation{ActivationKind::identity});
+    net.activations = of_hidden_layers(net, one != nullptr ? activation_of(*one) : Activation{ActivationKind::tanh});
   }
   if (const TomlValue* law = table.find("initialisation")) {
     net.initialisation = train::parse_initialisation(law->where(), law->text());

@@ -35,6 +35,22 @@ TEST(TrainingFile, a_regression_is_read) {
   EXPECT_EQ(file.loss, LossKind::mean_squared);
 }
 
+TEST(TrainingFile, activations_are_a_list_or_text_of_all_layers_or_the_hidden_ones) {
+  const auto read = [](const std::string& activations) {
+    return parse("[net]\nhidden = [20, 5]\nactivations = " + activations + "\n" + kData + kTraining)
+        .nets.at(0)
+        .activations;
+  };
+  const Activation relu{ActivationKind::relu}, none{ActivationKind::identity};
+  for (const char* same : {"[\"relu\", \"relu\", \"linear\"]", "\"relu, relu,identity\"", "[\"relu\"]", "\"relu\""}) {
+    EXPECT_THAT(read(same), ElementsAre(relu, relu, none)) << same;
+  }
+  EXPECT_THAT(
+      lockstep::message_of([&] { read("\"relu,relu\""); }),
+      HasSubstr("found \"relu,relu\", expected 3, one for each layer, the last too, or one for the hidden layers"));
+  EXPECT_THAT(lockstep::message_of([&] { read("\"relu,rela,linear\""); }), HasSubstr("did you mean \"relu\"?"));
+}
+
 TEST(TrainingFile, phases_of_a_neural_ode_are_read) {
   const TrainingFile file = parse(
       "[net]\nhidden = [100]\n[data]\nfile = \"l.h5\"\n[ode]\n[method]\nname = \"bs3\"\n"

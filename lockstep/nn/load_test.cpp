@@ -63,7 +63,9 @@ TEST_F(LoadTest, activations_given_beside_a_files_own_must_be_the_same) {
                 AllOf(HasSubstr("options.activations: found \"selu,relu\", expected \"" + own + "\""),
                       HasSubstr(std::string(name) + " has of its own; leave them out")));
     EXPECT_THAT(message_of([&] { load(path, {.activations = "selu"}); }),
-                HasSubstr("found 1 names (selu), expected 2"));
+                HasSubstr("options.activations: found \"selu,identity\", expected \"" + own + "\""));
+    EXPECT_THAT(message_of([&] { load(path, {.activations = "selu,selu,selu"}); }),
+                HasSubstr("found 3 names (selu,selu,selu), expected 2"));
   }
   Model graph = small_model();
   graph.nodes.push_back({"twice", Binary{BinaryKind::add}, {graph.outputs[0].value, graph.outputs[0].value}});

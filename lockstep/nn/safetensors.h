@@ -15,8 +15,8 @@ namespace lockstep::nn {
 // What a file may leave unsaid. Activations given here must be those in the file, where it names them; spellings as in
 // parse_activation().
 struct ReadOptions {
-  std::string activations;        // one for each layer, separated by commas: "tanh,tanh,linear"
-  std::string hidden_activation;  // or one for all layers but the last, which gets none
+  std::string activations;        // one for each layer, "tanh,tanh,linear"; or one name for all layers but the last
+  std::string hidden_activation;  // the latter, in a field of its own
 };
 
 // Tensors PREFIX N.weight [output][input] and PREFIX N.bias [output], N ascending in any steps and PREFIX the same

@@ -381,15 +381,36 @@ TEST(SafetensorsNet, missing_and_wrong_activations_are_explained) {
   EXPECT_THAT(reading(bytes, {}),
               AllOf(HasSubstr("net: activations: found none in the file, expected one for each of the 2 layers"),
                     HasSubstr("metadata={\"activations\": \"tanh,linear\"}")));
-  EXPECT_THAT(reading(bytes, {.activations = "tanh"}),
-              HasSubstr("options.activations: found 1 names (tanh), expected 2, one for each layer"));
+  EXPECT_THAT(reading(bytes, {}), HasSubstr("one for each layer (tanh,linear) or one for the hidden layers (tanh)"));
+  EXPECT_THAT(reading(bytes, {.activations = "tanj"}),
+              AllOf(HasSubstr("options.activations: found \"tanj\""), HasSubstr("did you mean \"tanh\"")));
   EXPECT_THAT(reading(bytes, {.activations = "tanj,linear"}),
               AllOf(HasSubstr("options.activations[0]: found \"tanj\""), HasSubstr("did you mean \"tanh\"")));
   EXPECT_THAT(reading(bytes, {.activations = "tanh,linear", .hidden_activation = "tanh"}),
               HasSubstr("expected none beside options.hidden_activation"));
   EXPECT_THAT(
       reading(two_layers("0.weight", "2.weight", R"("__metadata__":{"activations":"tanh,linear,linear"},)"), {}),
-      HasSubstr("net: activations: found 3 names (tanh,linear,linear), expected 2"));
+      HasSubstr("net: activations: found 3 names (tanh,linear,linear), expected 2, one for each layer, or one name for "
+                "the hidden layers"));
+}
+
+// What is said to give is taken, wherever it is given.
+TEST(SafetensorsNet, one_activation_is_that_of_the_hidden_layers) {
+  const auto silent = two_layers("0.weight", "2.weight");
+  const auto said = two_layers("0.weight", "2.weight", R"("__metadata__":{"activations":"tanh"},)");
+  for (const auto& [bytes, options] : {std::pair{silent, ReadOptions{.activations = "tanh"}},
+                                       {silent, ReadOptions{.activations = "", .hidden_activation = "tanh"}},
+                                       {said, ReadOptions{}},
+                                       {said, ReadOptions{.activations = "tanh,linear"}}}) {
+    const Mlp mlp = to_mlp(read_safetensors(bytes, "net", options));
+    EXPECT_EQ(mlp.layers.at(0).activation, Activation{ActivationKind::tanh});
+    EXPECT_EQ(mlp.layers.at(1).activation, Activation{});
+  }
+  // Of a net of one layer it is that layer's.
+  const std::string header = "{" + entry("0.weight", "F32", "[2,2]", 0, 16) + "}";
+  const auto one = safetensors_bytes(header, std::string(16, '\0'));
+  EXPECT_EQ(to_mlp(read_safetensors(one, "net", {.activations = "tanh"})).layers.at(0).activation,
+            Activation{ActivationKind::tanh});
 }
 
 TEST(SafetensorsNet, scaling_and_ranges_must_fit) {

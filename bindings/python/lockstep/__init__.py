@@ -8,8 +8,8 @@ compare result files; ``lockstep.plot`` draws.
 from . import plot
 from ._function_table import table
 from ._gradients import Gradients, Sensitivities
-from ._lockstep import DeviceArray, Model, __version__, load, systems
-from ._model import equations, mlp
+from ._lockstep import DeviceArray, Model, __version__, systems
+from ._model import equations, load, mlp
 from ._solution import STATUS_NAMES, Solution, read
 from ._solve import solve
 from ._solver import Solver

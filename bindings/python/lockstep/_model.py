@@ -6,16 +6,59 @@ import copyreg
 import os
 import tempfile
 from pathlib import Path
-from typing import Any, Mapping, Optional, Sequence, Union
+from typing import Any, Iterable, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
 from . import _lockstep
+from ._solution import PathLike
 from ._solve import _numbers
-from .errors import of_kind
+from .errors import of_kind, refused
 
 
-def mlp(weights: Sequence[Any], biases: Optional[Sequence[Any]] = None, activations: Sequence[str] = (), *,
+def load(path: PathLike, activations: Union[str, Sequence[str]] = "") -> _lockstep.Model:
+    """A trained net from a file: safetensors, Lockstep's HDF5, Keras, ONNX.
+
+    Parameters
+    ----------
+    path : path-like
+    activations : str or sequence of str
+        Of a safetensors file that does not say: one for each layer, ``"tanh,tanh,identity"`` or ``["tanh", "tanh",
+        "identity"]``, or one for the hidden layers, ``"tanh"``. Of a file that does, others than its own raise
+        InvalidArgument.
+
+    Raises
+    ------
+    FileError, ModelError, Unsupported
+    """
+    return _lockstep.load(path, ",".join(_names("activations", activations)))
+
+
+def _names(what: str, given: Union[str, Sequence[str]]) -> list[str]:
+    """Of a list, or of a text with commas."""
+    if isinstance(given, str):
+        return [name.strip() for name in given.split(",")] if given.strip() else []
+    if isinstance(given, Iterable) and not isinstance(given, (bytes, Mapping)):
+        names = list(given)
+        if all(isinstance(name, str) for name in names):
+            return names
+    else:
+        names = [given]
+    raise refused(what, next(type(name).__name__ for name in names if not isinstance(name, str)),
+                  "names: a list of them, or a text with commas", kind="type")
+
+
+def _of_each_layer(activations: Union[str, Sequence[str]], layers: int) -> list[str]:
+    given = _names("activations", activations)
+    names = given or ["tanh"]
+    if len(names) == 1 and (layers > 1 or not given):
+        names = names * (layers - 1) + ["identity"]
+    if len(names) != layers:
+        raise refused("activations", str(len(names)), f"{layers}, one for each layer, or one for the hidden layers")
+    return names
+
+
+def mlp(weights: Sequence[Any], biases: Optional[Sequence[Any]] = None, activations: Union[str, Sequence[str]] = (), *,
         name: str = "net") -> _lockstep.Model:
     """A stack of dense layers from their numbers.
 
@@ -24,12 +67,13 @@ def mlp(weights: Sequence[Any], biases: Optional[Sequence[Any]] = None, activati
     weights : sequence of arrays
         One for each layer, [output, input], as ``torch.nn.Linear`` holds them (Keras and Flax: give the transpose).
     biases : sequence of arrays
-        [output] each; zero if not given.
-    activations : sequence of str
-        One for each layer; tanh, and identity for the last, if not given.
+        [output] each; zero of the layers that have None, and of all if not given.
+    activations : str or sequence of str
+        One for each layer, ``["relu", "identity"]`` or ``"relu,identity"``, or one for the hidden layers, ``"relu"``, the
+        last then without; tanh of the hidden layers if not given.
 
     >>> import lockstep, numpy as np
-    >>> net = lockstep.mlp([np.eye(2), [[1.0, -1.0]]], activations=["relu", "identity"])
+    >>> net = lockstep.mlp([np.eye(2), [[1.0, -1.0]]], activations="relu")
     >>> net
     <lockstep.Model net: 2-2-1 relu, 9 parameters, float64
       in  x[2]
@@ -40,21 +84,17 @@ def mlp(weights: Sequence[Any], biases: Optional[Sequence[Any]] = None, activati
     weights = list(weights)
     matrices = [_numbers(f"weights[{i}]", matrix) for i, matrix in enumerate(weights)]
     held = "f32" if matrices and all(np.asarray(matrix).dtype == np.float32 for matrix in weights) else "f64"
-    if not activations:
-        activations = ["tanh"] * (len(matrices) - 1) + ["identity"]
-    for what, given in (("biases", biases), ("activations", activations)):
-        if given is not None and len(given) != len(matrices):
-            expected = f"{len(matrices)}, one for each layer"
-            raise of_kind("invalid_argument", f"{what}: found {len(given)}, expected {expected}", what, str(len(given)),
-                          expected, "")
+    names = _of_each_layer(activations, len(matrices))
+    biases = [None] * len(matrices) if biases is None else list(biases)
+    if len(biases) != len(matrices):
+        raise refused("biases", str(len(biases)), f"{len(matrices)}, one for each layer")
     for i, matrix in enumerate(matrices):
         if matrix.ndim != 2:
             raise of_kind("invalid_argument", f"weights[{i}]: found {matrix.ndim} dimensions, expected [output, input]",
                           f"weights[{i}]", f"{matrix.ndim} dimensions", "[output, input]", "")
-    if biases is None:
-        biases = [np.zeros(len(matrix)) for matrix in matrices]
-    vectors = [_numbers(f"biases[{i}]", vector).reshape(-1) for i, vector in enumerate(biases)]
-    return _lockstep.mlp(matrices, vectors, list(activations), name, held)
+    vectors = [np.zeros(len(matrices[i])) if vector is None else _numbers(f"biases[{i}]", vector).reshape(-1)
+               for i, vector in enumerate(biases)]
+    return _lockstep.mlp(matrices, vectors, names, name, held)
 
 
 def equations(equations: Mapping[str, str], *, parameters: Union[None, Mapping[str, float], Sequence[str]] = None,
@@ -126,7 +166,7 @@ def _unpacked(content: bytes) -> _lockstep.Model:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "net.h5"
         path.write_bytes(content)
-        return _lockstep.load(path)
+        return load(path)
 
 
 def _packed(net: _lockstep.Model) -> tuple[Any, tuple[bytes]]:

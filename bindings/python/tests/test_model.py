@@ -2,6 +2,7 @@
 
 import array
 import copy
+import json
 import pickle
 import threading
 import time
@@ -283,6 +284,41 @@ def test_files_that_are_no_models_say_why(tmp_path):
     (tmp_path / "text.safetensors").write_text("this is no model")
     with pytest.raises(lockstep.Error):
         lockstep.load(tmp_path / "text.safetensors")
+
+
+def test_activations_are_text_or_a_list_of_all_layers_or_the_hidden_ones(tmp_path):
+    header = {"0.weight": {"dtype": "F32", "shape": [2, 1], "data_offsets": [0, 8]},
+              "1.weight": {"dtype": "F32", "shape": [1, 2], "data_offsets": [8, 16]}}
+    text = json.dumps(header).encode()
+    path = tmp_path / "bare.safetensors"
+    path.write_bytes(len(text).to_bytes(8, "little") + text + np.array([1, 2, 3, 4], np.float32).tobytes())
+    with pytest.raises(lockstep.ModelError, match=r"one for each layer \(tanh,linear\) or one for the hidden layers \(tanh\)"):
+        lockstep.load(path)
+    weights = [np.array([[1.0], [2.0]]), np.array([[3.0, 4.0]])]
+    x = np.array([0.3])
+    expected = weights[1] @ np.maximum(weights[0] @ x, 0)
+    for given in ("relu", "relu,linear", "relu, identity", ["relu"], ["relu", "linear"], ("relu", "identity")):
+        assert lockstep.load(path, given)(x) == expected, given
+        assert lockstep.mlp(weights, activations=given)(x) == expected, given
+        training = lockstep.train(x=[0, 1], y=[0, 1], hidden=[2], activations=given, optimiser="adam", iterations=1)
+        assert "relu" in repr(training.model) and "tanh" not in repr(training.model)
+    assert lockstep.mlp(weights[:1], activations="square")(np.array([3.0])).tolist() == [9, 36]
+    with pytest.raises(lockstep.InvalidArgument, match="^activations: found 3, expected 2, one for each layer, or one for the hidden"):
+        lockstep.mlp(weights, activations="relu,relu,relu")
+    for wrong in (5, ["relu", 5], {"relu": "relu"}, b"relu"):
+        for call in (lambda: lockstep.load(path, wrong), lambda: lockstep.mlp(weights, activations=wrong)):
+            with pytest.raises(lockstep.WrongType, match="^activations: found (int|dict|bytes), expected names: a list of them, "
+                               "or a text with commas"):
+                call()
+
+
+def test_a_layer_without_a_bias_has_none():
+    weights = [np.ones((2, 1)), np.ones((1, 2))]
+    net = lockstep.mlp(weights, [None, [0.5]], "relu")
+    assert net(np.array([1.0])) == 2.5
+    assert net.weights.tolist() == [1, 1, 0, 0, 1, 1, 0.5]
+    with pytest.raises(lockstep.InvalidArgument, match="^biases: found 1, expected 2, one for each layer"):
+        lockstep.mlp(weights, [None])
 
 
 def test_activations_beside_a_files_own_must_be_the_same(tmp_path, ocean):

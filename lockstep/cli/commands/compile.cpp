@@ -86,8 +86,9 @@ void add_compile(CLI::App& app, Chosen& chosen) {
   command->add_option("--precision", options->precision, "arithmetic: f32 or f64")
       ->check(one_of({"f32", "f64"}))
       ->capture_default_str();
-  command->add_option("--activations", options->activations,
-                      "one for each layer, where the file does not say: tanh,identity");
+  command->add_option(
+      "--activations", options->activations,
+      "one for each layer (tanh,identity), or one for the hidden layers (tanh), where the file does not say");
   command->add_flag("--overwrite", options->overwrite, "replace an existing output");
   command->footer(std::string(kCompileExamples) + "\n");
   command->callback([&chosen, options] { chosen.run = [options] { return compile_model(*options); }; });

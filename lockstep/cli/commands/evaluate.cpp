@@ -274,8 +274,9 @@ void add_evaluate(CLI::App& app, Chosen& chosen) {
                       "another name than \"input\", for nets of one input port");
   command->add_option("--output-dataset", options->output_dataset,
                       "another name than \"output\", for nets of one output port");
-  command->add_option("--activations", options->activations,
-                      "one for each layer, where the file does not say: tanh,identity");
+  command->add_option(
+      "--activations", options->activations,
+      "one for each layer (tanh,identity), or one for the hidden layers (tanh), where the file does not say");
   command->add_option("--precision", options->precision, "arithmetic: f32 or f64")
       ->check(one_of({"f32", "f64"}))
       ->capture_default_str();

@@ -171,8 +171,9 @@ void add_import(CLI::App& app, Chosen& chosen) {
   command->add_option("--tolerance", options->tolerance, "for --check: share of an output's range")
       ->check(positive_number())
       ->capture_default_str();
-  command->add_option("--activations", options->activations,
-                      "one for each layer, where the file does not say: tanh,identity");
+  command->add_option(
+      "--activations", options->activations,
+      "one for each layer (tanh,identity), or one for the hidden layers (tanh), where the file does not say");
   command->add_option("--ranges", options->given.data, "CSV or HDF5 file of the data that the net was trained on");
   command->add_option("--range", options->given.ranges, "NAME=LOW:HIGH, an input's training range; may be repeated");
   command->add_option("--inputs", options->given.inputs, "names of the inputs, in their order: x,v")->delimiter(',');

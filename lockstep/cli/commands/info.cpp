@@ -318,7 +318,8 @@ void add_info(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand("info", "say what a result, model or data file holds");
   command->add_option("FILE", options->file, "a result file, a model file, or data in HDF5");
   command->add_flag("--systems", options->systems, "list the built-in systems and their parameters");
-  command->add_option("--activations", options->activations, "a model's activations, where its file does not say");
+  command->add_option("--activations", options->activations,
+                      "a model's, where its file does not say: tanh,identity, or tanh for the hidden layers");
   command->footer(std::string(kInfoExamples) + "\n");
   command->callback([&chosen, options] { chosen.run = [options] { return info(*options); }; });
 }

@@ -34,11 +34,20 @@ std::vector<std::string> split_list(const std::string& text) {
 
 namespace {
 
+// One for all layers but the last, which gets none.
+std::vector<Activation> of_hidden_layers(std::size_t layers, Activation activation) {
+  std::vector<Activation> activations(layers, activation);
+  activations.back() = Activation{};
+  return activations;
+}
+
 std::vector<Activation> parse_list(std::size_t layers, const std::string& text, const std::string& field) {
   const std::vector<std::string> names = split_list(text);
+  if (names.size() == 1 && layers > 1) return of_hidden_layers(layers, known_activation(names[0], field));
   if (names.size() != layers) {
-    throw Error(ErrorKind::model, {field, std::to_string(names.size()) + " names (" + text + ")",
-                                   std::to_string(layers) + ", one for each layer", ""});
+    throw Error(ErrorKind::model,
+                {field, std::to_string(names.size()) + " names (" + text + ")",
+                 std::to_string(layers) + ", one for each layer, or one name for the hidden layers", ""});
   }
   std::vector<Activation> activations;
   for (std::size_t i = 0; i < layers; ++i) {
@@ -58,9 +67,7 @@ std::optional<std::vector<Activation>> given_activations(std::size_t layers, con
                                               "none beside options.hidden_activation", "give one of the two"});
   }
   if (!options.hidden_activation.empty()) {
-    std::vector<Activation> activations(layers, known_activation(options.hidden_activation, given_field(options)));
-    activations.back() = Activation{};
-    return activations;
+    return of_hidden_layers(layers, known_activation(options.hidden_activation, given_field(options)));
   }
   if (split_list(options.activations).empty()) return std::nullopt;
   return parse_list(layers, options.activations, given_field(options));
@@ -87,10 +94,11 @@ std::vector<Activation> choose_activations(std::size_t layers, const std::string
   const std::optional<std::vector<Activation>> given = given_activations(layers, options);
   if (split_list(in_file).empty()) {
     if (given) return *given;
-    throw Error(ErrorKind::model,
-                {field, "none in the file", "one for each of the " + std::to_string(layers) + " layers",
-                 "give a hidden activation or a list when loading (tanh, or tanh,linear), or write the file with "
-                 "metadata={\"activations\": \"tanh,linear\"}"});
+    throw Error(
+        ErrorKind::model,
+        {field, "none in the file", "one for each of the " + std::to_string(layers) + " layers",
+         "give them when loading, one for each layer (tanh,linear) or one for the hidden layers (tanh), or write "
+         "the file with metadata={\"activations\": \"tanh,linear\"}"});
   }
   std::vector<Activation> own = parse_list(layers, in_file, field);
   if (given) require_same(*given, own, options, source);
