@@ -10,7 +10,9 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -148,6 +150,25 @@ void note_out_of_steps(const cli::ProblemSetup& setup, const ode::Summary& summa
                   in_users_words(explain(), source));
 }
 
+[[noreturn]] void raise_memory_error(const std::string& text) {
+  PyErr_SetString(PyExc_MemoryError, text.c_str());
+  throw nb::python_error();
+}
+
+// With a sentence of what does not fit, where all that is known is that something did not.
+cli::ProblemSetup set_up_in_memory(const cli::ProblemFile& file) {
+  const char* kText =
+      "the initial states, parameters and save points of all trajectories do not fit into memory: save "
+      "fewer points, or solve fewer trajectories at a time";
+  try {
+    return cli::set_up(file);
+  } catch (const std::bad_alloc&) {
+    raise_memory_error(kText);
+  } catch (const std::length_error&) {
+    raise_memory_error(kText);
+  }
+}
+
 // Throws MemoryError with what would not fit.
 ode::Solution empty_solution(const ode::Problem& problem, const ode::Options& options) {
   const std::size_t trajectories = problem.trajectories(), components = problem.rhs->components();
@@ -160,8 +181,7 @@ ode::Solution empty_solution(const ode::Problem& problem, const ode::Options& op
                              cli::counted_text(problem.save_points(), "save point") + " take " +
                              cli::size_text(static_cast<std::uint64_t>(std::min(bytes, 1e18))) +
                              ": save fewer points, or write them to a file with output=";
-    PyErr_SetString(PyExc_MemoryError, text.c_str());
-    throw nb::python_error();
+    raise_memory_error(text);
   }
 }
 
@@ -341,7 +361,7 @@ cli::ProblemSetup set_up_arguments(cli::ProblemFile& file, Arguments arguments) 
   auto& save_at = arguments.save_at;
   if (save_at && save_at->dimensions == 1) file.time.save = {cli::Times{std::move(save_at->values)}, "save_at"};
   file.where_of["problem.save_times"] = "save_at";
-  cli::ProblemSetup setup = cli::set_up(file);
+  cli::ProblemSetup setup = set_up_in_memory(file);
   if (save_at && save_at->dimensions > 1) {
     setup.problem.save_times =
         save_times_by_rows(*std::move(save_at), setup.problem.trajectories(), file.ensemble.trajectories.has_value());

@@ -127,6 +127,8 @@ void draw_spans(const ProblemFile& file, const Sources& sources, const NamedRhs&
   }
 }
 
+constexpr double kMostSavePoints = 1e9;  // 8 GB of times alone
+
 std::vector<double> evenly_spaced(double start, double end, std::size_t points) {
   if (points == 1) return {end};
   std::vector<double> times(points);
@@ -141,7 +143,7 @@ std::vector<double> evenly_spaced(double start, double end, std::size_t points) 
 std::vector<double> every(double start, double end, double interval, const std::string& where) {
   constexpr double kSlack = 1e-9;  // of an interval: 0.1 fits ten times into 1 although rounding says 9.99..
   const double intervals = std::floor(std::abs(end - start) / interval + kSlack);
-  if (intervals > 1e9) refuse(where, number_text(interval), "at most 1e9 save points", "save less often");
+  if (intervals > kMostSavePoints) refuse(where, number_text(interval), "at most 1e9 save points", "save less often");
   const double sign = end < start ? -1 : 1;
   std::vector<double> times(static_cast<std::size_t>(intervals) + 1);
   for (std::size_t i = 0; i < times.size(); ++i) {
@@ -194,7 +196,11 @@ void choose_save_times(const ProblemFile& file, std::size_t trajectories, ode::P
     return;
   }
   const std::size_t points = save ? std::get<EvenlySpaced>(save->value).points : 1;
+  if (static_cast<double>(points) > kMostSavePoints) {
+    refuse(save->where, count_text(points), "at most 1e9 save points", "save fewer");
+  }
   problem.save_times_per_trajectory = !shared_span;
+  problem.save_times.reserve(points * problem.start_times.size());  // which throws before memory is full
   for (std::size_t i = 0; i < problem.start_times.size(); ++i) {
     if (points > 1 && problem.start_times[i] == problem.end_times[i]) {
       refuse(save->where,

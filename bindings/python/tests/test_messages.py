@@ -190,6 +190,14 @@ def test_a_solution_too_large_for_memory_is_sized():
         lockstep.solve("lorenz", np.ones((4_000_000, 3)), (0, 1), save_at=2_000_001)
 
 
+def test_more_save_points_than_memory_has_room_for_are_refused():
+    with pytest.raises(lockstep.InvalidArgument, match="^save_at: found 1,000,000,000,000, expected at most 1e9 save points; save fewer"):
+        lockstep.solve("lorenz", [1.0, 0, 0], (0, 1), save_at=10**12)
+    spans = np.tile([0.0, 1.0], (1_000_000, 1)) * np.linspace(1, 2, 1_000_000)[:, None]  # 8 PB of times
+    with pytest.raises(MemoryError, match="save points of all trajectories do not fit into memory: save fewer points, or solve"):
+        lockstep.solve("lorenz", np.ones((1_000_000, 3)), spans, save_at=10**9)
+
+
 def test_what_has_no_order_that_a_net_knows_is_refused():
     class Frame:
         columns = ["b", "a"]
