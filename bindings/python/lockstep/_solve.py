@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Callable, Optional, Sequence, Union
+from typing import Any, Callable, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 
@@ -277,11 +277,11 @@ def _precision(value: Any) -> Optional[str]:
         return value
     try:
         name = np.dtype(value).name
-    except (TypeError, ValueError):
-        name = ""
+    except (TypeError, ValueError):  # torch.float64, say
+        name = str(value).rpartition(".")[2]
     if name in ("float32", "float64"):
         return {"float32": "f32", "float64": "f64"}[name]
-    found, expected = repr(value), '"f32", "f64", numpy.float32 or numpy.float64'
+    found, expected = repr(value), '"f32", "f64", or a dtype, float32 or float64'
     raise of_kind("invalid_argument", f"precision: found {found}, expected {expected}", "precision", found, expected, "")
 
 
@@ -307,14 +307,23 @@ def _listed(name: str, value: Any) -> Optional[list]:
     return None if value is None else np.atleast_1d(_numbers(name, value)).tolist()
 
 
-def _table_or_numbers(name: str, value: Any) -> Union[np.ndarray, tuple[np.ndarray, list[str]]]:
+class Named(NamedTuple):
+    """What _table_or_numbers() makes of columns with names."""
+
+    array: np.ndarray
+    names: list[str]
+
+
+def _table_or_numbers(name: str, value: Any) -> Union[np.ndarray, Named]:
     """What _numbers() makes of it, with the names of its columns where they have some."""
+    if isinstance(value, Named):
+        return value
     named = _tables.named_columns(name, value)
     if named is None:
         return _numbers(name, value)
     array = _numbers(name, named[0])
     if name != "save_at":
-        return array, named[1]
+        return Named(array, named[1])
     return _tables.single_column(name, array, named[1])
 
 

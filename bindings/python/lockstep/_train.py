@@ -12,9 +12,9 @@ from . import _lockstep, _toml, _unknown
 from ._model import require_models
 from ._progress import shown
 from ._solution import PathLike
-from ._solve import _is_file, _listed, _precision, _wrong_type
+from ._solve import _is_file, _listed, _numbers, _precision, _wrong_type
 from ._train_data import samples, trajectories
-from .errors import Interrupted, of_kind
+from .errors import Interrupted, of_kind, refused
 
 
 class Training:
@@ -92,7 +92,7 @@ def train(
     trajectory: Any = None,
     hidden: Optional[Sequence[int]] = None,
     activation: Optional[str] = None,
-    activations: Optional[Sequence[str]] = None,
+    activations: Union[None, str, Sequence[str]] = None,
     start: Optional[_lockstep.Model] = None,
     name: str = "net",
     optimiser: Optional[str] = None,
@@ -101,7 +101,7 @@ def train(
     batch: Optional[int] = None,
     loss: Optional[str] = None,
     target: Optional[float] = None,
-    phases: Union[None, str, Sequence[Mapping[str, Any]]] = None,
+    phases: Union[None, str, Mapping[str, Any], Sequence[Mapping[str, Any]]] = None,
     normalise: Optional[str] = None,
     validation: Optional[float] = None,
     seed: Optional[int] = None,
@@ -150,7 +150,8 @@ def train(
         [sample, input] or [sample], and [sample, output] or [sample]. Names of a table's columns are ``inputs`` and
         ``targets``, in whose order they are taken where those are given.
     t, u : arrays or tables
-        [time] or [trajectory, time], and [time] (of one component), [time, component] or [trajectory, time, component].
+        [time], and [time] (of one component), [time, component] or [trajectory, time, component]; or [trajectory, time],
+        and [trajectory, time] (of one component) or [trajectory, time, component].
         Trajectories may differ in length: lists of an array each, [time] and [time, component], or arrays filled up
         with NaN. Columns of a table
         (pandas, polars, xarray with a ``component`` coordinate) with names go to the components of these names, in
@@ -177,15 +178,15 @@ def train(
         ``{"production": {"hidden": [8]}, "loss": {"hidden": [8]}}``.
     failed : {"stop", "leave_out"}
         What becomes of the training of a neural ODE when a trajectory cannot be solved.
-    phases : "recommended", "noisy" or sequence of dict
-        One after the other; ``"recommended"`` (neural ODEs, and their default) grows from short segments to whole
+    phases : "recommended", "noisy", or sequence of dict (or one)
+        One after the other, with ``optimiser``, ``rate``, ``iterations`` and the like in each; ``"recommended"`` (neural ODEs, and their default) grows from short segments to whole
         trajectories by L-BFGS, which fits smooth trajectories in seconds; ``"noisy"`` frees the states that solves
         start from, for data with noise.
     units : dict of str
         Of ``states``, ``inputs`` and ``targets`` by name, and of ``"t"``: ``{"x": "m", "t": "s"}``.
-    sigma : dict of float, or array
+    sigma : float, dict of float, or array
         The standard deviation of each measurement, an array of the shape of ``u`` or ``y`` (lists where ``u`` is one);
-        of ``states`` or ``targets`` by name, ``{"x": 0.1}``, that of all of one.
+        of ``states`` or ``targets`` by name, ``{"x": 0.1}``, that of all of one; a number that of all there are.
     absolute_sigma : bool
         Whether ``sigma`` says how large the errors are, or their ratios alone, and the fit how large; as SciPy's
         ``curve_fit`` has it. True where each measurement has its own, unless given.
@@ -239,11 +240,12 @@ def train(
                       "", "x and y of a regression, or t and u of a neural ODE", "")
     if starts is not None and not isinstance(starts, Mapping):
         raise _wrong_type("starts", starts, 'a dict of numbers or expressions of parameters: {"S": "1 - I0", "R": 0}')
-    by_name = isinstance(sigma, Mapping)
+    for_all = _number("sigma", sigma)
+    by_name = isinstance(sigma, Mapping) or for_all is not None
     one_by_one = sigma is not None and not by_name
     data: dict[str, Any] = {"file": "arrays", "normalise": normalise, "validation": validation,
                             "units": None if units is None else dict(units),
-                            "sigma": None if sigma is None else dict(sigma) if by_name else "sigma",
+                            "sigma": dict(sigma) if isinstance(sigma, Mapping) else "sigma" if one_by_one else None,
                             "absolute_sigma": absolute_sigma, "missing": missing,
                             "starts": None if starts is None else dict(starts)}
     errors_of_each = sigma if one_by_one else None
@@ -266,14 +268,17 @@ def train(
                     remedy = 'name one: optimiser="lbfgs" or "adam"; or leave this away'
                     raise of_kind("invalid_argument", f"{key}: found {found}, expected target alone; {remedy}", key, found,
                                   "target alone", remedy)
+    if for_all is not None:
+        data["sigma"] = dict.fromkeys(targets if regression else states, for_all)
     training = {"optimiser": optimiser, "rate": rate, "iterations": iterations, "batch": batch, "target": target,
                 **others}
+    listed = _listed_phases(phases, training)
     loaded = [] if start is None else [("net", start)]
     sections: dict[str, Any] = {}
     if hidden is not None and not isinstance(hidden, Iterable):
         raise _wrong_type("hidden", hidden, "a list with the width of each hidden layer")
     net = {"hidden": None if hidden is None else list(hidden), "activation": activation,
-           "activations": None if activations is None else list(activations),
+           "activations": activations if activations is None or isinstance(activations, str) else list(activations),
            "initialisation": initialisation, "start": None if start is None else start.name or "net"}
     found = isinstance(parameters, Mapping) and any(isinstance(value, Mapping) for value in parameters.values())
     if nets is not None:
@@ -305,13 +310,13 @@ def train(
     elif models is not None:
         raise of_kind("invalid_argument", "models: found nets without equations, which call them", "models",
                       "nets without equations", "equations that call them", "")
-    if phases is None or isinstance(phases, str):
+    if listed is None:
         sections["training"] = {**training, "loss": loss, "phases": phases}
         if not any(value is not None for value in sections["training"].values()):
             sections["training"]["optimiser"] = "adam"
     else:
-        sections["training"] = {**training, "loss": loss}
-        sections["phase"] = [dict(phase) for phase in phases]
+        sections["training"] = {"loss": loss}
+        sections["phase"] = listed
     sections["method"] = {"name": method, "rtol": rtol, "atol": atol, "dt": dt, "max_step": max_step,
                           "stops": _listed("stops", stops), "stop_at_knots": stop_at_knots,
                           "precision": _precision(precision)}
@@ -332,6 +337,29 @@ def _run(text: str, path: Optional[str], arrays: list[np.ndarray], starts: list,
     if isinstance(stopped, KeyboardInterrupt):
         raise Interrupted(f"stopped after {len(training.history['loss'])} iterations", training) from stopped
     raise stopped
+
+
+def _listed_phases(phases: Any, beside: Mapping[str, Any]) -> Optional[list[dict[str, Any]]]:
+    """Phases that are written out, a list of dicts or one; `beside`: what is of a phase, and was given without one."""
+    if phases is None or isinstance(phases, str):
+        return None
+    listed = [phases] if isinstance(phases, Mapping) else list(phases) if isinstance(phases, Iterable) else [phases]
+    for i, phase in enumerate(listed):
+        if not isinstance(phase, Mapping):
+            raise _wrong_type(f"phases[{i}]" if isinstance(phases, Iterable) else "phases", phase,
+                              'a list with a dict for each phase, [{"optimiser": "adam"}, {"optimiser": "lbfgs"}]')
+    for key, value in beside.items():
+        if value is not None:
+            raise refused(key, "a value beside phases, which have their own", "none",
+                          f"put it into the dict of each phase that is to have it: phases=[{{{key!r}: ...}}]")
+    return [dict(phase) for phase in listed]
+
+
+def _number(name: str, value: Any) -> Optional[float]:
+    """A single number; None of all else."""
+    if value is None or isinstance(value, (str, bytes, list, tuple, Mapping)) or np.ndim(value) != 0:
+        return None
+    return float(_numbers(name, value))
 
 
 def _require_something_to_find(equations: Any, definitions: Any, system: Optional[str], parameters: Any,

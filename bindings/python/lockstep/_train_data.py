@@ -8,7 +8,7 @@ import numpy as np
 
 from ._solve import _numbers
 from ._tables import in_order, is_column, named_columns
-from .errors import of_kind
+from .errors import of_kind, refused
 
 _NOT_MEASURED = "a component that was not measured is a column of NaN"
 
@@ -31,8 +31,8 @@ def samples(x: Any, y: Any, sigma: Any, inputs: Optional[Sequence[str]], targets
 
 def trajectories(t: Any, u: Any, sigma: Any, trajectory: Any, known: Optional[Sequence[str]],
                  states: Optional[Sequence[str]], start: Any) -> tuple[list[np.ndarray], list[str]]:
-    """Of a neural ODE: t [time] or [trajectory, time], u [trajectory, time, component], [time, component] or [time] and,
-    where it is given, sigma as u; names of the states. `known`: what the components are called, where that is known."""
+    """Of a neural ODE: t [time] with u [trajectory, time, component], [time, component] or [time]; or t [trajectory, time]
+    with u [trajectory, time, component] or [trajectory, time]; and, where it is given, sigma as u; names of the states. `known`: what the components are called, where that is known."""
     wanted = known if known is not None else _names_of(start, "outputs", u)
     u, names = in_order("u", u, wanted, "component", _NOT_MEASURED)
     if sigma is not None:
@@ -42,27 +42,34 @@ def trajectories(t: Any, u: Any, sigma: Any, trajectory: Any, known: Optional[Se
         t, u, sigma = _apart(trajectory, t, u, sigma)
     ragged = _is_ragged(u)
     arrays = _rectangles(t, u) if ragged else [_numbers("t", t), _numbers("u", u)]
-    arrays[1] = _of_trajectories(arrays[1])
+    arrays[1] = _of_trajectories(arrays[1], arrays[0])
     if arrays[1].ndim != 3 or arrays[0].ndim not in (1, 2):
         raise of_kind("invalid_argument", f"u: found shape {np.shape(u)} with t of shape {np.shape(t)}, expected "
                       "[trajectory, time, component] and [time] or [trajectory, time]", "u", str(np.shape(u)),
                       "[trajectory, time, component] and t [time] or [trajectory, time]", "")
-    _same("t", "points", arrays[0].shape[-1], arrays[1].shape[1])
+    turned = not ragged and arrays[0].ndim == 1 and np.ndim(u) == 2 and np.shape(u)[1] == len(arrays[0])
+    without = "of trajectories of one component, [trajectory, time], give u[..., None]"
+    if turned and known is not None and len(known) == 1 and np.shape(u)[1] > 1:
+        raise refused("u", f"shape {np.shape(u)} with t of shape {arrays[0].shape}", "[time, component], a column for "
+                      f"{known[0]}", without)
+    if arrays[0].shape[-1] != arrays[1].shape[1]:
+        raise refused("t", f"{arrays[0].shape[-1]} points", f"{arrays[1].shape[1]}, as u has them", without if turned else "")
     if arrays[0].ndim == 2:
         _same("t", "trajectories", len(arrays[0]), len(arrays[1]))
     if sigma is not None:
         arrays.append(_rectangles(t, sigma, "sigma")[1] if ragged else _numbers("sigma", sigma))
-        arrays[2] = _of_trajectories(arrays[2])
+        arrays[2] = _of_trajectories(arrays[2], arrays[0])
         _same_shape("u", arrays[2], arrays[1])
     if states is None:
         states = names if names is not None else known if known and len(known) == arrays[1].shape[-1] else None
     return arrays, _names("states", states, "u", arrays[1])
 
 
-def _of_trajectories(states: np.ndarray) -> np.ndarray:
-    """[trajectory, time, component] of what may be one trajectory, [time, component], or one of one component, [time]."""
-    if states.ndim == 1:
-        states = states[:, np.newaxis]
+def _of_trajectories(states: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """[trajectory, time, component] of what may be of one component, with the shape of the times, or of one trajectory,
+    [time, component]."""
+    if states.ndim == 1 or states.shape == times.shape:
+        states = states[..., np.newaxis]
     return states[np.newaxis] if states.ndim == 2 else states
 
 
@@ -131,6 +138,8 @@ def _is_ragged(u: Any) -> bool:
 def _rectangles(t: Any, u: Any, name: str = "u") -> list[np.ndarray]:
     """t [trajectory, time] and `name` [trajectory, time, component], filled up with NaN, of a list of an array each."""
     states = [_numbers(f"{name}[{i}]", one) for i, one in enumerate(u)]
+    if all(one.ndim == 1 for one in states):
+        states = [one[:, np.newaxis] for one in states]
     for i, one in enumerate(states):
         if one.ndim != 2 or one.shape[1:] != states[0].shape[1:]:
             raise of_kind("invalid_argument", f"{name}[{i}]: found shape {one.shape}, expected [time, component]", f"{name}[{i}]",

@@ -318,9 +318,23 @@ def test_numpys_names_of_a_precision_are_known(precision):
     assert trained.loss == lockstep.train(x=np.ones(5), y=np.ones(5), hidden=[1], iterations=1, precision="f64").loss
 
 
+def test_other_libraries_names_of_a_precision_are_known():
+    class Dtype:  # torch.float64, jax.numpy.float64 and others that are called so
+        def __init__(self, name):
+            self.name = name
+
+        def __str__(self):
+            return self.name
+
+    for name, expected in (("torch.float64", np.float64), ("torch.float32", np.float32)):
+        assert lockstep.solve("lorenz", [1, 0, 0], (0, 0.1), precision=Dtype(name)).state.dtype == expected
+    with pytest.raises(lockstep.InvalidArgument, match="^precision: found .*, expected"):
+        lockstep.solve("lorenz", [1, 0, 0], (0, 0.1), precision=Dtype("torch.bfloat16"))
+
+
 @pytest.mark.parametrize("precision", ["half", np.float16, "f16", np.int64, 64, "F64", object()])
 def test_other_precisions_are_refused_with_a_list(precision):
-    with pytest.raises(lockstep.InvalidArgument, match='precision: found .*expected "f32", "f64", numpy.float32 or num'):
+    with pytest.raises(lockstep.InvalidArgument, match='precision: found .*expected "f32", "f64", or a dtype, float32 or float64'):
         lockstep.solve("lorenz", [1, 0, 0], (0, 1), precision=precision)
 
 

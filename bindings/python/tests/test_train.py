@@ -369,6 +369,42 @@ def test_nets_are_trained_beside_one_that_is_kept(tmp_path):
         lockstep.train(t=t, u=u, hidden=[2], models={"known": kept})
 
 
+def test_trajectories_of_one_state_are_read_as_the_times_are():
+    time = np.linspace(0, 1, 4)
+    t, u = np.tile(time, (4, 1)), np.exp(-np.outer([1, 2, 3, 4], time))  # as many trajectories as times
+    arguments = {"equations": {"x": "-k * x"}, "parameters": {"k": {"start": 1}}, "optimiser": "adam", "iterations": 2}
+    expected = lockstep.train(t=t, u=u[..., None], **arguments)
+    for data in ({"t": t, "u": u}, {"t": list(t), "u": list(u)}, {"t": time, "u": u[..., None]}):
+        assert lockstep.train(**data, **arguments).parameters == expected.parameters
+    weighed = lockstep.train(t=t, u=u, sigma=np.full((4, 4), 0.1), **arguments)
+    assert weighed.parameters == lockstep.train(t=t, u=u, sigma=0.1, **arguments).parameters
+    ragged = lockstep.train(t=[t[0], t[1, :3]], u=[u[0], u[1, :3]], **arguments)
+    assert ragged.loss == lockstep.train(t=[t[0], t[1, :3]], u=[u[0, :, None], u[1, :3, None]], **arguments).loss
+    for other in (u, u[:3]):
+        with pytest.raises(lockstep.InvalidArgument, match=r"trajectories of one component, \[trajectory, time\], give u\[..., None\]"):
+            lockstep.train(t=time, u=other, **arguments)
+
+
+def test_one_sigma_serves_for_all():
+    x = np.linspace(0, 1, 5)
+    arguments = {"x": x, "y": np.stack([x, x**2], 1), "hidden": [2], "targets": ["a", "b"], "optimiser": "adam", "iterations": 2}
+    assert lockstep.train(sigma=0.1, **arguments).loss == lockstep.train(sigma={"a": 0.1, "b": 0.1}, **arguments).loss
+    assert lockstep.train(sigma=np.float32(0.5), **arguments).loss == lockstep.train(sigma={"a": 0.5, "b": 0.5}, **arguments).loss
+
+
+def test_phases_are_dicts_and_have_what_is_theirs():
+    arguments = {"x": np.arange(4.0), "y": np.arange(4.0), "hidden": [2]}
+    adam = {"optimiser": "adam", "iterations": 2}
+    assert lockstep.train(phases=adam, **arguments).loss == lockstep.train(phases=[adam], **arguments).loss
+    for key, value in (("iterations", 5), ("optimiser", "lbfgs"), ("schedule", "cosine")):
+        with pytest.raises(lockstep.InvalidArgument, match=f"^{key}: found a value beside phases, which have their own, expected "
+                           "none; put it into the dict of each phase"):
+            lockstep.train(phases=[adam], **{key: value}, **arguments)
+    for wrong, words in ((["adam"], r"phases\[0\]: found str"), (5, "phases: found int"), ([adam, None], r"phases\[1\]: found None")):
+        with pytest.raises(lockstep.WrongType, match=f"^{words}.*, expected a list with a dict for each phase"):
+            lockstep.train(phases=wrong, **arguments)
+
+
 def test_one_series_of_one_state_needs_no_other_dimensions():
     t = np.linspace(0, 4, 41)
     u = np.exp(-0.7 * t)
