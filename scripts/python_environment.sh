@@ -7,7 +7,7 @@ case $folder in /*) ;; *) folder=$PWD/$folder ;; esac
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 # Debian's NumPy, h5py, xarray and matplotlib serve; the system's Python is the one that has them.
-packages=("nanobind>=2.4" "scikit-build-core>=0.10" pytest tqdm)
+packages=("nanobind>=2.4" "scikit-build-core>=0.10" pytest tqdm mypy)
 python=/usr/bin/python3
 [ -x "$python" ] || python=python3
 if [ -f "$folder/complete" ]; then

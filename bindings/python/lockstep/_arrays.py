@@ -1,4 +1,4 @@
-"""Arrays of other frameworks."""
+"""Arrays, and those of other frameworks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import sys
 from typing import Any, Optional
 
 import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]  # of NumPy, of any numbers
 
 
 def _framework(x: Any) -> str:

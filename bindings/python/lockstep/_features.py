@@ -35,7 +35,7 @@ def names(which: str, ports: Sequence[Any], given: Any) -> list[str]:
     """A name for each feature, those of all ports one after another."""
     if isinstance(given, Mapping):
         _require_ports(which, ports, given)
-        result = []
+        result: list[str] = []
         for port in ports:
             kept = [feature["name"] for feature in port["features"]]
             called = port["name"]
@@ -49,12 +49,12 @@ def names(which: str, ports: Sequence[Any], given: Any) -> list[str]:
 
 
 def _texts(field: str, given: Any, count: int) -> list[str]:
-    given = [given] if isinstance(given, str) else list(given)
-    if not all(isinstance(name, str) for name in given):
-        raise refused(field, repr(given), "texts")
-    if len(given) != count:
-        raise refused(field, f"{len(given)} names", f"{count}, one for each feature")
-    return given
+    texts: list[str] = [given] if isinstance(given, str) else list(given)
+    if not all(isinstance(name, str) for name in texts):
+        raise refused(field, repr(texts), "texts")
+    if len(texts) != count:
+        raise refused(field, f"{len(texts)} names", f"{count}, one for each feature")
+    return texts
 
 
 def _by_name(ports: Sequence[Any], given: Mapping[str, Any]) -> tuple[list[float], list[float]]:
@@ -92,7 +92,8 @@ def _wide(field: str, value: Any, count: int) -> list[float]:
         raise refused(field, f"shape {array.shape}", f"({count},), one for each input feature, or a number for all")
     if np.isnan(array).any():
         raise refused(field, "NaN", "numbers", "an end without a bound is infinite: numpy.inf")
-    return np.broadcast_to(array, count).tolist()
+    wide: list[float] = np.broadcast_to(array, count).tolist()
+    return wide
 
 
 def _by_port(field: str, ports: Sequence[Any], given: Any) -> list[tuple[Any, str, Any]]:

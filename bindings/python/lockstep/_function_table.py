@@ -7,6 +7,7 @@ from typing import Any, Mapping, Optional, Sequence
 import numpy as np
 
 from . import _lockstep
+from ._arrays import Array
 from ._solve import _numbers
 from ._tables import is_column, named_columns
 from .errors import refused
@@ -92,7 +93,7 @@ def _index_and_values(given: Any) -> tuple[Any, Any]:
     raise refused("values", "none", "a number for each of at")
 
 
-def _knots(at: Any) -> np.ndarray:
+def _knots(at: Any) -> Array:
     kinds = {getattr(getattr(one, "dtype", None), "kind", None) for one in (at, np.asarray(at))}
     if kinds & {"m", "M"}:
         raise refused("at", "dates or times of day" if "M" in kinds else "time differences", "real numbers",
@@ -104,7 +105,7 @@ def _knots(at: Any) -> np.ndarray:
     return knots.reshape(-1)
 
 
-def _by_column(values: Any, knots: int) -> tuple[np.ndarray, list[str]]:
+def _by_column(values: Any, knots: int) -> tuple[Array, list[str]]:
     """[knot, column], and the columns' names, "" of those that have none."""
     expected = f"{knots}, one for each of at"
     if isinstance(values, Mapping):

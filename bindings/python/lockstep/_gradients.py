@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Optional
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import _lockstep
+from ._arrays import Array
 from ._solve import _numbers
 from .errors import of_kind
 
@@ -14,20 +16,20 @@ from .errors import of_kind
 class Gradients(NamedTuple):
     """What ``Solution.vjp`` returns, float64."""
 
-    u0: np.ndarray  #: [trajectory, component]
-    parameters: np.ndarray  #: [trajectory, parameter]; [parameter], summed, where all trajectories share them
-    weights: np.ndarray  #: [weight], of the net as ``Model.weights`` has them
+    u0: NDArray[np.float64]  #: [trajectory, component]
+    parameters: NDArray[np.float64]  #: [trajectory, parameter]; [parameter], summed, where all trajectories share them
+    weights: NDArray[np.float64]  #: [weight], of the net as ``Model.weights`` has them
 
 
 class Sensitivities(NamedTuple):
     """What ``Solution.sensitivities`` returns, float64; NaN where a trajectory ended before."""
 
-    state_by_u0: np.ndarray  #: [trajectory, time, component, component of u0]
-    state_by_parameter: np.ndarray  #: [trajectory, time, component, parameter]
-    end_state_by_u0: np.ndarray  #: [trajectory, component, component of u0]
-    end_state_by_parameter: np.ndarray  #: [trajectory, component, parameter]
-    end_time_by_u0: np.ndarray  #: [trajectory, component of u0]: of the time at which an event struck, else 0
-    end_time_by_parameter: np.ndarray  #: [trajectory, parameter]
+    state_by_u0: NDArray[np.float64]  #: [trajectory, time, component, component of u0]
+    state_by_parameter: NDArray[np.float64]  #: [trajectory, time, component, parameter]
+    end_state_by_u0: NDArray[np.float64]  #: [trajectory, component, component of u0]
+    end_state_by_parameter: NDArray[np.float64]  #: [trajectory, component, parameter]
+    end_time_by_u0: NDArray[np.float64]  #: [trajectory, component of u0]: of the time at which an event struck, else 0
+    end_time_by_parameter: NDArray[np.float64]  #: [trajectory, parameter]
 
 
 def vjp(solution: Any, state: Any, end_state: Any, end_time: Any) -> Gradients:
@@ -50,7 +52,7 @@ def sensitivities(solution: Any) -> Sensitivities:
     return Sensitivities(**found)
 
 
-def _slopes(name: str, given: Any, solution: Any) -> Optional[np.ndarray]:
+def _slopes(name: str, given: Any, solution: Any) -> Optional[Array]:
     if given is None:
         return None
     array, shape = _numbers(name, given), getattr(solution, name).shape

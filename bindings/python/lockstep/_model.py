@@ -34,18 +34,16 @@ def load(path: PathLike, activations: Union[str, Sequence[str]] = "") -> _lockst
     return _lockstep.load(path, ",".join(_names("activations", activations)))
 
 
-def _names(what: str, given: Union[str, Sequence[str]]) -> list[str]:
+def _names(what: str, given: Any) -> list[str]:
     """Of a list, or of a text with commas."""
     if isinstance(given, str):
         return [name.strip() for name in given.split(",")] if given.strip() else []
-    if isinstance(given, Iterable) and not isinstance(given, (bytes, Mapping)):
-        names = list(given)
-        if all(isinstance(name, str) for name in names):
-            return names
-    else:
-        names = [given]
-    raise refused(what, next(type(name).__name__ for name in names if not isinstance(name, str)),
-                  "names: a list of them, or a text with commas", kind="type")
+    is_list = isinstance(given, Iterable) and not isinstance(given, (bytes, Mapping))
+    names: list[Any] = list(given) if is_list else [given]
+    for name in names:
+        if not isinstance(name, str):
+            raise refused(what, type(name).__name__, "names: a list of them, or a text with commas", kind="type")
+    return names
 
 
 def _of_each_layer(activations: Union[str, Sequence[str]], layers: int) -> list[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, Union
 import numpy as np
 
 from . import _lockstep
+from ._arrays import Array
 from .errors import Error, of_kind
 
 if TYPE_CHECKING:
@@ -62,13 +63,13 @@ class Solution:
 
     def __init__(self, *, solved: Any = None, path: Optional[PathLike] = None, trajectories: slice = slice(None),
                  times: slice = slice(None), components: Sequence[str] = ()):
-        self._arrays: dict[str, np.ndarray] = {}
+        self._arrays: dict[str, Array] = {}
         self._first = 0  # the number of the first trajectory
         self._solved = solved
         self.path: Optional[Path] = None if path is None else Path(path)
         if solved is not None:  # what is not asked for is not made
             return
-        about = _lockstep.describe_file(self.path)
+        about = _lockstep.describe_file(path)
         self.attributes = about["attributes"]
         self.parameter_names = tuple(about["parameter_names"])
         self._in_file = tuple(about["component_names"])
@@ -83,7 +84,8 @@ class Solution:
     @cached_property
     def attributes(self) -> dict[str, Any]:
         """Where it comes from, by the names of docs/files.md."""
-        return self._solved.attributes
+        attributes: dict[str, Any] = self._solved.attributes
+        return attributes
 
     @cached_property
     def component_names(self) -> tuple[str, ...]:
@@ -96,7 +98,7 @@ class Solution:
     @cached_property
     def time_unit(self) -> str:
         """Of ``time``; empty where it is not known."""
-        return self._solved.time_unit
+        return str(self._solved.time_unit)
 
     @cached_property
     def _units(self) -> dict[str, str]:
@@ -145,7 +147,7 @@ class Solution:
         raise of_kind("unsupported", f"solution: found {found}, expected {expected}; {remedy}", "solution", found,
                       expected, remedy)
 
-    def _array(self, name: str) -> np.ndarray:
+    def _array(self, name: str) -> Array:
         array = self._arrays.get(name)
         if array is not None:
             return array
@@ -170,57 +172,57 @@ class Solution:
         self._arrays.update(arrays)
 
     @property
-    def state(self) -> np.ndarray:
+    def state(self) -> Array:
         """float32 or float64 [trajectory, time, component]; NaN where a trajectory ended before the save point."""
         return self._array("state")
 
     @property
-    def time(self) -> np.ndarray:
+    def time(self) -> Array:
         """float64 [time], or [trajectory, time] where save points differ."""
         return self._array("time")
 
     @property
-    def end_state(self) -> np.ndarray:
+    def end_state(self) -> Array:
         """[trajectory, component], at ``end_time``."""
         return self._array("end_state")
 
     @property
-    def start_time(self) -> np.ndarray:
+    def start_time(self) -> Array:
         """float64 [trajectory]: where each started."""
         return self._array("start_time")
 
     @property
-    def end_time(self) -> np.ndarray:
+    def end_time(self) -> Array:
         """float64 [trajectory]: where each stopped."""
         return self._array("end_time")
 
     @property
-    def status(self) -> np.ndarray:
+    def status(self) -> Array:
         """uint8 [trajectory]: an index into ``lockstep.STATUS_NAMES``; 0 is success."""
         return self._array("status")
 
     @property
-    def accepted(self) -> np.ndarray:
+    def accepted(self) -> Array:
         """int32 [trajectory]: steps taken."""
         return self._array("accepted")
 
     @property
-    def rejected(self) -> np.ndarray:
+    def rejected(self) -> Array:
         """int32 [trajectory]: steps tried in vain."""
         return self._array("rejected")
 
     @property
-    def evaluations(self) -> np.ndarray:
+    def evaluations(self) -> Array:
         """int32 [trajectory]: of the right-hand side."""
         return self._array("evaluations")
 
     @property
-    def initial_state(self) -> np.ndarray:
+    def initial_state(self) -> Array:
         """float64 [trajectory, component]."""
         return self._array("initial_state")
 
     @property
-    def parameters(self) -> np.ndarray:
+    def parameters(self) -> Array:
         """float64 [trajectory, parameter], or [parameter] where all trajectories share them."""
         return self._array("parameters")
 
@@ -229,7 +231,7 @@ class Solution:
         """Of the components, by name; empty where they are not known. ``time_unit`` is that of time."""
         return {name: self._units[name] for name in self.component_names if self._units.get(name)}
 
-    def __getitem__(self, component: str) -> np.ndarray:
+    def __getitem__(self, component: str) -> Array:
         """States of one component: [trajectory, time]."""
         if component not in self.component_names:
             raise of_kind("invalid_argument", f"component: found {component!r}, expected one of {self.component_names}",
@@ -331,8 +333,8 @@ class Solution:
             coordinates["parameter"] = list(self.parameter_names)
         coordinates["time"] = (("time",) if shared else ("trajectory", "save_point"), self.time)
         if not shared:
-            first, points, stride = (0, self.time.shape[1], 1) if self.path is None else self._times
-            coordinates["save_point"] = first + stride * np.arange(points)
+            first, saved, stride = (0, self.time.shape[1], 1) if self.path is None else self._times
+            coordinates["save_point"] = first + stride * np.arange(saved)
         dataset = xarray.Dataset(data, coordinates, self.attributes)
         for name, text in _LONG_NAMES.items():
             if name in dataset:

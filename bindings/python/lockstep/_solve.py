@@ -9,6 +9,7 @@ from typing import Any, Callable, NamedTuple, Optional, Sequence, Union
 import numpy as np
 
 from . import _lockstep, _tables, _toml, _unknown
+from ._arrays import Array
 from ._progress import shown
 from ._solution import PathLike, Solution
 from .errors import Interrupted, of_kind
@@ -163,11 +164,13 @@ def solve(
     return _run(text, None, arrays, model, {}, "lockstep.solve(...)", progress)
 
 
-def _written(problem, u0=None, t_span=None, save_at=None, *, parameters=None, method=None, rtol=None, atol=None, dt=None,
-             precision=None, threads=None, output=None, overwrite=False, trajectories=None, seed=None, control=None,
-             initial_step=None, max_step=None, stops=None, stop_at_knots=None, max_steps=None, event=None, guard=None,
-             with_time=None, components=None, units=None, time_unit=None, device=None, engine=None, matrix_precision=None,
-             cpu_target=None) -> tuple[str, dict[str, Any], Any]:
+def _written(problem: Any, u0: Any = None, t_span: Any = None, save_at: Any = None, *, parameters: Any = None, method: Any =
+             None, rtol: Any = None, atol: Any = None, dt: Any = None, precision: Any = None, threads: Any = None, output:
+             Any = None, overwrite: Any = False, trajectories: Any = None, seed: Any = None, control: Any = None,
+             initial_step: Any = None, max_step: Any = None, stops: Any = None, stop_at_knots: Any = None, max_steps: Any =
+             None, event: Any = None, guard: Any = None, with_time: Any = None, components: Any = None, units: Any = None,
+             time_unit: Any = None, device: Any = None, engine: Any = None, matrix_precision: Any = None, cpu_target: Any =
+             None) -> tuple[str, dict[str, Any], Any]:
     """The arguments of solve() as the text of a problem file, what should be arrays beside it, and the model."""
     rhs, model = _right_hand_side(problem)
     rhs.update(guard=guard, with_time=with_time)
@@ -285,7 +288,7 @@ def _precision(value: Any) -> Optional[str]:
     raise of_kind("invalid_argument", f"precision: found {found}, expected {expected}", "precision", found, expected, "")
 
 
-def _numbers(name: str, value: Any) -> np.ndarray:
+def _numbers(name: str, value: Any) -> Array:
     """float64, C-contiguous; of what NumPy can make an array of numbers of."""
     masked = np.ma.MaskedArray
     if isinstance(value, masked):
@@ -302,7 +305,7 @@ def _numbers(name: str, value: Any) -> np.ndarray:
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
-def _listed(name: str, value: Any) -> Optional[list]:
+def _listed(name: str, value: Any) -> Optional[list[Any]]:
     """The same as a list, of a single number too; None of None."""
     return None if value is None else np.atleast_1d(_numbers(name, value)).tolist()
 
@@ -310,11 +313,11 @@ def _listed(name: str, value: Any) -> Optional[list]:
 class Named(NamedTuple):
     """What _table_or_numbers() makes of columns with names."""
 
-    array: np.ndarray
+    array: Array
     names: list[str]
 
 
-def _table_or_numbers(name: str, value: Any) -> Union[np.ndarray, Named]:
+def _table_or_numbers(name: str, value: Any) -> Union[Array, Named]:
     """What _numbers() makes of it, with the names of its columns where they have some."""
     if isinstance(value, Named):
         return value
@@ -327,11 +330,13 @@ def _table_or_numbers(name: str, value: Any) -> Union[np.ndarray, Named]:
     return _tables.single_column(name, array, named[1])
 
 
-def _unmasked(name: str, value: np.ma.MaskedArray) -> np.ndarray:
+def _unmasked(name: str, value: Any) -> Array:
     """Its numbers, where none is masked: what lies under a mask is no number of anybody's."""
-    if not np.ma.is_masked(value):
-        return value.data
-    count = np.ma.count_masked(value)
+    ma: Any = np.ma  # which older ones of NumPy do not type
+    if not ma.is_masked(value):
+        plain: Array = value.data
+        return plain
+    count = ma.count_masked(value)
     found = f"a masked array, {count} of its {value.size} numbers masked"
     remedy = (f"fill them, {name}.filled(0), or leave their rows out, numpy.ma.compress_rows({name}); gaps in data to "
               f"train on are NaN: {name}.filled(numpy.nan)")

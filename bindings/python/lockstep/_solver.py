@@ -13,6 +13,9 @@ from ._solve import Named, _is_file, _numbers, _precision, _table_or_numbers, _w
 from .errors import of_kind, refused
 
 
+_OPTIONS = frozenset(_written.__kwdefaults__ or ())
+
+
 class Solver:
     """What ``solve()`` does, for loops: its arguments are read once, and each call takes other initial states or
     parameters. The bits are those of ``solve()``.
@@ -41,8 +44,8 @@ class Solver:
             if name in options:
                 raise of_kind("invalid_argument", f"{name}: found a value for a Solver, expected none; use solve()", name,
                               "a value for a Solver", "none", "use solve()")
-        _unknown.refuse(Solver, {name: None for name in options if name not in _written.__kwdefaults__}, "problem",
-                        _written.__kwdefaults__)
+        _unknown.refuse(Solver, {name: None for name in options if name not in _OPTIONS}, "problem",
+                        _OPTIONS)
         options["precision"] = _precision(options.get("precision"))
         text, arrays, model = _written(problem, u0, t_span, save_at, **options)
         # Copies: what its maker does with an array afterwards is no matter of this.
@@ -68,7 +71,7 @@ class Solver:
         by name of numbers or arrays [trajectory], ``{"k": 2}``; those that the Solver was made with where not given.
         Raises as ``solve()``."""
         for name in others:
-            if name in _written.__kwdefaults__:
+            if name in _OPTIONS:
                 found, expected, remedy = "an argument of Solver() in a call of one", "u0 or parameters", "make a Solver with it"
                 raise of_kind("type", f"{name}: found {found}, expected {expected}; {remedy}", name, found, expected, remedy)
         _unknown.refuse(Solver, others, "problem", ("u0", "parameters"))

@@ -7,6 +7,7 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
+from ._arrays import Array
 from .errors import of_kind
 
 _LABELLED = ("component", "parameter")  # dimensions, as Solution.to_xarray() calls them
@@ -57,13 +58,14 @@ def _labels(value: Any) -> tuple[Any, list[Any]]:
     return value, []
 
 
-def _unstructured(value: np.ndarray) -> np.ndarray:
+def _unstructured(value: Array) -> Array:
     from numpy.lib.recfunctions import structured_to_unstructured
 
-    return structured_to_unstructured(value)
+    array: Array = structured_to_unstructured(value)
+    return array
 
 
-def single_column(name: str, array: np.ndarray, names: Sequence[str]) -> np.ndarray:
+def single_column(name: str, array: Array, names: Sequence[str]) -> Array:
     """Of a table of times, which has one column, or of a row of it."""
     if array.ndim == 1 or len(names) == 1:
         return array.reshape(-1)

@@ -9,6 +9,7 @@ from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 import numpy as np
 
 from . import _lockstep, _toml, _unknown
+from ._arrays import Array
 from ._model import require_models
 from ._progress import shown
 from ._solution import PathLike
@@ -23,8 +24,8 @@ class Training:
     Attributes
     ----------
     model : Model
-        The net with the best parameters; with several, or none, the whole right-hand side, ``rhs``. None of a
-        built-in system without a net, which ``lockstep.solve("lorenz", ..., parameters={...})`` solves with them.
+        The net with the best parameters; with several, or none, the whole right-hand side, ``rhs``. Of a built-in system
+        without a net, which ``lockstep.solve("lorenz", ..., parameters={...})`` solves with them, it raises Unsupported.
     models : dict of Model
         The trained nets by the names that equations call them, ``"net"`` where there is one alone.
     parameters : dict of float
@@ -39,7 +40,8 @@ class Training:
     notes : list of str
         What these figures hold for, or why there are none; and what of the data the fit explains little of.
     rhs : Model
-        With equations: the right-hand side with all that was trained, as ``lockstep.equations`` makes one (else None).
+        With equations: the right-hand side with all that was trained, as ``lockstep.equations`` makes one. Without
+        equations it raises Unsupported.
     history : dict of arrays [iteration]
         ``iteration``, ``loss``, ``watched`` (what decides about the best), ``gradient_norm``, ``learning_rate``.
     loss, validation_loss : float
@@ -58,14 +60,13 @@ class Training:
     """
 
     def __init__(self, models: dict[str, _lockstep.Model], parameters: dict[str, float],
-                 rhs: Optional[_lockstep.Model], history: dict[str, np.ndarray], loss: float,
+                 rhs: Optional[_lockstep.Model], history: dict[str, Array], loss: float,
                  validation_loss: Optional[float], loss_name: str,
                  errors: Optional[dict[str, dict[str, dict[str, Any]]]] = None, report: str = "",
-                 uncertainty: Optional[tuple] = None, advice: Sequence[str] = ()):
-        self.model = next(iter(models.values())) if len(models) == 1 else rhs
+                 uncertainty: Optional[tuple[Any, ...]] = None, advice: Sequence[str] = ()):
         self.models = models
         self.parameters = parameters
-        self.rhs = rhs
+        self._rhs = rhs
         self.history = history
         self.loss = loss
         self.validation_loss = validation_loss
@@ -75,9 +76,24 @@ class Training:
         self.advice = list(advice)
         self.standard_errors, self.intervals, self.correlations, self.notes = uncertainty or ({}, {}, None, [])
 
+    @property
+    def model(self) -> _lockstep.Model:
+        if len(self.models) != 1 and self._rhs is None:
+            raise refused("model", "a training of the parameters of a built-in system alone", "one of a net or of equations",
+                          'solve with its parameters: lockstep.solve("lorenz", ..., parameters=training.parameters)',
+                          kind="unsupported")
+        return next(iter(self.models.values())) if len(self.models) == 1 else self.rhs
+
+    @property
+    def rhs(self) -> _lockstep.Model:
+        if self._rhs is None:
+            raise refused("rhs", "a training without equations", "one with equations",
+                          "take its model" if len(self.models) == 1 else "take its parameters", kind="unsupported")
+        return self._rhs
+
     def __repr__(self) -> str:
         validation = "" if self.validation_loss is None else f", {self.validation_loss:.5g} on the validation data"
-        name = ", ".join(self.parameters) if self.model is None else self.model.name
+        name = self.model.name if len(self.models) == 1 or self._rhs is not None else ", ".join(self.parameters)
         return (f"<lockstep.Training of {name}: {self.loss_name} {self.loss:.5g}{validation} after "
                 f"{len(self.history['loss'])} iterations>")
 
@@ -269,7 +285,7 @@ def train(
                     raise of_kind("invalid_argument", f"{key}: found {found}, expected target alone; {remedy}", key, found,
                                   "target alone", remedy)
     if for_all is not None:
-        data["sigma"] = dict.fromkeys(targets if regression else states, for_all)
+        data["sigma"] = dict.fromkeys((targets if regression else states) or (), for_all)
     training = {"optimiser": optimiser, "rate": rate, "iterations": iterations, "batch": batch, "target": target,
                 **others}
     listed = _listed_phases(phases, training)
@@ -280,7 +296,7 @@ def train(
     net = {"hidden": None if hidden is None else list(hidden), "activation": activation,
            "activations": activations if activations is None or isinstance(activations, str) else list(activations),
            "initialisation": initialisation, "start": None if start is None else start.name or "net"}
-    found = isinstance(parameters, Mapping) and any(isinstance(value, Mapping) for value in parameters.values())
+    to_find = isinstance(parameters, Mapping) and any(isinstance(value, Mapping) for value in parameters.values())
     if nets is not None:
         beside = [key for key, value in net.items() if value is not None]
         if beside:
@@ -293,9 +309,9 @@ def train(
                 loaded.append((called, section["start"]))
                 section["start"] = section["start"].name or called
             sections[_toml.path("net", called)] = section
-    elif not found or any(value is not None for value in net.values()):
+    elif not to_find or any(value is not None for value in net.values()):
         sections["net"] = {**net, "seed": seed, "name": name}
-    if not found and (equations is not None or system is not None):
+    if not to_find and (equations is not None or system is not None):
         _require_something_to_find(equations, definitions, system, parameters, net, nets)
     sections |= {
         "data": data,
@@ -306,7 +322,8 @@ def train(
         require_models(models, or_paths=True)
         sections["rhs"] = {"equations": dict(equations), "definitions": definitions, "parameters": parameters,
                            "models": None if models is None else
-                           {key: value if _is_path(value) else value.name or key for key, value in models.items()}}
+                           {key: value.name or key if isinstance(value, _lockstep.Model) else value
+                            for key, value in models.items()}}
     elif models is not None:
         raise of_kind("invalid_argument", "models: found nets without equations, which call them", "models",
                       "nets without equations", "equations that call them", "")
@@ -327,7 +344,7 @@ def train(
     return _run(_toml.write(sections), None, arrays, loaded, kept, progress)
 
 
-def _run(text: str, path: Optional[str], arrays: list[np.ndarray], starts: list, models: list,
+def _run(text: str, path: Optional[str], arrays: list[Array], starts: list[Any], models: list[Any],
          progress: Any) -> Training:
     with shown(progress, "training", "iterations") as function:
         *parts, stopped = _lockstep.train(text, path, arrays, starts, models, function)

@@ -6,6 +6,7 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
+from ._arrays import Array
 from ._solve import _numbers
 from ._tables import in_order, is_column, named_columns
 from .errors import of_kind, refused
@@ -14,7 +15,7 @@ _NOT_MEASURED = "a component that was not measured is a column of NaN"
 
 
 def samples(x: Any, y: Any, sigma: Any, inputs: Optional[Sequence[str]], targets: Optional[Sequence[str]],
-            start: Any) -> tuple[list[np.ndarray], list[str], list[str]]:
+            start: Any) -> tuple[list[Array], list[str], list[str]]:
     """Of a regression: x [sample, input], y [sample, output] and, where it is given, sigma as y; names of inputs and of
     targets."""
     x, x_names = in_order("x", x, inputs if inputs is not None else _names_of(start, "inputs", x), "input")
@@ -30,7 +31,7 @@ def samples(x: Any, y: Any, sigma: Any, inputs: Optional[Sequence[str]], targets
 
 
 def trajectories(t: Any, u: Any, sigma: Any, trajectory: Any, known: Optional[Sequence[str]],
-                 states: Optional[Sequence[str]], start: Any) -> tuple[list[np.ndarray], list[str]]:
+                 states: Optional[Sequence[str]], start: Any) -> tuple[list[Array], list[str]]:
     """Of a neural ODE: t [time] with u [trajectory, time, component], [time, component] or [time]; or t [trajectory, time]
     with u [trajectory, time, component] or [trajectory, time]; and, where it is given, sigma as u; names of the states. `known`: what the components are called, where that is known."""
     wanted = known if known is not None else _names_of(start, "outputs", u)
@@ -65,7 +66,7 @@ def trajectories(t: Any, u: Any, sigma: Any, trajectory: Any, known: Optional[Se
     return arrays, _names("states", states, "u", arrays[1])
 
 
-def _of_trajectories(states: np.ndarray, times: np.ndarray) -> np.ndarray:
+def _of_trajectories(states: Array, times: Array) -> Array:
     """[trajectory, time, component] of what may be of one component, with the shape of the times, or of one trajectory,
     [time, component]."""
     if states.ndim == 1 or states.shape == times.shape:
@@ -90,7 +91,7 @@ def _times(t: Any) -> Any:
     return np.asarray(t).reshape(-1) if columns is not None and not callable(columns) and len(columns) == 1 else t
 
 
-def _apart(trajectory: Any, t: Any, u: Any, sigma: Any) -> tuple[list, list, Optional[list]]:
+def _apart(trajectory: Any, t: Any, u: Any, sigma: Any) -> tuple[list[Array], list[Array], Optional[list[Array]]]:
     """Lists of an array for each trajectory, of rows with labels."""
     labels = np.asarray(trajectory).reshape(-1)
     times, rows = _numbers("t", t), {"u": _numbers("u", u)}
@@ -114,13 +115,13 @@ def _apart(trajectory: Any, t: Any, u: Any, sigma: Any) -> tuple[list, list, Opt
     return [times[at] for at in groups.values()], apart["u"], apart.get("sigma")
 
 
-def _same_shape(of: str, sigma: np.ndarray, array: np.ndarray) -> None:
+def _same_shape(of: str, sigma: Array, array: Array) -> None:
     if sigma.shape != array.shape:
         raise of_kind("invalid_argument", f"sigma: found shape {sigma.shape}, expected {array.shape} as {of} has",
                       "sigma", f"shape {sigma.shape}", f"the shape of {of}", "")
 
 
-def _columns(name: str, value: Any) -> np.ndarray:
+def _columns(name: str, value: Any) -> Array:
     """[sample, feature]."""
     array = _numbers(name, value)
     if array.ndim == 1:
@@ -135,7 +136,7 @@ def _is_ragged(u: Any) -> bool:
     return isinstance(u, (list, tuple)) and len({np.shape(one) for one in u}) > 1
 
 
-def _rectangles(t: Any, u: Any, name: str = "u") -> list[np.ndarray]:
+def _rectangles(t: Any, u: Any, name: str = "u") -> list[Array]:
     """t [trajectory, time] and `name` [trajectory, time, component], filled up with NaN, of a list of an array each."""
     states = [_numbers(f"{name}[{i}]", one) for i, one in enumerate(u)]
     if all(one.ndim == 1 for one in states):
@@ -157,7 +158,7 @@ def _rectangles(t: Any, u: Any, name: str = "u") -> list[np.ndarray]:
     return [times, all_states]
 
 
-def _names(what: str, names: Optional[Sequence[str]], prefix: str, array: np.ndarray) -> list[str]:
+def _names(what: str, names: Optional[Sequence[str]], prefix: str, array: Array) -> list[str]:
     count = array.shape[-1]
     if names is None:
         return [f"{prefix}{i}" for i in range(count)]

@@ -66,8 +66,7 @@ def validate(a: Union[Solution, PathLike], b: Union[Solution, PathLike], *, lyap
     >>> lockstep.validate(a, b).same_bits
     True
     """
-    sides = [_side(given) for given in (a, b)]
-    *parts, stopped = _lockstep.validate(*sides, lyapunov, None if report is None else Path(report))
+    *parts, stopped = _lockstep.validate(_side(a), _side(b), lyapunov, None if report is None else Path(report))
     if stopped is not None:
         raise stopped
     return Verdict(*parts)

@@ -80,7 +80,10 @@ def test_parameters_of_a_system_come_with_their_errors():
     u[0] = exact[0]
     training = lockstep.train(t=t, u=u, system="lotka_volterra", precision="f64", states=["prey", "predator"],
                               parameters={"alpha": {"start": 1.0, "positive": True}, "gamma": {"start": 2.0}})
-    assert training.model is None and list(training.parameters) == ["alpha", "gamma"]
+    assert list(training.parameters) == ["alpha", "gamma"]
+    for what in ("model", "rhs"):
+        with pytest.raises(lockstep.Unsupported, match=f"^{what}: found a training .*parameters"):
+            getattr(training, what)
     for name, truth in {"alpha": 1.5, "gamma": 3.0}.items():
         assert abs(training.parameters[name] - truth) < 4 * training.standard_errors[name] < 0.5
         low, high = training.intervals[name]
