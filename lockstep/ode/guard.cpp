@@ -13,6 +13,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/hash.h"
 #include "lockstep/ode/detail/evaluation_cost.h"
+#include "lockstep/ode/differentiable_tile.h"
 
 namespace lockstep::ode {
 namespace {
@@ -43,33 +44,97 @@ class ClampedTile final : public TileFunction<T> {
         maximum_(rounded<T>(range.maximum)) {}
 
   void evaluate(const TileView<T>& tile, std::byte* workspace) const override {
+    net_->evaluate(clamped(tile, workspace), workspace + own_bytes());
+  }
+  std::size_t workspace_bytes() const override { return own_bytes() + net_->workspace_bytes(); }
+  std::string description() const override { return net_->description() + ", inputs clamped"; }
+
+  // The tile with its inputs brought into the range, which lie in own_bytes() of the workspace.
+  TileView<T> clamped(const TileView<T>& tile, std::byte* workspace) const {
     T* const in = reinterpret_cast<T*>(workspace);
     T* const parameters = in + components_ * kTileLanes;
     for (std::size_t i = 0; i < components_; ++i) clamp(tile.in + i * kTileLanes, in + i * kTileLanes, i);
     for (std::size_t i = 0; i < parameters_; ++i) {
       clamp(tile.parameters + i * kTileLanes, parameters + i * kTileLanes, components_ + i);
     }
-    net_->evaluate({tile.t, in, parameters, tile.out, tile.lanes}, workspace + own_bytes());
+    return {tile.t, in, parameters_ == 0 ? nullptr : parameters, tile.out, tile.lanes};
   }
-  std::size_t workspace_bytes() const override { return own_bytes() + net_->workspace_bytes(); }
-  std::string description() const override { return net_->description() + ", inputs clamped"; }
+  std::size_t own_bytes() const { return (components_ + parameters_) * kTileLanes * sizeof(T); }
+  // bar += the net's own, where input i of the range is not clamped: elsewhere nothing depends on it.
+  void add_unclamped(const T* in, std::size_t i, const T* own, T* bar) const {
+    for (int lane = 0; lane < kTileLanes; ++lane) {
+      bar[lane] += in[lane] < low(i) || in[lane] > high(i) ? T(0) : own[lane];
+    }
+  }
 
  private:
-  std::size_t own_bytes() const { return (components_ + parameters_) * kTileLanes * sizeof(T); }
+  T low(std::size_t i) const { return i < minimum_.size() ? minimum_[i] : -std::numeric_limits<T>::infinity(); }
+  T high(std::size_t i) const { return i < maximum_.size() ? maximum_[i] : std::numeric_limits<T>::infinity(); }
   // Comparisons with NaN are false: it passes.
   void clamp(const T* from, T* to, std::size_t i) const {
-    const bool bounded = i < minimum_.size();
-    const T low = bounded ? minimum_[i] : -std::numeric_limits<T>::infinity();
-    const T high = bounded ? maximum_[i] : std::numeric_limits<T>::infinity();
     for (int lane = 0; lane < kTileLanes; ++lane) {
-      const T value = from[lane] < low ? low : from[lane];
-      to[lane] = value > high ? high : value;
+      const T value = from[lane] < low(i) ? low(i) : from[lane];
+      to[lane] = value > high(i) ? high(i) : value;
     }
   }
 
   std::shared_ptr<const TileFunction<T>> net_;
   std::size_t components_, parameters_;
   std::vector<T> minimum_, maximum_;
+};
+
+// The derivative by a clamped input is 0.
+template <class T>
+class ReverseClamped final : public DifferentiableTile<T> {
+ public:
+  ReverseClamped(std::shared_ptr<DifferentiableTile<T>> net, std::size_t components, std::size_t parameters,
+                 const Range& range)
+      : net_(net), clamped_(net, components, parameters, range), components_(components), parameters_(parameters) {}
+
+  void evaluate(const TileView<T>& tile, std::byte* workspace) const override { clamped_.evaluate(tile, workspace); }
+  std::size_t workspace_bytes() const override { return clamped_.workspace_bytes(); }
+  std::string description() const override { return clamped_.description(); }
+
+  void evaluate_recording(const TileView<T>& tile, std::byte* record, std::byte* workspace) const override {
+    net_->evaluate_recording(clamped_.clamped(tile, workspace), record, workspace + clamped_.own_bytes());
+  }
+  std::size_t record_bytes() const override { return net_->record_bytes(); }
+  std::size_t cotangent_bytes() const override { return net_->cotangent_bytes(); }
+
+  void reverse(const ReverseTileView<T>& tile, std::byte* workspace) const override {
+    std::byte* const bars = workspace + clamped_.own_bytes();
+    T* const in_bar = reinterpret_cast<T*>(bars);
+    T* const parameter_bar = in_bar + components_ * kTileLanes;
+    std::fill_n(in_bar, (components_ + parameters_) * kTileLanes, T(0));
+    const TileView<T> inside = clamped_.clamped({tile.t, tile.in, tile.parameters, nullptr, kTileLanes}, workspace);
+    ReverseTileView<T> of_net = tile;
+    of_net.in = inside.in;
+    of_net.parameters = inside.parameters;
+    of_net.in_bar = in_bar;
+    of_net.parameter_bar = parameters_ == 0 ? nullptr : parameter_bar;
+    net_->reverse(of_net, bars + clamped_.own_bytes());
+    for (std::size_t i = 0; i < components_; ++i) {
+      const std::size_t row = i * kTileLanes;
+      clamped_.add_unclamped(tile.in + row, i, in_bar + row, tile.in_bar + row);
+    }
+    for (std::size_t i = 0; i < parameters_; ++i) {
+      const std::size_t row = i * kTileLanes;
+      clamped_.add_unclamped(tile.parameters + row, components_ + i, parameter_bar + row, tile.parameter_bar + row);
+    }
+  }
+  std::size_t reverse_workspace_bytes() const override {
+    return 2 * clamped_.own_bytes() + net_->reverse_workspace_bytes();
+  }
+  std::size_t weights() const override { return net_->weights(); }
+  void set_weights(std::span<const T> weights) override { net_->set_weights(weights); }
+  void accumulate(std::span<const RecordedEvaluation> evaluations, T* gradient) const override {
+    net_->accumulate(evaluations, gradient);
+  }
+
+ private:
+  std::shared_ptr<DifferentiableTile<T>> net_;
+  ClampedTile<T> clamped_;
+  std::size_t components_, parameters_;
 };
 
 class Clamped final : public StateFunction {
@@ -95,12 +160,24 @@ class Clamped final : public StateFunction {
   bool moves_knots() const override { return net_->moves_knots(); }
   bool repeats_knots() const override { return net_->repeats_knots(); }
   bool hides_knots() const override { return net_->hides_knots(); }
+  std::vector<double> weights() const override { return net_->weights(); }
+  std::shared_ptr<DifferentiableTile<float>> differentiable_f32(CpuTarget target) const override {
+    return differentiable(net_->differentiable_f32(target));
+  }
+  std::shared_ptr<DifferentiableTile<double>> differentiable_f64(CpuTarget target) const override {
+    return differentiable(net_->differentiable_f64(target));
+  }
   std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const override { return make<float>(target); }
   std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const override {
     return make<double>(target);
   }
 
  private:
+  template <class T>
+  std::shared_ptr<DifferentiableTile<T>> differentiable(std::shared_ptr<DifferentiableTile<T>> net) const {
+    if (!net) return nullptr;
+    return std::make_shared<ReverseClamped<T>>(std::move(net), components(), parameters(), range_);
+  }
   template <class T>
   std::shared_ptr<const TileFunction<T>> make(CpuTarget target) const {
     return std::make_shared<ClampedTile<T>>(lower<T>(*net_, target), components(), parameters(), range_);

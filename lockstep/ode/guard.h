@@ -36,8 +36,8 @@ struct Range {
 };
 
 // `net` evaluated at states and parameters brought into the range, element by element; NaN stays NaN. The range names
-// all components and as many parameters as it likes. Has no derivative. Throws Error (invalid_argument) for other
-// sizes.
+// all components and as many parameters as it likes. Has the net's derivatives where that has some, 0 by an input that
+// is clamped. Throws Error (invalid_argument) for other sizes.
 Rhs clamp_to_range(Rhs net, Range range);
 
 // The event that ends a trajectory where its state leaves the range's components. A trajectory that starts outside is

@@ -4,10 +4,13 @@
 
 #include <cmath>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/ode/gradient.h"
 #include "lockstep/ode/rhs.h"
+#include "lockstep/ode/sensitivity.h"
 #include "lockstep/ode/solve.h"
 
 namespace lockstep::ode {
@@ -102,6 +105,56 @@ TEST(Guard, clamp_evaluates_the_net_at_the_nearest_point_of_its_range) {
   EXPECT_NEAR(solution.state(3, 2, 0), -3, 1e-8);
   EXPECT_EQ(solution.state(0, 2, 0), solve(problem(), kOptions).state(0, 2, 0));
   EXPECT_NE(clamped.rhs->digest(), growth()->digest());
+}
+
+// L = u(1) of each of the four, and of each alone: of a full tile and of lanes that stand idle.
+TEST(Guard, clamp_has_the_derivatives_of_what_it_computes) {
+  Problem clamped = problem();
+  clamped.rhs = clamp_to_range(growth(), kRange);
+  const double e = std::exp(1.0);
+  // u(1) is e u0 of the first, 2 + 2 (1 - log(2 / u0)) of those that reach 2, and u0 - 1 of the last. The weight w and
+  // the bias b of u' = w u + b: e u0 + ... of the first, and u0 - w + b of the last.
+  const double by_u0[] = {e, 2 / 0.9, 2 / 1.5, 1};
+  const auto last = [](std::size_t, std::span<const double> states, std::span<double> slopes) {
+    slopes.back() = 1;
+    return states.back();
+  };
+  const Gradients all = solve_with_gradients(clamped, kOptions, TrajectoryLoss(last));
+  ASSERT_EQ(all.initial_states.size(), 4u);
+  // Of the stages of the step that has the kink in it some are inside and some are not, in parts that are not those of
+  // the time: an error of that step's length, which its error of h^2 keeps near 1e-4 at this tolerance, times the
+  // slopes' difference of 1.
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(all.initial_states[i], by_u0[i], i == 1 || i == 2 ? 1e-3 : 1e-8) << i;
+  for (const std::size_t i : {0U, 3U}) {
+    Problem one = clamped;
+    one.initial_states = {clamped.initial_states[i]};
+    const Gradients alone = solve_with_gradients(one, kOptions, TrajectoryLoss(last));
+    EXPECT_NEAR(alone.initial_states[0], by_u0[i], 1e-8);
+    ASSERT_EQ(alone.weights.size(), 2u);
+    EXPECT_NEAR(alone.weights[0], i == 0 ? 0.5 * e : -1, 1e-8);
+    EXPECT_NEAR(alone.weights[1], i == 0 ? e - 1 : 1, 1e-8);
+  }
+}
+
+// u' = p, with p clamped to at most 2.
+TEST(Guard, nothing_depends_on_a_parameter_that_is_clamped) {
+  Problem clamped;
+  clamped.rhs = clamp_to_range(net({.layers = {{2, 1, {0.0, 1.0}, {0.0}, {}}}}), {{-kInfinity, 0}, {kInfinity, 2}});
+  clamped.initial_states = {1, 1};
+  clamped.parameters = {1, 3};
+  clamped.end_times = {1};
+  clamped.save_times = {1};
+  const Gradients found =
+      solve_with_gradients(clamped, kOptions, TrajectoryLoss([](std::size_t, auto states, auto slopes) {
+                             slopes[0] = 1;
+                             return states[0];
+                           }));
+  EXPECT_NEAR(found.parameters[0], 1, 1e-12);
+  EXPECT_EQ(found.parameters[1], 0);
+  EXPECT_THAT(found.initial_states, ::testing::ElementsAre(1, 1));
+  const Sensitivities all = solve_with_sensitivities(clamped, kOptions);
+  EXPECT_NEAR(all.by_parameter[0], 1, 1e-12);
+  EXPECT_EQ(all.by_parameter[1], 0);
 }
 
 TEST(Guard, parameters_outside_are_outside_from_the_start) {
