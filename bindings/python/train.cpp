@@ -83,19 +83,19 @@ struct Trained {
   double loss = 0;
   std::optional<double> validation_loss;
   std::string loss_text;
-  cli::FitReport report;
+  cli::Judgement fit;
   cli::ParameterReport uncertainty;
   std::vector<std::string> advice;
 };
 
 // Whatever happens: what was trained is to be returned all the same.
 template <class T>
-cli::FitReport judged(cli::TrainingTask<T>& task, std::span<const T> parameters) {
+cli::Judgement judged(cli::TrainingTask<T>& task, std::span<const T> parameters) {
   try {
-    return task.judge(parameters).report;
+    return task.judge(parameters);
   } catch (const Error& error) {
-    cli::FitReport none;
-    none.worst = "no errors of the fit: " + std::string(error.what());
+    cli::Judgement none;
+    none.report.worst = "no errors of the fit: " + std::string(error.what());
     return none;
   }
 }
@@ -119,13 +119,13 @@ Trained iterate(cli::TrainingTask<T>& task, const RunControl& control) {
   const std::span<const T> best = training.best_parameters();
   if (std::isfinite(training.best_loss())) {
     trained.uncertainty = task.uncertainty(best);
-    trained.report = judged(task, best);
-    cli::presuppose_fit(trained.uncertainty, trained.report);
+    trained.fit = judged(task, best);
+    cli::presuppose_fit(trained.uncertainty, trained.fit.report);
   }
   const auto describe = [&](nn::Model& model) {
     model.metadata["training_data_digest"] = task.data_digest();
     model.metadata["training_iterations"] = std::to_string(training.place().total);
-    if (!trained.report.empty()) cli::store(trained.report, model.metadata);
+    if (!trained.fit.report.empty()) cli::store(trained.fit.report, model.metadata);
     cli::store(trained.uncertainty, model.metadata);
   };
   trained.nets = task.nets(best);
@@ -222,20 +222,75 @@ nb::dict errors_of(const cli::FitReport& report) {
   return errors;
 }
 
-std::string lines_of(const Trained& trained) {
+std::vector<std::string> in_users_words(std::vector<std::string> lines, Source source) {
+  for (std::string& line : lines) line = python::in_users_words(std::move(line), source);
+  return lines;
+}
+
+std::string lines_of(const Trained& trained, Source source) {
   std::string text;
-  const std::vector<std::string> failed{trained.report.worst};
-  const bool is_judged = !trained.report.empty() || trained.report.worst.empty();
-  for (const auto& lines : {cli::table_lines(trained.uncertainty),
-                            is_judged ? cli::table_lines(trained.report) : failed, cli::fit_notes(trained.report)}) {
+  const std::vector<std::string> failed{trained.fit.report.worst};
+  const bool is_judged = !trained.fit.report.empty() || trained.fit.report.worst.empty();
+  for (const auto& lines :
+       {cli::table_lines(trained.uncertainty), is_judged ? cli::table_lines(trained.fit.report) : failed,
+        cli::fit_notes(trained.fit.report)}) {
     for (const std::string& line : lines) text += (text.empty() ? "" : "\n") + line;
+  }
+  for (const std::string& note : cli::note_lines(trained.uncertainty)) {
+    const std::size_t at = text.find(note);
+    if (at != std::string::npos) text.replace(at, note.size(), python::in_users_words(note, source));
   }
   return text;
 }
 
+// What a picture of the fit shows: curves over data of some trajectories, or what was predicted over what is true.
+nb::dict picture_of(const cli::Judgement& fit) {
+  nb::list trajectories, outputs;
+  const std::size_t components = fit.curves.names.size();
+  for (const cli::FittedTrajectory& from : fit.curves.trajectories) {
+    nb::dict one;
+    one["title"] = from.title;
+    one["times"] = to_numpy(from.times, {from.times.size()});
+    one["data"] = to_numpy(from.data, {from.times.size(), components});
+    one["sigma"] = to_numpy(from.sigma, {from.sigma.empty() ? 0 : from.times.size(), components});
+    one["curve_times"] = to_numpy(from.curve_times, {from.curve_times.size()});
+    one["curve"] = to_numpy(from.curve, {from.curve_times.size(), components});
+    trajectories.append(one);
+  }
+  for (const cli::PredictedOutput& from : fit.outputs) {
+    nb::dict one;
+    one["name"] = from.name;
+    one["unit"] = from.unit;
+    one["summary"] = from.summary;
+    one["training"] = nb::make_tuple(to_numpy(from.training_true, {from.training_true.size()}),
+                                     to_numpy(from.training_predicted, {from.training_predicted.size()}));
+    one["validation"] = nb::make_tuple(to_numpy(from.validation_true, {from.validation_true.size()}),
+                                       to_numpy(from.validation_predicted, {from.validation_predicted.size()}));
+    outputs.append(one);
+  }
+  nb::dict picture;
+  picture["names"] = fit.curves.names;
+  picture["units"] = fit.curves.units;
+  picture["time_name"] = fit.curves.time_name;
+  picture["time_unit"] = fit.curves.time_unit;
+  picture["trajectories"] = trajectories;
+  picture["outputs"] = outputs;
+  return picture;
+}
+
+// What is amiss, for who looks at nothing but the result.
+std::vector<std::string> warnings_of(const Trained& trained) {
+  std::vector<std::string> lines = trained.advice;
+  for (const auto& more :
+       {cli::fit_notes(trained.fit.report), cli::note_lines(trained.uncertainty, cli::Notes::harms)}) {
+    lines.insert(lines.end(), more.begin(), more.end());
+  }
+  return lines;
+}
+
 // (standard errors by name, intervals by name, correlations [parameter][parameter], notes); NaN where the data do not
 // determine the parameters.
-nb::tuple uncertainty_of(const Trained& trained) {
+nb::tuple uncertainty_of(const Trained& trained, Source source) {
   const cli::ParameterReport& report = trained.uncertainty;
   nb::dict errors, intervals;
   const std::size_t count = report.refused.empty() ? report.names.size() : 0;
@@ -243,8 +298,9 @@ nb::tuple uncertainty_of(const Trained& trained) {
     errors[report.names[i].c_str()] = report.found.standard_errors[i];
     intervals[report.names[i].c_str()] = nb::make_tuple(report.found.lower[i], report.found.upper[i]);
   }
-  return nb::make_tuple(errors, intervals, to_numpy(report.found.correlations, {count, count}),
-                        report.names.empty() ? cli::fit_notes(trained.report) : cli::note_lines(report));
+  return nb::make_tuple(
+      errors, intervals, to_numpy(report.found.correlations, {count, count}),
+      in_users_words(report.names.empty() ? cli::fit_notes(trained.fit.report) : cli::note_lines(report), source));
 }
 
 using Nets = std::vector<std::pair<std::string, const Net*>>;
@@ -266,10 +322,11 @@ void put_in_memory(cli::TrainingFile& file, const Nets& starts, const Nets& mode
 // `data`: x and y [sample][feature], or t [time] or [trajectory][time] and u [trajectory][time][component], filled up
 // with NaN behind shorter trajectories; then perhaps the standard deviations of y or u, of their shape; none where the
 // file names them. Returns (nets by name, values by name, equations or None, history, loss, validation loss or None,
-// what the loss is, errors, these as a table for people, uncertainty of the values, advice about the data, what stopped
-// it or None).
+// what the loss is, errors, these as a table for people, uncertainty of the values, advice about the data, what a
+// picture of the fit shows, what is to be warned of, what stopped it or None).
 nb::tuple run(const std::string& text, const std::optional<std::filesystem::path>& path,
               const std::vector<Numbers>& data, const Nets& starts, const Nets& models, nb::handle progress) {
+  const Source source = path ? Source::file : Source::arguments;
   return tell_in_users_words(
       [&] {
         cli::TrainingFile file = path ? cli::read_training_file(*path) : cli::parse_training_file(text, kArguments);
@@ -288,10 +345,11 @@ nb::tuple run(const std::string& text, const std::optional<std::filesystem::path
         nb::object equations = nb::none();
         if (trained.equations) equations = nb::cast(Net(std::move(*trained.equations)));
         return nb::make_tuple(nets, values, equations, trained.history.arrays(), trained.loss, trained.validation_loss,
-                              trained.loss_text, errors_of(trained.report), lines_of(trained), uncertainty_of(trained),
-                              trained.advice, stopped);
+                              trained.loss_text, errors_of(trained.fit.report), lines_of(trained, source),
+                              uncertainty_of(trained, source), in_users_words(trained.advice, source),
+                              picture_of(trained.fit), in_users_words(warnings_of(trained), source), stopped);
       },
-      path ? Source::file : Source::arguments);
+      source);
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ void replace_all(std::string& text, const std::array<Word, n>& words) {
 constexpr std::array<Word, 2> kFlags{{{"--device cpu", "device=\"cpu\""}, {"with --overwrite", "with overwrite=True"}}};
 
 // Of files whose sections the arguments are; longer ones first.
-constexpr std::array<Word, 19> kSections{
+constexpr std::array<Word, 20> kSections{
     {{"add [time] with span = [0, 1]", "give t_span=(0, 1)"},
      {"add initial_state = [1, 0, 0] to [ensemble]", "give u0, [component] or [trajectory, component]"},
      {"sort the rows, or name the column that tells trajectories apart",
@@ -56,6 +56,7 @@ constexpr std::array<Word, 19> kSections{
      {"time.span", "t_span"},
      {"time.save", "save_at"},
      {"method.max_steps", "max_steps"},
+     {"; in [data] ", "; "},
      {" in [data]", ""},
      {" to [data]", ""},
      {" in [net]", ""},
@@ -138,7 +139,12 @@ Error in_users_words(const Error& error, Source source) {
 }
 
 std::string in_users_words(std::string note, Source source) {
-  if (source == Source::arguments) replace_all(note, kSections);
+  if (source != Source::arguments) return note;
+  replace_all(note, kSections);
+  note = values_as_python(note);
+  replace_all(note, "=false", "=False");
+  replace_all(note, "=true", "=True");
+  replace_all(note, " t=", " t = ");  // a time, and no argument's value
   return note;
 }
 

@@ -30,6 +30,7 @@ struct EquationsToTrain {
   std::vector<nn::KnownTimes> times;  // of nets that are kept and tables, where they read the time
   std::vector<nn::Feature> states;    // with their range in the data, where no net's range says it better
   std::optional<nn::TimeFeature> time_feature;
+  bool reads_time = false;
 };
 
 // Of a file with equations. Inputs are scaled, where that is asked for, by what the equations hand the nets over the

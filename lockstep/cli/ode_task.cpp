@@ -170,8 +170,12 @@ class OdeTask : public TrainingTask<T> {
   }
   std::vector<std::string> data_advice() const override {
     std::vector<std::string> lines = advice(file_, data_.training);
-    if (!equations_ || data_.training.times.empty()) return lines;
+    if (data_.training.times.empty()) return lines;
     const ode::Problem spans = spans_of(data_.training);
+    if (reads_time() && file_.options.precision == Precision::f32) {
+      if (auto note = coarse_time_note(spans)) lines.push_back(*std::move(note));
+    }
+    if (!equations_) return lines;
     // Phases may take steps of their own; what is true of several is said once.
     std::vector<std::string> notes;
     const auto look_at = [&](const ode::Options& options) {
@@ -283,6 +287,11 @@ class OdeTask : public TrainingTask<T> {
   bool has_validation() const { return !data_.validation.times.empty(); }
 
   // The right-hand side and the times that the data's trajectories reach from and to.
+  bool reads_time() const {
+    const auto& system = file_.ode->system;
+    return file_.ode->with_time || (equations_ && equations_->reads_time) ||
+           (system && ode::system_info(system->value).reads_time);
+  }
   ode::Problem spans_of(const TrajectoryTable& table) const {
     ode::Problem problem;
     problem.rhs = untrained_;

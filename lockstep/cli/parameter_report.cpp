@@ -132,14 +132,17 @@ void presuppose_fit(ParameterReport& report, const FitReport& fit) {
                    found.text() + "); start elsewhere, train for longer or change the model";
 }
 
-std::vector<std::string> note_lines(const ParameterReport& report) {
+std::vector<std::string> note_lines(const ParameterReport& report, Notes which) {
   std::vector<std::string> lines;
+  const auto tell = [&](std::string line) {  // what is amiss is said in any case
+    if (which == Notes::all) lines.push_back(std::move(line));
+  };
   for (const std::string& name : report.jumps) {
     lines.push_back("training does not see what " + name + " does by moving a jump, if(t < " + name +
                     ", ..): write a ramp in its place, clamp((t - " + name + ") / width, 0, 1)");
   }
   if (!report.refused.empty()) {
-    lines.push_back("no standard errors: " + report.refused);
+    tell("no standard errors: " + report.refused);
     return lines;
   }
   const ode::ParameterUncertainty& found = report.found;
@@ -153,12 +156,12 @@ std::vector<std::string> note_lines(const ParameterReport& report) {
   }
   if (!has_errors(report)) return lines;
   const std::size_t count = report.names.size();
-  if (count > kMostCorrelated) lines.push_back(strongest_text(report));
-  lines.push_back("errors by Gauss-Newton from " + count_text(found.numbers) +
-                  (report.stated_errors ? " numbers and their sigma, reduced chi-square " +
-                                              rounded_text(found.deviation * found.deviation, 3)
-                                        : " numbers, deviation " + rounded_text(found.deviation, 3)) +
-                  ", " + counted_text(found.unknowns, "unknown") + starts_text(report.starts));
+  if (count > kMostCorrelated) tell(strongest_text(report));
+  tell("errors by Gauss-Newton from " + count_text(found.numbers) +
+       (report.stated_errors
+            ? " numbers and their sigma, reduced chi-square " + rounded_text(found.deviation * found.deviation, 3)
+            : " numbers, deviation " + rounded_text(found.deviation, 3)) +
+       ", " + counted_text(found.unknowns, "unknown") + starts_text(report.starts));
   for (std::size_t i = 0; i < count; ++i) {
     if (!is_at_bound(report, i)) continue;
     const bool low = report.found.at_bound[i] == ode::ParameterUncertainty::Bound::min;
@@ -166,8 +169,7 @@ std::vector<std::string> note_lines(const ParameterReport& report) {
                     ": the errors of the others hold with it there");
   }
   if (report.stated_errors) append_misfit(found, lines);
-  if (report.beside_nets)
-    lines.push_back("they hold given the nets as trained: what these could take over is not in them");
+  if (report.beside_nets) tell("they hold given the nets as trained: what these could take over is not in them");
   if (found.distance > kFarFromOptimum) {
     lines.push_back("not at the least sum of squares of whole trajectories: that lies about " +
                     rounded_text(found.distance, 2) + " standard errors away");

@@ -37,8 +37,10 @@ void store(const ParameterReport& report, std::map<std::string, std::string>& me
 // Errors presuppose a fit: takes them away where it explains little of any data, and has them say so where of some.
 void presuppose_fit(ParameterReport& report, const FitReport& fit);
 
+enum class Notes { all, harms };  // harms: what is amiss with the fit or the model, alone
+
 // For people: what the figures hold for, or why there are none.
-std::vector<std::string> note_lines(const ParameterReport& report);
+std::vector<std::string> note_lines(const ParameterReport& report, Notes which = Notes::all);
 // The same below a table of the parameters. None where none were trained.
 std::vector<std::string> table_lines(const ParameterReport& report);
 

@@ -329,23 +329,6 @@ void require_steps_to_the_end(const ProblemFile& file, const ode::Problem& probl
          "take larger steps, or raise max_steps");
 }
 
-// Where float32's spacing at the largest time is more than a thousandth of what a solution is looked at in: the span by
-// its save points, of which a thousand are reckoned where there are fewer.
-std::optional<std::string> coarse_time(const ode::Problem& problem) {
-  constexpr double kShare = 1e-3, kFewest = 1000;
-  for (std::size_t i = 0; i < std::max(problem.start_times.size(), problem.end_times.size()); ++i) {
-    const double start = problem.start_time(i), end = problem.end_time(i),
-                 far = std::max(std::abs(start), std::abs(end));
-    const double spacing = std::ldexp(1.0, std::ilogb(std::max(far, 1e-30)) - 23);
-    const double part = std::abs(end - start) / std::max(kFewest, static_cast<double>(problem.save_points()));
-    if (part == 0 || spacing <= kShare * part) continue;
-    return "the right-hand side reads the time in float32, whose spacing is " + rounded_text(spacing, 2) +
-           " at t = " + rounded_text(far, 6) + ", for a span of " + rounded_text(std::abs(end - start), 4) +
-           ": take precision f64, or count time from nearer to 0";
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 Error in_users_words(const Error& error, const ProblemFile& file) {
@@ -431,7 +414,7 @@ ProblemSetup set_up(const ProblemFile& file) {
   setup.guard = rhs.guard;
   setup.notes = std::move(rhs.notes);
   if (rhs.reads_time && setup.options.precision == Precision::f32) {
-    if (auto note = coarse_time(problem)) setup.notes.push_back(*std::move(note));
+    if (auto note = coarse_time_note(problem)) setup.notes.push_back(*std::move(note));
   }
   setup.step_limit = limit_steps(rhs.time_feature, setup.options);
   if (auto note = note_of_steps(rhs.time_feature, problem, setup.options)) setup.notes.push_back(*std::move(note));

@@ -1,14 +1,19 @@
 // What is to be said of nets and tables that read the time where spans leave what they know.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "lockstep/nn/guarded_calls.h"
+#include "lockstep/ode/problem.h"
 
 namespace lockstep::cli {
 
 // Of spans or data between times `least` and `most`; nothing within what it knows.
 void add_time_note(const nn::KnownTimes& known, double least, double most, std::vector<std::string>& notes);
+
+// Of a right-hand side that reads the time in float32, where that is coarse for the problem's spans; else nothing.
+std::optional<std::string> coarse_time_note(const ode::Problem& problem);
 
 }  // namespace lockstep::cli

@@ -92,7 +92,7 @@ class Solver:
         for key, value in columns.items():
             if isinstance(value, Mapping):
                 raise refused(f"{name}.{key}", "a dict", "a number, or an array [trajectory]", "make another Solver with it")
-        arrays = {key: _numbers(f"{name}.{key}", value) for key, value in columns.items()}
+        arrays = {key: _numbers(f"{name}.{key}", value).reshape(np.shape(value)) for key, value in columns.items()}
         try:
             rows = np.stack(np.broadcast_arrays(*arrays.values()), axis=-1) if arrays else np.zeros(0)
         except ValueError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 
 import numpy as np
@@ -56,14 +57,14 @@ class Training:
         All this as tables to print, the trajectories that are met worst, and the ``advice``.
     advice : list of str
         Which of the data will not be learned as they stand, and what to do about it: inputs far from size 1, an output
-        that has nearly all of the loss. In the words of a training file, whose keys are the arguments here.
+        that has nearly all of the loss.
     """
 
     def __init__(self, models: dict[str, _lockstep.Model], parameters: dict[str, float],
                  rhs: Optional[_lockstep.Model], history: dict[str, Array], loss: float,
                  validation_loss: Optional[float], loss_name: str,
                  errors: Optional[dict[str, dict[str, dict[str, Any]]]] = None, report: str = "",
-                 uncertainty: Optional[tuple[Any, ...]] = None, advice: Sequence[str] = ()):
+                 uncertainty: Optional[tuple[Any, ...]] = None, advice: Sequence[str] = (), picture: Optional[dict[str, Any]] = None):
         self.models = models
         self.parameters = parameters
         self._rhs = rhs
@@ -74,6 +75,7 @@ class Training:
         self.errors = errors or {}
         self.report = "\n".join([report.rstrip("\n"), *(f"note: {line}" for line in advice)]) if advice else report
         self.advice = list(advice)
+        self._picture = picture or {}  # for lockstep.plot.fit()
         self.standard_errors, self.intervals, self.correlations, self.notes = uncertainty or ({}, {}, None, [])
 
     @property
@@ -219,6 +221,8 @@ def train(
     Returns
     -------
     Training
+        UserWarnings tell of its ``advice``, and of what is amiss in its ``notes``: data that the fit explains little of,
+        parameters that they do not determine.
 
     Raises
     ------
@@ -347,8 +351,10 @@ def train(
 def _run(text: str, path: Optional[str], arrays: list[Array], starts: list[Any], models: list[Any],
          progress: Any) -> Training:
     with shown(progress, "training", "iterations") as function:
-        *parts, stopped = _lockstep.train(text, path, arrays, starts, models, function)
+        *parts, harms, stopped = _lockstep.train(text, path, arrays, starts, models, function)
     training = Training(*parts)
+    for harm in harms:
+        warnings.warn(harm, UserWarning, stacklevel=3)
     if stopped is None:
         return training
     if isinstance(stopped, KeyboardInterrupt):
@@ -376,7 +382,7 @@ def _number(name: str, value: Any) -> Optional[float]:
     """A single number; None of all else."""
     if value is None or isinstance(value, (str, bytes, list, tuple, Mapping)) or np.ndim(value) != 0:
         return None
-    return float(_numbers(name, value))
+    return float(_numbers(name, value).reshape(-1)[0])
 
 
 def _require_something_to_find(equations: Any, definitions: Any, system: Optional[str], parameters: Any,

@@ -12,7 +12,7 @@ from typing import Any, Optional, Sequence
 import numpy as np
 
 from ._solution import Solution
-from .errors import of_kind
+from .errors import of_kind, refused
 
 
 def _axes(axes: Any) -> Any:
@@ -88,3 +88,63 @@ def loss(training: Any, axes: Any = None) -> Any:
     axes.set_xlabel("iteration")
     axes.set_ylabel(training.loss_name)
     return axes
+
+
+def fit(training: Any, axes: Any = None) -> Any:
+    """How good the fit of a Training is, as the picture that ``lockstep train`` writes.
+
+    Of a neural ODE its data over the fitted curves, [component, trajectory], of a few trajectories, from the best met to the
+    worst; of a regression predicted over true, [output], where what lies on the diagonal is right. `axes`: an array of
+    as many, or None. Returns the array.
+
+    Raises Unsupported where the training has nothing to draw.
+    """
+    picture = training._picture
+    shown, outputs = picture.get("trajectories", []), picture.get("outputs", [])
+    if not shown and not outputs:
+        raise refused("training", "one whose fit could not be judged", "one with finite errors", "print(training.report) says why",
+                      kind="unsupported")
+    size = (len(picture["names"]), len(shown)) if shown else (1, len(outputs))
+    if axes is None:
+        import matplotlib.pyplot
+
+        axes = matplotlib.pyplot.subplots(*size, squeeze=False, layout="constrained", figsize=(4 * size[1], 3 * size[0]),
+                                          sharex="col" if shown else False, sharey="row" if shown else False)[1]
+    panels = np.asarray(axes, dtype=object)
+    if panels.size != size[0] * size[1]:
+        raise refused("axes", str(panels.size), f"{size[0] * size[1]}, as an array {list(size)}")
+    panels = panels.reshape(size)
+    if not shown:
+        for panel, one in zip(panels[0], outputs):
+            _predicted_over_true(panel, one)
+        return panels[0]
+    for column, one in enumerate(shown):
+        for row, name in enumerate(picture["names"]):
+            unit = picture["units"][row] if picture["units"] else ""
+            panel = panels[row, column]
+            panel.plot(one["curve_times"], one["curve"][:, row], color="C0", label="fit")
+            error = one["sigma"][:, row] if len(one["sigma"]) else None
+            panel.errorbar(one["times"], one["data"][:, row], error, fmt="o", markersize=3, color="C1", label="data")
+            if row == 0:
+                panel.set_title(one["title"])
+            if column == 0:
+                panel.set_ylabel(_label(name, unit))
+            if row + 1 == size[0]:
+                panel.set_xlabel(_label(picture["time_name"], picture["time_unit"]))
+    panels[0, 0].legend()
+    return panels
+
+
+def _predicted_over_true(axes: Any, output: Any) -> None:
+    ends = [np.inf, -np.inf]
+    for data, color in (("training", "C0"), ("validation", "C1")):
+        true, predicted = output[data]
+        if len(true) == 0:
+            continue
+        axes.plot(true, predicted, ".", markersize=3, color=color, label=data)
+        ends = [min(ends[0], float(np.nanmin(true))), max(ends[1], float(np.nanmax(true)))]
+    axes.plot(ends, ends, color="0.5", linewidth=0.8)
+    axes.set_title(output["summary"])
+    axes.set_xlabel("true " + _label(output["name"], output["unit"]))
+    axes.set_ylabel("predicted")
+    axes.legend()

@@ -48,6 +48,16 @@ def test_derivatives_of_a_guarded_solve_say_which_guards_have_them():
             'marks the trajectories that leave the training range')
 
 
+def test_the_guards_that_have_derivatives_have_them():
+    net = lockstep.mlp([[[1.0]]], activations="identity").with_ranges([-1.0], [2.0])  # u' = u within
+    for guard, expected in (("flag", np.e), ("ignore", np.e), ("clamp", 1.0)):  # from -2 on the clamped net says -1
+        solution = lockstep.solve(net, [-2.0], (0, 1), [1], guard=guard, precision="f64", rtol=1e-10, atol=1e-10)
+        gradients = solution.vjp(np.ones_like(solution.state))
+        np.testing.assert_allclose(gradients.u0, [[expected]], rtol=1e-8)
+        np.testing.assert_allclose(solution.sensitivities().state_by_u0.ravel(), [expected], rtol=1e-8)
+        assert gradients.weights.shape == (2,)
+
+
 @pytest.mark.parametrize("parameters", [{"k": 1.0}, {"k": 1}, ["k"]])
 def test_a_training_without_anything_to_find_says_so(parameters):
     assert message(lambda: lockstep.train(t=TIMES, u=U, equations=EQUATIONS, parameters=parameters)) == (

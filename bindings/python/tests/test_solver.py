@@ -59,6 +59,8 @@ def test_a_solver_takes_numbers_by_name():
     assert_same(made(parameters={"c": 0.5}), expected(k=3.0, c=0.5))
     assert_same(made(parameters={"c": 0.5, "k": 1}), expected(k=1, c=0.5))
     assert_same(made({"v": 2.0}), expected((1.0, 2.0), k=3.0))
+    two = [[1.0, 0.0], [0.0, 1.0]]
+    assert_same(made(two, parameters={"k": 2}), lockstep.solve(spring, two, (0, 1), 3, parameters={"k": 2}, **options))
     many = made(parameters={"k": [1.0, 2.0]})
     assert many.parameters.tolist() == [[1.0, 0.1], [2.0, 0.1]]
     for given, words in (({"z": 1}, "parameters.z: found an unknown parameter, expected one of k, c"),

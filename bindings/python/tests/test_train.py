@@ -2,6 +2,7 @@
 
 import threading
 import _thread
+import warnings
 
 import numpy as np
 import pytest
@@ -319,6 +320,76 @@ def test_pictures_are_drawn(tmp_path):
     phase, series = lockstep.plot.phase(drawn), lockstep.plot.time_series(drawn)
     assert (phase.get_xlabel(), phase.get_ylabel(), series.get_xlabel()) == ("x (m)", "v", "time (s)")
     assert [line.get_label() for line in series.lines] == ["x (m)", "v"]
+
+
+def test_a_fit_is_drawn():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    regression = lockstep.train(x=X, y=Y, hidden=[4], iterations=5, validation=0.2, units={"y": "m"}, targets=["y"])
+    (panel,) = lockstep.plot.fit(regression)
+    training, validation, diagonal = panel.lines
+    assert len(training.get_xdata()) + len(validation.get_xdata()) == len(X)
+    np.testing.assert_allclose(np.sort(np.concatenate([training.get_xdata(), validation.get_xdata()])), np.sort(np.ravel(Y)))
+    assert panel.get_xlabel() == "true y (m)" and "RMS" in panel.get_title()
+    t = np.linspace(0, 1, 6)
+    u = np.stack([np.exp(-k * t) for k in (1, 2, 3)])[..., None]
+    decay = lockstep.train(t=t, u=u, sigma=0.1, equations={"x": "-k * x"}, parameters={"k": {"start": 1}}, precision="f64",
+                           units={"x": "m", "t": "s"})
+    panels = lockstep.plot.fit(decay)
+    assert panels.shape[0] == 1 and 1 <= panels.shape[1] <= 3
+    for panel in panels[0]:
+        curve = panel.lines[0]
+        assert panel.get_title().startswith("training, ")
+        np.testing.assert_allclose(curve.get_ydata(), np.exp(-decay.parameters["k"] * curve.get_xdata()), atol=1e-4)
+        assert panel.get_xlabel() == "t (s)"
+    assert lockstep.plot.fit(decay, axes=panels).shape == panels.shape
+    with pytest.raises(lockstep.InvalidArgument, match="^axes: found 7, expected "):
+        lockstep.plot.fit(decay, axes=[panel] * 7)
+
+
+def test_harm_is_warned_of_in_pythons_words():
+    t = np.linspace(0, 1, 11)
+    states = np.stack([1e5 * np.sin(t), np.cos(t)], 1)
+    with pytest.warns(UserWarning) as caught:
+        training = lockstep.train(t=t, u=states, hidden=[2], optimiser="adam", iterations=2)
+    said = [str(one.message) for one in caught]
+    assert all(one.filename == __file__ for one in caught)
+    assert any(text.endswith('u0 (8.4e+04) are not; add normalise="standard"') for text in said)
+    assert any('sigma={"u0": ' in text and text.endswith(" counts them alike") for text in said)
+    assert any(text.startswith("the fit explains little of the data") for text in said)
+    assert said == [*training.advice, *training.notes]
+    assert "[data]" not in training.report + "".join(said)
+    late = 1.7e9 + 600 * t
+    with pytest.warns(UserWarning, match=r"reads the time in float32, whose spacing is 1.3e\+02 at t = 1.7e\+09, for a span of 600"):
+        lockstep.train(t=late, u=np.sin(t)[:, None], hidden=[2], with_time=True, optimiser="adam", iterations=2)
+    equations = {"x": "a * cos(t / 600)"}
+    with pytest.warns(UserWarning, match="reads the time in float32"):
+        lockstep.train(t=late, u=np.sin(t), equations=equations, parameters={"a": {"start": 1}})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fine = lockstep.train(t=600 * t, u=600 * np.sin(t), equations=equations, parameters={"a": {"start": 1}}, precision="f64")
+        assert fine.notes and "Gauss-Newton" in fine.notes[0]  # what is to be known, and no harm
+        lockstep.train(t=late, u=np.exp(t), equations={"x": "a * x"}, parameters={"a": {"start": 1e-3}}, precision="f64")
+
+
+def test_what_is_known_beforehand_of_a_parameter_is_a_measurement_of_a_state():
+    """docs/training.md: a state that stands still at k, measured once as the prior's mean with its sigma: the estimate is
+    the largest of the posterior, that of least squares over both, which is linear here."""
+    t = np.linspace(0, 2, 9)
+    noise = np.random.default_rng(3).normal(0, 0.2, t.size)
+    y = 1 + 0.7 * t + noise
+    mean, deviation, sigma = 0.4, 0.1, 0.2
+    u = np.stack([y, np.full(t.size, np.nan)], 1)
+    u[0, 1] = mean
+    s = np.stack([np.full(t.size, sigma), np.full(t.size, deviation)], 1)
+    fit = lockstep.train(t=t, u=u, sigma=s, equations={"x": "k", "pk": "0"}, parameters={"k": {"start": 1}},
+                         starts={"x": 1, "pk": "k"}, precision="f64", rtol=1e-10, atol=1e-10)
+    weight = (t**2).sum() / sigma**2 + 1 / deviation**2  # x = 1 + k t: the normal equations of one unknown
+    expected = ((t * (y - 1)).sum() / sigma**2 + mean / deviation**2) / weight
+    assert fit.parameters["k"] == pytest.approx(expected, rel=1e-6)
+    assert fit.standard_errors["k"] == pytest.approx(weight**-0.5, rel=1e-4)
+    alone = (t * (y - 1)).sum() / (t**2).sum()
+    assert abs(expected - alone) > 0.02  # the prior counts
 
 
 def test_a_net_inside_equations_is_trained():
