@@ -68,9 +68,11 @@ TEST_F(GemmComponent, leaves_to_a_kernel_what_cublaslt_does_not_have) {
   EXPECT_THAT(kernel_of(net_of(ActivationKind::relu), MatrixPrecision::f32), HasSubstr("3 of 3 layers in one kernel"));
   EXPECT_THAT(kernel_of(net_of(ActivationKind::tanh), MatrixPrecision::f32), HasSubstr("1 of 3 layers in one kernel"));
   EXPECT_THAT(kernel_of(net_of(ActivationKind::gelu_tanh), MatrixPrecision::f32), HasSubstr("1 of 3 layers"));
-  EXPECT_THAT(kernel_of(net_of(ActivationKind::gelu_tanh), MatrixPrecision::bf16), HasSubstr("3 of 3 layers"));
-  fake_cublaslt().epilogues_of_16_bits = false;
-  EXPECT_THAT(kernel_of(net_of(ActivationKind::relu), MatrixPrecision::bf16), HasSubstr("1 of 3 layers"));
+  EXPECT_THAT(kernel_of(net_of(ActivationKind::gelu_tanh), MatrixPrecision::tf32), HasSubstr("3 of 3 layers"));
+  // Hidden layers of 16 bits would have to have biases of 16 bits.
+  for (const MatrixPrecision mode : {MatrixPrecision::bf16, MatrixPrecision::fp16})
+    EXPECT_THAT(kernel_of(net_of(ActivationKind::relu), mode), HasSubstr("1 of 3 layers"));
+  EXPECT_EQ(fake_cublaslt().other_biases, 0);
   for (const MatrixPrecision mode : kModes) expect_bounds(net_of(ActivationKind::relu), mode);
   fake_cublaslt().epilogues = false;
   EXPECT_THAT(kernel_of(net_of(ActivationKind::relu), MatrixPrecision::f32), HasSubstr("0 of 3 layers"));

@@ -18,9 +18,12 @@ cublasComputeType_t compute_type(const GemmProgram& program) {
 }
 
 // Bias and activation as cuBLASLt fuses them; default: not. Its GELU is the tanh form, and how exact its tanh is nobody
-// says: good enough where factors have 8 to 11 bits.
-cublasLtEpilogue_t epilogue_for(const GemmProgram& program, const Activation& activation) {
-  switch (activation.kind) {
+// says: good enough where factors have 8 to 11 bits. A layer whose results are 16 bits wide would have to have a bias
+// of 16 bits (cublasLt.h, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE: the output's type). Ours are float32 in every mode, in
+// the bound of a product and in the members of a certificate too: there a kernel behind the product does it all.
+cublasLtEpilogue_t epilogue_for(const GemmProgram& program, const DenseProduct& product) {
+  if (!product.last && factor_type(program) != number_type(program)) return CUBLASLT_EPILOGUE_DEFAULT;
+  switch (product.activation.kind) {
     case ActivationKind::identity:
       return CUBLASLT_EPILOGUE_BIAS;
     case ActivationKind::relu:
@@ -38,12 +41,11 @@ Product::Product(cublasLtHandle_t handle, const GemmProgram& program, const Dens
                  std::int64_t pitch, Fault& fault)
     : handle_(handle), program_(program), product_(product), columns_(columns), pitch_(pitch) {
   program_.products.clear();
-  const bool fused = epilogue_for(program, product.activation) != CUBLASLT_EPILOGUE_DEFAULT;
-  const bool narrow = !product.last && factor_type(program) != number_type(program);
+  const bool fused = epilogue_for(program, product) != CUBLASLT_EPILOGUE_DEFAULT;
   // From the most that cuBLASLt may do in one kernel to the least.
-  if (fused && choose(Remainder::nothing, narrow, fault)) return;
-  if (choose(Remainder::activation, false, fault)) return;
-  if (choose(Remainder::bias_and_activation, false, fault)) return;
+  if (fused && choose(Remainder::nothing, fault)) return;
+  if (choose(Remainder::activation, fault)) return;
+  if (choose(Remainder::bias_and_activation, fault)) return;
   if (fault.text.empty())
     fault.text = "no algorithm for a product of " + std::to_string(product.out_pitch) + " x " +
                  std::to_string(product.in_pitch) + " x " + std::to_string(columns);
@@ -65,11 +67,10 @@ void Product::forget() {
 
 // cuBLASLt counts in columns of memory: weights [output][input] are a matrix inputs x outputs to it, and so on. Biases
 // are added along what is contiguous in the result, which is why results are [column][output].
-bool Product::choose(Remainder remainder, bool narrow_out, Fault& fault) {
+bool Product::choose(Remainder remainder, Fault& fault) {
   forget();
   const CublasLt& lt = cublaslt();
   const cudaDataType factor = factor_type(program_), number = number_type(program_);
-  const cudaDataType out = narrow_out ? factor : number;
   const auto inputs = static_cast<std::uint64_t>(product_.in_pitch);
   const auto outputs = static_cast<std::uint64_t>(product_.out_pitch), columns = static_cast<std::uint64_t>(columns_);
   cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
@@ -83,7 +84,7 @@ bool Product::choose(Remainder remainder, bool narrow_out, Fault& fault) {
   set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
   if (product_.first) set(CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_T);
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  if (remainder == Remainder::nothing) epilogue = epilogue_for(program_, product_.activation);
+  if (remainder == Remainder::nothing) epilogue = epilogue_for(program_, product_);
   if (remainder == Remainder::activation) epilogue = CUBLASLT_EPILOGUE_BIAS;
   set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
   if (epilogue != CUBLASLT_EPILOGUE_DEFAULT) {
@@ -97,7 +98,7 @@ bool Product::choose(Remainder remainder, bool narrow_out, Fault& fault) {
                         : lt.create_layout(&in_, factor, inputs, columns, static_cast<std::int64_t>(inputs)));
   }
   if (status == CUBLAS_STATUS_SUCCESS)
-    keep(lt.create_layout(&out_layout_, out, outputs, columns, static_cast<std::int64_t>(outputs)));
+    keep(lt.create_layout(&out_layout_, number, outputs, columns, static_cast<std::int64_t>(outputs)));
   cublasLtMatmulPreference_t preference = nullptr;
   if (status == CUBLAS_STATUS_SUCCESS) keep(lt.create_preference(&preference));
   if (status == CUBLAS_STATUS_SUCCESS) {

@@ -34,7 +34,7 @@ class Product {
   const DenseProduct& what() const { return product_; }
 
  private:
-  bool choose(Remainder remainder, bool narrow_out, Fault& fault);
+  bool choose(Remainder remainder, Fault& fault);
   void forget();
 
   cublasLtHandle_t handle_;

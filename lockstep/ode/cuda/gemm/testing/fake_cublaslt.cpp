@@ -228,12 +228,13 @@ CublasLt make_fake() {
   lt.find_algorithms = [](cublasLtHandle_t, cublasLtMatmulDesc_t made, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
                           cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t, int,
                           cublasLtMatmulHeuristicResult_t*, int* count) {
-    const FakeCublasLt& fake = fake_cublaslt();
+    FakeCublasLt& fake = fake_cublaslt();
     const Operation& op = *reinterpret_cast<Operation*>(made);
     const Layout& out = *reinterpret_cast<Layout*>(d);
-    const bool narrow = out.type == CUDA_R_16BF || out.type == CUDA_R_16F;
     const bool epilogue = op.epilogue != CUBLASLT_EPILOGUE_DEFAULT;
-    *count = fake.any_algorithm && (!epilogue || (fake.epilogues && (fake.epilogues_of_16_bits || !narrow))) ? 1 : 0;
+    const bool other_bias = epilogue && op.bias_type != static_cast<std::int32_t>(out.type);
+    if (other_bias) ++fake.other_biases;
+    *count = fake.any_algorithm && (!epilogue || (fake.epilogues && !other_bias)) ? 1 : 0;
     return *count == 0 ? CUBLAS_STATUS_NOT_SUPPORTED : CUBLAS_STATUS_SUCCESS;
   };
   lt.matmul = [](cublasLtHandle_t, cublasLtMatmulDesc_t op, const void*, const void* a, cublasLtMatrixLayout_t a_layout,

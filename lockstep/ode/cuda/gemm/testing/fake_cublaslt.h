@@ -10,10 +10,10 @@
 namespace lockstep::ode::cuda::testing {
 
 struct FakeCublasLt {
-  bool graphs = true;                // conditional nodes are known
-  bool epilogues = true;             // any at all
-  bool epilogues_of_16_bits = true;  // with results of 16 bits
+  bool graphs = true;     // conditional nodes are known
+  bool epilogues = true;  // any at all
   bool any_algorithm = true;
+  int other_biases = 0;              // descriptions whose bias was of another type than the result: refused
   std::map<std::string, int> calls;  // by function
   int passes_by_graph = 0;  // one or more rounds each, repeated without the host
   // What stands in for a kernel that came as text; `launch` is a GemmLaunch<float>. Without one no code is taken.
