@@ -76,13 +76,17 @@ class CudaEvaluation : public EvaluationRuntime {
     if (current.error != cudaSuccess) return text_of(current.error);
     const void* const kernel = find_kernel(mode, tile);
     if (kernel == nullptr) return "no kernel for tiles of " + std::to_string(tile) + " samples in this build";
+    // Loads the kernel, which a launch may not do while a graph is captured.
+    cudaFuncAttributes attributes{};
     int most = 0;
-    cudaError_t error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    cudaError_t error = cudaFuncGetAttributes(&attributes, kernel);
+    if (error == cudaSuccess) error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
     if (error != cudaSuccess) return text_of(error);
+    most -= static_cast<int>(attributes.sharedSizeBytes);  // the kernel's own arrays
     if (shared_bytes > static_cast<std::size_t>(most)) {
       return std::to_string(most) + " bytes of shared memory, and the net needs " + std::to_string(shared_bytes);
     }
-    // All that there is: another plan may need more than this one.
+    // All that is left: another plan may need more than this one.
     error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
     if (error == cudaSuccess)
       error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, kBlockThreads, shared_bytes);

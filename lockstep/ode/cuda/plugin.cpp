@@ -107,9 +107,6 @@ class CudaStream : public Stream {
     Fault fault;
     Prepared* const kernel = find(name, fault);
     if (kernel == nullptr) return fault;
-    // Loads the kernel, which a launch may not do while a graph is captured.
-    cudaFuncAttributes attributes;
-    keep(cudaFuncGetAttributes(&attributes, kernel->function), "kernel " + kernel->name);
     count_blocks(*kernel, shared_bytes(*kernel, launch));
     return take_fault();
   }
@@ -188,16 +185,20 @@ class CudaStream : public Stream {
 
   void count_blocks(Prepared& kernel, std::size_t shared) {
     kernel.shared = shared;
+    const std::string where = "kernel " + kernel.name;
+    // Loads the kernel, which a launch may not do while a graph is captured.
+    cudaFuncAttributes attributes{};
+    keep(cudaFuncGetAttributes(&attributes, kernel.function), where);
     constexpr std::size_t kUnasked = 48 << 10;  // bytes that any kernel may have
-    if (shared > kUnasked) {
-      // All that there is: another stream may want more of this kernel than this one.
+    if (attributes.sharedSizeBytes + shared > kUnasked) {
+      // All that its own arrays leave: another stream may want more of this kernel than this one.
       int most = 0;
-      keep(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_), "kernel " + kernel.name);
-      keep(cudaFuncSetAttribute(kernel.function, cudaFuncAttributeMaxDynamicSharedMemorySize, most),
-           "kernel " + kernel.name);
+      keep(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_), where);
+      keep(cudaFuncSetAttribute(kernel.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                most - static_cast<int>(attributes.sharedSizeBytes)),
+           where);
     }
-    keep(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&kernel.blocks, kernel.function, kernel.threads, shared),
-         "kernel " + kernel.name);
+    keep(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&kernel.blocks, kernel.function, kernel.threads, shared), where);
   }
 
   bool have(const CurrentDevice& current) { return keep(current.error, "device " + std::to_string(device_)); }

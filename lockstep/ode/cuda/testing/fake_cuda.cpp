@@ -23,6 +23,7 @@ FakeCuda& fake_cuda() {
 namespace {
 
 cudaError_t last_error = cudaSuccess;
+constexpr int kSharedMost = 232448, kSharedOwn = 1024;  // bytes that a block may have, and that each kernel declares
 std::map<void*, std::size_t> sizes;
 
 // What every call does first.
@@ -68,6 +69,7 @@ cudaError_t give_back(const char* name, void* memory, std::size_t& used, int& bl
 struct FakeKernel {
   std::string name;
   bool tiles = false;
+  std::size_t most_shared = (48 << 10) - kSharedOwn;  // bytes that a launch may ask for
 };
 std::deque<FakeKernel>& kernels() {
   static std::deque<FakeKernel> all;
@@ -80,7 +82,8 @@ const void* make_kernel(std::string_view name, bool tiles) {
 
 template <class T>
 CompiledKernel describe(std::string_view name, bool tiles) {
-  return {name, make_kernel(name, tiles), 128, [](const void*) { return std::size_t{0}; },
+  return {name, make_kernel(name, tiles), 128,
+          tiles ? [](const void*) { return std::size_t{64} << 10; } : [](const void*) { return std::size_t{0}; },
           [](const void* launch) { return static_cast<const Launch<T>*>(launch)->ensemble.count; }};
 }
 
@@ -163,7 +166,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   if (const cudaError_t error = enter("cudaDeviceGetAttribute"); error != cudaSuccess) return error;
   *value = 2;
   if (attribute == cudaDevAttrComputeCapabilityMajor) *value = fake_cuda().major;
-  if (attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin) *value = 232448;
+  if (attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin) *value = kSharedMost;
   if (attribute == cudaDevAttrClockRate) *value = 1700000;
   return cudaSuccess;
 }
@@ -216,10 +219,11 @@ cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t 
   std::memset(memory, value, bytes);
   return cudaSuccess;
 }
-cudaError_t cudaLaunchKernel(const void* function, dim3, dim3, void** arguments, size_t, cudaStream_t stream) {
+cudaError_t cudaLaunchKernel(const void* function, dim3, dim3, void** arguments, size_t shared, cudaStream_t stream) {
   if (const cudaError_t error = queue("cudaLaunchKernel", stream); error != cudaSuccess) return error;
   for (const FakeKernel& kernel : kernels()) {
     if (&kernel != function) continue;
+    if (shared > kernel.most_shared) return last_error = cudaErrorInvalidValue;
     HostDevice device;
     std::size_t trajectories = 0;
     if (!kernel.tiles) run_listed_kernel(device, kernel.name, arguments[0]);
@@ -229,9 +233,17 @@ cudaError_t cudaLaunchKernel(const void* function, dim3, dim3, void** arguments,
 }
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
   *attributes = {};
+  attributes->sharedSizeBytes = kSharedOwn;
   return enter("cudaFuncGetAttributes");
 }
-cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return enter("cudaFuncSetAttribute"); }
+cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute, int most) {
+  if (const cudaError_t error = enter("cudaFuncSetAttribute"); error != cudaSuccess) return error;
+  if (most + kSharedOwn > kSharedMost) return last_error = cudaErrorInvalidValue;
+  for (FakeKernel& kernel : kernels()) {
+    if (&kernel == function) kernel.most_shared = static_cast<std::size_t>(most);
+  }
+  return cudaSuccess;
+}
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void*, int, size_t) {
   *blocks = 2;
   return enter("cudaOccupancyMaxActiveBlocksPerMultiprocessor");
