@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "gpu_warm_up.h"
+
 namespace {
 
 constexpr int kChains = 16;  // independent sums a thread: more than the latency of an fma times its rate
@@ -45,7 +47,10 @@ double best_seconds(int repeats, const Work& work) {
   cudaEvent_t begin, end;
   require(cudaEventCreate(&begin), "event");
   require(cudaEventCreate(&end), "event");
-  work();
+  lockstep::benchmarks::warm_up([&] {
+    work();
+    require(cudaDeviceSynchronize(), "kernel");
+  });
   double best = 1e30;
   for (int i = 0; i < repeats; ++i) {
     require(cudaEventRecord(begin), "event");
@@ -102,6 +107,7 @@ void print_copies(int blocks) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a kill keeps the rows so far
   int count = 0, driver = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess || count == 0) {
     std::fprintf(stderr, "gpu_peak: no CUDA device: %s\n", cudaGetErrorString(error));

@@ -8,7 +8,7 @@ Prints one JSON object a line: workload, peer, version, device, precision, size,
 compile_s (first call less a later one) and, where it applies, errors and step counts. Data stay on the device, every
 case is warmed up, times are taken by CUDA events (torch) or around block_until_ready (jax); short calls are timed in
 loops. The rows that a question of gpu_questions.cpp needs come first; what does not fit into --total seconds is named
-in a last row with `skipped`.
+in a last row with `skipped`, for another run that is given these rows (--kept) to do.
 
 Precision: float32 is true float32 (no TF32), tf32 allows TensorFloat-32 products, bf16 holds weights and activations
 in bfloat16, float64 says so.
@@ -112,6 +112,11 @@ def worker(args):
             print(describe(e), file=sys.stderr)
 
 
+def is_of(line, row):
+    """Whether a line printed before is that row's, be it an error."""
+    return all(line.get(k) == v for k, v in dict(row["case"], **{k: row[k] for k in ("workload", "peer", "size")}).items())
+
+
 def describe(e):
     return f"{type(e).__name__}: {str(e).strip()}"[:200]
 
@@ -168,6 +173,10 @@ def main(args):
     rows = list(enumerate(plan(args.quick)))
     keys = [k for k in args.only.split(",") if k]
     rows = [(i, r) for i, r in rows if not keys or any(k in r["workload"] + "/" + r["peer"] for k in keys)]
+    if args.kept:
+        with open(args.kept) as file:
+            kept = [json.loads(line) for line in file]
+        rows = [(i, r) for i, r in rows if not any(is_of(k, r) for k in kept)]
     if args.list:
         for _, r in rows:
             print(r["workload"], r["peer"], r["size"], json.dumps(r["case"]))
@@ -244,6 +253,12 @@ def main(args):
                 error = None if answer else f"no result after {limit:.0f} s, stopped"
             except (EOFError, OSError) as e:
                 answer, error = None, str(e)[:200] or "the worker died"
+            if not answer and limit < args.row_limit:  # it did not have its time
+                why = f"--total {args.total:g} s is spent"
+                skipped.append(name(r))
+                w.stop()
+                del workers[r["library"]]
+                continue
             if error:
                 w.stop()
                 del workers[r["library"]]
@@ -278,6 +293,7 @@ def options():
                    help="seconds of repeats in one row (default 0.5, quick 0.1)")
     p.add_argument("--row-limit", type=float, default=60.0,
                    help="seconds after which a row is stopped, compilation included")
+    p.add_argument("--kept", help="what an earlier run printed: those rows are left out")
     p.add_argument("--list", action="store_true", help="print the rows in order and leave")
     p.add_argument("--worker", choices=("torch", "jax"), help=argparse.SUPPRESS)
     args = p.parse_args()

@@ -73,6 +73,13 @@ Answer unanswered(const std::string& question, const std::string& target, const 
   return {{"question", question}, {"verdict", "not measured"}, {"target", target}, {"why", why}};
 }
 
+// Where no row of ours counts: a wrong result does not meet a target.
+Answer without_ours(const std::string& question, const std::string& target, const std::vector<const Json*>& ours) {
+  Answer answer = unanswered(question, target, ours.empty() ? "no row of ours" : "our results are wrong");
+  if (!ours.empty()) answer["verdict"] = "not met";
+  return answer;
+}
+
 Answer answered(const std::string& question, bool met, const std::string& target, double measured,
                 const std::string& unit) {
   return {{"question", question},
@@ -105,11 +112,12 @@ std::string name_of(const Json& row) {
          std::to_string(get<std::int64_t>(row, "size").value_or(0));
 }
 
+// Of those whose results are right: an error that is not finite is written as null.
 const Json* fastest(const std::vector<const Json*>& rows, double largest_error = HUGE_VAL) {
   const Json* best = nullptr;
   for (const Json* row : rows) {
-    if (!(get<double>(*row, "error").value_or(0) <= largest_error) || get<double>(*row, "failed").value_or(0) > 0)
-      continue;
+    const double error = row->contains("error") ? get<double>(*row, "error").value_or(NAN) : 0;
+    if (!(error <= largest_error) || get<double>(*row, "failed").value_or(0) > 0) continue;
     if (best == nullptr || per_piece(*row) < per_piece(*best)) best = row;
   }
   return best;
@@ -140,10 +148,12 @@ constexpr double kTsit5Step = 517 / 32.0, kRk4Step = 200 / 32.0, kNeuralStep = 2
 void ocean_net(const Rows& rows, std::vector<Answer>& answers) {
   const std::string f32 = "32-128-128-31 relu, 1M evaluations on the device, float32";
   const std::string f32_target = "at least 0.6 of the FMA peak";
-  const Json* const row = fastest(rows.ours("mlp", "float32"));
+  const auto ours = rows.ours("mlp", "float32"), ours_in_bf16 = rows.ours("mlp", "bf16");
+  const Json* const row = fastest(ours);
   const auto peak = rows.peak("fma_peak", "fma_per_s", "float32");
   if (row == nullptr || !peak) {
-    answers.push_back(unanswered(f32, f32_target, row == nullptr ? "no row of ours" : "no FMA peak"));
+    answers.push_back(row == nullptr ? without_ours(f32, f32_target, ours)
+                                     : unanswered(f32, f32_target, "no FMA peak"));
   } else {
     const double share = kFmaOfOceanNet / per_piece(*row) / *peak;
     Answer answer = answered(f32, share >= 0.6, f32_target, share, "of the FMA peak");
@@ -156,9 +166,9 @@ void ocean_net(const Rows& rows, std::vector<Answer>& answers) {
     answers.push_back(answer);
   }
   const std::string bf16 = "the same by bf16 tensor cores", bf16_target = "at least 5 times the float32 rate";
-  const Json* const fast = fastest(rows.ours("mlp", "bf16"));
+  const Json* const fast = fastest(ours_in_bf16);
   if (row == nullptr || fast == nullptr) {
-    answers.push_back(unanswered(bf16, bf16_target, "no row of ours"));
+    answers.push_back(without_ours(bf16, bf16_target, fast == nullptr ? ours_in_bf16 : ours));
     return;
   }
   const double ratio = per_piece(*row) / per_piece(*fast);
@@ -189,7 +199,7 @@ void lorenz_adaptive(const Rows& rows, double tolerance, double target_ms, std::
   }
   const Json* const best = fastest(ours, get<double>(*named, "error").value_or(0));
   if (best == nullptr) {
-    answers.push_back(unanswered(question, target, "trajectories failed"));
+    answers.push_back(without_ours(question, target, ours));
     return;
   }
   const double ms = per_piece(*best) * 524288 * 1e3;
@@ -212,9 +222,10 @@ void lorenz_adaptive(const Rows& rows, double tolerance, double target_ms, std::
 void lorenz_fixed(const Rows& rows, std::vector<Answer>& answers) {
   const std::string question = "Lorenz float32, 8,388,608 trajectories, 1,000 steps of rk4";
   const std::string target = "no slower than the best other";
-  const Json* const row = fastest(rows.ours("lorenz", "float32"));
+  const auto ours = rows.ours("lorenz", "float32");
+  const Json* const row = fastest(ours);
   if (row == nullptr) {
-    answers.push_back(unanswered(question, target, "no row of ours"));
+    answers.push_back(without_ours(question, target, ours));
     return;
   }
   double least = HUGE_VAL;
@@ -235,13 +246,15 @@ void lorenz_fixed(const Rows& rows, std::vector<Answer>& answers) {
 
 void neural(const Rows& rows, std::vector<Answer>& answers) {
   const std::string question = "3-100-3 tanh net, 1M trajectories, 101 saved, adaptive 1e-6, ";
-  const Json* const row = fastest(rows.ours("neural", "float32"));
+  const auto ours = rows.ours("neural", "float32");
+  const Json* const row = fastest(ours);
   const Json* const cpu = fastest(rows.ours("neural_cpu", nullptr));
   const auto against = [&](const std::string& what, double least, std::optional<double> ratio,
                            const std::string& missing) {
     const std::string target = "at least " + number(least) + " times";
     if (row == nullptr || !ratio) {
-      answers.push_back(unanswered(question + what, target, row == nullptr ? "no row of ours" : missing));
+      answers.push_back(row == nullptr ? without_ours(question + what, target, ours)
+                                       : unanswered(question + what, target, missing));
       return;
     }
     Answer answer = answered(question + what, *ratio >= least, target, *ratio, "times");
@@ -286,11 +299,12 @@ void file(const Rows& rows, std::vector<Answer>& answers) {
 void wide_net(const Rows& rows, std::vector<Answer>& answers) {
   const std::string question = "3-512-512-3 relu by cuda_gemm, 131,072 trajectories, 16 steps of rk4, float32";
   const std::string target = "at least 0.5 of the FMA peak";
-  const Json* const row = fastest(rows.ours("wide_net", "float32"));
+  const auto ours = rows.ours("wide_net", "float32");
+  const Json* const row = fastest(ours);
   const auto peak = rows.peak("fma_peak", "fma_per_s", "float32");
   const auto operations = row == nullptr ? std::nullopt : get<double>(*row, "operations");
   if (!operations || !peak) {
-    answers.push_back(unanswered(question, target, operations ? "no FMA peak" : "no row of ours"));
+    answers.push_back(operations ? unanswered(question, target, "no FMA peak") : without_ours(question, target, ours));
     return;
   }
   const double share = *operations / per_piece(*row) / *peak;

@@ -70,10 +70,18 @@ TEST(GpuQuestions, lorenz_counts_the_fastest_way_to_the_same_error) {
   EXPECT_EQ(answer_to(rows, "1e-06")["verdict"], "not met");
 }
 
-TEST(GpuQuestions, trajectories_that_failed_win_nothing) {
+TEST(GpuQuestions, wrong_results_meet_nothing) {
   Json row = lorenz("tsit5", 1e-6, 0.1, 1e-6);
   row["failed"] = 3;
-  EXPECT_EQ(answer_to({kDevice, row}, "1e-06")["verdict"], "not measured");
+  EXPECT_EQ(answer_to({kDevice, row}, "1e-06")["verdict"], "not met");
+  EXPECT_EQ(answer_to({kDevice, row}, "1e-06")["why"], "our results are wrong");
+  Json net = mlp("float32", 1.2e-3);
+  net["failed"] = 1;
+  EXPECT_EQ(answer_to({kDevice, kPeak32, net}, "float32")["verdict"], "not met");
+  EXPECT_EQ(answer_to({kDevice, kPeak32, net, mlp("float32", 1.3e-3)}, "float32")["verdict"], "met");
+  net = mlp("float32", 1.2e-3);
+  net["error"] = nullptr;  // not a number
+  EXPECT_EQ(answer_to({kDevice, kPeak32, net}, "float32")["verdict"], "not met");
 }
 
 TEST(GpuQuestions, another_cards_target_is_scaled_by_its_peak) {
