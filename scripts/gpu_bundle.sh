@@ -2,22 +2,22 @@
 # Makes one folder that runs the CUDA engine and its checks on a machine with nothing but an NVIDIA driver: programs, the
 # libraries they need, examples, scripts; and an archive of it beside it. The C library is that machine's: no older than
 # the one here or, with a libstdc++ as new as the one here, no older than the programs ask for (glibc 2.34 from Debian
-# 12). Copy the folder or the archive there, then run ./gpu_check.sh in it. Usage: scripts/gpu_bundle.sh [FOLDER], by
-# default out/gpu_bundle.
+# 12). Copy the folder or the archive alone there, then run ./gpu_check.sh in it.
+# Usage: scripts/gpu_bundle.sh [FOLDER], by default out/gpu_bundle. LOCKSTEP_CUDA_ARCHITECTURES=90-real is for the one
+# card (compute capability 9.0), takes a third of nvcc's time and less room; without it there is code for all.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 [ $# -le 1 ] || fail "usage: scripts/gpu_bundle.sh [FOLDER]"
 bundle=${1:-out/gpu_bundle}
-build=${LOCKSTEP_BUILD:-build}
-limit=60  # MiB
+build=build-gpu  # its own, whatever build/ was configured with
+limit=60         # MiB
 
 stage "1/3 build into $build/"
-if [ ! -f "$build/CMakeCache.txt" ]; then
-  mkdir -p "$build"
-  configure "$build" -DCMAKE_BUILD_TYPE=Release -DLOCKSTEP_CUDA=ON
-fi
-grep -q '^LOCKSTEP_HAS_CUDA' "$build/CMakeCache.txt" || ninja -C "$build" -t query lockstep_cuda >/dev/null 2>&1 ||
-  fail "$build was configured without the CUDA component: install nvcc, then cmake -B $build -DLOCKSTEP_CUDA=ON"
-programs=(lockstep cuda_engine_test device_graph_plan_test device_plan_test gpu_peak gpu_mlp gpu_bench gpu_verdict ocean_column_cuda)
+architectures=(-U LOCKSTEP_CUDA_ARCHITECTURES)  # what an earlier run named
+[ -z "${LOCKSTEP_CUDA_ARCHITECTURES:-}" ] || architectures=("-DLOCKSTEP_CUDA_ARCHITECTURES=$LOCKSTEP_CUDA_ARCHITECTURES")
+mkdir -p "$build"
+configure "$build" -DCMAKE_BUILD_TYPE=Release -DLOCKSTEP_CUDA=ON -DLOCKSTEP_TESTS=ON -DLOCKSTEP_TOGETHER=ON \
+  -DLOCKSTEP_PYTHON=OFF "${architectures[@]}" >/dev/null
+programs=(lockstep cuda_engine_test device_tests gpu_peak gpu_mlp gpu_bench gpu_verdict ocean_column_cuda)
 ninja -C "$build" -j"$jobs" lockstep_cuda "${programs[@]}"
 
 stage "2/3 gather into $bundle/"
@@ -41,14 +41,14 @@ done
 cp -r examples/lorenz examples/ocean_column "$bundle/examples/"
 cp lockstep/ode/cuda/testing/*_body.inc "$bundle/bin/"
 cp benchmarks/gpu_peers*.py "$bundle/benchmarks/"
-cp scripts/gpu_check.sh scripts/gpu_report.sh "$bundle/"
-git rev-parse HEAD >"$bundle/commit" 2>/dev/null || echo unknown >"$bundle/commit"
+cp scripts/gpu_{check,parts,report}.sh "$bundle/"
+git describe --always --abbrev=40 --exclude="*" --dirty >"$bundle/commit" 2>/dev/null || echo unknown >"$bundle/commit"
 
 stage "3/3 look at it"
 size=$(du -sm "$bundle" | cut -f1)
 say "$bundle: $size MiB of at most $limit"
 [ "$size" -lt "$limit" ] ||
-  fail "the bundle is too large: build for the one card, with cmake -D LOCKSTEP_CUDA_ARCHITECTURES=90-real $build"
+  fail "the bundle is too large: build for the one card, with LOCKSTEP_CUDA_ARCHITECTURES=90-real"
 # Each program finds its libraries in the bundle or, for the C library's own, in the system's place: nowhere else.
 for program in "${programs[@]/#/$bundle/bin/}" "$bundle"/lib/*.so* "$bundle"/lib/c++/*.so*; do
   strangers=$(LD_LIBRARY_PATH="$bundle/lib:$bundle/lib/c++" ldd "$program" | grep '=>' | grep -vF "$(realpath "$bundle/lib")/" |

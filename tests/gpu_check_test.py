@@ -1,7 +1,10 @@
 """scripts/gpu_check.sh over programs that play a card: what its report keeps over a kill, a part of its own, another
-run, another commit and no card. Usage: gpu_check_test.py GPU_CHECK.sh EXAMPLES"""
+run, another commit, another card and no card; what it calls a failure. Usage: gpu_check_test.py GPU_CHECK.sh EXAMPLES"""
+import glob
+import importlib.util
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -12,20 +15,52 @@ import time
 SCRIPT, EXAMPLES = sys.argv[1:3]
 TEST = '#!/bin/sh\nsleep ${TOY_SLEEP:-0}\necho "[       OK ] a (1 ms)"\n'
 PROGRAMS = {
-    "cuda_engine_test": TEST, "device_graph_plan_test": TEST, "device_plan_test": TEST,
+    "cuda_engine_test": TEST, "device_tests": TEST,
     "gpu_peak": '#!/bin/sh\n[ "$TOY_CARD" = no ] && exit 3\n[ "$1" = --device ] || echo \'{"measure": "device", "name": "Toy"}\'\n',
-    "gpu_mlp": '#!/bin/sh\n[ "$TOY_CARD" = no ] && exit 3\necho \'{"workload": "mlp", "size": 1, "seconds": 1}\'\n',
-    "gpu_bench": '#!/bin/sh\n[ "$TOY_CARD" = no ] && exit 3\necho \'{"workload": "lorenz", "size": 1, "seconds": 1}\'\n',
+    "gpu_mlp": '#!/bin/sh\n[ "$TOY_CARD" = no ] && exit 3\n'
+               'echo "{\\"workload\\": \\"mlp\\", \\"failed\\": ${TOY_WRONG:-0}}"\nexit ${TOY_WRONG:-0}\n',
+    "gpu_bench": '#!/bin/sh\n[ "$TOY_CARD" = no ] && exit 3\necho "{\\"workload\\": \\"$2\\"}"\n',
     "gpu_verdict": '#!/bin/sh\ncat "$@" | wc -l\n',  # the answers: how many rows were judged
     "lockstep": '#!/bin/sh\n[ "$1" = validate ] && echo "same bits"\n[ "$1" = explain ] && echo "engine cpu"\nexit 0\n',
     "ocean_column_cuda": '#!/bin/sh\necho "on the card checksum 1"\n',
 }
 
 
+# Each workload by itself, after the peaks and the net.
+MEASURED = ["device", "mlp", "lorenz", "neural", "lorenz_rk4", "wide_net", "file"]
+# A Python that takes other libraries' times: one row, and never ends; one that ends has read what was kept.
+PEERS = """#!/bin/sh
+[ "$1" != -c ] || exit 0
+while [ "$1" != --kept ]; do shift; done
+echo "{\\"peer\\": \\"after $(wc -l <"$2")\\", \\"best\\": 1}"
+[ "$TOY_PEERS" != hang ] || exec sleep 600
+echo '{"workload": "summary", "note": "all rows were tried"}'
+"""
+# The card's name; its clocks until it is ended.
+NVIDIA_SMI = """#!/bin/sh
+case "$*" in
+*clocks*) echo 345 MHz; echo $$ >"$(dirname "$0")/pid"; exec sleep 600 ;;
+*) echo "${TOY_NAME:-Toy}, 580" ;;
+esac
+"""
+
+
 def run(folder, *arguments, **environment):
     done = subprocess.run([f"{folder}/gpu_check.sh", *arguments], capture_output=True, text=True,
-                          env=dict(os.environ, LOCKSTEP_GPU_PYTHON="/nonexistent", **environment))
+                          env=dict(os.environ, **dict(dict(LOCKSTEP_GPU_PYTHON="/nonexistent"), **environment)))
     return done.returncode, done.stdout + done.stderr
+
+
+def program(folder, name, text):
+    with open(f"{folder}/bin/{name}", "w") as file:
+        file.write(text)
+    os.chmod(f"{folder}/bin/{name}", 0o755)
+
+
+def row(found, name):
+    rows = [row for row in found["rows"] if row["name"] == name]
+    assert len(rows) == 1, (name, found)
+    return rows[0]
 
 
 def report(folder, name="gpu_check.json"):
@@ -37,17 +72,48 @@ def parts(found):
     return {row["part"] for row in found["rows"]}
 
 
+def every_suite_is_named():
+    """A suite that nobody names would run on no card."""
+    root = os.path.dirname(os.path.dirname(os.path.abspath(SCRIPT)))
+    with open(f"{root}/scripts/gpu_parts.sh") as file:
+        script = file.read()
+    # These run on the host alone.
+    here = {"ChoiceOfEngine", "QueuedGemm", "QueuedByName", "GemmEngine", "GemmErrors", "GemmModes", "Compaction"}
+    for path in glob.glob(f"{root}/lockstep/ode/cuda/*_test.cpp") + glob.glob(f"{root}/lockstep/ode/cuda/gemm/*_test.cpp"):
+        if os.path.basename(path).startswith(("advance", "bank_conflicts", "plugin", "gemm_plugin", "solve_race")):
+            continue  # programs of their own
+        with open(path) as file:
+            for suite in re.findall(r"^(?:TYPED_)?TEST(?:_F|_P)?\((\w+),", file.read(), re.M):
+                assert suite in here or f"{suite}." in script or f"{suite}/" in script, (path, suite)
+
+
+def other_libraries_leave_out_what_was_kept():
+    script = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(SCRIPT))), "benchmarks", "gpu_peers.py")
+    with tempfile.NamedTemporaryFile("w") as kept:
+        def listed():
+            return subprocess.run([sys.executable, script, "--list", "--kept", kept.name], capture_output=True,
+                                  text=True, check=True).stdout.splitlines()
+        rows = listed()
+        workload, peer, size, case = rows[3].split(" ", 3)
+        line = dict(json.loads(case), workload=workload, peer=peer, size=int(size), error="no result")
+        kept.write(json.dumps(line) + "\n" + json.dumps(dict(workload="summary")) + "\n")
+        kept.flush()
+        assert listed() == rows[:3] + rows[4:] and len(set(rows)) == len(rows), rows
+
+
 def main():
+    every_suite_is_named()
+    if importlib.util.find_spec("numpy"):
+        other_libraries_leave_out_what_was_kept()
     folder = tempfile.mkdtemp()
     os.mkdir(f"{folder}/bin")
     for name, text in PROGRAMS.items():
-        with open(f"{folder}/bin/{name}", "w") as file:
-            file.write(text)
-        os.chmod(f"{folder}/bin/{name}", 0o755)
+        program(folder, name, text)
     for name in ("lorenz", "ocean_column"):
         shutil.copytree(f"{EXAMPLES}/{name}", f"{folder}/examples/{name}")
     shutil.copy(SCRIPT, folder)
-    shutil.copy(f"{os.path.dirname(SCRIPT)}/gpu_report.sh", folder)
+    for name in ("gpu_parts.sh", "gpu_report.sh"):
+        shutil.copy(f"{os.path.dirname(SCRIPT)}/{name}", folder)
     with open(f"{folder}/commit", "w") as file:
         file.write("abc\n")
 
@@ -60,7 +126,7 @@ def main():
     assert code == 0, said
     found = report(folder)
     assert found["done"] == "speed" and parts(found) == {"speed"} and found["result"] == "passed", found
-    assert [row.get("measure", row.get("workload")) for row in found["measured"]] == ["device", "mlp", "lorenz"], found
+    assert [row.get("measure", row.get("workload")) for row in found["measured"]] == MEASURED, found
 
     # A kill in the middle of another part keeps its first row and the other part's.
     process = subprocess.Popen([f"{folder}/gpu_check.sh", "--part", "tests"], stdout=subprocess.DEVNULL,
@@ -72,34 +138,30 @@ def main():
     process.wait()
     found = report(folder)
     assert found["done"] == "speed" and parts(found) == {"speed", "tests"}, found
-    assert len(found["measured"]) == 3 and found["result"] == "running" and found["questions"] == 3, found
+    assert len(found["measured"]) == 7 and found["result"] == "running" and found["questions"] == 7, found
 
     # The next run does what is left, and says what it had no time for.
     code, said = run(folder, LOCKSTEP_GPU_SECONDS="0")
     assert code == 2 and "left for another run: tests" in said and "another run: speed" not in said, said
     code, said = run(folder)
     found = report(folder)
-    assert set(found["done"].split()) == {"tests", "bits", "speed", "peers", "texts", "certificates", "sanitizer",
+    assert set(found["done"].split()) == {"tests", "bits", "speed", "certificates", "texts", "memory", "peers", "races",
                                           "counters", "choices"}, found
     names = [row["name"] for row in found["rows"]]
-    assert len(names) == len(set(names)) and len(found["measured"]) == 3, names
+    assert len(names) == len(set(names)) and len(found["measured"]) == 7, names
 
     # A part that the end of a run cuts short is done again by the next.
-    with open(f"{folder}/bin/compute-sanitizer", "w") as file:
-        file.write('#!/bin/sh\nsleep 3\nprintf "ERROR SUMMARY: 0\\r\\033[0m\\n"\n')
-    os.chmod(f"{folder}/bin/compute-sanitizer", 0o755)
-    code, said = run(folder, "--fresh", "--part", "tests", "--part", "sanitizer", LOCKSTEP_GPU_SECONDS="32",
-                     PATH=f"{folder}/bin:{os.environ['PATH']}")
+    path = f"{folder}/bin:{os.environ['PATH']}"
+    program(folder, "compute-sanitizer", '#!/bin/sh\nsleep 12\nprintf "ERROR SUMMARY: 0\\r\\033[0m\\n"\n')
+    code, said = run(folder, "--fresh", "--part", "tests", "--part", "memory", LOCKSTEP_GPU_SECONDS="40", PATH=path)
     cut = report(folder)
     assert code == 2 and cut["done"] == "tests" and cut["result"] == "unfinished", (code, cut)
     assert "no time left for this part" in {row["detail"] for row in cut["rows"]}, cut
 
     # So is one whose program was stopped then, which is no failure.
     os.rename(f"{folder}/bin/gpu_mlp", f"{folder}/gpu_mlp")
-    with open(f"{folder}/bin/gpu_mlp", "w") as file:
-        file.write("#!/bin/sh\nexec sleep 60\n")
-    os.chmod(f"{folder}/bin/gpu_mlp", 0o755)
-    code, said = run(folder, "--fresh", "--part", "tests", "--part", "speed", LOCKSTEP_GPU_SECONDS="32")
+    program(folder, "gpu_mlp", "#!/bin/sh\nexec sleep 60\n")
+    code, said = run(folder, "--fresh", "--part", "tests", "--part", "speed", LOCKSTEP_GPU_SECONDS="40")
     cut = report(folder)
     assert code == 2 and cut["done"] == "tests" and cut["result"] == "unfinished", (code, cut)
     assert "failed" not in {row["status"] for row in cut["rows"]}, cut
@@ -117,6 +179,66 @@ def main():
     assert run(folder, "--part", "speed")[0] == 0
     assert report(folder)["done"] == "speed" and report(folder, "gpu_check.old.json") == found
     assert run(folder, "--part", "nothing")[0] == 1
+
+    # Wrong results are a failure, and are told.
+    code, said = run(folder, "--part", "speed", TOY_WRONG="1")
+    found = report(folder)
+    assert code == 1 and found["result"] == "failed", said
+    wrong = row(found, "timings of a net")
+    assert wrong["status"] == "failed" and '"failed": 1' in wrong["detail"], wrong
+    assert run(folder, "--part", "speed")[0] == 0
+
+    # What the sanitizer finds is one; that it cannot run a program is none. The long log keeps its two ends.
+    for ends, status in ((9, "failed"), (1, "skipped")):
+        program(folder, "compute-sanitizer",
+                f"#!/bin/sh\necho '========= the first'\nhead -c 3000000 /dev/zero | tr '\\0' x\necho\n"
+                f"echo '========= Error: the last'\nexit {ends}\n")
+        if os.path.exists(f"{folder}/gpu_check.log"):
+            os.remove(f"{folder}/gpu_check.log")
+        code, said = run(folder, "--part", "memory", PATH=path)
+        assert code == (1 if ends == 9 else 0), said
+        assert row(report(folder), "compute-sanitizer: memcheck of nets")["status"] == status, said
+        with open(f"{folder}/gpu_check.log") as file:
+            log = file.read()
+        assert "the first" in log and "the last" in log and len(log) < 4e6, len(log)
+
+    # Programs that crash, and tests that fail, say where.
+    program(folder, "device_tests", '#!/bin/sh\necho "[ RUN      ] A.b"\nkill -SEGV $$\n')
+    program(folder, "cuda_engine_test", '#!/bin/sh\necho "a.cpp:1: Failure"\necho "bits differ"\n'
+                                        'echo "[  FAILED  ] A.c (1 ms)"\nexit 1\n')
+    assert run(folder, "--part", "tests")[0] == 1
+    assert "ended with 139: [ RUN      ] A.b" in row(report(folder), "tests of nets on the device")["detail"]
+    assert "bits differ" in row(report(folder), "kernel tests")["detail"]
+    for name in ("device_tests", "cuda_engine_test"):
+        program(folder, name, TEST)
+
+    # Another card begins anew. The clocks are watched, and no longer than that.
+    program(folder, "nvidia-smi", NVIDIA_SMI)
+    assert run(folder, "--part", "tests", PATH=path)[0] == 0
+    assert report(folder)["device"] == "Toy, 580" and report(folder)["done"] == "tests"
+    with open(f"{folder}/gpu_check.clocks.csv") as file:
+        assert file.read() == "345 MHz\n"
+    with open(f"{folder}/bin/pid") as file:
+        watcher = f"/proc/{file.read().strip()}"
+    until = time.monotonic() + 20
+    while os.path.exists(watcher):
+        assert time.monotonic() < until, "somebody still watches the clocks"
+        time.sleep(0.1)
+    assert run(folder, "--part", "speed", PATH=path, TOY_NAME="Toy 2")[0] == 0
+    assert report(folder)["done"] == "speed" and report(folder, "gpu_check.old.json")["done"] == "tests"
+    os.remove(f"{folder}/bin/nvidia-smi")
+
+    # Other libraries that never end leave their rows to the next run, which asks for the rest.
+    program(folder, "peers", PEERS)
+    code, said = run(folder, "--fresh", "--part", "tests", "--part", "peers", LOCKSTEP_GPU_SECONDS="45",
+                     LOCKSTEP_GPU_PYTHON=f"{folder}/bin/peers", TOY_PEERS="hang")
+    found = report(folder)
+    assert code == 2 and found["done"] == "tests", (said, found)
+    assert [line["peer"] for line in found["measured"]] == ["after 0"], found
+    assert run(folder, "--part", "peers", LOCKSTEP_GPU_PYTHON=f"{folder}/bin/peers")[0] == 0
+    found = report(folder)
+    assert found["done"] == "tests peers", found
+    assert [line.get("peer") for line in found["measured"]] == ["after 0", "after 1", None], found
     shutil.rmtree(folder)
 
 
