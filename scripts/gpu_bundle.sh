@@ -16,7 +16,7 @@ architectures=(-U LOCKSTEP_CUDA_ARCHITECTURES)  # what an earlier run named
 [ -z "${LOCKSTEP_CUDA_ARCHITECTURES:-}" ] || architectures=("-DLOCKSTEP_CUDA_ARCHITECTURES=$LOCKSTEP_CUDA_ARCHITECTURES")
 mkdir -p "$build"
 configure "$build" -DCMAKE_BUILD_TYPE=Release -DLOCKSTEP_CUDA=ON -DLOCKSTEP_TESTS=ON -DLOCKSTEP_TOGETHER=ON \
-  -DLOCKSTEP_PYTHON=OFF "${architectures[@]}" >/dev/null
+  -DLOCKSTEP_PYTHON=OFF -DCMAKE_EXE_LINKER_FLAGS=-Wl,--gc-sections "${architectures[@]}" >/dev/null
 programs=(lockstep cuda_engine_test device_tests gpu_peak gpu_mlp gpu_bench gpu_verdict ocean_column_cuda)
 ninja -C "$build" -j"$jobs" lockstep_cuda "${programs[@]}"
 
@@ -27,6 +27,7 @@ if [ -e "$bundle" ] && [ ! -f "$bundle/gpu_check.sh" ]; then
 fi
 rm -rf "$bundle"
 mkdir -p "$bundle"/{bin,lib,examples,benchmarks}
+bundle=$(realpath "$bundle")
 cp "${programs[@]/#/$build/bin/}" "$bundle/bin/"
 cp "$build/lib/liblockstep_cuda.so" "$bundle/lib/"
 strip "$bundle"/bin/* "$bundle"/lib/*  # before the texts come
@@ -51,7 +52,7 @@ say "$bundle: $size MiB of at most $limit"
   fail "the bundle is too large: build for the one card, with LOCKSTEP_CUDA_ARCHITECTURES=90-real"
 # Each program finds its libraries in the bundle or, for the C library's own, in the system's place: nowhere else.
 for program in "${programs[@]/#/$bundle/bin/}" "$bundle"/lib/*.so* "$bundle"/lib/c++/*.so*; do
-  strangers=$(LD_LIBRARY_PATH="$bundle/lib:$bundle/lib/c++" ldd "$program" | grep '=>' | grep -vF "$(realpath "$bundle/lib")/" |
+  strangers=$(LD_LIBRARY_PATH="$bundle/lib:$bundle/lib/c++" ldd "$program" | grep '=>' | grep -vF "$bundle/lib/" |
     grep -vE '/(libc|libm|libdl|librt|libpthread|libresolv|ld-linux[^/]*)\.so' || true)
   [ -z "$strangers" ] || fail "$program needs what the bundle lacks: $strangers"
 done
