@@ -118,7 +118,7 @@ run_tests() {
     1) code=$(grep -m 1 -A 4 'Failure$' "$work/tests.log") ;;
     *) code="ended with $code: $(grep 'RUN  ' "$work/tests.log" | tail -n 1)" ;;
     esac
-    row "$1" failed "$code $(grep '^\[  FAILED  \] [^ ]* (' "$work/tests.log" | head -n 3)"
+    row "$1" failed "$(echo "$code" "$(grep '^\[  FAILED  \] [^ ]* (' "$work/tests.log" | head -n 3)" | tr '\n' ' ')"
     keep "$1" "$work/tests.log"
   fi
 }

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <type_traits>
 
@@ -14,9 +13,9 @@
 #include "lockstep/kernels/cuda/testing/tensor_reference.h"
 #include "lockstep/kernels/mlp/testing/reference.h"
 #include "lockstep/ode/cuda/engine.h"
-#include "lockstep/ode/cuda/load.h"
 #include "lockstep/ode/cuda/program.h"
 #include "lockstep/ode/cuda/testing/host_runtime.h"
+#include "lockstep/ode/cuda/testing/solve_on.h"
 #include "lockstep/ode/rhs.h"
 #include "lockstep/ode/testing/plain_function.h"
 #include "lockstep/ode/testing/rounded_net.h"
@@ -40,11 +39,6 @@ template <>
 constexpr MatrixPrecision kMode<Fp16> = MatrixPrecision::fp16;
 static_assert(factor_roundoff(kMode<Tf32>) == Tf32::kUnit && factor_roundoff(kMode<Bf16>) == Bf16::kUnit &&
               factor_roundoff(kMode<Fp16>) == Fp16::kUnit);
-
-Runtime* wanted_card() {
-  const char* const wanted = std::getenv("LOCKSTEP_TEST_DEVICE");
-  return wanted != nullptr && std::string_view(wanted) == "cuda" ? load_runtime().runtime : nullptr;
-}
 
 Solution solve_on_tensor_cores(const Problem& problem, Options options, MatrixPrecision mode, Runtime* runtime,
                                std::size_t budget = std::size_t{1} << 28) {
