@@ -279,10 +279,12 @@ TEST(MovedStops, a_choice_of_what_agrees_bends_where_the_time_tells) {
                          negated = graph::Unary{graph::UnaryKind::negate}, shifted = graph::Rescale{{2}, {-3}};
   const Rhs bend = chosen(shifted, 0, negated, itself), jump = chosen(shifted, 0, graph::Constant{{1}}, itself);
   for (const auto& rhs : {bend, jump}) {
-    ASSERT_EQ(rhs->time_knots().size(), 1u);
-    EXPECT_EQ(rhs->time_knots()[0].time, 1.5);
-    EXPECT_EQ(rhs->time_knots()[0].jumps, rhs == jump);
-    EXPECT_EQ(rhs->time_knots_of(std::vector<double>{7})[0].jumps, rhs == jump);
+    for (const std::vector<double>& parameters : {std::vector<double>{}, {7}}) {
+      const std::vector<TimeKnot> knots = rhs->time_knots({0, 3}, parameters);
+      ASSERT_EQ(knots.size(), 1u);
+      EXPECT_EQ(knots[0].time, 1.5);
+      EXPECT_EQ(knots[0].jumps, rhs == jump);
+    }
   }
 }
 
