@@ -38,7 +38,7 @@ def test_states_far_from_size_one_are_named():
     u = 3000 * U
     training = lockstep.train(t=T, u=u, hidden=[8], optimiser="adam", iterations=2, segment=1)
     assert training.advice == ['nets learn from inputs of size 1: u0 (3e+03), u1 (3e+03) are not; '
-                               'add normalise = "standard" to [data]']
+                               'add normalise="standard"']
     assert lockstep.train(t=T, u=u, hidden=[8], optimiser="adam", iterations=2, normalise="standard").advice == []
     known = lockstep.train(t=T, u=u, equations={"x": "v", "v": "-k*x"}, parameters={"k": {"start": 1.0}}, iterations=2,
                            optimiser="lbfgs")
