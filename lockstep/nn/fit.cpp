@@ -12,6 +12,7 @@
 #include "lockstep/core/text.h"
 #include "lockstep/core/thread_count.h"
 #include "lockstep/kernels/graph/weights.h"
+#include "lockstep/train/loss_unit.h"
 #include "lockstep/train/shuffle.h"
 
 namespace lockstep::nn {
@@ -70,6 +71,13 @@ void require_shape(const char* name, const RegressionData& data, std::size_t inp
   }
 }
 
+// Of residuals in their unit the same cost but for the unit of the loss.
+ResidualCost cost_in_unit(const FitOptions& options) {
+  ResidualCost cost = options.cost;
+  cost.delta /= options.residual_unit;
+  return cost;
+}
+
 CpuTarget target_of(const FitOptions& options) {
   options.validate();
   return options.cpu_target.value_or(best_cpu_target());
@@ -83,6 +91,10 @@ void FitOptions::validate() const {
   if (!(validation_fraction >= 0 && validation_fraction < 1)) {
     refuse_fit("fit.validation_fraction", number_text(validation_fraction), "a number from 0 to below 1");
   }
+  int exponent = 0;
+  if (!(std::isfinite(residual_unit) && std::frexp(residual_unit, &exponent) == 0.5)) {
+    refuse_fit("fit.residual_unit", number_text(residual_unit), "a power of two");
+  }
   if (validate_every < 1) refuse_fit("fit.validate_every", std::to_string(validate_every), "at least 1");
   chosen_threads(threads, "fit.threads");
   if (cpu_target) require_cpu_target(*cpu_target);
@@ -90,10 +102,11 @@ void FitOptions::validate() const {
 
 template <class T>
 RegressionLoss<T>::RegressionLoss(const Mlp& mlp, const RegressionData& data, const FitOptions& options)
-    : RegressionLoss(RegressionPlan<T>::compile(mlp, options.cost, target_of(options)), data, options) {}
+    : RegressionLoss(RegressionPlan<T>::compile(mlp, cost_in_unit(options), target_of(options)), data, options) {}
 template <class T>
 RegressionLoss<T>::RegressionLoss(const graph::Graph& graph, const RegressionData& data, const FitOptions& options)
-    : RegressionLoss(GraphRegressionPlan<T>::compile(graph, options.cost, target_of(options)), data, options) {}
+    : RegressionLoss(GraphRegressionPlan<T>::compile(graph, cost_in_unit(options), target_of(options)), data, options) {
+}
 
 template <class T>
 typename RegressionLoss<T>::Rounded RegressionLoss<T>::rounded(const char* name, const RegressionData& data) const {
@@ -104,7 +117,7 @@ typename RegressionLoss<T>::Rounded RegressionLoss<T>::rounded(const char* name,
                  rounded_numbers<T>(before + "targets", data.targets, options_.missing),
                  {},
                  data.inputs.rows};
-  bool has_factors = data.sigma.rows != 0;
+  bool has_factors = data.sigma.rows != 0 || options_.residual_unit != 1;
   for (std::size_t row = 0; row < data.targets.rows && !has_factors; ++row) {
     for (std::size_t c = 0; c < output_count_; ++c) has_factors = has_factors || std::isnan(data.targets(row, c));
   }
@@ -114,7 +127,7 @@ typename RegressionLoss<T>::Rounded RegressionLoss<T>::rounded(const char* name,
     for (std::size_t c = 0; c < output_count_; ++c) {
       if (std::isnan(data.targets(row, c))) continue;
       const double sigma = data.sigma.rows == 0 ? 1 : data.sigma(row, c);
-      const auto factor = static_cast<T>(1 / sigma);
+      const auto factor = static_cast<T>(1 / sigma / options_.residual_unit);
       if (!(sigma > 0) || !std::isfinite(sigma) || !std::isfinite(factor) || factor == 0) {
         refuse_fit(before + "sigma of sample " + std::to_string(row) + ", column " + std::to_string(c),
                    std::isnan(sigma) ? "NaN" : number_text(sigma), "a finite number greater than 0 for each target");
@@ -156,6 +169,8 @@ template <class T>
 RegressionLoss<T>::RegressionLoss(Plan plan, const RegressionData& data, const FitOptions& options)
     : options_(options), plan_(std::move(plan)) {
   options_.threads = chosen_threads(options.threads, "fit.threads");
+  const bool is_linear = options.cost.residual == Residual::absolute;
+  loss_unit_ = is_linear ? options.residual_unit : options.residual_unit * options.residual_unit;
   input_count_ = std::visit([](const auto& any) { return any.inputs(); }, plan_);
   output_count_ = std::visit([](const auto& any) { return any.outputs(); }, plan_);
   data_ = rounded("", data);
@@ -224,24 +239,25 @@ double RegressionLoss<T>::operator()(const train::Place& place, std::span<const 
   const bool is_followed = followed_ != nullptr && followed_->parameters().data() == parameters.data();
   auto* const stack = std::get_if<RegressionPlan<T>>(&plan_);
   if (is_followed && stack != nullptr && followed_->ahead()) {
-    return stack->loss_and_gradient(parameters, samples, batch_scale, gradient, options_.threads, *followed_->ahead());
+    return loss_unit_ *
+           stack->loss_and_gradient(parameters, samples, batch_scale, gradient, options_.threads, *followed_->ahead());
   }
-  return std::visit(
-      [&](auto& plan) {
-        plan.set_parameters(parameters);
-        return plan.loss_and_gradient(samples, batch_scale, gradient, options_.threads);
-      },
-      plan_);
+  return loss_unit_ * std::visit(
+                          [&](auto& plan) {
+                            plan.set_parameters(parameters);
+                            return plan.loss_and_gradient(samples, batch_scale, gradient, options_.threads);
+                          },
+                          plan_);
 }
 
 template <class T>
 double RegressionLoss<T>::loss(const TiledSamples<T>& samples, std::span<const T> parameters) {
-  return std::visit(
-      [&](auto& plan) {
-        plan.set_parameters(parameters);
-        return plan.loss(samples, scale(samples), options_.threads);
-      },
-      plan_);
+  return loss_unit_ * std::visit(
+                          [&](auto& plan) {
+                            plan.set_parameters(parameters);
+                            return plan.loss(samples, scale(samples), options_.threads);
+                          },
+                          plan_);
 }
 
 template <class T>
@@ -254,15 +270,32 @@ double RegressionLoss<T>::validation_loss(std::span<const T> parameters) {
   return loss(validation_, parameters);
 }
 
+double residual_unit(const Model& model) {
+  std::vector<double> scales;
+  if (is_stack(model)) {
+    scales = to_mlp(model).output_scaling.scale;
+  } else if (model.outputs.size() == 1) {
+    const graph::Graph graph = to_graph(model);
+    const std::size_t value = graph.outputs[0].value, inputs = graph.inputs.size();
+    const auto* rescale = value < inputs ? nullptr : std::get_if<Rescale>(&graph.nodes[value - inputs].operation);
+    if (rescale != nullptr) scales = rescale->scale;
+  }
+  double largest = 0;
+  for (const double scale : scales) largest = std::max(largest, std::fabs(scale));
+  return train::unit_of(largest);
+}
+
 namespace {
 
 template <class T>
-FitReport fit_in(Model& model, const RegressionData& data, const FitOptions& options, const FitControl& control) {
+FitReport fit_in(Model& model, const RegressionData& data, FitOptions options, const FitControl& control) {
+  if (options.residual_unit == 1 && data.sigma.rows == 0) options.residual_unit = residual_unit(model);
   const graph::Graph graph = to_graph(model);
   RegressionLoss<T> loss =
       is_stack(model) ? RegressionLoss<T>(to_mlp(model), data, options) : RegressionLoss<T>(graph, data, options);
   const std::vector<double> start = graph::gather_weights(graph);
   train::Training<T> training(options.phases, std::vector<T>(start.begin(), start.end()));
+  training.measure_in(loss.loss_unit());
   loss.follow(training);
   const bool validated = loss.validation_samples() > 0;
   if (validated) {

@@ -46,6 +46,9 @@ enum class Reduction {
 struct FitOptions {
   ResidualCost cost;  // squared residuals
   Reduction reduction = Reduction::mean;
+  // Losses are computed of residuals in this unit, a power of two, and told in the data's: see residual_unit(). What
+  // RegressionLoss sets as gradient is that of loss / loss_unit().
+  double residual_unit = 1;
   // One iteration is one batch; its loss is that of the batch, before the step. L-BFGS takes all samples.
   std::vector<train::Phase> phases{train::Phase{}};
   std::size_t batch = 0;   // samples; 0: all of them
@@ -63,6 +66,11 @@ struct FitOptions {
   void validate() const;
 };
 
+// The unit that suits a net by the scaling of its outputs, which says how large targets are: 1 where it has none, or
+// one near 1. With it the course of a training does not depend on the targets' unit. nn::fit() takes it where
+// options have 1 and data no sigma, in units of which residuals are of about 1 anyway.
+double residual_unit(const Model& model);
+
 // The loss of a regression as train::Training wants it, for callers that run the training themselves: to write
 // checkpoints, or losses of their own beside it. T is float or double.
 template <class T>
@@ -77,6 +85,8 @@ class RegressionLoss {
   std::size_t samples() const { return training_.size(); }  // without those kept for validation
   std::size_t validation_samples() const { return validation_.samples; }
   std::int64_t iterations_per_epoch() const;
+  // For Training::measure_in().
+  double loss_unit() const { return loss_unit_; }
 
   // Of the batch that belongs to `place` (its total: batches continue from phase to phase).
   double operator()(const train::Place& place, std::span<const T> parameters, std::span<T> gradient);
@@ -105,6 +115,7 @@ class RegressionLoss {
   double scale(const TiledSamples<T>& samples) const;
 
   FitOptions options_;
+  double loss_unit_ = 1;
   const train::Training<T>* followed_ = nullptr;
   Plan plan_;
   std::size_t input_count_ = 0, output_count_ = 0;

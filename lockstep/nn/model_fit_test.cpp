@@ -10,6 +10,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/random.h"
 #include "lockstep/core/testing/sanitized.h"
+#include "lockstep/kernels/graph/weights.h"
 #include "lockstep/kernels/mlp/parameters.h"
 #include "lockstep/nn/net_plan.h"
 #include "lockstep/train/initialise.h"
@@ -337,6 +338,43 @@ TEST(Fit, refuses_bad_data_and_options_by_name) {
   options.threads = 1;
   options.phases.clear();
   EXPECT_EQ(field_of(toy.data(), options), "fit.phases");
+}
+
+// A net whose outputs are scaled as its targets are, in units of any size: the same weights, to the bit.
+TEST(Fit, does_not_depend_on_the_unit_of_the_targets) {
+  const Toy toy(100);
+  const auto trained = [&](double unit, FitOptions options, bool is_graph) {
+    std::vector<double> y = toy.y;
+    for (double& each : y) each *= unit;
+    Mlp mlp = to_mlp(net({2, 8, 1}, ActivationKind::tanh));
+    mlp.output_scaling = {{0.4 * unit}, {0.1 * unit}};
+    Model model = is_graph ? with_branch() : Model::from_mlp(mlp);
+    if (is_graph) {
+      model.nodes.push_back({"rescaled", Rescale{{0.4 * unit}, {0.1 * unit}}, {model.outputs[0].value}});
+      model.outputs[0].value = "rescaled";
+    }
+    RegressionData data = toy.data();
+    data.targets = MatrixView<const double>::row_major(y.data(), y.size(), 1);
+    const FitReport report = fit(model, data, options);
+    return std::pair(graph::gather_weights(to_graph(model)), report.loss);
+  };
+  FitOptions options = adam(30, 0.02);
+  options.batch = 32;
+  options.phases.push_back({.iterations = 20, .rule = train::LbfgsOptions{}});
+  for (const Residual residual : {Residual::squared, Residual::absolute}) {
+    options.cost.residual = residual;
+    for (const bool is_graph : {false, true}) {
+      options.precision = Precision::f32;
+      const auto [weights, loss] = trained(1, options, is_graph);
+      for (const double unit : {0x1p-16, 0x1p-80, 0x1p64}) {
+        const auto [others, other_loss] = trained(unit, options, is_graph);
+        EXPECT_EQ(others, weights) << unit << ' ' << is_graph;
+        EXPECT_EQ(other_loss, loss * (residual == Residual::absolute ? unit : unit * unit)) << unit;
+      }
+    }
+  }
+  options.residual_unit = 3;
+  EXPECT_THROW(trained(1, options, false), Error);
 }
 
 }  // namespace

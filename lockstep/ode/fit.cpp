@@ -8,7 +8,9 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/core/text.h"
+#include "lockstep/ode/detail/fit_data.h"
 #include "lockstep/ode/detail/refuse.h"
+#include "lockstep/train/loss_unit.h"
 
 namespace lockstep::ode {
 namespace {
@@ -39,6 +41,9 @@ void FitOptions::validate() const {
       refuse("options.component_weights", number_text(w), "finite numbers that are not negative");
     }
   }
+  if (!(loss_unit > 0) || !std::isfinite(loss_unit)) {
+    refuse("options.loss_unit", number_text(loss_unit), "a finite number greater than 0");
+  }
   if (validate_every < 1) refuse("options.validate_every", std::to_string(validate_every), "at least 1");
 }
 
@@ -48,6 +53,17 @@ std::int64_t FitOptions::iterations_per_epoch(std::size_t trajectories) const {
     if (phase.batch != 0) most = std::max(most, (trajectories + phase.batch - 1) / phase.batch);
   }
   return static_cast<std::int64_t>(most);
+}
+
+double loss_unit(const TrajectoryData& data, std::size_t components) {
+  if (!data.sigma.empty()) return 1;
+  constexpr double kLeast = 0x1p-960, kMost = 0x1p960;  // of what float64 has room for
+  double largest = 0;
+  for (const detail::Moments& of : detail::moments(data, components)) {
+    if (of.varies()) largest = std::max(largest, of.deviation());
+  }
+  const double unit = train::unit_of(largest);
+  return std::clamp(unit * unit, kLeast, kMost);
 }
 
 std::vector<FitPhase> recommended_phases(std::size_t points, std::optional<double> target, bool gaps) {
@@ -81,14 +97,18 @@ std::vector<FitPhase> noisy_phases(std::size_t points, std::optional<double> tar
 namespace {
 
 template <class T>
-FitResult fit_as(const Rhs& rhs, const TrajectoryData& data, const FitOptions& options, const FitControl& control,
+FitResult fit_as(const Rhs& rhs, const TrajectoryData& data, FitOptions options, const FitControl& control,
                  const std::vector<double>& start) {
+  if (options.loss_unit == 1 && options.component_weights.empty()) {
+    options.loss_unit = loss_unit(data, rhs->components());
+  }
   FitLoss<T> loss(rhs, data, options);
   std::vector<train::Phase> phases;
   for (const FitPhase& phase : options.phases) phases.push_back(phase.training);
   std::vector<T> parameters(start.begin(), start.end());
   parameters.resize(loss.parameters());
   train::Training<T> training(std::move(phases), std::move(parameters));
+  training.measure_in(options.loss_unit);
   if (options.validation) {
     training.validate_with([&](const train::Place&, std::span<const T> w) { return loss.validation_loss(w); },
                            options.validate_every);

@@ -79,6 +79,9 @@ struct FitOptions {
   Options solve;  // method, tolerances, precision, threads
   std::vector<FitPhase> phases{FitPhase{}};
   std::vector<double> component_weights;  // [component], or empty: 1
+  // Losses are computed in this unit, greater than 0, and told in the data's: see loss_unit(). What FitLoss sets as
+  // gradient is that of loss / loss_unit, as Training::measure_in() has it.
+  double loss_unit = 1;
   // Components that start neither from the data's first points nor free. What the data have there is a measurement.
   std::optional<GivenStarts> starts;
   std::uint64_t seed = 0;                 // of the order of mini-batches, a function of it and the epoch alone
@@ -109,6 +112,11 @@ std::vector<FitPhase> noisy_phases(std::size_t points, std::optional<double> tar
 // decides whether a training gets anywhere; set it before they are drawn. Throws Error (invalid_argument) when the data
 // are not the net's.
 void fit_scaling(Mlp& mlp, const TrajectoryData& data);
+
+// Absolute tolerances for solves that are compared with these data, where nobody has said any: of each component the
+// default of Options times the smaller of 1 and its largest magnitude over what was measured, so that small units cost
+// no accuracy. As Options::component_atol; empty where that is the default for all.
+std::vector<double> fit_tolerances(const TrajectoryData& data, std::size_t components, Precision precision);
 
 // The loss of the phases as train::Training wants it, for callers that run the training themselves: to write
 // checkpoints, or losses of their own beside it. T is the type of the weights; the solves run in options.solve's
@@ -149,6 +157,11 @@ class FitLoss {
   struct Parts;
   std::unique_ptr<Parts> parts_;
 };
+
+// The unit that suits these data, the square of the power of 256 near the largest of the components' deviations: with
+// it the course of a training does not depend on the unit of the states. 1 where data have a sigma, in units of which
+// residuals are of about 1 anyway. fit() takes it where options have 1 and no component_weights.
+double loss_unit(const TrajectoryData& data, std::size_t components);
 
 struct FitControl {
   const CancelToken* cancel = nullptr;  // looked at between iterations

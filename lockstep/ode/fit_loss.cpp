@@ -30,6 +30,7 @@ struct FitLoss<T>::Parts {
   Rhs rhs;
   TrajectoryData data;
   FitOptions options;
+  double weighed_unit = 1;                                // what of the loss's unit is in options.component_weights
   std::vector<std::optional<GradientSolver>> phases;      // made when first needed
   std::vector<std::optional<detail::Shooting>> shooting;  // likewise, of phases with free states
   std::optional<GradientSolver> whole, validation;
@@ -323,6 +324,14 @@ FitLoss<T>::FitLoss(Rhs rhs, TrajectoryData data, FitOptions options) {
   parts_->batch_segments.resize(options.phases.size());
   parts_->rhs = std::move(rhs);
   parts_->data = std::move(data);
+  // All that the loss has counts by its weights. More than this of the unit is no matter of theirs: float32 has no room
+  // for it beside a state's own.
+  const bool narrow = options.solve.precision == Precision::f32;
+  parts_->weighed_unit = narrow ? std::clamp(options.loss_unit, 0x1p-96, 0x1p96) : options.loss_unit;
+  if (parts_->weighed_unit != 1) {
+    if (options.component_weights.empty()) options.component_weights.assign(parts_->rhs->components(), 1.0);
+    for (double& weight : options.component_weights) weight /= parts_->weighed_unit;
+  }
   parts_->options = std::move(options);
   if (const std::optional<GivenStarts>& starts = parts_->options.starts) {
     parts_->starts.emplace(*starts, parts_->data);
@@ -418,21 +427,25 @@ double FitLoss<T>::operator()(const train::Place& place, std::span<const T> para
     T* const own = gradient.data() + weights() - more.size();
     for (std::size_t i = 0; i < more.size(); ++i) own[i] += static_cast<T>(more[i]);
   }
-  if (parts_->left_out == 0) return loss;
+  const double unit = parts_->weighed_unit;
+  if (const double rest = parts_->options.loss_unit / unit; rest != 1) {
+    for (T& g : gradient) g = static_cast<T>(static_cast<double>(g) / rest);
+  }
+  if (parts_->left_out == 0) return unit * loss;
   const double scale = parts_->mean_of_others();
   for (T& g : gradient) g *= static_cast<T>(scale);
-  return scale * loss;
+  return unit * (scale * loss);
 }
 
 template <class T>
 double FitLoss<T>::loss(std::span<const T> parameters) {
-  return parts_->loss_of(parts_->whole, parts_->data, parameters);
+  return parts_->weighed_unit * parts_->loss_of(parts_->whole, parts_->data, parameters);
 }
 
 template <class T>
 double FitLoss<T>::validation_loss(std::span<const T> parameters) {
   if (!parts_->options.validation) refuse("options.validation", "none", "validation data");
-  return parts_->loss_of(parts_->validation, *parts_->options.validation, parameters);
+  return parts_->weighed_unit * parts_->loss_of(parts_->validation, *parts_->options.validation, parameters);
 }
 
 template class FitLoss<float>;

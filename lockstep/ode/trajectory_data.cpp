@@ -126,6 +126,24 @@ void TrajectoryData::validate(const StateFunction& rhs, FirstPoints first) const
   }
 }
 
+std::vector<double> fit_tolerances(const TrajectoryData& data, std::size_t components, Precision precision) {
+  // Below that float32 has few digits, and then none.
+  const double least =
+      precision == Precision::f32 ? double{std::numeric_limits<float>::min()} : std::numeric_limits<double>::min();
+  std::vector<double> sizes(components);
+  for (std::size_t at = 0; at < data.states.size(); ++at) {
+    double& size = sizes[at % components];
+    if (!std::isnan(data.states[at])) size = std::max(size, std::fabs(data.states[at]));
+  }
+  const double usual = Options().atol;
+  bool differs = false;
+  for (double& size : sizes) {
+    differs = differs || (size > 0 && size < 1);
+    size = size > 0 && size < 1 ? std::max(least, usual * size) : usual;  // of what was not measured nothing is known
+  }
+  return differs ? sizes : std::vector<double>();
+}
+
 void fit_scaling(Mlp& mlp, const TrajectoryData& data) {
   const StandardArithmetic arithmetic;
   const std::size_t n = mlp.outputs(), points = data.points(n), given = data.parameters.size();

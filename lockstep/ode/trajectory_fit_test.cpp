@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/testing/message_of.h"
@@ -351,6 +352,55 @@ TEST(Fit, a_line_search_survives_trajectories_that_fail) {
   // So it is in a training that continues from a checkpoint.
   FitLoss<double> resumed(net(mlp), data, options);
   EXPECT_TRUE(std::isinf(resumed({.iteration = 5, .total = 5}, too_far, gradient)));
+}
+
+// u' = -u and v' = -v in a unit of any size, by a net whose scaling is that of the data: with the tolerances and the
+// loss that fit such data, every training ends where that of size 1 does.
+TEST(Fit, does_not_depend_on_the_unit_of_the_states) {
+  const auto trained = [](double unit, train::Phase phase) {
+    TrajectoryData data;
+    for (int i = 0; i <= 10; ++i) {
+      data.times.push_back(0.2 * i);
+      data.states.push_back(unit * std::exp(-0.2 * i));
+    }
+    Mlp mlp;
+    mlp.layers.push_back({1, 4, std::vector<double>(4), std::vector<double>(4), {ActivationKind::tanh}});
+    mlp.layers.push_back({4, 1, std::vector<double>(4), std::vector<double>(1), {ActivationKind::identity}});
+    train::initialise(mlp, train::Initialisation::glorot_uniform, 1);
+    fit_scaling(mlp, data);
+    FitOptions options{.phases = {{.training = std::move(phase)}}};
+    options.solve.precision = Precision::f64;
+    options.solve.component_atol = fit_tolerances(data, 1, Precision::f64);
+    options.solve.threads = 1;
+    const FitResult result = fit(net(mlp), data, options);
+    return std::pair(result.weights, result.loss);
+  };
+  train::Phase lbfgs;
+  lbfgs.iterations = 15;
+  lbfgs.rule = train::LbfgsOptions{};
+  for (const train::Phase& phase : {adam(60), lbfgs}) {
+    const auto [weights, loss] = trained(1, phase);
+    EXPECT_LT(loss, 0.05);
+    for (const double unit : {0x1p-16, 0x1p-64}) {
+      const auto [others, other_loss] = trained(unit, phase);
+      EXPECT_NEAR(other_loss / (unit * unit) / loss, 1, 1e-6) << unit;
+      for (std::size_t i = 0; i < weights.size(); ++i) EXPECT_NEAR(others[i], weights[i], 1e-6) << unit << ' ' << i;
+    }
+  }
+}
+
+TEST(Fit, tolerances_and_the_unit_of_the_loss_follow_the_data) {
+  TrajectoryData data{.times = {0, 1}, .states = {-3, 1e-6, 0, 2, std::nan(""), 0}};
+  EXPECT_THAT(fit_tolerances(data, 3, Precision::f64), testing::ElementsAre(1e-6, 1e-6 * 1e-6, 1e-6));
+  EXPECT_EQ(loss_unit(data, 3), 1);
+  data.states = {-3, 1, 0, 2, 1, 0};
+  EXPECT_TRUE(fit_tolerances(data, 3, Precision::f64).empty());
+  data.states = {3e-35, 1, 0, 2e-35, 1, 0};
+  EXPECT_EQ(fit_tolerances(data, 3, Precision::f32)[0], std::numeric_limits<float>::min());
+  data.states = {0, 1e-6, 0, 0, 2e-6, 0};
+  EXPECT_EQ(loss_unit(data, 3), std::pow(256.0, -6));  // of half a millionth, the deviation of those that vary
+  data.sigma.assign(6, 1e-7);
+  EXPECT_EQ(loss_unit(data, 3), 1);
 }
 
 }  // namespace

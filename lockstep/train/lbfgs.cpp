@@ -136,6 +136,13 @@ std::vector<T> direction(const std::deque<LbfgsPair<T>>& pairs, const std::vecto
   return d;
 }
 
+// Without a history nothing tells how far the gradient leads: as far as it is long, but no further than a parameter's
+// usual size of 1, and not so little that rounding swallows the step.
+double first_step(double gradient_norm) {
+  constexpr double kShortest = 1e-3;
+  return std::clamp(gradient_norm, kShortest, 1.0) / gradient_norm;
+}
+
 // Only pairs of clearly positive curvature keep H positive definite; 1e-10 is far below what the Wolfe conditions
 // leave, and only rounding or an unfinished line search comes near it.
 template <class T>
@@ -214,7 +221,7 @@ LbfgsReport Lbfgs<T>::step(std::span<T> parameters, const Objective<T>& objectiv
       const bool along_gradient = state_.pairs.empty();
       if (start.slope < 0 && std::isfinite(start.slope)) {
         Line<T> line(start, std::move(d), objective, options_);
-        const double first = along_gradient ? std::min(1.0, 1 / report.gradient_norm) : 1;
+        const double first = along_gradient ? first_step(report.gradient_norm) : 1;
         Point<T> best = line.search(first);
         report.evaluations += line.evaluations();
         if (best.alpha > 0 && best.loss < start.loss) {

@@ -129,5 +129,19 @@ TEST(Lbfgs, a_start_without_a_finite_loss_is_refused) {
   EXPECT_THROW(Lbfgs<double>({.sufficient_decrease = 0.95}), Error);
 }
 
+// (x - 3)^2 / 2 in a unit in which it is tiny: a step of the gradient itself would vanish beside x.
+TEST(Lbfgs, a_loss_in_small_units_is_no_rounding) {
+  const Objective<float> parabola = [](std::span<const float> x, std::span<float> g) {
+    constexpr double kUnit = 1e-12;
+    g[0] = static_cast<float>(kUnit * (static_cast<double>(x[0]) - 3));
+    return 0.5 * kUnit * std::pow(static_cast<double>(x[0]) - 3, 2);
+  };
+  std::vector<float> x{1};
+  Lbfgs<float> lbfgs;
+  for (int i = 0; i < 5 && lbfgs.step(x, parabola).status == LbfgsStatus::advanced; ++i) {
+  }
+  EXPECT_NEAR(x[0], 3, 1e-6);
+}
+
 }  // namespace
 }  // namespace lockstep::train

@@ -34,6 +34,13 @@ Training<T>::Training(std::vector<Phase> phases, std::vector<T> parameters) : ph
 }
 
 template <class T>
+void Training<T>::measure_in(double unit) {
+  if (!(unit > 0) || !std::isfinite(unit)) detail::refuse("loss unit", number_text(unit), "a number greater than 0");
+  unit_ = unit;
+  begin_phase();
+}
+
+template <class T>
 void Training<T>::validate_with(Validation validation, std::int64_t every) {
   if (every < 1) detail::refuse("validation.every", std::to_string(every), "at least 1");
   validation_ = std::move(validation);
@@ -63,7 +70,11 @@ void Training<T>::begin_phase() {
   if (const auto* options = std::get_if<LbfgsOptions>(&phase.rule)) {
     lbfgs_.emplace(*options);
   } else {
-    descent_.emplace(std::get<OptimiserOptions>(phase.rule), phase.clip, state_.parameters.size());
+    ClipOptions clipping = phase.clip;
+    for (std::optional<double>* bound : {&clipping.norm, &clipping.value}) {
+      if (*bound) **bound /= unit_;
+    }
+    descent_.emplace(std::get<OptimiserOptions>(phase.rule), clipping, state_.parameters.size());
     rate_.emplace(phase.learning_rate);
   }
 }
@@ -89,7 +100,10 @@ void Training<T>::require_finite(double loss, double gradient_norm) const {
       "iteration " + std::to_string(state_.place.total) +
           (phase.name.empty() ? "" : " (" + phase.name + ", " + std::to_string(state_.place.iteration) + ")"),
       "a loss of " + number_text(loss) + ", a gradient of norm " + number_text(gradient_norm), "finite numbers",
-      "lower the learning rate, or clip the gradient");
+      state_.place.total > 0
+          ? "lower the learning rate, or clip the gradient"
+          : "no step has been taken yet: give data in units in which they are of about 1, train in float64, or start "
+            "from other parameters");
 }
 
 template <class T>
@@ -130,7 +144,7 @@ IterationReport Training<T>::descend(const Loss& loss) {
     report.loss = loss(state_.place, state_.parameters, gradient_);
   }
   report.left_out = left_out_();
-  report.gradient_norm = clip(std::span<T>(gradient_), descent_->clipping);
+  report.gradient_norm = unit_ * clip(std::span<T>(gradient_), descent_->clipping);
   require_finite(report.loss, report.gradient_norm);
   const bool fresh = watch(report.loss, state_.parameters, report);
   rate_->observe(fresh ? std::optional(report.watched) : std::nullopt);
@@ -146,15 +160,15 @@ IterationReport Training<T>::quasi_newton(const Loss& loss) {
   report.place = state_.place;
   if (lbfgs_->state().gradient.empty()) {
     const double start = loss(state_.place, state_.parameters, gradient_);
-    require_finite(start, norm(std::span<const T>(gradient_)));
-    lbfgs_->restore({.loss = start, .gradient = gradient_});
+    require_finite(start, unit_ * norm(std::span<const T>(gradient_)));
+    lbfgs_->restore({.loss = start / unit_, .gradient = gradient_});
     report.left_out = state_.left_out = left_out_();
     if (!validation_) watch(start, state_.parameters, report);
   }
   // By its loss the accepted point is known among those tried.
   std::vector<std::pair<double, std::int64_t>> tried{{lbfgs_->state().loss, state_.left_out}};
   const LbfgsReport step = lbfgs_->step(state_.parameters, [&](std::span<const T> parameters, std::span<T> gradient) {
-    const double value = loss(state_.place, parameters, gradient);
+    const double value = loss(state_.place, parameters, gradient) / unit_;
     const std::int64_t left_out = left_out_();
     tried.emplace_back(value, left_out);
     return left_out > state_.left_out ? std::numeric_limits<double>::infinity() : value;
@@ -163,8 +177,8 @@ IterationReport Training<T>::quasi_newton(const Loss& loss) {
     if (value == step.loss && left_out <= state_.left_out) report.left_out = left_out;
   }
   state_.left_out = report.left_out;
-  report.loss = step.loss;
-  report.gradient_norm = step.gradient_norm;
+  report.loss = unit_ * step.loss;
+  report.gradient_norm = unit_ * step.gradient_norm;
   report.learning_rate = step.step;
   const bool fresh = watch(report.loss, state_.parameters, report);
   end_iteration(report, fresh, step.status != LbfgsStatus::advanced);

@@ -93,6 +93,11 @@ class Training {
   // through likewise.
   IterationReport iterate(const Loss& loss);
 
+  // Losses keep their unit, but the gradients that the loss sets are those of the loss divided by `unit`, a power of
+  // two (loss_unit.h): optimisers see both so, and reports, targets and clipping are of the loss as it is. To be called
+  // before the first iteration and restore().
+  void measure_in(double unit);
+
   // For the loss while iterate() asks it: which step will be taken from parameters() with its gradient. Nothing at
   // other times and with L-BFGS.
   const std::optional<StepAhead<T>>& ahead() const { return ahead_; }
@@ -132,7 +137,8 @@ class Training {
 
   std::vector<Phase> phases_;
   TrainingState<T> state_;  // optimiser and lbfgs are kept in the objects below
-  std::vector<T> gradient_;
+  double unit_ = 1;
+  std::vector<T> gradient_;  // of the loss in units of it
   std::vector<T> last_;  // empty within a phase
   std::optional<Descent<T>> descent_;
   std::optional<StepAhead<T>> ahead_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/train/loss_unit.h"
 
 namespace lockstep::train {
 namespace {
@@ -297,6 +298,62 @@ TEST(Training, states_and_phases_that_do_not_fit_are_refused) {
   EXPECT_THROW(Training<double>({{.iterations = 0}}, {1.0}), Error);
   Training<double> one({Phase{}}, {1.0}), two({Phase{}}, {1.0, 2.0});
   EXPECT_THROW(two.restore(one.state()), Error);
+}
+
+// A loss in another unit and the optimiser told of it: the same parameters, to the bit, in each iteration, while all
+// that is reported, aimed at and clipped is in that unit.
+TEST(Training, a_loss_in_another_unit_is_the_same_training) {
+  constexpr double kUnit = 0x1p-40;
+  std::vector<Phase> phases = adam_then_lbfgs();
+  phases[0].clip = {.norm = 3, .value = 2};
+  phases[1].target = 1e-10;
+  std::vector<Phase> small = phases;
+  small[0].clip = {.norm = 3 * kUnit, .value = 2 * kUnit};
+  small[1].target = 1e-10 * kUnit;
+  Training<double> plain(phases, {-1, 1}), measured(small, {-1, 1});
+  measured.measure_in(kUnit);
+  const auto in_unit = [](const Place& place, std::span<const double> x, std::span<double> g) {
+    return kUnit * valley(place, x, g);
+  };
+  Training<double> resumed(small, {-1, 1});
+  resumed.measure_in(kUnit);
+  while (!plain.finished()) {
+    ASSERT_FALSE(measured.finished());
+    const IterationReport expected = plain.iterate(valley), found = measured.iterate(in_unit);
+    EXPECT_EQ(found.loss, kUnit * expected.loss);
+    EXPECT_EQ(found.gradient_norm, kUnit * expected.gradient_norm);
+    EXPECT_EQ(found.phase_ended, expected.phase_ended);
+    EXPECT_EQ(std::vector(measured.parameters().begin(), measured.parameters().end()),
+              std::vector(plain.parameters().begin(), plain.parameters().end()));
+    if (found.place.total % 7 == 3) resumed.restore(measured.state());
+  }
+  EXPECT_TRUE(measured.finished());
+  EXPECT_EQ(measured.best_loss(), kUnit * plain.best_loss());
+  while (!resumed.finished()) resumed.iterate(in_unit);
+  EXPECT_EQ(resumed.best_parameters()[0], plain.best_parameters()[0]);
+  EXPECT_THROW(measured.measure_in(0), Error);
+}
+
+TEST(Training, a_first_loss_that_is_not_finite_is_no_matter_of_the_rate) {
+  Training<double> training({{.iterations = 2}}, {1, 1});
+  try {
+    training.iterate([](const Place&, std::span<const double>, std::span<double>) { return HUGE_VAL; });
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("no step has been taken yet"));
+  }
+}
+
+TEST(LossUnit, is_exact_and_1_around_1) {
+  for (const double size : {0.0, 1.0, 1.0 / 16, 16.0, HUGE_VAL, std::nan("")}) EXPECT_EQ(unit_of(size), 1) << size;
+  EXPECT_EQ(unit_of(17), 256);
+  EXPECT_EQ(unit_of(0.06), 1.0 / 256);
+  for (const double size : {1e-300, 1e-25, 1e-6, 1e6, 1e20, 1e300}) {
+    const double unit = unit_of(size);
+    EXPECT_EQ(std::ldexp(0.5, std::ilogb(unit) + 1), unit) << size;
+    EXPECT_LE(size / unit, 16);
+    EXPECT_GE(size / unit, 1.0 / 16);
+  }
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ class Moments {
     squares_ += before * (x - mean_);
   }
   double mean() const { return mean_; }
+  bool varies() const { return squares_ > 0; }
   // Of numbers that vary their deviation; else what they are, or 1 for 0.
   double size() const {
     if (squares_ > 0) return deviation();
