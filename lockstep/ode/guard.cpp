@@ -160,6 +160,7 @@ class Clamped final : public StateFunction {
   bool moves_knots() const override { return net_->moves_knots(); }
   bool repeats_knots() const override { return net_->repeats_knots(); }
   bool hides_knots() const override { return net_->hides_knots(); }
+  bool jumps_at_states() const override { return net_->jumps_at_states(); }
   std::vector<double> weights() const override { return net_->weights(); }
   std::shared_ptr<DifferentiableTile<float>> differentiable_f32(CpuTarget target) const override {
     return differentiable(net_->differentiable_f32(target));

@@ -288,5 +288,36 @@ TEST(MovedStops, a_choice_of_what_agrees_bends_where_the_time_tells) {
   }
 }
 
+// What jumps where a state passes a value is told from what bends there.
+TEST(MovedStops, jumps_at_states_are_told_from_bends) {
+  // u' = what `make` adds to the graph of a state u of two components and a parameter p.
+  const auto jumps = [](const std::vector<graph::Node>& nodes) {
+    graph::Graph g;
+    g.inputs = {{"u", 0, 1}, {"p", 1, 1}, {"t", 2, 1}};
+    g.nodes = nodes;
+    g.outputs = {{"du", 2 + nodes.size(), 1}};
+    const Rhs rhs = net(std::move(g));
+    EXPECT_EQ(sum(rhs, rhs)->jumps_at_states(), rhs->jumps_at_states());
+    EXPECT_EQ(train_parameters(rhs, {{.parameter = 0, .start = 1}})->jumps_at_states(), rhs->jumps_at_states());
+    return rhs->jumps_at_states();
+  };
+  const graph::Node below{"below", graph::Binary{graph::BinaryKind::less}, {0, 1}};  // 3: u < p
+  const graph::Node one{"one", graph::Constant{{1}}, {}};                            // 4
+  const auto pick = [](std::size_t a, std::size_t b) { return graph::Node{"pick", graph::Select{}, {3, a, b}}; };
+  EXPECT_TRUE(jumps({below}));
+  EXPECT_TRUE(jumps({below, one, pick(0, 4)}));   // if(u < p, u, 1)
+  EXPECT_FALSE(jumps({below, one, pick(0, 1)}));  // if(u < p, u, p)
+  EXPECT_FALSE(jumps({below,
+                      {"over", graph::Binary{graph::BinaryKind::subtract}, {0, 1}},
+                      {"product", graph::Binary{graph::BinaryKind::multiply}, {3, 4}}}));  // (u < p) (u - p)
+  EXPECT_FALSE(jumps({{"less", graph::Binary{graph::BinaryKind::less}, {2, 1}}}));         // t < p
+  EXPECT_FALSE(jumps({{"least", graph::Binary{graph::BinaryKind::minimum}, {0, 1}}}));
+  EXPECT_FALSE(jumps({{"size", graph::Unary{graph::UnaryKind::absolute}, {0}}}));
+  EXPECT_FALSE(jumps({{"relu", graph::Activate{{ActivationKind::relu, 0}}, {0}}}));
+  EXPECT_TRUE(jumps({{"hard", graph::DeadZone{-1, 1, 0}, {0}}}));
+  EXPECT_FALSE(jumps({{"soft", graph::DeadZone{-1, 1, 1}, {0}}}));
+  EXPECT_FALSE(system("lorenz")->jumps_at_states());
+}
+
 }  // namespace
 }  // namespace lockstep::ode

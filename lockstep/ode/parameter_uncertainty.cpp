@@ -40,6 +40,7 @@ class AtWeights final : public StateFunction {
   std::string digest() const override {
     return ContentHash().add("weights").add(inner_->digest()).add(std::span<const double>(weights_)).hex();
   }
+  bool jumps_at_states() const override { return inner_->jumps_at_states(); }
   std::vector<TimeKnot> time_knots(const TimeSpan& span, std::span<const double> parameters) const override {
     return inner_->time_knots(span, parameters);
   }

@@ -20,6 +20,7 @@
 #include "lockstep/ode/detail/continuous_choice.h"
 #include "lockstep/ode/detail/evaluation_cost.h"
 #include "lockstep/ode/detail/graph_inputs.h"
+#include "lockstep/ode/detail/graph_jumps.h"
 #include "lockstep/ode/detail/graph_knots.h"
 #include "lockstep/ode/detail/graph_source.h"
 #include "lockstep/ode/detail/kept_lowering.h"
@@ -172,6 +173,10 @@ class GraphNet : public StateFunction {
   std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const override {
     return lower<double>(target);
   }
+  bool jumps_at_states() const override {
+    std::call_once(jumps_once_, [this] { jumps_at_states_ = detail::jumps_at_states(graph_, pieces_); });
+    return jumps_at_states_;
+  }
   bool moves_knots() const override { return knots_.some_move; }
   bool repeats_knots() const override { return knots_.some_repeat; }
   bool hides_knots() const override { return knots_.some_hide; }
@@ -259,6 +264,8 @@ class GraphNet : public StateFunction {
   detail::KeptLowering lowered_;
   mutable std::once_flag digest_once_;  // every solve asks for it
   mutable std::string digest_;
+  mutable std::once_flag jumps_once_;  // some tens of evaluations
+  mutable bool jumps_at_states_ = false;
   std::size_t components_ = 0, parameters_ = 0, inputs_ = 0;
   bool is_function_ = false;
   GraphPieces pieces_;

@@ -133,6 +133,7 @@ class Sum final : public StateFunction {
   }
   bool moves_knots() const override { return first_->moves_knots() || second_->moves_knots(); }
   bool hides_knots() const override { return first_->hides_knots() || second_->hides_knots(); }
+  bool jumps_at_states() const override { return first_->jumps_at_states() || second_->jumps_at_states(); }
   bool repeats_knots() const override { return first_->repeats_knots() || second_->repeats_knots(); }
   std::vector<TimeKnot> time_knots(const TimeSpan& span, std::span<const double> parameters) const override {
     const std::size_t of_first = parameters.empty() ? 0 : first_->parameters();

@@ -185,6 +185,7 @@ class Trained final : public StateFunction {
   bool moves_knots() const override { return inner_->moves_knots(); }
   bool repeats_knots() const override { return inner_->repeats_knots(); }
   bool hides_knots() const override { return inner_->hides_knots(); }
+  bool jumps_at_states() const override { return inner_->jumps_at_states(); }
   std::vector<TimeKnot> time_knots(const TimeSpan& span, std::span<const double> parameters) const override {
     if (parameters.empty()) return inner_->time_knots(span, {});
     std::vector<double> all;
