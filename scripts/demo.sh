@@ -84,7 +84,7 @@ solve net_ensemble "${narrow}_one_thread" "$results/neighbours_net.h5" --cpu-tar
 solve net_ensemble "${wide}_all_threads" "$results/neighbours_net.h5" --cpu-target "$wide" --threads "$jobs"
 solve truth_ensemble truth_ensemble "$tool"
 
-stage "5/6 pictures: net over truth, the ensemble, and how far from the truth it is inside and outside its training range"
+stage "5/6 pictures: net over truth, the ensemble, and how far from the truth it is"
 wide_file=${wide}_all_threads
 plot net_alone net_alone_overlay.png --against "$results/data.h5"
 plot "$wide_file" "${wide_file}_spread.png"
