@@ -16,6 +16,8 @@ namespace lockstep::cli {
 namespace {
 
 constexpr double kTighter = 10;
+// Among fewer the first step, which is chosen with care and short, decides how many they are.
+constexpr std::int64_t kFewest = 30;
 
 std::int64_t attempts(const ode::TrajectoryRecord& record) { return std::int64_t{record.accepted} + record.rejected; }
 
@@ -44,13 +46,14 @@ std::optional<std::int64_t> steps_to(double end, const ode::Problem& problem, co
 // as large as the tolerance, or its time too coarse for what the right-hand side makes of it.
 bool is_too_coarse(const ode::Problem& problem, const ode::Options& options, std::size_t trajectory,
                    const ode::TrajectoryRecord& record, const RunControl& control) {
-  if (options.precision != Precision::f32) return false;
+  if (options.precision != Precision::f32 || attempts(record) < kFewest) return false;
   const ode::Problem one = problem.selection({trajectory});
   return steps_to(record.end_time, one, options, attempts(record) / 3, control).has_value();
 }
 
 bool is_stiff(const ode::Problem& problem, const ode::Options& options, std::size_t trajectory,
               const ode::TrajectoryRecord& record, const RunControl& control) {
+  if (attempts(record) < kFewest) return false;
   const ode::Problem one = problem.selection({trajectory});
   const auto steps = steps_to(record.end_time, one, options, 2 * options.max_steps, control);
   ode::Options tighter = options;
