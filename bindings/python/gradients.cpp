@@ -15,6 +15,7 @@
 #include "bindings/python/solution.h"
 #include "bindings/python/solve.h"
 #include "bindings/python/watched.h"
+#include "lockstep/cli/jump_notes.h"
 #include "lockstep/ode/gradient.h"
 #include "lockstep/ode/guard.h"
 #include "lockstep/ode/sensitivity.h"
@@ -59,6 +60,12 @@ void require_derivatives(const Solved& solved) {
                "solve with guard=\"flag\", which marks the trajectories that leave the training range"});
 }
 
+// What the derivatives do not see, as warnings to whoever called the method above.
+void warn_of_jumps(const Solved& solved) {
+  constexpr int kLevel = 3;  // below this are _gradients.py and _solution.py
+  warn_of(cli::derivative_notes(*solved.problem().rhs, solved.written->setup.parameter_names), kLevel);
+}
+
 // [trajectory, parameter], or [parameter] where all trajectories share them.
 std::vector<std::size_t> parameter_shape(const ode::Problem& problem) {
   const std::size_t parameters = problem.rhs->parameters();
@@ -70,6 +77,7 @@ std::vector<std::size_t> parameter_shape(const ode::Problem& problem) {
 nb::tuple solution_vjp(const std::shared_ptr<Solved>& solved, const MaybeNumbers& state, const MaybeNumbers& end_state,
                        const MaybeNumbers& end_time) {
   require_derivatives(*solved);
+  warn_of_jumps(*solved);
   const ode::Problem& problem = solved->problem();
   ode::Gradients gradients;
   const auto work = [&](const RunControl& control) {
@@ -90,6 +98,7 @@ nb::tuple solution_vjp(const std::shared_ptr<Solved>& solved, const MaybeNumbers
 
 nb::tuple sensitivities(const std::shared_ptr<Solved>& solved) {
   require_derivatives(*solved);
+  warn_of_jumps(*solved);
   const ode::Problem& problem = solved->problem();
   ode::Sensitivities found;
   const auto work = [&](const RunControl& control) {

@@ -132,7 +132,7 @@ Run solve_into(const cli::ProblemSetup& setup, const ode::Problem& problem, cons
 
 // What was found on the way, for people.
 std::vector<std::string> notes_of(const Run& run, const ode::EndSample& ends, const cli::ProblemSetup& setup) {
-  std::vector<std::string> notes = cli::standstill_notes(ends, setup.options, setup.component_names);
+  std::vector<std::string> notes = cli::standstill_notes(ends, setup.component_names);
   // Whoever asks for stop knows what the status means.
   if (setup.guard == ode::GuardAction::flag && !run.excursions.empty())
     notes.push_back(cli::text_of_excursions(run.excursions, setup));
@@ -222,7 +222,7 @@ ode::Attributes solve_into_file(const cli::ProblemFile& file, const cli::Problem
   ode::Summary summary;
   ode::Attributes written =
       write_file(file.output.file->value, file.output.overwrite, file, setup, about, [&](ode::ResultWriter& writer) {
-        ode::EndSample ends(writer, setup.problem, setup.options.precision);
+        ode::EndSample ends(writer, setup.problem, setup.options);
         Run run = solve_into(setup, setup.problem, setup.options, ends, control);
         notes = notes_of(run, ends, setup);
         summary = run.summary;
@@ -407,7 +407,7 @@ std::pair<Solved, nb::object> solve_in_memory(std::shared_ptr<const Written> wri
   bool ran_out_of_steps = false;
   const auto work = [&](const ode::Options& options, const RunControl& control) {
     ode::MemorySink sink(solved.solution);
-    ode::EndSample ends(sink, solved.problem(), options.precision);
+    ode::EndSample ends(sink, solved.problem(), options);
     const bool once = !solved.own;  // who solves again and again does not want to wait for what would tell the same
     Run run =
         solve_into(setup, solved.problem(), options, once ? static_cast<ode::SolutionSink&>(ends) : sink, control);

@@ -103,6 +103,7 @@ cli::Judgement judged(cli::TrainingTask<T>& task, std::span<const T> parameters)
 template <class T>
 Trained iterate(cli::TrainingTask<T>& task, const RunControl& control) {
   train::Training<T> training(task.phases(), task.start_parameters());
+  training.measure_in(task.loss_unit());
   task.follow(training);
   if (auto validation = task.validation()) training.validate_with(std::move(validation), task.validate_every());
   training.count_left_out([&task] { return task.left_out(); });
@@ -125,6 +126,7 @@ Trained iterate(cli::TrainingTask<T>& task, const RunControl& control) {
   const auto describe = [&](nn::Model& model) {
     model.metadata["training_data_digest"] = task.data_digest();
     model.metadata["training_iterations"] = std::to_string(training.place().total);
+    cli::store_tolerances(task.file(), model.metadata);
     if (!trained.fit.report.empty()) cli::store(trained.fit.report, model.metadata);
     cli::store(trained.uncertainty, model.metadata);
   };

@@ -106,9 +106,9 @@ TEST(EquationsTraining, scales_inputs_by_what_the_equations_hand_over) {
   ASSERT_EQ(equations.nets[0].inputs[0].features.size(), 2u);
   EXPECT_EQ(equations.nets[0].inputs[0].features[0].name, "v^2");
   EXPECT_EQ(equations.nets[0].inputs[0].features[1].name, "3 + t");
-  EXPECT_EQ(equations.nets[0].inputs[0].features[1].minimum, 3);
-  EXPECT_EQ(equations.nets[0].inputs[0].features[1].maximum, 5);
-  EXPECT_GE(equations.nets[0].inputs[0].features[0].minimum, 0);
+  EXPECT_DOUBLE_EQ(equations.nets[0].inputs[0].features[1].minimum, 2.98);  // a hundredth of the width beyond 3
+  EXPECT_DOUBLE_EQ(equations.nets[0].inputs[0].features[1].maximum, 5.02);
+  EXPECT_GE(equations.nets[0].inputs[0].features[0].minimum, -0.01 * equations.nets[0].inputs[0].features[0].maximum);
   EXPECT_EQ(equations.nets[0].outputs[0].features[0].name, "drag");
   EXPECT_EQ(equations.nets[0].outputs[0].features[1].name, "lift");
   const auto& scaling = std::get<nn::Standardise>(equations.nets[0].nodes[0].operation);
@@ -167,8 +167,9 @@ TEST(EquationsTraining, trains_nets_and_parameters_beside_nets_that_are_kept) {
   // Of all that its two calls read, x and v.
   const nn::Feature& read = equations.nets[0].inputs[0].features[0];
   EXPECT_EQ(read.name, "x ...");
-  EXPECT_EQ(read.minimum, *std::ranges::min_element(table.states));
-  EXPECT_EQ(read.maximum, *std::ranges::max_element(table.states));
+  const auto [low, high] = std::ranges::minmax(table.states);
+  EXPECT_DOUBLE_EQ(read.minimum, low - 0.01 * (high - low));
+  EXPECT_DOUBLE_EQ(read.maximum, high + 0.01 * (high - low));
   // One of its calls is not known: no range, the other's scaling.
   EXPECT_EQ(equations.nets[1].inputs[0].features[0].maximum, std::numeric_limits<double>::infinity());
   EXPECT_TRUE(std::holds_alternative<nn::Standardise>(equations.nets[1].nodes[0].operation));

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lockstep/cli/equations_training.h"
+#include "lockstep/cli/jump_notes.h"
 #include "lockstep/cli/step_limit.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/cli/time_notes.h"
@@ -38,6 +39,14 @@ ode::TrajectoryData library_data(const TrajectoryTable& table, const std::vector
   return data;
 }
 
+// With the tolerances that the data ask for, where it has none of its own.
+TrainingFile with_tolerances(TrainingFile file, const TrajectoryTable& training) {
+  if (file.atol_given || file.options.control == ode::StepControl::fixed) return file;
+  file.options.component_atol =
+      ode::fit_tolerances(library_data(training, {}), training.component_names.size(), file.options.precision);
+  return file;
+}
+
 std::vector<double> system_parameters(const OdeSection& ode) {
   if (!ode.system) return {};
   const std::vector<double> defaults = system_of(ode).default_parameters;
@@ -55,19 +64,24 @@ template <class T>
 class OdeTask : public TrainingTask<T> {
  public:
   OdeTask(const TrainingFile& file, TrajectoryData data)
-      : file_(file), data_(std::move(data)), phases_(fit_phases(file)), loss_(make_loss(file)) {}
+      : file_(with_tolerances(file, data.training)),
+        data_(std::move(data)),
+        phases_(fit_phases(file_)),
+        loss_(make_loss(file_)) {}
 
+  const TrainingFile& file() const override { return file_; }
   std::vector<train::Phase> phases() const override {
     std::vector<train::Phase> phases;
     for (const ode::FitPhase& phase : phases_) phases.push_back(phase.training);
     return phases;
   }
   std::size_t parameters() const override { return loss_.parameters(); }
+  double loss_unit() const override { return loss_unit_; }
   double loss(const train::Place& place, std::span<const T> parameters, std::span<T> gradient) override {
     try {
       return with_named_starts([&] { return loss_(place, parameters, gradient); });
     } catch (const Error& error) {
-      const std::string normalise = normalise_advice(file_, data_.training);
+      const std::string normalise = normalise_advice(file_, data_.training, this->starts_);
       if (normalise.empty() || error.kind() != ErrorKind::invalid_argument) throw;
       throw Error(error.kind(),
                   {error.field(), error.found(), error.expected(), normalise + "; or else " + error.remedy()});
@@ -121,6 +135,7 @@ class OdeTask : public TrainingTask<T> {
     for (std::size_t i = 0; i < trained_.size(); ++i) {
       if (ode::moves_a_jump(*untrained_, trained_[i].parameter)) report.jumps.push_back(report.names[i]);
     }
+    report.jumps_at_states = untrained_->jumps_at_states();
     const bool frees = phases_.back().continuity.has_value();
     const std::vector<double> starts = frees ? trained_starts(parameters) : std::vector<double>();
     const std::size_t given = given_.trained ? given_.trained->components.size() : 0;
@@ -169,7 +184,10 @@ class OdeTask : public TrainingTask<T> {
            (validation > 0 ? ", " + count_text(validation) + " more for validation" : std::string());
   }
   std::vector<std::string> data_advice() const override {
-    std::vector<std::string> lines = advice(file_, data_.training);
+    std::vector<std::string> lines = advice(file_, data_.training, this->starts_);
+    if (trained_.empty() && untrained_->jumps_at_states()) {  // else the report on the parameters says so
+      lines.push_back(state_jump_text("training goes by slopes that are wrong behind one"));
+    }
     if (data_.training.times.empty()) return lines;
     const ode::Problem spans = spans_of(data_.training);
     if (reads_time() && file_.options.precision == Precision::f32) {
@@ -439,6 +457,10 @@ class OdeTask : public TrainingTask<T> {
     component_weights_ = component_weights(file.data);
     ode::FitOptions options;
     options.component_weights = component_weights_;
+    if (component_weights_.empty()) {
+      loss_unit_ = ode::loss_unit(library_data(data_.training, parameters), rhs_->components());
+    }
+    options.loss_unit = loss_unit_;
     given_ = starts_to_train(file.data.starts, data_.training.component_names, parameter_names_, trained_);
     options.starts = given_.trained;
     options.solve = file_.options;
@@ -461,6 +483,7 @@ class OdeTask : public TrainingTask<T> {
   std::vector<double> component_weights_;       // likewise
   StartsToTrain given_;                         // likewise
   std::vector<double> parameters_;              // of the right-hand side, that are not trained; likewise
+  double loss_unit_ = 1;                        // likewise
   std::int64_t epoch_ = 1;                      // iterations in it; before loss_, which sets it
   ode::FitLoss<T> loss_;
   std::string left_out_text_;

@@ -43,6 +43,15 @@ file = "slow.h5"
 
 
 class Notes(OutputTest):
+    def test_a_component_below_its_tolerance_is_told(self):
+        text = ('[rhs.equations]\nx = "-x"\n[ensemble]\ninitial_state = [1e-9]\n[time]\nspan = [0, 5]\nsave = 6\n'
+                '[output]\nfile = "small.h5"\n')
+        self.write("small.toml", text)
+        told = self.run_tool("solve", "small.toml").stderr
+        self.assertIn("x, never above 1e-09, has an absolute tolerance of 1e-06; take a smaller atol", told)
+        told = self.run_tool("solve", "small.toml", "--atol", "1e-15", "--overwrite").stderr
+        self.assertNotIn("tolerance", told)
+
     def test_a_component_that_float32_holds_still_is_told(self):
         self.write("slow.toml", SLOW)
         done = self.run_tool("solve", "slow.toml")

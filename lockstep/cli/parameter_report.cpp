@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lockstep/cli/jump_notes.h"
 #include "lockstep/cli/text.h"
 
 namespace lockstep::cli {
@@ -138,8 +139,11 @@ std::vector<std::string> note_lines(const ParameterReport& report, Notes which) 
     if (which == Notes::all) lines.push_back(std::move(line));
   };
   for (const std::string& name : report.jumps) {
-    lines.push_back("training does not see what " + name + " does by moving a jump, if(t < " + name +
-                    ", ..): write a ramp in its place, clamp((t - " + name + ") / width, 0, 1)");
+    lines.push_back(moved_jump_text("training", name));
+  }
+  if (report.jumps_at_states) {
+    lines.push_back(
+        state_jump_text("the fit may be short of the best one, and errors and intervals too small or missing"));
   }
   if (!report.refused.empty()) {
     tell("no standard errors: " + report.refused);
@@ -147,8 +151,10 @@ std::vector<std::string> note_lines(const ParameterReport& report, Notes which) 
   }
   const ode::ParameterUncertainty& found = report.found;
   for (const std::vector<double>& change : found.undetermined) {
-    lines.push_back("the data do not determine the parameters: " + change_text(report, change) +
-                    " leaves the fit as it is");
+    const bool jumps = report.jumps_at_states || !report.jumps.empty();
+    lines.push_back((jumps ? "to derivatives, which see no jump move, the data do not determine the parameters: "
+                           : "the data do not determine the parameters: ") +
+                    change_text(report, change) + (jumps ? " has no slope" : " leaves the fit as it is"));
   }
   if (!report.unexplained.empty()) {
     lines.push_back("the fit explains little of some data, or nothing (" + report.unexplained +

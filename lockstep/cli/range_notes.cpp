@@ -17,6 +17,15 @@ std::string known(double low, double high) {
   return "known from " + rounded_text(low, 6) + " to " + rounded_text(high, 6);
 }
 
+// The digits that tell it from the bound it lies beyond.
+std::string beyond(double value, double low, double high) {
+  constexpr int kFewest = 3, kMost = 17;
+  const double bound = value > high ? high : low;
+  int digits = kFewest;
+  while (digits < kMost && rounded_text(value, digits) == rounded_text(bound, digits)) ++digits;
+  return rounded_text(value, digits);
+}
+
 }  // namespace
 
 std::string text_of_excursions(std::vector<ode::Excursion> excursions, const ProblemSetup& setup) {
@@ -36,7 +45,9 @@ std::string text_of_excursions(std::vector<ode::Excursion> excursions, const Pro
     text += (i == 0 ? " " : "; ") + name + ", " + known(setup.range.minimum[one.input], setup.range.maximum[one.input]);
     text += ", in " + counted_text(one.trajectories, "trajectory");
     // A trajectory that stop ends lies on the bound, to rounding.
-    if (!stopped || one.widths > 1e-3) text += ", as far as " + rounded_text(one.value, 3);
+    if (!stopped || one.widths > 1e-3) {
+      text += ", as far as " + beyond(one.value, setup.range.minimum[one.input], setup.range.maximum[one.input]);
+    }
   }
   if (excursions.size() > told) text += "; and " + std::to_string(excursions.size() - told) + " more";
   return text;

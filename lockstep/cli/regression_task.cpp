@@ -36,12 +36,14 @@ class RegressionTask : public TrainingTask<T> {
     for (const TrainingPhase& phase : file.phases) loss_of_batch(phase.batch);
   }
 
+  const TrainingFile& file() const override { return file_; }
   std::vector<train::Phase> phases() const override {
     std::vector<train::Phase> phases;
     for (const TrainingPhase& phase : file_.phases) phases.push_back(phase.phase);
     return phases;
   }
 
+  double loss_unit() const override { return losses_.begin()->second.loss_unit(); }
   double loss(const train::Place& place, std::span<const T> parameters, std::span<T> gradient) override {
     return loss_of_batch(file_.phases[place.phase].batch)(place, parameters, gradient);
   }
@@ -81,7 +83,7 @@ class RegressionTask : public TrainingTask<T> {
                                        : ", " + count_text(data_.without_targets) + " without any left out") +
            (validation > 0 ? ", " + count_text(validation) + " more for validation" : std::string());
   }
-  std::vector<std::string> data_advice() const override { return advice(file_, data_.training); }
+  std::vector<std::string> data_advice() const override { return advice(file_, data_.training, this->starts_); }
   std::string watched_text() const override {
     return data_.validation.rows() > 0 ? ", validation data" : has_batches() ? ", all rows" : "";
   }
@@ -191,6 +193,7 @@ class RegressionTask : public TrainingTask<T> {
     options.threads = chosen_threads(file_.options.threads, "run.threads");
     options.cpu_target = file_.options.cpu_target;
     const nn::Model& start = this->starts_[0];
+    if (data_.training.sigma.empty()) options.residual_unit = nn::residual_unit(start);
     if (nn::is_stack(start)) {
       return losses_.try_emplace(batch, nn::to_mlp(start), view(data_.training), options).first->second;
     }

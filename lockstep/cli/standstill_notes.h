@@ -1,4 +1,4 @@
-// What a solve in float32 lost, for people.
+// What a solve lost that no status tells of, for people.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace lockstep::cli {
 
-// A note for each component that float32 held still; `names` are the components'.
-std::vector<std::string> standstill_notes(const ode::EndSample& ends, const ode::Options& options,
-                                          const std::vector<std::string>& names);
+// A note for each component that float32 held still, and one of those that are small beside their tolerance; `names`
+// are the components'.
+std::vector<std::string> standstill_notes(const ode::EndSample& ends, const std::vector<std::string>& names);
 
 }  // namespace lockstep::cli

@@ -227,6 +227,22 @@ class TrainEquationsTest(ToolTest):
         with h5py.File(self.path("masses_force.h5")) as force:
             self.assertEqual(force["inputs/name"][0], b"x2 - x1 ...")
 
+    def test_small_units_have_small_tolerances_which_the_files_state(self):
+        times = np.linspace(0, 6, 31)
+        self.csv("small.csv", ["x"], times, 1e-6 * np.exp(-0.5 * times)[:, None])
+        text = ('[rhs.equations]\nx = "-k * x"\n[rhs.parameters]\nk = { start = 1 }\n[data]\nfile = "small.csv"\n'
+                'time = "t"\nstates = ["x"]\n[method]\nprecision = "f64"\n%s[[phase]]\noptimiser = "lbfgs"\n'
+                'iterations = 40\n[output]\nfile = "small"\n')
+        self.write("train.toml", text % "")
+        report = self.succeed("train", "train.toml")
+        # Solves and data are the same function but for rtol = 1e-6.
+        self.assertAlmostEqual(float(re.search(r"k = (\S+) \(from 1\)", report).group(1)), 0.5, delta=1e-6)
+        with h5py.File(self.path("small_rhs.h5")) as file:
+            self.assertEqual(file["metadata"].attrs["training_atol"], "1e-12")
+        self.succeed("train", "train.toml", "--resume")
+        self.write("train.toml", text % "atol = 1e-6\n")
+        self.fail_with("atol", "train", "train.toml", "--resume")
+
     def test_nets_that_are_kept_count_for_a_resumed_run(self):
         times = np.linspace(0, 1, 11)
         self.csv("decay.csv", ["u"], times, np.exp(-times)[:, None])

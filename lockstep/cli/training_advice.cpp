@@ -44,9 +44,34 @@ std::string sized(const Column& column) {
   return column.name + " (" + rounded_text(std::max(std::fabs(column.of.minimum), std::fabs(column.of.maximum)), 2) +
          ")";
 }
-std::string normalise_text(const std::vector<std::string>& large) {
-  return "nets learn from inputs of size 1: " + named(large) + " are not; add normalise = \"standard\" to [data]";
-}
+
+// Whether a net has inputs that are far from 1 as it takes them.
+class InputSizes {
+ public:
+  InputSizes(const TrainingFile& file, const std::vector<nn::Model>& nets)
+      : is_started_(!nets.empty() && !file.nets.empty() && file.nets[0].start),
+        is_known_(file.data.normalisation == Normalisation::none && (!is_started_ || nn::is_stack(nets[0]))) {
+    if (is_started_ && is_known_) scaling_ = nn::to_mlp(nets[0]).input_scaling;
+  }
+
+  bool are_far(std::size_t input, train::ColumnStatistics of) const {
+    if (!is_known_) return false;
+    for (double* x : {&of.minimum, &of.maximum}) {
+      if (input < scaling_.scale.size()) *x = (*x - scaling_.shift[input]) / scaling_.scale[input];
+    }
+    return is_far_from_one(of);
+  }
+  std::string text(const std::vector<std::string>& large) const {
+    return "nets learn from inputs of size 1: " + named(large) + " are not; " +
+           (is_started_ ? "the model to start from was normalised for others, or not at all: train one from the "
+                          "beginning, without start and with normalise = \"standard\" in [data]"
+                        : "add normalise = \"standard\" to [data]");
+  }
+
+ private:
+  bool is_started_, is_known_;
+  InputScaling scaling_;
+};
 
 // Where one of several outputs has all of the loss.
 void compare_spreads(const std::vector<Column>& columns, std::vector<std::string>& lines) {
@@ -71,20 +96,24 @@ void compare_spreads(const std::vector<Column>& columns, std::vector<std::string
 
 }  // namespace
 
-std::vector<std::string> advice(const TrainingFile& file, const RegressionTable& table) {
+std::vector<std::string> advice(const TrainingFile& file, const RegressionTable& table,
+                                const std::vector<nn::Model>& nets) {
   std::vector<std::string> lines, constant, large, skewed;
-  for (const Column& column : columns_of(table.input_names, table.inputs)) {
+  const InputSizes sizes(file, nets);
+  const std::vector<Column> columns = columns_of(table.input_names, table.inputs);
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const Column& column = columns[i];
     const auto& of = column.of;
     if (of.minimum == of.maximum) {
       constant.push_back(column.name);
-    } else if (file.data.normalisation == Normalisation::none && is_far_from_one(of)) {
+    } else if (sizes.are_far(i, of)) {
       large.push_back(sized(column));
     } else if (of.minimum > 0 && of.maximum - of.mean > kFarOut * of.deviation) {
       skewed.push_back(column.name);
     }
   }
   if (!constant.empty()) lines.push_back("nothing can be learned from inputs that do not vary: " + named(constant));
-  if (!large.empty()) lines.push_back(normalise_text(large));
+  if (!large.empty()) lines.push_back(sizes.text(large));
   if (!skewed.empty()) {
     lines.push_back("inputs of which few values lie far above all others are better given as logarithms: " +
                     named(skewed));
@@ -93,22 +122,28 @@ std::vector<std::string> advice(const TrainingFile& file, const RegressionTable&
   return lines;
 }
 
-std::vector<std::string> advice(const TrainingFile& file, const TrajectoryTable& table) {
+std::vector<std::string> advice(const TrainingFile& file, const TrajectoryTable& table,
+                                const std::vector<nn::Model>& nets) {
   std::vector<std::string> lines;
-  if (std::string normalise = normalise_advice(file, table); !normalise.empty()) lines.push_back(std::move(normalise));
+  std::string normalise = normalise_advice(file, table, nets);
+  if (!normalise.empty()) lines.push_back(std::move(normalise));
   if (file.data.sigma.empty()) compare_spreads(columns_of(table.component_names, table.states), lines);
   return lines;
 }
 
-std::string normalise_advice(const TrainingFile& file, const TrajectoryTable& table) {
+std::string normalise_advice(const TrainingFile& file, const TrajectoryTable& table,
+                             const std::vector<nn::Model>& nets) {
   // What the nets in equations are called with is not the states as they are.
   const bool reads_states = !file.nets.empty() && file.ode && !file.ode->equations;
-  if (!reads_states || file.data.normalisation != Normalisation::none) return {};
+  if (!reads_states) return {};
+  const InputSizes sizes(file, nets);
   std::vector<std::string> large;
-  for (const Column& column : columns_of(table.component_names, table.states)) {
-    if (column.of.minimum < column.of.maximum && is_far_from_one(column.of)) large.push_back(sized(column));
+  const std::vector<Column> columns = columns_of(table.component_names, table.states);
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const train::ColumnStatistics& of = columns[i].of;
+    if (of.minimum < of.maximum && sizes.are_far(i, of)) large.push_back(sized(columns[i]));
   }
-  return large.empty() ? "" : normalise_text(large);
+  return large.empty() ? "" : sizes.text(large);
 }
 
 }  // namespace lockstep::cli

@@ -10,11 +10,15 @@
 
 namespace lockstep::cli {
 
-// Sentences for people, none where there is nothing to say.
-std::vector<std::string> advice(const TrainingFile& file, const RegressionTable& table);
-std::vector<std::string> advice(const TrainingFile& file, const TrajectoryTable& table);
+// Sentences for people, none where there is nothing to say. `nets` are those that training starts from: one that the
+// file names has its own normalisation.
+std::vector<std::string> advice(const TrainingFile& file, const RegressionTable& table,
+                                const std::vector<nn::Model>& nets);
+std::vector<std::string> advice(const TrainingFile& file, const TrajectoryTable& table,
+                                const std::vector<nn::Model>& nets);
 // Of the above, what to say against states of a size that a neural ODE's net does not learn from; empty where there are
 // none, or where they are normalised.
-std::string normalise_advice(const TrainingFile& file, const TrajectoryTable& table);
+std::string normalise_advice(const TrainingFile& file, const TrajectoryTable& table,
+                             const std::vector<nn::Model>& nets);
 
 }  // namespace lockstep::cli

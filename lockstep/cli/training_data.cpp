@@ -396,14 +396,16 @@ OutputScaling output_scaling(Normalisation normalisation, const std::vector<doub
 
 std::vector<nn::Feature> features(const std::vector<std::string>& names, const std::vector<double>& values,
                                   const std::vector<std::string>& units) {
+  constexpr double kMargin = 0.01;  // of the width
   std::vector<nn::Feature> result(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     const train::ColumnStatistics column = train::column_statistics(values, names.size(), i);
     result[i].name = names[i];
     if (i < units.size()) result[i].unit = units[i];
     if (std::isnan(column.minimum)) continue;  // a state that nobody measured has no range
-    result[i].minimum = column.minimum;
-    result[i].maximum = column.maximum;
+    const double margin = kMargin * (column.maximum - column.minimum);
+    result[i].minimum = column.minimum - margin;
+    result[i].maximum = column.maximum + margin;
   }
   return result;
 }

@@ -80,7 +80,8 @@ RegressionData split(const TrainingFile& file, const RegressionTable& all);
 TrajectoryData split(const TrainingFile& file, const TrajectoryTable& all);
 
 // What a net of these features needs: scaling from the columns' statistics (of values [row][feature]), and the range
-// each column covers, as the port's guard.
+// each column covers with a hundredth of its width more on either side, as the port's guard: a net that fits a closed
+// orbit goes around beside the data's, not on it.
 InputScaling input_scaling(Normalisation normalisation, const std::vector<double>& values, std::size_t features);
 OutputScaling output_scaling(Normalisation normalisation, const std::vector<double>& values, std::size_t features);
 // Their units as well, where there are any.

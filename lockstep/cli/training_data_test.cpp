@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <string>
 
 #include "lockstep/core/error.h"
@@ -300,6 +301,16 @@ TEST(Scaling, standard_and_min_max_map_columns_as_they_say) {
   EXPECT_THAT(min_max.shift, ElementsAre(5));
   EXPECT_THAT(min_max.scale, ElementsAre(5));
   EXPECT_TRUE(input_scaling(Normalisation::none, values, 2).shift.empty());
+}
+
+// A net that fits a closed orbit goes around beside it, by its error.
+TEST_F(TrainingDataTest, ranges_reach_a_hundredth_of_their_width_beyond_the_data) {
+  const std::vector<nn::Feature> found = features({"a", "b", "c"}, {1, 7, NAN, 3, 7, NAN});
+  EXPECT_DOUBLE_EQ(found[0].minimum, 0.98);
+  EXPECT_DOUBLE_EQ(found[0].maximum, 3.02);
+  EXPECT_EQ(found[1].minimum, 7);
+  EXPECT_EQ(found[1].maximum, 7);
+  EXPECT_EQ(found[2].minimum, -std::numeric_limits<double>::infinity());
 }
 
 }  // namespace

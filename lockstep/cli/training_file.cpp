@@ -298,6 +298,7 @@ TrainingFile interpret(const TomlValue& file, const std::filesystem::path& path)
                  "remove this key"});
   }
   training.options = solver.options;
+  training.atol_given = solver.where_of.contains("options.atol");
   try {
     training.options.validate();
   } catch (const Error& error) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -102,7 +103,8 @@ struct TrainingFile {
   bool noisy = false;                 // of these, which
   std::optional<double> target;       // of the recommended ones
   ode::FailedTrajectories failed = ode::FailedTrajectories::stop;
-  ode::Options options;  // method, precision, threads, target
+  ode::Options options;     // method, precision, threads, target
+  bool atol_given = false;  // or else it follows from the size of the data
   TrainingOutput output;
 };
 
@@ -124,5 +126,7 @@ void set_seed(TrainingFile& file, std::uint64_t seed);
 std::string options_digest(const TrainingFile& file);
 // The same option by option, a line for each, "phase 2: rate = 0.01": to name what differs.
 std::string options_list(const TrainingFile& file);
+// Of a neural ODE's adaptive steps the tolerances, into a model's metadata.
+void store_tolerances(const TrainingFile& file, std::map<std::string, std::string>& metadata);
 
 }  // namespace lockstep::cli

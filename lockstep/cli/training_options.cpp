@@ -153,4 +153,13 @@ std::string options_digest(const TrainingFile& file) { return options_of(file).d
 
 std::string options_list(const TrainingFile& file) { return options_of(file).list(); }
 
+void store_tolerances(const TrainingFile& file, std::map<std::string, std::string>& metadata) {
+  const ode::Options& options = file.options;
+  if (!file.ode || options.control == ode::StepControl::fixed) return;
+  metadata["training_rtol"] = number_text(options.rtol);
+  std::string& atol = metadata["training_atol"];
+  atol = options.component_atol.empty() ? number_text(options.atol) : "";
+  for (const double each : options.component_atol) atol += (atol.empty() ? "" : ", ") + number_text(each);
+}
+
 }  // namespace lockstep::cli

@@ -102,6 +102,7 @@ class Run {
         outputs_(outputs_of(file)),
         training_(task.phases(), task.start_parameters()),
         identity_(identity_of(file, task)) {
+    training_.measure_in(task.loss_unit());
     task.follow(training_);
     if (auto validation = task.validation()) training_.validate_with(std::move(validation), task.validate_every());
     training_.count_left_out([&task] { return task.left_out(); });
@@ -223,6 +224,7 @@ class Run {
     model.metadata["training_iterations"] = std::to_string(training_.place().total);
     model.metadata["training_loss"] =
         number_text(training_.best_loss()) + " (" + task_.loss_text() + task_.watched_text() + task_.best_text() + ")";
+    store_tolerances(file_, model.metadata);
     store(judgement_.report, model.metadata);
     store(uncertainty_, model.metadata);
   }
@@ -396,7 +398,7 @@ void refuse_existing_outputs(const TrainingFile& file, const RunFlags& flags) {
 template <class T>
 int run_with(const TrainingFile& file, const RunFlags& flags) {
   const std::unique_ptr<TrainingTask<T>> task = file.ode ? make_ode_task<T>(file) : make_regression_task<T>(file);
-  return Run<T>(file, flags, *task).run();
+  return Run<T>(task->file(), flags, *task).run();
 }
 
 template <class T>

@@ -39,6 +39,8 @@ template <class T>
 class TrainingTask {
  public:
   virtual ~TrainingTask() = default;
+  // With what the data decided: what runs.
+  virtual const TrainingFile& file() const = 0;
   virtual std::vector<train::Phase> phases() const = 0;
   // How many numbers are trained: the weights of the nets and the equations' parameters, which come first, and what
   // else the loss has.
@@ -46,6 +48,8 @@ class TrainingTask {
   std::size_t weights() const { return start_weights().size(); }
   // What training starts from: these, then zeros.
   std::vector<T> start_parameters() const;
+  // The loss's derivative is that of loss / loss_unit().
+  virtual double loss_unit() const { return 1; }
   virtual double loss(const train::Place& place, std::span<const T> parameters, std::span<T> gradient) = 0;
   // The calls above will come from this training, which stays where it is.
   virtual void follow(const train::Training<T>&) {}

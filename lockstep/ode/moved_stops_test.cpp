@@ -316,6 +316,9 @@ TEST(MovedStops, jumps_at_states_are_told_from_bends) {
   EXPECT_FALSE(jumps({{"relu", graph::Activate{{ActivationKind::relu, 0}}, {0}}}));
   EXPECT_TRUE(jumps({{"hard", graph::DeadZone{-1, 1, 0}, {0}}}));
   EXPECT_FALSE(jumps({{"soft", graph::DeadZone{-1, 1, 1}, {0}}}));
+  EXPECT_TRUE(jumps({{"whole", graph::Unary{graph::UnaryKind::floor}, {0}}}));
+  EXPECT_TRUE(jumps({{"rest", graph::Binary{graph::BinaryKind::modulo}, {0, 1}}}));
+  EXPECT_FALSE(jumps({{"day", graph::Binary{graph::BinaryKind::modulo}, {2, 1}}}));  // t % p
   EXPECT_FALSE(system("lorenz")->jumps_at_states());
 }
 

@@ -1,5 +1,6 @@
-// Components that float32 holds still: what each step adds to them is less than half the spacing of float32's numbers
-// there, and is lost in the sum, while no status tells of it.
+// What a solve may have lost while no status tells of it. Components that float32 holds still: what each step adds to
+// them is less than half the spacing of float32's numbers there, and vanishes in the sum. And those that are small
+// beside their own tolerance, whose errors no step minds.
 #pragma once
 
 #include <atomic>
@@ -25,11 +26,18 @@ struct Standstill {
   double lost = 0;     // rate times span
 };
 
-// Hands everything on to another sink, and keeps how some of the trajectories ended.
+// A component that is nowhere ten times its absolute tolerance, and not 0 throughout.
+struct SmallComponent {
+  std::size_t component = 0;
+  double largest = 0;  // magnitude, over all trajectories at their starts, save points and ends
+  double atol = 0;
+};
+
+// Hands everything on to another sink, and keeps how some of the trajectories ended and how large components were.
 class EndSample : public SolutionSink {
  public:
-  // `inner` and `problem` must outlive this sink.
-  EndSample(SolutionSink& inner, const Problem& problem, Precision precision);
+  // `inner`, `problem` and `options` must outlive this sink.
+  EndSample(SolutionSink& inner, const Problem& problem, const Options& options);
 
   SolutionBlock acquire(std::size_t first, std::size_t count) override { return inner_.acquire(first, count); }
   void commit(const SolutionBlock& block) override;
@@ -39,21 +47,35 @@ class EndSample : public SolutionSink {
   // After the solve: a component stands still where its rate, at the start and at the end of a trajectory, times a mean
   // step is lost in the sum, and times the span exceeds ten tolerances, or 64 spacings where steps are fixed. None in
   // float64, and where the right-hand side cannot be evaluated on this machine's CPU.
-  std::vector<Standstill> standstills(const Options& options) const;
+  std::vector<Standstill> standstills() const;
+  // After the solve: none where steps are fixed, or where a mean step at a trajectory's first rate goes that far: it
+  // may have been large between its save points.
+  std::vector<SmallComponent> small_components() const;
 
  private:
   struct End {
     std::size_t trajectory;
     TrajectoryRecord record;
-    std::vector<float> state;  // [component]
+    std::vector<double> state;  // [component]
   };
+  struct Small {
+    std::size_t component;
+    double largest;
+  };
+
+  template <class T>
+  void look_at(const SolutionBlock& block);
+  void look_at(std::span<Small> small, const auto* states, std::size_t count) const;
+  double bound(std::size_t component) const;
+  bool goes_far(std::size_t component) const;
 
   SolutionSink& inner_;
   const Problem& problem_;
-  Precision precision_;
+  const Options& options_;
   std::size_t stride_;
   std::mutex mutex_;
   std::vector<End> ends_;
+  std::vector<Small> small_;  // not known to be large yet
 };
 
 }  // namespace lockstep::ode

@@ -20,9 +20,9 @@ std::vector<Standstill> standstills_of(const Rhs& rhs, std::vector<double> state
   problem.save_times = {end};
   Solution solution(options.precision, problem.trajectories(), rhs->components(), problem.save_times, false);
   MemorySink sink(solution);
-  EndSample ends(sink, problem, options.precision);
+  EndSample ends(sink, problem, options);
   solve(problem, options, ends);
-  return ends.standstills(options);
+  return ends.standstills();
 }
 
 // A temperature that rises slowly beside a component whose rate holds steps short.
@@ -67,6 +67,59 @@ TEST(Standstill, finds_none_where_nothing_is_lost) {
       function<1>("decay", [](auto t, const auto& u, const auto&, auto& du) { du[0] = 3.0 - 0.01 * u[0] + 0.0 * t; });
   options.max_step = 0.05;
   EXPECT_TRUE(standstills_of(decay, {1}, 3000, options).empty());
+}
+
+std::vector<SmallComponent> small_components_of(const Rhs& rhs, std::vector<double> states, std::vector<double> times,
+                                                const Options& options) {
+  Problem problem;
+  problem.rhs = rhs;
+  problem.initial_states = std::move(states);
+  problem.end_times = {times.back()};
+  problem.save_times = std::move(times);
+  Solution solution(options.precision, problem.trajectories(), rhs->components(), problem.save_times, false);
+  MemorySink sink(solution);
+  EndSample ends(sink, problem, options);
+  solve(problem, options, ends);
+  return ends.small_components();
+}
+
+TEST(SmallComponents, are_those_that_their_tolerance_hides) {
+  const Rhs decays = function<2>("decays", [](auto t, const auto& u, const auto&, auto& du) {
+    du[0] = -1.0 * u[0] + 0.0 * t;
+    du[1] = -1.0 * u[1];
+  });
+  for (const Precision precision : {Precision::f32, Precision::f64}) {
+    Options options;
+    options.precision = precision;
+    const auto found = small_components_of(decays, {1, 1e-9, 1, -2e-9}, {0, 2.5, 5}, options);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].component, 1u);
+    EXPECT_NEAR(found[0].largest, 2e-9, 1e-15);
+    EXPECT_EQ(found[0].atol, 1e-6);
+    EXPECT_TRUE(small_components_of(decays, {1, 1e-9, 1, 2e-5}, {0, 2.5, 5}, options).empty());  // of one trajectory
+    EXPECT_TRUE(small_components_of(decays, {1, 0, 1, 0}, {0, 2.5, 5}, options).empty());
+    options.component_atol = {1e-6, 1e-15};
+    EXPECT_TRUE(small_components_of(decays, {1, 1e-9}, {5}, options).empty());
+    options.component_atol.clear();
+    options.control = StepControl::fixed;
+    options.dt = 0.1;
+    EXPECT_TRUE(small_components_of(decays, {1, 1e-9}, {5}, options).empty());
+  }
+}
+
+TEST(SmallComponents, are_none_that_were_large_between_what_was_saved) {
+  const Rhs swing = function<2>("swing", [](auto t, const auto& u, const auto&, auto& du) {
+    du[0] = u[1] + 0.0 * t;
+    du[1] = -1.0 * u[0];
+  });
+  Options options;
+  options.precision = Precision::f64;
+  options.rtol = options.atol = 1e-8;
+  EXPECT_TRUE(small_components_of(swing, {0, 1}, {3.141592653589793}, options).empty());
+  // What grows is large where it is saved.
+  const Rhs grows =
+      function<1>("grows", [](auto t, const auto& u, const auto&, auto& du) { du[0] = 10.0 * u[0] + 0.0 * t; });
+  EXPECT_TRUE(small_components_of(grows, {1e-9}, {2}, options).empty());
 }
 
 }  // namespace

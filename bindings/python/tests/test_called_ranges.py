@@ -20,7 +20,7 @@ def test_equations_know_the_ranges_of_their_nets(call, tmp_path, monkeypatch):
                               f'v = "{call}"\n[ensemble]\ninitial_state = [[0.5, 0], [2, 0], [0.5, 2]]\n[time]\n'
                               'span = [0, 1]\nsave = 11\n')
     whole = lockstep.equations({"x": "v", "v": call}, models={"spring": spring})
-    assert whole.calls[0]["net"] == "spring" and whole.calls[0]["inputs"][0]["features"][0]["maximum"] == 1
+    assert whole.calls[0]["net"] == "spring" and whole.calls[0]["inputs"][0]["features"][0]["maximum"] == 1.02
     whole.save("whole.h5")
     watched = call != "spring(2 * x)"
     for guard in (None, "clamp", "stop", "ignore") if watched else (None, "clamp", "ignore"):
@@ -41,8 +41,8 @@ def test_equations_know_the_ranges_of_their_nets(call, tmp_path, monkeypatch):
         if guard:
             assert texts == set()
         elif watched:
-            also = "" if call == "spring(x)" else "; v, known from -1 to 1, in 2 trajectories, as far as 2"
-            assert texts == {"outside the training range, where a net's answers mean nothing: x, known from -1 to 1, in 2 "
+            also = "" if call == "spring(x)" else "; v, known from -1.02 to 1.02, in 2 trajectories, as far as 2"
+            assert texts == {"outside the training range, where a net's answers mean nothing: x, known from -1.02 to 1.02, in 2 "
                              "trajectories, as far as 2" + also}
         else:
             assert texts == {"the training range of spring's input 2 * x is not watched: it is no component or parameter"}

@@ -46,8 +46,9 @@ def test_states_far_from_size_one_are_named():
 
 
 def test_a_training_that_fails_on_such_states_says_so():
+    # Of states of 1e7 the optimiser sees the loss in units of (256^3)^2: a rate of 1e3 in the states' own.
     with pytest.raises(lockstep.InvalidArgument) as raised:
-        lockstep.train(t=T, u=1e7 * U, hidden=[16], optimiser="sgd", rate=1e3, iterations=50)
+        lockstep.train(t=T, u=1e7 * U, hidden=[16], optimiser="sgd", rate=1e3 * 256.0**6, iterations=50)
     assert 'normalise="standard"' in raised.value.remedy and "lower the learning rate" in raised.value.remedy
 
 

@@ -219,7 +219,7 @@ struct Solved {
 // With statuses as the guard of the net's training range asks.
 Solved solve_guarded(const ode::Problem& problem, const ProblemSetup& setup, ode::SolutionSink& sink,
                      const RunControl& control) {
-  ode::EndSample ends(sink, problem, setup.options.precision);
+  ode::EndSample ends(sink, problem, setup.options);
   ode::Summary summary;
   std::string excursions;
   if (setup.guard == ode::GuardAction::flag || setup.guard == ode::GuardAction::stop) {
@@ -230,7 +230,7 @@ Solved solve_guarded(const ode::Problem& problem, const ProblemSetup& setup, ode
   } else {
     summary = ode::solve(problem, setup.options, ends, control);
   }
-  return {std::move(summary), std::move(excursions), standstill_notes(ends, setup.options, setup.component_names)};
+  return {std::move(summary), std::move(excursions), standstill_notes(ends, setup.component_names)};
 }
 
 // Solves what is not in the file yet.

@@ -184,8 +184,8 @@ class NodeReader {
     if (name == "concatenate") return Concatenate{};
     if (name == "columns") return Columns{json.at("indices").get<std::vector<std::size_t>>()};
     if (name == "choose") return Choose{json.at("mask").get<std::vector<std::uint8_t>>()};
-    if (name == "unary") return Unary{kind_of<UnaryKind>(json, 8)};
-    if (name == "binary") return Binary{kind_of<BinaryKind>(json, 10)};
+    if (name == "unary") return Unary{kind_of<UnaryKind>(json, graph::kUnaryKinds)};
+    if (name == "binary") return Binary{kind_of<BinaryKind>(json, graph::kBinaryKinds)};
     if (name == "softmax") return Softmax{kind_of<SoftmaxKind>(json, 2)};
     if (name == "reduce") return Reduce{kind_of<ReduceKind>(json, 4)};
     if (name == "clip") return Clip{bound_of(json, "minimum", -kNoBound), bound_of(json, "maximum", kNoBound)};

@@ -15,16 +15,21 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-// What tells the sides of a jump apart, if the operation may have one: its own value, or what it reads against bounds.
+// What tells the sides of a jump apart, if the operation may have one: its own value, what it reads against bounds, or
+// of a remainder the quotient's whole part.
 struct Sides {
   std::size_t value = 0;  // of the graph
   const graph::DeadZone* bounds = nullptr;
+  const graph::Node* remainder = nullptr;
 };
 
 std::optional<Sides> sides_of(const graph::Node& node, std::size_t value) {
   using graph::BinaryKind;
   if (const auto* binary = std::get_if<graph::Binary>(&node.operation)) {
     if (binary->kind == BinaryKind::less || binary->kind == BinaryKind::less_or_equal) return Sides{value};
+    if (binary->kind == BinaryKind::modulo) return Sides{value, nullptr, &node};
+  } else if (const auto* unary = std::get_if<graph::Unary>(&node.operation)) {
+    if (graph::is_in_steps(unary->kind)) return Sides{value};
   } else if (const auto* table = std::get_if<graph::Interpolate>(&node.operation)) {
     if (table->powers() == 1) return Sides{value};
   } else if (const auto* zone = std::get_if<graph::DeadZone>(&node.operation)) {
@@ -62,7 +67,14 @@ class Sample {
 
  private:
   static GraphPlan<double> compile(graph::Graph graph, const Sides& sides) {
-    graph.outputs.push_back({"side", sides.value, graph.widths()[sides.value]});
+    std::size_t value = sides.value;
+    const std::size_t width = graph.widths()[value];
+    if (sides.remainder != nullptr) {
+      value = graph.inputs.size() + graph.nodes.size() + 1;
+      graph.nodes.push_back({"quotient", graph::Binary{graph::BinaryKind::divide}, sides.remainder->inputs});
+      graph.nodes.push_back({"whole", graph::Unary{graph::UnaryKind::floor}, {value - 1}});
+    }
+    graph.outputs.push_back({"side", value, width});
     return GraphPlan<double>::compile(graph);
   }
 

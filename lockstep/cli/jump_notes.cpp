@@ -1,0 +1,31 @@
+#include "lockstep/cli/jump_notes.h"
+
+#include <cstddef>
+
+#include "lockstep/ode/trained_parameters.h"
+
+namespace lockstep::cli {
+
+std::string state_jump_text(const std::string& consequence) {
+  return "the right-hand side jumps where a state passes a value, as in if(x < 1, ..), and derivatives do not see that "
+         "trajectories come there earlier or later: " +
+         consequence + "; write a ramp in its place, clamp((x - 1) / width, 0, 1)";
+}
+
+std::string moved_jump_text(const std::string& who, const std::string& parameter) {
+  return who + " does not see what " + parameter + " does by moving a jump, if(t < " + parameter +
+         ", ..): write a ramp in its place, clamp((t - " + parameter + ") / width, 0, 1)";
+}
+
+std::vector<std::string> derivative_notes(const ode::StateFunction& rhs, const std::vector<std::string>& parameters) {
+  std::vector<std::string> notes;
+  if (rhs.jumps_at_states()) notes.push_back(state_jump_text("behind one they are wrong"));
+  for (std::size_t i = 0; i < rhs.parameters() && rhs.moves_knots(); ++i) {
+    if (!ode::moves_a_jump(rhs, i)) continue;
+    const std::string name = i < parameters.size() ? parameters[i] : "parameter " + std::to_string(i);
+    notes.push_back(moved_jump_text("the derivative by " + name, name));
+  }
+  return notes;
+}
+
+}  // namespace lockstep::cli

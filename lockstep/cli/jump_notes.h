@@ -1,0 +1,19 @@
+// What derivatives of a solve do not see, for people.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lockstep/ode/state_function.h"
+
+namespace lockstep::cli {
+
+// Of a right-hand side that jumps where a state passes a value. `consequence` says what that means for the reader.
+std::string state_jump_text(const std::string& consequence);
+// Of a parameter that moves a jump. `who`, as "training", does not see it.
+std::string moved_jump_text(const std::string& who, const std::string& parameter);
+
+// Notes on derivatives by initial states and parameters; `parameters` are the names of the right-hand side's.
+std::vector<std::string> derivative_notes(const ode::StateFunction& rhs, const std::vector<std::string>& parameters);
+
+}  // namespace lockstep::cli
