@@ -51,7 +51,8 @@ class Solver:
         # Copies: what its maker does with an array afterwards is no matter of this.
         self._made_of = text, {name: _copied(_table_or_numbers(name, one)) for name, one in arrays.items()}, model
         self._given = {"u0": u0, "parameters": options.get("parameters")}
-        self._given = {name: dict(one) if isinstance(one, Mapping) else one is not None for name, one in self._given.items()}
+        self._given = {name: dict(one) if isinstance(one, Mapping) else one is not None
+                       for name, one in self._given.items()}
         self._prepare()
 
     def _prepare(self) -> None:

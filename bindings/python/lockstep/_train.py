@@ -64,7 +64,8 @@ class Training:
                  rhs: Optional[_lockstep.Model], history: dict[str, Array], loss: float,
                  validation_loss: Optional[float], loss_name: str,
                  errors: Optional[dict[str, dict[str, dict[str, Any]]]] = None, report: str = "",
-                 uncertainty: Optional[tuple[Any, ...]] = None, advice: Sequence[str] = (), picture: Optional[dict[str, Any]] = None):
+                 uncertainty: Optional[tuple[Any, ...]] = None, advice: Sequence[str] = (),
+                 picture: Optional[dict[str, Any]] = None):
         self.models = models
         self.parameters = parameters
         self._rhs = rhs
@@ -197,7 +198,8 @@ def train(
     failed : {"stop", "leave_out"}
         What becomes of the training of a neural ODE when a trajectory cannot be solved.
     phases : "recommended", "noisy", or sequence of dict (or one)
-        One after the other, with ``optimiser``, ``rate``, ``iterations`` and the like in each; ``"recommended"`` (neural ODEs, and their default) grows from short segments to whole
+        One after the other, with ``optimiser``, ``rate``, ``iterations`` and the like in each;
+        ``"recommended"`` (neural ODEs, and their default) grows from short segments to whole
         trajectories by L-BFGS, which fits smooth trajectories in seconds; ``"noisy"`` frees the states that solves
         start from, for data with noise.
     units : dict of str
@@ -246,8 +248,9 @@ def train(
             raise of_kind("type", f"file: found {type(file).__name__}, expected the path of a training file, *.toml",
                           "file", type(file).__name__, "the path of a training file, *.toml", "")
         beside = [key for key, value in {"x": x, "y": y, "t": t, "u": u, "hidden": hidden, "start": start,
-                                         "trajectory": trajectory, "output": output, "models": models, "nets": nets, "units": units, "sigma": sigma,
-                                         "absolute_sigma": absolute_sigma, "missing": missing, "starts": starts,
+                                         "trajectory": trajectory, "output": output, "models": models, "nets": nets,
+                                         "units": units, "sigma": sigma, "absolute_sigma": absolute_sigma,
+                                         "missing": missing, "starts": starts,
                                          **others}.items() if value is not None]
         if beside:
             raise of_kind("invalid_argument", f"{beside[0]}: found a value beside a training file, which has its own; "
