@@ -68,7 +68,7 @@ struct IsArithmetic {
 
 // As in math/modulo-inl.h; what a divisor known now makes of itself is made now.
 Value modulo(LaneProgram& program, Value x, Value y) {
-  const LaneInstruction& given = program.instructions()[y];
+  const LaneInstruction given = program.instructions()[y];  // which grow below
   const bool known = given.op == LaneOp::constant, below = known && given.number < 0;
   const Value zero = program.constant(0);
   const Value size = known ? program.constant(std::fabs(given.number)) : program.apply(LaneOp::absolute, y);
