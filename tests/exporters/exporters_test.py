@@ -232,10 +232,10 @@ class Operators(unittest.TestCase):
     SECOND = {"PRelu": "slopes", "SwiGLU": "x", "Mod": "slopes"}
     # What else is read, where it means something for each sample (lockstep/nn/onnx.h).
     OTHERS = """Add And BatchNormalization Cast CastLike Clip Concat Constant ConstantOfShape Cosh CumSum Div Dropout Einsum Equal Expand
-        Flatten Gather GatherND Gemm Greater GreaterOrEqual GroupNormalization Identity InstanceNormalization LayerNormalization Less
+        Flatten Gather GatherND Gemm Greater GreaterOrEqual GroupNormalization Identity InstanceNormalization IsInf IsNaN LayerNormalization Less
         LessOrEqual Log LpNormalization MatMul Max Mean Min Mul Not Or Pad Pow RMSNormalization Reciprocal ReduceL1 ReduceL2
         ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Reshape ScatterElements
-        ScatterND Shape Sinh Slice Split Sqrt Squeeze Sub Sum Tan Tile Transpose Unsqueeze Where""".split()
+        ScatterND Shape Sinh Slice Split Sqrt Squeeze Sub Sum Tan Tile Transpose Unsqueeze Where Xor""".split()
 
     @classmethod
     def setUpClass(cls):
