@@ -188,6 +188,28 @@ class Evaluation:
         deviation = self._sqrt(self._add(variance, self._exact(np.full(1, epsilon, self.real))))
         return self._add(self._mul(self._div(centred, deviation), scale), shift)
 
+    # ---- in steps: what it is at either end of the radius
+    def _step(self, function, a):
+        c = function(a[0])
+        return c, np.maximum(c - function(a[0] - a[1]), function(a[0] + a[1]) - c)
+
+    def _floor(self, a):
+        return self._step(np.floor, a)
+
+    def _round(self, a):
+        return self._step(np.rint, a)
+
+    def _sign(self, a):
+        return self._step(np.sign, a)
+
+    def _mod(self, a, b, fmod):
+        """a - b trunc(a / b), exact but for what is read; anything below |b| where the quotient's whole part may be another,
+        or has more digits than the precision, where it is 0 or the remainder (lockstep/kernels/math/modulo-inl.h)."""
+        quotient = self._div(a, b)
+        low, high = np.trunc(quotient[0] - quotient[1]), np.trunc(quotient[0] + quotient[1])
+        known = (low == high) & (np.abs(quotient[0]) * self.unit < 1)
+        return np.fmod(a[0], b[0]), np.where(known, a[1] + np.abs(low) * b[1], 2 * (np.abs(b[0]) + b[1]))
+
     # ---- truth, choices, places
     def _compare(self, truth, a, b):
         margin = a[1] + b[1]
