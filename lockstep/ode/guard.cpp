@@ -13,6 +13,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/hash.h"
 #include "lockstep/ode/detail/evaluation_cost.h"
+#include "lockstep/ode/detail/knots_of_inner.h"
 #include "lockstep/ode/differentiable_tile.h"
 
 namespace lockstep::ode {
@@ -137,36 +138,29 @@ class ReverseClamped final : public DifferentiableTile<T> {
   std::size_t components_, parameters_;
 };
 
-class Clamped final : public StateFunction {
+class Clamped final : public detail::KnotsOfInner {
  public:
-  Clamped(Rhs net, Range range) : net_(std::move(net)), range_(std::move(range)) {}
+  Clamped(Rhs net, Range range) : KnotsOfInner(std::move(net)), range_(std::move(range)) {}
 
-  std::size_t components() const override { return net_->components(); }
-  std::size_t parameters() const override { return net_->parameters(); }
-  std::string description() const override { return net_->description() + ", inputs clamped to the training range"; }
-  std::string digest() const override { return digest_of("clamped", range_, net_->digest()); }
+  std::size_t components() const override { return inner_->components(); }
+  std::size_t parameters() const override { return inner_->parameters(); }
+  std::string description() const override { return inner_->description() + ", inputs clamped to the training range"; }
+  std::string digest() const override { return digest_of("clamped", range_, inner_->digest()); }
   // Of a net; what else is within takes its inputs from places that only it knows.
   std::vector<FunctionPart> parts() const override {
-    std::vector<FunctionPart> parts = net_->parts();
+    std::vector<FunctionPart> parts = inner_->parts();
     NetPart* const net = parts.size() == 1 ? std::get_if<NetPart>(&parts.front().what) : nullptr;
     if (net == nullptr || net->range.minimum != nullptr) return {};
     net->range = {&range_.minimum, &range_.maximum};
     return parts;
   }
-  std::optional<EvaluationCost> evaluation_cost() const override { return detail::cost_of(*net_); }
-  std::vector<TimeKnot> time_knots(const TimeSpan& span, std::span<const double> parameters) const override {
-    return net_->time_knots(span, parameters);
-  }
-  bool moves_knots() const override { return net_->moves_knots(); }
-  bool repeats_knots() const override { return net_->repeats_knots(); }
-  bool hides_knots() const override { return net_->hides_knots(); }
-  bool jumps_at_states() const override { return net_->jumps_at_states(); }
-  std::vector<double> weights() const override { return net_->weights(); }
+  std::optional<EvaluationCost> evaluation_cost() const override { return detail::cost_of(*inner_); }
+  std::vector<double> weights() const override { return inner_->weights(); }
   std::shared_ptr<DifferentiableTile<float>> differentiable_f32(CpuTarget target) const override {
-    return differentiable(net_->differentiable_f32(target));
+    return differentiable(inner_->differentiable_f32(target));
   }
   std::shared_ptr<DifferentiableTile<double>> differentiable_f64(CpuTarget target) const override {
-    return differentiable(net_->differentiable_f64(target));
+    return differentiable(inner_->differentiable_f64(target));
   }
   std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const override { return make<float>(target); }
   std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const override {
@@ -181,9 +175,8 @@ class Clamped final : public StateFunction {
   }
   template <class T>
   std::shared_ptr<const TileFunction<T>> make(CpuTarget target) const {
-    return std::make_shared<ClampedTile<T>>(lower<T>(*net_, target), components(), parameters(), range_);
+    return std::make_shared<ClampedTile<T>>(lower<T>(*inner_, target), components(), parameters(), range_);
   }
-  Rhs net_;
   Range range_;
 };
 

@@ -15,6 +15,7 @@
 #include "lockstep/kernels/math/math.h"
 #include "lockstep/ode/detail/data_rows.h"
 #include "lockstep/ode/detail/fit_data.h"
+#include "lockstep/ode/detail/knots_of_inner.h"
 #include "lockstep/ode/detail/least_squares.h"
 #include "lockstep/ode/detail/start_solver.h"
 #include "lockstep/ode/differentiable_tile.h"
@@ -29,10 +30,10 @@ namespace {
 }
 
 // A right-hand side at other weights than its own.
-class AtWeights final : public StateFunction {
+class AtWeights final : public detail::KnotsOfInner {
  public:
   AtWeights(Rhs inner, std::span<const double> weights)
-      : inner_(std::move(inner)), weights_(weights.begin(), weights.end()) {}
+      : KnotsOfInner(std::move(inner)), weights_(weights.begin(), weights.end()) {}
 
   std::size_t components() const override { return inner_->components(); }
   std::size_t parameters() const override { return inner_->parameters(); }
@@ -40,13 +41,6 @@ class AtWeights final : public StateFunction {
   std::string digest() const override {
     return ContentHash().add("weights").add(inner_->digest()).add(std::span<const double>(weights_)).hex();
   }
-  bool jumps_at_states() const override { return inner_->jumps_at_states(); }
-  std::vector<TimeKnot> time_knots(const TimeSpan& span, std::span<const double> parameters) const override {
-    return inner_->time_knots(span, parameters);
-  }
-  bool moves_knots() const override { return inner_->moves_knots(); }
-  bool repeats_knots() const override { return inner_->repeats_knots(); }
-  bool hides_knots() const override { return inner_->hides_knots(); }
   std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const override {
     return lower_differentiable<float>(*this, target);
   }
@@ -67,7 +61,6 @@ class AtWeights final : public StateFunction {
     if (tile) tile->set_weights(std::vector<T>(weights_.begin(), weights_.end()));
     return tile;
   }
-  Rhs inner_;
   std::vector<double> weights_;
 };
 

@@ -11,6 +11,7 @@
 #include "lockstep/core/text.h"
 #include "lockstep/kernels/math/math.h"
 #include "lockstep/ode/detail/graph_knots.h"
+#include "lockstep/ode/detail/knots_of_inner.h"
 #include "lockstep/ode/detail/refuse.h"
 #include "lockstep/ode/differentiable_tile.h"
 
@@ -161,10 +162,10 @@ class ReverseTrained final : public DifferentiableTile<T> {
   std::vector<T> values_, slopes_;  // [trained]
 };
 
-class Trained final : public StateFunction {
+class Trained final : public detail::KnotsOfInner {
  public:
   Trained(Rhs rhs, std::vector<TrainedParameter> trained)
-      : inner_(std::move(rhs)), trained_(std::move(trained)), sources_(inner_->parameters(), trained_) {}
+      : KnotsOfInner(std::move(rhs)), trained_(std::move(trained)), sources_(inner_->parameters(), trained_) {}
 
   std::size_t components() const override { return inner_->components(); }
   std::size_t parameters() const override { return inner_->parameters() - trained_.size(); }
@@ -182,10 +183,6 @@ class Trained final : public StateFunction {
     return hash.hex();
   }
   // Not those that a trained one moves: where it is in the end is not known here.
-  bool moves_knots() const override { return inner_->moves_knots(); }
-  bool repeats_knots() const override { return inner_->repeats_knots(); }
-  bool hides_knots() const override { return inner_->hides_knots(); }
-  bool jumps_at_states() const override { return inner_->jumps_at_states(); }
   std::vector<TimeKnot> time_knots(const TimeSpan& span, std::span<const double> parameters) const override {
     if (parameters.empty()) return inner_->time_knots(span, {});
     std::vector<double> all;
@@ -223,7 +220,6 @@ class Trained final : public StateFunction {
     return std::make_shared<ReverseTrained<T>>(std::move(inner), sources_, trained_);
   }
 
-  Rhs inner_;
   std::vector<TrainedParameter> trained_;
   Sources sources_;
 };
