@@ -17,7 +17,6 @@
 #include "lockstep/kernels/graph/tile_plan.h"
 #include "lockstep/kernels/graph/weights.h"
 #include "lockstep/ode/detail/arithmetic_tile.h"
-#include "lockstep/ode/detail/continuous_choice.h"
 #include "lockstep/ode/detail/evaluation_cost.h"
 #include "lockstep/ode/detail/graph_inputs.h"
 #include "lockstep/ode/detail/graph_jumps.h"
@@ -123,8 +122,7 @@ class GraphNet : public StateFunction {
       take_in_order();
     }
     source_ = detail::graph_source(graph_, pieces_);
-    if (detail::reads_time(pieces_)) continuous_choices_ = detail::continuous_choices(graph_);
-    knots_ = detail::known_knots(graph_, pieces_, continuous_choices_, parameters_);
+    knots_ = detail::known_knots(graph_, pieces_, parameters_);
   }
 
   // Of a function that is no right-hand side.
@@ -182,7 +180,7 @@ class GraphNet : public StateFunction {
   bool hides_knots() const override { return knots_.some_hide; }
   std::vector<TimeKnot> time_knots(const TimeSpan& span, std::span<const double> parameters) const override {
     if (!knots_.some_repeat && (!knots_.some_move || parameters.empty())) return knots_.ever;
-    return detail::time_knots(graph_, pieces_, continuous_choices_, span, parameters);
+    return detail::time_knots(graph_, pieces_, knots_, span, parameters);
   }
   // On a GPU it is compiled when a solve needs it.
   std::vector<FunctionPart> parts() const override {
@@ -269,7 +267,6 @@ class GraphNet : public StateFunction {
   std::size_t components_ = 0, parameters_ = 0, inputs_ = 0;
   bool is_function_ = false;
   GraphPieces pieces_;
-  std::vector<std::size_t> continuous_choices_;
   detail::KnownKnots knots_;
   std::optional<std::string> source_;  // for a GPU; none where the net is too large
 };

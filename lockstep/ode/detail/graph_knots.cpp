@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "lockstep/ode/detail/continuous_choice.h"
 #include "lockstep/ode/detail/time_pieces.h"
 
 namespace lockstep::ode::detail {
@@ -128,16 +129,16 @@ TimeWalk walked(const graph::Graph& graph, const GraphPieces& pieces, Continuous
   return walk;
 }
 
-}  // namespace
-
 bool reads_time(const GraphPieces& pieces) {
   return std::ranges::any_of(pieces, [](const GraphPiece& piece) { return piece.source == GraphSource::time; });
 }
 
-std::vector<TimeKnot> time_knots(const graph::Graph& graph, const GraphPieces& pieces, Continuous continuous,
+}  // namespace
+
+std::vector<TimeKnot> time_knots(const graph::Graph& graph, const GraphPieces& pieces, const KnownKnots& known,
                                  const TimeSpan& span, Parameters parameters) {
   if (!reads_time(pieces)) return {};
-  TimeWalk ever = walked(graph, pieces, continuous, kEver, parameters);
+  TimeWalk ever = walked(graph, pieces, known.continuous, kEver, parameters);
   const bool repeats = ever.repeats();
   std::vector<TimeKnot> knots = ever.take_knots();
   if (!repeats || std::isinf(span.last - span.first)) return knots;
@@ -146,17 +147,17 @@ std::vector<TimeKnot> time_knots(const graph::Graph& graph, const GraphPieces& p
   double margin = std::max({std::fabs(span.first), std::fabs(span.last), span.last - span.first});
   for (const TimeKnot& knot : knots) margin = std::max(margin, knot.magnitude);
   margin *= 0x1p-10;
-  return walked(graph, pieces, continuous, {span.first - margin, span.last + margin}, parameters).take_knots();
+  return walked(graph, pieces, known.continuous, {span.first - margin, span.last + margin}, parameters).take_knots();
 }
 
-KnownKnots known_knots(const graph::Graph& graph, const GraphPieces& pieces, Continuous continuous,
-                       std::size_t parameters) {
+KnownKnots known_knots(const graph::Graph& graph, const GraphPieces& pieces, std::size_t parameters) {
   KnownKnots known;
   if (!reads_time(pieces)) return known;
-  TimeWalk without = walked(graph, pieces, continuous, kEver, {});
+  known.continuous = continuous_choices(graph);
+  TimeWalk without = walked(graph, pieces, known.continuous, kEver, {});
   const std::vector<double> any = any_parameters(parameters);
   TimeWalk with(kEver);
-  known.some_hide = hides_knots(graph, pieces, continuous, any, with);
+  known.some_hide = hides_knots(graph, pieces, known.continuous, any, with);
   known.some_move = with.sites() != without.sites();
   known.some_repeat = with.repeats();
   known.ever = without.take_knots();

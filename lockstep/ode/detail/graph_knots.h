@@ -11,16 +11,6 @@
 
 namespace lockstep::ode::detail {
 
-bool reads_time(const GraphPieces& pieces);
-// Of everything in it that reads a multiple of the time plus a constant, piece by piece: tables, comparisons, bounds,
-// whole parts and remainders. Given parameters are constants; without them what reads one tells nothing. Those within
-// the span and a little way beyond, so that a longer span makes no difference to a trajectory of a shorter one; of an
-// infinite span, of those that repeat one for all. Of comparisons those that are `continuous` (continuous_choice.h)
-// bend, all others jump.
-std::vector<TimeKnot> time_knots(const graph::Graph& graph, const GraphPieces& pieces,
-                                 std::span<const std::size_t> continuous, const TimeSpan& span,
-                                 std::span<const double> parameters);
-
 struct KnownKnots {
   std::vector<TimeKnot> ever;  // of an infinite span, those that no parameter moves
   bool some_move = false;
@@ -28,9 +18,16 @@ struct KnownKnots {
   // Whether it compares, or looks up, what is made of the time in another way, sin(t) > 0.9: at times that nothing
   // tells. Not what the state has a part in, whose errors the steps see, nor what is continuous.
   bool some_hide = false;
+  std::vector<std::size_t> continuous;  // continuous_choices(): those bend, all other comparisons jump
 };
-KnownKnots known_knots(const graph::Graph& graph, const GraphPieces& pieces, std::span<const std::size_t> continuous,
-                       std::size_t parameters);
+KnownKnots known_knots(const graph::Graph& graph, const GraphPieces& pieces, std::size_t parameters);
+
+// Of everything in it that reads a multiple of the time plus a constant, piece by piece: tables, comparisons, bounds,
+// whole parts and remainders. Given parameters are constants; without them what reads one tells nothing. Those within
+// the span and a little way beyond, so that a longer span makes no difference to a trajectory of a shorter one; of an
+// infinite span, of those that repeat one for all. `known` are the graph's own.
+std::vector<TimeKnot> time_knots(const graph::Graph& graph, const GraphPieces& pieces, const KnownKnots& known,
+                                 const TimeSpan& span, std::span<const double> parameters);
 
 // Parameters as good as any others, which make no factor of the time vanish but by design.
 inline std::vector<double> any_parameters(std::size_t count) {

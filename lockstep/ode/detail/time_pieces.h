@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -27,8 +26,8 @@ class TimeWalk {
 
   TimePieces whole(const graph::TimeMultiple& value) const { return {{span_.last, value}}; }
   // What the operation makes of these values, null where they are none; notes where it bends within the span, and
-  // whether it jumps there: not if it is `continuous`. None
-  // where it makes no such value. Throws Error where there are too many times to list.
+  // whether it jumps there: not if it is `continuous`. None where it makes no such value. Throws Error where there are
+  // too many times to list.
   std::optional<TimePieces> apply(const graph::Operation& operation, std::span<const TimePieces* const> inputs,
                                   bool continuous = false);
 
