@@ -56,12 +56,13 @@ class Worker {
       room = std::min({room, tile_.step_count[lane] - tile_.step_index[lane] - 1, until_save, attempts_left});
     }
     const int count = static_cast<int>(room);
+    if (count < 2) return;
     // Where times do not tell one step from the next, rounding may have brought the save point nearer.
     for (int lane = 0; lane < tile_.lanes; ++lane) {
       const double t = std::fma(tile_.step_index[lane] + count, tile_.h[lane], tile_.t_start[lane]);
       if ((t - tile_.next_save[lane]) * tile_.h[lane] >= 0) return;
     }
-    if (count >= 2 && code_.inlined->run_fixed(tile_, code_.settings, count)) steps_ += count;
+    if (code_.inlined->run_fixed(tile_, code_.settings, count)) steps_ += count;
   }
 
   void step() {
