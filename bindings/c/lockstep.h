@@ -47,9 +47,9 @@ typedef struct lockstep_model lockstep_model;
 
 typedef struct lockstep_load_options {
   size_t size;                   /* sizeof(lockstep_load_options): which fields the caller knows */
-  const char* activations;       /* for safetensors that do not say: one a layer, "tanh,tanh,linear", or one for all
+  const char *activations;       /* for safetensors that do not say: one a layer, "tanh,tanh,linear", or one for all
                                     layers but the last, "tanh"; or NULL */
-  const char* hidden_activation; /* the latter, in a field of its own; or NULL */
+  const char *hidden_activation; /* the latter, in a field of its own; or NULL */
 } lockstep_load_options;
 
 /* Reads safetensors and, where liblockstep_c_readers is installed beside this library, ONNX, Keras' files and Lockstep's

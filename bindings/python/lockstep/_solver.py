@@ -44,15 +44,13 @@ class Solver:
             if name in options:
                 raise of_kind("invalid_argument", f"{name}: found a value for a Solver, expected none; use solve()", name,
                               "a value for a Solver", "none", "use solve()")
-        _unknown.refuse(Solver, {name: None for name in options if name not in _OPTIONS}, "problem",
-                        _OPTIONS)
+        _unknown.refuse(Solver, {name: None for name in options if name not in _OPTIONS}, "problem", _OPTIONS)
         options["precision"] = _precision(options.get("precision"))
         text, arrays, model = _written(problem, u0, t_span, save_at, **options)
         # Copies: what its maker does with an array afterwards is no matter of this.
         self._made_of = text, {name: _copied(_table_or_numbers(name, one)) for name, one in arrays.items()}, model
-        self._given = {"u0": u0, "parameters": options.get("parameters")}
         self._given = {name: dict(one) if isinstance(one, Mapping) else one is not None
-                       for name, one in self._given.items()}
+                       for name, one in (("u0", u0), ("parameters", options.get("parameters")))}
         self._prepare()
 
     def _prepare(self) -> None:

@@ -239,11 +239,12 @@ void take_features(const onnx::ModelProto& file, const char* key, std::vector<Po
 }  // namespace
 
 void keep_in_metadata(onnx::ModelProto& file, const Model& model, OnnxWriter& writer) {
+  const auto refuse_text = [](const std::string& key) {
+    refuse(key.starts_with("lockstep.") ? key.substr(9) : "metadata", "a text that is not UTF-8",
+           "UTF-8, which ONNX files are written in", "rename or remove it");
+  };
   const auto add = [&](const std::string& key, const std::string& value) {
-    if (!is_utf8(key) || !is_utf8(value)) {
-      refuse(key.starts_with("lockstep.") ? key.substr(9) : "metadata", "a text that is not UTF-8",
-             "UTF-8, which ONNX files are written in", "rename or remove it");
-    }
+    if (!is_utf8(key) || !is_utf8(value)) refuse_text(key);
     if (value.empty()) return;
     auto* entry = file.add_metadata_props();
     entry->set_key(key);
@@ -253,7 +254,7 @@ void keep_in_metadata(onnx::ModelProto& file, const Model& model, OnnxWriter& wr
     try {
       add(key, json.dump());
     } catch (const KeptJson::type_error&) {  // a text in it
-      add(key, "\xff");
+      refuse_text(key);
     }
   };
   add_json(kInputsKey, json_of(model.inputs));
