@@ -1,5 +1,6 @@
 #include "lockstep/ode/options.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -99,12 +100,20 @@ void detail::validate(const Problem& problem, const Options& options, SaveRows r
     refuse("atol", std::to_string(n) + " numbers",
            "one for all components or one for each of " + std::to_string(problem.rhs->components()));
   }
-  if (!options.stops.empty()) {
+  if (options.control == StepControl::common && problem.impulses_differ()) {
+    refuse("control", "common with impulses of each trajectory's own", "impulses that all trajectories share",
+           "use per_trajectory control");
+  }
+  if (!options.stops.empty() || !problem.impulses.empty()) {
     Options given = options;
     given.stop_at_knots = false;
     if (const auto passed = passed_jump(problem, given, problem.trajectories())) {
-      refuse("stops", number_text(passed->time) + " within a step of trajectory " + std::to_string(passed->trajectory),
-             "times at which fixed steps end", "choose a dt whose steps end there, or leave dt out");
+      const bool is_stop = std::ranges::find(options.stops, passed->time) != options.stops.end();
+      throw Error(ErrorKind::invalid_argument, {.field = is_stop ? "options.stops" : "problem.impulses",
+                                                .found = number_text(passed->time) + " within a step of trajectory " +
+                                                         std::to_string(passed->trajectory),
+                                                .expected = "times at which fixed steps end",
+                                                .remedy = "choose a dt whose steps end there, or leave dt out"});
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <tuple>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/standard_arithmetic.h"
@@ -72,6 +73,7 @@ Problem with_rows(const Problem& problem, const Pick& pick) {
   result.rhs = problem.rhs;
   result.event = problem.event;
   result.save_times_per_trajectory = problem.save_times_per_trajectory;
+  if (!problem.impulses_differ()) result.impulses = problem.impulses;
   result.initial_states = pick(problem.initial_states, problem.rhs->components());
   const auto take = [&](std::vector<double> Problem::*numbers, std::size_t width, bool is_own) {
     if (is_own) {
@@ -85,6 +87,42 @@ Problem with_rows(const Problem& problem, const Pick& pick) {
   take(&Problem::end_times, 1, problem.end_times.size() != 1);
   take(&Problem::save_times, problem.save_points(), problem.save_times_per_trajectory);
   return result;
+}
+
+// Those of the next trajectory of its own.
+void add_impulses(Problem& problem, std::span<const Impulse> impulses) {
+  problem.impulses.insert(problem.impulses.end(), impulses.begin(), impulses.end());
+  problem.first_impulse.push_back(problem.impulses.size());
+}
+
+void validate_impulses(const Problem& problem) {
+  const auto& [impulses, first] = std::tie(problem.impulses, problem.first_impulse);
+  const std::size_t count = problem.trajectories(), n = problem.rhs->components();
+  if (problem.impulses_differ()) {
+    if (first.size() != count + 1)
+      refuse("first_impulse", numbers(first.size()), std::to_string(count + 1) + ", one more than trajectories");
+    if (first.front() != 0 || first.back() != impulses.size() || !std::ranges::is_sorted(first))
+      refuse("first_impulse", "numbers from " + std::to_string(first.front()) + " to " + std::to_string(first.back()),
+             "ascending numbers from 0 to " + std::to_string(impulses.size()) + ", how many impulses there are");
+  }
+  for (std::size_t i = 0; i < impulses.size(); ++i) {
+    const std::string field = "impulses[" + std::to_string(i) + "]";
+    const Impulse& impulse = impulses[i];
+    for (const auto& [name, number] :
+         {std::pair{".time", impulse.time}, {".change", impulse.change}, {".factor", impulse.factor}}) {
+      if (!std::isfinite(number)) refuse(field + name, number_text(number), "a finite number");
+    }
+    if (impulse.component >= n)
+      refuse(field + ".component", std::to_string(impulse.component),
+             "a component below " + std::to_string(n) + ", how many there are");
+  }
+  const std::size_t spans = std::max(problem.start_times.size(), problem.end_times.size());
+  for (std::size_t i = 0; i < (impulses.empty() ? 0 : spans); ++i) {
+    if (problem.end_time(i) < problem.start_time(i))
+      refuse("impulses", "some, and a span that runs backwards for trajectory " + std::to_string(i),
+             "spans that run forward where states change at once",
+             "exchange the ends, or solve trajectories without impulses apart");
+  }
 }
 
 }  // namespace
@@ -115,6 +153,11 @@ const double* Problem::save_times_of(std::size_t i) const {
   return save_times_per_trajectory ? save_times.data() + i * save_points() : save_times.data();
 }
 
+std::span<const Impulse> Problem::impulses_of(std::size_t i) const {
+  if (!impulses_differ()) return impulses;
+  return std::span(impulses).subspan(first_impulse[i], first_impulse[i + 1] - first_impulse[i]);
+}
+
 Problem Problem::part(std::size_t first, std::size_t count) const {
   const std::size_t all = trajectories();
   if (first > all || count > all - first) {
@@ -122,14 +165,19 @@ Problem Problem::part(std::size_t first, std::size_t count) const {
            "trajectories " + std::to_string(first) + " to " + std::to_string(first + count) + ", the last excluded",
            "trajectories below " + std::to_string(all));
   }
-  return with_rows(*this, [&](const std::vector<double>& values, std::size_t width) {
+  Problem result = with_rows(*this, [&](const std::vector<double>& values, std::size_t width) {
     const auto begin = values.begin() + static_cast<std::ptrdiff_t>(first * width);
     return std::vector<double>(begin, begin + static_cast<std::ptrdiff_t>(count * width));
   });
+  if (impulses_differ()) {
+    result.first_impulse.push_back(0);
+    for (std::size_t i = first; i < first + count; ++i) add_impulses(result, impulses_of(i));
+  }
+  return result;
 }
 
 Problem Problem::selection(const std::vector<std::size_t>& rows) const {
-  return with_rows(*this, [&](const std::vector<double>& values, std::size_t width) {
+  Problem result = with_rows(*this, [&](const std::vector<double>& values, std::size_t width) {
     std::vector<double> picked;
     picked.reserve(rows.size() * width);
     for (const std::size_t row : rows) {
@@ -138,14 +186,19 @@ Problem Problem::selection(const std::vector<std::size_t>& rows) const {
     }
     return picked;
   });
+  if (impulses_differ()) {
+    result.first_impulse.push_back(0);
+    for (const std::size_t row : rows) add_impulses(result, impulses_of(row));
+  }
+  return result;
 }
 
 void Problem::validate() const { detail::validate(*this, detail::SaveRows::full); }
 
 void detail::validate(const Problem& problem, SaveRows rows) {
   const StandardArithmetic arithmetic;
-  const auto& [rhs, initial_states, parameters, start_times, end_times, save_times, save_times_per_trajectory, event] =
-      problem;
+  const auto& [rhs, initial_states, parameters, start_times, end_times, save_times, save_times_per_trajectory, event,
+               impulses, first_impulse] = problem;
   if (!rhs) refuse("rhs", "none", "a right-hand side", "make one with ode::net, ode::system or ode::function");
   const std::size_t n = rhs->components();
   if (n == 0 || rhs->outputs() != n) {
@@ -186,6 +239,7 @@ void detail::validate(const Problem& problem, SaveRows rows) {
              std::to_string(n) + " and " + std::to_string(m) + ", as the right-hand side");
     }
   }
+  validate_impulses(problem);
   // Shared times need one look; anything per trajectory needs one each.
   const bool shared = start_times.size() == 1 && end_times.size() == 1 && !save_times_per_trajectory;
   for (std::size_t i = 0; i < (shared ? std::size_t{1} : count); ++i) {

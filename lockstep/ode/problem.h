@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,15 @@ struct TerminalEvent {
   Direction direction = Direction::either;
 };
 
+// What happens to a state all at once, such as a dose, a harvest or a burn of an engine: u[component] becomes
+// factor * u[component] + change, rounded once (numerics.md). Save points at that time hold the state before it.
+struct Impulse {
+  double time;
+  std::size_t component;
+  double change = 0;
+  double factor = 1;
+};
+
 // All numbers are float64 here and are rounded to the solve's precision when a trajectory starts.
 struct Problem {
   Rhs rhs;
@@ -28,6 +38,11 @@ struct Problem {
   std::vector<double> save_times;      // [time] shared by all, or [trajectory][time] with save_times_per_trajectory
   bool save_times_per_trajectory = false;
   std::optional<TerminalEvent> event;
+  // In any order of time; those of the same time follow one another as they stand here. A trajectory that begins at one
+  // starts behind it, one that ends there ends before it; others than those within its span do nothing. Spans then run
+  // forward in time. The derivative is evaluated anew behind each, as behind Options::stops.
+  std::vector<Impulse> impulses;           // of all, or one trajectory's after the other's with
+  std::vector<std::size_t> first_impulse;  // [trajectory + 1]: i's are those from first_impulse[i] to the next one's
 
   std::size_t trajectories() const;
   std::size_t save_points() const;  // a trajectory
@@ -36,6 +51,8 @@ struct Problem {
   std::pair<double, double> time_range() const;  // the least and the greatest start or end time of all
   const double* parameters_of(std::size_t trajectory) const;
   const double* save_times_of(std::size_t trajectory) const;  // [time], in the direction of integration
+  bool impulses_differ() const { return !first_impulse.empty(); }
+  std::span<const Impulse> impulses_of(std::size_t trajectory) const;
 
   // The ensemble of trajectories [first, first + count) alone. Those solve to the same bits as within the whole, but
   // where all share one step size (StepControl::common).
@@ -44,7 +61,7 @@ struct Problem {
   Problem selection(const std::vector<std::size_t>& rows) const;
 
   // Throws Error (invalid_argument) naming field, found and expected: sizes that do not fit, numbers that are not
-  // finite, save times outside the span or not in order.
+  // finite, save times outside the span or not in order, impulses on spans that run backwards.
   void validate() const;
 };
 

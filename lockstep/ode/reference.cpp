@@ -81,9 +81,10 @@ class Trajectory {
   // The pieces of it, for steps that others share. start() is false where a number is not finite.
   bool start() {
     k_.assign(static_cast<std::size_t>(tableau_.stages + tableau_.interpolant_stages), {});
+    save_before(t_, y_);
+    if (t_ != t_end_) give_impulses();
     k_[0] = evaluate(here().behind, y_);
     if (event_) g_ = (*event_)(t_, y_)[0];
-    save_before(t_, y_);
     return finite(k_[0]) && finite(y_);
   }
   double first_step();
@@ -112,7 +113,15 @@ class Trajectory {
   // Behind a jump, on the way on.
   void begin_anew() {
     if (t_ == t_end_ || accepted_ + rejected_ >= options_.max_steps) return;
-    if (here().before != here().behind) k_[0] = evaluate(here().behind, y_);
+    if (here().before == here().behind) return;
+    give_impulses();
+    k_[0] = evaluate(here().behind, y_);
+  }
+  void give_impulses() {
+    detail::for_changes(stops_, t_, [&](const detail::StateChange& change) {
+      T& u = y_[static_cast<std::size_t>(change.component)];
+      u = std::fma(static_cast<T>(change.factor), u, static_cast<T>(change.change));
+    });
   }
 
   std::vector<T> evaluate(double t, const std::vector<T>& u) {

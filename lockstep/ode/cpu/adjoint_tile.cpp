@@ -108,21 +108,21 @@ void AdjointTile<T>::load(std::size_t first, int lanes) {
                     .save_times = problem.save_times_of(trajectory),
                     .state = states_.data() + column * context_.save_points() * n,
                     .t_end = end};
-    if (lane < lanes) open_ |= LaneMask{1} << lane;
+    leave_start(context_, tile_, lane, lanes_[lane]);
+    if (lane < lanes) {
+      open_ |= LaneMask{1} << lane;
+    } else {
+      lanes_[lane].saved = 0;
+    }
   }
   std::copy_n(tile_.y.data(), n * kTileLanes, initial_.data());
 }
 
 template <class T>
 void AdjointTile<T>::begin_lanes() {
-  const std::size_t n = context_.components();
   for (LaneMask bits = open_; bits != 0; bits &= bits - 1) {
     const int lane = __builtin_ctz(bits);
     LaneRecord<T>& record = lanes_[lane];
-    while (record.saved < context_.save_points() && record.save_times[record.saved] == tile_.t[lane]) {
-      copy_column(tile_.y.data(), lane, n, record.state + record.saved * n);
-      ++record.saved;
-    }
     tile_.next_save[lane] = next_save_time(context_, record, tile_.t_end[lane] - tile_.t[lane]);
     outcome_[lane] = {};
     if (tile_.error_squared[lane] != 0) {
@@ -365,6 +365,7 @@ void AdjointTile<T>::replay(std::size_t index, StageRecord<T>* record) {
   context_.step.kernels.advance(tile_, context_.step.settings, step.accepted);
   if (step.renewed == 0) return;
   std::copy_n(step.t_behind, kTileLanes, tile_.t_stage);
+  for (LaneMask bits = step.renewed; bits != 0; bits &= bits - 1) give_impulses(tile_, __builtin_ctz(bits));
   context_.step.kernels.renew(tile_, context_.step.settings, step.renewed);
 }
 

@@ -81,7 +81,10 @@ class AdjointTile {
     std::vector<double> by_state, by_parameter;
   };
   EventSlopes event_slopes(int lane) const;
+  void reverse_first(T* gradient);
   void reverse_renewal(const TileStep& step, const StageRecord<T>& record);
+  void scale_by_impulses(int lane, double t, T* rows) const;
+  const T* behind_impulses(const TileStep& step, const T* y1);
   void reverse_events(std::size_t step);
   void reverse_saves(const TileStep& step, std::span<const T> states_bar);
   void reverse_evaluation(const double* t, const T* argument, const std::byte* recorded, const std::byte* next,
@@ -101,9 +104,10 @@ class AdjointTile {
   TrajectoryRecord outcome_[kTileLanes] = {};
   LaneMask open_ = 0;
   std::int64_t attempts_ = 0;
-  AlignedBuffer<T> initial_;                     // u0 [component][lane]
+  AlignedBuffer<T> initial_;                     // u0 [component][lane], behind its impulses
   alignas(64) double t_first_[kTileLanes] = {};  // the time at which k_1 there was evaluated
   AlignedBuffer<T> states_;                      // [lane][time][component]
+  std::vector<T> behind_;                        // behind_impulses()
 
   std::vector<TileStep> steps_;
   std::vector<StageRecord<T>> segment_;  // steps [segment_first_, segment_first_ + segment_count_)

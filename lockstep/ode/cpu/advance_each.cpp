@@ -278,15 +278,11 @@ class Worker {
                              .t_end = end};
     staged_.stops[lane] = context_.stops.times(trajectory);
     staged_.t_stage[lane] = detail::step_end(staged_.stops[lane], start, end < start).behind;
+    leave_start(context_, staged_, lane, staged_records_[lane]);
   }
 
   void begin(int lane) {
     LaneRecord<T>& record = staged_records_[lane];
-    const std::size_t n = context_.components();
-    while (record.saved < context_.save_points() && record.save_times[record.saved] == staged_.t[lane]) {
-      copy_column(staged_.y.data(), lane, n, record.state + record.saved * n);
-      ++record.saved;
-    }
     staged_.next_save[lane] = next_save_time(context_, record, staged_.t_end[lane] - staged_.t[lane]);
     const bool broken = staged_.error_squared[lane] != 0;
     if (broken || staged_.t[lane] == staged_.t_end[lane]) {

@@ -112,11 +112,10 @@ class Lockstep {
       record = {.block = &resident.block,
                 .row = row,
                 .save_times = problem.save_times_of(trajectory),
-                .state = static_cast<T*>(resident.block.block.state) + row * context_.save_points() * n};
-      while (record.saved < context_.save_points() && record.save_times[record.saved] == t_) {
-        copy_column(tile.y.data(), lane, n, record.state + record.saved * n);
-        ++record.saved;
-      }
+                .state = static_cast<T*>(resident.block.block.state) + row * context_.save_points() * n,
+                .t_end = t_end_};
+      tile.stops[lane] = stops_;
+      leave_start(context_, tile, lane, record);
       tile.next_save[lane] = next_save_time(context_, record, t_end_ - t_);
     }
     code_.kernels.start(tile, code_.settings);
@@ -221,6 +220,7 @@ class Lockstep {
     if (resident.open == 0) return;
     TileState<T>& tile = resident.tile;
     std::fill_n(tile.t_stage, kTileLanes, time_behind());
+    for (LaneMask bits = resident.open; bits != 0; bits &= bits - 1) give_impulses(tile, __builtin_ctz(bits));
     code_.kernels.renew(tile, code_.settings, resident.open);
     for (LaneMask bits = resident.open; bits != 0; bits &= bits - 1)
       ++resident.records[__builtin_ctz(bits)].extra_evaluations;

@@ -36,17 +36,34 @@ void AdjointTile<T>::backward(std::span<const T> states_bar, T* gradient) {
     reverse_step(steps_[step], segment_[at], at == 0 ? nullptr : &segment_[at - 1], states_bar);
     if (step % kSumSteps == 0) flush(gradient, at);
   }
-  // Save points at the start, and k_1 = f(t0, u0).
+  // k_1 = f(t0, u0), where impulses lie between it and save points at the start.
+  const bool has_impulses = !context_.problem->impulses.empty();
+  if (has_impulses) reverse_first(gradient);
   for (int lane = 0; lane < kTileLanes; ++lane) {
+    if (has_impulses) scale_by_impulses(lane, tile_.t_start[lane], bar_.y.data());
     for (std::size_t save = 0; save < saved_[lane]; ++save) {
       const T* bar = states_bar.data() + (static_cast<std::size_t>(lane) * context_.save_points() + save) * n;
       for (std::size_t c = 0; c < n; ++c) bar_.y[c * kTileLanes + static_cast<std::size_t>(lane)] += bar[c];
     }
   }
-  if (any_nonzero(bar_.k_first.data(), size)) {
-    reverse_evaluation(t_first_, initial_.data(), nullptr, nullptr, bar_.k_first.data(), bar_.y.data());
-    flush(gradient, 0);
-  }
+  if (!has_impulses) reverse_first(gradient);
+}
+
+template <class T>
+void AdjointTile<T>::reverse_first(T* gradient) {
+  if (!any_nonzero(bar_.k_first.data(), context_.components() * kTileLanes)) return;
+  reverse_evaluation(t_first_, initial_.data(), nullptr, nullptr, bar_.k_first.data(), bar_.y.data());
+  flush(gradient, 0);
+}
+
+// The transpose of an impulse's linear part, and that part itself.
+template <class T>
+void AdjointTile<T>::scale_by_impulses(int lane, double t, T* rows) const {
+  if (t == lanes_[lane].t_end) return;
+  detail::for_changes(tile_.stops[lane], t, [&](const detail::StateChange& change) {
+    rows[static_cast<std::size_t>(change.component) * kTileLanes + static_cast<std::size_t>(lane)] *=
+        static_cast<T>(change.factor);
+  });
 }
 
 template <class T>
@@ -84,7 +101,7 @@ void AdjointTile<T>::reverse_step(const TileStep& step, StageRecord<T>& record, 
   adjoint_.end(bar_, n, step.accepted);
 }
 
-// Behind a jump the next step's k_1 = f(t_behind, y1), where it is k_s elsewhere.
+// Behind a jump the next step's k_1 = f(t_behind, y), where it is k_s elsewhere; y is y1 behind the impulses there.
 template <class T>
 void AdjointTile<T>::reverse_renewal(const TileStep& step, const StageRecord<T>& record) {
   const std::size_t n = context_.components(), size = n * kTileLanes;
@@ -95,8 +112,31 @@ void AdjointTile<T>::reverse_renewal(const TileStep& step, const StageRecord<T>&
       std::swap(bar_.saved[at], bar_.k_first[at]);
     }
   }
-  reverse_evaluation(step.t_behind, record.arguments.data() + (last - 1) * size, nullptr, nullptr, bar_.saved.data(),
-                     bar_.y.data());
+  const T* argument = record.arguments.data() + (last - 1) * size;
+  const bool has_impulses = !context_.problem->impulses.empty();
+  if (has_impulses) argument = behind_impulses(step, argument);
+  reverse_evaluation(step.t_behind, argument, nullptr, nullptr, bar_.saved.data(), bar_.y.data());
+  if (!has_impulses) return;
+  for (LaneMask bits = step.renewed; bits != 0; bits &= bits - 1) {
+    const int lane = __builtin_ctz(bits);
+    scale_by_impulses(lane, step.t_new[lane], bar_.y.data());
+  }
+}
+
+// The state behind a step's end, from the one at its end; both [component][lane]. Until the next call.
+template <class T>
+const T* AdjointTile<T>::behind_impulses(const TileStep& step, const T* y1) {
+  const std::size_t size = context_.components() * kTileLanes;
+  behind_.resize(size);
+  std::copy_n(y1, size, behind_.data());
+  for (LaneMask bits = step.renewed; bits != 0; bits &= bits - 1) {
+    const int lane = __builtin_ctz(bits);
+    detail::for_changes(tile_.stops[lane], step.t_new[lane], [&](const detail::StateChange& change) {
+      T& u = behind_[static_cast<std::size_t>(change.component) * kTileLanes + static_cast<std::size_t>(lane)];
+      u = detail::changed(u, change);
+    });
+  }
+  return behind_.data();
 }
 
 template <class T>
@@ -223,6 +263,9 @@ void AdjointTile<T>::flush(T* gradient, std::size_t first) {
 }
 
 template void AdjointTile<float>::backward(std::span<const float>, float*);
+template void AdjointTile<float>::reverse_first(float*);
+template void AdjointTile<float>::scale_by_impulses(int, double, float*) const;
+template const float* AdjointTile<float>::behind_impulses(const TileStep&, const float*);
 template void AdjointTile<float>::reverse_step(const TileStep&, StageRecord<float>&, const StageRecord<float>*,
                                                std::span<const float>);
 template void AdjointTile<float>::reverse_renewal(const TileStep&, const StageRecord<float>&);
@@ -234,6 +277,9 @@ template void AdjointTile<float>::reverse_evaluation(const double*, const float*
                                                      const float*, float*);
 template void AdjointTile<float>::flush(float*, std::size_t);
 template void AdjointTile<double>::backward(std::span<const double>, double*);
+template void AdjointTile<double>::reverse_first(double*);
+template void AdjointTile<double>::scale_by_impulses(int, double, double*) const;
+template const double* AdjointTile<double>::behind_impulses(const TileStep&, const double*);
 template void AdjointTile<double>::reverse_step(const TileStep&, StageRecord<double>&, const StageRecord<double>*,
                                                 std::span<const double>);
 template void AdjointTile<double>::reverse_renewal(const TileStep&, const StageRecord<double>&);

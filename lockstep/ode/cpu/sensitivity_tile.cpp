@@ -37,6 +37,14 @@ void AdjointTile<T>::sensitivities(std::span<T> out, std::span<double> ends) {
     for (std::size_t row = 0; row < rows; ++row) to[row] = value(row * kTileLanes + lane);
   };
 
+  const auto pass_impulses = [&](std::size_t lane, double t, T* of) {
+    if (t == lanes_[lane].t_end) return;
+    detail::for_changes(tile_.stops[lane], t, [&](const detail::StateChange& change) {
+      T* const row = of + static_cast<std::size_t>(change.component) * columns * kTileLanes + lane;
+      for (std::size_t d = 0; d < columns; ++d) row[d * kTileLanes] *= static_cast<T>(change.factor);
+    });
+  };
+
   // y' at theta within a step, steps being constants.
   const auto inside = [&](double theta, double h, std::size_t at) {
     T value = y[at];
@@ -90,17 +98,18 @@ void AdjointTile<T>::sensitivities(std::span<T> out, std::span<double> ends) {
   };
 
   for (std::size_t c = 0; c < n; ++c) std::fill_n(y.data() + (c * columns + c) * kTileLanes, kTileLanes, T(1));
-  std::copy_n(y.data(), size, argument.data());
-  stage(t_first_, initial_.data(), k.data());
   for (std::size_t lane = 0; lane < kTileLanes; ++lane) {
     const LaneRecord<T>& record_of = lanes_[lane];
     saved_[lane] = 0;
     while (saved_[lane] < record_of.saved && record_of.save_times[saved_[lane]] == tile_.t_start[lane]) {
       write(lane, saved_[lane]++, [&](std::size_t at) { return y[at]; });
     }
+    pass_impulses(lane, tile_.t_start[lane], y.data());
   }
+  std::copy_n(y.data(), size, argument.data());
+  stage(t_first_, initial_.data(), k.data());
 
-  std::vector<T> renewed;  // derivatives behind jumps
+  std::vector<T> renewed, behind;  // k' and y' behind jumps
   alignas(64) double t_stage[kTileLanes];
   alignas(64) T scale[kTileLanes];
   for (std::size_t index = 0; index < steps_.size(); ++index) {
@@ -120,8 +129,14 @@ void AdjointTile<T>::sensitivities(std::span<T> out, std::span<double> ends) {
     }
     if (step.renewed != 0) {
       std::copy_n(y1.data(), size, argument.data());
+      for (LaneMask bits = step.renewed; bits != 0; bits &= bits - 1) {
+        const auto lane = static_cast<std::size_t>(__builtin_ctz(bits));
+        pass_impulses(lane, step.t_new[lane], argument.data());
+      }
+      behind.assign(argument.data(), argument.data() + size);
       renewed.resize(size);
-      stage(step.t_behind, stages.arguments.data() + (last - 1) * n * kTileLanes, renewed.data());
+      const T* const y_new = stages.arguments.data() + (last - 1) * n * kTileLanes;
+      stage(step.t_behind, context_.problem->impulses.empty() ? y_new : behind_impulses(step, y_new), renewed.data());
     }
     for (LaneMask bits = step.accepted; bits != 0; bits &= bits - 1) {
       const auto lane = static_cast<std::size_t>(__builtin_ctz(bits));
@@ -135,10 +150,12 @@ void AdjointTile<T>::sensitivities(std::span<T> out, std::span<double> ends) {
       if (outcome_[lane].status == Status::terminated && event_ends_[lane].step == index) {
         write_event(lane, [&](std::size_t at) { return inside(event_ends_[lane].theta, h, at); });
       }
-      const T* const next = (step.renewed >> lane) & 1 ? renewed.data() : k.data() + last * size;
+      const bool anew = (step.renewed >> lane) & 1;
+      const T* const next = anew ? renewed.data() : k.data() + last * size;
+      const T* const y_next = anew ? behind.data() : y1.data();
       for (std::size_t row = 0; row < rows; ++row) {
         const std::size_t at = row * kTileLanes + lane;
-        y[at] = y1[at];
+        y[at] = y_next[at];
         k[at] = next[at];
       }
     }

@@ -221,6 +221,15 @@ void head_for_stop(TileState<T>& tile, int lane, double t_end) {
   tile.t_before[lane] = before;
 }
 
+// What happens to the state of a lane where it stands. Behind it the derivative has to be evaluated anew.
+template <class T>
+void give_impulses(TileState<T>& tile, int lane) {
+  detail::for_changes(tile.stops[lane], tile.t[lane], [&](const detail::StateChange& change) {
+    T& u = tile.y[static_cast<std::size_t>(change.component) * kTileLanes + static_cast<std::size_t>(lane)];
+    u = detail::changed(u, change);
+  });
+}
+
 struct Landing {
   LaneMask ended;    // lanes at the end of their span
   LaneMask renewed;  // lanes behind a jump, whose derivative is that behind it
@@ -246,6 +255,7 @@ Landing pass_stops(const StepCode<T>& code, TileState<T>& tile, LaneRecord<T>* r
     }
     tile.t_stage[lane] = here.behind;
     if (here.behind != here.before) landing.renewed |= bit & ~exhausted;
+    if ((landing.renewed & bit) != 0) give_impulses(tile, lane);
   }
   if (landing.renewed == 0) return landing;
   for (int lane = 0; lane < tile.lanes; ++lane) {

@@ -23,6 +23,14 @@ void copy_column(const T* in, int lane, std::size_t rows, T* out) {
   for (std::size_t c = 0; c < rows; ++c) out[c] = in[c * kTileLanes + static_cast<std::size_t>(lane)];
 }
 
+// What happens to a loaded lane at its start: save points there, and behind them its impulses.
+template <class T>
+void leave_start(const SolveContext<T>& context, TileState<T>& tile, int lane, LaneRecord<T>& record) {
+  for (; record.saved < context.save_points() && record.save_times[record.saved] == tile.t[lane]; ++record.saved)
+    copy_column(tile.y.data(), lane, context.components(), record.state + record.saved * context.components());
+  if (tile.t[lane] != record.t_end) give_impulses(tile, lane);
+}
+
 // Works on one tile and the records of its lanes, between the kernels' decide() and advance().
 template <class T>
 class StepSaver {

@@ -41,26 +41,32 @@ struct Mirror {
   }
 };
 
-// Where steps end: the times, and the sides of each. `stops` must stay.
+// Where steps end: the times, the sides of each, and what happens to the state there. `stops` must stay.
 class StopArrays {
  public:
   explicit StopArrays(const detail::Stops& stops) : stops_(stops) {}
 
   static std::size_t bytes_per_trajectory(const detail::Stops& stops) {
-    return stops.differ() ? stops.most(1) * 3 * sizeof(double) + sizeof(std::int64_t) : 0;
+    if (!stops.differ()) return 0;
+    const std::size_t changes = stops.most_changes(1);
+    return stops.most(1) * (3 * sizeof(double) + (changes == 0 ? 0 : sizeof(std::int64_t))) + sizeof(std::int64_t) +
+           changes * sizeof(detail::StateChange);
   }
 
   // For at most `most` trajectories, of the stream's memory. False when there is too little.
   bool allocate(Stream& stream, std::size_t most) {
     row_ = stops_.most(most);
     uploaded_ = false;
-    return times_.allocate(stream, 3 * row_) && first_.allocate(stream, stops_.empty() ? 0 : sets(most) + 1);
+    const std::size_t changes = stops_.most_changes(most);
+    return times_.allocate(stream, 3 * row_) && first_.allocate(stream, stops_.empty() ? 0 : sets(most) + 1) &&
+           first_change_.allocate(stream, changes == 0 ? 0 : row_ + 1) && changes_.allocate(stream, changes);
   }
 
   // Queues the copy of those of `count` trajectories; of those that all share, once.
   void upload(Stream& stream, std::size_t first, std::size_t count) {
     if (stops_.empty() || uploaded_) return;
     std::size_t end = 0;
+    std::int64_t changes = 0;
     for (std::size_t i = 0; i < sets(count); ++i) {
       const detail::StopTimes from = stops_.times(first + i);
       first_.host[i] = static_cast<std::int64_t>(end);
@@ -69,11 +75,22 @@ class StopArrays {
         std::copy_n(times, from.count, to);
         to += row_;
       }
+      if (changes_.size != 0) {
+        for (std::int32_t k = 0; k < from.count; ++k) {
+          first_change_.host[end + static_cast<std::size_t>(k)] = changes + from.first_change[k] - from.first_change[0];
+        }
+        const std::int64_t own = from.first_change[from.count] - from.first_change[0];
+        std::copy_n(from.changes + from.first_change[0], own, changes_.host + changes);
+        changes += own;
+      }
       end += static_cast<std::size_t>(from.count);
     }
+    if (changes_.size != 0) first_change_.host[end] = changes;
     first_.host[sets(count)] = static_cast<std::int64_t>(end);
     times_.upload(stream);
     first_.upload(stream);
+    first_change_.upload(stream);
+    changes_.upload(stream);
     uploaded_ = !stops_.differ();
   }
 
@@ -83,6 +100,10 @@ class StopArrays {
     if (stops_.empty()) return;
     const double* const device = times_.device;
     ensemble.stops = {device, device + row_, device + 2 * row_, static_cast<std::int32_t>(row_), stops_.times(0).fixed};
+    if (changes_.size != 0) {
+      ensemble.stops.first_change = first_change_.device;
+      ensemble.stops.changes = changes_.device;
+    }
     ensemble.first_stop = first_.device;
     ensemble.stop_stride = stops_.differ() ? 1 : 0;
   }
@@ -93,6 +114,8 @@ class StopArrays {
   const detail::Stops& stops_;
   Mirror<double> times_;        // [time, low, high][stop]
   Mirror<std::int64_t> first_;  // [trajectory + 1], or of the one set that all share
+  Mirror<std::int64_t> first_change_;  // [stop + 1], where there are changes
+  Mirror<detail::StateChange> changes_;
   std::size_t row_ = 0;
   bool uploaded_ = false;  // those that all share
 };

@@ -157,14 +157,15 @@ class Trajectory : private Memory, private Progress<T> {
     }
     const T* const initial = ensemble_.initial_states + index * ensemble_.initial_strides.trajectory;
     for (int c = 0; c < n; ++c) y_[c] = initial[c * ensemble_.initial_strides.component];
+    read_next_save();
+    while (saved_ < ensemble_.save_points && next_save_ == t_) store(y_);
+    if (t_ != t_end_) give_impulses();
   }
 
   // False when the trajectory has ended at once.
   LOCKSTEP_HOST_DEVICE bool start() {
     const int n = derivative_.components();
     if (has_event()) event_value_ = event_function(t_, y_);
-    read_next_save();
-    while (saved_ < ensemble_.save_points && next_save_ == t_) store(y_);
 
     T check = 0;
     for (int c = 0; c < n; ++c) check = scalar::add_finite_check<L>(check, k_[0][c]);
@@ -248,6 +249,7 @@ class Trajectory : private Memory, private Progress<T> {
       if (rules_.fixed ? proposed_.last : t_ == t_end_) return end(Status::success);
     }
     if (std::int64_t(accepted_) + rejected_ >= rules_.max_steps) return end(Status::too_many_steps);
+    if (accept && behind_jump()) give_impulses();
     return true;
   }
 
@@ -341,6 +343,20 @@ class Trajectory : private Memory, private Progress<T> {
   }
   LOCKSTEP_HOST_DEVICE detail::StepEnd here() const { return detail::step_end(stops(), t_, t_end_ < t_); }
   LOCKSTEP_HOST_DEVICE double limit() const { return has_stops() ? detail::limit_at(stops(), t_, t_end_).t : t_end_; }
+
+  // What happens to the state where it stands.
+  LOCKSTEP_HOST_DEVICE void give_impulses() {
+    if (!has_stops() || ensemble_.stops.changes == nullptr) return;
+    detail::StopTimes own = stops();
+    own.first_change = ensemble_.stops.first_change + ensemble_.first_stop[index_ * ensemble_.stop_stride];
+    own.changes = ensemble_.stops.changes;
+    detail::for_changes(own, t_, [&](const detail::StateChange& change) {
+      // No index that the compiler does not know: it would push the state out of registers.
+      for (int c = 0; c < derivative_.components(); ++c) {
+        if (c == change.component) y_[c] = detail::changed(T(y_[c]), change);
+      }
+    });
+  }
 
   template <class U, class Du>
   LOCKSTEP_HOST_DEVICE void evaluate(double t, U&& u, Du&& du) const {

@@ -8,6 +8,17 @@
 
 namespace lockstep::ode::detail {
 
+// An impulse at a stop: u[component] becomes factor * u[component] + change.
+struct StateChange {
+  double factor, change;
+  std::int32_t component;
+};
+
+template <class T>
+LOCKSTEP_HOST_DEVICE T changed(T u, const StateChange& change) {
+  return ScalarLane<T>::fma(static_cast<T>(change.factor), u, static_cast<T>(change.change));
+}
+
 // Ascending. Where the right-hand side jumps, low < time < high: on either side of it and of what roundings in the
 // state's precision make of it; elsewhere all three are equal.
 struct StopTimes {
@@ -16,6 +27,9 @@ struct StopTimes {
   const double* high = nullptr;
   std::int32_t count = 0;
   bool fixed = false;  // of fixed steps, which end where they do: at a jump where that is between its sides
+  // What happens to the state at stop k: the changes from first_change[k] to first_change[k + 1]. Null without any.
+  const std::int64_t* first_change = nullptr;  // [count + 1]
+  const StateChange* changes = nullptr;
 };
 
 // What a step from t heads for at most: a stop or the span's end.
@@ -59,12 +73,29 @@ LOCKSTEP_HOST_DEVICE StepLimit limit_at(const StopTimes& stops, double t, double
   return (backward ? stop < t_end : stop > t_end) ? StepLimit{t_end, t_end} : StepLimit{stop, before};
 }
 
-// Of a step that ends at t, or a span that starts there.
-LOCKSTEP_HOST_DEVICE StepEnd step_end(const StopTimes& stops, double t, bool backward) {
+// The place of the stop at which a step ends that ends at t, or a span starts that starts there; -1 where there is
+// none.
+LOCKSTEP_HOST_DEVICE std::int32_t stop_at(const StopTimes& stops, double t, bool backward) {
   const std::int32_t here = stops.fixed ? times_until(stops.low, stops.count, t, true) - 1
                                         : next_stop(stops, t, backward) + (backward ? 1 : -1);
-  if (here < 0 || here >= stops.count || t < stops.low[here] || t > stops.high[here]) return {t, t};
+  return here < 0 || here >= stops.count || t < stops.low[here] || t > stops.high[here] ? -1 : here;
+}
+
+// Of a step that ends at t, or a span that starts there.
+LOCKSTEP_HOST_DEVICE StepEnd step_end(const StopTimes& stops, double t, bool backward) {
+  const std::int32_t here = stop_at(stops, t, backward);
+  if (here < 0) return {t, t};
   return backward ? StepEnd{stops.high[here], stops.low[here]} : StepEnd{stops.low[here], stops.high[here]};
+}
+
+// Calls change(StateChange) for what happens to the state at t, where a step ends or a span starts; spans with such
+// changes run forward.
+template <class Change>
+LOCKSTEP_HOST_DEVICE void for_changes(const StopTimes& stops, double t, const Change& change) {
+  if (stops.changes == nullptr) return;
+  const std::int32_t here = stop_at(stops, t, false);
+  if (here < 0) return;
+  for (std::int64_t i = stops.first_change[here]; i < stops.first_change[here + 1]; ++i) change(stops.changes[i]);
 }
 
 // The time of stages at the end of a step from t, the last one before its limit or not.

@@ -52,28 +52,34 @@ Stops::Stops(const Problem& problem, const Options& options) : fixed_(options.co
   // Where only spans are told there are no parameters.
   const bool moves = options.stop_at_knots && problem.rhs->moves_knots() && !problem.parameters.empty();
   const std::size_t each = problem.rhs->parameters();
-  if (moves && knots_differ(problem, options)) {
+  const auto knots_of = [&](const TimeSpan& span, std::size_t trajectory) {
+    if (!options.stop_at_knots) return std::vector<TimeKnot>();
+    if (!moves) return problem.rhs->time_knots(span, {});
+    return problem.rhs->time_knots(span, {problem.parameters_of(trajectory), each});
+  };
+  if (problem.impulses_differ() || (moves && knots_differ(problem, options))) {
     first_.push_back(0);
     for (std::size_t i = 0; i < problem.trajectories(); ++i) {
       const auto [first, last] = std::minmax({problem.start_time(i), problem.end_time(i)});
-      add(problem, options, problem.rhs->time_knots({first, last}, {problem.parameters_of(i), each}));
+      add(problem, options, knots_of({first, last}, i), problem.impulses_of(i));
       if (time_.size() == first_.back()) add_beyond_reach();
       first_.push_back(time_.size());
     }
+    end_changes();
     return;
   }
   const auto [first, last] = problem.time_range();
   const TimeSpan span{first, last};
   std::vector<TimeKnot> knots;
-  if (!moves && options.stop_at_knots) knots = problem.rhs->time_knots(span, {});
-  const std::size_t sets = !moves ? 0 : problem.parameters.size() == each ? 1 : problem.trajectories();
+  const std::size_t sets = moves && problem.parameters.size() != each ? problem.trajectories() : 1;
   for (std::size_t i = 0; i < sets; ++i) {
-    const std::vector<TimeKnot> more = problem.rhs->time_knots(span, {problem.parameters_of(i), each});
+    const std::vector<TimeKnot> more = knots_of(span, i);
     knots.insert(knots.end(), more.begin(), more.end());
   }
-  add(problem, options, std::move(knots));
+  add(problem, options, knots, problem.impulses);
   const bool others_have = moves || (options.stop_at_knots && problem.rhs->repeats_knots());
   if (others_have && time_.empty()) add_beyond_reach();
+  end_changes();
 }
 
 std::size_t Stops::most(std::size_t trajectories) const {
@@ -82,22 +88,45 @@ std::size_t Stops::most(std::size_t trajectories) const {
   return differ() ? std::min(time_.size(), trajectories * each) : time_.size();
 }
 
-void Stops::add_beyond_reach() {
-  for (std::vector<double>* times : {&time_, &low_, &high_}) {
-    times->push_back(std::numeric_limits<double>::infinity());
-  }
+std::size_t Stops::most_changes(std::size_t trajectories) const {
+  if (changes_.empty() || !differ()) return changes_.size();
+  std::int64_t each = 0;
+  for (std::size_t i = 1; i < first_.size(); ++i)
+    each = std::max(each, first_change_[first_[i]] - first_change_[first_[i - 1]]);
+  return std::min(changes_.size(), trajectories * static_cast<std::size_t>(each));
 }
 
-void Stops::add(const Problem& problem, const Options& options, std::vector<TimeKnot> knots) {
-  // Where the function only bends a fixed step has nothing to choose.
-  if (fixed_) std::erase_if(knots, [](const TimeKnot& knot) { return !knot.jumps; });
+void Stops::add_time(double time, double side) {
+  time_.push_back(time);
+  low_.push_back(time - side);
+  high_.push_back(time + side);
+  first_change_.push_back(static_cast<std::int64_t>(changes_.size()));
+}
+
+void Stops::add_beyond_reach() { add_time(std::numeric_limits<double>::infinity(), 0); }
+
+void Stops::end_changes() { first_change_.push_back(static_cast<std::int64_t>(changes_.size())); }
+
+void Stops::add(const Problem& problem, const Options& options, const std::vector<TimeKnot>& knots,
+                std::span<const Impulse> impulses) {
+  struct Stop {
+    TimeKnot knot;
+    const Impulse* impulse = nullptr;
+  };
+  std::vector<Stop> stops;
+  stops.reserve(knots.size() + options.stops.size() + impulses.size());
+  for (const TimeKnot& knot : knots) {
+    // Where the function only bends a fixed step has nothing to choose.
+    if (!fixed_ || knot.jumps) stops.push_back({knot});
+  }
   // What a given stop is for is not known: that the function jumps is the worst.
-  for (const double stop : options.stops) knots.push_back({stop, true, 0});
-  std::ranges::stable_sort(knots, {}, &TimeKnot::time);
+  for (const double stop : options.stops) stops.push_back({{stop, true, 0}});
+  for (const Impulse& impulse : impulses) stops.push_back({{impulse.time, true, 0}, &impulse});
+  std::ranges::stable_sort(stops, {}, [](const Stop& stop) { return stop.knot.time; });
   const double most = fixed_ ? options.dt / 4 : std::numeric_limits<double>::infinity();
   const double least = fixed_ ? slack(problem, options.dt) : 0;
   const std::size_t first = time_.size();
-  for (const TimeKnot& knot : knots) {
+  for (const auto& [knot, impulse] : stops) {
     require_apart(knot, options.precision);
     const double sides = std::min(std::max(width(knot, options.precision), least), most);
     const double side = knot.jumps ? sides : 0;
@@ -105,11 +134,11 @@ void Stops::add(const Problem& problem, const Options& options, std::vector<Time
     if (time_.size() > first && knot.time - time_.back() <= sides) {
       if (knot.jumps) high_.back() = knot.time + side;
       if (knot.jumps && low_.back() == time_.back()) low_.back() = time_.back() - side;
-      continue;
+    } else {
+      add_time(knot.time, side);
     }
-    time_.push_back(knot.time);
-    low_.push_back(knot.time - side);
-    high_.push_back(knot.time + side);
+    if (impulse != nullptr)
+      changes_.push_back({impulse->factor, impulse->change, static_cast<std::int32_t>(impulse->component)});
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "lockstep/ode/detail/stop_times.h"
@@ -15,29 +16,43 @@ namespace lockstep::ode::detail {
 class Stops {
  public:
   Stops() = default;
-  // The times that the options and the right-hand side tell; of a common step size those of all trajectories.
+  // The times that the options, the right-hand side and impulses tell; of a common step size those of all trajectories.
   Stops(const Problem& problem, const Options& options);
 
   // Of all trajectories or none: a part of an ensemble solves to the bits of the whole.
   bool empty() const { return time_.empty(); }
-  // Whether trajectories have times of their own, which parameters move.
+  // Whether trajectories have times of their own: parameters move them, or impulses are theirs.
   bool differ() const { return !first_.empty(); }
   // How many any `trajectories` on end have, at most; those that all share count once.
   std::size_t most(std::size_t trajectories) const;
+  // The same of changes of states.
+  std::size_t most_changes(std::size_t trajectories) const;
   // Valid while this object lives and does not move.
   StopTimes times(std::size_t trajectory) const {
     const std::size_t first = differ() ? first_[trajectory] : 0;
     const std::size_t count = differ() ? first_[trajectory + 1] - first : time_.size();
-    return {time_.data() + first, low_.data() + first, high_.data() + first, static_cast<std::int32_t>(count), fixed_};
+    StopTimes times{time_.data() + first, low_.data() + first, high_.data() + first, static_cast<std::int32_t>(count),
+                    fixed_};
+    if (!changes_.empty()) {
+      times.first_change = first_change_.data() + first;
+      times.changes = changes_.data();
+    }
+    return times;
   }
 
  private:
-  void add(const Problem& problem, const Options& options, std::vector<TimeKnot> knots);
+  // Those of a trajectory, or of all.
+  void add(const Problem& problem, const Options& options, const std::vector<TimeKnot>& knots,
+           std::span<const Impulse> impulses);
+  void add_time(double time, double side);
   // For a trajectory that has none where others have: with and without them it makes the same steps.
   void add_beyond_reach();
+  void end_changes();  // once all are added
 
   std::vector<double> time_, low_, high_;
-  std::vector<std::size_t> first_;  // [trajectory + 1] where they differ
+  std::vector<std::size_t> first_;          // [trajectory + 1] where they differ
+  std::vector<std::int64_t> first_change_;  // [time + 1]
+  std::vector<StateChange> changes_;        // by time
   bool fixed_ = false;
 };
 

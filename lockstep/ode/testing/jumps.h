@@ -62,10 +62,12 @@ inline void expect_same(const Solution& a, const Solution& b, const std::string&
     ASSERT_EQ(a.record(i).rejected, b.record(i).rejected);
     ASSERT_EQ(a.record(i).evaluations, b.record(i).evaluations);
     ASSERT_EQ(a.record(i).end_time, b.record(i).end_time);
-    ASSERT_EQ(a.end_state(i, 0), b.end_state(i, 0));
-    for (std::size_t k = 0; k < a.save_points(); ++k) {
-      const double x = a.state(i, k, 0), y = b.state(i, k, 0);
-      ASSERT_TRUE(x == y || (std::isnan(x) && std::isnan(y))) << "save point " << k << ": " << x << " and " << y;
+    for (std::size_t c = 0; c < a.components(); ++c) {
+      ASSERT_EQ(a.end_state(i, c), b.end_state(i, c));
+      for (std::size_t k = 0; k < a.save_points(); ++k) {
+        const double x = a.state(i, k, c), y = b.state(i, k, c);
+        ASSERT_TRUE(x == y || (std::isnan(x) && std::isnan(y))) << "save point " << k << ": " << x << " and " << y;
+      }
     }
   }
 }
