@@ -16,6 +16,7 @@
 #include "lockstep/kernels/mlp/testing/reference.h"
 #include "lockstep/ode/cuda/load.h"
 #include "lockstep/ode/cuda/program.h"
+#include "lockstep/ode/cuda/testing/impulses.h"
 #include "lockstep/ode/cuda/testing/moved_jumps.h"
 #include "lockstep/ode/cuda/testing/solve_on.h"
 #include "lockstep/ode/cuda/testing/threshold.h"
@@ -212,6 +213,49 @@ TEST(DeviceKernels, end_steps_at_stops_that_parameters_move) {
     Problem shared = problem;
     shared.parameters = {1.02};
     expect_same_on_both(shared, adaptive);
+  }
+}
+
+// Shared ones and each trajectory's own, in kernels that know the problem and those that read it, whatever the batches.
+TEST(DeviceKernels, change_states_at_once_as_the_cpu_engine_does) {
+  for (const Precision precision : {Precision::f32, Precision::f64}) {
+    const Problem problems[] = {
+        ensemble(system("lorenz"), {1, 2, 20}, {10, 28, 8.0 / 3}, 53, 0.2),
+        ensemble(net(mlp::random_mlp({2, 9, 2}, {ActivationKind::tanh}, 3)), {0.5, 0.2}, {}, 53, 0.2)};
+    for (const Problem& problem : problems) {
+      for (const std::string_view name : {"tsit5", "rk4", "dop853"}) {
+        const Options options = options_for(name, precision);
+        if (options.control != StepControl::fixed) {
+          expect_same_on_both(with_impulses(problem), options);
+          expect_same_on_both(with_own_impulses(problem), options);
+        }
+        expect_same_on_both(with_impulses(problem), fixed(options, 0.01));
+        expect_same_on_both(with_own_impulses(problem), fixed(options, 0.01));
+      }
+    }
+    Options options = options_for("tsit5", precision);
+    for (options.max_steps = 1; options.max_steps < 12; ++options.max_steps)
+      expect_same_on_both(with_own_impulses(problems[0]), options);
+    options = options_for("tsit5", precision);
+    HostDevice device;
+    expect_same(solve(with_own_impulses(problems[1]), options),
+                solve_on(device, with_own_impulses(problems[1]), options, 40'000, nullptr, wanted_card()));
+    if (wanted_card() == nullptr) {
+      EXPECT_GT(device.batches.size(), 1u);
+    }
+    Problem watched = with_own_impulses(problems[1]);
+    watched.event = {threshold(2, 0, 0, 0.75), TerminalEvent::Direction::either};
+    expect_same_on_both(watched, options);
+  }
+}
+
+TEST(TilesOnTheDevice, change_states_at_once_as_the_cpu_engine_does) {
+  const Problem problem =
+      ensemble(net(mlp::random_mlp({3, 33, 3}, {ActivationKind::silu}, 3)), {0.5, 0.2, -0.4}, {}, 71, 0.2);
+  for (const auto& with : {with_impulses, with_own_impulses}) {
+    EXPECT_EQ(expect_same_on_both(with(problem), options_for("tsit5", Precision::f32)), "tiles_f32");
+    expect_same_on_both(with(problem), fixed(options_for("rk4", Precision::f32), 0.01));
+    expect_same_on_both(with(problem), options_for("dop853", Precision::f64));
   }
 }
 

@@ -513,7 +513,9 @@ class Trajectory : private Memory, private Progress<T> {
   template <class Row>
   LOCKSTEP_HOST_DEVICE T compiled_event(double t, const Row& u) const {
     T row[Derivative::kMostComponents];
-    for (int c = 0; c < derivative_.components(); ++c) row[c] = u[c];
+    int c = 0;
+    do row[c] = u[c];  // a state has a component
+    while (++c < derivative_.components());
     return compiled_event(t, static_cast<const T*>(row));
   }
   LOCKSTEP_HOST_DEVICE bool crosses(T before, T after) const {

@@ -14,6 +14,7 @@
 #include "lockstep/core/testing/message_of.h"
 #include "lockstep/kernels/mlp/testing/reference.h"
 #include "lockstep/ode/cuda/gemm/testing/host_gemm.h"
+#include "lockstep/ode/cuda/testing/impulses.h"
 #include "lockstep/ode/cuda/testing/moved_jumps.h"
 #include "lockstep/ode/cuda/testing/solve_on.h"
 #include "lockstep/ode/cuda/testing/uneven_ensemble.h"
@@ -142,6 +143,19 @@ TEST(GemmEngine, ends_steps_at_stops_that_parameters_move) {
     const Options options = options_for("tsit5", precision);
     expect_same_as_cpu(problem, options);
     expect_same_as_cpu(problem, options, {.most_columns = 32, .least_columns = 32, .budget = 1});
+  }
+}
+
+TEST(GemmEngine, changes_states_at_once_as_the_cpu_engine_does) {
+  const Problem problem = small_ensemble(71);
+  for (const auto& with : {with_impulses, with_own_impulses}) {
+    for (const Precision precision : {Precision::f32, Precision::f64}) {
+      expect_same_as_cpu(with(problem), options_for("tsit5", precision));
+      Options fixed = adaptive_or_fixed("rk4", precision, 0, 0.01);
+      expect_same_as_cpu(with(problem), fixed, {.most_columns = 32, .least_columns = 32});
+    }
+    expect_same_as_cpu(with(problem), options_for("tsit5", Precision::f32),
+                       {.most_columns = 32, .least_columns = 32, .budget = 1});
   }
 }
 
