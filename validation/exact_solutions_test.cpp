@@ -134,6 +134,50 @@ TEST(ExactSolutions, a_driven_system_follows_its_drive) {
   }
 }
 
+// Heat in a rod of 48 cells between ends at 0: sums of sin(pi j x), each of which decays at its own rate, the fastest
+// at 9,600 a unit of time. All of it decays, so that errors of steps at most add up: each is the tolerance in the root
+// mean square, sqrt(48) of it in any cell, twice that between steps. Methods for decay take steps as the slow parts
+// allow.
+TEST(ExactSolutions, diffusion_takes_methods_made_for_decay_a_fraction_of_the_evaluations) {
+  constexpr int kCells = 48;
+  constexpr double k = (kCells + 1) * (kCells + 1), pi = std::numbers::pi, tolerance = 1e-4;
+  const auto exact = [](double t, int cell) {
+    double u = 0;
+    for (const int j : {1, 3, 40}) {
+      const double half = std::sin(0.5 * pi * j / (kCells + 1));
+      u += std::exp(-4 * k * half * half * t) * std::sin(pi * j * (cell + 1) / (kCells + 1)) / j;
+    }
+    return u;
+  };
+  ode::Problem problem;
+  problem.rhs = ode::function<kCells>("rod", [](auto, const auto& u, const auto&, auto& du) {
+    for (int i = 0; i < kCells; ++i) {
+      auto flux = -2 * u[i];
+      if (i > 0) flux = flux + u[i - 1];
+      if (i + 1 < kCells) flux = flux + u[i + 1];
+      du[i] = k * flux;
+    }
+  });
+  for (int cell = 0; cell < kCells; ++cell) problem.initial_states.push_back(exact(0, cell));
+  problem.end_times = {1};
+  problem.save_times = {0.01, 0.1, 1};
+  const auto evaluations = [&](std::string_view method) {
+    ode::Options options = kOptions;
+    options.method = method;
+    options.rtol = options.atol = tolerance;
+    const ode::Solution solution = ode::solve(problem, options);
+    const double bound = 2 * solution.record(0).accepted * tolerance * 2 * std::sqrt(kCells);  // |u| < 1
+    for (std::size_t i = 0; i < problem.save_times.size(); ++i) {
+      for (int cell = 0; cell < kCells; ++cell)
+        EXPECT_NEAR(solution.state(0, i, static_cast<std::size_t>(cell)), exact(problem.save_times[i], cell), bound);
+    }
+    return solution.record(0).evaluations;
+  };
+  const auto usual = evaluations("tsit5");
+  EXPECT_LT(evaluations("rkc8") * 3, usual);
+  EXPECT_LT(evaluations("rkc20") * 5, usual);
+}
+
 // Thrown upwards from height p0 with speed p1 and gravity 1; the event is the ground.
 struct Throw {
   ode::Rhs fall = ode::function<2, 2>("fall", [](auto, const auto& u, const auto&, auto& du) {

@@ -14,15 +14,17 @@ namespace lockstep::ode {
 namespace {
 
 using MethodFunction = const Tableau& (*)();
-constexpr std::array<MethodFunction, 10> kMethods{euler, midpoint, heun, rk4, bs3, dopri5, tsit5, vern7, dop853, vern9};
+constexpr std::array<MethodFunction, 12> kMethods{euler, midpoint, heun,   rk4,   bs3,  dopri5,
+                                                  tsit5, vern7,    dop853, vern9, rkc8, rkc20};
 
 // What other programs call a method, in small letters.
 struct OtherName {
   std::string_view theirs, ours;
 };
-constexpr OtherName kOtherNames[] = {{"rk45", "dopri5"},   {"ode45", "dopri5"}, {"dp5", "dopri5"}, {"dop5", "dopri5"},
-                                     {"rkf45", "dopri5"},  {"rk23", "bs3"},     {"ode23", "bs3"},  {"dp8", "dop853"},
-                                     {"dopri8", "dop853"}, {"ode78", "vern7"},  {"ode89", "vern9"}};
+constexpr OtherName kOtherNames[] = {{"rk45", "dopri5"},   {"ode45", "dopri5"}, {"dp5", "dopri5"},  {"dop5", "dopri5"},
+                                     {"rkf45", "dopri5"},  {"rk23", "bs3"},     {"ode23", "bs3"},   {"dp8", "dop853"},
+                                     {"dopri8", "dop853"}, {"ode78", "vern7"},  {"ode89", "vern9"}, {"rkc", "rkc20"},
+                                     {"rock2", "rkc20"},   {"rock4", "rkc20"}};
 constexpr std::string_view kImplicit[] = {"bdf",   "radau",  "radau5", "lsoda",    "cvode",    "rodas5", "rodas4",
                                           "ros3p", "ode15s", "ode23s", "kvaerno5", "kvaerno3", "trbdf2", "gear"};
 
@@ -33,7 +35,9 @@ std::string remedy_for(std::string_view name) {
     if (small == other.theirs) return "did you mean \"" + std::string(other.ours) + "\"?";
   }
   if (std::ranges::find(kImplicit, small) == std::end(kImplicit)) return {};
-  return "all methods are explicit: tsit5 solves a stiff problem in steps as short as its fastest decay";
+  return "all methods are explicit: where what decays fast does not oscillate, as in diffusion, take rkc20; tsit5 "
+         "solves "
+         "any stiff problem in steps as short as its fastest decay";
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace lockstep::ode {
 const Tableau& method(std::string_view name);
 
 // In order of increasing order: "euler", "midpoint", "heun", "rk4", "bs3", "dopri5", "tsit5", "vern7", "dop853",
-// "vern9".
+// "vern9"; then those made for decay, "rkc8", "rkc20".
 std::vector<std::string_view> method_names();
 
 }  // namespace lockstep::ode

@@ -241,9 +241,32 @@ TEST_P(EveryMethod, interpolant_ends_in_y1_and_its_derivative_meets_k_1_and_k_s)
   }
 }
 
-TEST(Methods, are_the_ten_documented_ones) {
-  EXPECT_THAT(method_names(),
-              testing::ElementsAre("euler", "midpoint", "heun", "rk4", "bs3", "dopri5", "tsit5", "vern7", "dop853", "vern9"));
+// |R(z)| <= 1 for u' = lambda u, z = h lambda real, down to where the paper has it: beta = 2/3 (s^2 - 1)(1 - 2/15 eps),
+// eps = 2/13 (Sommeijer, Shampine & Verwer 1998, section 2); beyond it R grows.
+TEST(Methods, those_made_for_decay_are_stable_as_far_as_their_paper_says) {
+  const auto growth = [](const Tableau& m, Number z) {
+    std::vector<Number> k;
+    Number y = 1;
+    for (int i = 0; i < m.stages; ++i) {
+      y = 1;
+      for (int j = 0; j < i; ++j) y += Number(m.a_at(i, j)) * k[std::size_t(j)];
+      k.push_back(z * y);
+    }
+    return std::abs(y);
+  };
+  for (const int s : {8, 20}) {
+    const Tableau& m = method("rkc" + std::to_string(s));
+    EXPECT_EQ(m.stages, s + 1);
+    const Number beta = 2 / Number(3) * (s * s - 1) * (1 - 2 / Number(15) * 2 / 13);
+    for (int i = 0; i <= 1000; ++i) EXPECT_LE(growth(m, -beta * i / 1000), 1) << "z = " << -beta * i / 1000;
+    EXPECT_GT(growth(m, -1.02L * beta), 1);
+    EXPECT_LT(growth(m, -beta / 2), 0.97L);  // damped
+  }
+}
+
+TEST(Methods, are_the_twelve_documented_ones) {
+  EXPECT_THAT(method_names(), testing::ElementsAre("euler", "midpoint", "heun", "rk4", "bs3", "dopri5", "tsit5",
+                                                   "vern7", "dop853", "vern9", "rkc8", "rkc20"));
 }
 
 TEST(Methods, an_unknown_name_is_answered_with_the_nearest) {
@@ -264,7 +287,7 @@ TEST(Methods, names_of_other_programs_are_answered_with_ours) {
   for (const char* implicit : {"BDF", "Radau", "LSODA", "Kvaerno5"}) {
     EXPECT_THAT(answer(implicit), testing::HasSubstr("all methods are explicit")) << implicit;
   }
-  EXPECT_THAT(answer("nonsense"), testing::EndsWith("vern9"));
+  EXPECT_THAT(answer("nonsense"), testing::EndsWith("rkc20"));
 }
 
 TEST(Methods, numbers_are_the_same_at_compile_time_and_at_run_time) {

@@ -15,7 +15,8 @@ set(embedded
   ode/cuda/launch.h ode/cuda/scheme.h ode/cuda/trajectory.h ode/detail/fixed_steps.h
   ode/detail/stop_times.h
   ode/methods/bs3.h ode/methods/coefficients.h ode/methods/dop853.h ode/methods/dopri5.h ode/methods/euler.h
-  ode/methods/heun.h ode/methods/midpoint.h ode/methods/rk4.h ode/methods/tsit5.h ode/methods/vern7.h ode/methods/vern9.h
+  ode/methods/heun.h ode/methods/midpoint.h ode/methods/rk4.h ode/methods/rkc8.h
+  ode/methods/rkc20.h ode/methods/tsit5.h ode/methods/vern7.h ode/methods/vern9.h
   ode/numerics-inl.h ode/numerics.h ode/trajectory_record.h)
 file(GLOB systems RELATIVE ${embedded_root}/lockstep CONFIGURE_DEPENDS
      ${embedded_root}/lockstep/ode/systems/*-inl.h)

@@ -15,5 +15,7 @@ const Tableau& tsit5();
 const Tableau& vern7();
 const Tableau& dop853();
 const Tableau& vern9();
+const Tableau& rkc8();
+const Tableau& rkc20();
 
 }  // namespace lockstep::ode
