@@ -15,6 +15,7 @@
 #include "lockstep/ode/given_starts.h"
 #include "lockstep/ode/gradient.h"
 #include "lockstep/ode/options.h"
+#include "lockstep/ode/problem.h"
 #include "lockstep/ode/state_function.h"
 #include "lockstep/train/training.h"
 
@@ -39,9 +40,13 @@ struct TrajectoryData {
   // state was measured, not looked at elsewhere. Empty: 1.
   std::vector<double> sigma;
   std::vector<std::string> names;  // [trajectory], what messages call them instead of a number; or empty
+  // What happens to states at given times, as Problem has it; times ascend then. A point at such a time is a state
+  // measured before it. Solves that begin there, of segments too, start behind it.
+  std::vector<Impulse> impulses;           // of all, or one trajectory's after the other's with
+  std::vector<std::size_t> first_impulse;  // [trajectory + 1]
 
   // Throws Error (invalid_argument): counts that do not fit `rhs`, times not in order, numbers that are not finite, by
-  // trajectory and row.
+  // trajectory and row; impulses on times that descend.
   void validate(const StateFunction& rhs, FirstPoints first = FirstPoints::complete) const;
   std::size_t points(std::size_t components) const;  // of the longest trajectory
   std::size_t points(std::size_t trajectory, std::size_t components) const;
@@ -50,6 +55,8 @@ struct TrajectoryData {
   std::string name(std::size_t trajectory) const {
     return names.empty() ? std::to_string(number(trajectory)) : names[trajectory];
   }
+  bool impulses_differ() const { return !first_impulse.empty(); }
+  std::span<const Impulse> impulses_of(std::size_t trajectory) const;
 };
 
 // A phase of training, and what of the data it sees. The loss is the sum over the numbers measured of
@@ -108,9 +115,9 @@ std::vector<FitPhase> noisy_phases(std::size_t points, std::optional<double> tar
 
 // Scalings of a net whose inputs are the state, then parameters and time where it has that many inputs, and whose
 // outputs are the state's derivative: inputs to mean 0 and deviation 1 over the data, outputs from that of the
-// difference quotients of successive points. Weights drawn for inputs and outputs of size 1 then fit the problem, which
-// decides whether a training gets anywhere; set it before they are drawn. Throws Error (invalid_argument) when the data
-// are not the net's.
+// difference quotients of successive points, without those across an impulse where others are. Weights drawn for inputs
+// and outputs of size 1 then fit the problem, which decides whether a training gets anywhere; set it before they are
+// drawn. Throws Error (invalid_argument) when the data are not the net's.
 void fit_scaling(Mlp& mlp, const TrajectoryData& data);
 
 // Absolute tolerances for solves that are compared with these data, where nobody has said any: of each component the

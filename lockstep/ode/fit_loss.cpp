@@ -318,6 +318,7 @@ FitLoss<T>::FitLoss(Rhs rhs, TrajectoryData data, FitOptions options) {
   }
   detail::require_starts(data, rhs->components(), options);
   detail::require_one_span(data, rhs->components(), options);
+  detail::require_steps_at_impulses(rhs, data, options);
   parts_ = std::make_unique<Parts>();
   parts_->phases.resize(options.phases.size());
   parts_->shooting.resize(options.phases.size());

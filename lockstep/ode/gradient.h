@@ -110,8 +110,8 @@ class GradientSolver {
   // New initial states [trajectory][component] for the following calls: as many numbers as before.
   void set_initial_states(std::span<const double> states);
   // Other trajectories for the following calls, with a loss of their own: initial states, parameters, spans and save
-  // times of `problem`, each of as many numbers as before; the right-hand side and all else stay. Throws Error as the
-  // constructor, and on other counts.
+  // times of `problem`, each of as many numbers as before, and its impulses; the right-hand side and all else stay.
+  // Throws Error as the constructor, and on other counts.
   void replace_trajectories(Problem problem, Loss loss);
 
   // What is recorded, how much memory that takes and what is computed again: sentences for people.

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <limits>
 #include <string>
-#include <tuple>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/core/text.h"
+#include "lockstep/ode/detail/impulses.h"
 #include "lockstep/ode/detail/save_rows.h"
 
 namespace lockstep::ode {
@@ -96,26 +96,9 @@ void add_impulses(Problem& problem, std::span<const Impulse> impulses) {
 }
 
 void validate_impulses(const Problem& problem) {
-  const auto& [impulses, first] = std::tie(problem.impulses, problem.first_impulse);
-  const std::size_t count = problem.trajectories(), n = problem.rhs->components();
-  if (problem.impulses_differ()) {
-    if (first.size() != count + 1)
-      refuse("first_impulse", numbers(first.size()), std::to_string(count + 1) + ", one more than trajectories");
-    if (first.front() != 0 || first.back() != impulses.size() || !std::ranges::is_sorted(first))
-      refuse("first_impulse", "numbers from " + std::to_string(first.front()) + " to " + std::to_string(first.back()),
-             "ascending numbers from 0 to " + std::to_string(impulses.size()) + ", how many impulses there are");
-  }
-  for (std::size_t i = 0; i < impulses.size(); ++i) {
-    const std::string field = "impulses[" + std::to_string(i) + "]";
-    const Impulse& impulse = impulses[i];
-    for (const auto& [name, number] :
-         {std::pair{".time", impulse.time}, {".change", impulse.change}, {".factor", impulse.factor}}) {
-      if (!std::isfinite(number)) refuse(field + name, number_text(number), "a finite number");
-    }
-    if (impulse.component >= n)
-      refuse(field + ".component", std::to_string(impulse.component),
-             "a component below " + std::to_string(n) + ", how many there are");
-  }
+  const std::vector<Impulse>& impulses = problem.impulses;
+  detail::require_impulses("problem", impulses, problem.first_impulse, problem.trajectories(),
+                           problem.rhs->components());
   const std::size_t spans = std::max(problem.start_times.size(), problem.end_times.size());
   for (std::size_t i = 0; i < (impulses.empty() ? 0 : spans); ++i) {
     if (problem.end_time(i) < problem.start_time(i))
@@ -154,8 +137,7 @@ const double* Problem::save_times_of(std::size_t i) const {
 }
 
 std::span<const Impulse> Problem::impulses_of(std::size_t i) const {
-  if (!impulses_differ()) return impulses;
-  return std::span(impulses).subspan(first_impulse[i], first_impulse[i + 1] - first_impulse[i]);
+  return detail::impulses_of(i, impulses, first_impulse);
 }
 
 Problem Problem::part(std::size_t first, std::size_t count) const {

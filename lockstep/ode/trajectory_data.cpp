@@ -11,6 +11,7 @@
 #include "lockstep/core/text.h"
 #include "lockstep/ode/detail/data_rows.h"
 #include "lockstep/ode/detail/fit_data.h"
+#include "lockstep/ode/detail/impulses.h"
 #include "lockstep/ode/detail/moments.h"
 #include "lockstep/ode/detail/refuse.h"
 #include "lockstep/ode/fit.h"
@@ -43,6 +44,12 @@ void require_sigma(const TrajectoryData& data, const detail::DataRows& rows, std
   }
 }
 
+bool has_impulse(std::span<const Impulse> impulses, std::size_t component, double from, double to) {
+  return std::ranges::any_of(impulses, [&](const Impulse& impulse) {
+    return impulse.component == component && impulse.time >= from && impulse.time < to;
+  });
+}
+
 }  // namespace
 
 std::size_t TrajectoryData::points(std::size_t components) const {
@@ -51,6 +58,10 @@ std::size_t TrajectoryData::points(std::size_t components) const {
 }
 std::size_t TrajectoryData::points(std::size_t trajectory, std::size_t components) const {
   return lengths.empty() ? points(components) : lengths[trajectory];
+}
+
+std::span<const Impulse> TrajectoryData::impulses_of(std::size_t trajectory) const {
+  return detail::impulses_of(trajectory, impulses, first_impulse);
 }
 
 void TrajectoryData::validate(const StateFunction& rhs, FirstPoints first) const {
@@ -86,6 +97,7 @@ void TrajectoryData::validate(const StateFunction& rhs, FirstPoints first) const
     }
     total = points(n) * trajectories;
   }
+  detail::require_impulses("data", impulses, first_impulse, trajectories, n);
   const std::size_t most = points(n);
   if (most < 2) refuse("data.states", "one point a trajectory", "at least two");
   if (times.size() != most && times.size() != total) {
@@ -103,6 +115,9 @@ void TrajectoryData::validate(const StateFunction& rhs, FirstPoints first) const
       refuse("data.times", number_text(of[row]) + " after " + number_text(of[row - 1]) + " in " + where,
              "times in order", "sort the rows and drop repeats");
     }
+    if (of[1] < of[0] && !impulses_of(i).empty())
+      refuse("data.impulses", "some, and times that descend in trajectory " + name(i),
+             "times that ascend where states change at once", "turn the trajectory round");
     const double* state = states.data() + rows.first(i) * n;
     for (std::size_t at = 0; at < rows.points(i) * n; ++at) {
       if (std::isfinite(state[at]) || std::isnan(state[at])) continue;
@@ -157,7 +172,7 @@ void fit_scaling(Mlp& mlp, const TrajectoryData& data) {
                std::to_string(mlp.inputs()) + " inputs and " + std::to_string(n) + " outputs",
            "at least 2 points, and the net's inputs to be state, parameters and perhaps time");
   }
-  std::vector<detail::Moments> inputs(mlp.inputs()), outputs(n);
+  std::vector<detail::Moments> inputs(mlp.inputs()), outputs(n), across(n);  // across impulses: no derivative's
   const detail::DataRows rows(data, n);
   constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
   std::vector<std::size_t> before(n);  // the point of the trajectory where a component was last measured
@@ -173,7 +188,8 @@ void fit_scaling(Mlp& mlp, const TrajectoryData& data) {
       inputs[c].add(state[c]);
       if (before[c] != kNever) {
         const std::size_t back = point - before[c];
-        outputs[c].add((state[c] - *(state + c - back * n)) / (times[point] - times[before[c]]));
+        const bool changed = has_impulse(data.impulses_of(trajectory), c, times[before[c]], times[point]);
+        (changed ? across : outputs)[c].add((state[c] - *(state + c - back * n)) / (times[point] - times[before[c]]));
       }
       before[c] = point;
     }
@@ -186,7 +202,8 @@ void fit_scaling(Mlp& mlp, const TrajectoryData& data) {
     mlp.input_scaling.shift.push_back(moments.mean());
     mlp.input_scaling.scale.push_back(moments.deviation());
   }
-  for (const detail::Moments& moments : outputs) {
+  for (std::size_t c = 0; c < n; ++c) {
+    const detail::Moments& moments = outputs[c].empty() ? across[c] : outputs[c];
     mlp.output_scaling.scale.push_back(moments.deviation());
     mlp.output_scaling.shift.push_back(moments.mean());
   }

@@ -22,6 +22,9 @@ class AdjointTile {
   AdjointTile(const Problem& problem, const Options& options, const DifferentiableTile<T>& rhs, CpuTarget target,
               std::size_t memory_bytes);
 
+  // The problem has other trajectories.
+  void take_trajectories() { context_.take_stops(); }
+
   // Advances trajectories [first, first + lanes), lanes <= kTileLanes. With common control `common` holds the accepted
   // steps and `ends` each of these trajectories' outcome.
   void forward(std::size_t first, int lanes, std::span<const AcceptedStep> common = {},

@@ -138,6 +138,12 @@ struct SolveContext {
     step.whole_step = nullptr;
   }
 
+  // Of a problem that has got other trajectories.
+  void take_stops() {
+    stops = detail::Stops(*problem, *options);
+    step.settings.has_stops = !stops.empty();
+  }
+
   std::size_t components() const { return components_; }
   std::size_t parameters() const { return parameters_; }
   std::size_t save_points() const { return save_points_; }

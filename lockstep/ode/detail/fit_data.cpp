@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/text.h"
 #include "lockstep/ode/detail/data_rows.h"
+#include "lockstep/ode/detail/refuse.h"
 #include "lockstep/ode/detail/segments.h"
 
 namespace lockstep::ode::detail {
@@ -127,6 +129,31 @@ void require_one_span(const TrajectoryData& data, std::size_t components, const 
   if (options.validation) require(*options.validation, {});
 }
 
+void require_steps_at_impulses(const Rhs& rhs, const TrajectoryData& data, const FitOptions& options) {
+  const auto require = [&](const TrajectoryData& of, const FitPhase& phase) {
+    if (of.impulses.empty()) return;
+    Options steps = phase.solve.value_or(options.solve);
+    if (steps.control == StepControl::common && of.impulses_differ())
+      refuse("options.control", "common with impulses of each trajectory's own", "impulses that all trajectories share",
+             "use per_trajectory control");
+    if (steps.control != StepControl::fixed) return;
+    steps.stops.clear();
+    steps.stop_at_knots = false;
+    const DataRows rows(of, rhs->components());
+    const SegmentList segments(phase, rows);
+    const Problem problem = segment_problem(rhs, of, of.states, rows, segments, of.points(rhs->components()) - 1);
+    const std::optional<PassedJump> passed = passed_jump(problem, steps, segments.size());
+    if (!passed) return;
+    refuse(
+        "data.impulses",
+        number_text(passed->time) + " within a step of trajectory " + of.name(segments[passed->trajectory].trajectory),
+        "times at which fixed steps end", "choose a dt whose steps end there, or adaptive steps");
+  };
+  for (const FitPhase& phase : options.phases) require(data, phase);
+  require(data, {});
+  if (options.validation) require(*options.validation, {});
+}
+
 std::vector<Moments> moments(const TrajectoryData& data, std::size_t components) {
   std::vector<Moments> result(components);
   for (std::size_t at = 0; at < data.states.size(); ++at) {
@@ -171,6 +198,11 @@ TrajectoryData chosen(const TrajectoryData& data, std::size_t components, std::s
   TrajectoryData some{.trajectories = trajectories.size()};
   const bool own_parameters = data.parameters.size() != parameters;
   if (!own_parameters) some.parameters = data.parameters;
+  if (data.impulses_differ()) {
+    some.first_impulse.push_back(0);
+  } else {
+    some.impulses = data.impulses;
+  }
   for (const std::uint32_t trajectory : trajectories) {
     const std::size_t points = rows.points(trajectory);
     const double* const times = rows.times(data, trajectory);
@@ -183,9 +215,14 @@ TrajectoryData chosen(const TrajectoryData& data, std::size_t components, std::s
       const double* const sigma = data.sigma.data() + rows.first(trajectory) * components;
       some.sigma.insert(some.sigma.end(), sigma, sigma + points * components);
     }
-    if (!own_parameters) continue;
-    const double* const own = data.parameters.data() + trajectory * parameters;
-    some.parameters.insert(some.parameters.end(), own, own + parameters);
+    if (own_parameters) {
+      const double* const own = data.parameters.data() + trajectory * parameters;
+      some.parameters.insert(some.parameters.end(), own, own + parameters);
+    }
+    if (!data.impulses_differ()) continue;
+    const std::span<const Impulse> impulses = data.impulses_of(trajectory);
+    some.impulses.insert(some.impulses.end(), impulses.begin(), impulses.end());
+    some.first_impulse.push_back(some.impulses.size());
   }
   return some;
 }

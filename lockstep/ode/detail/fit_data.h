@@ -40,6 +40,10 @@ void require_starts(const TrajectoryData& data, std::size_t components, const Fi
 // Throws Error where trajectories or segments that would take common steps differ in their time spans.
 void require_one_span(const TrajectoryData& data, std::size_t components, const FitOptions& options);
 
+// Throws Error where solves of the data would not end a step at each of their impulses: with common steps those of a
+// trajectory's own, with fixed steps those between their ends.
+void require_steps_at_impulses(const Rhs& rhs, const TrajectoryData& data, const FitOptions& options);
+
 // Mean and spread of each component over what was measured.
 std::vector<Moments> moments(const TrajectoryData& data, std::size_t components);
 

@@ -107,6 +107,14 @@ class Engine final : public GradientEngine {
     return gradients_;
   }
 
+  void take_trajectories() override {
+    for (const std::unique_ptr<Worker>& worker : workers_) {
+      if (!worker) continue;
+      worker->tile.take_trajectories();
+      choose_sample(*worker);
+    }
+  }
+
   std::vector<std::string> explain() const override {
     const cpu::RecordPlan& plan = workers_[0]->tile.plan();
     const std::size_t stages = workers_[0]->stages;
@@ -135,17 +143,13 @@ class Engine final : public GradientEngine {
   // A thread's own.
   struct Worker {
     Worker(const Problem& problem, const Options& options, const DifferentiableTile<T>& rhs, CpuTarget target,
-           std::size_t bytes, std::size_t row, bool ends)
+           std::size_t bytes, std::size_t row)
         : tile(problem, options, rhs, target, bytes),
           stages(tile.kept_stages()),
           states(row),
           bar(row),
           states_bar(kTileLanes * row + kSlack),
-          gradient(rhs.weights()) {
-      // Taken one by one they may need all that a sample's records may take.
-      if (!ends && bytes >= cpu::SampleWork<T>::kMostBytes && cpu::AdjointSample<T>::suits(problem, options, rhs))
-        sample.emplace(problem, options, *rhs.sample(), target);
-    }
+          gradient(rhs.weights()) {}
     static constexpr std::size_t kSlack = 1024;  // numbers past the end that may be read
     cpu::AdjointTile<T> tile;
     std::optional<cpu::AdjointSample<T>> sample;  // where trajectories are taken one by one
@@ -165,11 +169,24 @@ class Engine final : public GradientEngine {
   Worker& worker(int thread) {
     auto& slot = workers_[static_cast<std::size_t>(thread)];
     if (!slot) {
-      slot = std::make_unique<Worker>(problem_, options_, *rhs_, plan_.target,
-                                      gradient_options_.memory_bytes / static_cast<std::size_t>(plan_.threads), row(),
-                                      problem_.event || std::holds_alternative<EndLoss>(loss_));
+      slot = std::make_unique<Worker>(problem_, options_, *rhs_, plan_.target, bytes_of_thread(), row());
+      choose_sample(*slot);
     }
     return *slot;
+  }
+  std::size_t bytes_of_thread() const {
+    return gradient_options_.memory_bytes / static_cast<std::size_t>(plan_.threads);
+  }
+  void choose_sample(Worker& worker) const {
+    const bool has_ends = problem_.event || std::holds_alternative<EndLoss>(loss_);
+    // Taken one by one they may need all that a sample's records may take.
+    const bool suits = !has_ends && bytes_of_thread() >= cpu::SampleWork<T>::kMostBytes &&
+                       cpu::AdjointSample<T>::suits(problem_, options_, *rhs_);
+    if (!suits) {
+      worker.sample.reset();
+    } else if (!worker.sample) {
+      worker.sample.emplace(problem_, options_, *rhs_->sample(), plan_.target);
+    }
   }
 
   // body(worker, tile) for all tiles, those of a group in order.
@@ -391,8 +408,11 @@ void GradientEngine::replace_trajectories(Problem problem, Loss loss) {
     }
     problem_.*member = std::move(problem.*member);
   }
+  problem_.impulses = std::move(problem.impulses);
+  problem_.first_impulse = std::move(problem.first_impulse);
   loss_ = std::move(loss);
   expand_loss_weights();
+  take_trajectories();
 }
 
 void GradientEngine::expand_loss_weights() {

@@ -37,6 +37,8 @@ class GradientEngine {
   void replace_trajectories(Problem problem, Loss loss);
 
  protected:
+  // What follows from trajectories beside their numbers has changed with them.
+  virtual void take_trajectories() = 0;
   // Of a squared error, its scale among them: [time][component] of this trajectory.
   const double* loss_weights_of(std::size_t trajectory) const;
 

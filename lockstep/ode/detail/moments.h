@@ -15,6 +15,7 @@ class Moments {
     mean_ += before / static_cast<double>(count_);
     squares_ += before * (x - mean_);
   }
+  bool empty() const { return count_ == 0; }
   double mean() const { return mean_; }
   bool varies() const { return squares_ > 0; }
   // Of numbers that vary their deviation; else what they are, or 1 for 0.

@@ -63,6 +63,11 @@ inline Problem segment_problem(const Rhs& rhs, const TrajectoryData& data, std::
   problem.save_times_per_trajectory = true;
   const bool shared_parameters = data.parameters.size() == m;
   if (shared_parameters) problem.parameters = data.parameters;
+  if (data.impulses_differ()) {
+    problem.first_impulse.push_back(0);
+  } else {
+    problem.impulses = data.impulses;
+  }
   for (std::size_t i = 0; i < segments.size(); ++i) {
     const auto [trajectory, segment] = segments[i];
     const std::size_t length = segments.of(trajectory).length, first = segments.of(trajectory).first(segment);
@@ -78,6 +83,14 @@ inline Problem segment_problem(const Rhs& rhs, const TrajectoryData& data, std::
       const double* p = data.parameters.data() + trajectory * m;
       problem.parameters.insert(problem.parameters.end(), p, p + m);
     }
+    if (!data.impulses_differ()) continue;
+    // Which of them are a segment's the engine knows best; those farther away than it is long are none of it.
+    const double around = times[length] - times[0];
+    for (const Impulse& impulse : data.impulses_of(trajectory)) {
+      if (impulse.time < times[0] - around || impulse.time > times[length] + around) continue;
+      problem.impulses.push_back(impulse);
+    }
+    problem.first_impulse.push_back(problem.impulses.size());
   }
   return problem;
 }
