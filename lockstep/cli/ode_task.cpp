@@ -22,9 +22,23 @@
 namespace lockstep::cli {
 namespace {
 
+// Once, where all trajectories share them.
+void take_impulses(const TrajectoryTable& table, ode::TrajectoryData& data) {
+  if (table.impulses.empty()) return;
+  data.impulses = table.impulses.front();
+  if (std::ranges::all_of(table.impulses, [&](const auto& of) { return of == data.impulses; })) return;
+  data.impulses.clear();
+  data.first_impulse = {0};
+  for (const std::vector<ode::Impulse>& of : table.impulses) {
+    data.impulses.insert(data.impulses.end(), of.begin(), of.end());
+    data.first_impulse.push_back(data.impulses.size());
+  }
+}
+
 ode::TrajectoryData library_data(const TrajectoryTable& table, const std::vector<double>& parameters) {
   ode::TrajectoryData data{table.trajectories(), table.times, table.states, parameters, table.numbers, {}, table.sigma};
   data.names = table.names;
+  take_impulses(table, data);
   if (!table.have_one_length()) {
     data.lengths = table.lengths;
     return data;

@@ -8,6 +8,7 @@
 #include "lockstep/cli/training_file.h"
 #include "lockstep/kernels/mlp/mlp.h"
 #include "lockstep/nn/model.h"
+#include "lockstep/ode/problem.h"
 
 namespace lockstep::cli {
 
@@ -32,6 +33,7 @@ struct TrajectoryTable {
   std::vector<std::string> names;    // [trajectory], of a column of texts; or empty
   std::vector<std::string> component_units;  // [component], or empty; each empty where it is not known
   std::string time_name = "t", time_unit;
+  std::vector<std::vector<ode::Impulse>> impulses;  // [trajectory], as ode::TrajectoryData has them; or empty
   std::size_t trajectories() const { return lengths.size(); }
   bool have_one_length() const;
   std::size_t number(std::size_t trajectory) const { return numbers.empty() ? trajectory : numbers[trajectory]; }

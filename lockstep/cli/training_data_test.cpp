@@ -202,6 +202,33 @@ TEST_F(TrainingDataTest, the_split_and_the_digest_know_lengths) {
   EXPECT_NE(load_trajectories(file(keys)).digest, digest);
 }
 
+TEST_F(TrainingDataTest, impulses_go_where_their_trajectories_go) {
+  std::string text = "run,t,x\n";
+  for (int run = 0; run < 8; ++run) {
+    for (int point = 0; point < 3; ++point)
+      text += std::to_string(run) + "," + std::to_string(point) + "," + std::to_string(run) + "\n";
+  }
+  write("t.csv", text);
+  const TrainingFile training = file(kTrajectory + "trajectory = \"run\"\nvalidation = 0.25\n");
+  TrajectoryTable table{.component_names = {"x"}, .lengths = std::vector<std::size_t>(8, 3)};
+  for (std::size_t row = 0; row < 24; ++row) {
+    table.times.push_back(static_cast<double>(row % 3));
+    table.states.push_back(static_cast<double>(row / 3));
+  }
+  const std::string digest = split(training, table).digest;
+  for (std::size_t run = 0; run < 8; ++run)
+    table.impulses.emplace_back(run % 3, ode::Impulse{0.5, 0, static_cast<double>(run)});
+  const TrajectoryData data = split(training, table);
+  EXPECT_NE(data.digest, digest);
+  for (const TrajectoryTable* of : {&data.training, &data.validation}) {
+    ASSERT_EQ(of->impulses.size(), of->trajectories());
+    for (std::size_t i = 0; i < of->trajectories(); ++i)
+      EXPECT_EQ(of->impulses[i], table.impulses[of->number(i)]) << of->number(i);
+  }
+  table.impulses[7][0].factor = 0;
+  EXPECT_NE(split(training, table).digest, data.digest);
+}
+
 TEST_F(TrainingDataTest, hdf5_datasets_are_read_and_nan_named_by_row) {
   {
     hdf5::File target = hdf5::File::create(folder_ / "t.h5");

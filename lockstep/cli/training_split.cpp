@@ -127,6 +127,19 @@ void require_each_state(const TrajectoryTable& table, const DataSection& section
   }
 }
 
+// All that they consist of, one trajectory's after the other's.
+std::vector<double> impulse_numbers(const TrajectoryTable& table) {
+  std::vector<double> numbers;
+  for (const std::vector<ode::Impulse>& of : table.impulses) {
+    numbers.push_back(static_cast<double>(of.size()));
+    for (const ode::Impulse& impulse : of) {
+      const auto component = static_cast<double>(impulse.component);
+      numbers.insert(numbers.end(), {impulse.time, component, impulse.change, impulse.factor});
+    }
+  }
+  return numbers;
+}
+
 }  // namespace
 
 RegressionData split(const TrainingFile& file, const RegressionTable& given) {
@@ -161,6 +174,7 @@ TrajectoryData split(const TrainingFile& file, const TrajectoryTable& all) {
   const std::vector<double> lengths(all.lengths.begin(), all.lengths.end());
   if (!all.have_one_length()) hash.add(std::span<const double>(lengths));
   if (!all.sigma.empty()) hash.add(std::span<const double>(all.sigma));
+  if (!all.impulses.empty()) hash.add(std::span<const double>(impulse_numbers(all)));
   data.digest = hash.hex();
   for (TrajectoryTable* table : {&data.training, &data.validation}) {
     table->component_names = all.component_names;
@@ -181,6 +195,7 @@ TrajectoryData split(const TrainingFile& file, const TrajectoryTable& all) {
     const double *const times = all.times.data() + row, *const states = all.states.data() + row * n;
     to.lengths.push_back(length);
     if (!all.names.empty()) to.names.push_back(all.names[i]);
+    if (!all.impulses.empty()) to.impulses.push_back(all.impulses[i]);
     to.times.insert(to.times.end(), times, times + length);
     to.states.insert(to.states.end(), states, states + length * n);
     if (!all.sigma.empty()) {

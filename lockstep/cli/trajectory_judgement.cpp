@@ -101,6 +101,7 @@ class Judge {
     const double *const times = of.table.times.data() + first, *const states = of.table.states.data() + first * n;
     const std::size_t pieces = std::clamp<std::size_t>(kCurvePoints / points, 1, kMostInInterval);
     ode::TrajectoryData one{.times = {}, .states = {}, .parameters = of.data.parameters};
+    if (!of.table.impulses.empty()) one.impulses = of.table.impulses[trajectory];
     for (std::size_t point = 0; point < points; ++point) {
       const std::size_t steps = point + 1 < points ? pieces : 1;
       for (std::size_t step = 0; step < steps; ++step) {

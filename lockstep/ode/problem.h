@@ -26,6 +26,7 @@ struct Impulse {
   std::size_t component;
   double change = 0;
   double factor = 1;
+  bool operator==(const Impulse&) const = default;
 };
 
 // All numbers are float64 here and are rounded to the solve's precision when a trajectory starts.
