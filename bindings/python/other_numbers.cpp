@@ -28,7 +28,7 @@ nb::object weights_of(const Net& net) {
 }
 
 Net with_weights(const Net& net, nb::handle given) {
-  const nb::object numbers = nb::module_::import_("lockstep._solve").attr("_numbers")("weights", given);
+  const nb::object numbers = nb::module_::import_("lockstep._arrays").attr("real_numbers")("weights", given);
   const auto weights = nb::cast<nb::ndarray<const double, nb::c_contig, nb::device::cpu>>(numbers);
   nn::Model model = net.model();
   const std::size_t expected = graph::gather_weights(nn::to_graph(model)).size();

@@ -3,12 +3,52 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .errors import of_kind
+
 Array = NDArray[Any]  # of NumPy, of any numbers
+
+
+class Named(NamedTuple):
+    """Columns with names."""
+
+    array: Array
+    names: list[str]
+
+
+def real_numbers(name: str, value: Any) -> Array:
+    """float64, C-contiguous; of what NumPy can make an array of numbers of."""
+    masked = np.ma.MaskedArray
+    if isinstance(value, masked):
+        value = _unmasked(name, value)
+    elif isinstance(value, (list, tuple)):
+        value = [_unmasked(name, one) if isinstance(one, masked) else one for one in value]
+    try:
+        array = np.asarray(value)
+    except Exception as error:  # PyTorch and others raise their own for devices and gradients
+        raise of_kind("type", f"{name}: {error}", name, type(value).__name__, "an array of numbers", "") from error
+    if array.dtype.kind not in "iuf":
+        raise of_kind("type", f"{name}: found dtype {array.dtype}, expected real numbers", name, str(array.dtype),
+                      "real numbers", "")
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _unmasked(name: str, value: Any) -> Array:
+    """Its numbers, where none is masked: what lies under a mask is no number of anybody's."""
+    ma: Any = np.ma  # which older ones of NumPy do not type
+    if not ma.is_masked(value):
+        plain: Array = value.data
+        return plain
+    count = ma.count_masked(value)
+    found = f"a masked array, {count} of its {value.size} numbers masked"
+    remedy = (f"fill them, {name}.filled(0), or leave their rows out, numpy.ma.compress_rows({name}); gaps in data to "
+              f"train on are NaN: {name}.filled(numpy.nan)")
+    raise of_kind("type", f"{name}: found {found}, expected an array of numbers; {remedy}", name, found,
+                  "an array of numbers", remedy)
 
 
 def _framework(x: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from ._solve import _numbers
+from ._arrays import real_numbers
 from .errors import refused
 
 _WAYS = "minimum and maximum, {name: (minimum, maximum)}, or data="
@@ -87,7 +87,7 @@ def _by_name(ports: Sequence[Any], given: Mapping[str, Any]) -> tuple[list[float
 
 def _wide(field: str, value: Any, count: int) -> list[float]:
     """`count` numbers, which one stands for."""
-    array = _numbers(field, value)
+    array = real_numbers(field, value)
     if np.ndim(value) != 0 and array.shape != (count,):
         raise refused(field, f"shape {array.shape}", f"({count},), one for each input feature, or a number for all")
     if np.isnan(array).any():
@@ -125,7 +125,7 @@ def _of_data(field: str, features: Sequence[Any], given: Any) -> tuple[list[floa
             raise refused(field, f"columns {', '.join(map(str, columns))}", f"the net's inputs {', '.join(called)}",
                            "rename them, or give an array with the inputs in the net's order")
         given = given[called]
-    array = _numbers(field, given)
+    array = real_numbers(field, given)
     if array.ndim == 1 and len(features) == 1:
         array = array[:, np.newaxis]
     if array.ndim < 2 or array.shape[-1] != len(features):

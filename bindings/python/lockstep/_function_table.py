@@ -7,8 +7,7 @@ from typing import Any, Mapping, Optional, Sequence
 import numpy as np
 
 from . import _lockstep
-from ._arrays import Array
-from ._solve import _numbers
+from ._arrays import Array, real_numbers
 from ._tables import is_column, named_columns
 from .errors import refused
 
@@ -99,7 +98,7 @@ def _knots(at: Any) -> Array:
         raise refused("at", "dates or times of day" if "M" in kinds else "time differences", "real numbers",
                        'divide by a unit: (at - at[0]) / numpy.timedelta64(1, "h")' if "M" in kinds else
                        'divide by a unit: at / numpy.timedelta64(1, "h")', kind="type")
-    knots = _numbers("at", at)
+    knots = real_numbers("at", at)
     if knots.size != (knots.shape[0] if knots.ndim else 1):
         raise refused("at", f"shape {list(knots.shape)}", "[knot]")
     return knots.reshape(-1)
@@ -113,14 +112,14 @@ def _by_column(values: Any, knots: int) -> tuple[Array, list[str]]:
             raise refused("values", "no columns", "one or more by name")
         parts = []
         for name, column in values.items():
-            part = np.atleast_1d(_numbers(f"values.{name}", column))
+            part = np.atleast_1d(real_numbers(f"values.{name}", column))
             if part.ndim != 1 or len(part) != knots:
                 raise refused(f"values.{name}", _counted(len(part), "number") if part.ndim == 1 else
                                f"{part.ndim} dimensions", expected)
             parts.append(part)
         return np.stack(parts, axis=1), [str(name) for name in values]
     named = None if is_column(values) else named_columns("values", values)
-    array = np.atleast_1d(_numbers("values", values if named is None else named[0]))
+    array = np.atleast_1d(real_numbers("values", values if named is None else named[0]))
     if array.ndim > 2:
         raise refused("values", f"{array.ndim} dimensions", "[knot] or [knot, column]")
     if len(array) != knots:

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _lockstep
-from ._arrays import Array
-from ._solve import _numbers
+from ._arrays import Array, real_numbers
 from .errors import of_kind
 
 
@@ -55,7 +54,7 @@ def sensitivities(solution: Any) -> Sensitivities:
 def _slopes(name: str, given: Any, solution: Any) -> Optional[Array]:
     if given is None:
         return None
-    array, shape = _numbers(name, given), getattr(solution, name).shape
+    array, shape = real_numbers(name, given), getattr(solution, name).shape
     if array.shape != shape:
         raise of_kind("invalid_argument", f"{name}: found shape {array.shape}, expected {shape}, as the solution's "
                       f"{name}", name, f"shape {array.shape}", f"{shape}, as the solution's {name}", "")

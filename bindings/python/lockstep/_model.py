@@ -12,7 +12,7 @@ import numpy as np
 
 from . import _lockstep
 from ._solution import PathLike
-from ._solve import _numbers
+from ._arrays import real_numbers
 from .errors import of_kind, refused
 
 
@@ -80,7 +80,7 @@ def mlp(weights: Sequence[Any], biases: Optional[Sequence[Any]] = None, activati
     array([3.])
     """
     weights = list(weights)
-    matrices = [_numbers(f"weights[{i}]", matrix) for i, matrix in enumerate(weights)]
+    matrices = [real_numbers(f"weights[{i}]", matrix) for i, matrix in enumerate(weights)]
     held = "f32" if matrices and all(np.asarray(matrix).dtype == np.float32 for matrix in weights) else "f64"
     names = _of_each_layer(activations, len(matrices))
     biases = [None] * len(matrices) if biases is None else list(biases)
@@ -90,7 +90,7 @@ def mlp(weights: Sequence[Any], biases: Optional[Sequence[Any]] = None, activati
         if matrix.ndim != 2:
             raise of_kind("invalid_argument", f"weights[{i}]: found {matrix.ndim} dimensions, expected [output, input]",
                           f"weights[{i}]", f"{matrix.ndim} dimensions", "[output, input]", "")
-    vectors = [np.zeros(len(matrices[i])) if vector is None else _numbers(f"biases[{i}]", vector).reshape(-1)
+    vectors = [np.zeros(len(matrices[i])) if vector is None else real_numbers(f"biases[{i}]", vector).reshape(-1)
                for i, vector in enumerate(biases)]
     return _lockstep.mlp(matrices, vectors, names, name, held)
 

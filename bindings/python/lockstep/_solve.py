@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Callable, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Optional, Sequence, Union
 
 import numpy as np
 
 from . import _lockstep, _tables, _toml, _unknown
-from ._arrays import Array
+from ._arrays import Array, Named, real_numbers
 from ._progress import shown
 from ._solution import PathLike, Solution
 from .errors import Interrupted, of_kind
@@ -194,7 +194,7 @@ def _written(problem: Any, u0: Any = None, t_span: Any = None, save_at: Any = No
     elif save_at is not None:
         arrays["save_at"] = save_at
         if not isinstance(save_at, (list, tuple)) and np.ndim(save_at) == 0:
-            _numbers("save_at", save_at)  # which may be no number at all
+            real_numbers("save_at", save_at)  # which may be no number at all
             raise of_kind("invalid_argument", f"save_at: found the number {save_at}, expected a number of points as an "
                           f"integer, or times; for an interval give save_at={{'every': {save_at}}}", "save_at",
                           f"the number {save_at}", "a number of points as an integer, or times",
@@ -289,60 +289,22 @@ def _precision(value: Any) -> Optional[str]:
     raise of_kind("invalid_argument", f"precision: found {found}, expected {expected}", "precision", found, expected, "")
 
 
-def _numbers(name: str, value: Any) -> Array:
-    """float64, C-contiguous; of what NumPy can make an array of numbers of."""
-    masked = np.ma.MaskedArray
-    if isinstance(value, masked):
-        value = _unmasked(name, value)
-    elif isinstance(value, (list, tuple)):
-        value = [_unmasked(name, one) if isinstance(one, masked) else one for one in value]
-    try:
-        array = np.asarray(value)
-    except Exception as error:  # PyTorch and others raise their own for devices and gradients
-        raise of_kind("type", f"{name}: {error}", name, type(value).__name__, "an array of numbers", "") from error
-    if array.dtype.kind not in "iuf":
-        raise of_kind("type", f"{name}: found dtype {array.dtype}, expected real numbers", name, str(array.dtype),
-                      "real numbers", "")
-    return np.ascontiguousarray(array, dtype=np.float64)
-
-
 def _listed(name: str, value: Any) -> Optional[list[Any]]:
     """The same as a list, of a single number too; None of None."""
-    return None if value is None else np.atleast_1d(_numbers(name, value)).tolist()
-
-
-class Named(NamedTuple):
-    """What _table_or_numbers() makes of columns with names."""
-
-    array: Array
-    names: list[str]
+    return None if value is None else np.atleast_1d(real_numbers(name, value)).tolist()
 
 
 def _table_or_numbers(name: str, value: Any) -> Union[Array, Named]:
-    """What _numbers() makes of it, with the names of its columns where they have some."""
+    """What real_numbers() makes of it, with the names of its columns where they have some."""
     if isinstance(value, Named):
         return value
     named = _tables.named_columns(name, value)
     if named is None:
-        return _numbers(name, value)
-    array = _numbers(name, named[0])
+        return real_numbers(name, value)
+    array = real_numbers(name, named[0])
     if name != "save_at":
         return Named(array, named[1])
     return _tables.single_column(name, array, named[1])
-
-
-def _unmasked(name: str, value: Any) -> Array:
-    """Its numbers, where none is masked: what lies under a mask is no number of anybody's."""
-    ma: Any = np.ma  # which older ones of NumPy do not type
-    if not ma.is_masked(value):
-        plain: Array = value.data
-        return plain
-    count = ma.count_masked(value)
-    found = f"a masked array, {count} of its {value.size} numbers masked"
-    remedy = (f"fill them, {name}.filled(0), or leave their rows out, numpy.ma.compress_rows({name}); gaps in data to "
-              f"train on are NaN: {name}.filled(numpy.nan)")
-    raise of_kind("type", f"{name}: found {found}, expected an array of numbers; {remedy}", name, found,
-                  "an array of numbers", remedy)
 
 
 def _place(name: str, value: Any, section: dict[str, Any], key: str, arrays: dict[str, Any]) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 
 from . import _lockstep, _unknown
 from ._solution import Solution
-from ._solve import Named, _is_file, _numbers, _precision, _table_or_numbers, _written, ended
+from ._arrays import Named, real_numbers
+from ._solve import _is_file, _precision, _table_or_numbers, _written, ended
 from .errors import of_kind, refused
 
 
@@ -91,7 +92,7 @@ class Solver:
         for key, value in columns.items():
             if isinstance(value, Mapping):
                 raise refused(f"{name}.{key}", "a dict", "a number, or an array [trajectory]", "make another Solver with it")
-        arrays = {key: _numbers(f"{name}.{key}", value).reshape(np.shape(value)) for key, value in columns.items()}
+        arrays = {key: real_numbers(f"{name}.{key}", value).reshape(np.shape(value)) for key, value in columns.items()}
         try:
             rows = np.stack(np.broadcast_arrays(*arrays.values()), axis=-1) if arrays else np.zeros(0)
         except ValueError:

@@ -10,11 +10,11 @@ from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 import numpy as np
 
 from . import _lockstep, _toml, _unknown
-from ._arrays import Array
+from ._arrays import Array, real_numbers
 from ._model import require_models
 from ._progress import shown
 from ._solution import PathLike
-from ._solve import _is_file, _listed, _numbers, _precision, _wrong_type
+from ._solve import _is_file, _listed, _precision, _wrong_type
 from ._train_data import samples, trajectories
 from .errors import Interrupted, of_kind, refused
 
@@ -385,7 +385,7 @@ def _number(name: str, value: Any) -> Optional[float]:
     """A single number; None of all else."""
     if value is None or isinstance(value, (str, bytes, list, tuple, Mapping)) or np.ndim(value) != 0:
         return None
-    return float(_numbers(name, value).reshape(-1)[0])
+    return float(real_numbers(name, value).reshape(-1)[0])
 
 
 def _require_something_to_find(equations: Any, definitions: Any, system: Optional[str], parameters: Any,

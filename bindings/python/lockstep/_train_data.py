@@ -6,8 +6,7 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
-from ._arrays import Array
-from ._solve import _numbers
+from ._arrays import Array, real_numbers
 from ._tables import in_order, is_column, named_columns
 from .errors import of_kind, refused
 
@@ -43,7 +42,7 @@ def trajectories(t: Any, u: Any, sigma: Any, trajectory: Any, known: Optional[Se
     if trajectory is not None:
         t, u, sigma = _apart(trajectory, t, u, sigma)
     ragged = _is_ragged(u)
-    arrays = _rectangles(t, u) if ragged else [_numbers("t", t), _numbers("u", u)]
+    arrays = _rectangles(t, u) if ragged else [real_numbers("t", t), real_numbers("u", u)]
     arrays[1] = _of_trajectories(arrays[1], arrays[0])
     if arrays[1].ndim != 3 or arrays[0].ndim not in (1, 2):
         raise of_kind("invalid_argument", f"u: found shape {np.shape(u)} with t of shape {np.shape(t)}, expected "
@@ -59,7 +58,7 @@ def trajectories(t: Any, u: Any, sigma: Any, trajectory: Any, known: Optional[Se
     if arrays[0].ndim == 2:
         _same("t", "trajectories", len(arrays[0]), len(arrays[1]))
     if sigma is not None:
-        arrays.append(_rectangles(t, sigma, "sigma")[1] if ragged else _numbers("sigma", sigma))
+        arrays.append(_rectangles(t, sigma, "sigma")[1] if ragged else real_numbers("sigma", sigma))
         arrays[2] = _of_trajectories(arrays[2], arrays[0])
         _same_shape("u", arrays[2], arrays[1])
     if states is None:
@@ -95,9 +94,9 @@ def _times(t: Any) -> Any:
 def _apart(trajectory: Any, t: Any, u: Any, sigma: Any) -> tuple[list[Array], list[Array], Optional[list[Array]]]:
     """Lists of an array for each trajectory, of rows with labels."""
     labels = np.asarray(trajectory).reshape(-1)
-    times, rows = _numbers("t", t), {"u": _numbers("u", u)}
+    times, rows = real_numbers("t", t), {"u": real_numbers("u", u)}
     if sigma is not None:
-        rows["sigma"] = _numbers("sigma", sigma)
+        rows["sigma"] = real_numbers("sigma", sigma)
     rows = {name: array[:, np.newaxis] if array.ndim == 1 else array for name, array in rows.items()}
     for name, array, dimensions, shape in (("t", times, 1, "[row]"), *(
             (name, array, 2, "[row, component]") for name, array in rows.items())):
@@ -124,7 +123,7 @@ def _same_shape(of: str, sigma: Array, array: Array) -> None:
 
 def _columns(name: str, value: Any) -> Array:
     """[sample, feature]."""
-    array = _numbers(name, value)
+    array = real_numbers(name, value)
     if array.ndim == 1:
         array = array[:, np.newaxis]
     if array.ndim != 2 or array.size == 0:
@@ -139,7 +138,7 @@ def _is_ragged(u: Any) -> bool:
 
 def _rectangles(t: Any, u: Any, name: str = "u") -> list[Array]:
     """t [trajectory, time] and `name` [trajectory, time, component], filled up with NaN, of a list of an array each."""
-    states = [_numbers(f"{name}[{i}]", one) for i, one in enumerate(u)]
+    states = [real_numbers(f"{name}[{i}]", one) for i, one in enumerate(u)]
     if all(one.ndim == 1 for one in states):
         states = [one[:, np.newaxis] for one in states]
     for i, one in enumerate(states):
@@ -150,7 +149,7 @@ def _rectangles(t: Any, u: Any, name: str = "u") -> list[Array]:
     longest = max(len(one) for one in states)
     times, all_states = np.full((len(u), longest), np.nan), np.full((len(u), longest, states[0].shape[1]), np.nan)
     for i, (of, one) in enumerate(zip(t, states)):
-        of = _numbers(f"t[{i}]", of)
+        of = real_numbers(f"t[{i}]", of)
         if of.shape != one.shape[:1]:
             raise of_kind("invalid_argument", f"t[{i}]: found shape {of.shape}, expected ({len(one)},) as {name}[{i}] has",
                           f"t[{i}]", f"shape {of.shape}", f"({len(one)},)", "")
