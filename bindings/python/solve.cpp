@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/python/impulses.h"
 #include "bindings/python/users_words.h"
 #include "bindings/python/watched.h"
 #include "lockstep/cli/existing_output.h"
@@ -327,7 +328,7 @@ Arguments read_arguments(const nb::dict& given, nb::handle numbers) {
   const auto read = [&](const char* name) {
     return given.contains(name) ? std::optional(read_given(name, given[name], numbers)) : std::nullopt;
   };
-  return {read("u0"), read("parameters"), read("t_span"), read("save_at")};
+  return {read("u0"), read("parameters"), read("t_span"), read("save_at"), read("impulses")};
 }
 
 cli::ProblemFile parse_arguments(const std::string& text) {
@@ -345,6 +346,32 @@ void take_model(const Net* model, cli::ProblemFile& file) {
   file.rhs.loaded = model->shared();
   file.rhs.kept = model->kept();
 }
+
+namespace {
+
+// Those of a trajectory within its span; one at its end is none.
+bool any_happens(const ode::Problem& problem) {
+  for (std::size_t i = 0; i < problem.trajectories(); ++i) {
+    for (const ode::Impulse& impulse : problem.impulses_of(i)) {
+      if (impulse.time >= problem.start_time(i) && impulse.time < problem.end_time(i)) return true;
+    }
+  }
+  return false;
+}
+
+void take_impulses(const Given& given, cli::ProblemSetup& setup) {
+  ode::Problem& problem = setup.problem;
+  GivenImpulses read = read_impulses(given.values, given.names, setup.component_names, problem.trajectories());
+  problem.impulses = std::move(read.impulses);
+  problem.first_impulse = std::move(read.first);
+  if (problem.trajectories() > 0 && !any_happens(problem)) {
+    setup.notes.push_back(
+        "no time of impulses lies between the start and the end of a trajectory that has them: they "
+        "change nothing");
+  }
+}
+
+}  // namespace
 
 cli::ProblemSetup set_up_arguments(cli::ProblemFile& file, Arguments arguments) {
   if (auto states = ensemble_values(arguments.u0, "u0")) {
@@ -366,11 +393,15 @@ cli::ProblemSetup set_up_arguments(cli::ProblemFile& file, Arguments arguments) 
     setup.problem.save_times =
         save_times_by_rows(*std::move(save_at), setup.problem.trajectories(), file.ensemble.trajectories.has_value());
     setup.problem.save_times_per_trajectory = true;
-    try {
-      setup.problem.validate();
-    } catch (const Error& error) {
-      throw cli::in_users_words(error, file);
-    }
+  }
+  const bool is_of_many = save_at && save_at->dimensions > 1;
+  if (arguments.impulses) take_impulses(*arguments.impulses, setup);
+  if (!is_of_many && !arguments.impulses) return setup;
+  file.where_of["problem.impulses"] = "impulses";
+  try {
+    ode::validate(setup.problem, setup.options);
+  } catch (const Error& error) {
+    throw cli::in_users_words(error, file);
   }
   return setup;
 }

@@ -21,6 +21,7 @@ namespace lockstep::python {
 // The arguments that are numbers.
 struct Arguments {
   std::optional<Given> u0, parameters, t_span, save_at;
+  std::optional<Given> impulses;  // as read_impulses() takes them
 };
 // `given` has those of them that are given; `numbers` as read_given() takes it.
 Arguments read_arguments(const nanobind::dict& given, nanobind::handle numbers);

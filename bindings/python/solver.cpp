@@ -93,7 +93,9 @@ class Prepared {
                      .end_times = old.end_times,
                      .save_times = old.save_times,
                      .save_times_per_trajectory = old.save_times_per_trajectory,
-                     .event = old.event};
+                     .event = old.event,
+                     .impulses = old.impulses,
+                     .first_impulse = old.first_impulse};
     return solve_as_before(last.written, std::move(own), last.length);
   }
 

@@ -12,10 +12,12 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "bindings/python/impulses.h"
 #include "bindings/python/model.h"
 #include "bindings/python/solution.h"
 #include "bindings/python/users_words.h"
@@ -165,17 +167,32 @@ cli::RegressionTable regression_table(const cli::TrainingFile& file, const std::
   return table;
 }
 
-cli::TrajectoryTable trajectory_table(const cli::TrainingFile& file, const std::vector<Numbers>& data) {
+// Rows of them, and names of components.
+using Impulses = std::optional<std::pair<Numbers, std::vector<std::string>>>;
+
+cli::TrajectoryTable trajectory_table(const cli::TrainingFile& file, const std::vector<Numbers>& data,
+                                      const Impulses& impulses) {
   const Numbers &t = data[0], &u = data[1];
   require_finite("t", t, MayMiss::yes);
   require_finite("u", u, missing(file.data, train::MissingNumbers::as_nan));
-  return cli::trajectory_table({"t", "u", u.shape(0), u.shape(1), values_of(t), values_of(u), "sigma",
-                                data.size() > 2 ? values_of(data[2]) : std::vector<double>()},
-                               file.data.states, cli::first_numbers(file));
+  cli::TrajectoryTable table =
+      cli::trajectory_table({"t", "u", u.shape(0), u.shape(1), values_of(t), values_of(u), "sigma",
+                             data.size() > 2 ? values_of(data[2]) : std::vector<double>()},
+                            file.data.states, cli::first_numbers(file));
+  if (!impulses) return table;
+  const auto& [rows, names] = *impulses;
+  const GivenImpulses given =
+      read_impulses({rows.data(), rows.size()}, names, table.component_names, table.trajectories());
+  for (std::size_t i = 0; i < table.trajectories(); ++i) {
+    const std::span<const ode::Impulse> of = given.of(i);
+    table.impulses.emplace_back(of.begin(), of.end());
+  }
+  return table;
 }
 
 template <class T>
-Trained train_with(const cli::TrainingFile& file, const std::vector<Numbers>& data, const RunControl& control) {
+Trained train_with(const cli::TrainingFile& file, const std::vector<Numbers>& data, const Impulses& impulses,
+                   const RunControl& control) {
   std::unique_ptr<cli::TrainingTask<T>> task;
   if (data.empty()) {
     task = file.ode ? cli::make_ode_task<T>(file) : cli::make_regression_task<T>(file);
@@ -184,7 +201,7 @@ Trained train_with(const cli::TrainingFile& file, const std::vector<Numbers>& da
                 {"sigma", "the name of a column beside arrays", "numbers by name, or an array",
                  "give an array of the shape of the data"});
   } else if (file.ode) {
-    task = cli::make_ode_task<T>(file, cli::split(file, trajectory_table(file, data)));
+    task = cli::make_ode_task<T>(file, cli::split(file, trajectory_table(file, data, impulses)));
   } else {
     task = cli::make_regression_task<T>(file, cli::split(file, regression_table(file, data)));
   }
@@ -323,11 +340,12 @@ void put_in_memory(cli::TrainingFile& file, const Nets& starts, const Nets& mode
 
 // `data`: x and y [sample][feature], or t [time] or [trajectory][time] and u [trajectory][time][component], filled up
 // with NaN behind shorter trajectories; then perhaps the standard deviations of y or u, of their shape; none where the
-// file names them. Returns (nets by name, values by name, equations or None, history, loss, validation loss or None,
-// what the loss is, errors, these as a table for people, uncertainty of the values, advice about the data, what a
-// picture of the fit shows, what is to be warned of, what stopped it or None).
+// file names them. `impulses` as read_impulses() takes them. Returns (nets by name, values by name, equations or None,
+// history, loss, validation loss or None, what the loss is, errors, these as a table for people, uncertainty of the
+// values, advice about the data, what a picture of the fit shows, what is to be warned of, what stopped it or None).
 nb::tuple run(const std::string& text, const std::optional<std::filesystem::path>& path,
-              const std::vector<Numbers>& data, const Nets& starts, const Nets& models, nb::handle progress) {
+              const std::vector<Numbers>& data, const Impulses& impulses, const Nets& starts, const Nets& models,
+              nb::handle progress) {
   const Source source = path ? Source::file : Source::arguments;
   return tell_in_users_words(
       [&] {
@@ -335,8 +353,8 @@ nb::tuple run(const std::string& text, const std::optional<std::filesystem::path
         put_in_memory(file, starts, models);
         Trained trained;
         const nb::object stopped = run_watched(progress, [&](const RunControl& control) {
-          trained = file.options.precision == Precision::f32 ? train_with<float>(file, data, control)
-                                                             : train_with<double>(file, data, control);
+          trained = file.options.precision == Precision::f32 ? train_with<float>(file, data, impulses, control)
+                                                             : train_with<double>(file, data, impulses, control);
           if (!path && !file.output.stem.empty()) write_models(file, trained);
         });
         nb::dict nets, values;
@@ -371,8 +389,8 @@ void bind_train(nb::module_& module) {
     for (const std::string_view key : cli::training_keys::kPhase) keys.emplace_back(key);
     return keys;
   });
-  module.def("train", &run, nb::arg("text"), nb::arg("path").none(), nb::arg("data"), nb::arg("starts"),
-             nb::arg("models"), nb::arg("progress").none());
+  module.def("train", &run, nb::arg("text"), nb::arg("path").none(), nb::arg("data"), nb::arg("impulses").none(),
+             nb::arg("starts"), nb::arg("models"), nb::arg("progress").none());
 }
 
 }  // namespace lockstep::python

@@ -8,7 +8,7 @@ from typing import Any, Callable, Optional, Sequence, Union
 
 import numpy as np
 
-from . import _lockstep, _tables, _toml, _unknown
+from . import _impulses, _lockstep, _tables, _toml, _unknown
 from ._arrays import Array, Named, real_numbers
 from ._progress import shown
 from ._solution import PathLike, Solution
@@ -40,6 +40,7 @@ def solve(
     stop_at_knots: Optional[bool] = None,
     max_steps: Optional[int] = None,
     event: Union[None, str, Mapping[str, Any]] = None,
+    impulses: Any = None,
     guard: Optional[str] = None,
     with_time: Optional[bool] = None,
     components: Optional[Sequence[str]] = None,
@@ -99,6 +100,11 @@ def solve(
     event : dict or str
         Where to stop: ``{"component": "x", "value": 0, "direction": "falling"}``, or an expression whose sign
         changes, ``"x^2 + y^2 - 1"``; with a direction ``{"function": "x^2 + y^2 - 1", "direction": "rising"}``.
+    impulses : dict, table or list of them
+        States that change all at once, such as doses: ``{"time": [0, 12], "component": "gut", "change": 100}``. At each
+        ``time`` the ``component`` (its name or number) becomes ``factor`` (1) times itself plus ``change`` (0);
+        ``trajectory`` says whose it is, all trajectories' if not given. Columns are equally long, or one value for all.
+        Save points at that time hold the state before it; a trajectory that starts there starts behind it.
     units : dict of str
         Of components by name, before those that the model states: ``{"x": "m"}``; ``time_unit`` is that of time. They
         go into the solution, its file and xarray's attributes.
@@ -129,6 +135,14 @@ def solve(
     (1000, 101, 3)
     >>> solution.to_xarray()["state"].sel(component="z").dims  # doctest: +SKIP
     ('trajectory', 'time')
+
+    A dose every twelve hours, and what is left of it before the next one:
+
+    >>> drug = lockstep.equations({"blood": "-k * blood"}, parameters={"k": 0.25})
+    >>> doses = {"time": [0, 12, 24], "component": "blood", "change": 100}
+    >>> solution = lockstep.solve(drug, [0.0], (0, 36), save_at=[12, 24, 36], impulses=doses, precision="f64")
+    >>> solution["blood"].round(3)
+    array([[4.979, 5.227, 5.239]])
     """
     precision = _precision(precision)
     run = {"method": method, "rtol": rtol, "atol": atol, "dt": dt, "precision": precision, "threads": threads,
@@ -139,7 +153,7 @@ def solve(
     if _is_file(problem):
         others = {"u0": u0, "t_span": t_span, "save_at": save_at, "parameters": parameters, "control": control,
                   "initial_step": initial_step, "max_step": max_step, "stops": stops, "stop_at_knots": stop_at_knots,
-                  "max_steps": max_steps, "event": event,
+                  "max_steps": max_steps, "event": event, "impulses": impulses,
                   "with_time": with_time, "components": components, "units": units, "time_unit": time_unit}
         for name, value in others.items():
             if value is not None:
@@ -158,7 +172,7 @@ def solve(
         problem, u0, t_span, save_at, parameters=parameters, method=method, rtol=rtol, atol=atol, dt=dt,
         precision=precision, threads=threads, output=output, overwrite=overwrite, trajectories=trajectories, seed=seed,
         control=control, initial_step=initial_step, max_step=max_step, stops=stops, stop_at_knots=stop_at_knots,
-        max_steps=max_steps, event=event, guard=guard,
+        max_steps=max_steps, event=event, impulses=impulses, guard=guard,
         with_time=with_time, components=components, units=units, time_unit=time_unit, device=device, engine=engine,
         matrix_precision=matrix_precision, cpu_target=cpu_target)
     return _run(text, None, arrays, model, {}, "lockstep.solve(...)", progress)
@@ -168,7 +182,7 @@ def _written(problem: Any, u0: Any = None, t_span: Any = None, save_at: Any = No
              method: Any = None, rtol: Any = None, atol: Any = None, dt: Any = None, precision: Any = None,
              threads: Any = None, output: Any = None, overwrite: Any = False, trajectories: Any = None,
              seed: Any = None, control: Any = None, initial_step: Any = None, max_step: Any = None, stops: Any = None,
-             stop_at_knots: Any = None, max_steps: Any = None, event: Any = None, guard: Any = None,
+             stop_at_knots: Any = None, max_steps: Any = None, event: Any = None, impulses: Any = None, guard: Any = None,
              with_time: Any = None, components: Any = None, units: Any = None, time_unit: Any = None,
              device: Any = None, engine: Any = None, matrix_precision: Any = None, cpu_target: Any = None
              ) -> tuple[str, dict[str, Any], Any]:
@@ -189,6 +203,8 @@ def _written(problem: Any, u0: Any = None, t_span: Any = None, save_at: Any = No
     _place("u0", u0, ensemble, "initial_state", arrays)
     _place("parameters", parameters, ensemble, "parameters", arrays)
     _place("t_span", t_span, time, "span", arrays)
+    if (rows := _impulses.impulses(impulses)) is not None:
+        arrays["impulses"] = rows
     if isinstance(save_at, (int, np.integer, Mapping)):
         time["save"] = save_at
     elif save_at is not None:

@@ -9,13 +9,13 @@ from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
-from . import _lockstep, _toml, _unknown
-from ._arrays import Array, real_numbers
+from . import _impulses, _lockstep, _toml, _unknown
+from ._arrays import Array, Named, real_numbers
 from ._model import require_models
 from ._progress import shown
 from ._solution import PathLike
 from ._solve import _is_file, _listed, _precision, _wrong_type
-from ._train_data import samples, trajectories
+from ._train_data import places_of, samples, trajectories
 from .errors import Interrupted, of_kind, refused
 
 
@@ -140,6 +140,7 @@ def train(
     max_step: Optional[float] = None,
     stops: Any = None,
     stop_at_knots: Optional[bool] = None,
+    impulses: Any = None,
     precision: Any = None,
     threads: Optional[int] = None,
     inputs: Optional[Sequence[str]] = None,
@@ -197,6 +198,9 @@ def train(
         ``{"production": {"hidden": [8]}, "loss": {"hidden": [8]}}``.
     failed : {"stop", "leave_out"}
         What becomes of the training of a neural ODE when a trajectory cannot be solved.
+    impulses : dict, table or list of them
+        Of a neural ODE, states that change all at once, such as doses: as ``solve()`` has them. ``"trajectory"`` is the
+        label that ``trajectory`` has, or a number. What ``u`` has at the time of one was measured before it.
     phases : "recommended", "noisy", or sequence of dict (or one)
         One after the other, with ``optimiser``, ``rate``, ``iterations`` and the like in each;
         ``"recommended"`` (neural ODEs, and their default) grows from short segments to whole
@@ -250,12 +254,12 @@ def train(
         beside = [key for key, value in {"x": x, "y": y, "t": t, "u": u, "hidden": hidden, "start": start,
                                          "trajectory": trajectory, "output": output, "models": models, "nets": nets,
                                          "units": units, "sigma": sigma, "absolute_sigma": absolute_sigma,
-                                         "missing": missing, "starts": starts,
+                                         "missing": missing, "starts": starts, "impulses": impulses,
                                          **others}.items() if value is not None]
         if beside:
             raise of_kind("invalid_argument", f"{beside[0]}: found a value beside a training file, which has its own; "
                           "edit the file", beside[0], "a value beside a training file", "none", "edit the file")
-        return _run("", os.fspath(file), [], [], [], progress)
+        return _run("", os.fspath(file), [], None, [], [], progress)
 
     regression = x is not None or y is not None
     if regression == (t is not None or u is not None) or (x is None) != (y is None) or (t is None) != (u is None):
@@ -273,9 +277,9 @@ def train(
                             "starts": None if starts is None else dict(starts)}
     errors_of_each = sigma if one_by_one else None
     if regression:
-        if trajectory is not None:
-            raise of_kind("invalid_argument", "trajectory: found a value beside x and y, expected none; it is for t and u",
-                          "trajectory", "a value beside x and y", "none", "it is for t and u")
+        for key, value in {"trajectory": trajectory, "impulses": impulses}.items():
+            if value is not None:
+                raise refused(key, "a value beside x and y", "none", "it is for t and u")
         arrays, inputs, targets = samples(x, y, errors_of_each, inputs, targets, start)
         data.update(inputs=inputs, targets=targets)
     else:
@@ -348,13 +352,14 @@ def train(
     if output is not None:
         sections["output"] = {"file": os.fspath(output), "overwrite": overwrite}
     kept = [(key, value) for key, value in (models or {}).items() if not _is_path(value)]
-    return _run(_toml.write(sections), None, arrays, loaded, kept, progress)
+    rows = _impulses.impulses(impulses, places_of(trajectory))
+    return _run(_toml.write(sections), None, arrays, rows, loaded, kept, progress)
 
 
-def _run(text: str, path: Optional[str], arrays: list[Array], starts: list[Any], models: list[Any],
-         progress: Any) -> Training:
+def _run(text: str, path: Optional[str], arrays: list[Array], impulses: Optional[Named], starts: list[Any],
+         models: list[Any], progress: Any) -> Training:
     with shown(progress, "training", "iterations") as function:
-        *parts, harms, stopped = _lockstep.train(text, path, arrays, starts, models, function)
+        *parts, harms, stopped = _lockstep.train(text, path, arrays, impulses, starts, models, function)
     training = Training(*parts)
     for harm in harms:
         warnings.warn(harm, UserWarning, stacklevel=3)

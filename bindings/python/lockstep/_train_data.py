@@ -91,6 +91,13 @@ def _times(t: Any) -> Any:
     return np.asarray(t).reshape(-1) if columns is not None and not callable(columns) and len(columns) == 1 else t
 
 
+def places_of(trajectory: Any) -> Optional[dict[Any, int]]:
+    """Which trajectory is that of each label, in the order in which they first appear; None without any."""
+    if trajectory is None:
+        return None
+    return {label: place for place, label in enumerate(dict.fromkeys(np.asarray(trajectory).reshape(-1).tolist()))}
+
+
 def _apart(trajectory: Any, t: Any, u: Any, sigma: Any) -> tuple[list[Array], list[Array], Optional[list[Array]]]:
     """Lists of an array for each trajectory, of rows with labels."""
     labels = np.asarray(trajectory).reshape(-1)
