@@ -365,9 +365,7 @@ void take_impulses(const Given& given, cli::ProblemSetup& setup) {
   problem.impulses = std::move(read.impulses);
   problem.first_impulse = std::move(read.first);
   if (problem.trajectories() > 0 && !any_happens(problem)) {
-    setup.notes.push_back(
-        "no time of impulses lies between the start and the end of a trajectory that has them: they "
-        "change nothing");
+    setup.notes.push_back("no impulse lies between the start and the end of its trajectory: they change nothing");
   }
 }
 
@@ -386,17 +384,17 @@ cli::ProblemSetup set_up_arguments(cli::ProblemFile& file, Arguments arguments) 
     file.where_of["problem.start_times"] = file.where_of["problem.end_times"] = "t_span";
   }
   auto& save_at = arguments.save_at;
+  const bool has_rows = save_at && save_at->dimensions > 1;
   if (save_at && save_at->dimensions == 1) file.time.save = {cli::Times{std::move(save_at->values)}, "save_at"};
   file.where_of["problem.save_times"] = "save_at";
   cli::ProblemSetup setup = set_up_in_memory(file);
-  if (save_at && save_at->dimensions > 1) {
+  if (has_rows) {
     setup.problem.save_times =
         save_times_by_rows(*std::move(save_at), setup.problem.trajectories(), file.ensemble.trajectories.has_value());
     setup.problem.save_times_per_trajectory = true;
   }
-  const bool is_of_many = save_at && save_at->dimensions > 1;
   if (arguments.impulses) take_impulses(*arguments.impulses, setup);
-  if (!is_of_many && !arguments.impulses) return setup;
+  if (!has_rows && !arguments.impulses) return setup;
   file.where_of["problem.impulses"] = "impulses";
   try {
     ode::validate(setup.problem, setup.options);

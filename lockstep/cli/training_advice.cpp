@@ -94,6 +94,17 @@ void compare_spreads(const std::vector<Column>& columns, std::vector<std::string
                   " counts them alike");
 }
 
+// Whether some trajectory meets one of its impulses; one at its end comes too late.
+bool meets_impulses(const TrajectoryTable& table) {
+  for (std::size_t i = 0, row = 0; i < table.impulses.size(); row += table.lengths[i++]) {
+    const double start = table.times[row], end = table.times[row + table.lengths[i] - 1];
+    for (const ode::Impulse& impulse : table.impulses[i]) {
+      if (impulse.time >= start && impulse.time < end) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<std::string> advice(const TrainingFile& file, const RegressionTable& table,
@@ -128,6 +139,10 @@ std::vector<std::string> advice(const TrainingFile& file, const TrajectoryTable&
   std::string normalise = normalise_advice(file, table, nets);
   if (!normalise.empty()) lines.push_back(std::move(normalise));
   if (file.data.sigma.empty()) compare_spreads(columns_of(table.component_names, table.states), lines);
+  const auto has_some = [](const std::vector<ode::Impulse>& impulses) { return !impulses.empty(); };
+  if (std::ranges::any_of(table.impulses, has_some) && !meets_impulses(table)) {
+    lines.push_back("no impulse lies between the first and the last point of its trajectory: they change nothing");
+  }
   return lines;
 }
 

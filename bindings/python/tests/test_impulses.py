@@ -175,8 +175,11 @@ def test_solves_that_cannot_have_them_are_refused(options, message):
 
 
 def test_times_in_another_unit_are_told():
-    with pytest.warns(UserWarning, match="no time of impulses lies between"):
+    with pytest.warns(UserWarning, match="no impulse lies between the start and the end of its trajectory"):
         lockstep.solve(BLOOD, [1.0], (0, 4), impulses={**ROW, "time": [24, 48]})
+    with pytest.warns(UserWarning, match="no impulse lies between the first and the last point of its trajectory"):
+        lockstep.train(t=T, u=np.exp(-T), impulses={**ROW, "time": 24}, equations={"blood": "-k * blood"},
+                       parameters={"k": {"start": 0.9}}, phases=[{"optimiser": "lbfgs", "iterations": 5}])
 
 
 def patients(count, seed):
