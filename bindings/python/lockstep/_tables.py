@@ -3,7 +3,7 @@ imported for them."""
 
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence
+from typing import Any, Container, Optional, Sequence
 
 import numpy as np
 
@@ -73,15 +73,16 @@ def single_column(name: str, array: Array, names: Sequence[str]) -> Array:
     raise of_kind("invalid_argument", f"{name}: found {found}, expected times; {remedy}", name, found, "times", remedy)
 
 
-def in_order(name: str, value: Any, wanted: Optional[Sequence[str]], what: str,
-             remedy: str = "") -> tuple[Any, Optional[list[str]]]:
+def in_order(name: str, value: Any, wanted: Optional[Sequence[str]], what: str, remedy: str = "",
+             may_lack: Container[str] = ()) -> tuple[Any, Optional[list[str]]]:
     """A table, or a list of them, as array(s) with its columns in the order `wanted`, or in that of the first where
-    that is None; and their names, None where they have none. `what` each column is, for messages."""
+    that is None; and their names, None where they have none. `what` each column is, for messages. Those that it
+    `may_lack` are then columns of NaN."""
     if isinstance(value, (list, tuple)):
         tables = []
         names: Optional[list[str]] = None
         for i, one in enumerate(value):
-            table, own = in_order(f"{name}[{i}]", one, wanted, what, remedy) if hasattr(one, "__array__") else (one, None)
+            table, own = in_order(f"{name}[{i}]", one, wanted, what, remedy, may_lack) if hasattr(one, "__array__") else (one, None)
             if own is not None and names is None:
                 wanted = names = own
             tables.append(table)
@@ -99,8 +100,11 @@ def in_order(name: str, value: Any, wanted: Optional[Sequence[str]], what: str,
             raise of_kind("invalid_argument", f"{name}.{one}: found an unknown {what}, expected {expected}; {leave}",
                           f"{name}.{one}", f"an unknown {what}", expected, leave)
     for one in wanted:
-        if one not in names:
+        if one not in names and one not in may_lack:
             expected = f"one for each {what} ({known})"
             raise of_kind("invalid_argument", f"{name}: found no column {one}, expected {expected}"
                           + (remedy and f"; {remedy}"), name, f"no column {one}", expected, remedy)
-    return np.asarray(table)[..., [names.index(one) for one in wanted]], list(wanted)
+    array = np.asarray(table)
+    if not set(wanted) <= set(names):
+        array = np.concatenate([array, np.full_like(array[..., :1], np.nan, dtype=np.float64)], axis=-1)
+    return array[..., [names.index(one) if one in names else -1 for one in wanted]], list(wanted)

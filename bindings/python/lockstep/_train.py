@@ -218,7 +218,8 @@ def train(
         Whether NaN in ``y`` (or ``u``, where it may unless refused) is a number that was not measured.
     starts : dict of float or str
         Of a neural ODE, where states start that the data do not say, or not exactly: a number, or an expression of
-        parameters, ``{"S": "N - I0", "R": 0}``. Nothing of them need be measured: a column of NaN in ``u``.
+        parameters, ``{"S": "N - I0", "R": 0}``. Nothing of them need be measured: a column of NaN in ``u``, or of a table
+        with names none.
     output : path-like
         Writes ``output``.h5 and ``output``.safetensors.
     progress : bool or callable
@@ -285,7 +286,7 @@ def train(
     else:
         known = (states if states is not None else list(equations) if equations is not None
                  else _lockstep.systems().get(system, {}).get("components") if isinstance(system, str) else None)
-        arrays, states = trajectories(t, u, errors_of_each, trajectory, known, states, start)
+        arrays, states = trajectories(t, u, errors_of_each, trajectory, known, states, start, starts or ())
         data.update(time="t", states=states)
         if phases is None and optimiser is None:
             phases = "recommended"

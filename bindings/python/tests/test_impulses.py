@@ -223,6 +223,28 @@ def test_rates_are_found_from_patients_and_their_doses():
     assert fit(doses[doses["time"] == 0], rows).history["loss"][0] != first
 
 
+# A rate that changes all at once: an infusion is a state that nothing else moves. Into blood that loses a rate k of what
+# it has, R for a time h gives R / k (1 - exp(-k h)).
+def test_infusions_are_states_of_their_own():
+    infused = lockstep.equations({"blood": "rate - k * blood", "rate": "0"}, parameters={"k": 0.5})
+    infusions = {"time": [1, 3], "component": "rate", "change": [7, -7]}
+    solution = lockstep.solve(infused, [0.0, 0.0], (0, 6), [1, 2, 3, 6], impulses=infusions, **TIGHT)
+    at_end = 14 * (1 - np.exp(-1))
+    expected = [0, 14 * (1 - np.exp(-0.5)), at_end, at_end * np.exp(-1.5)]
+    np.testing.assert_allclose(solution["blood"][0], expected, atol=1e-10)
+    assert solution["rate"][0].tolist() == [0, 7, 7, 0]
+    # Of states whose starts are given a table of what was measured need not have columns.
+    measured = pandas.DataFrame({"t": T, "blood": lockstep.solve(infused, [0.0, 0.0], (0, 10), T, impulses=infusions,
+                                                                 **TIGHT)["blood"][0]})
+    found = lockstep.train(t=measured["t"], u=measured[["blood"]], impulses=infusions, starts={"rate": 0, "blood": 0},
+                           equations={"blood": "rate - k * blood", "rate": "0"}, parameters={"k": {"start": 1.0}},
+                           precision="f64", rtol=1e-9, atol=1e-9)
+    assert found.parameters["k"] == pytest.approx(0.5, rel=1e-6)
+    with pytest.raises(lockstep.Error, match="u: found no column rate, expected one for each component"):
+        lockstep.train(t=measured["t"], u=measured[["blood"]], impulses=infusions, starts={"blood": 0},
+                       equations={"blood": "rate - k * blood", "rate": "0"}, parameters={"k": {"start": 1.0}})
+
+
 # Doses of all, and points at their times, which are measured before them: segments meet each once.
 @pytest.mark.filterwarnings("ignore:not at the least")  # of residuals of 1e-9
 def test_segments_start_behind_doses():
