@@ -11,13 +11,14 @@
 
 #include "lockstep/core/random.h"
 #include "lockstep/core/testing/message_of.h"
-#include "lockstep/kernels/mlp/parameters.h"
+#include "lockstep/kernels/graph/graph.h"
 #include "lockstep/ode/differentiable_function.h"
 #include "lockstep/ode/fit.h"
 #include "lockstep/ode/fit_errors.h"
 #include "lockstep/ode/parameter_uncertainty.h"
 #include "lockstep/ode/rhs.h"
 #include "lockstep/ode/solve.h"
+#include "lockstep/ode/testing/jumps.h"
 #include "lockstep/train/initialise.h"
 
 namespace lockstep::ode {
@@ -218,6 +219,55 @@ TEST(DosedData, mini_batches_take_their_impulses_along) {
     FitLoss<double> fresh(absorbed_and_learned(), data, options);
     EXPECT_EQ(loss(place, at, gradient), fresh(place, at, expected)) << step;
     EXPECT_EQ(gradient, expected) << step;
+  }
+}
+
+// So they do the times at which parameters of their own make the right-hand side jump.
+TEST(DosedData, mini_batches_take_their_jumps_along) {
+  graph::Graph g;
+  g.inputs = {{"u", 0, 1}, {"p", 1, 1}, {"t", 2, 1}};
+  g.nodes = {{"since", graph::Binary{graph::BinaryKind::subtract}, {2, 1}},
+             {"du", testing::table(testing::kKnots, testing::kValues, true), {3}}};
+  g.outputs = {{"du", 4, 1}};
+  Mlp decay;
+  decay.layers.push_back({1, 1, {-0.5}, {0}, {ActivationKind::identity}});
+  const Rhs rhs = sum(net(g), net(decay));
+  const TrajectoryData data{
+      .trajectories = 4, .times = {0, 1, 3}, .states = Numbers(12, 1.0), .parameters = {0, 0.17, -0.4, 1.3}};
+  const FitOptions options = with_phase({.batch = 1});
+  FitLoss<double> loss(rhs, data, options);
+  for (std::int64_t step = 0; step < 8; ++step) {
+    const train::Place place{.iteration = step, .total = step};
+    FitLoss<double> fresh(rhs, data, options);
+    Numbers gradient(2), expected(2);
+    EXPECT_EQ(loss(place, rhs->weights(), gradient), fresh(place, rhs->weights(), expected)) << step;
+    EXPECT_EQ(gradient, expected) << step;
+  }
+}
+
+// Steps of one size end at them, and steps that all trajectories share: with doses and times that all share, the truth
+// has no loss but that of the method, of order 8.
+TEST(DosedData, fixed_and_common_steps_meet_them) {
+  TrajectoryData data{.trajectories = 3, .lengths = {9, 9, 9}};
+  for (std::size_t row = 0; row < 27; ++row) data.times.push_back(0.5 * static_cast<double>(row % 9));
+  data.impulses = {{0, 0, 2}, {1.25, 0, 3}, {2, 1, 1, 0.5}, {3.5, 0, 1}};
+  data = measured(absorbed(), {kAbsorbed, kGone}, data);
+  data.lengths.clear();
+  data.times.resize(9);
+  const Rhs rhs = train_parameters(
+      absorbed(), {{.parameter = 0, .start = kAbsorbed, .scale = 1.0}, {.parameter = 1, .start = kGone, .scale = 1.0}});
+  for (const StepControl control : {StepControl::fixed, StepControl::common}) {
+    for (const std::size_t segment : {0, 2}) {
+      if (control == StepControl::common && segment != 0) continue;  // of one span alone
+      FitOptions options = with_phase({.segment = segment});
+      options.solve.control = control;
+      options.solve.dt = control == StepControl::fixed ? 0.125 : 0;
+      FitLoss<double> loss(rhs, data, options);
+      Numbers at{kAbsorbed, kGone}, gradient(2);
+      EXPECT_LT(loss({}, at, gradient), 1e-16);
+      at[0] += 0.1;
+      EXPECT_GT(loss({}, at, gradient), 1e-3);
+    }
   }
 }
 
