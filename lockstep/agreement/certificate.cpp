@@ -56,28 +56,12 @@ void perturb(double* state, std::size_t components, std::size_t trajectory, std:
 ode::Problem perturbed_problem(const ode::Problem& problem, Precision precision, const std::vector<std::size_t>& chosen,
                                const CertificateOptions& which, std::size_t first, std::size_t last) {
   const std::size_t components = problem.rhs->components();
-  const std::size_t parameters = problem.rhs->parameters();
-  const bool own_parameters = parameters > 0 && problem.parameters.size() != parameters;
-  const std::size_t points = problem.save_points();
-  ode::Problem result = problem;
-  result.initial_states.clear();
-  if (own_parameters) result.parameters.clear();
-  if (problem.start_times.size() > 1) result.start_times.clear();
-  if (problem.end_times.size() > 1) result.end_times.clear();
-  if (problem.save_times_per_trajectory) result.save_times.clear();
-  for (std::size_t member = first; member < last; ++member) {
-    for (const std::size_t i : chosen) {
-      const auto append = [](std::vector<double>& to, const double* from, std::size_t count) {
-        to.insert(to.end(), from, from + count);
-      };
-      append(result.initial_states, problem.initial_states.data() + i * components, components);
-      perturb(result.initial_states.data() + result.initial_states.size() - components, components,
-              which.first_trajectory + i, member, precision, which);
-      if (own_parameters) append(result.parameters, problem.parameters_of(i), parameters);
-      if (problem.start_times.size() > 1) result.start_times.push_back(problem.start_time(i));
-      if (problem.end_times.size() > 1) result.end_times.push_back(problem.end_time(i));
-      if (problem.save_times_per_trajectory) append(result.save_times, problem.save_times_of(i), points);
-    }
+  std::vector<std::size_t> rows;
+  for (std::size_t member = first; member < last; ++member) rows.insert(rows.end(), chosen.begin(), chosen.end());
+  ode::Problem result = problem.selection(rows);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    perturb(result.initial_states.data() + i * components, components, which.first_trajectory + rows[i],
+            first + i / chosen.size(), precision, which);
   }
   return result;
 }

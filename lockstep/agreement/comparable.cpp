@@ -4,8 +4,11 @@
 #include <bit>
 #include <map>
 #include <set>
+#include <span>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "lockstep/core/text.h"
 
@@ -81,6 +84,42 @@ void compare_shapes(const Ensemble& a, const Ensemble& b, Fields& fields) {
   size("components", a.components(), b.components());
 }
 
+std::span<const ode::Impulse> of_row(const ode::Impulses& impulses, std::size_t row) {
+  if (impulses.first.empty()) return impulses.impulses;
+  return std::span(impulses.impulses).subspan(impulses.first[row], impulses.first[row + 1] - impulses.first[row]);
+}
+
+// The first difference. A file of another program may not state them; between two of ours the digests tell.
+void compare_impulses(const Ensemble& a, const Ensemble& b, Fields& fields) {
+  constexpr std::size_t kRows = 4096;
+  for (std::size_t first = 0; first < a.trajectories(); first += kRows) {
+    const std::size_t count = std::min(kRows, a.trajectories() - first);
+    const ode::Impulses in_a = a.impulses(first, count), in_b = b.impulses(first, count);
+    const bool shared = in_a.first.empty() && in_b.first.empty();
+    if (shared && (in_a.impulses.empty() || in_b.impulses.empty())) return;
+    for (std::size_t i = 0; i < (shared ? 1 : count); ++i) {
+      const auto of_a = of_row(in_a, i), of_b = of_row(in_b, i);
+      const std::string whose = shared ? "" : "trajectory " + std::to_string(first + i) + ": ";
+      if (of_a.size() != of_b.size()) {
+        fields.add(whose + "impulses", std::to_string(of_a.size()), std::to_string(of_b.size()), true);
+        return;
+      }
+      const auto list = [](std::span<const ode::Impulse> impulses, auto number) {
+        std::vector<double> numbers;
+        for (const ode::Impulse& impulse : impulses) numbers.push_back(static_cast<double>(impulse.*number));
+        return numbers;
+      };
+      const auto same = [&](const char* what, auto number) {
+        return fields.same(whose + what, list(of_a, number), list(of_b, number));
+      };
+      if (!same("impulse times", &ode::Impulse::time) || !same("impulse components", &ode::Impulse::component) ||
+          !same("impulse changes", &ode::Impulse::change) || !same("impulse factors", &ode::Impulse::factor))
+        return;
+    }
+    if (shared) return;
+  }
+}
+
 void compare_inputs(const Ensemble& a, const Ensemble& b, Fields& fields) {
   const std::size_t trajectories = a.trajectories();
   const auto each = [&](bool own, const char* what, const auto& values) {
@@ -96,6 +135,7 @@ void compare_inputs(const Ensemble& a, const Ensemble& b, Fields& fields) {
     each(a.own_parameters() || b.own_parameters(), "parameters",
          [](const Ensemble& e, std::size_t i) { return e.parameters(i); });
   }
+  compare_impulses(a, b, fields);
   constexpr std::size_t kRows = 4096;
   const std::size_t components = std::max<std::size_t>(a.components(), 1);
   for (std::size_t first = 0; first < trajectories; first += kRows) {

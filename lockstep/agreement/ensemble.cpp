@@ -145,6 +145,12 @@ std::vector<double> HeldEnsemble::times(std::size_t trajectory) const {
   return {values, values + problem_.save_points()};
 }
 
+ode::Impulses HeldEnsemble::impulses(std::size_t first, std::size_t count) const {
+  if (!problem_.impulses_differ()) return {problem_.impulses, {}};
+  ode::Problem part = problem_.part(first, count);
+  return {std::move(part.impulses), std::move(part.first_impulse)};
+}
+
 std::optional<std::size_t> first_of_other_bits(const Ensemble& ensemble, const Certificate& again) {
   const auto same = [&](double x, double y) {
     return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y) || (std::isnan(x) && std::isnan(y));

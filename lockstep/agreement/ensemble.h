@@ -34,6 +34,8 @@ class Ensemble {
   virtual std::vector<double> initial_states(std::size_t first, std::size_t count) const = 0;
   virtual std::vector<double> parameters(std::size_t trajectory) const = 0;
   virtual std::vector<double> times(std::size_t trajectory) const = 0;  // [time]
+  // Of rows [first, first + count); those that all share without Impulses::first.
+  virtual ode::Impulses impulses(std::size_t first, std::size_t count) const = 0;
   virtual double start_time() const = 0;                                // of the first trajectory
   virtual bool own_times() const = 0;                                   // of each trajectory, not shared
   virtual bool own_parameters() const = 0;
@@ -62,6 +64,7 @@ class StoredEnsemble : public Ensemble {
   std::vector<double> parameters(std::size_t trajectory) const override;
   std::vector<double> times(std::size_t trajectory) const override;
   double start_time() const override;
+  ode::Impulses impulses(std::size_t first, std::size_t count) const override { return file_.impulses(first, count); }
   bool own_times() const override { return file_.times_per_trajectory(); }
   bool own_parameters() const override { return file_.parameters_per_trajectory(); }
   std::vector<std::pair<std::string, std::string>> provenance() const override;
@@ -102,6 +105,7 @@ class HeldEnsemble : public Ensemble {
   std::vector<double> initial_states(std::size_t first, std::size_t count) const override;
   std::vector<double> parameters(std::size_t trajectory) const override;
   std::vector<double> times(std::size_t trajectory) const override;
+  ode::Impulses impulses(std::size_t first, std::size_t count) const override;
   double start_time() const override { return problem_.start_time(0); }
   bool own_times() const override { return problem_.save_times_per_trajectory; }
   bool own_parameters() const override;

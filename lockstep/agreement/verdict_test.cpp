@@ -430,6 +430,32 @@ TEST(verdict, refuses_solutions_of_different_problems_by_name) {
               ::testing::Not(HasSubstr("rhs differs")));
 }
 
+TEST(verdict, compares_no_solutions_across_other_impulses) {
+  const auto solved = [](ode::Problem problem) {
+    Numbers numbers = numbers_of(ode::solve(problem, fixed_rk4()));
+    return HeldEnsemble(std::move(problem), std::move(numbers));
+  };
+  ode::Problem dosed = testing::lorenz(kTrajectories, kLorenzEnd);
+  dosed.impulses = {{1, 0, 0.5}, {2, 1, 0, 0.5}};
+  ode::Problem other = dosed;
+  other.impulses[1].factor = 0.25;
+  const Verdict verdict = judge(solved(dosed), solved(other));
+  EXPECT_OUTCOME(verdict, undecided);
+  EXPECT_THAT(verdict.sentence, HasSubstr("impulse factors [1] differs, 0.5 and 0.25"));
+  // Those of each trajectory's own, the same ones but for one.
+  other = dosed;
+  other.impulses.clear();
+  other.first_impulse = {0};
+  for (std::size_t i = 0; i < kTrajectories; ++i) {
+    other.impulses.insert(other.impulses.end(), dosed.impulses.begin(), dosed.impulses.end());
+    other.first_impulse.push_back(other.impulses.size());
+  }
+  EXPECT_EQ(judge(solved(dosed), solved(other)).outcome, Outcome::agree);
+  other.impulses[2 * 7].time = 1.5;
+  EXPECT_THAT(judge(solved(dosed), solved(other)).sentence,
+              HasSubstr("trajectory 7: impulse times [0] differs, 1 and 1.5"));
+}
+
 // One problem by other methods: no verdict, for a method's error is no rounding, but the distance is there.
 TEST(verdict, measures_what_it_cannot_judge) {
   const ode::Problem problem = testing::lorenz(kTrajectories, 2);

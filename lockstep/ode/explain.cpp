@@ -53,27 +53,9 @@ double evaluation_seconds(const Problem& problem, const TileFunction<T>& rhs) {
 
 // An evenly spaced sample of the ensemble.
 Problem sample(const Problem& problem, std::size_t count) {
-  Problem part = problem;
-  const std::size_t n = problem.rhs->components(), m = problem.rhs->parameters(), all = problem.trajectories();
-  const std::size_t saves = problem.save_points();
-  part.initial_states.clear();
-  const bool own_parameters = problem.parameters.size() != m;
-  if (own_parameters) part.parameters.clear();
-  if (problem.start_times.size() != 1) part.start_times.clear();
-  if (problem.end_times.size() != 1) part.end_times.clear();
-  if (problem.save_times_per_trajectory) part.save_times.clear();
-  for (std::size_t s = 0; s < count; ++s) {
-    const std::size_t i = s * all / count;
-    const auto append = [](std::vector<double>& to, const double* from, std::size_t size) {
-      to.insert(to.end(), from, from + size);
-    };
-    append(part.initial_states, &problem.initial_states[i * n], n);
-    if (own_parameters) append(part.parameters, problem.parameters_of(i), m);
-    if (problem.start_times.size() != 1) part.start_times.push_back(problem.start_time(i));
-    if (problem.end_times.size() != 1) part.end_times.push_back(problem.end_time(i));
-    if (problem.save_times_per_trajectory) append(part.save_times, problem.save_times_of(i), saves);
-  }
-  return part;
+  std::vector<std::size_t> rows(count);
+  for (std::size_t i = 0; i < count; ++i) rows[i] = i * problem.trajectories() / count;
+  return problem.selection(rows);
 }
 
 template <class T>

@@ -26,11 +26,14 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+enum class Doses { none, shared, as_many, some };
+
 struct Variant {
   std::size_t trajectories = 101;
   bool own_parameters = true;
   bool own_times = false;
   Precision precision = Precision::f32;
+  Doses doses = Doses::none;
 };
 
 Problem ensemble(const Variant& variant) {
@@ -52,6 +55,17 @@ Problem ensemble(const Variant& variant) {
       problem.save_times.insert(problem.save_times.end(), {shift, 0.5 + shift, 1});
     }
     problem.save_times_per_trajectory = true;
+  }
+  if (variant.doses == Doses::shared) problem.impulses = {{0.5, 0, 1}, {0.25, 2, 0, 0.5}};
+  if (variant.doses == Doses::as_many || variant.doses == Doses::some) {
+    problem.first_impulse = {0};
+    for (std::size_t i = 0; i < variant.trajectories; ++i) {
+      // The first 40 have none, so that a part has none.
+      const std::size_t count = variant.doses == Doses::as_many ? 2 : i < 40 ? 0 : i % 3;
+      for (std::size_t k = 0; k < count; ++k)
+        problem.impulses.push_back({0.25 + 0.25 * static_cast<double>(k), k, 0.01 * static_cast<double>(i)});
+      problem.first_impulse.push_back(problem.impulses.size());
+    }
   }
   return problem;
 }
@@ -84,6 +98,7 @@ class Merge : public ::testing::Test {
     }
     if (count != variant.trajectories) {
       metadata.part_of = ResultMetadata::PartOf{first, variant.trajectories, variant.own_parameters};
+      metadata.part_of->impulses = impulse_form(whole);
     }
     ResultWriter writer(path(name), part, variant.precision, metadata);
     const Summary summary = solve(part, options, writer);
@@ -156,6 +171,38 @@ TEST_F(Merge, parts_make_the_whole_runs_file) {
       }
     }
   }
+}
+
+TEST_F(Merge, impulses_of_parts_make_those_of_the_whole) {
+  for (const Doses doses : {Doses::shared, Doses::as_many, Doses::some}) {
+    Variant variant;
+    variant.doses = doses;
+    const fs::path whole = solve_part("run.h5", variant, 0, 101);
+    const std::vector<fs::path> parts = solve_parts(variant, {1, 34, 101});
+    merge_parts(parts, path("merged.h5"));
+    index_parts(parts, path("index.h5"));
+    expect_same_datasets(whole, path("merged.h5"));
+    expect_same_datasets(whole, path("index.h5"));
+    const Problem problem = ensemble(variant);
+    for (const char* name : {"merged.h5", "index.h5", "part-3.h5"}) {
+      const ResultFile file(path(name));
+      const Impulses read = file.impulses(50 - file.first_trajectory(), 1);
+      const auto expected = problem.impulses_of(50);
+      ASSERT_EQ(read.impulses.size(), expected.size()) << name;
+      for (std::size_t k = 0; k < expected.size(); ++k) {
+        EXPECT_EQ(read.impulses[k].time, expected[k].time);
+        EXPECT_EQ(read.impulses[k].change, expected[k].change);
+      }
+    }
+    for (const auto& file : fs::directory_iterator(folder_)) fs::remove(file);
+  }
+  // Of others they are refused.
+  Variant variant;
+  variant.doses = Doses::shared;
+  const fs::path first = solve_part("part-1.h5", variant, 0, 50);
+  variant.doses = Doses::as_many;
+  EXPECT_THAT(merge_message({first, solve_part("part-2.h5", variant, 50, 51)}),
+              HasSubstr("other values of impulse_change, expected the same as in"));
 }
 
 TEST_F(Merge, attributes_of_the_whole_sum_up_the_parts) {

@@ -1,5 +1,7 @@
 #include "lockstep/ode/result_file.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <limits>
 
 #include "lockstep/core/error.h"
@@ -112,6 +114,28 @@ ResultFile::ResultFile(const std::filesystem::path& path) : file_(hdf5::File::op
                      parameters_per_trajectory_ ? hdf5::Shape{trajectories_, parameter_names_.size()}
                                                 : hdf5::Shape{parameter_names_.size()});
   }
+  if (file_.has(names::kImpulseTime)) read_impulse_form();
+}
+
+void ResultFile::read_impulse_form() {
+  const hdf5::Shape times = file_.dataset(names::kImpulseTime).shape();
+  if (times.empty()) wrong_shape(file_.name() + names::kImpulseTime, times, "a dimension of impulses");
+  ImpulseForm& form = impulse_form_;
+  form.uneven = file_.has(names::kImpulseTrajectory);
+  if (!form.uneven) form.each = times.back();
+  const auto differs = [&](const char* name) {
+    const bool own = !form.uneven && file_.has(name) && file_.dataset(name).shape().size() == 2;
+    dataset_of_shape(file_, name,
+                     form.uneven ? hdf5::Shape{times[0]}
+                     : own       ? hdf5::Shape{trajectories_, form.each}
+                                 : hdf5::Shape{form.each});
+    return own;
+  };
+  form.own_times = differs(names::kImpulseTime);
+  form.own_components = differs(names::kImpulseComponent);
+  form.own_changes = differs(names::kImpulseChange);
+  form.own_factors = differs(names::kImpulseFactor);
+  if (form.uneven) dataset_of_shape(file_, names::kImpulseTrajectory, {times[0]});
 }
 
 template <class T>
@@ -171,6 +195,65 @@ std::vector<double> ResultFile::parameters(std::size_t trajectory) const {
   const hdf5::Dataset values = file_.dataset(names::kParameters);
   return parameters_per_trajectory_ ? values.read<double>({trajectory, 0}, {1, parameter_names_.size()})
                                     : values.read<double>();
+}
+
+std::size_t ResultFile::impulses_before(std::size_t row) const {
+  const hdf5::Dataset whose = file_.dataset(names::kImpulseTrajectory);
+  const auto number = static_cast<std::int64_t>(first_trajectory_ + row);
+  std::size_t least = 0, most = whose.size();
+  while (least < most) {
+    const std::size_t middle = least + (most - least) / 2;
+    if (whose.read<std::int64_t>({middle}, {1})[0] < number) {
+      least = middle + 1;
+    } else {
+      most = middle;
+    }
+  }
+  return least;
+}
+
+Impulses ResultFile::impulses(std::size_t first, std::size_t count) const {
+  Impulses result;
+  const ImpulseForm& form = impulse_form_;
+  if (form.none()) return result;
+  const std::size_t begin = form.uneven ? impulses_before(first) : 0;
+  const std::size_t end = form.uneven ? std::max(impulses_before(first + count), begin) : 0;
+  const std::size_t size = form.uneven ? end - begin : form.each * (form.differ() ? count : 1);
+  const auto column = [&]<class T>(const char* name, bool own, T) {
+    const hdf5::Dataset dataset = file_.dataset(name);
+    if (form.uneven) return dataset.read<T>({begin}, {size});
+    return own ? dataset.read<T>({first, 0}, {count, form.each}) : dataset.read<T>();
+  };
+  const auto times = column(names::kImpulseTime, form.own_times, double{});
+  const auto components = column(names::kImpulseComponent, form.own_components, std::int32_t{});
+  const auto changes = column(names::kImpulseChange, form.own_changes, double{});
+  const auto factors = column(names::kImpulseFactor, form.own_factors, double{});
+  const auto of = [](const auto& values, std::size_t i) { return values[i % values.size()]; };
+  result.impulses.reserve(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    // A negative index is one that no state has.
+    result.impulses.push_back(
+        {of(times, i), static_cast<std::size_t>(of(components, i)), of(changes, i), of(factors, i)});
+  }
+  if (!form.differ()) return result;
+  result.first.push_back(0);
+  if (!form.uneven) {
+    for (std::size_t i = 1; i <= count; ++i) result.first.push_back(i * form.each);
+    return result;
+  }
+  const auto whose = file_.dataset(names::kImpulseTrajectory).read<std::int64_t>({begin}, {size});
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    while (at < size && whose[at] == static_cast<std::int64_t>(first_trajectory_ + first + i)) ++at;
+    result.first.push_back(at);
+  }
+  if (at != size) {
+    throw Error(ErrorKind::file, {file_.name() + names::kImpulseTrajectory,
+                                  "number " + std::to_string(whose[at]) + " out of order",
+                                  "ascending numbers of trajectories",
+                                  {}});
+  }
+  return result;
 }
 
 std::optional<hdf5::AttributeValue> ResultFile::attribute(const std::string& name) const {

@@ -11,6 +11,7 @@
 
 #include "lockstep/core/hdf5.h"
 #include "lockstep/core/precision.h"
+#include "lockstep/ode/impulse_form.h"
 #include "lockstep/ode/solution.h"
 
 namespace lockstep::ode {
@@ -28,6 +29,15 @@ inline constexpr const char* kStartTime = "start_time";        // f64 [trajector
 inline constexpr const char* kEndTime = "end_time";            // f64 [trajectory]
 inline constexpr const char* kInitialState = "initial_state";  // f64 [trajectory][component]
 inline constexpr const char* kParameters = "parameters";       // f64 [trajectory][parameter], or [parameter]
+// Each [impulse], or [trajectory][impulse] where trajectories differ in it, or [impulse_trajectory] where some have
+// more than others.
+inline constexpr const char* kImpulseTime = "impulse_time";            // f64
+inline constexpr const char* kImpulseComponent = "impulse_component";  // i32, index in the state
+inline constexpr const char* kImpulseChange = "impulse_change";        // f64
+inline constexpr const char* kImpulseFactor = "impulse_factor";        // f64
+inline constexpr const char* kImpulse = "impulse";                     // dimension and its index
+// Dimension of one trajectory's impulses after the other's, and whose each is.
+inline constexpr const char* kImpulseTrajectory = "impulse_trajectory";
 inline constexpr const char* kCommitted = "committed";         // i64, trajectories whose rows are whole
 inline constexpr const char* kTrajectory = "trajectory";       // dimension and its index
 inline constexpr const char* kSavePoint = "save_point";        // dimension in place of time where times differ
@@ -64,6 +74,7 @@ class ResultFile {
   const std::vector<std::string>& parameter_names() const { return parameter_names_; }
   bool times_per_trajectory() const { return times_per_trajectory_; }
   bool parameters_per_trajectory() const { return parameters_per_trajectory_; }
+  const ImpulseForm& impulse_form() const { return impulse_form_; }
 
   // The files behind an index (merge.h), as it names them; none for other files.
   const std::vector<std::string>& index_files() const { return index_files_; }
@@ -80,6 +91,8 @@ class ResultFile {
 
   std::vector<double> times(std::size_t trajectory) const;       // [time]
   std::vector<double> parameters(std::size_t trajectory) const;  // [parameter]
+  // Of rows [first, first + count); those that all share without Impulses::first.
+  Impulses impulses(std::size_t first, std::size_t count) const;
 
   std::optional<hdf5::AttributeValue> attribute(const std::string& name) const;
   std::string text_attribute(const std::string& name) const;  // "" when there is none
@@ -88,12 +101,17 @@ class ResultFile {
   const hdf5::File& hdf5() const { return file_; }
 
  private:
+  void read_impulse_form();
+  // The first impulse of a row or a later one, where some have more than others.
+  std::size_t impulses_before(std::size_t row) const;
+
   hdf5::File file_;
   Precision precision_ = Precision::f32;
   std::size_t trajectories_ = 0;
   std::size_t save_points_ = 0;
   bool times_per_trajectory_ = false;
   bool parameters_per_trajectory_ = false;
+  ImpulseForm impulse_form_;
   std::size_t first_trajectory_ = 0;
   std::vector<std::string> index_files_;
   std::vector<std::string> component_names_;

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -175,6 +176,71 @@ TEST_F(ResultFiles, times_and_parameters_of_each_trajectory_keep_their_shape) {
   EXPECT_EQ(file.save_points(), 2u);
   EXPECT_THAT(file.times(1), ElementsAre(0.3, 0.4));
   EXPECT_THAT(file.parameters(2), ElementsAre(3));
+}
+
+std::vector<std::vector<double>> numbers_of(std::span<const Impulse> impulses) {
+  std::vector<std::vector<double>> numbers;
+  for (const auto& [time, component, change, factor] : impulses)
+    numbers.push_back({time, static_cast<double>(component), change, factor});
+  return numbers;
+}
+
+// Shared; differing in some numbers, the others once; and of some trajectories more than of others.
+TEST_F(ResultFiles, impulses_are_read_back_and_stored_once_where_they_are_shared) {
+  const std::vector<Impulse> shared{{0.25, 1, 3, 1}, {0.5, 0, -0.0, 0.5}};
+  const auto check = [&](const Problem& problem, const std::string& form, const hdf5::Shape& times,
+                         const hdf5::Shape& changes) {
+    ResultWriter writer(path("a.h5"), problem, Precision::f32, by_hand(), Existing::replace);
+    write_all<float>(writer, problem, 2, 1, 1);
+    writer.finish({});
+    const ResultFile file(path("a.h5"));
+    EXPECT_EQ(file.impulse_form().text(), form);
+    if (problem.impulses.empty()) {
+      EXPECT_FALSE(file.hdf5().has("impulse_time"));
+      EXPECT_TRUE(file.impulses(0, 3).impulses.empty());
+      return;
+    }
+    EXPECT_EQ(file.hdf5().dataset("impulse_time").shape(), times);
+    EXPECT_EQ(file.hdf5().dataset("impulse_change").shape(), changes);
+    for (std::size_t first = 0; first < 3; ++first) {
+      for (std::size_t count = 1; first + count <= 3; ++count) {
+        const Impulses read = file.impulses(first, count);
+        const Problem part = problem.part(first, count);
+        EXPECT_EQ(numbers_of(read.impulses), numbers_of(part.impulses)) << form << first << count;
+        EXPECT_EQ(read.first, part.first_impulse) << form;
+      }
+    }
+  };
+  Problem problem = growing_ensemble(3, 2);
+  check(problem, "none", {}, {});
+  problem.impulses = shared;
+  check(problem, "2 shared", {2}, {2});
+  problem.first_impulse = {0, 2, 4, 6};
+  problem.impulses = {shared[0], shared[1], shared[0], {0.5, 0, 0.0, 0.5}, shared[0], shared[1]};
+  check(problem, "2 of each trajectory's own", {2}, {3, 2});
+  problem.impulses[4].time = 0.375;
+  check(problem, "2 of each trajectory's own", {3, 2}, {3, 2});
+  problem.first_impulse = {0, 0, 4, 6};
+  check(problem, "each trajectory's own", {6}, {6});
+  problem.first_impulse = {0, 0, 0, 0};
+  problem.impulses.clear();
+  check(problem, "none", {}, {});
+}
+
+TEST_F(ResultFiles, damaged_impulses_are_errors) {
+  Problem problem = growing_ensemble(3, 2);
+  problem.impulses = {{0.25, 1, 3, 1}, {0.5, 0, 1, 1}, {0.75, 0, 1, 1}};
+  problem.first_impulse = {0, 1, 1, 3};
+  ResultWriter writer(path("a.h5"), problem, Precision::f32, by_hand());
+  write_all<float>(writer, problem, 2, 1, 1);
+  writer.finish({});
+  {
+    hdf5::File file = hdf5::File::open(path("a.h5"), hdf5::File::Access::update);
+    hdf5::Dataset whose = file.dataset("impulse_trajectory");
+    whose.write<std::int64_t>(std::vector<std::int64_t>{0, 2, 1});
+  }
+  EXPECT_THAT(message_of([&] { ResultFile(path("a.h5")).impulses(0, 3); }),
+              HasSubstr("impulse_trajectory: found number 1 out of order"));
 }
 
 TEST_F(ResultFiles, other_files_are_named_for_what_they_are) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lockstep/core/pending_file.h"
+#include "lockstep/ode/impulse_form.h"
 #include "lockstep/ode/problem.h"
 #include "lockstep/ode/result_file.h"
 #include "lockstep/ode/solution.h"
@@ -29,6 +30,7 @@ struct ResultMetadata {
     std::size_t trajectories = 0;            // of the whole ensemble
     bool parameters_per_trajectory = false;  // in the whole ensemble; a part of one row cannot tell
     bool end_times_per_trajectory = false;   // likewise
+    std::optional<ImpulseForm> impulses{};   // likewise; without, the part's own
   };
   std::optional<PartOf> part_of;
   // Which components of the state are stored; empty: all of them. The solve's blocks hold them all in any case.

@@ -121,6 +121,33 @@ void compare_numbers(const ResultFile& file, const Problem& problem, const std::
   }
 }
 
+// Of one form in both. Names the first that is another, and what of it.
+void compare_impulses(const ResultFile& file, const Problem& problem, Differences& differences) {
+  const ImpulseForm& form = file.impulse_form();
+  const std::size_t rows = form.none() ? 0 : form.differ() ? file.trajectories() : 1;
+  for (std::size_t first = 0; first < rows; first += kPieceRows) {
+    const std::size_t count = std::min(kPieceRows, rows - first);
+    const Impulses then = file.impulses(first, count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::span<const Impulse> now = problem.impulses_of(first + i);
+      const std::size_t begin = form.differ() ? then.first[i] : 0;
+      const std::size_t size = (form.differ() ? then.first[i + 1] : then.impulses.size()) - begin;
+      const std::string of = form.differ() ? " of trajectory " + std::to_string(first + i) : "";
+      if (size != now.size())
+        return differences.compare("impulses" + of, std::to_string(size), std::to_string(now.size()));
+      for (std::size_t k = 0; k < size; ++k) {
+        const Impulse& was = then.impulses[begin + k];
+        const std::string name = "impulse " + std::to_string(k) + of + ": ";
+        differences.compare(name + "time", number_text(was.time), number_text(now[k].time));
+        differences.compare(name + "component", std::to_string(was.component), std::to_string(now[k].component));
+        differences.compare(name + "change", number_text(was.change), number_text(now[k].change));
+        differences.compare(name + "factor", number_text(was.factor), number_text(now[k].factor));
+        if (!differences.empty()) return;
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::optional<UnfinishedResult> find_unfinished(const fs::path& target) {
@@ -170,7 +197,9 @@ void check_continues(const UnfinishedResult& left, const Problem& problem, Preci
   differences.compare(
       "parameter values", sharing(file.parameters_per_trajectory()),
       sharing(parameters > 0 && (problem.parameters.size() != parameters || part_of.parameters_per_trajectory)));
+  differences.compare("impulses", file.impulse_form().text(), part_of.impulses.value_or(impulse_form(problem)).text());
   if (differences.empty()) compare_numbers(file, problem, metadata.components, differences);
+  if (differences.empty()) compare_impulses(file, problem, differences);
   const bool numbers_differ = !differences.empty();
   for (const std::string& name : metadata.must_match) {
     // A digest says less than the numbers it stands for.

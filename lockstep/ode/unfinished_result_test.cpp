@@ -286,7 +286,43 @@ TEST_F(ResultFiles, a_file_of_another_run_is_not_continued) {
   other = problem;
   other.save_times[1] /= 2;
   EXPECT_THAT(message(other, Precision::f32, described), HasSubstr("save point 1"));
+  other = problem;
+  other.impulses = {{0.5, 1, 3}};
+  EXPECT_THAT(message(other, Precision::f32, described), HasSubstr("impulses none, expected impulses 1 shared"));
   EXPECT_EQ(find_unfinished(path("a.h5"))->stored, 50u) << "the file stays as it was";
+}
+
+TEST_F(ResultFiles, a_file_with_other_impulses_is_not_continued) {
+  Problem problem = growing_ensemble(100, 3);
+  const auto refused = [&](const Problem& now) -> std::string {
+    return message_of(
+        [&] { ResultWriter(path("a.h5"), now, Precision::f32, by_hand(), Existing::refuse, Leftover::resume); });
+  };
+  const auto begin = [&] {
+    ResultWriter writer(path("a.h5"), problem, Precision::f32, by_hand(), Existing::replace, Leftover::discard);
+    write_rows<float>(writer, problem, 0, 50);
+  };
+  problem.impulses = {{0.5, 1, 3}, {0.75, 1, 0, 0.5}};
+  begin();
+  EXPECT_EQ(refused(problem), "no error");
+  Problem other = problem;
+  other.impulses[1].factor = 0.25;
+  EXPECT_THAT(refused(other), HasSubstr("impulse 1: factor 0.5, expected impulse 1: factor 0.25"));
+  other = problem;
+  other.impulses.pop_back();
+  EXPECT_THAT(refused(other), HasSubstr("impulses 2 shared, expected impulses 1 shared"));
+  problem.impulses = {{0.5, 1, 3}, {0.75, 1, 0, 0.5}, {0.25, 0, 1}};
+  problem.first_impulse.assign(101, 3);
+  std::fill_n(problem.first_impulse.begin(), 60, 0);
+  problem.first_impulse[60] = 2;  // two of trajectory 59, one of trajectory 60
+  begin();
+  EXPECT_EQ(refused(problem), "no error");
+  other = problem;
+  other.impulses[2].time = 0.125;
+  EXPECT_THAT(refused(other), HasSubstr("impulse 0 of trajectory 60: time 0.25, expected"));
+  other = problem;
+  other.first_impulse[60] = 1;
+  EXPECT_THAT(refused(other), HasSubstr("impulses of trajectory 59 2, expected impulses of trajectory 59 1"));
 }
 
 TEST_F(ResultFiles, a_damaged_unfinished_file_is_not_taken_for_nothing) {

@@ -96,7 +96,31 @@ std::uintmax_t expected_bytes(const Problem& problem, Precision precision, std::
   const std::uintmax_t element = precision == Precision::f32 ? 4 : 8;
   const std::uintmax_t states = rows * (problem.save_points() + 1) * components * element;
   const std::uintmax_t columns = rows * (1 + 3 * 4 + 3 * 8 + components * 8);  // status, counts, times, initial_state
-  return states + columns + 8 * (problem.save_times.size() + problem.parameters.size()) + (std::uintmax_t{1} << 16);
+  const std::uintmax_t impulses = problem.impulses.size() * (4 * 8 + 4);
+  return states + columns + impulses + 8 * (problem.save_times.size() + problem.parameters.size()) +
+         (std::uintmax_t{1} << 16);
+}
+
+// Of their form in the whole ensemble, so that parts of it can be merged.
+void create_impulses(hdf5::File& file, const Problem& problem, const ImpulseForm& form,
+                     const hdf5::Dataset& trajectory) {
+  if (form.none()) return;
+  const char* const dimension = form.uneven ? names::kImpulseTrajectory : names::kImpulse;
+  const std::size_t size = form.uneven ? problem.impulses.size() : form.each;
+  hdf5::Dataset impulse = file.create_dataset<std::int64_t>(dimension, {size});
+  impulse.make_scale(dimension);
+  if (form.uneven) describe(impulse, "trajectory whose state changes");
+  const auto create = [&]<class T>(const char* name, bool own, const char* long_name, T) {
+    const hdf5::Shape shape = own ? hdf5::Shape{problem.trajectories(), size} : hdf5::Shape{size};
+    hdf5::Dataset dataset = file.create_dataset<T>(name, shape);
+    if (own) dataset.attach_scale(0, trajectory);
+    dataset.attach_scale(own ? 1 : 0, impulse);
+    describe(dataset, long_name);
+  };
+  create(names::kImpulseTime, form.own_times, "time at which the state changes at once", double{});
+  create(names::kImpulseComponent, form.own_components, "index of the component that changes", std::int32_t{});
+  create(names::kImpulseChange, form.own_changes, "added to the component", double{});
+  create(names::kImpulseFactor, form.own_factors, "multiplies the component before", double{});
 }
 
 hdf5::File create_or_resume(PendingFile pending, std::uintmax_t expected_bytes) {
@@ -214,6 +238,7 @@ void ResultLayout::create(const Problem& problem, const ResultMetadata& metadata
     values->attach_scale(own_parameters ? 1 : 0, parameter);
     describe(*values, "parameters of the right-hand side");
   }
+  create_impulses(file_, problem, part_of.impulses.value_or(impulse_form(problem)), trajectory);
   file_.set_attribute("Conventions", "CF-1.10");
   file_.set_attribute("title", metadata.title);
   file_.set_attribute(names::kFormatAttribute, names::kFormat);
@@ -262,6 +287,25 @@ void ResultLayout::begin(const Problem& problem) {
   }
   if (problem.rhs->parameters() > 0) {
     fill.operator()<double>(names::kParameters, problem.parameters.size(), given(problem.parameters));
+  }
+  if (file_.has(names::kImpulseTime)) {
+    // Where a column is shared it is that of the first trajectory, whose impulses come first.
+    const auto impulses = [&]<class T>(const char* name, auto member, T) {
+      fill.operator()<T>(name, file_.dataset(name).size(),
+                         [&](std::size_t i) { return static_cast<T>(problem.impulses[i].*member); });
+    };
+    impulses(names::kImpulseTime, &Impulse::time, double{});
+    impulses(names::kImpulseComponent, &Impulse::component, std::int32_t{});
+    impulses(names::kImpulseChange, &Impulse::change, double{});
+    impulses(names::kImpulseFactor, &Impulse::factor, double{});
+    if (file_.has(names::kImpulse))
+      fill.operator()<std::int64_t>(names::kImpulse, file_.dataset(names::kImpulse).size(), index);
+    if (file_.has(names::kImpulseTrajectory)) {
+      fill.operator()<std::int64_t>(names::kImpulseTrajectory, problem.impulses.size(), [&](std::size_t i) {
+        const auto next = std::ranges::upper_bound(problem.first_impulse, i);
+        return index(first_trajectory_ + static_cast<std::size_t>(next - problem.first_impulse.begin()) - 1);
+      });
+    }
   }
   fill.operator()<std::uint8_t>(names::kStatus, rows,
                                 [](std::size_t) { return static_cast<std::uint8_t>(Status::cancelled); });
