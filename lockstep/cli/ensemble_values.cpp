@@ -77,13 +77,7 @@ EnsembleValues parse_table(const TomlValue& value, const std::filesystem::path& 
   if (!is_source) {
     Values::Named named;
     for (const auto& [name, column] : value.table()) {
-      EnsembleValues values = parse_ensemble_values(column, folder);
-      // An array for a single column is a number for each trajectory.
-      if (auto* list = std::get_if<Values::Shared>(&values.source); list != nullptr && column.is_array()) {
-        const std::size_t rows = list->row.size();
-        values.source = Values::Rows{std::move(list->row), rows, 1};
-      }
-      named.columns.emplace_back(name, std::move(values));
+      named.columns.emplace_back(name, parse_column_values(column, folder));
     }
     if (named.columns.empty())
       throw value.error("an empty table", "names with values, or one of " + list_text(kSources));
@@ -367,6 +361,15 @@ EnsembleValues parse_ensemble_values(const TomlValue& value, const std::filesyst
     return values;
   }
   return {Values::Shared{{value.number()}}, value.where()};
+}
+
+EnsembleValues parse_column_values(const TomlValue& value, const std::filesystem::path& folder) {
+  EnsembleValues values = parse_ensemble_values(value, folder);
+  if (auto* list = std::get_if<Values::Shared>(&values.source); list != nullptr && value.is_array()) {
+    const std::size_t rows = list->row.size();
+    values.source = Values::Rows{std::move(list->row), rows, 1};
+  }
+  return values;
 }
 
 std::variant<Values::Dataset, Values::Table> parse_file(const TomlValue& table, const std::filesystem::path& folder) {

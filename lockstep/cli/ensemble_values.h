@@ -67,6 +67,9 @@ struct EnsembleValues {
 // Paths in the file are relative to `folder`.
 EnsembleValues parse_ensemble_values(const TomlValue& value, const std::filesystem::path& folder);
 
+// The same for a single column, whose array is a number for each trajectory.
+EnsembleValues parse_column_values(const TomlValue& value, const std::filesystem::path& folder);
+
 // {file = "x.h5", dataset = "u0"}, or {file = "x.csv"}, columns = ["a", "b"] beside it where they have other names.
 std::variant<EnsembleValues::Dataset, EnsembleValues::Table> parse_file(const TomlValue& table,
                                                                         const std::filesystem::path& folder);

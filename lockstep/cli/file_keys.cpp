@@ -26,8 +26,9 @@ std::vector<TableKeys> tables_of(FileKind kind) {
   const auto all = [](Names names) { return joined(names, {}); };
   if (kind == FileKind::problem) {
     using namespace problem_keys;
-    return {{"rhs", all(kRhs)},     {"ensemble", all(kEnsemble)}, {"time", all(kTime)},    {"method", all(kMethodKeys)},
-            {"event", all(kEvent)}, {"run", all(kRunKeys)},       {"output", all(kOutput)}};
+    return {{"rhs", all(kRhs)},           {"ensemble", all(kEnsemble)}, {"time", all(kTime)},
+            {"method", all(kMethodKeys)}, {"event", all(kEvent)},       {"impulses", all(kImpulsesKeys)},
+            {"run", all(kRunKeys)},       {"output", all(kOutput)}};
   }
   using namespace training_keys;
   return {{"net", all(kNet)},
@@ -90,10 +91,18 @@ constexpr Synonym kProblemWords[] = {
     {"", "condition crossing expression when", "event", "function", "\"x - 1\""},
     {"event", "variable state", "event", "component", "\"x\""},
     {"event", "threshold at level", "event", "value", "0"},
+    {"impulses", "variable state target", "impulses", "component", "\"x\""},
+    {"impulses", "amount dose add amt value delta by", "impulses", "change", "100"},
+    {"impulses", "scale multiply multiplier fraction", "impulses", "factor", "0.5"},
+    {"impulses", "time at t", "impulses", "times", "[0, 24]"},
+    {"impulses", "interval period", "impulses", "every", "24"},
+    {"impulses", "start begin", "impulses", "from", "0"},
+    {"impulses", "end stop to", "impulses", "until", "240"},
     {"", "system model problem equation", "rhs", "", ""},
     {"", "initial_state initial trajectories parameters", "ensemble", "", ""},
     {"", "times save grid", "time", "", ""},
     {"", "events terminate termination stop", "event", "", ""},
+    {"", "impulse doses dose dosing bolus boluses jumps interventions", "impulses", "", ""},
 };
 
 constexpr Synonym kTrainingWords[] = {
@@ -142,7 +151,7 @@ bool has(const std::vector<std::string_view>& keys, std::string_view key) {
 }
 
 std::string in_brackets(std::string_view table) {
-  return table == "phase" ? "[[phase]]" : "[" + std::string(table) + "]";
+  return table == "phase" || table == "impulses" ? "[[" + std::string(table) + "]]" : "[" + std::string(table) + "]";
 }
 
 class Places {
@@ -249,7 +258,8 @@ class Places {
       }
       return {};
     };
-    if (!value.is_table() || !here.empty()) return find(false);
+    const bool is_list = value.is_array() && !value.array().empty() && value.array().front().is_table();  // [[dose]]
+    if (!(value.is_table() || is_list) || !here.empty()) return find(false);
     const std::string as_table = find(true);  // [solver] is [method], [tspan] the span of [time]
     return as_table.empty() ? find(false) : as_table;
   }

@@ -19,6 +19,9 @@ inline constexpr auto kMethodKeys =
                                      "stop_at_knots", "max_steps", "precision", "matrix_precision"});
 inline constexpr auto kRunKeys = std::to_array<std::string_view>({"device", "engine", "threads", "cpu_target"});
 
+inline constexpr auto kImpulsesKeys =
+    std::to_array<std::string_view>({"component", "change", "factor", "times", "every", "from", "until", "file"});
+
 namespace problem_keys {
 inline constexpr auto kRhs =
     std::to_array<std::string_view>({"model", "system", "activations", "with_time", "components", "parameters", "guard",

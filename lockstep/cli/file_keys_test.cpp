@@ -41,8 +41,8 @@ TEST(FileKeys, a_key_in_the_wrong_table_is_told_its_own) {
 TEST(FileKeys, every_key_of_a_problem_file_finds_its_table_from_every_other) {
   using namespace problem_keys;
   const std::vector<std::pair<std::string, Names>> tables{
-      {"rhs", kRhs},     {"ensemble", kEnsemble}, {"time", kTime},    {"method", kMethodKeys},
-      {"event", kEvent}, {"run", kRunKeys},       {"output", kOutput}};
+      {"rhs", kRhs},     {"ensemble", kEnsemble},     {"time", kTime},   {"method", kMethodKeys},
+      {"event", kEvent}, {"impulses", kImpulsesKeys}, {"run", kRunKeys}, {"output", kOutput}};
   std::set<std::string> others;
   int told = 0;
   for (const auto& [home, keys] : tables) {
@@ -59,9 +59,10 @@ TEST(FileKeys, every_key_of_a_problem_file_finds_its_table_from_every_other) {
     }
   }
   EXPECT_GT(told, 200);
-  EXPECT_THAT(others, ::testing::UnorderedElementsAre("rhs.name", "rhs.file", "output.name", "time.every", "rhs.unit",
-                                                     "time.units", "rhs.component", "output.component",
-                                                     "event.components"));
+  EXPECT_THAT(others,
+              ::testing::UnorderedElementsAre("rhs.name", "rhs.file", "output.name", "time.every", "rhs.unit",
+                                              "time.units", "rhs.component", "output.component", "event.components",
+                                              "impulses.components", "impulses.value", "time.times"));
 }
 
 TEST(FileKeys, what_is_known_is_passed) {
@@ -91,7 +92,11 @@ TEST(FileKeys, other_programs_words_are_told_ours) {
            {"[rtol]\nx = 1\n", "; rtol belongs to [method]"},
            {"[ensemble.time]\nspan = [0, 1]\n", "; write [time]"},
            {"precison = \"f64\"\n", "; did you mean \"precision\" of [method]?"},
-           {"[output]\nsaveat = 3\n", "; write save = 101 in [time]"}}) {
+           {"[output]\nsaveat = 3\n", "; write save = 101 in [time]"},
+           {"[[doses]]\namount = 3\n", "; write [[impulses]]"},
+           {"[[impulses]]\namount = 3\n", "; write change = 100"},
+           {"[[impulses]]\ntime = 3\n", "; write times = [0, 24]"},
+           {"[[impulses]]\nperiod = 3\n", "; write every = 24"}}) {
     EXPECT_THAT(problem(text), ::testing::EndsWith(advice)) << text;
   }
   for (const auto& [text, advice] : std::vector<std::pair<std::string, std::string>>{

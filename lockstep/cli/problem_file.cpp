@@ -324,8 +324,8 @@ void read_output(const TomlValue& file, ProblemFile& problem) {
 }
 
 ProblemFile interpret(const TomlValue& file, const std::filesystem::path& path) {
-  static constexpr std::array<std::string_view, 7> kSections{"rhs",   "ensemble", "time",  "method",
-                                                             "event", "run",      "output"};
+  static constexpr std::array<std::string_view, 8> kSections{"rhs",   "ensemble", "time", "method",
+                                                             "event", "impulses", "run",  "output"};
   for (const char* key : {"equations", "definitions", "models", "tables"}) {
     if (const TomlValue* value = file.find(key)) {
       throw value->error("a section of that name", "it in [rhs]", "write [rhs." + std::string(key) + "]");
@@ -340,6 +340,10 @@ ProblemFile interpret(const TomlValue& file, const std::filesystem::path& path) 
   read_time(file, problem);
   read_method(file, problem);
   read_event(file, problem);
+  if (const TomlValue* impulses = file.find("impulses")) {
+    problem.impulses = read_impulses(*impulses, path.parent_path());
+    problem.where_of["problem.impulses"] = problem.impulses.front().where;
+  }
   read_run(file, problem);
   read_output(file, problem);
   return problem;
@@ -363,6 +367,7 @@ std::vector<std::filesystem::path> input_files(const ProblemFile& file) {
     if (!*values) continue;
     for (auto& path : files_of(**values)) files.push_back(std::move(path));
   }
+  for (auto& path : files_of(file.impulses)) files.push_back(std::move(path));
   if (!file.time.save) return files;
   const auto& save = file.time.save->value;
   if (const auto* dataset = std::get_if<EnsembleValues::Dataset>(&save)) files.push_back(dataset->file);

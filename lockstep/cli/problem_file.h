@@ -13,6 +13,7 @@
 
 #include "lockstep/cli/ensemble_values.h"
 #include "lockstep/cli/equations_section.h"
+#include "lockstep/cli/impulses_section.h"
 #include "lockstep/core/error.h"
 #include "lockstep/ode/guard.h"
 #include "lockstep/ode/options.h"
@@ -94,6 +95,7 @@ struct ProblemFile {
   Ensemble ensemble;
   TimeSection time;
   std::optional<Event> event;
+  std::vector<ImpulsesSection> impulses;
   ode::Options options;
   Output output;
   // Where each field of Options and Problem was written, by the name that ode's errors use ("options.rtol").

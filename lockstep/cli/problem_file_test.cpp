@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <tuple>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/testing/message_of.h"
@@ -206,6 +207,48 @@ TEST(ProblemFile, a_wrong_type_names_what_was_found_and_expected) {
   EXPECT_THAT(message(rhs + "[time]\nspan = [0, nan]\n"), HasSubstr("time.span[1]: found a number that is not finite"));
   EXPECT_EQ(message(rhs + "[output]\noverwrite = \"yes\"\n"),
             "folder/lorenz.toml:4: output.overwrite: found \"yes\", expected true or false");
+}
+
+TEST(ProblemFile, impulses_are_read_table_by_table) {
+  const ProblemFile file = parse(
+      "[rhs]\nsystem = \"lorenz\"\n[[impulses]]\ncomponent = \"x\"\nchange = 100\ntimes = [0, 24.5]\n"
+      "[[impulses]]\ncomponent = 1\nfactor = [0.5, 1]\nevery = 24\nfrom = 2\n[[impulses]]\nfile = \"doses.csv\"\n");
+  ASSERT_EQ(file.impulses.size(), 3u);
+  const auto& [first, second, third] = std::tie(file.impulses[0], file.impulses[1], file.impulses[2]);
+  EXPECT_EQ(std::get<std::string>(*first.component), "x");
+  EXPECT_THAT(std::get<EnsembleValues::Shared>(first.change->source).row, ElementsAre(100));
+  EXPECT_FALSE(first.factor);
+  EXPECT_THAT(first.times, ElementsAre(0, 24.5));
+  EXPECT_EQ(first.where, "folder/lorenz.toml:6: impulses[0].times");
+  EXPECT_EQ(std::get<std::size_t>(*second.component), 1u);
+  EXPECT_EQ(std::get<EnsembleValues::Rows>(second.factor->source).rows, 2u);
+  EXPECT_EQ(second.every->interval, 24);
+  EXPECT_EQ(second.every->from, 2);
+  EXPECT_FALSE(second.every->until);
+  EXPECT_EQ(third.file, "folder/doses.csv");
+  EXPECT_THAT(input_files(file), testing::Contains("folder/doses.csv"));
+}
+
+TEST(ProblemFile, impulses_that_say_too_little_or_too_much_are_refused) {
+  const auto said = [](const std::string& table) {
+    return message("[rhs]\nsystem = \"lorenz\"\n[[impulses]]\n" + table);
+  };
+  EXPECT_EQ(said("component = \"x\"\nchange = 1\n"),
+            "folder/lorenz.toml:3: impulses[0]: found no times, expected when states change; add times = [0, 24], "
+            "every = 24, or file = \"doses.csv\" with a column time");
+  EXPECT_THAT(said("change = 1\ntimes = 0\n"), HasSubstr("found no component"));
+  EXPECT_THAT(said("component = \"x\"\ntimes = 0\n"), HasSubstr("found neither change nor factor"));
+  EXPECT_THAT(said("component = -1\nchange = 1\ntimes = 0\n"), HasSubstr("found -1, expected a name, or an index"));
+  EXPECT_THAT(said("component = \"x\"\nchange = 1\ntimes = 0\nevery = 2\n"),
+              HasSubstr("lorenz.toml:7: impulses[0].every: found every beside times, expected one of them"));
+  EXPECT_THAT(said("component = \"x\"\nchange = 1\ntimes = 0\nuntil = 2\n"), HasSubstr("found until without every"));
+  EXPECT_THAT(said("component = \"x\"\nchange = 1\nevery = 0\n"), HasSubstr("expected a number greater than 0"));
+  EXPECT_THAT(said("component = \"x\"\nchange = 1\nevery = 1\nfrom = 2\nuntil = 1\n"),
+              HasSubstr("impulses[0].until: found 1, expected a time that is not before from"));
+  EXPECT_THAT(said("component = \"x\"\nchange = 1\ntimes = []\n"), HasSubstr("impulses[0].times: found no times"));
+  EXPECT_THAT(said("component = \"x\"\nchnge = 1\ntimes = 1\n"), HasSubstr("did you mean \"change\"?"));
+  EXPECT_THAT(message("[rhs]\nsystem = \"lorenz\"\n[impulses]\ntimes = 0\n"),
+              HasSubstr("lorenz.toml:3: impulses: found a single table, expected tables: [[impulses]]"));
 }
 
 TEST(ProblemFile, contradictory_fields_say_what_to_remove) {

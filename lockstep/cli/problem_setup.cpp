@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "lockstep/cli/ensemble_files.h"
+#include "lockstep/cli/ensemble_impulses.h"
 #include "lockstep/cli/meant_numbers.h"
 #include "lockstep/cli/refuse.h"
 #include "lockstep/cli/right_hand_side.h"
@@ -30,8 +31,8 @@
 namespace lockstep::cli {
 namespace {
 
-// Random numbers of initial states, parameters and spans are independent of each other.
-enum Stream : std::uint32_t { kInitialStates, kParameters, kSpans };
+// Random numbers of initial states, parameters, spans and impulses are independent of each other.
+enum Stream : std::uint32_t { kInitialStates, kParameters, kSpans, kImpulses };
 
 // The values of each part of the ensemble, datasets read.
 struct Sources {
@@ -140,19 +141,6 @@ std::vector<double> evenly_spaced(double start, double end, std::size_t points) 
   return times;
 }
 
-std::vector<double> every(double start, double end, double interval, const std::string& where) {
-  constexpr double kSlack = 1e-9;  // of an interval: 0.1 fits ten times into 1 although rounding says 9.99..
-  const double intervals = std::floor(std::abs(end - start) / interval + kSlack);
-  if (intervals > kMostSavePoints) refuse(where, number_text(interval), "at most 1e9 save points", "save less often");
-  const double sign = end < start ? -1 : 1;
-  std::vector<double> times(static_cast<std::size_t>(intervals) + 1);
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    times[i] = start + sign * interval * static_cast<double>(i);
-  }
-  if (std::abs(times.back() - end) <= kSlack * interval) times.back() = end;
-  return times;
-}
-
 void load_save_times(const EnsembleValues::Dataset& source, const std::string& where, std::size_t trajectories,
                      ode::Problem& problem) {
   const hdf5::File file = hdf5::File::open(source.file);
@@ -192,7 +180,8 @@ void choose_save_times(const ProblemFile& file, std::size_t trajectories, ode::P
       refuse(save->where, "every = " + number_text(interval) + " with a span for each trajectory",
              "as many save points in every trajectory", "give a number of points, save = 101");
     }
-    problem.save_times = every(problem.start_times[0], problem.end_times[0], interval, save->where);
+    problem.save_times =
+        repeated_times(problem.start_times[0], problem.end_times[0], interval, kMostSavePoints, save->where);
     return;
   }
   const std::size_t points = save ? std::get<EvenlySpaced>(save->value).points : 1;
@@ -240,22 +229,26 @@ void add_event(const ProblemFile& file, const NamedRhs& rhs, ProblemSetup& setup
     setup.event_model = nn::plan_bytes({model, Precision::f64, CpuTarget::scalar});
     return;
   }
-  std::size_t component = 0;
-  if (const auto* name = std::get_if<std::string>(&event.component)) {
-    const std::vector<std::string_view> known(rhs.component_names.begin(), rhs.component_names.end());
-    const auto found = std::ranges::find(known, *name);
-    if (found == known.end()) {
-      refuse(event.where, "\"" + *name + "\"", "one of " + list_text(known), did_you_mean(*name, known));
-    }
-    component = static_cast<std::size_t>(found - known.begin());
-  } else {
-    component = std::get<std::size_t>(event.component);
-    if (component >= rhs.component_names.size()) {
-      refuse(event.where, std::to_string(component),
-             "a component from 0 to " + std::to_string(rhs.component_names.size() - 1));
-    }
-  }
+  const std::size_t component = component_of(event.component, rhs.component_names, event.where);
   problem.event = ode::TerminalEvent{threshold(problem.rhs, component, event.value), event.direction};
+}
+
+void add_impulses(const ProblemFile& file, const Sources& sources, const NamedRhs& rhs, ProblemSetup& setup) {
+  ode::Problem& problem = setup.problem;
+  const auto lists = [](const std::optional<EnsembleValues>& values) { return values && listed_rows(*values); };
+  ode::Impulses impulses =
+      make_impulses(file.impulses,
+                    {.components = rhs.component_names,
+                     .trajectories = problem.trajectories(),
+                     .says_trajectories = file.ensemble.trajectories || lists(sources.initial_state) ||
+                                          lists(sources.parameters) || lists(sources.span),
+                     .starts = problem.start_times,
+                     .ends = problem.end_times,
+                     .random = {file.ensemble.seed, kImpulses}},
+                    setup.notes);
+  setup.impulses = text_of_impulses(impulses, rhs.component_names);
+  problem.impulses = std::move(impulses.impulses);
+  problem.first_impulse = std::move(impulses.first);
 }
 
 // Those of the net's file, and over them those of the problem file.
@@ -339,6 +332,7 @@ Error in_users_words(const Error& error, const ProblemFile& file) {
       {"problem.start_times", "time.span"},
       {"problem.end_times", "time.span"},
       {"problem.save_times", "time.save"},
+      {"problem.impulses", "impulses"},
       {"options.method", "method.name"},
       {"options.threads", "run.threads"},
       {"options.cpu_target", "run.cpu_target"},
@@ -396,6 +390,8 @@ ProblemSetup set_up(const ProblemFile& file) {
   choose_save_times(file, trajectories, problem);
   thin_save_times(file.output, problem);
   add_event(file, rhs, setup);
+  setup.notes = std::move(rhs.notes);
+  add_impulses(file, sources, rhs, setup);
   setup.stored = choose_components(file.output, rhs);
   if (rhs.guard == ode::GuardAction::stop) {
     if (problem.event) {
@@ -412,7 +408,6 @@ ProblemSetup set_up(const ProblemFile& file) {
   require_steps_to_the_end(file, problem, setup.options);
   setup.range = std::move(rhs.range);
   setup.guard = rhs.guard;
-  setup.notes = std::move(rhs.notes);
   if (rhs.reads_time && setup.options.precision == Precision::f32) {
     if (auto note = coarse_time_note(problem)) setup.notes.push_back(*std::move(note));
   }

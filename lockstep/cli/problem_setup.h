@@ -30,6 +30,7 @@ struct ProblemSetup {
   std::string model_digest;        // "" without a model
   std::shared_ptr<const std::vector<std::byte>> model_bytes;  // as NamedRhs has them
   std::string equations;
+  std::string impulses;                // for people: those of the whole ensemble, "" for none
   std::vector<std::byte> event_model;  // of an event's expression, as a plan file
   // Where the problem is one shard of what the file describes (shard.h): its place, its name, and the whole's digest.
   std::optional<ode::ResultMetadata::PartOf> part_of;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ctime>
 #include <span>
+#include <vector>
 
 #include "lockstep/core/hash.h"
 #include "lockstep/ode/cpu/engine.h"
@@ -45,6 +46,15 @@ std::string problem_digest(const ode::Problem& problem) {
   if (problem.event) {
     hash.add(problem.event->function->digest());
     hash.add(std::to_string(static_cast<int>(problem.event->direction)));
+  }
+  if (!problem.impulses.empty()) {
+    std::vector<double> numbers;
+    numbers.reserve(4 * problem.impulses.size() + problem.first_impulse.size());
+    for (const auto& [time, component, change, factor] : problem.impulses) {
+      for (const double number : {time, static_cast<double>(component), change, factor}) numbers.push_back(number);
+    }
+    for (const std::size_t first : problem.first_impulse) numbers.push_back(static_cast<double>(first));
+    hash.add(std::span<const double>(numbers));
   }
   return hash.hex();
 }
@@ -139,6 +149,7 @@ ode::Attributes describe_problem(const ProblemFile& file, const ProblemSetup& se
   if (!options.stop_at_knots) attributes.emplace_back("stop_at_knots", std::int64_t{0});
   if (setup.guard != ode::GuardAction::ignore) attributes.emplace_back("guard", std::string(to_string(setup.guard)));
   if (setup.problem.event) attributes.emplace_back("event", setup.problem.event->function->description());
+  if (!setup.impulses.empty()) attributes.emplace_back("impulses", setup.impulses);
   return attributes;
 }
 

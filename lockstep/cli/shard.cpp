@@ -60,6 +60,7 @@ void keep_shard(ProblemSetup& setup, const Shard& shard) {
   place.parameters_per_trajectory = parameters > 0 && setup.problem.parameters.size() != parameters;
   setup.whole_digest = problem_digest(setup.problem);
   place.end_times_per_trajectory = setup.problem.end_times.size() > 1;
+  place.impulses = ode::impulse_form(setup.problem);
   setup.problem = setup.problem.part(place.first_trajectory, start(shard.index) - place.first_trajectory);
   setup.part_of = place;
   setup.shard = found;

@@ -12,6 +12,12 @@ std::string limit_steps(const std::optional<nn::TimeFeature>& feature, ode::Opti
 }
 
 std::string text_of_stops(const ode::Problem& problem, const ode::Options& options) {
+  if (!problem.impulses.empty()) {  // told of elsewhere
+    ode::Problem others = problem;
+    others.impulses.clear();
+    others.first_impulse.clear();
+    return text_of_stops(others, options);
+  }
   const std::size_t count = ode::stop_times(problem, options).size();
   if (count == 0) return {};
   return "steps end at " + counted_text(count, "time") +

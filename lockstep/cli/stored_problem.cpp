@@ -243,6 +243,12 @@ StoredProblem rebuild_problem(const ode::ResultFile& file, std::span<const std::
   problem.save_times_per_trajectory = file.times_per_trajectory();
   if (!problem.save_times_per_trajectory) problem.save_times = file.times(0);
   if (!file.parameters_per_trajectory()) problem.parameters = file.parameters(0);
+  const bool own_impulses = file.impulse_form().differ();
+  if (own_impulses) {
+    problem.first_impulse = {0};
+  } else {
+    problem.impulses = file.impulses(0, 1).impulses;
+  }
   const auto append = [](std::vector<double>& to, const std::vector<double>& from) {
     to.insert(to.end(), from.begin(), from.end());
   };
@@ -251,6 +257,11 @@ StoredProblem rebuild_problem(const ode::ResultFile& file, std::span<const std::
            own_states ? group.dataset(kInitialState).read<double>({i, 0}, {1, components}) : file.initial_states(i, 1));
     if (file.parameters_per_trajectory()) append(problem.parameters, file.parameters(i));
     if (problem.save_times_per_trajectory) append(problem.save_times, file.times(i));
+    if (own_impulses) {
+      const std::vector<ode::Impulse> own = file.impulses(i, 1).impulses;
+      problem.impulses.insert(problem.impulses.end(), own.begin(), own.end());
+      problem.first_impulse.push_back(problem.impulses.size());
+    }
     if (!own_span) continue;
     problem.start_times.push_back(starts[i]);
     problem.end_times.push_back(own_ends.size() == 1 ? own_ends[0] : own_ends[i]);

@@ -144,6 +144,11 @@ TEST_F(Validate, rebuilds_every_kind_of_problem_from_its_file) {
   const std::string time = "[time]\nspan = [0, 1]\nsave = 6\n";
   const std::string adaptive = "[method]\nname = \"dopri5\"\nrtol = 1e-5\natol = 1e-6\n";
   const std::string event = "[event]\ncomponent = \"z\"\nvalue = 20.0\ndirection = \"falling\"\n";
+  const std::string shared_impulses = "[[impulses]]\ncomponent = 0\nchange = 1\nfrom = 0\nevery = 0.375\n";
+  const std::string own_impulses =
+      "[[impulses]]\ncomponent = \"y\"\nchange = { box = [-1, 1] }\nfactor = 0.9\ntimes = [1.1, 0.4]\n"
+      "[[impulses]]\nfile = \"doses.csv\"\n";
+  std::ofstream(folder_ / "doses.csv") << "trajectory,time,component,change\n5,0.5,z,2\n0,0.25,x,1\n5,0.3,0,-2\n";
   const std::vector<std::string> problems{
       "[rhs]\nsystem = \"lorenz\"\n" + ensemble + time + adaptive + "control = \"common\"\nprecision = \"f64\"\n",
       "[rhs]\n" + net + ensemble + time + "[method]\nname = \"rk4\"\ncontrol = \"fixed\"\ndt = 0.01\n",
@@ -159,6 +164,13 @@ TEST_F(Validate, rebuilds_every_kind_of_problem_from_its_file) {
           ensemble + time + adaptive,
       "[rhs]\nsystem = \"lorenz\"\n" + ensemble + time + adaptive +
           "[event]\nfunction = \"x*y - rho * cos(t)\"\ndirection = \"falling\"\n",
+      "[rhs]\nsystem = \"lorenz\"\n" + ensemble + time + adaptive + event + shared_impulses,
+      "[rhs]\nsystem = \"lorenz\"\n" + ensemble + time + adaptive + "control = \"common\"\n" + shared_impulses,
+      "[rhs]\n" + net + ensemble + time + "[method]\nname = \"rk4\"\ndt = 0.125\n" + shared_impulses,
+      "[rhs]\nsystem = \"lorenz\"\n" + ensemble + time + adaptive + own_impulses,
+      "[rhs]\nsystem = \"lorenz\"\n" + ensemble +
+          "[time]\nspan = { box = { low = [0, 1], high = [0.5, 2] } }\nsave = 5\n" + adaptive + own_impulses +
+          "[[impulses]]\ncomponent = 2\nfactor = 0.75\nevery = 0.25\n",
   };
   for (const std::string& problem : problems) {
     SCOPED_TRACE(problem);

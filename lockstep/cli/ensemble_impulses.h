@@ -1,0 +1,42 @@
+// From what [[impulses]] say to the impulses of an ensemble: files read, distributions drawn, times counted out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lockstep/cli/impulses_section.h"
+#include "lockstep/ode/impulse_form.h"
+#include "lockstep/ode/problem.h"
+
+namespace lockstep::cli {
+
+// Whose states change.
+struct ImpulsedEnsemble {
+  std::span<const std::string> components;  // names
+  std::size_t trajectories = 1;
+  bool says_trajectories = false;        // somebody else than lists of [[impulses]] says how many
+  std::span<const double> starts, ends;  // one for all, or of each trajectory
+  RandomStream random;                   // the streams from this one on are theirs
+};
+
+// By time, those of one time as they stand in the file. Adds notes where some lie outside the spans. Throws Error:
+// (file) for a file that cannot be read, (invalid_argument) naming file, line and key for everything else, such as a
+// table none of whose impulses lies in a span.
+ode::Impulses make_impulses(const std::vector<ImpulsesSection>& sections, const ImpulsedEnsemble& ensemble,
+                            std::vector<std::string>& notes);
+
+// "3 of gut, at t = 0 to 48", "" for none: for people.
+std::string text_of_impulses(const ode::Impulses& impulses, std::span<const std::string> components);
+
+// The component of a name or an index. Throws Error (invalid_argument).
+std::size_t component_of(const std::variant<std::string, std::size_t>& component,
+                         std::span<const std::string> components, const std::string& where);
+
+// start, start + interval, ... up to and including the end, which it meets where rounding alone keeps it apart; the
+// other way where the end lies before the start. Throws Error (invalid_argument) where they are more than `most`.
+std::vector<double> repeated_times(double start, double end, double interval, double most, const std::string& where);
+
+}  // namespace lockstep::cli
