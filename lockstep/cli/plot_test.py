@@ -53,6 +53,18 @@ class Plot(ToolTest):
         lines = re.findall(r"rgb\( *0, 114, 178\)' +d='[^']*M\S+ L\S+ *'", self.path("event.svg").read_text())
         self.assertEqual(len(lines), 3, "a line for each component, from the only save point to the end")
 
+    def test_a_curve_jumps_at_an_impulse(self):
+        self.write("dosed.toml", '[rhs]\nparameters = { k = 1 }\n[rhs.equations]\nx = "-k * x"\n[ensemble]\n'
+                   'initial_state = [1]\n[time]\nspan = [0, 3]\nsave = 4\n[[impulses]]\ncomponent = "x"\nchange = 10\n'
+                   'times = [1, 2.5, 3]\n[output]\nfile = "dosed.h5"\n')
+        self.assertEqual(self.run_tool("solve", "dosed.toml", "--quiet").returncode, 0)
+        self.succeed("plot", "dosed.h5", "--kind", "series", "--output", "dosed.svg")
+        path = re.search(r"rgb\( *0, 114, 178\)' +d='[^']*M([^']*)'", self.path("dosed.svg").read_text()).group(1)
+        points = [tuple(map(float, point.split(","))) for point in re.findall(r"[\d.]+,[\d.]+", path)]
+        self.assertEqual(len(points), 5, "two at t = 1; none more at the end, nor where nothing is saved")
+        self.assertEqual(points[1][0], points[2][0])
+        self.assertLess(points[2][1], points[1][1] - 100, "straight up")
+
     def test_end_states_are_drawn_where_none_reached_the_save_point(self):
         lines = LORENZ.replace("save = 21", "save = 1")
         self.write("end.toml", lines + '[event]\ncomponent = "z"\nvalue = 20\n')

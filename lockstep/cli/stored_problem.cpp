@@ -156,19 +156,19 @@ void check_bits(const ode::ResultFile& file, const agreement::Certificate& again
          "the same bits, to know that it is the same problem");
 }
 
-// Which of the components the file has.
-std::vector<std::size_t> stored_components(const hdf5::Group& group, std::size_t components) {
-  if (!group.has_attribute(kStoredComponents)) return {};
-  const auto value = group.attribute(kStoredComponents);
+}  // namespace
+
+std::vector<std::size_t> stored_components(const ode::ResultFile& file) {
+  if (!file.hdf5().has(kGroup)) return {};
+  const hdf5::Group group = file.hdf5().group(kGroup);
+  const auto value = group.has_attribute(kStoredComponents) ? group.attribute(kStoredComponents) : std::nullopt;
   const auto* indices = value ? std::get_if<std::vector<std::int64_t>>(&*value) : nullptr;
   std::vector<std::size_t> stored;
   for (const std::int64_t index : indices ? *indices : std::vector<std::int64_t>{}) {
-    if (index >= 0 && static_cast<std::size_t>(index) < components) stored.push_back(static_cast<std::size_t>(index));
+    if (index >= 0) stored.push_back(static_cast<std::size_t>(index));
   }
   return stored;
 }
-
-}  // namespace
 
 void store_problem(hdf5::File& file, const ProblemFile& problem_file, const ProblemSetup& setup) {
   hdf5::Group group = file.create_group(kGroup);
@@ -222,8 +222,9 @@ StoredProblem rebuild_problem(const ode::ResultFile& file, std::span<const std::
   const std::size_t components = problem.rhs->components();
   const bool own_states = group.has(kInitialState);
   if (own_states) {
-    stored.components = stored_components(group, components);
-    if (stored.components.size() != file.components() ||
+    stored.components = stored_components(file);
+    const bool known = std::ranges::all_of(stored.components, [&](std::size_t c) { return c < components; });
+    if (!known || stored.components.size() != file.components() ||
         group.dataset(kInitialState).shape() != hdf5::Shape{file.trajectories(), components}) {
       cannot(file, "other components than its problem says that it has", "a whole file");
     }

@@ -20,6 +20,9 @@ namespace lockstep::cli {
 // Adds group "problem" to a file that is being made: docs/files.md lists its members.
 void store_problem(hdf5::File& file, const ProblemFile& problem_file, const ProblemSetup& setup);
 
+// Which of the state's components the file has, by index; empty: all.
+std::vector<std::size_t> stored_components(const ode::ResultFile& file);
+
 struct StoredProblem {
   ode::Problem problem;
   ode::Options options;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "lockstep/cli/provenance.h"
+#include "lockstep/cli/stored_problem.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/hdf5_text.h"
 
@@ -48,6 +50,35 @@ std::string provenance_line(const ode::ResultFile& file, std::size_t shown) {
 double panel_pixels(const Stack& stack) {
   const auto panels = static_cast<double>(stack.panels);
   return (stack.size.height - kTopPixels - kBottomPixels - (panels - 1) * kGapPixels) / panels;
+}
+
+// A save point at an impulse holds the state before it; the curve goes on from the one behind.
+void add_impulses(const ode::ResultFile& file, std::size_t trajectory, double end, Curve& curve) {
+  std::vector<ode::Impulse> impulses = file.impulses(trajectory, 1).impulses;
+  if (impulses.empty()) return;
+  std::ranges::stable_sort(impulses, {}, &ode::Impulse::time);
+  const std::vector<std::size_t> stored = stored_components(file);
+  const std::size_t components = file.components();
+  Curve whole;
+  for (std::size_t k = 0; k < curve.times.size(); ++k) {
+    const double time = curve.times[k];
+    std::vector<double> state(curve.states.begin() + static_cast<std::ptrdiff_t>(k * components),
+                              curve.states.begin() + static_cast<std::ptrdiff_t>((k + 1) * components));
+    const auto add = [&] {
+      whole.times.push_back(time);
+      whole.states.insert(whole.states.end(), state.begin(), state.end());
+    };
+    add();
+    const auto [first, last] = std::ranges::equal_range(impulses, time, {}, &ode::Impulse::time);
+    if (first == last || !(time < end)) continue;
+    for (auto impulse = first; impulse != last; ++impulse) {
+      std::size_t c = impulse->component;
+      if (!stored.empty()) c = static_cast<std::size_t>(std::ranges::find(stored, c) - stored.begin());
+      if (c < components) state[c] = std::fma(impulse->factor, state[c], impulse->change);
+    }
+    add();
+  }
+  curve = std::move(whole);
 }
 
 }  // namespace
@@ -165,6 +196,7 @@ std::vector<std::size_t> strided(std::size_t total, std::size_t stride) {
 Curve curve_of(const ode::ResultFile& file, std::size_t trajectory) {
   Curve curve{file.times(trajectory), file.states<double>(trajectory, 1)};
   const ode::TrajectoryRecord record = file.records(trajectory, 1).front();
+  add_impulses(file, trajectory, record.end_time, curve);
   if (record.status == ode::Status::success || record.status == ode::Status::cancelled) return curve;
   // What it did not reach is NaN. A training range that was left and only marked stops nothing.
   std::size_t kept = 0;
