@@ -27,6 +27,22 @@ value = 40
 [output]
 file = "own.h5"
 """
+# Doses: of each trajectory's own size, and of some trajectories alone.
+DOSED = LORENZ.replace("lorenz.h5", "dosed.h5") + """
+[[impulses]]
+component = "x"
+change = { box = [0, 1] }
+times = [0.5, 1]
+[[impulses]]
+component = "z"
+factor = 0.5
+times = 0.75
+"""
+UNEVEN = LORENZ.replace("lorenz.h5", "uneven.h5") + """
+[[impulses]]
+file = "doses.csv"
+"""
+DOSES = "trajectory,time,component,change\n7,0.5,y,1\n7,0.25,x,2\n99,1,z,3\n"
 NET = """
 [rhs]
 model = "net.safetensors"
@@ -74,6 +90,16 @@ class Reader:
         names = [name.decode() for name in self.file["parameter"][:]]
         return dict(zip(names, values[:] if values.ndim == 1 else values[row]))
 
+    def impulses(self, row):
+        """[(time, component, change, factor)]"""
+        if "impulse_time" not in self.file:
+            return []
+        columns = [self.file["impulse_" + name] for name in ("time", "component", "change", "factor")]
+        if "impulse_trajectory" in self.file:
+            own = self.file["impulse_trajectory"][:] == self.file["trajectory"][row]
+            return list(zip(*(column[:][own] for column in columns)))
+        return list(zip(*(column[:] if column.ndim == 1 else column[row] for column in columns)))
+
 
 def items(file):
     """{path: object} below the root."""
@@ -88,14 +114,18 @@ class PageTest(ToolTest):
     def setUp(self):
         super().setUp()
         shutil.copy(MODEL, self.path("net.safetensors"))
-        for name, text in (("lorenz", LORENZ), ("own", OWN), ("net", NET), ("endless", ENDLESS)):
+        for name, text in (("lorenz", LORENZ), ("own", OWN), ("net", NET), ("endless", ENDLESS), ("dosed", DOSED),
+                           ("uneven", UNEVEN)):
             self.path(name + ".toml").write_text(text)
+        self.path("doses.csv").write_text(DOSES)
 
     def make_all(self):
-        """Every kind of file: whole, own rows, of a net, certified, shards, merged, index."""
+        """Every kind of file: whole, own rows, of a net, with impulses, certified, shards, merged, index."""
         self.succeed("solve", "lorenz.toml", "--certificate", "--quiet")
         self.succeed("solve", "own.toml", "--precision", "f64", "--quiet")
         self.succeed("solve", "net.toml", "--quiet")
+        for name in ("dosed", "uneven"):
+            self.succeed("solve", name + ".toml", "--quiet")
         for index in (1, 2, 3):
             self.succeed("solve", "lorenz.toml", "--certificate", "--shard", f"{index}/3", "--quiet")
         shards = sorted(self.folder.glob("lorenz.shard-*.h5"))

@@ -16,7 +16,7 @@ from page_reader import ENDLESS, NET, PAGE, STATUS, PageTest, Reader, items
 
 TEXT = {"Conventions", "title", "source", "history", "lockstep_format", "version", "command", "problem_file",
         "problem_digest", "rhs", "rhs_digest", "model", "model_digest", "method", "control", "precision", "matrix_precision",
-        "event", "guard", "equations", "engine", "engine_reason", "device", "cpu_target", "kernel", "packed",
+        "event", "impulses", "guard", "equations", "engine", "engine_reason", "device", "cpu_target", "kernel", "packed",
         "products", "shard"}
 COUNTS = {"max_steps", "stop_at_knots", "seed", "certificate_samples", "threads", "accepted_steps", "rejected_steps",
           "rhs_evaluations", "resumed", "first_trajectory", "ensemble_trajectories"}
@@ -59,6 +59,25 @@ class Datasets(PageTest):
             self.assertEqual((file["state"].dtype.str, file["time"].dtype.str), ("<f8", "<f8"))
             self.assertEqual(list(file["save_point"][:]), list(range(5)))
             self.assertEqual(file["state"].attrs["coordinates"], "time")
+
+
+    def test_impulses_are_shared_or_each_trajectorys_own(self):
+        names = table_after("### Impulses")
+        self.make_all()
+        dosed, uneven = Reader(self.path("dosed.h5")), Reader(self.path("uneven.h5"))
+        self.assertEqual(names, {name for reader in (dosed, uneven) for name in reader.file if name.startswith("impulse")})
+        self.assertEqual({name: dosed.file[name].shape for name in names & set(dosed.file)},
+                         {"impulse": (3,), "impulse_time": (3,), "impulse_component": (3,), "impulse_factor": (3,),
+                          "impulse_change": (100, 3)})
+        self.assertEqual([dosed.file[name].dtype.str for name in ("impulse", "impulse_time", "impulse_component")],
+                         ["<i8", "<f8", "<i4"])
+        (_, _, change, _), second, third = dosed.impulses(5)
+        self.assertTrue(0 < change < 1)
+        self.assertEqual((second, third), ((0.75, 2, 0, 0.5), (1, 0, change, 1)))
+        self.assertEqual(list(uneven.file["impulse_trajectory"][:]), [7, 7, 99])
+        self.assertEqual([uneven.impulses(row) for row in (0, 7, 99)],
+                         [[], [(0.25, 0, 2, 1), (0.5, 1, 1, 1)], [(1, 2, 3, 1)]])
+        self.assertEqual(uneven.file.attrs["impulses"], "0 to 2 of each trajectory's own, of x, y, z, at t = 0.25 to 1")
 
 
 class Provenance(PageTest):
