@@ -34,7 +34,7 @@ void require_below(const char* field, double found, std::size_t count, const cha
 
 }  // namespace
 
-GivenImpulses read_impulses(std::span<const double> rows, const std::vector<std::string>& names,
+ode::Impulses read_impulses(std::span<const double> rows, const std::vector<std::string>& names,
                             const std::vector<std::string>& components, std::size_t trajectories) {
   const std::vector<std::size_t> places = places_of(names, components);
   const std::size_t count = rows.size() / kWidth;
@@ -50,7 +50,10 @@ GivenImpulses read_impulses(std::span<const double> rows, const std::vector<std:
     all.push_back({row[0], component, row[2], row[3]});
     differ = differ || row[4] >= 0;
   }
-  if (!differ) return {std::move(all), {}};
+  if (!differ) {
+    std::ranges::stable_sort(all, {}, &ode::Impulse::time);
+    return {std::move(all), {}};
+  }
   const auto for_each = [&](const auto& take) {
     for (std::size_t i = 0; i < count; ++i) {
       const double of = rows[i * kWidth + 4];
@@ -63,8 +66,14 @@ GivenImpulses read_impulses(std::span<const double> rows, const std::vector<std:
   };
   for_each([&](std::size_t trajectory, std::size_t) { ++first[trajectory + 1]; });
   for (std::size_t i = 0; i < trajectories; ++i) first[i + 1] += first[i];
-  GivenImpulses given{std::vector<ode::Impulse>(first.back()), first};
+  ode::Impulses given{std::vector<ode::Impulse>(first.back()), first};
   for_each([&](std::size_t trajectory, std::size_t i) { given.impulses[first[trajectory]++] = all[i]; });
+  for (std::size_t i = 0; i < trajectories; ++i) {
+    const auto begin = static_cast<std::ptrdiff_t>(given.first[i]),
+               end = static_cast<std::ptrdiff_t>(given.first[i + 1]);
+    std::stable_sort(given.impulses.begin() + begin, given.impulses.begin() + end,
+                     [](const ode::Impulse& a, const ode::Impulse& b) { return a.time < b.time; });
+  }
   return given;
 }
 

@@ -6,25 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/ode/problem.h"
+#include "lockstep/ode/impulse_form.h"
 
 namespace lockstep::python {
 
-// As Problem has them.
-struct GivenImpulses {
-  std::vector<ode::Impulse> impulses;
-  std::vector<std::size_t> first;
-
-  std::span<const ode::Impulse> of(std::size_t trajectory) const {
-    if (first.empty()) return impulses;
-    return std::span(impulses).subspan(first[trajectory], first[trajectory + 1] - first[trajectory]);
-  }
-};
-
 // `rows` [impulse][time, component, change, factor, trajectory]: a component below 0 is `names[-1 - component]`, and
-// trajectory -1 all of them, whose impulses each has where others have some of their own. Throws Error for components
-// and trajectories that there are not.
-GivenImpulses read_impulses(std::span<const double> rows, const std::vector<std::string>& names,
+// trajectory -1 all of them, whose impulses each has where others have some of their own. By time, those of one
+// time as they stand. Throws Error for components and trajectories that there are not.
+ode::Impulses read_impulses(std::span<const double> rows, const std::vector<std::string>& names,
                             const std::vector<std::string>& components, std::size_t trajectories);
 
 }  // namespace lockstep::python

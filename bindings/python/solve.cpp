@@ -20,6 +20,7 @@
 #include "bindings/python/impulses.h"
 #include "bindings/python/users_words.h"
 #include "bindings/python/watched.h"
+#include "lockstep/cli/ensemble_impulses.h"
 #include "lockstep/cli/existing_output.h"
 #include "lockstep/cli/out_of_steps.h"
 #include "lockstep/cli/problem_file.h"
@@ -361,7 +362,8 @@ bool any_happens(const ode::Problem& problem) {
 
 void take_impulses(const Given& given, cli::ProblemSetup& setup) {
   ode::Problem& problem = setup.problem;
-  GivenImpulses read = read_impulses(given.values, given.names, setup.component_names, problem.trajectories());
+  ode::Impulses read = read_impulses(given.values, given.names, setup.component_names, problem.trajectories());
+  setup.impulses = cli::text_of_impulses(read, setup.component_names);
   problem.impulses = std::move(read.impulses);
   problem.first_impulse = std::move(read.first);
   if (problem.trajectories() > 0 && !any_happens(problem)) {

@@ -181,7 +181,7 @@ cli::TrajectoryTable trajectory_table(const cli::TrainingFile& file, const std::
                             file.data.states, cli::first_numbers(file));
   if (!impulses) return table;
   const auto& [rows, names] = *impulses;
-  const GivenImpulses given =
+  const ode::Impulses given =
       read_impulses({rows.data(), rows.size()}, names, table.component_names, table.trajectories());
   for (std::size_t i = 0; i < table.trajectories(); ++i) {
     const std::span<const ode::Impulse> of = given.of(i);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,11 @@ ImpulseForm impulse_form(const Problem& problem);
 struct Impulses {
   std::vector<Impulse> impulses;
   std::vector<std::size_t> first;
+
+  std::span<const Impulse> of(std::size_t trajectory) const {
+    if (first.empty()) return impulses;
+    return std::span(impulses).subspan(first[trajectory], first[trajectory + 1] - first[trajectory]);
+  }
 };
 
 }  // namespace lockstep::ode

@@ -111,6 +111,51 @@ def test_a_solver_keeps_them(tmp_path):
     assert np.array_equal(lockstep.read(tmp_path / "dosed.h5").state, expected)
 
 
+def test_files_and_attributes_have_them(tmp_path):
+    frame = pandas.DataFrame({"time": [2.0, 1.0, 1.0], "component": ["gut", "gut", "blood"], "change": [1.0, 2.0, 3.0],
+                              "trajectory": [0, 0, 1]})
+    u0, given = np.ones((2, 2)), dict(save_at=9, precision="f64")
+    solution = lockstep.solve(ORAL, u0, (0, 4), **given, impulses=frame)
+    lockstep.solve(ORAL, u0, (0, 4), **given, impulses=frame, output=tmp_path / "streamed.h5")
+    solution.save(tmp_path / "saved.h5")
+    for name in ("streamed.h5", "saved.h5"):
+        file = lockstep.read(tmp_path / name)
+        assert np.array_equal(file.state, solution.state)
+        assert file.attributes["impulses"] == solution.attributes["impulses"]
+        assert file.attributes["problem_digest"] == solution.attributes["problem_digest"]
+        assert lockstep.validate(solution, tmp_path / name).same_bits
+    assert solution.attributes["impulses"].endswith("of gut, blood, at t = 1 to 2")
+    # Solved again, by another target: the file alone says what the problem is.
+    scalar = lockstep.solve(ORAL, u0, (0, 4), **given, impulses=frame, cpu_target="scalar")
+    assert lockstep.validate(tmp_path / "saved.h5", scalar).same_bits
+    without = lockstep.solve(ORAL, u0, (0, 4), **given)
+    assert without.attributes["problem_digest"] != solution.attributes["problem_digest"]
+    assert not lockstep.validate(solution, without)
+    # In whatever order of time they were given.
+    ordered = lockstep.solve(ORAL, u0, (0, 4), **given, impulses=frame.sort_values("time", kind="stable"))
+    assert ordered.attributes["problem_digest"] == solution.attributes["problem_digest"]
+    # And as the problem file of the command line tool.
+    (tmp_path / "problem.toml").write_text('''
+[rhs.equations]
+gut = "-ka * gut"
+blood = "ka * gut - ke * blood"
+[rhs]
+parameters = { ka = 1.2, ke = 0.25 }
+[ensemble]
+trajectories = 2
+initial_state = [1, 1]
+[time]
+span = [0, 4]
+save = 9
+[method]
+precision = "f64"
+[[impulses]]
+file = "doses.csv"
+''')
+    frame.to_csv(tmp_path / "doses.csv", index=False)
+    assert np.array_equal(lockstep.solve(tmp_path / "problem.toml").state, solution.state)
+
+
 # As in test_gradients.py; here third derivatives are of size 10, and steps at 1e-11.
 def test_derivatives_pass_them():
     w = np.random.default_rng(1).normal(size=(3, len(T), 2))
@@ -174,6 +219,7 @@ def test_solves_that_cannot_have_them_are_refused(options, message):
         lockstep.solve(BLOOD, [[1.0], [2.0]], **{"t_span": (0, 4), **options}, impulses={**ROW, "trajectory": 1})
 
 
+@pytest.mark.filterwarnings("ignore:not at the least")
 def test_times_in_another_unit_are_told():
     with pytest.warns(UserWarning, match="no impulse lies between the start and the end of its trajectory"):
         lockstep.solve(BLOOD, [1.0], (0, 4), impulses={**ROW, "time": [24, 48]})
