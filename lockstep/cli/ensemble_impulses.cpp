@@ -25,7 +25,7 @@ struct Source {
   std::vector<std::size_t> first;        // [trajectory + 1]
   std::optional<EnsembleMatrix> change;  // in place of the impulses' own
   std::optional<EnsembleMatrix> factor;
-  std::optional<ImpulsesSection::Every> every;  // the one impulse comes again and again
+  std::optional<RepeatedTimes> every;  // the one impulse comes again and again
   std::string where;
 };
 

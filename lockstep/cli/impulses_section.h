@@ -13,17 +13,19 @@
 
 namespace lockstep::cli {
 
+// Again and again.
+struct RepeatedTimes {
+  double interval = 0;
+  std::optional<double> from, until;  // else the ends of each span
+};
+
 // One of the tables. Of times, every and file it has one; a file's columns give what the table does not.
 struct ImpulsesSection {
   std::optional<std::variant<std::string, std::size_t>> component;  // name or index
   std::string component_where;
   std::optional<EnsembleValues> change, factor;  // of one column; 0 and 1 where they are absent
   std::vector<double> times;
-  struct Every {
-    double interval = 0;
-    std::optional<double> from, until;  // else the ends of each span
-  };
-  std::optional<Every> every;
+  std::optional<RepeatedTimes> every;
   std::optional<std::filesystem::path> file;
   std::string where;  // of the key that says when
 };
