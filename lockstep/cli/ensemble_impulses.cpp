@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
-#include <numeric>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -70,11 +71,14 @@ class Reader {
       refuse(section_.where, "an HDF5 file: " + section_.file->string(), "a CSV with columns time, component, change");
     }
     table_ = train::read_csv(*section_.file);
-    static constexpr std::array<std::string_view, 5> kColumns{"time", "component", "change", "factor", "trajectory"};
+    std::vector<std::string_view> known{"time", "component", "change", "factor", "trajectory"};
+    for (const std::string& other : {std::cref(ensemble_.time_column), std::cref(ensemble_.trajectory_column)}) {
+      if (std::ranges::find(known, other) == known.end()) known.push_back(other);
+    }
     for (const std::string& name : table_.columns) {
-      if (std::ranges::find(kColumns, name) != kColumns.end()) continue;
-      refuse(section_.where, "column \"" + name + "\" in " + table_.source, "columns " + list_text(kColumns),
-             did_you_mean(name, kColumns));
+      if (std::ranges::find(known, name) != known.end()) continue;
+      refuse(section_.where, "column \"" + name + "\" in " + table_.source, "columns " + list_text(known),
+             did_you_mean(name, known));
     }
     const auto beside = [&](const char* name, bool is_given, const std::string& where) {
       if (!is_given || !has(name)) return;
@@ -87,42 +91,63 @@ class Reader {
       refuse(section_.where, "neither a column change nor one factor in " + table_.source,
              "what happens to the component", "add a column, or change = 100 beside file");
     }
-    const std::vector<double> times = column("time"), changes = column("change"), factors = column("factor");
+    const std::string time = has(ensemble_.time_column) ? ensemble_.time_column : "time";
+    if (!has(time)) table_.column(section_.where, time);  // which is missing
+    const std::vector<double> times = column(time), changes = column("change"), factors = column("factor");
     const std::vector<std::size_t> components = read_components();
-    std::vector<ode::Impulse> rows(table_.rows);
-    for (std::size_t row = 0; row < table_.rows; ++row) {
-      rows[row] = {times[row], components[row], changes.empty() ? 0 : changes[row], factors.empty() ? 1 : factors[row]};
-    }
-    if (!has("trajectory")) {
-      source.impulses = std::move(rows);
+    const auto impulse_of = [&](std::size_t row) {
+      return ode::Impulse{times[row], components[row], changes.empty() ? 0 : changes[row],
+                          factors.empty() ? 1 : factors[row]};
+    };
+    const std::string whose = has(ensemble_.trajectory_column) ? ensemble_.trajectory_column : "trajectory";
+    if (!has(whose)) {
+      for (std::size_t row = 0; row < table_.rows; ++row) source.impulses.push_back(impulse_of(row));
       return;
     }
-    const std::vector<double> whose = column("trajectory");
-    source.first.assign(ensemble_.trajectories + 1, 0);
+    std::vector<std::vector<ode::Impulse>> of(ensemble_.trajectories);
     for (std::size_t row = 0; row < table_.rows; ++row) {
-      const auto last = static_cast<double>(ensemble_.trajectories - 1);
-      if (!(whose[row] >= 0 && whose[row] <= last) || whose[row] != std::floor(whose[row])) {
-        refuse(place(row, "trajectory"), number_text(whose[row]),
-               "a trajectory's number, from 0 to " + std::to_string(ensemble_.trajectories - 1));
-      }
-      ++source.first[static_cast<std::size_t>(whose[row]) + 1];
+      for (const std::size_t trajectory : trajectories_of(row, whose)) of[trajectory].push_back(impulse_of(row));
     }
-    std::partial_sum(source.first.begin(), source.first.end(), source.first.begin());
-    std::vector<std::size_t> next = source.first;
-    source.impulses.resize(rows.size());
-    for (std::size_t row = 0; row < table_.rows; ++row)
-      source.impulses[next[static_cast<std::size_t>(whose[row])]++] = rows[row];
+    source.first.push_back(0);
+    for (const std::vector<ode::Impulse>& own : of) {
+      source.impulses.insert(source.impulses.end(), own.begin(), own.end());
+      source.first.push_back(source.impulses.size());
+    }
+  }
+
+  // By its number, or all that bear the label.
+  std::vector<std::size_t> trajectories_of(std::size_t row, const std::string& column) {
+    const std::size_t at = table_.index(section_.where, column);
+    const double number = table_(row, at);
+    if (!ensemble_.labels.empty()) {
+      if (places_.empty()) {
+        for (std::size_t i = 0; i < ensemble_.labels.size(); ++i) places_[ensemble_.labels[i]].push_back(i);
+      }
+      std::string label = table_.text(row, at);
+      if (label.empty() && !std::isnan(number)) label = number_text(number);
+      const auto found = places_.find(label);
+      if (found != places_.end()) return found->second;
+      const std::vector<std::string_view> known(ensemble_.labels.begin(), ensemble_.labels.end());
+      refuse(place(row, column), label.empty() ? "an empty field" : '"' + label + '"',
+             "a trajectory of the data: " + list_text(known), did_you_mean(label, known));
+    }
+    if (number >= 0 && number < static_cast<double>(ensemble_.trajectories) && number == std::floor(number))
+      return {static_cast<std::size_t>(number)};
+    const std::string text = table_.text(row, at);
+    refuse(place(row, column),
+           text.empty() ? std::isnan(number) ? "an empty field" : number_text(number) : '"' + text + '"',
+           "a trajectory's number, from 0 to " + std::to_string(ensemble_.trajectories - 1));
   }
 
   bool has(std::string_view name) const { return std::ranges::find(table_.columns, name) != table_.columns.end(); }
 
-  std::string place(std::size_t row, const char* name) const {
+  std::string place(std::size_t row, const std::string& name) const {
     return table_.source + ":" + std::to_string(table_.lines[row]) + ", column " + name;
   }
 
-  // Of numbers; empty where the file has none of that name, which `time` may not be.
-  std::vector<double> column(const char* name) const {
-    if (!has(name) && std::string_view(name) != "time") return {};
+  // Of numbers; empty where the file has none of that name.
+  std::vector<double> column(const std::string& name) const {
+    if (!has(name)) return {};
     const std::size_t at = table_.column(section_.where, name);
     std::vector<double> numbers(table_.rows);
     for (std::size_t row = 0; row < table_.rows; ++row) numbers[row] = table_(row, at);
@@ -157,6 +182,7 @@ class Reader {
   const ImpulsesSection& section_;
   const ImpulsedEnsemble& ensemble_;
   train::Table table_;
+  std::map<std::string, std::vector<std::size_t>> places_;  // of labels
 };
 
 class Maker {
@@ -200,7 +226,7 @@ class Maker {
       if (outside == all) {
         refuse(source.where,
                all == 0 ? "no time within a span" : "t = " + number_text(example) + ", and none within a span",
-               "times within spans, " + spans, "give times in the unit of time.span");
+               "times within spans, " + spans, "give times in the unit of " + ensemble_.times_of);
       }
       if (outside == 0) continue;
       notes.push_back(

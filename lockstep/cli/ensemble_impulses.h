@@ -20,6 +20,11 @@ struct ImpulsedEnsemble {
   bool says_trajectories = false;        // somebody else than lists of [[impulses]] says how many
   std::span<const double> starts, ends;  // one for all, or of each trajectory
   RandomStream random;                   // the streams from this one on are theirs
+  // Of data: what else the columns of a CSV may be called, what tells trajectories apart there (else their numbers
+  // from 0), and what has the unit of the time.
+  std::string time_column = "time", trajectory_column = "trajectory";
+  std::span<const std::string> labels{};  // [trajectory]
+  std::string times_of = "time.span";
 };
 
 // By time, those of one time as they stand in the file. Adds notes where some lie outside the spans. Throws Error:

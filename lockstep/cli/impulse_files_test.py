@@ -4,6 +4,7 @@ usage: impulse_files_test.py LOCKSTEP [unittest arguments]
 Exit code 77 without h5py: skipped, not passed.
 """
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -257,6 +258,78 @@ class Continued(ImpulsesTest):
                 self.assertEqual(killed.attrs["resumed"], 1)
                 self.assertEqual(killed["state"][:].tobytes(), whole["state"][:].tobytes())
             self.path("killed.h5").unlink()
+
+
+class Trained(ImpulsesTest):
+    FIT = """
+[rhs]
+parameters = { absorbed = { start = 0.5, positive = true }, gone = { start = 0.1, positive = true } }
+[rhs.equations]
+gut = "-absorbed * gut"
+blood = "absorbed * gut - gone * blood"
+[[phase]]
+optimiser = "lbfgs"
+iterations = 200
+[method]
+precision = "f64"
+rtol = 1e-9
+[output]
+file = "fit"
+overwrite = true
+"""
+
+    def fitted(self, text):
+        return {name: float(value) for name, value in re.findall(r"^(absorbed|gone) = (\S+)", self.train(text), re.M)}
+
+    def train(self, text):
+        self.path("fit.toml").write_text(text)
+        return self.succeed("train", "fit.toml")
+
+    def test_rates_are_found_across_doses(self):
+        rows, doses = ["patient,hour,gut,blood"], ["patient,hour,component,change,factor"]
+        for patient, name in enumerate(("ann", "bob", "cid")):
+            impulses = [(12 * k, 0, 100 - 10 * patient, 1) for k in range(3)] + [(30, 1, 0, 0.5)] * (patient == 1)
+            doses += [f"{name},{when},{('gut', 'blood')[c]},{change},{factor}" for when, c, change, factor in impulses]
+            times = [0, 1.5, 4, 12, 14, 20, 25, 29, 31, 36]
+            for when, (gut, blood) in zip(times, exact([0, 0], impulses, times, 1.2, 0.25)):
+                rows.append(f"{name},{when},{0 if when == 0 else ''},{float(blood)!r}")
+        self.path("blood.csv").write_text("\n".join(rows) + "\n")
+        self.path("mg.csv").write_text("\n".join(doses) + "\n")
+        data = ('[data]\nfile = "blood.csv"\ntime = "hour"\nstates = ["gut", "blood"]\ntrajectory = "patient"\n'
+                '[[impulses]]\nfile = "mg.csv"\n')
+        out = self.train(data + self.FIT)
+        self.assertIn("3 trajectories of 10 points, 27 of 60 numbers missing, 10 impulses", out)
+        found = self.fitted(data + self.FIT)
+        self.assertAlmostEqual(found["absorbed"], 1.2, delta=1e-5)
+        self.assertAlmostEqual(found["gone"], 0.25, delta=1e-5)
+        # A checkpoint is not gone on from with other doses.
+        self.path("mg.csv").write_text("\n".join(doses).replace("ann,12,gut,100", "ann,12,gut,110") + "\n")
+        self.fail_with("data", "train", "fit.toml", "--resume")
+
+    def test_the_pages_example_is_what_it_says(self):
+        page = (pathlib.Path(__file__).resolve().parents[2] / "docs/training.md").read_text()
+        example = page.split("\n## Doses\n", 1)[1].split("```toml\n", 1)[1].split("```", 1)[0]
+        blood, doses = ["patient,hour,blood"], ["patient,hour,change"]
+        for patient in (101, 7):
+            impulses = [(12 * k, 0, 100 - patient / 4, 1) for k in range(3)]
+            doses += [f"{patient},{when},{change}" for when, _, change, _ in impulses]
+            times = [0, 1.5, 4, 12, 14, 20, 25, 29, 31, 36]
+            states = exact([0, 0], impulses, times, 1.2, 0.25)
+            blood += [f"{patient},{when},{float(state[1])!r}" for when, state in zip(times, states)]
+        self.path("blood.csv").write_text("\n".join(blood) + "\n")
+        self.path("doses.csv").write_text("\n".join(doses) + "\n")
+        out = self.train(example)
+        for name, rate in (("ka", 1.2), ("ke", 0.25)):
+            self.assertAlmostEqual(float(re.search(rf"^{name} = (\S+)", out, re.M).group(1)), rate, delta=1e-3)
+
+    def test_a_solves_result_brings_those_that_it_had(self):
+        for name in ("own", "some"):
+            self.path(name + ".toml").write_text({"own": OWN, "some": SOME}[name].replace(
+                "parameters = { gone = { box = [0.1, 0.2] } }", "").replace("[0, 1]", "[1, 1]"))
+            self.succeed("solve", name + ".toml", "--quiet", "--overwrite")
+            found = self.fitted('[data]\nfile = "dosed.h5"\n' + self.FIT)
+            self.assertAlmostEqual(found["absorbed"], 1.2, delta=1e-5)
+            self.assertAlmostEqual(found["gone"], 0.15, delta=1e-5)
 
 
 if __name__ == "__main__":

@@ -190,15 +190,19 @@ class OdeTask : public TrainingTask<T> {
     const std::size_t training = data_.training.trajectories(), validation = data_.validation.trajectories();
     const auto [least, most] = std::minmax_element(data_.training.lengths.begin(), data_.training.lengths.end());
     const std::vector<double>& states = data_.training.states;
+    std::size_t impulses = 0;
+    for (const std::vector<ode::Impulse>& of : data_.training.impulses) impulses += of.size();
     const auto missing = std::count_if(states.begin(), states.end(), [](double x) { return std::isnan(x); });
     return count_text(training) + (training == 1 ? " trajectory" : " trajectories") + " of " +
            (*least == *most ? std::string() : count_text(*least) + " to ") + count_text(*most) + " points" +
            (missing == 0 ? std::string()
                          : ", " + count_text(missing) + " of " + count_text(states.size()) + " numbers missing") +
+           (impulses == 0 ? std::string() : ", " + counted_text(impulses, "impulse")) +
            (validation > 0 ? ", " + count_text(validation) + " more for validation" : std::string());
   }
   std::vector<std::string> data_advice() const override {
-    std::vector<std::string> lines = advice(file_, data_.training, this->starts_);
+    std::vector<std::string> lines = data_.notes;
+    for (std::string& line : advice(file_, data_.training, this->starts_)) lines.push_back(std::move(line));
     if (trained_.empty() && untrained_->jumps_at_states()) {  // else the report on the parameters says so
       lines.push_back(state_jump_text("training goes by slopes that are wrong behind one"));
     }

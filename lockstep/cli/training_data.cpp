@@ -8,9 +8,11 @@
 #include <utility>
 
 #include "lockstep/cli/data_numbers.h"
+#include "lockstep/cli/ensemble_impulses.h"
 #include "lockstep/cli/measurement_sigma.h"
 #include "lockstep/cli/provenance.h"
 #include "lockstep/cli/refuse.h"
+#include "lockstep/cli/stored_problem.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/hdf5.h"
 #include "lockstep/ode/result_file.h"
@@ -26,6 +28,8 @@ bool is_hdf5(const DataSection& data) {
   }
   return hdf5::File::recognises(data.file.value);
 }
+
+constexpr std::uint32_t kImpulseStream = 0x79;  // of the seed's random numbers
 
 constexpr const char* kSkip = "repair the row or leave it out, or let missing targets be: missing = \"skip\" in [data]";
 
@@ -206,6 +210,9 @@ TrajectoryTable read_trajectories_csv(const DataSection& data, const FirstNumber
     }
     table.lengths.push_back(end - start);
     if (!name.empty()) table.names.push_back(name);
+    if (data.trajectory.empty()) continue;
+    const std::size_t column = csv.index(data.where_trajectory, data.trajectory);
+    table.labels.push_back(name.empty() ? number_text(csv(start, column)) : name);
   }
   if (table.names.size() != table.lengths.size()) table.names.clear();  // numbers among the names: they are counted
   require_order(table, first, csv.source, csv.source, csv.lines);
@@ -281,6 +288,23 @@ std::vector<double> sigma_of_states(const hdf5::File& file, const SigmaSection& 
   return values;
 }
 
+// Those that a solve had.
+void take_impulses(const ode::ResultFile& result, TrajectoryTable& table) {
+  if (result.impulse_form().none()) return;
+  const std::vector<std::size_t> stored = stored_components(result);
+  for (std::size_t i = 0; i < table.trajectories(); ++i) {
+    std::vector<ode::Impulse>& own = table.impulses.emplace_back();
+    for (ode::Impulse impulse : result.impulses(i, 1).impulses) {
+      if (!stored.empty()) {
+        const auto found = std::ranges::find(stored, impulse.component);
+        if (found == stored.end()) continue;
+        impulse.component = static_cast<std::size_t>(found - stored.begin());
+      }
+      own.push_back(impulse);
+    }
+  }
+}
+
 // Our own result files, or anything with states and time [time] or [trajectory, time].
 TrajectoryTable read_trajectories_hdf5(const DataSection& data, const FirstNumbers& first) {
   const hdf5::File file = hdf5::File::open(data.file.value);
@@ -311,8 +335,42 @@ TrajectoryTable read_trajectories_hdf5(const DataSection& data, const FirstNumbe
     const ode::ResultFile result(data.file.value);
     table.component_units = component_units(result);
     table.time_unit = time_unit(result);
+    take_impulses(result, table);
   }
   return table;
+}
+
+// [trajectory]
+std::vector<std::vector<ode::Impulse>> impulses_of(const TrainingFile& file, const TrajectoryTable& table,
+                                                   std::vector<std::string>& notes) {
+  std::vector<double> starts, ends;
+  std::size_t row = 0;
+  for (const std::size_t length : table.lengths) {
+    starts.push_back(table.times[row]);
+    row += length;
+    ends.push_back(table.times[row - 1]);
+  }
+  const ode::Impulses made =
+      make_impulses(file.impulses,
+                    {.components = table.component_names,
+                     .trajectories = table.trajectories(),
+                     .says_trajectories = true,
+                     .starts = starts,
+                     .ends = ends,
+                     .random = {file.seed, kImpulseStream},
+                     .time_column = table.time_name,
+                     .trajectory_column = file.data.trajectory.empty() ? "trajectory" : file.data.trajectory,
+                     .labels = table.labels,
+                     .times_of = table.time_name + " in the data"},
+                    notes);
+  std::vector<std::vector<ode::Impulse>> impulses;
+  for (std::size_t i = 0; i < table.trajectories(); ++i) {
+    const auto begin = made.impulses.begin();
+    const auto at = [&](std::size_t k) { return begin + static_cast<std::ptrdiff_t>(k); };
+    impulses.emplace_back(made.first.empty() ? begin : at(made.first[i]),
+                          made.first.empty() ? made.impulses.end() : at(made.first[i + 1]));
+  }
+  return impulses;
 }
 
 }  // namespace
@@ -321,8 +379,13 @@ RegressionData load_regression(const TrainingFile& file) { return split(file, re
 
 TrajectoryData load_trajectories(const TrainingFile& file) {
   const FirstNumbers first = first_numbers(file);
-  return split(file,
-               is_hdf5(file.data) ? read_trajectories_hdf5(file.data, first) : read_trajectories_csv(file.data, first));
+  TrajectoryTable table =
+      is_hdf5(file.data) ? read_trajectories_hdf5(file.data, first) : read_trajectories_csv(file.data, first);
+  std::vector<std::string> notes;
+  if (!file.impulses.empty()) table.impulses = impulses_of(file, table, notes);
+  TrajectoryData data = split(file, table);
+  data.notes = std::move(notes);
+  return data;
 }
 
 FirstNumbers first_numbers(const TrainingFile& file) {

@@ -31,6 +31,7 @@ struct TrajectoryTable {
   std::vector<double> sigma;         // likewise, the standard deviation of each; or empty
   std::vector<std::size_t> numbers;  // [trajectory], counted through the file; empty: 0, 1, ...
   std::vector<std::string> names;    // [trajectory], of a column of texts; or empty
+  std::vector<std::string> labels;   // [trajectory], of a column of texts or numbers, as read; or empty
   std::vector<std::string> component_units;  // [component], or empty; each empty where it is not known
   std::string time_name = "t", time_unit;
   std::vector<std::vector<ode::Impulse>> impulses;  // [trajectory], as ode::TrajectoryData has them; or empty
@@ -51,6 +52,7 @@ struct RegressionData {
 struct TrajectoryData {
   TrajectoryTable training, validation;
   std::string digest;
+  std::vector<std::string> notes;  // for people
 };
 
 // The split takes a fixed share drawn by the net's seed. Throws Error naming file and place: columns or datasets that

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/hdf5.h"
@@ -227,6 +228,50 @@ TEST_F(TrainingDataTest, impulses_go_where_their_trajectories_go) {
   }
   table.impulses[7][0].factor = 0;
   EXPECT_NE(split(training, table).digest, data.digest);
+}
+
+TEST_F(TrainingDataTest, impulses_are_of_all_trajectories_or_of_those_that_rows_name) {
+  const std::string runs = kTrajectory + "trajectory = \"run\"\n";
+  const auto impulses = [&](const std::string& tables) {
+    std::vector<std::vector<std::vector<double>>> numbers;
+    for (const auto& of : load_trajectories(file(runs + tables)).training.impulses) {
+      numbers.emplace_back();
+      for (const auto& [time, component, change, factor] : of)
+        numbers.back().push_back({time, static_cast<double>(component), change, factor});
+    }
+    return numbers;
+  };
+  using Rows = std::vector<std::vector<double>>;
+  write("t.csv", "run,t,x\nann,0,5\nann,4,6\nbob,1,7\nbob,3,8\n");
+  EXPECT_THAT(impulses(""), testing::IsEmpty());
+  EXPECT_THAT(impulses("[[impulses]]\ncomponent = \"x\"\nchange = [1, 2]\nevery = 2\n"),
+              ElementsAre(Rows{{0, 0, 1, 1}, {2, 0, 1, 1}}, Rows{{1, 0, 2, 1}}));
+  // Columns are called as the data's, or as everywhere.
+  for (const char* names : {"run,t", "trajectory,time", "trajectory,t"}) {
+    write("d.csv", std::string(names) + ",change\nbob,2,5\nann,3,1\nann,0,2\n");
+    EXPECT_THAT(impulses("[[impulses]]\nfile = \"d.csv\"\ncomponent = 0\n"),
+                ElementsAre(Rows{{0, 0, 2, 1}, {3, 0, 1, 1}}, Rows{{2, 0, 5, 1}}))
+        << names;
+  }
+  const auto refused = [&](const std::string& rows) {
+    write("d.csv", "run,t,component,change\n" + rows);
+    return message_of(runs + "[[impulses]]\nfile = \"d.csv\"\n", true);
+  };
+  EXPECT_THAT(refused("bub,2,x,5\n"),
+              HasSubstr("d.csv:2, column run: found \"bub\", expected a trajectory of the data: "
+                        "ann, bob; did you mean \"bob\"?"));
+  EXPECT_THAT(refused("bob,2,y,5\n"), HasSubstr("d.csv:2, column component: found \"y\", expected one of x"));
+  EXPECT_THAT(refused("bob,9,x,5\n"), HasSubstr("give times in the unit of t in the data"));
+  write("d.csv", "run,t,component,change\nbob,2,x,5\nbob,3,x,5\n");
+  EXPECT_THAT(load_trajectories(file(runs + "[[impulses]]\nfile = \"d.csv\"\n")).notes,
+              ElementsAre(HasSubstr("1 of 2 impulses of ")));
+  // Of a column of numbers these are the labels; without one trajectories are counted.
+  write("t.csv", "run,t,x\n102,0,5\n102,4,6\n101,0,7\n101,3,8\n");
+  write("d.csv", "run,t,change\n101,2,5\n");
+  EXPECT_THAT(impulses("[[impulses]]\nfile = \"d.csv\"\ncomponent = 0\n"), ElementsAre(Rows{}, Rows{{2, 0, 5, 1}}));
+  EXPECT_THAT(refused("1,2,x,5\n"), HasSubstr("found \"1\", expected a trajectory of the data: 102, 101"));
+  EXPECT_THAT(message_of(kRegression + "[[impulses]]\ncomponent = 0\nchange = 1\ntimes = 1\n", false),
+              HasSubstr("train.toml:8: impulses: found impulses in a regression"));
 }
 
 TEST_F(TrainingDataTest, hdf5_datasets_are_read_and_nan_named_by_row) {

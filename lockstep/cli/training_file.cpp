@@ -265,8 +265,8 @@ void read_rhs(const TomlValue& file, TrainingFile& training) {
 }
 
 TrainingFile interpret(const TomlValue& file, const std::filesystem::path& path) {
-  static constexpr std::array<std::string_view, 9> kSections{"net",   "data",   "rhs", "ode",   "training",
-                                                             "phase", "method", "run", "output"};
+  static constexpr std::array<std::string_view, 10> kSections{"net",      "data",  "rhs",    "ode", "impulses",
+                                                              "training", "phase", "method", "run", "output"};
   if (const TomlValue* event = file.find("event")) {
     throw event->error("an event in a training file", "none: the loss compares states at the data's times",
                        "end each trajectory's rows before its event, or train on times and states of events from C++ "
@@ -280,6 +280,12 @@ TrainingFile interpret(const TomlValue& file, const std::filesystem::path& path)
   read_rhs(file, training);
   read_nets(file, training);
   read_data(file, training);
+  if (const TomlValue* impulses = file.find("impulses")) {
+    if (!training.ode) {
+      throw impulses->error("impulses in a regression", "a neural ODE, whose states change over time", "remove them");
+    }
+    training.impulses = read_impulses(*impulses, path.parent_path());
+  }
   read_phases(file, training);
   if (const TomlValue* method = file.find("method"); method != nullptr && !training.ode && method->is_table()) {
     static constexpr std::array<std::string_view, 1> kPrecision{"precision"};

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lockstep/cli/given_starts.h"
+#include "lockstep/cli/impulses_section.h"
 #include "lockstep/cli/measurement_sigma.h"
 #include "lockstep/cli/problem_file.h"
 #include "lockstep/kernels/activation.h"
@@ -97,6 +98,7 @@ struct TrainingFile {
   std::vector<NetSection> nets;
   std::uint64_t seed = 1;  // of split and shuffling
   DataSection data;
+  std::vector<ImpulsesSection> impulses;  // of a neural ODE's states
   std::optional<OdeSection> ode;  // absent: a regression
   LossKind loss = LossKind::mean_squared;
   std::vector<TrainingPhase> phases;  // empty: those that ode::recommended_phases or noisy_phases give

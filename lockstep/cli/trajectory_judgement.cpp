@@ -102,14 +102,22 @@ class Judge {
     const std::size_t pieces = std::clamp<std::size_t>(kCurvePoints / points, 1, kMostInInterval);
     ode::TrajectoryData one{.times = {}, .states = {}, .parameters = of.data.parameters};
     if (!of.table.impulses.empty()) one.impulses = of.table.impulses[trajectory];
+    std::ranges::stable_sort(one.impulses, {}, &ode::Impulse::time);
+    const auto add_between = [&](double time) {
+      one.times.push_back(time);
+      one.states.insert(one.states.end(), n, std::numeric_limits<double>::quiet_NaN());
+    };
     for (std::size_t point = 0; point < points; ++point) {
       const std::size_t steps = point + 1 < points ? pieces : 1;
       for (std::size_t step = 0; step < steps; ++step) {
         const double share = static_cast<double>(step) / static_cast<double>(pieces);
-        one.times.push_back(step == 0 ? times[point] : times[point] + share * (times[point + 1] - times[point]));
-        for (std::size_t c = 0; c < n; ++c) {
-          one.states.push_back(step == 0 ? states[point * n + c] : std::numeric_limits<double>::quiet_NaN());
+        const double time = step == 0 ? times[point] : times[point] + share * (times[point + 1] - times[point]);
+        // The state before an impulse is one of the curve.
+        for (const ode::Impulse& impulse : one.impulses) {
+          if (!one.times.empty() && impulse.time > one.times.back() && impulse.time < time) add_between(impulse.time);
         }
+        add_between(time);
+        if (step == 0) std::copy_n(states + point * n, n, one.states.end() - static_cast<std::ptrdiff_t>(n));
       }
     }
     std::span<const double> start;
@@ -126,8 +134,20 @@ class Judge {
     }
     const std::size_t curve_stride = (one.times.size() + kMostDrawn - 1) / kMostDrawn;
     for (std::size_t point = 0; point < one.times.size(); point += curve_stride) {
-      result.curve_times.push_back(one.times[point]);
-      for (const std::size_t c : components) result.curve.push_back(solved[point * n + c]);
+      std::vector<double> state(solved.begin() + static_cast<std::ptrdiff_t>(point * n),
+                                solved.begin() + static_cast<std::ptrdiff_t>((point + 1) * n));
+      const auto add = [&] {
+        result.curve_times.push_back(one.times[point]);
+        for (const std::size_t c : components) result.curve.push_back(state[c]);
+      };
+      add();
+      const auto [begin, end] = std::ranges::equal_range(one.impulses, one.times[point], {}, &ode::Impulse::time);
+      if (begin == end || point + 1 == one.times.size()) continue;
+      for (auto impulse = begin; impulse != end; ++impulse) {
+        double& x = state[impulse->component];
+        x = std::fma(impulse->factor, x, impulse->change);
+      }
+      add();  // the state behind them
     }
     return result;
   }
