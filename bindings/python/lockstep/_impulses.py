@@ -38,8 +38,9 @@ def _table(name: str, given: Any, names: dict[str, int], places: _Places) -> Arr
         if key not in _KEYS:
             close = difflib.get_close_matches(key, _KEYS, 1)
             meant = _OTHER_WORDS.get(key.lower(), close[0] if close else "")
+            again = "write the times out: numpy.arange(0, 120, 12)" if key in ("every", "from", "until") else "leave it out"
             raise refused(f"{name}.{key}", "an unknown key", "one of " + ", ".join(_KEYS),
-                          f'did you mean "{meant}"?' if meant else "leave it out")
+                          f'did you mean "{meant}"?' if meant else again)
     for key in ("time", "component"):
         if key not in columns:
             raise refused(name, f"no {key}", "time and component of each")

@@ -190,6 +190,7 @@ ROW = {"time": 1, "component": "blood", "change": 1}
     ({"time": 1, "change": 1}, "impulses: found no component, expected time and component of each"),
     ({"time": 1, "component": "blood"}, "impulses: found neither change nor factor"),
     ({"time": 1, "component": "blood", "amt": 1}, 'impulses.amt: found an unknown key, .* did you mean "change"'),
+    ({"every": 12, "component": "blood", "change": 1}, "impulses.every: found an unknown key, .* write the times out"),
     ([ROW, {**ROW, "compnent": 1}], r'impulses\[1\].compnent: found an unknown key, .* did you mean "component"'),
     ({**ROW, "component": "bloot"}, 'impulses.component: found "bloot", expected one of blood; did you mean "blood"'),
     ({**ROW, "component": 1}, "impulses.component: found 1, expected a component from 0 to 0"),
