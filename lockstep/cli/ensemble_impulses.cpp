@@ -322,10 +322,10 @@ std::string text_of_impulses(const ode::Impulses& impulses, std::span<const std:
     fewest = std::min(fewest, count);
     greatest = std::max(greatest, count);
   }
-  std::string count = count_text(impulses.impulses.size());
+  std::string count = counted_text(impulses.impulses.size(), "change");
   if (greatest > 0) {
     count =
-        (fewest == greatest ? "" : count_text(fewest) + " to ") + count_text(greatest) + " of each trajectory's own,";
+        (fewest == greatest ? "" : count_text(fewest) + " to ") + counted_text(greatest, "change") + " of each trajectory's own,";
   }
   return count + " of " + list_text(names) + ", at t = " + number_text(least) +
          (most > least ? " to " + number_text(most) : "");

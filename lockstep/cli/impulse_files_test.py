@@ -161,9 +161,9 @@ class Solutions(ImpulsesTest):
             self.assertEqual(len(self.of_row(file, 0)), 14)
 
     def test_they_are_told(self):
-        self.assertIn("impulses      5 of gut, blood, at t = 0 to 36", self.succeed("explain", "shared.toml"))
-        self.assertIn("  impulses: 5 of gut, blood, at t = 0 to 36", self.succeed("solve", "shared.toml"))
-        self.assertIn("impulses         5 of gut", self.succeed("info", "dosed.h5"))
+        self.assertIn("impulses      5 changes of gut, blood, at t = 0 to 36", self.succeed("explain", "shared.toml"))
+        self.assertIn("  impulses: 5 changes of gut, blood, at t = 0 to 36", self.succeed("solve", "shared.toml"))
+        self.assertIn("impulses         5 changes of gut", self.succeed("info", "dosed.h5"))
         self.path("late.toml").write_text(DOSED.replace("times = 30.25", "times = [30.25, 48]"))
         done = self.run_tool("solve", "late.toml", "--overwrite")
         self.assertRegex(done.stderr, r"note: 1 of 2 impulses of \S*late.toml:\d+: impulses\[1\].times does nothing: t = ")
