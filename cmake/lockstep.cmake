@@ -90,6 +90,16 @@ function(lockstep_together name)
   endif()
 endfunction()
 
+# lockstep_link_formats(NAME libraries...): what library NAME reads and writes files with. A target with the property
+# LOCKSTEP_NO_FORMATS, whose linker leaves out all of that, is linked without them: ld calls a library needed where any file
+# refers to it, left out or not, and files compiled several at a time are taken together.
+function(lockstep_link_formats name)
+  foreach(library IN LISTS ARGN)
+    target_link_libraries(lockstep_${name} PRIVATE
+                          $<$<NOT:$<BOOL:$<TARGET_PROPERTY:LOCKSTEP_NO_FORMATS>>>:${library}>)
+  endforeach()
+endfunction()
+
 # lockstep_casts_to_bytes(NAMES...): libraries whose only casts of pointers are to bytes, which are aligned anywhere. Under the
 # sanitizers they are compiled without the check of alignment at every access, which costs a tenth of the compile time or more.
 function(lockstep_casts_to_bytes)
