@@ -138,6 +138,16 @@ std::unique_ptr<lockstep_plan> lower(const lockstep::nn::Model& net, lockstep::P
                                                : lower<double>(net, target, derivatives);
 }
 
+// Whoever loads a plan for another machine chose no target: the file and how to make another are named.
+void require_target(const lockstep::nn::PlanFile& file, const char* path) {
+  try {
+    lockstep::require_cpu_target(file.target);
+  } catch (const lockstep::Error& error) {
+    throw lockstep::Error(error.kind(), {path, "a plan for " + error.found(), error.expected(),
+                                         "make it again from the model: lockstep compile, here or with --target"});
+  }
+}
+
 }  // namespace
 
 extern "C" {
@@ -223,6 +233,7 @@ lockstep_status lockstep_plan_load(const char* path, lockstep_plan** plan) {
     std::unique_ptr<lockstep_plan> made;
     {
       const lockstep::nn::PlanFile file = lockstep::nn::read_plan(path);
+      require_target(file, path);
       made = lower(file.model, file.precision, file.target, true);
     }  // what the file held goes before the weights are brought into the caches
     *plan = warmed_up(std::move(made));

@@ -451,7 +451,9 @@ TEST(CInterface, plan_files_load_with_the_same_bits_or_are_refused) {
       lockstep::best_cpu_target() == lockstep::CpuTarget::neon ? lockstep::CpuTarget::avx2 : lockstep::CpuTarget::neon;
   lockstep::nn::write_plan(path, file, lockstep::Existing::replace);
   EXPECT_EQ(lockstep_plan_load(path.c_str(), &loaded), LOCKSTEP_UNSUPPORTED);
+  EXPECT_THAT(lockstep_last_error(), HasSubstr("c_interface.plan: found a plan for "));
   EXPECT_THAT(lockstep_last_error(), HasSubstr("expected one this machine runs"));
+  EXPECT_THAT(lockstep_last_error(), HasSubstr("make it again from the model"));
   EXPECT_EQ(lockstep_plan_load(kOcean.c_str(), &loaded), LOCKSTEP_BAD_MODEL);
   EXPECT_EQ(loaded, nullptr);
 }

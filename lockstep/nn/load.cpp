@@ -150,7 +150,8 @@ Model load(const std::filesystem::path& path, const ReadOptions& options) {
     case ModelFormat::plan:
       return refuse(
           "a plan file, which is not for reading models from",
-          "name the model it was compiled from; host programs load it by nn::read_plan or lockstep_plan_load");
+          "name the model it was compiled from; lockstep explain shows what it holds, and host programs load it by "
+          "nn::read_plan or lockstep_plan_load");
     case ModelFormat::torch_archive:
       return refuse("a PyTorch file (torch.save or TorchScript), not readable without Python", kFromTorch);
     case ModelFormat::pickle:

@@ -122,6 +122,7 @@ TEST(PlanFile, files_are_not_replaced_by_accident) {
   EXPECT_EQ(read_plan(path).model.digest(), small_model().digest());
   EXPECT_NE(message_of([&] { write_plan(path, small_plan()); }), "no error");
   EXPECT_THAT(message_of([&] { load(path); }), HasSubstr("found a plan file"));
+  EXPECT_THAT(message_of([&] { load(path); }), HasSubstr("lockstep explain shows what it holds"));
   std::filesystem::remove(path);
 }
 
