@@ -137,6 +137,8 @@ constexpr std::string_view kHostProducts =
 #define @QUOTIENT64(a, b) ((a) / (b))
 )";
 
+constexpr std::size_t kTile = 16;  // samples of a batch that a C header's functions take together
+
 constexpr std::string_view kClosing =
     R"(#if defined(__GNUC__) && !defined(__clang__) && !defined(__EDG__) && !defined(__CUDACC__)
 #pragma GCC pop_options
@@ -258,6 +260,11 @@ std::string introduction(const Model& model, const HeaderPlan& plan, bool single
   text += cuda ? "Compile without -ftz=true and -use_fast_math, which round denormal numbers away.\n"
                : "Compile with -O2 and, where the processor has it, fused multiply-add (-march=native,\n"
                  " * or -mfma): without it fma is a slow function of the C library, with the same result.\n";
+  if (!cuda) {  // the rows of one sample, or of a tile, in a call's own variables
+    const std::size_t rows = plan.graph ? plan.graph->rows : 2 * plan.widest;
+    text += " *\n * A batch takes some " + std::to_string((rows * kTile * sizeof(double) + 1023) / 1024) +
+            " kB of stack in double, half of that in float; one sample a " + std::to_string(kTile) + "th part.\n";
+  }
   if (plan.options.weights_in == WeightsIn::argument) {
     text += " *\n * Each function's first argument is a pointer to the " + std::to_string(weights) + " numbers (" +
             std::string(single_weights ? "float" : "double") + ") of the weights' file" +
@@ -385,7 +392,7 @@ ExportedHeader export_header(const Model& model, const HeaderOptions& options) {
   } else {
     size("WIDEST", plan.widest);
   }
-  if (!cuda) size("TILE", 16);
+  if (!cuda) size("TILE", kTile);
   if (argument) size("WEIGHTS", weights.size());
   const std::string type = header.single_weights ? "float" : "double";
   text += "typedef " + type + " $weight;\n";

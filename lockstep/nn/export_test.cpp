@@ -23,6 +23,7 @@ namespace lockstep::nn {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // A folder that goes with the test.
 class Folder {
@@ -427,6 +428,13 @@ TEST(ExportedHeader, words_from_the_model_cannot_leave_the_comment) {
   model.provenance.attribution = "somebody */ #error escaped\n#error escaped";
   const std::string text = export_header(model).text;
   EXPECT_THAT(text, HasSubstr("attribution: somebody  / #error escaped #error escaped\n"));
+}
+
+TEST(ExportedHeader, says_how_much_stack_it_takes) {
+  // Two values of 128 numbers for 16 samples.
+  const Model model = load(std::string(LOCKSTEP_TEST_DATA) + "/ocean_relu_32_128_128_31.safetensors");
+  EXPECT_THAT(export_header(model, {.name = "net"}).text, HasSubstr("A batch takes some 32 kB of stack in double"));
+  EXPECT_THAT(export_header(model, {.language = HeaderLanguage::cuda, .name = "net"}).text, Not(HasSubstr("stack")));
 }
 
 TEST(ExportedHeader, names_that_c_does_not_allow_are_refused) {
