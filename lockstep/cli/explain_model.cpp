@@ -87,10 +87,16 @@ void require_no_other(const ProblemOverrides& overrides) {
 
 bool holds_a_net(const std::filesystem::path& path) { return nn::detect_format(path) != nn::ModelFormat::unknown; }
 
-void explain_model(const std::filesystem::path& path, const ProblemOverrides& overrides) {
+void explain_model(const std::filesystem::path& path, const ProblemOverrides& overrides,
+                   const std::optional<std::string>& activations) {
   require_no_other(overrides);
   const bool is_plan = nn::detect_format(path) == nn::ModelFormat::plan;
-  nn::PlanFile file = is_plan ? nn::read_plan(path) : nn::PlanFile{nn::load(path), Precision::f32, best_cpu_target()};
+  if (is_plan && activations) {
+    throw Error(ErrorKind::invalid_argument, {"--activations", '"' + *activations + '"', "none for a plan file",
+                                              "leave them out; it has those it was compiled with"});
+  }
+  nn::PlanFile file =
+      is_plan ? nn::read_plan(path) : nn::PlanFile{load_model(path, activations), Precision::f32, best_cpu_target()};
   if (overrides.precision) file.precision = *overrides.precision == "f64" ? Precision::f64 : Precision::f32;
   if (overrides.cpu_target) {
     const auto target = parse_cpu_target(*overrides.cpu_target);

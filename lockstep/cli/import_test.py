@@ -6,7 +6,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
-from tool_test import ToolTest, h5py
+from tool_test import ToolTest, h5py, safetensors
 
 DATA = pathlib.Path(sys.argv[2]).resolve()
 EXPORTED = DATA / "exported"
@@ -73,6 +73,24 @@ class ImportTest(ToolTest):
             self.assertIn("expected one this", done.stderr)
         done = self.run_tool("explain", "a.plan", "--threads", "2")
         self.assertIn("--threads: found a flag of problems", done.stderr)
+
+    def test_every_command_takes_the_activations_that_a_file_does_not_say(self):
+        self.write("bare.safetensors", safetensors({"0.weight": [[1, 2], [3, 4]], "0.bias": [0, 1], "1.weight": [[1, -1]],
+                                                    "1.bias": [2]}))
+        with h5py.File(self.path("x.h5"), "w") as file:
+            file["input"] = [[0.5, -0.25]]
+        for arguments in (("info",), ("explain",), ("import", "-o", "net.h5"), ("compile", "-o", "net.plan"),
+                          ("export", "--c-header", "net.h"), ("export", "--onnx", "net.onnx"),
+                          ("evaluate", "-i", "x.h5", "-o", "y.h5")):
+            command = (arguments[0], "bare.safetensors", *arguments[1:])
+            self.fail_with("activations: found none in the file", *command)
+            self.succeed(*command, "--activations", "tanh")
+        self.assertIn("2-2-1, tanh", self.path("net.h").read_text())
+        self.fail_with('--activations: found "tanh", expected none for a plan file', "explain", "net.plan",
+                       "--activations", "tanh")
+        self.write("problem.toml", '[rhs]\nsystem = "lorenz"\n')
+        self.fail_with('--activations: found "tanh", expected none for a problem file', "explain", "problem.toml",
+                       "--activations", "tanh")
 
     def test_an_output_that_is_there_is_refused_with_the_flag_that_replaces_it(self):
         net = DATA / "lorenz_tanh_3_100_3.safetensors"

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "lockstep/cli/commands/commands.h"
@@ -11,6 +12,7 @@
 #include "lockstep/cli/problem_setup.h"
 #include "lockstep/cli/provenance.h"
 #include "lockstep/cli/text.h"
+#include "lockstep/core/error.h"
 #include "lockstep/ode/solve.h"
 
 namespace lockstep::cli {
@@ -19,6 +21,7 @@ namespace {
 struct ExplainOptions {
   std::filesystem::path problem;
   ProblemOverrides overrides;
+  std::optional<std::string> activations;
 };
 
 constexpr const char* kExplainExamples = R"(
@@ -33,8 +36,13 @@ void print_line(const char* name, const std::string& value) { std::printf("%-14s
 
 int explain(const ExplainOptions& options) {
   if (holds_a_net(options.problem)) {
-    explain_model(options.problem, options.overrides);
+    explain_model(options.problem, options.overrides, options.activations);
     return kSuccess;
+  }
+  if (options.activations) {
+    throw Error(ErrorKind::invalid_argument,
+                {"--activations", '"' + *options.activations + '"', "none for a problem file",
+                 "write it into the file: [rhs] activations = \"" + *options.activations + '"'});
   }
   ProblemFile file = read_problem_file(options.problem);
   apply(options.overrides, file);
@@ -73,6 +81,9 @@ void add_explain(CLI::App& app, Chosen& chosen) {
   CLI::App* command =
       app.add_subcommand("explain", "say what solving a problem, or evaluating a net, would do, and about how long");
   command->add_option("FILE", options->problem, "a problem file, model file or plan file")->required();
+  command->add_option("--activations", options->activations,
+                      "a model's, where its file does not say: tanh,identity, or "
+                      "tanh for the hidden layers");
   add_problem_flags(*command, options->overrides);
   command->footer(std::string(kExplainExamples) + "\n");
   command->callback([&chosen, options] { chosen.run = [options] { return explain(*options); }; });

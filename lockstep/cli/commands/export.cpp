@@ -25,7 +25,7 @@ namespace {
 struct ExportCommand {
   std::filesystem::path model;
   std::optional<std::filesystem::path> c_header, cuda_header, onnx, weights;
-  std::optional<std::string> name, precision;
+  std::optional<std::string> name, precision, activations;
   bool overwrite = false;
 };
 
@@ -88,7 +88,7 @@ std::string ports_text(const std::vector<nn::Port>& ports) {
 
 void write_onnx(const ExportCommand& command, const std::filesystem::path& path, Existing existing) {
   in_model_file(command.model, [&] {
-    const nn::Model model = load_model(command.model, std::nullopt);
+    const nn::Model model = load_model(command.model, command.activations);
     nn::OnnxOptions options;
     options.precision = nn::onnx_precision(model);
     if (command.precision) options.precision = *command.precision == "f32" ? Precision::f32 : Precision::f64;
@@ -106,8 +106,8 @@ void write_header(const ExportCommand& command, const std::filesystem::path& pat
       .weights_in = command.weights ? nn::WeightsIn::argument : nn::WeightsIn::header,
       .name = command.name.value_or(name_from(path)),
   };
-  const nn::ExportedHeader header =
-      in_model_file(command.model, [&] { return nn::export_header(load_model(command.model, std::nullopt), options); });
+  const nn::ExportedHeader header = in_model_file(
+      command.model, [&] { return nn::export_header(load_model(command.model, command.activations), options); });
   if (command.weights) {
     write_file(*command.weights, header.weights, existing);
     std::printf("%s: %s numbers, %s\n", command.weights->string().c_str(), count_text(header.weight_count).c_str(),
@@ -157,6 +157,9 @@ void add_export(CLI::App& app, Chosen& chosen) {
   command->add_option("--weights", options->weights, "write the weights to this file, not into the header")
       ->check(file_name());
   command->add_option("--name", options->name, "what all names begin with; default: the header's file name");
+  command->add_option(
+      "--activations", options->activations,
+      "one for each layer (tanh,identity), or one for the hidden layers (tanh), where the file does not say");
   command->add_flag("--overwrite", options->overwrite, "replace existing files");
   command->footer(std::string(kExportExamples) + "\n");
   command->callback([&chosen, options] { chosen.run = [options] { return export_model(*options); }; });
