@@ -128,6 +128,10 @@ program fortran_test
   call claim(stat == lockstep_invalid_argument .and. index(message, 'float32 plan') > 0, 'the wrong precision is named')
   call plan%evaluate(xt, yt, stat=stat, errmsg=message)
   call claim(stat == lockstep_invalid_argument .and. index(message, 'x: found 70 features') > 0, 'wrong widths are named')
+  call plan%evaluate(x(1, :), y(1, :), stat=stat, errmsg=message)
+  call claim(stat == lockstep_invalid_argument .and. &
+             index(message, 'x: found 70 features in an array of rank 1, which is one sample, expected 3; give') == 1, &
+             'many samples in rank 1 are told from features that lie elsewhere')
   call plan%evaluate(x, y(:, 2:), stat=stat, errmsg=message)
   call claim(stat == lockstep_invalid_argument .and. index(message, 'found 69 samples') > 0, 'so are wrong counts')
   call plan%evaluate(y(:, 2:), y(:, :size(y, 2) - 1), stat=stat, errmsg=message)

@@ -1278,8 +1278,13 @@ contains
       integer :: d
       one_fits = .false.
       if (array_shape(f) /= features) then
-        call refuse(name // ': found ' // text(array_shape(f)) // ' features along dimension ' // text(f) // &
-                    ', expected ' // text(features) // '; give feature_dimension if they lie elsewhere', stat, errmsg)
+        if (size(x_shape) == 1) then
+          call refuse(name // ': found ' // text(array_shape(f)) // ' features in an array of rank 1, which is one ' // &
+                      'sample, expected ' // text(features) // '; give samples a dimension of their own', stat, errmsg)
+        else
+          call refuse(name // ': found ' // text(array_shape(f)) // ' features along dimension ' // text(f) // &
+                      ', expected ' // text(features) // '; give feature_dimension if they lie elsewhere', stat, errmsg)
+        end if
         return
       end if
       do d = 1, size(x_shape)
