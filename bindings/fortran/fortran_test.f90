@@ -28,6 +28,7 @@ program fortran_test
   character(300) :: message
   character(4096) :: path
   integer :: i, j, stat, claims
+  real(real64) :: low, high
 
   claims = 0
   message = ''
@@ -240,6 +241,17 @@ program fortran_test
     call claim(stat == lockstep_invalid_argument .and. index(message, 'found neighbours 5 bytes apart, expected a mult') > 0, &
                'components at odd places are refused')
   end if
+
+  call model%input_range(1, low, high)
+  call claim(low <= -huge(low) .and. high >= huge(high) .and. model%input_unit(1) == '', 'a file need not tell ranges')
+  call model%load(path(:index(path, '/', back=.true.)) // 'qlknn_7_11_tanh_10_133x5_8.safetensors')
+  call claim(model%input_name(5) == 'q' .and. model%output_name(8) == 'gamma_max', 'features are named')
+  call model%input_range(5, low, high)
+  call claim(abs(low - 0.66_real64) < 1e-6_real64 .and. abs(high - 30) < 1e-6_real64, 'and have ranges of the training data')
+  call model%output_range(8, low, high)
+  call claim(low <= -huge(low) .and. high >= huge(high), 'where the file tells them')
+  call model%input_range(11, low, high)
+  call claim(low <= -huge(low) .and. high >= huge(high) .and. model%input_unit(11) == '', 'a feature that is none has none')
 
   call plan%free()
   call plan%evaluate(x, y, stat=stat, errmsg=message)

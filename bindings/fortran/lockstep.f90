@@ -35,6 +35,10 @@ module lockstep
     procedure :: outputs => model_outputs
     procedure :: input_name => model_input_name
     procedure :: output_name => model_output_name
+    procedure :: input_unit => model_input_unit
+    procedure :: output_unit => model_output_unit
+    procedure :: input_range => model_input_range
+    procedure :: output_range => model_output_range
     procedure :: input_ports => model_input_ports
     procedure :: output_ports => model_output_ports
     procedure :: free => model_free
@@ -461,6 +465,51 @@ contains
     type(feature_text) :: feature
     name = ''
     if (c_model_output(self%handle, int(index - 1, c_size_t), feature) == lockstep_ok) name = from_c(feature%name)
+  end function
+
+  ! Unit of the feature, as the name.
+  function model_input_unit(self, index) result(unit)
+    class(lockstep_model), intent(in) :: self
+    integer, intent(in) :: index
+    character(:), allocatable :: unit
+    type(feature_text) :: feature
+    unit = ''
+    if (c_model_input(self%handle, int(index - 1, c_size_t), feature) == lockstep_ok) unit = from_c(feature%unit)
+  end function
+
+  function model_output_unit(self, index) result(unit)
+    class(lockstep_model), intent(in) :: self
+    integer, intent(in) :: index
+    character(:), allocatable :: unit
+    type(feature_text) :: feature
+    unit = ''
+    if (c_model_output(self%handle, int(index - 1, c_size_t), feature) == lockstep_ok) unit = from_c(feature%unit)
+  end function
+
+  ! Range of the feature in the data that the net was trained on; -huge to huge where the file gives none or there is no
+  ! such feature. Evaluation does not look at it.
+  subroutine model_input_range(self, index, minimum, maximum)
+    class(lockstep_model), intent(in) :: self
+    integer, intent(in) :: index
+    real(c_double), intent(out) :: minimum, maximum
+    type(feature_text) :: feature
+    if (c_model_input(self%handle, int(index - 1, c_size_t), feature) /= lockstep_ok) feature = unknown_feature()
+    minimum = max(feature%minimum, -huge(minimum))
+    maximum = min(feature%maximum, huge(maximum))
+  end subroutine
+
+  subroutine model_output_range(self, index, minimum, maximum)
+    class(lockstep_model), intent(in) :: self
+    integer, intent(in) :: index
+    real(c_double), intent(out) :: minimum, maximum
+    type(feature_text) :: feature
+    if (c_model_output(self%handle, int(index - 1, c_size_t), feature) /= lockstep_ok) feature = unknown_feature()
+    minimum = max(feature%minimum, -huge(minimum))
+    maximum = min(feature%maximum, huge(maximum))
+  end subroutine
+
+  type(feature_text) function unknown_feature()
+    unknown_feature = feature_text(c_null_ptr, c_null_ptr, -huge(1.0_c_double), huge(1.0_c_double))
   end function
 
   subroutine model_free(self)
