@@ -201,6 +201,19 @@ class ImportTest(ToolTest):
         self.assertIn("does not give those answers", done.stderr)
         self.assertFalse((self.folder / "net.h5").exists())
 
+    def test_answers_that_are_not_finite_hide_no_others(self):
+        self.write("twice.safetensors", safetensors({"0.weight": [[2]], "0.bias": [0]}, {"activations": "identity"}))
+        nan, inf = float("nan"), float("inf")
+        right = [[2], [nan], [inf], [4], [-inf]]
+        for expected, agree in ((right, True), ([[7], *right[1:]], False), ([[nan], *right[1:]], False),
+                                ([*right[:3], [7], right[4]], False), ([*right[:4], [inf]], False),
+                                ([*right[:4], [3]], False), ([[2], [3], *right[2:]], False)):
+            with h5py.File(self.path("samples.h5"), "w") as file:
+                file["input"] = [[1.0], [nan], [inf], [2.0], [-inf]]
+                file["output"] = expected
+            done = self.run_tool("import", "twice.safetensors", "-o", "net.h5", "--overwrite", "--check", "samples.h5")
+            self.assertEqual(done.returncode, 0 if agree else 1, f"{expected}: {done.stdout}{done.stderr}")
+
     def test_bad_input_is_named(self):
         onnx = EXPORTED / "torch_gelu_dynamo.onnx"
         self.assertEqual(self.run_tool("import", onnx, "-o", "net.h5").returncode, 0)

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -63,7 +64,15 @@ void print_model(const nn::Model& model) {
               to_string(model.weight_type).c_str());
 }
 
-// The largest difference of an output over the samples, as a share of that output's own range (1 where it has none).
+// Infinite where one of the two alone is NaN, or infinite; two that are NaN agree.
+double difference_of(double answer, double expected) {
+  if (answer == expected || (std::isnan(answer) && std::isnan(expected))) return 0;
+  const double difference = std::fabs(answer - expected);
+  return std::isnan(difference) ? std::numeric_limits<double>::infinity() : difference;
+}
+
+// The largest difference of an output over the samples, as a share of that output's own finite range (1 where it has
+// none).
 double largest_difference(const nn::Model& model, const std::filesystem::path& path) {
   const hdf5::File file = hdf5::File::open(path);
   const auto plan = nn::NetPlan<double>::compile(model);
@@ -103,15 +112,15 @@ double largest_difference(const nn::Model& model, const std::filesystem::path& p
   for (std::size_t p = 0; p < y.size(); ++p) {
     const std::size_t width = model.outputs[p].features.size();
     for (std::size_t j = 0; j < width; ++j) {
-      double low = expected[p][j], high = expected[p][j], difference = 0;
+      double low = std::numeric_limits<double>::infinity(), high = -low, difference = 0;
       for (std::size_t i = j; i < y[p].size(); i += width) {
-        low = std::min(low, expected[p][i]);
-        high = std::max(high, expected[p][i]);
-        const double here = std::fabs(y[p][i] - expected[p][i]);
-        difference = here <= difference ? difference : here;  // NaN stays
+        if (std::isfinite(expected[p][i])) {
+          low = std::min(low, expected[p][i]);
+          high = std::max(high, expected[p][i]);
+        }
+        difference = std::max(difference, difference_of(y[p][i], expected[p][i]));
       }
-      const double share = difference / (high > low ? high - low : 1);
-      largest = share <= largest ? largest : share;
+      largest = std::max(largest, difference / (high > low ? high - low : 1));
     }
   }
   return largest;
