@@ -243,6 +243,19 @@ TEST(Onnx, parts_of_shapes_are_computed_with) {
                                           HasSubstr("export the net in float32")));
 }
 
+TEST(Onnx, numbers_of_other_types_are_named) {
+  const auto refusal = [](int type) {
+    Graph graph;
+    graph.tensor("w", {3, 1}, {1, 2, 3})->set_data_type(type);
+    graph.node("MatMul", {"x", "w"}, "y");
+    return refusal_of(graph);
+  };
+  EXPECT_THAT(refusal(onnx::TensorProto::INT8),
+              AllOf(HasSubstr("found numbers of type int8, expected float16"), HasSubstr("and not quantised")));
+  EXPECT_THAT(refusal(onnx::TensorProto::COMPLEX64), HasSubstr("complex64"));
+  EXPECT_THAT(refusal(99), HasSubstr("ONNX type 99"));
+}
+
 TEST(Onnx, constants_expanded_to_the_batch_are_not_summed_over_it) {
   Graph graph;  // ones_like(x).sum(0) is the number of samples
   graph.tensor("one", {}, {1});

@@ -125,18 +125,16 @@ std::int64_t integer(const onnx::NodeProto& node, std::string_view name, std::in
 }
 
 std::string type_name(std::int64_t type) {
-  switch (type) {
-    case onnx::TensorProto::FLOAT16:
-      return "float16";
-    case onnx::TensorProto::BFLOAT16:
-      return "bfloat16";
-    case onnx::TensorProto::INT32:
-      return "int32";
-    case onnx::TensorProto::INT64:
-      return "int64";
-    default:
-      return "ONNX type " + std::to_string(type);
+  if (type == onnx::TensorProto::FLOAT) return "float32";
+  if (type == onnx::TensorProto::DOUBLE) return "float64";
+  if (type != static_cast<int>(type) || !onnx::TensorProto::DataType_IsValid(static_cast<int>(type))) {
+    return "ONNX type " + std::to_string(type);
   }
+  std::string name = onnx::TensorProto::DataType_Name(static_cast<onnx::TensorProto::DataType>(type));
+  for (char& c : name) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return name;
 }
 
 OnnxTensor read_constant(const onnx::NodeProto& node, const std::string& where, const std::filesystem::path& path) {
@@ -273,7 +271,7 @@ OnnxTensor cast_constant(const OnnxTensor& tensor, std::int64_t to, const std::s
       for (double& value : result.values) value = value != 0 ? 1 : 0;
       break;
     default:
-      unsupported(where, "a rounding to ONNX type " + std::to_string(to), "floats, int32, int64 or truth values");
+      unsupported(where, "a rounding to " + type_name(to), "floats, int32, int64 or truth values");
   }
   result.whole = true;
   return result;

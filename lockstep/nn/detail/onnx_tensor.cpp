@@ -8,6 +8,7 @@
 #include <span>
 
 #include "lockstep/core/error.h"
+#include "lockstep/nn/detail/onnx_node.h"
 #include "lockstep/nn/detail/onnx_steps.h"
 #include "lockstep/nn/detail/refuse.h"
 #include "lockstep/nn/detail/safetensors_container.h"
@@ -42,8 +43,9 @@ Stored stored_as(int data_type, const std::string& name) {
     default:
       break;
   }
-  refuse(name, "numbers of ONNX type " + std::to_string(data_type),
-         "float16, bfloat16, float32, float64, integers or truth values", "export the model in float32");
+  refuse(name, "numbers of type " + type_name(data_type),
+         "float16, bfloat16, float32, float64, int32, int64 or truth values",
+         "export the model in float32, and not quantised");
 }
 
 std::size_t element_count(const onnx::TensorProto& tensor, const std::string& name) {
