@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 #include <string_view>
+#include <system_error>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/standard_arithmetic.h"
@@ -40,6 +41,12 @@ constexpr const char* kFromTorch =
     "  from safetensors.torch import save_file\n"
     "  save_file({k: v.contiguous() for k, v in net.state_dict().items()}, \"net.safetensors\",\n"
     "            metadata={\"activations\": \"tanh,tanh,linear\"})  # one for each layer";
+constexpr const char* kFromPickle =
+    "write it anew where it was made: scikit-learn's as ONNX (skl2onnx.to_onnx), PyTorch's tensors as safetensors "
+    "(safetensors.torch.save_file)";
+constexpr const char* kFromTensorFlow =
+    "save it in Keras' format, model.save(\"net.keras\"), or turn the folder into ONNX: "
+    "python -m tf2onnx.convert --saved-model FOLDER --output net.onnx";
 #ifndef LOCKSTEP_HDF5
 constexpr const char* kFromKeras =
     "turn it into safetensors with a Lockstep that reads HDF5: lockstep import net.keras -o net.safetensors";
@@ -76,6 +83,14 @@ bool looks_like_safetensors(std::string_view bytes) {
   return length <= 100'000'000 && bytes[sizeof length] == '{';
 }
 
+// By its name: the file begins as an ONNX file may.
+bool is_saved_model(const std::filesystem::path& path) {
+  constexpr const char* kGraph = "saved_model.pb";
+  std::error_code unreadable;
+  const bool named = path.filename() == kGraph;
+  return std::filesystem::is_regular_file(named ? path : path / kGraph, unreadable);
+}
+
 #ifdef LOCKSTEP_HDF5
 ModelFormat format_of_hdf5(const std::filesystem::path& path) {
   const hdf5::File file = hdf5::File::open(path);
@@ -90,6 +105,7 @@ ModelFormat format_of_hdf5(const std::filesystem::path& path) {
 }  // namespace
 
 ModelFormat detect_format(const std::filesystem::path& path) {
+  if (is_saved_model(path)) return ModelFormat::saved_model;
 #ifdef LOCKSTEP_HDF5
   if (hdf5::File::recognises(path)) return format_of_hdf5(path);
 #endif
@@ -155,7 +171,9 @@ Model load(const std::filesystem::path& path, const ReadOptions& options) {
     case ModelFormat::torch_archive:
       return refuse("a PyTorch file (torch.save or TorchScript), not readable without Python", kFromTorch);
     case ModelFormat::pickle:
-      return refuse("a Python pickle, which cannot be read safely", kFromTorch);
+      return refuse("a Python pickle, which cannot be read safely", kFromPickle);
+    case ModelFormat::saved_model:
+      return refuse("a TensorFlow SavedModel", kFromTensorFlow);
     case ModelFormat::numpy:
       return refuse("NumPy arrays",
                     "save them with safetensors.numpy.save_file as \"layers.0.weight\" [outputs, inputs], ...");

@@ -19,6 +19,7 @@ enum class ModelFormat {
   plan,           // compiled by Lockstep: see plan_file.h
   torch_archive,  // torch.save and TorchScript
   pickle,         // Python's pickle, older torch.save
+  saved_model,    // TensorFlow's folder, or saved_model.pb in it
   numpy,          // .npy, .npz
   unknown,
 };

@@ -79,7 +79,12 @@ TEST_F(LoadTest, activations_given_beside_a_files_own_must_be_the_same) {
 TEST_F(LoadTest, other_formats_are_named_with_a_way_out) {
   EXPECT_THAT(loading("net.pt", "PK\x03\x04....net/data.pkl...."),
               AllOf(HasSubstr("found a PyTorch file"), HasSubstr("from safetensors.torch import save_file")));
-  EXPECT_THAT(loading("net.pkl", std::string("\x80\x04\x95.....", 8)), HasSubstr("found a Python pickle"));
+  EXPECT_THAT(loading("net.pkl", std::string("\x80\x04\x95.....", 8)),
+              AllOf(HasSubstr("found a Python pickle"), HasSubstr("scikit-learn's as ONNX")));
+  EXPECT_THAT(loading("saved_model.pb", std::string("\x08\x01\x12\x07.....", 9)),
+              AllOf(HasSubstr("saved_model.pb: found a TensorFlow SavedModel"), HasSubstr("tf2onnx")));
+  EXPECT_THAT(message_of([&] { load(folder_); }), HasSubstr("found a TensorFlow SavedModel"));
+  std::filesystem::remove(folder_ / "saved_model.pb");
   EXPECT_THAT(loading("net.keras", "PK\x03\x04....metadata.json....model.weights.h5"),
               HasSubstr("found no directory at its end (truncated), expected a whole zip archive"));
   EXPECT_THAT(loading("net.npz", "PK\x03\x04....arr_0.npy...."), HasSubstr("found NumPy arrays"));

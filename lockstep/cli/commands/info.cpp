@@ -282,7 +282,8 @@ void require_known(const std::filesystem::path& path) {
     throw Error(ErrorKind::file, {path.string(), found, "a result file, a model file or data in HDF5", remedy});
   };
   if (!std::filesystem::exists(path)) refuse("no such file", "check the path");
-  if (std::filesystem::is_directory(path)) refuse("a folder", "name the file inside it");
+  const bool is_model = std::filesystem::exists(path / "saved_model.pb");  // TensorFlow's, as its reader says
+  if (std::filesystem::is_directory(path) && !is_model) refuse("a folder", "name the file inside it");
   const std::string extension = path.extension().string();
   if (nn::detect_format(path) != nn::ModelFormat::unknown || extension == ".toml") return;
   if (std::filesystem::file_size(path) == 0) refuse("an empty file", "check the path, and what was to write it");
