@@ -201,6 +201,15 @@ class ImportTest(ToolTest):
         self.assertIn("does not give those answers", done.stderr)
         self.assertFalse((self.folder / "net.h5").exists())
 
+    def test_answers_of_another_shape_are_named(self):
+        net = DATA / "lorenz_tanh_3_100_3.safetensors"
+        for shape, found in (((5, 2), "[5, 2], expected [sample, 3], as the net has"),
+                             ((3, 5), "[3, 5], expected [sample, 3], as the net has; transpose it"), ((5,), "[5], expected")):
+            with h5py.File(self.path("samples.h5"), "w") as file:
+                file["input"] = [[1.0, 2.0, 3.0]] * 5
+                file.create_dataset("output", shape)
+            self.fail_with(f"samples.h5:/output: found the shape {found}", "import", net, "-o", "net.h5", "--check", "samples.h5")
+
     def test_answers_that_are_not_finite_hide_no_others(self):
         self.write("twice.safetensors", safetensors({"0.weight": [[2]], "0.bias": [0]}, {"activations": "identity"}))
         nan, inf = float("nan"), float("inf")

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/data_numbers.h"
 #include "lockstep/cli/existing_output.h"
 #include "lockstep/cli/flag_checks.h"
 #include "lockstep/cli/given_ranges.h"
@@ -84,8 +85,9 @@ double largest_difference(const nn::Model& model, const std::filesystem::path& p
       const hdf5::Shape shape = dataset.shape();
       const std::size_t width = port.features.size();
       if (shape.size() != 2 || shape[1] != width) {
-        throw Error(ErrorKind::invalid_argument,
-                    {dataset.name(), "another shape", "[sample, " + std::to_string(width) + "], as the net has", ""});
+        throw Error(ErrorKind::invalid_argument, {dataset.name(), "the shape " + shape_text(shape),
+                                                  "[sample, " + std::to_string(width) + "], as the net has",
+                                                  shape.size() == 2 && shape[0] == width ? "transpose it" : ""});
       }
       if (samples == 0) samples = shape[0];
       if (shape[0] != samples || samples == 0) {
