@@ -400,6 +400,11 @@ TEST_F(GraphHeader, ports_give_parameters_their_names) {
   const std::string text = export_header(model).text;
   EXPECT_THAT(text, HasSubstr("const float *in_in0, const float *in_b_1, const float *in_b_1_2, const float *in_in3"));
   EXPECT_THAT(text, HasSubstr("ptrdiff_t in_b_1_2_feature_stride"));
+  model.inputs[2].name = "b-1_sample_stride";
+  for (Node& node : model.nodes) {
+    for (std::string& input : node.inputs) input = input == "b 1" ? "b-1_sample_stride" : input;
+  }
+  EXPECT_THAT(export_header(model).text, HasSubstr("const float *in_b_1, const float *in_b_1_sample_stride_2, "));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "lockstep/nn/detail/header_graph.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cmath>
 #include <map>
@@ -17,10 +18,16 @@ namespace {
 using graph::Analysis;
 using graph::Layout;
 
-// "in_heat_flux" of "heat flux"; each parameter has a name of its own.
+// "in_heat_flux" of "heat flux"; each parameter, and each stride, has a name of its own.
 std::vector<HeaderPort> header_ports(const std::vector<graph::Port>& ports, const std::string& direction) {
   std::vector<HeaderPort> result;
   std::set<std::string> taken;
+  const auto names = [](const std::string& parameter) {
+    return std::array{parameter, parameter + "_sample_stride", parameter + "_feature_stride"};
+  };
+  const auto is_taken = [&](const std::string& parameter) {
+    return std::ranges::any_of(names(parameter), [&](const std::string& name) { return taken.contains(name); });
+  };
   for (const graph::Port& port : ports) {
     HeaderPort& one = result.emplace_back();
     one.port = port.name;
@@ -31,7 +38,8 @@ std::vector<HeaderPort> header_ports(const std::vector<graph::Port>& ports, cons
       for (const unsigned char c : port.name) one.parameter += c < 128 && std::isalnum(c) ? static_cast<char>(c) : '_';
     }
     const std::string plain = one.parameter;
-    for (int i = 2; !taken.insert(one.parameter).second; ++i) one.parameter = plain + "_" + std::to_string(i);
+    for (int i = 2; is_taken(one.parameter); ++i) one.parameter = plain + "_" + std::to_string(i);
+    for (const std::string& name : names(one.parameter)) taken.insert(name);
   }
   return result;
 }
