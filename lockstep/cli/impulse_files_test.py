@@ -134,7 +134,7 @@ class Solutions(ImpulsesTest):
         self.succeed("solve", "some.toml", "--quiet", "--overwrite")
         with h5py.File(self.path("dosed.h5")) as file:
             self.assertEqual(list(file["impulse_trajectory"][:]), [0, 3, 3, 3, 69])
-            self.assertEqual(file.attrs["impulses"], "0 to 3 of each trajectory's own, of gut, blood, at t = 0 to 47")
+            self.assertEqual(file.attrs["impulses"], "0 to 3 changes of each trajectory's own, of gut, blood, at t = 0 to 47")
 
     def test_the_pages_examples_are_what_it_says(self):
         page = (pathlib.Path(__file__).resolve().parents[2] / "docs/problem_file.md").read_text()
