@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "lockstep/cli/model_text.h"
@@ -18,7 +19,7 @@
 namespace lockstep::cli {
 namespace {
 
-// Names from the model's ports; where it has none, those of the problem file; else prefix and index.
+// Names from the problem file; where it has none, those of the model's ports; else prefix and index.
 std::vector<std::string> feature_names(const std::vector<nn::Feature>& features, std::size_t first, std::size_t count,
                                        const std::vector<std::string>& given, const std::string& prefix) {
   std::vector<std::string> names(count);
@@ -34,10 +35,11 @@ std::vector<std::string> feature_names(const std::vector<nn::Feature>& features,
   return names;
 }
 
+// Those of the problem file, for `features` of the model.
 void check_names(const ProblemFile& file, const char* field, const std::vector<std::string>& names,
-                 std::size_t expected) {
-  const auto refuse = [&](const std::string& found, const std::string& wanted) {
-    throw Error(ErrorKind::invalid_argument, {file.where_of.at(field), found, wanted, {}});
+                 std::span<const nn::Feature> features, std::size_t expected) {
+  const auto refuse = [&](const std::string& found, const std::string& wanted, const std::string& remedy = {}) {
+    throw Error(ErrorKind::invalid_argument, {file.where_of.at(field), found, wanted, remedy});
   };
   if (names.empty()) return;
   if (names.size() != expected) refuse(counted_text(names.size(), "name"), std::to_string(expected));
@@ -45,6 +47,13 @@ void check_names(const ProblemFile& file, const char* field, const std::vector<s
     const auto before = names.begin() + static_cast<std::ptrdiff_t>(i);
     if (names[i].empty()) refuse("an empty name", "a name for each");
     if (std::find(names.begin(), before, names[i]) != before) refuse("\"" + names[i] + "\" twice", "different names");
+    // Who wants another order, or a choice, would be told of one number by the name of another.
+    const auto own = std::ranges::find(features, names[i], &nn::Feature::name);
+    if (own != features.end() && own != features.begin() + static_cast<std::ptrdiff_t>(i)) {
+      refuse("\"" + names[i] + "\" in place " + std::to_string(i),
+             "it in place " + std::to_string(own - features.begin()) + ", where the model has it",
+             "names are given here in the model's order, and choose nothing");
+    }
   }
 }
 
@@ -228,8 +237,12 @@ NamedRhs load_net(const ProblemFile& file) {
   const std::vector<nn::Feature> features = rhs_features(watched.inputs);
   const std::size_t components = rhs.function->components();
   const std::size_t parameters = rhs.function->parameters();
-  check_names(file, "rhs.components", file.rhs.components, components);
-  check_names(file, "rhs.parameters", file.rhs.parameters, parameters);
+  const auto own = [&](std::size_t first, std::size_t count) {
+    const std::size_t end = std::min(first + count, features.size());
+    return std::span(features).first(end).subspan(std::min(first, end));
+  };
+  check_names(file, "rhs.components", file.rhs.components, own(0, components), components);
+  check_names(file, "rhs.parameters", file.rhs.parameters, own(components, parameters), parameters);
   rhs.component_names = feature_names(features, 0, components, file.rhs.components, "u");
   rhs.title = title_of(model, name, rhs.component_names);
   for (std::size_t i = 0; i < std::min(components, features.size()); ++i) {

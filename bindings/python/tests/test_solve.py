@@ -154,6 +154,13 @@ def test_what_is_saved_later_is_what_output_writes(tmp_path, lorenz_net):
         saved.save(tmp_path / "again.h5")
 
 
+def test_names_of_components_change_no_order():
+    model = lockstep.equations({"x": "v", "v": "-x"})
+    assert lockstep.solve(model, [1, 0], (0, 1), components=["x", "v"]).component_names == ("x", "v")
+    with pytest.raises(lockstep.InvalidArgument, match='found "v" in place 0, expected it in place 1.*choose nothing'):
+        lockstep.solve(model, [1, 0], (0, 1), components=["v", "x"])
+
+
 def test_parts_of_a_file_are_those_of_the_whole(tmp_path):
     whole = lockstep.solve("lorenz", U0, (0, 1), 11, output=tmp_path / "a.h5")
     part = lockstep.read(tmp_path / "a.h5", trajectories=slice(3, 20, 2), times=slice(1, None, 5),
