@@ -358,7 +358,7 @@ def _indices(name: str, wanted: slice, size: int) -> list[int]:
         raise of_kind("type", f"{name}: found {type(wanted).__name__}, expected a slice such as slice(0, 100)", name,
                       type(wanted).__name__, "a slice such as slice(0, 100)", "")
     indices = range(*wanted.indices(size))
-    if indices.step < 1 or len(indices) == 0:
+    if indices.step < 1 or (len(indices) == 0 and size > 0):  # of no save points all is none
         expected = f"a slice that steps forward and is not empty, of {size}"
         raise of_kind("invalid_argument", f"{name}: found {wanted}, expected {expected}", name, str(wanted), expected,
                       "")

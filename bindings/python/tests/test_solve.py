@@ -154,6 +154,14 @@ def test_what_is_saved_later_is_what_output_writes(tmp_path, lorenz_net):
         saved.save(tmp_path / "again.h5")
 
 
+def test_a_file_without_save_points_is_read(tmp_path):
+    file = lockstep.solve("lorenz", U0, (0, 1), [], output=tmp_path / "a.h5")
+    assert file.state.shape == (33, 0, 3) and file.time.shape == (0,)
+    np.testing.assert_array_equal(file.end_state, lockstep.solve("lorenz", U0, (0, 1), []).end_state)
+    with pytest.raises(lockstep.InvalidArgument, match="times"):
+        lockstep.read(lockstep.solve("lorenz", U0, (0, 1), 3, output=tmp_path / "b.h5").path, times=slice(3, 3))
+
+
 def test_names_of_components_change_no_order():
     model = lockstep.equations({"x": "v", "v": "-x"})
     assert lockstep.solve(model, [1, 0], (0, 1), components=["x", "v"]).component_names == ("x", "v")
