@@ -176,6 +176,7 @@ class BadInput(NetTest):
                           method("rtol = 1e3"))
         self.fail_solving("bad.toml:14: method.atol[1]: found -1", method("atol = [1, -1, 1]"))
         self.fail_solving("bad.toml:14: method.atol: found 2 numbers, expected one for all", method("atol = [1, 1]"))
+        self.fail_solving("bad.toml:14: method.atol: found an empty list, expected a tolerance", method("atol = []"))
         self.fail_solving("method.rtol: found a number that is not finite", method("rtol = nan"))
         self.fail_solving("bad.toml:14: method.dt: found", method("dt = -0.1"))
         self.fail_solving('bad.toml:14: method.name: found "tsit", expected one of euler', method('name = "tsit"'))

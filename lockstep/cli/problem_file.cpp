@@ -225,6 +225,7 @@ void read_method(const TomlValue& file, ProblemFile& problem) {
   if (const TomlValue* atol = adaptive_only("atol")) {
     if (atol->is_array()) {
       options.component_atol = atol->numbers();
+      if (options.component_atol.empty()) throw atol->error("an empty list", "a tolerance, or one for each component");
     } else {
       options.atol = atol->number();
     }
