@@ -197,6 +197,11 @@ def _written(problem: Any, u0: Any = None, t_span: Any = None, save_at: Any = No
         rhs["units"] = dict(units)
     if event is not None and not isinstance(event, (str, Mapping)):
         raise _wrong_type("event", event, "a dict, or an expression as text")
+    if event is not None and not event and not isinstance(event, str):  # an empty section would be no event
+        expected = "the component that triggers it, or a function"
+        remedy = 'give {"component": "x"}, or "x^2 + y^2 - 1"'
+        raise of_kind("invalid_argument", f"event: found an empty dict, expected {expected}; {remedy}", "event",
+                      "an empty dict", expected, remedy)
     arrays: dict[str, Any] = {}
     ensemble: dict[str, Any] = {"trajectories": trajectories, "seed": seed}
     time: dict[str, Any] = {"unit": time_unit}

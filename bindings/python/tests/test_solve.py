@@ -309,6 +309,7 @@ def test_an_interrupted_solve_keeps_what_is_finished(tmp_path, to_file):
     (dict(components=["x"]), "components", "built-in"),
     (dict(event={"component": "q"}), "event", "x"),
     (dict(event={"variable": "x"}), "event", "component"),
+    (dict(event={}), "event", "empty dict.*component"),
     (dict(atol=[]), "atol", "one for each component"),
     (dict(save_at=0.1), "save_at", "every.: 0.1"),
     (dict(save_at=np.float32(2)), "save_at", "integer"),
