@@ -71,7 +71,7 @@ class Solver:
         by name of numbers or arrays [trajectory], ``{"k": 2}``; those that the Solver was made with where not given.
         Raises as ``solve()``."""
         for name in others:
-            if name in _OPTIONS:
+            if name in _OPTIONS or name in ("problem", "t_span", "save_at"):
                 found, expected, remedy = "an argument of Solver() in a call of one", "u0 or parameters", "make a Solver with it"
                 raise of_kind("type", f"{name}: found {found}, expected {expected}; {remedy}", name, found, expected, remedy)
         _unknown.refuse(Solver, others, "problem", ("u0", "parameters"))

@@ -190,8 +190,9 @@ def test_equations_are_called_so(oscillator):
 
 def test_calls_of_a_solver_take_states_and_parameters_alone(oscillator):
     solver = lockstep.Solver(oscillator, [1, 0], (0, 1))
-    assert unknown(lambda: solver(rtol=1e-3), "rtol") == (
-        "rtol: found an argument of Solver() in a call of one, expected u0 or parameters; make a Solver with it")
+    for name in ("rtol", "problem", "t_span", "save_at"):
+        assert unknown(lambda: solver(**{name: 1e-3}), name) == (
+            f"{name}: found an argument of Solver() in a call of one, expected u0 or parameters; make a Solver with it")
     assert unknown(lambda: solver(p=[2.0]), "p").endswith("; write parameters=")
 
 
