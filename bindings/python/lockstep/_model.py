@@ -127,8 +127,8 @@ def equations(equations: Mapping[str, str], *, parameters: Union[None, Mapping[s
         raise of_kind("type", f"equations: found {type(equations).__name__}, expected a dict with a text for each component; "
                       'write {"x": "y", "y": "-x"} for x\' = y, y\' = -x', "equations", type(equations).__name__,
                       "a dict with a text for each component", 'write {"x": "y", "y": "-x"} for x\' = y, y\' = -x')
-    given = parameters if isinstance(parameters, Mapping) else dict.fromkeys(parameters or ())
-    values = [(key, None if value is None else _default(key, value)) for key, value in given.items()]
+    given = parameters.items() if isinstance(parameters, Mapping) else [(key, None) for key in parameters or ()]
+    values = [(key, None if value is None else _default(key, value)) for key, value in given]
     require_models(models)
     return _lockstep.equations([(key, str(text)) for key, text in equations.items()], values,
                                list((definitions or {}).items()), list((models or {}).items()), name)

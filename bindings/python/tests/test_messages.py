@@ -188,6 +188,11 @@ def test_equations_are_called_so(oscillator):
     assert lockstep.solve(lockstep.mlp([np.eye(1)]), [1], (0, 1)).attributes["title"] == "Net net"
 
 
+def test_a_parameter_listed_twice_is_refused():
+    assert message(lambda: lockstep.equations({"x": "k * x + c"}, parameters=["k", "k", "c"])) == (
+        'parameters: found the name "k" a second time, expected names that differ; choose another name')
+
+
 def test_calls_of_a_solver_take_states_and_parameters_alone(oscillator):
     solver = lockstep.Solver(oscillator, [1, 0], (0, 1))
     for name in ("rtol", "problem", "t_span", "save_at"):
