@@ -76,8 +76,9 @@ std::string list(const std::vector<std::string_view>& words) {
   return words.size() > kMost ? text + ", ..." : text;
 }
 
+constexpr std::string_view kNoInverse = "no angle of a sine, cosine or tangent is known here: call a table of it";
 // What functions of other languages are called here.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kElsewhere{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 21> kElsewhere{
     {{"ln", "write log(x), the natural logarithm"},
      {"log10", "write log(x) / log(10)"},
      {"log2", "write log(x) / log(2)"},
@@ -89,7 +90,16 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kElsewhe
      {"sign", "write if(x < 0, -1, x > 0)"},
      {"sgn", "write if(x < 0, -1, x > 0)"},
      {"heaviside", "write x > 0, which is 1 or 0"},
-     {"where", "write if(condition, a, b)"}}};
+     {"where", "write if(condition, a, b)"},
+     {"asin", kNoInverse},
+     {"acos", kNoInverse},
+     {"atan", kNoInverse},
+     {"arcsin", kNoInverse},
+     {"arccos", kNoInverse},
+     {"arctan", kNoInverse},
+     {"asinh", "write log(x + sqrt(x^2 + 1))"},
+     {"acosh", "write log(x + sqrt(x^2 - 1))"},
+     {"atanh", "write log((1 + x) / (1 - x)) / 2"}}};
 
 std::string nearest(std::string_view name, const std::vector<std::string_view>& known) {
   for (const auto& [other, remedy] : kElsewhere) {
@@ -106,6 +116,15 @@ std::size_t take_index(Tokens& tokens, std::size_t end, const std::string& expec
   if (!whole || index.number >= static_cast<double>(end)) tokens.refuse(index, index.quoted(), expected);
   tokens.expect("]", "\"]\"");
   return static_cast<std::size_t>(index.number);
+}
+
+// What to write where an expression goes on without an operator.
+std::string operator_remedy(const Token& next) {
+  if (next.kind == Token::Kind::name && next.text == "and") return "write a * b for both of two comparisons";
+  if (next.kind == Token::Kind::name && next.text == "or") return "write max(a, b) for one of two comparisons";
+  const std::string sign = next.kind == Token::Kind::name ? keyboard_remedy(next.text) : "";
+  if (!sign.empty()) return sign;
+  return next.kind != Token::Kind::symbol || next.is("(") ? "write * for products" : "";
 }
 
 std::string arguments_text(std::size_t count) {
@@ -179,8 +198,7 @@ Value EquationReader::read(const Equation& equation) {
   const Value value = expression(tokens, 0);
   const Token& rest = tokens.now();
   if (rest.kind == Token::Kind::end) return value;
-  const bool missing = rest.kind != Token::Kind::symbol || rest.is("(");
-  tokens.refuse(rest, rest.quoted(), "an operator, or the end", missing ? "write * for products" : "");
+  tokens.refuse(rest, rest.quoted(), "an operator, or the end", operator_remedy(rest));
 }
 
 void EquationReader::read_definitions() {

@@ -16,6 +16,17 @@ constexpr std::size_t kLongest = 8192;
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
+// What to write for a sign of programming languages that is none here.
+std::string sign_remedy(std::string_view rest) {
+  if (rest.starts_with("!=")) return "write 1 - (a == b) for a != b";
+  if (rest.starts_with('!')) return "write c == 0 for !c";
+  if (rest.starts_with('&')) return "write a * b for both of two comparisons";
+  if (rest.starts_with("||")) return "write max(a, b) for one of two comparisons";
+  if (rest.starts_with('|')) return "write abs(x), or max(a, b) for one of two comparisons";
+  if (rest.starts_with('?')) return "write if(c, a, b) for c ? a : b";
+  return {};
+}
+
 }  // namespace
 
 Tokens::Tokens(const Equation& source) : source_(source) {
@@ -70,7 +81,7 @@ void Tokens::read() {
     const auto symbol =
         std::ranges::find_if(kSymbols, [&](std::string_view s) { return text.substr(next_).starts_with(s); });
     if (symbol == kSymbols.end()) {
-      refuse(now_, '"' + std::string(1, c) + '"', "a number, a name, or an operator", "");
+      refuse(now_, '"' + std::string(1, c) + '"', "a number, a name, or an operator", sign_remedy(text.substr(next_)));
     }
     end += symbol->size();
     now_.kind = Token::Kind::symbol;
@@ -84,6 +95,7 @@ void Tokens::read_number() {
   const std::string_view rest = std::string_view(source_.text).substr(next_);
   const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), now_.number);
   const auto length = static_cast<std::size_t>(end - rest.data());
+  now_.kind = Token::Kind::number;
   now_.text = rest.substr(0, length);
   if (error != std::errc() || !std::isfinite(now_.number)) {
     refuse(now_, now_.quoted(), "a number that float64 has", "");
@@ -92,7 +104,6 @@ void Tokens::read_number() {
     refuse(now_, '"' + std::string(rest.substr(0, length + 1)) + '"', "an operator after the number",
            "write " + std::string(now_.text) + " * ...");
   }
-  now_.kind = Token::Kind::number;
   next_ += length;
 }
 
