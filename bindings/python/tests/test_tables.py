@@ -156,6 +156,14 @@ def test_the_labels_of_a_column_are_no_names_of_columns():
     assert fitted(t=series, u=np.stack([np.cos(TIMES), -np.sin(TIMES)], 1)) == pytest.approx(1)
 
 
+def test_objects_are_told_how_to_become_numbers(oscillator):
+    u0 = np.array([1.0, 0.0], object)
+    with pytest.raises(lockstep.WrongType) as caught:
+        lockstep.solve(oscillator, u0, (0, 1))
+    assert str(caught.value) == "u0: found dtype object, expected real numbers; convert it: numpy.asarray(u0, float)"
+    assert lockstep.solve(oscillator, np.asarray(u0, float), (0, 1)).state.shape == (1, 1, 2)
+
+
 def test_a_column_of_text_is_named(oscillator):
     table = frame(x=[1.0], v=[0.0], who=["a"])
     for call, name in ((lambda: lockstep.solve(oscillator, table, (0, 1)), "u0"), (lambda: fitted(t=[0.0], u=table), "u")):
