@@ -58,6 +58,15 @@ void Options::validate() const {
                "a finite tolerance above 0 for each component");
       }
     }
+    // It counts in the state's precision, where a tolerance of 0 makes NaN of the error of a component that is 0.
+    const auto refuse_small = [&](const std::string& field, double tolerance) {
+      if (precision != Precision::f32 || static_cast<float>(tolerance) != 0) return;
+      refuse(field, number_text(tolerance), "at least 1e-45 with f32", "use f64 for tighter tolerances");
+    };
+    if (component_atol.empty()) refuse_small("atol", atol);
+    for (std::size_t c = 0; c < component_atol.size(); ++c) {
+      refuse_small("atol[" + std::to_string(c) + "]", component_atol[c]);
+    }
     const double finest = precision == Precision::f32 ? 1e-7 : 1e-15;
     if (rtol != 0 && rtol < finest) {
       refuse("rtol", number_text(rtol),

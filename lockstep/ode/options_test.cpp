@@ -42,6 +42,10 @@ TEST(Options, unusable_values_are_named) {
   EXPECT_THAT(message({.method = "rk4"}), HasSubstr("fixed"));
   EXPECT_THAT(message({.rtol = 1e-12}), HasSubstr("f64"));
   EXPECT_THAT(message({.component_atol = {1e-6, 0, 1e-6}}), HasSubstr("options.atol[1]: found 0"));
+  EXPECT_THAT(message({.atol = 1e-46}), HasSubstr("options.atol: found 1e-46, expected at least 1e-45 with f32"));
+  EXPECT_THAT(message({.component_atol = {1e-6, 1e-300}}), HasSubstr("options.atol[1]: found 1e-300"));
+  EXPECT_EQ(message({.atol = 1e-45}), message({}));
+  EXPECT_EQ(message({.atol = 1e-300, .precision = Precision::f64}), message({}));
 }
 
 TEST(Options, as_many_tolerances_as_components) {
