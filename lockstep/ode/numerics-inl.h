@@ -124,9 +124,16 @@ LOCKSTEP_LANE_FN StepDecision<LD> decide_step(typename LD::V error_squared, type
   return {accept, LD::mul(h, Float32Lane<LD>::up(factor)), log_kept};
 }
 
-// Below this a step cannot advance time: 2^-50 of the larger end of the span.
+// Below this a step is given up: at the spacing of times at t, four to eight of them, or where the whole span would
+// take 2^90 such steps. What happens early in a long span may take steps far below the spacing of times at its end.
 template <class LD>
 LOCKSTEP_LANE_FN typename LD::V smallest_step(typename LD::V t, typename LD::V t_end) {
+  return LD::mul(LD::set(0x1p-50), LD::max(LD::abs(t), LD::mul(LD::set(0x1p-40), LD::abs(t_end))));
+}
+
+// Of a step that all share: at the spacing of times at the span's end, so that who asks for less is left behind soon.
+template <class LD>
+LOCKSTEP_LANE_FN typename LD::V smallest_shared_step(typename LD::V t, typename LD::V t_end) {
   return LD::mul(LD::set(0x1p-50), LD::max(LD::abs(t), LD::abs(t_end)));
 }
 

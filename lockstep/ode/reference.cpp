@@ -436,7 +436,7 @@ void run_in_common_steps(std::deque<Trajectory<T>>& trajectories, const Problem&
       open = left;
     };
     failures_in_a_row = is_number(largest) ? 0 : failures_in_a_row + 1;
-    const double smallest = scalar::smallest_step<D>(t, limit);
+    const double smallest = scalar::smallest_shared_step<D>(t, limit);
     if (std::fabs(h) <= smallest) {
       leave_behind([](double own) { return !(own <= 1); });
       failures_in_a_row = 0;

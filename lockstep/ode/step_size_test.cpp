@@ -123,6 +123,30 @@ TEST(StepSize, a_trajectory_that_blows_up_leaves_those_who_share_its_steps) {
   }
 }
 
+// The logarithm of 1 + 1e6 t: steps grow with the time, from far below the spacing of times at the span's end on.
+TEST(StepSize, a_long_span_may_begin_with_short_steps) {
+  Problem problem;
+  problem.rhs = plain_function(1, 0, [](double t, auto u, auto, auto du) {
+    using T = std::decay_t<decltype(u(0))>;
+    du(0) = T(1 / (1e-6 + t));
+  });
+  problem.initial_states = {0, 1, 2};
+  problem.start_times = {0, 0, 1e12};
+  problem.end_times = {1e12, 1e3, 0};
+  const double exact[] = {std::log1p(1e18), 1 + std::log1p(1e9), 2 - std::log1p(1e18)};
+  Options options;
+  options.precision = Precision::f64;
+  options.rtol = options.atol = 1e-8;
+  const Solution solution = solve(problem, options), reference = solve_reference(problem, options);
+  for (const std::size_t i : {0u, 1u, 2u}) {
+    EXPECT_EQ(solution.record(i).status, Status::success) << i;
+    EXPECT_NEAR(solution.end_state(i, 0), exact[i], 1e-5) << i;
+    EXPECT_LT(solution.record(i).accepted, 500) << i;
+    EXPECT_EQ(solution.record(i).accepted, reference.record(i).accepted) << i;
+    EXPECT_EQ(solution.end_state(i, 0), reference.end_state(i, 0)) << i;
+  }
+}
+
 // Where time resolves a step its size is what time advances by.
 TEST(StepSize, a_step_is_the_difference_of_its_times) {
   using D = ScalarLane<double>;

@@ -159,7 +159,7 @@ class Lockstep {
           drop_lanes([](double own) { return !is_finite(own); });
           failures_in_a_row = 0;
         }
-        const double smallest = scalar::smallest_step<D>(t_, limit);
+        const double smallest = scalar::smallest_shared_step<D>(t_, limit);
         if (std::fabs(h) <= smallest) {
           drop_lanes([](double own) { return !(own <= 1); });
           failures_in_a_row = 0;
