@@ -114,6 +114,22 @@ def test_derivatives_warn_of_jumps_however_written(text):
         assert len(notes) == 1 and notes[0].startswith("the right-hand side jumps where a state passes a value")
 
 
+@pytest.mark.parametrize("width", [0.5, 0.01])
+@pytest.mark.parametrize("method", ["tsit5", "dop853"])
+@pytest.mark.parametrize("text", ["clamp((t - c) / w, 0, 1)", "ramp((t - c) / w)"])
+def test_derivatives_see_a_ramp_move(text, method, width):
+    models = {"ramp": lockstep.table([0, 1], [0, 1])} if "ramp" in text else {}
+    model = lockstep.equations({"x": text + " - x"}, parameters={"c": 1.1, "w": width}, models=models)
+    solution = lockstep.solve(model, [1], (0, 3), parameters={"c": 1.1}, method=method, precision="f64")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        by_end = solution.sensitivities().state_by_parameter[0, 0, 0, 0]
+        back = solution.vjp(np.ones((1, 1, 1))).parameters[0]
+    # x(3) holds exp(s - 3) times the ramp at s, summed over s.
+    exact = -(np.exp(1.1 + width - 3) - np.exp(1.1 - 3)) / width
+    assert by_end == pytest.approx(exact, rel=1e-5) and back == pytest.approx(exact, rel=1e-5)
+
+
 def test_trainings_say_that_they_do_not_see_jumps_move():
     t = np.linspace(0, 3, 31)
     u = np.where(t < 1, t, 1 + 0.5 * (t - 1))

@@ -61,7 +61,7 @@ Stops::Stops(const Problem& problem, const Options& options) : fixed_(options.co
     first_.push_back(0);
     for (std::size_t i = 0; i < problem.trajectories(); ++i) {
       const auto [first, last] = std::minmax({problem.start_time(i), problem.end_time(i)});
-      add(problem, options, knots_of({first, last}, i), problem.impulses_of(i));
+      add(problem, options, knots_of({first, last}, i), moves, problem.impulses_of(i));
       if (time_.size() == first_.back()) add_beyond_reach();
       first_.push_back(time_.size());
     }
@@ -76,7 +76,7 @@ Stops::Stops(const Problem& problem, const Options& options) : fixed_(options.co
     const std::vector<TimeKnot> more = knots_of(span, i);
     knots.insert(knots.end(), more.begin(), more.end());
   }
-  add(problem, options, knots, problem.impulses);
+  add(problem, options, knots, moves, problem.impulses);
   const bool others_have = moves || (options.stop_at_knots && problem.rhs->repeats_knots());
   if (others_have && time_.empty()) add_beyond_reach();
   end_changes();
@@ -107,7 +107,7 @@ void Stops::add_beyond_reach() { add_time(std::numeric_limits<double>::infinity(
 
 void Stops::end_changes() { first_change_.push_back(static_cast<std::int64_t>(changes_.size())); }
 
-void Stops::add(const Problem& problem, const Options& options, const std::vector<TimeKnot>& knots,
+void Stops::add(const Problem& problem, const Options& options, const std::vector<TimeKnot>& knots, bool moves,
                 std::span<const Impulse> impulses) {
   struct Stop {
     TimeKnot knot;
@@ -129,11 +129,14 @@ void Stops::add(const Problem& problem, const Options& options, const std::vecto
   for (const auto& [knot, impulse] : stops) {
     require_apart(knot, options.precision);
     const double sides = std::min(std::max(width(knot, options.precision), least), most);
-    const double side = knot.jumps ? sides : 0;
+    // Where a parameter moves a bend the derivative by it jumps there: one evaluation for both sides would give the
+    // step before it the slope of the step behind.
+    const bool two_sides = knot.jumps || moves;
+    const double side = two_sides ? sides : 0;
     // Times that the precision does not tell apart are one.
     if (time_.size() > first && knot.time - time_.back() <= sides) {
-      if (knot.jumps) high_.back() = knot.time + side;
-      if (knot.jumps && low_.back() == time_.back()) low_.back() = time_.back() - side;
+      if (two_sides) high_.back() = knot.time + side;
+      if (two_sides && low_.back() == time_.back()) low_.back() = time_.back() - side;
     } else {
       add_time(knot.time, side);
     }

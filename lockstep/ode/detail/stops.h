@@ -41,8 +41,8 @@ class Stops {
   }
 
  private:
-  // Those of a trajectory, or of all.
-  void add(const Problem& problem, const Options& options, const std::vector<TimeKnot>& knots,
+  // Those of a trajectory, or of all. `moves`: whether parameters move some of the knots.
+  void add(const Problem& problem, const Options& options, const std::vector<TimeKnot>& knots, bool moves,
            std::span<const Impulse> impulses);
   void add_time(double time, double side);
   // For a trajectory that has none where others have: with and without them it makes the same steps.
