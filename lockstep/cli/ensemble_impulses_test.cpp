@@ -175,7 +175,7 @@ TEST_F(ImpulsesOfAFile, what_does_not_go_with_them_is_refused) {
               HasSubstr("impulses[0].times: found a span that runs backwards, that of trajectory 0"));
   EXPECT_THAT(
       refused(table + "change = 1\n", three, span, "dt = 1\n"),
-      HasSubstr("impulses[0].times: found 2.5 within a step of trajectory 0, expected times at which fixed steps "
+      HasSubstr("p.toml:9: impulses: found 2.5 within a step of trajectory 0, expected times at which fixed steps "
                 "end; choose a dt"));
   EXPECT_EQ(refused(table + "change = 1\n", three, span, "dt = 0.5\n"), "no error");
   EXPECT_THAT(refused(table + "change = { box = [0, 1] }\n", three, span, "control = \"common\"\n"),

@@ -343,7 +343,7 @@ ProblemFile interpret(const TomlValue& file, const std::filesystem::path& path) 
   read_event(file, problem);
   if (const TomlValue* impulses = file.find("impulses")) {
     problem.impulses = read_impulses(*impulses, path.parent_path());
-    problem.where_of["problem.impulses"] = problem.impulses.front().where;
+    problem.where_of["problem.impulses"] = impulses->where();
   }
   read_run(file, problem);
   read_output(file, problem);
