@@ -1,6 +1,5 @@
 #include "lockstep/ode/impulse_form.h"
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
 
