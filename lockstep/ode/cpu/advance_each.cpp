@@ -209,7 +209,7 @@ class Worker {
     to_tile.t[to] = from_tile.t[from];
     to_tile.t_end[to] = from_tile.t_end[from];
     to_tile.t_before[to] = from_tile.t_before[from];
-    to_tile.stops[to] = from_tile.stops[from];
+    if (code_.settings.has_stops) to_tile.stops[to] = from_tile.stops[from];
     to_tile.h[to] = from_tile.h[from];
     to_tile.next_save[to] = from_tile.next_save[from];
     to_tile.t_start[to] = from_tile.t_start[from];
@@ -276,8 +276,11 @@ class Worker {
                              .save_times = problem.save_times_of(trajectory),
                              .state = static_cast<T*>(unread_->block.state) + row * context_.save_points() * n,
                              .t_end = end};
-    staged_.stops[lane] = context_.stops.times(trajectory);
-    staged_.t_stage[lane] = detail::step_end(staged_.stops[lane], start, end < start).behind;
+    staged_.t_stage[lane] = start;
+    if (code_.settings.has_stops) {
+      staged_.stops[lane] = context_.stops.times(trajectory);
+      staged_.t_stage[lane] = detail::step_end(staged_.stops[lane], start, end < start).behind;
+    }
     leave_start(context_, staged_, lane, staged_records_[lane]);
   }
 

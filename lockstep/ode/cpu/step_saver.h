@@ -28,7 +28,7 @@ template <class T>
 void leave_start(const SolveContext<T>& context, TileState<T>& tile, int lane, LaneRecord<T>& record) {
   for (; record.saved < context.save_points() && record.save_times[record.saved] == tile.t[lane]; ++record.saved)
     copy_column(tile.y.data(), lane, context.components(), record.state + record.saved * context.components());
-  if (tile.t[lane] != record.t_end) give_impulses(tile, lane);
+  if (context.step.settings.has_stops && tile.t[lane] != record.t_end) give_impulses(tile, lane);
 }
 
 // Works on one tile and the records of its lanes, between the kernels' decide() and advance().

@@ -105,7 +105,9 @@ void Stops::add_time(double time, double side) {
 
 void Stops::add_beyond_reach() { add_time(std::numeric_limits<double>::infinity(), 0); }
 
-void Stops::end_changes() { first_change_.push_back(static_cast<std::int64_t>(changes_.size())); }
+void Stops::end_changes() {
+  if (!changes_.empty()) first_change_.push_back(static_cast<std::int64_t>(changes_.size()));
+}
 
 void Stops::add(const Problem& problem, const Options& options, const std::vector<TimeKnot>& knots, bool moves,
                 std::span<const Impulse> impulses) {

@@ -51,7 +51,7 @@ class Stops {
 
   std::vector<double> time_, low_, high_;
   std::vector<std::size_t> first_;          // [trajectory + 1] where they differ
-  std::vector<std::int64_t> first_change_;  // [time + 1]
+  std::vector<std::int64_t> first_change_;  // [time + 1] where there are changes
   std::vector<StateChange> changes_;        // by time
   bool fixed_ = false;
 };
