@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lockstep/cli/equations_training.h"
+#include "lockstep/cli/fit_input.h"
 #include "lockstep/cli/jump_notes.h"
 #include "lockstep/cli/step_limit.h"
 #include "lockstep/cli/text.h"
@@ -21,37 +22,6 @@
 
 namespace lockstep::cli {
 namespace {
-
-// Once, where all trajectories share them.
-void take_impulses(const TrajectoryTable& table, ode::TrajectoryData& data) {
-  if (table.impulses.empty()) return;
-  data.impulses = table.impulses.front();
-  if (std::ranges::all_of(table.impulses, [&](const auto& of) { return of == data.impulses; })) return;
-  data.impulses.clear();
-  data.first_impulse = {0};
-  for (const std::vector<ode::Impulse>& of : table.impulses) {
-    data.impulses.insert(data.impulses.end(), of.begin(), of.end());
-    data.first_impulse.push_back(data.impulses.size());
-  }
-}
-
-ode::TrajectoryData library_data(const TrajectoryTable& table, const std::vector<double>& parameters) {
-  ode::TrajectoryData data{table.trajectories(), table.times, table.states, parameters, table.numbers, {}, table.sigma};
-  data.names = table.names;
-  take_impulses(table, data);
-  if (!table.have_one_length()) {
-    data.lengths = table.lengths;
-    return data;
-  }
-  const auto points = static_cast<std::ptrdiff_t>(table.lengths.front());
-  bool shared = true;
-  for (std::size_t i = 1; i < data.trajectories; ++i) {
-    shared = shared && std::equal(table.times.begin(), table.times.begin() + points,
-                                  table.times.begin() + static_cast<std::ptrdiff_t>(i) * points);
-  }
-  if (shared) data.times.resize(table.lengths.front());
-  return data;
-}
 
 // With the tolerances that the data ask for, where it has none of its own.
 TrainingFile with_tolerances(TrainingFile file, const TrajectoryTable& training) {
@@ -114,7 +84,7 @@ class OdeTask : public TrainingTask<T> {
   double final_loss(std::span<const T> parameters) override {
     const double loss = loss_.loss(parameters);
     describe_left_out(data_.training);
-    return loss + loss_of_starts(trained_starts(parameters));
+    return loss + loss_of_starts(data_.training, trained_starts(parameters), component_weights_, loss_.records());
   }
   std::optional<double> final_validation_loss(std::span<const T> parameters) override {
     if (!has_validation()) return std::nullopt;
@@ -186,20 +156,7 @@ class OdeTask : public TrainingTask<T> {
     return hash.hex();
   }
 
-  std::string data_text() const override {
-    const std::size_t training = data_.training.trajectories(), validation = data_.validation.trajectories();
-    const auto [least, most] = std::minmax_element(data_.training.lengths.begin(), data_.training.lengths.end());
-    const std::vector<double>& states = data_.training.states;
-    std::size_t impulses = 0;
-    for (const std::vector<ode::Impulse>& of : data_.training.impulses) impulses += of.size();
-    const auto missing = std::count_if(states.begin(), states.end(), [](double x) { return std::isnan(x); });
-    return count_text(training) + (training == 1 ? " trajectory" : " trajectories") + " of " +
-           (*least == *most ? std::string() : count_text(*least) + " to ") + count_text(*most) + " points" +
-           (missing == 0 ? std::string()
-                         : ", " + count_text(missing) + " of " + count_text(states.size()) + " numbers missing") +
-           (impulses == 0 ? std::string() : ", " + counted_text(impulses, "impulse")) +
-           (validation > 0 ? ", " + count_text(validation) + " more for validation" : std::string());
-  }
+  std::string data_text() const override { return text_of(data_); }
   std::vector<std::string> data_advice() const override {
     std::vector<std::string> lines = data_.notes;
     for (std::string& line : advice(file_, data_.training, this->starts_)) lines.push_back(std::move(line));
@@ -207,7 +164,7 @@ class OdeTask : public TrainingTask<T> {
       lines.push_back(state_jump_text("training goes by slopes that are wrong behind one"));
     }
     if (data_.training.times.empty()) return lines;
-    const ode::Problem spans = spans_of(data_.training);
+    const ode::Problem spans = spans_of(data_.training, untrained_);
     if (reads_time() && file_.options.precision == Precision::f32) {
       if (auto note = coarse_time_note(spans)) lines.push_back(*std::move(note));
     }
@@ -298,53 +255,12 @@ class OdeTask : public TrainingTask<T> {
     }
     return starts;
   }
-  // Of trained or given starts [trajectory][component] against measured first points, which are measurements like
-  // others then, as in the phases' losses; of the trajectories that the last loss had.
-  double loss_of_starts(const std::vector<double>& starts) const {
-    if (starts.empty()) return 0;
-    const TrajectoryTable& table = data_.training;
-    const std::span<const ode::TrajectoryRecord> records = loss_.records();
-    const std::size_t n = table.component_names.size();
-    double sum = 0;
-    std::size_t row = 0, solved = 0;
-    for (std::size_t i = 0; i < table.lengths.size(); row += table.lengths[i++]) {
-      if (i < records.size() && records[i].status != ode::Status::success) continue;
-      ++solved;
-      for (std::size_t c = 0; c < n; ++c) {
-        const std::size_t at = row * n + c;
-        if (std::isnan(table.states[at])) continue;
-        const double sigma = table.sigma.empty() ? 1 : table.sigma[at];
-        const double difference = (starts[i * n + c] - table.states[at]) / sigma;
-        sum += (component_weights_.empty() ? 1 : component_weights_[c]) * difference * difference;
-      }
-    }
-    return solved == 0 ? 0 : sum / static_cast<double>(solved);
-  }
   bool has_validation() const { return !data_.validation.times.empty(); }
 
-  // The right-hand side and the times that the data's trajectories reach from and to.
   bool reads_time() const {
     const auto& system = file_.ode->system;
     return file_.ode->with_time || (equations_ && equations_->reads_time) ||
            (system && ode::system_info(system->value).reads_time);
-  }
-  ode::Problem spans_of(const TrajectoryTable& table) const {
-    ode::Problem problem;
-    problem.rhs = untrained_;
-    problem.start_times.clear();
-    for (std::size_t i = 0, row = 0; i < table.lengths.size(); row += table.lengths[i++]) {
-      problem.start_times.push_back(table.times[row]);
-      problem.end_times.push_back(table.times[row + table.lengths[i] - 1]);
-    }
-    return problem;
-  }
-  bool hides_component() const {
-    const std::size_t n = data_.training.component_names.size();
-    std::vector<bool> measured(n);
-    for (std::size_t at = 0; at < data_.training.states.size(); ++at) {
-      if (!std::isnan(data_.training.states[at])) measured[at % n] = true;
-    }
-    return std::ranges::find(measured, false) != measured.end();
   }
   std::size_t longest() const {
     return *std::max_element(data_.training.lengths.begin(), data_.training.lengths.end());
@@ -364,7 +280,7 @@ class OdeTask : public TrainingTask<T> {
       phases = file.noisy ? ode::noisy_phases(longest(), file.target)
                           : ode::recommended_phases(longest(), file.target, gaps);
       // Segments would begin with whatever value of what nothing was measured of. Rates alone are found without them.
-      if (file.nets.empty() && hides_component()) phases.erase(phases.begin(), phases.end() - 1);
+      if (file.nets.empty() && hides_component(data_.training)) phases.erase(phases.begin(), phases.end() - 1);
     }
     for (const TrainingPhase& phase : file.phases) {
       phases.push_back({.training = phase.phase,
@@ -447,32 +363,13 @@ class OdeTask : public TrainingTask<T> {
     return make_loss(file, std::move(rhs), given);
   }
 
-  // 1 / sigma^2 of each component; nothing where the file has no sigma, or one of each measurement.
-  std::vector<double> component_weights(const DataSection& data) const {
-    std::vector<double> weights;
-    if (data.sigma.empty() || data.sigma.one_by_one()) return weights;
-    for (const SigmaSection::Of& each : data.sigma.of(data_.training.component_names)) {
-      weights.push_back(std::isnan(each.size) ? 1 : 1 / (each.size * each.size));
-      if (!std::isnan(each.size)) continue;
-      const std::size_t n = data_.training.component_names.size();
-      for (const TrajectoryTable* table : {&data_.training, &data_.validation}) {
-        for (std::size_t at = weights.size() - 1; at < table->states.size(); at += n) {
-          if (std::isnan(table->states[at])) continue;
-          throw Error(ErrorKind::invalid_argument,
-                      {data.sigma.where, "none of " + each.name, "one of each that was measured, in their units", {}});
-        }
-      }
-    }
-    return weights;
-  }
-
   // `rhs` with all its parameters, `parameters` those that are not trained.
   ode::FitLoss<T> make_loss(const TrainingFile& file, ode::Rhs rhs, const std::vector<double>& parameters) {
     untrained_ = rhs;
     rhs = ode::train_parameters(std::move(rhs), trained_);
     rhs_ = rhs;
     parameters_ = parameters;
-    component_weights_ = component_weights(file.data);
+    component_weights_ = component_weights(file.data, data_);
     ode::FitOptions options;
     options.component_weights = component_weights_;
     if (component_weights_.empty()) {

@@ -1,0 +1,36 @@
+// What a fit takes of trajectories as they were read, and what of them is said.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lockstep/cli/training_data.h"
+#include "lockstep/cli/training_file.h"
+#include "lockstep/ode/fit.h"
+#include "lockstep/ode/problem.h"
+
+namespace lockstep::cli {
+
+// As ode::fit takes them. `parameters` are the right-hand side's.
+ode::TrajectoryData library_data(const TrajectoryTable& table, const std::vector<double>& parameters);
+
+// The right-hand side and the times that the data's trajectories reach from and to.
+ode::Problem spans_of(const TrajectoryTable& table, ode::Rhs rhs);
+
+// How many there are, of how many points, for people.
+std::string text_of(const TrajectoryData& data);
+
+// Whether a component was measured nowhere.
+bool hides_component(const TrajectoryTable& table);
+
+// 1 / sigma^2 of each component; nothing where the file has no sigma, or one of each measurement.
+std::vector<double> component_weights(const DataSection& section, const TrajectoryData& data);
+
+// Of trained or given starts [trajectory][component] against measured first points, which are measurements like others
+// then, as in the phases' losses; of the trajectories that the last loss had, whose `records` these are. `weights` of
+// each component, or none.
+double loss_of_starts(const TrajectoryTable& table, const std::vector<double>& starts,
+                      const std::vector<double>& weights, std::span<const ode::TrajectoryRecord> records);
+
+}  // namespace lockstep::cli
