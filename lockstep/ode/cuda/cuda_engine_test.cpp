@@ -16,8 +16,7 @@
 #include "lockstep/kernels/mlp/testing/reference.h"
 #include "lockstep/ode/cuda/load.h"
 #include "lockstep/ode/cuda/program.h"
-#include "lockstep/ode/cuda/testing/impulses.h"
-#include "lockstep/ode/cuda/testing/moved_jumps.h"
+#include "lockstep/ode/cuda/testing/on_both.h"
 #include "lockstep/ode/cuda/testing/solve_on.h"
 #include "lockstep/ode/cuda/testing/threshold.h"
 #include "lockstep/ode/cuda/testing/uneven_ensemble.h"
@@ -31,41 +30,11 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Both engines on one problem; the kernel that ran.
-std::string expect_same_on_both(const Problem& problem, Options options) {
-  options.device = DeviceChoice::cpu();
-  HostDevice device;
-  Summary summary;
-  const Solution other = solve_on(device, problem, options, std::size_t{1} << 28, &summary, wanted_card());
-  expect_same(solve(problem, options), other);
-  const std::string text = summary.kernel.substr(0, summary.kernel.find(','));
-  return text.substr(text.find(' ') + 1);  // "cuda NAME, ..."
-}
-
-Problem ensemble(Rhs rhs, const std::vector<double>& u0, const std::vector<double>& parameters, std::size_t count,
-                 double span) {
-  return uneven_ensemble(std::move(rhs), u0, parameters, count, span, {0, 0.1, 0.105, 0.5, 1});
-}
-
-Problem lorenz(std::size_t count) { return ensemble(system("lorenz"), {1, 2, 20}, {10, 28, 8.0 / 3}, count, 0.3); }
-
-// A method of second order would take a hundred times the steps of the others at 1e-8.
-Options options_for(std::string_view name, Precision precision) {
-  const bool coarse = precision == Precision::f32 || method(name).order < 3;
-  return adaptive_or_fixed(name, precision, coarse ? 1e-5 : 1e-8, 0.0123);
-}
-
-Options fixed(Options options, double dt) {
-  options.control = StepControl::fixed;
-  options.dt = dt;
-  return options;
-}
-
 class OnTheDevice : public ::testing::TestWithParam<std::tuple<std::string_view, Precision>> {};
 
 TEST_P(OnTheDevice, every_method_has_the_bits_of_the_cpu_engine) {
   const auto [name, precision] = GetParam();
-  const Options options = options_for(name, precision);
+  const Options options = set_for(name, precision);
   const std::string suffix = precision == Precision::f32 ? "_f32" : "_f64";
   const bool compiled = name == "rk4" || name == "tsit5" || name == "dop853";
   EXPECT_EQ(expect_same_on_both(lorenz(71), options),
@@ -78,8 +47,8 @@ TEST_P(OnTheDevice, every_method_has_the_same_bits_from_its_table) {
   const auto [name, precision] = GetParam();
   // No kernel of its own knows this sum.
   const Mlp mlp = mlp::random_mlp({3, 20, 3}, {ActivationKind::tanh}, 7);
-  const Problem problem = ensemble(sum(system("lorenz"), net(mlp)), {1, 2, 20}, {10, 28, 8.0 / 3}, 13, 0.2);
-  const Options options = options_for(name, precision);
+  const Problem problem = uneven(sum(system("lorenz"), net(mlp)), {1, 2, 20}, {10, 28, 8.0 / 3}, 13, 0.2);
+  const Options options = set_for(name, precision);
   EXPECT_THAT(expect_same_on_both(problem, options), HasSubstr("general_small"));
   expect_same_on_both(problem, fixed(options, 0.01));
 }
@@ -95,8 +64,8 @@ INSTANTIATE_TEST_SUITE_P(methods, OnTheDevice,
 TEST(DeviceKernels, have_the_same_bits_for_every_count_of_trajectories) {
   for (const std::size_t count : {0u, 1u, 2u, 31u, 32u, 33u, 101u}) {
     SCOPED_TRACE(count);
-    expect_same_on_both(lorenz(count), options_for("tsit5", Precision::f32));
-    expect_same_on_both(lorenz(count), options_for("tsit5", Precision::f64));
+    expect_same_on_both(lorenz(count), set_for("tsit5", Precision::f32));
+    expect_same_on_both(lorenz(count), set_for("tsit5", Precision::f64));
   }
 }
 
@@ -104,10 +73,10 @@ TEST(DeviceKernels, have_the_same_bits_for_every_built_in_system) {
   for (const std::string_view name : system_names()) {
     SCOPED_TRACE(name);
     const SystemInfo& info = system_info(name);
-    const Problem problem = ensemble(system(name), info.default_initial_state, info.default_parameters, 5,
-                                     std::min(0.05, info.default_end_time));
-    expect_same_on_both(problem, options_for("tsit5", Precision::f32));
-    expect_same_on_both(problem, options_for("dop853", Precision::f64));
+    const Problem problem = uneven(system(name), info.default_initial_state, info.default_parameters, 5,
+                                   std::min(0.05, info.default_end_time));
+    expect_same_on_both(problem, set_for("tsit5", Precision::f32));
+    expect_same_on_both(problem, set_for("dop853", Precision::f64));
   }
 }
 
@@ -119,8 +88,8 @@ TEST(DeviceKernels, fold_a_net_of_one_hidden_layer_with_the_same_bits) {
       Mlp mlp = mlp::random_mlp({n, width, n}, {ActivationKind::tanh}, static_cast<unsigned>(width));
       const auto run = [&](Precision precision) {
         if (!is_tried(turn++, 3)) return;
-        const Problem problem = ensemble(net(mlp), std::vector<double>(n, 0.5), {}, 11, 2);
-        EXPECT_EQ(expect_same_on_both(problem, options_for("tsit5", precision)),
+        const Problem problem = uneven(net(mlp), std::vector<double>(n, 0.5), {}, 11, 2);
+        EXPECT_EQ(expect_same_on_both(problem, set_for("tsit5", precision)),
                   "net" + std::to_string(n) + (precision == Precision::f32 ? "_tanh_tsit5_f32" : "_tanh_tsit5_f64"));
       };
       run(Precision::f32);
@@ -140,136 +109,36 @@ TEST(DeviceKernels, run_nets_of_any_depth_activation_parameters_and_time) {
   for (const Activation& activation : all_activations()) {
     SCOPED_TRACE(to_string(activation));
     const Mlp mlp = mlp::random_mlp({7, 31, 9, 3}, activation, 3);
-    const Problem problem = ensemble(net(mlp, {"net", true}), {0.5, 0.2, -0.4}, {0.3, 0.2, -0.1}, 5, 1);
+    const Problem problem = uneven(net(mlp, {"net", true}), {0.5, 0.2, -0.4}, {0.3, 0.2, -0.1}, 5, 1);
     if (is_tried(turn++, 3)) {
-      EXPECT_EQ(expect_same_on_both(problem, options_for("tsit5", Precision::f32)), "general_small_f32");
+      EXPECT_EQ(expect_same_on_both(problem, set_for("tsit5", Precision::f32)), "general_small_f32");
     }
-    if (is_tried(turn++, 3)) expect_same_on_both(problem, options_for("bs3", Precision::f64));
+    if (is_tried(turn++, 3)) expect_same_on_both(problem, set_for("bs3", Precision::f64));
   }
   const Mlp widest = mlp::random_mlp({3, 257, 3}, {ActivationKind::relu}, 5);
-  EXPECT_EQ(
-      expect_same_on_both(ensemble(net(widest), {0.5, 0.2, -0.4}, {}, 3, 1), options_for("tsit5", Precision::f32)),
-      "general_f32");
-}
-
-// Spans start and end at stops, before and between them, some backwards.
-TEST(DeviceKernels, end_steps_at_stops_as_the_cpu_engine_does) {
-  const Problem problem = ensemble(net(jumping_net(2, 9), {"net", true}), {0.5, 0.2}, {}, 23, 0.25);
-  for (const std::string_view name : method_names()) {
-    SCOPED_TRACE(name);
-    for (const Precision precision : {Precision::f32, Precision::f64}) {
-      expect_same_on_both(problem, with_fixed_stops(options_for(name, precision)));
-      if (!method(name).error.empty()) expect_same_on_both(problem, with_stops(options_for(name, precision)));
-    }
-  }
-  for (const auto& with : {with_stops, with_fixed_stops}) {
-    Options options = with(options_for("tsit5", Precision::f64));
-    expect_same_on_both(lorenz(23), options);
-    for (options.max_steps = 1; options.max_steps < 12; ++options.max_steps) expect_same_on_both(problem, options);
-  }
+  EXPECT_EQ(expect_same_on_both(uneven(net(widest), {0.5, 0.2, -0.4}, {}, 3, 1), set_for("tsit5", Precision::f32)),
+            "general_f32");
 }
 
 // Runs of fixed steps among which nothing happens: up to save points, ends, limits and failures; at times that do not
 // tell one step from the next.
 TEST(DeviceKernels, take_runs_of_fixed_steps_as_the_cpu_engine_does) {
   for (const Precision precision : {Precision::f32, Precision::f64}) {
-    Options options = fixed(options_for("rk4", precision), 0.003);
+    Options options = fixed(set_for("rk4", precision), 0.003);
     const Problem problem = lorenz(23);
     EXPECT_EQ(expect_same_on_both(problem, options), precision == Precision::f32 ? "lorenz_rk4_f32" : "lorenz_rk4_f64");
     for (options.max_steps = 1; options.max_steps < 110; ++options.max_steps) expect_same_on_both(problem, options);
     Problem ends = problem;
     ends.save_times.clear();
     ends.save_times_per_trajectory = false;
-    expect_same_on_both(ends, options_for("rk4", precision));
+    expect_same_on_both(ends, set_for("rk4", precision));
     ends.end_times.assign(ends.trajectories(), 60);
     expect_same_on_both(ends, fixed(options, 0.2));
-    EXPECT_EQ(solve(ends, fixed(options_for("rk4", precision), 0.2)).record(0).status, Status::not_finite);
+    EXPECT_EQ(solve(ends, fixed(set_for("rk4", precision), 0.2)).record(0).status, Status::not_finite);
     Problem late = problem;
     for (std::vector<double>* times : {&late.start_times, &late.end_times, &late.save_times})
       for (double& time : *times) time = 1.7e9 + 1e-3 * time;
-    expect_same_on_both(late, fixed(options_for("rk4", precision), 1e-7));
-  }
-}
-
-// Each trajectory at its own, whatever the batches.
-TEST(DeviceKernels, end_steps_at_stops_that_parameters_move) {
-  const Problem problem = ensemble(moved_jumps(2, 9), {0.5, 0.2}, {1}, 53, 0.25);
-  for (const Precision precision : {Precision::f32, Precision::f64}) {
-    const Options adaptive = options_for("tsit5", precision);
-    expect_same_on_both(problem, adaptive);
-    expect_same_on_both(problem, fixed(adaptive, 0.01));
-    expect_same_on_both(problem, with_stops(adaptive));
-    Options passing = adaptive;
-    passing.stop_at_knots = false;
-    expect_same_on_both(problem, passing);
-    passing = adaptive;
-    passing.device = DeviceChoice::cpu();
-    const Solution cpu = solve(problem, passing);
-    HostDevice device;
-    expect_same(cpu, solve_on(device, problem, adaptive, 40'000, nullptr, wanted_card()));
-    if (wanted_card() == nullptr) {
-      EXPECT_GT(device.batches.size(), 1u);
-    }
-    Problem shared = problem;
-    shared.parameters = {1.02};
-    expect_same_on_both(shared, adaptive);
-  }
-}
-
-// Shared ones and each trajectory's own, in kernels that know the problem and those that read it, whatever the batches.
-TEST(DeviceKernels, change_states_at_once_as_the_cpu_engine_does) {
-  for (const Precision precision : {Precision::f32, Precision::f64}) {
-    const Problem problems[] = {
-        ensemble(system("lorenz"), {1, 2, 20}, {10, 28, 8.0 / 3}, 53, 0.2),
-        ensemble(net(mlp::random_mlp({2, 9, 2}, {ActivationKind::tanh}, 3)), {0.5, 0.2}, {}, 53, 0.2)};
-    for (const Problem& problem : problems) {
-      for (const std::string_view name : {"tsit5", "rk4", "dop853"}) {
-        const Options options = options_for(name, precision);
-        if (options.control != StepControl::fixed) {
-          expect_same_on_both(with_impulses(problem), options);
-          expect_same_on_both(with_own_impulses(problem), options);
-        }
-        expect_same_on_both(with_impulses(problem), fixed(options, 0.01));
-        expect_same_on_both(with_own_impulses(problem), fixed(options, 0.01));
-      }
-    }
-    Options options = options_for("tsit5", precision);
-    for (options.max_steps = 1; options.max_steps < 12; ++options.max_steps)
-      expect_same_on_both(with_own_impulses(problems[0]), options);
-    options = options_for("tsit5", precision);
-    HostDevice device;
-    expect_same(solve(with_own_impulses(problems[1]), options),
-                solve_on(device, with_own_impulses(problems[1]), options, 40'000, nullptr, wanted_card()));
-    if (wanted_card() == nullptr) {
-      EXPECT_GT(device.batches.size(), 1u);
-    }
-    Problem watched = with_own_impulses(problems[1]);
-    watched.event = {threshold(2, 0, 0, 0.75), TerminalEvent::Direction::either};
-    expect_same_on_both(watched, options);
-  }
-}
-
-TEST(TilesOnTheDevice, change_states_at_once_as_the_cpu_engine_does) {
-  const Problem problem =
-      ensemble(net(mlp::random_mlp({3, 33, 3}, {ActivationKind::silu}, 3)), {0.5, 0.2, -0.4}, {}, 71, 0.2);
-  for (const auto& with : {with_impulses, with_own_impulses}) {
-    EXPECT_EQ(expect_same_on_both(with(problem), options_for("tsit5", Precision::f32)), "tiles_f32");
-    expect_same_on_both(with(problem), fixed(options_for("rk4", Precision::f32), 0.01));
-    expect_same_on_both(with(problem), options_for("dop853", Precision::f64));
-  }
-}
-
-TEST(TilesOnTheDevice, end_steps_at_stops_that_parameters_move) {
-  const Problem problem = ensemble(moved_jumps(3, 33), {0.5, 0.2, -0.4}, {1}, 7, 0.25);
-  EXPECT_EQ(expect_same_on_both(problem, options_for("tsit5", Precision::f32)), "tiles_f32");
-  expect_same_on_both(problem, options_for("tsit5", Precision::f64));
-}
-
-TEST(TilesOnTheDevice, end_steps_at_stops_as_the_cpu_engine_does) {
-  const Problem problem = ensemble(net(jumping_net(3, 33), {"net", true}), {0.5, 0.2, -0.4}, {}, 7, 0.25);
-  for (const auto& with : {with_stops, with_fixed_stops}) {
-    EXPECT_EQ(expect_same_on_both(problem, with(options_for("tsit5", Precision::f32))), "tiles_f32");
-    expect_same_on_both(problem, with(options_for("dop853", Precision::f64)));
+    expect_same_on_both(late, fixed(set_for("rk4", precision), 1e-7));
   }
 }
 
@@ -279,26 +148,26 @@ Mlp wide_net(std::size_t inputs, std::size_t outputs, ActivationKind kind = Acti
 }
 
 TEST(TilesOnTheDevice, have_the_bits_of_the_cpu_engine_for_every_method) {
-  const Problem problem = ensemble(net(wide_net(3, 3, ActivationKind::silu)), {0.5, 0.2, -0.4}, {}, 7, 0.2);
+  const Problem problem = uneven(net(wide_net(3, 3, ActivationKind::silu)), {0.5, 0.2, -0.4}, {}, 7, 0.2);
   std::size_t turn = 0;
   for (const std::string_view name : method_names()) {
     SCOPED_TRACE(name);
     for (const Precision precision : {Precision::f32, Precision::f64}) {
       if (!is_tried(turn++, 5)) continue;
-      EXPECT_EQ(expect_same_on_both(problem, options_for(name, precision)),
+      EXPECT_EQ(expect_same_on_both(problem, set_for(name, precision)),
                 precision == Precision::f32 ? "tiles_f32" : "tiles_f64");
     }
   }
-  expect_same_on_both(problem, fixed(options_for("tsit5", Precision::f32), 0.0173));
+  expect_same_on_both(problem, fixed(set_for("tsit5", Precision::f32), 0.0173));
 }
 
 TEST(TilesOnTheDevice, refill_for_every_count_of_trajectories) {
   std::size_t turn = 0;
   for (const std::size_t count : {0u, 1u, 2u, 31u, 33u, 64u, 65u, 211u}) {
     SCOPED_TRACE(count);
-    const Problem problem = ensemble(net(wide_net(2, 2, ActivationKind::elu)), {0.5, 0.2}, {}, count, 0.2);
+    const Problem problem = uneven(net(wide_net(2, 2, ActivationKind::elu)), {0.5, 0.2}, {}, count, 0.2);
     for (const Precision precision : {Precision::f32, Precision::f64}) {
-      if (is_tried(turn++, 7)) expect_same_on_both(problem, options_for("tsit5", precision));
+      if (is_tried(turn++, 7)) expect_same_on_both(problem, set_for("tsit5", precision));
     }
   }
 }
@@ -308,16 +177,16 @@ TEST(TilesOnTheDevice, run_every_width_of_layers) {
   for (const std::size_t width : {32u, 100u, 128u, 129u, 256u}) {
     SCOPED_TRACE(width);
     const Mlp mlp = mlp::random_mlp({3, width, 9, 3}, {ActivationKind::relu}, 5);
-    const Problem problem = ensemble(net(mlp), {0.5, 0.2, -0.4}, {}, 3, 0.1);
+    const Problem problem = uneven(net(mlp), {0.5, 0.2, -0.4}, {}, 3, 0.1);
     for (const Precision precision : {Precision::f32, Precision::f64}) {
       if (!is_tried(turn++, 9)) continue;
-      EXPECT_EQ(expect_same_on_both(problem, options_for("bs3", precision)),
+      EXPECT_EQ(expect_same_on_both(problem, set_for("bs3", precision)),
                 precision == Precision::f32 ? "tiles_f32" : "tiles_f64");
     }
   }
   // As many components as there may be.
-  const Problem large = ensemble(net(wide_net(64, 64)), std::vector<double>(64, 0.3), {}, 3, kSanitized ? 0.05 : 0.2);
-  EXPECT_EQ(expect_same_on_both(large, options_for("tsit5", Precision::f64)), "tiles_f64");
+  const Problem large = uneven(net(wide_net(64, 64)), std::vector<double>(64, 0.3), {}, 3, kSanitized ? 0.05 : 0.2);
+  EXPECT_EQ(expect_same_on_both(large, set_for("tsit5", Precision::f64)), "tiles_f64");
 }
 
 TEST(TilesOnTheDevice, add_up_systems_and_nets_with_parameters_time_and_scalings) {
@@ -326,18 +195,18 @@ TEST(TilesOnTheDevice, add_up_systems_and_nets_with_parameters_time_and_scalings
   scaled.output_scaling = {std::vector<double>(3, 0.9), std::vector<double>(3, 0.2)};
   const Mlp other = mlp::random_mlp({3, 5, 3}, {ActivationKind::silu}, 4);
   const Rhs rhs = sum(sum(system("lorenz"), net(scaled, {"net", true})), net(other));
-  const Problem problem = ensemble(rhs, {1, 2, 20}, {10, 28, 8.0 / 3, 0.3, 0.2, -0.1}, 9, 0.1);
-  EXPECT_EQ(expect_same_on_both(problem, options_for("tsit5", Precision::f32)), "tiles_f32");
-  EXPECT_EQ(expect_same_on_both(problem, options_for("dop853", Precision::f64)), "tiles_f64");
+  const Problem problem = uneven(rhs, {1, 2, 20}, {10, 28, 8.0 / 3, 0.3, 0.2, -0.1}, 9, 0.1);
+  EXPECT_EQ(expect_same_on_both(problem, set_for("tsit5", Precision::f32)), "tiles_f32");
+  EXPECT_EQ(expect_same_on_both(problem, set_for("dop853", Precision::f64)), "tiles_f64");
 }
 
 TEST(TilesOnTheDevice, end_trajectories_as_the_cpu_engine_does) {
   const double span = kSanitized ? 0.2 : 1;
-  Problem problem = ensemble(net(wide_net(3, 3, ActivationKind::square)), {0.5, 0.2, -0.4}, {}, 9, span);
+  Problem problem = uneven(net(wide_net(3, 3, ActivationKind::square)), {0.5, 0.2, -0.4}, {}, 9, span);
   problem.initial_states[3] = 1e200;  // infinite in float32; beyond repair in float64 after a stage
   std::size_t turn = 0;
   for (const Precision precision : {Precision::f32, Precision::f64}) {
-    const Options adaptive = options_for("tsit5", precision);
+    const Options adaptive = set_for("tsit5", precision);
     Options stopped = adaptive;
     stopped.max_steps = 7;
     Options limited = adaptive;
@@ -351,7 +220,7 @@ TEST(TilesOnTheDevice, end_trajectories_as_the_cpu_engine_does) {
   problem.save_times.clear();
   problem.save_times_per_trajectory = false;
   problem.end_times[4] = problem.start_times[4];  // an empty span
-  expect_same_on_both(problem, options_for("tsit5", Precision::f64));
+  expect_same_on_both(problem, set_for("tsit5", Precision::f64));
 }
 
 TEST(DeviceKernels, share_inputs_that_the_problem_shares) {
@@ -360,10 +229,10 @@ TEST(DeviceKernels, share_inputs_that_the_problem_shares) {
   for (int i = 0; i < 40; ++i) problem.initial_states.insert(problem.initial_states.end(), {1.0 + i, 1, 1});
   problem.parameters = {10, 28, 8.0 / 3};
   problem.end_times = {0.5};
-  expect_same_on_both(problem, options_for("tsit5", Precision::f64));  // nothing saved
+  expect_same_on_both(problem, set_for("tsit5", Precision::f64));  // nothing saved
   problem.save_times = {0, 0.1, 0.25, 0.5};
-  expect_same_on_both(problem, options_for("tsit5", Precision::f64));
-  expect_same_on_both(problem, options_for("rk4", Precision::f32));
+  expect_same_on_both(problem, set_for("tsit5", Precision::f64));
+  expect_same_on_both(problem, set_for("rk4", Precision::f32));
 }
 
 TEST(DeviceKernels, end_broken_trajectories_as_the_cpu_engine_does) {
@@ -374,7 +243,7 @@ TEST(DeviceKernels, end_broken_trajectories_as_the_cpu_engine_does) {
   unsaved.save_times.clear();
   unsaved.end_times[4] = unsaved.start_times[4];  // an empty span
   for (const Precision precision : {Precision::f32, Precision::f64}) {
-    Options options = options_for("tsit5", precision);
+    Options options = set_for("tsit5", precision);
     expect_same_on_both(problem, options);
     expect_same_on_both(problem, fixed(options, 0.01));
     expect_same_on_both(unsaved, options);
@@ -392,9 +261,9 @@ TEST(DeviceKernels, end_broken_trajectories_as_the_cpu_engine_does) {
   // A pole: the step shrinks until time stands still.
   Mlp square;
   square.layers = {{1, 1, {1}, {0}, {ActivationKind::square}}};
-  const Problem pole = ensemble(net(square), {1}, {}, 4, 1.5);
-  expect_same_on_both(pole, options_for("tsit5", Precision::f64));
-  expect_same_on_both(pole, options_for("dop853", Precision::f32));
+  const Problem pole = uneven(net(square), {1}, {}, 4, 1.5);
+  expect_same_on_both(pole, set_for("tsit5", Precision::f64));
+  expect_same_on_both(pole, set_for("dop853", Precision::f32));
 }
 
 TEST(DeviceKernels, scale_errors_by_the_tolerance_of_each_component) {
@@ -402,14 +271,14 @@ TEST(DeviceKernels, scale_errors_by_the_tolerance_of_each_component) {
   const auto lorenz_end = [](const Options& options) { return solve(lorenz(3), options).end_state(0, 0); };
   for (const Precision precision : {Precision::f32, Precision::f64}) {
     for (const std::string_view name : {"tsit5", "dop853", "bs3"}) {
-      Options options = options_for(name, precision);
+      Options options = set_for(name, precision);
       const double even = lorenz_end(options);
       options.component_atol = {1e-2, 1e-4, 3e-6};
       EXPECT_NE(lorenz_end(options), even);  // or the tolerances would not matter here
       expect_same_on_both(lorenz(33), options);
-      expect_same_on_both(ensemble(net(folded), {1, 2, 3}, {}, 5, 0.5), options);
-      expect_same_on_both(ensemble(sum(system("lorenz"), net(folded)), {1, 2, 20}, {10, 28, 8.0 / 3}, 5, 0.2), options);
-      expect_same_on_both(ensemble(net(wide_net(3, 3)), {0.5, 0.2, -0.4}, {}, 5, 0.2), options);
+      expect_same_on_both(uneven(net(folded), {1, 2, 3}, {}, 5, 0.5), options);
+      expect_same_on_both(uneven(sum(system("lorenz"), net(folded)), {1, 2, 20}, {10, 28, 8.0 / 3}, 5, 0.2), options);
+      expect_same_on_both(uneven(net(wide_net(3, 3)), {0.5, 0.2, -0.4}, {}, 5, 0.2), options);
     }
   }
 }
@@ -420,9 +289,9 @@ TEST(DeviceKernels, stop_at_events_where_the_cpu_engine_does) {
     for (const std::string_view name : {"tsit5", "dop853", "bs3"}) {
       Problem problem = lorenz(23);
       problem.event = {threshold(3, 3, 0, 6.5), direction};
-      expect_same_on_both(problem, options_for(name, Precision::f64));
-      expect_same_on_both(problem, options_for(name, Precision::f32));
-      expect_same_on_both(problem, fixed(options_for(name, Precision::f32), 0.01));
+      expect_same_on_both(problem, set_for(name, Precision::f64));
+      expect_same_on_both(problem, set_for(name, Precision::f32));
+      expect_same_on_both(problem, fixed(set_for(name, Precision::f32), 0.01));
     }
   }
 }
@@ -430,17 +299,17 @@ TEST(DeviceKernels, stop_at_events_where_the_cpu_engine_does) {
 TEST(TilesOnTheDevice, stop_at_events_where_the_cpu_engine_does) {
   std::size_t turn = 0;
   for (const std::string_view name : {"tsit5", "dop853", "bs3"}) {
-    Problem problem = ensemble(net(wide_net(3, 3, ActivationKind::silu)), {0.5, 0.2, -0.4}, {}, 11, 1);
+    Problem problem = uneven(net(wide_net(3, 3, ActivationKind::silu)), {0.5, 0.2, -0.4}, {}, 11, 1);
     problem.event = {threshold(3, 0, 0, 0.45), TerminalEvent::Direction::either};
     for (const Precision precision : {Precision::f64, Precision::f32}) {
-      if (is_tried(turn++, 5)) expect_same_on_both(problem, options_for(name, precision));
+      if (is_tried(turn++, 5)) expect_same_on_both(problem, set_for(name, precision));
     }
   }
 }
 
 TEST(DeviceBatches, halve_until_they_fit_with_the_same_bits) {
   const Problem problem = lorenz(301);
-  const Options options = options_for("tsit5", Precision::f64);
+  const Options options = set_for("tsit5", Precision::f64);
   const Solution expected = solve(problem, options);
   HostDevice device;
   device.memory = 60'000;
@@ -474,16 +343,16 @@ TEST(DeviceKernels, guard_the_training_range_as_the_cpu_engine_does) {
   for (const std::size_t width : {20u, 33u}) {  // by threads and by tiles
     const Mlp mlp = mlp::random_mlp({7, width, 3}, {ActivationKind::tanh}, 3);
     const Rhs rhs = net(mlp, {"net", true});
-    Problem stopped = ensemble(rhs, {0.4, 0.2, -0.3}, {0.3, 0.2, -0.1}, 9, 2);
+    Problem stopped = uneven(rhs, {0.4, 0.2, -0.3}, {0.3, 0.2, -0.1}, 9, 2);
     Problem clamped = stopped;
     stopped.event = leaves_range(rhs, narrow_range(3, 3));
     clamped.rhs = clamp_to_range(rhs, narrow_range(3, 3));
     Problem sums = clamped;
     sums.rhs = sum(clamped.rhs, net(mlp::random_mlp({3, 5, 3}, {ActivationKind::silu}, 4)));
     const Mlp plain_net = mlp::random_mlp({3, width, 3}, {ActivationKind::tanh}, 3);
-    const Problem folded = ensemble(clamp_to_range(net(plain_net), narrow_range(3, 0)), {0.4, 0.2, -0.3}, {}, 9, 2);
+    const Problem folded = uneven(clamp_to_range(net(plain_net), narrow_range(3, 0)), {0.4, 0.2, -0.3}, {}, 9, 2);
     for (const Precision precision : {Precision::f32, Precision::f64}) {
-      const Options options = options_for("tsit5", precision);
+      const Options options = set_for("tsit5", precision);
       const std::string precise = precision == Precision::f32 ? "_f32" : "_f64";
       const std::string kernel = (width == 20 ? "general_small" : "tiles") + precise;
       for (const Problem& problem : {stopped, clamped, sums, folded}) {
@@ -491,7 +360,7 @@ TEST(DeviceKernels, guard_the_training_range_as_the_cpu_engine_does) {
         EXPECT_EQ(expect_same_on_both(problem, options), kernel);
       }
     }
-    const Options options = options_for("tsit5", Precision::f64);
+    const Options options = set_for("tsit5", Precision::f64);
     const auto ended = [](const TrajectoryRecord& record) { return record.status == Status::terminated; };
     const Solution at_the_edge = solve(stopped, options);
     EXPECT_TRUE(std::any_of(at_the_edge.records().begin(), at_the_edge.records().end(), ended));
@@ -509,18 +378,18 @@ TEST(DeviceErrors, name_the_kernel_and_say_what_to_try) {
   HostDevice device;
   device.failing_launches = 1;
   device.failures_are_memory = false;
-  const std::string text = message_of(device, lorenz(40), options_for("tsit5", Precision::f64));
+  const std::string text = message_of(device, lorenz(40), set_for("tsit5", Precision::f64));
   EXPECT_THAT(text, HasSubstr("cuda kernel lorenz_tsit5_f64: found an illegal memory access was encountered"));
   EXPECT_THAT(text, HasSubstr("--device cpu"));
   HostDevice tiny;
   tiny.memory = 1000;
-  EXPECT_THAT(message_of(tiny, lorenz(40), options_for("tsit5", Precision::f64)), HasSubstr("cuda memory"));
+  EXPECT_THAT(message_of(tiny, lorenz(40), set_for("tsit5", Precision::f64)), HasSubstr("cuda memory"));
 }
 
 TEST(DeviceErrors, refuse_what_the_kernels_cannot_run) {
   HostDevice device;
   Problem problem = lorenz(4);
-  Options options = options_for("tsit5", Precision::f64);
+  Options options = set_for("tsit5", Precision::f64);
   options.control = StepControl::common;
   EXPECT_THAT(message_of(device, problem, options), HasSubstr("options.control: found common"));
   options.control = StepControl::per_trajectory;
@@ -530,7 +399,7 @@ TEST(DeviceErrors, refuse_what_the_kernels_cannot_run) {
   problem.rhs = testing::plain_function(3, 3, [](double, auto u, auto, auto du) { du(0) = du(1) = du(2) = u(0); });
   EXPECT_THAT(message_of(device, problem, options), HasSubstr("your own code"));
   const Mlp wide = mlp::random_mlp({3, 600, 3}, {ActivationKind::tanh}, 1);
-  problem = ensemble(net(wide), {0, 0, 0}, {}, 3, 1);
+  problem = uneven(net(wide), {0, 0, 0}, {}, 3, 1);
   EXPECT_THAT(message_of(device, problem, options), HasSubstr("a net 600 wide"));
 }
 
