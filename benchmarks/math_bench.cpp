@@ -60,9 +60,10 @@ void register_standard_library(const std::string& precision) {
     const char* name;
     T (*call)(T);
   };
-  for (const Function f : {Function{"exp", std::exp}, Function{"expm1", std::expm1}, Function{"exp2", std::exp2},
-                           Function{"log", std::log}, Function{"log2", std::log2}, Function{"tanh", std::tanh},
-                           Function{"erf", std::erf}, Function{"sin", std::sin}, Function{"cos", std::cos}}) {
+  for (const Function f :
+       {Function{"exp", std::exp}, Function{"expm1", std::expm1}, Function{"exp2", std::exp2},
+        Function{"log", std::log}, Function{"log2", std::log2}, Function{"tanh", std::tanh}, Function{"erf", std::erf},
+        Function{"sin", std::sin}, Function{"cos", std::cos}, Function{"atan", std::atan}}) {
     benchmark::RegisterBenchmark((precision + "/libm/" + f.name).c_str(),
                                  [f](benchmark::State& state) { standard_library<T>(state, f.name, f.call); });
   }

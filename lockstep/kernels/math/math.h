@@ -34,6 +34,8 @@ LOCKSTEP_HOST_DEVICE float sin(float x) { return sin<ScalarLane<float>>(x); }
 LOCKSTEP_HOST_DEVICE double sin(double x) { return sin<ScalarLane<double>>(x); }
 LOCKSTEP_HOST_DEVICE float cos(float x) { return cos<ScalarLane<float>>(x); }
 LOCKSTEP_HOST_DEVICE double cos(double x) { return cos<ScalarLane<double>>(x); }
+LOCKSTEP_HOST_DEVICE float atan(float x) { return atan<ScalarLane<float>>(x); }
+LOCKSTEP_HOST_DEVICE double atan(double x) { return atan<ScalarLane<double>>(x); }
 LOCKSTEP_HOST_DEVICE float pow(float x, float y) { return pow<ScalarLane<float>>(x, y); }
 LOCKSTEP_HOST_DEVICE double pow(double x, double y) { return pow<ScalarLane<double>>(x, y); }
 LOCKSTEP_HOST_DEVICE float modulo(float x, float y) { return modulo<ScalarLane<float>>(x, y); }

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <random>
 #include <utility>
 #include <vector>
@@ -48,7 +49,7 @@ TYPED_TEST_SUITE(MathValues, Formats);
 
 TYPED_TEST(MathValues, zeros_keep_their_sign) {
   const TypeParam zero = 0;
-  for (const TypeParam y : {tanh(-zero), sin(-zero), erf(-zero), expm1(-zero)}) {
+  for (const TypeParam y : {tanh(-zero), sin(-zero), atan(-zero), erf(-zero), expm1(-zero)}) {
     EXPECT_EQ(y, 0);
     EXPECT_TRUE(std::signbit(y));
   }
@@ -58,9 +59,21 @@ TYPED_TEST(MathValues, small_arguments_come_back_where_the_function_is_x) {
   for (const TypeParam x : {std::numeric_limits<TypeParam>::denorm_min(), std::numeric_limits<TypeParam>::min()}) {
     EXPECT_EQ(tanh(x), x);
     EXPECT_EQ(sin(x), x);
+    EXPECT_EQ(atan(x), x);
     EXPECT_EQ(expm1(x), x);
     EXPECT_EQ(expm1(-x), -x);
   }
+}
+
+TYPED_TEST(MathValues, atan_is_odd_and_ends_at_half_pi) {
+  using Limits = std::numeric_limits<TypeParam>;
+  const auto half_pi = static_cast<TypeParam>(std::numbers::pi_v<long double> / 2);
+  for (const TypeParam x : {Limits::infinity(), Limits::max(), TypeParam(1e17)}) {
+    EXPECT_EQ(atan(x), half_pi);
+    EXPECT_EQ(atan(-x), -half_pi);
+  }
+  for (TypeParam x = Limits::min(); x < Limits::max() / 2; x *= TypeParam(1.7)) EXPECT_EQ(atan(-x), -atan(x)) << x;
+  EXPECT_TRUE(std::isnan(atan(Limits::quiet_NaN())));
 }
 
 TYPED_TEST(MathValues, powers_of_two_are_exact) {

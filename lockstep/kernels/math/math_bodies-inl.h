@@ -10,6 +10,7 @@
 #include "lockstep/kernels/math/modulo-inl.h"
 #include "lockstep/kernels/math/tanh-inl.h"
 #include "lockstep/kernels/math/trig-inl.h"
+#include "lockstep/kernels/math/atan-inl.h"
 #include "lockstep/kernels/math/logistic-inl.h"
 #include "lockstep/kernels/math/erf-inl.h"
 #include "lockstep/kernels/math/logistic_derivative-inl.h"

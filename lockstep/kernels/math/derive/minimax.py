@@ -13,7 +13,7 @@ the rounded coefficients in exact arithmetic; it has to lie well below 2^-24 or 
 import struct
 import sys
 
-from mpmath import erf, erfc, exp, expm1, log, log1p, lu_solve, matrix, mp, mpf, pi, sin, sqrt
+from mpmath import atan, erf, erfc, exp, expm1, log, log1p, lu_solve, matrix, mp, mpf, pi, sin, sqrt
 
 mp.prec = 220
 LN2 = log(mpf(2))
@@ -154,6 +154,8 @@ TABLE = {
             lambda z: sqrt(z) ** 3 / sin(sqrt(z)), lambda bits: (mpf("1e-9"), mpf("2.49")), {24: 5, 53: 9}, {}),
     "erf": ("erf x = x + x q(x^2), |x| <= 1", lambda z: erf(sqrt(z)) / sqrt(z) - 1,
             lambda z: sqrt(z) / erf(sqrt(z)), lambda bits: (mpf("1e-9"), mpf(1)), {24: 7, 53: 13}, {}),
+    "atan": ("atan x = x + x^3 q(x^2), |x| <= 1", lambda z: (atan(sqrt(z)) - sqrt(z)) / sqrt(z) ** 3,
+             lambda z: sqrt(z) ** 3 / atan(sqrt(z)), lambda bits: (mpf("1e-9"), mpf(1)), {24: 9, 53: 20}, {}),
     "normal_tail": ("(x + 4) e^(x^2/2) (1 - Phi(x)) = q(y), y = (x - 4)/(x + 4)", mills_times,
                     lambda y: 1 / mills_times(y), lambda bits: (mpf(-1), end_of_tail(bits)), {24: 10, 53: 23}, {}),
 }
@@ -164,6 +166,7 @@ CONSTANTS = {
     "2/ln2": (2 / LN2, 2, False),
     "2/(3 ln2)": (2 / LN2 / 3, 2, False),
     "pi": (pi, 3, True),
+    "pi/2": (pi / 2, 2, False),
     "1/pi": (1 / pi, 1, False),
     "2 sqrt(2/pi)": (2 * sqrt(2 / pi), 1, False),
     "0.044715 * 2 sqrt(2/pi)": (mpf("0.044715") * 2 * sqrt(2 / pi), 1, False),

@@ -14,6 +14,7 @@ LOCKSTEP_LANE_FN typename L::V call_elementary(typename L::V x) {
   if constexpr (function == Elementary::erf) return erf<L>(x);
   if constexpr (function == Elementary::sin) return sin<L>(x);
   if constexpr (function == Elementary::cos) return cos<L>(x);
+  if constexpr (function == Elementary::atan) return atan<L>(x);
   if constexpr (function == Elementary::small_pow) return pow<L>(x, L::set(T(kSmallExponent)));
   if constexpr (function == Elementary::large_pow) return pow<L>(x, L::set(T(kLargeExponent)));
   if constexpr (function == Elementary::base_pow) return pow<L>(L::set(T(kBase)), x);
@@ -48,6 +49,8 @@ auto with_elementary(Elementary function, F&& f) {
       return f(std::integral_constant<E, E::sin>{});
     case E::cos:
       return f(std::integral_constant<E, E::cos>{});
+    case E::atan:
+      return f(std::integral_constant<E, E::atan>{});
     case E::small_pow:
       return f(std::integral_constant<E, E::small_pow>{});
     case E::large_pow:

@@ -139,6 +139,7 @@ std::vector<Entry> make_table() {
   elementary("erf", Elementary::erf, 2.5);
   elementary("sin", Elementary::sin, 2.5);
   elementary("cos", Elementary::cos, 2.5);
+  elementary("atan", Elementary::atan, 2);
   elementary("pow(x,-9/64)", Elementary::small_pow, 2.5);
   elementary("pow(x,33.75)", Elementary::large_pow, 2.5);
   elementary("pow(1.125,x)", Elementary::base_pow, 2.5);

@@ -25,6 +25,7 @@ enum class Elementary {
   erf,
   sin,
   cos,
+  atan,
   small_pow,  // x^(-9/64), as step size control needs
   large_pow,  // x^33.75
   base_pow,   // 1.125^x

@@ -61,6 +61,8 @@ R reference_elementary(Elementary function, R x, R fixed) {
       return std::sin(x);
     case E::cos:
       return std::cos(x);
+    case E::atan:
+      return std::atan(x);
     case E::small_pow:
     case E::large_pow:
       return std::pow(x, fixed);
