@@ -78,6 +78,10 @@ Dual<T> cos(Dual<T> a) {
   return {math::cos(a.value), -math::sin(a.value) * a.slope};
 }
 template <class T>
+Dual<T> atan(Dual<T> a) {
+  return {math::atan(a.value), a.slope / (T(1) + a.value * a.value)};
+}
+template <class T>
 Dual<T> pow(Dual<T> a, T exponent) {
   return {math::pow(a.value, exponent), exponent * math::pow(a.value, exponent - 1) * a.slope};
 }

@@ -22,6 +22,7 @@ _SLOPES = {
     "Tanh": (np.tanh, 1.0),
     "Sin": (np.sin, 1.0),
     "Cos": (np.cos, 1.0),
+    "Atan": (np.arctan, 1.0),
     "Erf": (np.vectorize(math.erf, otypes=[float]), 1.13),
     "Abs": (np.abs, 1.0),
     "Neg": (np.negative, 1.0),

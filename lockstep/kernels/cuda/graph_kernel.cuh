@@ -42,6 +42,8 @@ LOCKSTEP_HOST_DEVICE_CALL T unary_any(int kind, T x) {
       return on_numbers::unary_of<UnaryKind::floor, L>(x);
     case UnaryKind::round:
       return on_numbers::unary_of<UnaryKind::round, L>(x);
+    case UnaryKind::arctangent:
+      return on_numbers::unary_of<UnaryKind::arctangent, L>(x);
     case UnaryKind::cosine:
       break;
   }

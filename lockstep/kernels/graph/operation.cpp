@@ -275,7 +275,7 @@ struct Describe {
 
 std::string_view to_string(UnaryKind kind) {
   static constexpr std::array<std::string_view, kUnaryKinds> kNames = {
-      "square_root", "exp", "log", "absolute", "negate", "reciprocal", "erf", "cosine", "floor", "round"};
+      "square_root", "exp", "log", "absolute", "negate", "reciprocal", "erf", "cosine", "floor", "round", "arctangent"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

@@ -45,7 +45,7 @@ struct Columns {        // some features of what it reads, in this order; one ma
 };
 
 // round takes halves to the even neighbour.
-enum class UnaryKind { square_root, exp, log, absolute, negate, reciprocal, erf, cosine, floor, round };
+enum class UnaryKind { square_root, exp, log, absolute, negate, reciprocal, erf, cosine, floor, round, arctangent };
 struct Unary {  // the function on each element
   UnaryKind kind = UnaryKind::negate;
 };
@@ -63,7 +63,7 @@ struct DeadZone {  // x > upper ? x - bias : x < lower ? x + bias : 0; NaN stays
 // other. minimum and maximum are NaN where either is. Comparisons give 1 or 0, and 0 where either is NaN. modulo is the
 // remainder with the sign of the second, math/modulo-inl.h.
 enum class BinaryKind { add, subtract, multiply, divide, minimum, maximum, power, less, less_or_equal, equal, modulo };
-inline constexpr std::size_t kUnaryKinds = static_cast<std::size_t>(UnaryKind::round) + 1,
+inline constexpr std::size_t kUnaryKinds = static_cast<std::size_t>(UnaryKind::arctangent) + 1,
                              kBinaryKinds = static_cast<std::size_t>(BinaryKind::modulo) + 1;
 // Of a value in steps, whose derivative is 0.
 constexpr bool is_comparison(BinaryKind kind) {

@@ -164,6 +164,8 @@ class NodeTexts {
           return L::floor(x);
         case UnaryKind::round:
           return L::round(x);
+        case UnaryKind::arctangent:
+          return math::atan<L>(x);
         case UnaryKind::cosine:
           break;
       }

@@ -78,6 +78,8 @@ std::string OnnxWriter::write(const Unary& unary) {
       return piece("Erf", {x()});
     case UnaryKind::cosine:
       return piece("Cos", {x()});
+    case UnaryKind::arctangent:
+      return piece("Atan", {x()});
     case UnaryKind::floor:
       return piece("Floor", {x()});
     case UnaryKind::round:

@@ -22,7 +22,7 @@ double activation_cost(ActivationKind kind) {
 
 double unary_cost(graph::UnaryKind kind) {
   using enum graph::UnaryKind;
-  if (kind == exp || kind == log || kind == erf || kind == cosine) return kActivation;
+  if (kind == exp || kind == log || kind == erf || kind == cosine || kind == arctangent) return kActivation;
   return kind == square_root || kind == reciprocal ? kDivision : kElement;
 }
 

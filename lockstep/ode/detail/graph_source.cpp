@@ -192,6 +192,8 @@ class Writer {
       case UnaryKind::log:
       case UnaryKind::erf:
         return each("math::" + std::string(graph::to_string(unary.kind)) + "(" + x(0) + ")");
+      case UnaryKind::arctangent:
+        return each("math::atan(" + x(0) + ")");
       case UnaryKind::cosine:
         break;
     }

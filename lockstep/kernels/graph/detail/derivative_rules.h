@@ -155,6 +155,8 @@ class DerivativeBuilder {
       case UnaryKind::floor:
       case UnaryKind::round:
         return zeros(width(t));
+      case UnaryKind::arctangent:
+        return quotient(t, sum(product(x, x), constant(1)));
       case UnaryKind::cosine:
         break;
     }

@@ -63,7 +63,7 @@ const Kernels<T>* kernel_table() {
   static constexpr Kernels<T> table = {
       .unary = {unary<T, U::square_root>, unary<T, U::exp>, unary<T, U::log>, unary<T, U::absolute>,
                 unary<T, U::negate>, unary<T, U::reciprocal>, unary<T, U::erf>, unary<T, U::cosine>, unary<T, U::floor>,
-                unary<T, U::round>},
+                unary<T, U::round>, unary<T, U::arctangent>},
       .binary = {binaries<T, B::add>(), binaries<T, B::subtract>(), binaries<T, B::multiply>(),
                  binaries<T, B::divide>(), binaries<T, B::minimum>(), binaries<T, B::maximum>(),
                  binaries<T, B::power>(), binaries<T, B::less>(), binaries<T, B::less_or_equal>(),

@@ -23,9 +23,11 @@ LOCKSTEP_LANE_FN typename L::V unary_of(typename L::V x) {
     return cos<L>(x);
   } else if constexpr (kKind == UnaryKind::floor) {
     return L::floor(x);
-  } else {
-    static_assert(kKind == UnaryKind::round);
+  } else if constexpr (kKind == UnaryKind::round) {
     return L::round(x);
+  } else {
+    static_assert(kKind == UnaryKind::arctangent);
+    return atan<L>(x);
   }
 }
 

@@ -326,7 +326,7 @@ constexpr graph::SampleKernels<T> sample_kernels() {
   return {.unary = {sample_unary<T, U::square_root>, sample_unary<T, U::exp>, sample_unary<T, U::log>,
                     sample_unary<T, U::absolute>, sample_unary<T, U::negate>, sample_unary<T, U::reciprocal>,
                     sample_unary<T, U::erf>, sample_unary<T, U::cosine>, sample_unary<T, U::floor>,
-                    sample_unary<T, U::round>},
+                    sample_unary<T, U::round>, sample_unary<T, U::arctangent>},
           .binary = {sample_binary<T, B::add>, sample_binary<T, B::subtract>, sample_binary<T, B::multiply>,
                      sample_binary<T, B::divide>, sample_binary<T, B::minimum>, sample_binary<T, B::maximum>, nullptr,
                      sample_binary<T, B::less>, sample_binary<T, B::less_or_equal>, sample_binary<T, B::equal>,

@@ -89,6 +89,8 @@ inline Complex complex_unary(UnaryKind kind, Complex x) {
       return std::floor(x.real());
     case UnaryKind::round:
       return std::nearbyint(x.real());
+    case UnaryKind::arctangent:
+      return with_slope(x, std::atan(x.real()), 1 / (1 + x.real() * x.real()));
     case UnaryKind::cosine:
       break;
   }

@@ -46,6 +46,8 @@ T reference_unary(UnaryKind kind, T x) {
       return std::floor(x);
     case UnaryKind::round:
       return std::nearbyint(x);
+    case UnaryKind::arctangent:
+      return math::atan(x);
     case UnaryKind::cosine:
       break;
   }
