@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "lockstep/nn/net_derivatives.h"
 #include "lockstep/nn/net_plan.h"
 
 namespace lockstep::nn {
@@ -69,6 +70,11 @@ TEST(Equations, call_the_functions_that_nets_are_made_of) {
                                                    {"sin(x)", std::sin(0.5)},
                                                    {"cos(x)", std::cos(0.5)},
                                                    {"tan(x)", std::tan(0.5)},
+                                                   {"asin(x)", std::asin(0.5)},
+                                                   {"acos(x)", std::acos(0.5)},
+                                                   {"atan(y)", std::atan(-2.0)},
+                                                   {"atan2(x, y)", std::atan2(0.5, -2.0)},
+                                                   {"atan2(1, -2)", std::atan2(1.0, -2.0)},
                                                    {"tanh(x)", std::tanh(0.5)},
                                                    {"erf(x)", std::erf(0.5)},
                                                    {"min(x, y)", -2},
@@ -113,6 +119,70 @@ TEST(Equations, know_sinh_and_cosh_without_cancellation_or_early_overflow) {
     EXPECT_NEAR(value_of("cosh(x)", x), std::cosh(x), 1.5e-15 * std::cosh(x)) << x;
   }
   EXPECT_NEAR(value_of("sinh(2)"), std::sinh(2.0), 1.5e-15 * std::sinh(2.0));  // on reading
+}
+
+TEST(Equations, know_the_angles_of_sines_and_cosines_up_to_1_and_none_beyond) {
+  for (const double x : {0.0, 1e-300, 1e-7, 0.3, 0.5, 0.999, 1 - 1e-15, 1.0}) {
+    for (const double signed_x : {x, -x}) {
+      EXPECT_NEAR(value_of("asin(x)", signed_x), std::asin(signed_x), 4e-16 * std::abs(std::asin(signed_x))) << x;
+      EXPECT_NEAR(value_of("acos(x)", signed_x), std::acos(signed_x), 5e-16 * std::acos(signed_x)) << x;
+    }
+  }
+  for (const double x : {1 + 1e-15, -2.0, HUGE_VAL, -HUGE_VAL, std::nan("")}) {
+    EXPECT_TRUE(std::isnan(value_of("asin(x)", x))) << x;
+    EXPECT_TRUE(std::isnan(value_of("acos(x)", x))) << x;
+  }
+}
+
+TEST(Equations, know_the_angle_of_two_numbers_in_the_quadrants_of_c) {
+  for (const double x : {0.0, 1e-300, 1e-3, 0.9, 1.0, 1.1, 7.0, 1e300}) {
+    for (const double y : {0.0, 1e-300, 1e-3, 0.9, 1.0, 1.1, 7.0, 1e300}) {
+      for (const auto& [a, b] : {std::pair{y, x}, {y, -x}, {-y, x}, {-y, -x}}) {
+        // a zero counts as +0
+        const double expected = std::atan2(a == 0 ? 0.0 : a, b == 0 ? 0.0 : b);
+        EXPECT_NEAR(value_of("atan2(y, x)", b, a), expected, 6e-16 * std::abs(expected)) << a << ", " << b;
+      }
+    }
+  }
+  EXPECT_EQ(value_of("atan2(y, x)", 0, 0), 0);
+  EXPECT_EQ(value_of("atan2(0, 0)"), 0);  // on reading
+  EXPECT_EQ(value_of("atan2(y, x)", 2, HUGE_VAL), std::atan2(HUGE_VAL, 2));
+  EXPECT_EQ(value_of("atan2(y, x)", -HUGE_VAL, 2), std::atan2(2, -HUGE_VAL));
+  EXPECT_TRUE(std::isnan(value_of("atan2(y, x)", std::nan(""), 1)));
+  EXPECT_TRUE(std::isnan(value_of("atan2(y, x)", 1, std::nan(""))));
+}
+
+// d atan2(y, x) = (x dy - y dx) / (x^2 + y^2), on the axes and where the quotient turns over too.
+TEST(Equations, give_the_angle_of_two_numbers_a_derivative_in_every_direction) {
+  Equations system;
+  system.equations = {{"x", "atan2(y, x)", ""}, {"y", "0", ""}};
+  const auto plan = NetDerivatives<double>::compile(equations(system));
+  const auto in = [](const std::vector<double>& row) { return MatrixView<const double>::row_major(row.data(), 1, 2); };
+  const auto out = [](std::vector<double>& row) { return MatrixView<double>::row_major(row.data(), 1, 2); };
+  for (const auto& [x, y] : std::vector<std::pair<double, double>>{{1, 0},
+                                                                   {0, 1},
+                                                                   {-1, 0},
+                                                                   {0, -1},
+                                                                   {1, 1},
+                                                                   {-1, 1},
+                                                                   {-2, -2},
+                                                                   {3, -3},
+                                                                   {0.5, 7},
+                                                                   {-1e-200, 1e-3},
+                                                                   {4, -0.25}}) {
+    const std::vector<double> u{x, y}, bar{1, 0};
+    std::vector<double> du(2), gradient(2);
+    plan.vjp(in(u), in(bar), out(du), out(gradient));
+    const double square = x * x + y * y;
+    EXPECT_NEAR(gradient[0], -y / square, 1e-15 * std::abs(y / square)) << x << ", " << y;
+    EXPECT_NEAR(gradient[1], x / square, 1e-15 * std::abs(x / square)) << x << ", " << y;
+    for (const auto& [a, b] : {std::pair{1.0, 0.0}, {0.0, 1.0}}) {
+      const std::vector<double> v{a, b};
+      std::vector<double> along(2);
+      plan.jvp(in(u), in(v), out(du), out(along));
+      EXPECT_NEAR(along[0], (x * b - y * a) / square, 1e-15 * std::abs((x * b - y * a) / square)) << x << ", " << y;
+    }
+  }
 }
 
 TEST(Equations, know_time_pi_and_e) {
@@ -241,7 +311,10 @@ TEST(Equations, refuse_what_is_no_expression_and_say_what_to_write) {
                                                         {"x $ y", "an operator"},
                                                         {"1 / 0", "a finite number"},
                                                         {"1e999", "found \"1e999\", expected a number that float64"},
-                                                        {"atan(x)", "call a table of it"},
+                                                        {"arctan(x)", "write atan(x)"},
+                                                        {"arctan2(x, y)", "write atan2(y, x)"},
+                                                        {"atan(x, y)", "atan of 2 arguments, expected 1"},
+                                                        {"atan2(x)", "atan2 of 1 argument, expected 2"},
                                                         {"asinh(x)", "write log(x + sqrt(x^2 + 1))"},
                                                         {"clamp(x, 2, 1)", "the lower one first"},
                                                         {std::string(300, '('), "nesting"},

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numbers>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -114,6 +115,80 @@ TYPED_TEST(OnnxFunctions, hyperbolic_functions_keep_zeros_infinities_and_nan) {
   const std::vector<T> zeros{T(0), -T(0)};
   EXPECT_EQ(derivatives(of_each_element("Sinh"), zeros), (std::vector<T>{1, 1}));
   EXPECT_EQ(derivatives(of_each_element("Cosh"), zeros), (std::vector<T>{0, 0}));
+}
+
+TYPED_TEST(OnnxFunctions, angles_are_within_a_few_ulp_and_their_derivatives_too) {
+  using T = TypeParam;
+  using Exact = long double (*)(long double);
+  const Exact of_tangent = [](long double x) { return 1 / (1 + x * x); };
+  const Exact of_sine = [](long double x) { return 1 / std::sqrt((1 - x) * (1 + x)); };
+  const Exact of_cosine = [](long double x) { return -1 / std::sqrt((1 - x) * (1 + x)); };
+  std::vector<T> up_to_1 = over_the_range(T(1));
+  for (T gap = T(0.25); gap > std::numeric_limits<T>::epsilon(); gap /= 2) {
+    up_to_1.push_back(1 - gap), up_to_1.push_back(gap - 1);
+  }
+  const std::vector<T> all = over_the_range(std::sqrt(std::numeric_limits<T>::max()));
+  for (const auto& [op, function, derivative, x] :
+       {std::tuple<std::string, Exact, Exact, std::vector<T>>(
+            "Atan", [](long double v) { return std::atan(v); }, of_tangent, all),
+        {"Asin", [](long double v) { return std::asin(v); }, of_sine, up_to_1},
+        {"Acos", [](long double v) { return std::acos(v); }, of_cosine, up_to_1}}) {
+    const Model model = of_each_element(op);
+    const std::vector<T> y = values(model, x), dy = derivatives(model, x);
+    double worst = 0, worst_derivative = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      worst = std::max(worst, ulps(y[i], function(x[i])));
+      worst_derivative = std::max(worst_derivative, ulps(dy[i], derivative(x[i])));
+    }
+    EXPECT_LE(worst, op == "Atan" ? 2 : 3) << op;
+    EXPECT_LE(worst_derivative, 5) << op;
+  }
+}
+
+TYPED_TEST(OnnxFunctions, angles_keep_zeros_and_know_their_ends) {
+  using T = TypeParam;
+  const T infinity = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
+  const T half_pi = std::numbers::pi_v<T> / 2;
+  const std::vector<T> x{T(0), -T(0), 1, -1, T(1.5), -infinity, infinity, nan};
+  const std::vector<T> tangent = values(of_each_element("Atan"), x), sine = values(of_each_element("Asin"), x),
+                       cosine = values(of_each_element("Acos"), x);
+  for (const std::vector<T>* of_zeros : {&tangent, &sine}) {
+    for (const std::size_t i : {0, 1}) {
+      EXPECT_EQ((*of_zeros)[i], 0);
+      EXPECT_EQ(std::signbit((*of_zeros)[i]), i == 1);
+    }
+  }
+  EXPECT_EQ(tangent[5], -half_pi);
+  EXPECT_EQ(tangent[6], half_pi);
+  EXPECT_LE(ulps(sine[2], half_pi), 1);
+  EXPECT_EQ(sine[3], -sine[2]);
+  EXPECT_LE(ulps(cosine[0], half_pi), 1);
+  EXPECT_EQ(cosine[2], 0);
+  EXPECT_EQ(cosine[3], 2 * half_pi);
+  EXPECT_TRUE(std::isnan(tangent[7]));
+  for (const std::size_t i : {4, 5, 6, 7}) EXPECT_TRUE(std::isnan(sine[i]) && std::isnan(cosine[i])) << x[i];
+  EXPECT_EQ(derivatives(of_each_element("Asin"), std::vector<T>{1, -1}), (std::vector<T>{infinity, infinity}));
+}
+
+// As torch.onnx spells torch.atan2.
+TYPED_TEST(OnnxFunctions, the_angle_of_two_numbers_is_read_as_pytorch_writes_it) {
+  using T = TypeParam;
+  Graph graph;
+  graph.tensor("pi", {}, {std::numbers::pi_v<float>}), graph.tensor("zero", {}, {0});
+  graph.tensor("first", {1}, {0}), graph.tensor("second", {1}, {1});
+  for (const std::string name : {"first", "second"}) {
+    Graph::set(graph.node("Gather", {"x", name}, "x_" + name), "axis", std::int64_t{1});
+  }
+  graph.node("Div", {"x_first", "x_second"}, "slope"), graph.node("Atan", {"slope"}, "angle");
+  graph.node("Greater", {"x_first", "zero"}, "above"), graph.node("Less", {"x_second", "zero"}, "left");
+  graph.node("Add", {"angle", "pi"}, "more"), graph.node("Sub", {"angle", "pi"}, "less");
+  graph.node("Where", {"above", "more", "less"}, "turned"), graph.node("Where", {"left", "turned", "angle"}, "one");
+  Graph::set(graph.node("Concat", {"one", "x_first"}, "y"), "axis", std::int64_t{1});
+  const std::vector<T> x{1, 2, 1, -2, -1, 2, -1, -2, T(0.25), T(1e-3)};
+  const std::vector<T> y = values(read_onnx(graph.save()), x);
+  for (std::size_t i = 0; i < x.size(); i += 2) {
+    EXPECT_NEAR(y[i], std::atan2(x[i], x[i + 1]), 4e-7) << x[i] << ", " << x[i + 1];  // pi is a float32 in the file
+  }
 }
 
 TYPED_TEST(OnnxFunctions, sign_of_nan_is_nan) {

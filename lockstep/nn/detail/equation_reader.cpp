@@ -40,11 +40,12 @@ struct Function {
   std::string_view name;
   std::size_t arguments;
 };
-constexpr std::array<Function, 27> kFunctions = {
-    {{"abs", 1},      {"ceil", 1},     {"clamp", 3}, {"cos", 1},     {"cosh", 1}, {"erf", 1}, {"exp", 1},
-     {"gelu", 1},     {"floor", 1},    {"if", 3},    {"log", 1},     {"max", 2},  {"min", 2}, {"mod", 2},
-     {"pow", 2},      {"relu", 1},     {"round", 1}, {"sigmoid", 1}, {"silu", 1}, {"sin", 1}, {"sinh", 1},
-     {"softplus", 1}, {"softsign", 1}, {"sqrt", 1},  {"square", 1},  {"tan", 1},  {"tanh", 1}}};
+constexpr std::array<Function, 31> kFunctions = {
+    {{"abs", 1},     {"acos", 1}, {"asin", 1}, {"atan", 1}, {"atan2", 2},    {"ceil", 1},     {"clamp", 3},
+     {"cos", 1},     {"cosh", 1}, {"erf", 1},  {"exp", 1},  {"gelu", 1},     {"floor", 1},    {"if", 3},
+     {"log", 1},     {"max", 2},  {"min", 2},  {"mod", 2},  {"pow", 2},      {"relu", 1},     {"round", 1},
+     {"sigmoid", 1}, {"silu", 1}, {"sin", 1},  {"sinh", 1}, {"softplus", 1}, {"softsign", 1}, {"sqrt", 1},
+     {"square", 1},  {"tan", 1},  {"tanh", 1}}};
 
 const Function* function_named(std::string_view name) {
   const auto found = std::ranges::find(kFunctions, name, &Function::name);
@@ -53,6 +54,7 @@ const Function* function_named(std::string_view name) {
 
 std::optional<UnaryKind> unary_named(std::string_view name) {
   if (name == "abs") return UnaryKind::absolute;
+  if (name == "atan") return UnaryKind::arctangent;
   if (name == "cos") return UnaryKind::cosine;
   if (name == "erf") return UnaryKind::erf;
   if (name == "exp") return UnaryKind::exp;
@@ -76,9 +78,8 @@ std::string list(const std::vector<std::string_view>& words) {
   return words.size() > kMost ? text + ", ..." : text;
 }
 
-constexpr std::string_view kNoInverse = "no angle of a sine, cosine or tangent is known here: call a table of it";
 // What functions of other languages are called here.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 21> kElsewhere{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kElsewhere{
     {{"ln", "write log(x), the natural logarithm"},
      {"log10", "write log(x) / log(10)"},
      {"log2", "write log(x) / log(2)"},
@@ -91,12 +92,10 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 21> kElsewhe
      {"sgn", "write if(x < 0, -1, x > 0)"},
      {"heaviside", "write x > 0, which is 1 or 0"},
      {"where", "write if(condition, a, b)"},
-     {"asin", kNoInverse},
-     {"acos", kNoInverse},
-     {"atan", kNoInverse},
-     {"arcsin", kNoInverse},
-     {"arccos", kNoInverse},
-     {"arctan", kNoInverse},
+     {"arcsin", "write asin(x)"},
+     {"arccos", "write acos(x)"},
+     {"arctan", "write atan(x)"},
+     {"arctan2", "write atan2(y, x)"},
      {"asinh", "write log(x + sqrt(x^2 + 1))"},
      {"acosh", "write log(x + sqrt(x^2 - 1))"},
      {"atanh", "write log((1 + x) / (1 - x)) / 2"}}};
@@ -379,6 +378,9 @@ Value EquationReader::function(Tokens& tokens, const Token& name, const std::vec
   if (name.text == "if") return graph_.select(x, inputs[1], inputs[2]);
   if (name.text == "sinh") return sinh_of(graph_, x);
   if (name.text == "cosh") return cosh_of(graph_, x);
+  if (name.text == "asin") return asin_of(graph_, x);
+  if (name.text == "acos") return acos_of(graph_, x);
+  if (name.text == "atan2") return atan2_of(graph_, x, inputs[1]);
   if (name.text == "tan") {
     return graph_.binary(BinaryKind::divide, graph_.activate({ActivationKind::sin}, x),
                          graph_.unary(UnaryKind::cosine, x));

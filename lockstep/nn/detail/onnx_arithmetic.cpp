@@ -19,7 +19,7 @@ std::vector<double> negated(std::vector<double> numbers) {
 
 constexpr const char* kDivisorsSign = "write x - y * Floor(x / y) for a remainder of the divisor's sign";
 
-// What sinh_of(), cosh_of() and ceil_of() build on.
+// What the functions of composed.h build on.
 struct StepFunctions {
   StepBuilder& builder;
   std::string where;
@@ -71,12 +71,14 @@ std::optional<GraphReader::Value> GraphReader::arithmetic(const Node& node) {
     const std::size_t is_number = builder_.operation(Binary{BinaryKind::equal}, {x.step, x.step}, place(node));
     return Data{builder_.operation(Select{}, {is_number, sign, x.step}, place(node)), x.rank};
   }
-  if (op == "Sinh" || op == "Cosh" || op == "Tan" || op == "Ceil") return of_several_functions(node);
+  if (op == "Sinh" || op == "Cosh" || op == "Tan" || op == "Ceil" || op == "Asin" || op == "Acos")
+    return of_several_functions(node);
   if (op == "Mod") return modulo(node);
   static const std::map<std::string_view, UnaryKind> functions{
-      {"Sqrt", UnaryKind::square_root}, {"Exp", UnaryKind::exp},     {"Log", UnaryKind::log},
-      {"Abs", UnaryKind::absolute},     {"Neg", UnaryKind::negate},  {"Reciprocal", UnaryKind::reciprocal},
-      {"Cos", UnaryKind::cosine},       {"Floor", UnaryKind::floor}, {"Round", UnaryKind::round}};
+      {"Sqrt", UnaryKind::square_root}, {"Exp", UnaryKind::exp},    {"Log", UnaryKind::log},
+      {"Abs", UnaryKind::absolute},     {"Neg", UnaryKind::negate}, {"Reciprocal", UnaryKind::reciprocal},
+      {"Atan", UnaryKind::arctangent},  {"Cos", UnaryKind::cosine}, {"Floor", UnaryKind::floor},
+      {"Round", UnaryKind::round}};
   const auto function = functions.find(op);
   if (function == functions.end()) return {};
   const Data x = data(node, 0);
@@ -189,13 +191,15 @@ OnnxTensor GraphReader::clipped(const Node& node, OnnxTensor tensor) const {
   return tensor;
 }
 
-// Sinh, Cosh, Tan as sin x / cos x, and Ceil.
+// Sinh, Cosh, Tan as sin x / cos x, Ceil, Asin and Acos.
 GraphReader::Data GraphReader::of_several_functions(const Node& node) {
   StepFunctions functions{builder_, place(node)};
   const Data x = data(node, 0);
   if (node.op_type() == "Sinh") return {sinh_of(functions, x.step), x.rank};
   if (node.op_type() == "Cosh") return {cosh_of(functions, x.step), x.rank};
   if (node.op_type() == "Ceil") return {ceil_of(functions, x.step), x.rank};
+  if (node.op_type() == "Asin") return {asin_of(functions, x.step), x.rank};
+  if (node.op_type() == "Acos") return {acos_of(functions, x.step), x.rank};
   const std::size_t sine = functions.activate({ActivationKind::sin}, x.step);
   const std::size_t cosine = functions.unary(UnaryKind::cosine, x.step);
   return {functions.binary(BinaryKind::divide, sine, cosine), x.rank};

@@ -45,7 +45,8 @@ bool is_elementwise(const std::string& op) {
                                                 "Xor",         "IsNaN",
                                                 "IsInf",       "Floor",
                                                 "Ceil",        "Round",
-                                                "Mod"};
+                                                "Mod",         "Asin",
+                                                "Acos",        "Atan"};
   return known.contains(op);
 }
 
