@@ -18,7 +18,7 @@ import lockstep
 
 SEED = int(sys.argv[2]) if len(sys.argv) > 2 else 8
 GRAPHS, SAMPLES, OPSET = 120, 11, 20
-UNARY = """Relu Tanh Sigmoid Softplus Softsign LeakyRelu Elu Selu Celu Gelu HardSigmoid HardSwish Mish Abs Neg Sin Cos Erf
+UNARY = """Relu Tanh Sigmoid Softplus Softsign LeakyRelu Elu Selu Celu Gelu HardSigmoid HardSwish Mish Abs Neg Sin Cos Atan Erf
     Softmax LogSoftmax ThresholdedRelu Shrink Identity Clip""".split()
 
 
