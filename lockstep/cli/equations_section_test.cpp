@@ -183,8 +183,11 @@ TEST(EquationsSection, end_trajectories_where_an_expression_changes_its_sign) {
       "equations = { x = \"v\", v = \"-k*x\" }\n[ensemble]\ninitial_state = [1, 0]\n"
       "[time]\nspan = [0, 5]\n[method]\nprecision = \"f64\"\nrtol = 1e-9\natol = 1e-9\n";
   // x = cos(t), v = -sin(t).
-  for (const auto& [function, end] : std::vector<std::pair<std::string, double>>{
-           {"x + v", std::atan(1.0)}, {"t - 2.5 * energy", 2.5}, {"k * x - 0.5", std::acos(0.5)}}) {
+  for (const auto& [function, end] : std::vector<std::pair<std::string, double>>{{"x + v", std::atan(1.0)},
+                                                                                 {"t - 2.5 * energy", 2.5},
+                                                                                 {"k * x - 0.5", std::acos(0.5)},
+                                                                                 {"atan2(-v, x) - 2.5", 2.5},
+                                                                                 {"acos(x) - 1", 1}}) {
     const ProblemSetup setup = set_up_text(spring + "[event]\nfunction = \"" + function + "\"\n");
     const ode::Solution solution = ode::solve(setup.problem, setup.options);
     EXPECT_EQ(solution.record(0).status, ode::Status::terminated) << function;

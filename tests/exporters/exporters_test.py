@@ -159,6 +159,22 @@ class Exported(ToolTest):
                 onnx.save(to_onnx(net, [("B", 4)]), file)
                 self.check(file, layers, x, jax.jit(net)(x))
 
+    def test_angles_by_jax2onnx(self):
+        """Each within 4 ulp = 8 u of its value; of the angle of two numbers 8 u of pi, which JAX adds to that of their quotient."""
+        import jax.numpy as jnp
+        from jax2onnx import to_onnx
+        x = self.rng.uniform(-1, 1, size=(67, 2)).astype(np.float32)
+        x[:6] = [[0, 1], [1, 0], [0, -1], [-1, 0], [0, 0], [-1, -1]]
+        for name, theirs, exact in (
+                ("arctan2", lambda x: jnp.arctan2(x[:, :1], x[:, 1:]), lambda x: np.arctan2(x[:, :1], x[:, 1:])),
+                ("arctan", jnp.arctan, np.arctan), ("arcsin", jnp.arcsin, np.arcsin), ("arccos", jnp.arccos, np.arccos)):
+            with self.subTest(function=name):
+                file = self.folder / f"{name}.onnx"
+                onnx.save(to_onnx(theirs, [("B", 2)]), file)
+                y = exact(x.astype(np.float64))
+                ours = self.evaluate(file, {"input": x})["output"].reshape(y.shape)
+                self.assertTrue(np.all(np.abs(ours - y) <= 8 * UNIT * (np.pi if name == "arctan2" else np.abs(y))), name)
+
 
 class Fixtures(ToolTest):
     """ONNX Runtime agrees on every ONNX file of testdata/."""
