@@ -52,9 +52,10 @@ typedef struct lockstep_load_options {
   const char *hidden_activation; /* the latter, in a field of its own; or NULL */
 } lockstep_load_options;
 
-/* Reads safetensors and, where liblockstep_c_readers is installed beside this library, ONNX, Keras' files and Lockstep's
- * HDF5. `options` may be NULL; activations other than those that a file names are refused. Handles are freed by the
- * caller. */
+/* Reads safetensors and, where liblockstep_c_readers is installed beside this library, ONNX, Keras' files and
+ * Lockstep's HDF5. `options` may be NULL; activations other than those that a file names are refused. Of an ONNX file,
+ * outputs that are labels (integers, text) and cannot be read are left out: lockstep_model_port tells which there are.
+ * Handles are freed by the caller. */
 lockstep_status lockstep_model_load(const char *path, const lockstep_load_options *options, lockstep_model **model);
 void lockstep_model_free(lockstep_model *model);
 

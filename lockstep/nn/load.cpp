@@ -159,7 +159,7 @@ Model load(const std::filesystem::path& path, const ReadOptions& options) {
 #endif
     case ModelFormat::onnx:
 #ifdef LOCKSTEP_ONNX
-      return agreeing(read_onnx(path));
+      return agreeing(read_onnx(path, options.unreadable_outputs));
 #else
       return refuse("an ONNX model, in a build without ONNX", kFromOnnx);
 #endif

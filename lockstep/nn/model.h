@@ -81,6 +81,8 @@ struct Provenance {
   std::string licence;
   std::string attribution;
   std::vector<std::string> notes;  // what reading changed beside copying numbers; not stored
+  // Outputs of the file that the model has not, and why: `output "label": int64, and node ...`; not stored.
+  std::vector<std::string> left_out;
 };
 
 // Plain host data: edit it freely, then validate().

@@ -221,8 +221,8 @@ onnx::ModelProto parse(std::span<const std::byte> bytes, const std::string& sour
 }
 
 // What the file's operators make, and what reading changed beside copying numbers.
-Model model_from_steps(const onnx::ModelProto& file, const std::filesystem::path& path) {
-  const StepGraph graph = detail::read_steps(file, path);
+Model model_from_steps(const onnx::ModelProto& file, const std::filesystem::path& path, UnreadableOutputs unreadable) {
+  const StepGraph graph = detail::read_steps(file, path, unreadable);
   std::vector<std::string> notes;
   Model model;
   if (auto stack = stack_of(graph, path, notes)) {
@@ -237,21 +237,26 @@ Model model_from_steps(const onnx::ModelProto& file, const std::filesystem::path
   model.name = file.graph().name();
   model.weight_type = graph.weight_type;
   model.provenance.format = "ONNX, opset " + std::to_string(graph.opset);
+  model.provenance.notes = std::move(notes);
+  model.provenance.left_out = graph.left_out;
   const std::string prefix = path.string() + ": ";
-  for (std::string& note : notes) {
-    for (std::size_t at = note.find(prefix); at != std::string::npos; at = note.find(prefix, at)) {
-      note.erase(at, prefix.size());
+  for (std::vector<std::string>* const texts : {&model.provenance.notes, &model.provenance.left_out}) {
+    for (std::string& note : *texts) {
+      for (std::size_t at = note.find(prefix); at != std::string::npos; at = note.find(prefix, at)) {
+        note.erase(at, prefix.size());
+      }
     }
   }
-  model.provenance.notes = std::move(notes);
   return model;
 }
 
 }  // namespace
 
-Model read_onnx(const std::filesystem::path& path) { return read_onnx(detail::read_bytes(path), path); }
+Model read_onnx(const std::filesystem::path& path, UnreadableOutputs unreadable) {
+  return read_onnx(detail::read_bytes(path), path, unreadable);
+}
 
-Model read_onnx(std::span<const std::byte> bytes, const std::filesystem::path& path) {
+Model read_onnx(std::span<const std::byte> bytes, const std::filesystem::path& path, UnreadableOutputs unreadable) {
   const StandardReading arithmetic;
   const onnx::ModelProto file = parse(bytes, path.string());
   Model model;
@@ -259,7 +264,7 @@ Model read_onnx(std::span<const std::byte> bytes, const std::filesystem::path& p
     model = std::move(*written);
     model.provenance.format = "ONNX, opset " + std::to_string(detail::kWrittenOpset);
   } else {
-    model = model_from_steps(file, path);
+    model = model_from_steps(file, path, unreadable);
   }
   model.provenance.source = path.string();
   model.provenance.digest = content_digest(bytes);

@@ -11,6 +11,7 @@
 #include "lockstep/core/pending_file.h"
 #include "lockstep/core/precision.h"
 #include "lockstep/nn/model.h"
+#include "lockstep/nn/safetensors.h"
 
 namespace lockstep::nn {
 
@@ -22,9 +23,9 @@ namespace lockstep::nn {
 // normalisations; every reduction, and CumSum, over features; Concat, Split, Slice, Gather, GatherND, ScatterND,
 // ScatterElements, Tile, Pad, Expand, Transpose; comparisons and Where; Identity, Dropout, Cast, CastLike, Flatten,
 // Reshape, Squeeze, Unsqueeze that keep the batch; constants computed from constants; of ai.onnx.ml Scaler, Normalizer,
-// LinearRegressor, Binarizer, ArrayFeatureExtractor and FeatureVectorizer. In between, values may have any dimensions,
-// the batch any of them. Opsets 7 to 28; weights of float16, bfloat16, float32, float64, in the file or in one beside
-// it.
+// LinearRegressor, Binarizer, ArrayFeatureExtractor, FeatureVectorizer and ZipMap. In between, values may have any
+// dimensions, the batch any of them. Opsets 7 to 28; weights of float16, bfloat16, float32, float64, in the file or in
+// one beside it.
 //
 // A plain stack becomes Model::from_mlp(): a scaling before the first layer, first Sub or Add, then Div, stays as it
 // is, and any other with a term becomes (x - shift) / scale, in float64; one after the last layer becomes y * scale +
@@ -35,11 +36,16 @@ namespace lockstep::nn {
 // A file of write_onnx() that no other tool has changed becomes the model it was written from: the same nodes, calls,
 // names, units and ranges. Of a changed one the ports keep what is known of their features.
 //
+// Outputs that are labels (integers, text) and made by operators outside the list, as classifiers have them beside
+// their probabilities, are left out where another output can be read: provenance.left_out names them. So are other
+// outputs where `unreadable` says it.
+//
 // Throws Error: (file) when a file cannot be read; (unsupported) naming node, operator and opset for what is not in the
 // list; (model) for files that are damaged, or point outside their own folder.
-Model read_onnx(const std::filesystem::path& path);
+Model read_onnx(const std::filesystem::path& path, UnreadableOutputs unreadable = UnreadableOutputs::refuse);
 // The same from memory; `path` is what messages call the file, and in whose folder weights outside it are looked for.
-Model read_onnx(std::span<const std::byte> bytes, const std::filesystem::path& path);
+Model read_onnx(std::span<const std::byte> bytes, const std::filesystem::path& path,
+                UnreadableOutputs unreadable = UnreadableOutputs::refuse);
 
 struct OnnxOptions {
   std::optional<Precision> precision;  // of all numbers, inputs and outputs; onnx_precision() where it is left out

@@ -12,11 +12,16 @@
 
 namespace lockstep::nn {
 
+// An ONNX file's outputs of floating point numbers that cannot be read while others can. Labels, integers and text, are
+// left out in any case. Provenance::left_out has what was.
+enum class UnreadableOutputs { refuse, leave_out };
+
 // What a file may leave unsaid. Activations given here must be those in the file, where it names them; spellings as in
 // parse_activation().
 struct ReadOptions {
   std::string activations;        // one for each layer, "tanh,tanh,linear"; or one name for all layers but the last
   std::string hidden_activation;  // the latter, in a field of its own
+  UnreadableOutputs unreadable_outputs = UnreadableOutputs::refuse;
 };
 
 // Tensors PREFIX N.weight [output][input] and PREFIX N.bias [output], N ascending in any steps and PREFIX the same

@@ -89,3 +89,13 @@ net = make_pipeline(StandardScaler(), MLPRegressor(hidden_layer_sizes=(8, 6), ac
 net.fit(x, target)
 (folder / "sklearn_mlp.onnx").write_bytes(to_onnx(net, x[:1]).SerializeToString())
 save_samples("sklearn_mlp", x[:16], net.predict(x[:16].astype(np.float64)))
+
+# Labels beside the probabilities, as text and as integers; the latter's probabilities as a list of maps.
+from sklearn.neural_network import MLPClassifier
+
+sign = np.array(["falling", "level", "rising"])[np.digitize(target[:, 0], [-0.3, 0.3])]
+for name, classes, zipmap in (("sklearn_classifier", sign, False), ("sklearn_zipmap", sign == "rising", True)):
+    net = make_pipeline(StandardScaler(), MLPClassifier(hidden_layer_sizes=(6,), activation="tanh", random_state=7))
+    net.fit(x, classes.astype(int) if zipmap else classes)
+    (folder / f"{name}.onnx").write_bytes(to_onnx(net, x[:1], options={"zipmap": zipmap}).SerializeToString())
+    save_samples(name, x[:16], net.predict_proba(x[:16].astype(np.float64)))

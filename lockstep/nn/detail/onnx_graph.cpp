@@ -19,6 +19,17 @@ namespace {
 constexpr std::int64_t kOldestOpset = 7;   // before it, broadcasting was an attribute
 constexpr std::int64_t kNewestOpset = 28;  // of ONNX 1.23; a later one may mean something else
 
+// Of outputs that are no floating point numbers, what they are: "int64", "string"; else empty. Truth values are read as
+// 0 and 1.
+std::string label_type(const onnx::ValueInfoProto& output) {
+  using Tensor = onnx::TensorProto;
+  if (output.type().has_sequence_type() || output.type().has_map_type()) return "a list for each sample";
+  const int type = output.type().tensor_type().elem_type();
+  static const std::set<int> labels{Tensor::INT8,   Tensor::INT16,  Tensor::INT32,  Tensor::INT64, Tensor::UINT8,
+                                    Tensor::UINT16, Tensor::UINT32, Tensor::UINT64, Tensor::STRING};
+  return labels.contains(type) ? type_name(type) : "";
+}
+
 }  // namespace
 
 GraphReader::GraphReader(const onnx::ModelProto& model, const std::filesystem::path& path)
@@ -26,11 +37,56 @@ GraphReader::GraphReader(const onnx::ModelProto& model, const std::filesystem::p
   read_opset(model);
 }
 
-StepGraph GraphReader::read() {
+StepGraph GraphReader::read(UnreadableOutputs unreadable) {
   const std::set<std::string_view> needed = needed_values();
+  read_initialisers(needed);
+  read_inputs();
+  for (const auto& node : graph_.node()) {
+    if (std::ranges::none_of(node.output(), [&](const auto& name) { return needed.contains(name); })) continue;
+    try {
+      read_node(node);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::unsupported) throw;
+      for (const std::string& name : node.output()) unreadable_.emplace(name, error);
+    }
+  }
+  if (graph_.output_size() == 0) refuse(path_.string(), "no output", "at least one");
+  std::vector<std::pair<const onnx::ValueInfoProto*, Error>> others;
+  for (const auto& output : graph_.output()) {
+    try {
+      result_.outputs.push_back({output.name(), read_output(output)});
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::unsupported) throw;
+      others.emplace_back(&output, error);
+    }
+  }
+  if (result_.outputs.empty()) throw others.front().second;
+  for (const auto& [output, error] : others) leave_out(*output, error, unreadable);
+  return std::move(result_);
+}
+
+// An output that cannot be read while another can.
+void GraphReader::leave_out(const onnx::ValueInfoProto& output, const Error& error, UnreadableOutputs unreadable) {
+  const std::string label = label_type(output), name = '"' + output.name() + '"';
+  if (label.empty() && unreadable == UnreadableOutputs::refuse) {
+    throw Error(error.kind(), {error.field(), error.found(), error.expected(),
+                               error.remedy() + (error.remedy().empty() ? "" : "; or ") + "do without output " + name +
+                                   ": `lockstep import` leaves it out"});
+  }
+  require_text(output.name());
+  result_.left_out.push_back("output " + name + (label.empty() ? "" : " (" + label + ")") + ": " + error.field() +
+                             ": " + error.found());
+}
+
+void GraphReader::read_initialisers(const std::set<std::string_view>& needed) {
   for (const auto& tensor : graph_.initializer()) {
     if (!needed.contains(tensor.name())) continue;
     const std::string here = field("initializer \"" + tensor.name() + '"');
+    if (tensor.data_type() == onnx::TensorProto::STRING) {  // the names of a classifier's classes
+      unreadable_.emplace(tensor.name(),
+                          Error(ErrorKind::unsupported, {here, "numbers of type string", "numbers", ""}));
+      continue;
+    }
     OnnxTensor read = read_tensor(tensor, here, path_);
     if (const auto at = read.first_nan()) not_numbers_[tensor.name()] = here + "[" + std::to_string(*at) + "]";
     values_[tensor.name()] = std::move(read);
@@ -38,29 +94,23 @@ StepGraph GraphReader::read() {
   if (graph_.sparse_initializer_size() > 0) {
     unsupported("sparse initialisers", "dense ones", "export the weights as plain tensors");
   }
-  read_inputs();
-  for (const auto& node : graph_.node()) {
-    if (std::ranges::any_of(node.output(), [&](const auto& name) { return needed.contains(name); })) read_node(node);
+}
+
+std::size_t GraphReader::read_output(const onnx::ValueInfoProto& output) const {
+  const Value& value = known(output.name(), field("output \"" + output.name() + '"'));
+  const auto* data = std::get_if<Data>(&value);
+  if (!data) {
+    unsupported("an output \"" + output.name() + "\" that does not depend on the input", "a net", "check the export");
   }
-  if (graph_.output_size() == 0) refuse(path_.string(), "no output", "at least one");
-  for (const auto& output : graph_.output()) {
-    const std::string name = field("output \"" + output.name() + '"');
-    const Value& value = known(output.name(), name);
-    const auto* data = std::get_if<Data>(&value);
-    if (!data)
-      unsupported("an output \"" + output.name() + "\" that does not depend on the input", "a net", "check the export");
-    if (data->rank > 2) {
-      unsupported(
-          "an output \"" + output.name() + "\" of more than two dimensions, " + text_of(dimensions_of({}, value)),
-          "[batch, features]", "reshape it in the net (x.flatten(1))");
-    }
-    if (data->turned) {
-      unsupported("an output \"" + output.name() + "\" [features, batch]", "[batch, features]",
-                  "transpose it in the net");
-    }
-    result_.outputs.push_back({output.name(), data->step});
+  if (data->rank > 2) {
+    unsupported("an output \"" + output.name() + "\" of more than two dimensions, " + text_of(dimensions_of({}, value)),
+                "[batch, features]", "reshape it in the net (x.flatten(1))");
   }
-  return std::move(result_);
+  if (data->turned) {
+    unsupported("an output \"" + output.name() + "\" [features, batch]", "[batch, features]",
+                "transpose it in the net");
+  }
+  return data->step;
 }
 
 // The names that the outputs depend on: what else a file holds, left over by an exporter, need not be understood.
@@ -159,6 +209,7 @@ void GraphReader::read_inputs() {
 }
 
 const GraphReader::Value& GraphReader::known(const std::string& name, const std::string& who) const {
+  if (const auto unread = unreadable_.find(name); unread != unreadable_.end()) throw unread->second;
   const auto found = values_.find(name);
   if (const auto made = not_offered_.find(name); made != not_offered_.end()) {
     throw Error(ErrorKind::unsupported, {who, '"' + name + "\", " + made->second + ", which is not offered",
@@ -345,8 +396,8 @@ GraphReader::Values GraphReader::results_of(const Node& node) {
               "leave it out of the exported net, or save the stack inside as safetensors (docs/model_format.md)");
 }
 
-StepGraph read_steps(const onnx::ModelProto& model, const std::filesystem::path& path) {
-  return GraphReader(model, path).read();
+StepGraph read_steps(const onnx::ModelProto& model, const std::filesystem::path& path, UnreadableOutputs unreadable) {
+  return GraphReader(model, path).read(unreadable);
 }
 
 }  // namespace lockstep::nn::detail

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lockstep/nn/model.h"
+#include "lockstep/nn/safetensors.h"
 
 namespace lockstep::nn::detail {
 
@@ -48,12 +49,13 @@ struct StepPort {
 struct StepGraph {
   std::vector<Step> steps;
   std::vector<StepPort> inputs, outputs;
+  std::vector<std::string> left_out;  // outputs of the file that are not among them, and why
   std::int64_t opset = 0;
   WeightType weight_type = WeightType::f16;  // the widest of the dense layers'
 };
 
 // Throws Error as read_onnx() does.
-StepGraph read_steps(const onnx::ModelProto& model, const std::filesystem::path& path);
+StepGraph read_steps(const onnx::ModelProto& model, const std::filesystem::path& path, UnreadableOutputs unreadable);
 
 // Is it a multiplication, addition or division with constants, a layer, an activation: a step that a stack may have?
 bool may_stand_in_stack(const Step& step);

@@ -39,6 +39,8 @@ GraphReader::Value GraphReader::machine_learning(const Node& node) {
     const Indices wanted = indices_within(node, constant_operand(node, 1), x.extents[axis]);
     return pictured(node, value, taken(picture_of(node, x), axis, wanted), x.batch);
   }
+  if (op == "ZipMap")
+    return data(node, 0);  // a number for each class, by its name: the numbers in the order of classes
   if (op == "FeatureVectorizer") {
     std::vector<std::size_t> steps;
     const auto* const asked = attribute(node, "inputdimensions");
@@ -53,9 +55,11 @@ GraphReader::Value GraphReader::machine_learning(const Node& node) {
     if (steps.empty()) refuse(place(node), "nothing to join", "at least one operand");
     return steps.size() == 1 ? Data{steps[0]} : Data{builder_.operation(Concatenate{}, std::move(steps), place(node))};
   }
-  unsupported(node, "an operator of scikit-learn's converter that is not supported here",
-              "Scaler, Normalizer, LinearRegressor, Imputer, Binarizer, ArrayFeatureExtractor or FeatureVectorizer",
-              "export the net (MLPRegressor, and the scaling around it) alone, and do the rest before or after it");
+  unsupported(
+      node, "an operator of scikit-learn's converter that is not supported here",
+      "Scaler, Normalizer, LinearRegressor, Imputer, Binarizer, ArrayFeatureExtractor, FeatureVectorizer or ZipMap",
+      "export the net (MLPRegressor or MLPClassifier, and the scaling around it) alone, and do the rest before or "
+      "after it");
 }
 
 // scikit-learn's: (x - offset) * scale, the numbers in attributes.

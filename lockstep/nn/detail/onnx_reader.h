@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "lockstep/core/error.h"
 #include "lockstep/nn/detail/onnx_dimensions.h"
 #include "lockstep/nn/detail/onnx_graph.h"
 #include "lockstep/nn/detail/onnx_steps.h"
@@ -26,7 +27,7 @@ class GraphReader {
  public:
   GraphReader(const onnx::ModelProto& model, const std::filesystem::path& path);
 
-  StepGraph read();
+  StepGraph read(UnreadableOutputs unreadable);
 
  private:
   using Node = onnx::NodeProto;
@@ -58,7 +59,10 @@ class GraphReader {
   void read_opset(const onnx::ModelProto& model);
   std::set<std::string_view> needed_values() const;
   void require_text(const std::string& name) const;
+  void read_initialisers(const std::set<std::string_view>& needed);
   void read_inputs();
+  std::size_t read_output(const onnx::ValueInfoProto& output) const;
+  void leave_out(const onnx::ValueInfoProto& output, const Error& error, UnreadableOutputs unreadable);
   std::size_t width_from_first_layer(const std::string& input) const;
   void read_node(const Node& node);
   void require_numbers(const Node& node) const;
@@ -213,6 +217,7 @@ class GraphReader {
   StepBuilder builder_;
   std::map<std::string, Value> values_;
   std::map<std::string, std::string> not_offered_;  // which output of which node, by name
+  std::map<std::string, Error> unreadable_;  // by name, why it cannot be read: no matter where no output needs it
   std::map<std::string, std::string> not_numbers_;  // where each constant with a NaN in it comes from, by name
   std::set<std::string> truths_;  // those of them that ONNX calls bool
   std::optional<std::int64_t> fixed_batch_;
