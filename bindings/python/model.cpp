@@ -17,6 +17,7 @@
 #include "bindings/python/errors.h"
 #include "bindings/python/other_numbers.h"
 #include "bindings/python/ports.h"
+#include "bindings/python/solve.h"
 #include "lockstep/cli/model_text.h"
 #include "lockstep/core/thread_count.h"
 #include "lockstep/nn/hdf5_model.h"
@@ -129,6 +130,9 @@ Net load(const std::filesystem::path& path, const std::string& activations) {
     if (!error.field().starts_with(kOptions)) throw;
     throw Error(error.kind(), {error.field().substr(kOptions.size()), error.found(), error.expected(), error.remedy()});
   }
+  std::vector<std::string> left_out = model.provenance.left_out;
+  for (std::string& output : left_out) output = path.filename().string() + " is read without " + output;
+  warn_of(left_out, 2);  // below this is load() of lockstep/_model.py
   return Net(std::move(model));
 }
 
@@ -336,6 +340,9 @@ precision : "f32" or "f64", optional
           "range of the training data). with_ranges() and with_names() make a model of others.")
       .def_prop_ro(
           "outputs", [](const Net& net) { return ports(net.model().outputs); }, "Output ports, as `inputs`.")
+      .def_prop_ro(
+          "left_out", [](const Net& net) { return net.model().provenance.left_out; },
+          "Outputs of the file that could not be read, and why: a classifier's labels beside its probabilities.")
       .def_prop_ro(
           "calls", &calls,
           "Of equations, the calls of nets with training ranges: dicts of `net` and `name` (\"drag#2\" is the second "

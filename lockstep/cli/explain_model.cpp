@@ -116,6 +116,8 @@ void explain_model(const std::filesystem::path& path, const ProblemOverrides& ov
   });
   for (const std::string& note : model.provenance.notes)
     std::printf("- %s\n", printable(note, LineBreaks::escape).c_str());
+  for (const std::string& output : model.provenance.left_out)
+    std::printf("- left out: %s\n", printable(output, LineBreaks::escape).c_str());
 }
 
 }  // namespace lockstep::cli

@@ -21,6 +21,15 @@ class ImportTest(ToolTest):
             self.assertIn(part, done.stdout)
         self.assertIn("silu", self.run_tool("info", "net.h5").stdout)
 
+    def test_outputs_that_cannot_be_read_are_left_out_and_named(self):
+        net = EXPORTED / "sklearn_classifier.onnx"
+        told = 'output "label" (string): '
+        done = self.succeed("import", net, "-o", "net.h5", "--check", EXPORTED / "sklearn_classifier.samples.h5")
+        self.assertIn("  left out: " + told, done)
+        self.assertIn("left out           " + told, self.succeed("info", net))
+        self.assertIn("- left out: " + told, self.succeed("explain", net))
+        self.assertNotIn("left out", self.succeed("info", "net.h5"))
+
     def test_both_formats_hold_the_same_net(self):
         onnx = DATA / "qlknn_7_11_tanh_10_133x5_8.onnx"
         for name in ("net.h5", "net.safetensors"):

@@ -51,7 +51,7 @@ Error naming_file(const Error& error, const std::filesystem::path& path) {
 }
 
 nn::Model load_model(const std::filesystem::path& path, const std::optional<std::string>& activations,
-                     const std::string& given_by) {
+                     const std::string& given_by, nn::UnreadableOutputs unreadable) {
   if (path.extension() == ".toml") {
     if (!activations) return load_equations(path);
     throw Error(ErrorKind::invalid_argument,
@@ -60,6 +60,7 @@ nn::Model load_model(const std::filesystem::path& path, const std::optional<std:
   }
   constexpr std::string_view kField = "options.activations";
   nn::ReadOptions options;
+  options.unreadable_outputs = unreadable;
   if (activations) options.activations = *activations;
   try {
     return nn::load(path, options);

@@ -9,6 +9,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/nn/model.h"
+#include "lockstep/nn/safetensors.h"
 
 namespace lockstep::cli {
 
@@ -33,6 +34,7 @@ auto in_model_file(const std::filesystem::path& path, Work work) {
 // A model file, or a problem file for the model that its equations are; with the activations that the user gave, if
 // any, by the flag or key `given_by`, which messages name.
 nn::Model load_model(const std::filesystem::path& path, const std::optional<std::string>& activations,
-                     const std::string& given_by = "--activations");
+                     const std::string& given_by = "--activations",
+                     nn::UnreadableOutputs unreadable = nn::UnreadableOutputs::refuse);
 
 }  // namespace lockstep::cli

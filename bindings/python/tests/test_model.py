@@ -402,3 +402,14 @@ def test_names_of_damaged_files_need_not_be_text(tmp_path):
     with pytest.raises((lockstep.ModelError, lockstep.Unsupported)) as caught:  # the latter where ONNX is not read
         lockstep.load(file)
     assert "net.onnx" in caught.value.field
+
+
+def test_labels_that_a_file_has_beside_its_probabilities_are_warned_of(testdata):
+    path = testdata / "exported" / "sklearn_classifier.onnx"
+    with pytest.warns(UserWarning, match=r'sklearn_classifier.onnx is read without output "label" \(string\)') as warned:
+        net = lockstep.load(path)
+    assert warned[0].filename == __file__
+    assert [port["name"] for port in net.outputs] == ["probabilities"]
+    assert len(net.left_out) == 1 and net.left_out[0].startswith('output "label" (string): ')
+    assert net(np.zeros(3)).sum() == pytest.approx(1)
+    assert lockstep.load(testdata / "exported" / "sklearn_mlp.onnx").left_out == []

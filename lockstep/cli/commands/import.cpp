@@ -61,6 +61,9 @@ void print_model(const nn::Model& model) {
     wide = std::max(wide, static_cast<int>(std::min<std::size_t>(name.size(), 48)));
   for (const auto& [name, text] : lines) std::printf("  %-*s %s\n", wide, shown(name).c_str(), shown(text).c_str());
   for (const std::string& note : model.provenance.notes) std::printf("  note: %s\n", shown(note).c_str());
+  for (const std::string& output : model.provenance.left_out) {
+    std::printf("  left out: %s\n", shown(output).c_str());
+  }
   std::printf("  %s parameters, %s\n", count_text(model.parameter_count()).c_str(),
               to_string(model.weight_type).c_str());
 }
@@ -138,7 +141,7 @@ int import_model(const ImportOptions& options) {
   refuse_to_replace(options.output, {options.model});
   if (options.check) refuse_to_replace(options.output, {*options.check});
   if (options.given.data) refuse_to_replace(options.output, {*options.given.data});
-  nn::Model model = load_model(options.model, options.activations);
+  nn::Model model = load_model(options.model, options.activations, "--activations", nn::UnreadableOutputs::leave_out);
   const std::vector<std::string> ranges = take_ranges(model, options.given);
   if (extension == ".safetensors" && !nn::is_stack(model)) {
     throw Error(ErrorKind::unsupported,

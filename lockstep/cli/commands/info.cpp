@@ -217,6 +217,7 @@ void print_model(const InfoOptions& options) {
   line("parameters", count_text(model.parameter_count()) + ", stored as " + to_string(model.weight_type));
   for (const nn::Port& port : model.inputs) print_port("input", port);
   for (const nn::Port& port : model.outputs) print_port("output", port);
+  for (const std::string& output : model.provenance.left_out) line("left out", output);
   for (const nn::GuardedCall& call : model.calls) {
     for (nn::Port port : call.inputs) {
       port.name = call.name + ", input " + port.name;
