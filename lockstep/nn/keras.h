@@ -13,9 +13,10 @@ namespace lockstep::nn {
 // Read are Sequential and functional models, also used as layers of one another, over inputs [batch, features], of
 // these layers: Dense; Activation with the functions of docs/model_format.md, LeakyReLU, ELU, ReLU, PReLU, Softmax;
 // Normalization, BatchNormalization, LayerNormalization, Rescaling; Concatenate, Add, Subtract, Multiply, Average,
-// Maximum, Minimum; and what does nothing at inference (Dropout, noise, Flatten, Identity). Kernels are transposed. A
-// Normalization that reads the input stays as it is; what else has a term and stands before the first layer becomes (x
-// - shift) / scale; all else that scales is multiplied into the layer beside it, in float64. Both are told in
+// Maximum, Minimum; what does nothing at inference (Dropout, noise, Flatten, Identity); and of Keras 3 slices
+// x[:, a:b], arithmetic and the operations of keras.ops that docs/model_format.md lists. Kernels are transposed. A
+// Normalization that reads the input stays as it is; what else has a term and stands before the first layer becomes
+// (x - shift) / scale; all else that scales is multiplied into the layer beside it, in float64. Both are told in
 // provenance.notes. Ports and nodes are named after the layers.
 //
 // Throws Error: (file) when a file cannot be read; (unsupported) naming the layer and what of it is not read, or saying

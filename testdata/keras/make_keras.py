@@ -103,3 +103,21 @@ if version == "keras3":
     y = layers.Dense(5, "sparse_plus", name="sparse")(layers.ReLU(threshold=0.25, name="above")(y))
     w = layers.Dense(5, "sparse_sigmoid", name="hard")(z)
     save("compositions", keras.Model(x, [layers.Dot(1, name="dot")([y, w]), y]), {"x": 4}, ("keras", "h5"))
+
+# Slices and operations as closures have them: a ratio of inputs, a part of them into the net, a limited answer.
+if version == "keras3":
+    from keras import ops
+
+    x = keras.Input((5,), name="x")
+    speed, rest, last = x[:, :2], x[..., 1:5:2], x[:, -1]
+    y = layers.Concatenate(name="both")([ops.tanh(speed) * 2.0, ops.log(ops.square(rest) + 1)])
+    y = layers.Dense(6, "tanh", name="hidden")(y)
+    z = ops.concatenate([ops.exp(-ops.abs(y)), ops.sqrt(ops.sigmoid(y)) / np.array([1.0, 2.0, 0.5, 3.0, 0.25, 1.5])], axis=1)
+    z = ops.relu(1.5 - z**2) - ops.gelu(z) + ops.gelu(z, approximate=False) * ops.leaky_relu(z, 0.1)
+    left, right = ops.split(z, [4], axis=-1)
+    w = ops.where(left > 0.25, left, 0.125 * ops.minimum(left, 0.5)) - ops.maximum(x[:, 0:1], -0.5)
+    w = ops.add(ops.multiply(w, 3.0), ops.sum(right, axis=-1, keepdims=True)) ** 1.0
+    u = ops.stack([last, ops.sin(last) ** 3.0, ops.mean(right, axis=1)], axis=1)
+    v = ops.expand_dims(ops.clip(last, -0.5, 0.5), -1) // 0.25 + ops.take(x, [4, 0], axis=1) % 0.75
+    answer = layers.Dense(3, name="answer")(ops.hstack([w, u, ops.softmax(v), ops.flip(v, axis=1)]))
+    save("operations", keras.Model(x, [answer, w, ops.soft_shrink(u, 0.25)]), {"x": 5}, ("keras", "h5"))

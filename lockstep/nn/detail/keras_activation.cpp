@@ -75,6 +75,8 @@ std::optional<double> number_of(const Json& config, std::initializer_list<const 
 
 }  // namespace
 
+std::optional<KerasActivation> keras_activation_of(const std::string& name) { return of_name(name, 3); }
+
 std::optional<KerasActivation> keras_activation_layer(const std::string& class_name, const Json& config) {
   const auto one = [](Activation activation) { return KerasActivation{Activate{activation}}; };
   if (class_name == "LeakyReLU") {

@@ -40,7 +40,7 @@ bool is_history(const Json& value) {
 
 KerasTensor parse_history(const Json& value, const std::string& where) {
   if (!is_history(value)) refuse(where, "no [layer, call, tensor]", "one");
-  return {value[0].get<std::string>(), index_of(value[1], where), index_of(value[2], where)};
+  return {value[0].get<std::string>(), index_of(value[1], where), index_of(value[2], where), 0};
 }
 
 // One tensor or several, as a list or by names.
@@ -58,7 +58,10 @@ std::vector<KerasTensor> parse_ports(const Json& value, const std::string& where
 void collect_tensors(const Json& value, const std::string& where, int depth, KerasCall& call) {
   if (depth > kDeepestNesting || call.reads.size() > kMostLayers) refuse(where, "arguments nested too deep", "tensors");
   if (value.is_object() && value.contains("class_name") && value["class_name"] == "__keras_tensor__") {
-    call.reads.push_back(parse_history(member(member(value, "config", where), "keras_history", where), where));
+    const Json& config = member(value, "config", where);
+    call.reads.push_back(parse_history(member(config, "keras_history", where), where));
+    const auto shape = config.find("shape");
+    if (shape != config.end() && shape->is_array()) call.reads.back().rank = shape->size();
   } else if (value.is_array()) {
     for (const Json& one : value) collect_tensors(one, where, depth + 1, call);
   } else {
@@ -70,12 +73,14 @@ void collect_tensors(const Json& value, const std::string& where, int depth, Ker
 KerasCall parse_call(const Json& node, const std::string& where) {
   KerasCall call;
   if (node.is_object()) {
-    collect_tensors(member(node, "args", where), where, 0, call);
+    call.arguments = member(node, "args", where);
+    collect_tensors(call.arguments, where, 0, call);
     const auto keywords = node.find("kwargs");
     if (keywords == node.end() || !keywords->is_object()) return call;
     for (const auto& [key, value] : keywords->items()) {
       if (value.is_null() || value.is_boolean()) continue;  // "training", "mask"
       collect_tensors(value, where, 0, call);
+      call.named = true;
     }
   } else {
     call.reads = parse_ports(node, where);
@@ -129,10 +134,10 @@ void chain(KerasModel& model, const Json& config, const std::string& where) {
   }
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     model.layers[i].calls.clear();
-    if (i > 0) model.layers[i].calls.push_back({{{model.layers[i - 1].name, 0, 0}}, false});
+    if (i > 0) model.layers[i].calls.push_back({.reads = {{model.layers[i - 1].name}}});
   }
-  model.inputs = {{model.layers.front().name, 0, 0}};
-  model.outputs = {{model.layers.back().name, 0, 0}};
+  model.inputs = {{model.layers.front().name}};
+  model.outputs = {{model.layers.back().name}};
 }
 
 // Keras 2 counts the call that built a model as its call number 0, though it is not among those the file lists.

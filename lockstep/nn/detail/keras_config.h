@@ -16,11 +16,14 @@ struct KerasTensor {
   std::string layer;
   std::size_t call = 0;
   std::size_t tensor = 0;
+  std::size_t rank = 0;  // its dimensions with the batch's; 0 where the file does not say
 };
 
 struct KerasCall {
   std::vector<KerasTensor> reads;
   bool constants = false;  // reads something that is no tensor too: numbers, texts
+  bool named = false;      // by name: {"axis": 1} beside the arguments
+  Json arguments;          // in their order, as Keras 3 writes them, tensors among them
 };
 
 struct KerasModel;

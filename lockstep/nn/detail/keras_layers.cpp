@@ -15,6 +15,7 @@
 #include "lockstep/nn/detail/keras_compositions.h"
 #include "lockstep/nn/detail/keras_graph.h"
 #include "lockstep/nn/detail/keras_normalisation.h"
+#include "lockstep/nn/detail/keras_operations.h"
 #include "lockstep/nn/detail/refuse.h"
 
 namespace lockstep::nn::detail {
@@ -72,6 +73,7 @@ class Builder {
     std::map<std::string, std::string> slots;
     std::map<std::string, int> of_class;
     for (const KerasLayer& layer : keras.layers) {
+      if (is_keras_operation(layer)) continue;
       const std::string slot = snake_case(layer.class_name);
       const int before = of_class[slot]++;
       slots[layer.name] = before == 0 ? slot : slot + "_" + std::to_string(before);
@@ -133,7 +135,9 @@ class Builder {
     if (layer.model) return run(*layer.model, weights, reads, name + "/");
     if (reads.empty()) graph_.cannot(layer, "a call that reads nothing", "at least one value");
     check_policy(layer);
+    if (is_keras_operation(layer)) return keras_operation(graph_, layer, call, reads, name);
     const std::string& kind = layer.class_name;
+    require_features(layer, call);
     if (call.constants) graph_.cannot(layer, "constants among what it reads", "values of other layers");
     const auto merging = std::ranges::find(kMerging, kind, &std::pair<std::string_view, BinaryKind>::first);
     if (merging != kMerging.end()) return {merge(layer, merging->second, reads, name)};
@@ -159,6 +163,16 @@ class Builder {
         "LayerNormalization, RMSNormalization, GroupNormalization, UnitNormalization, EinsumDense, Rescaling, "
         "Dropout, Concatenate, Dot, Add, Multiply and the like",
         kind == "Lambda" ? "its function is Python code: write it as layers" : "");
+  }
+
+  // [batch], which x[:, 2] makes, would be joined, normalised or broadcast along the batch.
+  void require_features(const KerasLayer& layer, const KerasCall& call) const {
+    const std::string& kind = layer.class_name;
+    const bool each_number = std::ranges::find(kIdle, kind) != kIdle.end() || kind == "Flatten" || kind == "Reshape";
+    const auto lacks = [](const KerasTensor& tensor) { return tensor.rank == 1; };
+    if (each_number || std::ranges::none_of(call.reads, lacks)) return;
+    graph_.cannot(layer, "a value [batch]", "[batch, features]",
+                  "keep the features' axis: x[:, 2:3] instead of x[:, 2], keepdims=True in sums");
   }
 
   // "float32", {"class_name": "DTypePolicy", "config": {"name": "float32"}}
