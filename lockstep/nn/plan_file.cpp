@@ -286,7 +286,9 @@ void write_plan(const std::filesystem::path& path, const PlanFile& plan, Existin
   write_file(path, plan_bytes(plan), existing);
 }
 
-PlanFile read_plan(const std::filesystem::path& path) { return read_plan(detail::read_bytes(path), path.string()); }
+PlanFile read_plan(const std::filesystem::path& path) {
+  return read_plan(detail::read_bytes(path, "a plan file, as lockstep compile writes it"), path.string());
+}
 
 PlanFile read_plan(std::span<const std::byte> bytes, const std::string& source) {
   if (!is_plan_file(bytes)) refuse(source, "no plan file", "one made by lockstep compile", "check the path");

@@ -126,5 +126,10 @@ TEST(PlanFile, files_are_not_replaced_by_accident) {
   std::filesystem::remove(path);
 }
 
+TEST(PlanFile, a_path_without_a_file_is_named_as_where_a_plan_should_be) {
+  EXPECT_EQ(message_of([] { read_plan(std::filesystem::path("absent.plan")); }),
+            "absent.plan: found no such file, expected a plan file, as lockstep compile writes it; check the path");
+}
+
 }  // namespace
 }  // namespace lockstep::nn
