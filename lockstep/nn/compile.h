@@ -6,13 +6,17 @@
 #include "lockstep/nn/net_derivatives.h"
 
 namespace lockstep::nn {
+namespace detail {
+// to_mlp(), its refusal naming what takes every net.
+Mlp stack_to_compile(const Model& model);
+}  // namespace detail
 
-// The model lowered for one precision (T is float or double) and instruction set; weights are rounded to T. Throws
-// Error (model) when it is invalid, (unsupported) naming the node when it is no plain stack, or the target when
-// that is not available here.
+// A plain stack lowered for one precision (T is float or double) and instruction set; weights are rounded to T. Of
+// other nets, and of any, NetPlan makes a plan. Throws Error (model) when the model is invalid, (unsupported) naming
+// the node when it is no plain stack, or the target when that is not available here.
 template <class T>
 Plan<T> compile(const Model& model, CpuTarget target = best_cpu_target()) {
-  return Plan<T>::compile(to_mlp(model), target);
+  return Plan<T>::compile(detail::stack_to_compile(model), target);
 }
 
 // Any model for products with the Jacobian by the inputs, and with its transpose.

@@ -8,6 +8,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/core/text.h"
+#include "lockstep/nn/compile.h"
 #include "lockstep/nn/detail/refuse.h"
 
 namespace lockstep::nn {
@@ -201,6 +202,17 @@ bool is_stack(const Model& model) {
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::unsupported) throw;
     return false;
+  }
+}
+
+Mlp detail::stack_to_compile(const Model& model) {
+  try {
+    return to_mlp(model);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unsupported) throw;
+    throw Error(error.kind(), {error.field(), error.found(), error.expected(),
+                               "compile it by nn::NetPlan<T>::compile(model), which takes any net; compile() is for "
+                               "plain stacks of dense layers"});
   }
 }
 

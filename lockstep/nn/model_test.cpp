@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "lockstep/core/testing/message_of.h"
+#include "lockstep/nn/compile.h"
 #include "lockstep/nn/testing/small_model.h"
 
 namespace lockstep::nn {
@@ -138,6 +139,15 @@ TEST(Model, what_is_no_stack_is_refused_by_node) {
                 m.outputs[0].value = "side";
               }),
               HasSubstr("side: found \"layers.1\" to read, expected \"output_scaling\", the value before it"));
+}
+
+TEST(Model, that_is_no_stack_is_sent_to_what_compiles_any_net) {
+  Model two = small_model();
+  two.outputs.push_back({"z", two.outputs[0].value, two.outputs[0].features});
+  EXPECT_EQ(
+      message_of([&] { compile<float>(two); }),
+      "model: found 2 output ports, expected one; compile it by nn::NetPlan<T>::compile(model), which takes any net; "
+      "compile() is for plain stacks of dense layers");
 }
 
 }  // namespace
