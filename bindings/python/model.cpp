@@ -77,10 +77,16 @@ std::string port_text(const char* direction, const nn::Port& port) {
   return text;
 }
 
+// "9 parameters, float64"
+std::string parameters_text(const nn::Model& model) {
+  const std::size_t count = model.parameter_count();
+  return count == 0 ? "no parameters" : std::to_string(count) + " parameters, " + to_string(model.weight_type);
+}
+
 std::string repr(const Net& net) {
   const nn::Model& model = net.model();
   std::string text = "<lockstep.Model" + (model.name.empty() ? "" : " " + model.name) + ": " + shape_text(model) +
-                     ", " + std::to_string(model.parameter_count()) + " parameters, " + to_string(model.weight_type);
+                     ", " + parameters_text(model);
   for (const nn::Port& port : model.inputs) text += port_text("in ", port);
   for (const nn::Port& port : model.outputs) text += port_text("out", port);
   return text + ">";

@@ -43,6 +43,11 @@ std::vector<std::pair<std::string, std::string>> node_lines(const nn::Model& mod
   return lines;
 }
 
+std::string parameters_text(const nn::Model& model) {
+  const std::size_t count = model.parameter_count();
+  return count == 0 ? "no parameters" : counted_text(count, "parameter") + ", " + to_string(model.weight_type);
+}
+
 Error naming_file(const Error& error, const std::filesystem::path& path) {
   const bool about_it = error.kind() == ErrorKind::model || error.kind() == ErrorKind::unsupported;
   if (!about_it || error.field().starts_with(path.string())) return error;

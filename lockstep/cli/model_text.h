@@ -17,6 +17,9 @@ namespace lockstep::cli {
 // it is not the value just before it; output ports follow where one shows another value than the last.
 std::vector<std::pair<std::string, std::string>> node_lines(const nn::Model& model);
 
+// "1,234 parameters, float32": how many, and how they are stored; "no parameters".
+std::string parameters_text(const nn::Model& model);
+
 // The error with the file in its field, where it is about the model and does not name the file yet: "net.h5", or
 // "net.h5: NODE".
 Error naming_file(const Error& error, const std::filesystem::path& path);

@@ -413,3 +413,8 @@ def test_labels_that_a_file_has_beside_its_probabilities_are_warned_of(testdata)
     assert len(net.left_out) == 1 and net.left_out[0].startswith('output "label" (string): ')
     assert net(np.zeros(3)).sum() == pytest.approx(1)
     assert lockstep.load(testdata / "exported" / "sklearn_mlp.onnx").left_out == []
+
+
+def test_a_model_without_weights_is_described_without_their_type():
+    assert "no parameters" in repr(lockstep.equations({"x": "-x"}))
+    assert "float" not in repr(lockstep.equations({"x": "-x"}))

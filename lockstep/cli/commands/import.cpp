@@ -64,8 +64,7 @@ void print_model(const nn::Model& model) {
   for (const std::string& output : model.provenance.left_out) {
     std::printf("  left out: %s\n", shown(output).c_str());
   }
-  std::printf("  %s parameters, %s\n", count_text(model.parameter_count()).c_str(),
-              to_string(model.weight_type).c_str());
+  std::printf("  %s\n", parameters_text(model).c_str());
 }
 
 // Infinite where one of the two alone is NaN, or infinite; two that are NaN agree.

@@ -214,7 +214,8 @@ void print_model(const InfoOptions& options) {
   std::printf("%s: a model, %s\n\n", options.file.string().c_str(),
               size_text(std::filesystem::file_size(options.file)).c_str());
   line("name", model.name);
-  line("parameters", count_text(model.parameter_count()) + ", stored as " + to_string(model.weight_type));
+  line("parameters", count_text(model.parameter_count()) +
+                         (model.parameter_count() == 0 ? "" : ", stored as " + to_string(model.weight_type)));
   for (const nn::Port& port : model.inputs) print_port("input", port);
   for (const nn::Port& port : model.outputs) print_port("output", port);
   for (const std::string& output : model.provenance.left_out) line("left out", output);
