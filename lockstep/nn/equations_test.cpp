@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "lockstep/core/testing/message_of.h"
 #include "lockstep/nn/net_derivatives.h"
 #include "lockstep/nn/net_plan.h"
 
@@ -430,6 +431,16 @@ TEST(Equations, take_long_sums) {
   std::string text = "x";
   while (text.size() < 8000) text += "+x*y";
   EXPECT_EQ(value_of(text), 0.5 - static_cast<double>(text.size() / 4));
+}
+
+TEST(Equations, name_numbers_that_float32_has_not) {
+  Equations system = with_open_nets();
+  system.nets.clear();
+  system.equations = {{"x", "1e39 * x", ""}, {"y", "-2e38 * y", ""}};
+  const Model model = equations(system);
+  EXPECT_EQ(message_of([&] { NetPlan<float>::compile(model); }),
+            "number 1e+39: found 1e+39, expected a number that fits in float32; compute in float64: precision f64");
+  EXPECT_EQ(message_of([&] { NetPlan<double>::compile(model); }), "no error");
 }
 
 }  // namespace

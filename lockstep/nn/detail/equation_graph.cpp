@@ -4,8 +4,10 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <utility>
 
+#include "lockstep/core/text.h"
 #include "lockstep/kernels/graph/detail/lane_operations.h"
 #include "lockstep/nn/guarded_calls.h"
 
@@ -163,13 +165,18 @@ std::string EquationGraph::vector_of(std::span<const Value> values) {
 
 std::string EquationGraph::node_of(const Value& value) {
   if (!value.is_number()) return value.node;
-  return add("constant " + bits_text(value.number), Constant{{value.number}}, {});
+  // The refusal of a plan in float32 names the node.
+  const bool large = std::fabs(value.number) > static_cast<double>(std::numeric_limits<float>::max());
+  return add("constant " + bits_text(value.number), Constant{{value.number}}, {},
+             large && std::isfinite(value.number) ? "number " + number_text(value.number) : "");
 }
 
-std::string EquationGraph::add(const std::string& key, Operation operation, std::vector<std::string> inputs) {
+std::string EquationGraph::add(const std::string& key, Operation operation, std::vector<std::string> inputs,
+                               std::string name) {
   std::string full = key;
   for (const std::string& input : inputs) full += " " + input;
-  const auto [place, fresh] = made_.try_emplace(std::move(full), "v" + std::to_string(nodes_.size() + 1));
+  const auto [place, fresh] =
+      made_.try_emplace(std::move(full), name.empty() ? "v" + std::to_string(nodes_.size() + 1) : std::move(name));
   if (std::ranges::any_of(inputs, [&](const std::string& input) { return unknown_.contains(input); })) {
     unknown_.insert(place->second);
   }

@@ -48,7 +48,8 @@ class EquationGraph {
 
  private:
   std::string node_of(const Value& value);
-  std::string add(const std::string& key, Operation operation, std::vector<std::string> inputs);
+  // The node is numbered where it gets no name.
+  std::string add(const std::string& key, Operation operation, std::vector<std::string> inputs, std::string name = {});
 
   struct Feature {  // where a value that is a column comes from
     std::string of;

@@ -129,6 +129,9 @@ struct LaneRun<T>::Elements {
 
   Value read(const ScheduledOperand& operand, std::size_t i) const {
     const std::size_t at = i * operand.step;
+    if (operand.constants != nullptr && operand.constants->values.size() == 1) {
+      return run.number(operand.constants->values[at], operand.name);
+    }
     if (operand.constants != nullptr) return number(operand.constants->values[at], operand.name, at);
     return run.value_at({operand.base, operand.row + at});
   }
@@ -157,6 +160,8 @@ struct LaneRun<T>::Elements {
     });
   }
   void operator()(const Constant& constant) const {
+    if (constant.values.size() == 1)
+      return each([&](std::size_t) { return run.number(constant.values[0], step.node->name); });
     each([&](std::size_t i) { return number(constant.values[i], step.node->name, i); });
   }
   void operator()(const Columns& columns) const {

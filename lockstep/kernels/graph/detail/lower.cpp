@@ -151,6 +151,8 @@ class Lowering {
   }
 
   Operand<T> operand(const ScheduledOperand& from) {
+    const bool one = from.constants != nullptr && from.constants->values.size() == 1;
+    if (one) rounded(from.constants->values[0], from.name);  // refuses a number that has no place in a list
     const T* constants = from.constants == nullptr ? nullptr : keep(from.constants->values, from.name);
     return {constants, from.row, from.step, from.base};
   }

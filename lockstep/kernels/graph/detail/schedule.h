@@ -70,7 +70,7 @@ T round_to(double value, const std::string& field) {
   const T result = static_cast<T>(value);
   if (std::isfinite(value) && !std::isfinite(result)) {
     throw Error(ErrorKind::model,
-                {field, number_text(value), "a number that fits in float32", "evaluate the net in float64"});
+                {field, number_text(value), "a number that fits in float32", "compute in float64: precision f64"});
   }
   return result;
 }
