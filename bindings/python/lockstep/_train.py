@@ -100,6 +100,12 @@ class Training:
         return (f"<lockstep.Training of {name}: {self.loss_name} {self.loss:.5g}{validation} after "
                 f"{len(self.history['loss'])} iterations>")
 
+# Which docs/training.md lists, beside those that train() names itself: they need an optimiser.
+_KEYS_OF_A_PHASE = frozenset((
+    "schedule", "warm_up", "total", "final_fraction", "factor", "every", "patience", "improvement", "floor", "momentum",
+    "beta1", "beta2", "epsilon", "weight_decay", "clip_norm", "clip_value", "stop_after", "segment", "horizon", "history",
+    "continuity"))
+
 
 def train(
     file: Optional[PathLike] = None,
@@ -290,7 +296,8 @@ def train(
         data.update(time="t", states=states)
         if phases is None and optimiser is None:
             phases = "recommended"
-            for key, value in {"rate": rate, "iterations": iterations, "batch": batch}.items():
+            of_a_phase = {key: value for key, value in others.items() if key in _KEYS_OF_A_PHASE}
+            for key, value in {"rate": rate, "iterations": iterations, "batch": batch, **of_a_phase}.items():
                 if value is not None:
                     found = "a value beside the recommended phases, which are taken where no optimiser is named"
                     remedy = 'name one: optimiser="lbfgs" or "adam"; or leave this away'
