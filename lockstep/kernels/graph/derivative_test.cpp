@@ -244,6 +244,17 @@ TEST(DerivativeGraph, layers_show_what_their_weight_gradients_are_made_of) {
   EXPECT_EQ(made[8], w);
 }
 
+// PyTorch and JAX have the same.
+TEST(DerivativeGraph, a_power_of_exponent_0_has_slope_0_at_0_too) {
+  Builder b;
+  const std::size_t x = b.input(5), exponent = b.input(5);
+  b.output(b.add(Binary{BinaryKind::power}, {x, exponent}));
+  const std::vector<double> bases = {0, 0, 0, 2, 3}, exponents = {0, 1, 2, 0, 2}, slopes = {0, 1, 0, 0, 6},
+                            none(5, 0.0), ones(5, 1.0);
+  EXPECT_EQ(testing::reference<double>(jvp_graph(b.graph), {bases, exponents, ones, none})[1], slopes);
+  EXPECT_EQ(testing::reference<double>(vjp_graph(b.graph), {bases, exponents, ones})[1], slopes);
+}
+
 TEST(DerivativeGraph, what_no_output_depends_on_is_zero_and_second_derivatives_are_refused) {
   Builder b;
   const std::size_t x = b.input(2), unused = b.input(3), c = b.add(Constant{{1, 2}}, {});

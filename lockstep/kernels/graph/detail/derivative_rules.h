@@ -220,7 +220,10 @@ class DerivativeBuilder {
       if (square) return sum(a, a);
       return product(b, binary(BinaryKind::power, a, add(Constant{less}, {})));
     }
-    return product(b, binary(BinaryKind::power, a, difference(b, constant(1))));
+    // b a^0 where b is 0, as for constants: 0 a^-1 were NaN at 0, where the function is 1 on either side.
+    const std::size_t zero = constant(0);
+    const std::size_t less = where(binary(BinaryKind::equal, b, zero), zero, difference(b, constant(1)));
+    return product(b, binary(BinaryKind::power, a, less));
   }
   std::size_t power_by_exponent(std::size_t value) {
     const std::size_t a = number_[node(value).inputs[0]];
