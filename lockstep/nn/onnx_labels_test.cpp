@@ -51,7 +51,8 @@ TEST_P(ClassifierTest, gives_its_probabilities) {
     for (std::size_t j = 0; j < classes; ++j) EXPECT_NEAR(p[j], expected[i * classes + j], 2e-6) << i << ", " << j;
   }
 }
-INSTANTIATE_TEST_SUITE_P(Tools, ClassifierTest, ::testing::Values("sklearn_classifier", "sklearn_zipmap"),
+INSTANTIATE_TEST_SUITE_P(Tools, ClassifierTest,
+                         ::testing::Values("sklearn_classifier", "sklearn_zipmap", "sklearn_logistic"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(OnnxLabels, are_left_out_where_another_output_can_be_read) {

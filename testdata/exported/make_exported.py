@@ -99,3 +99,9 @@ for name, classes, zipmap in (("sklearn_classifier", sign, False), ("sklearn_zip
     net.fit(x, classes.astype(int) if zipmap else classes)
     (folder / f"{name}.onnx").write_bytes(to_onnx(net, x[:1], options={"zipmap": zipmap}).SerializeToString())
     save_samples(name, x[:16], net.predict_proba(x[:16].astype(np.float64)))
+
+from sklearn.linear_model import LogisticRegression
+
+net = LogisticRegression().fit(x, sign)
+(folder / "sklearn_logistic.onnx").write_bytes(to_onnx(net, x[:1], options={"zipmap": False}).SerializeToString())
+save_samples("sklearn_logistic", x[:16], net.predict_proba(x[:16].astype(np.float64)))

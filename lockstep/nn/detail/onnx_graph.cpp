@@ -333,7 +333,7 @@ void GraphReader::read_node(const Node& node) {
   }
   const bool truths = makes_truths(node);
   for (int i = 0; i < node.output_size(); ++i) {
-    if (node.output(i).empty()) continue;
+    if (node.output(i).empty() || unreadable_.contains(node.output(i))) continue;
     if (truths) truths_.insert(node.output(i));
     if (values_.contains(node.output(i))) {
       refuse(place(node), "the value \"" + node.output(i) + "\" made a second time", "names that differ");
@@ -383,6 +383,7 @@ bool GraphReader::makes_truths(const Node& node) const {
 }
 
 GraphReader::Values GraphReader::results_of(const Node& node) {
+  if (node.domain() == "ai.onnx.ml" && node.op_type() == "LinearClassifier") return linear_classifier(node);
   if (node.domain() == "ai.onnx.ml") return {machine_learning(node)};
   if (node.op_type() == "Constant") return {read_constant(node, place(node), path_)};
   if (auto values = folded(node)) return std::move(*values);

@@ -57,7 +57,8 @@ GraphReader::Value GraphReader::machine_learning(const Node& node) {
   }
   unsupported(
       node, "an operator of scikit-learn's converter that is not supported here",
-      "Scaler, Normalizer, LinearRegressor, Imputer, Binarizer, ArrayFeatureExtractor, FeatureVectorizer or ZipMap",
+      "Scaler, Normalizer, LinearRegressor, LinearClassifier, Imputer, Binarizer, ArrayFeatureExtractor, "
+      "FeatureVectorizer or ZipMap",
       "export the net (MLPRegressor or MLPClassifier, and the scaling around it) alone, and do the rest before or "
       "after it");
 }
@@ -116,7 +117,27 @@ std::size_t GraphReader::with_norm_one(const Node& node, std::size_t x, const st
 GraphReader::Data GraphReader::linear_regressor(const Node& node) {
   const auto* after = attribute(node, "post_transform");
   if (after && after->s() != "NONE") unsupported(node, "post_transform = " + after->s(), "NONE");
-  const auto targets = static_cast<std::size_t>(std::max(integer(node, "targets", 1), std::int64_t{0}));
+  return linear_scores(node, static_cast<std::size_t>(std::max(integer(node, "targets", 1), std::int64_t{0})));
+}
+
+// Its second output, the classes' scores; the first is a label.
+GraphReader::Values GraphReader::linear_classifier(const Node& node) {
+  const auto *words = attribute(node, "classlabels_strings"), *numbers = attribute(node, "classlabels_ints");
+  const int classes = words ? words->strings_size() : numbers ? numbers->ints_size() : 0;
+  const auto* after = attribute(node, "post_transform");
+  const std::string transform = after ? after->s() : "NONE";
+  if (transform != "NONE" && transform != "SOFTMAX" && transform != "LOGISTIC") {
+    unsupported(node, "post_transform = " + transform, "NONE, SOFTMAX or LOGISTIC");
+  }
+  Data scores = linear_scores(node, static_cast<std::size_t>(classes));
+  if (transform == "SOFTMAX") scores.step = builder_.operation(Softmax{}, {scores.step}, place(node));
+  if (transform == "LOGISTIC") scores.step = builder_.activation(scores.step, {ActivationKind::sigmoid}, place(node));
+  unreadable_.emplace(node.output(0), Error(ErrorKind::unsupported, {place(node), "the label of the largest score",
+                                                                     "numbers for each class", kWriteAnother}));
+  return {scores, scores};
+}
+
+GraphReader::Data GraphReader::linear_scores(const Node& node, std::size_t targets) {
   const std::vector<double> weights = floats(node, "coefficients"), bias = floats(node, "intercepts");
   const Data x = data(node, 0);
   if (targets == 0 || weights.empty() || weights.size() % targets != 0 || (!bias.empty() && bias.size() != targets)) {

@@ -176,6 +176,8 @@ class GraphReader {
   Data normalizer(const Node& node);
   std::size_t with_norm_one(const Node& node, std::size_t x, const std::string& norm);
   Data linear_regressor(const Node& node);
+  Values linear_classifier(const Node& node);
+  Data linear_scores(const Node& node, std::size_t targets);
 
   // ---- onnx_constants.cpp
   // What the node makes of operands that are all constant, where the operator is known here.
