@@ -450,5 +450,28 @@ TEST(Onnx, what_scikit_learn_puts_around_a_net_is_read) {
                                         HasSubstr("export the net (MLPRegressor")));
 }
 
+// Embeddings, jnp.interp, and PyTorch's MultiheadAttention.
+TEST(OnnxDimensions, refusals_of_integers_and_of_a_batch_joined_with_heads_say_what_to_write) {
+  for (const bool cast : {true, false}) {
+    Graph graph;
+    graph.tensor("table", {5, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+    if (cast) Graph::set(graph.node("Cast", {"x"}, "index"), "to", std::int64_t{onnx::TensorProto::INT64});
+    graph.node("Gather", {"table", cast ? "index" : "x"}, "y");
+    EXPECT_THAT(refusal_of(graph), AllOf(HasSubstr(cast ? "(Cast, " : "(Gather, "), HasSubstr("one-hot features times"),
+                                         HasSubstr("as a sum of relu")));
+  }
+  Graph graph;
+  shaped(graph, "Reshape", "x", {-1, 2, 1}, "rows");
+  auto* turned = graph.node("Transpose", {"rows"}, "turned");
+  auto* order = turned->add_attribute();
+  order->set_name("perm");
+  for (const int axis : {1, 0, 2}) order->add_ints(axis);
+  graph.tensor("w", {1, 4}, {1, 2, 3, 4});
+  graph.node("MatMul", {"turned", "w"}, "q");
+  shaped(graph, "Reshape", "q", {2, -1, 2}, "y");
+  EXPECT_THAT(refusal_of(graph), AllOf(HasSubstr("a shape that joins the batch of [2, batch, 4] with other dimensions"),
+                                       HasSubstr("F.scaled_dot_product_attention")));
+}
+
 }  // namespace
 }  // namespace lockstep::nn

@@ -12,6 +12,13 @@ namespace {
 
 constexpr const char* kComputed = "float32 or float64";
 constexpr const char* kInFloat32 = "export the net in float32 (net.float())";
+// Integers that depend on the input choose rows of a table.
+constexpr const char* kWithoutIntegers =
+    "write it another way and export again: an embedding as one-hot features times its weights, interpolation between "
+    "knots (jnp.interp) as a sum of relu";
+constexpr const char* kBatchAlone =
+    "keep the batch a dimension of its own: nn.MultiheadAttention joins it with the heads, "
+    "F.scaled_dot_product_attention on [batch, head, place, feature] does not";
 
 std::vector<std::size_t> ascending(std::size_t first, std::size_t count) {
   std::vector<std::size_t> indices(count);
@@ -53,6 +60,9 @@ GraphReader::Data GraphReader::select(const Node& node, const Data& x, std::vect
 }
 
 GraphReader::Value GraphReader::gather(const Node& node) {
+  if (constant(node, 1) == nullptr && operand(node, 1) != nullptr) {
+    unsupported(node, "indices that depend on the input", "constant ones", kWithoutIntegers);
+  }
   const OnnxTensor& wanted = constant_operand(node, 1);
   std::int64_t axis = integer(node, "axis", 0);
   const OnnxTensor* tensor = constant(node, 0);
@@ -306,13 +316,18 @@ GraphReader::Value GraphReader::unchanged(const Node& node) {
     if (!kept) x.turned = !x.turned;
     return x;
   }
+  if (const Value& value = required(node, 0); op == "Reshape" && std::get<Data>(value).rank > 2) {
+    unsupported(node,
+                "a shape that joins the batch of " + text_of(dimensions_of(node, value)) + " with other dimensions",
+                "[batch, features]", kBatchAlone);
+  }
   const Data x = data(node, 0);
   if (op == "Cast") {
     const std::int64_t to = integer(node, "to", 0);
     if (to == onnx::TensorProto::BOOL) return Data{builder_.truth(x.step, place(node)), x.rank};
     const bool shorter = to == onnx::TensorProto::FLOAT16 || to == onnx::TensorProto::BFLOAT16;
     if (to != onnx::TensorProto::FLOAT && to != onnx::TensorProto::DOUBLE) {
-      unsupported(node, "a rounding to " + type_name(to), kComputed, shorter ? kInFloat32 : kWriteAnother);
+      unsupported(node, "a rounding to " + type_name(to), kComputed, shorter ? kInFloat32 : kWithoutIntegers);
     }
   } else if (op == "CastLike") {
     return cast_like(node, x);
@@ -334,7 +349,7 @@ GraphReader::Value GraphReader::cast_like(const Node& node, const Data& x) {
     const bool short_type = tensor->type == WeightType::f16 || tensor->type == WeightType::bf16;
     if (tensor->whole || short_type) {
       unsupported(node, tensor->whole ? "a rounding to integers" : "a rounding to " + to_string(tensor->type),
-                  kComputed, tensor->whole ? kWriteAnother : kInFloat32);
+                  kComputed, tensor->whole ? kWithoutIntegers : kInFloat32);
     }
     return x;
   }
@@ -381,7 +396,7 @@ GraphReader::Value GraphReader::reshaped(const Node& node, const Data& x) {
                         return std::ranges::count(other.input(), made) > 0;
                       });
   if (to.size() != 2 || !is_batch(to[0]) || (!open && !kept && !listed)) {
-    unsupported(node, "a shape that does not keep the batch", "[-1, features]");
+    unsupported(node, "a shape that does not keep the batch", "[-1, features]", kBatchAlone);
   }
   return Data{x.step, 2};
 }
