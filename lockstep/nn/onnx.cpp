@@ -237,16 +237,14 @@ Model model_from_steps(const onnx::ModelProto& file, const std::filesystem::path
   model.name = file.graph().name();
   model.weight_type = graph.weight_type;
   model.provenance.format = "ONNX, opset " + std::to_string(graph.opset);
-  model.provenance.notes = std::move(notes);
-  model.provenance.left_out = graph.left_out;
   const std::string prefix = path.string() + ": ";
-  for (std::vector<std::string>* const texts : {&model.provenance.notes, &model.provenance.left_out}) {
-    for (std::string& note : *texts) {
-      for (std::size_t at = note.find(prefix); at != std::string::npos; at = note.find(prefix, at)) {
-        note.erase(at, prefix.size());
-      }
+  for (std::string& note : notes) {
+    for (std::size_t at = note.find(prefix); at != std::string::npos; at = note.find(prefix, at)) {
+      note.erase(at, prefix.size());
     }
   }
+  model.provenance.notes = std::move(notes);
+  model.provenance.left_out = graph.left_out;
   return model;
 }
 

@@ -101,6 +101,17 @@ TEST(OnnxLabels, alone_are_an_error) {
 }
 
 TEST(OnnxLabels, hide_no_damage) {
+  for (const bool of_output : {true, false}) {
+    Graph names = with_unreadable(onnx::TensorProto::INT64);
+    auto* graph = names.proto().mutable_graph();
+    if (of_output) {
+      graph->mutable_node(2)->set_output(0, "z\xff");
+      graph->mutable_output(1)->set_name("z\xff");
+    } else {
+      graph->mutable_node(1)->set_op_type("Arg\xff");
+    }
+    EXPECT_THAT(refusal_of(names), HasSubstr("a name that is not UTF-8"));
+  }
   Graph graph = with_unreadable(onnx::TensorProto::INT64);
   graph.proto().mutable_graph()->mutable_node(2)->set_input(0, "nowhere");
   EXPECT_THAT(refusal_of(graph), HasSubstr("the value \"nowhere\", which nothing before it makes"));

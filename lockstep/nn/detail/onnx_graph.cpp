@@ -73,9 +73,10 @@ void GraphReader::leave_out(const onnx::ValueInfoProto& output, const Error& err
                                error.remedy() + (error.remedy().empty() ? "" : "; or ") + "do without output " + name +
                                    ": `lockstep import` leaves it out"});
   }
-  require_text(output.name());
-  result_.left_out.push_back("output " + name + (label.empty() ? "" : " (" + label + ")") + ": " + error.field() +
-                             ": " + error.found());
+  std::string why = error.field() + ": " + error.found();
+  if (const std::string file = field(""); why.starts_with(file)) why.erase(0, file.size());
+  result_.left_out.push_back("output " + name + (label.empty() ? "" : " (" + label + ")") + ": " + why);
+  require_text(result_.left_out.back());  // operators have names too
 }
 
 void GraphReader::read_initialisers(const std::set<std::string_view>& needed) {
