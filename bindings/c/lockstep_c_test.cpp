@@ -327,6 +327,25 @@ TEST(CInterface, what_inputs_tell_of_the_ranges_of_called_nets_is_theirs) {
   lockstep_model_free(model);
 }
 
+#ifdef LOCKSTEP_ONNX
+TEST(CInterface, reads_a_classifier_without_its_labels) {
+  lockstep_model* model = load(std::string(LOCKSTEP_TEST_DATA) + "/exported/sklearn_classifier.onnx");
+  lockstep_port port{};
+  EXPECT_EQ(lockstep_model_ports(model, LOCKSTEP_OUTPUT), 1u);
+  EXPECT_EQ(lockstep_model_port(model, LOCKSTEP_OUTPUT, 0, &port), LOCKSTEP_OK);
+  EXPECT_STREQ(port.name, "probabilities");
+  EXPECT_EQ(port.features, 3u);
+  lockstep_model_free(model);
+}
+#endif
+
+TEST(CInterface, names_a_plan_file_where_none_is_found) {
+  lockstep_plan* plan = nullptr;
+  EXPECT_EQ(lockstep_plan_load("absent.plan", &plan), LOCKSTEP_BAD_FILE);
+  EXPECT_STREQ(lockstep_last_error(),
+               "absent.plan: found no such file, expected a plan file, as lockstep compile writes it; check the path");
+}
+
 TEST(CInterface, reads_onnx_and_keras_through_its_companion) {
   const std::string folder = LOCKSTEP_TEST_DATA;
   const std::vector<float> x = inputs<float>(kSamples * 3);
