@@ -12,6 +12,7 @@
 
 #include "lockstep/core/testing/message_of.h"
 #include "lockstep/core/testing/sanitized.h"
+#include "lockstep/ode/differentiable_event.h"
 #include "lockstep/ode/differentiable_function.h"
 #include "lockstep/ode/function.h"
 #include "lockstep/ode/gradient.h"
@@ -236,7 +237,102 @@ TEST(Impulses, events_see_what_they_do) {
   for (std::size_t i = 0; i < 45; ++i) {
     if (problem.start_times[i] != 0) continue;
     EXPECT_EQ(solution.record(i).status, Status::terminated);
-    EXPECT_NEAR(solution.record(i).end_time, 2, 1e-9) << i;
+    EXPECT_EQ(solution.record(i).end_time, 2) << i;
+    EXPECT_NEAR(solution.end_state(i, 0), exact(problem, i, 2)[0] + 3, 1e-9) << i;
+  }
+  problem.start_times = {0};
+  problem.end_times = {3.5};
+  problem.save_times = {1.5, 2, 3.5};
+  problem.save_times_per_trajectory = false;
+  Options common = tight();
+  common.control = StepControl::common;
+  expect_same(solve(problem, common), solve_reference(problem, common), "common steps");
+  expect_same(solve(problem, fixed_steps("rk4")), solve_reference(problem, fixed_steps("rk4")), "fixed steps");
+}
+
+// What is back on its own side by the end of the step behind has been at its event all the same.
+TEST(Impulses, an_event_may_last_no_step) {
+  Problem problem;
+  problem.rhs = function<1, 0>("decay", [](auto, const auto& u, const auto&, auto& du) { du[0] = -5 * u[0]; });
+  problem.initial_states = {0.5, 0.5, 0.5};
+  problem.end_times = {3};
+  problem.first_impulse = {0, 1, 2, 3};
+  problem.impulses = {{1, 0, 1.01}, {1, 0, 0.9}, {1, 0, 1, 0}};  // beyond 1, below it, onto it
+  problem.event = TerminalEvent{testing::plain_event(1, 0, [](double, auto u, auto, auto out) { out(0) = u(0) - 1; }),
+                                TerminalEvent::Direction::rising};
+  Options options = tight();
+  for (const double tolerance : {1e-3, 1e-10}) {
+    options.rtol = options.atol = tolerance;
+    const Solution solution = solve(problem, options);
+    expect_same(solution, solve_reference(problem, options), "an event");
+    for (const std::size_t i : {0u, 2u}) {
+      EXPECT_EQ(solution.record(i).status, Status::terminated);
+      EXPECT_EQ(solution.record(i).end_time, 1);
+    }
+    EXPECT_EQ(solution.end_state(2, 0), 1);
+    EXPECT_EQ(solution.record(1).status, Status::success);
+  }
+}
+
+// Then the end is the impulse's time, whatever the state: dx/dx0 is that of the state before, times the factor.
+TEST(Impulses, derivatives_of_an_end_by_one_leave_its_time_alone) {
+  Problem problem;
+  problem.rhs = differentiable_function<2, 1>("rise", [](auto, const auto& u, const auto& p, auto& du) {
+    du[0] = p[0];
+    du[1] = 0.3 * u[0];
+  });
+  problem.initial_states = {0.01, 1, 0.02, 1.1};
+  problem.parameters = {0.1};
+  problem.end_times = {3};
+  problem.impulses = {{1, 0, 2, 0.5}, {1, 1, 0, 3}};
+  problem.event = TerminalEvent{
+      differentiable_event_function<2, 1>("high", [](auto, const auto& u, const auto&) { return u[0] - 1; }),
+      TerminalEvent::Direction::rising};
+  const EndLoss loss = [](std::size_t, std::span<const double>, const TrajectoryEnd& end, EndSlopes& slopes) {
+    slopes.end_time = 7;
+    slopes.end_state[0] = 1;
+    slopes.end_state[1] = 10;
+    return 7 * end.time + end.state[0] + 10 * end.state[1];
+  };
+  const Gradients back = solve_with_gradients(problem, tight(), loss);
+  const Sensitivities forward = solve_with_sensitivities(problem, tight());
+  // x(1) = x0 + a, y(1) = y0 + 0.3 (x0 + a / 2); behind it 0.5 x + 2 and 3 y.
+  double by_a = 0;
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(forward.records[i].status, Status::terminated);
+    EXPECT_EQ(forward.records[i].end_time, 1);
+    EXPECT_NEAR(back.initial_states[2 * i], 0.5 + 10 * 3 * 0.3, 1e-12);
+    EXPECT_NEAR(back.initial_states[2 * i + 1], 30, 1e-12);
+    EXPECT_THAT(std::vector(&forward.end_time_by_initial_state[2 * i], &forward.end_time_by_initial_state[2 * i] + 2),
+                ::testing::ElementsAre(0, 0));
+    const double* const by_start = &forward.end_state_by_initial_state[4 * i];
+    EXPECT_NEAR(by_start[0], 0.5, 1e-12);
+    EXPECT_NEAR(by_start[1], 0, 1e-12);
+    EXPECT_NEAR(by_start[2], 0.9, 1e-12);
+    EXPECT_NEAR(by_start[3], 3, 1e-12);
+    EXPECT_NEAR(forward.end_state_by_parameter[2 * i], 0.5, 1e-12);
+    EXPECT_NEAR(forward.end_state_by_parameter[2 * i + 1], 0.45, 1e-12);
+    by_a += 0.5 + 4.5;
+  }
+  EXPECT_NEAR(back.parameters[0], by_a, 1e-12);
+}
+
+// Nearer than fixed steps tell apart both are given; a little farther one is refused, rather than lost.
+TEST(Impulses, neighbours_of_one_fixed_step_are_both_given_or_refused) {
+  Problem problem;
+  problem.rhs = function<1, 0>("still", [](auto, const auto& u, const auto&, auto& du) { du[0] = 0 * u[0]; });
+  problem.initial_states = {0};
+  problem.end_times = {2};
+  Options options = fixed_steps("rk4");
+  options.dt = 0.1;
+  for (const double gap : {0.0, 0.5e-10, 0.9e-10, 1.1e-10, 1.5e-10, 1.9e-10, 3e-10}) {
+    problem.impulses = {{1, 0, 1}, {1 + gap, 0, 100}};
+    const std::string refused = message_of([&] { EXPECT_EQ(solve(problem, options).end_state(0, 0), 101) << gap; });
+    if (gap < 1e-10) {
+      EXPECT_EQ(refused, "no error") << gap;
+    } else {
+      EXPECT_THAT(refused, HasSubstr("expected times at which fixed steps end")) << gap;
+    }
   }
 }
 

@@ -95,9 +95,7 @@ class Trajectory {
   }
   // True where an event ends it.
   bool accept(const scalar::StepProposal<ScalarLane<double>>& step) {
-    const bool ended = finish_step(step.h, step.t_new);
-    if (!ended && step.last) begin_anew();
-    return ended;
+    return finish_step(step.h, step.t_new) || (step.last && begin_anew());
   }
   void reject() { ++rejected_; }
   void end(Status status) {
@@ -110,18 +108,26 @@ class Trajectory {
 
  private:
   detail::StepEnd here() const { return detail::step_end(stops_, t_, t_end_ < t_start_); }
-  // Behind a jump, on the way on.
-  void begin_anew() {
-    if (t_ == t_end_ || accepted_ + rejected_ >= options_.max_steps) return;
-    if (here().before == here().behind) return;
-    give_impulses();
+  // Behind a jump, on the way on. True where an impulse there is an event that ends the trajectory.
+  bool begin_anew() {
+    if (t_ == t_end_ || accepted_ + rejected_ >= options_.max_steps) return false;
+    if (here().before == here().behind) return false;
+    if (give_impulses() && event_) {
+      const T g = (*event_)(t_, y_)[0];
+      if (crosses(g_, g)) return true;
+      g_ = g;
+    }
     k_[0] = evaluate(here().behind, y_);
+    return false;
   }
-  void give_impulses() {
+  bool give_impulses() {
+    bool any = false;
     detail::for_changes(stops_, t_, [&](const detail::StateChange& change) {
       T& u = y_[static_cast<std::size_t>(change.component)];
       u = std::fma(static_cast<T>(change.factor), u, static_cast<T>(change.change));
+      any = true;
     });
+    return any;
   }
 
   std::vector<T> evaluate(double t, const std::vector<T>& u) {
@@ -281,8 +287,7 @@ class Trajectory {
         ++rejected_;
         return Status::not_finite;
       }
-      if (finish_step(step.h, step.t_new)) return Status::terminated;
-      begin_anew();
+      if (finish_step(step.h, step.t_new) || begin_anew()) return Status::terminated;
     }
     return Status::success;
   }
@@ -306,7 +311,8 @@ class Trajectory {
         log_error = decision.log_error;
         if (finish_step(step.h, step.t_new)) return Status::terminated;
         if (t_ == t_end_) return Status::success;
-        if (step.last) begin_anew();  // a short step may end beside a stop that it did not head for
+        // A short step may end beside a stop that it did not head for.
+        if (step.last && begin_anew()) return Status::terminated;
       } else {
         ++rejected_;
         if (std::fabs(h) <= scalar::smallest_step<D>(t_, limit)) {

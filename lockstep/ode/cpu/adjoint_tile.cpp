@@ -160,6 +160,7 @@ void AdjointTile<T>::keep_event_end(int lane) {
   EventEnd& end = event_ends_[lane];
   end.step = steps_.size() - 1;
   end.theta = saver_.event_theta(lane);
+  end.by_impulse = false;
   end.rate.assign(n, 0.0);
   for (std::size_t c = 0; c < n; ++c) {
     end_state_[c * kTileLanes + column] = saver_.event_states()[c * kTileLanes + column];
@@ -219,10 +220,16 @@ void AdjointTile<T>::run_own_steps() {
 template <class T>
 Landing AdjointTile<T>::pass(LaneMask advanced) {
   const LaneMask exhausted = attempts_ >= context_.options->max_steps ? ~LaneMask{0} : 0;
-  const Landing landing = pass_stops(context_.step, tile_, lanes_, advanced, exhausted);
+  const auto strike = [this](LaneMask changed) { return saver_.strike(changed); };
+  const Landing landing = pass_stops(context_.step, tile_, lanes_, advanced, exhausted, strike);
   if (landing.renewed != 0) {
     steps_.back().renewed = landing.renewed;
     std::copy_n(tile_.t_stage, kTileLanes, steps_.back().t_behind);
+  }
+  for (LaneMask bits = landing.struck; bits != 0; bits &= bits - 1) {
+    const int lane = __builtin_ctz(bits);
+    end_lane(lane, Status::terminated);
+    event_ends_[lane] = {.step = steps_.size() - 1, .theta = 1, .by_impulse = true, .rate = {}};
   }
   return landing;
 }

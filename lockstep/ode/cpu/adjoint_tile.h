@@ -84,6 +84,9 @@ class AdjointTile {
     std::vector<double> by_state, by_parameter;
   };
   EventSlopes event_slopes(int lane) const;
+  bool ends_by_impulse(int lane) const {
+    return outcome_[lane].status == Status::terminated && event_ends_[lane].by_impulse;
+  }
   void reverse_first(T* gradient);
   void reverse_renewal(const TileStep& step, const StageRecord<T>& record);
   void scale_by_impulses(int lane, double t, T* rows) const;
@@ -123,6 +126,7 @@ class AdjointTile {
   struct EventEnd {
     std::size_t step = 0;  // in steps_
     double theta = 0;
+    bool by_impulse = false;   // at the step's end: the time is the impulse's, whatever the state
     std::vector<double> rate;  // [component], of the interpolant there: du/dt
   };
   EventEnd event_ends_[kTileLanes];          // of lanes that met their event

@@ -80,15 +80,18 @@ class Worker {
     ++steps_;
 
     LaneMask finished = saver_.save_step();  // lanes stopped by their event
-    const LaneMask terminated = finished;
+    LaneMask terminated = finished;
     if (code_.whole_step == nullptr) kernels.advance(tile_, code_.settings, tile_.accepted & ~terminated);
     if (!code_.settings.fixed) {
       for (LaneMask bits = tile_.after_rejection; bits != 0; bits &= bits - 1) ++lanes_[__builtin_ctz(bits)].rejected;
     }
     const LaneMask exhausted = steps_ >= next_limit_ ? lanes_at_limit() : 0;
     const LaneMask advanced = tile_.accepted & ~terminated;
-    const LaneMask successful = pass_stops(code_, tile_, lanes_, advanced, exhausted).ended;
-    finished |= successful | tile_.stuck | exhausted;
+    const auto strike = [this](LaneMask changed) { return saver_.strike(changed); };
+    const Landing landing = pass_stops(code_, tile_, lanes_, advanced, exhausted, strike);
+    const LaneMask successful = landing.ended;
+    terminated |= landing.struck;
+    finished |= terminated | successful | tile_.stuck | exhausted;
 
     // From the highest down: a hole is filled from the end, which then holds an unfinished lane.
     while (finished != 0) {

@@ -220,7 +220,15 @@ class Lockstep {
     if (resident.open == 0) return;
     TileState<T>& tile = resident.tile;
     std::fill_n(tile.t_stage, kTileLanes, time_behind());
-    for (LaneMask bits = resident.open; bits != 0; bits &= bits - 1) give_impulses(tile, __builtin_ctz(bits));
+    LaneMask changed = 0;
+    for (LaneMask bits = resident.open; bits != 0; bits &= bits - 1) {
+      if (give_impulses(tile, __builtin_ctz(bits))) changed |= bits & -bits;
+    }
+    for (LaneMask bits = resident.saver.strike(changed); bits != 0; bits &= bits - 1) {
+      const int lane = __builtin_ctz(bits);
+      end_lane(resident, lane, Status::terminated, resident.saver.event_states(), resident.saver.event_time(lane));
+    }
+    if (resident.open == 0) return;
     code_.kernels.renew(tile, code_.settings, resident.open);
     for (LaneMask bits = resident.open; bits != 0; bits &= bits - 1)
       ++resident.records[__builtin_ctz(bits)].extra_evaluations;

@@ -24,8 +24,9 @@ void AdjointTile<T>::backward(std::span<const T> states_bar, T* gradient) {
   for (int lane = 0; lane < kTileLanes; ++lane) {
     for (std::size_t c = 0; c < n; ++c) {
       const std::size_t place = c * kTileLanes + static_cast<std::size_t>(lane);
-      bar_.y[place] = outcome_[lane].status == Status::success ? end_bar_[place] : T(0);
+      bar_.y[place] = outcome_[lane].status == Status::success || ends_by_impulse(lane) ? end_bar_[place] : T(0);
     }
+    if (ends_by_impulse(lane)) scale_by_impulses(lane, outcome_[lane].end_time, bar_.y.data());
   }
   std::fill_n(bar_.k_first.data(), size, T(0));
   for (int lane = 0; lane < kTileLanes; ++lane) saved_[lane] = lanes_[lane].saved;
@@ -161,7 +162,7 @@ template <class T>
 void AdjointTile<T>::set_end_bar(int lane, std::span<const double> state_bar, double time_bar) {
   const std::size_t n = context_.components(), m = context_.parameters(), column = static_cast<std::size_t>(lane);
   std::vector<double> bar(state_bar.begin(), state_bar.end());
-  if (outcome_[lane].status == Status::terminated && event_ != nullptr) {
+  if (outcome_[lane].status == Status::terminated && event_ != nullptr && !ends_by_impulse(lane)) {
     const EventSlopes slopes = event_slopes(lane);
     double along = time_bar;
     for (std::size_t c = 0; c < n; ++c) along += bar[c] * event_ends_[lane].rate[c];
@@ -181,7 +182,8 @@ void AdjointTile<T>::reverse_events(std::size_t step) {
   const std::size_t n = context_.components();
   LaneMask struck = 0;
   for (int lane = 0; lane < kTileLanes; ++lane) {
-    if (outcome_[lane].status == Status::terminated && event_ends_[lane].step == step) struck |= LaneMask{1} << lane;
+    if (outcome_[lane].status != Status::terminated || ends_by_impulse(lane)) continue;
+    if (event_ends_[lane].step == step) struck |= LaneMask{1} << lane;
   }
   if (struck == 0) return;
   for (int lane = 0; lane < kTileLanes; ++lane) {

@@ -37,6 +37,13 @@ void AdjointTile<T>::sensitivities(std::span<T> out, std::span<double> ends) {
     for (std::size_t row = 0; row < rows; ++row) to[row] = value(row * kTileLanes + lane);
   };
 
+  // Where the end time is a constant.
+  const auto write_end = [&](std::size_t lane, const auto& value) {
+    double* const to = ends.data() + lane * (1 + n) * columns;
+    std::fill_n(to, columns, 0.0);
+    for (std::size_t row = 0; row < rows; ++row)
+      to[columns + row] = static_cast<double>(value(row * kTileLanes + lane));
+  };
   const auto pass_impulses = [&](std::size_t lane, double t, T* of) {
     if (t == lanes_[lane].t_end) return;
     detail::for_changes(tile_.stops[lane], t, [&](const detail::StateChange& change) {
@@ -147,7 +154,11 @@ void AdjointTile<T>::sensitivities(std::span<T> out, std::span<double> ends) {
         const double theta = scalar::step_fraction<ScalarLane<double>>(time, step.t[lane], step.t_new[lane], h);
         write(lane, saved_[lane], [&](std::size_t at) { return theta == 1 ? y1[at] : inside(theta, h, at); });
       }
-      if (outcome_[lane].status == Status::terminated && event_ends_[lane].step == index) {
+      const bool ends_here = outcome_[lane].status == Status::terminated && event_ends_[lane].step == index;
+      if (ends_here && ends_by_impulse(static_cast<int>(lane))) {
+        pass_impulses(lane, step.t_new[lane], y1.data());
+        write_end(lane, [&](std::size_t at) { return y1[at]; });
+      } else if (ends_here) {
         write_event(lane, [&](std::size_t at) { return inside(event_ends_[lane].theta, h, at); });
       }
       const bool anew = (step.renewed >> lane) & 1;
@@ -161,10 +172,7 @@ void AdjointTile<T>::sensitivities(std::span<T> out, std::span<double> ends) {
     }
   }
   for (std::size_t lane = 0; lane < kTileLanes; ++lane) {
-    if (outcome_[lane].status != Status::success) continue;
-    double* const to = ends.data() + lane * (1 + n) * columns;
-    std::fill_n(to, columns, 0.0);  // the end time is a constant
-    for (std::size_t row = 0; row < rows; ++row) to[columns + row] = static_cast<double>(y[row * kTileLanes + lane]);
+    if (outcome_[lane].status == Status::success) write_end(lane, [&](std::size_t at) { return y[at]; });
   }
 }
 

@@ -227,28 +227,35 @@ void head_for_stop(TileState<T>& tile, int lane, double t_end) {
   tile.t_before[lane] = before;
 }
 
-// What happens to the state of a lane where it stands. Behind it the derivative has to be evaluated anew.
+// What happens to the state of a lane where it stands; whether anything does. Behind it the derivative has to be
+// evaluated anew.
 template <class T>
-void give_impulses(TileState<T>& tile, int lane) {
+bool give_impulses(TileState<T>& tile, int lane) {
+  bool any = false;
   detail::for_changes(tile.stops[lane], tile.t[lane], [&](const detail::StateChange& change) {
     T& u = tile.y[static_cast<std::size_t>(change.component) * kTileLanes + static_cast<std::size_t>(lane)];
     u = detail::changed(u, change);
+    any = true;
   });
+  return any;
 }
 
 struct Landing {
   LaneMask ended;    // lanes at the end of their span
   LaneMask renewed;  // lanes behind a jump, whose derivative is that behind it
+  LaneMask struck;   // lanes that an impulse there ends, being their event
 };
 
 // Of lanes that were advanced: where there are stops, those that are at one and not at the end of their span go on,
-// but for those that have made all the attempts they may.
-template <class T>
+// but for those that have made all the attempts they may. strike(lanes) tells which of these, whose states impulses
+// have changed, are at their event.
+template <class T, class Strike>
 Landing pass_stops(const StepCode<T>& code, TileState<T>& tile, LaneRecord<T>* records, LaneMask advanced,
-                   LaneMask exhausted) {
+                   LaneMask exhausted, const Strike& strike) {
   const LaneMask landed = advanced & tile.last;
-  Landing landing{landed, 0};
+  Landing landing{landed, 0, 0};
   if (!code.settings.has_stops) return landing;
+  LaneMask changed = 0;
   for (LaneMask bits = code.settings.fixed ? advanced : landed; bits != 0; bits &= bits - 1) {
     const int lane = __builtin_ctz(bits);
     const LaneMask bit = LaneMask{1} << lane;
@@ -261,8 +268,10 @@ Landing pass_stops(const StepCode<T>& code, TileState<T>& tile, LaneRecord<T>* r
     }
     tile.t_stage[lane] = here.behind;
     if (here.behind != here.before) landing.renewed |= bit & ~exhausted;
-    if ((landing.renewed & bit) != 0) give_impulses(tile, lane);
+    if ((landing.renewed & bit) != 0 && give_impulses(tile, lane)) changed |= bit;
   }
+  if (changed != 0) landing.struck = strike(changed);
+  landing.renewed &= ~landing.struck;
   if (landing.renewed == 0) return landing;
   for (int lane = 0; lane < tile.lanes; ++lane) {
     if (((landing.renewed >> lane) & 1) != 0) {

@@ -67,7 +67,26 @@ class StepSaver {
     return stopped;
   }
 
-  // Of a lane that save_step() returned.
+  // Lanes whose states have changed at once, outside of steps: which of them are at their event for that.
+  LaneMask strike(LaneMask changed) {
+    if (!context_.event) return 0;
+    evaluate_event(tile_.t, tile_.y.data(), tile_);
+    LaneMask struck = 0;
+    for (LaneMask bits = changed; bits != 0; bits &= bits - 1) {
+      const int lane = __builtin_ctz(bits);
+      const T after = event_values_[static_cast<std::size_t>(lane)];
+      if (crosses(records_[lane].event_value, after)) {
+        struck |= LaneMask{1} << lane;
+        event_times_[lane] = tile_.t[lane];
+        for (std::size_t at = static_cast<std::size_t>(lane); at < event_states_.size(); at += kTileLanes)
+          event_states_[at] = tile_.y[at];
+      }
+      records_[lane].event_value = after;
+    }
+    return struck;
+  }
+
+  // Of a lane that save_step() or strike() returned.
   double event_time(int lane) const { return event_times_[lane]; }
   double event_theta(int lane) const { return event_thetas_[lane]; }  // in its step
   const T* event_states() const { return event_states_.data(); }      // [component][lane]

@@ -183,7 +183,8 @@ std::optional<PassedJump> passed_jump(const Problem& problem, const Options& opt
       const double ratio = (time - start) / steps.dt;
       if (!(ratio > 0) || (end - time) * steps.dt <= 0) continue;
       const double nearest = std::fma(std::round(ratio), steps.dt, start);
-      const auto at_jump = [&](double t) { return times.low[k] <= t && t <= times.high[k]; };
+      // Not merely between its sides: another one's may hold that time, too, and takes it.
+      const auto at_jump = [&](double t) { return detail::stop_at(times, t, end < start) == k; };
       if (!at_jump(nearest) && !at_jump(start) && !at_jump(end)) return PassedJump{time, i};
     }
   }
