@@ -17,7 +17,7 @@
 namespace lockstep::nn::detail {
 namespace {
 
-constexpr const char* kKnown =
+constexpr const char* kKnownOperations =
     "slices x[:, a:b], add, subtract, multiply, divide, power, mod, maximum, minimum, comparisons, where, tanh, exp, "
     "log, sqrt, square, absolute, sin, cos, erf and the like, activations, clip, sum, mean, max and min over features, "
     "concatenate, stack, split, take, flip";
@@ -87,7 +87,7 @@ class Reader {
     if (kind_ == "Stack") return {stack()};
     if (kind_ == "Where") return {where()};
     if (kind_ == "LogicalAnd" || kind_ == "LogicalOr") return {logical()};
-    if (reads_.size() > 1) cannot("the operation " + kind_ + " of several values", kKnown);
+    if (reads_.size() > 1) cannot("the operation " + kind_ + " of several values", kKnownOperations);
     x_ = reads_.front();
     if (kind_ == "GetItem") return {get_item()};
     if (kind_ == "Take") return {take()};
@@ -474,7 +474,7 @@ class Reader {
     if (const auto steps = keras_activation_layer(kind_, layer_.config)) {  // keras.activations.relu(x, max_value=6)
       return graph_.activate(layer_, x_, *steps, name_);
     }
-    cannot("the operation " + kind_, kKnown);
+    cannot("the operation " + kind_, kKnownOperations);
   }
 
   KerasGraph& graph_;
