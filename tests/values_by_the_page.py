@@ -77,7 +77,8 @@ class Datasets(PageTest):
         self.assertEqual(list(uneven.file["impulse_trajectory"][:]), [7, 7, 99])
         self.assertEqual([uneven.impulses(row) for row in (0, 7, 99)],
                          [[], [(0.25, 0, 2, 1), (0.5, 1, 1, 1)], [(1, 2, 3, 1)]])
-        self.assertEqual(uneven.file.attrs["impulses"], "0 to 2 of each trajectory's own, of x, y, z, at t = 0.25 to 1")
+        self.assertEqual(uneven.file.attrs["impulses"],
+                         "0 to 2 changes of each trajectory's own, of x, y, z, at t = 0.25 to 1")
 
 
 class Provenance(PageTest):

@@ -324,8 +324,8 @@ std::string text_of_impulses(const ode::Impulses& impulses, std::span<const std:
   }
   std::string count = counted_text(impulses.impulses.size(), "change");
   if (greatest > 0) {
-    count =
-        (fewest == greatest ? "" : count_text(fewest) + " to ") + counted_text(greatest, "change") + " of each trajectory's own,";
+    const std::string least_of = fewest == greatest ? "" : count_text(fewest) + " to ";
+    count = least_of + counted_text(greatest, "change") + " of each trajectory's own,";
   }
   return count + " of " + list_text(names) + ", at t = " + number_text(least) +
          (most > least ? " to " + number_text(most) : "");

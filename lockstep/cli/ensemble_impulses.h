@@ -33,7 +33,7 @@ struct ImpulsedEnsemble {
 ode::Impulses make_impulses(const std::vector<ImpulsesSection>& sections, const ImpulsedEnsemble& ensemble,
                             std::vector<std::string>& notes);
 
-// "3 of gut, at t = 0 to 48", "" for none: for people.
+// "3 changes of gut, at t = 0 to 48", "" for none: for people.
 std::string text_of_impulses(const ode::Impulses& impulses, std::span<const std::string> components);
 
 // The component of a name or an index. Throws Error (invalid_argument).

@@ -68,7 +68,7 @@ TEST_F(ImpulsesOfAFile, are_by_time_and_else_as_they_stand) {
       "[[impulses]]\ncomponent = 0\nfactor = 0.5\ntimes = 1\n");
   EXPECT_FALSE(setup.problem.impulses_differ());
   EXPECT_THAT(numbers(setup.problem, 2), ElementsAre(Row{1, 2, 2, 1}, Row{1, 0, 0, 0.5}, Row{5, 2, 2, 1}));
-  EXPECT_EQ(setup.impulses, "3 of x, z, at t = 1 to 5");
+  EXPECT_EQ(setup.impulses, "3 changes of x, z, at t = 1 to 5");
   EXPECT_THAT(setup.notes, IsEmpty());
 }
 
@@ -123,7 +123,7 @@ TEST_F(ImpulsesOfAFile, rows_of_a_csv_are_of_all_or_of_one_trajectory) {
   EXPECT_THAT(numbers(own.problem, 0), ElementsAre(Row{2, 1, 3, 1}, Row{2, 0, 9, 1}));
   EXPECT_THAT(numbers(own.problem, 1), ElementsAre(Row{2, 0, 9, 1}));
   EXPECT_THAT(numbers(own.problem, 2), ElementsAre(Row{1, 1, 0, 0.25}, Row{2, 0, 9, 1}, Row{5, 1, 1, 0.5}));
-  EXPECT_EQ(own.impulses, "1 to 3 of each trajectory's own, of x, y, at t = 1 to 5");
+  EXPECT_EQ(own.impulses, "1 to 3 changes of each trajectory's own, of x, y, at t = 1 to 5");
 }
 
 TEST_F(ImpulsesOfAFile, a_csv_that_does_not_fit_is_told_line_and_column) {

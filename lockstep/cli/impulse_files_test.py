@@ -124,7 +124,7 @@ class Solutions(ImpulsesTest):
         with h5py.File(self.path("dosed.h5")) as file:
             self.assertEqual(self.of_row(file, 5),
                              [(0, 0, 100, 1), (12, 0, 100, 1), (24, 0, 100, 1), (30.25, 1, 0, 0.5), (36, 0, 100, 1)])
-            self.assertEqual(file.attrs["impulses"], "5 of gut, blood, at t = 0 to 36")
+            self.assertEqual(file.attrs["impulses"], "5 changes of gut, blood, at t = 0 to 36")
             self.assertEqual([name for name in file if name.startswith("impulse")],
                              ["impulse", "impulse_change", "impulse_component", "impulse_factor", "impulse_time"])
         self.succeed("solve", "own.toml", "--quiet", "--overwrite")
@@ -134,7 +134,8 @@ class Solutions(ImpulsesTest):
         self.succeed("solve", "some.toml", "--quiet", "--overwrite")
         with h5py.File(self.path("dosed.h5")) as file:
             self.assertEqual(list(file["impulse_trajectory"][:]), [0, 3, 3, 3, 69])
-            self.assertEqual(file.attrs["impulses"], "0 to 3 changes of each trajectory's own, of gut, blood, at t = 0 to 47")
+            self.assertEqual(file.attrs["impulses"],
+                             "0 to 3 changes of each trajectory's own, of gut, blood, at t = 0 to 47")
 
     def test_the_pages_examples_are_what_it_says(self):
         page = (pathlib.Path(__file__).resolve().parents[2] / "docs/problem_file.md").read_text()
