@@ -84,21 +84,17 @@ void compare_shapes(const Ensemble& a, const Ensemble& b, Fields& fields) {
   size("components", a.components(), b.components());
 }
 
-std::span<const ode::Impulse> of_row(const ode::Impulses& impulses, std::size_t row) {
-  if (impulses.first.empty()) return impulses.impulses;
-  return std::span(impulses.impulses).subspan(impulses.first[row], impulses.first[row + 1] - impulses.first[row]);
-}
-
 // The first difference. A file of another program may not state them; between two of ours the digests tell.
 void compare_impulses(const Ensemble& a, const Ensemble& b, Fields& fields) {
   constexpr std::size_t kRows = 4096;
   for (std::size_t first = 0; first < a.trajectories(); first += kRows) {
     const std::size_t count = std::min(kRows, a.trajectories() - first);
     const ode::Impulses in_a = a.impulses(first, count), in_b = b.impulses(first, count);
+    const auto states_none = [](const ode::Impulses& of) { return of.first.empty() && of.impulses.empty(); };
+    if (states_none(in_a) || states_none(in_b)) return;
     const bool shared = in_a.first.empty() && in_b.first.empty();
-    if (shared && (in_a.impulses.empty() || in_b.impulses.empty())) return;
     for (std::size_t i = 0; i < (shared ? 1 : count); ++i) {
-      const auto of_a = of_row(in_a, i), of_b = of_row(in_b, i);
+      const auto of_a = in_a.of(i), of_b = in_b.of(i);
       const std::string whose = shared ? "" : "trajectory " + std::to_string(first + i) + ": ";
       if (of_a.size() != of_b.size()) {
         fields.add(whose + "impulses", std::to_string(of_a.size()), std::to_string(of_b.size()), true);

@@ -451,6 +451,12 @@ TEST(verdict, compares_no_solutions_across_other_impulses) {
     other.first_impulse.push_back(other.impulses.size());
   }
   EXPECT_EQ(judge(solved(dosed), solved(other)).outcome, Outcome::agree);
+  // Another program's numbers of them, without a word of impulses.
+  for (const ode::Problem& problem : {dosed, other}) {
+    const HeldEnsemble silent(testing::lorenz(kTrajectories, kLorenzEnd), numbers_of(ode::solve(problem, fixed_rk4())));
+    EXPECT_EQ(judge(solved(problem), silent).outcome, Outcome::agree);
+    EXPECT_EQ(judge(silent, solved(problem)).outcome, Outcome::agree);
+  }
   other.impulses[2 * 7].time = 1.5;
   EXPECT_THAT(judge(solved(dosed), solved(other)).sentence,
               HasSubstr("trajectory 7: impulse times [0] differs, 1 and 1.5"));
