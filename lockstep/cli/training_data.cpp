@@ -292,9 +292,10 @@ std::vector<double> sigma_of_states(const hdf5::File& file, const SigmaSection& 
 void take_impulses(const ode::ResultFile& result, TrajectoryTable& table) {
   if (result.impulse_form().none()) return;
   const std::vector<std::size_t> stored = stored_components(result);
+  const ode::Impulses all = result.impulses(0, table.trajectories());
   for (std::size_t i = 0; i < table.trajectories(); ++i) {
     std::vector<ode::Impulse>& own = table.impulses.emplace_back();
-    for (ode::Impulse impulse : result.impulses(i, 1).impulses) {
+    for (ode::Impulse impulse : all.of(i)) {
       if (!stored.empty()) {
         const auto found = std::ranges::find(stored, impulse.component);
         if (found == stored.end()) continue;
