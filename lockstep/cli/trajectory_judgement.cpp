@@ -133,7 +133,9 @@ class Judge {
       }
     }
     const std::size_t curve_stride = (one.times.size() + kMostDrawn - 1) / kMostDrawn;
-    for (std::size_t point = 0; point < one.times.size(); point += curve_stride) {
+    for (std::size_t point = 0; point < one.times.size(); ++point) {
+      const auto [begin, end] = std::ranges::equal_range(one.impulses, one.times[point], {}, &ode::Impulse::time);
+      if (point % curve_stride != 0 && begin == end) continue;
       std::vector<double> state(solved.begin() + static_cast<std::ptrdiff_t>(point * n),
                                 solved.begin() + static_cast<std::ptrdiff_t>((point + 1) * n));
       const auto add = [&] {
@@ -141,7 +143,6 @@ class Judge {
         for (const std::size_t c : components) result.curve.push_back(state[c]);
       };
       add();
-      const auto [begin, end] = std::ranges::equal_range(one.impulses, one.times[point], {}, &ode::Impulse::time);
       if (begin == end || point + 1 == one.times.size()) continue;
       for (auto impulse = begin; impulse != end; ++impulse) {
         double& x = state[impulse->component];
