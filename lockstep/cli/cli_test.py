@@ -202,12 +202,13 @@ max_steps = 3000
 [output]
 file = "stiff.h5"
 '''
+        chebyshev = r"take method rkc20, which comes as far by \d,\d+ evaluations in place of \d\d,\d+, or "
         for name in ("bs3", "tsit5", "vern9"):
+            advice = chebyshev if name == "tsit5" else f"({chebyshev})?"
             self.write("stiff.toml", stiff.replace("NAME", name))
             self.assertRegex(self.succeed("solve", "stiff.toml", "--overwrite"),
                              r"too_many_steps: the problem is stiff: trajectory 0 came to t = 0.\d+ of 10 in 3,000 steps, and "
-                             r"tolerances ten times tighter need no more.*; take method rkc20, which comes as far by less "
-                             r"than 1/10 of the evaluations, or raise method.max_steps to some \d+,\d+,000, or")
+                             rf"tolerances ten times tighter need no more.*; {advice}raise method.max_steps to some \d+,\d+,000, or")
         self.write("stiff.toml", '[rhs]\nsystem = "robertson"\n[time]\nspan = [0, 1000]\n[method]\nmax_steps = 5000\n'
                                  '[output]\nfile = "stiff.h5"\n')
         self.assertIn("the problem is stiff", self.succeed("solve", "stiff.toml", "--overwrite"))

@@ -21,9 +21,9 @@ constexpr std::int64_t kFewest = 30;
 
 std::int64_t attempts(const ode::TrajectoryRecord& record) { return std::int64_t{record.accepted} + record.rejected; }
 
-// How many steps one trajectory takes to `end`, at most `most`; none where it does not get there.
-std::optional<std::int64_t> steps_to(double end, const ode::Problem& problem, const ode::Options& options,
-                                     std::int64_t most, const RunControl& control) {
+// What one trajectory takes to `end` in at most `most` steps; none where it does not get there.
+std::optional<ode::TrajectoryRecord> record_at(double end, const ode::Problem& problem, const ode::Options& options,
+                                               std::int64_t most, const RunControl& control) {
   ode::Problem again = problem;
   again.end_times = {end};
   again.save_times = {end};
@@ -39,7 +39,15 @@ std::optional<std::int64_t> steps_to(double end, const ode::Problem& problem, co
   f64.max_steps = most;
   const ode::Solution solution = ode::solve(again, f64, control);
   if (solution.record(0).status != ode::Status::success) return std::nullopt;
-  return attempts(solution.record(0));
+  return solution.record(0);
+}
+
+// How many steps those are.
+std::optional<std::int64_t> steps_to(double end, const ode::Problem& problem, const ode::Options& options,
+                                     std::int64_t most, const RunControl& control) {
+  const auto reached = record_at(end, problem, options, most, control);
+  if (!reached) return std::nullopt;
+  return attempts(*reached);
 }
 
 // Whether float32 is what makes steps so many: float64 gets as far in a third of them. Its rounding of states then is
@@ -68,18 +76,18 @@ bool is_stiff(const ode::Problem& problem, const ode::Options& options, std::siz
 // The method for fast decay that does not oscillate.
 constexpr std::string_view kForDecay = "rkc20";
 
-// By how much less work, in evaluations, that method comes as far: 10, 5 or 2 times; 0 where it does not.
-double gain_by_chebyshev(const ode::Problem& problem, const ode::Options& options, std::size_t trajectory,
-                         const ode::TrajectoryRecord& record, const RunControl& control) {
-  const auto evaluations = [](std::string_view name) { return static_cast<double>(ode::method(name).stages - 1); };
+// That method as advice, where it comes as far by at most half of the evaluations; "" where it does not.
+std::string advice_of_chebyshev(const ode::Problem& problem, const ode::Options& options, std::size_t trajectory,
+                                const ode::TrajectoryRecord& record, const RunControl& control) {
+  const std::int64_t own = record.evaluations, of_a_step = ode::method(kForDecay).stages - 1;
   ode::Options other = options;
   other.method = kForDecay;
-  const double even = static_cast<double>(attempts(record)) * evaluations(options.method) / evaluations(kForDecay);
-  for (const double gain : {10.0, 5.0, 2.0}) {
-    const auto most = static_cast<std::int64_t>(even / gain);
-    if (most > 0 && steps_to(record.end_time, problem.selection({trajectory}), other, most, control)) return gain;
-  }
-  return 0;
+  const std::int64_t most = own / of_a_step / 2;
+  if (most == 0) return {};
+  const auto reached = record_at(record.end_time, problem.selection({trajectory}), other, most, control);
+  if (!reached) return {};
+  return "take method " + std::string(kForDecay) + ", which comes as far by " + count_text(reached->evaluations) +
+         " evaluations in place of " + count_text(own) + ", or ";
 }
 
 // Two digits, upwards: 312,345 becomes 320,000.
@@ -107,13 +115,9 @@ std::string explain_out_of_steps(const ode::Problem& problem, const ode::Options
   if (!is_stiff(problem, options, trajectory, record, control)) {
     return plain + "; " + came + (tells_all ? ", and all of it takes " + some(all) : "");
   }
-  const double gain = gain_by_chebyshev(problem, options, trajectory, record, control);
   return "the problem is stiff: " + came +
          ", and tolerances ten times tighter need no more, since explicit steps are as " +
-         "short as the fastest decay; " +
-         (gain > 0 ? "take method " + std::string(kForDecay) + ", which comes as far by less than 1/" +
-                         rounded_text(gain, 2) + " of the evaluations, or "
-                   : std::string()) +
+         "short as the fastest decay; " + advice_of_chebyshev(problem, options, trajectory, record, control) +
          (tells_all ? "raise method.max_steps to " + some(all) : "it needs more than a billion") +
          ", or take a program with implicit methods";
 }
