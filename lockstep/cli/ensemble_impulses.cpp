@@ -57,11 +57,14 @@ class Reader {
     const EnsembleValues values = load_files(*given, true);
     const auto listed = listed_rows(values);
     // A list of as many numbers as times would silently become an ensemble.
-    if (listed && *listed != ensemble_.trajectories && !ensemble_.says_trajectories) {
+    const std::size_t trajectories = ensemble_.trajectories;
+    const bool says = ensemble_.says_trajectories, as_times = listed && *listed > 1 && *listed == section_.times.size();
+    if (listed && *listed != trajectories && (!says || as_times)) {
+      const std::string set = "set ensemble.trajectories = " + std::to_string(*listed) + ", or ";
       refuse(values.where, "a list of " + counted_text(*listed, "number") + ", one for each trajectory",
-             "as many as trajectories, of which there is " + std::to_string(ensemble_.trajectories),
-             "set ensemble.trajectories = " + std::to_string(*listed) +
-                 ", or write a table of [[impulses]] for each time");
+             "as many as trajectories, of which there " + std::string(trajectories == 1 ? "is " : "are ") +
+                 count_text(trajectories),
+             (says ? std::string() : set) + "write a table of [[impulses]] for each time");
     }
     return draw(values, ensemble_.trajectories, {name, {name}, {}}, {ensemble_.random.seed, stream});
   }

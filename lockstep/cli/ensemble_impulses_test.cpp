@@ -108,7 +108,14 @@ TEST_F(ImpulsesOfAFile, changes_and_factors_may_be_each_trajectorys_own) {
   EXPECT_THAT(refused(table + "change = [3, 4]\n", ""),
               HasSubstr("impulses[0].change: found a list of 2 numbers, one for each trajectory, expected as many as "
                         "trajectories, of which there is 1; set ensemble.trajectories = 2, or write a table"));
-  EXPECT_THAT(refused(table + "change = [3, 4]\n"), HasSubstr("found 2 rows, expected at least 3"));
+  for (const char* const trajectories : {"trajectories = 3\n", "trajectories = 1\n"}) {
+    EXPECT_THAT(refused(table + "change = [3, 4]\n", trajectories),
+                HasSubstr("one for each trajectory, expected as many as trajectories, of which there "));
+    EXPECT_THAT(refused(table + "change = [3, 4]\n", trajectories),
+                HasSubstr("; write a table of [[impulses]] for each time"));
+  }
+  EXPECT_THAT(refused("[[impulses]]\ncomponent = 0\ntimes = [1, 2, 3]\nchange = [3, 4]\n"),
+              HasSubstr("found 2 rows, expected at least 3"));
   EXPECT_FALSE(set_up(table + "change = { box = [1, 2] }\n", "").problem.impulses_differ());
 }
 
