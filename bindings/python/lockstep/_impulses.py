@@ -38,15 +38,16 @@ def _table(name: str, given: Any, names: dict[str, int], places: _Places) -> Arr
         if key not in _KEYS:
             close = difflib.get_close_matches(key, _KEYS, 1)
             meant = _OTHER_WORDS.get(key.lower(), close[0] if close else "")
-            again = "write the times out: numpy.arange(0, 120, 12)" if key in ("every", "from", "until") else "leave it out"
+            repeats = key in ("every", "from", "until")
+            again = "write the times out: numpy.arange(0, 120, 12)" if repeats else "leave it out"
             raise refused(f"{name}.{key}", "an unknown key", "one of " + ", ".join(_KEYS),
                           f'did you mean "{meant}"?' if meant else again)
     for key in ("time", "component"):
         if key not in columns:
             raise refused(name, f"no {key}", "time and component of each")
     if "change" not in columns and "factor" not in columns:
-        raise refused(name, "neither change nor factor", "what happens to the component: it becomes factor times itself "
-                      "plus change")
+        raise refused(name, "neither change nor factor",
+                      "what happens to the component: it becomes factor times itself plus change")
     readers: dict[str, Callable[[str, Any], Array]] = {
         "component": lambda where, value: _components(where, value, names),
         "trajectory": lambda where, value: _trajectories(where, value, places)}
@@ -108,13 +109,17 @@ def _trajectories(name: str, value: Any, places: _Places) -> Array:
     array = np.asarray(value)
     if places is None:
         if array.dtype.kind not in "iu":
-            raise refused(name, f"dtype {array.dtype}", "numbers of trajectories, counted from 0", kind="type")
+            whole = array.dtype.kind == "f" and np.array_equal(array, np.trunc(array))
+            raise refused(name, f"dtype {array.dtype}", "numbers of trajectories, counted from 0",
+                          "make them integers: numpy.asarray(trajectory).astype(int)" if whole else "", kind="type")
         _from_zero(name, array, "a trajectory from 0 on")
         return array
     found = []
     for i, label in enumerate(array.reshape(-1).tolist()):
         if label not in places:
-            raise refused(f"{name}[{i}]" if array.ndim else name, repr(label), "a label that trajectory has, too")
+            close = difflib.get_close_matches(str(label), [str(place) for place in places], 1)
+            raise refused(f"{name}[{i}]" if array.ndim else name, repr(label), "a label that trajectory has, too",
+                          f'did you mean "{close[0]}"?' if close else "")
         found.append(places[label])
     return np.array(found, dtype=np.float64).reshape(array.shape)
 

@@ -199,6 +199,7 @@ ROW = {"time": 1, "component": "blood", "change": 1}
     ({**ROW, "trajectory": [0, 2, 1]}, "impulses.trajectory: found 2, expected a trajectory from 0 to 1"),
     ({**ROW, "trajectory": [0, -2]}, r"impulses.trajectory\[1\]: found -2, expected a trajectory from 0 on"),
     ({**ROW, "trajectory": 0.5}, "impulses.trajectory: found dtype float64, expected numbers of trajectories"),
+    ({**ROW, "trajectory": [0.0, 1.0]}, r"impulses.trajectory: found dtype float64, .*\.astype\(int\)"),
     ({**ROW, "time": [1, 2], "change": [1, 2, 3]}, "impulses.change: found 3 of them, expected 2, as time has, or one"),
     ({**ROW, "time": [[1]]}, r"impulses.time: found shape \(1, 1\), expected one for each impulse, or one for all"),
     ({**ROW, "time": [1, np.nan]}, r"impulses.time\[1\]: found NaN, expected a finite number"),
@@ -262,7 +263,8 @@ def test_rates_are_found_from_patients_and_their_doses():
     assert again.parameters == found.parameters
     later = doses.assign(time=doses["time"] + 1)
     assert fit(later, rows).errors["training"]["blood"]["rms"] > 0.1
-    with pytest.raises(lockstep.Error, match=r"impulses.trajectory\[0\]: found 'p99', expected a label that trajectory"):
+    unknown = r"impulses.trajectory\[0\]: found 'p99', expected a label that trajectory has, too; did you mean \"p9\""
+    with pytest.raises(lockstep.Error, match=unknown):
         fit(doses.assign(trajectory="p99"), rows)
     with pytest.raises(lockstep.Error, match='impulses.component: found "guts", expected one of gut, blood'):
         fit(doses.assign(component="guts"), rows)
