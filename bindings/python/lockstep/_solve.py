@@ -182,8 +182,8 @@ def _written(problem: Any, u0: Any = None, t_span: Any = None, save_at: Any = No
              method: Any = None, rtol: Any = None, atol: Any = None, dt: Any = None, precision: Any = None,
              threads: Any = None, output: Any = None, overwrite: Any = False, trajectories: Any = None,
              seed: Any = None, control: Any = None, initial_step: Any = None, max_step: Any = None, stops: Any = None,
-             stop_at_knots: Any = None, max_steps: Any = None, event: Any = None, impulses: Any = None, guard: Any = None,
-             with_time: Any = None, components: Any = None, units: Any = None, time_unit: Any = None,
+             stop_at_knots: Any = None, max_steps: Any = None, event: Any = None, impulses: Any = None,
+             guard: Any = None, with_time: Any = None, components: Any = None, units: Any = None, time_unit: Any = None,
              device: Any = None, engine: Any = None, matrix_precision: Any = None, cpu_target: Any = None
              ) -> tuple[str, dict[str, Any], Any]:
     """The arguments of solve() as the text of a problem file, what should be arrays beside it, and the model."""

@@ -82,7 +82,9 @@ def in_order(name: str, value: Any, wanted: Optional[Sequence[str]], what: str, 
         tables = []
         names: Optional[list[str]] = None
         for i, one in enumerate(value):
-            table, own = in_order(f"{name}[{i}]", one, wanted, what, remedy, may_lack) if hasattr(one, "__array__") else (one, None)
+            table, own = one, None
+            if hasattr(one, "__array__"):
+                table, own = in_order(f"{name}[{i}]", one, wanted, what, remedy, may_lack)
             if own is not None and names is None:
                 wanted = names = own
             tables.append(table)

@@ -30,9 +30,11 @@ def samples(x: Any, y: Any, sigma: Any, inputs: Optional[Sequence[str]], targets
 
 
 def trajectories(t: Any, u: Any, sigma: Any, trajectory: Any, known: Optional[Sequence[str]],
-                 states: Optional[Sequence[str]], start: Any, starts: Container[str] = ()) -> tuple[list[Array], list[str]]:
-    """Of a neural ODE: t [time] with u [trajectory, time, component], [time, component] or [time]; or t [trajectory, time]
-    with u [trajectory, time, component] or [trajectory, time]; and, where it is given, sigma as u; names of the states.
+                 states: Optional[Sequence[str]], start: Any, starts: Container[str] = ()
+                 ) -> tuple[list[Array], list[str]]:
+    """Of a neural ODE: t [time] with u [trajectory, time, component], [time, component] or [time]; or t
+    [trajectory, time] with u [trajectory, time, component] or [trajectory, time]; and, where it is given, sigma as u;
+    names of the states.
     `known`: what the components are called, where that is known; a table may lack those of `starts`."""
     wanted = known if known is not None else _names_of(start, "outputs", u)
     u, names = in_order("u", u, wanted, "component", _NOT_MEASURED, starts)
