@@ -25,8 +25,9 @@ class Training:
     Attributes
     ----------
     model : Model
-        The net with the best parameters; with several, or none, the whole right-hand side, ``rhs``. Of a built-in system
-        without a net, which ``lockstep.solve("lorenz", ..., parameters={...})`` solves with them, it raises Unsupported.
+        The net with the best parameters; with several, or none, the whole right-hand side, ``rhs``. Of a built-in
+        system without a net, which ``lockstep.solve("lorenz", ..., parameters={...})`` solves with them, it raises
+        Unsupported.
     models : dict of Model
         The trained nets by the names that equations call them, ``"net"`` where there is one alone.
     parameters : dict of float
@@ -176,12 +177,11 @@ def train(
         [sample, input] or [sample], and [sample, output] or [sample]. Names of a table's columns are ``inputs`` and
         ``targets``, in whose order they are taken where those are given.
     t, u : arrays or tables
-        [time], and [time] (of one component), [time, component] or [trajectory, time, component]; or [trajectory, time],
-        and [trajectory, time] (of one component) or [trajectory, time, component].
+        [time], and [time] (of one component), [time, component] or [trajectory, time, component]; or
+        [trajectory, time], and [trajectory, time] (of one component) or [trajectory, time, component].
         Trajectories may differ in length: lists of an array each, [time] and [time, component], or arrays filled up
-        with NaN. Columns of a table
-        (pandas, polars, xarray with a ``component`` coordinate) with names go to the components of these names, in
-        any order; without ``equations``, ``system`` or ``states`` they are the states. A NaN in ``u``
+        with NaN. Columns of a table (pandas, polars, xarray with a ``component`` coordinate) with names go to the
+        components of these names, in any order; without ``equations``, ``system`` or ``states`` they are the states. A NaN in ``u``
         before the end is a number that was not measured; at a trajectory's first point only with ``phases="noisy"``,
         or phases that all have a ``"continuity"``, which train the starts.
     trajectory : array or table column
@@ -224,8 +224,8 @@ def train(
         Whether NaN in ``y`` (or ``u``, where it may unless refused) is a number that was not measured.
     starts : dict of float or str
         Of a neural ODE, where states start that the data do not say, or not exactly: a number, or an expression of
-        parameters, ``{"S": "N - I0", "R": 0}``. Nothing of them need be measured: a column of NaN in ``u``, or of a table
-        with names none.
+        parameters, ``{"S": "N - I0", "R": 0}``. Nothing of them need be measured: a column of NaN in ``u``, or of a
+        table with names none.
     output : path-like
         Writes ``output``.h5 and ``output``.safetensors.
     progress : bool or callable
@@ -234,8 +234,8 @@ def train(
     Returns
     -------
     Training
-        UserWarnings tell of its ``advice``, and of what is amiss in its ``notes``: data that the fit explains little of,
-        parameters that they do not determine.
+        UserWarnings tell of its ``advice``, and of what is amiss in its ``notes``: data that the fit explains little
+        of, parameters that they do not determine.
 
     Raises
     ------
@@ -413,7 +413,8 @@ def _require_something_to_find(equations: Any, definitions: Any, system: Optiona
     example = str(known[0]) if known else "k" if system is None else "rho"
     where = "no net in the equations" if system is None else "no net beside the system"
     call = "call a net, net(x), and give its hidden=[100]" if system is None else "give the hidden=[100] of a net to add"
-    found, remedy = f"none to be found by the training, and {where}", f'write parameters={{"{example}": {{"start": 1}}}}, or {call}'
+    found = f"none to be found by the training, and {where}"
+    remedy = f'write parameters={{"{example}": {{"start": 1}}}}, or {call}'
     raise of_kind("invalid_argument", f"parameters: found {found}, expected one of them; {remedy}", "parameters", found,
                   "one of them", remedy)
 
