@@ -208,7 +208,8 @@ file = "stiff.h5"
             self.write("stiff.toml", stiff.replace("NAME", name))
             self.assertRegex(self.succeed("solve", "stiff.toml", "--overwrite"),
                              r"too_many_steps: the problem is stiff: trajectory 0 came to t = 0.\d+ of 10 in 3,000 steps, and "
-                             rf"tolerances ten times tighter need no more.*; {advice}raise method.max_steps to some \d+,\d+,000, or")
+                             rf"tolerances ten times tighter need no more.*; {advice}raise method.max_steps to some "
+                             r"\d+,\d+,000, or")
         self.write("stiff.toml", '[rhs]\nsystem = "robertson"\n[time]\nspan = [0, 1000]\n[method]\nmax_steps = 5000\n'
                                  '[output]\nfile = "stiff.h5"\n')
         self.assertIn("the problem is stiff", self.succeed("solve", "stiff.toml", "--overwrite"))
