@@ -306,6 +306,11 @@ bool comes_as_text(const Problem& problem) {
 
 std::optional<Obstacle> event_obstacle(const Problem& problem) {
   if (!problem.event) return std::nullopt;
+  // An impulse may strike it: to look there as well took registers and instructions of every step.
+  if (!problem.impulses.empty() || problem.impulses_differ()) {
+    return Obstacle{"problem.impulses", "impulses beside an event or a guard that stops", "one of the two, on a GPU",
+                    "run on the CPU"};
+  }
   const auto event = problem.event->function->parts();
   const auto* const source = event.size() == 1 ? std::get_if<SourcePart>(&event.front().what) : nullptr;
   const bool known = event.size() == 1 &&

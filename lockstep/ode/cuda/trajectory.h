@@ -249,11 +249,7 @@ class Trajectory : private Memory, private Progress<T> {
       if (rules_.fixed ? proposed_.last : t_ == t_end_) return end(Status::success);
     }
     if (std::int64_t(accepted_) + rejected_ >= rules_.max_steps) return end(Status::too_many_steps);
-    if (accept && behind_jump() && give_impulses() && has_event()) {
-      const T before = event_value_;
-      event_value_ = event_function(t_, y_);
-      if (crosses(before, event_value_)) return end(Status::terminated);
-    }
+    if (accept && behind_jump()) give_impulses();
     return true;
   }
 
@@ -348,10 +344,9 @@ class Trajectory : private Memory, private Progress<T> {
   LOCKSTEP_HOST_DEVICE detail::StepEnd here() const { return detail::step_end(stops(), t_, t_end_ < t_); }
   LOCKSTEP_HOST_DEVICE double limit() const { return has_stops() ? detail::limit_at(stops(), t_, t_end_).t : t_end_; }
 
-  // What happens to the state where it stands; whether anything does.
-  LOCKSTEP_HOST_DEVICE bool give_impulses() {
-    if (!has_stops() || ensemble_.stops.changes == nullptr) return false;
-    bool any = false;
+  // What happens to the state where it stands. No event looks at it: a solve has one of the two (program.cpp).
+  LOCKSTEP_HOST_DEVICE void give_impulses() {
+    if (!has_stops() || ensemble_.stops.changes == nullptr) return;
     detail::StopTimes own = stops();
     own.first_change = ensemble_.stops.first_change + ensemble_.first_stop[index_ * ensemble_.stop_stride];
     own.changes = ensemble_.stops.changes;
@@ -360,9 +355,7 @@ class Trajectory : private Memory, private Progress<T> {
       for (int c = 0; c < derivative_.components(); ++c) {
         if (c == change.component) y_[c] = detail::changed(T(y_[c]), change);
       }
-      any = true;
     });
-    return any;
   }
 
   template <class U, class Du>
