@@ -25,24 +25,6 @@ void require_positive(const char* field, double value, const char* remedy = "") 
   if (!(value > 0) || !std::isfinite(value)) refuse(field, number_text(value), "a finite number above 0", remedy);
 }
 
-// Rounded to infinity, a trajectory would end at once as not finite.
-void require_states_in_float32(const Problem& problem) {
-  const auto fits = [](double value) { return std::isfinite(static_cast<float>(value)); };
-  const auto& states = problem.initial_states;
-  // Counted first, many at a time, as in validating the problem.
-  std::size_t fitting = 0;
-  for (const double value : states) fitting += fits(value) ? 1 : 0;
-  if (fitting == states.size()) return;
-  const auto i = static_cast<std::size_t>(std::ranges::find_if_not(states, fits) - states.begin());
-  const std::size_t n = problem.rhs->components();
-  throw Error(ErrorKind::invalid_argument, {.field = "problem.initial_states",
-                                            .found = number_text(states[i]) + " in row " + std::to_string(i / n) +
-                                                     ", column " + std::to_string(i % n) + ": trajectory " +
-                                                     std::to_string(i / n) + ", component " + std::to_string(i % n),
-                                            .expected = "numbers that fit in float32",
-                                            .remedy = "use precision f64"});
-}
-
 }  // namespace
 
 void Options::validate() const {
@@ -122,7 +104,6 @@ void validate(const Problem& problem, const Options& options) {
 void detail::validate(const Problem& problem, const Options& options, SaveRows rows) {
   options.validate();
   validate(problem, rows);
-  if (options.precision == Precision::f32) require_states_in_float32(problem);
   const std::size_t n = options.component_atol.size();
   if (n != 0 && n != problem.rhs->components()) {
     refuse("atol", std::to_string(n) + " numbers",
