@@ -366,10 +366,8 @@ std::vector<std::vector<ode::Impulse>> impulses_of(const TrainingFile& file, con
                     notes);
   std::vector<std::vector<ode::Impulse>> impulses;
   for (std::size_t i = 0; i < table.trajectories(); ++i) {
-    const auto begin = made.impulses.begin();
-    const auto at = [&](std::size_t k) { return begin + static_cast<std::ptrdiff_t>(k); };
-    impulses.emplace_back(made.first.empty() ? begin : at(made.first[i]),
-                          made.first.empty() ? made.impulses.end() : at(made.first[i + 1]));
+    const auto own = made.of(i);
+    impulses.emplace_back(own.begin(), own.end());
   }
   return impulses;
 }

@@ -103,6 +103,7 @@ class Judge {
     ode::TrajectoryData one{.times = {}, .states = {}, .parameters = of.data.parameters};
     if (!of.table.impulses.empty()) one.impulses = of.table.impulses[trajectory];
     std::ranges::stable_sort(one.impulses, {}, &ode::Impulse::time);
+    auto next = one.impulses.begin();
     const auto add_between = [&](double time) {
       one.times.push_back(time);
       one.states.insert(one.states.end(), n, std::numeric_limits<double>::quiet_NaN());
@@ -113,8 +114,8 @@ class Judge {
         const double share = static_cast<double>(step) / static_cast<double>(pieces);
         const double time = step == 0 ? times[point] : times[point] + share * (times[point + 1] - times[point]);
         // The state before an impulse is one of the curve.
-        for (const ode::Impulse& impulse : one.impulses) {
-          if (!one.times.empty() && impulse.time > one.times.back() && impulse.time < time) add_between(impulse.time);
+        for (; next != one.impulses.end() && next->time < time; ++next) {
+          if (!one.times.empty() && next->time > one.times.back()) add_between(next->time);
         }
         add_between(time);
         if (step == 0) std::copy_n(states + point * n, n, one.states.end() - static_cast<std::ptrdiff_t>(n));
@@ -146,7 +147,7 @@ class Judge {
       if (begin == end || point + 1 == one.times.size()) continue;
       for (auto impulse = begin; impulse != end; ++impulse) {
         double& x = state[impulse->component];
-        x = std::fma(impulse->factor, x, impulse->change);
+        x = impulse->behind(x);
       }
       add();  // the state behind them
     }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/ode/detail/impulses.h"
 #include "lockstep/ode/problem.h"
 
 namespace lockstep::ode {
@@ -30,10 +31,7 @@ struct Impulses {
   std::vector<Impulse> impulses;
   std::vector<std::size_t> first;
 
-  std::span<const Impulse> of(std::size_t trajectory) const {
-    if (first.empty()) return impulses;
-    return std::span(impulses).subspan(first[trajectory], first[trajectory + 1] - first[trajectory]);
-  }
+  std::span<const Impulse> of(std::size_t trajectory) const { return detail::impulses_of(trajectory, impulses, first); }
 };
 
 }  // namespace lockstep::ode

@@ -1,6 +1,7 @@
 // An ensemble of initial value problems that share a right-hand side.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -27,6 +28,8 @@ struct Impulse {
   double change = 0;
   double factor = 1;
   bool operator==(const Impulse&) const = default;
+  // What u[component] becomes, in float64.
+  double behind(double u) const { return std::fma(factor, u, change); }
 };
 
 // All numbers are float64 here and are rounded to the solve's precision when a trajectory starts.

@@ -129,14 +129,12 @@ void compare_impulses(const ResultFile& file, const Problem& problem, Difference
     const std::size_t count = std::min(kPieceRows, rows - first);
     const Impulses then = file.impulses(first, count);
     for (std::size_t i = 0; i < count; ++i) {
-      const std::span<const Impulse> now = problem.impulses_of(first + i);
-      const std::size_t begin = form.differ() ? then.first[i] : 0;
-      const std::size_t size = (form.differ() ? then.first[i + 1] : then.impulses.size()) - begin;
+      const std::span<const Impulse> now = problem.impulses_of(first + i), before = then.of(i);
       const std::string of = form.differ() ? " of trajectory " + std::to_string(first + i) : "";
-      if (size != now.size())
-        return differences.compare("impulses" + of, std::to_string(size), std::to_string(now.size()));
-      for (std::size_t k = 0; k < size; ++k) {
-        const Impulse& was = then.impulses[begin + k];
+      if (before.size() != now.size())
+        return differences.compare("impulses" + of, std::to_string(before.size()), std::to_string(now.size()));
+      for (std::size_t k = 0; k < now.size(); ++k) {
+        const Impulse& was = before[k];
         const std::string name = "impulse " + std::to_string(k) + of + ": ";
         differences.compare(name + "time", number_text(was.time), number_text(now[k].time));
         differences.compare(name + "component", std::to_string(was.component), std::to_string(now[k].component));

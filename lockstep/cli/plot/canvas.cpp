@@ -74,7 +74,7 @@ void add_impulses(const ode::ResultFile& file, std::size_t trajectory, double en
     for (auto impulse = first; impulse != last; ++impulse) {
       std::size_t c = impulse->component;
       if (!stored.empty()) c = static_cast<std::size_t>(std::ranges::find(stored, c) - stored.begin());
-      if (c < components) state[c] = std::fma(impulse->factor, state[c], impulse->change);
+      if (c < components) state[c] = impulse->behind(state[c]);
     }
     add();
   }

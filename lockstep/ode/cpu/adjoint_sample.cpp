@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "lockstep/ode/detail/stops.h"
 #include "lockstep/ode/methods.h"
 #include "lockstep/ode/numerics.h"
 
@@ -70,9 +69,10 @@ bool SampleWork<T>::make_room() {
 }
 
 template <class T>
-bool AdjointSample<T>::suits(const Problem& problem, const Options& options, const DifferentiableTile<T>& rhs) {
+bool AdjointSample<T>::suits(const Problem& problem, const Options& options, const DifferentiableTile<T>& rhs,
+                             bool has_stops) {
   return rhs.sample() != nullptr && problem.trajectories() <= kMostTrajectories &&
-         options.control != StepControl::common && detail::Stops(problem, options).empty();
+         options.control != StepControl::common && !has_stops;
 }
 
 template <class T>

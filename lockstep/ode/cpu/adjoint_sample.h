@@ -80,7 +80,8 @@ class AdjointSample {
  public:
   // Ensembles of up to this many trajectories are taken one by one.
   static constexpr std::size_t kMostTrajectories = 8;
-  static bool suits(const Problem& problem, const Options& options, const DifferentiableTile<T>& rhs);
+  // has_stops: whether steps end where they must.
+  static bool suits(const Problem& problem, const Options& options, const DifferentiableTile<T>& rhs, bool has_stops);
 
   // All are kept by reference.
   AdjointSample(const Problem& problem, const Options& options, const DifferentiableSample<T>& rhs, CpuTarget target);

@@ -24,6 +24,8 @@ class AdjointTile {
 
   // The problem has other trajectories.
   void take_trajectories() { context_.take_stops(); }
+  // Whether steps end where they must, in any trajectory.
+  bool has_stops() const { return context_.step.settings.has_stops; }
 
   // Advances trajectories [first, first + lanes), lanes <= kTileLanes. With common control `common` holds the accepted
   // steps and `ends` each of these trajectories' outcome.
@@ -61,7 +63,6 @@ class AdjointTile {
   std::size_t total_stages() const {
     return static_cast<std::size_t>(context_.stages() + context_.interpolant_stages());
   }
-  bool has_stops() const { return context_.step.settings.has_stops; }
   std::size_t segment_end() const { return segment_first_ + segment_count_; }
 
   void load(std::size_t first, int lanes);

@@ -132,10 +132,7 @@ const T* AdjointTile<T>::behind_impulses(const TileStep& step, const T* y1) {
   std::copy_n(y1, size, behind_.data());
   for (LaneMask bits = step.renewed; bits != 0; bits &= bits - 1) {
     const int lane = __builtin_ctz(bits);
-    detail::for_changes(tile_.stops[lane], step.t_new[lane], [&](const detail::StateChange& change) {
-      T& u = behind_[static_cast<std::size_t>(change.component) * kTileLanes + static_cast<std::size_t>(lane)];
-      u = detail::changed(u, change);
-    });
+    give_impulses(tile_.stops[lane], step.t_new[lane], lane, behind_.data());
   }
   return behind_.data();
 }

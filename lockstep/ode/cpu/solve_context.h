@@ -227,17 +227,21 @@ void head_for_stop(TileState<T>& tile, int lane, double t_end) {
   tile.t_before[lane] = before;
 }
 
-// What happens to the state of a lane where it stands; whether anything does. Behind it the derivative has to be
-// evaluated anew.
+// What happens to a lane's state at time t, in rows [component][lane]; whether anything does.
 template <class T>
-bool give_impulses(TileState<T>& tile, int lane) {
+bool give_impulses(const detail::StopTimes& stops, double t, int lane, T* rows) {
   bool any = false;
-  detail::for_changes(tile.stops[lane], tile.t[lane], [&](const detail::StateChange& change) {
-    T& u = tile.y[static_cast<std::size_t>(change.component) * kTileLanes + static_cast<std::size_t>(lane)];
+  detail::for_changes(stops, t, [&](const detail::StateChange& change) {
+    T& u = rows[static_cast<std::size_t>(change.component) * kTileLanes + static_cast<std::size_t>(lane)];
     u = detail::changed(u, change);
     any = true;
   });
   return any;
+}
+// The same where the lane stands. Behind it the derivative has to be evaluated anew.
+template <class T>
+bool give_impulses(TileState<T>& tile, int lane) {
+  return give_impulses(tile.stops[lane], tile.t[lane], lane, tile.y.data());
 }
 
 struct Landing {

@@ -181,7 +181,7 @@ class Engine final : public GradientEngine {
     const bool has_ends = problem_.event || std::holds_alternative<EndLoss>(loss_);
     // Taken one by one they may need all that a sample's records may take.
     const bool suits = !has_ends && bytes_of_thread() >= cpu::SampleWork<T>::kMostBytes &&
-                       cpu::AdjointSample<T>::suits(problem_, options_, *rhs_);
+                       cpu::AdjointSample<T>::suits(problem_, options_, *rhs_, worker.tile.has_stops());
     if (!suits) {
       worker.sample.reset();
     } else if (!worker.sample) {
