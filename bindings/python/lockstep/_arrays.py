@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Optional
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import of_kind
+from .errors import of_kind, refused
 
 Array = NDArray[Any]  # of NumPy, of any numbers
 
@@ -49,8 +49,7 @@ def _unmasked(name: str, value: Any) -> Array:
     found = f"a masked array, {count} of its {value.size} numbers masked"
     remedy = (f"fill them, {name}.filled(0), or leave their rows out, numpy.ma.compress_rows({name}); gaps in data to "
               f"train on are NaN: {name}.filled(numpy.nan)")
-    raise of_kind("type", f"{name}: found {found}, expected an array of numbers; {remedy}", name, found,
-                  "an array of numbers", remedy)
+    raise refused(name, found, "an array of numbers", remedy, kind="type")
 
 
 def _framework(x: Any) -> str:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from . import _lockstep
 from ._arrays import Array, real_numbers
-from .errors import of_kind
+from .errors import refused
 
 
 class Gradients(NamedTuple):
@@ -34,8 +34,7 @@ class Sensitivities(NamedTuple):
 def vjp(solution: Any, state: Any, end_state: Any, end_time: Any) -> Gradients:
     solved = solution._solve_behind("one in memory", "solve without output")
     if state is None and end_state is None and end_time is None:
-        raise of_kind("invalid_argument", "state: found nothing, expected the loss's derivatives by state, end_state or "
-                      "end_time", "state", "nothing", "the loss's derivatives by state, end_state or end_time", "")
+        raise refused("state", "nothing", "the loss's derivatives by state, end_state or end_time")
     slopes = [_slopes(name, given, solution)
               for name, given in (("state", state), ("end_state", end_state), ("end_time", end_time))]
     found, stopped = _lockstep.solution_vjp(solved, *slopes)
@@ -56,6 +55,5 @@ def _slopes(name: str, given: Any, solution: Any) -> Optional[Array]:
         return None
     array, shape = real_numbers(name, given), getattr(solution, name).shape
     if array.shape != shape:
-        raise of_kind("invalid_argument", f"{name}: found shape {array.shape}, expected {shape}, as the solution's "
-                      f"{name}", name, f"shape {array.shape}", f"{shape}, as the solution's {name}", "")
+        raise refused(name, f"shape {array.shape}", f"{shape}, as the solution's {name}")
     return array

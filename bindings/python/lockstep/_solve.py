@@ -12,7 +12,7 @@ from . import _impulses, _lockstep, _tables, _toml, _unknown
 from ._arrays import Array, Named, real_numbers
 from ._progress import shown
 from ._solution import PathLike, Solution
-from .errors import Interrupted, of_kind
+from .errors import Interrupted, of_kind, refused
 
 
 @_unknown.answered("problem")
@@ -198,10 +198,8 @@ def _written(problem: Any, u0: Any = None, t_span: Any = None, save_at: Any = No
     if event is not None and not isinstance(event, (str, Mapping)):
         raise _wrong_type("event", event, "a dict, or an expression as text")
     if event is not None and not event and not isinstance(event, str):  # an empty section would be no event
-        expected = "the component that triggers it, or a function"
-        remedy = 'give {"component": "x"}, or "x^2 + y^2 - 1"'
-        raise of_kind("invalid_argument", f"event: found an empty dict, expected {expected}; {remedy}", "event",
-                      "an empty dict", expected, remedy)
+        raise refused("event", "an empty dict", "the component that triggers it, or a function",
+                      'give {"component": "x"}, or "x^2 + y^2 - 1"')
     arrays: dict[str, Any] = {}
     ensemble: dict[str, Any] = {"trajectories": trajectories, "seed": seed}
     time: dict[str, Any] = {"unit": time_unit}
