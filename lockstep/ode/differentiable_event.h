@@ -21,6 +21,15 @@ class DifferentiableEvent {
                         std::span<double> by_parameter) const = 0;
 };
 
+// The same on functions that may be a Reset::state.
+class DifferentiableReset {
+ public:
+  virtual ~DifferentiableReset() = default;
+  // Of sum over o of bar[o] r_o(t, u, p), bar [component]; the others as for an event.
+  virtual double transpose(double t, std::span<const double> u, std::span<const double> p, std::span<const double> bar,
+                           std::span<double> by_state, std::span<double> by_parameter) const = 0;
+};
+
 namespace detail {
 
 template <std::size_t components, std::size_t parameter_count, class F>

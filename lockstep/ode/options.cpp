@@ -113,6 +113,10 @@ void detail::validate(const Problem& problem, const Options& options, SaveRows r
     refuse("control", "common with impulses of each trajectory's own", "impulses that all trajectories share",
            "use per_trajectory control");
   }
+  if (options.control != StepControl::per_trajectory && !problem.resets.empty()) {
+    refuse("control", std::string(options.control == StepControl::fixed ? "fixed" : "common") + " with resets",
+           "each trajectory's own adaptive steps, which end where it is reset", "use per_trajectory control");
+  }
   if (!options.stops.empty() || !problem.impulses.empty()) {
     Options given = options;
     given.stop_at_knots = false;

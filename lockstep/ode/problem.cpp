@@ -72,6 +72,7 @@ Problem with_rows(const Problem& problem, const Pick& pick) {
   Problem result;
   result.rhs = problem.rhs;
   result.event = problem.event;
+  result.resets = problem.resets;
   result.save_times_per_trajectory = problem.save_times_per_trajectory;
   if (!problem.impulses_differ()) result.impulses = problem.impulses;
   result.initial_states = pick(problem.initial_states, problem.rhs->components());
@@ -106,6 +107,19 @@ void validate_impulses(const Problem& problem) {
              "spans that run forward where states change at once",
              "exchange the ends, or solve trajectories without impulses apart");
   }
+}
+
+// Of an event or a reset beside `rhs`.
+void require_function(const std::string& field, const Rhs& function, const StateFunction& rhs, std::size_t outputs) {
+  if (!function) refuse(field, "none", "a function of time, state and parameters");
+  if (function->outputs() != outputs) {
+    refuse(field, numbers(function->outputs()), outputs == 1 ? "one output" : numbers(outputs) + ", the state");
+  }
+  if (function->components() == rhs.components() && function->parameters() == rhs.parameters()) return;
+  refuse(field,
+         std::to_string(function->components()) + " components and " + std::to_string(function->parameters()) +
+             " parameters",
+         std::to_string(rhs.components()) + " and " + std::to_string(rhs.parameters()) + ", as the right-hand side");
 }
 
 }  // namespace
@@ -180,7 +194,7 @@ void Problem::validate() const { detail::validate(*this, detail::SaveRows::full)
 void detail::validate(const Problem& problem, SaveRows rows) {
   const StandardArithmetic arithmetic;
   const auto& [rhs, initial_states, parameters, start_times, end_times, save_times, save_times_per_trajectory, event,
-               impulses, first_impulse] = problem;
+               impulses, first_impulse, resets] = problem;
   if (!rhs) refuse("rhs", "none", "a right-hand side", "make one with ode::net, ode::system or ode::function");
   const std::size_t n = rhs->components();
   if (n == 0 || rhs->outputs() != n) {
@@ -211,15 +225,11 @@ void detail::validate(const Problem& problem, SaveRows rows) {
            "the same number for each of " + std::to_string(count) + " trajectories");
   }
   if (!may_end_early) require_finite_save_times(problem);
-  if (event) {
-    if (!event->function) refuse("event.function", "none", "a function of time, state and parameters");
-    if (event->function->outputs() != 1) refuse("event.function", numbers(event->function->outputs()), "one output");
-    if (event->function->components() != n || event->function->parameters() != m) {
-      refuse("event.function",
-             std::to_string(event->function->components()) + " components and " +
-                 std::to_string(event->function->parameters()) + " parameters",
-             std::to_string(n) + " and " + std::to_string(m) + ", as the right-hand side");
-    }
+  if (event) require_function("event.function", event->function, *rhs, 1);
+  for (std::size_t i = 0; i < resets.size(); ++i) {
+    const std::string field = "resets[" + std::to_string(i) + "]";
+    require_function(field + ".function", resets[i].function, *rhs, 1);
+    require_function(field + ".state", resets[i].state, *rhs, n);
   }
   validate_impulses(problem);
   // Shared times need one look; anything per trajectory needs one each.

@@ -32,6 +32,20 @@ struct Impulse {
   double behind(double u) const { return std::fma(factor, u, change); }
 };
 
+// Where function(t, u, p) crosses zero in the given direction the state becomes state(t, u, p), and the trajectory goes
+// on: a ball that bounces, a neuron that fires, a thermostat. Located as a TerminalEvent is. Save points at that time
+// hold the state before, and the derivative is evaluated anew behind it.
+// A state that a reset or an impulse carries over the threshold of another reset is changed by that one as well, each
+// at most once at one time, in their order in Problem::resets; over that of Problem::event, the trajectory ends.
+// Where a reset leaves its own function no farther from zero than it found it, the trajectory stands on the threshold
+// and not beyond: it next crosses from the side to which it leaves. As the span's start does where the function is 0.
+// A trajectory whose resets follow one another without time between them ends with Status::step_too_small.
+struct Reset {
+  Rhs function;  // outputs() == 1, over the same components and parameters
+  Rhs state;     // outputs() == components()
+  TerminalEvent::Direction direction = TerminalEvent::Direction::either;
+};
+
 // All numbers are float64 here and are rounded to the solve's precision when a trajectory starts.
 struct Problem {
   Rhs rhs;
@@ -47,6 +61,8 @@ struct Problem {
   // forward in time. The derivative is evaluated anew behind each, as behind Options::stops.
   std::vector<Impulse> impulses;           // of all, or one trajectory's after the other's with
   std::vector<std::size_t> first_impulse;  // [trajectory + 1]: i's are those from first_impulse[i] to the next one's
+  // With each trajectory's own adaptive steps alone, and on the CPU. Of several within a step the first one counts.
+  std::vector<Reset> resets;
 
   std::size_t trajectories() const;
   std::size_t save_points() const;  // a trajectory
@@ -65,7 +81,7 @@ struct Problem {
   Problem selection(const std::vector<std::size_t>& rows) const;
 
   // Throws Error (invalid_argument) naming field, found and expected: sizes that do not fit, numbers that are not
-  // finite, save times outside the span or not in order, impulses on spans that run backwards.
+  // finite, save times outside the span or not in order, impulses on spans that run backwards, functions of other sizes.
   void validate() const;
 };
 

@@ -131,10 +131,10 @@ class GraphNet : public StateFunction {
         options_{.name = std::move(name), .weight_places = graph::own_places(graph_)},
         parameters_(parameters) {
     graph_.widths();
-    if (graph_.outputs.size() != 1 || graph_.outputs[0].width != 1 || graph_.inputs.empty() ||
-        graph_.inputs[0].name != "u") {
+    if (graph_.outputs.size() != 1 || graph_.inputs.empty() || graph_.inputs[0].name != "u" ||
+        (graph_.outputs[0].width != 1 && graph_.outputs[0].width != graph_.inputs[0].width)) {
       throw Error(ErrorKind::invalid_argument,
-                  {options_.name, "other ports", "an input port \"u\" first, and one output", {}});
+                  {options_.name, "other ports", "an input port \"u\" first, and one output or as many as u has", {}});
     }
     components_ = graph_.inputs[0].width;
     is_function_ = true;
@@ -145,7 +145,7 @@ class GraphNet : public StateFunction {
                                                 std::to_string(parameters) + ", as a trajectory has",
                                                 {}});
     }
-    source_ = detail::graph_source(graph_, pieces_, detail::GraphSourceForm::event);
+    if (graph_.outputs[0].width == 1) source_ = detail::graph_source(graph_, pieces_, detail::GraphSourceForm::event);
   }
 
   std::size_t components() const override { return components_; }
@@ -271,15 +271,20 @@ class GraphNet : public StateFunction {
   std::optional<std::string> source_;  // for a GPU; none where the net is too large
 };
 
-// A function of one output, such as an event, whose derivatives come from a plan made when they are first asked for.
-class GraphFunction final : public GraphNet, public DifferentiableEvent {
+// An event or a new state, whose derivatives come from a plan made when they are first asked for.
+class GraphFunction final : public GraphNet, public DifferentiableEvent, public DifferentiableReset {
  public:
   using GraphNet::GraphNet;
 
   double slopes(double t, std::span<const double> u, std::span<const double> p, std::span<double> by_state,
                 std::span<double> by_parameter) const override {
-    std::call_once(once_, [this] { plan_ = GraphPlan<double>::compile(graph::vjp_graph(graph())); });
     const double one = 1;
+    return transpose(t, u, p, {&one, 1}, by_state, by_parameter);
+  }
+
+  double transpose(double t, std::span<const double> u, std::span<const double> p, std::span<const double> bar,
+                   std::span<double> by_state, std::span<double> by_parameter) const override {
+    std::call_once(once_, [this] { plan_ = GraphPlan<double>::compile(graph::vjp_graph(graph())); });
     double by_time = 0;
     std::ranges::fill(by_state, 0.0);
     std::ranges::fill(by_parameter, 0.0);
@@ -287,13 +292,13 @@ class GraphFunction final : public GraphNet, public DifferentiableEvent {
       return MatrixView<std::remove_pointer_t<decltype(data)>>{data, 1, count, static_cast<std::ptrdiff_t>(count), 1};
     };
     std::vector<MatrixView<const double>> in;
-    std::vector<MatrixView<double>> out{row(static_cast<double*>(nullptr), 1)};  // the function itself: not wanted
+    std::vector<MatrixView<double>> out{row(static_cast<double*>(nullptr), outputs())};  // the function itself: not wanted
     for (const GraphPiece& piece : pieces()) {
       const bool state = piece.source == Source::state, time = piece.source == Source::time;
       in.push_back(row(time ? &t : state ? u.data() : p.data(), piece.count));
       out.push_back(row(time ? &by_time : state ? by_state.data() : by_parameter.data(), piece.count));
     }
-    in.push_back(row(&one, 1));
+    in.push_back(row(bar.data(), bar.size()));
     plan_->evaluate(in, out);
     return by_time;
   }
