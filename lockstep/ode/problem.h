@@ -61,7 +61,8 @@ struct Problem {
   // forward in time. The derivative is evaluated anew behind each, as behind Options::stops.
   std::vector<Impulse> impulses;           // of all, or one trajectory's after the other's with
   std::vector<std::size_t> first_impulse;  // [trajectory + 1]: i's are those from first_impulse[i] to the next one's
-  // With each trajectory's own adaptive steps alone, and on the CPU. Of several within a step the first one counts.
+  // At most 64; with each trajectory's own adaptive steps alone, and on the CPU. Of several within a step the first one
+  // counts.
   std::vector<Reset> resets;
 
   std::size_t trajectories() const;

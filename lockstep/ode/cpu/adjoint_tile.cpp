@@ -221,7 +221,7 @@ template <class T>
 Landing AdjointTile<T>::pass(LaneMask advanced) {
   const LaneMask exhausted = attempts_ >= context_.options->max_steps ? ~LaneMask{0} : 0;
   const auto strike = [this](LaneMask changed) { return saver_.strike(changed); };
-  const Landing landing = pass_stops(context_.step, tile_, lanes_, advanced, exhausted, strike);
+  const Landing landing = pass_stops(context_.step, tile_, lanes_, advanced, exhausted, 0, strike);
   if (landing.renewed != 0) {
     steps_.back().renewed = landing.renewed;
     std::copy_n(tile_.t_stage, kTileLanes, steps_.back().t_behind);

@@ -81,17 +81,25 @@ class Worker {
 
     LaneMask finished = saver_.save_step();  // lanes stopped by their event
     LaneMask terminated = finished;
-    if (code_.whole_step == nullptr) kernels.advance(tile_, code_.settings, tile_.accepted & ~terminated);
+    const LaneMask cut = saver_.cut(), piled_up = saver_.piled_up();  // by their resets
+    if (code_.whole_step == nullptr) kernels.advance(tile_, code_.settings, tile_.accepted & ~terminated & ~cut);
+    const LaneMask over = cut == 0 ? 0 : saver_.reset();
+    terminated |= over;
     if (!code_.settings.fixed) {
       for (LaneMask bits = tile_.after_rejection; bits != 0; bits &= bits - 1) ++lanes_[__builtin_ctz(bits)].rejected;
     }
     const LaneMask exhausted = steps_ >= next_limit_ ? lanes_at_limit() : 0;
-    const LaneMask advanced = tile_.accepted & ~terminated;
+    LaneMask advanced = tile_.accepted & ~terminated;
+    const LaneMask reset = cut & advanced & ~piled_up;
+    for (LaneMask bits = cut; bits != 0; bits &= bits - 1) {
+      const int lane = __builtin_ctz(bits);
+      if (!saver_.resets_at_end(lane)) advanced &= ~(LaneMask{1} << lane);
+    }
     const auto strike = [this](LaneMask changed) { return saver_.strike(changed); };
-    const Landing landing = pass_stops(code_, tile_, lanes_, advanced, exhausted, strike);
+    const Landing landing = pass_stops(code_, tile_, lanes_, advanced, exhausted, reset, strike);
     const LaneMask successful = landing.ended;
     terminated |= landing.struck;
-    finished |= terminated | successful | tile_.stuck | exhausted;
+    finished |= terminated | successful | tile_.stuck | exhausted | piled_up;
 
     // From the highest down: a hole is filled from the end, which then holds an unfinished lane.
     while (finished != 0) {
@@ -101,6 +109,7 @@ class Worker {
       Status status = Status::too_many_steps;
       if (terminated & bit) status = Status::terminated;
       if (successful & bit) status = Status::success;
+      if (piled_up & bit) status = Status::step_too_small;
       if (tile_.stuck & bit) {
         const double error = tile_.error_squared[lane];
         status = error <= std::numeric_limits<double>::max() && !code_.settings.fixed ? Status::step_too_small
@@ -184,6 +193,7 @@ class Worker {
     const int from = staged_ready_[staged_next_++];
     copy_lane(staged_, from, tile_, lane);
     lanes_[lane] = staged_records_[from];
+    saver_.install(from, lane);
     lanes_[lane].started_at = steps_;
     next_limit_ = std::min(next_limit_, steps_ + context_.options->max_steps);
     tile_.log_error[lane] = scalar::kFirstLogError;
@@ -194,6 +204,7 @@ class Worker {
   void move(int from, int to) {
     copy_lane(tile_, from, tile_, to);
     lanes_[to] = lanes_[from];
+    saver_.move(from, to);
     tile_.log_error[to] = tile_.log_error[from];
     tile_.step_index[to] = tile_.step_index[from];
     const LaneMask rejected = (tile_.after_rejection >> from) & 1;

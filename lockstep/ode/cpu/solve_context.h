@@ -53,6 +53,11 @@ struct StepCode {
 };
 
 template <class T>
+struct LoweredReset {
+  std::shared_ptr<const TileFunction<T>> function, state;
+};
+
+template <class T>
 struct SolveContext {
   SolveContext(const Problem& the_problem, const Options& the_options, CpuTarget target)
       : problem(&the_problem),
@@ -66,6 +71,8 @@ struct SolveContext {
       atol_f64_.push_back(the_options.atol_of(c));
       atol_.push_back(static_cast<T>(atol_f64_.back()));
     }
+    for (const Reset& reset : the_problem.resets)
+      resets.push_back({lower<T>(*reset.function, target), lower<T>(*reset.state, target)});
     const auto exponents =
         scalar::control_exponents(scalar::error_power(tableau.source->error_order, !tableau.source->error3.empty()));
     const bool fixed = the_options.control == StepControl::fixed;
@@ -81,7 +88,7 @@ struct SolveContext {
                      .beta2 = exponents.beta2,
                      .fixed = fixed,
                      .has_stops = !stops.empty(),
-                     .keep_stages = event != nullptr || saves_within_steps(the_problem, fixed)};
+                     .keep_stages = event != nullptr || !resets.empty() || saves_within_steps(the_problem, fixed)};
     take_inlined(step);
     components_ = the_problem.rhs->components();
     parameters_ = the_problem.rhs->parameters();
@@ -150,7 +157,10 @@ struct SolveContext {
   int stages() const { return tableau.source->stages; }
   int interpolant_stages() const { return tableau.source->interpolant_stages; }
   std::size_t workspace_bytes() const {
-    return std::max(rhs->workspace_bytes(), event ? event->workspace_bytes() : std::size_t{0});
+    std::size_t most = std::max(rhs->workspace_bytes(), event ? event->workspace_bytes() : std::size_t{0});
+    for (const LoweredReset<T>& reset : resets)
+      most = std::max({most, reset.function->workspace_bytes(), reset.state->workspace_bytes()});
+    return most;
   }
 
   const Problem* problem;
@@ -160,6 +170,7 @@ struct SolveContext {
   const LoweredTableau<T>& tableau;
   std::shared_ptr<const TileFunction<T>> rhs;
   std::shared_ptr<const TileFunction<T>> event;  // null without one
+  std::vector<LoweredReset<T>> resets;           // of Problem::resets
   std::int64_t start_evaluations;                // of the right-hand side before the first step
 
  private:
@@ -246,21 +257,27 @@ bool give_impulses(TileState<T>& tile, int lane) {
 
 struct Landing {
   LaneMask ended;    // lanes at the end of their span
-  LaneMask renewed;  // lanes behind a jump, whose derivative is that behind it
+  LaneMask renewed;  // lanes behind a jump or a reset, whose derivative is that behind it
   LaneMask struck;   // lanes that an impulse there ends, being their event
 };
 
 // Of lanes that were advanced: where there are stops, those that are at one and not at the end of their span go on,
 // but for those that have made all the attempts they may. strike(lanes) tells which of these, whose states impulses
-// have changed, are at their event.
+// have changed, are at their event. `reset` lanes have been, and are not at the end of their span.
 template <class T, class Strike>
 Landing pass_stops(const StepCode<T>& code, TileState<T>& tile, LaneRecord<T>* records, LaneMask advanced,
-                   LaneMask exhausted, const Strike& strike) {
+                   LaneMask exhausted, LaneMask reset, const Strike& strike) {
   const LaneMask landed = advanced & tile.last;
-  Landing landing{landed, 0, 0};
-  if (!code.settings.has_stops) return landing;
+  Landing landing{landed, reset & ~exhausted, 0};
+  if (!code.settings.has_stops && reset == 0) return landing;
   LaneMask changed = 0;
-  for (LaneMask bits = code.settings.fixed ? advanced : landed; bits != 0; bits &= bits - 1) {
+  for (LaneMask bits = reset; bits != 0; bits &= bits - 1) {
+    const int lane = __builtin_ctz(bits);
+    tile.t_stage[lane] = tile.t[lane];
+  }
+  LaneMask at_stops = code.settings.fixed ? advanced : landed;
+  if (!code.settings.has_stops) at_stops = 0;
+  for (LaneMask bits = at_stops; bits != 0; bits &= bits - 1) {
     const int lane = __builtin_ctz(bits);
     const LaneMask bit = LaneMask{1} << lane;
     if (tile.t[lane] == records[lane].t_end) continue;
@@ -272,7 +289,7 @@ Landing pass_stops(const StepCode<T>& code, TileState<T>& tile, LaneRecord<T>* r
     }
     tile.t_stage[lane] = here.behind;
     if (here.behind != here.before) landing.renewed |= bit & ~exhausted;
-    if ((landing.renewed & bit) != 0 && give_impulses(tile, lane)) changed |= bit;
+    if (here.behind != here.before && (landing.renewed & bit) != 0 && give_impulses(tile, lane)) changed |= bit;
   }
   if (changed != 0) landing.struck = strike(changed);
   landing.renewed &= ~landing.struck;

@@ -1,10 +1,11 @@
-// What happens inside an accepted step: save points on the interpolant, and the location of events.
+// What happens inside an accepted step: save points on the interpolant, the location of events and resets.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "lockstep/ode/cpu/reset_tile.h"
 #include "lockstep/ode/cpu/solve_context.h"
 #include "lockstep/ode/numerics.h"
 
@@ -42,33 +43,83 @@ class StepSaver {
         tile_(tile),
         records_(records),
         event_values_(context.event ? kTileLanes : 0),
-        event_states_(context.event ? context.components() * kTileLanes : 0) {}
+        event_states_(context.event ? context.components() * kTileLanes : 0),
+        resets_(context, tile) {}
 
-  // Event values at the start of staged trajectories.
+  // Values of event and resets at the start of staged trajectories, or of those of the tile itself.
   void start_events(const TileState<T>& staged, LaneRecord<T>* records) {
+    resets_.start(staged);
     if (!context_.event) return;
     evaluate_event(staged.t, staged.y.data(), staged);
     for (int lane = 0; lane < staged.lanes; ++lane)
       records[lane].event_value = event_values_[static_cast<std::size_t>(lane)];
   }
 
-  // Saves what is due in the step just accepted. Returns the lanes that their event stops in it.
+  // Those lanes' resets go with them.
+  void install(int staged, int lane) { resets_.install(staged, lane); }
+  void move(int from, int to) { resets_.move(from, to); }
+
+  // Saves what is due in the step just accepted. Returns the lanes that their event stops in it; reset() is for those
+  // that a reset does.
   LaneMask save_step() {
     interpolant_ready_ = context_.interpolant_stages() == 0;
-    counted_ = 0;
+    counted_ = cut_ = piled_up_ = 0;
     LaneMask stopped = 0;
     if (context_.event) stopped = locate_events();
-    LaneMask due = tile_.save_due;
+    if (resets_.count() != 0) stopped = locate_resets(stopped);
+    const LaneMask terminated = stopped & ~cut_;
+    if (context_.event) {
+      for (LaneMask bits = tile_.accepted & ~stopped; bits != 0; bits &= bits - 1)
+        records_[__builtin_ctz(bits)].event_value = event_after_[__builtin_ctz(bits)];
+    }
+    LaneMask due = tile_.save_due & ~piled_up_;
     for (LaneMask bits = due & stopped; bits != 0; bits &= bits - 1) {
       const int lane = __builtin_ctz(bits);
       if (!reached(lane, stopped)) due &= ~(LaneMask{1} << lane);
     }
     while (due != 0) due = save_once(due, stopped);
-    return stopped;
+    return terminated;
   }
 
-  // Lanes whose states have changed at once, outside of steps: which of them are at their event for that.
-  LaneMask strike(LaneMask changed) {
+  // Of the step just saved.
+  LaneMask cut() const { return cut_; }            // lanes that a reset stops in it
+  LaneMask piled_up() const { return piled_up_; }  // of these, those for which no time has passed: they stay
+  bool resets_at_end(int lane) const { return event_times_[lane] == tile_.t_new[lane]; }
+  // After advance() of the others: moves the lanes that are cut to where they are reset, and resets them. Returns those
+  // that their event ends there.
+  LaneMask reset() {
+    const LaneMask moved = cut_ & ~piled_up_;
+    if (moved == 0) return 0;
+    for (LaneMask bits = moved; bits != 0; bits &= bits - 1) {
+      const int lane = __builtin_ctz(bits);
+      tile_.t[lane] = event_times_[lane];
+      for (std::size_t at = static_cast<std::size_t>(lane); at < cut_states_.size(); at += kTileLanes)
+        tile_.y[at] = cut_states_[at];
+    }
+    return settle(moved, striking_);
+  }
+
+  // Lanes whose states impulses have changed: which of them are at their event for that, or for the resets that this
+  // strikes.
+  LaneMask strike(LaneMask changed) { return settle(changed, ResetTile<T>::none()); }
+
+  // Of a lane that save_step(), reset() or strike() returned.
+  double event_time(int lane) const { return event_times_[lane]; }
+  double event_theta(int lane) const { return event_thetas_[lane]; }  // in its step
+  const T* event_states() const { return event_states_.data(); }      // [component][lane]
+
+ private:
+  LaneMask settle(LaneMask changed, const typename ResetTile<T>::Striking& striking) {
+    const LaneMask struck = resets_.settle(changed, striking, [this](LaneMask lanes) { return at_event(lanes); });
+    if (context_.event) {
+      for (LaneMask bits = changed & ~struck; bits != 0; bits &= bits - 1) {
+        const int lane = __builtin_ctz(bits);
+        records_[lane].event_value = event_values_[static_cast<std::size_t>(lane)];
+      }
+    }
+    return struck;
+  }
+  LaneMask at_event(LaneMask changed) {
     if (!context_.event) return 0;
     evaluate_event(tile_.t, tile_.y.data(), tile_);
     LaneMask struck = 0;
@@ -81,17 +132,10 @@ class StepSaver {
         for (std::size_t at = static_cast<std::size_t>(lane); at < event_states_.size(); at += kTileLanes)
           event_states_[at] = tile_.y[at];
       }
-      records_[lane].event_value = after;
     }
     return struck;
   }
 
-  // Of a lane that save_step() or strike() returned.
-  double event_time(int lane) const { return event_times_[lane]; }
-  double event_theta(int lane) const { return event_thetas_[lane]; }  // in its step
-  const T* event_states() const { return event_states_.data(); }      // [component][lane]
-
- private:
   bool reached(int lane, LaneMask stopped) const {
     const double stop = (stopped >> lane) & 1 ? event_times_[lane] : tile_.t_new[lane];
     return (stop - tile_.next_save[lane]) * tile_.h_try[lane] >= 0;
@@ -142,13 +186,7 @@ class StepSaver {
     context_.event->evaluate({t, states, tile.parameters.data(), event_values_.data(), tile.lanes}, tile.workspace);
   }
 
-  bool crosses(T before, T after) const {
-    const auto direction = context_.problem->event->direction;
-    const bool rises = before < 0 && after >= 0;
-    const bool falls = before > 0 && after <= 0;
-    return (rises && direction != TerminalEvent::Direction::falling) ||
-           (falls && direction != TerminalEvent::Direction::rising);
-  }
+  bool crosses(T before, T after) const { return detail::crosses(context_.problem->event->direction, before, after); }
 
   // Bisection on the interpolant, all crossing lanes at once; each ends on the far side of its crossing.
   LaneMask locate_events() {
@@ -157,11 +195,8 @@ class StepSaver {
     for (LaneMask bits = tile_.accepted; bits != 0; bits &= bits - 1) {
       const int lane = __builtin_ctz(bits);
       const T after = event_values_[static_cast<std::size_t>(lane)];
-      if (crosses(records_[lane].event_value, after)) {
-        crossing |= LaneMask{1} << lane;
-      } else {
-        records_[lane].event_value = after;
-      }
+      event_after_[lane] = after;
+      if (crosses(records_[lane].event_value, after)) crossing |= LaneMask{1} << lane;
     }
     if (crossing == 0) return 0;
     make_interpolant_ready(crossing);
@@ -194,6 +229,36 @@ class StepSaver {
     return crossing;
   }
 
+  // Where resets come first; the event's lanes are `stopped`. Returns the lanes that either stops.
+  LaneMask locate_resets(LaneMask stopped) {
+    constexpr double kNowhere = 2;
+    const LaneMask inside = resets_.look_at_end();
+    if (inside != 0) {
+      make_interpolant_ready(inside);
+      double theta[kTileLanes];
+      for (int lane = 0; lane < kTileLanes; ++lane)
+        theta[lane] = (stopped >> lane) & 1 ? event_thetas_[lane] : kNowhere;
+      striking_ = resets_.find_first(code_, inside, theta);
+      for (LaneMask bits = inside; bits != 0; bits &= bits - 1) {
+        const int lane = __builtin_ctz(bits);
+        if (striking_[static_cast<std::size_t>(lane)] == ResetTile<T>::kNone) continue;
+        const double t = std::fma(theta[lane], tile_.h_try[lane], tile_.t[lane]);
+        if (t == records_[lane].t_end) continue;  // it ends before it
+        if (t == tile_.t[lane]) piled_up_ |= LaneMask{1} << lane;
+        cut_ |= LaneMask{1} << lane;
+        event_times_[lane] = t;
+        event_thetas_[lane] = t == tile_.t_new[lane] ? 1 : theta[lane];
+      }
+    }
+    stopped |= cut_;
+    resets_.keep_ends(tile_.accepted & ~stopped);
+    if (cut_ == 0) return stopped;
+    std::copy(std::begin(event_thetas_), std::end(event_thetas_), tile_.theta);
+    code_.kernels.interpolate(tile_, code_.settings);
+    cut_states_.assign(tile_.scratch.begin(), tile_.scratch.end());
+    return stopped;
+  }
+
   const SolveContext<T>& context_;
   const StepCode<T>& code_;
   TileState<T>& tile_;
@@ -201,6 +266,11 @@ class StepSaver {
   AlignedBuffer<T> event_values_;  // [lane]
   AlignedBuffer<T> event_states_;  // [component][lane], where events stopped trajectories
   double event_times_[kTileLanes] = {}, event_thetas_[kTileLanes] = {};
+  T event_after_[kTileLanes] = {};  // the event's value at the end of the accepted step
+  ResetTile<T> resets_;
+  typename ResetTile<T>::Striking striking_ = {};
+  std::vector<T> cut_states_;  // [component][lane]: before their resets
+  LaneMask cut_ = 0, piled_up_ = 0;
   bool interpolant_ready_ = true;
   LaneMask counted_ = 0;  // lanes whose interpolant stages of this step are counted
 };

@@ -438,6 +438,10 @@ bool has_weight_of_each_target(const SquaredError& loss, std::size_t components)
 
 void require_differentiable(const Problem& problem, const Options& options, SaveRows rows) {
   validate(problem, options, rows);
+  if (!problem.resets.empty()) {
+    throw Error(ErrorKind::unsupported,
+                {.field = "problem.resets", .found = "resets", .expected = "none where derivatives are wanted"});
+  }
   if (!problem.event || dynamic_cast<const DifferentiableEvent*>(problem.event->function.get()) != nullptr) return;
   throw Error(ErrorKind::unsupported, {.field = "problem.event",
                                        .found = problem.event->function->description() + ", which has no derivative",

@@ -62,12 +62,11 @@ inline void expect_same(const Solution& a, const Solution& b, const std::string&
     ASSERT_EQ(a.record(i).rejected, b.record(i).rejected);
     ASSERT_EQ(a.record(i).evaluations, b.record(i).evaluations);
     ASSERT_EQ(a.record(i).end_time, b.record(i).end_time);
+    const auto same = [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); };
     for (std::size_t c = 0; c < a.components(); ++c) {
-      ASSERT_EQ(a.end_state(i, c), b.end_state(i, c));
-      for (std::size_t k = 0; k < a.save_points(); ++k) {
-        const double x = a.state(i, k, c), y = b.state(i, k, c);
-        ASSERT_TRUE(x == y || (std::isnan(x) && std::isnan(y))) << "save point " << k << ": " << x << " and " << y;
-      }
+      ASSERT_PRED2(same, a.end_state(i, c), b.end_state(i, c));
+      for (std::size_t k = 0; k < a.save_points(); ++k)
+        ASSERT_PRED2(same, a.state(i, k, c), b.state(i, k, c)) << "save point " << k;
     }
   }
 }

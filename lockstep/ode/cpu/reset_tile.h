@@ -1,0 +1,236 @@
+// The resets of a tile's lanes: which of them strikes first within a step, and what it makes of the state.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "lockstep/ode/cpu/solve_context.h"
+#include "lockstep/ode/detail/reset_side.h"
+#include "lockstep/ode/numerics.h"
+
+namespace lockstep::ode::cpu {
+
+template <class T>
+class ResetTile {
+ public:
+  // [lane]: the number of the reset that strikes, or kNone.
+  static constexpr int kNone = -1;
+  using Striking = std::array<int, kTileLanes>;
+  static Striking none() {
+    Striking striking;
+    striking.fill(kNone);
+    return striking;
+  }
+
+  ResetTile(const SolveContext<T>& context, TileState<T>& tile)
+      : context_(context), tile_(tile), values_(context.resets.empty() ? 0 : kTileLanes) {
+    for (auto* sides : {&sides_, &staged_, &at_end_}) sides->resize(count() * kTileLanes);
+    looks_.resize(count() * kTileLanes);
+    for (auto* numbers : {&found_, &left_}) numbers->resize(count() * kTileLanes);
+  }
+
+  std::size_t count() const { return context_.resets.size(); }
+
+  // The sides of trajectories at their start, in a staged tile or in the tile itself.
+  void start(const TileState<T>& staged) {
+    std::vector<Side>& sides = &staged == &tile_ ? sides_ : staged_;
+    for (std::size_t i = 0; i < count(); ++i) {
+      evaluate(i, staged.t, staged.y.data(), staged);
+      for (int lane = 0; lane < staged.lanes; ++lane) sides[at(i, lane)] = Side::at_start(value(lane));
+    }
+  }
+  void install(int staged, int lane) {
+    for (std::size_t i = 0; i < count(); ++i) sides_[at(i, lane)] = staged_[at(i, staged)];
+  }
+  void move(int from, int to) {
+    for (std::size_t i = 0; i < count(); ++i) sides_[at(i, to)] = sides_[at(i, from)];
+  }
+
+  // Evaluates at the end of the accepted steps. Returns the lanes for which the interpolant is needed to know more.
+  LaneMask look_at_end() {
+    LaneMask inside = 0;
+    for (std::size_t i = 0; i < count(); ++i) {
+      evaluate(i, tile_.t_new, tile_.y1.data(), tile_);
+      for_lanes(tile_.accepted, [&](int lane) {
+        const Side& side = sides_[at(i, lane)];
+        const bool crossed = detail::crosses(direction(i), side.before, value(lane));
+        at_end_[at(i, lane)] = Side::off(value(lane));
+        looks_[at(i, lane)] = {.side = side.before, .low = 0, .high = crossed ? 1.0 : 0.0};
+        if (crossed || side.on_threshold()) inside |= LaneMask{1} << lane;
+      });
+    }
+    return inside;
+  }
+
+  // After that: which reset strikes first within each lane's step, and where, in `theta`, which holds where an event
+  // does, or 2, and keeps it where no reset comes before.
+  Striking find_first(const StepCode<T>& code, LaneMask inside, double* theta) {
+    look_at_thresholds(code, inside);
+    Striking striking = none();
+    for (std::size_t i = 0; i < count(); ++i) {
+      LaneMask crossing = 0;
+      for_lanes(inside, [&](int lane) {
+        if (looks_[at(i, lane)].found()) crossing |= LaneMask{1} << lane;
+      });
+      if (crossing == 0) continue;
+      bisect(code, i, crossing);
+      for_lanes(crossing, [&](int lane) {
+        const double own = looks_[at(i, lane)].high;
+        if (own >= theta[lane]) return;
+        theta[lane] = own;
+        striking[static_cast<std::size_t>(lane)] = static_cast<int>(i);
+      });
+    }
+    return striking;
+  }
+
+  // Of lanes whose steps nothing cut short.
+  void keep_ends(LaneMask lanes) {
+    for (std::size_t i = 0; i < count(); ++i) {
+      for_lanes(lanes, [&](int lane) {
+        Side& side = sides_[at(i, lane)];
+        side =
+            side.on_threshold() ? looks_[at(i, lane)].at_end(side, at_end_[at(i, lane)].before) : at_end_[at(i, lane)];
+      });
+    }
+  }
+
+  // Lanes whose states, tile.y at tile.t, change at once: by the resets that strike, or, where there are none, they
+  // have by impulses. The resets follow that this strikes, each once. ends(lanes) tells which lanes their event ends,
+  // after each change; returns those.
+  template <class Ends>
+  LaneMask settle(LaneMask lanes, Striking striking, const Ends& ends) {
+    std::uint64_t used[kTileLanes] = {};
+    LaneMask ended = 0;
+    for (LaneMask changing = lanes; changing != 0;) {
+      apply(changing, striking, used);
+      const LaneMask over = ends(changing);
+      ended |= over;
+      changing = choose_next(changing & ~over, striking, used);
+    }
+    for (std::size_t i = 0; i < count(); ++i) {
+      for_lanes(lanes & ~ended, [&](int lane) {
+        Side& side = sides_[at(i, lane)];
+        const T left = left_[at(i, lane)];
+        side = (used[lane] >> i) & 1 ? Side::behind_own(found_[at(i, lane)], left) : side.behind_other(left);
+      });
+    }
+    return ended;
+  }
+
+ private:
+  using Side = detail::ResetSide<T>;
+  using Look = detail::ThresholdLook<T>;
+
+  static std::size_t at(std::size_t reset, int lane) { return reset * kTileLanes + static_cast<std::size_t>(lane); }
+  template <class Body>
+  static void for_lanes(LaneMask lanes, const Body& body) {
+    for (; lanes != 0; lanes &= lanes - 1) body(std::countr_zero(lanes));
+  }
+  TerminalEvent::Direction direction(std::size_t i) const { return context_.problem->resets[i].direction; }
+  void evaluate(std::size_t i, const double* t, const T* states, const TileState<T>& tile) {
+    context_.resets[i].function->evaluate({t, states, tile.parameters.data(), values_.data(), tile.lanes},
+                                          tile.workspace);
+  }
+  T value(int lane) const { return values_[static_cast<std::size_t>(lane)]; }
+
+  void interpolate(const StepCode<T>& code) {
+    for (int lane = 0; lane < tile_.lanes; ++lane)
+      tile_.t_stage[lane] = std::fma(tile_.theta[lane], tile_.h_try[lane], tile_.t[lane]);
+    code.kernels.interpolate(tile_, code.settings);
+  }
+
+  void look_at_thresholds(const StepCode<T>& code, LaneMask inside) {
+    std::vector<LaneMask> standing(count(), 0);
+    LaneMask any = 0;
+    for (std::size_t i = 0; i < count(); ++i) {
+      for_lanes(inside, [&](int lane) {
+        if (sides_[at(i, lane)].on_threshold()) standing[i] |= LaneMask{1} << lane;
+      });
+      any |= standing[i];
+    }
+    if (any == 0) return;
+    const auto see = [&](std::size_t i, int lane, double theta, T value) {
+      looks_[at(i, lane)].see(sides_[at(i, lane)], direction(i), theta, value);
+    };
+    for (int look = 0; look < Look::kLooks; ++look) {
+      const double theta = Look::theta(look);
+      std::fill_n(tile_.theta, kTileLanes, theta);
+      interpolate(code);
+      for (std::size_t i = 0; i < count(); ++i) {
+        if (standing[i] == 0) continue;
+        evaluate(i, tile_.t_stage, tile_.scratch.data(), tile_);
+        for_lanes(standing[i], [&](int lane) { see(i, lane, theta, value(lane)); });
+      }
+    }
+    for (std::size_t i = 0; i < count(); ++i) {
+      for_lanes(standing[i], [&](int lane) { see(i, lane, 1, at_end_[at(i, lane)].before); });
+    }
+  }
+
+  // All crossing lanes at once; each ends on the far side of its crossing.
+  void bisect(const StepCode<T>& code, std::size_t i, LaneMask crossing) {
+    for (int k = 0; k < scalar::kEventBisections; ++k) {
+      for_lanes(crossing, [&](int lane) {
+        const Look& look = looks_[at(i, lane)];
+        tile_.theta[lane] = 0.5 * (look.low + look.high);
+      });
+      interpolate(code);
+      evaluate(i, tile_.t_stage, tile_.scratch.data(), tile_);
+      for_lanes(crossing, [&](int lane) {
+        Look& look = looks_[at(i, lane)];
+        (detail::crosses(direction(i), look.side, value(lane)) ? look.high : look.low) = tile_.theta[lane];
+      });
+    }
+  }
+
+  // The resets that strike lanes of `changing`.
+  void apply(LaneMask changing, const Striking& striking, std::uint64_t* used) {
+    for (std::size_t i = 0; i < count(); ++i) {
+      LaneMask struck = 0;
+      for_lanes(changing, [&](int lane) {
+        if (striking[static_cast<std::size_t>(lane)] == static_cast<int>(i)) struck |= LaneMask{1} << lane;
+      });
+      if (struck == 0) continue;
+      evaluate(i, tile_.t, tile_.y.data(), tile_);
+      context_.resets[i].state->evaluate(
+          {tile_.t, tile_.y.data(), tile_.parameters.data(), tile_.scratch.data(), tile_.lanes}, tile_.workspace);
+      for_lanes(struck, [&](int lane) {
+        used[lane] |= std::uint64_t{1} << i;
+        found_[at(i, lane)] = value(lane);
+        for (std::size_t place = static_cast<std::size_t>(lane); place < tile_.y.size(); place += kTileLanes)
+          tile_.y[place] = tile_.scratch[place];
+      });
+    }
+  }
+
+  // The lanes of `changed` that a reset strikes in their new state; which one.
+  LaneMask choose_next(LaneMask changed, Striking& striking, const std::uint64_t* used) {
+    striking = none();
+    LaneMask chosen = 0;
+    for (std::size_t i = 0; i < count() && changed != 0; ++i) {
+      evaluate(i, tile_.t, tile_.y.data(), tile_);
+      for_lanes(changed, [&](int lane) {
+        left_[at(i, lane)] = value(lane);
+        const bool may = ((used[lane] >> i) & 1) == 0 && ((chosen >> lane) & 1) == 0;
+        if (!may || !detail::crosses(direction(i), sides_[at(i, lane)].before, value(lane))) return;
+        striking[static_cast<std::size_t>(lane)] = static_cast<int>(i);
+        chosen |= LaneMask{1} << lane;
+      });
+    }
+    return chosen;
+  }
+
+  const SolveContext<T>& context_;
+  TileState<T>& tile_;
+  AlignedBuffer<T> values_;                    // [lane], of the function evaluated last
+  std::vector<Side> sides_, staged_, at_end_;  // [reset][lane]: where the step begins, of staged ones, where it ends
+  std::vector<Look> looks_;                    // [reset][lane], along the step: between low and high it crosses
+  std::vector<T> found_, left_;                // [reset][lane]: its value before its own change, behind the last one
+};
+
+}  // namespace lockstep::ode::cpu

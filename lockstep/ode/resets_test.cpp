@@ -1,0 +1,347 @@
+// States that change at events: exact solutions across bounces, the engine's bits against the plain reference
+// integrator's, and what happens at thresholds.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "lockstep/core/testing/message_of.h"
+#include "lockstep/core/testing/sanitized.h"
+#include "lockstep/ode/function.h"
+#include "lockstep/ode/gradient.h"
+#include "lockstep/ode/methods.h"
+#include "lockstep/ode/reference.h"
+#include "lockstep/ode/solve.h"
+#include "lockstep/ode/testing/jumps.h"
+#include "lockstep/ode/testing/plain_function.h"
+
+namespace lockstep::ode {
+namespace {
+
+using Direction = TerminalEvent::Direction;
+using testing::expect_same;
+using ::testing::HasSubstr;
+using testing::tight;
+
+constexpr double kGravity = 9.81;
+
+// A ball above the floor: height, speed, bounces so far, time of the last one; p0: the share of speed that is left.
+Rhs falling() {
+  return function<4, 1>("falling", [](auto, const auto& u, const auto&, auto& du) {
+    du[0] = u[1];
+    du[1] = -kGravity;
+    du[2] = 0 * u[2];
+    du[3] = 0 * u[3];
+  });
+}
+Rhs height(double of = 0) {
+  return event_function<4, 1>("height", [of](auto, const auto& u, const auto&) { return u[0] - of; });
+}
+Reset floor_reset(bool onto = true) {
+  const Rhs state = function<4, 1>("bounce", [onto](auto t, const auto& u, const auto& p, auto& next) {
+    next[0] = onto ? 0 * u[0] : u[0];
+    next[1] = -p[0] * u[1];
+    next[2] = u[2] + 1;
+    next[3] = 0 * u[3] + t;
+  });
+  return {height(), state, Direction::falling};
+}
+Reset ceiling(double of) {
+  const Rhs state = function<4, 1>("ceiling", [](auto, const auto& u, const auto&, auto& next) {
+    for (std::size_t c = 0; c < 4; ++c) next[c] = u[c];
+    next[1] = -u[1];
+  });
+  return {height(of), state, Direction::rising};
+}
+
+Problem balls(std::size_t count = 77) {
+  Problem problem;
+  problem.rhs = falling();
+  for (std::size_t i = 0; i < count; ++i) {
+    const double x = static_cast<double>(i);
+    for (const double u : {0.5 + 0.03 * x, std::sin(x), 0.0, -1.0}) problem.initial_states.push_back(u);
+    problem.parameters.push_back(0.8 + 0.002 * x);
+  }
+  problem.end_times = {2};
+  problem.save_times = {0, 0.3, 0.7, 1.1, 1.9, 2};
+  problem.resets = {floor_reset()};
+  return problem;
+}
+
+std::vector<double> flown(const Problem& problem, std::size_t i, double t) {
+  double x = problem.initial_states[4 * i], v = problem.initial_states[4 * i + 1], now = 0, count = 0, last = -1;
+  while (true) {
+    const double flight = (v + std::sqrt(v * v + 2 * kGravity * x)) / kGravity;
+    if (now + flight >= t) break;
+    now += flight;
+    v = problem.parameters[i] * (kGravity * flight - v);
+    x = 0;
+    ++count;
+    last = now;
+  }
+  const double h = t - now;
+  return {x + v * h - kGravity / 2 * h * h, v - kGravity * h, count, last};
+}
+
+// Within ten times the tolerance; a float32 makes some hundreds of roundings of numbers below 8.
+TEST(Resets, a_ball_bounces_as_it_should) {
+  const Problem problem = balls();
+  for (const Precision precision : {Precision::f64, Precision::f32}) {
+    for (const std::string_view name : {"tsit5", "bs3", "dop853", "vern9"}) {
+      Options options = tight(precision);
+      options.method = name;
+      const Solution solution = solve(problem, options);
+      for (std::size_t i = 0; i < problem.trajectories(); ++i) {
+        SCOPED_TRACE(std::string(name) + ", trajectory " + std::to_string(i));
+        ASSERT_EQ(solution.record(i).status, Status::success);
+        for (std::size_t k = 0; k < problem.save_points(); ++k) {
+          const std::vector<double> expected = flown(problem, i, problem.save_times[k]);
+          for (std::size_t c = 0; c < 4; ++c)
+            ASSERT_NEAR(solution.state(i, k, c), expected[c], precision == Precision::f64 ? 1e-10 : 2e-4);
+        }
+      }
+    }
+  }
+}
+
+// Balls between floor and ceiling that are kicked, stopped at their second bounce.
+Problem busy(std::size_t count) {
+  Problem problem = balls(count);
+  problem.resets = {ceiling(1.6), floor_reset(false)};
+  problem.impulses = {{0.4, 1, 2}, {0.9, 0, 1.5}, {1.1, 1, -1, 0.5}};
+  problem.event = TerminalEvent{
+      event_function<4, 1>("second", [](auto, const auto& u, const auto&) { return u[2] - 1.5; }), Direction::rising};
+  return problem;
+}
+
+TEST(Resets, the_engine_has_the_bits_of_the_reference) {
+  std::size_t turn = 0;
+  constexpr std::size_t kCounts[] = {1, 31, 33, 77};
+  for (const Precision precision : {Precision::f64, Precision::f32}) {
+    for (const std::string_view name : method_names()) {
+      if (method(name).error.empty() || !is_tried(turn++, 5)) continue;
+      const Problem problem = busy(kCounts[turn % 4]);
+      Options options;
+      options.precision = precision;
+      options.method = name;
+      if (method(name).order < 4) options.rtol = options.atol = 1e-4;
+      const Solution expected = solve_reference(problem, options);
+      expect_same(solve(problem, options), expected, std::string(name));
+      options.threads = 2;
+      options.cpu_target = CpuTarget::scalar;
+      expect_same(solve(problem, options), expected, std::string(name) + ", another target");
+      const std::size_t first = problem.trajectories() / 2;
+      const Solution part = solve(problem.part(first, problem.trajectories() - first), options);
+      for (std::size_t i = 0; i < part.trajectories(); ++i)
+        for (std::size_t c = 0; c < 4; ++c) ASSERT_EQ(part.end_state(i, c), expected.end_state(first + i, c));
+      options.max_steps = 7;
+      expect_same(solve(problem, options), solve_reference(problem, options), std::string(name) + ", few steps");
+    }
+  }
+}
+TEST(Resets, the_busy_balls_meet_all_of_it) {
+  const Solution solution = solve(busy(77), tight());
+  int stopped = 0, bounced = 0;
+  for (std::size_t i = 0; i < 77; ++i) {
+    stopped += solution.record(i).status == Status::terminated ? 1 : 0;
+    bounced += solution.end_state(i, 2) > 0 ? 1 : 0;
+    EXPECT_EQ(solution.record(i).status == Status::terminated, solution.end_state(i, 2) == 2) << i;
+    for (std::size_t k = 0; k < 6; ++k) {
+      if (k > 0 && std::isnan(solution.state(i, k, 0))) continue;
+      EXPECT_LE(solution.state(i, k, 0), 4.5) << i;  // 1.6, by the kick 3.1, and 5 m/s from there
+      EXPECT_GE(solution.state(i, k, 0), -1e-9) << i;
+    }
+  }
+  EXPECT_GT(stopped, 2);
+  EXPECT_LT(stopped, 75);
+  EXPECT_GT(bounced, 30);
+}
+
+// Bounces that come ever closer end where float64 does not tell their times apart, at the sum of the flights.
+TEST(Resets, bounces_that_pile_up_end_the_trajectory) {
+  Problem problem = balls(5);
+  problem.end_times = {50};
+  problem.save_times = {0, 1, 50};
+  const Solution solution = solve(problem, tight());
+  expect_same(solution, solve_reference(problem, tight()), "piled up");
+  for (std::size_t i = 0; i < 5; ++i) {
+    const double x = problem.initial_states[4 * i], v = problem.initial_states[4 * i + 1], r = problem.parameters[i];
+    const double landing = std::sqrt(v * v + 2 * kGravity * x);
+    const double expected = (v + landing) / kGravity + 2 * landing * r / (1 - r) / kGravity;
+    EXPECT_EQ(solution.record(i).status, Status::step_too_small);
+    EXPECT_NEAR(solution.record(i).end_time, expected, 1e-10);
+    EXPECT_NEAR(solution.end_state(i, 0), 0, 1e-10);
+    EXPECT_TRUE(std::isnan(solution.state(i, 2, 0)));
+    EXPECT_EQ(solution.state(i, 1, 2), flown(problem, i, 1)[2]);
+  }
+}
+
+// x' = v thrown up from the floor itself, by a first step far longer than its flight; and a ball at rest there, which
+// falls through, as nothing turns it back.
+TEST(Resets, a_start_on_the_threshold_counts_for_the_side_it_leaves_to) {
+  for (const Direction direction : {Direction::falling, Direction::either}) {
+    Problem problem = balls(2);
+    problem.initial_states = {0, 1e-3, 0, -1, 0, 0, 0, -1};
+    problem.parameters = {1, 1};
+    problem.end_times = {0.01};
+    problem.save_times = {};
+    problem.resets[0].direction = direction;
+    Options options = tight();
+    options.initial_step = 0.005;
+    const Solution solution = solve(problem, options);
+    EXPECT_EQ(solution.end_state(0, 2), std::floor(0.01 / (2e-3 / kGravity)));
+    EXPECT_EQ(solution.end_state(1, 2), 0);
+    EXPECT_NEAR(solution.end_state(1, 0), -kGravity / 2 * 1e-4, 1e-12);
+    expect_same(solution, solve_reference(problem, options), "from the floor");
+  }
+}
+
+// A reset that leaves the state alone counts crossings, and changes nothing but the steps.
+TEST(Resets, crossings_are_counted_where_the_state_goes_on) {
+  Problem problem;
+  problem.rhs = function<3>("wave", [](auto, const auto& u, const auto&, auto& du) {
+    du[0] = u[1];
+    du[1] = -u[0];
+    du[2] = 0 * u[2];
+  });
+  problem.initial_states = {0.1, 1, 0, 0, 1, 0, 0.5, -0.5, 0};
+  problem.end_times = {62};
+  const auto count = [&](Direction direction) {
+    problem.resets = {{event_function<3>("x", [](auto, const auto& u, const auto&) { return u[0]; }),
+                       function<3>("count",
+                                   [](auto, const auto& u, const auto&, auto& next) {
+                                     next[0] = u[0];
+                                     next[1] = u[1];
+                                     next[2] = u[2] + 1;
+                                   }),
+                       direction}};
+    const Solution solution = solve(problem, tight());
+    expect_same(solution, solve_reference(problem, tight()), "counted");
+    for (std::size_t i = 0; i < 3; ++i) {
+      const double phase = std::atan2(problem.initial_states[3 * i], problem.initial_states[3 * i + 1]);
+      EXPECT_NEAR(solution.end_state(i, 0),
+                  std::hypot(problem.initial_states[3 * i], problem.initial_states[3 * i + 1]) * std::sin(62 + phase),
+                  1e-8);
+      // Zeros of sin(t + phase) at multiples of pi, the first of which it passes falling.
+      const double zeros = std::floor((62 + phase) / M_PI);
+      const double rising = std::floor(zeros / 2);
+      EXPECT_EQ(solution.end_state(i, 2), direction == Direction::either   ? zeros
+                                          : direction == Direction::rising ? rising
+                                                                           : zeros - rising);
+    }
+  };
+  for (const Direction direction : {Direction::either, Direction::rising, Direction::falling}) count(direction);
+}
+
+// A heater that is on below 18 degrees and off above 22: one function, either way, moved by its own reset.
+TEST(Resets, a_thermostat_switches_between_its_thresholds) {
+  Problem problem;
+  problem.rhs = function<3>("room", [](auto, const auto& u, const auto&, auto& du) {
+    du[0] = 10 * u[1] - 0.3 * (u[0] - 5);
+    du[1] = 0 * u[1];
+    du[2] = 0 * u[2];
+  });
+  problem.initial_states = {20, 1, 0, 20, 0, 0};
+  problem.end_times = {24};
+  for (int k = 0; k <= 240; ++k) problem.save_times.push_back(0.1 * k);
+  problem.save_times.back() = 24;
+  problem.resets = {{event_function<3>("beyond", [](auto, const auto& u, const auto&) { return u[0] - 18 - 4 * u[1]; }),
+                     function<3>("switch", [](auto, const auto& u, const auto&, auto& next) {
+                       next[0] = u[0];
+                       next[1] = 1 - u[1];
+                       next[2] = u[2] + 1;
+                     })}};
+  const Solution solution = solve(problem, tight());
+  expect_same(solution, solve_reference(problem, tight()), "a room");
+  // T' = 10 on - 0.3 (T - 5): up from 18 to 22 and down again take these times.
+  const double hot = 5 + 10 / 0.3;
+  const double up = std::log((hot - 18) / (hot - 22)) / 0.3, down = std::log(17.0 / 13) / 0.3;
+  const double first = std::log((hot - 20) / (hot - 22)) / 0.3;
+  int expected = 0;
+  for (double t = first; t < 24; t += expected % 2 == 1 ? down : up) ++expected;
+  EXPECT_EQ(solution.end_state(0, 2), expected);
+  for (std::size_t i = 0; i < 2; ++i) {
+    for (std::size_t k = 0; k < 241; ++k) {
+      EXPECT_GE(solution.state(i, k, 0), 18 - 1e-9);
+      EXPECT_LE(solution.state(i, k, 0), 22 + 1e-9);
+    }
+  }
+}
+
+// One reset carries the state over the next one's threshold, and that one over the first's, which has had its turn.
+TEST(Resets, one_strikes_another_at_the_same_time) {
+  const auto add = [](double to_x, double to_y) {
+    return function<2>("add", [=](auto, const auto& u, const auto&, auto& next) {
+      next[0] = u[0] + to_x;
+      next[1] = u[1] + to_y;
+    });
+  };
+  Problem problem;
+  problem.rhs = function<2>("rise", [](auto, const auto& u, const auto&, auto& du) {
+    du[0] = 1 + 0 * u[0];
+    du[1] = 0 * u[1];
+  });
+  problem.initial_states = {0, 0};
+  problem.end_times = {2};
+  problem.save_times = {1};
+  problem.resets = {{event_function<2>("y", [](auto, const auto& u, const auto&) { return u[1] - 0.5; }), add(-3, 0)},
+                    {event_function<2>("x", [](auto, const auto& u, const auto&) { return u[0] - 1; }), add(0, 1),
+                     Direction::rising}};
+  const Solution solution = solve(problem, tight());
+  EXPECT_NEAR(solution.state(0, 0, 0), 1, 1e-12);  // the state before
+  EXPECT_EQ(solution.state(0, 0, 1), 0);
+  EXPECT_NEAR(solution.end_state(0, 0), -1, 1e-11);
+  EXPECT_EQ(solution.end_state(0, 1), 1);
+  expect_same(solution, solve_reference(problem, tight()), "one and the other");
+  problem.impulses = {{0.5, 1, 1}};  // strikes the first one at once
+  const Solution kicked = solve(problem, tight());
+  EXPECT_NEAR(kicked.end_state(0, 0), -1, 1e-11);
+  EXPECT_EQ(kicked.end_state(0, 1), 1);
+  expect_same(kicked, solve_reference(problem, tight()), "by an impulse");
+}
+
+// Into numbers that are none: alone, and as a failure of that trajectory.
+TEST(Resets, a_bad_state_spoils_no_neighbour) {
+  Problem problem = balls(40);
+  problem.resets[0].state = testing::plain_function(4, 1, [](double t, auto u, auto p, auto next) {
+    next(0) = 0;
+    next(1) = -p(0) * u(1) + std::sqrt(0.85 - p(0));
+    next(2) = u(2) + 1;
+    next(3) = t;
+  });
+  const Solution solution = solve(problem, tight());
+  expect_same(solution, solve_reference(problem, tight()), "bad states");
+  for (std::size_t i = 0; i < 40; ++i)
+    EXPECT_EQ(solution.record(i).status, problem.parameters[i] > 0.85 ? Status::not_finite : Status::success) << i;
+}
+
+TEST(Resets, what_cannot_be_is_refused) {
+  const auto message = [](const Problem& problem, const Options& options = {}) {
+    return message_of([&] { solve(problem, options); });
+  };
+  Problem problem = balls(3);
+  problem.resets[0].function = nullptr;
+  EXPECT_THAT(message(problem), HasSubstr("problem.resets[0].function: found none"));
+  problem = balls(3);
+  problem.resets[0].state = height();
+  EXPECT_THAT(message(problem), HasSubstr("problem.resets[0].state: found 1 number, expected 4 numbers"));
+  problem = balls(3);
+  problem.resets[0].function = event_function<2>("x", [](auto, const auto& u, const auto&) { return u[0]; });
+  EXPECT_THAT(message(problem), HasSubstr("problem.resets[0].function: found 2 components and 0 parameters"));
+  problem = balls(3);
+  problem.resets.assign(65, floor_reset());
+  EXPECT_THAT(message(problem), HasSubstr("problem.resets: found 65, expected at most 64"));
+  problem = balls(3);
+  Options options;
+  options.control = StepControl::common;
+  EXPECT_THAT(message(problem, options), HasSubstr("options.control: found common with resets"));
+  options.control = StepControl::fixed;
+  options.dt = 0.01;
+  EXPECT_THAT(message(problem, options), HasSubstr("options.control: found fixed with resets"));
+}
+
+}  // namespace
+}  // namespace lockstep::ode
