@@ -36,12 +36,12 @@ AdjointTile<T>::AdjointTile(const Problem& problem, const Options& options, cons
       adjoint_(adjoint_kernels<T>(target)),
       plan_(plan_records<T>(memory_bytes, context_.components(), total_stages() - 1, rhs.record_bytes(),
                             expected_steps(problem, options))),
-      workspace_(std::max({rhs.workspace_bytes(), rhs.reverse_workspace_bytes(),
-                           context_.event ? context_.event->workspace_bytes() : std::size_t{0}})),
+      workspace_(std::max({rhs.workspace_bytes(), rhs.reverse_workspace_bytes(), context_.workspace_bytes()})),
       tile_(context_.components(), context_.parameters(), static_cast<int>(total_stages()), workspace_.data()),
       saver_(context_, context_.step, tile_, lanes_),
       initial_(context_.components() * kTileLanes),
       states_(kTileLanes * context_.save_points() * context_.components()),
+      reset_bar_(context_.components() * kTileLanes),
       bar_(context_.components(), static_cast<int>(total_stages())),
       parameter_bar_(context_.parameters() * kTileLanes),
       end_state_(context_.components() * kTileLanes),
@@ -49,6 +49,7 @@ AdjointTile<T>::AdjointTile(const Problem& problem, const Options& options, cons
       scratch_record_(kSumSteps * (total_stages() + 1) * rhs.record_bytes()),
       cotangents_(kSumSteps * (total_stages() + 1) * rhs.cotangent_bytes()) {
   context_.use(recorder_, target);
+  if (!problem.resets.empty()) saver_.keep_changes(&changes_);
   if (problem.event) event_ = dynamic_cast<const DifferentiableEvent*>(problem.event->function.get());
 }
 
@@ -61,8 +62,10 @@ void AdjointTile<T>::forward(std::size_t first, int lanes, std::span<const Accep
   saver_.start_events(tile_, lanes_);
   std::fill_n(end_bar_.data(), end_bar_.size(), T(0));
   std::fill_n(parameter_bar_.data(), parameter_bar_.size(), T(0));
+  std::fill_n(reset_bar_.data(), reset_bar_.size(), T(0));
   steps_.clear();
   checkpoints_.clear();
+  resets_.clear();
   segment_first_ = segment_count_ = 0;
   begin_lanes();
   if (ends.empty()) {
@@ -157,24 +160,27 @@ void AdjointTile<T>::keep_event_end(int lane) {
   const std::size_t n = context_.components(), column = static_cast<std::size_t>(lane);
   end_lane(lane, Status::terminated);
   outcome_[lane].end_time = saver_.event_time(lane);
-  EventEnd& end = event_ends_[lane];
-  end.step = steps_.size() - 1;
-  end.theta = saver_.event_theta(lane);
-  end.by_impulse = false;
-  end.rate.assign(n, 0.0);
+  const double theta = saver_.event_theta(lane);
+  event_ends_[lane] = {.step = steps_.size() - 1, .theta = theta, .rate = rate_within(lane, theta)};
   for (std::size_t c = 0; c < n; ++c) {
     end_state_[c * kTileLanes + column] = saver_.event_states()[c * kTileLanes + column];
   }
+}
+
+template <class T>
+std::vector<double> AdjointTile<T>::rate_within(int lane, double theta) const {
+  std::vector<double> rate(context_.components(), 0.0);
   const Tableau& tableau = *context_.tableau.source;
   for (const std::size_t j : context_.tableau.interpolant_stages) {
     double weight = 0;  // sum over m of m p_jm theta^(m - 1)
     for (int m = tableau.interpolant_degree; m-- > 0;) {
       const std::size_t power = j * static_cast<std::size_t>(tableau.interpolant_degree) + static_cast<std::size_t>(m);
-      weight = weight * end.theta + (m + 1) * tableau.interpolant[power];
+      weight = weight * theta + (m + 1) * tableau.interpolant[power];
     }
-    const T* k = tile_.stage(static_cast<int>(j));
-    for (std::size_t c = 0; c < n; ++c) end.rate[c] += weight * static_cast<double>(k[c * kTileLanes + column]);
+    const T* k = tile_.k.data() + j * rate.size() * kTileLanes;
+    for (std::size_t c = 0; c < rate.size(); ++c) rate[c] += weight * static_cast<double>(at(k, lane, c));
   }
+  return rate;
 }
 
 template <class T>
@@ -196,12 +202,20 @@ void AdjointTile<T>::run_own_steps() {
       keep_step(record, accepted, recorder_->stages() + 1 > static_cast<std::size_t>(context_.stages()));
     for (LaneMask bits = terminated; bits != 0; bits &= bits - 1) keep_event_end(__builtin_ctz(bits));
     recorder_->point_at(nullptr);
-    kernels.advance(tile_, context_.step.settings, accepted & ~terminated);
+    const LaneMask cut = saver_.cut(), piled_up = saver_.piled_up();
+    kernels.advance(tile_, context_.step.settings, accepted & ~terminated & ~cut);
+    const LaneMask over = terminated | (cut == 0 ? 0 : reset_lanes());
     const LaneMask rejected = open_ & ~accepted;
     if (!fixed) {
       for (LaneMask bits = rejected; bits != 0; bits &= bits - 1) ++lanes_[__builtin_ctz(bits)].rejected;
     }
-    const LaneMask successful = pass(accepted & ~terminated).ended;
+    LaneMask advanced = accepted & ~over;
+    for (LaneMask bits = cut; bits != 0; bits &= bits - 1) {
+      const int lane = __builtin_ctz(bits);
+      if (!saver_.resets_at_end(lane)) advanced &= ~(LaneMask{1} << lane);
+    }
+    const LaneMask successful = pass(advanced, cut & ~over & ~piled_up).ended;
+    for (LaneMask bits = piled_up; bits != 0; bits &= bits - 1) end_lane(__builtin_ctz(bits), Status::step_too_small);
     const LaneMask stuck = tile_.stuck & open_;
     for (LaneMask bits = successful; bits != 0; bits &= bits - 1) end_lane(__builtin_ctz(bits), Status::success);
     for (LaneMask bits = stuck; bits != 0; bits &= bits - 1) {
@@ -218,10 +232,12 @@ void AdjointTile<T>::run_own_steps() {
 
 // After keep_step() and advance().
 template <class T>
-Landing AdjointTile<T>::pass(LaneMask advanced) {
+Landing AdjointTile<T>::pass(LaneMask advanced, LaneMask reset) {
   const LaneMask exhausted = attempts_ >= context_.options->max_steps ? ~LaneMask{0} : 0;
   const auto strike = [this](LaneMask changed) { return saver_.strike(changed); };
-  const Landing landing = pass_stops(context_.step, tile_, lanes_, advanced, exhausted, 0, strike);
+  const Landing landing = pass_stops(context_.step, tile_, lanes_, advanced, exhausted, reset, strike);
+  keep_resets(false);
+  know_behind(landing.renewed);
   if (landing.renewed != 0) {
     steps_.back().renewed = landing.renewed;
     std::copy_n(tile_.t_stage, kTileLanes, steps_.back().t_behind);
@@ -229,7 +245,7 @@ Landing AdjointTile<T>::pass(LaneMask advanced) {
   for (LaneMask bits = landing.struck; bits != 0; bits &= bits - 1) {
     const int lane = __builtin_ctz(bits);
     end_lane(lane, Status::terminated);
-    event_ends_[lane] = {.step = steps_.size() - 1, .theta = 1, .by_impulse = true, .rate = {}};
+    event_ends_[lane] = {.step = steps_.size() - 1, .theta = 1, .by_impulse = true, .by_reset = false, .rate = {}};
   }
   return landing;
 }
@@ -315,7 +331,7 @@ void AdjointTile<T>::keep_step(StageRecord<T>& record, LaneMask accepted, bool i
     step.h[lane] = moved ? tile_.h_try[lane] : 0;
     step.t_last[lane] = moved && has_stops() ? tile_.t_last[lane] : step.t_new[lane];
   }
-  step.renewed = 0;
+  step.renewed = step.reset = 0;
   step.accepted = accepted;
   step.interpolated = interpolated;
   record.usable = !record.recorded.empty();
@@ -334,7 +350,7 @@ template <class T>
 std::vector<AcceptedStep> AdjointTile<T>::steps_of(int lane) const {
   std::vector<AcceptedStep> steps;
   for (const TileStep& step : steps_) {
-    if ((step.accepted >> lane) & 1) steps.push_back({step.t[lane], step.t_new[lane], step.h[lane]});
+    if ((step.accepted >> lane) & 1) steps.push_back({step.t[lane], left_at(step, lane), step.h[lane]});
   }
   return steps;
 }
@@ -372,7 +388,9 @@ void AdjointTile<T>::replay(std::size_t index, StageRecord<T>* record) {
   context_.step.kernels.advance(tile_, context_.step.settings, step.accepted);
   if (step.renewed == 0) return;
   std::copy_n(step.t_behind, kTileLanes, tile_.t_stage);
-  for (LaneMask bits = step.renewed; bits != 0; bits &= bits - 1) give_impulses(tile_, __builtin_ctz(bits));
+  for (LaneMask bits = step.renewed & ~step.reset; bits != 0; bits &= bits - 1)
+    give_impulses(tile_, __builtin_ctz(bits));
+  if (step.reset != 0) put_behind(index, tile_.y.data());
   context_.step.kernels.renew(tile_, context_.step.settings, step.renewed);
 }
 

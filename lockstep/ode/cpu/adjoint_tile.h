@@ -70,7 +70,7 @@ class AdjointTile {
   void end_lane(int lane, Status status);
   void run_own_steps();
   void run_common_steps(std::span<const AcceptedStep> steps, std::span<const TrajectoryRecord> ends);
-  Landing pass(LaneMask advanced);
+  Landing pass(LaneMask advanced, LaneMask reset = 0);
   StageRecord<T>& next_record();
   void keep_step(StageRecord<T>& record, LaneMask accepted, bool interpolated);
   void add_checkpoint();
@@ -79,19 +79,43 @@ class AdjointTile {
   void reverse_step(const TileStep& step, StageRecord<T>& record, const StageRecord<T>* before,
                     std::span<const T> states_bar);
   void keep_event_end(int lane);
+  // du/dt [component] within the step just made, from its stages.
+  std::vector<double> rate_within(int lane, double theta) const;
+  // In reset_adjoint.cpp. reset_lanes() is for lanes that resets cut, before their derivative behind them is known, and
+  // returns those that ended; keep_resets() for the changes since then; know_behind() once it is known.
+  LaneMask reset_lanes();
+  void keep_resets(bool within);
+  void know_behind(LaneMask renewed);
+  std::span<const ResetRecord<T>> resets_of(std::size_t step) const;
+  // Of a crossing within the step, or null.
+  const ResetRecord<T>* crossing_of(const TileStep& step, int lane) const;
+  double left_at(const TileStep& step, int lane) const {  // the time at which the lane left it
+    const ResetRecord<T>* const crossing = crossing_of(step, lane);
+    return crossing == nullptr ? step.t_new[lane] : crossing->t;
+  }
+  // Columns of derivatives [component][column], by initial state and parameters, across what resets changed; adds them
+  // to `by_time` [column], of the time at which it was.
+  void push_forward(const ResetRecord<T>& record, std::span<double> columns, std::span<double> by_time) const;
+  // The transpose: bar [component] of the state behind becomes that of the one before, time_bar is of the time.
+  void pull_back(const ResetRecord<T>& record, std::span<double> bar, double time_bar);
+  void put_behind(std::size_t step, T* rows) const;  // the states with which lanes go on that were reset in it
+  // Takes the lane's row of bar_.y back across its resets in the step; whether to within the step, into reset_bar_.
+  bool reverse_reset_lane(std::size_t step, int lane);
+  void reverse_resets(std::size_t step);
   // Of the event function where it ended the lane; `rate` along the trajectory.
   struct EventSlopes {
     double rate;
     std::vector<double> by_state, by_parameter;
   };
   EventSlopes event_slopes(int lane) const;
+  bool changes_at_once() const { return !context_.problem->impulses.empty() || !context_.resets.empty(); }
   bool ends_by_impulse(int lane) const {
     return outcome_[lane].status == Status::terminated && event_ends_[lane].by_impulse;
   }
   void reverse_first(T* gradient);
   void reverse_renewal(const TileStep& step, const StageRecord<T>& record);
   void scale_by_impulses(int lane, double t, T* rows) const;
-  const T* behind_impulses(const TileStep& step, const T* y1);
+  const T* behind_changes(const TileStep& step, const T* y1);
   void reverse_events(std::size_t step);
   void reverse_saves(const TileStep& step, std::span<const T> states_bar);
   void reverse_evaluation(const double* t, const T* argument, const std::byte* recorded, const std::byte* next,
@@ -114,13 +138,16 @@ class AdjointTile {
   AlignedBuffer<T> initial_;                     // u0 [component][lane], behind its impulses
   alignas(64) double t_first_[kTileLanes] = {};  // the time at which k_1 there was evaluated
   AlignedBuffer<T> states_;                      // [lane][time][component]
-  std::vector<T> behind_;                        // behind_impulses()
+  std::vector<T> behind_;                        // behind_changes()
 
   std::vector<TileStep> steps_;
   std::vector<StageRecord<T>> segment_;  // steps [segment_first_, segment_first_ + segment_count_)
   std::size_t segment_first_ = 0, segment_count_ = 0;
   std::vector<Checkpoint<T>> checkpoints_;
+  std::vector<ResetChange> changes_;    // of the last step, not kept yet
+  std::vector<ResetRecord<T>> resets_;  // by step
 
+  AlignedBuffer<T> reset_bar_;  // [component][lane]: before a crossing within the step
   TileCotangents<T> bar_;
   AlignedBuffer<T> parameter_bar_;
   const DifferentiableEvent* event_ = nullptr;
@@ -128,6 +155,7 @@ class AdjointTile {
     std::size_t step = 0;  // in steps_
     double theta = 0;
     bool by_impulse = false;   // at the step's end: the time is the impulse's, whatever the state
+    bool by_reset = false;     // by the state that the step's reset left
     std::vector<double> rate;  // [component], of the interpolant there: du/dt
   };
   EventEnd event_ends_[kTileLanes];          // of lanes that met their event

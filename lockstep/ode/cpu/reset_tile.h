@@ -14,6 +14,13 @@
 
 namespace lockstep::ode::cpu {
 
+// One reset of a lane, and the state that it found.
+struct ResetChange {
+  int lane;
+  std::size_t reset;
+  std::vector<double> before;  // [component]
+};
+
 template <class T>
 class ResetTile {
  public:
@@ -34,6 +41,8 @@ class ResetTile {
   }
 
   std::size_t count() const { return context_.resets.size(); }
+  // Every change from now on is added to it. Null: none is.
+  void keep_changes(std::vector<ResetChange>* changes) { changes_ = changes; }
 
   // The sides of trajectories at their start, in a staged tile or in the tile itself.
   void start(const TileState<T>& staged) {
@@ -202,6 +211,11 @@ class ResetTile {
       for_lanes(struck, [&](int lane) {
         used[lane] |= std::uint64_t{1} << i;
         found_[at(i, lane)] = value(lane);
+        if (changes_ != nullptr) {
+          changes_->push_back({lane, i, {}});
+          for (std::size_t c = 0; c < context_.components(); ++c)
+            changes_->back().before.push_back(tile_.y[c * kTileLanes + static_cast<std::size_t>(lane)]);
+        }
         for (std::size_t place = static_cast<std::size_t>(lane); place < tile_.y.size(); place += kTileLanes)
           tile_.y[place] = tile_.scratch[place];
       });
@@ -230,6 +244,7 @@ class ResetTile {
   AlignedBuffer<T> values_;                    // [lane], of the function evaluated last
   std::vector<Side> sides_, staged_, at_end_;  // [reset][lane]: where the step begins, of staged ones, where it ends
   std::vector<Look> looks_;                    // [reset][lane], along the step: between low and high it crosses
+  std::vector<ResetChange>* changes_ = nullptr;
   std::vector<T> found_, left_;                // [reset][lane]: its value before its own change, behind the last one
 };
 

@@ -26,7 +26,9 @@ void AdjointTile<T>::backward(std::span<const T> states_bar, T* gradient) {
       const std::size_t place = c * kTileLanes + static_cast<std::size_t>(lane);
       bar_.y[place] = outcome_[lane].status == Status::success || ends_by_impulse(lane) ? end_bar_[place] : T(0);
     }
-    if (ends_by_impulse(lane)) scale_by_impulses(lane, outcome_[lane].end_time, bar_.y.data());
+    if (!ends_by_impulse(lane)) continue;
+    reverse_reset_lane(event_ends_[lane].step, lane);
+    scale_by_impulses(lane, outcome_[lane].end_time, bar_.y.data());
   }
   std::fill_n(bar_.k_first.data(), size, T(0));
   for (int lane = 0; lane < kTileLanes; ++lane) saved_[lane] = lanes_[lane].saved;
@@ -75,7 +77,9 @@ void AdjointTile<T>::reverse_step(const TileStep& step, StageRecord<T>& record, 
   if (step.renewed != 0) reverse_renewal(step, record);
   for (int lane = 0; lane < kTileLanes; ++lane) bar_.h[lane] = static_cast<T>(step.h[lane]);
   adjoint_.begin(bar_, n, tableau.stages, static_cast<int>(total_stages()), step.accepted);
-  if (event_ != nullptr) reverse_events(static_cast<std::size_t>(&step - steps_.data()));
+  const auto index = static_cast<std::size_t>(&step - steps_.data());
+  if (event_ != nullptr) reverse_events(index);
+  if (step.reset != 0) reverse_resets(index);
   reverse_saves(step, states_bar);
   const auto last = static_cast<std::size_t>(tableau.stages) - 1;
   alignas(64) double t_stage[kTileLanes];
@@ -114,26 +118,30 @@ void AdjointTile<T>::reverse_renewal(const TileStep& step, const StageRecord<T>&
     }
   }
   const T* argument = record.arguments.data() + (last - 1) * size;
-  const bool has_impulses = !context_.problem->impulses.empty();
-  if (has_impulses) argument = behind_impulses(step, argument);
+  if (changes_at_once()) argument = behind_changes(step, argument);
   reverse_evaluation(step.t_behind, argument, nullptr, nullptr, bar_.saved.data(), bar_.y.data());
-  if (!has_impulses) return;
+  if (!changes_at_once()) return;
+  const auto index = static_cast<std::size_t>(&step - steps_.data());
   for (LaneMask bits = step.renewed; bits != 0; bits &= bits - 1) {
     const int lane = __builtin_ctz(bits);
+    const bool reset = (step.reset >> lane) & 1;
+    if (reset && reverse_reset_lane(index, lane)) continue;
     scale_by_impulses(lane, step.t_new[lane], bar_.y.data());
   }
 }
 
-// The state behind a step's end, from the one at its end; both [component][lane]. Until the next call.
+// The states with which the next step begins, from those at the step's end; both [component][lane]. Until the next
+// call.
 template <class T>
-const T* AdjointTile<T>::behind_impulses(const TileStep& step, const T* y1) {
+const T* AdjointTile<T>::behind_changes(const TileStep& step, const T* y1) {
   const std::size_t size = context_.components() * kTileLanes;
   behind_.resize(size);
   std::copy_n(y1, size, behind_.data());
-  for (LaneMask bits = step.renewed; bits != 0; bits &= bits - 1) {
+  for (LaneMask bits = step.renewed & ~step.reset; bits != 0; bits &= bits - 1) {
     const int lane = __builtin_ctz(bits);
     give_impulses(tile_.stops[lane], step.t_new[lane], lane, behind_.data());
   }
+  if (step.reset != 0) put_behind(static_cast<std::size_t>(&step - steps_.data()), behind_.data());
   return behind_.data();
 }
 
@@ -159,7 +167,12 @@ template <class T>
 void AdjointTile<T>::set_end_bar(int lane, std::span<const double> state_bar, double time_bar) {
   const std::size_t n = context_.components(), m = context_.parameters(), column = static_cast<std::size_t>(lane);
   std::vector<double> bar(state_bar.begin(), state_bar.end());
-  if (outcome_[lane].status == Status::terminated && event_ != nullptr && !ends_by_impulse(lane)) {
+  const EventEnd& end = event_ends_[lane];
+  if (outcome_[lane].status == Status::terminated && end.by_reset) {
+    for (const ResetRecord<T>& record : resets_of(end.step)) {
+      if (record.lane() == lane) pull_back(record, bar, time_bar);
+    }
+  } else if (outcome_[lane].status == Status::terminated && event_ != nullptr && !ends_by_impulse(lane)) {
     const EventSlopes slopes = event_slopes(lane);
     double along = time_bar;
     for (std::size_t c = 0; c < n; ++c) along += bar[c] * event_ends_[lane].rate[c];
@@ -264,7 +277,7 @@ void AdjointTile<T>::flush(T* gradient, std::size_t first) {
 template void AdjointTile<float>::backward(std::span<const float>, float*);
 template void AdjointTile<float>::reverse_first(float*);
 template void AdjointTile<float>::scale_by_impulses(int, double, float*) const;
-template const float* AdjointTile<float>::behind_impulses(const TileStep&, const float*);
+template const float* AdjointTile<float>::behind_changes(const TileStep&, const float*);
 template void AdjointTile<float>::reverse_step(const TileStep&, StageRecord<float>&, const StageRecord<float>*,
                                                std::span<const float>);
 template void AdjointTile<float>::reverse_renewal(const TileStep&, const StageRecord<float>&);
@@ -278,7 +291,7 @@ template void AdjointTile<float>::flush(float*, std::size_t);
 template void AdjointTile<double>::backward(std::span<const double>, double*);
 template void AdjointTile<double>::reverse_first(double*);
 template void AdjointTile<double>::scale_by_impulses(int, double, double*) const;
-template const double* AdjointTile<double>::behind_impulses(const TileStep&, const double*);
+template const double* AdjointTile<double>::behind_changes(const TileStep&, const double*);
 template void AdjointTile<double>::reverse_step(const TileStep&, StageRecord<double>&, const StageRecord<double>*,
                                                 std::span<const double>);
 template void AdjointTile<double>::reverse_renewal(const TileStep&, const StageRecord<double>&);

@@ -116,6 +116,29 @@ void AdjointTile<T>::sensitivities(std::span<T> out, std::span<double> ends) {
   std::copy_n(y.data(), size, argument.data());
   stage(t_first_, initial_.data(), k.data());
 
+  // Across what happens to a lane's state at once in a step: resets where it crosses a threshold within, impulses at
+  // the end, resets that those strike. `of` holds y' at the step's end, then y' behind; by_time [column] that of the
+  // time.
+  std::vector<double> carried(rows), by_time(columns);
+  const auto cross = [&](std::size_t index, std::size_t lane, T* of) {
+    const TileStep& step = steps_[index];
+    std::ranges::fill(by_time, 0.0);
+    const auto pass = [&](const ResetRecord<T>& record, const auto& before) {
+      for (std::size_t row = 0; row < rows; ++row) carried[row] = static_cast<double>(before(row * kTileLanes + lane));
+      push_forward(record, carried, by_time);
+      for (std::size_t row = 0; row < rows; ++row) of[row * kTileLanes + lane] = static_cast<T>(carried[row]);
+    };
+    if (const ResetRecord<T>* const crossing = crossing_of(step, static_cast<int>(lane))) {
+      pass(*crossing, [&](std::size_t at) { return inside(crossing->theta, step.h[lane], at); });
+      if (crossing->t != step.t_new[lane]) return;
+    }
+    pass_impulses(lane, step.t_new[lane], of);
+    for (const ResetRecord<T>& record : resets_of(index)) {
+      if (record.lane() == static_cast<int>(lane) && !record.within)
+        pass(record, [&](std::size_t at) { return of[at]; });
+    }
+  };
+
   std::vector<T> renewed, behind;  // k' and y' behind jumps
   alignas(64) double t_stage[kTileLanes];
   alignas(64) T scale[kTileLanes];
@@ -138,26 +161,30 @@ void AdjointTile<T>::sensitivities(std::span<T> out, std::span<double> ends) {
       std::copy_n(y1.data(), size, argument.data());
       for (LaneMask bits = step.renewed; bits != 0; bits &= bits - 1) {
         const auto lane = static_cast<std::size_t>(__builtin_ctz(bits));
-        pass_impulses(lane, step.t_new[lane], argument.data());
+        cross(index, lane, argument.data());
       }
       behind.assign(argument.data(), argument.data() + size);
       renewed.resize(size);
       const T* const y_new = stages.arguments.data() + (last - 1) * n * kTileLanes;
-      stage(step.t_behind, context_.problem->impulses.empty() ? y_new : behind_impulses(step, y_new), renewed.data());
+      stage(step.t_behind, changes_at_once() ? behind_changes(step, y_new) : y_new, renewed.data());
     }
     for (LaneMask bits = step.accepted; bits != 0; bits &= bits - 1) {
       const auto lane = static_cast<std::size_t>(__builtin_ctz(bits));
-      const double h = step.h[lane];
+      const double h = step.h[lane], until = left_at(step, static_cast<int>(lane));
       for (; saved_[lane] < lanes_[lane].saved; ++saved_[lane]) {
         const double time = lanes_[lane].save_times[saved_[lane]];
-        if ((step.t_new[lane] - time) * h < 0) break;
+        if ((until - time) * h < 0) break;
         const double theta = scalar::step_fraction<ScalarLane<double>>(time, step.t[lane], step.t_new[lane], h);
         write(lane, saved_[lane], [&](std::size_t at) { return theta == 1 ? y1[at] : inside(theta, h, at); });
       }
       const bool ends_here = outcome_[lane].status == Status::terminated && event_ends_[lane].step == index;
       if (ends_here && ends_by_impulse(static_cast<int>(lane))) {
-        pass_impulses(lane, step.t_new[lane], y1.data());
+        cross(index, lane, y1.data());
         write_end(lane, [&](std::size_t at) { return y1[at]; });
+      } else if (ends_here && event_ends_[lane].by_reset) {
+        cross(index, lane, y1.data());
+        write_end(lane, [&](std::size_t at) { return y1[at]; });
+        std::ranges::copy(by_time, ends.begin() + static_cast<std::ptrdiff_t>(lane * (1 + n) * columns));
       } else if (ends_here) {
         write_event(lane, [&](std::size_t at) { return inside(event_ends_[lane].theta, h, at); });
       }

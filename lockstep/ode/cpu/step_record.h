@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "lockstep/ode/cpu/reset_tile.h"
 #include "lockstep/ode/cpu/tile_state.h"
 #include "lockstep/ode/differentiable_tile.h"
 
@@ -21,7 +22,23 @@ struct TileStep {
   alignas(64) double t_behind[kTileLanes];
   LaneMask accepted;
   LaneMask renewed;   // lanes whose next step begins with a derivative of its own, at t_behind
+  LaneMask reset;     // lanes whose state resets changed, within the step or behind impulses at its end
   bool interpolated;  // the stages that only the interpolant needs were evaluated
+};
+
+// What resets made of a lane's state in a step: at once, at a time that moves with the state where it crossed a
+// threshold within the step, and is fixed where impulses at the step's end carried it over one.
+template <class T>
+struct ResetRecord {
+  std::size_t step;
+  bool within;
+  double t, theta;                   // of a crossing within
+  std::vector<double> rate;          // [component] du/dt before, along the interpolant; of a crossing within
+  std::vector<double> rate_behind;   // [component] du/dt behind; empty where the trajectory ends there
+  std::vector<ResetChange> changes;  // one behind the other, of one lane
+  std::vector<T> behind;             // [component] the state with which the next step begins
+
+  int lane() const { return changes.front().lane; }
 };
 
 // A step's stage arguments Y_i, i = 2 .. all stages, and what the right-hand side recorded there.

@@ -55,6 +55,7 @@ class StepSaver {
       records[lane].event_value = event_values_[static_cast<std::size_t>(lane)];
   }
 
+  void keep_changes(std::vector<ResetChange>* changes) { resets_.keep_changes(changes); }
   // Those lanes' resets go with them.
   void install(int staged, int lane) { resets_.install(staged, lane); }
   void move(int from, int to) { resets_.move(from, to); }

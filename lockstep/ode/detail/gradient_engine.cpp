@@ -178,7 +178,7 @@ class Engine final : public GradientEngine {
     return gradient_options_.memory_bytes / static_cast<std::size_t>(plan_.threads);
   }
   void choose_sample(Worker& worker) const {
-    const bool has_ends = problem_.event || std::holds_alternative<EndLoss>(loss_);
+    const bool has_ends = problem_.event || !problem_.resets.empty() || std::holds_alternative<EndLoss>(loss_);
     // Taken one by one they may need all that a sample's records may take.
     const bool suits = !has_ends && bytes_of_thread() >= cpu::SampleWork<T>::kMostBytes &&
                        cpu::AdjointSample<T>::suits(problem_, options_, *rhs_, worker.tile.has_stops());
@@ -438,9 +438,19 @@ bool has_weight_of_each_target(const SquaredError& loss, std::size_t components)
 
 void require_differentiable(const Problem& problem, const Options& options, SaveRows rows) {
   validate(problem, options, rows);
-  if (!problem.resets.empty()) {
-    throw Error(ErrorKind::unsupported,
-                {.field = "problem.resets", .found = "resets", .expected = "none where derivatives are wanted"});
+  for (std::size_t i = 0; i < problem.resets.size(); ++i) {
+    const auto require = [i](const Rhs& function, bool differentiable, const char* member, const char* remedy) {
+      if (differentiable) return;
+      throw Error(ErrorKind::unsupported, {.field = "problem.resets[" + std::to_string(i) + "]." + member,
+                                           .found = function->description() + ", which has no derivative",
+                                           .expected = "a function that can be differentiated",
+                                           .remedy = remedy});
+    };
+    const auto& [function, state, direction] = problem.resets[i];
+    require(function, dynamic_cast<const DifferentiableEvent*>(function.get()) != nullptr, "function",
+            "use ode::differentiable_event_function");
+    require(state, dynamic_cast<const DifferentiableReset*>(state.get()) != nullptr, "state",
+            "use ode::differentiable_reset_function");
   }
   if (!problem.event || dynamic_cast<const DifferentiableEvent*>(problem.event->function.get()) != nullptr) return;
   throw Error(ErrorKind::unsupported, {.field = "problem.event",
