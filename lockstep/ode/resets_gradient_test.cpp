@@ -249,6 +249,32 @@ TEST(ResetGradient, of_a_pendulum_is_that_of_its_solves) {
   }
 }
 
+// x' = 1 below c and 0.25 from there on, the mode being a component: x(t) = c + (t - c + x0) / 4.
+TEST(ResetGradient, of_a_mode_that_switches_is_that_of_a_jump_at_a_state) {
+  Problem problem;
+  problem.rhs = differentiable_function<2, 1>("slowed", [](auto, const auto& u, const auto&, auto& du) {
+    du[0] = 1 - 0.75 * u[1];
+    du[1] = 0 * u[1];
+  });
+  problem.initial_states = {0, 0, 0.5, 0};
+  problem.parameters = {1, 1.25};
+  problem.end_times = {2};
+  problem.save_times = {2};
+  problem.resets = {
+      {differentiable_event_function<2, 1>("x - c", [](auto, const auto& u, const auto& p) { return u[0] - p[0]; }),
+       differentiable_reset_function<2, 1>("slow", [](auto, const auto& u, const auto&, auto& next) {
+         next[0] = u[0];
+         next[1] = 0 * u[1] + 1;
+       })}};
+  const Sensitivities sensitivities = solve_with_sensitivities(problem, tight());
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_NEAR(sensitivities.states[2 * i],
+                problem.parameters[i] + (2 - problem.parameters[i] + problem.initial_states[2 * i]) / 4, 1e-14);
+    EXPECT_NEAR(sensitivities.by_initial_state[4 * i], 0.25, 1e-14);
+    EXPECT_NEAR(sensitivities.by_parameter[2 * i], 0.75, 1e-14);
+  }
+}
+
 TEST(ResetGradient, functions_without_derivatives_are_refused) {
   const TrajectoryLoss loss = [](std::size_t, std::span<const double>, std::span<double>) { return 0.0; };
   const auto message = [&](const Problem& problem) {
