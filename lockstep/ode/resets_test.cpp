@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -158,6 +159,55 @@ TEST(Resets, the_busy_balls_meet_all_of_it) {
   EXPECT_GT(stopped, 2);
   EXPECT_LT(stopped, 75);
   EXPECT_GT(bounced, 30);
+}
+
+// Oscillators among random thresholds, changes, kicks and ends: whatever meets at one time, the bits are the same.
+TEST(Resets, random_ones_have_the_bits_of_the_reference) {
+  const unsigned first = ::testing::GTEST_FLAG(random_seed) == 0 ? 1 : ::testing::GTEST_FLAG(random_seed);
+  for (unsigned seed = first; seed < first + (kSanitized ? 6 : 40); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    const auto uniform = [&](double low, double high) { return std::uniform_real_distribution(low, high)(random); };
+    const auto pick = [&](int count) { return std::uniform_int_distribution(0, count - 1)(random); };
+    Problem problem;
+    problem.rhs = testing::plain_function(3, 1, [](double t, auto u, auto p, auto du) {
+      du(0) = u(1);
+      du(1) = -p(0) * u(0) - u(1) / 8;
+      du(2) = u(0) * u(2) / 4 - (t > 1 ? u(2) : 0);
+    });
+    const std::size_t count = 1 + static_cast<std::size_t>(pick(40));
+    for (std::size_t i = 0; i < count; ++i) {
+      for (int c = 0; c < 3; ++c) problem.initial_states.push_back(pick(4) == 0 ? 0.25 * pick(5) : uniform(-1.5, 1.5));
+      problem.parameters.push_back(uniform(1, 9));
+    }
+    problem.end_times = {3};
+    problem.save_times = {0.5, 1, 2.75};
+    for (int k = pick(3) + 1; k > 0; --k) {
+      const int of = pick(3), to = pick(3), form = pick(4);
+      const double level = 0.25 * pick(4), factor = uniform(-1.2, 0.5), change = pick(2) == 0 ? 0 : uniform(-1, 1);
+      problem.resets.push_back(
+          {testing::plain_event(3, 1, [=](double, auto u, auto, auto out) { out(0) = u(of) - static_cast<float>(level); }),
+           testing::plain_function(3, 1,
+                                   [=](double, auto u, auto, auto next) {
+                                     using T = std::decay_t<decltype(next(0))>;
+                                     for (int c = 0; c < 3; ++c) next(c) = u(c);
+                                     if (form != 0) next(to) = static_cast<T>(factor) * u(to) + static_cast<T>(change);
+                                     if (form == 2) next(of) = static_cast<T>(level);
+                                   }),
+           static_cast<Direction>(pick(3))});
+    }
+    for (int k = pick(3); k > 0; --k)
+      problem.impulses.push_back({0.25 * pick(12), static_cast<std::size_t>(pick(3)), uniform(-1, 1)});
+    if (pick(2) == 0) {
+      problem.event = TerminalEvent{testing::plain_event(3, 1, [](double, auto u, auto, auto out) { out(0) = u(2) - 1; }),
+                                    static_cast<Direction>(pick(3))};
+    }
+    Options options;
+    options.precision = pick(2) == 0 ? Precision::f32 : Precision::f64;
+    options.method = pick(2) == 0 ? "tsit5" : "dop853";
+    options.max_steps = 400;
+    expect_same(solve(problem, options), solve_reference(problem, options), "random");
+  }
 }
 
 // Bounces that come ever closer end where float64 does not tell their times apart, at the sum of the flights.
