@@ -186,7 +186,8 @@ TEST(Resets, random_ones_have_the_bits_of_the_reference) {
       const int of = pick(3), to = pick(3), form = pick(4);
       const double level = 0.25 * pick(4), factor = uniform(-1.2, 0.5), change = pick(2) == 0 ? 0 : uniform(-1, 1);
       problem.resets.push_back(
-          {testing::plain_event(3, 1, [=](double, auto u, auto, auto out) { out(0) = u(of) - static_cast<float>(level); }),
+          {testing::plain_event(3, 1,
+                                [=](double, auto u, auto, auto out) { out(0) = u(of) - static_cast<float>(level); }),
            testing::plain_function(3, 1,
                                    [=](double, auto u, auto, auto next) {
                                      using T = std::decay_t<decltype(next(0))>;
@@ -199,8 +200,9 @@ TEST(Resets, random_ones_have_the_bits_of_the_reference) {
     for (int k = pick(3); k > 0; --k)
       problem.impulses.push_back({0.25 * pick(12), static_cast<std::size_t>(pick(3)), uniform(-1, 1)});
     if (pick(2) == 0) {
-      problem.event = TerminalEvent{testing::plain_event(3, 1, [](double, auto u, auto, auto out) { out(0) = u(2) - 1; }),
-                                    static_cast<Direction>(pick(3))};
+      problem.event =
+          TerminalEvent{testing::plain_event(3, 1, [](double, auto u, auto, auto out) { out(0) = u(2) - 1; }),
+                        static_cast<Direction>(pick(3))};
     }
     Options options;
     options.precision = pick(2) == 0 ? Precision::f32 : Precision::f64;
