@@ -57,7 +57,7 @@ std::vector<KerasTensor> parse_ports(const Json& value, const std::string& where
 
 void collect_tensors(const Json& value, const std::string& where, int depth, KerasCall& call) {
   if (depth > kDeepestNesting || call.reads.size() > kMostLayers) refuse(where, "arguments nested too deep", "tensors");
-  if (value.is_object() && value.contains("class_name") && value["class_name"] == "__keras_tensor__") {
+  if (is_of_class(value, "__keras_tensor__")) {
     const Json& config = member(value, "config", where);
     call.reads.push_back(parse_history(member(config, "keras_history", where), where));
     const auto shape = config.find("shape");
@@ -217,6 +217,10 @@ bool is_deep(const std::string& text) {
 }
 
 }  // namespace
+
+bool is_of_class(const Json& json, const char* class_name) {
+  return json.is_object() && json.contains("class_name") && json["class_name"] == class_name;
+}
 
 KerasModel parse_keras_config(const std::string& text, const std::string& where) {
   if (is_deep(text)) refuse(where, "a configuration nested too deep", "what Keras writes", "save the model again");

@@ -11,6 +11,9 @@ namespace lockstep::nn::detail {
 
 using Json = nlohmann::ordered_json;
 
+// Whether it is what Keras writes an object of Python's as: {"class_name": ..., "config": ...}.
+bool is_of_class(const Json& json, const char* class_name);
+
 // A tensor of Keras' history: output `tensor` of the call number `call` of a layer.
 struct KerasTensor {
   std::string layer;
