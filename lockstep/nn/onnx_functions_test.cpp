@@ -371,10 +371,9 @@ TEST(OnnxInfinities, weights_of_layers_may_not_be_infinite) {
   Graph graph;
   graph.tensor("w", {2, 1}, {1, kInfinity});
   graph.node("MatMul", {"x", "w"}, "y");
-  EXPECT_EQ(testing::refusal_of(graph),
-            std::string(::testing::TempDir()) +
-                "graph.onnx: node \"/y\" (MatMul, opset 17): \"w\": found infinity, expected "
-                "finite numbers; train or export the net again");
+  EXPECT_EQ(testing::refusal_of(graph), (testing::own_folder() / "graph.onnx").string() +
+                                            ": node \"/y\" (MatMul, opset 17): \"w\": found infinity, expected "
+                                            "finite numbers; train or export the net again");
 }
 
 }  // namespace

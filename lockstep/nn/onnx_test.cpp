@@ -172,7 +172,7 @@ TEST(Onnx, ports_of_a_stack_keep_their_names_in_every_format) {
   };
   const Model model = named("temperature", "flux");
   ASSERT_TRUE(is_stack(model));
-  const std::filesystem::path file = std::filesystem::path(::testing::TempDir()) / "named.h5";
+  const std::filesystem::path file = testing::own_folder() / "named.h5";
   write_hdf5_model(file, model, Existing::replace);
   for (const Model& one : {model, read_hdf5_model(file), read_safetensors(to_safetensors(model), "copy")}) {
     EXPECT_EQ(one.inputs[0].name, "temperature") << one.provenance.format;
@@ -314,7 +314,7 @@ TEST(Onnx, numbers_in_every_storage) {
               }),
               expected);
   EXPECT_THAT(weights_of([&](onnx::TensorProto& t) {
-                std::ofstream(std::filesystem::path(::testing::TempDir()) / "graph.data", std::ios::binary)
+                std::ofstream(testing::own_folder() / "graph.data", std::ios::binary)
                     << "12345678"
                     << std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
                 t.set_data_type(onnx::TensorProto::FLOAT);
@@ -345,7 +345,7 @@ TEST(Onnx, external_data_stays_in_its_folder_and_within_its_file) {
     graph.node("MatMul", {"x", "w"}, "y");
     return refusal_of(graph);
   };
-  const std::filesystem::path folder(::testing::TempDir());
+  const std::filesystem::path& folder = testing::own_folder();
   std::ofstream(folder / "short.data", std::ios::binary) << "12345678";
   std::error_code ignored;
   std::filesystem::remove(folder / "link.data", ignored);
@@ -427,7 +427,7 @@ TEST(Onnx, damaged_files_are_errors) {
   EXPECT_THAT(refusal_of(widths), AllOf(HasSubstr("input \"x\""), HasSubstr("found 2 features, expected 3")));
   const std::string whole = Graph().around([](Graph& g) { g.node("Tanh", {"h"}, "a"); }).proto().SerializeAsString();
   for (std::size_t length = 1; length < whole.size(); length += 7) {  // any cut: an error, never a crash
-    const std::filesystem::path path = std::filesystem::path(::testing::TempDir()) / "cut.onnx";
+    const std::filesystem::path path = testing::own_folder() / "cut.onnx";
     std::ofstream(path, std::ios::binary) << whole.substr(0, length);
     EXPECT_NE(message_of([&] { read_onnx(path); }), "no error") << length;
   }

@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 #include <onnx/onnx_pb.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "lockstep/core/testing/message_of.h"
@@ -15,6 +17,21 @@
 #include "lockstep/nn/onnx.h"
 
 namespace lockstep::nn::testing {
+
+// Of this process, so that two runs at once do not write each other's files; removed at its end.
+inline const std::filesystem::path& own_folder() {
+  struct Folder {
+    std::filesystem::path path =
+        std::filesystem::path(::testing::TempDir()) / ("lockstep-onnx-graphs-" + std::to_string(::getpid()));
+    Folder() { std::filesystem::create_directories(path); }
+    ~Folder() {
+      std::error_code ignored;
+      std::filesystem::remove_all(path, ignored);
+    }
+  };
+  static const Folder folder;
+  return folder.path;
+}
 
 // Builds a graph of one input "x" [batch, 2] and one output "y", node by node.
 class OnnxGraph {
@@ -77,7 +94,7 @@ class OnnxGraph {
   }
 
   std::filesystem::path save(const std::string& name = "graph.onnx") const {
-    const std::filesystem::path path = std::filesystem::path(::testing::TempDir()) / name;
+    const std::filesystem::path path = own_folder() / name;
     std::ofstream(path, std::ios::binary) << model_.SerializeAsString();
     return path;
   }
