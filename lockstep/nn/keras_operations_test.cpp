@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lockstep/core/hdf5.h"
@@ -133,6 +135,37 @@ TEST_F(OneOperationTest, numbers_stand_on_either_side_of_arithmetic) {
   EXPECT_THAT(answer("Greater", x_ + ",0.75"), ElementsAre(1, 1, 0, 0));
   EXPECT_THAT(answer("NotEqual", x_ + ",1"), ElementsAre(0, 1, 1, 1));
   EXPECT_THAT(answer("LogicalAnd", x_ + ",0"), ElementsAre(0, 0, 0, 0));
+}
+
+TEST_F(OneOperationTest, functions_of_each_element_are_those_of_mathematics) {
+  using Function = double (*)(double);
+  for (const auto& [name, function] : {std::pair<std::string, Function>("Tan", &std::tan),
+                                       {"Sinh", &std::sinh},
+                                       {"Cosh", &std::cosh},
+                                       {"Arctan", &std::atan},
+                                       {"Arcsinh", &std::asinh},
+                                       {"Ceil", &std::ceil},
+                                       {"Sign", [](double x) { return x < 0   ? -1.0
+                                                                      : x > 0 ? 1.0
+                                                                              : 0.0; }},
+                                       {"Arcsin", &std::asin},
+                                       {"Arccos", &std::acos},
+                                       {"Arctanh", &std::atanh},
+                                       {"Arccosh", &std::acosh},
+                                       {"Log1p", &std::log1p}}) {
+    const std::vector<double> y = answer(name, x_), x{1, 20, -3, 0.5};
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double exact = function(x[i]);
+      if (std::isnan(exact)) {
+        EXPECT_TRUE(std::isnan(y[i])) << name << " of " << x[i];
+      } else {
+        EXPECT_DOUBLE_EQ(y[i], exact) << name << " of " << x[i];
+      }
+    }
+  }
+  EXPECT_THAT(answer("Arctan2", x_ + ",-2"),
+              ElementsAre(std::atan2(1, -2), std::atan2(20, -2), std::atan2(-3, -2), std::atan2(0.5, -2)));
+  EXPECT_THAT(answer("Arctan2", column_ + "," + column_), ElementsAre(DoubleNear(std::atan(1), 1e-15)));
 }
 
 TEST_F(OneOperationTest, what_goes_across_the_batch_is_refused) {

@@ -170,6 +170,65 @@ TYPED_TEST(OnnxFunctions, angles_keep_zeros_and_know_their_ends) {
   EXPECT_EQ(derivatives(of_each_element("Asin"), std::vector<T>{1, -1}), (std::vector<T>{infinity, infinity}));
 }
 
+TYPED_TEST(OnnxFunctions, inverse_hyperbolic_functions_are_within_a_few_ulp_and_their_derivatives_too) {
+  using T = TypeParam;
+  using Exact = long double (*)(long double);
+  const Exact of_sine = [](long double x) { return 1 / std::sqrt(1 + x * x); };
+  const Exact of_cosine = [](long double x) { return 1 / (std::sqrt(x - 1) * std::sqrt(x + 1)); };
+  const Exact of_tangent = [](long double x) { return 1 / ((1 - x) * (1 + x)); };
+  const std::vector<T> all = over_the_range(std::numeric_limits<T>::max());
+  std::vector<T> up_to_1 = over_the_range(T(1)), from_1;
+  for (T gap = T(0.25); gap >= std::numeric_limits<T>::epsilon(); gap /= T(1.01)) {
+    up_to_1.push_back(1 - gap), up_to_1.push_back(gap - 1), from_1.push_back(1 + gap);
+  }
+  for (const T x : all) {
+    if (x > T(1.25)) from_1.push_back(x);
+  }
+  if (from_1.size() % 2 != 0) from_1.push_back(2);
+  for (const auto& [op, function, derivative, x] :
+       {std::tuple<std::string, Exact, Exact, std::vector<T>>(
+            "Asinh", [](long double v) { return std::asinh(v); }, of_sine, all),
+        {"Acosh", [](long double v) { return std::acosh(v); }, of_cosine, from_1},
+        {"Atanh", [](long double v) { return std::atanh(v); }, of_tangent, up_to_1}}) {
+    const Model model = of_each_element(op);
+    const std::vector<T> y = values(model, x), dy = derivatives(model, x);
+    double worst = 0, worst_derivative = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      ASSERT_FALSE(std::isnan(y[i]) || std::isnan(dy[i])) << op << " of " << x[i];
+      worst = std::max(worst, ulps(y[i], function(x[i])));
+      worst_derivative = std::max(worst_derivative, ulps(dy[i], derivative(x[i])));
+    }
+    EXPECT_LE(worst, 5) << op;
+    EXPECT_LE(worst_derivative, 7) << op;
+  }
+}
+
+TYPED_TEST(OnnxFunctions, inverse_hyperbolic_functions_keep_zeros_and_know_their_ends) {
+  using T = TypeParam;
+  const T infinity = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
+  const std::vector<T> x{T(0), -T(0), 1, -1, infinity, -infinity, T(-1.5), T(-1e9), nan, T(0.5)};
+  const std::vector<T> sine = values(of_each_element("Asinh"), x), cosine = values(of_each_element("Acosh"), x),
+                       tangent = values(of_each_element("Atanh"), x);
+  for (const std::vector<T>* of_zeros : {&sine, &tangent}) {
+    for (const std::size_t i : {0, 1}) {
+      EXPECT_EQ((*of_zeros)[i], 0);
+      EXPECT_EQ(std::signbit((*of_zeros)[i]), i == 1);
+    }
+  }
+  EXPECT_EQ(sine[4], infinity);
+  EXPECT_EQ(sine[5], -infinity);
+  EXPECT_TRUE(std::isnan(sine[8]));
+  EXPECT_EQ(cosine[2], 0);
+  EXPECT_EQ(cosine[4], infinity);
+  for (const std::size_t i : {0, 1, 3, 5, 6, 7, 8, 9}) EXPECT_TRUE(std::isnan(cosine[i])) << x[i];
+  EXPECT_EQ(tangent[2], infinity);
+  EXPECT_EQ(tangent[3], -infinity);
+  for (const std::size_t i : {4, 5, 6, 7, 8}) EXPECT_TRUE(std::isnan(tangent[i])) << x[i];
+  const std::vector<T> zeros{T(0), -T(0)};
+  EXPECT_EQ(derivatives(of_each_element("Asinh"), zeros), (std::vector<T>{1, 1}));
+  EXPECT_EQ(derivatives(of_each_element("Atanh"), zeros), (std::vector<T>{1, 1}));
+}
+
 // As torch.onnx spells torch.atan2.
 TYPED_TEST(OnnxFunctions, the_angle_of_two_numbers_is_read_as_pytorch_writes_it) {
   using T = TypeParam;

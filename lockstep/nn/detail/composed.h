@@ -1,4 +1,5 @@
-// sinh, cosh, ceil, asin, acos and atan2 out of functions that graphs have, for whatever builds one.
+// Functions out of those that graphs have, for whatever builds one: tan, sinh and cosh, asin, acos and atan2, asinh,
+// acosh and atanh, log1p, ceil and sign.
 #pragma once
 
 #include <numbers>
@@ -48,6 +49,22 @@ Value ceil_of(Graph& graph, const Value& x) {
   return graph.unary(UnaryKind::negate, graph.unary(UnaryKind::floor, graph.unary(UnaryKind::negate, x)));
 }
 
+// (0 < x) - (x < 0), and NaN of NaN.
+template <class Graph, class Value>
+Value sign_of(Graph& graph, const Value& x) {
+  const Value zero = graph.number(0);
+  const Value above = graph.binary(BinaryKind::less, zero, x);
+  const Value below = graph.binary(BinaryKind::less, x, zero);
+  const Value sign = graph.binary(BinaryKind::subtract, above, below);
+  return graph.select(graph.binary(BinaryKind::equal, x, x), sign, x);
+}
+
+template <class Graph, class Value>
+Value tan_of(Graph& graph, const Value& x) {
+  const Value sine = graph.activate({ActivationKind::sin}, x);
+  return graph.binary(BinaryKind::divide, sine, graph.unary(UnaryKind::cosine, x));
+}
+
 template <class Graph, class Value>
 Value twice_the_arctangent(Graph& graph, const Value& x) {
   return graph.binary(BinaryKind::multiply, graph.unary(UnaryKind::arctangent, x), graph.number(2));
@@ -88,6 +105,74 @@ Value atan2_of(Graph& graph, const Value& y, const Value& x) {
   const Value half = graph.select(below, graph.number(-kPi), graph.number(kPi));
   const Value start = graph.select(steep, quarter, graph.select(left, half, zero));
   return graph.binary(BinaryKind::add, graph.unary(UnaryKind::arctangent, slope), start);
+}
+
+// log(1 + x). With u = 1 + x as it is rounded, log(u) x / (u - 1) makes up for the rounding, as log(1 + x) / x hardly
+// varies from there to x; it is x where u is 1, and log(u) above 1, where the rounding shows no more.
+template <class Graph, class Value>
+Value log1p_of(Graph& graph, const Value& x) {
+  const Value one = graph.number(1);
+  const Value u = graph.binary(BinaryKind::add, one, x);
+  const Value tiny = graph.binary(BinaryKind::equal, u, one), large = graph.binary(BinaryKind::less, one, x);
+  const Value step = graph.select(tiny, one, graph.binary(BinaryKind::subtract, u, one));
+  const Value correction = graph.select(large, one, graph.binary(BinaryKind::divide, x, step));
+  const Value logarithm = graph.unary(UnaryKind::log, u);
+  return graph.select(tiny, x, graph.binary(BinaryKind::multiply, logarithm, correction));
+}
+
+// f(|x|) with the sign of x. At 0, of either sign, its derivative is f's, which |x| has none for.
+template <class Graph, class Value, class Function>
+Value odd_of(Graph& graph, const Value& x, const Function& f) {
+  const Value negative = graph.binary(BinaryKind::less, x, graph.number(0));
+  const Value y = f(graph.select(negative, graph.unary(UnaryKind::negate, x), x));
+  return graph.select(negative, graph.unary(UnaryKind::negate, y), y);
+}
+
+// f(x), and log(2 x), which both inverses tend to, where the square of x could overflow. f is of 2 there, where its
+// derivative is finite.
+template <class Graph, class Value, class Function>
+Value or_logarithm(Graph& graph, const Value& x, const Function& f) {
+  const Value one = graph.number(1), huge = graph.binary(BinaryKind::less, graph.number(0x1p30), x);
+  const Value logarithm = graph.unary(UnaryKind::log, graph.select(huge, x, one));
+  const Value of_huge = graph.binary(BinaryKind::add, logarithm, graph.number(std::numbers::ln2));
+  return graph.select(huge, of_huge, f(graph.select(huge, graph.number(2), x)));
+}
+
+// log1p(x + x^2 / (1 + sqrt(1 + x^2))) of positive x.
+template <class Graph, class Value>
+Value asinh_of(Graph& graph, const Value& x) {
+  const auto of_small = [&](const Value& a) {
+    const Value one = graph.number(1);
+    const Value hypotenuse = graph.unary(UnaryKind::square_root,
+                                         graph.binary(BinaryKind::add, one, graph.binary(BinaryKind::multiply, a, a)));
+    const Value slope = graph.binary(BinaryKind::divide, a, graph.binary(BinaryKind::add, one, hypotenuse));
+    return log1p_of(graph, graph.binary(BinaryKind::multiply, a, graph.binary(BinaryKind::add, one, slope)));
+  };
+  return odd_of(graph, x, [&](const Value& a) { return or_logarithm(graph, a, of_small); });
+}
+
+// log1p(x - 1 + sqrt((x - 1) (x + 1))): x - 1 is exact where the result tends to 0. One root for each factor: both are
+// negative below -1.
+template <class Graph, class Value>
+Value acosh_of(Graph& graph, const Value& x) {
+  return or_logarithm(graph, x, [&](const Value& a) {
+    const Value one = graph.number(1);
+    const Value less = graph.binary(BinaryKind::subtract, a, one), more = graph.binary(BinaryKind::add, a, one);
+    const Value root = graph.binary(BinaryKind::multiply, graph.unary(UnaryKind::square_root, less),
+                                    graph.unary(UnaryKind::square_root, more));
+    return log1p_of(graph, graph.binary(BinaryKind::add, less, root));
+  });
+}
+
+// log1p(2 x / (1 - x)) / 2 of positive x.
+template <class Graph, class Value>
+Value atanh_of(Graph& graph, const Value& x) {
+  return odd_of(graph, x, [&](const Value& a) {
+    const Value twice = graph.binary(BinaryKind::add, a, a);
+    const Value rest = graph.binary(BinaryKind::subtract, graph.number(1), a);
+    const Value logarithm = log1p_of(graph, graph.binary(BinaryKind::divide, twice, rest));
+    return graph.binary(BinaryKind::multiply, logarithm, graph.number(0.5));
+  });
 }
 
 }  // namespace lockstep::nn::detail

@@ -381,10 +381,7 @@ Value EquationReader::function(Tokens& tokens, const Token& name, const std::vec
   if (name.text == "asin") return asin_of(graph_, x);
   if (name.text == "acos") return acos_of(graph_, x);
   if (name.text == "atan2") return atan2_of(graph_, x, inputs[1]);
-  if (name.text == "tan") {
-    return graph_.binary(BinaryKind::divide, graph_.activate({ActivationKind::sin}, x),
-                         graph_.unary(UnaryKind::cosine, x));
-  }
+  if (name.text == "tan") return tan_of(graph_, x);
   if (name.text == "clamp") {
     const Value &low = inputs[1], &high = inputs[2];
     if (!low.is_number() || !high.is_number()) {

@@ -35,6 +35,7 @@ std::optional<std::string> KerasOperationReader::arithmetic() {
     if (kind_ == name) return binary(kind);
   }
   if (kind_ == "Where") return where();
+  if (kind_ == "Arctan2") return composed(*composed_operation(kind_), {as_value(operand(0)), as_value(operand(1))});
   if (kind_ == "LogicalAnd" || kind_ == "LogicalOr") return logical();
   return {};
 }

@@ -1,7 +1,10 @@
 #include "lockstep/nn/detail/keras_compositions.h"
 
+#include <array>
 #include <cstddef>
 #include <utility>
+
+#include "lockstep/nn/detail/composed.h"
 
 namespace lockstep::nn::detail {
 namespace {
@@ -13,7 +16,10 @@ class Composer {
     return steps.size() - 1;
   }
   std::size_t number(double value) { return add(Constant{{value}}, {}); }
+  std::size_t unary(UnaryKind kind, std::size_t x) { return add(Unary{kind}, {x}); }
   std::size_t binary(BinaryKind kind, std::size_t a, std::size_t b) { return add(Binary{kind}, {a, b}); }
+  std::size_t select(std::size_t condition, std::size_t a, std::size_t b) { return add(Select{}, {condition, a, b}); }
+  std::size_t activate(const Activation& activation, std::size_t x) { return add(Activate{activation}, {x}); }
   KerasSteps steps;
 };
 
@@ -41,6 +47,32 @@ std::optional<KerasSteps> composed_activation(std::string_view name) {
     return {};
   }
   return std::move(c.steps);
+}
+
+std::optional<KerasSteps> composed_operation(std::string_view class_name) {
+  using Composition = std::size_t (*)(Composer&, const std::size_t&);
+  static constexpr std::array<std::pair<std::string_view, Composition>, 11> kCompositions{{{"Tan", &tan_of},
+                                                                                           {"Sinh", &sinh_of},
+                                                                                           {"Cosh", &cosh_of},
+                                                                                           {"Arcsin", &asin_of},
+                                                                                           {"Arccos", &acos_of},
+                                                                                           {"Arcsinh", &asinh_of},
+                                                                                           {"Arccosh", &acosh_of},
+                                                                                           {"Arctanh", &atanh_of},
+                                                                                           {"Log1p", &log1p_of},
+                                                                                           {"Ceil", &ceil_of},
+                                                                                           {"Sign", &sign_of}}};
+  Composer c;
+  if (class_name == "Arctan2") {
+    atan2_of(c, kX, kKerasSecondInput);
+    return std::move(c.steps);
+  }
+  for (const auto& [name, composition] : kCompositions) {
+    if (class_name != name) continue;
+    composition(c, kX);
+    return std::move(c.steps);
+  }
+  return {};
 }
 
 KerasSteps rms_normalisation(const std::vector<double>& scale, double epsilon) {

@@ -12,15 +12,16 @@
 namespace lockstep::nn::detail {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, UnaryKind>, 9> kOfOne = {{{"Exp", UnaryKind::exp},
-                                                                           {"Log", UnaryKind::log},
-                                                                           {"Sqrt", UnaryKind::square_root},
-                                                                           {"Absolute", UnaryKind::absolute},
-                                                                           {"Negative", UnaryKind::negate},
-                                                                           {"Reciprocal", UnaryKind::reciprocal},
-                                                                           {"Erf", UnaryKind::erf},
-                                                                           {"Cos", UnaryKind::cosine},
-                                                                           {"Floor", UnaryKind::floor}}};
+constexpr std::array<std::pair<std::string_view, UnaryKind>, 10> kOfOne = {{{"Exp", UnaryKind::exp},
+                                                                            {"Log", UnaryKind::log},
+                                                                            {"Sqrt", UnaryKind::square_root},
+                                                                            {"Absolute", UnaryKind::absolute},
+                                                                            {"Negative", UnaryKind::negate},
+                                                                            {"Reciprocal", UnaryKind::reciprocal},
+                                                                            {"Erf", UnaryKind::erf},
+                                                                            {"Cos", UnaryKind::cosine},
+                                                                            {"Arctan", UnaryKind::arctangent},
+                                                                            {"Floor", UnaryKind::floor}}};
 constexpr std::array<std::pair<std::string_view, ReduceKind>, 4> kOverFeatures = {
     {{"Sum", ReduceKind::sum}, {"Mean", ReduceKind::mean}, {"Max", ReduceKind::maximum}, {"Min", ReduceKind::minimum}}};
 
@@ -43,10 +44,6 @@ std::string KerasOperationReader::function() {
     const double factor = 1 / std::log(kind_ == "Log2" ? 2.0 : 10.0);
     return make(name_, Binary{BinaryKind::multiply}, {logarithm, number({factor})});
   }
-  if (kind_ == "Ceil") {
-    const std::string below = make(part(), Unary{UnaryKind::floor}, {unary(UnaryKind::negate, part())});
-    return make(name_, Unary{UnaryKind::negate}, {below});
-  }
   if (kind_ == "Round") {
     if (setting("decimals", 0) != 0) cannot("a rounding to decimals", "decimals=0");
     return unary(UnaryKind::round, name_);
@@ -62,7 +59,13 @@ std::string KerasOperationReader::function() {
   if (kind_ == "Cast") return cast();
   if (kind_ == "StopGradient" || kind_ == "Identity") return x_;
   if (kind_ == "ExpandDims" || kind_ == "Squeeze" || kind_ == "Reshape") return reshape();
+  if (auto steps = composed_operation(kind_)) return composed(std::move(*steps), {x_});
   return activation();
+}
+
+std::string KerasOperationReader::composed(KerasSteps steps, const KerasValues& inputs) {
+  for (const std::string& input : inputs) graph_.width_of(input, 0, layer_);
+  return graph_.compose(std::move(steps), inputs, name_);
 }
 
 std::string KerasOperationReader::activation() {
@@ -83,10 +86,7 @@ std::string KerasOperationReader::activation() {
   }
   if (kind_ == "Squareplus" && setting("b", 4) != 4) cannot("squareplus of another b", "b=4");
   const std::string word = snake_case(kind_);
-  if (auto steps = composed_activation(word)) {
-    graph_.width_of(x_, 0, layer_);
-    return graph_.compose(std::move(*steps), x_, name_);
-  }
+  if (auto steps = composed_activation(word)) return composed(std::move(*steps), {x_});
   if (const auto steps = keras_activation_of(word)) return graph_.activate(layer_, x_, *steps, name_);
   if (const auto steps = keras_activation_layer(kind_, layer_.config)) {  // keras.activations.relu(x, max_value=6)
     return graph_.activate(layer_, x_, *steps, name_);

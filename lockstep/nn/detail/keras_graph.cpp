@@ -90,14 +90,15 @@ std::string KerasGraph::activate(const KerasLayer& layer, const std::string& x, 
   }
   return value;
 }
-std::string KerasGraph::compose(KerasSteps steps, const std::string& x, const std::string& name) {
+
+std::string KerasGraph::compose(KerasSteps steps, const KerasValues& inputs, const std::string& name) {
   KerasValues made;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const std::string here = i + 1 == steps.size() ? name : name + "/" + std::to_string(i);
     KerasValues reads;
     std::vector<std::size_t> widths;
     for (const std::size_t read : steps[i].reads) {
-      reads.push_back(read == kKerasInput ? x : made[read]);
+      reads.push_back(read < made.size() ? made[read] : inputs.at(kKerasInput - read));
       widths.push_back(known_width(reads.back()));
     }
     const std::size_t width = graph::output_width(steps[i].operation, widths, here);

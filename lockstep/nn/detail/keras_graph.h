@@ -48,7 +48,7 @@ class KerasGraph {
   // and a number.
   std::string append(const std::string& wanted, Operation operation, const KerasValues& reads, std::size_t width);
   std::string activate(const KerasLayer& layer, const std::string& x, KerasActivation steps, const std::string& name);
-  std::string compose(KerasSteps steps, const std::string& x, const std::string& name);
+  std::string compose(KerasSteps steps, const KerasValues& inputs, const std::string& name);
 
  private:
   const std::string& where_;

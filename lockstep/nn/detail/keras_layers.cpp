@@ -205,7 +205,7 @@ class Builder {
     if (activation.is_string()) {
       graph_.width_of(x, 0, layer);
       if (auto steps = composed_activation(activation.get<std::string>()))
-        return graph_.compose(std::move(*steps), x, name);
+        return graph_.compose(std::move(*steps), {x}, name);
     }
     return graph_.activate(layer, x, keras_activation(activation, major_, graph_.where(layer)), name);
   }

@@ -118,7 +118,7 @@ std::string group_normalisation(KerasGraph& graph, const KerasLayer& layer, cons
   if (config_flag(layer.config, "scale", true)) gamma = variable_of(weights, "gamma", position++, width);
   if (config_flag(layer.config, "center", true)) beta = variable_of(weights, "beta", position, width);
   const double epsilon = config_number(layer.config, "epsilon", 1e-3, here);
-  return graph.compose(detail::group_normalisation(gamma, beta, groups, epsilon), x, name);
+  return graph.compose(detail::group_normalisation(gamma, beta, groups, epsilon), {x}, name);
 }
 
 }  // namespace
@@ -135,12 +135,12 @@ std::optional<std::string> keras_normalisation(KerasGraph& graph, const KerasLay
     graph.check_axis(layer, false);
     const double epsilon = config_number(layer.config, "epsilon", 1e-6, graph.where(layer));
     const std::size_t width = graph.width_of(x, 0, layer);
-    return graph.compose(rms_normalisation(variable_of(weights, "scale", 0, width), epsilon), x, name);
+    return graph.compose(rms_normalisation(variable_of(weights, "scale", 0, width), epsilon), {x}, name);
   }
   if (kind == "UnitNormalization") {
     graph.check_axis(layer, false);
     graph.width_of(x, 0, layer);
-    return graph.compose(unit_normalisation(), x, name);
+    return graph.compose(unit_normalisation(), {x}, name);
   }
   return std::nullopt;
 }

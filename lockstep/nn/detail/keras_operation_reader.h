@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/nn/detail/keras_compositions.h"
 #include "lockstep/nn/detail/keras_config.h"
 #include "lockstep/nn/detail/keras_graph.h"
 #include "lockstep/nn/model.h"
@@ -69,6 +70,7 @@ class KerasOperationReader {
 
   // ---- keras_functions.cpp
   std::string function();
+  std::string composed(KerasSteps steps, const KerasValues& inputs);
   std::string activation();
   std::string reduce(ReduceKind kind);
   std::string norm();

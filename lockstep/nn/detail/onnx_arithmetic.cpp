@@ -62,17 +62,7 @@ std::optional<GraphReader::Value> GraphReader::arithmetic(const Node& node) {
   }
   if (op == "IsNaN" || op == "IsInf") return no_number(node);
   if (op.starts_with("Reduce")) return reduce(node);
-  if (op == "Sign" && !constant(node, 0)) {  // (0 < x) - (x < 0), and NaN of NaN
-    const Data x = data(node, 0);
-    const std::size_t zero = builder_.constant({0}, place(node));
-    const std::size_t above = builder_.operation(Binary{BinaryKind::less}, {zero, x.step}, place(node));
-    const std::size_t below = builder_.operation(Binary{BinaryKind::less}, {x.step, zero}, place(node));
-    const std::size_t sign = builder_.operation(Binary{BinaryKind::subtract}, {above, below}, place(node));
-    const std::size_t is_number = builder_.operation(Binary{BinaryKind::equal}, {x.step, x.step}, place(node));
-    return Data{builder_.operation(Select{}, {is_number, sign, x.step}, place(node)), x.rank};
-  }
-  if (op == "Sinh" || op == "Cosh" || op == "Tan" || op == "Ceil" || op == "Asin" || op == "Acos")
-    return of_several_functions(node);
+  if (auto made = of_several_functions(node)) return *made;
   if (op == "Mod") return modulo(node);
   static const std::map<std::string_view, UnaryKind> functions{
       {"Sqrt", UnaryKind::square_root}, {"Exp", UnaryKind::exp},    {"Log", UnaryKind::log},
@@ -191,18 +181,17 @@ OnnxTensor GraphReader::clipped(const Node& node, OnnxTensor tensor) const {
   return tensor;
 }
 
-// Sinh, Cosh, Tan as sin x / cos x, Ceil, Asin and Acos.
-GraphReader::Data GraphReader::of_several_functions(const Node& node) {
+// Nullopt for other operators.
+std::optional<GraphReader::Data> GraphReader::of_several_functions(const Node& node) {
+  using Composition = std::size_t (*)(StepFunctions&, const std::size_t&);
+  static const std::map<std::string_view, Composition> compositions{
+      {"Sinh", &sinh_of},   {"Cosh", &cosh_of},   {"Tan", &tan_of},     {"Asin", &asin_of}, {"Acos", &acos_of},
+      {"Asinh", &asinh_of}, {"Acosh", &acosh_of}, {"Atanh", &atanh_of}, {"Ceil", &ceil_of}, {"Sign", &sign_of}};
+  const auto found = compositions.find(node.op_type());
+  if (found == compositions.end()) return {};
   StepFunctions functions{builder_, place(node)};
   const Data x = data(node, 0);
-  if (node.op_type() == "Sinh") return {sinh_of(functions, x.step), x.rank};
-  if (node.op_type() == "Cosh") return {cosh_of(functions, x.step), x.rank};
-  if (node.op_type() == "Ceil") return {ceil_of(functions, x.step), x.rank};
-  if (node.op_type() == "Asin") return {asin_of(functions, x.step), x.rank};
-  if (node.op_type() == "Acos") return {acos_of(functions, x.step), x.rank};
-  const std::size_t sine = functions.activate({ActivationKind::sin}, x.step);
-  const std::size_t cosine = functions.unary(UnaryKind::cosine, x.step);
-  return {functions.binary(BinaryKind::divide, sine, cosine), x.rank};
+  return Data{found->second(functions, x.step), x.rank};
 }
 
 // With fmod = 1, which floats take, of the sign of the dividend; otherwise, which integers may take, of the divisor's.

@@ -108,7 +108,7 @@ class GraphReader {
   Data clip(const Node& node);
   std::pair<double, double> bounds(const Node& node) const;  // of Clip
   OnnxTensor clipped(const Node& node, OnnxTensor tensor) const;
-  Data of_several_functions(const Node& node);
+  std::optional<Data> of_several_functions(const Node& node);
   Data reduce(const Node& node);
   Data choose(const Node& node);
   std::pair<Data, Data> operands_of_one_rank(const Node& node, const std::string& what);

@@ -46,7 +46,9 @@ bool is_elementwise(const std::string& op) {
                                                 "IsInf",       "Floor",
                                                 "Ceil",        "Round",
                                                 "Mod",         "Asin",
-                                                "Acos",        "Atan"};
+                                                "Acos",        "Atan",
+                                                "Asinh",       "Acosh",
+                                                "Atanh"};
   return known.contains(op);
 }
 
