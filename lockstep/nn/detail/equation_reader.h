@@ -53,22 +53,25 @@ class EquationReader {
   // While one of these lives, the text is nested one deeper; throws where that is too deep.
   class Deeper;
 
+  // ---- equation_reader.cpp
   void require_free_net_name(const std::string& name, std::size_t nets, const std::string& where = {}) const;
   void add_name(const std::string& name, const std::string& where, Name meaning);
   Value expression(Tokens& tokens, int binding);
   Value operand(Tokens& tokens);
   Value combine(const Token& symbol, const Value& a, const Value& b);
   Value power(const Value& base, const Value& exponent);
+  Value checked(Tokens& tokens, const Token& at, Value value);
   Value named(Tokens& tokens, const Token& name);
   Value definition(Tokens& tokens, const Token& name, std::size_t index);
+  [[noreturn]] void unknown(Tokens& tokens, const Token& name) const;
+
+  // ---- equation_calls.cpp
   Value called(Tokens& tokens, const Token& name);
   Value function(Tokens& tokens, const Token& name, const std::vector<Value>& inputs);
   Value open_output(Tokens& tokens, const Token& name, OpenNet& net, const std::vector<Value>& inputs,
                     const std::vector<std::string>& texts);
   Value net_output(Tokens& tokens, const Token& name, const Equations::Net& net, const std::vector<Value>& inputs,
                    const std::vector<std::string>& texts);
-  Value checked(Tokens& tokens, const Token& at, Value value);
-  [[noreturn]] void unknown(Tokens& tokens, const Token& name) const;
 
   const Equations& system_;
   EquationGraph& graph_;
