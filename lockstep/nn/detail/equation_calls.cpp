@@ -93,6 +93,9 @@ Value EquationReader::function(Tokens& tokens, const Token& name, const std::vec
   if (name.text == "cosh") return cosh_of(graph_, x);
   if (name.text == "asin") return asin_of(graph_, x);
   if (name.text == "acos") return acos_of(graph_, x);
+  if (name.text == "asinh") return asinh_of(graph_, x);
+  if (name.text == "acosh") return acosh_of(graph_, x);
+  if (name.text == "atanh") return atanh_of(graph_, x);
   if (name.text == "atan2") return atan2_of(graph_, x, inputs[1]);
   if (name.text == "tan") return tan_of(graph_, x);
   if (name.text == "clamp") {

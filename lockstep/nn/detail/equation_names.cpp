@@ -25,9 +25,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kElsewhe
      {"arccos", "write acos(x)"},
      {"arctan", "write atan(x)"},
      {"arctan2", "write atan2(y, x)"},
-     {"asinh", "write log(x + sqrt(x^2 + 1))"},
-     {"acosh", "write log(x + sqrt(x^2 - 1))"},
-     {"atanh", "write log((1 + x) / (1 - x)) / 2"}}};
+     {"arcsinh", "write asinh(x)"},
+     {"arccosh", "write acosh(x)"},
+     {"arctanh", "write atanh(x)"}}};
 
 }  // namespace
 
