@@ -82,7 +82,9 @@ class ResultLayout {
   struct Datasets {
     hdf5::Dataset state, end_state, status, accepted, rejected, evaluations, end_time, committed;
   };
-  void create(const Problem& problem, const ResultMetadata& metadata);
+  static constexpr const char* kResumed = "resumed";  // an attribute: how often the file was
+
+  void create(const Problem& problem, const ResultMetadata& metadata);  // with begin(), in result_datasets.cpp
   void reopen();
   void open_direct();
   void write_state(const ResultChunk& chunk, std::size_t row, std::size_t count);
