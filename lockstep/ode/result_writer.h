@@ -16,6 +16,8 @@
 
 namespace lockstep::ode {
 
+class ChunkWriter;
+
 // What a file says about itself beyond the numbers.
 struct ResultMetadata {
   std::string title;
@@ -78,9 +80,8 @@ class ResultWriter : public SolutionSink {
   std::filesystem::path leave(const Attributes& attributes);
 
  private:
-  class Implementation;
-  std::unique_ptr<Implementation> implementation_;
-  std::unique_ptr<SolutionSink> selection_;  // before the implementation, where not all components are stored
+  std::unique_ptr<ChunkWriter> chunks_;
+  std::unique_ptr<SolutionSink> selection_;  // before them, where not all components are stored
 };
 
 }  // namespace lockstep::ode
