@@ -35,7 +35,7 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 std::string short_number(double value) { return rounded_text(value, 5); }
 
-std::string shape_text(const nn::Model& model) {
+std::string net_text(const nn::Model& model) {
   if (!nn::is_stack(model)) {
     return std::to_string(model.inputs[0].features.size()) + "-...-" +
            std::to_string(model.outputs[0].features.size()) + ", a graph of " + count_text(std::ssize(model.nodes)) +
@@ -54,7 +54,7 @@ std::string subject_text(const TrainingFile& file, const TrainingTask<T>& task) 
   const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
   const std::vector<nn::Model>& nets = task.starts();
   for (std::size_t i = 0; i < nets.size(); ++i) {
-    add((nets.size() == 1 ? "" : file.nets[i].called + " ") + shape_text(nets[i]));
+    add((nets.size() == 1 ? "" : file.nets[i].called + " ") + net_text(nets[i]));
   }
   for (const TrainedValue& value : task.values(task.start_parameters())) add(value.name);
   return text;
