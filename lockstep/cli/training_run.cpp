@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "lockstep/cli/commands/commands.h"
-#include "lockstep/cli/existing_output.h"
 #include "lockstep/cli/interrupt.h"
 #include "lockstep/cli/plot/loss_curve.h"
 #include "lockstep/cli/progress.h"
@@ -383,18 +382,6 @@ class Run {
   ParameterReport uncertainty_;
 };
 
-void refuse_existing_outputs(const TrainingFile& file, const RunFlags& flags) {
-  for (const std::filesystem::path& path : outputs_of(file).all()) {
-    std::error_code ignored;  // of a file that is not there
-    if (std::filesystem::equivalent(path, file.data.file.value, ignored)) {
-      throw Error(ErrorKind::invalid_argument, {file.output.where, '"' + path.string() + "\", the file of the data",
-                                                "names that leave the data as they are", "choose another name"});
-    }
-    if (file.output.overwrite || flags.resume || !std::filesystem::exists(path)) continue;
-    refuse_existing(path, "choose another name, go on with --resume, or replace it with --overwrite");
-  }
-}
-
 template <class T>
 int run_with(const TrainingFile& file, const RunFlags& flags) {
   const std::unique_ptr<TrainingTask<T>> task = file.ode ? make_ode_task<T>(file) : make_regression_task<T>(file);
@@ -420,33 +407,6 @@ int explain_with(const TrainingFile& file) {
 
 int explain_training(const TrainingFile& file) {
   return file.options.precision == Precision::f32 ? explain_with<float>(file) : explain_with<double>(file);
-}
-
-TrainingOutputs outputs_of(const TrainingFile& file) {
-  const auto with = [&](const std::string& ending) {
-    return std::filesystem::path(file.output.stem.string() + ending);
-  };
-  TrainingOutputs outputs;
-  for (const NetSection& net : file.nets) {
-    const std::string name = file.nets.size() == 1 ? "" : "_" + net.called;
-    outputs.nets.push_back({with(name + ".h5"), with(name + ".safetensors")});
-  }
-  if (file.ode && file.ode->equations) outputs.equations = with("_rhs.h5");
-  if (file.ode && !file.ode->trained.empty()) outputs.system = with("_rhs.toml");
-  outputs.checkpoint = with("_checkpoint.h5");
-  outputs.curve = with("_loss.csv");
-  outputs.picture = with("_loss.png");
-  outputs.fit = with("_fit.png");
-  return outputs;
-}
-
-std::vector<std::filesystem::path> TrainingOutputs::all() const {
-  std::vector<std::filesystem::path> paths;
-  for (const auto& [model, safetensors] : nets) paths.insert(paths.end(), {model, safetensors});
-  if (!equations.empty()) paths.push_back(equations);
-  if (!system.empty()) paths.push_back(system);
-  paths.insert(paths.end(), {checkpoint, curve, picture, fit});
-  return paths;
 }
 
 int run_training(const TrainingFile& file, const RunFlags& flags) {

@@ -32,6 +32,8 @@ struct TrainingOutputs {
   std::vector<std::filesystem::path> all() const;
 };
 TrainingOutputs outputs_of(const TrainingFile& file);
+// Throws Error where one of them is the file of the data, or is there already and may not be replaced.
+void refuse_existing_outputs(const TrainingFile& file, const RunFlags& flags);
 
 // Trains, writes the outputs, reports. Returns the exit code; throws Error, after what was reached is in the checkpoint
 // and the best model in its files.
