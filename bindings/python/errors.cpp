@@ -50,6 +50,11 @@ void translate(const std::exception_ptr& pointer, void*) {
 
 }  // namespace
 
+void raise_memory_error(const std::string& text) {
+  PyErr_SetString(PyExc_MemoryError, text.c_str());
+  throw nb::python_error();
+}
+
 void translate_errors() { nb::register_exception_translator(translate, nullptr); }
 
 }  // namespace lockstep::python

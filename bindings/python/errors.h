@@ -3,6 +3,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include <string>
+
 #include "lockstep/core/error.h"
 
 namespace lockstep::python {
@@ -12,6 +14,9 @@ class WrongType : public Error {
  public:
   explicit WrongType(Parts parts) : Error(ErrorKind::invalid_argument, std::move(parts)) {}
 };
+
+// Python's own, for what does not fit into memory.
+[[noreturn]] void raise_memory_error(const std::string& text);
 
 // From then on every Error thrown through a bound function becomes lockstep.errors' exception of its kind.
 void translate_errors();

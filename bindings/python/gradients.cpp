@@ -13,7 +13,8 @@
 #include <vector>
 
 #include "bindings/python/solution.h"
-#include "bindings/python/solve.h"
+#include "bindings/python/solve_in_memory.h"
+#include "bindings/python/users_words.h"
 #include "bindings/python/watched.h"
 #include "lockstep/cli/jump_notes.h"
 #include "lockstep/ode/gradient.h"

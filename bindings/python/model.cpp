@@ -17,7 +17,7 @@
 #include "bindings/python/errors.h"
 #include "bindings/python/other_numbers.h"
 #include "bindings/python/ports.h"
-#include "bindings/python/solve.h"
+#include "bindings/python/users_words.h"
 #include "lockstep/cli/model_text.h"
 #include "lockstep/core/thread_count.h"
 #include "lockstep/nn/hdf5_model.h"

@@ -1,5 +1,7 @@
 #include "bindings/python/users_words.h"
 
+#include <nanobind/nanobind.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -146,6 +148,12 @@ std::string in_users_words(std::string note, Source source) {
   replace_all(note, "=true", "=True");
   replace_all(note, " t=", " t = ");  // a time, and no argument's value
   return note;
+}
+
+void warn_of(const std::vector<std::string>& notes, int stack_level) {
+  for (const std::string& note : notes) {
+    if (PyErr_WarnEx(PyExc_UserWarning, note.c_str(), stack_level) != 0) throw nanobind::python_error();
+  }
 }
 
 }  // namespace lockstep::python

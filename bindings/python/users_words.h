@@ -1,7 +1,9 @@
-// Errors about the text that the Python package writes for the user, in terms of what the user wrote: arguments.
+// Errors about the text that the Python package writes for the user, in terms of what the user wrote: arguments. And
+// notes, as Python's warnings.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "lockstep/core/error.h"
 
@@ -29,5 +31,8 @@ auto tell_in_users_words(const Work& work, Source source = Source::arguments) {
     throw in_users_words(error, source);
   }
 }
+
+// What is to be said to people, as Python warnings `stack_level` frames above.
+void warn_of(const std::vector<std::string>& notes, int stack_level);
 
 }  // namespace lockstep::python
