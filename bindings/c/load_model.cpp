@@ -10,6 +10,7 @@
 #include <string>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/static_program.h"
 #include "lockstep/nn/detail/activation_list.h"
 #include "lockstep/nn/load.h"
 #include "lockstep/nn/plan_file.h"
@@ -20,8 +21,15 @@ namespace {
 constexpr const char* kReader = "liblockstep_c_readers.so";
 using ReadModel = int (*)(const char* path, unsigned char** bytes, std::size_t* size);
 
-// The reader lies beside this library, or where the system looks for libraries. It stays open.
+// The reader lies beside this library, or beside the program that it was linked into, or where the system looks for
+// libraries. It stays open.
 ReadModel find_reader(const std::filesystem::path& path) {
+  if (program_is_static()) {
+    throw Error(ErrorKind::unsupported,
+                {path.string(), "a file of ONNX, Keras or HDF5 in a program that was linked with -static",
+                 "safetensors or a plan file",
+                 "turn the model into safetensors by lockstep import, or link the runtimes shared"});
+  }
   Dl_info self{};
   void* library = nullptr;
   if (dladdr(reinterpret_cast<void*>(&find_reader), &self) && self.dli_fname) {

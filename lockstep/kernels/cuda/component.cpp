@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <vector>
 
+#include "lockstep/core/static_program.h"
+
 namespace lockstep::cuda {
 namespace {
 
@@ -31,6 +33,11 @@ std::vector<std::string> places() {
 
 Component open() {
   Component result;
+  if (program_is_static()) {
+    result.missing =
+        "a program that was linked with -static cannot open " + std::string(kLibrary) + ": link the runtimes shared";
+    return result;
+  }
   std::string tried;
   for (const std::string& place : places()) {
     result.library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
