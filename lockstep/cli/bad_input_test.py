@@ -20,9 +20,16 @@ from tool_test import ENDLESS, LORENZ, NET, NetTest, TOOL, h5py, np, safetensors
 class BadInput(NetTest):
     def test_files_in_the_place_of_others(self):
         for name, kind in (("net.safetensors", "a safetensors file"), ("net.keras", "a zip archive"),
+                           ("net.onnx", "an ONNX model"), ("net.plan", "a plan file"), ("noise", "a binary file"),
                            ("/dev/zero", "more than 256 MB")):
             if name == "net.keras":
                 self.write(name, b"PK\x03\x04" + bytes(100))
+            elif name == "noise":
+                self.write(name, b"\x01\x00\xff" * 99)
+            elif name == "net.onnx":
+                self.run_tool("export", "net.safetensors", "--onnx", name)
+            elif name == "net.plan":
+                self.run_tool("compile", "net.safetensors", "-o", name)
             for command in ("solve", "train"):
                 self.fail_with(f"{name}: found {kind}", command, name)
 

@@ -80,6 +80,11 @@ class ImportTest(ToolTest):
         for done in refused:
             self.assertEqual(done.returncode, 2)
             self.assertIn("expected one this", done.stderr)
+        foreign = "avx2" if targets["neon"].returncode == 0 else "neon"
+        self.run_tool("compile", EXPORTED / "graph_ports_dynamo.onnx", "--target", foreign, "-o", "other.plan")
+        done = self.run_tool("explain", "other.plan")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"plan          for {foreign}, which this machine lacks; here it would be: ", done.stdout)
         done = self.run_tool("explain", "a.plan", "--threads", "2")
         self.assertIn("--threads: found a flag of problems", done.stderr)
 

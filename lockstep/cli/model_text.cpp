@@ -48,6 +48,17 @@ std::string parameters_text(const nn::Model& model) {
   return count == 0 ? "no parameters" : counted_text(count, "parameter") + ", " + to_string(model.weight_type);
 }
 
+bool is_available(CpuTarget target) {
+  for (const CpuTarget here : available_cpu_targets()) {
+    if (here == target) return true;
+  }
+  return false;
+}
+
+std::string lacking_text(CpuTarget target) {
+  return "for " + std::string(to_string(target)) + ", which this machine lacks; here it would be: ";
+}
+
 Error naming_file(const Error& error, const std::filesystem::path& path) {
   const bool about_it = error.kind() == ErrorKind::model || error.kind() == ErrorKind::unsupported;
   if (!about_it || error.field().starts_with(path.string())) return error;

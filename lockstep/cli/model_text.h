@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/kernels/cpu_target.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/nn/safetensors.h"
 
@@ -19,6 +20,11 @@ std::vector<std::pair<std::string, std::string>> node_lines(const nn::Model& mod
 
 // "1,234 parameters, float32": how many, and how they are stored; "no parameters".
 std::string parameters_text(const nn::Model& model);
+
+// Whether this machine has the instruction set, and what is said before the description of a plan that it cannot run,
+// which is then that of its own best one: "for neon, which this machine lacks; here it would be: ".
+bool is_available(CpuTarget target);
+std::string lacking_text(CpuTarget target);
 
 // The error with the file in its field, where it is about the model and does not name the file yet: "net.h5", or
 // "net.h5: NODE".

@@ -41,6 +41,7 @@ constexpr void require_toml_check(bool passed) {
 #include "lockstep/cli/text.h"
 #include "lockstep/cli/toml_advice.h"
 #include "lockstep/core/text.h"
+#include "lockstep/nn/load.h"
 
 namespace lockstep::cli {
 namespace {
@@ -227,13 +228,23 @@ namespace {
 constexpr std::size_t kMostBytes = std::size_t{256} << 20;  // of a text that somebody wrote, or a program for them
 
 // What people give in the place of the file that names it; "" for what may be TOML.
-std::string known_kind(std::string_view content) {
+std::string known_kind(std::string_view content, const std::filesystem::path& path) {
   if (content.starts_with("\x89HDF\r\n")) return "an HDF5 file";
   if (content.starts_with("PK\x03\x04")) return "a zip archive, as Keras models are";
   const std::string_view length = content.substr(0, 8);  // of its header, below 2^32
   if (content.size() > 8 && content[8] == '{' && length.ends_with(std::string_view("\0\0\0\0", 4)))
     return "a safetensors file";
-  return content.size() > kMostBytes ? "more than 256 MB" : "";
+  if (content.size() > kMostBytes) return "more than 256 MB";
+  const bool utf16 = content.starts_with("\xFF\xFE") || content.starts_with("\xFE\xFF");  // a text, if not TOML
+  if (utf16 || content.find('\0') == content.npos) return "";
+  switch (nn::detect_format(path)) {
+    case nn::ModelFormat::onnx:
+      return "an ONNX model";
+    case nn::ModelFormat::plan:
+      return "a plan file";
+    default:
+      return "a binary file";
+  }
 }
 
 }  // namespace
@@ -255,7 +266,7 @@ TomlValue read_toml(const std::filesystem::path& path) {
     throw Error(ErrorKind::file, {path.string(), "no readable file (" + std::generic_category().message(errno) + ")",
                                   "a TOML file", "check the path"});
   }
-  if (const std::string kind = known_kind(content); !kind.empty()) {
+  if (const std::string kind = known_kind(content, path); !kind.empty()) {
     throw Error(ErrorKind::file,
                 {path.string(), kind, "a TOML file",
                  "`lockstep info` says what a model or result file holds; name the file that describes the problem"});

@@ -163,6 +163,12 @@ Mlp read_stack(const Container& container, const std::vector<LayerTensors>& laye
              weight.shape[0] == mlp.layers.back().outputs ? "transpose it: weights are stored [outputs, inputs]"
                                                           : "check the order of the layers");
     }
+    if (i == 0 && layers[i].bias != nullptr && weight.shape[0] != weight.shape[1] &&
+        layers[i].bias->shape == std::vector<std::uint64_t>{weight.shape[1]}) {
+      refuse(field, "shape " + shape_text(weight.shape) + " beside a bias of " + std::to_string(weight.shape[1]),
+             "[" + std::to_string(weight.shape[1]) + ", " + std::to_string(weight.shape[0]) + "]",
+             "transpose it: weights are stored [outputs, inputs]");
+    }
     DenseLayer layer{
         weight.shape[1], weight.shape[0], detail::numbers_of(weight_name, weight, source), {}, activations[i]};
     layer.bias = layers[i].bias == nullptr ? std::vector<double>(layer.outputs)

@@ -357,6 +357,15 @@ TEST(SafetensorsNet, biases_must_fit_and_have_weights) {
   EXPECT_THAT(net("2.bias", "[4]"), HasSubstr("layer \"2\": found a bias without a weight"));
 }
 
+TEST(SafetensorsNet, the_first_weight_is_known_to_lie_transposed_by_its_bias) {
+  // As JAX and Keras keep a net of three inputs and two outputs.
+  const std::string transposed = reading(safetensors_bytes(
+      "{" + entry("0.weight", "F32", "[3,2]", 0, 24) + "," + entry("0.bias", "F32", "[2]", 24, 32) + "}",
+      std::string(32, '\0')));
+  EXPECT_THAT(transposed, HasSubstr("tensor \"0.weight\": found shape [3, 2] beside a bias of 2, expected [2, 3]; "
+                                    "transpose it: weights are stored [outputs, inputs]"));
+}
+
 TEST(SafetensorsNet, unknown_tensors_are_never_skipped) {
   EXPECT_THAT(reading(two_layers("0.weight", "embedding")),
               HasSubstr("tensor \"embedding\": found a name that is no layer's weight or bias"));

@@ -36,13 +36,6 @@ A host loads the file by lockstep_plan_load (C, Fortran) or nn::read_plan (C++).
 lacks; the results have the same bits on all. A plan file is checked by a checksum and read only by the version of
 Lockstep that wrote it: keep the model.)";
 
-bool is_available(CpuTarget target) {
-  for (const CpuTarget here : available_cpu_targets()) {
-    if (here == target) return true;
-  }
-  return false;
-}
-
 int compile_model(const CompileOptions& options) {
   refuse_to_replace(options.output, {options.model});
   const Existing existing = existing_output(options.output, options.overwrite);
@@ -66,8 +59,7 @@ int compile_model(const CompileOptions& options) {
   if (here == plan.target) {
     std::printf("%s\n", description.c_str());
   } else {
-    std::printf("for %s, which this machine lacks; here it would be: %s\n", std::string(to_string(plan.target)).c_str(),
-                description.c_str());
+    std::printf("%s%s\n", lacking_text(plan.target).c_str(), description.c_str());
   }
   std::printf("%s, %s\n", options.output.string().c_str(),
               size_text(std::filesystem::file_size(options.output)).c_str());
