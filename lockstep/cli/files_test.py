@@ -332,6 +332,9 @@ class Evaluate(NetTest):
         np.save(self.path("x.npy"), np.zeros((4, 3)))
         self.fail_with("x.npy: found bytes that are no text, expected a table of numbers as text (CSV), or HDF5; write "
                        "NumPy's arrays with numpy.savetxt or h5py", *arguments, "x.npy")
+        self.write("wide.csv", "x0,x1,x2\n1,2,3\n".encode("utf-16"))
+        self.fail_with("wide.csv: found a text in UTF-16, expected a table of numbers as text (CSV), or HDF5; save it as UTF-8",
+                       *arguments, "wide.csv")
         self.assertFalse(self.path("y.h5").exists())
         self.write("one.csv", "x0,x1,x2\n1,2,3\n")
         self.assertRegex(self.succeed(*arguments, "one.csv"), r"\A1 sample of 3 -> 3 in ")

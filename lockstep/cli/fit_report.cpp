@@ -76,7 +76,8 @@ std::size_t FitReport::outputs() const {
 std::string percent_text(double share) {
   if (!std::isfinite(share)) return "-";
   const double percent = 100 * share;
-  return (percent >= 100 ? fixed_text(percent, 0) : rounded_text(percent, 2)) + " %";
+  const bool whole = percent >= 99.5 && percent < 1e6;  // two digits would write 100 as 1e+02
+  return (whole ? fixed_text(percent, 0) : rounded_text(percent, 2)) + " %";
 }
 
 Unexplained unexplained(const FitReport& report) {

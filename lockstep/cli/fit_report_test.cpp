@@ -32,6 +32,14 @@ TEST(FitReport, a_table_reads_back_as_it_was) {
   EXPECT_EQ(read->worst, "none");
 }
 
+TEST(FitReport, shares_are_written_with_the_digits_that_tell_something) {
+  EXPECT_EQ(percent_text(0.0214), "2.1 %");
+  EXPECT_EQ(percent_text(0.9949), "99 %");
+  EXPECT_EQ(percent_text(0.998), "100 %");
+  EXPECT_EQ(percent_text(12.345), "1234 %");
+  EXPECT_EQ(percent_text(3.0091e23), "3e+25 %");
+}
+
 TEST(FitReport, other_texts_are_no_table) {
   const std::string good = to_csv({.rows = {row("training", "x", 0.1, 1)}, .worst = {}});
   EXPECT_FALSE(parse_fit_report("", "").has_value());

@@ -49,6 +49,15 @@ class TableTest(ToolTest):
         self.fail_with('table.csv:2, column note: found "row 0, good", expected a finite number; name a column of numbers',
                        "train", "note.toml", "--output", "other")
 
+    def test_numbers_that_float32_rounds_away_are_named(self):
+        self.write("far.csv", "day,y,z\n" + "".join(f"{2460000 + i / 50},{i % 7 / 7},{i % 3}\n" for i in range(50)))
+        far = LINE.replace("table.csv", "far.csv").replace('["a", "b"]', '["day", "y"]')
+        self.write("f32.toml", far.replace('"f64"', '"f32"'))
+        self.assertIn("float32 rounds away what is to be learned from day (2.5e+06 +- 0.29): take off what all have in "
+                      'common, or set precision = "f64" in [method]', self.succeed("train", "f32.toml"))
+        self.write("f64.toml", far)
+        self.assertNotIn("rounds away", self.succeed("train", "f64.toml", "--overwrite"))
+
     def test_trajectories_may_be_told_apart_by_names(self):
         t = np.linspace(0, 1, 6)
         self.write("runs.csv", "run,t,x\n" + "".join(f"{run},{s},{np.exp(-s)}\n" for run in ("A1", "B7") for s in t))

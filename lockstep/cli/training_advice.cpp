@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 
 #include "lockstep/cli/text.h"
 #include "lockstep/train/table.h"
@@ -33,6 +34,27 @@ std::string named(const std::vector<std::string>& names) {
   std::string text;
   for (std::size_t i = 0; i < std::min(names.size(), kMostNamed); ++i) text += (i == 0 ? "" : ", ") + names[i];
   return names.size() <= kMostNamed ? text : text + " and " + std::to_string(names.size() - kMostNamed) + " more";
+}
+
+// Columns that float32 rounds by more than a hundredth of their deviation, as it does with days since -4712 or a
+// pressure to the millipascal: half a unit in the last place is 2^-24 of a number.
+constexpr double kRounded = 1 / 100.0;
+
+void find_rounded(const TrainingFile& file, std::initializer_list<const std::vector<Column>*> columns,
+                  std::vector<std::string>& lines) {
+  if (file.options.precision != Precision::f32) return;
+  std::vector<std::string> rounded;
+  for (const std::vector<Column>* const some : columns) {
+    for (const auto& [name, of] : *some) {
+      const double largest = std::max(std::fabs(of.minimum), std::fabs(of.maximum));
+      if (of.minimum < of.maximum && std::ldexp(largest, -24) > kRounded * of.deviation) {
+        rounded.push_back(name + " (" + rounded_text(of.mean, 2) + " +- " + rounded_text(of.deviation, 2) + ")");
+      }
+    }
+  }
+  if (rounded.empty()) return;
+  lines.push_back("float32 rounds away what is to be learned from " + named(rounded) +
+                  ": take off what all have in common, or set precision = \"f64\" in [method]");
 }
 
 // Numbers whose largest is far from 1.
@@ -112,6 +134,7 @@ std::vector<std::string> advice(const TrainingFile& file, const RegressionTable&
   std::vector<std::string> lines, constant, large, skewed;
   const InputSizes sizes(file, nets);
   const std::vector<Column> columns = columns_of(table.input_names, table.inputs);
+  const std::vector<Column> targets = columns_of(table.target_names, table.targets);
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const Column& column = columns[i];
     const auto& of = column.of;
@@ -123,13 +146,14 @@ std::vector<std::string> advice(const TrainingFile& file, const RegressionTable&
       skewed.push_back(column.name);
     }
   }
+  find_rounded(file, {&columns, &targets}, lines);
   if (!constant.empty()) lines.push_back("nothing can be learned from inputs that do not vary: " + named(constant));
   if (!large.empty()) lines.push_back(sizes.text(large));
   if (!skewed.empty()) {
     lines.push_back("inputs of which few values lie far above all others are better given as logarithms: " +
                     named(skewed));
   }
-  if (table.sigma.empty()) compare_spreads(columns_of(table.target_names, table.targets), lines);
+  if (table.sigma.empty()) compare_spreads(targets, lines);
   return lines;
 }
 
@@ -138,7 +162,9 @@ std::vector<std::string> advice(const TrainingFile& file, const TrajectoryTable&
   std::vector<std::string> lines;
   std::string normalise = normalise_advice(file, table, nets);
   if (!normalise.empty()) lines.push_back(std::move(normalise));
-  if (file.data.sigma.empty()) compare_spreads(columns_of(table.component_names, table.states), lines);
+  const std::vector<Column> columns = columns_of(table.component_names, table.states);
+  find_rounded(file, {&columns}, lines);
+  if (file.data.sigma.empty()) compare_spreads(columns, lines);
   const auto has_some = [](const std::vector<ode::Impulse>& impulses) { return !impulses.empty(); };
   if (std::ranges::any_of(table.impulses, has_some) && !meets_impulses(table)) {
     lines.push_back("no impulse lies between the first and the last point of its trajectory: they change nothing");

@@ -228,6 +228,10 @@ std::string Table::text(std::size_t row, std::size_t column) const {
 std::size_t Table::index(const std::string& field, std::string_view name) const {
   const auto found = std::find(columns.begin(), columns.end(), name);
   if (!name.empty() && found != columns.end()) return static_cast<std::size_t>(found - columns.begin());
+  if (columns.size() == 1 && columns[0].find(' ') != std::string::npos) {  // of words: its nearest name is no help
+    refuse_table(field, quoted(name), "the only column, \"" + columns[0] + "\"",
+                 "separate columns by commas, semicolons or tabs");
+  }
   std::vector<std::string_view> known(columns.begin(), columns.end());
   std::erase(known, std::string_view());
   throw unknown_name(field, name, known);
@@ -248,8 +252,12 @@ Table read_csv(const std::filesystem::path& path, MissingNumbers missing) {
   }
   if (text.view().substr(0, 4096).find('\0') != text.view().npos) {
     const bool numpy = text.view().starts_with("\x93NUMPY") || text.view().starts_with("PK");
-    throw Error(ErrorKind::file, {path.string(), "bytes that are no text", "a table of numbers as text (CSV), or HDF5",
-                                  numpy ? "write NumPy's arrays with numpy.savetxt or h5py" : "check the path"});
+    const bool utf16 = text.view().starts_with("\xff\xfe") || text.view().starts_with("\xfe\xff");
+    throw Error(ErrorKind::file, {path.string(), utf16 ? "a text in UTF-16" : "bytes that are no text",
+                                  "a table of numbers as text (CSV), or HDF5",
+                                  utf16   ? "save it as UTF-8"
+                                  : numpy ? "write NumPy's arrays with numpy.savetxt or h5py"
+                                          : "check the path"});
   }
   return parse_csv(text.view(), path.string(), missing);
 }

@@ -99,6 +99,19 @@ TEST(Csv, an_unknown_column_is_told_the_nearest) {
   }
 }
 
+TEST(Csv, columns_between_spaces_are_told_what_separates_columns) {
+  const Table table = parse_csv("t x y\n0 1 2\n", "t.csv");
+  try {
+    table.column("train.toml:3: data.inputs", "x");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(
+        std::string(error.what()),
+        "train.toml:3: data.inputs: found \"x\", expected the only column, \"t x y\"; separate columns by commas, "
+        "semicolons or tabs");
+  }
+}
+
 TEST(ColumnStatistics, a_small_spread_on_a_large_mean_keeps_its_digits) {
   const std::vector<double> values{1e8 + 1, 7, 1e8 + 3, 7};
   const ColumnStatistics first = column_statistics(values, 2, 0), second = column_statistics(values, 2, 1);
