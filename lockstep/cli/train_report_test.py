@@ -57,6 +57,11 @@ class TableTest(ToolTest):
                       'common, or set precision = "f64" in [method]', self.succeed("train", "f32.toml"))
         self.write("f64.toml", far)
         self.assertNotIn("rounds away", self.succeed("train", "f64.toml", "--overwrite"))
+        evaluate = "evaluate", "line.h5", "--input", "far.csv", "--output", "z.csv", "--overwrite"
+        done = self.run_tool(*evaluate)
+        self.assertEqual(done.stderr, "lockstep: note: float32 has 4 steps within what input day was trained on: "
+                         "--precision f64\n")
+        self.assertEqual(self.run_tool(*evaluate, "--precision", "f64").stderr, "")
 
     def test_trajectories_may_be_told_apart_by_names(self):
         t = np.linspace(0, 1, 6)

@@ -140,6 +140,23 @@ std::vector<nn::Port> watched_ports(const EvaluateOptions& options, const nn::Mo
   return std::move(watched.inputs);
 }
 
+// Inputs that lie too close together for float32 where the net was trained on them, as days since -4712 or a pressure
+// to the millipascal: it was trained in float64, or should have been.
+void note_coarse_inputs(const std::vector<nn::Port>& inputs) {
+  constexpr double kFew = 200;  // steps: half of one is a quarter of a percent of the range, or 1 % of a deviation
+  for (const nn::Port& port : inputs) {
+    for (const nn::Feature& feature : port.features) {
+      const double largest = std::max(std::fabs(feature.minimum), std::fabs(feature.maximum));
+      if (!std::isfinite(largest) || !(feature.minimum < feature.maximum)) continue;
+      const double steps = (feature.maximum - feature.minimum) / std::ldexp(largest, -23);
+      if (steps >= kFew) continue;
+      std::fprintf(stderr,
+                   "lockstep: note: float32 has %.0f steps within what input %s was trained on: --precision f64\n",
+                   std::ceil(steps), printable(feature.name, LineBreaks::escape).c_str());
+    }
+  }
+}
+
 // `model` as it was read; `plan` has its calls clamped where that was asked for.
 template <class T>
 int evaluate(const EvaluateOptions& options, const std::string& command_line, const nn::Model& model,
@@ -152,6 +169,7 @@ int evaluate(const EvaluateOptions& options, const std::string& command_line, co
   const std::size_t samples = source->samples();
   const std::size_t in_width = total_width(model.inputs), out_width = total_width(model.outputs);
   const std::vector<nn::Port> watched = watched_ports(options, model);
+  if (sizeof(T) == sizeof(float) && !options.quiet) note_coarse_inputs(watched);
   const bool clamps_inputs = options.guard == "clamp" && model.calls.empty();
   std::vector<TrainingRange<T>> ranges(watched.begin(), watched.end());
   const bool guarded = options.guard != "ignore" &&
