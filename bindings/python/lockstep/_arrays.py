@@ -32,8 +32,10 @@ def real_numbers(name: str, value: Any) -> Array:
     except Exception as error:  # PyTorch and others raise their own for devices and gradients
         raise of_kind("type", f"{name}: {error}", name, type(value).__name__, "an array of numbers", "") from error
     if array.dtype.kind not in "iuf":
-        # Columns of pandas' own Float64 and Int64 come so.
-        remedy = f"convert it: numpy.asarray({name}, float)" if array.dtype.kind == "O" else ""
+        # Columns of pandas' own Float64 and Int64 come as objects.
+        remedy = (f"divide by a unit: ({name} - {name}[0]) / numpy.timedelta64(1, \"h\")" if array.dtype.kind == "M" else
+                  f"divide by a unit: {name} / numpy.timedelta64(1, \"h\")" if array.dtype.kind == "m" else
+                  f"convert it: numpy.asarray({name}, float)" if array.dtype.kind in "OSUb" else "")
         raise of_kind("type", f"{name}: found dtype {array.dtype}, expected real numbers" + (remedy and f"; {remedy}"),
                       name, str(array.dtype), "real numbers", remedy)
     return np.ascontiguousarray(array, dtype=np.float64)

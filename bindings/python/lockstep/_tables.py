@@ -37,6 +37,12 @@ def is_column(value: Any) -> bool:
     return getattr(value, "ndim", 2) == 1 and not getattr(getattr(value, "dtype", None), "names", None)
 
 
+def column_name(value: Any) -> Optional[list[str]]:
+    """What a column of a table is called: the name of a pandas.Series and its like."""
+    name = getattr(value, "name", None) if is_column(value) else None
+    return [name] if isinstance(name, str) and name else None
+
+
 def _labels(value: Any) -> tuple[Any, list[Any]]:
     fields = getattr(getattr(value, "dtype", None), "names", None)
     if isinstance(value, np.ndarray):

@@ -7,7 +7,7 @@ from typing import Any, Container, Optional, Sequence
 import numpy as np
 
 from ._arrays import Array, real_numbers
-from ._tables import in_order, is_column, named_columns
+from ._tables import column_name, in_order, is_column, named_columns
 from .errors import of_kind, refused
 
 _NOT_MEASURED = "a component that was not measured is a column of NaN"
@@ -17,11 +17,12 @@ def samples(x: Any, y: Any, sigma: Any, inputs: Optional[Sequence[str]], targets
             start: Any) -> tuple[list[Array], list[str], list[str]]:
     """Of a regression: x [sample, input], y [sample, output] and, where it is given, sigma as y; names of inputs and of
     targets."""
+    called = column_name(x), column_name(y)
     x, x_names = in_order("x", x, inputs if inputs is not None else _names_of(start, "inputs", x), "input")
     y, y_names = in_order("y", y, targets if targets is not None else _names_of(start, "outputs", y), "target")
     arrays = [_columns("x", x), _columns("y", y)]
-    inputs = _names("inputs", inputs if inputs is not None else x_names, "x", arrays[0])
-    targets = _names("targets", targets if targets is not None else y_names, "y", arrays[1])
+    inputs = _names("inputs", inputs if inputs is not None else x_names or called[0], "x", arrays[0])
+    targets = _names("targets", targets if targets is not None else y_names or called[1], "y", arrays[1])
     _same("y", "samples", len(arrays[1]), len(arrays[0]))
     if sigma is not None:
         arrays.append(_columns("sigma", in_order("sigma", sigma, targets, "target")[0]))
@@ -37,6 +38,7 @@ def trajectories(t: Any, u: Any, sigma: Any, trajectory: Any, known: Optional[Se
     names of the states.
     `known`: what the components are called, where that is known; a table may lack those of `starts`."""
     wanted = known if known is not None else _names_of(start, "outputs", u)
+    called = column_name(u)
     u, names = in_order("u", u, wanted, "component", _NOT_MEASURED, starts)
     if sigma is not None:
         sigma = in_order("sigma", sigma, known or names, "component", may_lack=starts)[0]
@@ -64,7 +66,7 @@ def trajectories(t: Any, u: Any, sigma: Any, trajectory: Any, known: Optional[Se
         arrays[2] = _of_trajectories(arrays[2], arrays[0])
         _same_shape("u", arrays[2], arrays[1])
     if states is None:
-        states = names if names is not None else known if known and len(known) == arrays[1].shape[-1] else None
+        states = names if names is not None else known if known and len(known) == arrays[1].shape[-1] else called
     return arrays, _names("states", states, "u", arrays[1])
 
 

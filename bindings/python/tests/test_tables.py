@@ -169,3 +169,23 @@ def test_a_column_of_text_is_named(oscillator):
     for call, name in ((lambda: lockstep.solve(oscillator, table, (0, 1)), "u0"), (lambda: fitted(t=[0.0], u=table), "u")):
         with pytest.raises(lockstep.WrongType, match=rf"^{name}.who: found dtype object, expected real numbers; leave the column"):
             call()
+
+
+def test_a_column_keeps_its_name():
+    table = frame(hour=np.linspace(0.0, 1, 20), load=np.linspace(1.0, 2, 20))
+    model = lockstep.train(x=table["hour"], y=table["load"], hidden=[], iterations=5, optimiser="lbfgs").model
+    assert [model.inputs[0]["features"][0]["name"], model.outputs[0]["features"][0]["name"]] == ["hour", "load"]
+    given = lockstep.train(x=table["hour"], y=table["load"].rename(7), inputs=["t"], hidden=[], iterations=5, optimiser="lbfgs").model
+    assert [given.inputs[0]["features"][0]["name"], given.outputs[0]["features"][0]["name"]] == ["t", "y0"]
+
+    trained = lockstep.train(t=table["hour"], u=table["load"], hidden=[], iterations=5, optimiser="lbfgs").model
+    assert trained.inputs[0]["features"][0]["name"] == "load"
+
+
+@pytest.mark.parametrize("given, remedy", [
+    (np.arange("2024-01-01", "2024-01-04", dtype="M8[D]"), r'divide by a unit: \(t - t\[0\]\) / numpy.timedelta64\(1, "h"\)'),
+    (np.arange(3).astype("m8[s]"), r'divide by a unit: t / numpy.timedelta64\(1, "h"\)'),
+    (np.array(["0", "1", "2"]), r"convert it: numpy.asarray\(t, float\)")])
+def test_times_that_are_no_numbers_are_told_how_to_become_some(given, remedy):
+    with pytest.raises(lockstep.WrongType, match=f"^t: found dtype .*, expected real numbers; {remedy}$"):
+        lockstep.train(t=given, u=np.zeros((3, 1)), hidden=[2])
