@@ -97,6 +97,7 @@ TEST(TrainingFile, unknown_keys_and_names_are_told_the_nearest) {
 
 TEST(TrainingFile, keys_that_would_be_passed_over_are_refused) {
   EXPECT_THAT(message_of(kNet + kData + kTraining + "every = 3\n"), HasSubstr("every with schedule = \"constant\""));
+  EXPECT_THAT(message_of(kNet + kData + kTraining + "patience = 3\n"), HasSubstr("write stop_after to stop early"));
   EXPECT_THAT(message_of(kNet + kData + kTraining + "momentum = 0.5\n"),
               HasSubstr("momentum with optimiser = \"adam\""));
   EXPECT_THAT(message_of(kNet + kData + "[training]\noptimiser = \"lbfgs\"\nrate = 1\n"), HasSubstr("rate with"));

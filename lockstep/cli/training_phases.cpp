@@ -61,7 +61,10 @@ train::LearningRateOptions read_rate(const TomlValue& table, std::int64_t iterat
     const TomlValue* value = table.find(key);
     if (value == nullptr || belongs) continue;
     throw value->error(std::string(key) + " with schedule = \"" + std::string(to_string(schedule)) + "\"",
-                       "a schedule that uses it", "choose another schedule, or remove this key");
+                       "a schedule that uses it",
+                       key == std::string_view("patience")
+                           ? "write stop_after to stop early, or choose schedule = \"plateau\", which lowers the rate"
+                           : "choose another schedule, or remove this key");
   }
   return options;
 }
