@@ -75,6 +75,17 @@ class Plot(ToolTest):
         self.assertIn("stopped before it", self.picture_text("lorenz_phase.svg"))
         self.assertNotIn("at the save point", self.picture_text("lorenz_phase.svg"))
 
+    def test_few_end_states_are_drawn_larger_than_many(self):
+        self.write("end.toml", LORENZ.replace("save = 21", "save = [2]"))
+        sizes = {}
+        for trajectories in (7, 3000):
+            self.succeed("solve", "end.toml", "--quiet", "--overwrite", "--trajectories", str(trajectories))
+            self.succeed("plot", "lorenz.h5", "--format", "svg")
+            dots = re.findall(r"scale\((\d+\.\d+)\)", self.path("lorenz_phase.svg").read_text())
+            self.assertEqual(len(dots), trajectories)
+            sizes[trajectories] = float(dots[0])
+        self.assertGreater(sizes[7], 2 * sizes[3000])
+
     def picture_text(self, name):
         return "".join(xml.etree.ElementTree.parse(self.path(name)).getroot().itertext())
 

@@ -14,6 +14,7 @@ constexpr std::size_t kPaths = 60;
 constexpr double kMostLength = 80;
 constexpr std::size_t kFewest = 3;
 constexpr std::size_t kDots = 20000;
+constexpr double kFullDots = 500;  // so many are drawn large and opaque; more, in the same ink, smaller and faint
 constexpr std::size_t kMostPathPoints = 200000;  // of all curves together
 
 // Viridis (van der Walt & Smith 2015), without its light end, which fades on white.
@@ -133,10 +134,12 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
             "set offsets graph 0.04, graph 0.04, graph 0.04, graph 0.04\n";
   if (dots) {
     std::string plots;
+    const double size = std::sqrt(kFullDots / std::max(kFullDots, static_cast<double>(trajectories.size())));
+    const std::string dot = fixed_text(std::max(0.35, 0.8 * size), 2), faint = size < 1 ? "66" : "00";
     const auto add = [&](const std::string& points, const char* block, const std::string& colour, const char* title) {
       if (points.empty()) return;
-      plots += (plots.empty() ? "plot " : ", ") + std::string(block) +
-               " using 1:2 with points pointtype 7 pointsize 0.35 linecolor rgb '#66" + colour +
+      plots += (plots.empty() ? "plot " : ", ") + std::string(block) + " using 1:2 with points pointtype 7 pointsize " +
+               dot + " linecolor rgb '#" + faint + colour +
                "' notitle, NaN with points pointtype 7 pointsize 0.8 linecolor rgb '#" + colour + "' title '" + title +
                "'";
     };
