@@ -63,10 +63,12 @@ std::vector<double> level_of_spread(const Evidence& evidence, std::size_t level)
   return values;
 }
 
+std::string time_label(const Evidence& evidence) { return evidence.is_time ? "time" : "time after the start"; }
+
 std::string difference_figure(const Evidence& evidence) {
   Chart chart;
   chart.title = "Distance between the two solutions, in units of the solution's own extent";
-  chart.x_label = "time";
+  chart.x_label = time_label(evidence);
   chart.y_label = "distance";
   chart.y_scale = AxisScale::logarithmic;
   chart.y_floor = evidence.spread.epsilon / 16;
@@ -111,12 +113,12 @@ std::string departure_pictures(const Ensemble& a, const Ensemble& b, const Evide
   const std::string trajectory = "trajectory " + std::to_string(departure.trajectory);
   Chart both;
   both.title = trajectory + ", component " + names[widest];
-  both.x_label = "time";
+  both.x_label = time_label(evidence);
   both.y_label = names[widest];
   both.height = 220;
   Chart distance;
   distance.title = trajectory + ": distance between the two solutions, in units of the solution's own extent";
-  distance.x_label = "time";
+  distance.x_label = time_label(evidence);
   distance.y_label = "distance";
   distance.y_scale = AxisScale::logarithmic;
   distance.y_floor = evidence.spread.epsilon / 16;
@@ -168,14 +170,16 @@ std::string divergence_figure(const Evidence& evidence) {
   const DivergenceTier& tier = evidence.divergence_tier;
   const std::string none = "No exponential growth was found or stated, so none is predicted to part.";
   if (so_far == 0) {
-    return figure("When trajectories part",
-                  "No trajectory comes to differ by a tenth of the solution's extent. " +
-                      (tier.asked() ? "Half of them were predicted to by t = " + number(tier.predicted) + "." : none),
-                  {});
+    return figure(
+        "When trajectories part",
+        "No trajectory comes to differ by a tenth of the solution's extent. " +
+            (tier.asked() ? "Half of them were predicted to by " + moment_text(tier.predicted, evidence.is_time) + "."
+                          : none),
+        {});
   }
   Chart chart;
   chart.title = "Trajectories that differ by more than a tenth of the solution's extent";
-  chart.x_label = "time";
+  chart.x_label = time_label(evidence);
   chart.y_label = "per cent of all";
   chart.height = 260;
   chart.series.push_back(std::move(parted));
@@ -184,8 +188,8 @@ std::string divergence_figure(const Evidence& evidence) {
     chart.markers = {{tier.limit, "half may have parted from here"}, {tier.predicted, "predicted"}};
   }
   return figure("When trajectories part",
-                tier.asked() ? "Half of them should have parted at t = " + number(tier.predicted) +
-                                   ", and may not before t = " + number(tier.limit) + "."
+                tier.asked() ? "Half of them should have parted " + at_moment(tier.predicted, evidence.is_time) +
+                                   ", and may not before " + moment_text(tier.limit, evidence.is_time) + "."
                              : none,
                 svg(chart));
 }
@@ -231,7 +235,7 @@ std::string distributions_figure(const Ensemble& a, const Ensemble& b, const Evi
     pictures += svg(chart);
   }
   return figure(title,
-                "From t = " + number(evidence.times[statistics.first_time]) + " on, " +
+                "From " + moment_text(evidence.times[statistics.first_time], evidence.is_time) + " on, " +
                     trajectories_text(statistics.trajectories) +
                     ". They must agree for the two to agree, but wrong solutions may well agree here too.",
                 pictures);

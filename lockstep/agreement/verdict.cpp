@@ -148,15 +148,15 @@ DivergenceTier judge_divergence(const Evidence& evidence) {
 std::string spread_reason(const Evidence& evidence) {
   const SpreadTier& tier = evidence.spread_tier;
   std::string text = "While " + rounding_text(evidence) + " alone explains less than " +
-                     number(100 * evidence.spread.decisive()) +
-                     " % of the solution's size (until t = " + number(tier.decisive_until) + "), ";
+                     number(100 * evidence.spread.decisive()) + " % of the solution's size (until " +
+                     moment_text(tier.decisive_until, evidence.is_time) + "), ";
   if (tier.worst_ratio <= kAllowedRatio) {
     return text + "the difference is at most " + number(tier.worst_ratio) +
            " times the ensemble's own spread, where 10 is allowed; the spread is that of " + evidence.spread.source +
            ".";
   }
   return text + "the difference of " + level_text(tier.worst_level) + " reaches " + number(tier.worst_ratio) +
-         " times the ensemble's own spread (at t = " + number(evidence.times[tier.worst_time]) +
+         " times the ensemble's own spread (" + at_moment(evidence.times[tier.worst_time], evidence.is_time) +
          "), where 10 is allowed; the spread is that of " + evidence.spread.source + ".";
 }
 
@@ -165,7 +165,7 @@ std::string outlier_reason(const Evidence& evidence) {
   return "Trajectory " + std::to_string(outlier.trajectory) + " is " +
          (std::isinf(outlier.distance) ? "finite in one solution and not in the other"
                                        : number(outlier.distance) + " of the solution's size away") +
-         " at t = " + number(evidence.times[outlier.time]) +
+         " " + at_moment(evidence.times[outlier.time], evidence.is_time) +
          (std::isinf(outlier.allowed)
               ? ", and both say that it reached its end"
               : ", where " + rounding_text(evidence) + " takes no trajectory farther than " + number(outlier.allowed)) +
@@ -180,11 +180,13 @@ std::string not_examined_reason(const SpreadTier& tier) {
          "could.";
 }
 
-std::string divergence_reason(const DivergenceTier& tier, double growth_rate) {
-  const std::string prediction =
-      "Divergence is predicted for t = " + number(tier.predicted) + " (growth rate " + number(growth_rate) + ")";
+std::string divergence_reason(const Evidence& evidence) {
+  const DivergenceTier& tier = evidence.divergence_tier;
+  const double growth_rate = *evidence.spread.growth_rate;
+  const std::string prediction = "Divergence is predicted for " + moment_text(tier.predicted, evidence.is_time) +
+                                 " (growth rate " + number(growth_rate) + ")";
   if (std::isinf(tier.observed)) return prediction + " and does not come within the record.";
-  return prediction + " and comes at t = " + number(tier.observed) +
+  return prediction + " and comes " + at_moment(tier.observed, evidence.is_time) +
          (tier.passed() ? ", not before " : ", earlier than the ") + number(tier.limit) +
          (tier.passed() ? "." : " that 30 % leave.");
 }
@@ -235,10 +237,11 @@ std::string distance_reason(const Evidence& evidence) {
     if (at.largest > farthest) farthest = at.largest, farthest_time = k;
   }
   const std::string trajectory = "trajectory " + std::to_string(difference.at[farthest_time].largest_trajectory) +
-                                 " at t = " + number(evidence.times[farthest_time]);
+                                 (evidence.is_time ? " " : ", ") +
+                                 at_moment(evidence.times[farthest_time], evidence.is_time);
   if (std::isinf(farthest)) return "They are farthest apart in " + trajectory + ", where one of them is not finite.";
-  return "In units of the solution's size, the median trajectory comes to be " + number(typical) +
-         " away (at t = " + number(evidence.times[typical_time]) + ") and the farthest " + number(farthest) + " (" +
+  return "In units of the solution's size, the median trajectory comes to be " + number(typical) + " away (" +
+         at_moment(evidence.times[typical_time], evidence.is_time) + ") and the farthest " + number(farthest) + " (" +
          trajectory + ").";
 }
 
@@ -284,8 +287,8 @@ void conclude(const Ensemble& a, const Ensemble& b, Verdict& verdict) {
                        rounding_text(evidence) + " explains" +
                        (spread.not_examined.empty() ? "." : " (the farthest trajectories were not examined singly).");
   } else if (spread.worst_ratio > kAllowedRatio) {
-    verdict.sentence = b.name() + " does not agree with " + a.name() +
-                       ": at t = " + number(evidence.times[spread.worst_time]) + " they differ by " +
+    verdict.sentence = b.name() + " does not agree with " + a.name() + ": " +
+                       at_moment(evidence.times[spread.worst_time], evidence.is_time) + " they differ by " +
                        number(spread.worst_ratio) + " times what " + rounding_text(evidence) + " explains.";
   } else if (spread.outlier) {
     verdict.sentence = b.name() + " does not agree with " + a.name() + ": trajectory " +
@@ -303,7 +306,7 @@ void conclude(const Ensemble& a, const Ensemble& b, Verdict& verdict) {
   if (spread.outlier) verdict.reasons.push_back(outlier_reason(evidence));
   if (agree && !spread.not_examined.empty()) verdict.reasons.push_back(not_examined_reason(spread));
   if (evidence.divergence_tier.asked()) {
-    verdict.reasons.push_back(divergence_reason(evidence.divergence_tier, *evidence.spread.growth_rate));
+    verdict.reasons.push_back(divergence_reason(evidence));
   }
   if (statistics.asked()) verdict.reasons.push_back(statistics_reason(statistics));
   const std::string finite = finite_reason(a, b, evidence.difference);
@@ -396,6 +399,7 @@ Verdict judge(const Ensemble& a, const Ensemble& b, const Settings& settings, co
       a.precision() == Precision::f32 || b.precision() == Precision::f32 ? Precision::f32 : Precision::f64;
   Evidence evidence;
   evidence.times = elapsed_times(a);
+  evidence.is_time = !a.own_times() && evidence.times == a.times(0);
   evidence.scale = measure_scale(a);
   std::optional<Spread> spread;  // rounding is no measure of what another method, step or tolerance does
   if (!forbidden) spread = find_spread(a, b, settings, evidence.scale, claimed);

@@ -52,6 +52,7 @@ struct DivergenceTier {
 // What the verdict rests on, for reports.
 struct Evidence {
   std::vector<double> times;  // [time] elapsed
+  bool is_time = true;        // these are the times themselves, of all trajectories
   Scale scale;
   Spread spread;
   Difference difference;

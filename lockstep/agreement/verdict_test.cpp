@@ -489,6 +489,23 @@ TEST(verdict, measures_what_it_cannot_judge) {
   EXPECT_FALSE(none.evidence);
 }
 
+TEST(verdict, calls_no_elapsed_time_a_time) {
+  const auto judged = [](double start, double end) {
+    ode::Problem problem = testing::lotka_volterra(2, 2);
+    problem.start_times = {start};
+    problem.end_times = {end};
+    problem.save_times = {start, end};
+    ode::Problem other = problem;
+    other.initial_states[0] += 0.001;
+    Numbers numbers = numbers_of(ode::solve(other, fixed_rk4()));
+    numbers.provenance = {{"method", "another"}};
+    return explain(judge(testing::solved(problem, fixed_rk4()), HeldEnsemble(problem, std::move(numbers))));
+  };
+  EXPECT_THAT(judged(0, 2), HasSubstr("(until t = 2)"));
+  EXPECT_THAT(judged(3, 1), HasSubstr("(until 2 after the start)"));
+  EXPECT_THAT(judged(1e9, 1e9 + 2), HasSubstr("(until 2 after the start)"));
+}
+
 TEST(verdict, gives_none_where_only_late_times_are_saved) {
   ode::Problem problem = testing::lorenz(kTrajectories, 60);
   problem.save_times = {55, 60};
