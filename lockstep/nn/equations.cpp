@@ -124,15 +124,18 @@ Model equations(const Equations& system) {
   return model;
 }
 
-Model expression(const Equation& function, const Equations& system) {
+Model expressions(std::span<const Equation> functions, const Equations& system) {
   const StandardArithmetic arithmetic;
   require_components(system);
   EquationGraph graph;
   EquationReader reader(system, graph);
-  const EquationGraph::Value value = reader.read(function);
-  Port output{"value", graph.vector_of({&value, 1}), std::vector<Feature>(1)};
+  std::vector<EquationGraph::Value> values;
+  for (const Equation& function : functions) values.push_back(reader.read(function));
+  Port output{"value", graph.vector_of(values), std::vector<Feature>(values.size())};
   return model_of(system, std::move(graph), reader.reads_time(), std::move(output));
 }
+
+Model expression(const Equation& function, const Equations& system) { return expressions({&function, 1}, system); }
 
 std::vector<NetCalls> net_calls(const Equations& system, std::span<const std::string> nets) {
   const StandardArithmetic arithmetic;

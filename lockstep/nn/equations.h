@@ -58,8 +58,9 @@ class ExpressionError : public Error {
 // Throws ExpressionError, or Error (invalid_argument) for names that clash, (model) for an invalid net.
 Model equations(const Equations& system);
 
-// f(u, p, t) of one expression over the names of `system`, whose own texts are not read but for definitions: output
-// port "value".
+// f(u, p, t) of expressions over the names of `system`, whose own texts are not read but for definitions: output port
+// "value", one for each.
+Model expressions(std::span<const Equation> functions, const Equations& system);
 Model expression(const Equation& function, const Equations& system);
 
 // How the texts call a net that has yet to be made. One output may be taken as it is, several by index or by name.

@@ -250,6 +250,27 @@ TEST(Equations, evaluate_a_net_once_for_each_set_of_inputs) {
   EXPECT_EQ(layers(with_net("closure(x, y)[0] * closure(y, x)[1]")), 2);
 }
 
+TEST(Equations, several_expressions_over_the_names_make_one_model) {
+  Equations system;
+  system.equations = {{"x", "", ""}, {"v", "", ""}};
+  system.definitions = {{"speed", "abs(v)", ""}};
+  system.parameters = {{"bounce", {}}};
+  const Model model = expressions(
+      std::vector<Equation>{{"x", "0", ""}, {"v", "bounce * speed", ""}, {"last", "t", ""}, {"below", "x < 0", ""}},
+      system);
+  ASSERT_EQ(model.inputs.size(), 3u);
+  EXPECT_EQ(model.inputs[1].name, "p");
+  EXPECT_EQ(model.outputs[0].features.size(), 4u);
+  const std::vector<double> u{-1, -3}, p{0.5}, t{7};
+  std::vector<double> values(4);
+  const auto row = [](const std::vector<double>& of) {
+    return MatrixView<const double>::row_major(of.data(), 1, of.size());
+  };
+  NetPlan<double>::compile(model).evaluate(std::vector{row(u), row(p), row(t)},
+                                           std::vector{MatrixView<double>::row_major(values.data(), 1, 4)});
+  EXPECT_THAT(values, ::testing::ElementsAre(0, 1.5, 7, 1));
+}
+
 TEST(Equations, keep_the_defaults_of_their_parameters) {
   Equations system;
   system.equations = {{"x", "a * x + b", ""}};
