@@ -258,9 +258,12 @@ void add_datasets(std::vector<DatasetPlan>& plans, const ResultFile& file, const
   }
 }
 
-void add_groups(PartSet& set, const ResultFile& file, std::size_t part) {
-  for (const std::string& name : file.hdf5().groups()) {
-    const hdf5::Group group = file.hdf5().group(name);
+// Those of a group and the ones in them, each after the one it lies in; `prefix` as for datasets.
+void add_groups(PartSet& set, const ResultFile& file, const hdf5::Group& parent, const std::string& prefix,
+                std::size_t part) {
+  for (const std::string& member : parent.groups()) {
+    const std::string name = prefix + member;
+    const hdf5::Group group = parent.group(member);
     const Attributes attributes = attributes_of(group);
     const auto known = std::ranges::find(set.groups, name, &GroupPlan::name);
     if (known == set.groups.end()) {
@@ -270,6 +273,7 @@ void add_groups(PartSet& set, const ResultFile& file, std::size_t part) {
                   "give the parts of one run");
     }
     add_datasets(set.datasets, file, group, name + "/", part, set.parts);
+    add_groups(set, file, group, name + "/", part);
   }
 }
 
@@ -302,7 +306,7 @@ PartSet plan_whole(std::span<const fs::path> paths, Unfinished unfinished) {
     set.committed += static_cast<std::int64_t>(part.count - part.unfinished);
     const ResultFile file(part.path);
     add_datasets(set.datasets, file, file.hdf5(), "", i, set.parts);
-    add_groups(set, file, i);
+    add_groups(set, file, file.hdf5(), "", i);
   }
   set.attributes = attributes.all();
   return set;
