@@ -11,6 +11,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string_view text(reinterpret_cast<const char*>(data), size);
     const cli::ProblemFile file = cli::parse_problem_file(text, "folder/problem.toml");
     file.options.validate();
-    if (file.rhs.equations) nn::equations(file.rhs.equations->system);
+    if (!file.rhs.equations) return;
+    nn::equations(file.rhs.equations->system);
+    for (const cli::ResetSection& reset : file.resets) nn::expressions(reset.to, file.rhs.equations->system);
   });
 }

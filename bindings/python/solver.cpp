@@ -95,7 +95,8 @@ class Prepared {
                      .save_times_per_trajectory = old.save_times_per_trajectory,
                      .event = old.event,
                      .impulses = old.impulses,
-                     .first_impulse = old.first_impulse};
+                     .first_impulse = old.first_impulse,
+                     .resets = old.resets};
     return solve_as_before(last.written, std::move(own), last.length);
   }
 

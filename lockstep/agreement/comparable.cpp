@@ -16,7 +16,7 @@ namespace lockstep::agreement {
 namespace {
 
 // They decide the mathematics and the discretisation. Engine, cpu_target, threads, precision and version do not.
-const std::set<std::string> kOfProblem{"problem_digest", "rhs_digest", "model_digest", "event"};
+const std::set<std::string> kOfProblem{"problem_digest", "rhs_digest", "model_digest", "event", "resets"};
 const std::set<std::string> kOfSolver{"method",       "control",  "dt",    "rtol",         "atol",
                                       "initial_step", "max_step", "stops", "stop_at_knots"};
 // What a right-hand side is called: where the digests differ, in words.

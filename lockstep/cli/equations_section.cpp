@@ -15,13 +15,6 @@ std::string expression_text(const TomlValue& value) {
   return value.text();
 }
 
-std::vector<nn::Equation> equations_of(const TomlValue& table) {
-  if (!table.is_table()) throw table.error(table.describe(), "a table of expressions by name");
-  std::vector<nn::Equation> equations;
-  for (const auto& [name, value] : table.table()) equations.push_back({name, expression_text(value), value.where()});
-  return equations;
-}
-
 void read_parameters(const TomlValue& value, EquationsSection& section, ParametersMay parameters) {
   nn::Equations& system = section.system;
   if (value.is_array()) {
@@ -43,6 +36,13 @@ void read_parameters(const TomlValue& value, EquationsSection& section, Paramete
 }
 
 }  // namespace
+
+std::vector<nn::Equation> expressions_of(const TomlValue& table) {
+  if (!table.is_table()) throw table.error(table.describe(), "a table of expressions by name");
+  std::vector<nn::Equation> expressions;
+  for (const auto& [name, value] : table.table()) expressions.push_back({name, expression_text(value), value.where()});
+  return expressions;
+}
 
 double number_of(const TomlValue& value) {
   if (value.is_number()) return value.number();
@@ -79,9 +79,9 @@ EquationsSection read_equations(const TomlValue& rhs, const std::filesystem::pat
   EquationsSection section;
   const TomlValue& equations = *rhs.find("equations");
   section.where = equations.where();
-  section.system.equations = equations_of(equations);
+  section.system.equations = expressions_of(equations);
   if (section.system.equations.empty()) throw equations.error("no equations", "one for each component of the state");
-  if (const TomlValue* definitions = rhs.find("definitions")) section.system.definitions = equations_of(*definitions);
+  if (const TomlValue* definitions = rhs.find("definitions")) section.system.definitions = expressions_of(*definitions);
   if (const TomlValue* parameters = rhs.find("parameters")) read_parameters(*parameters, section, may);
   if (const TomlValue* models = rhs.find("models")) {
     if (!models->is_table()) throw models->error(models->describe(), "a table: { closure = \"closure.h5\" }");

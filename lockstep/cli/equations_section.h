@@ -35,6 +35,9 @@ enum class ParametersMay { be_given, be_trained };
 EquationsSection read_equations(const TomlValue& rhs, const std::filesystem::path& folder,
                                 ParametersMay parameters = ParametersMay::be_given);
 
+// A table of texts, or numbers, by name.
+std::vector<nn::Equation> expressions_of(const TomlValue& table);
+
 // A number, or an expression of numbers; and { start = 1 } with what goes beside it.
 double number_of(const TomlValue& value);
 ode::TrainedParameter trained_parameter(const TomlValue& table, std::size_t parameter);

@@ -26,9 +26,15 @@ std::vector<TableKeys> tables_of(FileKind kind) {
   const auto all = [](Names names) { return joined(names, {}); };
   if (kind == FileKind::problem) {
     using namespace problem_keys;
-    return {{"rhs", all(kRhs)},           {"ensemble", all(kEnsemble)}, {"time", all(kTime)},
-            {"method", all(kMethodKeys)}, {"event", all(kEvent)},       {"impulses", all(kImpulsesKeys)},
-            {"run", all(kRunKeys)},       {"output", all(kOutput)}};
+    return {{"rhs", all(kRhs)},
+            {"ensemble", all(kEnsemble)},
+            {"time", all(kTime)},
+            {"method", all(kMethodKeys)},
+            {"event", all(kEvent)},
+            {"resets", all(kResets)},
+            {"impulses", all(kImpulsesKeys)},
+            {"run", all(kRunKeys)},
+            {"output", all(kOutput)}};
   }
   using namespace training_keys;
   return {{"net", all(kNet)},
@@ -97,6 +103,11 @@ constexpr Synonym kProblemWords[] = {
      "time", "save", "101"},
     {"time", "every interval", "time", "save", "{ every = 0.01 }"},
     {"", "time_unit", "time", "unit", "\"s\""},
+    {"resets", "condition crossing expression when", "resets", "function", "\"x - 1\""},
+    {"resets", "variable", "resets", "component", "\"x\""},
+    {"resets", "threshold at level", "resets", "value", "0"},
+    {"resets", "affect affect! action set state new_state reset then becomes change", "resets", "to",
+     "{ v = \"-0.9 * v\" }"},
     {"", "condition crossing expression when", "event", "function", "\"x - 1\""},
     {"event", "variable state", "event", "component", "\"x\""},
     {"event", "threshold at level", "event", "value", "0"},
@@ -104,6 +115,7 @@ constexpr Synonym kProblemWords[] = {
     {"", "initial_state initial trajectories parameters", "ensemble", "", ""},
     {"", "times save grid", "time", "", ""},
     {"", "events terminate termination stop", "event", "", ""},
+    {"", "reset affect callback callbacks continuous_callback set", "resets", "", ""},
 };
 
 constexpr Synonym kTrainingWords[] = {
@@ -152,7 +164,8 @@ bool has(const std::vector<std::string_view>& keys, std::string_view key) {
 }
 
 std::string in_brackets(std::string_view table) {
-  return table == "phase" || table == "impulses" ? "[[" + std::string(table) + "]]" : "[" + std::string(table) + "]";
+  const bool are_many = table == "phase" || table == "impulses" || table == "resets";
+  return are_many ? "[[" + std::string(table) + "]]" : "[" + std::string(table) + "]";
 }
 
 class Places {

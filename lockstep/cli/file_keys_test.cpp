@@ -41,8 +41,8 @@ TEST(FileKeys, a_key_in_the_wrong_table_is_told_its_own) {
 TEST(FileKeys, every_key_of_a_problem_file_finds_its_table_from_every_other) {
   using namespace problem_keys;
   const std::vector<std::pair<std::string, Names>> tables{
-      {"rhs", kRhs},     {"ensemble", kEnsemble},     {"time", kTime},   {"method", kMethodKeys},
-      {"event", kEvent}, {"impulses", kImpulsesKeys}, {"run", kRunKeys}, {"output", kOutput}};
+      {"rhs", kRhs},       {"ensemble", kEnsemble},     {"time", kTime},   {"method", kMethodKeys}, {"event", kEvent},
+      {"resets", kResets}, {"impulses", kImpulsesKeys}, {"run", kRunKeys}, {"output", kOutput}};
   std::set<std::string> others;
   int told = 0;
   for (const auto& [home, keys] : tables) {
@@ -59,10 +59,10 @@ TEST(FileKeys, every_key_of_a_problem_file_finds_its_table_from_every_other) {
     }
   }
   EXPECT_GT(told, 200);
-  EXPECT_THAT(others,
-              ::testing::UnorderedElementsAre("rhs.name", "rhs.file", "output.name", "time.every", "rhs.unit",
-                                              "time.units", "rhs.component", "output.component", "event.components",
-                                              "impulses.components", "impulses.value", "time.times"));
+  EXPECT_THAT(others, ::testing::UnorderedElementsAre(
+                          "rhs.name", "rhs.file", "output.name", "time.every", "rhs.unit", "time.units",
+                          "rhs.component", "output.component", "event.components", "impulses.components",
+                          "impulses.value", "impulses.to", "resets.components", "resets.change", "time.times"));
 }
 
 TEST(FileKeys, what_is_known_is_passed) {
@@ -96,7 +96,14 @@ TEST(FileKeys, other_programs_words_are_told_ours) {
            {"[[doses]]\namount = 3\n", "; write [[impulses]]"},
            {"[[impulses]]\namount = 3\n", "; write change = 100"},
            {"[[impulses]]\ntime = 3\n", "; write times = [0, 24]"},
-           {"[[impulses]]\nperiod = 3\n", "; write every = 24"}}) {
+           {"[[impulses]]\nperiod = 3\n", "; write every = 24"},
+           {"[[callbacks]]\naffect = \"v\"\n", "; write [[resets]]"},
+           {"[reset]\nx = 0\n", "; write [[resets]]"},
+           {"[[resets]]\naffect = \"v = -v\"\n", "; write to = { v = \"-0.9 * v\" }"},
+           {"[[resets]]\nset = {}\n", "; write to = { v = \"-0.9 * v\" }"},
+           {"[[resets]]\ncondition = \"x\"\n", "; write function = \"x - 1\""},
+           {"[[resets]]\nthreshold = 1\n", "; write value = 0"},
+           {"to = { x = 0 }\n", "; to belongs to [[resets]]"}}) {
     EXPECT_THAT(problem(text), ::testing::EndsWith(advice)) << text;
   }
   for (const auto& [text, advice] : std::vector<std::pair<std::string, std::string>>{

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "lockstep/cli/event_section.h"
 #include "lockstep/cli/file_keys.h"
 
 namespace lockstep::cli {
@@ -32,13 +33,7 @@ ImpulsesSection read_table(const TomlValue& table, const std::filesystem::path& 
   }
   if (const TomlValue* component = table.find("component")) {
     section.component_where = component->where();
-    if (component->is_text()) {
-      section.component = component->text();
-    } else {
-      const std::int64_t index = component->integer();
-      if (index < 0) throw component->error(component->describe(), "a name, or an index from 0");
-      section.component = static_cast<std::size_t>(index);
-    }
+    section.component = name_or_index(*component);
   } else if (given != "file") {
     throw table.error("no component", "the component that changes", "add component = \"x\"");
   }

@@ -243,39 +243,6 @@ void read_method(const TomlValue& file, ProblemFile& problem) {
     options.matrix_precision = *parse_matrix_precision(precision->one_of(kMatrixPrecisionNames));
 }
 
-void read_event(const TomlValue& file, ProblemFile& problem) {
-  static constexpr std::array<std::string_view, 3> kDirections{"rising", "falling", "either"};
-  const Section section(file, "event", problem_keys::kEvent);
-  if (!section) return;
-  auto& event = problem.event.emplace();
-  const TomlValue* component = section.find("component");
-  const TomlValue* function = section.find("function");
-  if (function == nullptr && component == nullptr) {
-    throw section.table().error("no component", "the component that triggers the event",
-                                "add component = \"x\", or function = \"x^2 + y^2 - 1\"");
-  }
-  event.where = (function != nullptr ? function : component)->where();
-  if (function != nullptr) {
-    for (const char* key : {"component", "value"}) {
-      if (const TomlValue* value = section.find(key)) {
-        throw value->error(std::string(key) + " beside a function", "one of them", "remove one of them");
-      }
-    }
-    event.function = nn::Equation{"event", function->text(), event.where};
-  } else if (component->is_text()) {
-    event.component = component->text();
-  } else {
-    event.component = static_cast<std::size_t>(not_negative(*component));
-  }
-  if (const TomlValue* value = section.find("value")) event.value = value->number();
-  if (const TomlValue* direction = section.find("direction")) {
-    const std::string name = direction->one_of(kDirections);
-    event.direction = name == "rising"    ? ode::TerminalEvent::Direction::rising
-                      : name == "falling" ? ode::TerminalEvent::Direction::falling
-                                          : ode::TerminalEvent::Direction::either;
-  }
-}
-
 void choose_cpu_target(const std::string& name, const std::string& where, ode::Options& options) {
   static constexpr std::array<std::string_view, 4> kTargets{"scalar", "avx2", "avx512", "neon"};
   options.cpu_target = parse_cpu_target(name);
@@ -325,8 +292,8 @@ void read_output(const TomlValue& file, ProblemFile& problem) {
 }
 
 ProblemFile interpret(const TomlValue& file, const std::filesystem::path& path) {
-  static constexpr std::array<std::string_view, 8> kSections{"rhs",   "ensemble", "time", "method",
-                                                             "event", "impulses", "run",  "output"};
+  static constexpr std::array<std::string_view, 9> kSections{"rhs",    "ensemble", "time", "method", "event",
+                                                             "resets", "impulses", "run",  "output"};
   for (const char* key : {"equations", "definitions", "models", "tables"}) {
     if (const TomlValue* value = file.find(key)) {
       throw value->error("a section of that name", "it in [rhs]", "write [rhs." + std::string(key) + "]");
@@ -340,7 +307,11 @@ ProblemFile interpret(const TomlValue& file, const std::filesystem::path& path) 
   read_ensemble(file, problem);
   read_time(file, problem);
   read_method(file, problem);
-  read_event(file, problem);
+  if (const Section event(file, "event", problem_keys::kEvent); event) problem.event = read_event(event.table());
+  if (const TomlValue* resets = file.find("resets")) {
+    problem.resets = read_resets(*resets);
+    problem.where_of["problem.resets"] = resets->where();
+  }
   if (const TomlValue* impulses = file.find("impulses")) {
     problem.impulses = read_impulses(*impulses, path.parent_path());
     problem.where_of["problem.impulses"] = impulses->where();

@@ -13,11 +13,12 @@
 
 #include "lockstep/cli/ensemble_values.h"
 #include "lockstep/cli/equations_section.h"
+#include "lockstep/cli/event_section.h"
 #include "lockstep/cli/impulses_section.h"
+#include "lockstep/cli/resets_section.h"
 #include "lockstep/core/error.h"
 #include "lockstep/ode/guard.h"
 #include "lockstep/ode/options.h"
-#include "lockstep/ode/problem.h"
 
 namespace lockstep::nn {
 struct Model;
@@ -73,14 +74,6 @@ struct TimeSection {
       save;  // else the end alone
 };
 
-struct Event {
-  std::optional<nn::Equation> function;  // an expression whose sign changes; else
-  std::variant<std::string, std::size_t> component;
-  double value = 0;
-  ode::TerminalEvent::Direction direction = ode::TerminalEvent::Direction::either;
-  std::string where;
-};
-
 struct Output {
   std::optional<Given<std::filesystem::path>> file;
   bool overwrite = false;
@@ -94,7 +87,8 @@ struct ProblemFile {
   RightHandSide rhs;
   Ensemble ensemble;
   TimeSection time;
-  std::optional<Event> event;
+  std::optional<EventSection> event;
+  std::vector<ResetSection> resets;
   std::vector<ImpulsesSection> impulses;
   ode::Options options;
   Output output;

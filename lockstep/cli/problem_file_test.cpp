@@ -251,6 +251,48 @@ TEST(ProblemFile, impulses_that_say_too_little_or_too_much_are_refused) {
               HasSubstr("lorenz.toml:3: impulses: found a single table, expected tables: [[impulses]]"));
 }
 
+TEST(ProblemFile, resets_are_read_table_by_table) {
+  const ProblemFile file = parse(
+      "[rhs]\nsystem = \"lorenz\"\n[[resets]]\ncomponent = \"x\"\nvalue = 2\ndirection = \"falling\"\n"
+      "to = { x = 0, y = \"-0.9 * y\" }\n[[resets]]\nfunction = \"x - z\"\nto.z = \"x > 1\"\n");
+  ASSERT_EQ(file.resets.size(), 2u);
+  const auto& [first, second] = std::tie(file.resets[0], file.resets[1]);
+  EXPECT_EQ(std::get<std::string>(first.event.component), "x");
+  EXPECT_EQ(first.event.value, 2);
+  EXPECT_EQ(first.event.direction, ode::TerminalEvent::Direction::falling);
+  ASSERT_EQ(first.to.size(), 2u);
+  EXPECT_EQ(first.to[0].text, "0");
+  EXPECT_EQ(first.to[1].name, "y");
+  EXPECT_EQ(first.to[1].text, "-0.9 * y");
+  EXPECT_EQ(first.to[1].where, "folder/lorenz.toml:7: resets[0].to.y");
+  EXPECT_EQ(second.event.function->text, "x - z");
+  EXPECT_EQ(second.event.direction, ode::TerminalEvent::Direction::either);
+  EXPECT_EQ(second.to[0].text, "x > 1");
+}
+
+TEST(ProblemFile, resets_that_say_too_little_or_too_much_are_refused) {
+  const auto said = [](const std::string& table) {
+    return message("[rhs]\nsystem = \"lorenz\"\n[[resets]]\n" + table);
+  };
+  EXPECT_EQ(said("component = \"x\"\n"),
+            "folder/lorenz.toml:3: resets[0]: found no new state, expected what components become; add to = { v = "
+            "\"-0.9 * v\" }");
+  EXPECT_THAT(
+      said("component = \"x\"\nto = {}\n"),
+      HasSubstr("lorenz.toml:5: resets[0].to: found no components, expected what at least one of them becomes"));
+  EXPECT_THAT(said("component = \"x\"\nto = 3\n"), HasSubstr("found 3, expected a table of expressions by name"));
+  EXPECT_THAT(said("component = \"x\"\nto = { x = true }\n"),
+              HasSubstr("lorenz.toml:5: resets[0].to.x: found true, expected an expression in quotes"));
+  EXPECT_THAT(said("to = { x = 0 }\n"), HasSubstr("lorenz.toml:3: resets[0]: found no component"));
+  EXPECT_THAT(said("component = -1\nto = { x = 0 }\n"), HasSubstr("found -1, expected a name, or an index from 0"));
+  EXPECT_THAT(said("function = \"x - 1\"\nvalue = 1\nto = { x = 0 }\n"), HasSubstr("found value beside a function"));
+  EXPECT_THAT(said("component = \"x\"\ndirection = \"up\"\nto = { x = 0 }\n"),
+              HasSubstr("expected one of rising, falling, either"));
+  EXPECT_THAT(said("componnt = \"x\"\nto = { x = 0 }\n"), HasSubstr("did you mean \"component\"?"));
+  EXPECT_THAT(message("[rhs]\nsystem = \"lorenz\"\n[resets]\ncomponent = \"x\"\nto = { x = 0 }\n"),
+              HasSubstr("lorenz.toml:3: resets: found a single table, expected tables: [[resets]]"));
+}
+
 TEST(ProblemFile, contradictory_fields_say_what_to_remove) {
   const std::string rhs = "[rhs]\nsystem = \"lorenz\"\n";
   EXPECT_EQ(

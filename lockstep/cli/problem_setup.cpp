@@ -18,14 +18,10 @@
 #include "lockstep/cli/right_hand_side.h"
 #include "lockstep/cli/step_limit.h"
 #include "lockstep/cli/text.h"
-#include "lockstep/cli/threshold_event.h"
 #include "lockstep/cli/time_notes.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/hdf5.h"
 #include "lockstep/core/text.h"
-#include "lockstep/nn/equations.h"
-#include "lockstep/nn/plan_file.h"
-#include "lockstep/ode/rhs.h"
 #include "lockstep/ode/solve.h"
 
 namespace lockstep::cli {
@@ -202,35 +198,17 @@ void choose_save_times(const ProblemFile& file, std::size_t trajectories, ode::P
   }
 }
 
-// An event strikes where its function changes sign, which a condition, 0 or 1, and a number do not.
-void require_sign(const nn::Model& model, const nn::Equation& function) {
-  const auto node = std::ranges::find(model.nodes, model.outputs.front().value, &nn::Node::name);
-  if (node == model.nodes.end()) return;
-  const auto* binary = std::get_if<graph::Binary>(&node->operation);
-  using Kind = graph::BinaryKind;
-  if (binary && (binary->kind == Kind::less || binary->kind == Kind::less_or_equal || binary->kind == Kind::equal)) {
-    refuse(function.where, "the condition \"" + function.text + '"', "an expression whose sign changes",
-           "write the difference of its two sides, x - 1 for x > 1; event.direction says which way");
+void add_events(const ProblemFile& file, const NamedRhs& rhs, ProblemSetup& setup) {
+  if (file.event) {
+    auto [event, form] = make_event(*file.event, rhs);
+    setup.problem.event = std::move(event);
+    setup.event = std::move(form);
   }
-  if (std::holds_alternative<graph::Constant>(node->operation)) {
-    refuse(function.where, "the number \"" + function.text + '"', "an expression whose sign changes", "");
+  for (const ResetSection& section : file.resets) {
+    auto [reset, form] = make_reset(section, rhs);
+    setup.problem.resets.push_back(std::move(reset));
+    setup.resets.push_back(std::move(form));
   }
-}
-
-void add_event(const ProblemFile& file, const NamedRhs& rhs, ProblemSetup& setup) {
-  if (!file.event) return;
-  const Event& event = *file.event;
-  ode::Problem& problem = setup.problem;
-  if (event.function) {
-    const nn::Model model = nn::expression(*event.function, rhs.names);
-    require_sign(model, *event.function);
-    problem.event = ode::TerminalEvent{
-        ode::graph_function(nn::to_graph(model), rhs.parameter_names.size(), event.function->text), event.direction};
-    setup.event_model = nn::plan_bytes({model, Precision::f64, CpuTarget::scalar});
-    return;
-  }
-  const std::size_t component = component_of(event.component, rhs.component_names, event.where);
-  problem.event = ode::TerminalEvent{threshold(problem.rhs, component, event.value), event.direction};
 }
 
 void add_impulses(const ProblemFile& file, const Sources& sources, const NamedRhs& rhs, ProblemSetup& setup) {
@@ -332,6 +310,7 @@ Error in_users_words(const Error& error, const ProblemFile& file) {
       {"problem.start_times", "time.span"},
       {"problem.end_times", "time.span"},
       {"problem.save_times", "time.save"},
+      {"problem.resets", "resets"},
       {"problem.impulses", "impulses"},
       {"options.method", "method.name"},
       {"options.threads", "run.threads"},
@@ -389,7 +368,7 @@ ProblemSetup set_up(const ProblemFile& file) {
   draw_spans(file, sources, rhs, trajectories, problem);
   choose_save_times(file, trajectories, problem);
   thin_save_times(file.output, problem);
-  add_event(file, rhs, setup);
+  add_events(file, rhs, setup);
   setup.notes = std::move(rhs.notes);
   add_impulses(file, sources, rhs, setup);
   setup.stored = choose_components(file.output, rhs);

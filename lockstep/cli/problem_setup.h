@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lockstep/cli/problem_file.h"
+#include "lockstep/cli/state_events.h"
 #include "lockstep/ode/guard.h"
 #include "lockstep/ode/options.h"
 #include "lockstep/ode/problem.h"
@@ -30,8 +31,9 @@ struct ProblemSetup {
   std::string model_digest;        // "" without a model
   std::shared_ptr<const std::vector<std::byte>> model_bytes;  // as NamedRhs has them
   std::string equations;
-  std::string impulses;                // for people: those of the whole ensemble, "" for none
-  std::vector<std::byte> event_model;  // of an event's expression, as a plan file
+  std::string impulses;            // for people: those of the whole ensemble, "" for none
+  std::optional<EventForm> event;  // that the file asks for
+  std::vector<ResetForm> resets;
   // Where the problem is one shard of what the file describes (shard.h): its place, its name, and the whole's digest.
   std::optional<ode::ResultMetadata::PartOf> part_of;
   std::string shard;

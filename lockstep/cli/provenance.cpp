@@ -43,9 +43,14 @@ std::string problem_digest(const ode::Problem& problem) {
        {&problem.initial_states, &problem.parameters, &problem.start_times, &problem.end_times, &problem.save_times}) {
     hash.add(std::span<const double>(*numbers));
   }
-  if (problem.event) {
-    hash.add(problem.event->function->digest());
-    hash.add(std::to_string(static_cast<int>(problem.event->direction)));
+  const auto add_event = [&hash](const ode::Rhs& function, ode::TerminalEvent::Direction direction) {
+    hash.add(function->digest());
+    hash.add(std::to_string(static_cast<int>(direction)));
+  };
+  if (problem.event) add_event(problem.event->function, problem.event->direction);
+  for (const ode::Reset& reset : problem.resets) {
+    add_event(reset.function, reset.direction);
+    hash.add(reset.state->digest());
   }
   if (!problem.impulses.empty()) {
     std::vector<double> numbers;
@@ -149,6 +154,7 @@ ode::Attributes describe_problem(const ProblemFile& file, const ProblemSetup& se
   if (!options.stop_at_knots) attributes.emplace_back("stop_at_knots", std::int64_t{0});
   if (setup.guard != ode::GuardAction::ignore) attributes.emplace_back("guard", std::string(to_string(setup.guard)));
   if (setup.problem.event) attributes.emplace_back("event", setup.problem.event->function->description());
+  if (!setup.resets.empty()) attributes.emplace_back("resets", text_of_resets(setup.resets));
   if (!setup.impulses.empty()) attributes.emplace_back("impulses", setup.impulses);
   return attributes;
 }
@@ -184,9 +190,10 @@ ode::Summary planned_run(const ProblemSetup& setup) {
 }
 
 std::vector<std::string> deciding_attributes() {
-  return {"version",        "precision", "matrix_precision", "products",  "model_digest", "rhs",   "rhs_digest",
-          "problem_digest", "method",    "control",          "rtol",      "atol",         "dt",    "initial_step",
-          "max_step",       "stops",     "stop_at_knots",    "max_steps", "event",        "guard", "shard"};
+  return {"version",        "precision", "matrix_precision", "products",  "model_digest", "rhs",    "rhs_digest",
+          "problem_digest", "method",    "control",          "rtol",      "atol",         "dt",     "initial_step",
+          "max_step",       "stops",     "stop_at_knots",    "max_steps", "event",        "resets", "guard",
+          "shard"};
 }
 
 }  // namespace lockstep::cli

@@ -13,7 +13,7 @@
 namespace lockstep::cli {
 
 // 32 hexadecimal digits over all that decides the numbers of `state`: equation, initial states, parameters, times,
-// event, impulses. Equal for equal problems, whatever the file they were written in.
+// event, resets, impulses. Equal for equal problems, whatever the file they were written in.
 std::string problem_digest(const ode::Problem& problem);
 
 using WallClock = std::chrono::system_clock;

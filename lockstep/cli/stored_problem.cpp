@@ -9,7 +9,7 @@
 #include "lockstep/agreement/ensemble.h"
 #include "lockstep/cli/provenance.h"
 #include "lockstep/cli/right_hand_side.h"
-#include "lockstep/cli/threshold_event.h"
+#include "lockstep/cli/state_events.h"
 #include "lockstep/core/error.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/nn/plan_file.h"
@@ -33,20 +33,11 @@ constexpr const char* kEventComponent = "event_component";
 constexpr const char* kEventValue = "event_value";
 constexpr const char* kEventModel = "event_model";  // u8: a plan file, of an expression
 constexpr const char* kEventDirection = "event_direction";
+constexpr const char* kResets = "resets";           // a group of a group for each, "0", "1", ...: an event, and
+constexpr const char* kStateModel = "state_model";  // u8: a plan file, of the state behind
+constexpr const char* kText = "text";
 // A larger net is not worth a copy in each of its results.
 constexpr std::size_t kLargestModel = std::size_t{64} << 20;
-
-using Direction = ode::TerminalEvent::Direction;
-
-std::string direction_text(Direction direction) {
-  if (direction == Direction::rising) return "rising";
-  return direction == Direction::falling ? "falling" : "either";
-}
-
-Direction direction_of(const std::string& text) {
-  if (text == "rising") return Direction::rising;
-  return text == "falling" ? Direction::falling : Direction::either;
-}
 
 [[noreturn]] void cannot(const ode::ResultFile& file, const std::string& found, const std::string& expected) {
   throw Error(ErrorKind::unsupported, {file.path().string(), found, expected, "solve again with --certificate"});
@@ -148,6 +139,65 @@ ode::Options rebuild_options(const ode::ResultFile& file) {
   return options;
 }
 
+void store_bytes(hdf5::Group& group, const char* name, std::span<const std::byte> bytes) {
+  const std::span<const std::uint8_t> numbers(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+  group.create_dataset<std::uint8_t>(name, {numbers.size()}).write<std::uint8_t>(numbers);
+}
+
+std::vector<std::byte> stored_bytes_of(const hdf5::Group& group, const char* name) {
+  const auto numbers = group.dataset(name).read<std::uint8_t>();
+  const auto bytes = std::as_bytes(std::span(numbers));
+  return {bytes.begin(), bytes.end()};
+}
+
+void store_event(hdf5::Group& group, const EventForm& event, ode::TerminalEvent::Direction direction) {
+  if (event.model.empty()) {
+    group.set_attribute(kEventComponent, event.component);
+    group.set_attribute(kEventValue, event.value);
+  } else {
+    store_bytes(group, kEventModel, event.model);
+  }
+  group.set_attribute(kEventDirection, to_string(direction));
+}
+
+// Nothing where the group has none.
+std::optional<EventForm> stored_event(const ode::ResultFile& file, const hdf5::Group& group, std::size_t components) {
+  EventForm event;
+  if (group.has_attribute(kEventValue)) {
+    event.component = static_cast<std::size_t>(group.integer_attribute(kEventComponent));
+    event.value = group.number_attribute(kEventValue);
+    if (event.component >= components) cannot(file, "an event of no component", "a component's index");
+    return event;
+  }
+  if (!group.has(kEventModel)) return std::nullopt;
+  event.model = stored_bytes_of(group, kEventModel);
+  return event;
+}
+
+ode::TerminalEvent::Direction direction_of(const ode::ResultFile& file, const hdf5::Group& group) {
+  const std::string text = group.string_attribute(kEventDirection);
+  const auto direction = parse_direction(text);
+  if (!direction) cannot(file, "the direction \"" + text + "\" of an event", "rising, falling or either");
+  return *direction;
+}
+
+void add_resets(const ode::ResultFile& file, const hdf5::Group& problem_group, ode::Problem& problem) {
+  if (!problem_group.has(kResets)) {
+    if (file.attribute("resets")) cannot(file, "resets without their states", "its group problem/resets");
+    return;
+  }
+  const hdf5::Group resets = problem_group.group(kResets);
+  for (std::size_t i = 0; i < resets.groups().size(); ++i) {
+    const hdf5::Group group = resets.group(std::to_string(i));
+    const auto event = stored_event(file, group, problem.rhs->components());
+    if (!event) cannot(file, "a reset without its event", "component and value, or an expression");
+    const ResetForm form{*event, stored_bytes_of(group, kStateModel), group.string_attribute(kText)};
+    problem.resets.push_back({function_of(form.event, problem.rhs, form.text, group.name() + '/' + kEventModel),
+                              state_of(form, problem.rhs, group.name() + '/' + kStateModel),
+                              direction_of(file, group)});
+  }
+}
+
 // Whether a solve of the sampled trajectories gave what the file holds of them.
 void check_bits(const ode::ResultFile& file, const agreement::Certificate& again) {
   const auto other = agreement::first_of_other_bits(agreement::StoredEnsemble(file.path()), again);
@@ -188,26 +238,17 @@ void store_problem(hdf5::File& file, const ProblemFile& problem_file, const Prob
   }
   if (problem_file.rhs.system) group.set_attribute(kSystem, problem_file.rhs.system->value);
   if (setup.model_bytes && setup.model_bytes->size() <= kLargestModel) {
-    const std::span<const std::uint8_t> bytes(reinterpret_cast<const std::uint8_t*>(setup.model_bytes->data()),
-                                              setup.model_bytes->size());
-    group.create_dataset<std::uint8_t>(kModel, {bytes.size()}).write<std::uint8_t>(bytes);
+    store_bytes(group, kModel, *setup.model_bytes);
     group.set_attribute(kWithTime, problem_file.rhs.with_time ? 1 : 0);
   }
-  if (const auto& event = problem_file.event; event && event->function) {
-    const std::span<const std::uint8_t> bytes(reinterpret_cast<const std::uint8_t*>(setup.event_model.data()),
-                                              setup.event_model.size());
-    group.create_dataset<std::uint8_t>(kEventModel, {bytes.size()}).write<std::uint8_t>(bytes);
-    group.set_attribute(kEventDirection, direction_text(event->direction));
-  } else if (event) {
-    std::size_t component = 0;
-    if (const auto* name = std::get_if<std::string>(&event->component)) {
-      while (setup.component_names[component] != *name) ++component;
-    } else {
-      component = std::get<std::size_t>(event->component);
-    }
-    group.set_attribute(kEventComponent, component);
-    group.set_attribute(kEventValue, event->value);
-    group.set_attribute(kEventDirection, direction_text(event->direction));
+  if (setup.event) store_event(group, *setup.event, setup.problem.event->direction);
+  if (setup.resets.empty()) return;
+  hdf5::Group resets = group.create_group(kResets);
+  for (std::size_t i = 0; i < setup.resets.size(); ++i) {
+    hdf5::Group reset = resets.create_group(std::to_string(i));
+    store_event(reset, setup.resets[i].event, setup.problem.resets[i].direction);
+    store_bytes(reset, kStateModel, setup.resets[i].state);
+    reset.set_attribute(kText, setup.resets[i].text);
   }
 }
 
@@ -267,22 +308,16 @@ StoredProblem rebuild_problem(const ode::ResultFile& file, std::span<const std::
     problem.start_times.push_back(starts[i]);
     problem.end_times.push_back(own_ends.size() == 1 ? own_ends[0] : own_ends[i]);
   }
-  if (group.has_attribute(kEventValue)) {
-    const auto component = static_cast<std::size_t>(group.integer_attribute(kEventComponent));
-    if (component >= problem.rhs->components()) cannot(file, "an event of no component", "a component's index");
-    problem.event = ode::TerminalEvent{threshold(problem.rhs, component, group.number_attribute(kEventValue)),
-                                       direction_of(group.string_attribute(kEventDirection))};
-  } else if (group.has(kEventModel)) {
-    const auto bytes = group.dataset(kEventModel).read<std::uint8_t>();
-    const nn::Model model = read_model(std::as_bytes(std::span(bytes)), file.path().string() + ":/problem/event_model");
+  if (const auto form = stored_event(file, group, components)) {
     problem.event = ode::TerminalEvent{
-        ode::graph_function(nn::to_graph(model), problem.rhs->parameters(), file.text_attribute("event")),
-        direction_of(group.string_attribute(kEventDirection))};
+        function_of(*form, problem.rhs, file.text_attribute("event"), group.name() + '/' + kEventModel),
+        direction_of(file, group)};
   } else if (rhs.guard == ode::GuardAction::stop) {
     problem.event = ode::leaves_range(problem.rhs, rhs.range);
   } else if (file.attribute("event")) {
     cannot(file, "an event without its value", "component, value and direction");
   }
+  add_resets(file, group, problem);
   problem.validate();
   return stored;
 }

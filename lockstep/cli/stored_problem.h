@@ -1,6 +1,6 @@
 // What a result file keeps of its problem beside the numbers, so that trajectories can be solved again from the file
-// alone: the equation with its net, end times, the event. The rest (initial states, parameters, save times, options)
-// stands in the file anyway.
+// alone: the equation with its net, end times, event and resets. The rest (initial states, parameters, save times,
+// options) stands in the file anyway.
 #pragma once
 
 #include <cstddef>

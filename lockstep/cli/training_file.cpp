@@ -272,6 +272,10 @@ TrainingFile interpret(const TomlValue& file, const std::filesystem::path& path)
                        "end each trajectory's rows before its event, or train on times and states of events from C++ "
                        "with ode::EndLoss");
   }
+  if (const TomlValue* resets = file.find("resets")) {
+    throw resets->error("resets in a training file", "none: training follows one curve from start to end",
+                        "end each trajectory's rows where it is first reset, and begin another behind");
+  }
   refuse_misplaced_keys(file, FileKind::training);
   file.allow_only(kSections);
   TrainingFile training;

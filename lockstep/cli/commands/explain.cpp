@@ -60,6 +60,7 @@ int explain(const ExplainOptions& options) {
   print_line("method", explanation.method + ", " + to_string(setup.options.control) + " steps, " +
                            std::string(to_string(setup.options.precision)));
   for (const std::string& line : setup.step_lines()) print_line("", line);
+  if (!setup.resets.empty()) print_line("resets", text_of_resets(setup.resets));
   if (!setup.impulses.empty()) print_line("impulses", setup.impulses);
   print_line("engine", explanation.engine + ", " + explanation.cpu_target + ", " + std::to_string(explanation.threads) +
                            (explanation.threads == 1 ? " thread" : " threads"));

@@ -357,6 +357,7 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
     print_summary(summary, left ? left->stored : 0, setup.options, out_of_steps, solved.excursions, path.string(),
                   bytes);
     print_step_limit(setup, summary);
+    if (!setup.resets.empty()) std::printf("  resets: %s\n", text_of_resets(setup.resets).c_str());
     if (!setup.impulses.empty()) std::printf("  impulses: %s\n", setup.impulses.c_str());
     print_unseen(setup);
     print_notes(solved.notes);
