@@ -40,6 +40,7 @@ def solve(
     stop_at_knots: Optional[bool] = None,
     max_steps: Optional[int] = None,
     event: Union[None, str, Mapping[str, Any]] = None,
+    resets: Union[None, Mapping[str, Any], Sequence[Mapping[str, Any]]] = None,
     impulses: Any = None,
     guard: Optional[str] = None,
     with_time: Optional[bool] = None,
@@ -100,6 +101,12 @@ def solve(
     event : dict or str
         Where to stop: ``{"component": "x", "value": 0, "direction": "falling"}``, or an expression whose sign
         changes, ``"x^2 + y^2 - 1"``; with a direction ``{"function": "x^2 + y^2 - 1", "direction": "rising"}``.
+    resets : dict or list of them
+        States that change where an event happens, and go on:
+        ``{"component": "x", "direction": "falling", "to": {"x": 0, "v": "-0.9 * v"}}``. ``to`` has components by name,
+        and what they become: numbers, or expressions of the state before, parameters and ``t``; the others keep theirs.
+        In place of ``component`` and ``value`` (0) a ``function``, as of an event. Save points at that time hold the
+        state before it. With each trajectory's own adaptive steps, on the CPU.
     impulses : dict, table or list of them
         States that change all at once, such as doses: ``{"time": [0, 12], "component": "gut", "change": 100}``. At each
         ``time`` the ``component`` (its name or number) becomes ``factor`` (1) times itself plus ``change`` (0);
@@ -143,6 +150,14 @@ def solve(
     >>> solution = lockstep.solve(drug, [0.0], (0, 36), save_at=[12, 24, 36], impulses=doses, precision="f64")
     >>> solution["blood"].round(3)
     array([[4.979, 5.227, 5.239]])
+
+    A ball that bounces, and a component that counts how often:
+
+    >>> ball = lockstep.equations({"x": "v", "v": "-9.81", "bounces": "0"})
+    >>> ground = {"component": "x", "direction": "falling", "to": {"x": 0, "v": "-0.9 * v", "bounces": "bounces + 1"}}
+    >>> solution = lockstep.solve(ball, [10.0, 0, 0], (0, 10), save_at=[1, 5, 10], resets=ground, precision="f64")
+    >>> solution["bounces"]
+    array([[0., 2., 4.]])
     """
     precision = _precision(precision)
     run = {"method": method, "rtol": rtol, "atol": atol, "dt": dt, "precision": precision, "threads": threads,
@@ -153,7 +168,7 @@ def solve(
     if _is_file(problem):
         others = {"u0": u0, "t_span": t_span, "save_at": save_at, "parameters": parameters, "control": control,
                   "initial_step": initial_step, "max_step": max_step, "stops": stops, "stop_at_knots": stop_at_knots,
-                  "max_steps": max_steps, "event": event, "impulses": impulses,
+                  "max_steps": max_steps, "event": event, "resets": resets, "impulses": impulses,
                   "with_time": with_time, "components": components, "units": units, "time_unit": time_unit}
         for name, value in others.items():
             if value is not None:
@@ -172,7 +187,7 @@ def solve(
         problem, u0, t_span, save_at, parameters=parameters, method=method, rtol=rtol, atol=atol, dt=dt,
         precision=precision, threads=threads, output=output, overwrite=overwrite, trajectories=trajectories, seed=seed,
         control=control, initial_step=initial_step, max_step=max_step, stops=stops, stop_at_knots=stop_at_knots,
-        max_steps=max_steps, event=event, impulses=impulses, guard=guard,
+        max_steps=max_steps, event=event, resets=resets, impulses=impulses, guard=guard,
         with_time=with_time, components=components, units=units, time_unit=time_unit, device=device, engine=engine,
         matrix_precision=matrix_precision, cpu_target=cpu_target)
     return _run(text, None, arrays, model, {}, "lockstep.solve(...)", progress)
@@ -182,10 +197,10 @@ def _written(problem: Any, u0: Any = None, t_span: Any = None, save_at: Any = No
              method: Any = None, rtol: Any = None, atol: Any = None, dt: Any = None, precision: Any = None,
              threads: Any = None, output: Any = None, overwrite: Any = False, trajectories: Any = None,
              seed: Any = None, control: Any = None, initial_step: Any = None, max_step: Any = None, stops: Any = None,
-             stop_at_knots: Any = None, max_steps: Any = None, event: Any = None, impulses: Any = None,
-             guard: Any = None, with_time: Any = None, components: Any = None, units: Any = None, time_unit: Any = None,
-             device: Any = None, engine: Any = None, matrix_precision: Any = None, cpu_target: Any = None
-             ) -> tuple[str, dict[str, Any], Any]:
+             stop_at_knots: Any = None, max_steps: Any = None, event: Any = None, resets: Any = None,
+             impulses: Any = None, guard: Any = None, with_time: Any = None, components: Any = None, units: Any = None,
+             time_unit: Any = None, device: Any = None, engine: Any = None, matrix_precision: Any = None,
+             cpu_target: Any = None) -> tuple[str, dict[str, Any], Any]:
     """The arguments of solve() as the text of a problem file, what should be arrays beside it, and the model."""
     rhs, model = _right_hand_side(problem)
     rhs.update(guard=guard, with_time=with_time)
@@ -200,6 +215,10 @@ def _written(problem: Any, u0: Any = None, t_span: Any = None, save_at: Any = No
     if event is not None and not event and not isinstance(event, str):  # an empty section would be no event
         raise refused("event", "an empty dict", "the component that triggers it, or a function",
                       'give {"component": "x"}, or "x^2 + y^2 - 1"')
+    if isinstance(resets, Mapping):
+        resets = [resets]
+    if not isinstance(resets, (list, tuple, type(None))) or not all(isinstance(one, Mapping) for one in resets or ()):
+        raise _wrong_type("resets", resets, 'a dict, {"component": "x", "to": {"x": 0}}, or a list of them')
     arrays: dict[str, Any] = {}
     ensemble: dict[str, Any] = {"trajectories": trajectories, "seed": seed}
     time: dict[str, Any] = {"unit": time_unit}
@@ -228,6 +247,7 @@ def _written(problem: Any, u0: Any = None, t_span: Any = None, save_at: Any = No
                    "stop_at_knots": stop_at_knots, "max_steps": max_steps, "precision": precision,
                    "matrix_precision": matrix_precision},
         "event": {"function": event} if isinstance(event, str) else dict(event or {}),
+        "resets": [dict(one) for one in resets or ()],
         "run": {"device": device, "engine": engine, "threads": threads, "cpu_target": cpu_target},
         "output": {"file": output, "overwrite": overwrite if output is not None else None},
     })

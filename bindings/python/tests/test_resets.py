@@ -1,0 +1,142 @@
+"""States that change at events: a ball against its parabolas, neurons' counts, forms, loops, derivatives, refusals."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import lockstep
+
+TIGHT = dict(precision="f64", rtol=1e-11, atol=1e-11)
+BALL = lockstep.equations({"x": "v", "v": "-g", "bounces": "0", "last": "0"}, parameters={"g": 9.81, "bounce": 0.9})
+GROUND = {"component": "x", "direction": "falling",
+          "to": {"x": 0, "v": "-bounce * v", "bounces": "bounces + 1", "last": "t"}}
+T = np.linspace(0, 4, 41)
+
+
+def ball(t, height, g=9.81, bounce=0.9):
+    """Exact x, v, bounces, time of the last one, just before any bounce at t."""
+    x, v, begun, count = height, 0.0, 0.0, 0
+    while True:
+        hits = np.sqrt(v * v + 2 * g * x)
+        lands = begun + (v + hits) / g
+        if lands >= t:
+            since = t - begun
+            return x + v * since - g * since**2 / 2, v - g * since, count, begun
+        x, v, begun, count = 0.0, bounce * hits, lands, count + 1
+
+
+def solve(resets=GROUND, u0=(10.0, 0, 0, 0), span=(0, 4), save_at=T, **options):
+    return lockstep.solve(BALL, np.array(u0, float), span, save_at, resets=resets, **{**TIGHT, **options})
+
+
+# Parabolas are followed exactly but for rounding, and so is their root.
+def test_a_ball_bounces_as_in_closed_form():
+    heights = np.linspace(1, 10, 33)
+    states = np.stack([heights, *np.zeros((3, 33))], axis=1)
+    solution = lockstep.solve(BALL, states, (0, 4), T, parameters={"bounce": 0.85}, resets=GROUND, **TIGHT)
+    for row, height in enumerate(heights):
+        np.testing.assert_allclose(solution.state[row], [ball(t, height, bounce=0.85) for t in T], atol=1e-10)
+    assert (solution.status == 0).all()
+    single = solve(precision="f32", rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(single.state[0, :, :2], [ball(t, 10)[:2] for t in T], atol=1e-3)
+
+
+def test_all_forms_say_the_same(tmp_path):
+    expected = solve().state
+    by_function = {"function": "x", "direction": "falling", "to": {**GROUND["to"], "x": np.float64(0)}}
+    by_number = {**GROUND, "component": 0, "value": 0.0}
+    for same in ([GROUND], (GROUND,), by_function, by_number):
+        assert np.array_equal(solve(same).state, expected)
+    assert not np.array_equal(solve([]).state, expected) and np.array_equal(solve([]).state, solve(None).state)
+    text = ('[rhs]\nparameters = { g = 9.81, bounce = 0.9 }\n[rhs.equations]\nx = "v"\nv = "-g"\nbounces = "0"\nlast = "0"\n'
+            '[ensemble]\ninitial_state = [10, 0, 0, 0]\n[time]\nspan = [0, 4]\nsave = 41\n[method]\nprecision = "f64"\n'
+            'rtol = 1e-11\natol = 1e-11\n[[resets]]\ncomponent = "x"\ndirection = "falling"\n'
+            'to = { x = 0, v = "-bounce * v", bounces = "bounces + 1", last = "t" }\n')
+    (tmp_path / "ball.toml").write_text(text)
+    assert np.array_equal(lockstep.solve(tmp_path / "ball.toml").state, solve(save_at=41).state)
+    with pytest.raises(lockstep.InvalidArgument, match="resets"):
+        lockstep.solve(tmp_path / "ball.toml", resets=GROUND)
+
+
+def test_several_resets_and_an_event_go_together():
+    caught = {"component": "x", "value": 3, "direction": "rising", "to": {"v": 0}}
+    # Steps of a parabola are as long as its flights: it would rise and fall through 3 within one.
+    solution = solve([GROUND, caught], event={"component": "bounces", "value": 1.5}, max_step=0.1)
+    assert solution.status[0] == 1 and solution.end_state[0, 2] == 2
+    assert solution.end_time[0] == solution.end_state[0, 3]
+    g, hits = 9.81, np.sqrt(2 * 9.81 * 10)
+    rises = (0.9 * hits - np.sqrt((0.9 * hits) ** 2 - 2 * g * 3)) / g
+    assert solution.end_time[0] == pytest.approx(hits / g + rises + np.sqrt(2 * 3 / g), abs=1e-10)
+
+
+def test_a_solver_keeps_them():
+    solver = lockstep.Solver(BALL, [10.0, 0, 0, 0], (0, 4), T, resets=GROUND, **TIGHT)
+    for again in (solver, pickle.loads(pickle.dumps(solver))):
+        for bounce in (0.8, 0.9, 0.95):
+            expected = lockstep.solve(BALL, [10.0, 0, 0, 0], (0, 4), T, parameters={"bounce": bounce}, resets=GROUND, **TIGHT)
+            assert np.array_equal(again(parameters={"bounce": bounce}).state, expected.state)
+    assert np.array_equal(solver([5.0, 0, 0, 0]).state, solve(u0=[5.0, 0, 0, 0]).state)
+
+
+# At the bounce of a ball from h the flight behind it is a closed form of h, g and the share that is left.
+def test_derivatives_pass_them():
+    def exact(h, g, bounce, t):
+        lands = np.sqrt(2 * h / g)
+        speed = bounce * np.sqrt(2 * g * h)
+        return np.array([speed * (t - lands) - g / 2 * (t - lands) ** 2, speed - g * (t - lands), 1, lands])
+
+    at = np.array([10.0, 9.81, 0.9])
+    expected = np.stack([(exact(*(at + step), 3.0) - exact(*(at - step), 3.0)) / 2e-5 for step in 1e-5 * np.eye(3)])
+    for form in (GROUND, {"function": "x", "direction": "falling", "to": GROUND["to"]}):
+        solution = solve(form, save_at=[3.0])
+        forward = solution.sensitivities()
+        for component in range(4):
+            bar = np.eye(4)[component]
+            back = solution.vjp(state=bar.reshape(1, 1, 4))
+            # Central differences err by 1e-10 of curvature and 1e-16 / 1e-5 of rounding.
+            np.testing.assert_allclose(back.u0[0, 0], expected[0, component], atol=1e-7)
+            np.testing.assert_allclose(back.parameters.ravel(), expected[1:, component], atol=1e-7)
+            np.testing.assert_allclose(forward.state_by_parameter[0, 0, component], back.parameters.ravel(), atol=1e-10)
+
+
+def test_files_keep_them(tmp_path):
+    solution = solve(output=tmp_path / "ball.h5")
+    assert np.array_equal(solution.state, solve().state)
+    solve().save(tmp_path / "saved.h5")
+    solve(precision="f32", rtol=1e-6, atol=1e-6).save(tmp_path / "f32.h5")
+    for name in ("ball.h5", "saved.h5"):
+        assert lockstep.read(tmp_path / name).attributes["resets"].startswith("1 reset: x = 0, v = -bounce * v")
+
+
+@pytest.mark.parametrize("resets, field, words", [
+    (5, "resets", "int.*dict"),
+    ([GROUND, "x"], "resets", "list of them"),
+    ({}, "resets[0]", "no component"),
+    ({"component": "x"}, "resets[0]", "no new state.*to"),
+    ({"component": "x", "to": {}}, "resets[0].to", "no components"),
+    ({"component": "x", "to": {"y": 1}}, "resets[0].to.y", "one of x, v, bounces, last"),
+    ({"component": "y", "to": {"x": 1}}, "resets[0].component", "one of x, v, bounces, last"),
+    ([GROUND, {"component": "x", "to": {"v": "-w"}}], "resets[1].to.v", "column 2"),
+    ({"component": "x", "to": {"v": True}}, "resets[0].to.v", "expression"),
+    ({"component": "x", "to": {"v": float("nan")}}, "to", "finite"),
+    ({"component": "x", "affect": {"v": 1}}, "resets[0].affect", "to="),
+    ({"function": "x > 1", "to": {"v": 1}}, "resets[0].function", "condition"),
+])
+def test_what_is_wrong_is_named(resets, field, words):
+    with pytest.raises(lockstep.Error, match=words) as caught:
+        solve(resets)
+    assert field in caught.value.field, str(caught.value)
+
+
+def test_steps_that_trajectories_share_are_refused():
+    for options, found in ((dict(control="common"), "common"), (dict(dt=0.01, rtol=None, atol=None), "fixed")):
+        with pytest.raises(lockstep.InvalidArgument, match=f"{found} with resets.*per_trajectory"):
+            solve(**options)
+    with pytest.raises(lockstep.Error, match="resets|cuda"):
+        solve(device="cuda")
+
+
+def test_words_of_other_programs_are_told_ours():
+    with pytest.raises(lockstep.Error, match="write resets="):
+        lockstep.solve(BALL, [10.0, 0, 0, 0], (0, 4), callback=GROUND)
