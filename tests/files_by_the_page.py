@@ -163,7 +163,7 @@ class Form(PageTest):
 
     def test_the_page_names_everything_in_the_files(self):
         page = PAGE.read_text()
-        named = set(re.findall(r"`([a-z_A-Z]+)`", page)) | {"long_name", "CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST"}
+        named = set(re.findall(r"`([a-z_A-Z0-9]+)`", page)) | {"long_name", "CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST"}
         for path in self.make_all():
             with h5py.File(path) as file:
                 found = set(file.attrs)

@@ -42,6 +42,17 @@ UNEVEN = LORENZ.replace("lorenz.h5", "uneven.h5") + """
 [[impulses]]
 file = "doses.csv"
 """
+# States that change at events: at a component's value, and where an expression crosses zero.
+RESET = LORENZ.replace("lorenz.h5", "reset.h5") + """
+[[resets]]
+component = "z"
+value = 35
+direction = "rising"
+to = { z = 20 }
+[[resets]]
+function = "x + 2 * t"
+to = { x = "rho / 2", y = "-y" }
+"""
 DOSES = "trajectory,time,component,change\n7,0.5,y,1\n7,0.25,x,2\n99,1,z,3\n"
 NET = """
 [rhs]
@@ -115,16 +126,16 @@ class PageTest(ToolTest):
         super().setUp()
         shutil.copy(MODEL, self.path("net.safetensors"))
         for name, text in (("lorenz", LORENZ), ("own", OWN), ("net", NET), ("endless", ENDLESS), ("dosed", DOSED),
-                           ("uneven", UNEVEN)):
+                           ("uneven", UNEVEN), ("reset", RESET)):
             self.path(name + ".toml").write_text(text)
         self.path("doses.csv").write_text(DOSES)
 
     def make_all(self):
-        """Every kind of file: whole, own rows, of a net, with impulses, certified, shards, merged, index."""
+        """Every kind of file: whole, own rows, of a net, with impulses, with resets, certified, shards, merged, index."""
         self.succeed("solve", "lorenz.toml", "--certificate", "--quiet")
         self.succeed("solve", "own.toml", "--precision", "f64", "--quiet")
         self.succeed("solve", "net.toml", "--quiet")
-        for name in ("dosed", "uneven"):
+        for name in ("dosed", "uneven", "reset"):
             self.succeed("solve", name + ".toml", "--quiet")
         for index in (1, 2, 3):
             self.succeed("solve", "lorenz.toml", "--certificate", "--shard", f"{index}/3", "--quiet")

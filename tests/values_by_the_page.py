@@ -16,7 +16,7 @@ from page_reader import ENDLESS, NET, PAGE, STATUS, PageTest, Reader, items
 
 TEXT = {"Conventions", "title", "source", "history", "lockstep_format", "version", "command", "problem_file",
         "problem_digest", "rhs", "rhs_digest", "model", "model_digest", "method", "control", "precision",
-        "matrix_precision", "event", "impulses", "guard", "equations", "engine", "engine_reason", "device",
+        "matrix_precision", "event", "resets", "impulses", "guard", "equations", "engine", "engine_reason", "device",
         "cpu_target", "kernel", "packed", "products", "shard"}
 COUNTS = {"max_steps", "stop_at_knots", "seed", "certificate_samples", "threads", "accepted_steps", "rejected_steps",
           "rhs_evaluations", "resumed", "first_trajectory", "ensemble_trajectories"}
@@ -149,6 +149,7 @@ class Provenance(PageTest):
             self.assertNotIn("model", problem)
         with h5py.File(self.path("lorenz.h5")) as file:
             self.assertEqual(list(file["problem/end_time"]), [2])
+            self.assertNotIn("resets", file["problem"])
         with h5py.File(self.path("net.h5")) as file:
             self.assertEqual(file["problem"].attrs["with_time"], 0)
             self.assertNotIn("system", file["problem"].attrs)
@@ -158,6 +159,20 @@ class Provenance(PageTest):
         with h5py.File(self.path("net.h5")) as a, h5py.File(self.path("b.h5")) as b:
             self.assertEqual(a["state"][:].tobytes(), b["state"][:].tobytes())
             self.assertEqual(a.attrs["rhs_digest"], b.attrs["rhs_digest"])
+
+    def test_resets_are_what_was_asked_for(self):
+        self.succeed("solve", "reset.toml", "--quiet")
+        with h5py.File(self.path("reset.h5")) as file:
+            resets = file["problem/resets"]
+            self.assertEqual(list(resets), ["0", "1"])
+            texts = ["z = 20 where z rises through 35", "x = rho / 2, y = -y where x + 2 * t crosses 0"]
+            self.assertEqual([resets[name].attrs["text"] for name in resets], texts)
+            self.assertEqual(file.attrs["resets"], "2 resets: " + "; ".join(texts))
+            self.assertEqual({name: value for name, value in resets["0"].attrs.items() if name != "text"},
+                             {"event_component": 2, "event_value": 35, "event_direction": "rising"})
+            self.assertEqual((list(resets["0"]), list(resets["1"])), (["state_model"], ["event_model", "state_model"]))
+            self.assertEqual(resets["1"].attrs["event_direction"], "either")
+            self.assertEqual({one.dtype.str for name in resets for one in resets[name].values()}, {"|u1"})
 
     def test_a_resumed_run_counts_it_and_tells_of_its_last_part(self):
         self.succeed("solve", "lorenz.toml", "--quiet")
