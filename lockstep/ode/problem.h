@@ -33,13 +33,13 @@ struct Impulse {
 };
 
 // Where function(t, u, p) crosses zero in the given direction the state becomes state(t, u, p), and the trajectory goes
-// on: a ball that bounces, a neuron that fires, a thermostat. Located as a TerminalEvent is. Save points at that time
-// hold the state before, and the derivative is evaluated anew behind it.
-// A state that a reset or an impulse carries over the threshold of another reset is changed by that one as well, each
-// at most once at one time, in their order in Problem::resets; over that of Problem::event, the trajectory ends.
-// Where a reset leaves its own function no farther from zero than it found it, the trajectory stands on the threshold
-// and not beyond: it next crosses from the side to which it leaves. As the span's start does where the function is 0.
-// A trajectory whose resets follow one another without time between them ends with Status::step_too_small.
+// on: a ball that bounces, a neuron that fires, a thermostat. Located on the interpolant (docs/numerics.md). Save
+// points at that time hold the state before, and the derivative is evaluated anew behind it. A state that a reset or an
+// impulse carries over the threshold of another reset is changed by that one as well, each at most once at one time, in
+// their order in Problem::resets; over that of Problem::event, the trajectory ends. Where a reset leaves its own
+// function no farther from zero than it found it, the trajectory stands on the threshold and not beyond: it next
+// crosses from the side to which it leaves. As the span's start does where the function is 0. A trajectory whose resets
+// follow one another without time between them ends with Status::step_too_small.
 struct Reset {
   Rhs function;  // outputs() == 1, over the same components and parameters
   Rhs state;     // outputs() == components()

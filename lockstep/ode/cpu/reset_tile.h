@@ -35,8 +35,8 @@ class ResetTile {
 
   ResetTile(const SolveContext<T>& context, TileState<T>& tile)
       : context_(context), tile_(tile), values_(context.resets.empty() ? 0 : kTileLanes) {
-    for (auto* sides : {&sides_, &staged_, &at_end_}) sides->resize(count() * kTileLanes);
-    looks_.resize(count() * kTileLanes);
+    for (auto* sides : {&sides_, &staged_}) sides->resize(count() * kTileLanes);
+    ways_.resize(count() * kTileLanes);
     for (auto* numbers : {&found_, &left_}) numbers->resize(count() * kTileLanes);
   }
 
@@ -66,10 +66,10 @@ class ResetTile {
       evaluate(i, tile_.t_new, tile_.y1.data(), tile_);
       for_lanes(tile_.accepted, [&](int lane) {
         const Side& side = sides_[at(i, lane)];
-        const bool crossed = detail::crosses(direction(i), side.before, value(lane));
-        at_end_[at(i, lane)] = Side::off(value(lane));
-        looks_[at(i, lane)] = {.side = side.before, .low = 0, .high = crossed ? 1.0 : 0.0};
-        if (crossed || side.on_threshold()) inside |= LaneMask{1} << lane;
+        Way& way = ways_[at(i, lane)];
+        way = {.at_end = value(lane), .crosses = detail::crosses(direction(i), side.before, value(lane))};
+        if (way.crosses) way.search = {0, side.before, 1, way.at_end};
+        if (way.crosses || side.on_threshold()) inside |= LaneMask{1} << lane;
       });
     }
     return inside;
@@ -78,17 +78,13 @@ class ResetTile {
   // After that: which reset strikes first within each lane's step, and where, in `theta`, which holds where an event
   // does, or 2, and keeps it where no reset comes before.
   Striking find_first(const StepCode<T>& code, LaneMask inside, double* theta) {
-    look_at_thresholds(code, inside);
     Striking striking = none();
     for (std::size_t i = 0; i < count(); ++i) {
-      LaneMask crossing = 0;
-      for_lanes(inside, [&](int lane) {
-        if (looks_[at(i, lane)].found()) crossing |= LaneMask{1} << lane;
-      });
-      if (crossing == 0) continue;
-      bisect(code, i, crossing);
+      look_at_threshold(code, i, inside);
+      const LaneMask crossing = lanes_where(inside, [&](int lane) { return ways_[at(i, lane)].crosses; });
+      search(code, i, crossing);
       for_lanes(crossing, [&](int lane) {
-        const double own = looks_[at(i, lane)].high;
+        const double own = ways_[at(i, lane)].search.high();
         if (own >= theta[lane]) return;
         theta[lane] = own;
         striking[static_cast<std::size_t>(lane)] = static_cast<int>(i);
@@ -96,26 +92,31 @@ class ResetTile {
     }
     return striking;
   }
+  // Whether the lane's step begins on the threshold of a reset.
+  bool on_threshold(int reset, int lane) const {
+    return sides_[at(static_cast<std::size_t>(reset), lane)].on_threshold();
+  }
 
   // Of lanes whose steps nothing cut short.
   void keep_ends(LaneMask lanes) {
     for (std::size_t i = 0; i < count(); ++i) {
       for_lanes(lanes, [&](int lane) {
         Side& side = sides_[at(i, lane)];
-        side =
-            side.on_threshold() ? looks_[at(i, lane)].at_end(side, at_end_[at(i, lane)].before) : at_end_[at(i, lane)];
+        const Way& way = ways_[at(i, lane)];
+        side = side.on_threshold() ? way.look.side_at_end(side, way.at_end) : Side::off(way.at_end);
       });
     }
   }
 
   // Lanes whose states, tile.y at tile.t, change at once: by the resets that strike, or, where there are none, they
   // have by impulses. The resets follow that this strikes, each once. ends(lanes) tells which lanes their event ends,
-  // after each change; returns those.
+  // before and after each change; returns those.
   template <class Ends>
   LaneMask settle(LaneMask lanes, Striking striking, const Ends& ends) {
     std::uint64_t used[kTileLanes] = {};
-    LaneMask ended = 0;
-    for (LaneMask changing = lanes; changing != 0;) {
+    LaneMask ended =
+        ends(lanes_where(lanes, [&](int lane) { return striking[static_cast<std::size_t>(lane)] != kNone; }));
+    for (LaneMask changing = lanes & ~ended; changing != 0;) {
       apply(changing, striking, used);
       const LaneMask over = ends(changing);
       ended |= over;
@@ -134,8 +135,20 @@ class ResetTile {
  private:
   using Side = detail::ResetSide<T>;
   using Look = detail::ThresholdLook<T>;
+  struct Way {  // of one reset through a step
+    T at_end = 0;
+    bool crosses = false;
+    Look look = {};                         // where it begins on the threshold
+    detail::CrossingSearch<T> search = {};  // where it crosses
+  };
 
   static std::size_t at(std::size_t reset, int lane) { return reset * kTileLanes + static_cast<std::size_t>(lane); }
+  template <class Which>
+  static LaneMask lanes_where(LaneMask lanes, const Which& which) {
+    LaneMask result = 0;
+    for_lanes(lanes, [&](int lane) { result |= which(lane) ? LaneMask{1} << lane : 0; });
+    return result;
+  }
   template <class Body>
   static void for_lanes(LaneMask lanes, const Body& body) {
     for (; lanes != 0; lanes &= lanes - 1) body(std::countr_zero(lanes));
@@ -147,52 +160,43 @@ class ResetTile {
   }
   T value(int lane) const { return values_[static_cast<std::size_t>(lane)]; }
 
-  void interpolate(const StepCode<T>& code) {
+  // At theta of each lane's step.
+  void evaluate_within(const StepCode<T>& code, std::size_t i) {
     for (int lane = 0; lane < tile_.lanes; ++lane)
       tile_.t_stage[lane] = std::fma(tile_.theta[lane], tile_.h_try[lane], tile_.t[lane]);
     code.kernels.interpolate(tile_, code.settings);
+    evaluate(i, tile_.t_stage, tile_.scratch.data(), tile_);
   }
 
-  void look_at_thresholds(const StepCode<T>& code, LaneMask inside) {
-    std::vector<LaneMask> standing(count(), 0);
-    LaneMask any = 0;
-    for (std::size_t i = 0; i < count(); ++i) {
-      for_lanes(inside, [&](int lane) {
-        if (sides_[at(i, lane)].on_threshold()) standing[i] |= LaneMask{1} << lane;
+  void look_at_threshold(const StepCode<T>& code, std::size_t i, LaneMask inside) {
+    LaneMask looking = lanes_where(inside, [&](int lane) { return sides_[at(i, lane)].on_threshold(); });
+    const LaneMask standing = looking;
+    while (looking != 0) {
+      for_lanes(looking, [&](int lane) { tile_.theta[lane] = Look::theta(ways_[at(i, lane)].look.next()); });
+      evaluate_within(code, i);
+      for_lanes(looking, [&](int lane) {
+        Way& way = ways_[at(i, lane)];
+        way.look.see(sides_[at(i, lane)], direction(i), value(lane), way.at_end);
       });
-      any |= standing[i];
+      looking = lanes_where(looking, [&](int lane) { return ways_[at(i, lane)].look.next() < Look::kLooks; });
     }
-    if (any == 0) return;
-    const auto see = [&](std::size_t i, int lane, double theta, T value) {
-      looks_[at(i, lane)].see(sides_[at(i, lane)], direction(i), theta, value);
-    };
-    for (int look = 0; look < Look::kLooks; ++look) {
-      const double theta = Look::theta(look);
-      std::fill_n(tile_.theta, kTileLanes, theta);
-      interpolate(code);
-      for (std::size_t i = 0; i < count(); ++i) {
-        if (standing[i] == 0) continue;
-        evaluate(i, tile_.t_stage, tile_.scratch.data(), tile_);
-        for_lanes(standing[i], [&](int lane) { see(i, lane, theta, value(lane)); });
-      }
-    }
-    for (std::size_t i = 0; i < count(); ++i) {
-      for_lanes(standing[i], [&](int lane) { see(i, lane, 1, at_end_[at(i, lane)].before); });
-    }
+    for_lanes(standing, [&](int lane) {
+      Way& way = ways_[at(i, lane)];
+      way.crosses = way.look.found();
+      if (way.crosses) way.search = way.look.search();
+    });
   }
 
-  // All crossing lanes at once; each ends on the far side of its crossing.
-  void bisect(const StepCode<T>& code, std::size_t i, LaneMask crossing) {
-    for (int k = 0; k < scalar::kEventBisections; ++k) {
-      for_lanes(crossing, [&](int lane) {
-        const Look& look = looks_[at(i, lane)];
-        tile_.theta[lane] = 0.5 * (look.low + look.high);
-      });
-      interpolate(code);
-      evaluate(i, tile_.t_stage, tile_.scratch.data(), tile_);
-      for_lanes(crossing, [&](int lane) {
-        Look& look = looks_[at(i, lane)];
-        (detail::crosses(direction(i), look.side, value(lane)) ? look.high : look.low) = tile_.theta[lane];
+  void search(const StepCode<T>& code, std::size_t i, LaneMask crossing) {
+    const auto open = [&](int lane) { return !ways_[at(i, lane)].search.done(); };
+    for (LaneMask searching = lanes_where(crossing, open); searching != 0; searching = lanes_where(searching, open)) {
+      for_lanes(searching, [&](int lane) { tile_.theta[lane] = ways_[at(i, lane)].search.theta(); });
+      evaluate_within(code, i);
+      for_lanes(searching, [&](int lane) {
+        Way& way = ways_[at(i, lane)];
+        const Side& side = sides_[at(i, lane)];
+        const T before = side.on_threshold() ? way.look.side() : side.before;
+        way.search.see(value(lane), detail::crosses(direction(i), before, value(lane)));
       });
     }
   }
@@ -200,10 +204,8 @@ class ResetTile {
   // The resets that strike lanes of `changing`.
   void apply(LaneMask changing, const Striking& striking, std::uint64_t* used) {
     for (std::size_t i = 0; i < count(); ++i) {
-      LaneMask struck = 0;
-      for_lanes(changing, [&](int lane) {
-        if (striking[static_cast<std::size_t>(lane)] == static_cast<int>(i)) struck |= LaneMask{1} << lane;
-      });
+      const LaneMask struck = lanes_where(
+          changing, [&](int lane) { return striking[static_cast<std::size_t>(lane)] == static_cast<int>(i); });
       if (struck == 0) continue;
       evaluate(i, tile_.t, tile_.y.data(), tile_);
       context_.resets[i].state->evaluate(
@@ -241,11 +243,11 @@ class ResetTile {
 
   const SolveContext<T>& context_;
   TileState<T>& tile_;
-  AlignedBuffer<T> values_;                    // [lane], of the function evaluated last
-  std::vector<Side> sides_, staged_, at_end_;  // [reset][lane]: where the step begins, of staged ones, where it ends
-  std::vector<Look> looks_;                    // [reset][lane], along the step: between low and high it crosses
+  AlignedBuffer<T> values_;           // [lane], of the function evaluated last
+  std::vector<Side> sides_, staged_;  // [reset][lane]: where the step begins, of staged ones
+  std::vector<Way> ways_;             // [reset][lane]
   std::vector<ResetChange>* changes_ = nullptr;
-  std::vector<T> found_, left_;                // [reset][lane]: its value before its own change, behind the last one
+  std::vector<T> found_, left_;  // [reset][lane]: its value before its own change, behind the last one
 };
 
 }  // namespace lockstep::ode::cpu

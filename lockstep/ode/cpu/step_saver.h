@@ -121,7 +121,7 @@ class StepSaver {
     return struck;
   }
   LaneMask at_event(LaneMask changed) {
-    if (!context_.event) return 0;
+    if (!context_.event || changed == 0) return 0;
     evaluate_event(tile_.t, tile_.y.data(), tile_);
     LaneMask struck = 0;
     for (LaneMask bits = changed; bits != 0; bits &= bits - 1) {
@@ -230,6 +230,13 @@ class StepSaver {
     return crossing;
   }
 
+  // Whether the reset that strikes at t follows the last one without time between them.
+  bool piles_up(int lane, double t) const {
+    if (t == tile_.t[lane]) return true;
+    return resets_.on_threshold(striking_[static_cast<std::size_t>(lane)], lane) &&
+           std::fabs(t - tile_.t[lane]) <=
+               scalar::smallest_step<ScalarLane<double>>(tile_.t[lane], records_[lane].t_end);
+  }
   // Where resets come first; the event's lanes are `stopped`. Returns the lanes that either stops.
   LaneMask locate_resets(LaneMask stopped) {
     constexpr double kNowhere = 2;
@@ -245,7 +252,7 @@ class StepSaver {
         if (striking_[static_cast<std::size_t>(lane)] == ResetTile<T>::kNone) continue;
         const double t = std::fma(theta[lane], tile_.h_try[lane], tile_.t[lane]);
         if (t == records_[lane].t_end) continue;  // it ends before it
-        if (t == tile_.t[lane]) piled_up_ |= LaneMask{1} << lane;
+        if (piles_up(lane, t)) piled_up_ |= LaneMask{1} << lane;
         cut_ |= LaneMask{1} << lane;
         event_times_[lane] = t;
         event_thetas_[lane] = t == tile_.t_new[lane] ? 1 : theta[lane];

@@ -272,7 +272,7 @@ class ReferenceTrajectory {
     if (event_) {
       g1 = (*event_)(t_new, y1_)[0];
       ends = crosses(problem_.event->direction, g_, g1);
-      if (ends) theta = bisect(*event_, problem_.event->direction, g_, h, 0, 1);
+      if (ends) theta = bisect(h);
     }
     std::size_t first = resets_.size();  // which strikes
     std::vector<ResetSide<T>> at_end;
@@ -288,7 +288,7 @@ class ReferenceTrajectory {
     double t_stop = theta != 1 ? std::fma(theta, h, t_) : t_new;
     const bool changes = first < resets_.size();
     if (changes && t_stop == t_new) theta = 1;
-    if (changes && t_stop == t_) return Passed::piled_up;
+    if (changes && piles_up(resets_[first], t_stop)) return Passed::piled_up;
     if (!changes) {
       if (event_) g_ = g1;
       for (std::size_t i = 0; i < resets_.size(); ++i) resets_[i].side = at_end[i];
@@ -302,13 +302,13 @@ class ReferenceTrajectory {
     return settle(first) ? Passed::ended : Passed::reset;
   }
 
-  // Where in the step a function has crossed that has not at `low` and has at `high`: 52 bits of it, on the far side.
-  double bisect(ReferenceFunction<T>& function, TerminalEvent::Direction direction, T before, double h, double low,
-                double high) {
+  // Where in the step the event has crossed: 52 bits of it, on the far side.
+  double bisect(double h) {
+    double low = 0, high = 1;
     for (int i = 0; i < scalar::kEventBisections; ++i) {
       const double middle = 0.5 * (low + high);
-      const T value = function(std::fma(middle, h, t_), interpolate(h, middle))[0];
-      (crosses(direction, before, value) ? high : low) = middle;
+      const T value = (*event_)(std::fma(middle, h, t_), interpolate(h, middle))[0];
+      (crosses(problem_.event->direction, g_, value) ? high : low) = middle;
     }
     return high;
   }
@@ -316,20 +316,31 @@ class ReferenceTrajectory {
   // Where it strikes in the step, beyond 1 where it does not; adds its side at the step's end.
   double find_reset(ResettingFunction& reset, double h, double t_new, std::vector<ResetSide<T>>& at_end) {
     constexpr double kNowhere = 2;
+    const auto within = [&](double theta) { return reset.function(std::fma(theta, h, t_), interpolate(h, theta))[0]; };
     const T after = reset.function(t_new, y1_)[0];
-    if (!reset.side.on_threshold()) {
-      at_end.push_back(ResetSide<T>::off(after));
-      if (!crosses(reset.direction, reset.side.before, after)) return kNowhere;
-      return bisect(reset.function, reset.direction, reset.side.before, h, 0, 1);
-    }
+    T before = reset.side.before;
+    bool found = crosses(reset.direction, before, after);
     ThresholdLook<T> look;
-    for (int i = 0; i < look.kLooks; ++i) {
-      const double theta = look.theta(i);
-      look.see(reset.side, reset.direction, theta, reset.function(std::fma(theta, h, t_), interpolate(h, theta))[0]);
+    if (reset.side.on_threshold()) {
+      while (look.next() < look.kLooks) look.see(reset.side, reset.direction, within(look.theta(look.next())), after);
+      found = look.found();
+      before = look.side();
+      at_end.push_back(look.side_at_end(reset.side, after));
+    } else {
+      at_end.push_back(ResetSide<T>::off(after));
     }
-    look.see(reset.side, reset.direction, 1, after);
-    at_end.push_back(look.at_end(reset.side, after));
-    return look.found() ? bisect(reset.function, reset.direction, look.side, h, look.low, look.high) : kNowhere;
+    if (!found) return kNowhere;
+    auto search = reset.side.on_threshold() ? look.search() : CrossingSearch<T>(0, before, 1, after);
+    while (!search.done()) {
+      const T value = within(search.theta());
+      search.see(value, crosses(reset.direction, before, value));
+    }
+    return search.high();
+  }
+
+  // Whether a reset that strikes at t follows the last one without time between them.
+  bool piles_up(const ResettingFunction& reset, double t) const {
+    return t == t_ || (reset.side.on_threshold() && std::fabs(t - t_) <= scalar::smallest_step<D>(t_, t_end_));
   }
 
   // At a time at which the state changes at once: by reset `striking`, or, where that is none, it has by impulses. The
@@ -339,6 +350,7 @@ class ReferenceTrajectory {
     std::vector<bool> used(count, false);
     std::vector<T> found(count), left(count);
     T g = 0;
+    if (striking < count && event_ && crosses(problem_.event->direction, g_, (*event_)(t_, y_)[0])) return true;
     while (true) {
       if (striking < count) {
         used[striking] = true;
