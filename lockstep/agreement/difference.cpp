@@ -88,6 +88,27 @@ class Measurement {
   void leave_out() { ++result_.left_out; }
   void another_status() { ++result_.statuses; }
 
+  void add_end(std::size_t trajectory, const ode::TrajectoryRecord& record_a, const ode::TrajectoryRecord& record_b,
+               std::span<const double> a, std::span<const double> b) {
+    const double roundings = 10 * spread_.epsilon;
+    const double time = std::abs(record_b.end_time - record_a.end_time);
+    bool different = time > roundings * std::max(std::abs(record_a.end_time), std::abs(record_b.end_time));
+    double distance = 0;
+    for (std::size_t c = 0; c < components_; ++c) {
+      if (same_bits(a[c], b[c])) continue;
+      const double apart = std::abs(b[c] - a[c]);
+      if (!(apart * inverse_size_[c] <= distance)) distance = apart * inverse_size_[c];
+      different = different || !(apart <= roundings * std::max(std::abs(a[c]), 1 / inverse_size_[c]));
+    }
+    if (!different) return;
+    EndDifference& ends = result_.ends;
+    ++ends.different;
+    if (record_a.status != ode::Status::terminated) return;
+    ++ends.by_event;
+    if (time > ends.time) ends.time = time, ends.time_trajectory = trajectory;
+    if (!(distance <= ends.distance)) ends.distance = distance, ends.distance_trajectory = trajectory;
+  }
+
   Difference finish(Statistics statistics) {
     for (std::size_t k = 0; k < points_; ++k) {
       TimeDifference& at = result_.at[k];
@@ -200,6 +221,7 @@ template <class T>
 struct Piece {
   std::vector<T> a, b;
   std::vector<ode::TrajectoryRecord> records_a, records_b;
+  std::vector<double> ends_a, ends_b;  // [trajectory][component]; empty where one does not say
 };
 
 template <class T>
@@ -221,6 +243,8 @@ Difference measure(const Ensemble& a, const Ensemble& b, const Scale& scale, con
                          b.read_states(first, count, std::span<T>(piece.b));
                          piece.records_a = a.records(first, count);
                          piece.records_b = b.records(first, count);
+                         piece.ends_a = a.end_states(first, count);
+                         piece.ends_b = b.end_states(first, count);
                        },
                        [&](std::size_t piece_index, const Piece<T>& piece) {
                          if (control.cancelled())
@@ -234,7 +258,14 @@ Difference measure(const Ensemble& a, const Ensemble& b, const Scale& scale, con
                              measurement.leave_out();
                              continue;
                            }
-                           if (status_a != status_b) measurement.another_status();
+                           if (status_a != status_b) {
+                             measurement.another_status();
+                           } else if (!piece.ends_a.empty() && !piece.ends_b.empty()) {
+                             const std::size_t n = scale.components();
+                             measurement.add_end(first + i, piece.records_a[i], piece.records_b[i],
+                                                 std::span(piece.ends_a).subspan(i * n, n),
+                                                 std::span(piece.ends_b).subspan(i * n, n));
+                           }
                            const auto row_a = std::span<const T>(piece.a).subspan(i * row, row);
                            const auto row_b = std::span<const T>(piece.b).subspan(i * row, row);
                            measurement.add(first + i, row_a, row_b,

@@ -36,12 +36,23 @@ struct Departure {
   double allowed = 0;
 };
 
+// Where trajectories ended in the same way, by both solutions' end states and times.
+struct EndDifference {
+  std::size_t different = 0;  // more than ten roundings apart
+  std::size_t by_event = 0;   // of these, those that an event ended; what follows is of them
+  double time = 0;            // the largest difference of times, and of whom
+  std::size_t time_trajectory = 0;
+  double distance = 0;  // of states, in units of the solution's size
+  std::size_t distance_trajectory = 0;
+};
+
 struct Difference {
   std::vector<TimeDifference> at;  // [time]
   std::size_t different = 0;       // numbers of other bits; any NaN equals any other
   std::size_t trajectories = 0;    // with such numbers
   std::size_t left_out = 0;        // not finished in one solution or both
   std::size_t statuses = 0;        // trajectories that ended in another way
+  EndDifference ends;
   std::size_t not_finite = 0;      // trajectories with numbers that are not finite, in either
   std::size_t not_finite_a = 0;    // in a
   std::size_t not_finite_b = 0;

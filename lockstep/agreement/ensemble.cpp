@@ -50,6 +50,12 @@ std::vector<double> StoredEnsemble::parameters(std::size_t trajectory) const { r
 
 std::vector<double> StoredEnsemble::times(std::size_t trajectory) const { return file_.times(trajectory); }
 
+std::vector<double> StoredEnsemble::end_states(std::size_t first, std::size_t count) const {
+  // Files of other programs may leave them out.
+  if (!file_.hdf5().has(ode::result_names::kEndState) || !file_.hdf5().has(ode::result_names::kEndTime)) return {};
+  return file_.end_states<double>(first, count);
+}
+
 double StoredEnsemble::start_time() const {
   // Files of other programs may leave it out.
   if (!file_.hdf5().has(ode::result_names::kStartTime)) return file_.save_points() > 0 ? file_.times(0)[0] : 0;
@@ -68,11 +74,13 @@ Numbers numbers_of(const ode::Solution& solution) {
   Numbers numbers;
   numbers.precision = solution.precision();
   if (solution.precision() == Precision::f32) {
-    const auto states = solution.states<float>();
+    const auto states = solution.states<float>(), ends = solution.end_states<float>();
     numbers.states.assign(states.begin(), states.end());
+    numbers.end_states.assign(ends.begin(), ends.end());
   } else {
-    const auto states = solution.states<double>();
+    const auto states = solution.states<double>(), ends = solution.end_states<double>();
     numbers.states.assign(states.begin(), states.end());
+    numbers.end_states.assign(ends.begin(), ends.end());
   }
   numbers.records.assign(solution.records().begin(), solution.records().end());
   return numbers;
@@ -87,6 +95,14 @@ HeldEnsemble::HeldEnsemble(ode::Problem problem, Numbers numbers)
                 {"numbers.states",
                  std::to_string(numbers_.states.size()) + " numbers",
                  std::to_string(expected) + " for [trajectory][time][component] of the problem",
+                 {}});
+  }
+  const std::size_t ends = problem_.trajectories() * problem_.rhs->components();
+  if (!numbers_.end_states.empty() && numbers_.end_states.size() != ends) {
+    throw Error(ErrorKind::invalid_argument,
+                {"numbers.end_states",
+                 std::to_string(numbers_.end_states.size()) + " numbers",
+                 std::to_string(ends) + " for [trajectory][component] of the problem, or none",
                  {}});
   }
   const std::size_t names = numbers_.component_names.size();
@@ -128,6 +144,11 @@ std::vector<ode::TrajectoryRecord> HeldEnsemble::records(std::size_t first, std:
 
 std::vector<double> HeldEnsemble::initial_states(std::size_t first, std::size_t count) const {
   return rows(problem_.initial_states, first, count, problem_.rhs->components());
+}
+
+std::vector<double> HeldEnsemble::end_states(std::size_t first, std::size_t count) const {
+  if (numbers_.end_states.empty()) return {};
+  return rows(numbers_.end_states, first, count, problem_.rhs->components());
 }
 
 bool HeldEnsemble::own_parameters() const {

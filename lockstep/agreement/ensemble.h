@@ -36,6 +36,8 @@ class Ensemble {
   virtual std::vector<double> times(std::size_t trajectory) const = 0;  // [time]
   // Of rows [first, first + count); those that all share without Impulses::first.
   virtual ode::Impulses impulses(std::size_t first, std::size_t count) const = 0;
+  // Where each ended, at its record's end_time: [trajectory][component]; empty where either is not known.
+  virtual std::vector<double> end_states(std::size_t, std::size_t) const { return {}; }
   virtual double start_time() const = 0;                                // of the first trajectory
   virtual bool own_times() const = 0;                                   // of each trajectory, not shared
   virtual bool own_parameters() const = 0;
@@ -63,6 +65,7 @@ class StoredEnsemble : public Ensemble {
   std::vector<double> initial_states(std::size_t first, std::size_t count) const override;
   std::vector<double> parameters(std::size_t trajectory) const override;
   std::vector<double> times(std::size_t trajectory) const override;
+  std::vector<double> end_states(std::size_t first, std::size_t count) const override;
   double start_time() const override;
   ode::Impulses impulses(std::size_t first, std::size_t count) const override { return file_.impulses(first, count); }
   bool own_times() const override { return file_.times_per_trajectory(); }
@@ -82,6 +85,7 @@ struct Numbers {
   Precision precision = Precision::f64;
   std::vector<std::string> component_names;                     // [component]; empty: u0, u1, ...
   std::vector<double> states;                                   // [trajectory][time][component]
+  std::vector<double> end_states;                               // [trajectory][component]; empty: not known
   std::vector<ode::TrajectoryRecord> records;                   // [trajectory]; empty: all succeeded
   std::vector<std::pair<std::string, std::string>> provenance;  // "method" and the like
   std::optional<Certificate> certificate;
@@ -106,6 +110,7 @@ class HeldEnsemble : public Ensemble {
   std::vector<double> parameters(std::size_t trajectory) const override;
   std::vector<double> times(std::size_t trajectory) const override;
   ode::Impulses impulses(std::size_t first, std::size_t count) const override;
+  std::vector<double> end_states(std::size_t first, std::size_t count) const override;
   double start_time() const override { return problem_.start_time(0); }
   bool own_times() const override { return problem_.save_times_per_trajectory; }
   bool own_parameters() const override;

@@ -219,6 +219,20 @@ std::string finite_reason(const Ensemble& a, const Ensemble& b, const Difference
   add(one_finite, " finite at a time in one solution only");
   add(difference.statuses, " ended with another status");
   if (!text.empty()) text += ".";
+  const EndDifference& ends = difference.ends;
+  if (ends.by_event > 0) {
+    text +=
+        (text.empty() ? "" : " ") + std::string("An event ended ") + trajectories_text(ends.by_event) + " elsewhere";
+    if (ends.time > 0) {
+      text +=
+          ", by " + number(ends.time) + " of time at most (trajectory " + std::to_string(ends.time_trajectory) + ")";
+    }
+    if (ends.distance > 0) {
+      text += ", by " + number(ends.distance) + " of the solution's size at most (trajectory " +
+              std::to_string(ends.distance_trajectory) + ")";
+    }
+    text += "; how much of that rounding explains is not judged.";
+  }
   return text;
 }
 
@@ -422,11 +436,19 @@ Verdict judge(const Ensemble& a, const Ensemble& b, const Settings& settings, co
   if (forbidden) return not_by_one_method(a, b, std::move(verdict));
   if (verdict.evidence->difference.different == 0 && verdict.evidence->difference.left_out == 0 &&
       a.precision() == b.precision()) {
+    const Difference& same = verdict.evidence->difference;
+    const std::string finite = finite_reason(a, b, same);
+    if (!finite.empty()) verdict.reasons.push_back(finite);
+    if (same.statuses + same.ends.different > 0) {
+      return undecided(std::move(verdict),
+                       "the same bits in all saved states, but " +
+                           trajectories_text(same.statuses + same.ends.different) +
+                           " ended in another way, at another time or in another state, which no rounding explains",
+                       "Look at how the two find where a trajectory ends: its event, its last time.");
+    }
     verdict.same_bits = true;
     verdict.outcome = Outcome::agree;
     verdict.sentence = b.name() + " agrees with " + a.name() + ": the same bits in all states.";
-    const std::string finite = finite_reason(a, b, verdict.evidence->difference);
-    if (!finite.empty()) verdict.reasons.push_back(finite);
     return verdict;
   }
   if (!have_spread) {

@@ -23,6 +23,13 @@ json evidence_json(const Evidence& evidence) {
   result["not_finite_trajectories_a"] = difference.not_finite_a;
   result["not_finite_trajectories_b"] = difference.not_finite_b;
   result["other_status_trajectories"] = difference.statuses;
+  if (difference.ends.different > 0) {
+    const EndDifference& ends = difference.ends;
+    result["ends"] = {{"different_trajectories", ends.different},
+                      {"by_event", ends.by_event},
+                      {"largest_time", number_or_null(ends.time)},
+                      {"largest_distance", number_or_null(ends.distance)}};
+  }
   result["spread"] = {{"passed", spread.passed()},
                       {"source", evidence.spread.source},
                       {"epsilon", evidence.spread.epsilon},

@@ -118,9 +118,13 @@ void add_rows(const ode::ResultFile& a, std::size_t first, const Rows<T>& rows, 
     const ode::TrajectoryRecord& ra = rows.records_a[i];
     const ode::TrajectoryRecord& rb = rows.records_b[i];
     if (ra.status == ode::Status::cancelled || rb.status == ode::Status::cancelled) ++comparison.unfinished;
-    if (ra.accepted != rb.accepted || ra.rejected != rb.rejected || ra.evaluations != rb.evaluations ||
-        !same(ra.end_time, rb.end_time)) {
+    if (ra.accepted != rb.accepted || ra.rejected != rb.rejected || ra.evaluations != rb.evaluations) {
       ++comparison.different_counts;
+    }
+    if (!same(ra.end_time, rb.end_time) && comparison.different_end_time++ == 0) {
+      comparison.first_end_time = first + i;
+      comparison.end_time_a = ra.end_time;
+      comparison.end_time_b = rb.end_time;
     }
     if (ra.status == rb.status) continue;
     if (comparison.different_status++ == 0) {
@@ -240,7 +244,7 @@ double ArrayDifference::root_mean_square() const {
 
 bool Comparison::same_bits() const {
   return same_precision && state.different == 0 && end_state.different == 0 && different_status == 0 &&
-         different_counts == 0;
+         different_end_time == 0 && different_counts == 0;
 }
 
 Comparison compare(const ode::ResultFile& a, const ode::ResultFile& b, const RunControl& control, Extent extent) {

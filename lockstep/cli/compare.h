@@ -54,6 +54,10 @@ struct Comparison {
   std::optional<std::size_t> first_status;  // trajectory
   ode::Status status_a{};
   ode::Status status_b{};
+  std::size_t different_end_time = 0;         // trajectories
+  std::optional<std::size_t> first_end_time;  // trajectory
+  double end_time_a = 0;
+  double end_time_b = 0;
   std::size_t different_counts = 0;  // trajectories whose steps or evaluations differ
   std::size_t unfinished = 0;        // cancelled in both or either
   bool same_precision = true;

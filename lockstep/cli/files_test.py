@@ -117,6 +117,35 @@ class Validate(NetTest):
         self.change(status=status)
         self.verdict(1, "state agrees in all 6,300 numbers", r"statuses +1 trajectory, first trajectory 9: success and not_finite")
 
+    def test_ends_that_differ_behind_the_same_states_get_no_verdict(self):
+        """What an event gives, the time and the state at which it struck, lies in no saved state."""
+        fall = ('[rhs.equations]\nx = "v"\nv = "-9.81"\n[ensemble]\ntrajectories = 9\ninitial_state = { box = { low = [1, 0], '
+                'high = [5, 8] } }\n[time]\nspan = [0, 3]\nsave = 16\n[event]\ncomponent = "x"\nvalue = 0\n'
+                'direction = "falling"\n[output]\nfile = "a.h5"\n')
+        self.write("fall.toml", fall)
+        self.succeed("solve", "fall.toml", "--overwrite")
+        for name, at, value, line in (("end_time", 3, 0.5, r"  end times +1 trajectory, first trajectory 3: "),
+                                      ("end_state", (3, 0), 7.0, r"  end states +1 trajectory, first trajectory 3, component x: "),
+                                      ("status", 3, 2, r"  statuses +1 trajectory, first trajectory 3: ")):
+            shutil.copy(self.path("a.h5"), self.path("b.h5"))
+            self.assertEqual(self.run_tool("validate", "a.h5", "b.h5").returncode, 0)
+            with h5py.File(self.path("b.h5"), "r+") as file:
+                file[name][at] = value
+            done = self.run_tool("validate", "a.h5", "b.h5")
+            self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+            self.assertIn("No verdict: the same bits in all saved states, but 1 trajectory ended in another way, at another time "
+                          "or in another state", done.stdout)
+            if name != "status":
+                self.assertIn("An event ended 1 trajectory elsewhere, by ", done.stdout)
+            done = self.run_tool("validate", "--bits", "a.h5", "b.h5")
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stdout, line)
+        # As a file of another program may be, which says nothing of ends: the states stand alone.
+        with h5py.File(self.path("b.h5"), "r+") as file:
+            file["status"][3] = 1
+            del file["end_state"], file["end_time"], file.attrs["version"]
+        self.assertEqual(self.run_tool("validate", "a.h5", "b.h5").returncode, 0)
+
     def test_differing_options_are_named(self):
         self.succeed("solve", "lorenz.toml", "--output", "b.h5", "--overwrite", "--rtol", "1e-7", "--quiet")
         self.verdict(1, r"what differs in how they were made:\n", r"  rtol +1e-06 and 1e-07\n")

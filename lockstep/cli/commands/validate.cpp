@@ -154,6 +154,12 @@ class Report {
                            std::string(to_string(comparison_.status_a)) + " and " +
                            std::string(to_string(comparison_.status_b)));
     }
+    if (comparison_.different_end_time > 0) {
+      line("end times", in_trajectories(comparison_.different_end_time) + ", first trajectory " +
+                            std::to_string(*comparison_.first_end_time) + ": " +
+                            exact(comparison_.end_time_a, Precision::f64) + " and " +
+                            exact(comparison_.end_time_b, Precision::f64));
+    }
     if (comparison_.different_counts > 0) {
       line("steps, evaluations", "other counts in " + in_trajectories(comparison_.different_counts));
     }
@@ -186,7 +192,7 @@ int validate_bits(const ValidateOptions& options, const RunControl& control, std
 // Whether all states, ends and statuses agree to the bit, and every trajectory is finished.
 bool same_solution(const Comparison& comparison) {
   return comparison.same_precision && comparison.state.different == 0 && comparison.end_state.different == 0 &&
-         comparison.different_status == 0 && comparison.unfinished == 0;
+         comparison.different_status == 0 && comparison.different_end_time == 0 && comparison.unfinished == 0;
 }
 
 void print_sentences(const agreement::Verdict& verdict) {
