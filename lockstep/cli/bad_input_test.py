@@ -47,6 +47,12 @@ class BadInput(NetTest):
             self.fail_with(f"{name}: found {found}, {known}; ", "info", name)
             self.fail_with(remedy, "info", name)
 
+    def test_results_in_the_place_of_a_model_are_told_from_other_files(self):
+        self.succeed("solve", "lorenz.toml", "--quiet")
+        for command in (("explain",), ("evaluate", "--input", "x.csv", "--output", "y.csv"), ("compile", "-o", "net.plan")):
+            self.fail_with("lorenz.h5: found results of an ensemble, expected a model, or equations in a problem file; "
+                           "lockstep info tells how they were solved", command[0], "lorenz.h5", *command[1:])
+
     def test_names_that_are_empty_or_folders(self):
         self.path("out.h5").mkdir()
         self.fail_with("two  spaces.h5: found no such file", "info", "two  spaces.h5")

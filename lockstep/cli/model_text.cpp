@@ -6,6 +6,7 @@
 #include "lockstep/cli/equations_section.h"
 #include "lockstep/cli/problem_file.h"
 #include "lockstep/nn/load.h"
+#include "lockstep/ode/result_file.h"
 
 namespace lockstep::cli {
 namespace {
@@ -73,6 +74,11 @@ nn::Model load_model(const std::filesystem::path& path, const std::optional<std:
     throw Error(ErrorKind::invalid_argument,
                 {given_by, '"' + *activations + '"', "none for equations, of " + path.string(),
                  "leave them out; they are for files that do not say"});
+  }
+  if (ode::ResultFile::recognises(path)) {
+    throw Error(ErrorKind::unsupported,
+                {path.string(), "results of an ensemble", "a model, or equations in a problem file",
+                 "lockstep info tells how they were solved"});
   }
   constexpr std::string_view kField = "options.activations";
   nn::ReadOptions options;

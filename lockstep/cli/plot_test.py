@@ -206,6 +206,19 @@ file = "near.h5"
         self.assertIn("Lorenz 1963: rough.h5 over lorenz.h5", self.picture_text("rough_overlay.svg"))
         self.assertIn("Lorenz 1963: distance of rough.h5 from lorenz.h5", self.picture_text("rough_distance.svg"))
 
+    def test_curves_over_others_begin_at_the_same_time(self):
+        late = LORENZ.replace("[0, 2]", "[1000000000, 1000000002]")
+        self.write("late.toml", late)
+        self.succeed("solve", "late.toml", "--quiet")
+        self.succeed("solve", "late.toml", "--quiet", "--rtol", "1e-4", "--output", "rough.h5")
+        self.succeed("plot", "rough.h5", "--against", "lorenz.h5", "--format", "svg")
+        for name in ("overlay", "distance"):
+            self.assertIn("time − 1000000000", self.picture_text(f"rough_{name}.svg"))
+        self.write("one.toml", LORENZ.replace("save = 21", "save = [2]"))
+        self.succeed("solve", "one.toml", "--quiet", "--output", "one.h5")
+        self.fail_with("one.h5: found a single save point, expected curves over time, to be drawn over those of one.h5; save more "
+                       "often", "plot", "one.h5", "--against", "one.h5")
+
     def test_what_does_not_suit_a_figure_is_said(self):
         self.write("end.toml", LORENZ.replace("save = 21", ""))
         self.succeed("solve", "end.toml", "--quiet")

@@ -59,7 +59,12 @@ void require_comparable(const ode::ResultFile& file, const ode::ResultFile& trut
   same(file.components(), truth.components(), "components");
   same(file.trajectories(), truth.trajectories(), "trajectories");
   same(file.save_points(), truth.save_points(), "save points");
-  if (file.trajectories() == 0 || file.save_points() < 2) refuse("a single save point, or no trajectories", "more");
+  if (file.trajectories() == 0 || file.save_points() < 2) {
+    throw Error(ErrorKind::invalid_argument,
+                {file.path().string(), file.trajectories() == 0 ? "no trajectories" : "a single save point",
+                 "curves over time, to be drawn over those of " + truth.path().string(),
+                 "save more often; lockstep validate tells how far apart end states are"});
+  }
   if (file.times(0) != truth.times(0)) refuse("other times", "the same");
 }
 
@@ -145,6 +150,7 @@ Figure distance(const ode::ResultFile& file, const ode::ResultFile& truth, const
     }
   }
   Extent shown_times;
+  shown_times.cover(all_times.front());  // of the same offset as the other figures' axes
   for (const std::size_t time : times) shown_times.cover(all_times[time]);
   const Axis time_axis(shown_times);
   Figure figure;
