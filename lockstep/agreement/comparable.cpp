@@ -84,6 +84,17 @@ void compare_shapes(const Ensemble& a, const Ensemble& b, Fields& fields) {
   size("components", a.components(), b.components());
 }
 
+// Numbers are compared by their places. A file that names no components calls them u0, u1, ...
+void compare_names(const Ensemble& a, const Ensemble& b, Fields& fields) {
+  const std::vector<std::string> in_a = a.component_names(), in_b = b.component_names();
+  const auto at = static_cast<std::size_t>(std::ranges::mismatch(in_a, in_b).in1 - in_a.begin());
+  if (at == in_a.size()) return;
+  const std::string place = "u" + std::to_string(at);
+  if (in_a[at] == place || in_b[at] == place) return;
+  const bool ordered_otherwise = std::ranges::is_permutation(in_a, in_b);
+  fields.add("component " + std::to_string(at) + "'s name", in_a[at], in_b[at], ordered_otherwise);
+}
+
 // The first difference. A file of another program may not state them; between two of ours the digests tell.
 void compare_impulses(const Ensemble& a, const Ensemble& b, Fields& fields) {
   constexpr std::size_t kRows = 4096;
@@ -171,7 +182,10 @@ std::vector<FieldDifference> compare_fields(const Ensemble& a, const Ensemble& b
   compare_shapes(a, b, fields);
   const bool same_shape =
       a.trajectories() == b.trajectories() && a.save_points() == b.save_points() && a.components() == b.components();
-  if (same_shape) compare_inputs(a, b, fields);
+  if (same_shape) {
+    compare_names(a, b, fields);
+    compare_inputs(a, b, fields);
+  }
   compare_provenance(a, b, fields);
   return std::move(fields).sorted();
 }

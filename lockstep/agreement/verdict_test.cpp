@@ -430,6 +430,25 @@ TEST(verdict, refuses_solutions_of_different_problems_by_name) {
               ::testing::Not(HasSubstr("rhs differs")));
 }
 
+TEST(verdict, compares_no_components_that_stand_in_another_order) {
+  const ode::Problem problem = testing::lorenz(kTrajectories, 2);
+  const auto named = [&](std::vector<std::string> names) {
+    Numbers numbers = numbers_of(ode::solve(problem, fixed_rk4()));
+    numbers.component_names = std::move(names);
+    return HeldEnsemble(problem, std::move(numbers));
+  };
+  const HeldEnsemble ours = named({"x", "y", "z"});
+  const Verdict other = judge(ours, named({"x", "z", "y"}));
+  EXPECT_OUTCOME(other, undecided);
+  EXPECT_THAT(other.sentence, HasSubstr("component 1's name differs, y and z"));
+  // Another name, or none, is told or passed over.
+  const Verdict renamed = judge(ours, named({"x", "height", "z"}));
+  EXPECT_OUTCOME(renamed, agree);
+  ASSERT_THAT(renamed.fields, SizeIs(1));
+  EXPECT_EQ(renamed.fields[0].b, "height");
+  EXPECT_THAT(judge(ours, named({})).fields, SizeIs(0));
+}
+
 TEST(verdict, compares_no_solutions_across_other_impulses) {
   const auto solved = [](ode::Problem problem) {
     Numbers numbers = numbers_of(ode::solve(problem, fixed_rk4()));
