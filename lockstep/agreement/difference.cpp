@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <type_traits>
 
@@ -51,9 +52,9 @@ class Measurement {
     }
   }
 
-  // Trajectories come in ascending order.
+  // Trajectories come in ascending order. `ended`: how, where both say the same.
   template <class T>
-  void add(std::size_t trajectory, std::span<const T> a, std::span<const T> b, bool reached_ends) {
+  void add(std::size_t trajectory, std::span<const T> a, std::span<const T> b, std::optional<ode::Status> ended) {
     if (result_.a_is_float32) result_.a_is_float32 = fits_float32(a);
     if (result_.b_is_float32) result_.b_is_float32 = fits_float32(b);
     // Number by number first, in a loop that the compiler can vectorise.
@@ -79,7 +80,7 @@ class Measurement {
       }
       if (different > 0) suspects_.add(trajectory, of_one_);
     } else {
-      different = add_not_finite(trajectory, a, b, certified, reached_ends);
+      different = add_not_finite(trajectory, a, b, certified, ended);
     }
     result_.different += different;
     if (different > 0) ++result_.trajectories;
@@ -158,7 +159,7 @@ class Measurement {
   // A trajectory with NaN or infinities somewhere. Returns how many numbers differ.
   template <class T>
   std::size_t add_not_finite(std::size_t trajectory, std::span<const T> a, std::span<const T> b, bool certified,
-                             bool reached_ends) {
+                             std::optional<ode::Status> ended) {
     std::size_t different = 0;
     bool departed = false;
     bool diverged = false;
@@ -181,10 +182,12 @@ class Measurement {
       if (finite_a != finite_b) {
         ++result_.at[k].one_finite;
         distance = std::numeric_limits<double>::infinity();
-        if (reached_ends && !result_.one_sided) result_.one_sided = Departure{trajectory, k, distance, distance};
+        if (ended == ode::Status::success && !result_.one_sided)
+          result_.one_sided = Departure{trajectory, k, distance, distance};
       }
       note(trajectory, k, distance, certified, departed, diverged);
     }
+    if (ended == ode::Status::terminated) return different;  // nothing is saved behind an event
     if (!all_finite_a) ++result_.not_finite_a;
     if (!all_finite_b) ++result_.not_finite_b;
     if (!all_finite_a || !all_finite_b) ++result_.not_finite;
@@ -269,7 +272,7 @@ Difference measure(const Ensemble& a, const Ensemble& b, const Scale& scale, con
                            const auto row_a = std::span<const T>(piece.a).subspan(i * row, row);
                            const auto row_b = std::span<const T>(piece.b).subspan(i * row, row);
                            measurement.add(first + i, row_a, row_b,
-                                           status_a == ode::Status::success && status_b == ode::Status::success);
+                                           status_a == status_b ? std::optional(status_a) : std::nullopt);
                            statistics.add(first + i, row_a, row_b);
                          }
                          if (control.progress) control.progress(first + count, trajectories);

@@ -135,6 +135,7 @@ class Validate(NetTest):
             self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
             self.assertIn("No verdict: the same bits in all saved states, but 1 trajectory ended in another way, at another time "
                           "or in another state", done.stdout)
+            self.assertEqual("NaN or infinite" in done.stdout, name == "status", done.stdout)
             if name != "status":
                 self.assertIn("An event ended 1 trajectory elsewhere, by ", done.stdout)
             done = self.run_tool("validate", "--bits", "a.h5", "b.h5")
