@@ -174,6 +174,28 @@ TEST(ResetGradient, of_an_end_by_a_reset_is_that_of_its_time) {
   }
 }
 
+// Where the event shares the reset's threshold it is the end, and derivatives are those of the event alone.
+TEST(ResetGradient, of_an_event_at_the_same_threshold_is_that_of_the_event) {
+  Problem problem = balls(35);
+  problem.event = TerminalEvent{problem.resets[0].function, Direction::falling};
+  const EndLoss loss = [](std::size_t, std::span<const double>, const TrajectoryEnd& end, EndSlopes& slopes) {
+    slopes.end_time = 2;
+    slopes.end_state[1] = 1;
+    return 2 * end.time + end.state[1];
+  };
+  const Gradients both = solve_with_gradients(problem, tight(), loss);
+  const Sensitivities forward = solve_with_sensitivities(problem, tight());
+  problem.resets.clear();
+  const Gradients alone = solve_with_gradients(problem, tight(), loss);
+  const Sensitivities forward_alone = solve_with_sensitivities(problem, tight());
+  for (std::size_t i = 0; i < alone.parameters.size(); ++i) {
+    EXPECT_NEAR(both.parameters[i], alone.parameters[i], 1e-12);
+    EXPECT_NEAR(forward.end_time_by_parameter[i], forward_alone.end_time_by_parameter[i], 1e-12);
+  }
+  for (std::size_t i = 0; i < alone.initial_states.size(); ++i)
+    EXPECT_NEAR(both.initial_states[i], alone.initial_states[i], 1e-12);
+}
+
 // A pendulum between a wall at the angle p0, from which it springs back with p1 of its speed, and a kick that carries
 // it over a second threshold: against differences of solves to 1e-12, whose own errors they magnify to 1e-7.
 TEST(ResetGradient, of_a_pendulum_is_that_of_its_solves) {

@@ -355,6 +355,43 @@ TEST(Resets, one_strikes_another_at_the_same_time) {
   expect_same(kicked, solve_reference(problem, tight()), "by an impulse");
 }
 
+// A reset at a time at which a step ends anyhow, and an impulse there: x is doubled, then kicked; at the span's end
+// nothing happens.
+TEST(Resets, a_stop_may_be_where_one_strikes) {
+  Problem problem;
+  problem.rhs = function<1>("grow", [](auto, const auto& u, const auto&, auto& du) { du[0] = 0.5 + 0 * u[0]; });
+  for (int i = 0; i < 33; ++i) problem.initial_states.push_back(0.1 * i);
+  problem.end_times = {2};
+  problem.save_times = {1};
+  problem.impulses = {{1, 0, 0.25}};
+  for (const double at : {1.0, 2.0}) {
+    problem.resets.push_back({event_function<1>("time", [at](auto t, const auto& u, const auto&) { return t - at + 0 * u[0]; }),
+                              function<1>("double", [](auto, const auto& u, const auto&, auto& next) { next[0] = 2 * u[0]; })});
+  }
+  for (const Precision precision : {Precision::f64, Precision::f32}) {
+    const Solution solution = solve(problem, tight(precision));
+    expect_same(solution, solve_reference(problem, tight(precision)), "at a stop");
+    for (std::size_t i = 0; i < 33; ++i) {
+      const double before = problem.initial_states[i] + 0.5;
+      EXPECT_NEAR(solution.state(i, 0, 0), before, 1e-6);
+      EXPECT_NEAR(solution.end_state(i, 0), 2 * before + 0.25 + 0.5, 2e-6);
+    }
+  }
+}
+
+// The event is there first, where both share a threshold.
+TEST(Resets, an_event_at_the_same_threshold_ends_the_trajectory) {
+  Problem problem = balls(40);
+  problem.event = TerminalEvent{height(), Direction::falling};
+  const Solution solution = solve(problem, tight());
+  expect_same(solution, solve_reference(problem, tight()), "at the floor");
+  for (std::size_t i = 0; i < 40; ++i) {
+    EXPECT_EQ(solution.record(i).status, Status::terminated);
+    EXPECT_LT(solution.end_state(i, 1), 0);
+    EXPECT_EQ(solution.end_state(i, 2), 0);
+  }
+}
+
 // Into numbers that are none: alone, and as a failure of that trajectory.
 TEST(Resets, a_bad_state_spoils_no_neighbour) {
   Problem problem = balls(40);

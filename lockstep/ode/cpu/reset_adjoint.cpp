@@ -52,7 +52,11 @@ LaneMask AdjointTile<T>::reset_lanes() {
   for (LaneMask bits = over; bits != 0; bits &= bits - 1) {
     const int lane = __builtin_ctz(bits);
     end_lane(lane, Status::terminated);
-    event_ends_[lane] = {.step = steps_.size() - 1, .theta = saver_.event_theta(lane), .by_reset = true, .rate = {}};
+    EventEnd& end = event_ends_[lane];
+    end = {.step = steps_.size() - 1, .theta = saver_.event_theta(lane), .by_reset = true, .rate = {}};
+    if (((steps_.back().reset >> lane) & 1) != 0) continue;
+    end.by_reset = false;  // it was at its event before it was reset
+    end.rate = std::move(rates[static_cast<std::size_t>(lane)]);
   }
   return over;
 }

@@ -221,7 +221,7 @@ class StepSaver {
     for (LaneMask bits = crossing; bits != 0; bits &= bits - 1) {
       const int lane = __builtin_ctz(bits);
       event_thetas_[lane] = high[lane];
-      event_times_[lane] = high[lane] == 1 ? tile_.t_new[lane] : std::fma(high[lane], tile_.h_try[lane], tile_.t[lane]);
+      event_times_[lane] = time_within(lane, high[lane]);
       for (std::size_t c = 0; c < context_.components(); ++c) {
         const std::size_t at = c * kTileLanes + static_cast<std::size_t>(lane);
         event_states_[at] = tile_.scratch[at];
@@ -230,6 +230,9 @@ class StepSaver {
     return crossing;
   }
 
+  double time_within(int lane, double theta) const {
+    return theta == 1 ? tile_.t_new[lane] : std::fma(theta, tile_.h_try[lane], tile_.t[lane]);
+  }
   // Whether the reset that strikes at t follows the last one without time between them.
   bool piles_up(int lane, double t) const {
     if (t == tile_.t[lane]) return true;
@@ -250,7 +253,7 @@ class StepSaver {
       for (LaneMask bits = inside; bits != 0; bits &= bits - 1) {
         const int lane = __builtin_ctz(bits);
         if (striking_[static_cast<std::size_t>(lane)] == ResetTile<T>::kNone) continue;
-        const double t = std::fma(theta[lane], tile_.h_try[lane], tile_.t[lane]);
+        const double t = time_within(lane, theta[lane]);
         if (t == records_[lane].t_end) continue;  // it ends before it
         if (piles_up(lane, t)) piled_up_ |= LaneMask{1} << lane;
         cut_ |= LaneMask{1} << lane;

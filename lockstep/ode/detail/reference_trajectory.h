@@ -278,14 +278,14 @@ class ReferenceTrajectory {
     std::vector<ResetSide<T>> at_end;
     for (std::size_t i = 0; i < resets_.size(); ++i) {
       const double own = find_reset(resets_[i], h, t_new, at_end);
-      if (std::fma(own, h, t_) == t_end_) continue;  // the trajectory ends before it
+      if (time_within(own, h, t_new) == t_end_) continue;  // the trajectory ends before it
       if (own < theta || (own == 1 && !ends && first == resets_.size())) {
         theta = own;
         first = i;
         ends = false;
       }
     }
-    double t_stop = theta != 1 ? std::fma(theta, h, t_) : t_new;
+    const double t_stop = time_within(theta, h, t_new);
     const bool changes = first < resets_.size();
     if (changes && t_stop == t_new) theta = 1;
     if (changes && piles_up(resets_[first], t_stop)) return Passed::piled_up;
@@ -301,6 +301,8 @@ class ReferenceTrajectory {
     if (!changes) return Passed::onward;
     return settle(first) ? Passed::ended : Passed::reset;
   }
+
+  double time_within(double theta, double h, double t_new) const { return theta == 1 ? t_new : std::fma(theta, h, t_); }
 
   // Where in the step the event has crossed: 52 bits of it, on the far side.
   double bisect(double h) {
