@@ -1,4 +1,4 @@
-// The event of a problem file: one component reaches a value.
+// What most events and resets of a problem file wait for: one component reaches a value.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// An event function that can be differentiated: what the derivative of the time at which it strikes asks of it.
+// Functions of events and resets that can be differentiated: what derivatives of the time at which one strikes, and of
+// the state behind it, ask of them.
 #pragma once
 
 #include <array>
@@ -12,7 +13,7 @@
 
 namespace lockstep::ode {
 
-// Beside StateFunction, on functions that a TerminalEvent may take where derivatives are wanted.
+// Beside StateFunction, on functions that a TerminalEvent or a Reset may take where derivatives are wanted.
 class DifferentiableEvent {
  public:
   virtual ~DifferentiableEvent() = default;

@@ -82,17 +82,17 @@ struct Gradients {
 // Prepared once for a problem and a loss, then asked again and again with other weights.
 //
 // The gradient is exact for what was computed with the accepted steps taken as constants: t and h of each step do not
-// vary with the weights (docs/adjoint.md says what that means); the time at which a terminal event strikes does vary,
-// as the interpolant's root. States have the bits of solve(). Sums over trajectories
-// run over at most 64 fixed groups and then a fixed tree: the same bits for any number of threads and on every
-// instruction set.
+// vary with the weights (docs/adjoint.md says what that means); the times at which a terminal event and resets strike
+// do vary, as the interpolant's roots, and behind a reset all is taken to shift with its time: the gradient is that of
+// the solution there, up to the tolerance. States have the bits of solve(). Sums over trajectories run over at most 64
+// fixed groups and then a fixed tree: the same bits for any number of threads and on every instruction set.
 //
 // Trajectories may have fewer save points than others: with save_times_per_trajectory a row ends in infinities, in the
 // direction of its span. States there are NaN and count in no loss.
 class GradientSolver {
  public:
-  // Throws Error (invalid_argument, unsupported): as solve(), for functions without a derivative, events among them
-  // (differentiable_event.h), and for targets that do not fit.
+  // Throws Error (invalid_argument, unsupported): as solve(), for functions without a derivative, those of events and
+  // resets among them (differentiable_event.h), and for targets that do not fit.
   GradientSolver(Problem problem, Options options, Loss loss, GradientOptions gradient_options = {});
   ~GradientSolver();
   GradientSolver(GradientSolver&&) noexcept;

@@ -226,7 +226,8 @@ void detail::validate(const Problem& problem, SaveRows rows) {
   }
   if (!may_end_early) require_finite_save_times(problem);
   if (event) require_function("event.function", event->function, *rhs, 1);
-  if (resets.size() > 64) refuse("resets", std::to_string(resets.size()), "at most 64");
+  if (resets.size() > kMostResets)
+    refuse("resets", std::to_string(resets.size()), "at most " + std::to_string(kMostResets));
   for (std::size_t i = 0; i < resets.size(); ++i) {
     const std::string field = "resets[" + std::to_string(i) + "]";
     require_function(field + ".function", resets[i].function, *rhs, 1);

@@ -37,14 +37,16 @@ struct Impulse {
 // points at that time hold the state before, and the derivative is evaluated anew behind it. A state that a reset or an
 // impulse carries over the threshold of another reset is changed by that one as well, each at most once at one time, in
 // their order in Problem::resets; over that of Problem::event, the trajectory ends. Where a reset leaves its own
-// function no farther from zero than it found it, the trajectory stands on the threshold and not beyond: it next
-// crosses from the side to which it leaves. As the span's start does where the function is 0. A trajectory whose resets
-// follow one another without time between them ends with Status::step_too_small.
+// function no farther from zero than it found it, and where a span starts with the function at 0, the trajectory stands
+// on the threshold and not beyond: it next crosses from the side to which it leaves. A trajectory whose resets follow
+// one another without time between them ends with Status::step_too_small.
 struct Reset {
   Rhs function;  // outputs() == 1, over the same components and parameters
   Rhs state;     // outputs() == components()
   TerminalEvent::Direction direction = TerminalEvent::Direction::either;
 };
+
+inline constexpr std::size_t kMostResets = 64;  // of a problem: the bits of a mask
 
 // All numbers are float64 here and are rounded to the solve's precision when a trajectory starts.
 struct Problem {
@@ -61,8 +63,8 @@ struct Problem {
   // forward in time. The derivative is evaluated anew behind each, as behind Options::stops.
   std::vector<Impulse> impulses;           // of all, or one trajectory's after the other's with
   std::vector<std::size_t> first_impulse;  // [trajectory + 1]: i's are those from first_impulse[i] to the next one's
-  // At most 64; with each trajectory's own adaptive steps alone, and on the CPU. Of several within a step the first one
-  // counts.
+  // At most kMostResets; with each trajectory's own adaptive steps alone, and on the CPU. Of several within a step the
+  // first one counts.
   std::vector<Reset> resets;
 
   std::size_t trajectories() const;

@@ -9,7 +9,7 @@ namespace lockstep::ode {
 enum class Status : std::uint8_t {
   success = 0,
   terminated = 1,      // by its event
-  step_too_small = 2,  // the step fell below the spacing of time itself
+  step_too_small = 2,  // the step, or the time between two resets, fell below the spacing of time itself
   not_finite = 3,      // the right-hand side or the state became NaN or infinite
   too_many_steps = 4,  // Options::max_steps reached
   outside_range = 5,   // left the net's training range (reserved for guards)

@@ -265,8 +265,9 @@ class Solution:
         solved: the transposed Jacobian of the solve times a vector.
 
         Exact for what was computed, with the accepted steps as constants (docs/adjoint.md), in the solve's precision;
-        ``precision="f64"`` for optimisers that want more digits. Solves once more, forwards and backwards. Solutions in
-        memory alone have it. Trajectories that failed get zeros.
+        ``precision="f64"`` for optimisers that want more digits. Resets move in time with what they depend on: behind
+        one the derivatives are those of the solution, to the solve's tolerance. Solves once more, forwards and
+        backwards. Solutions in memory alone have it. Trajectories that failed get zeros.
 
         Parameters
         ----------

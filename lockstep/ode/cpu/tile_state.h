@@ -57,7 +57,7 @@ struct StepSettings {
   float beta1, beta2;
   bool fixed;
   bool has_stops;    // whether any trajectory has: t_end and the times beside it below then are of TileState::stops
-  bool keep_stages;  // save points or events may lie within steps: the interpolant will read all stages
+  bool keep_stages;  // save points, events or resets may lie within steps: the interpolant will read all stages
   const GeneratedStep<T>* generated = nullptr;  // what the kernels of generated_step.h run
 
   bool heads_for_stops() const { return has_stops && !fixed; }  // fixed steps only find them

@@ -55,7 +55,7 @@ class GradientEngine {
 // Else its weights are those of components, or none.
 bool has_weight_of_each_target(const SquaredError& loss, std::size_t components);
 
-// Throws Error when the two are not valid, or the problem has an event that cannot be differentiated.
+// Throws Error when the two are not valid, or the problem has an event or a reset that cannot be differentiated.
 void require_differentiable(const Problem& problem, const Options& options, SaveRows rows = SaveRows::full);
 
 // With common control, the steps that the engine finds for all trajectories; nothing otherwise.
