@@ -287,6 +287,7 @@ class Refused(ResetsTest):
         for old, new, words in (
                 ("to = { peak", "to = { peek", 'resets[1].to.peek: found "peek", expected one of x, v, bounces, last, '
                                                'peak; did you mean "peak"?'),
+                ("to = { peak", "to = { floor", 'resets[1].to.floor: found the parameter "floor", expected a component'),
                 ("-bounce * v", "-bonce * v", 'resets[0].to.v, column 2: found "bonce"'),
                 ('component = "v"', 'component = "w"', 'resets[1].component: found "w"'),
                 ('component = "v"', 'function = "v > 0"', 'resets[1].function: found the condition "v > 0"'),

@@ -40,6 +40,14 @@ ode::Rhs function_from(const nn::Model& model, std::size_t parameters, const std
   return ode::graph_function(nn::to_graph(model), parameters, text);
 }
 
+std::size_t changed_component(const nn::Equation& becomes, const NamedRhs& rhs) {
+  if (std::ranges::find(rhs.parameter_names, becomes.name) != rhs.parameter_names.end()) {
+    refuse(becomes.where, "the parameter \"" + becomes.name + '"', "a component, for parameters do not change",
+           "write it among the equations, " + becomes.name + " = \"0\"");
+  }
+  return component_of(becomes.name, rhs.component_names, becomes.where);
+}
+
 // "x falls through 0"
 std::string text_of(const EventSection& event, const EventForm& form, const NamedRhs& rhs) {
   using Direction = ode::TerminalEvent::Direction;
@@ -73,7 +81,7 @@ MadeReset make_reset(const ResetSection& section, const NamedRhs& rhs) {
   for (const std::string& name : rhs.component_names) states.push_back({name, name, ""});
   std::string text;
   for (const nn::Equation& becomes : section.to) {
-    states[component_of(becomes.name, rhs.component_names, becomes.where)] = becomes;
+    states[changed_component(becomes, rhs)] = becomes;
     text += (text.empty() ? "" : ", ") + becomes.name + " = " + one_line(becomes.text);
   }
   const nn::Model model = nn::expressions(states, rhs.names);

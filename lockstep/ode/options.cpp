@@ -114,8 +114,10 @@ void detail::validate(const Problem& problem, const Options& options, SaveRows r
            "use per_trajectory control");
   }
   if (options.control != StepControl::per_trajectory && !problem.resets.empty()) {
-    refuse("control", std::string(options.control == StepControl::fixed ? "fixed" : "common") + " with resets",
-           "each trajectory's own adaptive steps, which end where it is reset", "use per_trajectory control");
+    const bool fixed = options.control == StepControl::fixed;
+    refuse("control", std::string(fixed ? "fixed" : "common") + " with resets",
+           "each trajectory's own adaptive steps, which end where it is reset",
+           fixed ? "use per_trajectory control, without dt" : "use per_trajectory control");
   }
   if (!options.stops.empty() || !problem.impulses.empty()) {
     Options given = options;

@@ -80,6 +80,13 @@ void print_step_limit(const ProblemSetup& setup, const ode::Summary& summary) {
   for (const std::string& line : setup.step_lines()) std::printf("  %s\n", line.c_str());
 }
 
+void print_resets(const ProblemSetup& setup, const ode::Summary& summary) {
+  if (setup.resets.empty()) return;
+  std::printf("  resets: %s\n", text_of_resets(setup.resets).c_str());
+  if (summary.count_of[static_cast<std::size_t>(ode::Status::step_too_small)] == 0) return;
+  std::printf("  where they come ever faster, as a ball's last bounces do, let [event] end the trajectory before\n");
+}
+
 void print_notes(const std::vector<std::string>& notes) {
   for (const std::string& note : notes) std::fprintf(stderr, "lockstep: note: %s\n", note.c_str());
 }
@@ -357,7 +364,7 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
     print_summary(summary, left ? left->stored : 0, setup.options, out_of_steps, solved.excursions, path.string(),
                   bytes);
     print_step_limit(setup, summary);
-    if (!setup.resets.empty()) std::printf("  resets: %s\n", text_of_resets(setup.resets).c_str());
+    print_resets(setup, summary);
     if (!setup.impulses.empty()) std::printf("  impulses: %s\n", setup.impulses.c_str());
     print_unseen(setup);
     print_notes(solved.notes);

@@ -306,7 +306,8 @@ bool comes_as_text(const Problem& problem) {
 
 std::optional<Obstacle> event_obstacle(const Problem& problem) {
   if (!problem.resets.empty())
-    return Obstacle{"problem.resets", "not empty", "none, on a GPU", "run on the CPU"};
+    return Obstacle{"problem.resets", "states that change at events", "events that end a trajectory, on a GPU",
+                    "run on the CPU"};
   if (!problem.event) return std::nullopt;
   // An impulse may strike it: to look there as well took registers and instructions of every step.
   if (!problem.impulses.empty() || problem.impulses_differ()) {
