@@ -19,13 +19,13 @@ namespace lockstep::nn {
 // attributes, MatMul and Einsum with weights and of two branches; Add, Sub, Mul, Div, Pow, Min, Max, Sum, Mean with
 // constants and between branches; every activation operator with its attributes, also spelled out (x * Sigmoid(x), gelu
 // and mish in their pieces); Sqrt, Exp, Log, Abs, Neg, Reciprocal, Erf, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh,
-// Sign, Floor, Ceil, Round, Mod, Clip; Softmax, LogSoftmax, Hardmax, and the Batch, Layer, RMS, Instance, Group and Lp
-// normalisations; every reduction, and CumSum, over features; Concat, Split, Slice, Gather, GatherND, ScatterND,
-// ScatterElements, Tile, Pad, Expand, Transpose; comparisons and Where; Identity, Dropout, Cast, CastLike, Flatten,
-// Reshape, Squeeze, Unsqueeze that keep the batch; constants computed from constants; of ai.onnx.ml Scaler, Normalizer,
-// LinearRegressor, LinearClassifier, Imputer, Binarizer, ArrayFeatureExtractor, FeatureVectorizer and ZipMap. In
-// between, values may have any dimensions, the batch any of them. Opsets 7 to 28; weights of float16, bfloat16,
-// float32, float64, in the file or in one beside it.
+// Asinh, Acosh, Atanh, Sign, Floor, Ceil, Round, Mod, Clip; Softmax, LogSoftmax, Hardmax, and the Batch, Layer, RMS,
+// Instance, Group and Lp normalisations; every reduction, and CumSum, over features; Concat, Split, Slice, Gather,
+// GatherND, ScatterND, ScatterElements, Tile, Pad, Expand, Transpose; comparisons and Where; Identity, Dropout, Cast,
+// CastLike, Flatten, Reshape, Squeeze, Unsqueeze that keep the batch; constants computed from constants; of ai.onnx.ml
+// Scaler, Normalizer, LinearRegressor, LinearClassifier, Imputer, Binarizer, ArrayFeatureExtractor, FeatureVectorizer
+// and ZipMap. In between, values may have any dimensions, the batch any of them. Opsets 7 to 28; weights of float16,
+// bfloat16, float32, float64, in the file or in one beside it.
 //
 // A plain stack becomes Model::from_mlp(): a scaling before the first layer, first Sub or Add, then Div, stays as it
 // is, and any other with a term becomes (x - shift) / scale, in float64; one after the last layer becomes y * scale +
