@@ -30,6 +30,7 @@ namespace {
 using testing::expect_same;
 using ::testing::HasSubstr;
 using testing::tight;
+using testing::weight;
 
 // A drug in the gut and in the blood: absorbed at the rate p0, gone at p1.
 Rhs absorbed() {
@@ -367,17 +368,9 @@ TEST(Impulses, derivatives_pass_them) {
       Options options = control == StepControl::fixed ? fixed_steps("dop853") : tight();
       options.control = control;
       const std::size_t saves = problem.save_points();
-      const auto weight = [](std::size_t at) { return 1 + 0.3 * static_cast<double>(at); };
-      const TrajectoryLoss loss = [&](std::size_t, std::span<const double> states, std::span<double> bar) {
-        double sum = 0;
-        for (std::size_t at = 0; at < states.size(); ++at) {
-          bar[at] = weight(at);
-          sum += weight(at) * states[at];
-        }
-        return sum;
-      };
-      const Gradients back = solve_with_gradients(problem, options, loss);
-      const Gradients again = solve_with_gradients(problem, options, loss, {.memory_bytes = 1});  // steps replayed
+      const Gradients back = solve_with_gradients(problem, options, testing::weighted_sum);
+      const Gradients again =
+          solve_with_gradients(problem, options, testing::weighted_sum, {.memory_bytes = 1});  // steps replayed
       EXPECT_EQ(back.initial_states, again.initial_states);
       EXPECT_EQ(back.parameters, again.parameters);
       const Sensitivities forward = solve_with_sensitivities(problem, options);

@@ -22,6 +22,8 @@ namespace {
 using Direction = TerminalEvent::Direction;
 using ::testing::HasSubstr;
 using testing::tight;
+using testing::weight;
+using testing::weighted_sum;
 
 // A ball over a floor that rises at the speed p2: height, speed, time of the last bounce, bounces. p0: gravity, p1: the
 // share of the speed against the floor that is left.
@@ -95,17 +97,9 @@ TEST(ResetGradient, is_that_of_the_exact_solution) {
     Options options = tight();
     options.method = method;
     const std::size_t saves = problem.save_points();
-    const auto weight = [](std::size_t at) { return 1 + 0.3 * static_cast<double>(at); };
-    const TrajectoryLoss loss = [&](std::size_t, std::span<const double> states, std::span<double> bar) {
-      double sum = 0;
-      for (std::size_t at = 0; at < states.size(); ++at) {
-        bar[at] = weight(at);
-        sum += weight(at) * states[at];
-      }
-      return sum;
-    };
-    const Gradients back = solve_with_gradients(problem, options, loss);
-    const Gradients again = solve_with_gradients(problem, options, loss, {.memory_bytes = 1});  // steps replayed
+    const Gradients back = solve_with_gradients(problem, options, weighted_sum);
+    const Gradients again =
+        solve_with_gradients(problem, options, weighted_sum, {.memory_bytes = 1});  // steps replayed
     EXPECT_EQ(back.initial_states, again.initial_states);
     EXPECT_EQ(back.parameters, again.parameters);
     const Sensitivities forward = solve_with_sensitivities(problem, options);
@@ -234,15 +228,7 @@ TEST(ResetGradient, of_a_pendulum_is_that_of_its_solves) {
   options.precision = Precision::f64;
   options.method = "vern9";
   options.rtol = options.atol = 1e-12;
-  const TrajectoryLoss loss = [](std::size_t, std::span<const double> states, std::span<double> bar) {
-    double sum = 0;
-    for (std::size_t at = 0; at < states.size(); ++at) {
-      bar[at] = 1 + 0.5 * static_cast<double>(at);
-      sum += bar[at] * states[at];
-    }
-    return sum;
-  };
-  const Gradients back = solve_with_gradients(problem, options, loss);
+  const Gradients back = solve_with_gradients(problem, options, weighted_sum);
   const Sensitivities forward = solve_with_sensitivities(problem, options);
   for (std::size_t i = 0; i < problem.trajectories(); ++i) {
     SCOPED_TRACE("trajectory " + std::to_string(i));
@@ -250,14 +236,12 @@ TEST(ResetGradient, of_a_pendulum_is_that_of_its_solves) {
     const auto value = [&] {
       const Solution solution = solve(own, options);
       double sum = 0;
-      for (std::size_t at = 0; at < 9; ++at)
-        sum += (1 + 0.5 * static_cast<double>(at)) * solution.state(0, at / 3, at % 3);
+      for (std::size_t at = 0; at < 9; ++at) sum += weight(at) * solution.state(0, at / 3, at % 3);
       return sum;
     };
     const auto forwards = [&](const std::vector<double>& by, std::size_t d, std::size_t columns) {
       double sum = 0;
-      for (std::size_t at = 0; at < 9; ++at)
-        sum += (1 + 0.5 * static_cast<double>(at)) * by[(i * 9 + at) * columns + d];
+      for (std::size_t at = 0; at < 9; ++at) sum += weight(at) * by[(i * 9 + at) * columns + d];
       return sum;
     };
     for (std::size_t d = 0; d < 2; ++d) {
@@ -298,9 +282,8 @@ TEST(ResetGradient, of_a_mode_that_switches_is_that_of_a_jump_at_a_state) {
 }
 
 TEST(ResetGradient, functions_without_derivatives_are_refused) {
-  const TrajectoryLoss loss = [](std::size_t, std::span<const double>, std::span<double>) { return 0.0; };
   const auto message = [&](const Problem& problem) {
-    return message_of([&] { solve_with_gradients(problem, tight(), loss); });
+    return message_of([&] { solve_with_gradients(problem, tight(), weighted_sum); });
   };
   Problem problem = balls(2);
   problem.resets[0].function = event_function<4, 3>("opaque", [](auto, const auto& u, const auto&) { return u[0]; });

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -51,6 +53,17 @@ inline Options tight(Precision precision = Precision::f64) {
   options.precision = precision;
   options.rtol = options.atol = precision == Precision::f64 ? 1e-11 : 1e-6;
   return options;
+}
+
+// A loss in which every saved number has a weight of its own.
+inline double weight(std::size_t at) { return 1 + 0.3 * static_cast<double>(at); }
+inline double weighted_sum(std::size_t, std::span<const double> states, std::span<double> bar) {
+  double sum = 0;
+  for (std::size_t at = 0; at < states.size(); ++at) {
+    bar[at] = weight(at);
+    sum += bar[at] * states[at];
+  }
+  return sum;
 }
 
 inline void expect_same(const Solution& a, const Solution& b, const std::string& what) {
