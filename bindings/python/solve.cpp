@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/python/arguments.h"
+#include "bindings/python/solve_in_memory.h"
 #include "bindings/python/users_words.h"
 #include "bindings/python/watched.h"
 #include "lockstep/cli/existing_output.h"

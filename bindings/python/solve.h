@@ -3,9 +3,6 @@
 
 #include <nanobind/nanobind.h>
 
-#include "bindings/python/arguments.h"
-#include "bindings/python/solve_in_memory.h"
-
 namespace lockstep::python {
 
 void bind_solve(nanobind::module_& module);
