@@ -10,10 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/python/arguments.h"
 #include "bindings/python/given.h"
 #include "bindings/python/model.h"
 #include "bindings/python/solution.h"
-#include "bindings/python/solve.h"
+#include "bindings/python/solve_in_memory.h"
 #include "bindings/python/users_words.h"
 
 namespace nb = nanobind;

@@ -5,6 +5,7 @@
 
 #include "lockstep/cli/equations_section.h"
 #include "lockstep/cli/problem_file.h"
+#include "lockstep/cli/text.h"
 #include "lockstep/nn/load.h"
 #include "lockstep/ode/result_file.h"
 

@@ -5,6 +5,7 @@
 
 #include "lockstep/cli/plot/canvas.h"
 #include "lockstep/cli/plot/figures.h"
+#include "lockstep/core/text.h"
 
 namespace lockstep::cli {
 namespace {
