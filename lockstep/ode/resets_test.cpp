@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lockstep/core/testing/message_of.h"
@@ -184,18 +185,24 @@ TEST(Resets, random_ones_have_the_bits_of_the_reference) {
     problem.save_times = {0.5, 1, 2.75};
     for (int k = pick(3) + 1; k > 0; --k) {
       const int of = pick(3), to = pick(3), form = pick(4);
+      const float sway = pick(2) == 0 ? 0 : 0.25f;
       const double level = 0.25 * pick(4), factor = uniform(-1.2, 0.5), change = pick(2) == 0 ? 0 : uniform(-1, 1);
-      problem.resets.push_back(
-          {testing::plain_event(3, 1,
-                                [=](double, auto u, auto, auto out) { out(0) = u(of) - static_cast<float>(level); }),
-           testing::plain_function(3, 1,
-                                   [=](double, auto u, auto, auto next) {
-                                     using T = std::decay_t<decltype(next(0))>;
-                                     for (int c = 0; c < 3; ++c) next(c) = u(c);
-                                     if (form != 0) next(to) = static_cast<T>(factor) * u(to) + static_cast<T>(change);
-                                     if (form == 2) next(of) = static_cast<T>(level);
-                                   }),
-           static_cast<Direction>(pick(3))});
+      problem.resets.push_back({testing::plain_event(3, 1,
+                                                     [=](double t, auto u, auto, auto out) {
+                                                       using T = std::decay_t<decltype(out(0))>;
+                                                       out(0) =
+                                                           u(of) - static_cast<float>(level) + static_cast<T>(t) * sway;
+                                                     }),
+                                testing::plain_function(3, 1,
+                                                        [=](double, auto u, auto, auto next) {
+                                                          using T = std::decay_t<decltype(next(0))>;
+                                                          for (int c = 0; c < 3; ++c) next(c) = u(c);
+                                                          if (form != 0)
+                                                            next(to) =
+                                                                static_cast<T>(factor) * u(to) + static_cast<T>(change);
+                                                          if (form == 2) next(of) = static_cast<T>(level);
+                                                        }),
+                                static_cast<Direction>(pick(3))});
     }
     for (int k = pick(3); k > 0; --k)
       problem.impulses.push_back({0.25 * pick(12), static_cast<std::size_t>(pick(3)), uniform(-1, 1)});
@@ -353,6 +360,171 @@ TEST(Resets, one_strikes_another_at_the_same_time) {
   EXPECT_NEAR(kicked.end_state(0, 0), -1, 1e-11);
   EXPECT_EQ(kicked.end_state(0, 1), 1);
   expect_same(kicked, solve_reference(problem, tight()), "by an impulse");
+}
+
+// Where a ball that bounces between 0 and 1 is, a distance from x on.
+double folded(double x) { return 1 - std::fabs(std::fmod(std::fmod(x, 2) + 2, 2) - 1); }
+
+// A square's corners, which diagonals meet: both walls turn the ball, at one time or at two that float64 does not tell
+// apart, whichever rounding puts first.
+TEST(Resets, a_ball_leaves_the_corners_of_a_square) {
+  Problem problem;
+  problem.rhs = function<4>("line", [](auto, const auto& u, const auto&, auto& du) {
+    du[0] = u[2];
+    du[1] = u[3];
+    du[2] = 0 * u[2];
+    du[3] = 0 * u[3];
+  });
+  std::mt19937 random(1);
+  std::uniform_real_distribution<double> uniform(0.2, 2);
+  for (int i = 0; i < 200; ++i) {
+    const double x = uniform(random) / 2.2, v = uniform(random);
+    for (const double u : {x, i % 2 == 0 ? x : 1 - x, v, i % 2 == 0 ? v : -v}) problem.initial_states.push_back(u);
+  }
+  for (const int c : {0, 1}) {
+    for (const double wall : {0.0, 1.0}) {
+      problem.resets.push_back(
+          {testing::plain_event(4, 0,
+                                [=](double, auto u, auto, auto out) { out(0) = u(c) - static_cast<float>(wall); }),
+           testing::plain_function(4, 0,
+                                   [=](double, auto u, auto, auto next) {
+                                     for (int k = 0; k < 4; ++k) next(k) = u(k);
+                                     next(c + 2) = -u(c + 2);
+                                   }),
+           wall == 0 ? Direction::falling : Direction::rising});
+    }
+  }
+  for (const bool either : {false, true}) {
+    if (either)
+      for (Reset& reset : problem.resets) reset.direction = Direction::either;
+    for (const double start : {0.0, 1e3, 1e6}) {
+      problem.start_times = {start};
+      problem.end_times = {start + 40};
+      const Solution solution = solve(problem, tight());
+      expect_same(solution, solve_reference(problem, tight()), "corners");
+      for (std::size_t i = 0; i < problem.trajectories(); ++i) {
+        ASSERT_EQ(solution.record(i).status, Status::success) << i;
+        const double* u = &problem.initial_states[4 * i];
+        // Each of up to 160 bounces happens at a rounded time.
+        const double bound = 1e-11 + 1e-13 * start;
+        for (int c = 0; c < 2; ++c)
+          ASSERT_NEAR(solution.end_state(i, static_cast<std::size_t>(c)), folded(u[c] + 40 * u[c + 2]), bound) << i;
+      }
+    }
+  }
+}
+
+// Thresholds that move are crossed as often as a fine grid sees them, however roundings of the time fall.
+TEST(Resets, crossings_of_a_moving_threshold_are_counted_once) {
+  Problem problem;
+  problem.rhs = function<3>("wave", [](auto, const auto& u, const auto&, auto& du) {
+    du[0] = u[1];
+    du[1] = -u[0];
+    du[2] = 0 * u[2];
+  });
+  std::mt19937 random(1);
+  std::uniform_real_distribution<double> uniform(-2, 2);
+  for (int i = 0; i < 300; ++i) {
+    for (const double u : {uniform(random), uniform(random), 0.0}) problem.initial_states.push_back(u);
+  }
+  problem.end_times = {40};
+  const auto threshold = [](double t) { return 0.3 * std::sin(3 * t) + 0.2; };
+  problem.resets = {{testing::plain_event(3, 0,
+                                          [=](double t, auto u, auto, auto out) {
+                                            using T = std::decay_t<decltype(out(0))>;
+                                            out(0) = u(0) - static_cast<T>(threshold(t));
+                                          }),
+                     function<3>("count", [](auto, const auto& u, const auto&, auto& next) {
+                       next[0] = u[0];
+                       next[1] = u[1];
+                       next[2] = u[2] + 1;
+                     })}};
+  Options options = tight();
+  options.max_step = 0.1;
+  const Solution solution = solve(problem, options);
+  const Problem few = problem.part(0, 20);
+  expect_same(solve(few, options), solve_reference(few, options), "counted");
+  for (std::size_t i = 0; i < problem.trajectories(); ++i) {
+    ASSERT_EQ(solution.record(i).status, Status::success) << i;
+    const double a = problem.initial_states[3 * i], b = problem.initial_states[3 * i + 1];
+    int expected = 0;
+    bool above = a > threshold(0);
+    for (int k = 1; k <= 40000; ++k) {
+      const double t = k / 1000.0;
+      const bool now = a * std::cos(t) + b * std::sin(t) > threshold(t);
+      expected += now != above ? 1 : 0;
+      above = now;
+    }
+    ASSERT_EQ(solution.end_state(i, 2), expected) << i;
+  }
+}
+
+// Noon and midnight, by a function that leaps back at midnight: what it leaps to is no rounding of 0.
+TEST(Resets, a_function_that_leaps_is_seen_each_time) {
+  Problem problem = balls(1);
+  problem.initial_states = {0, 0, 0, 0};
+  problem.end_times = {100};
+  problem.save_times = {};
+  problem.resets[0].function = testing::plain_event(4, 1, [](double t, auto, auto, auto out) {
+    using T = std::decay_t<decltype(out(0))>;
+    out(0) = static_cast<T>(t - 24 * std::floor(t / 24) - 12);
+  });
+  Options options = tight();
+  options.max_step = 1;
+  for (const auto& [direction, expected] :
+       {std::pair{Direction::rising, 4}, std::pair{Direction::falling, 4}, std::pair{Direction::either, 8}}) {
+    problem.resets[0].direction = direction;
+    const Solution solution = solve(problem, options);
+    EXPECT_EQ(solution.end_state(0, 2), expected);
+    expect_same(solution, solve_reference(problem, options), "noon");
+  }
+}
+
+// A kick carries the ball half a metre under the floor, which turns it at once and leaves it there: it bounces again
+// once it has come back.
+TEST(Resets, what_another_change_leaves_beyond_comes_back) {
+  Problem problem = balls(1);
+  problem.initial_states = {1, 0, 0, -1};
+  problem.parameters = {1};
+  problem.end_times = {3};
+  problem.save_times = {};
+  problem.resets = {floor_reset(false)};
+  const double speed = 0.4 * kGravity, height = 1 - kGravity / 2 * 0.16;
+  problem.impulses = {{0.4, 0, -height - 0.5}};
+  Options options = tight();
+  options.max_step = 0.01;
+  const Solution solution = solve(problem, options);
+  expect_same(solution, solve_reference(problem, options), "kicked");
+  // From half a metre below, up at that speed, and from the floor up again and again.
+  const double floor_speed = std::sqrt(speed * speed - kGravity), lands = 0.4 + (speed + floor_speed) / kGravity;
+  const double flights = std::floor((3 - lands) / (2 * floor_speed / kGravity));
+  EXPECT_EQ(solution.end_state(0, 2), 2 + flights);
+  EXPECT_GT(solution.end_state(0, 0), 0);
+}
+
+// In the very step that begins on the floor a reset at a given time carries the ball under it: the floor turns it.
+TEST(Resets, one_strikes_another_whose_threshold_the_step_began_on) {
+  Problem problem = balls(1);
+  problem.initial_states = {0, 5, 0, -1};
+  problem.parameters = {1};
+  problem.end_times = {0.5};
+  problem.save_times = {};
+  problem.resets = {floor_reset(),
+                    {testing::plain_event(4, 1,
+                                          [](double t, auto, auto, auto out) {
+                                            using T = std::decay_t<decltype(out(0))>;
+                                            out(0) = static_cast<T>(t - 0.25);
+                                          }),
+                     function<4, 1>("dig", [](auto, const auto& u, const auto&, auto& next) {
+                       for (std::size_t c = 0; c < 4; ++c) next[c] = u[c];
+                       next[0] = u[0] - 2;
+                     })}};
+  Options options = tight();
+  options.initial_step = 0.5;
+  const Solution solution = solve(problem, options);
+  expect_same(solution, solve_reference(problem, options), "dug");
+  EXPECT_EQ(solution.end_state(0, 2), 1);
+  EXPECT_NEAR(solution.end_state(0, 3), 0.25, 1e-12);
 }
 
 // A reset at a time at which a step ends anyhow, and an impulse there: x is doubled, then kicked; at the span's end

@@ -53,9 +53,12 @@ class ResetTile {
     }
   }
   void install(int staged, int lane) {
+    struck_[lane] = 0;
     for (std::size_t i = 0; i < count(); ++i) sides_[at(i, lane)] = staged_[at(i, staged)];
   }
   void move(int from, int to) {
+    struck_[to] = struck_[from];
+    struck_times_[to] = struck_times_[from];
     for (std::size_t i = 0; i < count(); ++i) sides_[at(i, to)] = sides_[at(i, from)];
   }
 
@@ -65,8 +68,9 @@ class ResetTile {
     for (std::size_t i = 0; i < count(); ++i) {
       evaluate(i, tile_.t_new, tile_.y1.data(), tile_);
       for_lanes(tile_.accepted, [&](int lane) {
-        const Side& side = sides_[at(i, lane)];
+        Side& side = sides_[at(i, lane)];
         Way& way = ways_[at(i, lane)];
+        side.see_end(value(lane));
         way = {.at_end = value(lane), .crosses = detail::crosses(direction(i), side.before, value(lane))};
         if (way.crosses) way.search = {0, side.before, 1, way.at_end};
         if (way.crosses || side.on_threshold()) inside |= LaneMask{1} << lane;
@@ -92,6 +96,10 @@ class ResetTile {
     }
     return striking;
   }
+  // Whether that reset has changed the lane at time t, where it stands.
+  bool has_struck(int reset, int lane, double t) const {
+    return struck_times_[lane] == t && ((struck_[lane] >> reset) & 1) != 0;
+  }
   // Whether the lane's step begins on the threshold of a reset.
   bool on_threshold(int reset, int lane) const {
     return sides_[at(static_cast<std::size_t>(reset), lane)].on_threshold();
@@ -103,7 +111,17 @@ class ResetTile {
       for_lanes(lanes, [&](int lane) {
         Side& side = sides_[at(i, lane)];
         const Way& way = ways_[at(i, lane)];
-        side = side.on_threshold() ? way.look.side_at_end(side, way.at_end) : Side::off(way.at_end);
+        side = side.on_threshold() ? way.look.side_at_end(side, way.at_end) : side.off(way.at_end);
+      });
+    }
+  }
+
+  // Of lanes that resets cut short: where they are left between.
+  void keep_cuts(LaneMask lanes) {
+    for (std::size_t i = 0; i < count(); ++i) {
+      for_lanes(lanes, [&](int lane) {
+        Side& side = sides_[at(i, lane)];
+        if (side.on_threshold()) side = ways_[at(i, lane)].look.side_where_cut(side);
       });
     }
   }
@@ -114,6 +132,7 @@ class ResetTile {
   template <class Ends>
   LaneMask settle(LaneMask lanes, Striking striking, const Ends& ends) {
     std::uint64_t used[kTileLanes] = {};
+    const Striking searched = striking;
     LaneMask ended =
         ends(lanes_where(lanes, [&](int lane) { return striking[static_cast<std::size_t>(lane)] != kNone; }));
     for (LaneMask changing = lanes & ~ended; changing != 0;) {
@@ -126,9 +145,15 @@ class ResetTile {
       for_lanes(lanes & ~ended, [&](int lane) {
         Side& side = sides_[at(i, lane)];
         const T left = left_[at(i, lane)];
-        side = (used[lane] >> i) & 1 ? Side::behind_own(found_[at(i, lane)], left) : side.behind_other(left);
+        const bool found = searched[static_cast<std::size_t>(lane)] == static_cast<int>(i);
+        const T untold = found ? ways_[at(i, lane)].search.untold() : 0;
+        side = (used[lane] >> i) & 1 ? side.behind_own(found_[at(i, lane)], left, untold) : side.behind_other(left);
       });
     }
+    for_lanes(lanes, [&](int lane) {
+      struck_[lane] = used[lane] | (struck_times_[lane] == tile_.t[lane] ? struck_[lane] : 0);
+      struck_times_[lane] = tile_.t[lane];
+    });
     return ended;
   }
 
@@ -139,6 +164,7 @@ class ResetTile {
     T at_end = 0;
     bool crosses = false;
     Look look = {};                         // where it begins on the threshold
+    detail::UnresolvedTime<T> behind = {};  // likewise
     detail::CrossingSearch<T> search = {};  // where it crosses
   };
 
@@ -164,19 +190,42 @@ class ResetTile {
   void evaluate_within(const StepCode<T>& code, std::size_t i) {
     for (int lane = 0; lane < tile_.lanes; ++lane)
       tile_.t_stage[lane] = std::fma(tile_.theta[lane], tile_.h_try[lane], tile_.t[lane]);
+    evaluate_at_stage_times(code, i);
+  }
+  void evaluate_at_stage_times(const StepCode<T>& code, std::size_t i) {
     code.kernels.interpolate(tile_, code.settings);
     evaluate(i, tile_.t_stage, tile_.scratch.data(), tile_);
+  }
+
+  // What time alone changes just behind those lanes' own.
+  void see_unresolved(std::size_t i, LaneMask lanes) {
+    T here[kTileLanes];
+    evaluate(i, tile_.t, tile_.y.data(), tile_);
+    std::copy_n(values_.data(), kTileLanes, here);
+    std::copy_n(tile_.t, kTileLanes, tile_.t_stage);
+    for_lanes(lanes, [&](int lane) {
+      ways_[at(i, lane)].behind = {tile_.t[lane], tile_.h_try[lane]};
+      tile_.t_stage[lane] = ways_[at(i, lane)].behind.end();
+    });
+    evaluate(i, tile_.t_stage, tile_.y.data(), tile_);
+    for_lanes(lanes, [&](int lane) { ways_[at(i, lane)].behind.see(here[lane], value(lane)); });
   }
 
   void look_at_threshold(const StepCode<T>& code, std::size_t i, LaneMask inside) {
     LaneMask looking = lanes_where(inside, [&](int lane) { return sides_[at(i, lane)].on_threshold(); });
     const LaneMask standing = looking;
+    if (standing != 0) see_unresolved(i, standing);
+    const auto elapsed = [&](int lane) { return tile_.theta[lane] * tile_.h_try[lane]; };
     while (looking != 0) {
-      for_lanes(looking, [&](int lane) { tile_.theta[lane] = Look::theta(ways_[at(i, lane)].look.next()); });
-      evaluate_within(code, i);
+      for_lanes(looking, [&](int lane) {
+        const Way& way = ways_[at(i, lane)];
+        tile_.theta[lane] = Look::theta(way.look.next());
+        tile_.t_stage[lane] = way.behind.time(elapsed(lane));
+      });
+      evaluate_at_stage_times(code, i);
       for_lanes(looking, [&](int lane) {
         Way& way = ways_[at(i, lane)];
-        way.look.see(sides_[at(i, lane)], direction(i), value(lane), way.at_end);
+        way.look.see(sides_[at(i, lane)], direction(i), way.behind.value(elapsed(lane), value(lane)), way.at_end);
       });
       looking = lanes_where(looking, [&](int lane) { return ways_[at(i, lane)].look.next() < Look::kLooks; });
     }
@@ -233,7 +282,7 @@ class ResetTile {
       for_lanes(changed, [&](int lane) {
         left_[at(i, lane)] = value(lane);
         const bool may = ((used[lane] >> i) & 1) == 0 && ((chosen >> lane) & 1) == 0;
-        if (!may || !detail::crosses(direction(i), sides_[at(i, lane)].before, value(lane))) return;
+        if (!may || !sides_[at(i, lane)].is_struck(direction(i), value(lane))) return;
         striking[static_cast<std::size_t>(lane)] = static_cast<int>(i);
         chosen |= LaneMask{1} << lane;
       });
@@ -247,6 +296,8 @@ class ResetTile {
   std::vector<Side> sides_, staged_;  // [reset][lane]: where the step begins, of staged ones
   std::vector<Way> ways_;             // [reset][lane]
   std::vector<ResetChange>* changes_ = nullptr;
+  std::uint64_t struck_[kTileLanes] = {};  // which resets have changed it at this time:
+  double struck_times_[kTileLanes] = {};
   std::vector<T> found_, left_;  // [reset][lane]: its value before its own change, behind the last one
 };
 

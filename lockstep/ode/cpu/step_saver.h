@@ -233,9 +233,9 @@ class StepSaver {
   double time_within(int lane, double theta) const {
     return theta == 1 ? tile_.t_new[lane] : std::fma(theta, tile_.h_try[lane], tile_.t[lane]);
   }
-  // Whether the reset that strikes at t follows the last one without time between them.
+  // Whether the reset that strikes at t follows its last time without time between them.
   bool piles_up(int lane, double t) const {
-    if (t == tile_.t[lane]) return true;
+    if (t == tile_.t[lane]) return resets_.has_struck(striking_[static_cast<std::size_t>(lane)], lane, t);
     return resets_.on_threshold(striking_[static_cast<std::size_t>(lane)], lane) &&
            std::fabs(t - tile_.t[lane]) <=
                scalar::smallest_step<ScalarLane<double>>(tile_.t[lane], records_[lane].t_end);
@@ -263,6 +263,7 @@ class StepSaver {
     }
     stopped |= cut_;
     resets_.keep_ends(tile_.accepted & ~stopped);
+    resets_.keep_cuts(cut_ & ~piled_up_);
     if (cut_ == 0) return stopped;
     std::copy(std::begin(event_thetas_), std::end(event_thetas_), tile_.theta);
     code_.kernels.interpolate(tile_, code_.settings);

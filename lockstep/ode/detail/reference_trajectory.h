@@ -121,6 +121,9 @@ class ReferenceTrajectory {
     ReferenceFunction<T> function, state;
     TerminalEvent::Direction direction;
     ResetSide<T> side{};
+    ResetSide<T> cut{};  // where it begins on the threshold: of a step that is cut short
+    T untold = 0;        // by the search that found it last
+    double struck_at = std::numeric_limits<double>::quiet_NaN();
   };
 
   StepEnd here() const { return step_end(stops_, t_, t_end_ < t_start_); }
@@ -289,7 +292,10 @@ class ReferenceTrajectory {
     const bool changes = first < resets_.size();
     if (changes && t_stop == t_new) theta = 1;
     if (changes && piles_up(resets_[first], t_stop)) return Passed::piled_up;
-    if (!changes) {
+    if (changes) {
+      for (ResettingFunction& reset : resets_)
+        if (reset.side.on_threshold()) reset.side = reset.cut;
+    } else {
       if (event_) g_ = g1;
       for (std::size_t i = 0; i < resets_.size(); ++i) resets_[i].side = at_end[i];
     }
@@ -320,16 +326,24 @@ class ReferenceTrajectory {
     constexpr double kNowhere = 2;
     const auto within = [&](double theta) { return reset.function(std::fma(theta, h, t_), interpolate(h, theta))[0]; };
     const T after = reset.function(t_new, y1_)[0];
+    reset.side.see_end(after);
     T before = reset.side.before;
     bool found = crosses(reset.direction, before, after);
     ThresholdLook<T> look;
     if (reset.side.on_threshold()) {
-      while (look.next() < look.kLooks) look.see(reset.side, reset.direction, within(look.theta(look.next())), after);
+      UnresolvedTime<T> behind(t_, h);
+      behind.see(reset.function(t_, y_)[0], reset.function(behind.end(), y_)[0]);
+      while (look.next() < look.kLooks) {
+        const double elapsed = look.theta(look.next()) * h;
+        const T value = reset.function(behind.time(elapsed), interpolate(h, look.theta(look.next())))[0];
+        look.see(reset.side, reset.direction, behind.value(elapsed, value), after);
+      }
+      reset.cut = look.side_where_cut(reset.side);
       found = look.found();
       before = look.side();
       at_end.push_back(look.side_at_end(reset.side, after));
     } else {
-      at_end.push_back(ResetSide<T>::off(after));
+      at_end.push_back(reset.side.off(after));
     }
     if (!found) return kNowhere;
     auto search = reset.side.on_threshold() ? look.search() : CrossingSearch<T>(0, before, 1, after);
@@ -337,18 +351,20 @@ class ReferenceTrajectory {
       const T value = within(search.theta());
       search.see(value, crosses(reset.direction, before, value));
     }
+    reset.untold = search.untold();
     return search.high();
   }
 
-  // Whether a reset that strikes at t follows the last one without time between them.
+  // Whether a reset that strikes at t follows its last time without time between them.
   bool piles_up(const ResettingFunction& reset, double t) const {
-    return t == t_ || (reset.side.on_threshold() && std::fabs(t - t_) <= scalar::smallest_step<D>(t_, t_end_));
+    if (t == t_) return reset.struck_at == t;
+    return reset.side.on_threshold() && std::fabs(t - t_) <= scalar::smallest_step<D>(t_, t_end_);
   }
 
   // At a time at which the state changes at once: by reset `striking`, or, where that is none, it has by impulses. The
   // resets follow that this strikes. True where it is the event that ends the trajectory.
   bool settle(std::size_t striking) {
-    const std::size_t count = resets_.size();
+    const std::size_t count = resets_.size(), searched = striking;
     std::vector<bool> used(count, false);
     std::vector<T> found(count), left(count);
     T g = 0;
@@ -366,7 +382,7 @@ class ReferenceTrajectory {
       striking = count;
       for (std::size_t i = 0; i < count; ++i) {
         left[i] = resets_[i].function(t_, y_)[0];
-        const bool strikes = !used[i] && crosses(resets_[i].direction, resets_[i].side.before, left[i]);
+        const bool strikes = !used[i] && resets_[i].side.is_struck(resets_[i].direction, left[i]);
         if (strikes && striking == count) striking = i;
       }
       if (striking == count) break;
@@ -374,7 +390,9 @@ class ReferenceTrajectory {
     g_ = g;
     for (std::size_t i = 0; i < count; ++i) {
       ResetSide<T>& side = resets_[i].side;
-      side = used[i] ? ResetSide<T>::behind_own(found[i], left[i]) : side.behind_other(left[i]);
+      const T untold = i == searched ? resets_[i].untold : 0;
+      side = used[i] ? side.behind_own(found[i], left[i], untold) : side.behind_other(left[i]);
+      if (used[i]) resets_[i].struck_at = t_;
     }
     return false;
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <limits>
 
 #include "lockstep/ode/problem.h"
 
@@ -19,21 +20,60 @@ bool crosses(TerminalEvent::Direction direction, T before, T after) {
 // Of one reset in one trajectory, where its next step begins.
 template <class T>
 struct ResetSide {
-  T before = 0;  // the function's value; 0 on the threshold, where that tells no side
-  T noise = -1;  // on the threshold: values up to this tell none either; elsewhere negative
+  T before = 0;   // the function's value; 0 on the threshold, where that tells no side
+  T noise = -1;   // on the threshold: values up to this tell none either; elsewhere negative
+  T largest = 0;  // of its values where steps began and ended
 
   bool on_threshold() const { return noise >= 0; }
 
-  static ResetSide on(T within) { return {0, within}; }
-  static ResetSide off(T value) { return {value, -1}; }
-  static ResetSide at_start(T value) { return value == 0 ? on(0) : off(value); }
-  // Behind its own reset, which found one value and left another. A crossing is found to within roundings of the
-  // state, and a reset that leaves the function as it is leaves what they made of 0.
-  static ResetSide behind_own(T found, T left) {
-    return std::fabs(left) <= std::fabs(found) ? on(4 * std::fabs(left)) : off(left);
+  static ResetSide at_start(T value) { return ResetSide{.largest = std::fabs(value)}.at(value); }
+  void see_end(T value) { largest = std::fmax(largest, std::fabs(value)); }
+  ResetSide on(T within) const { return {0, within, largest}; }
+  ResetSide off(T value) const { return {value, -1, largest}; }
+  // Whether another change of the state, which left that value, carries it over the threshold.
+  bool is_struck(TerminalEvent::Direction direction, T left) const {
+    return !(std::fabs(left) <= noise) && crosses(direction, before, left);
+  }
+  // Behind its own reset, which found one value and left another, and whose search did not tell apart what lies within
+  // `untold` of 0; that is 0 where another change struck it. A crossing is found to within roundings of the state and
+  // of the function, and a reset that leaves the function as it is leaves what they made of 0. What is large among all
+  // values seen is no rounding: the function leapt, or the other change carried it there.
+  ResetSide behind_own(T found, T left, T untold) const {
+    const T roundings = std::fmax(std::fabs(found), untold);
+    const T most = (untold > 0 ? T(0x1p-8) : 64 * std::numeric_limits<T>::epsilon()) * largest;
+    const bool tells_none = roundings <= most && std::fabs(left) <= 4 * roundings;
+    return tells_none ? on(4 * std::fmax(std::fabs(left), untold)) : at(left);
   }
   // Behind another change of the state.
-  ResetSide behind_other(T left) const { return on_threshold() && std::fabs(left) <= noise ? *this : at_start(left); }
+  ResetSide behind_other(T left) const { return std::fabs(left) <= noise ? on(noise) : at(left); }
+
+ private:
+  ResetSide at(T value) const { return value == 0 ? on(0) : off(value); }
+};
+
+// A function just behind time t, where rounding does not resolve times; equations in float32 round t as well. What time
+// alone changes in it is taken for a line as far as that: rounded times would move it by more than the state does, and
+// tell a side to which it does not leave.
+template <class T>
+class UnresolvedTime {
+ public:
+  UnresolvedTime() = default;
+  UnresolvedTime(double t, double h)
+      : t_(t), reach_(std::copysign((sizeof(T) == 4 ? 0x1p-21 : 0x1p-46) * std::fabs(t), h)) {}
+  double end() const { return t_ + reach_; }
+  // Of the state at t, at that time and at end().
+  void see(T here, T at_end) { change_ = static_cast<double>(at_end) - static_cast<double>(here); }
+
+  // When to evaluate what is `elapsed` behind t, and what the value found then stands for.
+  double time(double elapsed) const { return covers(elapsed) ? t_ : t_ + elapsed; }
+  T value(double elapsed, T found) const {
+    return covers(elapsed) && change_ != 0 ? static_cast<T>(static_cast<double>(found) + change_ * (elapsed / reach_))
+                                           : found;
+  }
+
+ private:
+  bool covers(double elapsed) const { return std::fabs(elapsed) < std::fabs(reach_); }
+  double t_ = 0, reach_ = 0, change_ = 0;
 };
 
 // Where in a step a function crosses, by ITP (Oliveira & Takahashi, An Enhancement of the Bisection Method Average
@@ -59,6 +99,8 @@ class CrossingSearch {
 
   bool done() const { return done_; }
   double high() const { return high_; }
+  // The function is as small as this on both sides of where it ended.
+  T untold() const { return static_cast<T>(std::fmax(-below_, above_)); }
   // The place to look at next, and what was seen there.
   double theta() const { return theta_; }
   void see(T value, bool crossed) {
@@ -116,10 +158,13 @@ class ThresholdLook {
   bool found() const { return found_; }
   T side() const { return side_; }  // a value on that side; 0 where none tells it
   CrossingSearch<T> search() const { return {theta(low_), below_, theta(high_), above_}; }
-  // Of a step that nothing cuts short.
-  ResetSide<T> side_at_end(const ResetSide<T>& from, T at_end) const {
-    return side_ == 0 ? from : ResetSide<T>::off(at_end);
+  // Of a step that is cut short: from which side another change carries it over the threshold.
+  ResetSide<T> side_where_cut(ResetSide<T> from) const {
+    from.before = side_;
+    return from;
   }
+  // Of a step that nothing cuts short.
+  ResetSide<T> side_at_end(const ResetSide<T>& from, T at_end) const { return side_ == 0 ? from : from.off(at_end); }
 
  private:
   void leave(TerminalEvent::Direction direction, T value, T at_end) {
