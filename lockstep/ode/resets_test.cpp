@@ -527,6 +527,51 @@ TEST(Resets, one_strikes_another_whose_threshold_the_step_began_on) {
   EXPECT_NEAR(solution.end_state(0, 3), 0.25, 1e-12);
 }
 
+// A floor at 0.3, and a reset that turns the speed alone: the last flights are lower than what roundings of x - 0.3 tell,
+// and the ball does not fall through for that. One that is counted on its way goes on, with whatever speed.
+TEST(Resets, a_ball_rests_on_a_floor_that_is_not_at_zero) {
+  for (const Precision precision : {Precision::f64, Precision::f32}) {
+    for (const double restitution : {0.001, 0.01, 0.3, 0.8}) {
+      Problem problem = balls(40);
+      const float floor = 0.3f;
+      problem.parameters.assign(40, restitution);
+      problem.end_times = {20};
+      problem.save_times = {20};
+      problem.resets = {{testing::plain_event(4, 1, [=](double, auto u, auto, auto out) { out(0) = u(0) - floor; }),
+                         testing::plain_function(4, 1,
+                                                 [](double, auto u, auto p, auto next) {
+                                                   next(0) = u(0);
+                                                   next(1) = -p(0) * u(1);
+                                                   next(2) = u(2) + 1;
+                                                   next(3) = u(3);
+                                                 }),
+                         Direction::falling}};
+      const Solution solution = solve(problem, tight(precision));
+      expect_same(solution, solve_reference(problem, tight(precision)), "resting");
+      for (std::size_t i = 0; i < 40; ++i) {
+        const double v = problem.initial_states[4 * i + 1], x = problem.initial_states[4 * i] - floor;
+        const double landing = std::sqrt(v * v + 2 * kGravity * x);
+        const double expected = (v + landing + 2 * landing * restitution / (1 - restitution)) / kGravity;
+        EXPECT_EQ(solution.record(i).status, Status::step_too_small) << i;
+        EXPECT_NEAR(solution.record(i).end_time, expected, precision == Precision::f64 ? 1e-6 : 1e-2) << i;
+        EXPECT_NEAR(solution.end_state(i, 0), floor, precision == Precision::f64 ? 1e-12 : 1e-5) << i;
+      }
+      problem.resets[0].state = testing::plain_function(4, 1, [](double, auto u, auto p, auto next) {
+        next(0) = u(0);
+        next(1) = p(0) * u(1);
+        next(2) = u(2) + 1;
+        next(3) = u(3);
+      });
+      const Solution passed = solve(problem, tight(precision));
+      expect_same(passed, solve_reference(problem, tight(precision)), "passing");
+      for (std::size_t i = 0; i < 40; ++i) {
+        EXPECT_EQ(passed.record(i).status, Status::success) << i;
+        EXPECT_EQ(passed.end_state(i, 2), 1) << i;
+      }
+    }
+  }
+}
+
 // A reset at a time at which a step ends anyhow, and an impulse there: x is doubled, then kicked; at the span's end
 // nothing happens.
 TEST(Resets, a_stop_may_be_where_one_strikes) {

@@ -83,6 +83,7 @@ class ResetTile {
   // does, or 2, and keeps it where no reset comes before.
   Striking find_first(const StepCode<T>& code, LaneMask inside, double* theta) {
     Striking striking = none();
+    resting_ = 0;
     for (std::size_t i = 0; i < count(); ++i) {
       look_at_threshold(code, i, inside);
       const LaneMask crossing = lanes_where(inside, [&](int lane) { return ways_[at(i, lane)].crosses; });
@@ -100,6 +101,8 @@ class ResetTile {
   bool has_struck(int reset, int lane, double t) const {
     return struck_times_[lane] == t && ((struck_[lane] >> reset) & 1) != 0;
   }
+  // Lanes that come to rest on a threshold where the step begins.
+  LaneMask resting() const { return resting_; }
   // Whether the lane's step begins on the threshold of a reset.
   bool on_threshold(int reset, int lane) const {
     return sides_[at(static_cast<std::size_t>(reset), lane)].on_threshold();
@@ -232,6 +235,7 @@ class ResetTile {
     for_lanes(standing, [&](int lane) {
       Way& way = ways_[at(i, lane)];
       way.crosses = way.look.found();
+      if (way.look.rests()) resting_ |= LaneMask{1} << lane;
       if (way.crosses) way.search = way.look.search();
     });
   }
@@ -295,6 +299,7 @@ class ResetTile {
   AlignedBuffer<T> values_;           // [lane], of the function evaluated last
   std::vector<Side> sides_, staged_;  // [reset][lane]: where the step begins, of staged ones
   std::vector<Way> ways_;             // [reset][lane]
+  LaneMask resting_ = 0;
   std::vector<ResetChange>* changes_ = nullptr;
   std::uint64_t struck_[kTileLanes] = {};  // which resets have changed it at this time:
   double struck_times_[kTileLanes] = {};

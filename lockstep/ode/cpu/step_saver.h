@@ -252,11 +252,18 @@ class StepSaver {
       striking_ = resets_.find_first(code_, inside, theta);
       for (LaneMask bits = inside; bits != 0; bits &= bits - 1) {
         const int lane = __builtin_ctz(bits);
+        const LaneMask bit = LaneMask{1} << lane;
+        if ((resets_.resting() & bit) != 0) {
+          piled_up_ |= bit;
+          cut_ |= bit;
+          event_times_[lane] = tile_.t[lane];
+          continue;
+        }
         if (striking_[static_cast<std::size_t>(lane)] == ResetTile<T>::kNone) continue;
         const double t = time_within(lane, theta[lane]);
         if (t == records_[lane].t_end) continue;  // it ends before it
-        if (piles_up(lane, t)) piled_up_ |= LaneMask{1} << lane;
-        cut_ |= LaneMask{1} << lane;
+        if (piles_up(lane, t)) piled_up_ |= bit;
+        cut_ |= bit;
         event_times_[lane] = t;
         event_thetas_[lane] = t == tile_.t_new[lane] ? 1 : theta[lane];
       }

@@ -121,6 +121,7 @@ class ReferenceTrajectory {
     ReferenceFunction<T> function, state;
     TerminalEvent::Direction direction;
     ResetSide<T> side{};
+    bool rests = false;
     ResetSide<T> cut{};  // where it begins on the threshold: of a step that is cut short
     T untold = 0;        // by the search that found it last
     double struck_at = std::numeric_limits<double>::quiet_NaN();
@@ -288,6 +289,8 @@ class ReferenceTrajectory {
         ends = false;
       }
     }
+    const bool rests = std::ranges::any_of(resets_, &ResettingFunction::rests);
+    if (rests) return Passed::piled_up;
     const double t_stop = time_within(theta, h, t_new);
     const bool changes = first < resets_.size();
     if (changes && t_stop == t_new) theta = 1;
@@ -339,6 +342,7 @@ class ReferenceTrajectory {
         look.see(reset.side, reset.direction, behind.value(elapsed, value), after);
       }
       reset.cut = look.side_where_cut(reset.side);
+      reset.rests = look.rests();
       found = look.found();
       before = look.side();
       at_end.push_back(look.side_at_end(reset.side, after));

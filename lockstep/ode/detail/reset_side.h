@@ -23,6 +23,7 @@ struct ResetSide {
   T before = 0;   // the function's value; 0 on the threshold, where that tells no side
   T noise = -1;   // on the threshold: values up to this tell none either; elsewhere negative
   T largest = 0;  // of its values where steps began and ended
+  T from = 0;     // where its own reset has just left it on the threshold: a value on the side from which it came
 
   bool on_threshold() const { return noise >= 0; }
 
@@ -42,7 +43,10 @@ struct ResetSide {
     const T roundings = std::fmax(std::fabs(found), untold);
     const T most = (untold > 0 ? T(0x1p-8) : 64 * std::numeric_limits<T>::epsilon()) * largest;
     const bool tells_none = roundings <= most && std::fabs(left) <= 4 * roundings;
-    return tells_none ? on(4 * std::fmax(std::fabs(left), untold)) : at(left);
+    if (!tells_none) return at(left);
+    ResetSide side = on(4 * std::fmax(std::fabs(left), untold));
+    side.from = before;
+    return side;
   }
   // Behind another change of the state.
   ResetSide behind_other(T left) const { return std::fabs(left) <= noise ? on(noise) : at(left); }
@@ -145,7 +149,13 @@ class ThresholdLook {
   void see(const ResetSide<T>& from, TerminalEvent::Direction direction, T value, T at_end) {
     if (side_ == 0) {
       if (std::fabs(value) > from.noise) leave(direction, value, at_end);
-      next_ = side_ == 0 ? next_ + 1 : found_ ? (low_ + high_) / 2 : kLooks;
+      // Away from where it came, as if its reset had not turned it back: one more look tells whether it has.
+      passes_ = side_ != 0 && from.from != 0 && (side_ < 0) != (from.from < 0);
+      ++next_;
+      if (passes_ && next_ == kLooks) see_passing(at_end);
+      if (side_ != 0 && !passes_) next_ = found_ ? (low_ + high_) / 2 : kLooks;
+    } else if (passes_) {
+      see_passing(value);
     } else {
       const bool crossed = crosses(direction, side_, value);
       (crossed ? high_ : low_) = next_;
@@ -156,6 +166,8 @@ class ThresholdLook {
   }
 
   bool found() const { return found_; }
+  // Its own reset did turn it back, but to less than roundings tell, time and again: it lies on its threshold.
+  bool rests() const { return rests_; }
   T side() const { return side_; }  // a value on that side; 0 where none tells it
   CrossingSearch<T> search() const { return {theta(low_), below_, theta(high_), above_}; }
   // Of a step that is cut short: from which side another change carries it over the threshold.
@@ -164,7 +176,7 @@ class ThresholdLook {
     return from;
   }
   // Of a step that nothing cuts short.
-  ResetSide<T> side_at_end(const ResetSide<T>& from, T at_end) const { return side_ == 0 ? from : from.off(at_end); }
+  ResetSide<T> side_at_end(const ResetSide<T>& from, T at_end) const { return side_ == 0 ? from.on(from.noise) : from.off(at_end); }
 
  private:
   void leave(TerminalEvent::Direction direction, T value, T at_end) {
@@ -174,8 +186,16 @@ class ThresholdLook {
     above_ = at_end;
   }
 
+  // 8 times as far on a function has 8 times the value where it passes its threshold at some rate, and 64 times where
+  // it is as good as at rest there and bends away: between those lies 24.
+  void see_passing(T value) {
+    passes_ = false;
+    rests_ = (value < 0) == (side_ < 0) && std::fabs(value) > 24 * std::fabs(side_);
+    next_ = !rests_ && found_ ? (low_ + high_) / 2 : kLooks;
+  }
+
   int next_ = 0, low_ = 0, high_ = kLooks;
-  bool found_ = false;
+  bool found_ = false, passes_ = false, rests_ = false;
   T side_ = 0, below_ = 0, above_ = 0;
 };
 
