@@ -527,8 +527,8 @@ TEST(Resets, one_strikes_another_whose_threshold_the_step_began_on) {
   EXPECT_NEAR(solution.end_state(0, 3), 0.25, 1e-12);
 }
 
-// A floor at 0.3, and a reset that turns the speed alone: the last flights are lower than what roundings of x - 0.3 tell,
-// and the ball does not fall through for that. One that is counted on its way goes on, with whatever speed.
+// A floor at 0.3, and a reset that turns the speed alone: the last flights are lower than what roundings of x - 0.3
+// tell, and the ball does not fall through for that. One that is counted on its way goes on, with whatever speed.
 TEST(Resets, a_ball_rests_on_a_floor_that_is_not_at_zero) {
   for (const Precision precision : {Precision::f64, Precision::f32}) {
     for (const double restitution : {0.001, 0.01, 0.3, 0.8}) {

@@ -152,10 +152,10 @@ class ThresholdLook {
       // Away from where it came, as if its reset had not turned it back: one more look tells whether it has.
       passes_ = side_ != 0 && from.from != 0 && (side_ < 0) != (from.from < 0);
       ++next_;
-      if (passes_ && next_ == kLooks) see_passing(at_end);
+      if (passes_ && next_ == kLooks) see_passing(from.noise, at_end);
       if (side_ != 0 && !passes_) next_ = found_ ? (low_ + high_) / 2 : kLooks;
     } else if (passes_) {
-      see_passing(value);
+      see_passing(from.noise, value);
     } else {
       const bool crossed = crosses(direction, side_, value);
       (crossed ? high_ : low_) = next_;
@@ -176,7 +176,9 @@ class ThresholdLook {
     return from;
   }
   // Of a step that nothing cuts short.
-  ResetSide<T> side_at_end(const ResetSide<T>& from, T at_end) const { return side_ == 0 ? from.on(from.noise) : from.off(at_end); }
+  ResetSide<T> side_at_end(const ResetSide<T>& from, T at_end) const {
+    return side_ == 0 ? from.on(from.noise) : from.off(at_end);
+  }
 
  private:
   void leave(TerminalEvent::Direction direction, T value, T at_end) {
@@ -186,11 +188,13 @@ class ThresholdLook {
     above_ = at_end;
   }
 
-  // 8 times as far on a function has 8 times the value where it passes its threshold at some rate, and 64 times where
-  // it is as good as at rest there and bends away: between those lies 24.
-  void see_passing(T value) {
+  // `value` is found 8 times as far on as the one that told the side. Of r x + q x^2 there the first is r x + q x^2,
+  // the second 8 r x + 64 q x^2. A function that its reset has not turned back goes on at a rate r.
+  void see_passing(T noise, T value) {
     passes_ = false;
-    rests_ = (value < 0) == (side_ < 0) && std::fabs(value) > 24 * std::fabs(side_);
+    const T bend = (value - 8 * side_) / 56, along = side_ - bend;
+    const bool goes_on = (along < 0) == (side_ < 0) && std::fabs(along) > std::fmax(noise / 2, std::fabs(side_) / 16);
+    rests_ = !goes_on && (value < 0) == (side_ < 0);
     next_ = !rests_ && found_ ? (low_ + high_) / 2 : kLooks;
   }
 
