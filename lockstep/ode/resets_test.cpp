@@ -1,13 +1,11 @@
-// States that change at events: exact solutions across bounces, the engine's bits against the plain reference
-// integrator's, and what happens at thresholds.
+// States that change at events: exact solutions, the engine's bits against the plain reference integrator's, what
+// happens at one time, and what is refused. About thresholds: reset_thresholds_test.cpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <random>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "lockstep/core/testing/message_of.h"
@@ -17,6 +15,7 @@
 #include "lockstep/ode/methods.h"
 #include "lockstep/ode/reference.h"
 #include "lockstep/ode/solve.h"
+#include "lockstep/ode/testing/bouncing_balls.h"
 #include "lockstep/ode/testing/jumps.h"
 #include "lockstep/ode/testing/plain_function.h"
 
@@ -24,69 +23,10 @@ namespace lockstep::ode {
 namespace {
 
 using Direction = TerminalEvent::Direction;
+using testing::balls, testing::ceiling, testing::floor_reset, testing::flown, testing::height, testing::kGravity;
 using testing::expect_same;
 using ::testing::HasSubstr;
 using testing::tight;
-
-constexpr double kGravity = 9.81;
-
-// A ball above the floor: height, speed, bounces so far, time of the last one; p0: the share of speed that is left.
-Rhs falling() {
-  return function<4, 1>("falling", [](auto, const auto& u, const auto&, auto& du) {
-    du[0] = u[1];
-    du[1] = -kGravity;
-    du[2] = 0 * u[2];
-    du[3] = 0 * u[3];
-  });
-}
-Rhs height(double of = 0) {
-  return event_function<4, 1>("height", [of](auto, const auto& u, const auto&) { return u[0] - of; });
-}
-Reset floor_reset(bool onto = true) {
-  const Rhs state = function<4, 1>("bounce", [onto](auto t, const auto& u, const auto& p, auto& next) {
-    next[0] = onto ? 0 * u[0] : u[0];
-    next[1] = -p[0] * u[1];
-    next[2] = u[2] + 1;
-    next[3] = 0 * u[3] + t;
-  });
-  return {height(), state, Direction::falling};
-}
-Reset ceiling(double of) {
-  const Rhs state = function<4, 1>("ceiling", [](auto, const auto& u, const auto&, auto& next) {
-    for (std::size_t c = 0; c < 4; ++c) next[c] = u[c];
-    next[1] = -u[1];
-  });
-  return {height(of), state, Direction::rising};
-}
-
-Problem balls(std::size_t count = 77) {
-  Problem problem;
-  problem.rhs = falling();
-  for (std::size_t i = 0; i < count; ++i) {
-    const double x = static_cast<double>(i);
-    for (const double u : {0.5 + 0.03 * x, std::sin(x), 0.0, -1.0}) problem.initial_states.push_back(u);
-    problem.parameters.push_back(0.8 + 0.002 * x);
-  }
-  problem.end_times = {2};
-  problem.save_times = {0, 0.3, 0.7, 1.1, 1.9, 2};
-  problem.resets = {floor_reset()};
-  return problem;
-}
-
-std::vector<double> flown(const Problem& problem, std::size_t i, double t) {
-  double x = problem.initial_states[4 * i], v = problem.initial_states[4 * i + 1], now = 0, count = 0, last = -1;
-  while (true) {
-    const double flight = (v + std::sqrt(v * v + 2 * kGravity * x)) / kGravity;
-    if (now + flight >= t) break;
-    now += flight;
-    v = problem.parameters[i] * (kGravity * flight - v);
-    x = 0;
-    ++count;
-    last = now;
-  }
-  const double h = t - now;
-  return {x + v * h - kGravity / 2 * h * h, v - kGravity * h, count, last};
-}
 
 // Within ten times the tolerance; a float32 makes some hundreds of roundings of numbers below 8.
 TEST(Resets, a_ball_bounces_as_it_should) {
@@ -219,45 +159,6 @@ TEST(Resets, random_ones_have_the_bits_of_the_reference) {
   }
 }
 
-// Bounces that come ever closer end where float64 does not tell their times apart, at the sum of the flights.
-TEST(Resets, bounces_that_pile_up_end_the_trajectory) {
-  Problem problem = balls(5);
-  problem.end_times = {50};
-  problem.save_times = {0, 1, 50};
-  const Solution solution = solve(problem, tight());
-  expect_same(solution, solve_reference(problem, tight()), "piled up");
-  for (std::size_t i = 0; i < 5; ++i) {
-    const double x = problem.initial_states[4 * i], v = problem.initial_states[4 * i + 1], r = problem.parameters[i];
-    const double landing = std::sqrt(v * v + 2 * kGravity * x);
-    const double expected = (v + landing) / kGravity + 2 * landing * r / (1 - r) / kGravity;
-    EXPECT_EQ(solution.record(i).status, Status::step_too_small);
-    EXPECT_NEAR(solution.record(i).end_time, expected, 1e-10);
-    EXPECT_NEAR(solution.end_state(i, 0), 0, 1e-10);
-    EXPECT_TRUE(std::isnan(solution.state(i, 2, 0)));
-    EXPECT_EQ(solution.state(i, 1, 2), flown(problem, i, 1)[2]);
-  }
-}
-
-// x' = v thrown up from the floor itself, by a first step far longer than its flight; and a ball at rest there, which
-// falls through, as nothing turns it back.
-TEST(Resets, a_start_on_the_threshold_counts_for_the_side_it_leaves_to) {
-  for (const Direction direction : {Direction::falling, Direction::either}) {
-    Problem problem = balls(2);
-    problem.initial_states = {0, 1e-3, 0, -1, 0, 0, 0, -1};
-    problem.parameters = {1, 1};
-    problem.end_times = {0.01};
-    problem.save_times = {};
-    problem.resets[0].direction = direction;
-    Options options = tight();
-    options.initial_step = 0.005;
-    const Solution solution = solve(problem, options);
-    EXPECT_EQ(solution.end_state(0, 2), std::floor(0.01 / (2e-3 / kGravity)));
-    EXPECT_EQ(solution.end_state(1, 2), 0);
-    EXPECT_NEAR(solution.end_state(1, 0), -kGravity / 2 * 1e-4, 1e-12);
-    expect_same(solution, solve_reference(problem, options), "from the floor");
-  }
-}
-
 // A reset that leaves the state alone counts crossings, and changes nothing but the steps.
 TEST(Resets, crossings_are_counted_where_the_state_goes_on) {
   Problem problem;
@@ -360,216 +261,6 @@ TEST(Resets, one_strikes_another_at_the_same_time) {
   EXPECT_NEAR(kicked.end_state(0, 0), -1, 1e-11);
   EXPECT_EQ(kicked.end_state(0, 1), 1);
   expect_same(kicked, solve_reference(problem, tight()), "by an impulse");
-}
-
-// Where a ball that bounces between 0 and 1 is, a distance from x on.
-double folded(double x) { return 1 - std::fabs(std::fmod(std::fmod(x, 2) + 2, 2) - 1); }
-
-// A square's corners, which diagonals meet: both walls turn the ball, at one time or at two that float64 does not tell
-// apart, whichever rounding puts first.
-TEST(Resets, a_ball_leaves_the_corners_of_a_square) {
-  Problem problem;
-  problem.rhs = function<4>("line", [](auto, const auto& u, const auto&, auto& du) {
-    du[0] = u[2];
-    du[1] = u[3];
-    du[2] = 0 * u[2];
-    du[3] = 0 * u[3];
-  });
-  std::mt19937 random(1);
-  std::uniform_real_distribution<double> uniform(0.2, 2);
-  for (int i = 0; i < 200; ++i) {
-    const double x = uniform(random) / 2.2, v = uniform(random);
-    for (const double u : {x, i % 2 == 0 ? x : 1 - x, v, i % 2 == 0 ? v : -v}) problem.initial_states.push_back(u);
-  }
-  for (const int c : {0, 1}) {
-    for (const double wall : {0.0, 1.0}) {
-      problem.resets.push_back(
-          {testing::plain_event(4, 0,
-                                [=](double, auto u, auto, auto out) { out(0) = u(c) - static_cast<float>(wall); }),
-           testing::plain_function(4, 0,
-                                   [=](double, auto u, auto, auto next) {
-                                     for (int k = 0; k < 4; ++k) next(k) = u(k);
-                                     next(c + 2) = -u(c + 2);
-                                   }),
-           wall == 0 ? Direction::falling : Direction::rising});
-    }
-  }
-  for (const bool either : {false, true}) {
-    if (either)
-      for (Reset& reset : problem.resets) reset.direction = Direction::either;
-    for (const double start : {0.0, 1e3, 1e6}) {
-      problem.start_times = {start};
-      problem.end_times = {start + 40};
-      const Solution solution = solve(problem, tight());
-      expect_same(solution, solve_reference(problem, tight()), "corners");
-      for (std::size_t i = 0; i < problem.trajectories(); ++i) {
-        ASSERT_EQ(solution.record(i).status, Status::success) << i;
-        const double* u = &problem.initial_states[4 * i];
-        // Each of up to 160 bounces happens at a rounded time.
-        const double bound = 1e-11 + 1e-13 * start;
-        for (int c = 0; c < 2; ++c)
-          ASSERT_NEAR(solution.end_state(i, static_cast<std::size_t>(c)), folded(u[c] + 40 * u[c + 2]), bound) << i;
-      }
-    }
-  }
-}
-
-// Thresholds that move are crossed as often as a fine grid sees them, however roundings of the time fall.
-TEST(Resets, crossings_of_a_moving_threshold_are_counted_once) {
-  Problem problem;
-  problem.rhs = function<3>("wave", [](auto, const auto& u, const auto&, auto& du) {
-    du[0] = u[1];
-    du[1] = -u[0];
-    du[2] = 0 * u[2];
-  });
-  std::mt19937 random(1);
-  std::uniform_real_distribution<double> uniform(-2, 2);
-  for (int i = 0; i < 300; ++i) {
-    for (const double u : {uniform(random), uniform(random), 0.0}) problem.initial_states.push_back(u);
-  }
-  problem.end_times = {40};
-  const auto threshold = [](double t) { return 0.3 * std::sin(3 * t) + 0.2; };
-  problem.resets = {{testing::plain_event(3, 0,
-                                          [=](double t, auto u, auto, auto out) {
-                                            using T = std::decay_t<decltype(out(0))>;
-                                            out(0) = u(0) - static_cast<T>(threshold(t));
-                                          }),
-                     function<3>("count", [](auto, const auto& u, const auto&, auto& next) {
-                       next[0] = u[0];
-                       next[1] = u[1];
-                       next[2] = u[2] + 1;
-                     })}};
-  Options options = tight();
-  options.max_step = 0.1;
-  const Solution solution = solve(problem, options);
-  const Problem few = problem.part(0, 20);
-  expect_same(solve(few, options), solve_reference(few, options), "counted");
-  for (std::size_t i = 0; i < problem.trajectories(); ++i) {
-    ASSERT_EQ(solution.record(i).status, Status::success) << i;
-    const double a = problem.initial_states[3 * i], b = problem.initial_states[3 * i + 1];
-    int expected = 0;
-    bool above = a > threshold(0);
-    for (int k = 1; k <= 40000; ++k) {
-      const double t = k / 1000.0;
-      const bool now = a * std::cos(t) + b * std::sin(t) > threshold(t);
-      expected += now != above ? 1 : 0;
-      above = now;
-    }
-    ASSERT_EQ(solution.end_state(i, 2), expected) << i;
-  }
-}
-
-// Noon and midnight, by a function that leaps back at midnight: what it leaps to is no rounding of 0.
-TEST(Resets, a_function_that_leaps_is_seen_each_time) {
-  Problem problem = balls(1);
-  problem.initial_states = {0, 0, 0, 0};
-  problem.end_times = {100};
-  problem.save_times = {};
-  problem.resets[0].function = testing::plain_event(4, 1, [](double t, auto, auto, auto out) {
-    using T = std::decay_t<decltype(out(0))>;
-    out(0) = static_cast<T>(t - 24 * std::floor(t / 24) - 12);
-  });
-  Options options = tight();
-  options.max_step = 1;
-  for (const auto& [direction, expected] :
-       {std::pair{Direction::rising, 4}, std::pair{Direction::falling, 4}, std::pair{Direction::either, 8}}) {
-    problem.resets[0].direction = direction;
-    const Solution solution = solve(problem, options);
-    EXPECT_EQ(solution.end_state(0, 2), expected);
-    expect_same(solution, solve_reference(problem, options), "noon");
-  }
-}
-
-// A kick carries the ball half a metre under the floor, which turns it at once and leaves it there: it bounces again
-// once it has come back.
-TEST(Resets, what_another_change_leaves_beyond_comes_back) {
-  Problem problem = balls(1);
-  problem.initial_states = {1, 0, 0, -1};
-  problem.parameters = {1};
-  problem.end_times = {3};
-  problem.save_times = {};
-  problem.resets = {floor_reset(false)};
-  const double speed = 0.4 * kGravity, height = 1 - kGravity / 2 * 0.16;
-  problem.impulses = {{0.4, 0, -height - 0.5}};
-  Options options = tight();
-  options.max_step = 0.01;
-  const Solution solution = solve(problem, options);
-  expect_same(solution, solve_reference(problem, options), "kicked");
-  // From half a metre below, up at that speed, and from the floor up again and again.
-  const double floor_speed = std::sqrt(speed * speed - kGravity), lands = 0.4 + (speed + floor_speed) / kGravity;
-  const double flights = std::floor((3 - lands) / (2 * floor_speed / kGravity));
-  EXPECT_EQ(solution.end_state(0, 2), 2 + flights);
-  EXPECT_GT(solution.end_state(0, 0), 0);
-}
-
-// In the very step that begins on the floor a reset at a given time carries the ball under it: the floor turns it.
-TEST(Resets, one_strikes_another_whose_threshold_the_step_began_on) {
-  Problem problem = balls(1);
-  problem.initial_states = {0, 5, 0, -1};
-  problem.parameters = {1};
-  problem.end_times = {0.5};
-  problem.save_times = {};
-  problem.resets = {floor_reset(),
-                    {testing::plain_event(4, 1,
-                                          [](double t, auto, auto, auto out) {
-                                            using T = std::decay_t<decltype(out(0))>;
-                                            out(0) = static_cast<T>(t - 0.25);
-                                          }),
-                     function<4, 1>("dig", [](auto, const auto& u, const auto&, auto& next) {
-                       for (std::size_t c = 0; c < 4; ++c) next[c] = u[c];
-                       next[0] = u[0] - 2;
-                     })}};
-  Options options = tight();
-  options.initial_step = 0.5;
-  const Solution solution = solve(problem, options);
-  expect_same(solution, solve_reference(problem, options), "dug");
-  EXPECT_EQ(solution.end_state(0, 2), 1);
-  EXPECT_NEAR(solution.end_state(0, 3), 0.25, 1e-12);
-}
-
-// A floor at 0.3, and a reset that turns the speed alone: the last flights are lower than what roundings of x - 0.3
-// tell, and the ball does not fall through for that. One that is counted on its way goes on, with whatever speed.
-TEST(Resets, a_ball_rests_on_a_floor_that_is_not_at_zero) {
-  for (const Precision precision : {Precision::f64, Precision::f32}) {
-    for (const double restitution : {0.001, 0.01, 0.3, 0.8}) {
-      Problem problem = balls(40);
-      const float floor = 0.3f;
-      problem.parameters.assign(40, restitution);
-      problem.end_times = {20};
-      problem.save_times = {20};
-      problem.resets = {{testing::plain_event(4, 1, [=](double, auto u, auto, auto out) { out(0) = u(0) - floor; }),
-                         testing::plain_function(4, 1,
-                                                 [](double, auto u, auto p, auto next) {
-                                                   next(0) = u(0);
-                                                   next(1) = -p(0) * u(1);
-                                                   next(2) = u(2) + 1;
-                                                   next(3) = u(3);
-                                                 }),
-                         Direction::falling}};
-      const Solution solution = solve(problem, tight(precision));
-      expect_same(solution, solve_reference(problem, tight(precision)), "resting");
-      for (std::size_t i = 0; i < 40; ++i) {
-        const double v = problem.initial_states[4 * i + 1], x = problem.initial_states[4 * i] - floor;
-        const double landing = std::sqrt(v * v + 2 * kGravity * x);
-        const double expected = (v + landing + 2 * landing * restitution / (1 - restitution)) / kGravity;
-        EXPECT_EQ(solution.record(i).status, Status::step_too_small) << i;
-        EXPECT_NEAR(solution.record(i).end_time, expected, precision == Precision::f64 ? 1e-6 : 1e-2) << i;
-        EXPECT_NEAR(solution.end_state(i, 0), floor, precision == Precision::f64 ? 1e-12 : 1e-5) << i;
-      }
-      problem.resets[0].state = testing::plain_function(4, 1, [](double, auto u, auto p, auto next) {
-        next(0) = u(0);
-        next(1) = p(0) * u(1);
-        next(2) = u(2) + 1;
-        next(3) = u(3);
-      });
-      const Solution passed = solve(problem, tight(precision));
-      expect_same(passed, solve_reference(problem, tight(precision)), "passing");
-      for (std::size_t i = 0; i < 40; ++i) {
-        EXPECT_EQ(passed.record(i).status, Status::success) << i;
-        EXPECT_EQ(passed.end_state(i, 2), 1) << i;
-      }
-    }
-  }
 }
 
 // A reset at a time at which a step ends anyhow, and an impulse there: x is doubled, then kicked; at the span's end

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lockstep/ode/cpu/adjoint_tile.h"
+#include "lockstep/ode/differentiable_event.h"
 
 namespace lockstep::ode::cpu {
 namespace {

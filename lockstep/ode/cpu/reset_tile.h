@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "lockstep/ode/cpu/solve_context.h"
 #include "lockstep/ode/detail/reset_side.h"
-#include "lockstep/ode/numerics.h"
 
 namespace lockstep::ode::cpu {
 
