@@ -252,10 +252,10 @@ class Operators(unittest.TestCase):
         "Sigmoid": [{}], "Softmax": [{}, {"axis": 1}], "Softplus": [{}], "Softsign": [{}], "SwiGLU": [{}, {"alpha": 0.5}],
         "Swish": [{}, {"alpha": 0.5}], "Tanh": [{}], "ThresholdedRelu": [{}, {"alpha": -0.5}], "Erf": [{}], "Sin": [{}],
         "Cos": [{}], "Sign": [{}], "Abs": [{}], "Neg": [{}], "Exp": [{}], "Floor": [{}], "Ceil": [{}], "Round": [{}],
-        "Atan": [{}], "Mod": [{"fmod": 1}]}
+        "Asinh": [{}], "Atan": [{}], "Mod": [{"fmod": 1}]}
     SECOND = {"PRelu": "slopes", "SwiGLU": "x", "Mod": "slopes"}
     # What else is read, where it means something for each sample (lockstep/nn/onnx.h).
-    OTHERS = """Acos Add And Asin BatchNormalization Cast CastLike Clip Concat Constant ConstantOfShape Cosh CumSum Div Dropout Einsum Equal Expand
+    OTHERS = """Acos Acosh Add And Asin Atanh BatchNormalization Cast CastLike Clip Concat Constant ConstantOfShape Cosh CumSum Div Dropout Einsum Equal Expand
         Flatten Gather GatherND Gemm Greater GreaterOrEqual GroupNormalization Identity InstanceNormalization IsInf IsNaN LayerNormalization Less
         LessOrEqual Log LpNormalization MatMul Max Mean Min Mul Not Or Pad Pow RMSNormalization Reciprocal ReduceL1 ReduceL2
         ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Reshape ScatterElements
