@@ -386,16 +386,7 @@ TEST(Impulses, derivatives_pass_them) {
           }
           return sum;
         };
-        const auto slope = [&](double& number) {
-          constexpr double h = 1e-5;
-          const double kept = number;
-          number = kept + h;
-          const double above = value();
-          number = kept - h;
-          const double below = value();
-          number = kept;
-          return (above - below) / (2 * h);
-        };
+        const auto slope = [&](double& number) { return testing::slope(number, value, 1e-5); };
         for (std::size_t d = 0; d < 2; ++d) {
           double by_start = 0, by_parameter = 0;
           for (std::size_t at = 0; at < 2 * saves; ++at) {

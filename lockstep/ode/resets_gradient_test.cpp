@@ -75,18 +75,10 @@ std::vector<double> flown(const Problem& own, double until, double most = 1e9) {
   return {x + v * h - g / 2 * h * h + s * until, s + v - g * h, last, count, until};
 }
 
-double slope(double& number, const std::function<double()>& value, double h = 1e-6) {
-  const double kept = number;
-  number = kept + h;
-  const double above = value();
-  number = kept - h;
-  const double below = value();
-  number = kept;
-  return (above - below) / (2 * h);
-}
+double slope(double& number, const std::function<double()>& value) { return testing::slope(number, value, 1e-6); }
 // Without the error in h^2, which is large where a trajectory all but grazes its threshold.
 double extrapolated_slope(double& number, const std::function<double()>& value, double h) {
-  return (4 * slope(number, value, h) - slope(number, value, 2 * h)) / 3;
+  return (4 * testing::slope(number, value, h) - testing::slope(number, value, 2 * h)) / 3;
 }
 
 // By central differences of the exact solution: 1e-6 squared of third derivatives of some thousands, and roundings of

@@ -209,12 +209,7 @@ void AdjointTile<T>::run_own_steps() {
     if (!fixed) {
       for (LaneMask bits = rejected; bits != 0; bits &= bits - 1) ++lanes_[__builtin_ctz(bits)].rejected;
     }
-    LaneMask advanced = accepted & ~over;
-    for (LaneMask bits = cut; bits != 0; bits &= bits - 1) {
-      const int lane = __builtin_ctz(bits);
-      if (!saver_.resets_at_end(lane)) advanced &= ~(LaneMask{1} << lane);
-    }
-    const LaneMask successful = pass(advanced, cut & ~over & ~piled_up).ended;
+    const LaneMask successful = pass(accepted & ~over & ~saver_.cut_within(), cut & ~over & ~piled_up).ended;
     for (LaneMask bits = piled_up; bits != 0; bits &= bits - 1) end_lane(__builtin_ctz(bits), Status::step_too_small);
     const LaneMask stuck = tile_.stuck & open_;
     for (LaneMask bits = successful; bits != 0; bits &= bits - 1) end_lane(__builtin_ctz(bits), Status::success);

@@ -89,12 +89,8 @@ class Worker {
       for (LaneMask bits = tile_.after_rejection; bits != 0; bits &= bits - 1) ++lanes_[__builtin_ctz(bits)].rejected;
     }
     const LaneMask exhausted = steps_ >= next_limit_ ? lanes_at_limit() : 0;
-    LaneMask advanced = tile_.accepted & ~terminated;
-    const LaneMask reset = cut & advanced & ~piled_up;
-    for (LaneMask bits = cut; bits != 0; bits &= bits - 1) {
-      const int lane = __builtin_ctz(bits);
-      if (!saver_.resets_at_end(lane)) advanced &= ~(LaneMask{1} << lane);
-    }
+    const LaneMask advanced = tile_.accepted & ~terminated & ~saver_.cut_within();
+    const LaneMask reset = cut & ~terminated & ~piled_up;
     const auto strike = [this](LaneMask changed) { return saver_.strike(changed); };
     const Landing landing = pass_stops(code_, tile_, lanes_, advanced, exhausted, reset, strike);
     const LaneMask successful = landing.ended;

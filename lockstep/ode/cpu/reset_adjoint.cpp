@@ -46,10 +46,8 @@ LaneMask AdjointTile<T>::reset_lanes() {
   }
   const LaneMask over = saver_.reset();
   keep_resets(true);
-  for (ResetRecord<T>& record : resets_) {
-    if (record.step + 1 == steps_.size() && record.within)
-      record.rate = std::move(rates[static_cast<std::size_t>(record.lane())]);
-  }
+  for (std::size_t i = resets_.size(); i-- > 0 && resets_[i].step + 1 == steps_.size();)
+    resets_[i].rate = std::move(rates[static_cast<std::size_t>(resets_[i].lane())]);
   for (LaneMask bits = over; bits != 0; bits &= bits - 1) {
     const int lane = __builtin_ctz(bits);
     end_lane(lane, Status::terminated);

@@ -46,7 +46,9 @@ class ResetTile {
 
   // The sides of trajectories at their start, in a staged tile or in the tile itself.
   void start(const TileState<T>& staged) {
-    std::vector<Side>& sides = &staged == &tile_ ? sides_ : staged_;
+    const bool in_place = &staged == &tile_;
+    std::vector<Side>& sides = in_place ? sides_ : staged_;
+    if (in_place) std::fill_n(struck_, kTileLanes, std::uint64_t{0});
     for (std::size_t i = 0; i < count(); ++i) {
       evaluate(i, staged.t, staged.y.data(), staged);
       for (int lane = 0; lane < staged.lanes; ++lane) sides[at(i, lane)] = Side::at_start(value(lane));

@@ -85,7 +85,14 @@ class StepSaver {
   // Of the step just saved.
   LaneMask cut() const { return cut_; }            // lanes that a reset stops in it
   LaneMask piled_up() const { return piled_up_; }  // of these, those for which no time has passed: they stay
-  bool resets_at_end(int lane) const { return event_times_[lane] == tile_.t_new[lane]; }
+  LaneMask cut_within() const {                    // likewise, those that do not come to its end
+    LaneMask within = 0;
+    for (LaneMask bits = cut_; bits != 0; bits &= bits - 1) {
+      const int lane = __builtin_ctz(bits);
+      if (event_times_[lane] != tile_.t_new[lane]) within |= LaneMask{1} << lane;
+    }
+    return within;
+  }
   // After advance() of the others: moves the lanes that are cut to where they are reset, and resets them. Returns those
   // that their event ends there.
   LaneMask reset() {

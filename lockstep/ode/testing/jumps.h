@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -64,6 +65,17 @@ inline double weighted_sum(std::size_t, std::span<const double> states, std::spa
     sum += bar[at] * states[at];
   }
   return sum;
+}
+
+// The derivative of value() by a number that it reads, by central differences.
+inline double slope(double& number, const std::function<double()>& value, double h) {
+  const double kept = number;
+  number = kept + h;
+  const double above = value();
+  number = kept - h;
+  const double below = value();
+  number = kept;
+  return (above - below) / (2 * h);
 }
 
 inline void expect_same(const Solution& a, const Solution& b, const std::string& what) {
