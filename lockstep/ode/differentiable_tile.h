@@ -11,7 +11,7 @@ namespace lockstep::ode {
 
 // One application of the transposed derivative, on a tile laid out as TileView is. With J_u and J_p the derivatives of
 // out = f(t, u, p; w) by state and parameters:
-//   in_bar += J_u^T out_bar,   parameter_bar += J_p^T out_bar.
+//   in_bar += J_u^T out_bar,   parameter_bar += J_p^T out_bar,   time_bar += J_t^T out_bar.
 // All 32 lanes are computed; those that do not count come with finite inputs and out_bar = 0, and add zeros. Nothing
 // overlaps; all memory is 64-byte aligned.
 template <class T>
@@ -25,6 +25,7 @@ struct ReverseTileView {
   const std::byte* record;                 // [record_bytes()], of evaluate_recording() with the same inputs
   std::byte* cotangents;                   // [cotangent_bytes()], written for accumulate()
   const std::byte* next_record = nullptr;  // what `record` will be in the next call, where that is known: a hint
+  T* time_bar = nullptr;                   // [lane], null where nobody asks; of tiles with knows_time() alone
 };
 
 // What one evaluation and its reverse() left behind.
@@ -73,6 +74,8 @@ class DifferentiableTile : public TileFunction<T> {
   // Each lane's in_bar and parameter_bar depend on that lane alone. The workspace holds reverse_workspace_bytes().
   virtual void reverse(const ReverseTileView<T>& tile, std::byte* workspace) const = 0;
   virtual std::size_t reverse_workspace_bytes() const { return this->workspace_bytes(); }
+  // Whether reverse() adds to time_bar: not where the time is handed to somebody's code.
+  virtual bool knows_time() const { return false; }
 
   // Trainable numbers, in StateFunction::weights()' order.
   virtual std::size_t weights() const { return 0; }

@@ -183,7 +183,7 @@ Explanation explain(const Problem& problem, const Options& options) {
   }
   result.steps_per_trajectory = steps / static_cast<double>(pilot_size);
   result.predicted_seconds = seconds / static_cast<double>(pilot_size) * static_cast<double>(count) / plan.threads;
-  const int evaluations = method(options.method).stages - 1;
+  const int evaluations = method(options.method).evaluations();
   result.reasons.push_back("a pilot of " + std::to_string(pilot_size) + " trajectories took " +
                            rounded_text(result.steps_per_trajectory, 4) + " steps each, " +
                            std::to_string(evaluations) + " evaluations a step, " +

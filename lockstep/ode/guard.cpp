@@ -126,6 +126,7 @@ class ReverseClamped final : public DifferentiableTile<T> {
   std::size_t reverse_workspace_bytes() const override {
     return 2 * clamped_.own_bytes() + net_->reverse_workspace_bytes();
   }
+  bool knows_time() const override { return net_->knows_time(); }
   std::size_t weights() const override { return net_->weights(); }
   void set_weights(std::span<const T> weights) override { net_->set_weights(weights); }
   void accumulate(std::span<const RecordedEvaluation> evaluations, T* gradient) const override {

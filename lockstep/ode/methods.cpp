@@ -14,8 +14,8 @@ namespace lockstep::ode {
 namespace {
 
 using MethodFunction = const Tableau& (*)();
-constexpr std::array<MethodFunction, 12> kMethods{euler, midpoint, heun,   rk4,   bs3,  dopri5,
-                                                  tsit5, vern7,    dop853, vern9, rkc8, rkc20};
+constexpr std::array<MethodFunction, 13> kMethods{euler, midpoint, heun,  rk4,  bs3,   dopri5, tsit5,
+                                                  vern7, dop853,   vern9, rkc8, rkc20, rodas5p};
 
 // What other programs call a method, in small letters.
 struct OtherName {
@@ -25,8 +25,9 @@ constexpr OtherName kOtherNames[] = {{"rk45", "dopri5"},   {"ode45", "dopri5"}, 
                                      {"rkf45", "dopri5"},  {"rk23", "bs3"},     {"ode23", "bs3"},   {"dp8", "dop853"},
                                      {"dopri8", "dop853"}, {"ode78", "vern7"},  {"ode89", "vern9"}, {"rkc", "rkc20"},
                                      {"rock2", "rkc20"},   {"rock4", "rkc20"}};
-constexpr std::string_view kImplicit[] = {"bdf",   "radau",  "radau5", "lsoda",    "cvode",    "rodas5", "rodas4",
-                                          "ros3p", "ode15s", "ode23s", "kvaerno5", "kvaerno3", "trbdf2", "gear"};
+constexpr std::string_view kImplicit[] = {"bdf",      "radau",    "radau5",   "lsoda",  "cvode",  "rodas5",
+                                          "rodas4",   "ros3p",    "ode15s",   "ode23s", "ode23t", "ode23tb",
+                                          "kvaerno5", "kvaerno3", "kvaerno4", "trbdf2", "gear",   "rosenbrock23"};
 
 std::string remedy_for(std::string_view name) {
   std::string small(name);
@@ -35,9 +36,7 @@ std::string remedy_for(std::string_view name) {
     if (small == other.theirs) return "did you mean \"" + std::string(other.ours) + "\"?";
   }
   if (std::ranges::find(kImplicit, small) == std::end(kImplicit)) return {};
-  return "all methods are explicit: where what decays fast does not oscillate, as in diffusion, take rkc20; tsit5 "
-         "solves "
-         "any stiff problem in steps as short as its fastest decay";
+  return "for stiff problems take \"rodas5p\"";
 }
 
 }  // namespace
@@ -45,6 +44,12 @@ std::string remedy_for(std::string_view name) {
 std::vector<std::string_view> method_names() {
   std::vector<std::string_view> names;
   for (const MethodFunction m : kMethods) names.push_back(m().name);
+  return names;
+}
+
+std::vector<std::string_view> explicit_method_names() {
+  std::vector<std::string_view> names = method_names();
+  std::erase_if(names, [](std::string_view name) { return method(name).is_linearly_implicit(); });
   return names;
 }
 

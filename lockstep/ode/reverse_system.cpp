@@ -28,23 +28,24 @@ void reverse_system(const ReverseTileView<T>& tile) {
   using L = HwyLane<decltype(d)>;
   using Dual = DualLane<L>;
   constexpr int n = System::kComponents, m = System::kParameters;
+  const bool by_time = systems::kDependsOnTime<System> && tile.time_bar != nullptr;
   alignas(64) T time[kTileLanes] = {};
   if constexpr (systems::kDependsOnTime<System>) {
     for (int lane = 0; lane < kTileLanes; ++lane) time[lane] = static_cast<T>(tile.t[lane]);
   }
   for (int lane = 0; lane < kTileLanes; lane += static_cast<int>(hn::Lanes(d))) {
-    for (int direction = 0; direction < n + m; ++direction) {
+    for (int direction = 0; direction < n + m + (by_time ? 1 : 0); ++direction) {
       typename Dual::V u[n], p[m > 0 ? m : 1], du[n];
       const auto seed = [&](const T* row, int index) {
         return typename Dual::V(hn::Load(d, row + lane), L::set(index == direction ? T(1) : T(0)));
       };
       for (int c = 0; c < n; ++c) u[c] = seed(tile.in + c * kTileLanes, c);
       for (int q = 0; q < m; ++q) p[q] = seed(tile.parameters + q * kTileLanes, n + q);
-      const typename Dual::V t(hn::Load(d, time + lane), L::zero());
+      const typename Dual::V t(hn::Load(d, time + lane), L::set(direction == n + m ? T(1) : T(0)));
       systems::evaluate_at<System, Dual>(t, u, p, du);
-      T* const bar =
-          (direction < n ? tile.in_bar + direction * kTileLanes : tile.parameter_bar + (direction - n) * kTileLanes) +
-          lane;
+      T* const bar = lane + (direction < n       ? tile.in_bar + direction * kTileLanes
+                             : direction < n + m ? tile.parameter_bar + (direction - n) * kTileLanes
+                                                 : tile.time_bar);
       auto sum = hn::Load(d, bar);
       for (int c = 0; c < n; ++c) sum = L::fma(hn::Load(d, tile.out_bar + c * kTileLanes + lane), du[c].slope, sum);
       hn::Store(sum, d, bar);
@@ -94,6 +95,7 @@ class ReverseSystem final : public ode::DifferentiableTile<T> {
   void evaluate(const TileView<T>& tile, std::byte* workspace) const override { forward_->evaluate(tile, workspace); }
   void reverse(const ode::ReverseTileView<T>& tile, std::byte*) const override { reverse_(tile); }
   std::size_t workspace_bytes() const override { return forward_->workspace_bytes(); }
+  bool knows_time() const override { return true; }
   std::string description() const override { return forward_->description(); }
 
  private:

@@ -97,6 +97,7 @@ class ReverseSum final : public DifferentiableTile<T> {
   std::size_t reverse_workspace_bytes() const override {
     return std::max(first_->reverse_workspace_bytes(), second_->reverse_workspace_bytes());
   }
+  bool knows_time() const override { return first_->knows_time() && second_->knows_time(); }
   std::size_t weights() const override { return first_->weights() + second_->weights(); }
   void set_weights(std::span<const T> weights) override {
     first_->set_weights(weights.first(first_->weights()));

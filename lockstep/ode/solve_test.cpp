@@ -157,7 +157,7 @@ TEST_P(EngineAgainstReference, has_the_same_bits_in_common_steps) {
 }
 
 INSTANTIATE_TEST_SUITE_P(methods, EngineAgainstReference,
-                         ::testing::Combine(::testing::ValuesIn(method_names()),
+                         ::testing::Combine(::testing::ValuesIn(explicit_method_names()),
                                             ::testing::Values(Precision::f32, Precision::f64)),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param)) + "_" +

@@ -1,4 +1,4 @@
-// An explicit Runge-Kutta method as data.
+// A Runge-Kutta method as data: explicit, or linearly implicit (Rosenbrock).
 #pragma once
 
 #include <span>
@@ -16,6 +16,13 @@ namespace lockstep::ode {
 //
 // Sums run over j ascending and skip zero coefficients: acc = coefficient * k, then acc = fma(coefficient, k, acc),
 // at last Y_i = fma(h, acc, y0). That order is part of the same-bits contract (docs/numerics.md).
+//
+// A linearly implicit method solves linear equations with the Jacobian J = f_u(t, y0) for k_2 .. k_{s-1}:
+//
+//   (1/gamma - h J) k_i = f(t + c_i h, Y_i) + sum_{1<j<i} g_ij k_j + d_i h f_t(t, y0)
+//
+// and k_1, which only these equations read, is f(t, Y_2) = f(t, y0) for the first of them. This is Hairer & Wanner II,
+// IV.7, equation 7.25, with u_i = h k_i of our k_{i+1}.
 struct Tableau {
   std::string_view name;       // "tsit5": how options name it
   std::string_view title;      // "Tsitouras 5(4)", for people
@@ -35,6 +42,14 @@ struct Tableau {
   std::span<const double> error3;
   std::span<const double> interpolant;  // [stages + interpolant_stages][interpolant_degree], p_jm with m = 1 first
 
+  // Of a linearly implicit method; 0 and empty of an explicit one.
+  double gamma = 0;
+  std::span<const double> coupling;      // [stages][stages], g_ij
+  std::span<const double> time_weights;  // [stages], d_i
+
+  bool is_linearly_implicit() const { return gamma != 0; }
+  // Of the right-hand side, by an attempted step.
+  int evaluations() const { return stages - (is_linearly_implicit() ? 2 : 1); }
   double a_at(int i, int j) const {
     return a[static_cast<std::size_t>(i) * static_cast<std::size_t>(stages + interpolant_stages) +
              static_cast<std::size_t>(j)];

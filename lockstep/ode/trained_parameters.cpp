@@ -122,6 +122,7 @@ class ReverseTrained final : public DifferentiableTile<T> {
   }
   std::size_t reverse_workspace_bytes() const override { return 2 * rows_bytes() + inner_->reverse_workspace_bytes(); }
 
+  bool knows_time() const override { return inner_->knows_time(); }
   std::size_t weights() const override { return inner_->weights() + trained_.size(); }
   void set_weights(std::span<const T> weights) override {
     inner_->set_weights(weights.first(inner_->weights()));

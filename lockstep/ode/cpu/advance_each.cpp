@@ -143,7 +143,7 @@ class Worker {
     const std::int64_t attempts = steps_ - record.started_at;
     // Attempts that only found a state that is not finite count as rejected.
     if (code_.settings.fixed && status == Status::not_finite) ++record.rejected;
-    finish(record, status, attempts, context_.start_evaluations + attempts * (context_.stages() - 1), end_time);
+    finish(record, status, attempts, context_.start_evaluations + attempts * context_.evaluations(), end_time);
   }
 
   void finish(LaneRecord<T>& record, Status status, std::int64_t attempts, std::int64_t evaluations, double end_time) {

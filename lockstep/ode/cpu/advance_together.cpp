@@ -257,7 +257,7 @@ class Lockstep {
     const std::size_t n = context_.components();
     copy_column(states, lane, n, static_cast<T*>(resident.block.block.end_state) + record.row * n);
     record.rejected = static_cast<std::int32_t>(rejected_);
-    close_record(context_, record, status, attempts_, context_.start_evaluations + attempts_ * (context_.stages() - 1),
+    close_record(context_, record, status, attempts_, context_.start_evaluations + attempts_ * context_.evaluations(),
                  end_time);
     resident.open &= ~(LaneMask{1} << lane);
   }

@@ -11,6 +11,7 @@
 #include "lockstep/ode/cpu/engine.h"
 #include "lockstep/ode/cpu/generated_step.h"
 #include "lockstep/ode/cpu/inlined.h"
+#include "lockstep/ode/cpu/linear_tile.h"
 #include "lockstep/ode/cpu/tile_kernels.h"
 #include "lockstep/ode/detail/stops.h"
 #include "lockstep/ode/methods.h"
@@ -67,6 +68,8 @@ struct SolveContext {
         tableau(lowered_tableau<T>(method(the_options.method))),
         rhs(lower<T>(*the_problem.rhs, target)),
         event(the_problem.event ? lower<T>(*the_problem.event->function, target) : nullptr) {
+    if (tableau.source->is_linearly_implicit())
+      jacobian = std::make_shared<const JacobianTile<T>>(*the_problem.rhs, target);
     for (std::size_t c = 0; c < the_problem.rhs->components(); ++c) {
       atol_f64_.push_back(the_options.atol_of(c));
       atol_.push_back(static_cast<T>(atol_f64_.back()));
@@ -88,7 +91,9 @@ struct SolveContext {
                      .beta2 = exponents.beta2,
                      .fixed = fixed,
                      .has_stops = !stops.empty(),
-                     .keep_stages = event != nullptr || !resets.empty() || saves_within_steps(the_problem, fixed)};
+                     .keep_stages = event != nullptr || !resets.empty() || saves_within_steps(the_problem, fixed),
+                     .jacobian = jacobian.get(),
+                     .linear_tile_at = function_bytes()};
     take_inlined(step);
     components_ = the_problem.rhs->components();
     parameters_ = the_problem.rhs->parameters();
@@ -100,7 +105,7 @@ struct SolveContext {
   // this takes, or where an earlier solve left it. Otherwise take_code_after() says when.
   void generate_code(CpuTarget target) {
     code_target_ = target;
-    if (step.inlined != nullptr) return;
+    if (step.inlined != nullptr || jacobian != nullptr) return;
     const KeptStep<T> kept = kept_step(step.settings, components_);
     if (!kept.possible) return;
     if (kept.code != nullptr || makes_many_steps() || kept.steps >= kStepsBeforeCode) {
@@ -156,11 +161,9 @@ struct SolveContext {
   std::size_t save_points() const { return save_points_; }
   int stages() const { return tableau.source->stages; }
   int interpolant_stages() const { return tableau.source->interpolant_stages; }
+  int evaluations() const { return tableau.source->evaluations(); }  // by an attempt
   std::size_t workspace_bytes() const {
-    std::size_t most = std::max(rhs->workspace_bytes(), event ? event->workspace_bytes() : std::size_t{0});
-    for (const LoweredReset<T>& reset : resets)
-      most = std::max({most, reset.function->workspace_bytes(), reset.state->workspace_bytes()});
-    return most;
+    return function_bytes() + (jacobian ? LinearTile<T>::bytes(components_) : std::size_t{0});
   }
 
   const Problem* problem;
@@ -171,9 +174,19 @@ struct SolveContext {
   std::shared_ptr<const TileFunction<T>> rhs;
   std::shared_ptr<const TileFunction<T>> event;  // null without one
   std::vector<LoweredReset<T>> resets;           // of Problem::resets
+  std::shared_ptr<const JacobianTile<T>> jacobian;  // null with an explicit method
   std::int64_t start_evaluations;                // of the right-hand side before the first step
 
  private:
+  // Of the workspace: what functions need, one at a time.
+  std::size_t function_bytes() const {
+    std::size_t most = std::max(rhs->workspace_bytes(), event ? event->workspace_bytes() : std::size_t{0});
+    for (const LoweredReset<T>& reset : resets)
+      most = std::max({most, reset.function->workspace_bytes(), reset.state->workspace_bytes()});
+    if (jacobian) most = std::max(most, jacobian->workspace_bytes());
+    return (most + 63) / 64 * 64;
+  }
+
   // Code takes 15 to 60 microseconds and saves 0.2 to 0.6 in each step of one trajectory; in larger systems both grow.
   static constexpr std::int64_t kStepsBeforeCode = 128;
 

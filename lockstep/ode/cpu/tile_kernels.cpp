@@ -1,5 +1,6 @@
 #include "lockstep/ode/cpu/tile_kernels.h"
 
+#include <algorithm>
 #include <type_traits>
 
 #include "lockstep/kernels/lane/targets.h"
@@ -7,6 +8,7 @@
 #define HWY_TARGET_INCLUDE "lockstep/ode/cpu/tile_kernels.cpp"
 #include <hwy/foreach_target.h>
 
+#include "lockstep/ode/cpu/linear_tile-inl.h"
 #include "lockstep/ode/cpu/tile_lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -180,13 +182,60 @@ HWY_INLINE void finite_checks(TileState<T>& s, T* HWY_RESTRICT out) {
   }
 }
 
+// The factors of every lane's 1/gamma - h J at (t, y), and f_t there.
+template <class T>
+void linearise(TileState<T>& s, const StepSettings<T>& settings, const T* HWY_RESTRICT h, const LinearTile<T>& linear) {
+  for (int lane = 0; lane < s.lanes; ++lane) {
+    s.t_stage[lane] =
+        settings.has_stops ? ode::detail::step_end(s.stops[lane], s.t[lane], s.h_try[lane] < 0).behind : s.t[lane];
+  }
+  settings.jacobian->evaluate({s.t_stage, s.y.data(), s.parameters.data(), nullptr, s.lanes}, linear.matrix,
+                              linear.by_time, s.workspace);
+  const hn::ScalableTag<T> d;
+  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
+    const LinearLanes<T> lanes(linear, v);
+    lanes.shift(settings.tableau->inverse_gamma, hn::Load(d, h + v));
+    lanes.factor();
+  }
+}
+
+// k_i from the right-hand side at the stage.
+template <class T>
+void solve_stage(TileState<T>& s, const StepSettings<T>& settings, const T* HWY_RESTRICT h, const LinearTile<T>& linear,
+                 std::size_t i) {
+  using L = HwyLane<hn::ScalableTag<T>>;
+  const hn::ScalableTag<T> d;
+  const auto& terms = settings.tableau->couplings[i].terms;
+  const T time_weight = settings.tableau->time_weights[i];
+  const std::size_t row = s.components * kTileLanes;
+  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
+    const auto by_time = hn::Mul(hn::Set(d, time_weight), hn::Load(d, h + v));
+    for (std::size_t at = static_cast<std::size_t>(v); at < row; at += kTileLanes) {
+      const T* const k = s.k.data() + at;
+      auto sum = hn::Load(d, k + i * row);
+      for (const auto& term : terms) sum = L::fma(hn::Set(d, term.weight), hn::Load(d, k + term.stage * row), sum);
+      if (time_weight != 0) sum = L::fma(by_time, hn::Load(d, linear.by_time + at), sum);
+      hn::Store(sum, d, s.stage(i) + at);
+    }
+    LinearLanes<T>(linear, v).solve(s.stage(i));
+  }
+}
+
 template <class T>
 void attempt(TileState<T>& s, const StepSettings<T>& settings) {
   const ode::Tableau& tableau = *settings.tableau->source;
   alignas(64) T h_memory[kTileLanes];
   const T* h = narrow(s.h_try, h_memory, s.lanes);
   const auto stages = static_cast<std::size_t>(tableau.stages);
-  for (std::size_t i = 1; i < stages; ++i) {
+  const bool implicit = settings.jacobian != nullptr;
+  const LinearTile<T> linear(s.components, s.workspace + settings.linear_tile_at);
+  std::size_t first = 1;
+  if (implicit) {
+    linearise(s, settings, h, linear);
+    std::copy_n(s.stage(0), s.components * kTileLanes, s.stage(1));
+    solve_stage(s, settings, h, linear, first++);
+  }
+  for (std::size_t i = first; i < stages; ++i) {
     T* argument = i + 1 == stages ? s.y1.data() : s.scratch.data();
     combine(s, settings.tableau->rows[i], h, argument);
     const double* t = settings.has_stops ? s.t_last : s.t_new;
@@ -195,6 +244,7 @@ void attempt(TileState<T>& s, const StepSettings<T>& settings) {
       t = s.t_stage;
     }
     evaluate_stage(s, settings, t, argument, i);
+    if (implicit && i + 1 < stages) solve_stage(s, settings, h, linear, i);
   }
 
   alignas(64) T sums[kTileLanes] = {}, sums3[kTileLanes] = {}, checks[kTileLanes];

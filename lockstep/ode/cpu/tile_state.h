@@ -10,6 +10,7 @@
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/kernels/tile.h"
 #include "lockstep/ode/detail/stop_times.h"
+#include "lockstep/ode/jacobian_tile.h"
 #include "lockstep/ode/state_function.h"
 #include "lockstep/ode/tableau.h"
 
@@ -38,6 +39,10 @@ struct LoweredTableau {
   StageSum<T> error;
   StageSum<T> error3;
   std::vector<std::size_t> interpolant_stages;  // stages with a nonzero interpolant row, ascending
+  // Of a linearly implicit method.
+  T inverse_gamma = 0;
+  std::vector<StageSum<T>> couplings;  // [stages]
+  std::vector<T> time_weights;         // [stages]
 };
 
 template <class T>
@@ -59,6 +64,9 @@ struct StepSettings {
   bool has_stops;    // whether any trajectory has: t_end and the times beside it below then are of TileState::stops
   bool keep_stages;  // save points, events or resets may lie within steps: the interpolant will read all stages
   const GeneratedStep<T>* generated = nullptr;  // what the kernels of generated_step.h run
+  // Of a linearly implicit method; its linear equations lie in the tile's workspace from linear_tile_at on.
+  const JacobianTile<T>* jacobian = nullptr;
+  std::size_t linear_tile_at = 0;
 
   bool heads_for_stops() const { return has_stops && !fixed; }  // fixed steps only find them
 };
@@ -122,6 +130,12 @@ LoweredTableau<T>::LoweredTableau(const Tableau& tableau) : source(&tableau) {
   for (std::size_t i = 0; i < total; ++i) rows.push_back(lower(tableau.a.subspan(i * total, i)));
   error = lower(tableau.error);
   error3 = lower(tableau.error3);
+  if (tableau.is_linearly_implicit()) {
+    inverse_gamma = static_cast<T>(1 / tableau.gamma);
+    const auto stages = static_cast<std::size_t>(tableau.stages);
+    for (std::size_t i = 0; i < stages; ++i) couplings.push_back(lower(tableau.coupling.subspan(i * stages, i)));
+    for (const double weight : tableau.time_weights) time_weights.push_back(static_cast<T>(weight));
+  }
   const auto degree = static_cast<std::size_t>(tableau.interpolant_degree);
   for (std::size_t j = 0; j < total; ++j) {
     for (std::size_t m = 0; m < degree; ++m) {

@@ -270,6 +270,10 @@ std::optional<Obstacle> method_obstacle(const Options& options) {
                     "run on the CPU, or let each trajectory have its own steps"};
   }
   const Tableau& tableau = method(options.method);
+  if (tableau.is_linearly_implicit()) {
+    return Obstacle{"options.method", options.method + ", which is linearly implicit", "an explicit method on a GPU",
+                    "take tsit5, or run on the CPU"};
+  }
   if (tableau.stages + tableau.interpolant_stages > kMostStages || tableau.interpolant_degree > kMostDegree) {
     return Obstacle{"options.method", options.method, "a method of fewer stages on a GPU",
                     "take another, or run on the CPU"};

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 // Spans start and end at stops, before and between them, some backwards.
 TEST(DeviceKernels, end_steps_at_stops_as_the_cpu_engine_does) {
   const Problem problem = uneven(net(jumping_net(2, 9), {"net", true}), {0.5, 0.2}, {}, 23, 0.25);
-  for (const std::string_view name : method_names()) {
+  for (const std::string_view name : explicit_method_names()) {
     SCOPED_TRACE(name);
     for (const Precision precision : {Precision::f32, Precision::f64}) {
       expect_same_on_both(problem, with_fixed_stops(set_for(name, precision)));

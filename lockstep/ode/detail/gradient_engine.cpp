@@ -8,6 +8,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/ode/cpu/engine.h"
 #include "lockstep/ode/differentiable_event.h"
+#include "lockstep/ode/methods.h"
 
 namespace lockstep::ode::detail {
 namespace {
@@ -79,6 +80,12 @@ bool has_weight_of_each_target(const SquaredError& loss, std::size_t components)
 
 void require_differentiable(const Problem& problem, const Options& options, SaveRows rows) {
   validate(problem, options, rows);
+  if (method(options.method).is_linearly_implicit()) {
+    throw Error(ErrorKind::unsupported, {.field = "options.method",
+                                         .found = options.method + ", which is linearly implicit",
+                                         .expected = "an explicit method for derivatives of a solve",
+                                         .remedy = "take tsit5, or rkc20 where the problem is stiff"});
+  }
   for (std::size_t i = 0; i < problem.resets.size(); ++i) {
     const auto require = [i](const Rhs& function, bool differentiable, const char* member, const char* remedy) {
       if (differentiable) return;

@@ -8,6 +8,7 @@
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/kernels/cpu_target.h"
 #include "lockstep/kernels/tile.h"
+#include "lockstep/ode/jacobian_tile.h"
 #include "lockstep/ode/state_function.h"
 
 namespace lockstep::ode::detail {
@@ -36,6 +37,45 @@ class ReferenceFunction {
  private:
   std::shared_ptr<const TileFunction<T>> function_;
   AlignedBuffer<T> in_, out_, parameters_;
+  AlignedBuffer<std::byte> workspace_;
+  AlignedBuffer<double> time_{kTileLanes};
+};
+
+// The Jacobian of a right-hand side, likewise.
+template <class T>
+class ReferenceJacobian {
+ public:
+  ReferenceJacobian(const StateFunction& function, const double* parameters)
+      : jacobian_(function, CpuTarget::scalar),
+        in_(function.components() * kTileLanes),
+        parameters_(function.parameters() * kTileLanes),
+        by_state_(function.components() * function.components() * kTileLanes),
+        by_time_(function.components() * kTileLanes),
+        workspace_(jacobian_.workspace_bytes()) {
+    for (std::size_t i = 0; i < function.parameters(); ++i) parameters_[i * kTileLanes] = static_cast<T>(parameters[i]);
+  }
+  struct Value {
+    std::vector<std::vector<T>> by_state;  // [component][of component]
+    std::vector<T> by_time;                // [component]
+  };
+  Value operator()(double t, const std::vector<T>& u) {
+    const std::size_t n = u.size();
+    for (std::size_t c = 0; c < n; ++c) in_[c * kTileLanes] = u[c];
+    time_[0] = t;
+    jacobian_.evaluate({time_.data(), in_.data(), parameters_.data(), nullptr, 1}, by_state_.data(), by_time_.data(),
+                       workspace_.data());
+    Value value;
+    for (std::size_t i = 0; i < n; ++i) {
+      std::vector<T>& row = value.by_state.emplace_back();
+      for (std::size_t j = 0; j < n; ++j) row.push_back(by_state_[(i * n + j) * kTileLanes]);
+      value.by_time.push_back(by_time_[i * kTileLanes]);
+    }
+    return value;
+  }
+
+ private:
+  JacobianTile<T> jacobian_;
+  AlignedBuffer<T> in_, parameters_, by_state_, by_time_;
   AlignedBuffer<std::byte> workspace_;
   AlignedBuffer<double> time_{kTileLanes};
 };

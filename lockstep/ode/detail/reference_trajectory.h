@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lockstep/ode/detail/fixed_steps.h"
+#include "lockstep/ode/detail/linear_system.h"
 #include "lockstep/ode/detail/reference_function.h"
 #include "lockstep/ode/detail/reset_side.h"
 #include "lockstep/ode/detail/stops.h"
@@ -32,6 +33,9 @@ class ReferenceTrajectory {
         has_stops_(!stops.empty()),
         tableau_(method(options.method)),
         rhs_(*problem.rhs, problem.parameters_of(index)),
+        jacobian_(tableau_.is_linearly_implicit()
+                      ? std::optional<ReferenceJacobian<T>>(std::in_place, *problem.rhs, problem.parameters_of(index))
+                      : std::nullopt),
         t_(problem.start_time(index)),
         t_start_(t_),
         t_end_(problem.end_time(index)),
@@ -172,11 +176,30 @@ class ReferenceTrajectory {
   void run_stages(double h, double t_last) {
     t_last_ = t_last;
     const int s = tableau_.stages;
-    for (int i = 1; i < s; ++i) {
+    if (jacobian_) run_implicit_stages(h);
+    for (int i = jacobian_ ? s - 1 : 1; i < s; ++i) {
       y1_ = combine(h, row(i));
       k_[static_cast<std::size_t>(i)] = evaluate(stage_time(i, h), y1_);
     }
     interpolant_ready_ = tableau_.interpolant_stages == 0;
+  }
+  // k_2 .. k_{s-1} of tableau.h.
+  void run_implicit_stages(double h) {
+    const auto s = static_cast<std::size_t>(tableau_.stages);
+    auto [by_state, by_time] = (*jacobian_)(here().behind, y_);
+    const LinearSystem<T> system(std::move(by_state), static_cast<T>(1 / tableau_.gamma), static_cast<T>(h));
+    for (std::size_t i = 1; i + 1 < s; ++i) {
+      std::vector<T> right = k_[0];
+      if (i > 1) right = evaluate(stage_time(static_cast<int>(i), h), combine(h, row(static_cast<int>(i))));
+      const T time_weight = static_cast<T>(tableau_.time_weights[i]);
+      for (std::size_t c = 0; c < y_.size(); ++c) {
+        for (const auto& [stage, weight] : terms(tableau_.coupling.subspan(i * s, i)))
+          right[c] = std::fma(weight, k_[stage][c], right[c]);
+        if (time_weight != 0) right[c] = std::fma(time_weight * static_cast<T>(h), by_time[c], right[c]);
+      }
+      system.solve(right);
+      k_[i] = std::move(right);
+    }
   }
 
   // Mean square of the scaled error over components.
@@ -430,6 +453,7 @@ class ReferenceTrajectory {
   bool has_stops_;
   const Tableau& tableau_;
   ReferenceFunction<T> rhs_;
+  std::optional<ReferenceJacobian<T>> jacobian_;
   std::optional<ReferenceFunction<T>> event_;
   std::vector<ResettingFunction> resets_;
   double t_, t_start_, t_end_, t_last_ = 0;

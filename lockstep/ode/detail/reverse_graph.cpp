@@ -38,7 +38,7 @@ class ReverseGraph final : public DifferentiableTile<T> {
     for (const GraphPiece& piece : pieces_) {
       T* const to = piece.source == GraphSource::state        ? tile.in_bar
                     : piece.source == GraphSource::parameters ? tile.parameter_bar
-                                                              : nullptr;
+                                                              : tile.time_bar;
       const std::size_t numbers = piece.count * kTileLanes;
       for (std::size_t i = 0; to && i < numbers; ++i) to[piece.first * kTileLanes + i] += row[i];
       row += numbers;
@@ -47,6 +47,8 @@ class ReverseGraph final : public DifferentiableTile<T> {
   std::size_t reverse_workspace_bytes() const override {
     return row_bytes(plan_.inputs() + plan_.outputs()) + plan_.reverse_workspace_bytes();
   }
+
+  bool knows_time() const override { return true; }
 
   std::size_t weights() const override { return plan_.weights(); }
   void set_weights(std::span<const T> weights) override { plan_.set_weights(weights); }

@@ -108,7 +108,10 @@ class ReverseNet final : public DifferentiableTile<T> {
     for (std::size_t i = 0; i < components_ * kTileLanes; ++i) tile.in_bar[i] += bar[i];
     const T* const rest = bar + components_ * kTileLanes;
     for (std::size_t i = 0; i < parameters_ * kTileLanes; ++i) tile.parameter_bar[i] += rest[i];
+    if (!with_time_ || tile.time_bar == nullptr) return;
+    for (std::size_t i = 0; i < kTileLanes; ++i) tile.time_bar[i] += rest[parameters_ * kTileLanes + i];
   }
+  bool knows_time() const override { return true; }
 
   std::size_t weights() const override { return plan_.parameter_count(); }
   void set_weights(std::span<const T> weights) override { plan_.set_parameters(weights); }

@@ -25,6 +25,14 @@ struct Coefficients {
   double interpolant[kAllStages][interpolant_degree] = {};  // p_jm, m = 1 first
 };
 
+// What a linearly implicit method has besides, as implicit(); laid out as Tableau's.
+template <int stages>
+struct ImplicitCoefficients {
+  double gamma;
+  double coupling[stages][stages] = {};
+  double time_weights[stages] = {};
+};
+
 // Fills in the cubic Hermite interpolant through (y0, k_1) and (y1, k_s), for methods that have none of their own:
 //   y(t + theta h) = y0 + (3 theta^2 - 2 theta^3)(y1 - y0) + h (theta - 2 theta^2 + theta^3) k_1
 //                       + h (theta^3 - theta^2) k_s

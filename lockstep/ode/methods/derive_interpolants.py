@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Derives the interpolants' weights p_jm of dopri5, tsit5 and dop853 exactly, and checks that the headers beside this
+"""Derives the interpolants' weights p_jm of dopri5, tsit5, dop853 and rodas5p exactly, and checks that the headers beside this
 script hold them, each rounded once to double. Run it without arguments; it needs nothing but Python."""
 
 import pathlib
@@ -139,6 +139,25 @@ def tsit5():
     return weights
 
 
+def rodas5p():
+    """Steinebach 2023, in the form of Hairer & Wanner II, IV.7: with s = theta, r = 1 - theta,
+
+      y - y0 = s (y1 - y0) + h s r (H1 + s H2 + s^2 H3),  H_l = sum h_lj k_j,  y1 - y0 = h sum m_j k_j.
+
+    The first and the last stage of the table, which are evaluations at y0 and y1, have no weight."""
+    m = [F(x) for x in ("-7.502846399306121", "2.561846144803919", "-11.627539656261098", "-0.18268767659942256",
+                        "0.030198172008377946", "1", "1", "1")]
+    h = [[F(x) for x in row] for row in (
+        ("25.948786856663858", "-2.5579724845846235", "10.433815404888879", "-2.3679251022685204",
+         "0.524948541321073", "1.1241088310450404", "0.4272876194431874", "-0.17202221070155493"),
+        ("-9.91568850695171", "-0.9689944594115154", "3.0438037242978453", "-24.495224566215796",
+         "20.176138334709044", "15.98066361424651", "-6.789040303419874", "-6.710236069923372"),
+        ("11.419903575922262", "2.8879645146136994", "72.92137995996029", "80.12511834622643",
+         "-52.072871366152654", "-59.78993625266729", "-0.15582684282751913", "4.883087185713722"))]
+    nothing = [F(0)] * 4
+    return [nothing] + [[m[j] + h[0][j], h[1][j] - h[0][j], h[2][j] - h[1][j], -h[2][j]] for j in range(8)] + [nothing]
+
+
 def in_header(name):
     """The header's `.interpolant`, [stage][power] as doubles, trailing zeros added."""
     text = (pathlib.Path(__file__).parent / (name + ".h")).read_text()
@@ -155,7 +174,7 @@ def in_header(name):
 
 def main():
     wrong = 0
-    for name, derive in (("dopri5", dopri5), ("tsit5", tsit5), ("dop853", dop853)):
+    for name, derive in (("dopri5", dopri5), ("tsit5", tsit5), ("dop853", dop853), ("rodas5p", rodas5p)):
         derived = [[float(x) for x in row] for row in derive()]
         if derived == in_header(name):
             print(f"{name}: the header holds the derived weights")

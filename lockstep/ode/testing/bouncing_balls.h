@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "lockstep/ode/differentiable_function.h"
 #include "lockstep/ode/function.h"
 #include "lockstep/ode/problem.h"
 
@@ -14,7 +15,7 @@ inline constexpr double kGravity = 9.81;
 
 // A ball above the floor: height, speed, bounces so far, time of the last one; p0: the share of speed that is left.
 inline Rhs falling() {
-  return function<4, 1>("falling", [](auto, const auto& u, const auto&, auto& du) {
+  return differentiable_function<4, 1>("falling", [](auto, const auto& u, const auto&, auto& du) {
     du[0] = u[1];
     du[1] = -kGravity;
     du[2] = 0 * u[2];

@@ -256,7 +256,7 @@ struct Mode {
 };
 inline std::vector<Mode> all_modes() {
   std::vector<Mode> modes;
-  for (const auto name : method_names()) {
+  for (const auto name : explicit_method_names()) {
     modes.push_back({std::string(name), StepControl::fixed});
     if (method(name).error_order == 0) continue;
     modes.push_back({std::string(name), StepControl::per_trajectory});

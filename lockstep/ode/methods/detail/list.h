@@ -17,5 +17,6 @@ const Tableau& dop853();
 const Tableau& vern9();
 const Tableau& rkc8();
 const Tableau& rkc20();
+const Tableau& rodas5p();
 
 }  // namespace lockstep::ode

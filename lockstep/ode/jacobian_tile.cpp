@@ -1,0 +1,113 @@
+#include "lockstep/ode/jacobian_tile.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace lockstep::ode {
+
+template <class T>
+struct JacobianTile<T>::Workspace {
+  double* t;         // [lane]; with `in` and `parameters` of every lane, those in no use too
+  T* in;             // [component][lane]
+  T* parameters;     // [parameter][lane]
+  T* out;            // [component][lane]
+  T* moved;          // [component][lane]
+  T* out_bar;        // [component][lane]
+  T* parameter_bar;  // [parameter][lane]
+  double* moved_t;   // [lane]
+  std::byte* record;
+  std::byte* cotangents;
+  std::byte* rest;
+};
+
+template <class T>
+JacobianTile<T>::JacobianTile(const StateFunction& function, CpuTarget target)
+    : function_(lower_differentiable<T>(function, target)),
+      components_(function.components()),
+      parameters_(function.parameters()) {}
+
+template <class T>
+typename JacobianTile<T>::Workspace JacobianTile<T>::lay_out(std::byte* workspace) const {
+  const auto take = [&workspace](std::size_t bytes) {
+    workspace += bytes;
+    return workspace - bytes;
+  };
+  const std::size_t row = kTileLanes * sizeof(T);
+  Workspace memory;
+  memory.t = reinterpret_cast<double*>(take(kTileLanes * sizeof(double)));
+  memory.moved_t = reinterpret_cast<double*>(take(kTileLanes * sizeof(double)));
+  memory.in = reinterpret_cast<T*>(take(components_ * row));
+  memory.parameters = reinterpret_cast<T*>(take(parameters_ * row));
+  memory.out = reinterpret_cast<T*>(take(components_ * row));
+  memory.moved = reinterpret_cast<T*>(take(components_ * row));
+  memory.out_bar = reinterpret_cast<T*>(take(components_ * row));
+  memory.parameter_bar = reinterpret_cast<T*>(take(parameters_ * row));
+  memory.record = take(function_->record_bytes());
+  memory.cotangents = take(function_->cotangent_bytes());
+  memory.rest = workspace;
+  return memory;
+}
+
+template <class T>
+std::size_t JacobianTile<T>::workspace_bytes() const {
+  return (4 * components_ + 2 * parameters_) * kTileLanes * sizeof(T) + 2 * kTileLanes * sizeof(double) +
+         function_->record_bytes() + function_->cotangent_bytes() +
+         std::max(function_->workspace_bytes(), function_->reverse_workspace_bytes());
+}
+
+template <class T>
+void JacobianTile<T>::evaluate(const TileView<T>& tile, T* by_state, T* by_time, std::byte* workspace) const {
+  const Workspace memory = lay_out(workspace);
+  const std::size_t numbers = components_ * kTileLanes;
+  for (std::size_t lane = 0; lane < kTileLanes; ++lane) {
+    const std::size_t from = std::min(lane, static_cast<std::size_t>(tile.lanes) - 1);
+    const auto take = [&](const T* rows, std::size_t count, T* to) {
+      for (std::size_t at = 0; at < count * kTileLanes; at += kTileLanes) to[at + lane] = rows[at + from];
+    };
+    memory.t[lane] = tile.t[from];
+    take(tile.in, components_, memory.in);
+    take(tile.parameters, parameters_, memory.parameters);
+  }
+  const T* const parameters = parameters_ == 0 ? nullptr : memory.parameters;
+  const TileView<T> whole{memory.t, memory.in, parameters, memory.out, kTileLanes};
+  std::fill_n(by_state, components_ * numbers, T(0));
+  std::fill_n(by_time, numbers, T(0));
+  std::fill_n(memory.parameter_bar, parameters_ * kTileLanes, T(0));
+  std::fill_n(memory.out_bar, numbers, T(0));
+  function_->evaluate_recording(whole, memory.record, memory.rest);
+  for (std::size_t row = 0; row < components_; ++row) {
+    std::fill_n(memory.out_bar + row * kTileLanes, kTileLanes, T(1));
+    function_->reverse({.t = memory.t,
+                        .in = memory.in,
+                        .parameters = parameters,
+                        .out_bar = memory.out_bar,
+                        .in_bar = by_state + row * numbers,
+                        .parameter_bar = parameters_ == 0 ? nullptr : memory.parameter_bar,
+                        .record = memory.record,
+                        .cotangents = memory.cotangents,
+                        .time_bar = by_time + row * kTileLanes},
+                       memory.rest);
+    std::fill_n(memory.out_bar + row * kTileLanes, kTileLanes, T(0));
+  }
+  if (!function_->knows_time()) difference_by_time(whole, memory, by_time);
+}
+
+// Over an interval as in the code RODAS of Hairer & Wanner II, IV.7.
+template <class T>
+void JacobianTile<T>::difference_by_time(const TileView<T>& tile, const Workspace& memory, T* by_time) const {
+  for (std::size_t lane = 0; lane < kTileLanes; ++lane) {
+    const double rounding = std::numeric_limits<T>::epsilon() / 2;
+    memory.moved_t[lane] = tile.t[lane] + std::sqrt(rounding * std::max(1e-5, std::fabs(tile.t[lane])));
+  }
+  function_->evaluate({memory.moved_t, tile.in, tile.parameters, memory.moved, kTileLanes}, memory.rest);
+  for (std::size_t at = 0; at < components_ * kTileLanes; ++at) {
+    const double interval = memory.moved_t[at % kTileLanes] - tile.t[at % kTileLanes];
+    by_time[at] = (memory.moved[at] - memory.out[at]) / static_cast<T>(interval);
+  }
+}
+
+template class JacobianTile<float>;
+template class JacobianTile<double>;
+
+}  // namespace lockstep::ode
