@@ -61,7 +61,7 @@ bool is_too_coarse(const ode::Problem& problem, const ode::Options& options, std
 
 bool is_stiff(const ode::Problem& problem, const ode::Options& options, std::size_t trajectory,
               const ode::TrajectoryRecord& record, const RunControl& control) {
-  if (attempts(record) < kFewest) return false;
+  if (attempts(record) < kFewest || ode::method(options.method).is_linearly_implicit()) return false;
   const ode::Problem one = problem.selection({trajectory});
   const auto steps = steps_to(record.end_time, one, options, 2 * options.max_steps, control);
   ode::Options tighter = options;
@@ -73,21 +73,42 @@ bool is_stiff(const ode::Problem& problem, const ode::Options& options, std::siz
   return steps_to(record.end_time, one, tighter, static_cast<std::int64_t>(most), control).has_value();
 }
 
-// The method for fast decay that does not oscillate.
-constexpr std::string_view kForDecay = "rkc20";
+// A method that comes as far as the trajectory did, and what it takes.
+struct OtherMethod {
+  std::string name;
+  ode::TrajectoryRecord record;
+  double work;  // evaluations of the right-hand side; a Jacobian counts as one for each component
+};
 
-// That method as advice, where it comes as far by at most half of the evaluations; "" where it does not.
-std::string advice_of_chebyshev(const ode::Problem& problem, const ode::Options& options, std::size_t trajectory,
-                                const ode::TrajectoryRecord& record, const RunControl& control) {
-  const std::int64_t own = record.evaluations, of_a_step = ode::method(kForDecay).stages - 1;
+std::optional<OtherMethod> with_method(std::string_view name, const ode::Problem& problem, const ode::Options& options,
+                                       std::size_t trajectory, const ode::TrajectoryRecord& record,
+                                       const RunControl& control) {
+  const ode::Tableau& tableau = ode::method(name);
+  if (tableau.is_linearly_implicit() && options.device.uses_cuda()) return std::nullopt;
+  const auto jacobian = tableau.is_linearly_implicit() ? static_cast<double>(problem.rhs->components()) : 0.0;
+  const double of_a_step = tableau.evaluations() + jacobian;
+  const auto most = static_cast<std::int64_t>(static_cast<double>(record.evaluations) / of_a_step / 2);
+  if (most == 0) return std::nullopt;
   ode::Options other = options;
-  other.method = kForDecay;
-  const std::int64_t most = own / of_a_step / 2;
-  if (most == 0) return {};
+  other.method = name;
   const auto reached = record_at(record.end_time, problem.selection({trajectory}), other, most, control);
-  if (!reached) return {};
-  return "take method " + std::string(kForDecay) + ", which comes as far by " + count_text(reached->evaluations) +
-         " evaluations in place of " + count_text(own) + ", or ";
+  if (!reached) return std::nullopt;
+  return OtherMethod{std::string(name), *reached, of_a_step * static_cast<double>(attempts(*reached))};
+}
+
+// The methods for stiff problems as advice, the better one where it takes at most half of the work; "" where none does.
+std::string advice_of_methods(const ode::Problem& problem, const ode::Options& options, std::size_t trajectory,
+                              const ode::TrajectoryRecord& record, const RunControl& control) {
+  std::optional<OtherMethod> best;
+  for (const std::string_view name : {"rodas5p", "rkc20"}) {
+    auto found = with_method(name, problem, options, trajectory, record, control);
+    if (found && (!best || found->work < best->work)) best = std::move(found);
+  }
+  if (!best) return {};
+  const bool implicit = ode::method(best->name).is_linearly_implicit();
+  return "take method " + best->name + ", which comes as far by " + count_text(best->record.evaluations) +
+         " evaluations" + (implicit ? " and " + count_text(attempts(best->record)) + " Jacobians" : "") +
+         " in place of " + count_text(record.evaluations) + " evaluations, or ";
 }
 
 // Two digits, upwards: 312,345 becomes 320,000.
@@ -117,9 +138,8 @@ std::string explain_out_of_steps(const ode::Problem& problem, const ode::Options
   }
   return "the problem is stiff: " + came +
          ", and tolerances ten times tighter need no more, since explicit steps are as " +
-         "short as the fastest decay; " + advice_of_chebyshev(problem, options, trajectory, record, control) +
-         (tells_all ? "raise method.max_steps to " + some(all) : "it needs more than a billion") +
-         ", or take a program with implicit methods";
+         "short as the fastest decay; " + advice_of_methods(problem, options, trajectory, record, control) +
+         (tells_all ? "raise method.max_steps to " + some(all) : "it needs more than a billion");
 }
 
 std::string explain_out_of_steps(const ode::Problem& problem, const ode::Options& options,

@@ -3,11 +3,36 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
+
+#include "lockstep/ode/differentiable_tile.h"
 
 namespace lockstep::ode {
+namespace {
+
+// Of a transposed derivative.
+template <class T>
+class RowByRow final : public JacobianTile<T> {
+ public:
+  RowByRow(const StateFunction& function, CpuTarget target)
+      : function_(lower_differentiable<T>(function, target)),
+        components_(function.components()),
+        parameters_(function.parameters()) {}
+
+  void evaluate(const TileView<T>& tile, T* by_state, T* by_time, std::byte* workspace) const override;
+  std::size_t workspace_bytes() const override;
+
+ private:
+  struct Workspace;
+  Workspace lay_out(std::byte* workspace) const;
+  void difference_by_time(const TileView<T>& tile, const Workspace& memory, T* by_time) const;
+
+  std::shared_ptr<const DifferentiableTile<T>> function_;
+  std::size_t components_, parameters_;
+};
 
 template <class T>
-struct JacobianTile<T>::Workspace {
+struct RowByRow<T>::Workspace {
   double* t;         // [lane]; with `in` and `parameters` of every lane, those in no use too
   T* in;             // [component][lane]
   T* parameters;     // [parameter][lane]
@@ -22,13 +47,7 @@ struct JacobianTile<T>::Workspace {
 };
 
 template <class T>
-JacobianTile<T>::JacobianTile(const StateFunction& function, CpuTarget target)
-    : function_(lower_differentiable<T>(function, target)),
-      components_(function.components()),
-      parameters_(function.parameters()) {}
-
-template <class T>
-typename JacobianTile<T>::Workspace JacobianTile<T>::lay_out(std::byte* workspace) const {
+typename RowByRow<T>::Workspace RowByRow<T>::lay_out(std::byte* workspace) const {
   const auto take = [&workspace](std::size_t bytes) {
     workspace += bytes;
     return workspace - bytes;
@@ -50,14 +69,14 @@ typename JacobianTile<T>::Workspace JacobianTile<T>::lay_out(std::byte* workspac
 }
 
 template <class T>
-std::size_t JacobianTile<T>::workspace_bytes() const {
+std::size_t RowByRow<T>::workspace_bytes() const {
   return (4 * components_ + 2 * parameters_) * kTileLanes * sizeof(T) + 2 * kTileLanes * sizeof(double) +
          function_->record_bytes() + function_->cotangent_bytes() +
          std::max(function_->workspace_bytes(), function_->reverse_workspace_bytes());
 }
 
 template <class T>
-void JacobianTile<T>::evaluate(const TileView<T>& tile, T* by_state, T* by_time, std::byte* workspace) const {
+void RowByRow<T>::evaluate(const TileView<T>& tile, T* by_state, T* by_time, std::byte* workspace) const {
   const Workspace memory = lay_out(workspace);
   const std::size_t numbers = components_ * kTileLanes;
   for (std::size_t lane = 0; lane < kTileLanes; ++lane) {
@@ -95,7 +114,7 @@ void JacobianTile<T>::evaluate(const TileView<T>& tile, T* by_state, T* by_time,
 
 // Over an interval as in the code RODAS of Hairer & Wanner II, IV.7.
 template <class T>
-void JacobianTile<T>::difference_by_time(const TileView<T>& tile, const Workspace& memory, T* by_time) const {
+void RowByRow<T>::difference_by_time(const TileView<T>& tile, const Workspace& memory, T* by_time) const {
   for (std::size_t lane = 0; lane < kTileLanes; ++lane) {
     const double rounding = std::numeric_limits<T>::epsilon() / 2;
     memory.moved_t[lane] = tile.t[lane] + std::sqrt(rounding * std::max(1e-5, std::fabs(tile.t[lane])));
@@ -107,7 +126,20 @@ void JacobianTile<T>::difference_by_time(const TileView<T>& tile, const Workspac
   }
 }
 
-template class JacobianTile<float>;
-template class JacobianTile<double>;
+}  // namespace
+
+template <class T>
+std::shared_ptr<const JacobianTile<T>> lower_jacobian(const StateFunction& function, CpuTarget target) {
+  std::shared_ptr<const JacobianTile<T>> own;
+  if constexpr (std::is_same_v<T, float>) {
+    own = function.jacobian_f32(target);
+  } else {
+    own = function.jacobian_f64(target);
+  }
+  return own ? own : std::make_shared<RowByRow<T>>(function, target);
+}
+
+template std::shared_ptr<const JacobianTile<float>> lower_jacobian(const StateFunction&, CpuTarget);
+template std::shared_ptr<const JacobianTile<double>> lower_jacobian(const StateFunction&, CpuTarget);
 
 }  // namespace lockstep::ode

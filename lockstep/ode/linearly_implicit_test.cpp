@@ -257,12 +257,12 @@ Rhs driven() {
 TEST(JacobianTile, of_a_function_is_its_derivative_in_every_lane) {
   const Rhs rhs = driven();
   Tile<double> tile(*rhs);
-  const JacobianTile<double> jacobian(*rhs, available_cpu_targets().back());
+  const auto jacobian = lower_jacobian<double>(*rhs, available_cpu_targets().back());
   for (const int lanes : {1, 7, 32}) {
     AlignedBuffer<double> by_state(4 * kTileLanes), by_time(2 * kTileLanes);
-    AlignedBuffer<std::byte> workspace(jacobian.workspace_bytes());
-    jacobian.evaluate({tile.t.data(), tile.in.data(), tile.parameters.data(), nullptr, lanes}, by_state.data(),
-                      by_time.data(), workspace.data());
+    AlignedBuffer<std::byte> workspace(jacobian->workspace_bytes());
+    jacobian->evaluate({tile.t.data(), tile.in.data(), tile.parameters.data(), nullptr, lanes}, by_state.data(),
+                       by_time.data(), workspace.data());
     for (std::size_t lane = 0; lane < static_cast<std::size_t>(lanes); ++lane) {
       const double x = tile.in[lane], y = tile.in[kTileLanes + lane], p = tile.parameters[lane];
       EXPECT_EQ(by_state[lane], -p);

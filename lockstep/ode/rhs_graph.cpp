@@ -19,6 +19,7 @@
 #include "lockstep/ode/detail/arithmetic_tile.h"
 #include "lockstep/ode/detail/evaluation_cost.h"
 #include "lockstep/ode/detail/graph_inputs.h"
+#include "lockstep/ode/detail/graph_jacobian.h"
 #include "lockstep/ode/detail/graph_jumps.h"
 #include "lockstep/ode/detail/graph_knots.h"
 #include "lockstep/ode/detail/graph_source.h"
@@ -196,6 +197,12 @@ class GraphNet : public StateFunction {
   std::shared_ptr<DifferentiableTile<double>> differentiable_f64(CpuTarget target) const override {
     return detail::reverse_graph<double>(graph_, pieces_, options_.weight_places, target);
   }
+  std::shared_ptr<const JacobianTile<float>> jacobian_f32(CpuTarget target) const override {
+    return jacobian<float>(target);
+  }
+  std::shared_ptr<const JacobianTile<double>> jacobian_f64(CpuTarget target) const override {
+    return jacobian<double>(target);
+  }
 
  protected:
   const graph::Graph& graph() const { return graph_; }
@@ -243,23 +250,34 @@ class GraphNet : public StateFunction {
     }
   }
 
+  // Whether each input port takes one piece.
+  bool takes_pieces_in_place() const {
+    bool one_each = pieces_.size() == graph_.inputs.size() && pieces_.size() <= GraphTilePlan<double>::kMostInputs;
+    for (std::size_t i = 0; one_each && i < pieces_.size(); ++i)
+      one_each = pieces_[i].first == 0 && pieces_[i].count == graph_.inputs[i].width;
+    return one_each;
+  }
+
   template <class T>
   std::shared_ptr<const TileFunction<T>> lower(CpuTarget target) const {
-    bool one_each = pieces_.size() == graph_.inputs.size() && pieces_.size() <= GraphTilePlan<T>::kMostInputs;
-    for (std::size_t i = 0; one_each && i < pieces_.size(); ++i) {
-      one_each = pieces_[i].first == 0 && pieces_[i].count == graph_.inputs[i].width;
-    }
     return lowered_.get<T>(target, [&]() -> std::shared_ptr<const TileFunction<T>> {
-      if (one_each) {
+      if (takes_pieces_in_place()) {
         return std::make_shared<GraphTileInPlace<T>>(GraphTilePlan<T>::compile(graph_, target), pieces_);
       }
       return std::make_shared<GraphTile<T>>(GraphPlan<T>::compile(graph_, target), pieces_, inputs_);
     });
   }
 
+  template <class T>
+  std::shared_ptr<const JacobianTile<T>> jacobian(CpuTarget target) const {
+    if (detail::has_layers(graph_) || !takes_pieces_in_place()) return nullptr;
+    return jacobians_.get<T>(target, [&] { return detail::graph_jacobian<T>(graph_, pieces_, components_, target); });
+  }
+
   graph::Graph graph_;
   NetOptions options_;
-  detail::KeptLowering lowered_;
+  detail::KeptLowering<> lowered_;
+  detail::KeptLowering<JacobianTile> jacobians_;
   mutable std::once_flag digest_once_;  // every solve asks for it
   mutable std::string digest_;
   mutable std::once_flag jumps_once_;  // some tens of evaluations

@@ -108,7 +108,7 @@ class Net final : public StateFunction {
 
   Mlp mlp_;
   NetOptions options_;
-  detail::KeptLowering lowered_;
+  detail::KeptLowering<> lowered_;
   mutable std::once_flag digest_once_;  // who solves in a loop asks for it each time
   mutable std::string digest_;
 };

@@ -32,6 +32,8 @@ class TileFunction {
 
 template <class T>
 class DifferentiableTile;  // differentiable_tile.h
+template <class T>
+class JacobianTile;  // jacobian_tile.h
 
 // A right-hand side du/dt = f(t, u, p) where outputs() == components(), or an event function with one output.
 class StateFunction {
@@ -56,6 +58,10 @@ class StateFunction {
   // A new tile function that can be differentiated, with these weights; null when there is no derivative.
   virtual std::shared_ptr<DifferentiableTile<float>> differentiable_f32(CpuTarget) const { return nullptr; }
   virtual std::shared_ptr<DifferentiableTile<double>> differentiable_f64(CpuTarget) const { return nullptr; }
+
+  // Its Jacobian where that is to be had for less than by the transpose; null: not.
+  virtual std::shared_ptr<const JacobianTile<float>> jacobian_f32(CpuTarget) const { return nullptr; }
+  virtual std::shared_ptr<const JacobianTile<double>> jacobian_f64(CpuTarget) const { return nullptr; }
 
   // Times at which it bends or jumps, in any order, where it knows of them: knots of tables of the time, the hours of
   // t % 24. Adaptive steps end there. Of a trajectory with these parameters; with none, those that no parameter moves.

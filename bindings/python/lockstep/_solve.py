@@ -79,7 +79,7 @@ def solve(
         names go by them, as in ``u0``; parameters with a default may be left out.
     method : str
         euler, midpoint, heun, rk4, bs3, dopri5, tsit5 (default), vern7, dop853,
-        vern9, rkc8, rkc20.
+        vern9, rkc8, rkc20, rodas5p (stiff problems; CPU).
     rtol, atol : float
         Tolerances, 1e-6 each if not given; ``rtol`` is below 1. ``atol`` may be a list: one for each component.
     dt : float

@@ -17,7 +17,7 @@ void add_problem_flags(CLI::App& command, ProblemOverrides& overrides) {
       ->group(group);
   command
       .add_option("--method", overrides.method,
-                  "euler, midpoint, heun, rk4, bs3, dopri5, tsit5, vern7, dop853, vern9, rkc8 or rkc20")
+                  "euler, midpoint, heun, rk4, bs3, dopri5, tsit5, vern7, dop853, vern9, rkc8, rkc20 or rodas5p")
       ->group(group);
   command.add_option("--rtol", overrides.rtol, "relative tolerance")->check(any_number())->group(group);
   command.add_option("--atol", overrides.atol, "absolute tolerance; 1e-6,1e-9: of each component")

@@ -17,6 +17,16 @@ namespace lockstep::graph {
 // Throws Error (model) when the graph is invalid, (unsupported) naming the node when it holds derivatives already.
 Graph jvp_graph(const Graph& graph);
 
+// Input ports: those of `graph`, whose one output port has n features. Output port: J times each of the directions, one
+// after another, [direction][n]. What a direction does not move is left out, so that a sparse Jacobian in few
+// directions costs little. Otherwise as jvp_graph.
+using Direction = std::vector<std::vector<double>>;  // [input port][feature], empty where all are 0
+Graph jvp_graph(const Graph& graph, const std::vector<Direction>& directions);
+
+// For each feature of the one output port the features of the input ports, numbered one port after another, that it
+// depends on or may, ascending. Comparisons count.
+std::vector<std::vector<std::size_t>> dependencies(const Graph& graph);
+
 // Input ports: those of `graph`, then for each output port its cotangent, "NAME_bar". Output ports: those of `graph`,
 // then for each input port J^T times the cotangents, "NAME_bar". Otherwise as jvp_graph.
 Graph vjp_graph(const Graph& graph);

@@ -1,4 +1,5 @@
 // Forward: each node's direction from those of what it reads.
+#include <algorithm>
 #include <cmath>
 #include <type_traits>
 #include <variant>
@@ -11,19 +12,13 @@ namespace {
 
 class Forward : DerivativeBuilder {
  public:
-  explicit Forward(const Graph& graph) : DerivativeBuilder(graph, graph.inputs, "_dot") {}
+  Forward(const Graph& graph, const std::vector<Port>& directions) : DerivativeBuilder(graph, directions, "_dot") {}
 
   Graph run() {
     const std::size_t ports = graph_.inputs.size();
     dot_.assign(widths_.size(), kNone);
-    for (std::size_t value = 0; value < widths_.size(); ++value) {
-      if (value < ports) {
-        dot_[value] = ports + value;
-      } else if (depends_[value]) {
-        name_ = node(value).name;
-        dot_[value] = direction(value);
-      }
-    }
+    for (std::size_t port = 0; port < ports; ++port) dot_[port] = ports + port;
+    go_through_nodes();
     for (Port port : graph_.outputs) {
       port.value = number_[port.value];
       made_.outputs.push_back(std::move(port));
@@ -37,16 +32,46 @@ class Forward : DerivativeBuilder {
     return std::move(made_);
   }
 
- private:
-  std::size_t dot_or_zero(std::size_t value) { return dot_[value] == kNone ? zeros(widths_[value]) : dot_[value]; }
+  Graph run(const std::vector<Direction>& directions) {
+    std::vector<std::size_t> made;
+    for (const Direction& direction : directions) {
+      dot_.assign(widths_.size(), kNone);
+      for (std::size_t port = 0; port < direction.size(); ++port) {
+        name_ = graph_.inputs[port].name;
+        if (!direction[port].empty()) dot_[port] = add(Constant{direction[port]}, {});
+      }
+      go_through_nodes();
+      name_ = graph_.outputs[0].name;
+      made.push_back(dot_or_zero(graph_.outputs[0].value));
+    }
+    made_.outputs = {{"directions", add(Concatenate{}, made), width(made_widths_.size() - 1)}};
+    return std::move(made_);
+  }
 
-  std::size_t direction(std::size_t value) {
-    const std::vector<std::size_t>& read = node(value).inputs;
-    if (const auto through = through_elements(value, dot_[read[0]])) return *through;
-    return std::visit([&](const auto& operation) { return of(value, read, operation); }, node(value).operation);
+ private:
+  void go_through_nodes() {
+    for (std::size_t value = graph_.inputs.size(); value < widths_.size(); ++value) {
+      const Inputs& read = node(value).inputs;
+      const bool moved = std::ranges::any_of(read, [&](std::size_t input) { return dot_[input] != kNone; });
+      if (!depends_[value] || !moved) continue;
+      name_ = node(value).name;
+      dot_[value] = unless_zero(direction(value));
+    }
+  }
+  std::size_t unless_zero(std::size_t made) const {
+    const std::vector<double>* given = made_constants(made);
+    return given != nullptr && std::ranges::all_of(*given, [](double x) { return x == 0; }) ? kNone : made;
   }
 
   using Inputs = std::vector<std::size_t>;
+
+  std::size_t dot_or_zero(std::size_t value) { return dot_[value] == kNone ? zeros(widths_[value]) : dot_[value]; }
+
+  std::size_t direction(std::size_t value) {
+    const Inputs& read = node(value).inputs;
+    if (const auto through = through_elements(value, dot_[read[0]])) return *through;
+    return std::visit([&](const auto& operation) { return of(value, read, operation); }, node(value).operation);
+  }
 
   std::size_t of(std::size_t, const Inputs& read, const Dense& dense) {
     return add(Dense{dense.inputs, dense.outputs, dense.weights, std::vector<double>(dense.outputs)}, {dot_[read[0]]});
@@ -56,7 +81,13 @@ class Forward : DerivativeBuilder {
     for (const std::size_t part : read) parts.push_back(dot_or_zero(part));
     return add(Concatenate{}, parts);
   }
-  std::size_t of(std::size_t, const Inputs& read, const Columns& columns) { return add(columns, {dot_[read[0]]}); }
+  std::size_t of(std::size_t, const Inputs& read, const Columns& columns) {
+    const std::vector<double>* given = made_constants(dot_[read[0]]);
+    if (given == nullptr) return add(columns, {dot_[read[0]]});
+    std::vector<double> chosen;
+    for (const std::size_t index : columns.indices) chosen.push_back((*given)[index]);
+    return add(Constant{std::move(chosen)}, {});
+  }
   std::size_t of(std::size_t, const Inputs& read, const Choose& choose) {
     return add(choose, {dot_or_zero(read[0]), dot_or_zero(read[1])});
   }
@@ -133,6 +164,9 @@ class Forward : DerivativeBuilder {
 
 }  // namespace
 
-Graph jvp_graph(const Graph& graph) { return Forward(graph).run(); }
+Graph jvp_graph(const Graph& graph) { return Forward(graph, graph.inputs).run(); }
+Graph jvp_graph(const Graph& graph, const std::vector<Direction>& directions) {
+  return Forward(graph, {}).run(directions);
+}
 
 }  // namespace lockstep::graph

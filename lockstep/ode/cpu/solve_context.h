@@ -68,8 +68,7 @@ struct SolveContext {
         tableau(lowered_tableau<T>(method(the_options.method))),
         rhs(lower<T>(*the_problem.rhs, target)),
         event(the_problem.event ? lower<T>(*the_problem.event->function, target) : nullptr) {
-    if (tableau.source->is_linearly_implicit())
-      jacobian = std::make_shared<const JacobianTile<T>>(*the_problem.rhs, target);
+    if (tableau.source->is_linearly_implicit()) jacobian = lower_jacobian<T>(*the_problem.rhs, target);
     for (std::size_t c = 0; c < the_problem.rhs->components(); ++c) {
       atol_f64_.push_back(the_options.atol_of(c));
       atol_.push_back(static_cast<T>(atol_f64_.back()));

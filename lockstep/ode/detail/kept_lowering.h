@@ -12,12 +12,13 @@
 
 namespace lockstep::ode::detail {
 
-// For a function that never changes. Any thread may call it.
+// For a function that never changes. Any thread may call it. Function<T> is what is kept.
+template <template <class> class Function = TileFunction>
 class KeptLowering {
  public:
   // make(), or what it gave the last time for this target.
   template <class T, class Make>
-  std::shared_ptr<const TileFunction<T>> get(CpuTarget target, const Make& make) const {
+  std::shared_ptr<const Function<T>> get(CpuTarget target, const Make& make) const {
     const bool generates = LaneCode::available(target);  // by the environment, which may change
     const std::lock_guard lock(mutex_);
     auto& kept = kept_of<T>();
@@ -32,7 +33,7 @@ class KeptLowering {
   struct Entry {
     CpuTarget target;
     bool generates;
-    std::shared_ptr<const TileFunction<T>> function;
+    std::shared_ptr<const Function<T>> function;
   };
   template <class T>
   std::vector<Entry<T>>& kept_of() const {

@@ -46,12 +46,12 @@ template <class T>
 class ReferenceJacobian {
  public:
   ReferenceJacobian(const StateFunction& function, const double* parameters)
-      : jacobian_(function, CpuTarget::scalar),
+      : jacobian_(lower_jacobian<T>(function, CpuTarget::scalar)),
         in_(function.components() * kTileLanes),
         parameters_(function.parameters() * kTileLanes),
         by_state_(function.components() * function.components() * kTileLanes),
         by_time_(function.components() * kTileLanes),
-        workspace_(jacobian_.workspace_bytes()) {
+        workspace_(jacobian_->workspace_bytes()) {
     for (std::size_t i = 0; i < function.parameters(); ++i) parameters_[i * kTileLanes] = static_cast<T>(parameters[i]);
   }
   struct Value {
@@ -62,8 +62,8 @@ class ReferenceJacobian {
     const std::size_t n = u.size();
     for (std::size_t c = 0; c < n; ++c) in_[c * kTileLanes] = u[c];
     time_[0] = t;
-    jacobian_.evaluate({time_.data(), in_.data(), parameters_.data(), nullptr, 1}, by_state_.data(), by_time_.data(),
-                       workspace_.data());
+    jacobian_->evaluate({time_.data(), in_.data(), parameters_.data(), nullptr, 1}, by_state_.data(), by_time_.data(),
+                        workspace_.data());
     Value value;
     for (std::size_t i = 0; i < n; ++i) {
       std::vector<T>& row = value.by_state.emplace_back();
@@ -74,7 +74,7 @@ class ReferenceJacobian {
   }
 
  private:
-  JacobianTile<T> jacobian_;
+  std::shared_ptr<const JacobianTile<T>> jacobian_;
   AlignedBuffer<T> in_, parameters_, by_state_, by_time_;
   AlignedBuffer<std::byte> workspace_;
   AlignedBuffer<double> time_{kTileLanes};

@@ -2,6 +2,7 @@
 // operations whose Jacobian is diagonal or symmetric, which both directions go through alike.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <optional>
@@ -66,6 +67,12 @@ class DerivativeBuilder {
 
   // ---- nodes made; all numbers below are of the new graph
 
+  const std::vector<double>* made_constants(std::size_t made) const {
+    if (made < made_.inputs.size()) return nullptr;
+    const auto* constant = std::get_if<Constant>(&made_.nodes[made - made_.inputs.size()].operation);
+    return constant ? &constant->values : nullptr;
+  }
+
   std::size_t add(Operation operation, std::vector<std::size_t> inputs) {
     std::vector<std::size_t> read;
     for (const std::size_t input : inputs) read.push_back(made_widths_[input]);
@@ -80,7 +87,17 @@ class DerivativeBuilder {
   std::size_t binary(BinaryKind kind, std::size_t a, std::size_t b) { return add(Binary{kind}, {a, b}); }
   std::size_t sum(std::size_t a, std::size_t b) { return binary(BinaryKind::add, a, b); }
   std::size_t difference(std::size_t a, std::size_t b) { return binary(BinaryKind::subtract, a, b); }
-  std::size_t product(std::size_t a, std::size_t b) { return binary(BinaryKind::multiply, a, b); }
+  std::size_t product(std::size_t a, std::size_t b) {
+    if (is_one_beside(a, b)) return b;
+    if (is_one_beside(b, a)) return a;
+    return binary(BinaryKind::multiply, a, b);
+  }
+  // Whether `one` is 1 at every feature and makes `other` no wider.
+  bool is_one_beside(std::size_t one, std::size_t other) const {
+    const std::vector<double>* given = made_constants(one);
+    return given != nullptr && width(one) <= width(other) &&
+           std::ranges::all_of(*given, [](double x) { return x == 1; });
+  }
   std::size_t quotient(std::size_t a, std::size_t b) { return binary(BinaryKind::divide, a, b); }
   std::size_t unary(UnaryKind kind, std::size_t a) { return add(Unary{kind}, {a}); }
   std::size_t reduce(ReduceKind kind, std::size_t a) { return add(Reduce{kind}, {a}); }

@@ -1,0 +1,144 @@
+#include "lockstep/ode/detail/graph_jacobian.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <span>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "lockstep/kernels/graph/derivative.h"
+#include "lockstep/kernels/graph/tile_plan.h"
+#include "lockstep/ode/detail/guarded_tile.h"
+
+namespace lockstep::ode::detail {
+namespace {
+
+// Columns of the Jacobian, the time behind the components, and the rows that each may move.
+using Columns = std::vector<std::vector<std::size_t>>;
+
+Columns moved_rows(const graph::Graph& graph, const GraphPieces& pieces, std::size_t components) {
+  constexpr std::size_t kNone = ~std::size_t(0);
+  std::vector<std::size_t> column_of;  // of each input feature
+  for (const GraphPiece& piece : pieces) {
+    for (std::size_t i = 0; i < piece.count; ++i) {
+      column_of.push_back(piece.source == GraphSource::state  ? piece.first + i
+                          : piece.source == GraphSource::time ? components
+                                                              : kNone);
+    }
+  }
+  Columns columns(components + 1);
+  const auto read = graph::dependencies(graph);
+  for (std::size_t row = 0; row < read.size(); ++row) {
+    for (const std::size_t feature : read[row]) {
+      if (column_of[feature] != kNone) columns[column_of[feature]].push_back(row);
+    }
+  }
+  return columns;
+}
+
+// Columns in groups that share no row, each in the first group that has room.
+std::vector<std::vector<std::size_t>> grouped(const Columns& columns, std::size_t count) {
+  std::vector<std::vector<std::size_t>> groups;
+  std::vector<std::vector<bool>> taken;
+  for (std::size_t column = 0; column < count; ++column) {
+    if (columns[column].empty()) continue;
+    const auto has_room = [&](const std::vector<bool>& rows) {
+      return std::ranges::none_of(columns[column], [&](std::size_t row) { return rows[row]; });
+    };
+    const auto group = static_cast<std::size_t>(std::ranges::find_if(taken, has_room) - taken.begin());
+    if (group == groups.size()) {
+      groups.emplace_back();
+      taken.emplace_back(count, false);
+    }
+    groups[group].push_back(column);
+    for (const std::size_t row : columns[column]) taken[group][row] = true;
+  }
+  return groups;
+}
+
+template <class T>
+class GraphJacobian final : public JacobianTile<T> {
+ public:
+  GraphJacobian(const graph::Graph& graph, const GraphPieces& pieces, std::size_t components, CpuTarget target)
+      : components_(components), pieces_(pieces) {
+    const Columns columns = moved_rows(graph, pieces, components);
+    std::vector<std::vector<std::size_t>> groups = grouped(columns, components);
+    if (!columns[components].empty() || groups.empty()) groups.push_back({components});
+    std::vector<graph::Direction> directions;
+    for (const std::vector<std::size_t>& group : groups) {
+      graph::Direction& direction = directions.emplace_back(pieces.size());
+      for (std::size_t port = 0; port < pieces.size(); ++port) {
+        const GraphPiece& piece = pieces[port];
+        if (piece.source == GraphSource::parameters) continue;
+        std::vector<double> along(piece.count);
+        for (const std::size_t column : group) {
+          if ((column == components) != (piece.source == GraphSource::time)) continue;
+          along[column == components ? 0 : column - piece.first] = 1;
+        }
+        if (std::ranges::any_of(along, [](double x) { return x != 0; })) direction[port] = std::move(along);
+      }
+      for (const std::size_t column : group) {
+        for (const std::size_t row : columns[column])
+          entries_.push_back({(directions.size() - 1) * components + row, row, column});
+      }
+    }
+    rows_ = directions.size() * components;
+    plan_ = GraphTilePlan<T>::compile(graph::jvp_graph(graph, directions), target);
+  }
+
+  void evaluate(const TileView<T>& tile, T* by_state, T* by_time, std::byte* workspace) const override {
+    T* const time = reinterpret_cast<T*>(workspace);
+    T* const made = time + kTileLanes;
+    std::array<const T*, GraphTilePlan<T>::kMostInputs> in{};
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+      in[i] = pieces_[i].source == GraphSource::state        ? tile.in
+              : pieces_[i].source == GraphSource::parameters ? tile.parameters
+                                                             : time;
+    }
+    for (int lane = 0; lane < kTileLanes; ++lane) time[lane] = static_cast<T>(tile.t[lane]);
+    plan_->evaluate(std::span(in).first(pieces_.size()), made, tile.lanes,
+                    workspace + (1 + rows_) * kTileLanes * sizeof(T));
+    std::fill_n(by_state, components_ * components_ * kTileLanes, T(0));
+    std::fill_n(by_time, components_ * kTileLanes, T(0));
+    for (const Entry& entry : entries_) {
+      T* const to = entry.column == components_ ? by_time + entry.row * kTileLanes
+                                                : by_state + (entry.row * components_ + entry.column) * kTileLanes;
+      std::copy_n(made + entry.made * kTileLanes, kTileLanes, to);
+    }
+  }
+  std::size_t workspace_bytes() const override {
+    return (1 + rows_) * kTileLanes * sizeof(T) + round_up_to_alignment(plan_->workspace_bytes());
+  }
+
+ private:
+  struct Entry {
+    std::size_t made, row, column;  // `made`: of the plan's output
+  };
+
+  std::size_t components_;
+  GraphPieces pieces_;
+  std::vector<Entry> entries_;
+  std::size_t rows_ = 0;  // of the plan's output
+  std::optional<GraphTilePlan<T>> plan_;
+};
+
+}  // namespace
+
+bool has_layers(const graph::Graph& graph) {
+  return std::ranges::any_of(
+      graph.nodes, [](const graph::Node& node) { return std::holds_alternative<graph::Dense>(node.operation); });
+}
+
+template <class T>
+std::shared_ptr<const JacobianTile<T>> graph_jacobian(const graph::Graph& graph, const GraphPieces& pieces,
+                                                      std::size_t components, CpuTarget target) {
+  return std::make_shared<GraphJacobian<T>>(graph, pieces, components, target);
+}
+template std::shared_ptr<const JacobianTile<float>> graph_jacobian(const graph::Graph&, const GraphPieces&, std::size_t,
+                                                                   CpuTarget);
+template std::shared_ptr<const JacobianTile<double>> graph_jacobian(const graph::Graph&, const GraphPieces&,
+                                                                    std::size_t, CpuTarget);
+
+}  // namespace lockstep::ode::detail
