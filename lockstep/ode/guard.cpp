@@ -370,6 +370,7 @@ void GuardedSink::judge(const SolutionBlock& block, std::size_t row) {
       }
       std::copy(start.begin(), start.end(), end);
       record.end_time = begin;
+      if (block.events != nullptr) block.events[row].clear();
     }
   } else {
     outside = outside || !inside(end, 0, n);

@@ -73,6 +73,7 @@ Problem with_rows(const Problem& problem, const Pick& pick) {
   result.rhs = problem.rhs;
   result.event = problem.event;
   result.resets = problem.resets;
+  result.keep_events = problem.keep_events;
   result.save_times_per_trajectory = problem.save_times_per_trajectory;
   if (!problem.impulses_differ()) result.impulses = problem.impulses;
   result.initial_states = pick(problem.initial_states, problem.rhs->components());
@@ -194,7 +195,7 @@ void Problem::validate() const { detail::validate(*this, detail::SaveRows::full)
 void detail::validate(const Problem& problem, SaveRows rows) {
   const StandardArithmetic arithmetic;
   const auto& [rhs, initial_states, parameters, start_times, end_times, save_times, save_times_per_trajectory, event,
-               impulses, first_impulse, resets] = problem;
+               impulses, first_impulse, resets, keep_events] = problem;
   if (!rhs) refuse("rhs", "none", "a right-hand side", "make one with ode::net, ode::system or ode::function");
   const std::size_t n = rhs->components();
   if (n == 0 || rhs->outputs() != n) {
@@ -232,6 +233,10 @@ void detail::validate(const Problem& problem, SaveRows rows) {
     const std::string field = "resets[" + std::to_string(i) + "]";
     require_function(field + ".function", resets[i].function, *rhs, 1);
     require_function(field + ".state", resets[i].state, *rhs, n);
+  }
+  if (keep_events && resets.empty()) {
+    refuse("keep_events", "true, and no resets", "resets, whose events they are",
+           "drop it: the end times tell where an event stopped a trajectory");
   }
   validate_impulses(problem);
   // Shared times need one look; anything per trajectory needs one each.

@@ -66,6 +66,9 @@ struct Problem {
   // At most kMostResets; with each trajectory's own adaptive steps alone, and on the CPU. Of several within a step the
   // first one counts.
   std::vector<Reset> resets;
+  // Whether the solution keeps which resets changed each trajectory's state, and when (Solution::events). The end by
+  // `event` is no reset: its time is the record's end_time.
+  bool keep_events = false;
 
   std::size_t trajectories() const;
   std::size_t save_points() const;  // a trajectory
@@ -84,7 +87,8 @@ struct Problem {
   Problem selection(const std::vector<std::size_t>& rows) const;
 
   // Throws Error (invalid_argument) naming field, found and expected: sizes that do not fit, numbers that are not
-  // finite, save times outside the span or not in order, impulses on spans that run backwards, functions of other sizes.
+  // finite, save times outside the span or not in order, impulses on spans that run backwards, functions of other
+  // sizes, events to keep where there are no resets.
   void validate() const;
 };
 

@@ -108,6 +108,7 @@ Solution solve_as(const Problem& problem, const Options& options) {
   const std::size_t n = problem.rhs->components();
   Solution solution(options.precision, problem.trajectories(), n, problem.save_times,
                     problem.save_times_per_trajectory);
+  if (problem.keep_events) solution.keep_events();
   const detail::Stops stops(problem, options);
   std::deque<Trajectory<T>> trajectories;
   for (std::size_t i = 0; i < problem.trajectories(); ++i) {

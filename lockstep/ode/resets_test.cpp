@@ -53,6 +53,7 @@ TEST(Resets, a_ball_bounces_as_it_should) {
 Problem busy(std::size_t count) {
   Problem problem = balls(count);
   problem.resets = {ceiling(1.6), floor_reset(false)};
+  problem.keep_events = true;
   problem.impulses = {{0.4, 1, 2}, {0.9, 0, 1.5}, {1.1, 1, -1, 0.5}};
   problem.event = TerminalEvent{
       event_function<4, 1>("second", [](auto, const auto& u, const auto&) { return u[2] - 1.5; }), Direction::rising};
@@ -151,6 +152,7 @@ TEST(Resets, random_ones_have_the_bits_of_the_reference) {
           TerminalEvent{testing::plain_event(3, 1, [](double, auto u, auto, auto out) { out(0) = u(2) - 1; }),
                         static_cast<Direction>(pick(3))};
     }
+    problem.keep_events = true;
     Options options;
     options.precision = pick(2) == 0 ? Precision::f32 : Precision::f64;
     options.method = pick(2) == 0 ? "tsit5" : "dop853";
@@ -328,6 +330,12 @@ TEST(Resets, what_cannot_be_is_refused) {
   problem = balls(3);
   problem.resets[0].function = event_function<2>("x", [](auto, const auto& u, const auto&) { return u[0]; });
   EXPECT_THAT(message(problem), HasSubstr("problem.resets[0].function: found 2 components and 0 parameters"));
+  problem = balls(3);
+  problem.resets.clear();
+  problem.keep_events = true;
+  EXPECT_THAT(message(problem),
+              HasSubstr("problem.keep_events: found true, and no resets, expected resets, whose events they are; drop "
+                        "it: the end times tell where an event stopped a trajectory"));
   problem = balls(3);
   problem.resets.assign(65, floor_reset());
   EXPECT_THAT(message(problem), HasSubstr("problem.resets: found 65, expected at most 64"));

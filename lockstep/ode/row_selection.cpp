@@ -10,7 +10,8 @@ RowSink::RowSink(SolutionSink& whole, const Problem& problem, Precision precisio
     : whole_(whole),
       rows_(std::move(rows)),
       row_bytes_(problem.save_points() * problem.rhs->components() * (precision == Precision::f32 ? 4 : 8)),
-      end_bytes_(problem.rhs->components() * (precision == Precision::f32 ? 4 : 8)) {}
+      end_bytes_(problem.rhs->components() * (precision == Precision::f32 ? 4 : 8)),
+      keeps_events_(problem.keep_events) {}
 
 SolutionBlock RowSink::acquire(std::size_t first, std::size_t count) {
   Open open;
@@ -22,6 +23,10 @@ SolutionBlock RowSink::acquire(std::size_t first, std::size_t count) {
     open.end_state.resize(count * end_bytes_);
     open.records.resize(count);
     block = {first, count, open.state.data(), open.end_state.data(), open.records.data()};
+    if (keeps_events_) {
+      open.events.resize(count);
+      block.events = open.events.data();
+    }
   }
   block.first = first;
   block.token = open_.put(std::move(open));
@@ -62,6 +67,7 @@ void RowSink::copy(const SolutionBlock& from, std::span<const std::size_t> rows)
     std::memcpy(to.state, static_cast<const std::byte*>(from.state) + row * row_bytes_, count * row_bytes_);
     std::memcpy(to.end_state, static_cast<const std::byte*>(from.end_state) + row * end_bytes_, count * end_bytes_);
     std::copy_n(from.records + row, count, to.records);
+    if (to.events != nullptr) std::copy_n(from.events + row, count, to.events);
     whole_.commit(to);
     i = end;
   }

@@ -27,6 +27,7 @@ class RowSink : public SolutionSink {
     SolutionBlock inner;  // of neighbours
     std::vector<std::byte> state, end_state;
     std::vector<TrajectoryRecord> records;
+    std::vector<TrajectoryEvents> events;
   };
   void copy(const SolutionBlock& from, std::span<const std::size_t> rows);
 
@@ -34,6 +35,7 @@ class RowSink : public SolutionSink {
   std::vector<std::size_t> rows_;
   std::size_t row_bytes_;
   std::size_t end_bytes_;
+  bool keeps_events_;
   detail::OpenBlocks<Open> open_;
 };
 

@@ -59,8 +59,20 @@ double Solution::end_state(std::size_t trajectory, std::size_t component) const 
       end_state_);
 }
 
+EventLog Solution::event_log() const {
+  EventLog log;
+  for (const TrajectoryEvents& events : events_) log.add(events);
+  return log;
+}
+
+void Solution::keep_events() {
+  events_.resize(trajectories());
+  keeps_events_ = true;
+}
+
 SolutionBlock Solution::block(std::size_t first, std::size_t count) {
   SolutionBlock block{.first = first, .count = count, .records = records_.data() + first};
+  if (keeps_events_) block.events = events_.data() + first;
   std::visit([&](auto& numbers) { block.state = numbers.data() + first * save_points_ * components_; }, state_);
   std::visit([&](auto& numbers) { block.end_state = numbers.data() + first * components_; }, end_state_);
   return block;

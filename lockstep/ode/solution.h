@@ -11,6 +11,7 @@
 
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/core/precision.h"
+#include "lockstep/ode/event_log.h"
 #include "lockstep/ode/trajectory_record.h"
 
 namespace lockstep::ode {
@@ -26,6 +27,7 @@ struct SolutionBlock {
   TrajectoryRecord* records = nullptr;      // [trajectory]
   std::size_t token = 0;                    // the sink's own
   const std::uint8_t* handed_in = nullptr;  // [trajectory], the engine's: 1 for rows that hand_in() passed on; or null
+  TrajectoryEvents* events = nullptr;       // [trajectory], empty ones to be added to; null: not kept
 
   bool was_handed_in(std::size_t row) const { return handed_in != nullptr && handed_in[row] != 0; }
 };
@@ -75,6 +77,13 @@ class Solution {
   const TrajectoryRecord& record(std::size_t trajectory) const { return records_[trajectory]; }
   std::span<const TrajectoryRecord> records() const { return records_; }
 
+  // Where Problem::keep_events asks for it: the resets that struck a trajectory, in the order in which they did.
+  bool keeps_events() const { return keeps_events_; }
+  std::span<const ResetEvent> events(std::size_t trajectory) const { return events_[trajectory]; }
+  EventLog event_log() const;  // of all trajectories; of none where none are kept
+  // Makes room for them, before any block() is asked for.
+  void keep_events();
+
   // The block that lets an engine write straight into this solution. Its memory may be written here for the first time,
   // and holds zeros until then.
   SolutionBlock block(std::size_t first, std::size_t count);
@@ -90,6 +99,8 @@ class Solution {
   Numbers state_;
   Numbers end_state_;
   std::vector<TrajectoryRecord> records_;
+  std::vector<TrajectoryEvents> events_;  // [trajectory], or empty
+  bool keeps_events_ = false;
 };
 
 // Writes into a Solution, which must outlive it; blocks are its own memory, so that nothing is left to do when one is

@@ -168,6 +168,7 @@ Solution solve(const Problem& problem, const Options& options, const RunControl&
   validate(problem, options);
   Solution solution(options.precision, problem.trajectories(), problem.rhs->components(), problem.save_times,
                     problem.save_times_per_trajectory);
+  if (problem.keep_events) solution.keep_events();
   MemorySink sink(solution);
   solve(problem, options, sink, control);
   return solution;

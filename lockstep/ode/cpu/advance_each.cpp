@@ -285,7 +285,8 @@ class Worker {
                              .row = row,
                              .save_times = problem.save_times_of(trajectory),
                              .state = static_cast<T*>(unread_->block.state) + row * context_.save_points() * n,
-                             .t_end = end};
+                             .t_end = end,
+                             .events = unread_->block.events == nullptr ? nullptr : unread_->block.events + row};
     staged_.t_stage[lane] = start;
     if (code_.settings.has_stops) {
       staged_.stops[lane] = context_.stops.times(trajectory);

@@ -33,8 +33,9 @@ class ResetTile {
     return striking;
   }
 
-  ResetTile(const SolveContext<T>& context, TileState<T>& tile)
-      : context_(context), tile_(tile), values_(context.resets.empty() ? 0 : kTileLanes) {
+  // `records`: of the tile's lanes.
+  ResetTile(const SolveContext<T>& context, TileState<T>& tile, const LaneRecord<T>* records)
+      : context_(context), tile_(tile), records_(records), values_(context.resets.empty() ? 0 : kTileLanes) {
     for (auto* sides : {&sides_, &staged_}) sides->resize(count() * kTileLanes);
     ways_.resize(count() * kTileLanes);
     for (auto* numbers : {&found_, &left_}) numbers->resize(count() * kTileLanes);
@@ -268,6 +269,8 @@ class ResetTile {
       for_lanes(struck, [&](int lane) {
         used[lane] |= std::uint64_t{1} << i;
         found_[at(i, lane)] = value(lane);
+        if (records_[lane].events != nullptr)
+          records_[lane].events->push_back({tile_.t[lane], static_cast<std::int32_t>(i)});
         if (changes_ != nullptr) {
           changes_->push_back({lane, i, {}});
           for (std::size_t c = 0; c < context_.components(); ++c)
@@ -298,6 +301,7 @@ class ResetTile {
 
   const SolveContext<T>& context_;
   TileState<T>& tile_;
+  const LaneRecord<T>* records_;      // [lane]
   AlignedBuffer<T> values_;           // [lane], of the function evaluated last
   std::vector<Side> sides_, staged_;  // [reset][lane]: where the step begins, of staged ones
   std::vector<Way> ways_;             // [reset][lane]

@@ -240,6 +240,7 @@ struct LaneRecord {
   std::int32_t rejected = 0;
   std::int32_t extra_evaluations = 0;  // for the interpolant
   T event_value = 0;                   // at the step's start
+  TrajectoryEvents* events = nullptr;  // within the block; null: not kept
 };
 
 // Lets the lane head for the first stop on its way to `t_end`.

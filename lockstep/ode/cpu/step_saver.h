@@ -44,7 +44,7 @@ class StepSaver {
         records_(records),
         event_values_(context.event ? kTileLanes : 0),
         event_states_(context.event ? context.components() * kTileLanes : 0),
-        resets_(context, tile) {}
+        resets_(context, tile, records) {}
 
   // Values of event and resets at the start of staged trajectories, or of those of the tile itself.
   void start_events(const TileState<T>& staged, LaneRecord<T>* records) {

@@ -31,6 +31,7 @@ SolutionBlock ComponentSink::acquire(std::size_t first, std::size_t count) {
   open.state.resize(count * save_points_ * components_ * element_bytes_);
   open.end_state.resize(count * components_ * element_bytes_);
   SolutionBlock block{first, count, open.state.data(), open.end_state.data(), open.inner.records};
+  block.events = open.inner.events;
   block.token = open_.put(std::move(open));
   return block;
 }

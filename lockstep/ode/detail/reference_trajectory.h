@@ -43,7 +43,8 @@ class ReferenceTrajectory {
         max_step_(options.max_step.value_or(std::numeric_limits<double>::infinity())),
         state_(static_cast<T*>(block.state)),
         end_state_(static_cast<T*>(block.end_state)),
-        record_(*block.records) {
+        record_(*block.records),
+        events_(block.events) {
     const std::size_t n = problem.rhs->components();
     for (std::size_t c = 0; c < n; ++c) y_.push_back(static_cast<T>(problem.initial_states[index * n + c]));
     if (problem.event) event_.emplace(*problem.event->function, problem.parameters_of(index));
@@ -372,6 +373,7 @@ class ReferenceTrajectory {
         used[striking] = true;
         found[striking] = resets_[striking].function(t_, y_)[0];
         y_ = resets_[striking].state(t_, y_);
+        if (events_ != nullptr) events_->push_back({t_, static_cast<std::int32_t>(striking)});
       }
       if (event_) {
         g = (*event_)(t_, y_)[0];
@@ -466,6 +468,7 @@ class ReferenceTrajectory {
   T* state_;
   T* end_state_;
   TrajectoryRecord& record_;
+  TrajectoryEvents* events_;  // null: not kept
   std::size_t saved_ = 0;
   std::int32_t accepted_ = 0, rejected_ = 0, evaluations_ = 0;
 };

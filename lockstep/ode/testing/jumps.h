@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <functional>
@@ -87,6 +88,10 @@ inline void expect_same(const Solution& a, const Solution& b, const std::string&
     ASSERT_EQ(a.record(i).rejected, b.record(i).rejected);
     ASSERT_EQ(a.record(i).evaluations, b.record(i).evaluations);
     ASSERT_EQ(a.record(i).end_time, b.record(i).end_time);
+    ASSERT_EQ(a.keeps_events(), b.keeps_events());
+    if (a.keeps_events()) {
+      ASSERT_TRUE(std::ranges::equal(a.events(i), b.events(i)));
+    }
     const auto same = [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); };
     for (std::size_t c = 0; c < a.components(); ++c) {
       ASSERT_PRED2(same, a.end_state(i, c), b.end_state(i, c));
