@@ -184,6 +184,11 @@ Group Group::create_group(const std::string& member) {
                full_name);
 }
 
+void Group::remove(const std::string& member) {
+  const Call call;
+  check(H5Ldelete(id(), member.c_str(), H5P_DEFAULT), child(name_, member), "to remove it");
+}
+
 Dataset Group::dataset(const std::string& member) const {
   const Call call;
   if (!has(member)) throw Error(ErrorKind::file, {child(name_, member), "nothing of that name", "a dataset", ""});

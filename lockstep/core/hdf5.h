@@ -164,6 +164,8 @@ class Group : public Object {
   Group group(const std::string& member) const;
   Group create_group(const std::string& member);
   Dataset dataset(const std::string& member) const;
+  // Its name goes. The space that it took serves others until the file is closed, and is lost then.
+  void remove(const std::string& member);
   // False where the dataset's numbers lie in another file than this group: by an external link, external storage or as
   // a virtual dataset. Files of strangers may name any file of the machine.
   bool holds(const Dataset& dataset) const;

@@ -50,6 +50,7 @@ class Reader {
 
   Solution read() const {
     Solution solution(file_.precision(), rows_, columns_.size(), times(), file_.times_per_trajectory());
+    if (file_.keeps_events()) solution.keep_events();
     if (file_.precision() == Precision::f32) {
       read_numbers<float>(solution);
     } else {
@@ -87,6 +88,7 @@ class Reader {
       const std::size_t count = std::min(piece_rows, rows_ - first);
       const SolutionBlock block = solution.block(first, count);
       read_records(block, first);
+      if (block.events != nullptr) read_events(block, first);
       states.resize(count * points_ * all);
       ends.resize(count * all);
       state.read_into<T>(states, {row(first), part_.times.first, 0}, {count, points_, all},
@@ -112,6 +114,18 @@ class Reader {
       return;
     }
     for (std::size_t i = 0; i < block.count; ++i) block.records[i] = file_.records(row(first + i), 1).front();
+  }
+
+  void read_events(const SolutionBlock& block, std::size_t first) const {
+    const std::size_t stride = part_.trajectories.stride;
+    for (std::size_t i = 0; i < block.count;) {
+      const std::size_t count = stride == 1 ? block.count : 1;  // neighbours are read together
+      const EventLog log = file_.events(row(first + i), count);
+      for (std::size_t k = 0; k < count; ++k, ++i) {
+        for (std::size_t at = log.first[k]; at < log.first[k + 1]; ++at)
+          block.events[i].push_back({log.times[at], log.resets[at]});
+      }
+    }
   }
 
   const ResultFile& file_;

@@ -115,6 +115,14 @@ ResultFile::ResultFile(const std::filesystem::path& path) : file_(hdf5::File::op
                                                 : hdf5::Shape{parameter_names_.size()});
   }
   if (file_.has(names::kImpulseTime)) read_impulse_form();
+  keeps_events_ = file_.has(names::kEventTime);
+  if (keeps_events_) check_events();
+}
+
+void ResultFile::check_events() const {
+  const hdf5::Shape times = file_.dataset(names::kEventTime).shape();
+  if (times.size() != 1) wrong_shape(file_.name() + names::kEventTime, times, "one dimension");
+  for (const char* name : {names::kEventReset, names::kEventTrajectory}) dataset_of_shape(file_, name, times);
 }
 
 void ResultFile::read_impulse_form() {
@@ -197,8 +205,8 @@ std::vector<double> ResultFile::parameters(std::size_t trajectory) const {
                                     : values.read<double>();
 }
 
-std::size_t ResultFile::impulses_before(std::size_t row) const {
-  const hdf5::Dataset whose = file_.dataset(names::kImpulseTrajectory);
+std::size_t ResultFile::entries_before(const char* name, std::size_t row) const {
+  const hdf5::Dataset whose = file_.dataset(name);
   const auto number = static_cast<std::int64_t>(first_trajectory_ + row);
   std::size_t least = 0, most = whose.size();
   while (least < most) {
@@ -216,8 +224,8 @@ Impulses ResultFile::impulses(std::size_t first, std::size_t count) const {
   Impulses result;
   const ImpulseForm& form = impulse_form_;
   if (form.none()) return result;
-  const std::size_t begin = form.uneven ? impulses_before(first) : 0;
-  const std::size_t end = form.uneven ? std::max(impulses_before(first + count), begin) : 0;
+  const std::size_t begin = form.uneven ? entries_before(names::kImpulseTrajectory, first) : 0;
+  const std::size_t end = form.uneven ? std::max(entries_before(names::kImpulseTrajectory, first + count), begin) : 0;
   const std::size_t size = form.uneven ? end - begin : form.each * (form.differ() ? count : 1);
   const auto column = [&]<class T>(const char* name, bool own, T) {
     const hdf5::Dataset dataset = file_.dataset(name);
@@ -236,24 +244,41 @@ Impulses ResultFile::impulses(std::size_t first, std::size_t count) const {
         {of(times, i), static_cast<std::size_t>(of(components, i)), of(changes, i), of(factors, i)});
   }
   if (!form.differ()) return result;
-  result.first.push_back(0);
-  if (!form.uneven) {
-    for (std::size_t i = 1; i <= count; ++i) result.first.push_back(i * form.each);
-    return result;
+  if (form.uneven) {
+    result.first = rows_of_entries(names::kImpulseTrajectory, first, count, begin, size);
+  } else {
+    for (std::size_t i = 0; i <= count; ++i) result.first.push_back(i * form.each);
   }
-  const auto whose = file_.dataset(names::kImpulseTrajectory).read<std::int64_t>({begin}, {size});
+  return result;
+}
+
+std::vector<std::size_t> ResultFile::rows_of_entries(const char* name, std::size_t first, std::size_t count,
+                                                     std::size_t begin, std::size_t size) const {
+  const auto whose = file_.dataset(name).read<std::int64_t>({begin}, {size});
+  std::vector<std::size_t> starts{0};
   std::size_t at = 0;
   for (std::size_t i = 0; i < count; ++i) {
     while (at < size && whose[at] == static_cast<std::int64_t>(first_trajectory_ + first + i)) ++at;
-    result.first.push_back(at);
+    starts.push_back(at);
   }
   if (at != size) {
-    throw Error(ErrorKind::file, {file_.name() + names::kImpulseTrajectory,
+    throw Error(ErrorKind::file, {file_.name() + name,
                                   "number " + std::to_string(whose[at]) + " out of order",
                                   "ascending numbers of trajectories",
                                   {}});
   }
-  return result;
+  return starts;
+}
+
+EventLog ResultFile::events(std::size_t first, std::size_t count) const {
+  EventLog log;
+  if (!keeps_events_) return log;
+  const std::size_t begin = entries_before(names::kEventTrajectory, first);
+  const std::size_t size = std::max(entries_before(names::kEventTrajectory, first + count), begin) - begin;
+  log.times = file_.dataset(names::kEventTime).read<double>({begin}, {size});
+  log.resets = file_.dataset(names::kEventReset).read<std::int32_t>({begin}, {size});
+  log.first = rows_of_entries(names::kEventTrajectory, first, count, begin, size);
+  return log;
 }
 
 std::optional<hdf5::AttributeValue> ResultFile::attribute(const std::string& name) const {

@@ -38,6 +38,10 @@ inline constexpr const char* kImpulseFactor = "impulse_factor";        // f64
 inline constexpr const char* kImpulse = "impulse";                     // dimension and its index
 // Dimension of one trajectory's impulses after the other's, and whose each is.
 inline constexpr const char* kImpulseTrajectory = "impulse_trajectory";
+// Where events are kept: each [event_trajectory], one trajectory's after the other's.
+inline constexpr const char* kEventTime = "event_time";              // f64
+inline constexpr const char* kEventReset = "event_reset";            // i32, index of the reset
+inline constexpr const char* kEventTrajectory = "event_trajectory";  // i64, dimension and whose each is
 inline constexpr const char* kCommitted = "committed";         // i64, trajectories whose rows are whole
 inline constexpr const char* kTrajectory = "trajectory";       // dimension and its index
 inline constexpr const char* kSavePoint = "save_point";        // dimension in place of time where times differ
@@ -93,6 +97,9 @@ class ResultFile {
   std::vector<double> parameters(std::size_t trajectory) const;  // [parameter]
   // Of rows [first, first + count); those that all share without Impulses::first.
   Impulses impulses(std::size_t first, std::size_t count) const;
+  // Whether it holds the events of its trajectories; those of rows [first, first + count), of none where it does not.
+  bool keeps_events() const { return keeps_events_; }
+  EventLog events(std::size_t first, std::size_t count) const;
 
   std::optional<hdf5::AttributeValue> attribute(const std::string& name) const;
   std::string text_attribute(const std::string& name) const;  // "" when there is none
@@ -102,8 +109,12 @@ class ResultFile {
 
  private:
   void read_impulse_form();
-  // The first impulse of a row or a later one, where some have more than others.
-  std::size_t impulses_before(std::size_t row) const;
+  void check_events() const;
+  // A dimension of one trajectory's entries after the other's: the first one of a row or a later one, and, of rows
+  // [first, first + count) whose entries are [begin, begin + size), where each row's begin, and the end, [row + 1].
+  std::size_t entries_before(const char* whose, std::size_t row) const;
+  std::vector<std::size_t> rows_of_entries(const char* whose, std::size_t first, std::size_t count, std::size_t begin,
+                                           std::size_t size) const;
 
   hdf5::File file_;
   Precision precision_ = Precision::f32;
@@ -111,6 +122,7 @@ class ResultFile {
   std::size_t save_points_ = 0;
   bool times_per_trajectory_ = false;
   bool parameters_per_trajectory_ = false;
+  bool keeps_events_ = false;
   ImpulseForm impulse_form_;
   std::size_t first_trajectory_ = 0;
   std::vector<std::string> index_files_;

@@ -39,6 +39,8 @@ struct ResultMetadata {
   std::vector<std::size_t> components;
   // Names of attributes that decide the numbers: a file in which one of them differs is not continued.
   std::vector<std::string> must_match;
+  // What each of Problem::resets is, for people who read its events; may be empty.
+  std::vector<std::string> reset_texts;
 };
 
 // A sink whose blocks go to an HDF5 file of the layout in docs/files.md. The file grows as NAME.part beside its

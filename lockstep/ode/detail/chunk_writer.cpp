@@ -143,6 +143,7 @@ ResultChunk ChunkWriter::new_chunk(std::size_t first, std::size_t count) {
   chunk.settled = 0;
   chunk.waited = false;
   chunk.records.assign(count, TrajectoryRecord{});
+  if (problem_.keep_events) chunk.events.assign(count, {});
   chunk.state.fit(count * row_bytes(), file_.state_phase(first));
   chunk.end_state.resize(count * components_ * element_bytes_);
   return chunk;
@@ -168,6 +169,7 @@ void ChunkWriter::point_into(SolutionBlock& block, ResultChunk& chunk, std::size
   block.state = chunk.state.data() + row * row_elements_ * element_bytes_;
   block.end_state = chunk.end_state.data() + row * components_ * element_bytes_;
   block.records = chunk.records.data() + row;
+  if (problem_.keep_events) block.events = chunk.events.data() + row;
 }
 
 void ChunkWriter::copy_rows(const ResultChunk& from, ResultChunk& to, std::size_t first, std::size_t count) const {
@@ -179,6 +181,8 @@ void ChunkWriter::copy_rows(const ResultChunk& from, ResultChunk& to, std::size_
   copy(from.end_state, to.end_state, components_ * element_bytes_);
   std::copy_n(from.records.begin() + static_cast<std::ptrdiff_t>(first - from.first), count,
               to.records.begin() + static_cast<std::ptrdiff_t>(first - to.first));
+  for (std::size_t i = first; !from.events.empty() && i < first + count; ++i)
+    to.events[i - to.first] = from.events[i - from.first];
 }
 
 void ChunkWriter::settle(const SolutionBlock& block, std::size_t row, std::size_t count) {

@@ -152,7 +152,6 @@ void ResultLayout::create(const Problem& problem, const ResultMetadata& metadata
   file_.reserve_space();
   stored_before_.assign(rows, false);
   chosen_ = metadata.components;
-  first_trajectory_ = part_of.first_trajectory;
   begun_ = false;
 }
 

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "lockstep/core/error.h"
+#include "lockstep/ode/detail/event_datasets.h"
 #include "lockstep/ode/detail/write_in_order.h"
 
 namespace lockstep::ode {
@@ -60,8 +61,11 @@ ResultLayout::ResultLayout(PendingFile pending, const Problem& problem, Precisio
       trajectories_(problem.trajectories()),
       save_points_(problem.save_points()),
       components_(stored_components(problem, metadata)),
+      first_trajectory_(metadata.part_of.value_or(ResultMetadata::PartOf{}).first_trajectory),
+      reset_texts_(metadata.reset_texts),
       file_(create_or_resume(std::move(pending), expected_bytes(problem, precision, components_))) {
   try {
+    open_journal(problem);
     if (file_.has(names::kCommitted)) {
       reopen();
     } else {
@@ -85,7 +89,23 @@ ResultLayout::~ResultLayout() {
   } catch (const Error&) {
     abandon();
   }
-  if (committed_ > 0) file_.keep();
+  if (committed_ > 0) {
+    file_.keep();
+  } else if (journal_) {
+    journal_->remove();
+  }
+}
+
+// One that another run left is of a file that this one discards.
+void ResultLayout::open_journal(const Problem& problem) {
+  using Begin = EventJournal::Begin;
+  const std::filesystem::path path = EventJournal::name_beside(unfinished_);
+  const bool anew = !file_.has(names::kCommitted);
+  std::error_code ignored;
+  if (anew) std::filesystem::remove(path, ignored);
+  if (!problem.keep_events) return;
+  journal_.emplace(path, trajectories_, anew ? Begin::anew : Begin::resume);
+  if (!anew) append_event_datasets(file_, first_trajectory_, *journal_);
 }
 
 void ResultLayout::open_direct() {
@@ -101,7 +121,9 @@ void ResultLayout::reopen() {
   for (std::size_t first = 0; first < trajectories_; first += kStatusesAtOnce) {
     const std::size_t count = std::min(kStatusesAtOnce, trajectories_ - first);
     for (const std::uint8_t status : data_->status.read<std::uint8_t>({first}, {count})) {
-      stored_before_.push_back(status != static_cast<std::uint8_t>(Status::cancelled));
+      // One whose events were lost is solved again.
+      const bool is_whole = !journal_ || journal_->holds(stored_before_.size());
+      stored_before_.push_back(is_whole && status != static_cast<std::uint8_t>(Status::cancelled));
     }
   }
   committed_ = static_cast<std::size_t>(std::ranges::count(stored_before_, true));
@@ -134,6 +156,7 @@ void ResultLayout::store(const ResultChunk& chunk, std::size_t row, std::size_t 
   const std::span end_state = std::span(chunk.end_state).subspan(row * bytes, count * bytes);
   rows_.push_back({chunk.first + row, {records.begin(), records.end()}, {end_state.begin(), end_state.end()}});
   rows_bytes_ += count * (sizeof(TrajectoryRecord) + bytes);
+  if (journal_) journal_->append(chunk.first + row, std::span(chunk.events).subspan(row, count));
   if (rows_bytes_ >= kColumnBytes) write_columns();
 }
 
@@ -189,6 +212,7 @@ void ResultLayout::commit() {
   if (nothing_to_commit()) return;
   const auto begin = std::chrono::steady_clock::now();
   write_columns();
+  if (journal_) journal_->sync();
   file_.sync();
   for (const Pending& rows : pending_) {
     data_->status.write<std::uint8_t>(rows.status, {rows.first}, {rows.status.size()});
@@ -241,8 +265,12 @@ std::uintmax_t ResultLayout::publish(const Attributes& attributes) {
   commit();
   add_attributes(attributes);
   data_.reset();
+  // Here alone do tables change behind begin(). The states are on the disk, and the journal until the file has its
+  // name.
+  if (journal_) write_event_datasets(file_, *journal_, first_trajectory_, reset_texts_);
   file_.publish();
   file_.close();
+  if (journal_) journal_->remove();
   std::error_code ignored;
   const std::uintmax_t size = std::filesystem::file_size(file_.path(), ignored);
   return ignored ? 0 : size;

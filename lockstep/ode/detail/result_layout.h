@@ -8,12 +8,14 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "lockstep/core/direct_file.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/hdf5.h"
 #include "lockstep/core/pending_file.h"
+#include "lockstep/ode/detail/event_journal.h"
 #include "lockstep/ode/problem.h"
 #include "lockstep/ode/result_writer.h"
 #include "lockstep/ode/solution.h"
@@ -31,6 +33,7 @@ struct ResultChunk {
   PageBuffer state;                       // T [row][time][component], in phase with the file: see state_phase()
   std::vector<std::byte> end_state;       // T [row][component]
   std::vector<TrajectoryRecord> records;  // [row]
+  std::vector<TrajectoryEvents> events;   // [row], or empty where they are not kept
 };
 
 class ResultLayout {
@@ -86,6 +89,7 @@ class ResultLayout {
 
   void create(const Problem& problem, const ResultMetadata& metadata);  // with begin(), in result_datasets.cpp
   void reopen();
+  void open_journal(const Problem& problem);
   void open_direct();
   void write_state(const ResultChunk& chunk, std::size_t row, std::size_t count);
   void write_columns();
@@ -100,7 +104,8 @@ class ResultLayout {
   std::size_t save_points_;
   std::size_t components_;
   std::vector<std::size_t> chosen_;  // components; empty: all
-  std::size_t first_trajectory_ = 0;
+  std::size_t first_trajectory_;
+  std::vector<std::string> reset_texts_;
   bool begun_ = true;  // a new file is not
   hdf5::File file_;
   std::optional<Datasets> data_;
@@ -108,6 +113,7 @@ class ResultLayout {
   std::unique_ptr<DirectFile> direct_;  // null where HDF5 has to write them
   std::uint64_t state_offset_ = 0;
   bool direct_offered_ = false;
+  std::optional<EventJournal> journal_;  // where events are kept
   std::vector<bool> stored_before_;
   std::vector<Rows> rows_;
   std::size_t rows_bytes_ = 0;
