@@ -83,6 +83,7 @@ Numbers numbers_of(const ode::Solution& solution) {
     numbers.end_states.assign(ends.begin(), ends.end());
   }
   numbers.records.assign(solution.records().begin(), solution.records().end());
+  if (solution.keeps_events()) numbers.events = solution.event_log();
   return numbers;
 }
 
@@ -149,6 +150,18 @@ std::vector<double> HeldEnsemble::initial_states(std::size_t first, std::size_t 
 std::vector<double> HeldEnsemble::end_states(std::size_t first, std::size_t count) const {
   if (numbers_.end_states.empty()) return {};
   return rows(numbers_.end_states, first, count, problem_.rhs->components());
+}
+
+ode::EventLog HeldEnsemble::events(std::size_t first, std::size_t count) const {
+  ode::EventLog part;
+  if (!numbers_.events) return part;
+  const ode::EventLog& all = *numbers_.events;
+  const auto from = static_cast<std::ptrdiff_t>(all.first[first]),
+             to = static_cast<std::ptrdiff_t>(all.first[first + count]);
+  part.times.assign(all.times.begin() + from, all.times.begin() + to);
+  part.resets.assign(all.resets.begin() + from, all.resets.begin() + to);
+  for (std::size_t i = 1; i <= count; ++i) part.first.push_back(all.first[first + i] - all.first[first]);
+  return part;
 }
 
 bool HeldEnsemble::own_parameters() const {

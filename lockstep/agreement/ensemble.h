@@ -38,6 +38,9 @@ class Ensemble {
   virtual ode::Impulses impulses(std::size_t first, std::size_t count) const = 0;
   // Where each ended, at its record's end_time: [trajectory][component]; empty where either is not known.
   virtual std::vector<double> end_states(std::size_t, std::size_t) const { return {}; }
+  // Whether it knows which resets struck, and those of rows [first, first + count).
+  virtual bool keeps_events() const { return false; }
+  virtual ode::EventLog events(std::size_t, std::size_t) const { return {}; }
   virtual double start_time() const = 0;                                // of the first trajectory
   virtual bool own_times() const = 0;                                   // of each trajectory, not shared
   virtual bool own_parameters() const = 0;
@@ -68,6 +71,8 @@ class StoredEnsemble : public Ensemble {
   std::vector<double> end_states(std::size_t first, std::size_t count) const override;
   double start_time() const override;
   ode::Impulses impulses(std::size_t first, std::size_t count) const override { return file_.impulses(first, count); }
+  bool keeps_events() const override { return file_.keeps_events(); }
+  ode::EventLog events(std::size_t first, std::size_t count) const override { return file_.events(first, count); }
   bool own_times() const override { return file_.times_per_trajectory(); }
   bool own_parameters() const override { return file_.parameters_per_trajectory(); }
   std::vector<std::pair<std::string, std::string>> provenance() const override;
@@ -87,6 +92,7 @@ struct Numbers {
   std::vector<double> states;                                   // [trajectory][time][component]
   std::vector<double> end_states;                               // [trajectory][component]; empty: not known
   std::vector<ode::TrajectoryRecord> records;                   // [trajectory]; empty: all succeeded
+  std::optional<ode::EventLog> events;                          // where they are known
   std::vector<std::pair<std::string, std::string>> provenance;  // "method" and the like
   std::optional<Certificate> certificate;
 };
@@ -111,6 +117,8 @@ class HeldEnsemble : public Ensemble {
   std::vector<double> times(std::size_t trajectory) const override;
   ode::Impulses impulses(std::size_t first, std::size_t count) const override;
   std::vector<double> end_states(std::size_t first, std::size_t count) const override;
+  bool keeps_events() const override { return numbers_.events.has_value(); }
+  ode::EventLog events(std::size_t first, std::size_t count) const override;
   double start_time() const override { return problem_.start_time(0); }
   bool own_times() const override { return problem_.save_times_per_trajectory; }
   bool own_parameters() const override;

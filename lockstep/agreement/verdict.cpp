@@ -399,8 +399,9 @@ bool brings_certificate(const Ensemble& a, const Ensemble& b) {
   return usable_certificate(a, mode) || usable_certificate(b, mode);
 }
 
-Verdict judge(const Ensemble& a, const Ensemble& b, const Settings& settings, const RunControl& control) {
-  const StandardArithmetic arithmetic;
+namespace {
+
+Verdict judge_states(const Ensemble& a, const Ensemble& b, const Settings& settings, const RunControl& control) {
   Verdict verdict;
   verdict.fields = compare_fields(a, b);
   const bool forbidden = !verdict.fields.empty() && verdict.fields.front().forbids;
@@ -468,6 +469,15 @@ Verdict judge(const Ensemble& a, const Ensemble& b, const Settings& settings, co
   conclude(a, b, verdict);
   if (const auto solver = silent_on_solver(a, b); solver && verdict.outcome == Outcome::disagree)
     return not_stated(*solver, std::move(verdict));
+  return verdict;
+}
+
+}  // namespace
+
+Verdict judge(const Ensemble& a, const Ensemble& b, const Settings& settings, const RunControl& control) {
+  const StandardArithmetic arithmetic;
+  Verdict verdict = judge_states(a, b, settings, control);
+  judge_events(a, b, control, verdict);
   return verdict;
 }
 

@@ -12,6 +12,7 @@
 #include "lockstep/agreement/comparable.h"
 #include "lockstep/agreement/difference.h"
 #include "lockstep/agreement/ensemble.h"
+#include "lockstep/agreement/event_difference.h"
 #include "lockstep/agreement/scale.h"
 #include "lockstep/agreement/spread.h"
 #include "lockstep/core/run_control.h"
@@ -68,10 +69,11 @@ struct Verdict {
   Outcome outcome = Outcome::undecided;
   bool same_bits = false;
   std::string sentence;
-  std::vector<std::string> reasons;     // at most five
+  std::vector<std::string> reasons;     // at most six
   std::vector<FieldDifference> fields;  // of how the two were made
   // Absent where the two could not be compared. Without a spread where they are of one problem but not by one method.
   std::optional<Evidence> evidence;
+  std::optional<EventDifference> events;  // where both keep them
 };
 
 struct Settings {

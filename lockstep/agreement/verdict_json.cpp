@@ -95,6 +95,13 @@ std::string verdict_json(const Ensemble& a, const Ensemble& b, const Verdict& ve
     result["differences"].push_back(
         {{"field", field.field}, {"a", field.a}, {"b", field.b}, {"forbids", field.forbids}});
   }
+  if (verdict.events) {
+    result["events"] = {{"a", verdict.events->events_a},
+                        {"b", verdict.events->events_b},
+                        {"different_trajectories", verdict.events->trajectories},
+                        {"with_other_resets", verdict.events->other_resets},
+                        {"largest_time", verdict.events->largest_time}};
+  }
   if (verdict.evidence) result["evidence"] = evidence_json(*verdict.evidence);
   // Names may hold any bytes; JSON holds UTF-8.
   return result.dump(2, ' ', false, json::error_handler_t::replace);

@@ -244,7 +244,7 @@ double ArrayDifference::root_mean_square() const {
 
 bool Comparison::same_bits() const {
   return same_precision && state.different == 0 && end_state.different == 0 && different_status == 0 &&
-         different_end_time == 0 && different_counts == 0;
+         different_end_time == 0 && different_counts == 0 && (!events || events->same());
 }
 
 Comparison compare(const ode::ResultFile& a, const ode::ResultFile& b, const RunControl& control, Extent extent) {
@@ -255,6 +255,10 @@ Comparison compare(const ode::ResultFile& a, const ode::ResultFile& b, const Run
     compare_numbers<float>(a, b, control, extent, comparison);
   } else {
     compare_numbers<double>(a, b, control, extent, comparison);  // float32 becomes float64 exactly
+  }
+  if (extent == Extent::whole || comparison.same_bits()) {
+    const agreement::StoredEnsemble first(a.path()), second(b.path());
+    comparison.events = agreement::compare_events(first, second, control);
   }
   compare_fields(a, b, comparison);
   return comparison;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/agreement/event_difference.h"
 #include "lockstep/core/run_control.h"
 #include "lockstep/ode/result_file.h"
 
@@ -60,6 +61,7 @@ struct Comparison {
   double end_time_b = 0;
   std::size_t different_counts = 0;  // trajectories whose steps or evaluations differ
   std::size_t unfinished = 0;        // cancelled in both or either
+  std::optional<agreement::EventDifference> events;  // where both keep them
   bool same_precision = true;
   std::vector<FieldDifference> fields;
 

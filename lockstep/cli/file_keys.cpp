@@ -103,6 +103,8 @@ constexpr Synonym kProblemWords[] = {
      "time", "save", "101"},
     {"time", "every interval", "time", "save", "{ every = 0.01 }"},
     {"", "time_unit", "time", "unit", "\"s\""},
+    {"", "keep_events log_events save_events t_events event_log event_times spikes spike_times raster", "output",
+     "events", "true"},
     {"resets", "condition crossing expression when", "resets", "function", "\"x - 1\""},
     {"resets", "variable", "resets", "component", "\"x\""},
     {"resets", "threshold at level", "resets", "value", "0"},

@@ -31,7 +31,7 @@ inline constexpr auto kEnsemble =
 inline constexpr auto kTime = std::to_array<std::string_view>({"span", "save", "unit"});
 inline constexpr auto kEvent = std::to_array<std::string_view>({"component", "value", "direction", "function"});
 inline constexpr auto kResets = std::to_array<std::string_view>({"component", "value", "direction", "function", "to"});
-inline constexpr auto kOutput = std::to_array<std::string_view>({"file", "overwrite", "components", "every"});
+inline constexpr auto kOutput = std::to_array<std::string_view>({"file", "overwrite", "components", "every", "events"});
 }  // namespace problem_keys
 
 namespace training_keys {

@@ -288,6 +288,10 @@ void read_output(const TomlValue& file, ProblemFile& problem) {
     }
     problem.output.components = {components->texts(), components->where()};
   }
+  if (const TomlValue* events = section.find("events")) {
+    problem.output.events = events->boolean();
+    problem.where_of["problem.keep_events"] = events->where();
+  }
   if (const TomlValue* every = section.find("every")) problem.output.every = {positive_count(*every), every->where()};
 }
 

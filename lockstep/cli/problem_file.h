@@ -79,6 +79,7 @@ struct Output {
   bool overwrite = false;
   std::optional<Given<std::vector<std::string>>> components;  // names of those to store; else all
   std::optional<Given<std::size_t>> every;                    // of the save points, from the first
+  bool events = false;                                        // which resets struck, and when
 };
 
 // What a file says, read and checked key by key, but with no model loaded and nothing drawn yet.

@@ -209,6 +209,7 @@ void add_events(const ProblemFile& file, const NamedRhs& rhs, ProblemSetup& setu
     setup.problem.resets.push_back(std::move(reset));
     setup.resets.push_back(std::move(form));
   }
+  setup.problem.keep_events = file.output.events;
 }
 
 void add_impulses(const ProblemFile& file, const Sources& sources, const NamedRhs& rhs, ProblemSetup& setup) {
@@ -311,6 +312,7 @@ Error in_users_words(const Error& error, const ProblemFile& file) {
       {"problem.end_times", "time.span"},
       {"problem.save_times", "time.save"},
       {"problem.resets", "resets"},
+      {"problem.keep_events", "output.events"},
       {"problem.impulses", "impulses"},
       {"options.method", "method.name"},
       {"options.threads", "run.threads"},

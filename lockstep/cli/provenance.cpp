@@ -155,6 +155,7 @@ ode::Attributes describe_problem(const ProblemFile& file, const ProblemSetup& se
   if (setup.guard != ode::GuardAction::ignore) attributes.emplace_back("guard", std::string(to_string(setup.guard)));
   if (setup.problem.event) attributes.emplace_back("event", setup.problem.event->function->description());
   if (!setup.resets.empty()) attributes.emplace_back("resets", text_of_resets(setup.resets));
+  if (setup.problem.keep_events) attributes.emplace_back("events", std::int64_t{1});
   if (!setup.impulses.empty()) attributes.emplace_back("impulses", setup.impulses);
   return attributes;
 }
@@ -190,10 +191,10 @@ ode::Summary planned_run(const ProblemSetup& setup) {
 }
 
 std::vector<std::string> deciding_attributes() {
-  return {"version",        "precision", "matrix_precision", "products",  "model_digest", "rhs",    "rhs_digest",
-          "problem_digest", "method",    "control",          "rtol",      "atol",         "dt",     "initial_step",
-          "max_step",       "stops",     "stop_at_knots",    "max_steps", "event",        "resets", "guard",
-          "shard"};
+  return {"version",    "precision",      "matrix_precision", "products", "model_digest",  "rhs",
+          "rhs_digest", "problem_digest", "method",           "control",  "rtol",          "atol",
+          "dt",         "initial_step",   "max_step",         "stops",    "stop_at_knots", "max_steps",
+          "event",      "resets",         "events",           "guard",    "shard"};
 }
 
 }  // namespace lockstep::cli

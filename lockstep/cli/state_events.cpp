@@ -92,6 +92,12 @@ MadeReset make_reset(const ResetSection& section, const NamedRhs& rhs) {
           {std::move(event.form), bytes_of(model), text + " where " + where}};
 }
 
+std::vector<std::string> texts_of_resets(std::span<const ResetForm> resets) {
+  std::vector<std::string> texts;
+  for (const ResetForm& reset : resets) texts.push_back(reset.text);
+  return texts;
+}
+
 std::string text_of_resets(std::span<const ResetForm> resets) {
   std::string text;
   for (const ResetForm& reset : resets) text += (text.empty() ? ": " : "; ") + reset.text;

@@ -43,6 +43,8 @@ MadeReset make_reset(const ResetSection& section, const NamedRhs& rhs);
 
 // "2 resets: v = -v where x falls through 0; ...", "" for none: for people.
 std::string text_of_resets(std::span<const ResetForm> resets);
+// Those of each.
+std::vector<std::string> texts_of_resets(std::span<const ResetForm> resets);
 
 // The functions again. `text` describes what the model makes; throw Error as nn::read_plan() and ode::graph_function().
 ode::Rhs function_of(const EventForm& form, const ode::Rhs& rhs, const std::string& text, const std::string& source);

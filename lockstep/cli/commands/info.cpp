@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -129,6 +131,33 @@ void print_ranges(const ode::ResultFile& file, const std::vector<Range>& ranges)
   line("  " + count_text(ranges.size() - shown) + " others", range_text(others, ""));
 }
 
+// How often each reset struck: "434,509, 0 to 62 in a trajectory", and a line for each of several.
+void print_events(const ode::ResultFile& file) {
+  if (!file.keeps_events()) return;
+  constexpr std::size_t kPieceRows = std::size_t{1} << 14;
+  std::size_t all = 0, fewest = std::numeric_limits<std::size_t>::max(), most = 0;
+  std::map<std::int32_t, std::size_t> of_reset;
+  for (std::size_t first = 0; first < file.trajectories(); first += kPieceRows) {
+    const ode::EventLog log = file.events(first, std::min(kPieceRows, file.trajectories() - first));
+    for (std::size_t i = 0; i < log.trajectories(); ++i) {
+      fewest = std::min(fewest, log.count(i));
+      most = std::max(most, log.count(i));
+    }
+    for (const std::int32_t reset : log.resets) ++of_reset[reset];
+    all += log.times.size();
+  }
+  const std::string each = fewest == most ? count_text(most) : count_text(fewest) + " to " + count_text(most);
+  line("events", count_text(all) + (all == 0 ? "" : ", " + each + " in a trajectory"));
+  if (of_reset.size() < 2) return;
+  const hdf5::Dataset resets = file.hdf5().dataset(ode::result_names::kEventReset);
+  const auto texts =
+      resets.has_attribute("resets") ? resets.string_list_attribute("resets") : std::vector<std::string>{};
+  for (const auto& [reset, count] : of_reset) {
+    const auto i = static_cast<std::size_t>(reset);
+    line("  reset " + std::to_string(reset), count_text(count) + (i < texts.size() ? ": " + texts[i] : ""));
+  }
+}
+
 void print_result(const std::filesystem::path& path) {
   const ode::ResultFile file(path);
   const ResultTotals all = totals(file);
@@ -173,6 +202,7 @@ void print_result(const std::filesystem::path& path) {
       line("parameters", text);
     }
   }
+  print_events(file);
   std::printf("\nprovenance\n");
   static constexpr std::array<std::string_view, 8> kShown{"title",
                                                           "Conventions",

@@ -80,9 +80,13 @@ void print_step_limit(const ProblemSetup& setup, const ode::Summary& summary) {
   for (const std::string& line : setup.step_lines()) std::printf("  %s\n", line.c_str());
 }
 
-void print_resets(const ProblemSetup& setup, const ode::Summary& summary) {
+void print_resets(const ProblemSetup& setup, const ode::Summary& summary, const std::filesystem::path& path) {
   if (setup.resets.empty()) return;
   std::printf("  resets: %s\n", text_of_resets(setup.resets).c_str());
+  if (setup.problem.keep_events) {
+    const std::size_t events = hdf5::File::open(path).dataset(ode::result_names::kEventTime).size();
+    std::printf("  events: %s\n", count_text(events).c_str());
+  }
   if (summary.count_of[static_cast<std::size_t>(ode::Status::step_too_small)] == 0) return;
   std::printf("  where they come ever faster, as a ball's last bounces do, let [event] end the trajectory before\n");
 }
@@ -281,6 +285,7 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
   metadata.components = setup.stored;
   metadata.must_match = deciding_attributes();
   metadata.part_of = setup.part_of;
+  metadata.reset_texts = texts_of_resets(setup.resets);
   if (options.certificate) {
     metadata.attributes.emplace_back("certificate_samples", static_cast<std::int64_t>(options.certificate_samples));
   }
@@ -364,7 +369,7 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
     print_summary(summary, left ? left->stored : 0, setup.options, out_of_steps, solved.excursions, path.string(),
                   bytes);
     print_step_limit(setup, summary);
-    print_resets(setup, summary);
+    print_resets(setup, summary, path);
     if (!setup.impulses.empty()) std::printf("  impulses: %s\n", setup.impulses.c_str());
     print_unseen(setup);
     print_notes(solved.notes);

@@ -87,6 +87,7 @@ class Report {
     line("a", made(a_));
     line("b", made(b_));
     if (!comparison_.same_precision) line("precision", "float32 and float64: compared as float64");
+    if (comparison_.events) line("events", text_of(*comparison_.events));
     if (!comparison_.same_bits()) print_differences();
     const std::size_t not_finite_a = comparison_.state.not_finite_a;
     const std::size_t not_finite_b = comparison_.state.not_finite_b;
@@ -190,10 +191,12 @@ int validate_bits(const ValidateOptions& options, const RunControl& control, std
 }
 
 // Whether all states, ends and statuses agree to the bit, and every trajectory is finished.
-bool same_solution(const Comparison& comparison) {
+bool same_states(const Comparison& comparison) {
   return comparison.same_precision && comparison.state.different == 0 && comparison.end_state.different == 0 &&
          comparison.different_status == 0 && comparison.different_end_time == 0 && comparison.unfinished == 0;
 }
+
+bool same_events(const Comparison& comparison) { return !comparison.events || comparison.events->same(); }
 
 void print_sentences(const agreement::Verdict& verdict) {
   std::printf("%s\n", shown(verdict.sentence).c_str());
@@ -265,11 +268,11 @@ int judge(const ValidateOptions& options, const Interrupt& interrupt, std::optio
   if (comparable && (a.precision() == b.precision() || !knows_spread) && !(page_or_json && knows_spread)) {
     const Comparison comparison =
         compare(a.file(), b.file(), control, knows_spread ? Extent::first_difference : Extent::whole);
-    const bool same = same_solution(comparison);
+    const bool same = same_states(comparison);
     if (same && !page_or_json) {
       progress.reset();
       if (!options.quiet) Report(a.file(), b.file(), comparison).print();
-      return kSuccess;
+      return same_events(comparison) ? kSuccess : kDifferent;
     }
     if (!same && !knows_spread) {
       const std::string why_not = find_spread(a, b, options, interrupt, settings, progress);
