@@ -17,6 +17,7 @@
 #include "bindings/python/users_words.h"
 #include "bindings/python/watched.h"
 #include "lockstep/cli/provenance.h"
+#include "lockstep/cli/state_events.h"
 #include "lockstep/ode/read_solution.h"
 
 namespace nb = nanobind;
@@ -68,6 +69,14 @@ void add_records(nb::dict& arrays, std::span<const ode::TrajectoryRecord> record
   for (const std::string_view name : kOfRecords) arrays[name.data()] = record_array(name, records);
 }
 
+// "event_time", "event_reset", or "event_first", [trajectory + 1]: where each trajectory's begin.
+nb::object event_array(std::string_view name, const ode::EventLog& log) {
+  const std::size_t count = log.times.size();
+  if (name == "event_time") return to_numpy(log.times, {count});
+  if (name == "event_reset") return to_numpy(log.resets, {count});
+  return to_numpy(std::vector<std::int64_t>(log.first.begin(), log.first.end()), {log.first.size()});
+}
+
 // States, times or one of kOfRecords, which memory and file have in common. States are views, which keep `owner`.
 nb::object solution_array(std::string_view name, const ode::Solution& solution, nb::handle owner) {
   const std::size_t n = solution.trajectories(), points = solution.save_points(), components = solution.components();
@@ -112,6 +121,23 @@ nb::tuple read(const std::filesystem::path& path, const Indices& trajectories, c
   return nb::make_tuple(arrays, stopped);
 }
 
+// Their events, without their states.
+nb::dict read_events(const std::filesystem::path& path, const Indices& trajectories) {
+  const ode::ResultFile file(path);
+  const auto [first, count, stride] = std::tuple(trajectories[0], trajectories[1], trajectories[2]);
+  ode::EventLog log;
+  if (stride == 1) log = file.events(first, count);
+  for (std::size_t i = 0; stride != 1 && i < count; ++i) {
+    const ode::EventLog one = file.events(first + i * stride, 1);
+    log.times.insert(log.times.end(), one.times.begin(), one.times.end());
+    log.resets.insert(log.resets.end(), one.resets.begin(), one.resets.end());
+    log.first.push_back(log.times.size());
+  }
+  nb::dict arrays;
+  for (const char* name : {"event_time", "event_reset", "event_first"}) arrays[name] = event_array(name, log);
+  return arrays;
+}
+
 // How the trajectories ended, without their states.
 nb::dict read_records(const std::filesystem::path& path, const Indices& trajectories) {
   const ode::ResultFile file(path);
@@ -134,10 +160,17 @@ nb::object array_of(nb::handle self, std::string_view name) {
     for (std::size_t i = 0; i < n; ++i) starts[i] = problem.start_time(i);
     return to_numpy(std::move(starts), {n});
   }
+  if (name.starts_with("event_")) return event_array(name, solved.solution.event_log());
   if (name != "parameters") return solution_array(name, solved.solution, self);
   const std::size_t parameters = problem.rhs->parameters();
   const bool each = parameters > 0 && problem.parameters.size() != parameters;
   return to_numpy(problem.parameters, each ? Shape{n, parameters} : Shape{parameters});
+}
+
+std::vector<std::string> reset_texts(const ode::ResultFile& file) {
+  if (!file.keeps_events()) return {};
+  const hdf5::Dataset resets = file.hdf5().dataset(ode::result_names::kEventReset);
+  return resets.has_attribute("resets") ? resets.string_list_attribute("resets") : std::vector<std::string>{};
 }
 
 // What a file is, without its arrays.
@@ -150,6 +183,8 @@ nb::dict describe_file(const std::filesystem::path& path) {
   about["component_names"] = file.component_names();
   about["parameter_names"] = file.parameter_names();
   about["parameters_per_trajectory"] = file.parameters_per_trajectory();
+  about["keeps_events"] = file.keeps_events();
+  about["reset_texts"] = reset_texts(file);
   about["component_units"] = cli::component_units(file);
   about["time_unit"] = cli::time_unit(file);
   nb::dict attributes;
@@ -219,11 +254,14 @@ nb::object to_numpy(std::vector<T> values, const Shape& shape) {
 }
 template nb::object to_numpy(std::vector<double>, const Shape&);
 template nb::object to_numpy(std::vector<std::int64_t>, const Shape&);
+template nb::object to_numpy(std::vector<std::int32_t>, const Shape&);
 
 void bind_solution(nb::module_& module) {
   nb::class_<Solved>(module, "Solved")
       .def("array", &array_of, nb::arg("name"))  // by the names of docs/files.md
       .def_prop_ro("attributes", [](const Solved& solved) { return to_dict(solved.attributes()); })
+      .def_prop_ro("keeps_events", [](const Solved& solved) { return solved.solution.keeps_events(); })
+      .def_prop_ro("reset_texts", [](const Solved& solved) { return cli::texts_of_resets(solved.setup()->resets); })
       .def_prop_ro("component_names", [](const Solved& solved) { return solved.written->setup.component_names; })
       .def_prop_ro("component_units", [](const Solved& solved) { return solved.written->setup.component_units; })
       .def_prop_ro("time_unit", [](const Solved& solved) { return solved.written->setup.time_unit; })
@@ -234,6 +272,7 @@ void bind_solution(nb::module_& module) {
   });
   module.def("read_given", &read_given_file);
   module.def("read_records", &read_records);
+  module.def("read_events", &read_events);
   module.def("describe_file", &describe_file);
 }
 

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "lockstep/cli/existing_output.h"
 #include "lockstep/cli/out_of_steps.h"
 #include "lockstep/cli/provenance.h"
+#include "lockstep/cli/state_events.h"
 #include "lockstep/cli/stored_problem.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/ode/result_writer.h"
@@ -76,6 +78,7 @@ ode::Attributes write_file(const std::filesystem::path& path, bool overwrite, co
   ode::ResultMetadata metadata{setup.title, setup.stored_names(), setup.parameter_names, std::move(about)};
   metadata.components = setup.stored;
   metadata.must_match = cli::deciding_attributes();
+  metadata.reset_texts = cli::texts_of_resets(setup.resets);
   metadata.more = [&](hdf5::File& to) {
     cli::store_problem(to, file, setup);
     cli::describe_units(to, setup);
@@ -112,6 +115,10 @@ void copy_block(const ode::Solution& from, std::size_t row, const ode::SolutionB
   std::copy_n(from.states<T>().data() + row * states, to.count * states, static_cast<T*>(to.state));
   std::copy_n(from.end_states<T>().data() + row * components, to.count * components, static_cast<T*>(to.end_state));
   std::copy_n(from.records().data() + row, to.count, to.records);
+  for (std::size_t i = 0; to.events != nullptr && i < to.count; ++i) {
+    const std::span<const ode::ResetEvent> events = from.events(row + i);
+    to.events[i].assign(events.begin(), events.end());
+  }
 }
 
 // What solve(output=...) would have written.

@@ -19,7 +19,10 @@ namespace {
 ode::Solution empty_solution(const ode::Problem& problem, const ode::Options& options) {
   const std::size_t trajectories = problem.trajectories(), components = problem.rhs->components();
   try {
-    return {options.precision, trajectories, components, problem.save_times, problem.save_times_per_trajectory};
+    ode::Solution solution(options.precision, trajectories, components, problem.save_times,
+                           problem.save_times_per_trajectory);
+    if (problem.keep_events) solution.keep_events();
+    return solution;
   } catch (const std::bad_alloc&) {
     const double bytes = static_cast<double>(trajectories) * static_cast<double>(problem.save_points() * components) *
                          (options.precision == Precision::f32 ? 4 : 8);

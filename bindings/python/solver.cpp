@@ -97,7 +97,8 @@ class Prepared {
                      .event = old.event,
                      .impulses = old.impulses,
                      .first_impulse = old.first_impulse,
-                     .resets = old.resets};
+                     .resets = old.resets,
+                     .keep_events = old.keep_events};
     return solve_as_before(last.written, std::move(own), last.length);
   }
 

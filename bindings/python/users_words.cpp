@@ -117,6 +117,7 @@ Error in_users_words(const Error& error, Source source) {
   if (field == "method.name") field = "method";
   if (field == "time.unit") field = "time_unit";
   if (field == "output.file") field = "output";
+  if (field == "output.events") field = "keep_events";
   for (const std::string_view prefix :
        {"--", "method.", "run.", "output.", "ensemble.", "time.", "net.", "data.", "training.", "rhs.", "part."}) {
     if (field.starts_with(prefix)) field.erase(0, prefix.size());

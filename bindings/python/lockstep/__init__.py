@@ -6,6 +6,7 @@ compare result files; ``lockstep.plot`` draws.
 """
 
 from . import plot
+from ._events import Events
 from ._function_table import table
 from ._gradients import Gradients, Sensitivities
 from ._lockstep import DeviceArray, Model, __version__, systems
@@ -18,7 +19,7 @@ from ._validate import Verdict, validate
 from .errors import Error, FileError, Interrupted, InvalidArgument, ModelError, Unsupported, WrongType
 
 __all__ = [
-    "DeviceArray", "Error", "FileError", "Gradients", "Interrupted", "InvalidArgument", "Model", "ModelError",
+    "DeviceArray", "Error", "Events", "FileError", "Gradients", "Interrupted", "InvalidArgument", "Model", "ModelError",
     "STATUS_NAMES", "Sensitivities", "Solution", "Solver", "Training", "Unsupported", "Verdict", "WrongType", "__version__",
     "equations", "load", "mlp", "plot", "read", "solve", "systems", "table", "train", "validate",
 ]

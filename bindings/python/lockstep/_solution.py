@@ -12,6 +12,7 @@ import numpy as np
 
 from . import _lockstep
 from ._arrays import Array
+from ._events import Events
 from .errors import Error, of_kind
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ _DIMENSIONS = {
 }
 _PER_TRAJECTORY = ("status", "accepted", "rejected", "evaluations", "end_time")
 _GIVEN = ("initial_state", "parameters", "start_time")  # to the solve
+_OF_EVENTS = ("event_time", "event_reset", "event_first")
 
 # As result files have them.
 _LONG_NAMES = {
@@ -45,6 +47,9 @@ _LONG_NAMES = {
     "accepted": "accepted steps",
     "rejected": "rejected steps",
     "evaluations": "evaluations of the right-hand side",
+    "event_time": "time at which a reset changed the state",
+    "event_reset": "which reset it was",
+    "event_trajectory": "trajectory whose state changed",
 }
 
 
@@ -80,6 +85,8 @@ class Solution:
         self._first = int(self.attributes.get("first_trajectory", 0))
         self._units = dict(zip(self._in_file, about["component_units"]))
         self.time_unit = about["time_unit"]
+        self._keeps_events = about["keeps_events"]
+        self._reset_texts = about["reset_texts"]
 
     @cached_property
     def attributes(self) -> dict[str, Any]:
@@ -101,15 +108,23 @@ class Solution:
         return str(self._solved.time_unit)
 
     @cached_property
+    def _keeps_events(self) -> bool:
+        return bool(self._solved.keeps_events)
+
+    @cached_property
+    def _reset_texts(self) -> list[str]:
+        return list(self._solved.reset_texts)
+
+    @cached_property
     def _units(self) -> dict[str, str]:
         return dict(zip(self.component_names, self._solved.component_units))
 
     def _complete(self) -> dict[str, Any]:
         """All that it consists of, made where it is not yet; not what lies in a file."""
         if self._solved is not None:
-            for name in (*_DIMENSIONS, *_PER_TRAJECTORY, *_GIVEN, "time"):
+            for name in (*_DIMENSIONS, *_PER_TRAJECTORY, *_GIVEN, *(_OF_EVENTS if self._keeps_events else ()), "time"):
                 self._array(name)
-            for name in ("attributes", "component_names", "parameter_names", "time_unit", "_units"):
+            for name in ("attributes", "component_names", "parameter_names", "time_unit", "_reset_texts", "_units"):
                 getattr(self, name)
         return self.__dict__
 
@@ -165,6 +180,9 @@ class Solution:
             return
         if name in _PER_TRAJECTORY:
             self._arrays.update(_lockstep.read_records(self.path, self._trajectories))
+            return
+        if name in _OF_EVENTS:
+            self._arrays.update(_lockstep.read_events(self.path, self._trajectories))
             return
         arrays, stopped = _lockstep.read(self.path, self._trajectories, self._times, list(self.component_names))
         if stopped is not None:
@@ -225,6 +243,17 @@ class Solution:
     def parameters(self) -> Array:
         """float64 [trajectory, parameter], or [parameter] where all trajectories share them."""
         return self._array("parameters")
+
+    @property
+    def events(self) -> Events:
+        """Which resets struck each trajectory, and when: of a solve with ``keep_events=True``. An event that ended a
+        trajectory is none of them: its time is ``end_time``."""
+        if not self._keeps_events:
+            found, expected = "a solution without them", "one whose events were kept"
+            remedy = "solve with resets and keep_events=True; in a problem file, events = true in [output]"
+            raise of_kind("invalid_argument", f"events: found {found}, expected {expected}; {remedy}", "events", found,
+                          expected, remedy)
+        return Events(*(self._array(name) for name in _OF_EVENTS))
 
     @property
     def units(self) -> dict[str, str]:
@@ -336,6 +365,11 @@ class Solution:
         if not shared:
             first, saved, stride = (0, self.time.shape[1], 1) if self.path is None else self._times
             coordinates["save_point"] = first + stride * np.arange(saved)
+        if self._keeps_events:
+            events = self.events
+            for name, column in (("event_time", events.time), ("event_reset", events.reset)):
+                data[name] = (("event_trajectory",), column)
+            coordinates["event_trajectory"] = coordinates["trajectory"][events.trajectory]
         dataset = xarray.Dataset(data, coordinates, self.attributes)
         for name, text in _LONG_NAMES.items():
             if name in dataset:
@@ -343,8 +377,10 @@ class Solution:
         dataset["status"].attrs.update(flag_values=np.arange(len(STATUS_NAMES), dtype=np.uint8),
                                        flag_meanings=" ".join(STATUS_NAMES))
         if self.time_unit:
-            for name in ("time", "start_time", "end_time"):
+            for name in ("time", "start_time", "end_time", *(["event_time"] if self._keeps_events else [])):
                 dataset[name].attrs["units"] = self.time_unit
+        if self._keeps_events and self._reset_texts:
+            dataset["event_reset"].attrs["resets"] = self._reset_texts
         units = [self.units.get(name, "") for name in self.component_names]
         for name in _DIMENSIONS if any(units) else ():
             dataset[name].attrs["component_units"] = units

@@ -41,6 +41,7 @@ def solve(
     max_steps: Optional[int] = None,
     event: Union[None, str, Mapping[str, Any]] = None,
     resets: Union[None, Mapping[str, Any], Sequence[Mapping[str, Any]]] = None,
+    keep_events: Optional[bool] = None,
     impulses: Any = None,
     guard: Optional[str] = None,
     with_time: Optional[bool] = None,
@@ -107,6 +108,9 @@ def solve(
         and what they become: numbers, or expressions of the state before, parameters and ``t``; the others keep theirs.
         In place of ``component`` and ``value`` (0) a ``function``, as of an event. Save points at that time hold the
         state before it. With each trajectory's own adaptive steps, on the CPU.
+    keep_events : bool
+        Whether ``Solution.events`` keeps which resets struck each trajectory, and when: a raster of spikes. Takes 12
+        bytes for each.
     impulses : dict, table or list of them
         States that change all at once, such as doses: ``{"time": [0, 12], "component": "gut", "change": 100}``. At each
         ``time`` the ``component`` (its name or number) becomes ``factor`` (1) times itself plus ``change`` (0);
@@ -158,6 +162,12 @@ def solve(
     >>> solution = lockstep.solve(ball, [10.0, 0, 0], (0, 10), save_at=[1, 5, 10], resets=ground, precision="f64")
     >>> solution["bounces"]
     array([[0., 2., 4.]])
+
+    When it does:
+
+    >>> solution = lockstep.solve(ball, [10.0, 0, 0], (0, 8), resets=ground, keep_events=True, precision="f64")
+    >>> solution.events[0].round(3)  # of trajectory 0
+    array([1.428, 3.998, 6.312])
     """
     precision = _precision(precision)
     run = {"method": method, "rtol": rtol, "atol": atol, "dt": dt, "precision": precision, "threads": threads,
@@ -168,7 +178,8 @@ def solve(
     if _is_file(problem):
         others = {"u0": u0, "t_span": t_span, "save_at": save_at, "parameters": parameters, "control": control,
                   "initial_step": initial_step, "max_step": max_step, "stops": stops, "stop_at_knots": stop_at_knots,
-                  "max_steps": max_steps, "event": event, "resets": resets, "impulses": impulses,
+                  "max_steps": max_steps, "event": event, "resets": resets, "keep_events": keep_events,
+                  "impulses": impulses,
                   "with_time": with_time, "components": components, "units": units, "time_unit": time_unit}
         for name, value in others.items():
             if value is not None:
@@ -187,7 +198,7 @@ def solve(
         problem, u0, t_span, save_at, parameters=parameters, method=method, rtol=rtol, atol=atol, dt=dt,
         precision=precision, threads=threads, output=output, overwrite=overwrite, trajectories=trajectories, seed=seed,
         control=control, initial_step=initial_step, max_step=max_step, stops=stops, stop_at_knots=stop_at_knots,
-        max_steps=max_steps, event=event, resets=resets, impulses=impulses, guard=guard,
+        max_steps=max_steps, event=event, resets=resets, keep_events=keep_events, impulses=impulses, guard=guard,
         with_time=with_time, components=components, units=units, time_unit=time_unit, device=device, engine=engine,
         matrix_precision=matrix_precision, cpu_target=cpu_target)
     return _run(text, None, arrays, model, {}, "lockstep.solve(...)", progress)
@@ -198,7 +209,7 @@ def _written(problem: Any, u0: Any = None, t_span: Any = None, save_at: Any = No
              threads: Any = None, output: Any = None, overwrite: Any = False, trajectories: Any = None,
              seed: Any = None, control: Any = None, initial_step: Any = None, max_step: Any = None, stops: Any = None,
              stop_at_knots: Any = None, max_steps: Any = None, event: Any = None, resets: Any = None,
-             impulses: Any = None, guard: Any = None, with_time: Any = None, components: Any = None, units: Any = None,
+             keep_events: Any = None, impulses: Any = None, guard: Any = None, with_time: Any = None, components: Any = None, units: Any = None,
              time_unit: Any = None, device: Any = None, engine: Any = None, matrix_precision: Any = None,
              cpu_target: Any = None) -> tuple[str, dict[str, Any], Any]:
     """The arguments of solve() as the text of a problem file, what should be arrays beside it, and the model."""
@@ -249,7 +260,7 @@ def _written(problem: Any, u0: Any = None, t_span: Any = None, save_at: Any = No
         "event": {"function": event} if isinstance(event, str) else dict(event or {}),
         "resets": [dict(one) for one in resets or ()],
         "run": {"device": device, "engine": engine, "threads": threads, "cpu_target": cpu_target},
-        "output": {"file": output, "overwrite": overwrite if output is not None else None},
+        "output": {"file": output, "overwrite": overwrite if output is not None else None, "events": keep_events},
     })
     return text, arrays, model
 
