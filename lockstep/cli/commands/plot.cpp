@@ -42,6 +42,7 @@ Examples:
 series  each component over time, for a few trajectories
 phase   one component against another, coloured by time; of long curves fewer are drawn
 spread  median, 50 % and 90 % of the ensemble over time
+raster  events over time, a row for each trajectory, and their rate; where the file keeps events
 Of many components series, spread and overlay show the first six, unless --components names others.
 With --against: overlay, both files' components over time, and distance between them, median and 90 %.
 Draws with gnuplot, which must be installed (apt install gnuplot-nox).)";
@@ -51,9 +52,9 @@ struct Kind {
   std::string (*obstacle)(const ode::ResultFile&);
   Figure (*figure)(const ode::ResultFile&, const FigureOptions&);
 };
-constexpr std::array<Kind, 3> kKinds{Kind{"series", time_series_obstacle, time_series},
-                                     Kind{"phase", phase_portrait_obstacle, phase_portrait},
-                                     Kind{"spread", ensemble_spread_obstacle, ensemble_spread}};
+constexpr std::array<Kind, 4> kKinds{
+    Kind{"series", time_series_obstacle, time_series}, Kind{"phase", phase_portrait_obstacle, phase_portrait},
+    Kind{"spread", ensemble_spread_obstacle, ensemble_spread}, Kind{"raster", raster_obstacle, raster}};
 
 std::vector<std::size_t> component_indices(const ode::ResultFile& file, const std::vector<std::string>& asked) {
   const std::vector<std::string_view> known(file.component_names().begin(), file.component_names().end());
@@ -124,6 +125,7 @@ int plot(const PlotOptions& options) {
   std::size_t drawn = 0;
   for (const Kind& kind : kKinds) {
     if (!all && kind.name != options.kind) continue;
+    if (all && kind.name == "raster" && !file.keeps_events()) continue;
     const std::string obstacle = kind.obstacle(file);
     if (!obstacle.empty()) {
       if (!all) {
@@ -159,8 +161,8 @@ void add_plot(CLI::App& app, Chosen& chosen) {
   command
       ->add_option("-o,--output", options->output, "picture to write; of several, how their names begin; or a folder")
       ->check(file_name());
-  command->add_option("--kind", options->kind, "series, phase, spread or all")
-      ->check(one_of({"series", "phase", "spread", "all"}))
+  command->add_option("--kind", options->kind, "series, phase, spread, raster or all")
+      ->check(one_of({"series", "phase", "spread", "raster", "all"}))
       ->capture_default_str();
   command->add_option("--against", options->against, "another result file of the same problem to compare with");
   command->add_option("--components", options->components, "components to show, by name: x,z")

@@ -28,9 +28,13 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
 // Median and bands of 50 % and 90 % of the ensemble over time. Needs two save points shared by all, two trajectories.
 Figure ensemble_spread(const ode::ResultFile& file, const FigureOptions& options);
 
+// Events over time, a row for each trajectory, and their rate in the whole ensemble. Needs a file that keeps some.
+Figure raster(const ode::ResultFile& file, const FigureOptions& options);
+
 // Why the file does not suit a figure, or empty.
 std::string time_series_obstacle(const ode::ResultFile& file);
 std::string phase_portrait_obstacle(const ode::ResultFile& file);
 std::string ensemble_spread_obstacle(const ode::ResultFile& file);
+std::string raster_obstacle(const ode::ResultFile& file);
 
 }  // namespace lockstep::cli
