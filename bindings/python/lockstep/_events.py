@@ -31,7 +31,7 @@ class Events:
     >>> drops = [[10.0, 0.0], [5.0, 0.0]]
     >>> events = lockstep.solve(ball, drops, (0, 4), resets=ground, keep_events=True, precision="f64").events
     >>> events
-    <lockstep.Events: 3 in 2 trajectories>
+    <lockstep.Events: 4 in 2 trajectories>
     >>> [times.round(3).tolist() for times in events]
     [[1.428, 3.998], [1.01, 2.827]]
     """

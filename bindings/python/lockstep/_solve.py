@@ -167,7 +167,7 @@ def solve(
 
     >>> solution = lockstep.solve(ball, [10.0, 0, 0], (0, 8), resets=ground, keep_events=True, precision="f64")
     >>> solution.events[0].round(3)  # of trajectory 0
-    array([1.428, 3.998, 6.312])
+    array([1.428, 3.998, 6.311])
     """
     precision = _precision(precision)
     run = {"method": method, "rtol": rtol, "atol": atol, "dt": dt, "precision": precision, "threads": threads,

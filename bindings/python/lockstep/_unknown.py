@@ -15,7 +15,8 @@ _FIRST = "give it first, problem: a Model, the name of a system, or lockstep.equ
 _PLACES = {
     "problem": {("ensemble", "initial_state"): "u0", ("time", "span"): "t_span", ("time", "save"): "save_at",
                 ("time", "unit"): "time_unit", ("method", "name"): "method", ("output", "file"): "output",
-                ("method", ""): "method", ("time", ""): "t_span", ("ensemble", ""): "u0", ("output", ""): "output"},
+                ("output", "events"): "keep_events", ("method", ""): "method", ("time", ""): "t_span",
+                ("ensemble", ""): "u0", ("output", ""): "output"},
     "training": {("data", "inputs"): "x", ("data", "targets"): "y", ("data", "time"): "t", ("data", "states"): "u",
                  ("data", "trajectory"): "trajectory", ("method", "name"): "method", ("output", "file"): "output",
                  ("training", ""): "optimiser", ("phase", ""): "phases", ("net", ""): "hidden", ("method", ""): "method",
