@@ -52,7 +52,7 @@ to = { z = 20 }
 [[resets]]
 function = "x + 2 * t"
 to = { x = "rho / 2", y = "-y" }
-"""
+""".replace("[[resets]]", "events = true\n[[resets]]", 1)
 DOSES = "trajectory,time,component,change\n7,0.5,y,1\n7,0.25,x,2\n99,1,z,3\n"
 NET = """
 [rhs]
@@ -110,6 +110,11 @@ class Reader:
             own = self.file["impulse_trajectory"][:] == self.file["trajectory"][row]
             return list(zip(*(column[:][own] for column in columns)))
         return list(zip(*(column[:] if column.ndim == 1 else column[row] for column in columns)))
+
+    def events(self, row):
+        """[(time, reset)]"""
+        own = self.file["event_trajectory"][:] == self.file["trajectory"][row]
+        return list(zip(self.file["event_time"][own], self.file["event_reset"][own]))
 
 
 def items(file):

@@ -18,7 +18,7 @@ TEXT = {"Conventions", "title", "source", "history", "lockstep_format", "version
         "problem_digest", "rhs", "rhs_digest", "model", "model_digest", "method", "control", "precision",
         "matrix_precision", "event", "resets", "impulses", "guard", "equations", "engine", "engine_reason", "device",
         "cpu_target", "kernel", "packed", "products", "shard"}
-COUNTS = {"max_steps", "stop_at_knots", "seed", "certificate_samples", "threads", "accepted_steps", "rejected_steps",
+COUNTS = {"max_steps", "stop_at_knots", "events", "seed", "certificate_samples", "threads", "accepted_steps", "rejected_steps",
           "rhs_evaluations", "resumed", "first_trajectory", "ensemble_trajectories"}
 NUMBERS = {"rtol", "atol", "dt", "initial_step", "max_step", "stops", "seconds"}
 LISTS = {"index_files", "index_first_trajectories"}
@@ -173,6 +173,28 @@ class Provenance(PageTest):
             self.assertEqual((list(resets["0"]), list(resets["1"])), (["state_model"], ["event_model", "state_model"]))
             self.assertEqual(resets["1"].attrs["event_direction"], "either")
             self.assertEqual({one.dtype.str for name in resets for one in resets[name].values()}, {"|u1"})
+
+    def test_events_are_where_the_state_crosses(self):
+        self.succeed("solve", "reset.toml", "--quiet")
+        reader = Reader(self.path("reset.h5"))
+        file = reader.file
+        self.assertEqual({name for name in file if name.startswith("event")}, table_after("### Events"))
+        self.assertEqual([file[name].dtype.str for name in ("event_time", "event_reset", "event_trajectory")],
+                         ["<f8", "<i4", "<i8"])
+        self.assertEqual(list(file["event_reset"].attrs["resets"]),
+                         ["z = 20 where z rises through 35", "x = rho / 2, y = -y where x + 2 * t crosses 0"])
+        self.assertEqual(file.attrs["events"], 1)
+        whose = file["event_trajectory"][:]
+        self.assertTrue((np.diff(whose) >= 0).all() and set(whose) <= set(file["trajectory"][:]))
+        for row in range(100):
+            events = reader.events(row)
+            self.assertEqual(sorted(time for time, _ in events), [time for time, _ in events])
+            # Up to the error of a root and of float32.
+            self.assertTrue((reader.state[row, :, 2] <= 35.001).all())
+        self.assertLessEqual({0}, set(file["event_reset"][:]))
+        self.succeed("solve", "lorenz.toml", "--quiet")
+        with h5py.File(self.path("lorenz.h5")) as plain:
+            self.assertEqual([name for name in plain if name.startswith("event")], [])
 
     def test_a_resumed_run_counts_it_and_tells_of_its_last_part(self):
         self.succeed("solve", "lorenz.toml", "--quiet")
