@@ -28,11 +28,13 @@ constexpr std::size_t kRecordWords = std::size_t{1} << 19;  // in memory at most
 constexpr std::size_t kWordsOfEvent = 2;
 
 [[noreturn]] void fail(const fs::path& path, const std::string& expected) {
-  throw Error(ErrorKind::file, {path.string(), std::generic_category().message(errno), expected,
-                                "check the disk's room and the folder's permissions"});
+  const std::string found = errno == 0 ? "a file that ends before" : std::generic_category().message(errno);
+  throw Error(ErrorKind::file, {path.string(), found, expected, "make room there and continue with --resume"});
 }
 
+// False with errno, 0 where the file ends.
 bool read_at(int file, void* to, std::size_t bytes, std::uint64_t offset) {
+  errno = 0;
   for (char* at = static_cast<char*>(to); bytes > 0;) {
     const ssize_t got = ::pread(file, at, bytes, static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;

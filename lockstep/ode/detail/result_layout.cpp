@@ -265,15 +265,25 @@ std::uintmax_t ResultLayout::publish(const Attributes& attributes) {
   commit();
   add_attributes(attributes);
   data_.reset();
-  // Here alone do tables change behind begin(). The states are on the disk, and the journal until the file has its
-  // name.
-  if (journal_) write_event_datasets(file_, *journal_, first_trajectory_, reset_texts_);
+  if (journal_) add_events();
   file_.publish();
   file_.close();
   if (journal_) journal_->remove();
   std::error_code ignored;
   const std::uintmax_t size = std::filesystem::file_size(file_.path(), ignored);
   return ignored ? 0 : size;
+}
+
+// Here alone do tables change behind begin(). The states are on the disk, and the journal until the file has its name.
+void ResultLayout::add_events() {
+  try {
+    write_event_datasets(file_, *journal_, first_trajectory_, reset_texts_);
+  } catch (const Error& error) {
+    throw Error(error.kind(), {error.field(), error.found(), "to add the events to the file",
+                               "all is kept in " + unfinished_.string() + " and " +
+                                   EventJournal::name_beside(unfinished_).filename().string() +
+                                   ": make room there and continue with --resume"});
+  }
 }
 
 std::filesystem::path ResultLayout::leave(const Attributes& attributes) {

@@ -90,6 +90,7 @@ class ResultLayout {
   void create(const Problem& problem, const ResultMetadata& metadata);  // with begin(), in result_datasets.cpp
   void reopen();
   void open_journal(const Problem& problem);
+  void add_events();
   void open_direct();
   void write_state(const ResultChunk& chunk, std::size_t row, std::size_t count);
   void write_columns();
