@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "lockstep/ode/function.h"
+#include "lockstep/ode/guard.h"
 #include "lockstep/ode/reference.h"
 #include "lockstep/ode/row_selection.h"
 #include "lockstep/ode/solve.h"
@@ -142,6 +144,31 @@ TEST(EventLog, holds_the_reset_that_ends_a_trajectory_but_not_the_event) {
     EXPECT_EQ(fallen.record(i).status, Status::terminated);
     EXPECT_TRUE(fallen.events(i).empty());
   }
+}
+
+// One that starts outside a net's range is not solved, as far as anybody hears.
+TEST(EventLog, is_empty_where_a_guard_ends_the_trajectory_at_its_start) {
+  Problem problem = logged_balls(60);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const Range below_one{{-kInfinity, -kInfinity, -kInfinity, -kInfinity}, {1, kInfinity, kInfinity, kInfinity}};
+  problem.event = leaves_range(problem.rhs, below_one);
+  Solution solution(Precision::f64, 60, 4, problem.save_times, false);
+  solution.keep_events();
+  {
+    MemorySink memory(solution);
+    GuardedSink sink(memory, problem, Precision::f64, below_one, GuardAction::stop);
+    solve(problem, tight(), sink, {});
+  }
+  std::size_t outside = 0, kept = 0;
+  for (std::size_t i = 0; i < 60; ++i) {
+    const bool starts_outside = problem.initial_states[4 * i] > 1;
+    outside += starts_outside ? 1 : 0;
+    kept += solution.events(i).size();
+    EXPECT_TRUE(!starts_outside || solution.events(i).empty()) << i;
+    for (const ResetEvent& event : solution.events(i)) EXPECT_LE(event.time, solution.record(i).end_time);
+  }
+  EXPECT_GT(outside, 10u);
+  EXPECT_GT(kept, 10u);
 }
 
 TEST(EventLog, descends_where_time_runs_backwards) {
