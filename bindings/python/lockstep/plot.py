@@ -77,6 +77,23 @@ def spread(solution: Solution, component: Optional[str] = None, axes: Any = None
     return axes
 
 
+def raster(solution: Solution, axes: Any = None) -> Any:
+    """Events over time, a row for each trajectory, coloured by which of several resets it was. Raises InvalidArgument where
+    the solution keeps none."""
+    events = solution.events
+    axes = _axes(axes)
+    few = len(events) <= 100  # strokes, whose heights are points; else a dot for each
+    which = np.unique(events.reset)
+    for number, reset in enumerate(which):
+        one = events.of_reset(reset)
+        axes.plot(one.time, one.trajectory, "|" if few else ",", color=f"C{number}", label=f"reset {reset}")
+    axes.set_xlabel(_label("time", solution.time_unit))
+    axes.set_ylabel("trajectory")
+    if len(which) > 1:
+        axes.legend()
+    return axes
+
+
 def loss(training: Any, axes: Any = None) -> Any:
     """Loss of each iteration of a Training."""
     axes = _axes(axes)

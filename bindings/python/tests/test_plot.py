@@ -11,7 +11,7 @@ class Axes:
         self.drawn = {}
         self.key = None
 
-    def plot(self, x, y, label=None, **_):
+    def plot(self, x, y, form=None, label=None, **_):
         self.drawn[label] = (np.asarray(x), np.asarray(y))
 
     def fill_between(self, x, low, high, label=None, **_):
@@ -54,3 +54,18 @@ def test_a_spread_of_nobody_is_empty():
     axes = lockstep.plot.spread(ended, axes=Axes())
     assert np.isnan(axes.drawn["median"][1]).tolist() == [False, False, True, True, True]
     assert axes.key == "of those left, 0 of 2 at the end"
+
+
+def test_a_raster_has_a_mark_for_each_event():
+    clock = lockstep.equations({"x": "1"}, parameters=["top"])
+    back = [{"function": "x - top", "direction": "rising", "to": {"x": 0}},
+            {"component": "x", "value": 0.75, "direction": "rising", "to": {"x": "x"}}]
+    solution = lockstep.solve(clock, [[0.0], [0.0]], (0, 3.5), parameters=[[1.0], [2.0]], resets=back, keep_events=True,
+                              precision="f64")
+    axes = lockstep.plot.raster(solution, axes=Axes())
+    time, trajectory = axes.drawn["reset 0"]
+    np.testing.assert_allclose(time, [1, 2, 3, 2], atol=1e-9)
+    assert trajectory.tolist() == [0, 0, 0, 1]
+    np.testing.assert_allclose(axes.drawn["reset 1"][0], [0.75, 1.75, 2.75, 0.75, 2.75], atol=1e-9)
+    with pytest.raises(lockstep.InvalidArgument, match="events"):
+        lockstep.plot.raster(lockstep.solve(clock, [[0.0]], (0, 1), parameters=[1.0]), axes=Axes())
