@@ -208,6 +208,29 @@ TEST_F(EventFiles, that_were_lost_are_found_again) {
   }
 }
 
+// Killed while its last datasets were being written: what they hold then is not asked.
+TEST_F(EventFiles, that_a_kill_left_half_written_are_written_again) {
+  const Problem problem = bouncing(50);
+  const EventLog expected = solve(problem).event_log();
+  {
+    ResultWriter writer(path("a.h5"), problem, Precision::f32, balls_metadata());
+    solve_rows(writer, problem, {}, range(0, 50));
+  }
+  {
+    hdf5::File file = hdf5::File::open(path("a.h5.part"), hdf5::File::Access::update);
+    file.create_dataset<double>("event_time", {7}).write<double>(std::vector<double>(7));
+    file.create_dataset<std::int32_t>("event_reset", {7}).write<std::int32_t>(std::vector<std::int32_t>(7));
+    file.create_dataset<std::int64_t>("event_trajectory", {7})
+        .write<std::int64_t>(std::vector<std::int64_t>{5, 5, 0, 99, -1, 0, 0});
+  }
+  {
+    ResultWriter writer(path("a.h5"), problem, Precision::f32, balls_metadata(), Existing::refuse, Leftover::resume);
+    EXPECT_TRUE(writer.open_rows().empty());
+    writer.finish({});
+  }
+  EXPECT_EQ(ResultFile(path("a.h5")).events(0, 50), expected);
+}
+
 TEST_F(EventFiles, of_a_run_that_began_anew_are_its_own) {
   const Problem problem = bouncing(90);
   {

@@ -77,9 +77,12 @@ class Solution {
   const TrajectoryRecord& record(std::size_t trajectory) const { return records_[trajectory]; }
   std::span<const TrajectoryRecord> records() const { return records_; }
 
-  // Where Problem::keep_events asks for it: the resets that struck a trajectory, in the order in which they did.
+  // Where Problem::keep_events asks for it: the resets that struck a trajectory, in the order in which they did; else
+  // none.
   bool keeps_events() const { return keeps_events_; }
-  std::span<const ResetEvent> events(std::size_t trajectory) const { return events_[trajectory]; }
+  std::span<const ResetEvent> events(std::size_t trajectory) const {
+    return keeps_events_ ? std::span<const ResetEvent>(events_[trajectory]) : std::span<const ResetEvent>();
+  }
   EventLog event_log() const;  // of all trajectories; of none where none are kept
   // Makes room for them, before any block() is asked for.
   void keep_events();
