@@ -66,31 +66,57 @@ double loss_unit(const TrajectoryData& data, std::size_t components) {
   return std::clamp(unit * unit, kLeast, kMost);
 }
 
+namespace {
+
+constexpr std::int64_t kFirstIterations = 100, kLastIterations = 2000;
+
+train::Phase lbfgs(const char* name, std::int64_t iterations) {
+  train::Phase phase;
+  phase.name = name;
+  phase.iterations = iterations;
+  phase.rule = train::LbfgsOptions{};
+  return phase;
+}
+
+FitPhase whole_trajectories(std::optional<double> target) {
+  FitPhase phase{.training = lbfgs("whole trajectories", kLastIterations)};
+  phase.training.target = target;
+  return phase;
+}
+
+}  // namespace
+
 std::vector<FitPhase> recommended_phases(std::size_t points, std::optional<double> target, bool gaps) {
-  const auto lbfgs = [](const char* name, std::int64_t iterations) {
-    train::Phase phase;
-    phase.name = name;
-    phase.iterations = iterations;
-    phase.rule = train::LbfgsOptions{};
-    return phase;
-  };
   std::vector<FitPhase> phases;
   // With gaps all starts are free. An interval by itself may then hold nothing that was measured.
-  if (!gaps) phases.push_back({.training = lbfgs("segments of 1 interval", 100), .segment = 1});
+  if (!gaps) phases.push_back({.training = lbfgs("segments of 1 interval", kFirstIterations), .segment = 1});
   const auto segments = [&](const char* name, std::size_t length, double continuity) {
-    phases.push_back({.training = lbfgs(name, 100), .segment = length});
+    phases.push_back({.training = lbfgs(name, kFirstIterations), .segment = length});
     if (gaps) phases.back().continuity = continuity;
   };
   if (points > 10) segments("segments of 5 intervals", 5, 1);
   if (points > 40) segments("segments of 20 intervals", 20, 100);
-  phases.push_back({.training = lbfgs("whole trajectories", 2000)});
-  phases.back().training.target = target;
+  phases.push_back(whole_trajectories(target));
   return phases;
 }
 
 std::vector<FitPhase> noisy_phases(std::size_t points, std::optional<double> target) {
   std::vector<FitPhase> phases = recommended_phases(points, target, true);
   phases.back().continuity = 1;
+  return phases;
+}
+
+std::vector<FitPhase> growing_phases(std::size_t points, std::optional<double> target,
+                                     std::optional<double> continuity) {
+  constexpr std::size_t kFewest = 15;  // that say anything of rates and resets
+  std::vector<FitPhase> phases;
+  for (const auto& [part, name] : {std::pair{8, "an eighth of the points"}, {4, "a quarter"}, {2, "a half"}}) {
+    const std::size_t horizon = points / static_cast<std::size_t>(part);
+    if (horizon < kFewest) continue;
+    phases.push_back({.training = lbfgs(name, kFirstIterations), .continuity = continuity, .horizon = horizon});
+  }
+  phases.push_back(whole_trajectories(target));
+  phases.back().continuity = continuity;
   return phases;
 }
 

@@ -91,6 +91,10 @@ struct FitOptions {
   double loss_unit = 1;
   // Components that start neither from the data's first points nor free. What the data have there is a measurement.
   std::optional<GivenStarts> starts;
+  // Where states change as functions of them cross zero, in all solves, those of validation data too: with each
+  // trajectory's own adaptive steps alone. Parameters that `rhs` trains are trained in these as well by
+  // train_parameters(). A segment begins on the side of a threshold where the data, or its free start, are.
+  std::vector<Reset> resets;
   std::uint64_t seed = 0;                 // of the order of mini-batches, a function of it and the epoch alone
   FailedTrajectories failed = FailedTrajectories::stop;
   std::size_t memory_bytes = std::size_t{1} << 30;  // for the records of solves
@@ -112,6 +116,13 @@ std::vector<FitPhase> recommended_phases(std::size_t points, std::optional<doubl
 // The same for data with noise, where solves from the data would fit it: all starts are free, the initial state of
 // whole trajectories too. Segments of 5 intervals with a continuity of 1, of 20 with 100, then whole trajectories.
 std::vector<FitPhase> noisy_phases(std::size_t points, std::optional<double> target = {});
+
+// Whole trajectories by L-BFGS of which more and more is seen: an eighth of their points, a quarter, a half, then all;
+// from where that is 15 points on, since fewer may lead parameters to extremes.
+// For data with resets: segments may begin beyond a threshold that measurements err about, and the first resets say
+// when the next ones come. With a continuity the initial states are free.
+std::vector<FitPhase> growing_phases(std::size_t points, std::optional<double> target = {},
+                                     std::optional<double> continuity = {});
 
 // Scalings of a net whose inputs are the state, then parameters and time where it has that many inputs, and whose
 // outputs are the state's derivative: inputs to mean 0 and deviation 1 over the data, outputs from that of the

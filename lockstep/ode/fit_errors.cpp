@@ -13,13 +13,15 @@
 namespace lockstep::ode {
 
 std::vector<double> fitted_states(const Rhs& rhs, std::span<const double> weights, const TrajectoryData& data,
-                                  const Options& options, std::span<const double> initial_states) {
+                                  const Options& options, std::span<const double> initial_states,
+                                  const std::vector<Reset>& resets) {
   const StandardArithmetic arithmetic;
   data.validate(*rhs, initial_states.empty() ? FirstPoints::complete : FirstPoints::may_miss);
   const std::size_t n = rhs->components(), width = data.points(n) - 1;
   const detail::DataRows rows(data, n);
   FitOptions fit;
   fit.solve = options;
+  fit.resets = resets;
   Problem problem = detail::make_task(rhs, data, fit, {}, width).problem;
   if (!initial_states.empty()) problem.initial_states.assign(initial_states.begin(), initial_states.end());
   std::vector<double> states(rows.total() * n, std::numeric_limits<double>::quiet_NaN());

@@ -44,6 +44,7 @@ FitLoss<T>::FitLoss(Rhs rhs, TrajectoryData data, FitOptions options) {
     refuse("options.component_weights", count_of(options.component_weights.size()),
            std::to_string(rhs->components()) + ", one for each component, or none");
   }
+  detail::require_resets(*rhs, options);
   detail::require_starts(data, rhs->components(), options);
   detail::require_one_span(data, rhs->components(), options);
   detail::require_steps_at_impulses(rhs, data, options);

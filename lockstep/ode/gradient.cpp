@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/ode/detail/gradient_engine.h"
+#include "lockstep/ode/detail/opened_parameters.h"
 
 namespace lockstep::ode {
 namespace {
@@ -49,21 +50,61 @@ void check(const Problem& problem, const Options& options, const Loss& loss) {
 class GradientSolver::Implementation {
  public:
   Implementation(Problem problem, Options options, Loss loss, GradientOptions gradient_options)
-      : engine(detail::make_gradient_engine(std::move(problem), std::move(options), std::move(loss),
-                                            std::move(gradient_options))) {}
-  std::unique_ptr<detail::GradientEngine> engine;
+      : opened_(detail::OpenedParameters::of(problem)) {
+    if (opened_) problem = opened_->opened(std::move(problem));
+    check(problem, options, loss);
+    engine_ = detail::make_gradient_engine(std::move(problem), std::move(options), std::move(loss),
+                                           std::move(gradient_options));
+  }
+
+  detail::GradientEngine& engine() { return *engine_; }
+  const detail::GradientEngine& engine() const { return *engine_; }
+  std::size_t weights() const { return engine_->weights() + (opened_ ? opened_->count() : 0); }
+  std::vector<double> own_weights() const {
+    std::vector<double> weights = engine_->problem().rhs->weights();
+    if (!opened_) return weights;
+    const std::vector<double> more = opened_->starts();
+    weights.insert(weights.end(), more.begin(), more.end());
+    return weights;
+  }
+
+  void set_weights(std::span<const double> weights) {
+    engine_->set_weights(weights.first(engine_->weights()));
+    if (!opened_) return;
+    const std::span<const double> x = weights.subspan(engine_->weights());
+    x_.assign(x.begin(), x.end());
+    engine_->set_parameters(opened_->parameters(x_, engine_->options().precision));
+  }
+
+  const Gradients& evaluate(const RunControl& control, detail::Derivatives derivatives) {
+    const Gradients& found = engine_->evaluate(control, derivatives);
+    if (!opened_) return found;
+    closed_ = found;
+    opened_->close(closed_, x_, engine_->options().precision);
+    return closed_;
+  }
+
+  void replace_trajectories(Problem problem, Loss loss) {
+    if (opened_) problem = opened_->opened(std::move(problem));
+    check(problem, engine_->options(), loss);
+    engine_->replace_trajectories(std::move(problem), std::move(loss));
+  }
+
+ private:
+  std::unique_ptr<detail::GradientEngine> engine_;
+  std::optional<detail::OpenedParameters> opened_;  // where resets read trained parameters
+  std::vector<double> x_;                           // of these
+  Gradients closed_;
 };
 
-GradientSolver::GradientSolver(Problem problem, Options options, Loss loss, GradientOptions gradient_options) {
-  check(problem, options, loss);
-  implementation_ = std::make_unique<Implementation>(std::move(problem), std::move(options), std::move(loss),
-                                                     std::move(gradient_options));
-}
+GradientSolver::GradientSolver(Problem problem, Options options, Loss loss, GradientOptions gradient_options)
+    : implementation_(std::make_unique<Implementation>(std::move(problem), std::move(options), std::move(loss),
+                                                       std::move(gradient_options))) {}
 GradientSolver::~GradientSolver() = default;
 GradientSolver::GradientSolver(GradientSolver&&) noexcept = default;
 GradientSolver& GradientSolver::operator=(GradientSolver&&) noexcept = default;
 
-std::size_t GradientSolver::weights() const { return implementation_->engine->weights(); }
+std::size_t GradientSolver::weights() const { return implementation_->weights(); }
 
 void GradientSolver::set_weights(std::span<const double> weights) {
   if (weights.size() != this->weights()) {
@@ -72,37 +113,34 @@ void GradientSolver::set_weights(std::span<const double> weights) {
                                               .expected = std::to_string(this->weights()),
                                               .remedy = "give them in the order of the right-hand side's weights()"});
   }
-  implementation_->engine->set_weights(weights);
+  implementation_->set_weights(weights);
 }
 
 const Gradients& GradientSolver::evaluate(std::span<const double> weights, const RunControl& control) {
   const StandardArithmetic arithmetic;
   set_weights(weights);
-  return implementation_->engine->evaluate(control);
+  return implementation_->evaluate(control, detail::Derivatives::all);
 }
 
 const Gradients& GradientSolver::evaluate_loss(std::span<const double> weights, const RunControl& control) {
   const StandardArithmetic arithmetic;
   set_weights(weights);
-  return implementation_->engine->evaluate(control, detail::Derivatives::none);
+  return implementation_->evaluate(control, detail::Derivatives::none);
 }
 
 const Gradients& GradientSolver::evaluate(const RunControl& control) {
-  const StandardArithmetic arithmetic;
-  implementation_->engine->set_weights(implementation_->engine->problem().rhs->weights());
-  return implementation_->engine->evaluate(control);
+  return evaluate(implementation_->own_weights(), control);
 }
 
 void GradientSolver::set_initial_states(std::span<const double> states) {
-  implementation_->engine->set_initial_states(states);
+  implementation_->engine().set_initial_states(states);
 }
 
 void GradientSolver::replace_trajectories(Problem problem, Loss loss) {
-  check(problem, implementation_->engine->options(), loss);
-  implementation_->engine->replace_trajectories(std::move(problem), std::move(loss));
+  implementation_->replace_trajectories(std::move(problem), std::move(loss));
 }
 
-std::vector<std::string> GradientSolver::explain() const { return implementation_->engine->explain(); }
+std::vector<std::string> GradientSolver::explain() const { return implementation_->engine().explain(); }
 
 Gradients solve_with_gradients(const Problem& problem, const Options& options, const Loss& loss,
                                const GradientOptions& gradient_options, const RunControl& control) {

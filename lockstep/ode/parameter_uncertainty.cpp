@@ -17,6 +17,7 @@
 #include "lockstep/ode/detail/fit_data.h"
 #include "lockstep/ode/detail/knots_of_inner.h"
 #include "lockstep/ode/detail/least_squares.h"
+#include "lockstep/ode/detail/opened_parameters.h"
 #include "lockstep/ode/detail/start_solver.h"
 #include "lockstep/ode/differentiable_tile.h"
 #include "lockstep/ode/sensitivity.h"
@@ -64,24 +65,6 @@ class AtWeights final : public detail::KnotsOfInner {
   std::vector<double> weights_;
 };
 
-// The data with all parameters of the right-hand side, those that were trained at their values.
-TrajectoryData with_values(TrajectoryData data, std::size_t parameters, std::span<const TrainedParameter> trained,
-                           const std::vector<double>& values) {
-  const std::size_t given = parameters - trained.size();
-  const std::size_t rows = given == 0 ? 1 : data.parameters.size() / given;
-  std::vector<double> all;
-  for (std::size_t row = 0; row < rows; ++row) {
-    auto next = data.parameters.begin() + static_cast<std::ptrdiff_t>(row * given);
-    for (std::size_t i = 0; i < parameters; ++i) {
-      const auto found = std::ranges::find(trained, i, &TrainedParameter::parameter);
-      const auto place = static_cast<std::size_t>(found - trained.begin());
-      all.push_back(found == trained.end() ? *next++ : values[place]);
-    }
-  }
-  data.parameters = std::move(all);
-  return data;
-}
-
 // What counts as none, relative to the effect that it is a part of.
 double smallest_effect(const Options& options) {
   return options.control == StepControl::fixed ? 1e-10 : std::max(1e-10, options.rtol);
@@ -105,6 +88,7 @@ class Reduction {
         options_(std::move(options)),
         starts_(uncertainty.initial_states),
         given_(uncertainty.starts),
+        resets_(uncertainty.resets),
         components_(rhs_->components()),
         free_(starts_.empty() ? 0 : components_),
         weights_(uncertainty.component_weights) {
@@ -138,6 +122,7 @@ class Reduction {
     const TrajectoryData data = detail::chosen(data_, components_, rhs_->parameters(), some);
     FitOptions fit;
     fit.solve = options_;
+    fit.resets = resets_;
     Problem problem = detail::make_task(rhs_, data, fit, {}, length(some.front()) - 1).problem;
     const std::span<const double> begins = free_ != 0 ? starts_ : given_states_;
     if (!begins.empty()) {
@@ -214,6 +199,7 @@ class Reduction {
   Options options_;
   std::span<const double> starts_;
   const std::optional<GivenStarts>& given_;
+  const std::vector<Reset>& resets_;
   std::vector<double> by_parameter_of_starts_;  // [trajectory][component][parameter]
   std::vector<double> given_states_;            // [trajectory][component], where nothing is free
   std::size_t components_, free_;
@@ -349,7 +335,8 @@ ParameterUncertainty parameter_uncertainty(const Rhs& rhs, std::span<const Train
   const std::size_t count = trained.size(), own = rhs->weights().size();
   ParameterUncertainty result;
   for (std::size_t i = 0; i < count; ++i) result.values.push_back(trained[i].value(weights[own + i]));
-  const TrajectoryData whole = with_values(data, rhs->parameters(), trained, result.values);
+  TrajectoryData whole = data;
+  whole.parameters = detail::with_values(data.parameters, rhs->parameters(), trained, result.values);
   const bool complete = uncertainty.initial_states.empty();
   whole.validate(*rhs, complete && !uncertainty.starts ? FirstPoints::complete : FirstPoints::may_miss);
   if (uncertainty.starts) {

@@ -27,6 +27,7 @@ struct UncertaintyOptions {
   // As FitOptions has them, but of `rhs`, without parameters trained. Their numbers among `initial_states` are no
   // unknowns, and what the data have of them is a measurement.
   std::optional<GivenStarts> starts = {};
+  std::vector<Reset> resets = {};  // likewise
 };
 
 // Of least squares linearised about the fit (Gauss-Newton), measurement errors being independent and of one size, or of

@@ -12,6 +12,7 @@
 #include "lockstep/kernels/math/math.h"
 #include "lockstep/ode/detail/graph_knots.h"
 #include "lockstep/ode/detail/knots_of_inner.h"
+#include "lockstep/ode/detail/opened_parameters.h"
 #include "lockstep/ode/detail/refuse.h"
 #include "lockstep/ode/differentiable_tile.h"
 
@@ -163,13 +164,16 @@ class ReverseTrained final : public DifferentiableTile<T> {
   std::vector<T> values_, slopes_;  // [trained]
 };
 
-class Trained final : public detail::KnotsOfInner {
+class Trained final : public detail::KnotsOfInner, public detail::WithTrained {
  public:
   Trained(Rhs rhs, std::vector<TrainedParameter> trained)
       : KnotsOfInner(std::move(rhs)), trained_(std::move(trained)), sources_(inner_->parameters(), trained_) {}
 
   std::size_t components() const override { return inner_->components(); }
   std::size_t parameters() const override { return inner_->parameters() - trained_.size(); }
+  std::size_t outputs() const override { return inner_->outputs(); }
+  const Rhs& untrained() const override { return inner_; }
+  const std::vector<TrainedParameter>& trained() const override { return trained_; }
   std::string description() const override {
     return inner_->description() + ", " + std::to_string(trained_.size()) +
            (trained_.size() == 1 ? " parameter trained" : " parameters trained");
@@ -345,6 +349,14 @@ Rhs train_parameters(Rhs rhs, std::vector<TrainedParameter> parameters) {
   }
   if (parameters.empty()) return rhs;
   return std::make_shared<Trained>(std::move(rhs), std::move(parameters));
+}
+
+std::vector<Reset> train_parameters(std::vector<Reset> resets, const std::vector<TrainedParameter>& parameters) {
+  for (Reset& reset : resets) {
+    reset.function = train_parameters(std::move(reset.function), parameters);
+    reset.state = train_parameters(std::move(reset.state), parameters);
+  }
+  return resets;
 }
 
 }  // namespace lockstep::ode

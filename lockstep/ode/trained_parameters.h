@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/ode/problem.h"
 #include "lockstep/ode/state_function.h"
 
 namespace lockstep::ode {
@@ -27,6 +28,7 @@ struct TrainedParameter {
   std::optional<double> min = {}, max = {};
   std::string unit = {};  // for people; empty where it is not known
 
+  bool operator==(const TrainedParameter&) const = default;
   // Throws Error (invalid_argument), its fields beginning with `where`.
   void validate(const std::string& where) const;
   double first() const;  // x at the start
@@ -40,6 +42,9 @@ struct TrainedParameter {
 // The same right-hand side with these for weights, one x each behind those it has; its parameters are the others, in
 // their order. Derivatives need those of `rhs`. Throws Error (invalid_argument).
 Rhs train_parameters(Rhs rhs, std::vector<TrainedParameter> parameters);
+// Resets beside that right-hand side, whose functions read the same parameters: gradients (gradient.h) by the x of the
+// right-hand side go through them too.
+std::vector<Reset> train_parameters(std::vector<Reset> resets, const std::vector<TrainedParameter>& parameters);
 
 // Whether a parameter moves a time at which the right-hand side jumps, which derivatives by it then do not see.
 bool moves_a_jump(const StateFunction& rhs, std::size_t parameter);

@@ -44,7 +44,9 @@ Task make_task(const Rhs& rhs, const TrajectoryData& data, const FitOptions& opt
     weights.resize((i + 1) * width * n);
   }
   if (!data.sigma.empty()) loss.weights = std::move(weights);
-  return {segment_problem(rhs, data, data.states, rows, segments, width), std::move(loss)};
+  Task task{segment_problem(rhs, data, data.states, rows, segments, width), std::move(loss)};
+  task.problem.resets = options.resets;
+  return task;
 }
 
 FirstPoints first_points(const FitOptions& options) {
@@ -152,6 +154,34 @@ void require_steps_at_impulses(const Rhs& rhs, const TrajectoryData& data, const
   for (const FitPhase& phase : options.phases) require(data, phase);
   require(data, {});
   if (options.validation) require(*options.validation, {});
+}
+
+void require_resets(const StateFunction& rhs, const FitOptions& options) {
+  if (options.resets.empty()) return;
+  for (std::size_t i = 0; i < options.resets.size(); ++i) {
+    const Reset& reset = options.resets[i];
+    for (const auto& [function, member] : {std::pair{&reset.function, ".function"}, {&reset.state, ".state"}}) {
+      const std::string field = "options.resets[" + std::to_string(i) + "]" + member;
+      if (!*function) refuse(field, "none", "a function");
+      if ((*function)->components() == rhs.components() && (*function)->parameters() == rhs.parameters()) continue;
+      refuse(field,
+             std::to_string((*function)->components()) + " components and " +
+                 std::to_string((*function)->parameters()) + " parameters",
+             std::to_string(rhs.components()) + " and " + std::to_string(rhs.parameters()) +
+                 ", as the right-hand side has",
+             "parameters trained there are trained here too: train_parameters(resets, parameters)");
+    }
+  }
+  const auto require = [](const std::string& field, const Options& steps) {
+    if (steps.control == StepControl::per_trajectory) return;
+    refuse(field, std::string(steps.control == StepControl::fixed ? "fixed" : "common") + " with resets",
+           "each trajectory's own adaptive steps, which end where it is reset", "use per_trajectory control");
+  };
+  require("options.solve.control", options.solve);
+  for (std::size_t i = 0; i < options.phases.size(); ++i) {
+    if (const auto& steps = options.phases[i].solve)
+      require("options.phases[" + std::to_string(i) + "].solve.control", *steps);
+  }
 }
 
 std::vector<Moments> moments(const TrajectoryData& data, std::size_t components) {

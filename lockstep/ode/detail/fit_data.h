@@ -44,6 +44,9 @@ void require_one_span(const TrajectoryData& data, std::size_t components, const 
 // trajectory's own, with fixed steps those between their ends.
 void require_steps_at_impulses(const Rhs& rhs, const TrajectoryData& data, const FitOptions& options);
 
+// Throws Error where resets are of another size than the right-hand side, or beside steps that do not end at them.
+void require_resets(const StateFunction& rhs, const FitOptions& options);
+
 // Mean and spread of each component over what was measured.
 std::vector<Moments> moments(const TrajectoryData& data, std::size_t components);
 

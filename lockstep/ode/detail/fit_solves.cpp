@@ -14,8 +14,9 @@ namespace lockstep::ode {
 namespace {
 
 // What helps, but for what the phase does already.
-std::string remedy_of_failure(const FitPhase& phase, bool stops) {
+std::string remedy_of_failure(const FitPhase& phase, bool stops, bool piled_up) {
   std::vector<std::string> ways;
+  if (piled_up) ways.emplace_back("end the data before resets follow each other without end");
   if (!phase.training.is_lbfgs()) ways.emplace_back("lower the learning rate");
   if (phase.segment != 1) ways.emplace_back("begin with short segments");
   if (stops) ways.emplace_back("leave failed trajectories out");
@@ -220,11 +221,13 @@ void FitLoss<T>::Parts::require_success(const FitPhase& phase) const {
       const TrajectoryRecord& record = records[i];
       if (record.status == Status::success) continue;
       const bool stops = options.failed == FailedTrajectories::stop;
+      const bool piled_up = !options.resets.empty() && record.status == Status::step_too_small;
       detail::refuse(
           "trajectory " + data.name(trajectory) + (segments == 1 ? "" : ", segment " + std::to_string(segment)),
           std::string(to_string(record.status)) + " at t = " + number_text(record.end_time) +
               (stops ? "" : ", and no other succeeded"),
-          stops ? "every trajectory to reach its end" : "one that reaches its end", remedy_of_failure(phase, stops));
+          stops ? "every trajectory to reach its end" : "one that reaches its end",
+          remedy_of_failure(phase, stops, piled_up));
     }
   }
 }

@@ -36,6 +36,11 @@ void GradientEngine::set_initial_states(std::span<const double> states) {
   std::copy(states.begin(), states.end(), problem_.initial_states.begin());
 }
 
+void GradientEngine::set_parameters(std::span<const double> parameters) {
+  std::ranges::copy(parameters, problem_.parameters.begin());  // tiles refer to them
+  if (problem_.rhs->moves_knots()) take_trajectories();
+}
+
 void GradientEngine::replace_trajectories(Problem problem, Loss loss) {
   // Tiles and samples refer to these vectors, and are made for their sizes.
   for (const auto& [name, member] : {std::pair{"initial_states", &Problem::initial_states},

@@ -33,6 +33,7 @@ class GradientEngine {
   const Problem& problem() const { return problem_; }
   const Options& options() const { return options_; }
   void set_initial_states(std::span<const double> states);
+  void set_parameters(std::span<const double> parameters);  // as many as before
   // As GradientSolver's, of a problem that is valid.
   void replace_trajectories(Problem problem, Loss loss);
 

@@ -28,10 +28,11 @@ struct Shooting::Parts {
     const TrajectoryLoss loss = [this](std::size_t i, std::span<const double> states, std::span<double> slopes) {
       return segment_loss(i, states, slopes);
     };
-    solver.emplace(
-        segment_problem(rhs, data_of, first_starts, rows, segments, Segments(phase, data_of.points(components)).length),
-        phase.solve.value_or(options.solve), loss,
-        GradientOptions{.failed = FailedTrajectories::leave_out, .memory_bytes = options.memory_bytes});
+    Problem problem =
+        segment_problem(rhs, data_of, first_starts, rows, segments, Segments(phase, data_of.points(components)).length);
+    problem.resets = options.resets;
+    solver.emplace(std::move(problem), phase.solve.value_or(options.solve), loss,
+                   GradientOptions{.failed = FailedTrajectories::leave_out, .memory_bytes = options.memory_bytes});
   }
   Parts(const Parts&) = delete;
 
