@@ -217,9 +217,9 @@ void write_models(const cli::TrainingFile& file, const Trained& trained) {
     if (nn::is_stack(net)) nn::write_safetensors(outputs.nets[i].safetensors, net, existing);
   }
   if (trained.equations) nn::write_hdf5_model(outputs.equations, *trained.equations, existing);
-  if (outputs.system.empty()) return;
-  const std::string text = cli::trained_system_text(file, trained.values, trained.uncertainty);
-  write_file(outputs.system, std::as_bytes(std::span(text)), existing);
+  if (outputs.problem.empty()) return;
+  const std::string text = cli::trained_problem_text(file, trained.values, trained.uncertainty);
+  write_file(outputs.problem, std::as_bytes(std::span(text)), existing);
 }
 
 // {"training": {name: {"rms": ..., ...}}, "validation": ...}

@@ -41,6 +41,7 @@ std::vector<TableKeys> tables_of(FileKind kind) {
           {"data", all(kData)},
           {"rhs", all(kRhs)},
           {"ode", all(kOde)},
+          {"resets", all(problem_keys::kResets)},
           {"impulses", all(kImpulsesKeys)},
           {"training", joined(kPhase, kTraining)},
           {"phase", all(kPhase)},

@@ -12,6 +12,7 @@
 #include "lockstep/cli/trained_values.h"
 #include "lockstep/cli/training_advice.h"
 #include "lockstep/cli/training_data.h"
+#include "lockstep/cli/training_resets.h"
 #include "lockstep/cli/training_task.h"
 #include "lockstep/cli/trajectory_judgement.h"
 #include "lockstep/core/hash.h"
@@ -103,7 +104,7 @@ class OdeTask : public TrainingTask<T> {
     if (given_.trained && has_validation()) {
       validation.starts = ode::start_states(*given_.trained, weights, validation.data);
     }
-    return judge_fit(rhs_, weights, file_.options, training, validation);
+    return judge_fit({rhs_, weights, file_.options, resets_.trained}, training, validation);
   }
   std::vector<TrainedValue> values(std::span<const T> parameters) const override {
     const std::size_t count = trained_.size();
@@ -137,7 +138,8 @@ class OdeTask : public TrainingTask<T> {
                                                 {.initial_states = starts,
                                                  .component_weights = component_weights_,
                                                  .error_size = file_.data.sigma.error_size(),
-                                                 .starts = given_.untrained});
+                                                 .starts = given_.untrained,
+                                                 .resets = resets_.untrained});
     } catch (const Error& error) {
       report.refused = error.what();
     }
@@ -156,10 +158,14 @@ class OdeTask : public TrainingTask<T> {
     return hash.hex();
   }
 
-  std::string data_text() const override { return text_of(data_); }
+  std::string data_text() const override {
+    return text_of(data_) + (resets_.text.empty() ? "" : ", " + counted_text(file_.resets.size(), "reset"));
+  }
+  std::string resets_text() const override { return resets_.text; }
   std::vector<std::string> data_advice() const override {
     std::vector<std::string> lines = data_.notes;
     for (std::string& line : advice(file_, data_.training, this->starts_)) lines.push_back(std::move(line));
+    if (auto note = jump_advice(file_, data_.training)) lines.push_back(*std::move(note));
     if (trained_.empty() && untrained_->jumps_at_states()) {  // else the report on the parameters says so
       lines.push_back(state_jump_text("training goes by slopes that are wrong behind one"));
     }
@@ -277,6 +283,10 @@ class OdeTask : public TrainingTask<T> {
     std::vector<ode::FitPhase> phases;
     if (file.phases.empty()) {
       const bool gaps = std::ranges::any_of(data_.training.states, [](double x) { return std::isnan(x); });
+      // From complete states a segment knows whether it is reset; a state between measurements does not.
+      if (gaps && !file.resets.empty()) {
+        return ode::growing_phases(longest(), file.target, file.noisy ? std::optional(1.0) : std::nullopt);
+      }
       phases = file.noisy ? ode::noisy_phases(longest(), file.target)
                           : ode::recommended_phases(longest(), file.target, gaps);
       // Segments would begin with whatever value of what nothing was measured of. Rates alone are found without them.
@@ -378,6 +388,9 @@ class OdeTask : public TrainingTask<T> {
     options.loss_unit = loss_unit_;
     given_ = starts_to_train(file.data.starts, data_.training.component_names, parameter_names_, trained_);
     options.starts = given_.trained;
+    resets_ = resets_to_train(file, {untrained_, data_.training.component_names, parameter_names_, trained_},
+                              equations_ ? &equations_->system : nullptr);
+    options.resets = resets_.trained;
     options.solve = file_.options;
     options.phases = phases_;
     options.failed = file.failed;
@@ -397,6 +410,7 @@ class OdeTask : public TrainingTask<T> {
   std::vector<std::string> parameter_names_;    // likewise, of all of them
   std::vector<double> component_weights_;       // likewise
   StartsToTrain given_;                         // likewise
+  ResetsToTrain resets_;                        // likewise
   std::vector<double> parameters_;              // of the right-hand side, that are not trained; likewise
   double loss_unit_ = 1;                        // likewise
   std::int64_t epoch_ = 1;                      // iterations in it; before loss_, which sets it

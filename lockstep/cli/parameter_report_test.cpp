@@ -124,7 +124,7 @@ file = "fit"
   ASSERT_EQ(file.ode->trained.size(), 2u);
   EXPECT_TRUE(file.nets.empty());
   ParameterReport report;
-  EXPECT_THAT(trained_system_text(file, {{"alpha", 0.5, 0.75}, {"gamma", 1, 0.875}}, report),
+  EXPECT_THAT(trained_problem_text(file, {{"alpha", 0.5, 0.75}, {"gamma", 1, 0.875}}, report),
               EndsWith("\n[rhs]\nsystem = \"lotka_volterra\"\n\n[ensemble]\nparameters = [0.75, 1, 0.875, 0.25]\n"));
 }
 

@@ -301,15 +301,6 @@ class Refused(ResetsTest):
             self.assertEqual((done.returncode, self.path("balls.h5").exists()), (2, False))
         self.fail_with("cuda", "solve", "balls.toml", "--device", "cuda")
 
-    def test_training_takes_none(self):
-        self.succeed("solve", "balls.toml", "--quiet")
-        train = '[rhs]\nparameters = { g = { start = 9 } }\n[rhs.equations]\nx = "v"\nv = "-g"\n[output]\nfile = "fit"\n'
-        train += '[training]\noptimiser = "lbfgs"\niterations = 1\n'
-        self.path("train.toml").write_text(train + '[data]\nfile = "balls.h5"\n[[resets]]\ncomponent = "x"\nto = { x = 0 }\n')
-        self.fail_with("resets: found resets in a training file", "train", "train.toml")
-        self.path("train.toml").write_text(train + '[data]\nfile = "balls.h5"\n')
-        self.fail_with("data.file: found a solve with resets", "train", "train.toml")
-
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[2:])

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lockstep/cli/text.h"
+#include "lockstep/cli/training_resets.h"
 #include "lockstep/cli/training_run.h"
 
 namespace lockstep::cli {
@@ -22,22 +23,36 @@ template std::vector<TrainedValue> trained_values(const std::vector<std::string>
 template std::vector<TrainedValue> trained_values(const std::vector<std::string>&,
                                                   std::span<const ode::TrainedParameter>, std::span<const double>);
 
-std::string trained_system_text(const TrainingFile& file, const std::vector<TrainedValue>& values,
-                                const ParameterReport& report) {
+namespace {
+
+std::string parameters_text(const TrainingFile& file, const std::vector<TrainedValue>& values) {
   const ode::SystemInfo info = system_of(*file.ode);
-  std::string text = "# trained by lockstep " LOCKSTEP_VERSION "\n";
-  for (const std::string& line : table_lines(report)) text += "# " + line + "\n";
-  text += "[rhs]\nsystem = \"" + info.name + "\"\n";
-  if (!file.nets.empty()) {
-    text += "model = \"" + outputs_of(file).nets[0].model.filename().string() + "\"\n";
-    if (file.ode->with_time) text += "with_time = true\n";
-  }
-  text += "\n[ensemble]\nparameters = [";
+  std::string text = "\n[ensemble]\nparameters = [";
   for (std::size_t i = 0; i < info.parameters.size(); ++i) {
     const auto found = std::ranges::find(values, info.parameters[i], &TrainedValue::name);
-    text += (i == 0 ? "" : ", ") + number_text(found == values.end() ? file.ode->parameters[i] : found->value);
+    const std::vector<double>& given = file.ode->parameters.empty() ? info.default_parameters : file.ode->parameters;
+    text += (i == 0 ? "" : ", ") + number_text(found == values.end() ? given[i] : found->value);
   }
   return text + "]\n";
+}
+
+}  // namespace
+
+std::string trained_problem_text(const TrainingFile& file, const std::vector<TrainedValue>& values,
+                                 const ParameterReport& report) {
+  std::string text = "# trained by lockstep " LOCKSTEP_VERSION "\n";
+  for (const std::string& line : table_lines(report)) text += "# " + line + "\n";
+  text += "[rhs]\n";
+  const OdeSection& ode = *file.ode;
+  const TrainingOutputs outputs = outputs_of(file);
+  const std::filesystem::path model = ode.equations       ? outputs.equations
+                                      : file.nets.empty() ? std::filesystem::path()
+                                                          : outputs.nets[0].model;
+  if (ode.system) text += "system = \"" + system_of(ode).name + "\"\n";
+  if (!model.empty()) text += "model = \"" + model.filename().string() + "\"\n";
+  if (ode.with_time) text += "with_time = true\n";
+  if (ode.system) text += parameters_text(file, values);
+  return text + resets_as_tables(file);
 }
 
 }  // namespace lockstep::cli

@@ -17,9 +17,9 @@ template <class T>
 std::vector<TrainedValue> trained_values(const std::vector<std::string>& names,
                                          std::span<const ode::TrainedParameter> trained, std::span<const T> numbers);
 
-// The beginning of a problem file: the system, its net if there is one, and all parameters with the trained values;
-// before it, as comments, how well the data determine them.
-std::string trained_system_text(const TrainingFile& file, const std::vector<TrainedValue>& values,
-                                const ParameterReport& report);
+// The beginning of a problem file: the system or the model that was written, a system's net if there is one and all its
+// parameters with the trained values, and resets; before it, as comments, how well the data determine the parameters.
+std::string trained_problem_text(const TrainingFile& file, const std::vector<TrainedValue>& values,
+                                 const ParameterReport& report);
 
 }  // namespace lockstep::cli

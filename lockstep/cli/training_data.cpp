@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lockstep/cli/ensemble_impulses.h"
+#include "lockstep/cli/refuse.h"
 #include "lockstep/cli/training_tables.h"
 #include "lockstep/core/hdf5.h"
 #include "lockstep/train/table.h"
@@ -53,6 +54,10 @@ TrajectoryData load_trajectories(const TrainingFile& file) {
   TrajectoryTable table = read_trajectories(file.data, first);
   std::vector<std::string> notes;
   if (!file.impulses.empty()) table.impulses = impulses_of(file, table, notes);
+  if (!table.resets.empty() && file.resets.empty()) {
+    refuse(file.data.file.where, "a solve with " + table.resets, "the same [[resets]] in the training file",
+           "write them there: functions of its parameters may be trained, too");
+  }
   TrajectoryData data = split(file, table);
   data.notes = std::move(notes);
   return data;

@@ -264,17 +264,31 @@ void read_rhs(const TomlValue& file, TrainingFile& training) {
   training.ode->equations = read_equations(*table, training.path.parent_path(), ParametersMay::be_trained);
 }
 
+// A step ends where its trajectory is reset.
+void require_own_steps(const TrainingFile& training, const ProblemFile& solver) {
+  constexpr const char* kOwn = "each trajectory's own adaptive steps, which end where it is reset";
+  for (const TrainingPhase& phase : training.phases) {
+    if (phase.dt)
+      throw Error(ErrorKind::invalid_argument,
+                  {phase.where + ".dt", "fixed steps with resets", kOwn, "remove this key"});
+  }
+  if (training.options.control == ode::StepControl::per_trajectory) return;
+  const bool fixed = training.options.control == ode::StepControl::fixed;
+  const auto place =
+      solver.where_of.find(solver.where_of.contains("options.control") ? "options.control" : "options.dt");
+  throw Error(ErrorKind::invalid_argument,
+              {place == solver.where_of.end() ? training.path.string() + ": method.control" : place->second,
+               std::string(fixed ? "fixed" : "common") + " steps with resets", kOwn,
+               fixed ? "use control = \"per_trajectory\", without dt" : "use control = \"per_trajectory\""});
+}
+
 TrainingFile interpret(const TomlValue& file, const std::filesystem::path& path) {
-  static constexpr std::array<std::string_view, 10> kSections{"net",      "data",  "rhs",    "ode", "impulses",
-                                                              "training", "phase", "method", "run", "output"};
+  static constexpr std::array<std::string_view, 11> kSections{
+      "net", "data", "rhs", "ode", "resets", "impulses", "training", "phase", "method", "run", "output"};
   if (const TomlValue* event = file.find("event")) {
     throw event->error("an event in a training file", "none: the loss compares states at the data's times",
                        "end each trajectory's rows before its event, or train on times and states of events from C++ "
                        "with ode::EndLoss");
-  }
-  if (const TomlValue* resets = file.find("resets")) {
-    throw resets->error("resets in a training file", "none: training follows one curve from start to end",
-                        "end each trajectory's rows where it is first reset, and begin another behind");
   }
   refuse_misplaced_keys(file, FileKind::training);
   file.allow_only(kSections);
@@ -289,6 +303,12 @@ TrainingFile interpret(const TomlValue& file, const std::filesystem::path& path)
       throw impulses->error("impulses in a regression", "a neural ODE, whose states change over time", "remove them");
     }
     training.impulses = read_impulses(*impulses, path.parent_path());
+  }
+  if (const TomlValue* resets = file.find("resets")) {
+    if (!training.ode) {
+      throw resets->error("resets in a regression", "a neural ODE, whose states change over time", "remove them");
+    }
+    training.resets = read_resets(*resets);
   }
   read_phases(file, training);
   if (const TomlValue* method = file.find("method"); method != nullptr && !training.ode && method->is_table()) {
@@ -308,6 +328,7 @@ TrainingFile interpret(const TomlValue& file, const std::filesystem::path& path)
                  "remove this key"});
   }
   training.options = solver.options;
+  if (!training.resets.empty()) require_own_steps(training, solver);
   training.atol_given = solver.where_of.contains("options.atol");
   try {
     training.options.validate();

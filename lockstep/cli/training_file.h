@@ -15,6 +15,7 @@
 #include "lockstep/cli/impulses_section.h"
 #include "lockstep/cli/measurement_sigma.h"
 #include "lockstep/cli/problem_file.h"
+#include "lockstep/cli/resets_section.h"
 #include "lockstep/kernels/activation.h"
 #include "lockstep/ode/fit.h"
 #include "lockstep/ode/gradient.h"
@@ -99,6 +100,7 @@ struct TrainingFile {
   std::uint64_t seed = 1;  // of split and shuffling
   DataSection data;
   std::vector<ImpulsesSection> impulses;  // of a neural ODE's states
+  std::vector<ResetSection> resets;       // likewise
   std::optional<OdeSection> ode;  // absent: a regression
   LossKind loss = LossKind::mean_squared;
   std::vector<TrainingPhase> phases;  // empty: those that ode::recommended_phases or noisy_phases give

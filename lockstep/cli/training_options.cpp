@@ -93,6 +93,18 @@ void add_trained(const std::vector<ode::TrainedParameter>& parameters, OptionLis
   }
 }
 
+void add_reset(const ResetSection& reset, OptionList& to) {
+  if (reset.event.function) {
+    to.text("reset where", reset.event.function->text);
+  } else {
+    const auto* name = std::get_if<std::string>(&reset.event.component);
+    to.text("reset of", name != nullptr ? *name : std::to_string(std::get<std::size_t>(reset.event.component)));
+    to.number("reset at", reset.event.value);
+  }
+  to.text("reset direction", to_string(reset.event.direction));
+  for (const nn::Equation& each : reset.to) to.text("reset to", each.name).text("reset to " + each.name, each.text);
+}
+
 void add_ode(const TrainingFile& file, OptionList& to) {
   to.under("ode: ");
   to.text("system", file.ode->system ? file.ode->system->value : std::string());
@@ -105,6 +117,7 @@ void add_ode(const TrainingFile& file, OptionList& to) {
     if (file.data.sigma.one_by_one()) break;  // then they are among the data
     to.text("sigma", "sigma").text("sigma", each.name).number("sigma of " + each.name, each.size);
   }
+  for (const ResetSection& each : file.resets) add_reset(each, to);
   add_trained(file.ode->trained, to);
   if (const auto& equations = file.ode->equations) {
     for (const auto* texts : {&equations->system.equations, &equations->system.definitions}) {

@@ -17,7 +17,7 @@ TrainingOutputs outputs_of(const TrainingFile& file) {
     outputs.nets.push_back({with(name + ".h5"), with(name + ".safetensors")});
   }
   if (file.ode && file.ode->equations) outputs.equations = with("_rhs.h5");
-  if (file.ode && !file.ode->trained.empty()) outputs.system = with("_rhs.toml");
+  if (file.ode && (!file.ode->trained.empty() || !file.resets.empty())) outputs.problem = with("_rhs.toml");
   outputs.checkpoint = with("_checkpoint.h5");
   outputs.curve = with("_loss.csv");
   outputs.picture = with("_loss.png");
@@ -29,7 +29,7 @@ std::vector<std::filesystem::path> TrainingOutputs::all() const {
   std::vector<std::filesystem::path> paths;
   for (const auto& [model, safetensors] : nets) paths.insert(paths.end(), {model, safetensors});
   if (!equations.empty()) paths.push_back(equations);
-  if (!system.empty()) paths.push_back(system);
+  if (!problem.empty()) paths.push_back(problem);
   paths.insert(paths.end(), {checkpoint, curve, picture, fit});
   return paths;
 }

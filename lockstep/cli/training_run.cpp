@@ -224,6 +224,7 @@ class Run {
     model.metadata["training_loss"] =
         number_text(training_.best_loss()) + " (" + task_.loss_text() + task_.watched_text() + task_.best_text() + ")";
     store_tolerances(file_, model.metadata);
+    if (const std::string resets = task_.resets_text(); !resets.empty()) model.metadata["training_resets"] = resets;
     store(judgement_.report, model.metadata);
     store(uncertainty_, model.metadata);
   }
@@ -246,9 +247,9 @@ class Run {
       describe(*equations, std::nullopt);
       nn::write_hdf5_model(outputs_.equations, *equations, Existing::replace);
     }
-    if (outputs_.system.empty()) return;
-    const std::string text = trained_system_text(file_, task_.values(training_.best_parameters()), uncertainty_);
-    write_file(outputs_.system, std::as_bytes(std::span(text)), Existing::replace);
+    if (outputs_.problem.empty()) return;
+    const std::string text = trained_problem_text(file_, task_.values(training_.best_parameters()), uncertainty_);
+    write_file(outputs_.problem, std::as_bytes(std::span(text)), Existing::replace);
   }
 
   // Whatever happens: what was trained is to be written all the same.
@@ -360,7 +361,7 @@ class Run {
       const bool both = std::filesystem::exists(safetensors);
       std::printf("%s%s\n", path.string().c_str(), both ? (", " + safetensors.string()).c_str() : "");
     }
-    for (const std::filesystem::path& path : {outputs_.equations, outputs_.system}) {
+    for (const std::filesystem::path& path : {outputs_.equations, outputs_.problem}) {
       if (!path.empty()) std::printf("%s\n", path.string().c_str());
     }
     std::printf("%s\n", outputs_.checkpoint.string().c_str());

@@ -22,12 +22,12 @@ struct TrainingOutputs {
   };
   std::vector<Net> nets;            // as the training file has them
   std::filesystem::path equations;  // empty without
-  std::filesystem::path system;     // a built-in one with trained parameters, likewise
+  std::filesystem::path problem;    // the beginning of a problem file, likewise
   std::filesystem::path checkpoint, curve, picture, fit;  // picture: of the loss; fit: of data and results
 
   // The first of what holds the result.
   const std::filesystem::path& first() const {
-    return !nets.empty() ? nets[0].model : system.empty() ? equations : system;
+    return !nets.empty() ? nets[0].model : equations.empty() ? problem : equations;
   }
   std::vector<std::filesystem::path> all() const;
 };

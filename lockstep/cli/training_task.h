@@ -72,6 +72,8 @@ class TrainingTask {
   virtual std::string data_text() const = 0;
   // What to write about data that will not be learned as they stand.
   virtual std::vector<std::string> data_advice() const { return {}; }
+  // What changes states where an event happens, "" for nothing.
+  virtual std::string resets_text() const { return {}; }
   // How a phase's gradients come about, sentence by sentence.
   virtual std::vector<std::string> explain(std::size_t) { return {}; }
   virtual std::string loss_text() const = 0;  // "mean squared error"

@@ -195,10 +195,7 @@ TrajectoryTable read_trajectories_hdf5(const DataSection& data, const FirstNumbe
     const ode::ResultFile result(data.file.value);
     table.component_units = component_units(result);
     table.time_unit = time_unit(result);
-    if (result.attribute("resets")) {
-      refuse(data.file.where, "a solve with resets", "curves without: training follows them from start to end",
-             "solve each up to its first reset, with [event] in place of [[resets]]");
-    }
+    if (const auto resets = result.attribute("resets")) table.resets = std::get<std::string>(*resets);
     take_impulses(result, table);
   }
   return table;

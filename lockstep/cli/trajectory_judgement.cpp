@@ -76,13 +76,12 @@ std::vector<std::size_t> shown_components(const std::vector<train::ColumnErrors>
 
 class Judge {
  public:
-  Judge(const ode::Rhs& rhs, std::span<const double> weights, const ode::Options& options)
-      : rhs_(rhs), weights_(weights), options_(options) {}
+  explicit Judge(const FittedEquations& of) : of_(of) {}
 
   // Their errors as rows of the report; ranks trajectories.
   ode::FitErrors errors(const JudgedTrajectories& of, const char* data, std::span<const double> spreads,
                         FitReport& report) const {
-    const std::vector<double> states = ode::fitted_states(rhs_, weights_, of.data, options_, of.starts);
+    const std::vector<double> states = solved(of.data, of.starts);
     ode::FitErrors errors = ode::fit_errors(of.data, states, spreads);
     for (std::size_t c = 0; c < errors.components.size(); ++c) {
       const train::ColumnErrors& error = errors.components[c];
@@ -123,7 +122,7 @@ class Judge {
     }
     std::span<const double> start;
     if (!of.starts.empty()) start = std::span(of.starts).subspan(trajectory * n, n);
-    const std::vector<double> solved = ode::fitted_states(rhs_, weights_, one, options_, start);
+    const std::vector<double> curve = solved(one, start);
     FittedTrajectory result;
     const std::size_t stride = (points + kMostDrawn - 1) / kMostDrawn;
     for (std::size_t point = 0; point < points; point += stride) {
@@ -137,8 +136,8 @@ class Judge {
     for (std::size_t point = 0; point < one.times.size(); ++point) {
       const auto [begin, end] = std::ranges::equal_range(one.impulses, one.times[point], {}, &ode::Impulse::time);
       if (point % curve_stride != 0 && begin == end) continue;
-      std::vector<double> state(solved.begin() + static_cast<std::ptrdiff_t>(point * n),
-                                solved.begin() + static_cast<std::ptrdiff_t>((point + 1) * n));
+      std::vector<double> state(curve.begin() + static_cast<std::ptrdiff_t>(point * n),
+                                curve.begin() + static_cast<std::ptrdiff_t>((point + 1) * n));
       const auto add = [&] {
         result.curve_times.push_back(one.times[point]);
         for (const std::size_t c : components) result.curve.push_back(state[c]);
@@ -155,16 +154,18 @@ class Judge {
   }
 
  private:
-  const ode::Rhs& rhs_;
-  std::span<const double> weights_;
-  const ode::Options& options_;
+  std::vector<double> solved(const ode::TrajectoryData& data, std::span<const double> starts) const {
+    return ode::fitted_states(of_.rhs, of_.weights, data, of_.options, starts, of_.resets);
+  }
+
+  const FittedEquations& of_;
 };
 
 }  // namespace
 
-Judgement judge_fit(const ode::Rhs& rhs, std::span<const double> weights, const ode::Options& options,
-                    const JudgedTrajectories& training, const JudgedTrajectories& validation) {
-  const Judge judge(rhs, weights, options);
+Judgement judge_fit(const FittedEquations& equations, const JudgedTrajectories& training,
+                    const JudgedTrajectories& validation) {
+  const Judge judge(equations);
   const std::vector<double> spreads =
       train::column_spreads(training.table.states, training.table.component_names.size());
   Judgement judgement;

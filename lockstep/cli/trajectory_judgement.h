@@ -18,8 +18,16 @@ struct JudgedTrajectories {
   std::vector<double> starts;
 };
 
+// What their solves are made of.
+struct FittedEquations {
+  const ode::Rhs& rhs;
+  std::span<const double> weights;
+  const ode::Options& options;
+  const std::vector<ode::Reset>& resets;  // as ode::fitted_states() has them
+};
+
 // `validation` may have no trajectories.
-Judgement judge_fit(const ode::Rhs& rhs, std::span<const double> weights, const ode::Options& options,
-                    const JudgedTrajectories& training, const JudgedTrajectories& validation);
+Judgement judge_fit(const FittedEquations& equations, const JudgedTrajectories& training,
+                    const JudgedTrajectories& validation);
 
 }  // namespace lockstep::cli

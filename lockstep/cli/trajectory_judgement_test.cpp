@@ -33,7 +33,8 @@ TEST(TrajectoryJudgement, draws_every_jump_of_a_long_curve) {
   ode::TrajectoryData data{.times = table.times, .states = table.states, .impulses = table.impulses.front()};
   const ode::Options options{.precision = Precision::f64, .threads = 1};
   const TrajectoryTable none;
-  const Judgement judgement = judge_fit(decay, std::vector<double>{0.5}, options, {table, data, {}}, {none, {}, {}});
+  const Judgement judgement =
+      judge_fit({decay, std::vector<double>{0.5}, options, {}}, {table, data, {}}, {none, {}, {}});
   ASSERT_EQ(judgement.curves.trajectories.size(), 1U);
   const FittedTrajectory& fitted = judgement.curves.trajectories.front();
   std::size_t jumps = 0;
