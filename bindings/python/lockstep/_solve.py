@@ -226,10 +226,7 @@ def _written(problem: Any, u0: Any = None, t_span: Any = None, save_at: Any = No
     if event is not None and not event and not isinstance(event, str):  # an empty section would be no event
         raise refused("event", "an empty dict", "the component that triggers it, or a function",
                       'give {"component": "x"}, or "x^2 + y^2 - 1"')
-    if isinstance(resets, Mapping):
-        resets = [resets]
-    if not isinstance(resets, (list, tuple, type(None))) or not all(isinstance(one, Mapping) for one in resets or ()):
-        raise _wrong_type("resets", resets, 'a dict, {"component": "x", "to": {"x": 0}}, or a list of them')
+    listed_resets = _listed_resets(resets)
     arrays: dict[str, Any] = {}
     ensemble: dict[str, Any] = {"trajectories": trajectories, "seed": seed}
     time: dict[str, Any] = {"unit": time_unit}
@@ -258,7 +255,7 @@ def _written(problem: Any, u0: Any = None, t_span: Any = None, save_at: Any = No
                    "stop_at_knots": stop_at_knots, "max_steps": max_steps, "precision": precision,
                    "matrix_precision": matrix_precision},
         "event": {"function": event} if isinstance(event, str) else dict(event or {}),
-        "resets": [dict(one) for one in resets or ()],
+        "resets": listed_resets,
         "run": {"device": device, "engine": engine, "threads": threads, "cpu_target": cpu_target},
         "output": {"file": output, "overwrite": overwrite if output is not None else None, "events": keep_events},
     })
@@ -318,6 +315,13 @@ def _right_hand_side(problem: Any) -> tuple[dict[str, Any], Any]:
                           f"problem file; {remedy}", "problem", found,
                           "a Model, the name of a system, one of each, or a problem file", remedy)
     return rhs, model
+
+
+def _listed_resets(resets: Any) -> list[dict[str, Any]]:
+    listed = [resets] if isinstance(resets, Mapping) else resets
+    if not isinstance(listed, (list, tuple, type(None))) or not all(isinstance(one, Mapping) for one in listed or ()):
+        raise _wrong_type("resets", resets, 'a dict, {"component": "x", "to": {"x": 0}}, or a list of them')
+    return [dict(one) for one in listed or ()]
 
 
 def _wrong_type(name: str, value: Any, expected: str) -> Exception:

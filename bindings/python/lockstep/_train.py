@@ -14,7 +14,7 @@ from ._arrays import Array, Named, real_numbers
 from ._model import require_models
 from ._progress import shown
 from ._solution import PathLike
-from ._solve import _is_file, _listed, _precision, _wrong_type
+from ._solve import _is_file, _listed, _listed_resets, _precision, _wrong_type
 from ._train_data import places_of, samples, trajectories
 from .errors import Interrupted, of_kind, refused
 
@@ -147,6 +147,7 @@ def train(
     max_step: Optional[float] = None,
     stops: Any = None,
     stop_at_knots: Optional[bool] = None,
+    resets: Union[None, Mapping[str, Any], Sequence[Mapping[str, Any]]] = None,
     impulses: Any = None,
     precision: Any = None,
     threads: Optional[int] = None,
@@ -204,6 +205,9 @@ def train(
         ``{"production": {"hidden": [8]}, "loss": {"hidden": [8]}}``.
     failed : {"stop", "leave_out"}
         What becomes of the training of a neural ODE when a trajectory cannot be solved.
+    resets : dict or list of them
+        Of a neural ODE, states that change where an event happens, as ``solve()`` has them: their expressions may name
+        parameters that are to be found. What ``u`` has at the time of one was measured before it.
     impulses : dict, table or list of them
         Of a neural ODE, states that change all at once, such as doses: as ``solve()`` has them. ``"trajectory"`` is the
         label that ``trajectory`` has, or a number. What ``u`` has at the time of one was measured before it.
@@ -261,7 +265,8 @@ def train(
         beside = [key for key, value in {"x": x, "y": y, "t": t, "u": u, "hidden": hidden, "start": start,
                                          "trajectory": trajectory, "output": output, "models": models, "nets": nets,
                                          "units": units, "sigma": sigma, "absolute_sigma": absolute_sigma,
-                                         "missing": missing, "starts": starts, "impulses": impulses,
+                                         "missing": missing, "starts": starts, "resets": resets,
+                                         "impulses": impulses,
                                          **others}.items() if value is not None]
         if beside:
             raise of_kind("invalid_argument", f"{beside[0]}: found a value beside a training file, which has its own; "
@@ -284,7 +289,7 @@ def train(
                             "starts": None if starts is None else dict(starts)}
     errors_of_each = sigma if one_by_one else None
     if regression:
-        for key, value in {"trajectory": trajectory, "impulses": impulses}.items():
+        for key, value in {"trajectory": trajectory, "resets": resets, "impulses": impulses}.items():
             if value is not None:
                 raise refused(key, "a value beside x and y", "none", "it is for t and u")
         arrays, inputs, targets = samples(x, y, errors_of_each, inputs, targets, start)
@@ -353,6 +358,7 @@ def train(
     else:
         sections["training"] = {"loss": loss}
         sections["phase"] = listed
+    sections["resets"] = _listed_resets(resets)
     sections["method"] = {"name": method, "rtol": rtol, "atol": atol, "dt": dt, "max_step": max_step,
                           "stops": _listed("stops", stops), "stop_at_knots": stop_at_knots,
                           "precision": _precision(precision)}

@@ -140,3 +140,48 @@ def test_steps_that_trajectories_share_are_refused():
 def test_words_of_other_programs_are_told_ours():
     with pytest.raises(lockstep.Error, match="write resets="):
         lockstep.solve(BALL, [10.0, 0, 0, 0], (0, 4), callback=GROUND)
+
+
+def heights(noise=0.02, balls=4, seed=0):
+    """Times, heights with errors and first speeds alone of thrown balls; which ball it is."""
+    random, times = np.random.default_rng(seed), 0.03 * np.arange(61)
+    u = np.full((balls, 61, 2), np.nan)
+    for i in range(balls):
+        u[i, :, 0] = [ball(t, 1 + 0.2 * i, bounce=0.8)[0] for t in times]
+        u[i, 1:, 0] += noise * random.normal(size=60)
+        u[i, 0, 1] = 0
+    return times, u
+
+
+FALLING = dict(equations={"x": "v", "v": "-g"}, precision="f64",
+               resets={"component": "x", "direction": "falling", "to": {"x": 0, "v": "-bounce * v"}},
+               parameters={"g": {"start": 8, "positive": True}, "bounce": {"start": 0.6, "min": 0, "max": 1}})
+
+
+def test_training_finds_what_a_bounce_leaves():
+    t, u = heights()
+    found = lockstep.train(t=t, u=u, **FALLING)
+    for name, truth in (("g", 9.81), ("bounce", 0.8)):
+        lower, upper = found.intervals[name]
+        assert lower < truth < upper and upper - lower < 0.02 * truth
+    assert found.errors["training"]["x"]["rms"] == pytest.approx(0.02, rel=0.2)
+    again = lockstep.train(t=t, u=u, threads=2, **FALLING)
+    assert again.parameters == found.parameters
+    # What was found is the model's own; who solves says where it is reset.
+    solution = lockstep.solve(found.rhs, [1.0, 0], (0, 1.8), t, resets=FALLING["resets"], precision="f64")
+    np.testing.assert_allclose(solution.state[0, :, 0], [ball(at, 1, bounce=0.8)[0] for at in t], atol=0.02)
+
+
+def test_training_refuses_resets_by_name():
+    t, u = heights()
+    with pytest.raises(lockstep.InvalidArgument, match="dt: found fixed steps with resets"):
+        lockstep.train(t=t, u=u, dt=0.01, **FALLING)
+    with pytest.raises(lockstep.Error, match="resets: found a value beside x and y"):
+        lockstep.train(x=[0.0, 1], y=[0.0, 1], hidden=[2], resets=GROUND)
+    with pytest.raises(lockstep.Error, match="resets: found a value beside a training file"):
+        lockstep.train("train.toml", resets=GROUND)
+    with pytest.raises(TypeError, match="resets: found str"):
+        lockstep.train(t=t, u=u, **{**FALLING, "resets": "x"})
+    with pytest.raises(lockstep.InvalidArgument, match="a net in a reset that is trained"):
+        resets = {"component": "x", "to": {"v": "-net(v)"}}
+        lockstep.train(t=t, u=u, hidden=[3], **{**FALLING, "equations": {"x": "v", "v": "-net(v)"}, "resets": resets})
