@@ -125,6 +125,12 @@ class TrainResetsTest(ToolTest):
         with h5py.File(self.path("fit_rhs.h5")) as file:
             self.assertEqual("1 reset: x = 0, v = -e * v where x falls through 0", file["metadata"].attrs["training_resets"])
 
+    def test_the_pages_example_is_what_it_says(self):
+        page = (ROOT / "docs/training.md").read_text().split("\n## Bounces, spikes, switches\n", 1)[1]
+        out = self.train(text=page.split("```toml\n", 1)[1].split("```", 1)[0])
+        self.assertLess(abs(self.intervals(out)["e"][0] - E), 0.003)
+        self.assertIn('model = "bounce_rhs.h5"', self.path("bounce_rhs.toml").read_text())
+
     def test_what_is_written_begins_a_problem_file(self):
         self.train()
         self.write("flight.toml", self.path("fit_rhs.toml").read_text() + """[ensemble]
