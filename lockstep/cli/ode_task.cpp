@@ -284,9 +284,8 @@ class OdeTask : public TrainingTask<T> {
     if (file.phases.empty()) {
       const bool gaps = std::ranges::any_of(data_.training.states, [](double x) { return std::isnan(x); });
       // From complete states a segment knows whether it is reset; a state between measurements does not.
-      if (gaps && !file.resets.empty()) {
-        return ode::growing_phases(longest(), file.target, file.noisy ? std::optional(1.0) : std::nullopt);
-      }
+      if (!file.resets.empty() && (gaps || jumping_states(file, data_.training).wait()))
+        return phases_with_resets(file, data_.training, longest(), component_weights(file.data, data_));
       phases = file.noisy ? ode::noisy_phases(longest(), file.target)
                           : ode::recommended_phases(longest(), file.target, gaps);
       // Segments would begin with whatever value of what nothing was measured of. Rates alone are found without them.

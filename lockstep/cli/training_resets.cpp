@@ -93,8 +93,7 @@ ResetsToTrain resets_to_train(const TrainingFile& file, const UntrainedRhs& untr
   return result;
 }
 
-std::optional<std::string> jump_advice(const TrainingFile& file, const TrajectoryTable& data) {
-  if (!file.data.sigma.empty()) return std::nullopt;
+JumpingStates jumping_states(const TrainingFile& file, const TrajectoryTable& data) {
   const std::vector<std::string>& names = data.component_names;
   const auto is_measured = [&](std::size_t component) {  // behind the first points
     for (std::size_t i = 0, row = 0; i < data.trajectories(); row += data.lengths[i++]) {
@@ -103,16 +102,45 @@ std::optional<std::string> jump_advice(const TrainingFile& file, const Trajector
     }
     return false;
   };
-  std::vector<std::string_view> jumping;
+  JumpingStates states;
   for (std::size_t c = 0; c < names.size(); ++c) {
     const auto jumps = [&](const ResetSection& reset) {
       const auto becomes = std::ranges::find(reset.to, names[c], &nn::Equation::name);
       return becomes != reset.to.end() && !stays(*becomes, reset.event);
     };
-    if (std::ranges::any_of(file.resets, jumps) && is_measured(c)) jumping.push_back(names[c]);
+    if (!is_measured(c)) continue;
+    if (std::ranges::any_of(file.resets, jumps)) {
+      states.jumping.push_back(c);
+    } else {
+      states.others = true;
+    }
   }
-  if (jumping.empty()) return std::nullopt;
-  return list_text(jumping) + (jumping.size() == 1 ? " jumps" : " jump") +
+  return states;
+}
+
+std::vector<ode::FitPhase> phases_with_resets(const TrainingFile& file, const TrajectoryTable& data,
+                                              std::size_t longest, std::vector<double> weights) {
+  std::vector<ode::FitPhase> phases =
+      ode::growing_phases(longest, file.target, file.noisy ? std::optional(1.0) : std::nullopt);
+  const JumpingStates states = jumping_states(file, data);
+  if (!states.wait()) return phases;
+  if (weights.empty()) weights.assign(data.component_names.size(), 1.0);
+  for (const std::size_t c : states.jumping) weights[c] = 0;
+  const ode::FitPhase last = phases.back();
+  for (ode::FitPhase& phase : phases) phase.component_weights = weights;
+  phases.back().training.target.reset();
+  phases.push_back(last);
+  phases.back().training.name = "all states";
+  return phases;
+}
+
+std::optional<std::string> jump_advice(const TrainingFile& file, const TrajectoryTable& data) {
+  const JumpingStates states = jumping_states(file, data);
+  const bool wait = file.phases.empty() && states.wait();
+  if (!file.data.sigma.empty() || states.jumping.empty() || wait) return std::nullopt;
+  std::vector<std::string_view> names;
+  for (const std::size_t c : states.jumping) names.push_back(data.component_names[c]);
+  return list_text(names) + (names.size() == 1 ? " jumps" : " jump") +
          " at resets: a measurement that a reset of the fit comes just too late for counts as all wrong, and slopes do "
          "not see it; a sigma as large as the jumps keeps such measurements from holding parameters where they are";
 }

@@ -28,7 +28,20 @@ struct UntrainedRhs {
 // and for a reset that calls a net which is trained.
 ResetsToTrain resets_to_train(const TrainingFile& file, const UntrainedRhs& rhs, const nn::Equations* system);
 
-// What to do about measurements of states that resets change, where these have no sigma; for people.
+// States that are measured behind the first points: those that resets change at once, and whether there are others.
+struct JumpingStates {
+  std::vector<std::size_t> jumping;
+  bool others = false;
+  bool wait() const { return !jumping.empty() && others; }  // until the others are met
+};
+JumpingStates jumping_states(const TrainingFile& file, const TrajectoryTable& data);
+
+// Of a file that names none: ode::growing_phases(), in which states that jump do not count where others are measured,
+// and then whole trajectories of all. `weights` of components, or none.
+std::vector<ode::FitPhase> phases_with_resets(const TrainingFile& file, const TrajectoryTable& data,
+                                              std::size_t longest, std::vector<double> weights);
+
+// What to do about measurements of states that resets change, where these neither wait nor have a sigma; for people.
 std::optional<std::string> jump_advice(const TrainingFile& file, const TrajectoryTable& data);
 
 // As tables of a problem file over the model that training writes, "" for none. Where one reads what that does not

@@ -36,11 +36,13 @@ void FitOptions::validate() const {
     }
     if (phase.horizon == 1) refuse("options.phases.horizon", "1", "at least 2 points, or 0 for all");
   }
-  for (const double w : component_weights) {
-    if (!(w >= 0) || !std::isfinite(w)) {
-      refuse("options.component_weights", number_text(w), "finite numbers that are not negative");
+  const auto require_weights = [](const std::vector<double>& weights, const char* field) {
+    for (const double w : weights) {
+      if (!(w >= 0) || !std::isfinite(w)) refuse(field, number_text(w), "finite numbers that are not negative");
     }
-  }
+  };
+  require_weights(component_weights, "options.component_weights");
+  for (const FitPhase& phase : phases) require_weights(phase.component_weights, "options.phases.component_weights");
   if (!(loss_unit > 0) || !std::isfinite(loss_unit)) {
     refuse("options.loss_unit", number_text(loss_unit), "a finite number greater than 0");
   }

@@ -78,6 +78,9 @@ struct FitPhase {
   // Mini-batches: trajectories in a step, in an order that each epoch has of its own; where the number does not divide
   // that of all, the last batch reaches back. 0: all, and so it must be with L-BFGS and with free states.
   std::size_t batch = 0;
+  // [component], in the place of FitOptions::component_weights, as long as states that jump are to wait for the others;
+  // empty: those. What is watched and told are losses with those.
+  std::vector<double> component_weights = {};
   // Steps for this phase, where they are to differ from FitOptions::solve: short segments need no adaptive ones.
   std::optional<Options> solve;
 };

@@ -40,10 +40,13 @@ FitLoss<T>::FitLoss(Rhs rhs, TrajectoryData data, FitOptions options) {
     refuse("rhs", rhs->description() + ", which has no weights", "a right-hand side with something to train",
            "use ode::net, or a sum of which one part is a net");
   }
-  if (!options.component_weights.empty() && options.component_weights.size() != rhs->components()) {
-    refuse("options.component_weights", count_of(options.component_weights.size()),
-           std::to_string(rhs->components()) + ", one for each component, or none");
-  }
+  const auto require_each = [&](const std::vector<double>& weights, const char* field) {
+    if (weights.empty() || weights.size() == rhs->components()) return;
+    refuse(field, count_of(weights.size()), std::to_string(rhs->components()) + ", one for each component, or none");
+  };
+  require_each(options.component_weights, "options.component_weights");
+  for (const FitPhase& phase : options.phases)
+    require_each(phase.component_weights, "options.phases.component_weights");
   detail::require_resets(*rhs, options);
   detail::require_starts(data, rhs->components(), options);
   detail::require_one_span(data, rhs->components(), options);
@@ -61,6 +64,9 @@ FitLoss<T>::FitLoss(Rhs rhs, TrajectoryData data, FitOptions options) {
   if (parts_->weighed_unit != 1) {
     if (options.component_weights.empty()) options.component_weights.assign(parts_->rhs->components(), 1.0);
     for (double& weight : options.component_weights) weight /= parts_->weighed_unit;
+    for (FitPhase& phase : options.phases) {
+      for (double& weight : phase.component_weights) weight /= parts_->weighed_unit;
+    }
   }
   parts_->options = std::move(options);
   if (const std::optional<GivenStarts>& starts = parts_->options.starts) {

@@ -125,6 +125,28 @@ TEST(ResetData, gradients_are_those_of_the_loss) {
   }
 }
 
+// Speeds that do not count in a phase are as good as not measured in it.
+TEST(ResetData, a_phase_has_weights_of_its_own) {
+  const TrajectoryData all = thrown(7);
+  TrajectoryData heights = all;
+  for (std::size_t i = 0, row = 0; i < 7; row += all.lengths[i++]) {
+    for (std::size_t point = 1; point < all.lengths[i]; ++point) heights.states[2 * (row + point) + 1] = kNone;
+  }
+  for (FitPhase phase : {FitPhase{}, FitPhase{.horizon = 20}, FitPhase{.batch = 3}}) {
+    FitLoss<double> bare(train_parameters(falling(), kLost), heights, with_phases({phase}, kUsual, kLost));
+    phase.component_weights = {1, 0};
+    FitLoss<double> weighed(train_parameters(falling(), kLost), all, with_phases({phase}, kUsual, kLost));
+    const Numbers at{0.1, 0.2};
+    Numbers expected(2), found(2);
+    EXPECT_EQ(weighed({}, at, found), bare({}, at, expected));
+    EXPECT_EQ(found, expected);
+    EXPECT_GT(weighed.loss(at), bare.loss(at));  // of whole trajectories, with all weights
+  }
+  FitOptions options = with_phases({FitPhase{.component_weights = {1}}}, kUsual, kLost);
+  EXPECT_THAT(message_of([&] { FitLoss<double>(train_parameters(falling(), kLost), all, options); }),
+              HasSubstr("options.phases.component_weights: found 1 numbers, expected 2"));
+}
+
 // Those by a parameter of trajectories, times the slope of its law, in either precision; what is not trained keeps its
 // own.
 TEST(ResetData, gradients_by_trained_parameters_are_those_by_parameters) {

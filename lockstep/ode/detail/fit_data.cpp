@@ -22,13 +22,17 @@ double measurement_weight(const TrajectoryData& data, std::span<const double> co
   return of_component / (data.sigma[at] * data.sigma[at]);
 }
 
+const std::vector<double>& component_weights(const FitOptions& options, const FitPhase& phase) {
+  return phase.component_weights.empty() ? options.component_weights : phase.component_weights;
+}
+
 Task make_task(const Rhs& rhs, const TrajectoryData& data, const FitOptions& options, const FitPhase& phase,
                std::size_t width) {
   const std::size_t n = rhs->components();
   const DataRows rows(data, n);
   const SegmentList segments(phase, rows);
-  SquaredError loss{
-      .targets = {}, .weights = options.component_weights, .scale = 1.0 / static_cast<double>(data.trajectories)};
+  const std::vector<double>& of_components = component_weights(options, phase);
+  SquaredError loss{.targets = {}, .weights = of_components, .scale = 1.0 / static_cast<double>(data.trajectories)};
   std::vector<double> weights;
   for (std::size_t i = 0; i < segments.size(); ++i) {
     const auto [trajectory, segment] = segments[i];
@@ -39,7 +43,7 @@ Task make_task(const Rhs& rhs, const TrajectoryData& data, const FitOptions& opt
     if (data.sigma.empty()) continue;
     const std::size_t first = (rows.first(trajectory) + of.first(segment) + 1) * n;
     for (std::size_t at = first; at < first + of.length * n; ++at) {
-      weights.push_back(measurement_weight(data, options.component_weights, at, at % n));
+      weights.push_back(measurement_weight(data, of_components, at, at % n));
     }
     weights.resize((i + 1) * width * n);
   }

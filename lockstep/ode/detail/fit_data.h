@@ -12,6 +12,9 @@
 
 namespace lockstep::ode::detail {
 
+// The phase's, or else those of all.
+const std::vector<double>& component_weights(const FitOptions& options, const FitPhase& phase);
+
 // All trajectories or their segments, and their squared error. Rows of save times and targets have room for segments of
 // `width` intervals.
 struct Task {

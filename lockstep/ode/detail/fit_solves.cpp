@@ -163,8 +163,8 @@ double FitLoss<T>::Parts::loss_of_starts(const TrajectoryData& of, const FitPhas
       by_starts[start] = gradients.initial_states[i * n + c];
       if (std::isnan(of.states[row])) continue;
       const double difference = starts->start(trajectory_of(of, trajectory), c) - of.states[row];
-      const double weight =
-          detail::measurement_weight(of, options.component_weights, row, c) / static_cast<double>(of.trajectories);
+      const double weight = detail::measurement_weight(of, detail::component_weights(options, phase), row, c) /
+                            static_cast<double>(of.trajectories);
       sum += weight * difference * difference;
       by_starts[start] += 2 * weight * difference;
     }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "lockstep/ode/detail/fit_data.h"
 #include "lockstep/ode/detail/segments.h"
 
 namespace lockstep::ode::detail {
@@ -21,7 +22,8 @@ struct Shooting::Parts {
         gap_weights(components),
         starts(segments.size() * components),
         gap_slopes(starts.size()) {
-    for (std::size_t c = 0; c < options.component_weights.size(); ++c) weights[c] *= options.component_weights[c];
+    const std::vector<double>& of_components = component_weights(options, phase);
+    for (std::size_t c = 0; c < of_components.size(); ++c) weights[c] *= of_components[c];
     gap_weights = weights;
     if (!data_of.sigma.empty()) weigh_one_by_one(data_of);
     weigh_gaps_of_unmeasured(units);
