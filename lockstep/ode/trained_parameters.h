@@ -43,7 +43,8 @@ struct TrainedParameter {
 // their order. Derivatives need those of `rhs`. Throws Error (invalid_argument).
 Rhs train_parameters(Rhs rhs, std::vector<TrainedParameter> parameters);
 // Resets beside that right-hand side, whose functions read the same parameters: gradients (gradient.h) by the x of the
-// right-hand side go through them too.
+// right-hand side go through them too. Solves take them at their starts; solve_with_sensitivities() takes resets
+// without, and these parameters among the trajectories'.
 std::vector<Reset> train_parameters(std::vector<Reset> resets, const std::vector<TrainedParameter>& parameters);
 
 // Whether a parameter moves a time at which the right-hand side jumps, which derivatives by it then do not see.
