@@ -80,8 +80,9 @@ class Dependencies {
 }  // namespace
 
 std::vector<std::vector<std::size_t>> dependencies(const Graph& graph) {
+  const Dependencies found(graph);
   std::vector<std::vector<std::size_t>> result;
-  for (const Set& set : Dependencies(graph).of(graph.outputs[0].value)) {
+  for (const Set& set : found.of(graph.outputs[0].value)) {
     std::vector<std::size_t>& row = result.emplace_back();
     for (std::size_t feature = 0; feature < 64 * set.size(); ++feature) {
       if ((set[feature / 64] >> (feature % 64)) & 1) row.push_back(feature);
