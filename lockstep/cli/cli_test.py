@@ -202,7 +202,7 @@ max_steps = 3000
 [output]
 file = "stiff.h5"
 '''
-        other = r"take method rodas5p, which comes as far by \d+ evaluations and \d+ Jacobians in place of \d\d,\d+ evaluations, or "
+        other = r"take method rodas5p, which comes as far by \d+ evaluations and \d+ Jacobians in place of \d+,\d+ evaluations, or "
         for name in ("bs3", "tsit5", "vern9"):
             advice = other if name == "tsit5" else f"({other})?"
             self.write("stiff.toml", stiff.replace("NAME", name))
