@@ -7,16 +7,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <random>
-#include <string_view>
 #include <vector>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/testing/message_of.h"
 #include "lockstep/core/testing/sanitized.h"
 #include "lockstep/kernels/cuda/testing/card_graph.h"
+#include "lockstep/kernels/cuda/testing/on_a_card.h"
 #include "lockstep/kernels/cuda/testing/simulated_evaluation_runtime.h"
 #include "lockstep/kernels/graph/plan.h"
 #include "lockstep/kernels/graph/testing/random_graph.h"
@@ -28,16 +27,13 @@ using namespace graph;
 using graph::testing::add_random_node;
 using graph::testing::Builder;
 using ::testing::HasSubstr;
+using testing::on_a_card;
 
 class DeviceGraph : public ::testing::Test {
  protected:
   DeviceGraph() { replace_evaluation_runtime(&runtime_); }
   ~DeviceGraph() override { replace_evaluation_runtime(nullptr); }
 
-  static bool on_a_card() {
-    const char* const wanted = std::getenv("LOCKSTEP_TEST_DEVICE");
-    return wanted != nullptr && std::string_view(wanted) == "cuda";
-  }
   // This machine's GPU where it was asked for, else the simulated one.
   EvaluationRuntime& runtime() {
     if (!on_a_card()) return runtime_;
@@ -178,7 +174,7 @@ Graph residual(std::size_t inputs, std::size_t width) {
 
 TEST_F(DeviceGraph, takes_every_batch_and_layers_of_any_width) {
   std::size_t turn = 0;
-  for (const std::size_t samples : {0u, 1u, 31u, 33u, 127u, 257u}) {
+  for (const std::size_t samples : testing::batch_sizes({0, 1, 31, 33, 127, 257})) {
     if (is_tried(turn++, 3)) expect_same_bits<float>(runtime(), residual(7, 33), samples, false);
     if (is_tried(turn++, 3)) expect_same_bits<double>(runtime(), residual(7, 33), samples, true);
   }
@@ -197,7 +193,7 @@ TEST_F(DeviceGraph, keeps_values_in_shared_memory_where_they_fit) {
 TEST_F(DeviceGraph, gives_each_block_a_slot_and_takes_it_back) {
   runtime_.shared_memory = 32;  // of a multiprocessor; two blocks of no values
   const Graph graph = residual(7, 40);
-  expect_same_bits<float>(runtime(), graph, 1281, false);  // eleven tiles of 128 for four slots
+  expect_same_bits<float>(runtime_, graph, 1281, false);  // eleven tiles of 128 for four slots
   const int before = runtime_.allocations;
   {
     const auto plan = DeviceGraphPlan<float>::compile(graph);
@@ -225,12 +221,13 @@ TEST_F(DeviceGraph, allows_an_output_that_is_an_input) {
 TEST_F(DeviceGraph, has_the_same_bits_from_a_cuda_graph_and_on_two_streams) {
   if (!on_a_card()) GTEST_SKIP() << "LOCKSTEP_TEST_DEVICE is not cuda";
   EvaluationRuntime& device = runtime();
-  const Graph net = residual(7, 1000);  // in global memory: slots are shared
-  constexpr std::size_t samples = 20000;
-  std::vector<float> in(samples * 7), expected(samples * 3), out(samples * 3);
-  for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i % 101) / 50 - 1;
-  const auto in_view = MatrixView<const float>::row_major(in.data(), samples, 7);
-  const auto expected_view = MatrixView<float>::row_major(expected.data(), samples, 3);
+  // Values in global memory, about 160 slots: each launch fills 157, so that both together wait for slots.
+  const Graph net = residual(7, 3000);
+  constexpr std::size_t samples = 20000, period = 101;  // after which samples come again
+  std::vector<float> in(samples * 7), expected(period * 3), out(samples * 3);
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i % period) / 50 - 1;
+  const auto in_view = MatrixView<const float>::row_major(in.data(), period, 7);
+  const auto expected_view = MatrixView<float>::row_major(expected.data(), period, 3);
   GraphPlan<float>::compile(net).evaluate(std::span(&in_view, 1), std::span(&expected_view, 1));
   const auto plan = DeviceGraphPlan<float>::compile(net);
   void* x = nullptr;
@@ -245,10 +242,13 @@ TEST_F(DeviceGraph, has_the_same_bits_from_a_cuda_graph_and_on_two_streams) {
       plan.enqueue(graphs[i].stream(), std::span(&from, 1), std::span(&to, 1));
     });
   }
-  for (auto& graph : graphs) graph.launch_and_wait();
+  for (auto& graph : graphs) graph.launch();
+  for (auto& graph : graphs) graph.wait();
   for (void* const memory : y) {
     ASSERT_EQ(device.download(0, out.data(), memory, out.size() * sizeof(float)), "");
-    EXPECT_EQ(std::memcmp(out.data(), expected.data(), out.size() * sizeof(float)), 0);
+    for (std::size_t i = 0; i < samples; ++i) {
+      ASSERT_EQ(std::memcmp(&out[3 * i], &expected[i % period * 3], 3 * sizeof(float)), 0) << "sample " << i;
+    }
     device.release(0, memory);
   }
   device.release(0, x);

@@ -5,11 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <random>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "lockstep/core/testing/message_of.h"
 #include "lockstep/core/testing/sanitized.h"
 #include "lockstep/kernels/cuda/testing/card_graph.h"
+#include "lockstep/kernels/cuda/testing/on_a_card.h"
 #include "lockstep/kernels/cuda/testing/simulated_evaluation_runtime.h"
 #include "lockstep/kernels/cuda/testing/tensor_reference.h"
 #include "lockstep/kernels/mlp/plan.h"
@@ -26,16 +26,13 @@ namespace lockstep::cuda {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::on_a_card;
 
 class DevicePlanTest : public ::testing::Test {
  protected:
   DevicePlanTest() { replace_evaluation_runtime(&runtime_); }
   ~DevicePlanTest() override { replace_evaluation_runtime(nullptr); }
 
-  static bool on_a_card() {
-    const char* const wanted = std::getenv("LOCKSTEP_TEST_DEVICE");
-    return wanted != nullptr && std::string_view(wanted) == "cuda";
-  }
   // This machine's GPU where it was asked for, else the simulated one.
   EvaluationRuntime* runtime() {
     if (!on_a_card()) return &runtime_;
@@ -70,7 +67,7 @@ void expect_same_bits(EvaluationRuntime& runtime, const Mlp& mlp) {
   const DevicePlan<T> plan = DevicePlan<T>::compile(mlp);
   std::mt19937 random(1);
   std::normal_distribution<double> normal;
-  for (const std::size_t samples : {0u, 1u, 31u, 33u, 401u}) {
+  for (const std::size_t samples : testing::batch_sizes({0, 1, 31, 33, 401})) {
     SCOPED_TRACE(samples);
     std::vector<T> in(samples * mlp.inputs());
     for (T& x : in) x = static_cast<T>(normal(random));
@@ -90,6 +87,26 @@ TEST_F(DevicePlanTest, has_the_bits_of_the_cpu_plan) {
   expect_same_bits<float>(*device, narrow);
   expect_same_bits<double>(*device, narrow);
   expect_same_bits<float>(*device, wide);
+  expect_same_bits<double>(*device, wide);
+}
+
+// The numbers of a batch for large tiles are those of its parts, which small ones make.
+void expect_same_in_parts(EvaluationRuntime& runtime, const DevicePlan<float>& plan) {
+  constexpr std::size_t samples = testing::kManySamples, most = 4000;
+  std::mt19937 random(2);
+  std::normal_distribution<float> normal;
+  std::vector<float> in(samples * plan.inputs());
+  for (float& x : in) x = normal(random);
+  const std::vector<float> out = evaluate_on(runtime, plan, in, samples);
+  const auto at = [&](std::size_t sample) { return in.begin() + static_cast<std::ptrdiff_t>(sample * plan.inputs()); };
+  for (std::size_t begin = 0; begin < samples; begin += most) {
+    const std::size_t count = std::min(most, samples - begin);
+    const auto part = evaluate_on(runtime, plan, std::vector<float>(at(begin), at(begin + count)), count);
+    for (std::size_t j = 0; j < plan.outputs(); ++j) {
+      ASSERT_EQ(std::memcmp(&part[j * count], &out[j * samples + begin], count * sizeof(float)), 0)
+          << "output " << j << " of samples from " << begin << " on";
+    }
+  }
 }
 
 // Within the bound of float64; the same numbers in any split of the batch; those of the plain loop, where sums are
@@ -118,6 +135,7 @@ void expect_near(EvaluationRuntime& runtime, const Mlp& mlp, MatrixPrecision mat
       ASSERT_TRUE(as_plain && as_alone) << i << ", " << j << ": " << y;
     }
   }
+  if (on_a_card()) expect_same_in_parts(runtime, plan);
 }
 
 TEST_F(DevicePlanTest, stays_within_its_bound_on_tensor_cores) {
@@ -150,8 +168,7 @@ TEST_F(DevicePlanTest, keeps_tensor_weights_in_shared_memory_only_beside_a_secon
 
 // With LOCKSTEP_TEST_DEVICE=cuda, on this machine's first GPU.
 TEST(DevicePlanOnACard, has_the_same_bits_from_a_cuda_graph) {
-  const char* const wanted = std::getenv("LOCKSTEP_TEST_DEVICE");
-  if (wanted == nullptr || std::string_view(wanted) != "cuda") GTEST_SKIP() << "LOCKSTEP_TEST_DEVICE is not cuda";
+  if (!on_a_card()) GTEST_SKIP() << "LOCKSTEP_TEST_DEVICE is not cuda";
   std::string missing;
   EvaluationRuntime* const runtime = load_evaluation_runtime(missing);
   ASSERT_NE(runtime, nullptr) << missing;

@@ -37,9 +37,11 @@ class CardGraph {
     call("cuStreamEndCapture", stream_, &graph_);
     call("cuGraphInstantiateWithFlags", &execution_, graph_, 0ull);
   }
+  void launch() { call("cuGraphLaunch", execution_, stream_); }
+  void wait() { call("cuStreamSynchronize", stream_); }
   void launch_and_wait() {
-    call("cuGraphLaunch", execution_, stream_);
-    call("cuStreamSynchronize", stream_);
+    launch();
+    wait();
   }
 
  private:
