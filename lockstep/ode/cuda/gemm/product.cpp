@@ -17,12 +17,18 @@ cublasComputeType_t compute_type(const GemmProgram& program) {
   return program.mode == MatrixPrecision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
+// Whether the product's results are factors of the next one, and have to be rounded to what its mode multiplies.
+bool is_rounded(const GemmProgram& program, const DenseProduct& product) {
+  return !product.last && program.mode != MatrixPrecision::f32;
+}
+
 // Bias and activation as cuBLASLt fuses them; default: not. Its GELU is the tanh form, and how exact its tanh is nobody
-// says: good enough where factors have 8 to 11 bits. A layer whose results are 16 bits wide would have to have a bias
-// of 16 bits (cublasLt.h, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE: the output's type). Ours are float32 in every mode, in
-// the bound of a product and in the members of a certificate too: there a kernel behind the product does it all.
+// says: good enough where factors have 8 to 11 bits. What is rounded afterwards is left to a kernel behind the product:
+// cuBLASLt's tf32 is float32, of which a product cuts off what it does not multiply, and where results are 16 bits wide
+// the bias would have to be, too (cublasLt.h, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE: the output's type). Ours are float32
+// in every mode, in the bound of a product and in the members of a certificate.
 cublasLtEpilogue_t epilogue_for(const GemmProgram& program, const DenseProduct& product) {
-  if (!product.last && factor_type(program) != number_type(program)) return CUBLASLT_EPILOGUE_DEFAULT;
+  if (is_rounded(program, product)) return CUBLASLT_EPILOGUE_DEFAULT;
   switch (product.activation.kind) {
     case ActivationKind::identity:
       return CUBLASLT_EPILOGUE_BIAS;
@@ -123,10 +129,9 @@ bool Product::choose(Remainder remainder, Fault& fault) {
   fault = {};
   algorithm_ = found.algo;
   remainder_ = remainder;
-  // A last layer that is linear, or one whose numbers need no rounding, has nothing left to do with the bias in.
+  // A linear layer whose numbers need no rounding has nothing left to do with the bias in.
   const bool in_place = remainder != Remainder::bias_and_activation &&
-                        product_.activation.kind == ActivationKind::identity && (product_.last || factor == number) &&
-                        program_.mode != MatrixPrecision::tf32;
+                        product_.activation.kind == ActivationKind::identity && !is_rounded(program_, product_);
   if (in_place) remainder_ = Remainder::nothing;
   out_ = remainder_ == Remainder::nothing ? product_.out : program_.plain;
   return true;

@@ -11,6 +11,7 @@
 #undef __grid_constant__
 #undef __launch_bounds__
 
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -78,6 +79,13 @@ void put(void* matrix, const Layout& layout, std::uint64_t row, std::uint64_t co
   }
 }
 
+// What tensor cores take of a float32 number: they cut off the bits that tf32 does not have.
+double tf32_factor(double x) {
+  const auto cut = std::bit_cast<float>(std::bit_cast<std::uint32_t>(static_cast<float>(x)) & ~0x1fffu);
+  if (cut != static_cast<float>(x)) ++fake_cublaslt().cut_factors;
+  return cut;
+}
+
 // Sums in double: an order that no device has, and no worse than any.
 void multiply(const Operation& op, const void* a, const Layout& a_layout, const void* b, const Layout& b_layout,
               void* d, const Layout& d_layout) {
@@ -87,8 +95,9 @@ void multiply(const Operation& op, const void* a, const Layout& a_layout, const 
     for (std::uint64_t row = 0; row < d_layout.rows; ++row) {
       double sum = 0;
       for (std::uint64_t k = 0; k < inputs; ++k) {
-        const double x = op.a == CUBLAS_OP_T ? number_at(a, a_layout, k, row) : number_at(a, a_layout, row, k);
-        const double y = op.b == CUBLAS_OP_T ? number_at(b, b_layout, column, k) : number_at(b, b_layout, k, column);
+        double x = op.a == CUBLAS_OP_T ? number_at(a, a_layout, k, row) : number_at(a, a_layout, row, k);
+        double y = op.b == CUBLAS_OP_T ? number_at(b, b_layout, column, k) : number_at(b, b_layout, k, column);
+        if (op.compute == CUBLAS_COMPUTE_32F_FAST_TF32) x = tf32_factor(x), y = tf32_factor(y);
         sum += x * y;
       }
       if (op.epilogue != CUBLASLT_EPILOGUE_DEFAULT) {

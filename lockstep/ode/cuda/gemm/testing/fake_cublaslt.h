@@ -14,6 +14,7 @@ struct FakeCublasLt {
   bool epilogues = true;  // any at all
   bool any_algorithm = true;
   int other_biases = 0;              // descriptions whose bias was of another type than the result: refused
+  int cut_factors = 0;               // of products in tf32, which had more bits than that has
   std::map<std::string, int> calls;  // by function
   int passes_by_graph = 0;  // one or more rounds each, repeated without the host
   // What stands in for a kernel that came as text; `launch` is a GemmLaunch<float>. Without one no code is taken.

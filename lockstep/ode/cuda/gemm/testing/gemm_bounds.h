@@ -25,8 +25,8 @@ inline double factor_unit(MatrixPrecision mode) {
       return lockstep::cuda::Bf16::kUnit;
     case MatrixPrecision::fp16:
       return lockstep::cuda::Fp16::kUnit;
-    case MatrixPrecision::tf32:  // cutting off, where a product does that to what it is given
-      return 2 * lockstep::cuda::Tf32::kUnit;
+    case MatrixPrecision::tf32:
+      return lockstep::cuda::Tf32::kUnit;
     case MatrixPrecision::f32:
       break;
   }
