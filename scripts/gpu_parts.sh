@@ -17,8 +17,17 @@ precision = "$3"
 TOML
 }
 
-# solve PROBLEM DEVICE OUTPUT [FLAGS]: prints what the tool says
-solve() { within 120 "$bin/lockstep" solve "$1" --device "$2" --output "$3" --overwrite --quiet "${@:4}" 2>&1; }
+# told SECONDS COMMAND...: what it says, also where it was stopped
+told() {
+  within "$@" 2>&1
+  local code=$?
+  case $code in 124 | 137) echo "not done in time" ;; esac
+  return $code
+}
+# solve SECONDS PROBLEM DEVICE OUTPUT [FLAGS]
+solve() { told "$1" "$bin/lockstep" solve "$2" --device "$3" --output "$4" --overwrite --quiet "${@:5}"; }
+# The verdict, without how far a long comparison has come.
+validate() { told 25 "$bin/lockstep" validate "$@" | sed '/^comparing /d'; }
 
 judge() {
   cat "$work"/{speed,peers}.jsonl >"$work/judged.jsonl" 2>/dev/null
@@ -26,13 +35,25 @@ judge() {
     echo '[]' >"$work/questions.json"
 }
 
+# rows_into FILE SECONDS PROGRAM...: its rows, each into the file and the report as it comes, so that a kill of this
+# script keeps them. What a kill of the program leaves of a line is no row.
+rows_into() {
+  local line
+  : >"$work/rows"
+  within "${@:2}" 2>"$work/rows.log" | while IFS= read -r line; do
+    [[ $line == '{'*'}' ]] || continue
+    printf '%s\n' "$line" | tee -a "$work/rows" >>"$1"
+    write_report running
+  done
+  return "${PIPESTATUS[0]}"
+}
+
 # measure NAME SECONDS PROGRAM...: its rows beside the others
 measure() {
   has_time "$1" || return
   local code count
-  within "$2" "${@:3}" >"$work/rows" 2>"$work/rows.log"
+  rows_into "$work/speed.jsonl" "${@:2}"
   code=$?
-  sed -n '/^{.*}$/p' "$work/rows" >>"$work/speed.jsonl"  # a kill leaves half a line
   count=$(wc -l <"$work/rows")
   judge
   case $code in
@@ -68,11 +89,11 @@ peers() {
     return
   fi
   has_time "$name" 35 || return
-  LD_LIBRARY_PATH=$theirs timeout -k 10 "$(left)" "$python" "$here/benchmarks/gpu_peers.py" --total "$seconds" \
-    --row-limit 40 --kept "$work/peers.jsonl" >"$work/rows" 2>"$work/rows.log"
+  grep -v '"workload": "\(summary\|all\)"' "$work/peers.jsonl" >"$work/kept.jsonl"
+  cp "$work/kept.jsonl" "$work/peers.jsonl"
+  LD_LIBRARY_PATH=$theirs rows_into "$work/peers.jsonl" "$(left)" "$python" "$here/benchmarks/gpu_peers.py" \
+    --total "$seconds" --row-limit 40 --kept "$work/kept.jsonl"
   code=$?
-  { grep -v '"workload": "\(summary\|all\)"' "$work/peers.jsonl"; sed -n '/^{.*}$/p' "$work/rows"; } >"$work/peers.new"
-  mv "$work/peers.new" "$work/peers.jsonl"
   judge
   if [ $code = 0 ]; then
     row "$name" passed "$(grep -c '"best"' "$work/peers.jsonl") timings, $(grep -c '"error"' "$work/peers.jsonl") failed"
@@ -102,35 +123,71 @@ counters() {
   fi
 }
 
+# ending CODE LOG: how a program of tests failed, and where
+ending() {
+  {
+    case $1 in
+    124 | 137) echo "not done in time: $(grep 'RUN  ' "$2" | tail -n 1)" ;;
+    1) grep -m 1 -A 4 'Failure$' "$2" ;;
+    *) echo "ended with $1: $(grep 'RUN  ' "$2" | tail -n 1)" ;;
+    esac
+    grep '^\[  FAILED  \] [^ ]* (' "$2" | head -n 3
+  } | tr '\n' ' '
+}
+# on_the_card SECONDS PROGRAM FILTER LOG: tests in a process of their own
+on_the_card() { LOCKSTEP_TEST_DEVICE=cuda within "$1" "$bin/$2" --gtest_filter="$3" >"$4" 2>&1; }
+
 # run_tests NAME PROGRAM SECONDS FILTER: those that run on a card. Few suites to a process, whose device is lost to it
 # after an error.
 run_tests() {
   has_time "$1" || return
   local started=$SECONDS code
-  LOCKSTEP_TEST_DEVICE=cuda within "$3" "$bin/$2" --gtest_filter="$4" >"$work/tests.log" 2>&1
+  on_the_card "$3" "$2" "$4" "$work/tests.log"
   code=$?
   if [ $code = 0 ]; then
     row "$1" passed "$(grep -c '  OK' "$work/tests.log") tests, $(grep -c 'SKIPPED \] [A-Za-z/]*\.[^ ]* (' "$work/tests.log") skipped" \
       $((SECONDS - started))
   else
-    case $code in
-    124 | 137) code="not done in time: $(grep 'RUN  ' "$work/tests.log" | tail -n 1)" ;;
-    1) code=$(grep -m 1 -A 4 'Failure$' "$work/tests.log") ;;
-    *) code="ended with $code: $(grep 'RUN  ' "$work/tests.log" | tail -n 1)" ;;
-    esac
-    row "$1" failed "$(echo "$code" "$(grep '^\[  FAILED  \] [^ ]* (' "$work/tests.log" | head -n 3)" | tr '\n' ' ')"
+    row "$1" failed "$(ending $code "$work/tests.log")"
     keep "$1" "$work/tests.log"
+    one_by_one "$1" "$2" "$4"
   fi
 }
+# one_by_one NAME PROGRAM FILTER: after a failure, each test that the log has not as OK once more alone, for it may have
+# found a device that another had lost; then the first of those that fail alone under compute-sanitizer.
+one_by_one() {
+  local all test code first='' pass=0 status=passed rest='' until=$((SECONDS + 45))
+  all=$("$bin/$2" --gtest_list_tests --gtest_filter="$3" 2>/dev/null |
+    awk '/^[^ ]/ {suite = $1} /^ / {print suite $1}' |
+    grep -vxFf <(sed -n 's/^\[ *\(OK\|SKIPPED\) \] \([^ ]*\).*/\2/p' "$work/tests.log"))
+  [ -n "$all" ] || return
+  for test in $all; do
+    if [ $SECONDS -ge $until ] || [ "$(left)" -lt 15 ]; then
+      rest=", no time left from $test on"
+      break
+    fi
+    on_the_card 15 "$2" "$test" "$work/alone.log"
+    code=$?
+    if [ $code = 0 ]; then
+      pass=$((pass + 1))
+    else
+      row "alone: $test" failed "$(ending $code "$work/alone.log")"
+      keep "alone: $test" "$work/alone.log"
+      first=${first:-$test} status=failed
+    fi
+  done
+  row "$1, one by one" $status "$pass of $(wc -w <<<"$all") pass alone$rest"
+  [ -z "$first" ] || sanitize 40 memcheck "$2" "$first" "$first"
+}
 tests() {
-  run_tests "tests of nets on the device" device_tests 60 'DevicePlan*'
-  run_tests "tests of graphs on the device" device_tests 60 'DeviceGraph.*'
-  run_tests "kernel tests" cuda_engine_test 90 'DeviceKernels.*:DeviceBatches.*:DeviceErrors.*'
-  run_tests "kernel tests, every method" cuda_engine_test 90 'methods/OnTheDevice.*'
-  run_tests "kernel tests, tiles" cuda_engine_test 90 'TilesOnTheDevice.*'
-  run_tests "kernel tests, tiles on tensor cores" cuda_engine_test 90 'TensorTiles/*:TensorModes.*'
-  run_tests "tests of arrays on the device" cuda_engine_test 60 'OnDevice.*:DeviceSolverOnACard.*:OnNoDevice.*'
-  run_tests "tests of cuda_gemm" cuda_engine_test 60 'GemmBounds.*:QueuedGemmOnACard.*'
+  run_tests "tests of nets on the device" device_tests 45 'DevicePlan*'
+  run_tests "tests of graphs on the device" device_tests 45 'DeviceGraph.*'
+  run_tests "kernel tests" cuda_engine_test 60 'DeviceKernels.*:DeviceBatches.*:DeviceErrors.*'
+  run_tests "kernel tests, every method" cuda_engine_test 60 'methods/OnTheDevice.*'
+  run_tests "kernel tests, tiles" cuda_engine_test 60 'TilesOnTheDevice.*'
+  run_tests "kernel tests, tiles on tensor cores" cuda_engine_test 60 'TensorTiles/*:TensorModes.*'
+  run_tests "tests of arrays on the device" cuda_engine_test 45 'OnDevice.*:DeviceSolverOnACard.*:OnNoDevice.*'
+  run_tests "tests of cuda_gemm" cuda_engine_test 45 'GemmBounds.*:QueuedGemmOnACard.*'
 }
 # NVRTC compiles some twenty kernels.
 texts() {
@@ -139,16 +196,17 @@ texts() {
   run_tests "tests of texts in sums" cuda_engine_test 120 'SumsWithText.*'
 }
 
-# compare NAME PROBLEM: the CPU's file and the GPU's
+# compare NAME PROBLEM: the CPU's file and the GPU's. A solve takes a second or two: one that never ends takes no more of
+# the part than 25.
 compare() {
   has_time "same bits: $1" || return
   local said
-  said=$(solve "$2" cpu "$work/cpu.h5") || { row "same bits: $1" failed "cpu: $said"; return; }
-  if ! said=$(solve "$2" cuda "$work/cuda.h5"); then
+  said=$(solve 25 "$2" cpu "$work/cpu.h5") || { row "same bits: $1" failed "cpu: $said"; return; }
+  if ! said=$(solve 25 "$2" cuda "$work/cuda.h5"); then
     if [[ $said == *NVRTC*not\ on* ]]; then row "same bits: $1" skipped "$said"; else row "same bits: $1" failed "cuda: $said"; fi
     return
   fi
-  said=$("$bin/lockstep" validate "$work/cpu.h5" "$work/cuda.h5" 2>&1)
+  said=$(validate "$work/cpu.h5" "$work/cuda.h5")
   if [[ $said == "same bits"* ]]; then
     row "same bits: $1" passed
   else
@@ -161,6 +219,13 @@ same_bits() {
   for precision in f32 f64; do
     sed "s/^precision.*/precision = \"$precision\"/" "$example" >"$work/net.toml"
     compare "lorenz net, $precision" "$work/net.toml"
+    # More than a card holds at once: threads and tiles whose trajectories have ended take the next.
+    problem many lorenz "$precision" 200000
+    sed -i 's/^save.*/save = 3/' "$work/many.toml"
+    compare "200,000 trajectories of lorenz, $precision" "$work/many.toml"
+    sed 's/^trajectories.*/trajectories = 40000/; s/^save.*/save = 3/; s/^name.*/name = "dop853"/
+      s/^span.*/span = { start = 0, end = { linspace = { low = 0.1, high = 0.5 } } }/' "$work/net.toml" >"$work/tiles.toml"
+    compare "40,000 trajectories of the net in tiles, $precision" "$work/tiles.toml"
     for system in lorenz kepler van_der_pol lorenz96 pleiades henon_heiles; do
       problem "$system" "$system" "$precision" 1000
       compare "$system, $precision" "$work/$system.toml"
@@ -181,13 +246,13 @@ same_bits() {
 certify() {
   local said name="certificate: $1 by $3, $4"
   has_time "$name" || return
-  said=$(solve "$2" cpu "$work/cpu.h5") || { row "$name" failed "cpu: $said"; return; }
-  if ! said=$(solve "$2" cuda "$work/cuda.h5" --engine "$3" --matrix-precision "$4"); then
+  said=$(solve 25 "$2" cpu "$work/cpu.h5") || { row "$name" failed "cpu: $said"; return; }
+  if ! said=$(solve 25 "$2" cuda "$work/cuda.h5" --engine "$3" --matrix-precision "$4"); then
     if [[ $said == *cuBLASLt* ]]; then row "$name" skipped "$said"; else row "$name" failed "$said"; fi
     return
   fi
   local result=passed
-  said=$("$bin/lockstep" validate "$work/cpu.h5" "$work/cuda.h5" 2>&1) || result=failed
+  said=$(validate "$work/cpu.h5" "$work/cuda.h5") || result=failed
   row "$name" $result "$(printf '%s' "$said" | head -n 2)"
 }
 certificates() {
@@ -205,15 +270,16 @@ certificates() {
 }
 
 # A net inside the kernels of a program of its own, as an exported header and by the library: the CPU's checksum.
-ocean() { within 120 "$bin/ocean_column_cuda" "$@" 2>&1; }
+ocean() { told 25 "$bin/ocean_column_cuda" "$@"; }
 oceans() {
   local form said name expected model
-  expected=$(CUDA_VISIBLE_DEVICES='' ocean 64 32 24 | grep checksum)
+  # 162 tiles of 128 columns: the size of tile that large batches take.
+  expected=$(CUDA_VISIBLE_DEVICES='' ocean 144 144 2 | grep checksum)
   for form in header library; do
     name="same bits: an ocean with a net, by $form" model=()
     has_time "$name" || continue
     [ $form = header ] || model=("$here/examples/ocean_column/closure.safetensors")
-    said=$(ocean 64 32 24 ${model[@]+"${model[@]}"})
+    said=$(ocean 144 144 2 ${model[@]+"${model[@]}"})
     if [ -n "$expected" ] && [[ $said == *"on the card"*"$expected"* ]]; then
       row "$name" passed "$(ocean 1024 1024 24 ${model[@]+"${model[@]}"} | grep 'on the card')"
     else
@@ -224,15 +290,15 @@ oceans() {
 bits() { same_bits; oceans; }
 
 # What NVIDIA's sanitizer sees: accesses out of bounds, races in shared memory, barriers that threads miss.
-# sanitize TOOL PROGRAM TESTS [OF WHAT]
+# sanitize SECONDS TOOL PROGRAM TESTS OF-WHAT
 sanitize() {
-  local name="compute-sanitizer: $1 of ${4:-$2}" code program options=()
+  local name="compute-sanitizer: $2 of $5" code program options=()
   has_time "$name" 30 || return
   program=$(PATH=$PATH:/usr/local/cuda/bin command -v compute-sanitizer) || { row "$name" skipped "not installed"; return; }
   # Calls that fail on purpose are answered by the tests.
-  [ "$1" != memcheck ] || options=(--report-api-errors no)
-  LOCKSTEP_TEST_DEVICE=cuda within 90 "$program" --tool "$1" ${options[@]+"${options[@]}"} --error-exitcode 9 \
-    "$bin/$2" --gtest_filter="$3" >"$work/sanitizer.log" 2>&1
+  [ "$2" != memcheck ] || options=(--report-api-errors no)
+  LOCKSTEP_TEST_DEVICE=cuda within "$1" "$program" --tool "$2" ${options[@]+"${options[@]}"} --error-exitcode 9 \
+    "$bin/$3" --gtest_filter="$4" >"$work/sanitizer.log" 2>&1
   code=$?
   case $code in
   0) row "$name" passed "$(grep -m 1 'ERROR SUMMARY\|RACECHECK SUMMARY' "$work/sanitizer.log")" ;;
@@ -249,20 +315,20 @@ sanitize() {
 }
 nets='DevicePlanTest.has_the_bits*:DevicePlanTest.stays_within*'
 memory() {
-  sanitize memcheck device_tests "$nets" nets
-  sanitize memcheck cuda_engine_test '*Device*.*for_every_count_of_trajectories' solves
-  sanitize memcheck device_tests 'DeviceGraph.takes_every_batch*' graphs
+  sanitize 90 memcheck device_tests "$nets" nets
+  sanitize 90 memcheck cuda_engine_test '*Device*.*for_every_count_of_trajectories' solves
+  sanitize 90 memcheck device_tests 'DeviceGraph.takes_every_batch*' graphs
 }
 races() {
   local tool
-  sanitize racecheck device_tests "$nets" nets
-  sanitize memcheck cuda_engine_test 'QueuedGemmOnACard.*' "graphs that repeat themselves"
-  sanitize memcheck cuda_engine_test 'TextInModes.a_text_stops*' texts  # cuda_gemm and tiles, with NVRTC
+  sanitize 90 racecheck device_tests "$nets" nets
+  sanitize 90 memcheck cuda_engine_test 'QueuedGemmOnACard.*' "graphs that repeat themselves"
+  sanitize 90 memcheck cuda_engine_test 'TextInModes.a_text_stops*' texts  # cuda_gemm and tiles, with NVRTC
   for tool in racecheck synccheck; do
-    sanitize $tool cuda_engine_test '*Device*.*for_every_count_of_trajectories' solves
-    sanitize $tool device_tests 'DeviceGraph.takes_every_batch*' graphs
+    sanitize 90 $tool cuda_engine_test '*Device*.*for_every_count_of_trajectories' solves
+    sanitize 90 $tool device_tests 'DeviceGraph.takes_every_batch*' graphs
   done
-  sanitize synccheck device_tests "$nets" nets
+  sanitize 90 synccheck device_tests "$nets" nets
 }
 
 # Does `auto` take the faster engine? A wrong choice may cost no more than twice the time of the right one. First by the
@@ -270,7 +336,7 @@ races() {
 solve_seconds() {
   local began
   began=$(date +%s.%N)
-  solve "$1" "$2" "$work/choice.h5" >/dev/null || { echo none; return; }
+  solve 120 "$1" "$2" "$work/choice.h5" >/dev/null || { echo none; return; }
   echo "$(date +%s.%N) $began" | awk '{print $1 - $2}'
 }
 # choice NAME PROBLEM FIGURES
@@ -292,7 +358,7 @@ choices() {
   for figures in "built-in figures" "calibrated"; do
     if [ "$figures" = calibrated ]; then
       has_time "calibrate" 30 || continue
-      said=$(within 120 "$bin/lockstep" calibrate 2>&1) || { row "calibrate" failed "$said"; continue; }
+      said=$(told 120 "$bin/lockstep" calibrate) || { row "calibrate" failed "$said"; continue; }
       row "calibrate" passed
     fi
     for trajectories in 100 10000 1000000; do

@@ -21,7 +21,7 @@ PROGRAMS = {
                'echo "{\\"workload\\": \\"mlp\\", \\"failed\\": ${TOY_WRONG:-0}}"\nexit ${TOY_WRONG:-0}\n',
     "gpu_bench": '#!/bin/sh\n[ "$TOY_CARD" = no ] && exit 3\necho "{\\"workload\\": \\"$2\\"}"\n',
     "gpu_verdict": '#!/bin/sh\ncat "$@" | wc -l\n',  # the answers: how many rows were judged
-    "lockstep": '#!/bin/sh\n[ "$1" = validate ] && echo "same bits"\n[ "$1" = explain ] && echo "engine cpu"\nexit 0\n',
+    "lockstep": '#!/bin/sh\n[ "$1" = validate ] && echo "comparing 32 %" && echo "same bits"\n[ "$1" = explain ] && echo "engine cpu"\nexit 0\n',
     "ocean_column_cuda": '#!/bin/sh\necho "on the card checksum 1"\n',
 }
 
@@ -35,6 +35,17 @@ while [ "$1" != --kept ]; do shift; done
 echo "{\\"peer\\": \\"after $(wc -l <"$2")\\", \\"best\\": 1}"
 [ "$TOY_PEERS" != hang ] || exec sleep 600
 echo '{"workload": "summary", "note": "all rows were tried"}'
+"""
+# Tests of which one always fails, and one where the other ran before it in the same process.
+SPREADING = """#!/bin/sh
+case "$*" in
+*list_tests*) printf 'Running main()\nA/0.  # TypeParam = float\n  ok\n  bad  # GetParam() = 1\nB.\n  after\n'; exit ;;
+*filter=A/0.bad) ;;
+*filter=B.after) echo "[       OK ] B.after (1 ms)"; exit ;;
+*) echo "[       OK ] A/0.ok (1 ms)" ;;
+esac
+echo "[ RUN      ] A/0.bad"
+kill -SEGV $$
 """
 # The card's name; its clocks until it is ended.
 NVIDIA_SMI = """#!/bin/sh
@@ -140,6 +151,21 @@ def main():
     assert found["done"] == "speed" and parts(found) == {"speed", "tests"}, found
     assert len(found["measured"]) == 7 and found["result"] == "running" and found["questions"] == 7, found
 
+    # A kill in the middle of a program keeps the rows that it has printed.
+    shutil.copy(f"{folder}/gpu_check.json", f"{folder}/before.json")
+    os.rename(f"{folder}/bin/gpu_mlp", f"{folder}/gpu_mlp")
+    program(folder, "gpu_mlp", '#!/bin/sh\necho \'{"workload": "first"}\'\nexec sleep 60\n')
+    process = subprocess.Popen([f"{folder}/gpu_check.sh", "--part", "speed"], stdout=subprocess.DEVNULL,
+                               start_new_session=True)
+    until = time.monotonic() + 60
+    while "first" not in {row.get("workload") for row in report(folder)["measured"]} and time.monotonic() < until:
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert report(folder)["measured"][-1] == {"workload": "first"}, report(folder)
+    os.rename(f"{folder}/gpu_mlp", f"{folder}/bin/gpu_mlp")
+    os.rename(f"{folder}/before.json", f"{folder}/gpu_check.json")
+
     # The next run does what is left, and says what it had no time for.
     code, said = run(folder, LOCKSTEP_GPU_SECONDS="0")
     assert code == 2 and "left for another run: tests" in said and "another run: speed" not in said, said
@@ -147,6 +173,7 @@ def main():
     found = report(folder)
     assert set(found["done"].split()) == {"tests", "bits", "speed", "certificates", "texts", "memory", "peers", "races",
                                           "counters", "choices"}, found
+    assert row(found, "same bits: lorenz net, f32")["status"] == "passed", found
     names = [row["name"] for row in found["rows"]]
     assert len(names) == len(set(names)) and len(found["measured"]) == 7, names
 
@@ -209,8 +236,25 @@ def main():
     assert run(folder, "--part", "tests")[0] == 1
     assert "ended with 139: [ RUN      ] A.b" in row(report(folder), "tests of nets on the device")["detail"]
     assert "bits differ" in row(report(folder), "kernel tests")["detail"]
+    # Those that pass alone are told from those that do not, which the sanitizer sees.
+    program(folder, "device_tests", SPREADING)
+    program(folder, "compute-sanitizer", '#!/bin/sh\necho "========= Error: out of bounds"\nexit 9\n')
+    run(folder, "--part", "tests", PATH=path)
+    rows = report(folder)["rows"]
+    assert [row["detail"] for row in rows if row["name"] == "alone: A/0.bad"] == ["ended with 139: [ RUN      ] A/0.bad "] * 2
+    assert {row["detail"] for row in rows if row["name"].endswith("the device, one by one")} == {"1 of 2 pass alone"}, rows
+    seen = [row["detail"] for row in rows if row["name"] == "compute-sanitizer: memcheck of A/0.bad"]
+    assert "out of bounds" in seen[0], rows
     for name in ("device_tests", "cuda_engine_test"):
         program(folder, name, TEST)
+
+    # Who asks for a device may fail itself: that is a failure, and not taken for a device.
+    os.rename(f"{folder}/bin/gpu_peak", f"{folder}/gpu_peak")
+    program(folder, "gpu_peak", "#!/bin/sh\necho no such library\nexit 127\n")
+    assert run(folder, "--part", "speed")[0] == 1
+    asked = row(report(folder, "gpu_check.no_device.json"), "device")
+    assert asked["status"] == "failed" and asked["detail"].endswith("ended with 127: no such library"), asked
+    os.rename(f"{folder}/gpu_peak", f"{folder}/bin/gpu_peak")
 
     # Another card begins anew. The clocks are watched, and no longer than that.
     program(folder, "nvidia-smi", NVIDIA_SMI)
