@@ -29,12 +29,6 @@ __global__ void __launch_bounds__(kGemmThreads) gemm_activate(const __grid_const
   activate_products(launch);
 }
 
-__global__ void gemm_enter(const std::int32_t* busy, std::int32_t floor, cudaGraphConditionalHandle again) {
-  cudaGraphSetConditional(again, has_work(busy, floor) ? 1 : 0);
-}
-__global__ void gemm_repeat(std::int32_t* busy, std::int32_t floor, cudaGraphConditionalHandle again) {
-  cudaGraphSetConditional(again, end_pass(busy) > floor ? 1 : 0);
-}
 __global__ void gemm_count(std::int32_t* busy) { end_pass(busy); }
 
 }  // namespace
@@ -48,8 +42,6 @@ GemmKernels gemm_kernels() {
 template GemmKernels gemm_kernels<float>();
 template GemmKernels gemm_kernels<double>();
 
-const void* gemm_enter_kernel() { return reinterpret_cast<const void*>(gemm_enter); }
-const void* gemm_repeat_kernel() { return reinterpret_cast<const void*>(gemm_repeat); }
 const void* gemm_count_kernel() { return reinterpret_cast<const void*>(gemm_count); }
 
 }  // namespace lockstep::ode::cuda

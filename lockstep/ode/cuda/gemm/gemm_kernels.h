@@ -1,4 +1,4 @@
-// The engine cuda_gemm's kernels as the component launches them: defined by gemm_kernels.cu.
+// The engine cuda_gemm's kernels as the component launches them: defined by gemm_kernels.cu and gemm_graph_kernels.cu.
 #pragma once
 
 #include <cstddef>

@@ -121,8 +121,9 @@ class CudaGemmStream : public GemmStream {
     const CurrentDevice current(device_);
     load_graph_kernels();
     for (std::size_t i = 0; i < levels_.size() && !fault_.happened; ++i) {
-      keep(capture_graph([&] { queue_level(building_, i); }, levels_[i].graph));
-      if (!fault_.happened) keep(fault_of(cudaGraphUpload(levels_[i].graph, building_), "graph"));
+      keep(make_graph(
+          *levels_[i].pass, [&] { queue_level(building_, i); }, levels_[i].graph));
+      if (!fault_.happened) keep(fault_of(cudaGraphUpload(levels_[i].graph.ready, building_), "graph"));
     }
     keep(fault_of(cudaStreamSynchronize(building_), "graph"));
     return std::exchange(fault_, {});
@@ -139,7 +140,7 @@ class CudaGemmStream : public GemmStream {
     if (!fault_.happened) keep(levels_[first].pass->start(stream_, launch));
     for (std::size_t i = first; i < levels_.size() && !fault_.happened; ++i) {
       if (status == cudaStreamCaptureStatusNone) {
-        keep(fault_of(cudaGraphLaunch(levels_[i].graph, stream_), "graph of the engine cuda_gemm"));
+        keep(fault_of(cudaGraphLaunch(levels_[i].graph.ready, stream_), "graph of the engine cuda_gemm"));
       } else {  // a graph cannot be launched into another, nor be a part of one when it has conditional nodes
         queue_level(stream_, i);
       }
@@ -154,10 +155,15 @@ class CudaGemmStream : public GemmStream {
   }
 
  private:
+  // `graph` stays as long as what was made of it: conditions belong to it.
+  struct Graph {
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t ready = nullptr;
+  };
   // A number of columns, and what repeats its passes and then leaves fewer.
   struct Level {
     std::unique_ptr<GemmPass> pass;
-    cudaGraphExec_t graph = nullptr;
+    Graph graph;
   };
 
   void keep(Fault fault) {
@@ -182,22 +188,24 @@ class CudaGemmStream : public GemmStream {
   // False where that cannot be had; then nothing is queued.
   bool repeat_by_graph(std::int32_t floor) {
     if (polled_ || fault_.happened) return !polled_;
-    if (graph_ == nullptr || floor != floor_) {
+    if (graph_.ready == nullptr || floor != floor_) {
       forget_graph();
       load_graph_kernels();
       floor_ = floor;
-      keep(capture_graph([&] { queue_repetition(building_, *pass_, floor); }, graph_));
+      if (!fault_.happened)
+        keep(make_graph(
+            *pass_, [&] { queue_repetition(building_, *pass_, floor); }, graph_));
       if (fault_.happened) {
         why_polled_ = std::exchange(fault_, {}).text;
         polled_ = true;
         return false;
       }
     }
-    keep(fault_of(cudaGraphLaunch(graph_, stream_), "graph of the engine cuda_gemm"));
+    keep(fault_of(cudaGraphLaunch(graph_.ready, stream_), "graph of the engine cuda_gemm"));
     return true;
   }
 
-  // Those that run in graphs alone: loading one may not be left to the capture.
+  // Those that run in graphs alone, which an older driver does not take: loading one may not be left to the capture.
   void load_graph_kernels() {
     cudaFuncAttributes attributes;
     for (const void* kernel : {gemm_enter_kernel(), gemm_repeat_kernel()})
@@ -206,18 +214,30 @@ class CudaGemmStream : public GemmStream {
 
   // What `work` queues on building_, as a graph.
   template <class Work>
-  Fault capture_graph(const Work& work, cudaGraphExec_t& made) {
+  Fault capture_graph(const Work& work, cudaGraph_t& graph) {
     // Relaxed: nothing here waits for other streams, and other threads may do what they like.
     Fault fault = fault_of(cudaStreamBeginCapture(building_, cudaStreamCaptureModeRelaxed), "capture");
     if (fault.happened) return fault;
     work();
-    cudaGraph_t graph = nullptr;
     keep(fault_of(cudaStreamEndCapture(building_, &graph), "capture"));  // also after a failure, which stays the first
-    fault = std::exchange(fault_, {});
-    if (!fault.happened) fault = fault_of(cudaGraphInstantiate(&made, graph, 0), "graph");
-    if (fault.happened) made = nullptr;
-    if (graph != nullptr) cudaGraphDestroy(graph);
+    return std::exchange(fault_, {});
+  }
+  // A graph of `work`, which repeats the pass.
+  template <class Work>
+  Fault make_graph(const GemmPass& pass, const Work& work, Graph& made) {
+    // First the rounds alone, and thrown away: where cuBLASLt does what breaks a capture off, ending that of a
+    // repetition's body would crash in the driver (NVIDIA/cuda-python issue 2918, CUDA 13).
+    Fault fault = capture_graph([&] { keep(pass.rounds(building_)); }, made.graph);
+    forget(made);
+    if (!fault.happened) fault = capture_graph(work, made.graph);
+    if (!fault.happened) fault = fault_of(cudaGraphInstantiate(&made.ready, made.graph, 0), "graph");
+    if (fault.happened) forget(made);
     return fault;
+  }
+  static void forget(Graph& made) {
+    if (made.ready != nullptr) cudaGraphExecDestroy(made.ready);
+    if (made.graph != nullptr) cudaGraphDestroy(made.graph);
+    made = {};
   }
 
   // Level i's passes until the next one's columns do, and the move to those.
@@ -287,15 +307,12 @@ class CudaGemmStream : public GemmStream {
   }
 
   void forget_graph() {
-    if (graph_ == nullptr) return;
+    if (graph_.ready == nullptr) return;
     cudaStreamSynchronize(stream_);
-    cudaGraphExecDestroy(graph_);
-    graph_ = nullptr;
+    forget(graph_);
   }
   void forget_levels() {
-    for (const Level& level : levels_) {
-      if (level.graph != nullptr) cudaGraphExecDestroy(level.graph);
-    }
+    for (Level& level : levels_) forget(level.graph);
     levels_.clear();
   }
 
@@ -307,7 +324,7 @@ class CudaGemmStream : public GemmStream {
   cudaLibrary_t library_ = nullptr;    // of a kernel that came as text,
   const void* own_advance_ = nullptr;  // which it is
   std::unique_ptr<GemmPass> pass_;     // between the host's questions
-  cudaGraphExec_t graph_ = nullptr;
+  Graph graph_;
   std::int32_t floor_ = 0;
   bool polled_ = false;
   std::string why_polled_;

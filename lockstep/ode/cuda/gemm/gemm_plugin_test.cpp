@@ -89,6 +89,14 @@ TEST_F(GemmComponent, counts_rounds_on_the_host_where_graphs_cannot_repeat_thems
               HasSubstr("rounds counted by the host (operation not supported"));
 }
 
+TEST_F(GemmComponent, counts_rounds_on_the_host_where_products_cannot_be_captured) {
+  fake_cublaslt().captured = false;
+  expect_bounds(net_of(ActivationKind::tanh), MatrixPrecision::f32);
+  EXPECT_EQ(fake_cublaslt().passes_by_graph, 0);
+  EXPECT_THAT(kernel_of(net_of(ActivationKind::tanh), MatrixPrecision::f32),
+              HasSubstr("rounds counted by the host (the fake's own trouble)"));
+}
+
 // By a kernel of the component's own and by one that came as text: where u[0] falls to 0.5.
 TEST_F(GemmComponent, launches_a_kernel_that_came_as_text_in_place_of_its_own) {
   using Column = ColumnTrajectory<float, WithEvent<ProductDerivative<float, 3>, AboveHalf, float>, NoTerms>;

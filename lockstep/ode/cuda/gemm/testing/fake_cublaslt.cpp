@@ -251,6 +251,10 @@ CublasLt make_fake() {
                  void* d, cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t*, void*, std::size_t,
                  cudaStream_t stream) {
     called("cublasLtMatmul");
+    if (!fake_cublaslt().captured && of(stream).capturing != nullptr) {
+      of(stream).broken = true;
+      return CUBLAS_STATUS_INTERNAL_ERROR;
+    }
     queue(stream,
           [op = *reinterpret_cast<Operation*>(op), a, a_layout = *reinterpret_cast<Layout*>(a_layout), b,
            b_layout = *reinterpret_cast<Layout*>(b_layout), d,

@@ -13,6 +13,7 @@ struct FakeCublasLt {
   bool graphs = true;     // conditional nodes are known
   bool epilogues = true;  // any at all
   bool any_algorithm = true;
+  bool captured = true;              // products may be captured; else one breaks a capture off
   int other_biases = 0;              // descriptions whose bias was of another type than the result: refused
   int cut_factors = 0;               // of products in tf32, which had more bits than that has
   std::map<std::string, int> calls;  // by function

@@ -100,12 +100,18 @@ cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph
                                           const cudaGraphEdgeData*, size_t, cudaStreamCaptureMode) {
   if (stream == nullptr || of(stream).capturing != nullptr) return cudaErrorStreamCaptureUnsupported;
   of(stream).made = reinterpret_cast<std::shared_ptr<FakeGraph>*>(graph);
+  of(stream).into_body = true;
   of(stream).capturing = of(stream).made->get();
   return called("cudaStreamBeginCaptureToGraph");
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   *graph = capturing_graph(stream);
-  of(stream) = {};
+  const FakeStream ended = std::exchange(of(stream), {});
+  if (ended.broken) {
+    if (ended.into_body) std::abort();  // so does the driver
+    cudaGraphDestroy(std::exchange(*graph, nullptr));
+    return cudaErrorStreamCaptureInvalidated;
+  }
   return called("cudaStreamEndCapture");
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long) {

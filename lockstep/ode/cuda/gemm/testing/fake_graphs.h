@@ -42,6 +42,8 @@ struct FakeGraph {
 // What is queued is run at once, or kept while the stream is captured.
 struct FakeStream {
   FakeGraph* capturing = nullptr;
+  bool into_body = false;                      // of a node that repeats itself
+  bool broken = false;                         // the capture
   std::shared_ptr<FakeGraph>* made = nullptr;  // a cudaGraph_t
   cudaGraphNode_t last = nullptr;              // of the graph that is captured
 };
