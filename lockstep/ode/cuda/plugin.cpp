@@ -93,7 +93,10 @@ class CudaStream : public Stream {
         cudaLibraryLoadData(&kernel.library, image.code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0), where);
     cudaKernel_t function = nullptr;
     if (!fault.happened) fault = fault_of(cudaLibraryGetKernel(&function, kernel.library, image.entry.c_str()), where);
-    if (fault.happened) return fault;
+    if (fault.happened) {
+      if (kernel.library != nullptr) cudaLibraryUnload(kernel.library);
+      return fault;
+    }
     kernel.function = reinterpret_cast<const void*>(function);
     kernel.trajectories = image.float64 ? count_of<double> : count_of<float>;
     kernel.threads_a_trajectory = image.threads_a_trajectory;

@@ -75,6 +75,7 @@ void expect_nothing_left(const FakeCuda& fake) {
   EXPECT_EQ(fake.device_blocks, 0);
   EXPECT_EQ(fake.pinned_blocks, 0);
   EXPECT_EQ(fake.streams, 0);
+  EXPECT_EQ(fake.libraries, 0);
   EXPECT_EQ(fake.used, 0u);
   EXPECT_EQ(fake.pinned, 0u);
 }
@@ -244,6 +245,21 @@ TEST_F(Component, device_solver_queues_only_from_its_first_solve_on) {
   expect_captured<float>(net(mlp::random_mlp({3, 200, 3}, {ActivationKind::silu}, 1)), 3, 0);
   EXPECT_EQ(fake_cuda().streams, 0) << "the stream is the caller's";
   expect_nothing_left(fake_cuda());
+}
+
+TEST_F(Component, gives_back_code_that_it_cannot_use) {
+  Fault fault;
+  const auto stream = runtime_->open_stream(0, fault);
+  ASSERT_NE(stream, nullptr) << fault.text;
+  int taken = 0, refused = 0;
+  for (int call = 0; call < 6; ++call) {  // each that taking a kernel makes, and none
+    fake_cuda().failing_call = fake_cuda().calls_so_far + call;
+    fake_cuda().error = 200;  // cudaErrorInvalidKernelImage
+    (stream->add_kernel("text", {.code = {'c'}, .entry = "entry", .threads = 64}).happened ? refused : taken) += 1;
+    EXPECT_EQ(fake_cuda().libraries, taken) << "call " << call << " failed";
+  }
+  EXPECT_GT(taken, 0);
+  EXPECT_GE(refused, 2);
 }
 
 TEST_F(Component, device_plan_queues_one_kernel) {
