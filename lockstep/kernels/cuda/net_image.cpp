@@ -53,7 +53,15 @@ bool foldable(const Mlp& mlp) {
          mlp.inputs() == mlp.outputs();
 }
 
-// As FoldedHead and FoldedUnit of thread_net.h: n numbers of each kind, then the units.
+// As TanhTables of thread_net.h.
+template <class T>
+void add_tanh_tables(Image<T>& image) {
+  for (const float t : math::tanh_of_points().entry) image.add(t);
+  for (const float point : math::tanh_points().entry) image.add(point);
+  for (const float t : math::tanh_of_points().entry) image.add(math::tanh_slope<ScalarLane<float>>(t));
+}
+
+// As FoldedHead and FoldedUnit of thread_net.h: tables that the activation needs, n numbers of each kind, the units.
 template <class T>
 void add_folded(const Mlp& mlp, Image<T>& image, NetImage& net) {
   const std::size_t n = mlp.inputs();
@@ -63,12 +71,14 @@ void add_folded(const Mlp& mlp, Image<T>& image, NetImage& net) {
     for (std::size_t c = 0; c < n; ++c) image.add(numbers.empty() ? none : numbers[c]);
   };
   net.folded = image.align();
+  const std::int64_t tables = folded_table_numbers<T>(hidden.activation.kind);
+  if (tables > 0) add_tanh_tables(image);
   for (std::size_t c = 0; c < n; ++c) image.add(last.bias[c]);
   scaling(mlp.input_scaling.shift, 0);
   scaling(mlp.input_scaling.scale, 1);
   scaling(mlp.output_scaling.scale, 1);
   scaling(mlp.output_scaling.shift, 0);
-  image.pad_to(net.folded + folded_head_numbers<T>(static_cast<int>(n)));
+  image.pad_to(net.folded + tables + folded_head_numbers<T>(static_cast<int>(n)));
   for (std::size_t unit = 0; unit < hidden.outputs; ++unit) {
     const std::int64_t start = image.size();
     image.add(hidden.bias[unit]);

@@ -128,13 +128,40 @@ LOCKSTEP_HOST_DEVICE constexpr std::int64_t folded_unit_numbers(int n) {
   return (1 + 2 * n + step - 1) / step * step;
 }
 
+// tanh's tables, before the head of a net in float32 whose hidden units are tanh: in shared memory like the rest, where
+// an entry is one instruction away. In global memory its address alone takes two, of 64 bits.
+struct TanhTables {
+  math::TanhTable tanh, point, slope;
+};
+template <class T>
+LOCKSTEP_HOST_DEVICE constexpr std::int64_t folded_table_numbers(ActivationKind hidden) {
+  return sizeof(T) == 4 && hidden == ActivationKind::tanh ? sizeof(TanhTables) / sizeof(T) : 0;
+}
+LOCKSTEP_HOST_DEVICE float tanh_by_tables(const TanhTables& tables, float x) {
+  using L = TanhLane;
+  const auto start = math::tanh_start<L>(x);
+  const auto point = L::lookup16(tables.point.entry, start.interval);
+  return math::tanh_end<L>(
+      math::tanh_parts<L>({x, L::lookup16(tables.tanh.entry, start.interval), L::sub(start.magnitude, point),
+                           L::lookup16(tables.slope.entry, start.interval)}));
+}
+template <ActivationKind kind, class T>
+LOCKSTEP_HOST_DEVICE T activate_folded(const T* image, T x, T alpha) {
+  if constexpr (folded_table_numbers<T>(kind) > 0) {
+    return tanh_by_tables(*reinterpret_cast<const TanhTables*>(image), x);
+  } else {
+    return activate_unit<kind>(x, alpha);
+  }
+}
+
 template <ActivationKind kind, class T, int n>
 LOCKSTEP_HOST_DEVICE void evaluate_folded(const T* image, const NetImage& net, const T* u, T* out) {
   using L = ScalarLane<T>;
   static_assert(sizeof(FoldedHead<T, n>) == sizeof(T) * folded_head_numbers<T>(n));
   static_assert(sizeof(FoldedUnit<T, n>) == sizeof(T) * folded_unit_numbers<T>(n));
-  const auto& head = *reinterpret_cast<const FoldedHead<T, n>*>(image);
-  const auto* unit = reinterpret_cast<const FoldedUnit<T, n>*>(image + folded_head_numbers<T>(n));
+  const T* const numbers = image + folded_table_numbers<T>(kind);
+  const auto& head = *reinterpret_cast<const FoldedHead<T, n>*>(numbers);
+  const auto* unit = reinterpret_cast<const FoldedUnit<T, n>*>(numbers + folded_head_numbers<T>(n));
   T x[n], sum[n];
   for (int c = 0; c < n; ++c) {
     x[c] = net.input_scale >= 0 ? L::div(L::sub(u[c], head.input_shift[c]), head.input_scale[c]) : u[c];
@@ -146,7 +173,7 @@ LOCKSTEP_HOST_DEVICE void evaluate_folded(const T* image, const NetImage& net, c
     const FoldedUnit<T, n> w = unit[j];
     T hidden = w.bias;
     for (int c = 0; c < n; ++c) hidden = L::fma(w.in[c], x[c], hidden);
-    const T h = activate_unit<kind>(hidden, alpha);
+    const T h = activate_folded<kind>(image, hidden, alpha);
     for (int c = 0; c < n; ++c) sum[c] = L::fma(w.out[c], h, sum[c]);
   }
   for (int c = 0; c < n; ++c)
