@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -33,6 +34,36 @@ Vectors random_vectors(const std::vector<Port>& ports, std::mt19937& random, dou
 Vectors joined(Vectors first, const Vectors& second) {
   first.insert(first.end(), second.begin(), second.end());
   return first;
+}
+
+// Along two directions given as numbers, v and one that moves the first port's first feature alone: what J v is as
+// expect_derivatives() finds it, and nothing where dependencies() tell of none.
+void expect_directions(const Graph& graph, const Vectors& x, const Vectors& v, const std::vector<double>& expected,
+                       double tolerance) {
+  Graph one = graph;
+  one.outputs = {graph.outputs[0]};
+  const std::size_t n = one.outputs[0].width;
+  Direction first(x.size());
+  first[0].assign(x[0].size(), 0);
+  first[0][0] = 1;
+  const Vectors made = testing::reference<double>(jvp_graph(one, {v, first}), x);
+  ASSERT_EQ(made.size(), 1u);
+  ASSERT_EQ(made[0].size(), 2 * n);
+  for (std::size_t i = 0; i < n; ++i) ASSERT_NEAR(made[0][i], expected[i], tolerance) << i;
+  const std::vector<double> column = testing::complex_step(one, x, [&] {
+    Vectors unit = v;
+    for (std::vector<double>& port : unit) std::ranges::fill(port, 0.0);
+    unit[0][0] = 1;
+    return unit;
+  }())[0];
+  const auto read = dependencies(one);
+  ASSERT_EQ(read.size(), n);
+  for (std::size_t i = 0; i < n; ++i) {
+    ASSERT_NEAR(made[0][n + i], column[i], tolerance * std::max(1.0, std::abs(column[i]))) << i;
+    if (std::ranges::find(read[i], 0u) == read[i].end()) {
+      ASSERT_EQ(made[0][n + i], 0) << i;
+    }
+  }
 }
 
 // The outputs must keep their bits, J v must agree with complex steps and w J v with v J^T w. Each of the two sides is
@@ -70,6 +101,9 @@ void expect_derivatives(const Graph& graph, const Vectors& x, std::mt19937& rand
     }
   }
   EXPECT_NEAR(left, right, kTolerance * std::max(1.0, size));
+  double largest = 1;
+  for (const double number : expected[0]) largest = std::max(largest, std::abs(number));
+  expect_directions(graph, x, v, expected[0], kTolerance * largest);
 }
 
 TEST(DerivativeGraph, every_function_of_one_element) {
