@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "lockstep/cli/column_names.h"
 #include "lockstep/cli/meant_numbers.h"
 #include "lockstep/cli/refuse.h"
 #include "lockstep/cli/text.h"
@@ -26,7 +27,22 @@ train::Table read_table(const std::filesystem::path& path, const std::string& wh
   return train::read_csv(path);
 }
 
-Values load_dataset(const Values::Dataset& source, const std::string& where, bool single_column) {
+// A dataset whose columns have names is a table of them.
+Values named_columns(const Values::Dataset& source, const std::string& where, std::vector<std::string> names,
+                     const hdf5::Shape& shape, std::vector<double> numbers) {
+  train::Table table;
+  table.source = source.file.string() + ":/" + source.dataset;
+  table.columns = std::move(names);
+  table.rows = shape.size() == 1 ? 1 : shape[0];
+  table.values = std::move(numbers);
+  table.faults.resize(table.columns.size());
+  return {Values::Table{source.file, source.columns, std::make_shared<const train::Table>(std::move(table)),
+                        shape.size() == 1 ? Values::Table::Rows::one_for_all : Values::Table::Rows::of_dataset},
+          where};
+}
+
+Values load_dataset(const Values::Dataset& source, const std::string& where, const std::string& coordinate,
+                    Filled filled) {
   const hdf5::File file = hdf5::File::open(source.file);
   const MeantNumbers meant(dataset_named(file, source.dataset, where));
   const hdf5::Shape shape = meant.dataset().shape();
@@ -40,19 +56,32 @@ Values load_dataset(const Values::Dataset& source, const std::string& where, boo
     refuse(where, number_text(numbers[i]) + " at element " + std::to_string(i) + " of " + meant.dataset().name(),
            "finite numbers");
   }
-  if (shape.size() == 1 && !single_column) return {Values::Shared{std::move(numbers)}, where};
+  // A single column's own dataset is that column, whatever it is called.
+  const bool is_column = filled == Filled::single_column && (shape.size() == 1 || shape[1] == 1);
+  if (!is_column || !source.columns.empty()) {
+    std::vector<std::string> names = column_names(file, source.dataset, coordinate);
+    if (!names.empty()) return named_columns(source, where, std::move(names), shape, std::move(numbers));
+    if (!source.columns.empty()) {
+      refuse(where, "columns of " + meant.dataset().name() + ", which names none",
+             "a dimension scale of strings along its last dimension",
+             "leave columns out: they are taken in their order");
+    }
+  }
+  if (shape.size() == 1 && filled == Filled::columns) return {Values::Shared{std::move(numbers)}, where};
   return {Values::Rows{std::move(numbers), shape[0], shape.size() == 1 ? 1 : shape[1]}, where};
 }
 
 }  // namespace
 
-EnsembleValues load_files(EnsembleValues values, bool single_column) {
+EnsembleValues load_files(EnsembleValues values, const std::string& coordinate, Filled filled) {
   if (auto* named = std::get_if<Values::Named>(&values.source)) {
-    for (auto& [name, column] : named->columns) column = load_files(std::move(column), true);
+    for (auto& [name, column] : named->columns) {
+      column = load_files(std::move(column), coordinate, Filled::single_column);
+    }
   } else if (auto* table = std::get_if<Values::Table>(&values.source)) {
     table->content = std::make_shared<const train::Table>(read_table(table->file, values.where));
   } else if (const auto* dataset = std::get_if<Values::Dataset>(&values.source)) {
-    return load_dataset(*dataset, values.where, single_column);
+    return load_dataset(*dataset, values.where, coordinate, filled);
   }
   return values;
 }

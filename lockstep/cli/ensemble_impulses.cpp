@@ -54,7 +54,7 @@ class Reader {
   std::optional<EnsembleMatrix> draw_column(const std::optional<EnsembleValues>& given, const char* name,
                                             std::uint32_t stream) const {
     if (!given) return std::nullopt;
-    const EnsembleValues values = load_files(*given, true);
+    const EnsembleValues values = load_files(*given, "", Filled::single_column);
     const auto listed = listed_rows(values);
     // A list of as many numbers as times would silently become an ensemble.
     const std::size_t trajectories = ensemble_.trajectories;

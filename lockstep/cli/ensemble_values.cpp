@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "lockstep/cli/column_names.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/random.h"
 #include "lockstep/kernels/math/math.h"
@@ -15,9 +16,6 @@ namespace {
 
 using Values = EnsembleValues;
 
-constexpr std::array<std::string_view, 7> kSources{"normal", "lognormal", "box",    "linspace",
-                                                   "file",   "dataset",   "columns"};
-
 bool is_distribution(std::string_view name) {
   constexpr std::array<std::string_view, 8> kOthers{"beta",       "exponential",      "gamma",     "poisson",
                                                     "triangular", "truncated_normal", "truncnorm", "weibull"};
@@ -27,121 +25,6 @@ bool is_distribution(std::string_view name) {
 // Element `column` of a vector with a number for each column or one for all.
 double of_column(const std::vector<double>& values, std::size_t column) {
   return values[values.size() == 1 ? 0 : column];
-}
-
-std::vector<double> number_or_numbers(const TomlValue& value) {
-  if (value.is_number()) return {value.number()};
-  if (value.is_array()) return value.numbers();
-  throw value.error(value.describe(), "a number, or an array with a number for each column");
-}
-
-const TomlValue& required(const TomlValue& table, std::string_view key, std::string_view example) {
-  const TomlValue* value = table.find(key);
-  if (value == nullptr) {
-    throw table.error("no key \"" + std::string(key) + "\"", "for example " + std::string(example));
-  }
-  return *value;
-}
-
-// {low = .., high = ..}, or [low, high] for a single column.
-std::pair<std::vector<double>, std::vector<double>> parse_range(const TomlValue& value) {
-  if (value.is_array()) {
-    const std::vector<double> ends = value.numbers();
-    if (ends.size() != 2) throw value.error(value.describe(), "[low, high], or {low = [..], high = [..]}");
-    return {{ends[0]}, {ends[1]}};
-  }
-  static constexpr std::array<std::string_view, 2> kKeys{"low", "high"};
-  value.allow_only(kKeys);
-  return {number_or_numbers(required(value, "low", "low = [0, 0]")),
-          number_or_numbers(required(value, "high", "high = [1, 1]"))};
-}
-
-decltype(Values::source) parse_array(const TomlValue& value) {
-  const TomlValue::Array& entries = value.array();
-  if (entries.empty()) throw value.error("an empty array", "numbers, or rows of numbers");
-  if (!entries.front().is_array()) return Values::Shared{value.numbers()};
-  Values::Rows rows{{}, entries.size(), entries.front().array().size()};
-  for (const TomlValue& entry : entries) {
-    const std::vector<double> row = entry.numbers();
-    if (row.size() != rows.columns) {
-      throw entry.error(entry.describe(), std::to_string(rows.columns) + " numbers as in the first row");
-    }
-    rows.values.insert(rows.values.end(), row.begin(), row.end());
-  }
-  return rows;
-}
-
-EnsembleValues parse_table(const TomlValue& value, const std::filesystem::path& folder) {
-  const std::string where = value.where();
-  const bool is_source = std::ranges::any_of(kSources, [&](auto key) { return value.find(key) != nullptr; });
-  if (!is_source) {
-    Values::Named named;
-    for (const auto& [name, column] : value.table()) {
-      named.columns.emplace_back(name, parse_column_values(column, folder));
-    }
-    if (named.columns.empty())
-      throw value.error("an empty table", "names with values, or one of " + list_text(kSources));
-    return {std::move(named), where};
-  }
-  const auto only = [&](std::span<const std::string_view> keys) {
-    for (const auto& [key, entry] : value.table()) {
-      if (std::ranges::find(keys, key) != keys.end()) continue;
-      if (std::ranges::find(kSources, key) == kSources.end()) value.allow_only(kSources);
-      throw entry.error("a second source of numbers beside \"" + std::string(keys.front()) + "\"", "one of them");
-    }
-  };
-  if (const TomlValue* normal = value.find("normal")) {
-    static constexpr std::array<std::string_view, 1> kOnly{"normal"};
-    static constexpr std::array<std::string_view, 2> kKeys{"mean", "std"};
-    only(kOnly);
-    normal->allow_only(kKeys);
-    Values::Normal source{number_or_numbers(required(*normal, "mean", "mean = [1, 0, 0]")),
-                          number_or_numbers(required(*normal, "std", "std = 0.1"))};
-    for (const double deviation : source.deviation) {
-      if (deviation < 0) throw normal->find("std")->error(number_text(deviation), "a standard deviation of 0 or more");
-    }
-    return {std::move(source), normal->where()};
-  }
-  if (const TomlValue* lognormal = value.find("lognormal")) {
-    static constexpr std::array<std::string_view, 1> kOnly{"lognormal"};
-    static constexpr std::array<std::string_view, 2> kKeys{"median", "sigma"};
-    only(kOnly);
-    lognormal->allow_only(kKeys);
-    Values::LogNormal source{
-        number_or_numbers(required(*lognormal, "median", "median = 0.2")),
-        number_or_numbers(required(*lognormal, "sigma", "sigma = 0.5, the logarithm's deviation"))};
-    for (const double median : source.median) {
-      if (!(median > 0)) throw lognormal->find("median")->error(number_text(median), "a median above 0");
-    }
-    for (const double sigma : source.sigma) {
-      if (sigma < 0) throw lognormal->find("sigma")->error(number_text(sigma), "a standard deviation of 0 or more");
-    }
-    return {std::move(source), lognormal->where()};
-  }
-  if (const TomlValue* box = value.find("box")) {
-    static constexpr std::array<std::string_view, 1> kOnly{"box"};
-    only(kOnly);
-    auto [low, high] = parse_range(*box);
-    const std::size_t pairs = low.size() == 1    ? high.size()
-                              : high.size() == 1 ? low.size()
-                                                 : std::min(low.size(), high.size());
-    for (std::size_t i = 0; i < pairs; ++i) {
-      const double least = of_column(low, i), most = of_column(high, i);
-      if (least > most) {
-        throw box->error("low = " + number_text(least) + " above high = " + number_text(most), "low first, then high");
-      }
-    }
-    return {Values::Box{std::move(low), std::move(high)}, box->where()};
-  }
-  if (const TomlValue* linspace = value.find("linspace")) {
-    static constexpr std::array<std::string_view, 1> kOnly{"linspace"};
-    only(kOnly);
-    auto [low, high] = parse_range(*linspace);
-    return {Values::Linspace{std::move(low), std::move(high)}, linspace->where()};
-  }
-  static constexpr std::array<std::string_view, 3> kOnly{"file", "dataset", "columns"};
-  only(kOnly);
-  return std::visit([&](auto source) { return EnsembleValues{std::move(source), where}; }, parse_file(value, folder));
 }
 
 std::string numbers_text(std::size_t count) { return std::to_string(count) + (count == 1 ? " number" : " numbers"); }
@@ -256,13 +139,34 @@ class Drawing {
 
   EnsembleMatrix draw(const Values::Table& source, const std::string& where, std::size_t) const {
     const train::Table& table = *source.content;
+    const bool one_for_all = source.rows == Values::Table::Rows::one_for_all;
     if (!source.columns.empty() && source.columns.size() != width_) wrong_width(where, source.columns.size(), columns_);
-    if (table.rows < trajectories_) too_few_rows(where, table.rows);
+    if (!one_for_all && table.rows < trajectories_) too_few_rows(where, table.rows);
+    const std::vector<std::optional<std::size_t>> from = places_in(source, where);
+    const std::size_t rows = one_for_all ? 1 : trajectories_;
+    EnsembleMatrix matrix{{}, rows};
+    matrix.values.reserve(rows * width_);
+    for (std::size_t row = 0; row < rows; ++row) {
+      for (std::size_t column = 0; column < width_; ++column) {
+        matrix.values.push_back(from[column] ? table(row, *from[column]) : *columns_.defaults[column]);
+      }
+    }
+    return matrix;
+  }
+
+  // [column]: where in the table it stands; nothing where it takes its default.
+  std::vector<std::optional<std::size_t>> places_in(const Values::Table& source, const std::string& where) const {
+    const train::Table& table = *source.content;
+    std::vector<std::optional<std::size_t>> from(width_);
+    if (source.columns.empty() && source.rows != Values::Table::Rows::of_csv &&
+        go_by_position(columns_.names, table.columns)) {
+      for (std::size_t column = 0; column < width_; ++column) from[column] = column;
+      return from;
+    }
     // A table without any of the names was not meant to leave all to the defaults.
     const bool any = std::ranges::any_of(columns_.names, [&](const std::string& name) {
       return std::ranges::find(table.columns, name) != table.columns.end();
     });
-    std::vector<std::optional<std::size_t>> from(width_);
     for (std::size_t column = 0; column < width_; ++column) {
       const std::string& name = source.columns.empty() ? columns_.names[column] : source.columns[column];
       if (std::ranges::find(table.columns, name) != table.columns.end()) {
@@ -275,9 +179,7 @@ class Drawing {
                                             : did_you_mean(name, known)});
       }
     }
-    return fill([&](std::size_t trajectory, std::size_t column) {
-      return from[column] ? table(trajectory, *from[column]) : *columns_.defaults[column];
-    });
+    return from;
   }
 
   EnsembleMatrix draw(const Values::Named& source, const std::string& where, std::size_t) const {
@@ -353,41 +255,6 @@ class Drawing {
 
 }  // namespace
 
-EnsembleValues parse_ensemble_values(const TomlValue& value, const std::filesystem::path& folder) {
-  if (value.is_table()) return parse_table(value, folder);
-  if (value.is_array()) {
-    EnsembleValues values{Values::Shared{}, value.where()};
-    values.source = parse_array(value);
-    return values;
-  }
-  return {Values::Shared{{value.number()}}, value.where()};
-}
-
-EnsembleValues parse_column_values(const TomlValue& value, const std::filesystem::path& folder) {
-  EnsembleValues values = parse_ensemble_values(value, folder);
-  if (auto* list = std::get_if<Values::Shared>(&values.source); list != nullptr && value.is_array()) {
-    const std::size_t rows = list->row.size();
-    values.source = Values::Rows{std::move(list->row), rows, 1};
-  }
-  return values;
-}
-
-std::variant<Values::Dataset, Values::Table> parse_file(const TomlValue& table, const std::filesystem::path& folder) {
-  const std::filesystem::path file = folder / required(table, "file", "file = \"x.h5\" or \"x.csv\"").text();
-  const TomlValue* dataset = table.find("dataset");
-  const TomlValue* columns = table.find("columns");
-  if (dataset != nullptr && columns != nullptr) {
-    throw columns->error("columns beside a dataset", "dataset, of an HDF5 file, or columns, of a CSV", "remove one");
-  }
-  if (dataset != nullptr) return Values::Dataset{file, dataset->text()};
-  Values::Table source{file, {}, {}};
-  if (columns != nullptr) {
-    source.columns = columns->is_text() ? std::vector{columns->text()} : columns->texts();
-    if (source.columns.empty()) throw columns->error("an empty array", "names of the table's columns");
-  }
-  return source;
-}
-
 std::vector<std::filesystem::path> files_of(const EnsembleValues& values) {
   if (const auto* dataset = std::get_if<Values::Dataset>(&values.source)) return {dataset->file};
   if (const auto* table = std::get_if<Values::Table>(&values.source)) return {table->file};
@@ -402,7 +269,10 @@ std::vector<std::filesystem::path> files_of(const EnsembleValues& values) {
 
 std::optional<std::size_t> listed_rows(const EnsembleValues& values) {
   if (const auto* rows = std::get_if<Values::Rows>(&values.source)) return rows->rows;
-  if (const auto* table = std::get_if<Values::Table>(&values.source)) return table->content->rows;
+  if (const auto* table = std::get_if<Values::Table>(&values.source)) {
+    if (table->rows == Values::Table::Rows::one_for_all) return std::nullopt;
+    return table->content->rows;
+  }
   std::optional<std::size_t> listed;
   if (const auto* named = std::get_if<Values::Named>(&values.source)) {
     std::string listed_where;

@@ -50,11 +50,14 @@ struct EnsembleValues {
   struct Dataset {  // [row][column], or [column] for one row for all; of one column: [row]
     std::filesystem::path file;
     std::string dataset;
+    std::vector<std::string> columns;  // which of those that the file names, in order; empty: by their names
   };
-  struct Table {  // of a CSV: a row for each trajectory
+  struct Table {  // named columns: of a CSV, or of a dataset in a file that names them
+    enum class Rows { of_csv, of_dataset, one_for_all };
     std::filesystem::path file;
     std::vector<std::string> columns;             // which of it, in order; empty: those called as the columns to fill
     std::shared_ptr<const train::Table> content;  // once it is read
+    Rows rows = Rows::of_csv;
   };
   struct Named {
     std::vector<std::pair<std::string, EnsembleValues>> columns;
@@ -70,7 +73,7 @@ EnsembleValues parse_ensemble_values(const TomlValue& value, const std::filesyst
 // The same for a single column, whose array is a number for each trajectory.
 EnsembleValues parse_column_values(const TomlValue& value, const std::filesystem::path& folder);
 
-// {file = "x.h5", dataset = "u0"}, or {file = "x.csv"}, columns = ["a", "b"] beside it where they have other names.
+// {file = "x.h5", dataset = "u0"}, or {file = "x.csv"}, columns = ["a", "b"] beside them where those have other names.
 std::variant<EnsembleValues::Dataset, EnsembleValues::Table> parse_file(const TomlValue& table,
                                                                         const std::filesystem::path& folder);
 

@@ -16,6 +16,7 @@
 namespace lockstep::cli {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -135,7 +136,8 @@ TEST(EnsembleValues, datasets_are_rows_or_one_row) {
     file.publish();
   }
   const auto load = [&](const std::string& dataset) {
-    return load_files(parse("{file=\"ensemble_values_test.h5\", dataset=\"" + dataset + "\"}", testing::TempDir()));
+    return load_files(parse("{file=\"ensemble_values_test.h5\", dataset=\"" + dataset + "\"}", testing::TempDir()),
+                      "component");
   };
   EXPECT_EQ(listed_rows(load("rows")), 2u);
   EXPECT_THAT(draw(load("rows"), 2, kXyz, {}).values, ElementsAre(1, 2, 3, 4, 5, 6));
@@ -143,16 +145,72 @@ TEST(EnsembleValues, datasets_are_rows_or_one_row) {
   EXPECT_THROW(load("nothing"), Error);
   EXPECT_THAT(message_of([&] { draw(load("none"), 1, kXyz, {}); }),
               HasSubstr("found 0 rows, expected at least 1, one for each trajectory; give one"));
-  const EnsembleValues named =
-      load_files(parse("{x={file=\"ensemble_values_test.h5\", dataset=\"row\"}, y=0, z=0}", testing::TempDir()));
+  const EnsembleValues named = load_files(
+      parse("{x={file=\"ensemble_values_test.h5\", dataset=\"row\"}, y=0, z=0}", testing::TempDir()), "component");
   EXPECT_EQ(listed_rows(named), 3u);
+  std::filesystem::remove(path);
+}
+
+TEST(EnsembleValues, columns_of_a_dataset_that_the_file_names_go_by_their_names) {
+  const std::filesystem::path folder = testing::TempDir(), path = folder / "ensemble_values_named.h5";
+  {
+    hdf5::File file = hdf5::File::create(path, Existing::replace);
+    const std::vector<double> numbers{3, 9, 1, 2, 6, 8, 4, 5};
+    const std::vector<std::string> names{"z", "w", "x", "y"}, made_up{"u0", "u1", "u2"};
+    hdf5::Dataset scale = file.create_strings("name", names), unnamed = file.create_strings("unnamed", made_up);
+    scale.make_scale("name");
+    unnamed.make_scale("unnamed");
+    hdf5::Dataset rows = file.create_dataset<double>("rows", {2, 4}), row = file.create_dataset<double>("row", {4}),
+                  three = file.create_dataset<double>("three", {2, 3}),
+                  one = file.create_dataset<double>("one", {2, 1});
+    rows.write<double>(numbers);
+    row.write<double>(std::span(numbers).first(4));
+    three.write<double>(std::span(numbers).first(6));
+    one.write<double>(std::span(numbers).first(2));
+    rows.attach_scale(1, scale);
+    row.attach_scale(0, scale);
+    three.attach_scale(1, unnamed);
+    file.create_dataset<double>("beside", {1, 2}).write<double>(std::span(numbers).first(2));
+    file.create_strings("component", std::vector<std::string>{"b", "a"});
+    file.publish();
+  }
+  const auto load = [&](const std::string& dataset, const std::string& columns = "") {
+    return load_files(parse("{file=\"ensemble_values_named.h5\", dataset=\"" + dataset + "\"" + columns + "}", folder),
+                      "component");
+  };
+  EXPECT_EQ(listed_rows(load("rows")), 2u);
+  EXPECT_THAT(draw(load("rows"), 2, kXyz, {}).values, ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_EQ(listed_rows(load("row")), std::nullopt);
+  EXPECT_THAT(draw(load("row"), 2, kXyz, {}).values, ElementsAre(1, 2, 3));
+  EXPECT_THAT(draw(load("rows", ", columns=[\"w\", \"x\", \"x\"]"), 1, kXyz, {}).values, ElementsAre(9, 1, 1));
+  EXPECT_THAT(draw(load("three"), 1, kXyz, {}).values, ElementsAre(3, 9, 1)) << "u0, u1, u2 are no names";
+  EXPECT_THAT(draw(load("rows"), 1, {"component", {"u0", "u1", "u2", "u3"}, {}}, {}).values, ElementsAre(3, 9, 1, 2));
+  EXPECT_THAT(draw(load("beside"), 1, {"component", {"a", "b"}, {}}, {}).values, ElementsAre(9, 3));
+  const ColumnNames rates{"parameter", {"x", "k"}, {std::nullopt, 9.0}};
+  EXPECT_THAT(draw(load("rows"), 2, rates, {}).values, ElementsAre(1, 9, 4, 9));
+  const EnsembleValues single =
+      load_files(parse("{x={file=\"ensemble_values_named.h5\", dataset=\"rows\", columns=\"w\"},"
+                       " y={file=\"ensemble_values_named.h5\", dataset=\"rows\"},"
+                       " z={file=\"ensemble_values_named.h5\", dataset=\"one\"}}",
+                       folder),
+                 "component");
+  EXPECT_THAT(draw(single, 2, kXyz, {}).values, ElementsAre(9, 2, 3, 8, 5, 9));
+
+  EXPECT_THAT(
+      message_of([&] {
+        draw(load("rows"), 2, {"component", {"S", "I", "R", "D"}, {}}, {});
+      }),
+      AllOf(HasSubstr("f.toml:1: v: found no column \"S\" in "),
+            HasSubstr("ensemble_values_named.h5:/rows, expected one of z, w, x, y; say which to take: columns = "
+                      "[..], one for each component")));
+  EXPECT_THAT(message_of([&] { load("one", ", columns=[\"x\"]"); }), HasSubstr("/one, which names none"));
   std::filesystem::remove(path);
 }
 
 TEST(EnsembleValues, tables_give_a_row_to_each_trajectory_by_the_names_of_their_columns) {
   const std::filesystem::path folder = testing::TempDir();
   std::ofstream(folder / "ensemble_values_test.csv") << "# measured\nz, id, x, y\n3, 7, 1, 2\n6, 8, 4, 5\n";
-  const auto load = [&](const std::string& value) { return load_files(parse(value, folder)); };
+  const auto load = [&](const std::string& value) { return load_files(parse(value, folder), "component"); };
   const EnsembleValues by_name = load("{file=\"ensemble_values_test.csv\"}");
   EXPECT_EQ(listed_rows(by_name), 2u);
   EXPECT_THAT(draw(by_name, 2, kXyz, {}).values, ElementsAre(1, 2, 3, 4, 5, 6));
@@ -197,7 +255,6 @@ TEST(EnsembleValues, what_contradicts_itself_is_refused) {
   EXPECT_THAT(refusal("{box={low=[0,0,1], high=0.5}}"), HasSubstr("v.box: found low = 1 above high = 0.5"));
   EXPECT_EQ(refusal("{box={low=[0,0], high=[1,1,1]}}"), "no error") << "its width is judged when it is drawn";
   EXPECT_EQ(refusal("{box={low=[], high=1}}"), "no error");
-  EXPECT_THAT(refusal("{file=\"a\", dataset=\"b\", columns=[\"c\"]}"), HasSubstr("found columns beside a dataset"));
   EXPECT_THAT(refusal("{file=\"a\", columns=[]}"), HasSubstr("v.columns: found an empty array"));
 }
 

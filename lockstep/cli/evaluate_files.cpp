@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "lockstep/cli/column_names.h"
 #include "lockstep/cli/data_file.h"
 #include "lockstep/cli/data_numbers.h"
 #include "lockstep/cli/meant_numbers.h"
@@ -56,12 +57,18 @@ class Hdf5Samples : public SampleSource<T> {
         several ? dataset_names(model.inputs, model_path.string()) : std::vector{name};
     for (const nn::Port& port : model.inputs) {
       const std::size_t features = port.features.size();
-      require_there(names[ports_.size()], several ? "port " + port.name : "");
-      MeantNumbers numbers(file_.dataset(names[ports_.size()]));
+      const std::string& own_name = names[ports_.size()];
+      require_there(own_name, several ? "port " + port.name : "");
+      MeantNumbers numbers(file_.dataset(own_name));
       const hdf5::Dataset& dataset = numbers.dataset();
       const hdf5::Shape shape = dataset.shape();
       const bool one_dimension = shape.size() == 1 && features == 1;
-      if (!one_dimension && (shape.size() != 2 || shape[1] != features)) {
+      std::vector<std::size_t> columns;
+      if (shape.size() == 2) {
+        columns = columns_by_name(port, column_names(file_, own_name, several ? own_name + "_feature" : "feature"),
+                                  dataset.name(), model_path);
+      }
+      if (!one_dimension && columns.empty() && (shape.size() != 2 || shape[1] != features)) {
         refuse(dataset.name(),
                counted_text(shape.size() == 2 ? shape[1] : shape.size(), shape.size() == 2 ? "column" : "dimension"),
                "[sample, feature] with " + std::to_string(features) + " columns, " +
@@ -72,7 +79,7 @@ class Hdf5Samples : public SampleSource<T> {
         refuse(dataset.name(), std::to_string(shape[0]) + " samples",
                std::to_string(samples()) + ", as " + ports_[0].numbers.dataset().name() + " has");
       }
-      ports_.push_back({features, std::move(numbers), one_dimension});
+      ports_.push_back({one_dimension ? 1 : shape[1], std::move(numbers), one_dimension, std::move(columns)});
     }
   }
 
@@ -90,9 +97,36 @@ class Hdf5Samples : public SampleSource<T> {
  private:
   template <class Number>
   std::vector<Number> read_as(std::size_t port, std::size_t first, std::size_t count) const {
-    const auto& [width, numbers, one_dimension] = ports_[port];
-    return one_dimension ? numbers.template read<Number>({first}, {count})
-                         : numbers.template read<Number>({first, 0}, {count, width});
+    const auto& [width, numbers, one_dimension, columns] = ports_[port];
+    if (one_dimension) return numbers.template read<Number>({first}, {count});
+    std::vector<Number> stored = numbers.template read<Number>({first, 0}, {count, width});
+    if (columns.empty()) return stored;
+    std::vector<Number> values;
+    values.reserve(count * columns.size());
+    for (std::size_t row = 0; row < count; ++row) {
+      for (const std::size_t column : columns) values.push_back(stored[row * width + column]);
+    }
+    return values;
+  }
+
+  // [feature]: its column; none where they are taken in their order.
+  static std::vector<std::size_t> columns_by_name(const nn::Port& port, const std::vector<std::string>& names,
+                                                  const std::string& dataset, const std::filesystem::path& model_path) {
+    std::vector<std::string> wanted;
+    for (const nn::Feature& feature : port.features) wanted.push_back(feature.name);
+    const bool all_named = std::ranges::none_of(wanted, [](const std::string& name) { return name.empty(); });
+    if (names.empty() || !all_named || wanted == names || go_by_position(wanted, names)) return {};
+    std::vector<std::size_t> columns;
+    for (const std::string& name : wanted) {
+      const auto found = std::ranges::find(names, name);
+      if (found == names.end()) {
+        refuse(dataset, "columns " + list_text(std::vector<std::string_view>(names.begin(), names.end())),
+               "one called \"" + name + "\", an input of " + model_path.string(),
+               "give its column that name, or leave out the names of all to have them taken in their order");
+      }
+      columns.push_back(static_cast<std::size_t>(found - names.begin()));
+    }
+    return columns;
   }
 
   void require_there(const std::string& name, const std::string& port) const {
@@ -106,9 +140,10 @@ class Hdf5Samples : public SampleSource<T> {
   }
 
   struct Port {
-    std::size_t width;
+    std::size_t width;  // columns of the dataset
     MeantNumbers numbers;
-    bool one_dimension;  // [sample], for ports of one feature
+    bool one_dimension;                // [sample], for ports of one feature
+    std::vector<std::size_t> columns;  // [feature]; none: all in their order
   };
   hdf5::File file_;
   std::vector<Port> ports_;

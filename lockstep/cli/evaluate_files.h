@@ -30,7 +30,8 @@ class SampleSource {
   virtual std::string note() const { return {}; }                             // on what was taken for which input
 };
 
-// HDF5 by its content: `dataset` [sample, feature], of several ports one called as each. Else a CSV, whose columns are
+// HDF5 by its content: `dataset` [sample, feature], of several ports one called as each; its columns by name where both
+// the file (column_names.h) and the net name them, else in their order. Else a CSV, whose columns are
 // called as the features; features without names are called x0, x1... or, where those are not there, take its columns
 // in order, which note() tells. Throws Error naming what does not fit.
 template <class T>

@@ -359,10 +359,11 @@ ProblemSetup set_up(const ProblemFile& file) {
   ode::Problem& problem = setup.problem;
   problem.rhs = rhs.function;
 
-  const auto load = [](const std::optional<EnsembleValues>& values) {
-    return values ? std::optional(load_files(*values)) : std::nullopt;
+  const auto load = [](const std::optional<EnsembleValues>& values, const char* coordinate) {
+    return values ? std::optional(load_files(*values, coordinate)) : std::nullopt;
   };
-  const Sources sources{load(file.ensemble.initial_state), load(file.ensemble.parameters), load(file.time.span)};
+  const Sources sources{load(file.ensemble.initial_state, "component"), load(file.ensemble.parameters, "parameter"),
+                        load(file.time.span, "")};
   const std::size_t trajectories = count_trajectories(file, sources);
   require_memory(file, trajectories, rhs.component_names.size());
   draw_initial_states(file, sources, rhs, trajectories, problem);

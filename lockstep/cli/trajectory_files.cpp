@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "lockstep/cli/column_names.h"
 #include "lockstep/cli/data_numbers.h"
 #include "lockstep/cli/measurement_sigma.h"
 #include "lockstep/cli/provenance.h"
@@ -181,8 +182,9 @@ TrajectoryTable read_trajectories_hdf5(const DataSection& data, const FirstNumbe
                states.name + " has");
   }
   std::vector<std::string> component_names = data.states.size() > 1 ? data.states : numbered("u", states.shape[2]);
-  if (data.states.size() < 2 && file.has("component") && file.dataset("component").type().kind == hdf5::Kind::string) {
-    std::vector<std::string> names = file.dataset("component").read_strings();
+  if (data.states.size() < 2) {
+    std::vector<std::string> names =
+        column_names(file, data.states.empty() ? "state" : data.states.front(), "component");
     if (names.size() == states.shape[2]) component_names = std::move(names);
   }
   std::vector<double> sigma = sigma_of_states(file, data.sigma, states, component_names);

@@ -1,0 +1,89 @@
+"""Files whose columns have names are read by these, whatever their order.
+
+usage: names_test.py LOCKSTEP [unittest arguments]
+Exit code 77 without h5py: skipped, not passed.
+"""
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
+from tool_test import LORENZ, ToolTest, h5py, np, safetensors
+
+CONTINUED = LORENZ.replace("{ normal = { mean = [1, 0, 0], std = 0.1 } }", '{ file = "first.h5", dataset = "end_state" }')
+
+
+class Names(ToolTest):
+    def solve(self, name, text, *flags):
+        self.write(name + ".toml", text)
+        self.succeed("solve", name + ".toml", "--output", name + ".h5", "--quiet", *flags)
+        with h5py.File(self.path(name + ".h5")) as file:
+            return {name: file[name][:] for name in ("end_state", "initial_state", "parameters")}
+
+    def test_a_solve_goes_on_where_a_file_of_components_in_another_order_ended(self):
+        first = self.solve("first", LORENZ + 'components = ["z", "x", "y"]\n')
+        second = self.solve("second", CONTINUED)
+        np.testing.assert_array_equal(second["initial_state"], first["end_state"][:, [1, 2, 0]])
+        self.solve("first", LORENZ + 'components = ["z", "x"]\n', "--overwrite")
+        self.write("third.toml", CONTINUED)
+        self.fail_with('third.toml:7: ensemble.initial_state: found no column "y" in first.h5:/end_state, expected one of z, x; say '
+                       "which to take: columns = [..], one for each component", "solve", "third.toml")
+
+    def test_parameters_of_another_file_go_by_name(self):
+        decay = """
+[rhs]
+parameters = { a = 1, b = 2 }
+[rhs.equations]
+x = "-a*x + b"
+[ensemble]
+trajectories = 3
+initial_state = [1]
+parameters = { a = { linspace = [1, 2] }, b = 5 }
+[time]
+span = [0, 1]
+[output]
+file = "decay.h5"
+"""
+        first = self.solve("first", decay)
+        turned = decay.replace("a = 1, b = 2", "b = 2, a = 1").replace("trajectories = 3\n", "").replace(
+            "{ a = { linspace = [1, 2] }, b = 5 }", '{ file = "first.h5", dataset = "parameters" }')
+        second = self.solve("second", turned)
+        np.testing.assert_array_equal(second["parameters"], first["parameters"][:, ::-1])
+        np.testing.assert_array_equal(second["end_state"], first["end_state"])
+
+    def test_a_coordinate_names_the_columns(self):
+        states = np.array([[20.0, 1.0, 2.0], [21.0, 3.0, 4.0]])
+        with h5py.File(self.path("first.h5"), "w") as file:  # as xarray writes a coordinate of another name
+            file["end_state"] = states
+            file["species"] = ["z", "x", "y"]
+            file["species"].make_scale("species")
+            file["end_state"].dims[1].attach_scale(file["species"])
+        second = self.solve("second", CONTINUED.replace("trajectories = 100\n", ""))
+        np.testing.assert_array_equal(second["initial_state"], states[:, [1, 2, 0]])
+
+    def test_features_of_a_net_go_by_name(self):
+        net = safetensors({"0.weight": [[1, 10, 100]], "0.bias": [0]},
+                          {"inputs": "x, y, z", "activations": "linear"})
+        self.write("net.safetensors", net)
+        arguments = ("evaluate", "net.safetensors", "-i", "in.h5", "-o", "out.csv", "--overwrite")
+
+        def evaluated(columns, names):
+            with h5py.File(self.path("in.h5"), "w") as file:
+                file["input"] = np.array(columns, float)
+                file["feature"] = names
+                file["feature"].make_scale("feature")
+                file["input"].dims[1].attach_scale(file["feature"])
+            self.succeed(*arguments)
+            return [float(line) for line in self.path("out.csv").read_text().split()[1:]]
+
+        self.assertEqual(evaluated([[3, 1, 2], [6, 4, 5]], ["z", "x", "y"]), [321, 654])
+        self.assertEqual(evaluated([[3, 9, 1, 2]], ["z", "w", "x", "y"]), [321])
+        self.assertEqual(evaluated([[3, 1, 2]], ["x0", "x1", "x2"]), [213])
+        with self.assertRaises(AssertionError):
+            evaluated([[3, 1, 2]], ["a", "b", "x"])
+        self.fail_with('in.h5:/input: found columns a, b, x, expected one called "y", an input of net.safetensors; give its column '
+                       "that name", *arguments)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])

@@ -1,0 +1,166 @@
+// How an ensemble's numbers are written in a problem file.
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "lockstep/cli/ensemble_values.h"
+#include "lockstep/cli/text.h"
+
+namespace lockstep::cli {
+namespace {
+
+using Values = EnsembleValues;
+
+constexpr std::array<std::string_view, 7> kSources{"normal", "lognormal", "box",    "linspace",
+                                                   "file",   "dataset",   "columns"};
+
+std::vector<double> number_or_numbers(const TomlValue& value) {
+  if (value.is_number()) return {value.number()};
+  if (value.is_array()) return value.numbers();
+  throw value.error(value.describe(), "a number, or an array with a number for each column");
+}
+
+const TomlValue& required(const TomlValue& table, std::string_view key, std::string_view example) {
+  const TomlValue* value = table.find(key);
+  if (value == nullptr) {
+    throw table.error("no key \"" + std::string(key) + "\"", "for example " + std::string(example));
+  }
+  return *value;
+}
+
+// {low = .., high = ..}, or [low, high] for a single column.
+std::pair<std::vector<double>, std::vector<double>> parse_range(const TomlValue& value) {
+  if (value.is_array()) {
+    const std::vector<double> ends = value.numbers();
+    if (ends.size() != 2) throw value.error(value.describe(), "[low, high], or {low = [..], high = [..]}");
+    return {{ends[0]}, {ends[1]}};
+  }
+  static constexpr std::array<std::string_view, 2> kKeys{"low", "high"};
+  value.allow_only(kKeys);
+  return {number_or_numbers(required(value, "low", "low = [0, 0]")),
+          number_or_numbers(required(value, "high", "high = [1, 1]"))};
+}
+
+decltype(Values::source) parse_array(const TomlValue& value) {
+  const TomlValue::Array& entries = value.array();
+  if (entries.empty()) throw value.error("an empty array", "numbers, or rows of numbers");
+  if (!entries.front().is_array()) return Values::Shared{value.numbers()};
+  Values::Rows rows{{}, entries.size(), entries.front().array().size()};
+  for (const TomlValue& entry : entries) {
+    const std::vector<double> row = entry.numbers();
+    if (row.size() != rows.columns) {
+      throw entry.error(entry.describe(), std::to_string(rows.columns) + " numbers as in the first row");
+    }
+    rows.values.insert(rows.values.end(), row.begin(), row.end());
+  }
+  return rows;
+}
+
+EnsembleValues parse_table(const TomlValue& value, const std::filesystem::path& folder) {
+  const std::string where = value.where();
+  const bool is_source = std::ranges::any_of(kSources, [&](auto key) { return value.find(key) != nullptr; });
+  if (!is_source) {
+    Values::Named named;
+    for (const auto& [name, column] : value.table()) {
+      named.columns.emplace_back(name, parse_column_values(column, folder));
+    }
+    if (named.columns.empty())
+      throw value.error("an empty table", "names with values, or one of " + list_text(kSources));
+    return {std::move(named), where};
+  }
+  const auto only = [&](std::span<const std::string_view> keys) {
+    for (const auto& [key, entry] : value.table()) {
+      if (std::ranges::find(keys, key) != keys.end()) continue;
+      if (std::ranges::find(kSources, key) == kSources.end()) value.allow_only(kSources);
+      throw entry.error("a second source of numbers beside \"" + std::string(keys.front()) + "\"", "one of them");
+    }
+  };
+  if (const TomlValue* normal = value.find("normal")) {
+    static constexpr std::array<std::string_view, 1> kOnly{"normal"};
+    static constexpr std::array<std::string_view, 2> kKeys{"mean", "std"};
+    only(kOnly);
+    normal->allow_only(kKeys);
+    Values::Normal source{number_or_numbers(required(*normal, "mean", "mean = [1, 0, 0]")),
+                          number_or_numbers(required(*normal, "std", "std = 0.1"))};
+    for (const double deviation : source.deviation) {
+      if (deviation < 0) throw normal->find("std")->error(number_text(deviation), "a standard deviation of 0 or more");
+    }
+    return {std::move(source), normal->where()};
+  }
+  if (const TomlValue* lognormal = value.find("lognormal")) {
+    static constexpr std::array<std::string_view, 1> kOnly{"lognormal"};
+    static constexpr std::array<std::string_view, 2> kKeys{"median", "sigma"};
+    only(kOnly);
+    lognormal->allow_only(kKeys);
+    Values::LogNormal source{
+        number_or_numbers(required(*lognormal, "median", "median = 0.2")),
+        number_or_numbers(required(*lognormal, "sigma", "sigma = 0.5, the logarithm's deviation"))};
+    for (const double median : source.median) {
+      if (!(median > 0)) throw lognormal->find("median")->error(number_text(median), "a median above 0");
+    }
+    for (const double sigma : source.sigma) {
+      if (sigma < 0) throw lognormal->find("sigma")->error(number_text(sigma), "a standard deviation of 0 or more");
+    }
+    return {std::move(source), lognormal->where()};
+  }
+  if (const TomlValue* box = value.find("box")) {
+    static constexpr std::array<std::string_view, 1> kOnly{"box"};
+    only(kOnly);
+    auto [low, high] = parse_range(*box);
+    const std::size_t pairs = low.size() == 1    ? high.size()
+                              : high.size() == 1 ? low.size()
+                                                 : std::min(low.size(), high.size());
+    for (std::size_t i = 0; i < pairs; ++i) {
+      const double least = low[low.size() == 1 ? 0 : i], most = high[high.size() == 1 ? 0 : i];
+      if (least > most) {
+        throw box->error("low = " + number_text(least) + " above high = " + number_text(most), "low first, then high");
+      }
+    }
+    return {Values::Box{std::move(low), std::move(high)}, box->where()};
+  }
+  if (const TomlValue* linspace = value.find("linspace")) {
+    static constexpr std::array<std::string_view, 1> kOnly{"linspace"};
+    only(kOnly);
+    auto [low, high] = parse_range(*linspace);
+    return {Values::Linspace{std::move(low), std::move(high)}, linspace->where()};
+  }
+  static constexpr std::array<std::string_view, 3> kOnly{"file", "dataset", "columns"};
+  only(kOnly);
+  return std::visit([&](auto source) { return EnsembleValues{std::move(source), where}; }, parse_file(value, folder));
+}
+
+}  // namespace
+
+EnsembleValues parse_ensemble_values(const TomlValue& value, const std::filesystem::path& folder) {
+  if (value.is_table()) return parse_table(value, folder);
+  if (value.is_array()) {
+    EnsembleValues values{Values::Shared{}, value.where()};
+    values.source = parse_array(value);
+    return values;
+  }
+  return {Values::Shared{{value.number()}}, value.where()};
+}
+
+EnsembleValues parse_column_values(const TomlValue& value, const std::filesystem::path& folder) {
+  EnsembleValues values = parse_ensemble_values(value, folder);
+  if (auto* list = std::get_if<Values::Shared>(&values.source); list != nullptr && value.is_array()) {
+    const std::size_t rows = list->row.size();
+    values.source = Values::Rows{std::move(list->row), rows, 1};
+  }
+  return values;
+}
+
+std::variant<Values::Dataset, Values::Table> parse_file(const TomlValue& table, const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / required(table, "file", "file = \"x.h5\" or \"x.csv\"").text();
+  const TomlValue* dataset = table.find("dataset");
+  const TomlValue* columns = table.find("columns");
+  std::vector<std::string> names;
+  if (columns != nullptr) {
+    names = columns->is_text() ? std::vector{columns->text()} : columns->texts();
+    if (names.empty()) throw columns->error("an empty array", "names of the table's columns");
+  }
+  if (dataset != nullptr) return Values::Dataset{file, dataset->text(), std::move(names)};
+  return Values::Table{file, std::move(names), {}};
+}
+
+}  // namespace lockstep::cli
