@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 #include <span>
@@ -135,7 +137,12 @@ void compare_inputs(const Ensemble& a, const Ensemble& b, Fields& fields) {
       if (!fields.same(where, values(a, i), values(b, i))) return;
     }
   };
-  each(a.own_times() || b.own_times(), "save times", [](const Ensemble& e, std::size_t i) { return e.times(i); });
+  const auto times_of = [&](const Ensemble& e, std::size_t i) {
+    std::vector<double> times = a.times(i);
+    const double start = a.own_times() && !times.empty() ? times.front() : a.start_time();
+    return same_times(times, b.times(i), start) ? times : e.times(i);
+  };
+  each(a.own_times() || b.own_times(), "save times", times_of);
   // A file of another program may not state them; between two of ours the digests tell.
   const bool stated = trajectories == 0 || a.parameters(0).empty() == b.parameters(0).empty();
   if (stated) {
@@ -188,6 +195,16 @@ std::vector<FieldDifference> compare_fields(const Ensemble& a, const Ensemble& b
   }
   compare_provenance(a, b, fields);
   return std::move(fields).sorted();
+}
+
+// With u = 2^-53: dt is a rounded decimal or quotient, of a difference that was rounded, and the product with k rounds
+// too: three roundings of at most u |t - start|, and the sum one of u |t|. Two lists, each so far from the exact times,
+// are at most 2 u (3 |t - start| + |t|) apart.
+bool same_times(std::span<const double> a, std::span<const double> b, double start) {
+  return std::ranges::equal(a, b, [&](double s, double t) {
+    const double roundings = 3 * std::abs(t - start) + std::abs(t);
+    return s == t || std::abs(s - t) <= std::numeric_limits<double>::epsilon() * roundings;
+  });
 }
 
 std::optional<SilentSolver> silent_on_solver(const Ensemble& a, const Ensemble& b) {

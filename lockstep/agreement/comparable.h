@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,10 @@ struct FieldDifference {
 // file from elsewhere need not carry our digests. What tells nothing about the numbers (when, for how long) is left
 // out.
 std::vector<FieldDifference> compare_fields(const Ensemble& a, const Ensemble& b);
+
+// Whether these are one list of save points, written by programs that compute them in other ways: start + k dt, or
+// start + (end - start) k / n. Both round, and so may dt, a decimal: see the bound in the source.
+bool same_times(std::span<const double> a, std::span<const double> b, double start);
 
 // Whether they are solutions of one problem at the same times, as far as these fields tell: their numbers can be
 // compared then, though not by rounding where another method, step or tolerance forbids that.
