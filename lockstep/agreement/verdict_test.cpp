@@ -135,6 +135,7 @@ TEST(verdict, rejects_float32_passed_for_float64_and_says_so) {
     const Verdict verdict = judge(*ours, pass_off(problem));
     EXPECT_OUTCOME(verdict, disagree);
     EXPECT_THAT(verdict.reasons, Contains(HasSubstr("is a float32, though it claims float64")));
+    EXPECT_THAT(verdict.reasons, Contains(HasSubstr("In units of the solution's size, the median trajectory")));
   }
 }
 
