@@ -129,6 +129,19 @@ void compare_impulses(const Ensemble& a, const Ensemble& b, Fields& fields) {
   }
 }
 
+// The first difference.
+void compare_times(const Ensemble& a, const Ensemble& b, Fields& fields) {
+  const bool own = a.own_times() || b.own_times();
+  for (std::size_t i = 0; i < (own ? a.trajectories() : std::min<std::size_t>(a.trajectories(), 1)); ++i) {
+    const std::vector<double> in_a = a.times(i), in_b = b.times(i);
+    const auto at = first_other_time(in_a, in_b);
+    if (!at) continue;
+    fields.add((own ? "trajectory " + std::to_string(i) + ": " : "") + "save times [" + std::to_string(*at) + "]",
+               number_text(in_a[*at]), number_text(in_b[*at]), true);
+    return;
+  }
+}
+
 void compare_inputs(const Ensemble& a, const Ensemble& b, Fields& fields) {
   const std::size_t trajectories = a.trajectories();
   const auto each = [&](bool own, const char* what, const auto& values) {
@@ -137,12 +150,7 @@ void compare_inputs(const Ensemble& a, const Ensemble& b, Fields& fields) {
       if (!fields.same(where, values(a, i), values(b, i))) return;
     }
   };
-  const auto times_of = [&](const Ensemble& e, std::size_t i) {
-    std::vector<double> times = a.times(i);
-    const double start = a.own_times() && !times.empty() ? times.front() : a.start_time();
-    return same_times(times, b.times(i), start) ? times : e.times(i);
-  };
-  each(a.own_times() || b.own_times(), "save times", times_of);
+  compare_times(a, b, fields);
   // A file of another program may not state them; between two of ours the digests tell.
   const bool stated = trajectories == 0 || a.parameters(0).empty() == b.parameters(0).empty();
   if (stated) {
@@ -199,12 +207,16 @@ std::vector<FieldDifference> compare_fields(const Ensemble& a, const Ensemble& b
 
 // With u = 2^-53: dt is a rounded decimal or quotient, of a difference that was rounded, and the product with k rounds
 // too: three roundings of at most u |t - start|, and the sum one of u |t|. Two lists, each so far from the exact times,
-// are at most 2 u (3 |t - start| + |t|) apart.
-bool same_times(std::span<const double> a, std::span<const double> b, double start) {
-  return std::ranges::equal(a, b, [&](double s, double t) {
-    const double roundings = 3 * std::abs(t - start) + std::abs(t);
+// are at most 2 u (3 |t - start| + |t|) apart. Where start is not stated it lies between 0 and the first save point, or
+// is that: |t - start| <= |t| + |first|.
+std::optional<std::size_t> first_other_time(std::span<const double> a, std::span<const double> b) {
+  const double first = a.empty() ? 0 : std::abs(a.front());
+  const auto [at, _] = std::ranges::mismatch(a, b, [&](double s, double t) {
+    const double roundings = 3 * (std::abs(t) + first) + std::abs(t);
     return s == t || std::abs(s - t) <= std::numeric_limits<double>::epsilon() * roundings;
   });
+  if (at == a.end() && a.size() == b.size()) return std::nullopt;
+  return static_cast<std::size_t>(at - a.begin());
 }
 
 std::optional<SilentSolver> silent_on_solver(const Ensemble& a, const Ensemble& b) {

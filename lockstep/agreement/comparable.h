@@ -23,9 +23,9 @@ struct FieldDifference {
 // out.
 std::vector<FieldDifference> compare_fields(const Ensemble& a, const Ensemble& b);
 
-// Whether these are one list of save points, written by programs that compute them in other ways: start + k dt, or
-// start + (end - start) k / n. Both round, and so may dt, a decimal: see the bound in the source.
-bool same_times(std::span<const double> a, std::span<const double> b, double start);
+// Where two lists of save points first differ by more than the roundings of programs that compute them in other ways:
+// start + k dt, or start + (end - start) k / n. The source derives the bound.
+std::optional<std::size_t> first_other_time(std::span<const double> a, std::span<const double> b);
 
 // Whether they are solutions of one problem at the same times, as far as these fields tell: their numbers can be
 // compared then, though not by rounding where another method, step or tolerance forbids that.

@@ -32,17 +32,17 @@ TEST(Comparable, save_times_may_differ_by_how_programs_compute_them) {
   } grids[] = {
       {0, 0.2, 5, 25}, {0, 0.1, 100, 1000}, {-0.7, 0.01, 9.3, 1000}, {1e6, 1e-3, 1e6 + 1, 1000}, {3, -0.3, 0, 10}};
   for (const auto& [start, dt, end, intervals] : grids) {
-    EXPECT_TRUE(same_times(evenly(start, end, intervals), arange(start, dt, intervals), start)) << dt;
+    EXPECT_EQ(first_other_time(evenly(start, end, intervals), arange(start, dt, intervals)), std::nullopt) << dt;
   }
   const std::vector<double> times = evenly(0, 5, 25);
   EXPECT_NE(times, arange(0, 0.2, 25)) << "3 times 0.2 is 0.6000000000000001";
   std::vector<double> in_float(times), late(times);
   for (double& t : in_float) t = static_cast<float>(t);
   late[7] *= 1 + 1e-14;
-  EXPECT_FALSE(same_times(times, in_float, 0));
-  EXPECT_FALSE(same_times(times, late, 0));
-  EXPECT_FALSE(same_times(times, evenly(0, 4.8, 24), 0)) << "another number of them";
-  EXPECT_TRUE(same_times({}, {}, 0));
+  EXPECT_EQ(first_other_time(times, in_float), 1u);
+  EXPECT_EQ(first_other_time(times, late), 7u);
+  EXPECT_EQ(first_other_time(times, evenly(0, 4.8, 24)), 25u) << "another number of them";
+  EXPECT_EQ(first_other_time({}, {}), std::nullopt);
 }
 
 TEST(Comparable, a_port_whose_times_were_computed_otherwise_is_judged) {

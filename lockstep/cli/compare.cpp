@@ -11,6 +11,7 @@
 #include <span>
 #include <type_traits>
 
+#include "lockstep/agreement/comparable.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/hdf5_text.h"
@@ -198,11 +199,11 @@ void check_shapes(const ode::ResultFile& a, const ode::ResultFile& b) {
   for (std::size_t i = 0; i < (each ? a.trajectories() : std::min<std::size_t>(a.trajectories(), 1)); ++i) {
     const std::vector<double> in_a = a.times(i);
     const std::vector<double> in_b = b.times(i);
-    const auto [at_a, at_b] = std::ranges::mismatch(in_a, in_b);
-    if (at_a == in_a.end()) continue;
+    const auto at = agreement::first_other_time(in_a, in_b);
+    if (!at) continue;
     cannot_compare(a, b,
-                   "save point " + std::to_string(at_a - in_a.begin()) + " at " + number_text(*at_a) + " and " +
-                       number_text(*at_b) + (each ? " in trajectory " + std::to_string(i) : ""),
+                   "save point " + std::to_string(*at) + " at " + number_text(in_a[*at]) + " and " +
+                       number_text(in_b[*at]) + (each ? " in trajectory " + std::to_string(i) : ""),
                    "the same times in both");
   }
 }

@@ -4,6 +4,7 @@ usage: names_test.py LOCKSTEP [unittest arguments]
 Exit code 77 without h5py: skipped, not passed.
 """
 import pathlib
+import shutil
 import sys
 import unittest
 
@@ -83,6 +84,37 @@ file = "decay.h5"
             evaluated([[3, 1, 2]], ["a", "b", "x"])
         self.fail_with('in.h5:/input: found columns a, b, x, expected one called "y", an input of net.safetensors; give its column '
                        "that name", *arguments)
+
+    @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not installed")
+    def test_components_are_drawn_over_those_of_the_same_name(self):
+        coordinates = LORENZ.replace("trajectories = 100", "trajectories = 4")
+        self.solve("whole", coordinates)
+        self.solve("turned", coordinates + 'components = ["z", "x", "y"]\n')
+        out = self.succeed("plot", "turned.h5", "--against", "whole.h5")
+        self.assertIn("no distance: no numbers that are finite in both and differ\n", out)
+        self.assertNotIn("note", out)
+        self.solve("less", coordinates + 'components = ["z", "y"]\n')
+        for pair, note in ((("less", "whole"), "x in whole.h5 alone"), (("whole", "less"), "x in whole.h5 alone")):
+            out = self.succeed("plot", pair[0] + ".h5", "--against", pair[1] + ".h5")
+            self.assertIn(f"note: components of both files are compared; {note}\n", out)
+            self.assertIn("no distance: no numbers that are finite in both and differ\n", out)
+        self.fail_with('--components: found "x", expected a component that less.h5 has too', "plot", "whole.h5", "--against",
+                       "less.h5", "--components", "x")
+        with h5py.File(self.path("less.h5"), "r+") as file:
+            file["component"][:] = ["S", "I"]
+        self.fail_with("less.h5: found components S, I, expected some of x, y, z, as whole.h5 has; solve the same system", "plot",
+                       "whole.h5", "--against", "less.h5")
+
+    @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not installed")
+    def test_save_points_of_a_port_may_be_rounded_otherwise(self):
+        self.solve("a", LORENZ.replace("[0, 2]", "[0, 5]").replace("save = 21", "save = 26"))
+        shutil.copy(self.path("a.h5"), self.path("b.h5"))
+        with h5py.File(self.path("b.h5"), "r+") as file:
+            self.assertNotEqual(list(file["time"][:]), list(np.arange(26) * 0.2))
+            file["time"][:] = np.arange(26) * 0.2
+            del file.attrs["problem_digest"]
+        self.succeed("plot", "a.h5", "--against", "b.h5")
+        self.assertIn("same bits: all 7,800 numbers", self.succeed("validate", "a.h5", "b.h5"))
 
 
 if __name__ == "__main__":

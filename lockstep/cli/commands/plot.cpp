@@ -17,6 +17,7 @@
 #include "lockstep/cli/plot/figures.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/printable.h"
 
 namespace lockstep::cli {
 namespace {
@@ -44,7 +45,8 @@ phase   one component against another, coloured by time; of long curves fewer ar
 spread  median, 50 % and 90 % of the ensemble over time
 raster  events over time, a row for each trajectory, and their rate; where the file keeps events
 Of many components series, spread and overlay show the first six, unless --components names others.
-With --against: overlay, both files' components over time, and distance between them, median and 90 %.
+With --against: overlay, both files' components over time, and distance between them, median and 90 %; components go
+by name.
 Draws with gnuplot, which must be installed (apt install gnuplot-nox).)";
 
 struct Kind {
@@ -95,15 +97,23 @@ std::filesystem::path stem_of(const PlotOptions& options) {
 // The pictures of two files.
 int plot_against(const PlotOptions& options) {
   const ode::ResultFile file(options.file), truth(options.against);
-  require_comparable(file, truth);
+  const SameComponents same = require_comparable(file, truth);
   FigureOptions figure_options;
   figure_options.components = component_indices(file, options.components);
+  for (const std::size_t c : figure_options.components) {
+    if (same.in_truth[c]) continue;
+    throw Error(ErrorKind::invalid_argument, {"--components",
+                                              '"' + file.component_names()[c] + '"',
+                                              "a component that " + options.against.string() + " has too",
+                                              {}});
+  }
+  if (!same.note.empty()) std::printf("note: %s\n", printable(same.note, LineBreaks::escape).c_str());
   figure_options.trajectories = options.trajectories;
   const PictureFormat format = choose_format(options);
   const std::filesystem::path stem = stem_of(options);
   for (const auto& [name, make] : {std::pair{"overlay", &overlay}, std::pair{"distance", &distance}}) {
     const std::filesystem::path target = stem.string() + "_" + name + (format == PictureFormat::svg ? ".svg" : ".png");
-    const Figure figure = make(file, truth, figure_options);
+    const Figure figure = make(file, truth, same, figure_options);
     if (figure.script.empty()) {
       std::printf("no %s: no numbers that are finite in both and differ\n", name);
       continue;

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string_view>
 #include <vector>
 
+#include "lockstep/agreement/comparable.h"
+#include "lockstep/cli/column_names.h"
 #include "lockstep/cli/plot/canvas.h"
 #include "lockstep/cli/plot/quantile.h"
 #include "lockstep/cli/text.h"
@@ -43,12 +46,64 @@ std::string rows_of(const Shown& shown, const Axis& time_axis, const std::vector
   return rows;
 }
 
+std::vector<std::size_t> in_truth(const SameComponents& same, const std::vector<std::size_t>& components) {
+  std::vector<std::size_t> places;
+  for (const std::size_t c : components) places.push_back(same.in_truth[c].value());
+  return places;
+}
+
+// "z" of many: what one file has and the other has not.
+std::string missing_text(const ode::ResultFile& file, const std::vector<std::string>& others) {
+  std::string names;
+  for (const std::string& name : file.component_names()) {
+    if (std::ranges::find(others, name) == others.end()) names += (names.empty() ? "" : ", ") + name;
+  }
+  return names.empty() ? "" : names + " in " + file.path().string() + " alone";
+}
+
+SameComponents same_components(const ode::ResultFile& file, const ode::ResultFile& truth) {
+  const std::vector<std::string>&ours = file.component_names(), &theirs = truth.component_names();
+  SameComponents same;
+  const bool by_place = go_by_position(ours, theirs);
+  for (std::size_t c = 0; c < ours.size(); ++c) {
+    const auto found = by_place ? theirs.begin() + static_cast<std::ptrdiff_t>(c) : std::ranges::find(theirs, ours[c]);
+    same.in_truth.push_back(found == theirs.end() ? std::nullopt
+                                                  : std::optional(static_cast<std::size_t>(found - theirs.begin())));
+  }
+  if (by_place) {
+    same.note = "components go by their places: those of one file have no names";
+    return same;
+  }
+  if (same.of_file().empty()) {
+    throw Error(
+        ErrorKind::invalid_argument,
+        {truth.path().string(), "components " + list_text(std::vector<std::string_view>(theirs.begin(), theirs.end())),
+         "some of " + list_text(std::vector<std::string_view>(ours.begin(), ours.end())) + ", as " +
+             file.path().string() + " has",
+         "solve the same system"});
+  }
+  const std::string first = missing_text(file, theirs), second = missing_text(truth, ours);
+  if (!first.empty() || !second.empty()) {
+    same.note =
+        "components of both files are compared; " + first + (first.empty() || second.empty() ? "" : ", ") + second;
+  }
+  return same;
+}
+
 // The title is as a rule that of both; their names tell them apart.
 std::string file_name_of(const ode::ResultFile& file) { return file.path().filename().string(); }
 
 }  // namespace
 
-void require_comparable(const ode::ResultFile& file, const ode::ResultFile& truth) {
+std::vector<std::size_t> SameComponents::of_file() const {
+  std::vector<std::size_t> both;
+  for (std::size_t c = 0; c < in_truth.size(); ++c) {
+    if (in_truth[c]) both.push_back(c);
+  }
+  return both;
+}
+
+SameComponents require_comparable(const ode::ResultFile& file, const ode::ResultFile& truth) {
   const auto refuse = [&](const std::string& found, const std::string& expected) {
     throw Error(ErrorKind::invalid_argument, {truth.path().string(), found, expected + " as in " + file.path().string(),
                                               "solve the same ensemble at the same save points"});
@@ -56,7 +111,6 @@ void require_comparable(const ode::ResultFile& file, const ode::ResultFile& trut
   const auto same = [&](std::size_t ours, std::size_t theirs, const char* what) {
     if (ours != theirs) refuse(count_text(theirs) + " " + what, count_text(ours));
   };
-  same(file.components(), truth.components(), "components");
   same(file.trajectories(), truth.trajectories(), "trajectories");
   same(file.save_points(), truth.save_points(), "save points");
   if (file.trajectories() == 0 || file.save_points() < 2) {
@@ -65,11 +119,19 @@ void require_comparable(const ode::ResultFile& file, const ode::ResultFile& trut
                  "curves over time, to be drawn over those of " + truth.path().string(),
                  "save more often; lockstep validate tells how far apart end states are"});
   }
-  if (file.times(0) != truth.times(0)) refuse("other times", "the same");
+  if (agreement::first_other_time(file.times(0), truth.times(0))) refuse("other times", "the same");
+  return same_components(file, truth);
 }
 
-Figure overlay(const ode::ResultFile& file, const ode::ResultFile& truth, const FigureOptions& options) {
-  const std::vector<std::size_t> components = shown_components(file, options.components);
+Figure overlay(const ode::ResultFile& file, const ode::ResultFile& truth, const SameComponents& same,
+               const FigureOptions& options) {
+  std::vector<std::size_t> components = shown_components(file, options.components);
+  if (options.components.empty()) {
+    const std::size_t most = components.size();
+    components = same.of_file();
+    components.resize(std::min(components.size(), most));
+  }
+  const std::vector<std::size_t> components_of_truth = in_truth(same, components);
   const std::vector<std::size_t> trajectories =
       evenly_chosen(file.trajectories(), options.trajectories.value_or(kShownTrajectories));
   std::vector<Shown> ours, theirs;
@@ -77,7 +139,8 @@ Figure overlay(const ode::ResultFile& file, const ode::ResultFile& truth, const 
   std::vector<Extent> values(components.size());
   for (const std::size_t trajectory : trajectories) {
     for (auto* shown : {&ours, &theirs}) {
-      shown->push_back(shown_of(shown == &ours ? file : truth, trajectory, components));
+      shown->push_back(shown == &ours ? shown_of(file, trajectory, components)
+                                      : shown_of(truth, trajectory, components_of_truth));
       for (const double time : shown->back().times) times.cover(time);
       for (std::size_t i = 0; i < shown->back().values.size(); ++i) {
         values[i % components.size()].cover(shown->back().values[i]);
@@ -93,9 +156,10 @@ Figure overlay(const ode::ResultFile& file, const ode::ResultFile& truth, const 
     script += data_block("b" + std::to_string(i), rows_of(theirs[i], time_axis, axes));
   }
   figure.size = stacked_size(components.size());
-  script +=
-      heading(file, file_name_of(file) + " over " + file_name_of(truth) + share_of_components(file, options.components),
-              trajectories.size(), figure.size);
+  script += heading(file,
+                    file_name_of(file) + " over " + file_name_of(truth) +
+                        share_of_components(file, same.note.empty() ? options.components : components),
+                    trajectories.size(), figure.size);
   const Stack stack{components.size(), figure.size, left_pixels(axes), 290, time_label(file, time_axis)};
   script += "set multiplot\n";
   for (std::size_t panel = 0; panel < components.size(); ++panel) {
@@ -122,9 +186,9 @@ Figure overlay(const ode::ResultFile& file, const ode::ResultFile& truth, const 
   return figure;
 }
 
-Figure distance(const ode::ResultFile& file, const ode::ResultFile& truth, const FigureOptions& options) {
-  std::vector<std::size_t> components = options.components;
-  for (std::size_t c = 0; options.components.empty() && c < file.components(); ++c) components.push_back(c);
+Figure distance(const ode::ResultFile& file, const ode::ResultFile& truth, const SameComponents& same,
+                const FigureOptions& options) {
+  const std::vector<std::size_t> components = options.components.empty() ? same.of_file() : options.components;
   const std::vector<std::size_t> trajectories =
       evenly_chosen(file.trajectories(), options.trajectories.value_or(kSampledTrajectories));
   std::vector<std::size_t> times = evenly_chosen(file.save_points(), kMostPoints);
@@ -141,7 +205,8 @@ Figure distance(const ode::ResultFile& file, const ode::ResultFile& truth, const
     for (std::size_t time = 0; time < times.size(); ++time) {
       double squares = 0;
       for (const std::size_t c : components) {
-        const double difference = a[times[time] * file.components() + c] - b[times[time] * file.components() + c];
+        const double difference =
+            a[times[time] * file.components() + c] - b[times[time] * truth.components() + *same.in_truth[c]];
         squares += difference * difference;
       }
       const double value = std::sqrt(squares / static_cast<double>(components.size()));
