@@ -228,6 +228,7 @@ file = "near.h5"
         self.check_png("lorenz_phase.png")
         self.fail_with('--components: found "w", expected one of x, y, z', "plot", "lorenz.h5", "--components", "w")
         self.fail_with("a name ending in .png or .svg", "plot", "lorenz.h5", "--output", "x.gif")
+        self.fail_with("lorenz.h5: found a single save point", "plot", "lorenz.h5", "--kind", "time_series")
         self.fail_with("no folder", "plot", "lorenz.h5", "--kind", "phase", "--output", "no/folder/x.png")
 
     def test_pictures_go_into_a_folder_that_is_there(self):

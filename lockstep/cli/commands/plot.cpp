@@ -54,6 +54,7 @@ struct Kind {
   std::string (*obstacle)(const ode::ResultFile&);
   Figure (*figure)(const ode::ResultFile&, const FigureOptions&);
 };
+constexpr const char* kAsInPython = "time_series";  // what lockstep.plot calls series
 constexpr std::array<Kind, 4> kKinds{
     Kind{"series", time_series_obstacle, time_series}, Kind{"phase", phase_portrait_obstacle, phase_portrait},
     Kind{"spread", ensemble_spread_obstacle, ensemble_spread}, Kind{"raster", raster_obstacle, raster}};
@@ -134,7 +135,8 @@ int plot(const PlotOptions& options) {
   const char* extension = format == PictureFormat::svg ? ".svg" : ".png";
   std::size_t drawn = 0;
   for (const Kind& kind : kKinds) {
-    if (!all && kind.name != options.kind) continue;
+    const bool is_asked = kind.name == options.kind || (kind.name == "series" && options.kind == kAsInPython);
+    if (!all && !is_asked) continue;
     if (all && kind.name == "raster" && !file.keeps_events()) continue;
     const std::string obstacle = kind.obstacle(file);
     if (!obstacle.empty()) {
@@ -171,8 +173,8 @@ void add_plot(CLI::App& app, Chosen& chosen) {
   command
       ->add_option("-o,--output", options->output, "picture to write; of several, how their names begin; or a folder")
       ->check(file_name());
-  command->add_option("--kind", options->kind, "series, phase, spread, raster or all")
-      ->check(one_of({"series", "phase", "spread", "raster", "all"}))
+  command->add_option("--kind", options->kind, "series (or time_series), phase, spread, raster or all")
+      ->check(one_of({"series", kAsInPython, "phase", "spread", "raster", "all"}))
       ->capture_default_str();
   command->add_option("--against", options->against, "another result file of the same problem to compare with");
   command->add_option("--components", options->components, "components to show, by name: x,z")
