@@ -28,17 +28,28 @@ def real_numbers(name: str, value: Any) -> Array:
     elif isinstance(value, (list, tuple)):
         value = [_unmasked(name, one) if isinstance(one, masked) else one for one in value]
     try:
-        array = np.asarray(value)
+        array = plain(value)
     except Exception as error:  # PyTorch and others raise their own for devices and gradients
         raise of_kind("type", f"{name}: {error}", name, type(value).__name__, "an array of numbers", "") from error
     if array.dtype.kind not in "iuf":
-        # Columns of pandas' own Float64 and Int64 come as objects.
         remedy = (f"divide by a unit: ({name} - {name}[0]) / numpy.timedelta64(1, \"h\")" if array.dtype.kind == "M" else
                   f"divide by a unit: {name} / numpy.timedelta64(1, \"h\")" if array.dtype.kind == "m" else
                   f"convert it: numpy.asarray({name}, float)" if array.dtype.kind in "OSUb" else "")
         raise of_kind("type", f"{name}: found dtype {array.dtype}, expected real numbers" + (remedy and f"; {remedy}"),
                       name, str(array.dtype), "real numbers", remedy)
     return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def plain(value: Any) -> Array:
+    """As NumPy makes it; of pandas' own Float64 and Int64, which it makes objects of, numbers with NaN for what is missing."""
+    array = np.asarray(value)
+    if array.dtype.kind != "O" or not hasattr(value, "to_numpy"):
+        return array
+    dtypes = getattr(value, "dtypes", ())  # a pandas.Series has one
+    if not all(getattr(dtype, "kind", "O") in "iuf" for dtype in (dtypes if hasattr(dtypes, "__iter__") else [dtypes])):
+        return array
+    numbers: Array = value.to_numpy(dtype=np.float64, na_value=np.nan)
+    return numbers
 
 
 def _unmasked(name: str, value: Any) -> Array:

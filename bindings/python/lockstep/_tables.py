@@ -7,7 +7,7 @@ from typing import Any, Container, Optional, Sequence
 
 import numpy as np
 
-from ._arrays import Array
+from ._arrays import Array, Named, plain, real_numbers
 from .errors import of_kind
 
 _LABELLED = ("component", "parameter")  # dimensions, as Solution.to_xarray() calls them
@@ -15,7 +15,7 @@ _LABELLED = ("component", "parameter")  # dimensions, as Solution.to_xarray() ca
 
 def named_columns(name: str, value: Any) -> Optional[tuple[Any, list[str]]]:
     """The table with its columns last, and their names; None where they have none, and go by position."""
-    value, labels = _labels(value)
+    value, labels = (value.array, value.names) if isinstance(value, Named) else _labels(value)
     if not any(isinstance(label, str) for label in labels):
         return None
     names = [str(label) for label in labels]
@@ -79,17 +79,33 @@ def single_column(name: str, array: Array, names: Sequence[str]) -> Array:
     raise of_kind("invalid_argument", f"{name}: found {found}, expected times; {remedy}", name, found, "times", remedy)
 
 
+def named_as(name: str, value: Any, beside: Any) -> Any:
+    """What has the shape of the table(s) `beside` but no names of its own, with the names of their columns, which it has
+    in their order."""
+    if value is None:
+        return None
+    if isinstance(beside, (list, tuple)):
+        if len(value) != len(beside) or not any(hasattr(one, "__array__") for one in beside):
+            return value
+        return [named_as(f"{name}[{i}]", *both) for i, both in enumerate(zip(value, beside))]
+    named = None if is_column(beside) else named_columns(name, beside)
+    if named is None or named_columns(name, value) is not None:
+        return value
+    array = real_numbers(name, value)
+    return Named(array, named[1]) if array.ndim > 0 and array.shape[-1] == len(named[1]) else value
+
+
 def in_order(name: str, value: Any, wanted: Optional[Sequence[str]], what: str, remedy: str = "",
              may_lack: Container[str] = ()) -> tuple[Any, Optional[list[str]]]:
     """A table, or a list of them, as array(s) with its columns in the order `wanted`, or in that of the first where
     that is None; and their names, None where they have none. `what` each column is, for messages. Those that it
     `may_lack` are then columns of NaN."""
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple)) and not isinstance(value, Named):
         tables = []
         names: Optional[list[str]] = None
         for i, one in enumerate(value):
             table, own = one, None
-            if hasattr(one, "__array__"):
+            if hasattr(one, "__array__") or isinstance(one, Named):
                 table, own = in_order(f"{name}[{i}]", one, wanted, what, remedy, may_lack)
             if own is not None and names is None:
                 wanted = names = own
@@ -100,7 +116,7 @@ def in_order(name: str, value: Any, wanted: Optional[Sequence[str]], what: str, 
         return value, None
     table, names = named
     if wanted is None:
-        return np.asarray(table), names
+        return plain(table), names
     known = ", ".join(wanted)
     for one in names:
         if one not in wanted:
@@ -112,7 +128,7 @@ def in_order(name: str, value: Any, wanted: Optional[Sequence[str]], what: str, 
             expected = f"one for each {what} ({known})"
             raise of_kind("invalid_argument", f"{name}: found no column {one}, expected {expected}"
                           + (remedy and f"; {remedy}"), name, f"no column {one}", expected, remedy)
-    array = np.asarray(table)
+    array = plain(table)
     if not set(wanted) <= set(names):
         array = np.concatenate([array, np.full_like(array[..., :1], np.nan, dtype=np.float64)], axis=-1)
     return array[..., [names.index(one) if one in names else -1 for one in wanted]], list(wanted)

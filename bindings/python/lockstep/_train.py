@@ -219,7 +219,8 @@ def train(
     units : dict of str
         Of ``states``, ``inputs`` and ``targets`` by name, and of ``"t"``: ``{"x": "m", "t": "s"}``.
     sigma : float, dict of float, or array
-        The standard deviation of each measurement, an array of the shape of ``u`` or ``y`` (lists where ``u`` is one);
+        The standard deviation of each measurement, an array of the shape of ``u`` or ``y`` (lists where ``u`` is one),
+        whose columns go by their names, or are those of ``u`` or ``y`` in their order;
         of ``states`` or ``targets`` by name, ``{"x": 0.1}``, that of all of one; a number that of all there are.
     absolute_sigma : bool
         Whether ``sigma`` says how large the errors are, or their ratios alone, and the fit how large; as SciPy's

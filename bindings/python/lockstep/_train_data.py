@@ -6,8 +6,8 @@ from typing import Any, Container, Optional, Sequence
 
 import numpy as np
 
-from ._arrays import Array, real_numbers
-from ._tables import column_name, in_order, is_column, named_columns
+from ._arrays import Array, plain, real_numbers
+from ._tables import column_name, in_order, is_column, named_as, named_columns
 from .errors import of_kind, refused
 
 _NOT_MEASURED = "a component that was not measured is a column of NaN"
@@ -15,9 +15,10 @@ _NOT_MEASURED = "a component that was not measured is a column of NaN"
 
 def samples(x: Any, y: Any, sigma: Any, inputs: Optional[Sequence[str]], targets: Optional[Sequence[str]],
             start: Any) -> tuple[list[Array], list[str], list[str]]:
-    """Of a regression: x [sample, input], y [sample, output] and, where it is given, sigma as y; names of inputs and of
-    targets."""
+    """Of a regression: x [sample, input], y [sample, output] and, where it is given, sigma as y (its columns as those of y
+    where only those have names); names of inputs and of targets."""
     called = column_name(x), column_name(y)
+    sigma = named_as("sigma", sigma, y)
     x, x_names = in_order("x", x, inputs if inputs is not None else _names_of(start, "inputs", x), "input")
     y, y_names = in_order("y", y, targets if targets is not None else _names_of(start, "outputs", y), "target")
     arrays = [_columns("x", x), _columns("y", y)]
@@ -34,11 +35,12 @@ def trajectories(t: Any, u: Any, sigma: Any, trajectory: Any, known: Optional[Se
                  states: Optional[Sequence[str]], start: Any, starts: Container[str] = ()
                  ) -> tuple[list[Array], list[str]]:
     """Of a neural ODE: t [time] with u [trajectory, time, component], [time, component] or [time]; or t
-    [trajectory, time] with u [trajectory, time, component] or [trajectory, time]; and, where it is given, sigma as u;
-    names of the states.
+    [trajectory, time] with u [trajectory, time, component] or [trajectory, time]; and, where it is given, sigma as u
+    (its columns as those of u where only those have names); names of the states.
     `known`: what the components are called, where that is known; a table may lack those of `starts`."""
     wanted = known if known is not None else _names_of(start, "outputs", u)
     called = column_name(u)
+    sigma = named_as("sigma", sigma, u)
     u, names = in_order("u", u, wanted, "component", _NOT_MEASURED, starts)
     if sigma is not None:
         sigma = in_order("sigma", sigma, known or names, "component", may_lack=starts)[0]
@@ -92,7 +94,7 @@ def _times(t: Any) -> Any:
     if isinstance(t, (list, tuple)):
         return [_times(one) for one in t] if any(hasattr(one, "columns") for one in t) else t
     columns = getattr(t, "columns", None)
-    return np.asarray(t).reshape(-1) if columns is not None and not callable(columns) and len(columns) == 1 else t
+    return plain(t).reshape(-1) if columns is not None and not callable(columns) and len(columns) == 1 else t
 
 
 def places_of(trajectory: Any) -> Optional[dict[Any, int]]:

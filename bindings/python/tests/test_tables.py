@@ -109,12 +109,43 @@ def test_columns_of_trajectories_go_to_the_components_of_their_names(table):
     assert fitted(t=TIMES, u=swapped) == fitted(t=TIMES, u=plain)
     assert abs(fitted(t=TIMES, u=swapped) - 1) < 1e-6
     sigma = table(v=np.full(31, 0.5), x=np.full(31, 0.1))
-    assert fitted(t=TIMES, u=swapped, sigma=sigma) == fitted(t=TIMES, u=plain, sigma=np.tile([0.1, 0.5], (31, 1)))
+    weighed = fitted(t=TIMES, u=swapped, sigma=sigma)
+    assert weighed == fitted(t=TIMES, u=plain, sigma=np.tile([0.1, 0.5], (31, 1)))
+    as_u = np.tile([0.5, 0.1], (31, 1))
+    assert weighed == fitted(t=TIMES, u=swapped, sigma=as_u) != fitted(t=TIMES, u=swapped, sigma=as_u[:, ::-1])
+    assert fitted(t=[TIMES] * 2, u=[swapped] * 2, sigma=[as_u] * 2) == fitted(t=[TIMES] * 2, u=[plain] * 2, sigma=[as_u[:, ::-1]] * 2)
     with pytest.raises(lockstep.InvalidArgument, match=r"^u.w: found an unknown component, expected one of x, v; leave the"):
         fitted(t=TIMES, u=table(x=TIMES, v=TIMES, w=TIMES))
     with pytest.raises(lockstep.InvalidArgument, match=r"^u: found no column v, expected one for each component \(x, v\); a "
                                                        "component that was not measured is a column of NaN$"):
         fitted(t=TIMES, u=table(x=TIMES))
+
+
+def test_a_sigma_without_names_is_of_the_shape_of_what_it_stands_beside():
+    x = np.linspace(-1, 1, 40)
+    y, sigma = frame(q=2 * x, p=x - 1), np.stack([np.full(40, 0.1), np.full(40, 0.3)], 1)
+    arguments = dict(x=x, targets=["p", "q"], hidden=[], optimiser="lbfgs", iterations=3)
+    named = lockstep.train(y=y, sigma=frame(p=sigma[:, 1], q=sigma[:, 0]), **arguments)
+    assert lockstep.train(y=y, sigma=sigma, **arguments).loss == named.loss
+    assert lockstep.train(y=y, sigma=sigma[:, ::-1], **arguments).loss != named.loss
+    lacking = lockstep.train(t=TIMES, u=frame(x=np.cos(TIMES)), sigma=np.full((31, 1), 0.1), starts={"v": 0}, equations=EQUATIONS,
+                             parameters={"k": {"start": 2.0}}, precision="f64")
+    assert abs(lacking.parameters["k"] - 1) < 1e-6
+
+
+def test_numbers_that_may_be_missing_in_pandas_are_numbers(oscillator):
+    pandas = pytest.importorskip("pandas")
+    swapped = pandas.DataFrame({"v": pandas.array([2, 4], dtype="Int64"), "x": pandas.array([1.0, 3.0], dtype="Float64")})
+    for given in (swapped, swapped[["x", "v"]]):
+        assert lockstep.solve(oscillator, given, (0, 1)).initial_state.tolist() == [[1, 2], [3, 4]]
+    assert lockstep.solve(oscillator, [1, 0], (0, 1), swapped["x"] / 3).time.tolist() == [1 / 3, 1]
+    gap = pandas.DataFrame({"v": pandas.array(-np.sin(TIMES), dtype="Float64"), "x": np.cos(TIMES)})
+    gap.loc[7, "v"] = pandas.NA
+    plain = np.stack([np.cos(TIMES), -np.sin(TIMES)], 1)
+    plain[7, 1] = np.nan
+    assert fitted(t=TIMES, u=gap) == fitted(t=TIMES, u=plain)
+    with pytest.raises(lockstep.InvalidArgument, match="^u0"):
+        lockstep.solve(oscillator, gap.iloc[5:9], (0, 1))
 
 
 def test_rows_are_of_the_trajectories_that_their_labels_say():
