@@ -20,6 +20,7 @@
 #include "bindings/python/solve_in_memory.h"
 #include "bindings/python/users_words.h"
 #include "bindings/python/watched.h"
+#include "lockstep/cli/ended_early.h"
 #include "lockstep/cli/existing_output.h"
 #include "lockstep/cli/out_of_steps.h"
 #include "lockstep/cli/provenance.h"
@@ -60,12 +61,19 @@ cli::ProblemOverrides overrides_of(const nb::dict& given) {
   return overrides;
 }
 
-// What to do about trajectories that ran out of steps; looked at where a trajectory's steps take a second at most.
-void note_out_of_steps(const cli::ProblemSetup& setup, const ode::Summary& summary, Source source,
-                       const std::function<std::string()>& explain, std::vector<std::string>& notes) {
+// What is to be said of trajectories that ended early. Why they ran out of steps is looked at where a trajectory's
+// steps take a second at most.
+void note_early_ends(const cli::ProblemSetup& setup, const ode::Summary& summary, Source source,
+                     const std::function<std::string()>& explain, std::vector<std::string>& notes) {
   constexpr std::int64_t kMostSteps = 200'000;
   const std::size_t count = summary.count_of[static_cast<std::size_t>(ode::Status::too_many_steps)];
-  if (count == 0 || setup.options.control == ode::StepControl::fixed || setup.options.max_steps > kMostSteps) return;
+  const bool explained =
+      count > 0 && setup.options.control != ode::StepControl::fixed && setup.options.max_steps <= kMostSteps;
+  const std::string others =
+      cli::ended_early_text(summary, setup.problem.trajectories(), setup.options,
+                            explained ? std::optional(ode::Status::too_many_steps) : std::nullopt);
+  if (!others.empty()) notes.push_back(in_users_words(others, source));
+  if (!explained) return;
   notes.push_back(cli::count_text(count) + " of " + cli::counted_text(setup.problem.trajectories(), "trajectory") +
                   " ran out of steps (status too_many_steps, states NaN from there): " +
                   in_users_words(explain(), source));
@@ -103,7 +111,7 @@ ode::Attributes solve_into_file(const cli::ProblemFile& file, const cli::Problem
         summary = run.summary;
         return cli::describe_run(run.summary);
       });
-  note_out_of_steps(
+  note_early_ends(
       setup, summary, source,
       [&] { return cli::explain_out_of_steps(setup.problem, setup.options, file.output.file->value, control); }, notes);
   return written;
@@ -173,7 +181,7 @@ nb::tuple solve(const std::string& text, const std::optional<std::filesystem::pa
         const auto explain = [&] {
           return cli::explain_out_of_steps(written->setup.problem, written->setup.options, solution);
         };
-        note_out_of_steps(written->setup, solved.run, source, explain, solved.notes);
+        note_early_ends(written->setup, solved.run, source, explain, solved.notes);
         warn_of(solved.notes, kLevel);
         return nb::make_tuple(std::move(solved), nb::none(), std::move(stopped));
       },

@@ -234,7 +234,7 @@ file = "stiff.h5"
         self.write("stiff.toml", '[rhs.equations]\nx = "-1000 * x"\n[ensemble]\ninitial_state = [1]\n'
                                  '[time]\nspan = [0, 100]\n[output]\nfile = "stiff.h5"\n')
         out = self.succeed("solve", "stiff.toml", "--method", "rk4", "--dt", "0.1")
-        self.assertIn("became NaN or infinite; steps of 0.1 may be too long for rk4 to be stable: try --dt 0.05, or "
+        self.assertIn("became NaN or infinite; steps of 0.1 may be too long for rk4 to be stable: try dt = 0.05, or "
                       "tolerances in place of dt\n", out)
         self.assertNotIn("stable", self.succeed("solve", "stiff.toml", "--method", "rk4", "--dt", "0.002", "--overwrite"))
         self.write("pole.toml", self.path("stiff.toml").read_text().replace("-1000 * x", "log(-x)"))

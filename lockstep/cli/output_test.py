@@ -60,6 +60,16 @@ class Notes(OutputTest):
                       "spacing of float32 there (3.1e-05), and 0.04 in all is lost: take precision f64", done.stderr)
         self.assertEqual(self.run_tool("solve", "slow.toml", "--precision", "f64", "--overwrite").stderr, "")
 
+    def test_numbers_that_float32_has_no_room_for_are_told(self):
+        self.write("far.toml", '[rhs.equations]\nx = "v"\nv = "-G * M / x^2"\n[rhs.parameters]\nG = 6.674e-48\nM = 1e39\n'
+                               '[ensemble]\ntrajectories = 2\ninitial_state = { x = [7e12, 1e40], v = 0 }\n'
+                               '[time]\nspan = [0, 1]\n[output]\nfile = "far.h5"\n')
+        said = self.run_tool("solve", "far.toml").stderr
+        for note in ("the initial state x = 1e+40 in trajectory 1 is infinite in float32, whose numbers go up to 3.4e38: take "
+                     "precision f64, or other units\n", "parameter G = 6.674e-48 is 0 in float32", "parameter M = 1e+39 is infinite"):
+            self.assertIn("lockstep: note: " + note, said)
+        self.assertNotIn("float32", self.run_tool("solve", "far.toml", "--precision", "f64", "--overwrite").stderr)
+
 
 class Selection(OutputTest):
     def test_chosen_components_and_times_have_the_bits_of_a_whole_file(self):

@@ -13,6 +13,7 @@
 
 #include "lockstep/cli/ensemble_files.h"
 #include "lockstep/cli/ensemble_impulses.h"
+#include "lockstep/cli/float32_range.h"
 #include "lockstep/cli/meant_numbers.h"
 #include "lockstep/cli/refuse.h"
 #include "lockstep/cli/right_hand_side.h"
@@ -392,6 +393,11 @@ ProblemSetup set_up(const ProblemFile& file) {
   setup.guard = rhs.guard;
   if (rhs.reads_time && setup.options.precision == Precision::f32) {
     if (auto note = coarse_time_note(problem)) setup.notes.push_back(*std::move(note));
+  }
+  if (setup.options.precision == Precision::f32) {
+    for (std::string& note : float32_range_notes(problem, rhs.component_names, rhs.parameter_names)) {
+      setup.notes.push_back(std::move(note));
+    }
   }
   setup.step_limit = limit_steps(rhs.time_feature, setup.options);
   if (auto note = note_of_steps(rhs.time_feature, problem, setup.options)) setup.notes.push_back(*std::move(note));

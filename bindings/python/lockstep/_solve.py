@@ -133,7 +133,8 @@ def solve(
     Raises
     ------
     Error
-        For arguments and files; a trajectory that fails is a ``Solution.status`` and spoils no other.
+        For arguments and files; a trajectory that fails is a ``Solution.status`` and spoils no other; a UserWarning says
+        how many did, and why.
     Interrupted
         A KeyboardInterrupt whose ``result`` is the solution so far (also in ``output``), by Ctrl-C.
 

@@ -223,3 +223,16 @@ def test_what_has_no_order_that_a_net_knows_is_refused():
         net(Frame())
     with pytest.raises(lockstep.WrongType, match="equations: found str, expected a dict with a text for each component"):
         lockstep.equations("x' = y")
+
+
+def test_trajectories_that_end_early_are_told_once_with_their_numbers():
+    root = lockstep.equations({"x": "k * log(x)"}, parameters={"k": 1})
+    with pytest.warns(UserWarning) as caught:
+        lockstep.solve(root, [[0.5], [0.1], [3.0]], (0, 1), precision="f64")
+    assert [str(one.message) for one in caught] == [
+        "2 of 3 trajectories ended early, with states of NaN from there: 2 not_finite (the right-hand side or the state "
+        "became NaN or infinite)"]
+    assert caught[0].filename == __file__
+    with pytest.warns(UserWarning, match="parameter k = 1e[+]39 is infinite in float32, whose numbers go up to 3.4e38: take precision "
+                                         "f64, or other units"):
+        lockstep.solve(root, [3.0], (0, 1), parameters={"k": 1e39})

@@ -13,6 +13,7 @@
 #include "lockstep/cli/commands/commands.h"
 #include "lockstep/cli/commands/problem_flags.h"
 #include "lockstep/cli/commands/solve_on_ranks.h"
+#include "lockstep/cli/ended_early.h"
 #include "lockstep/cli/existing_output.h"
 #include "lockstep/cli/flag_checks.h"
 #include "lockstep/cli/interrupt.h"
@@ -68,12 +69,6 @@ constexpr std::uintmax_t kMostToFill = std::uintmax_t{1} << 30;
 
 std::string trajectories_text(std::size_t count) { return counted_text(count, "trajectory"); }
 
-// For trajectories that ended as nobody wished.
-constexpr std::array<std::pair<ode::Status, const char*>, 3> kAdvice{
-    {{ode::Status::step_too_small, "steps fell below the spacing of time itself: the solution may end there"},
-     {ode::Status::not_finite, "the right-hand side or the state became NaN or infinite"},
-     {ode::Status::too_many_steps, "raise method.max_steps, or loosen the tolerances"}}};
-
 // Of trajectories that ran out of steps, where tables make these many.
 void print_step_limit(const ProblemSetup& setup, const ode::Summary& summary) {
   if (summary.count_of[static_cast<std::size_t>(ode::Status::too_many_steps)] == 0) return;
@@ -119,18 +114,11 @@ void print_summary(const ode::Summary& summary, std::size_t earlier, const ode::
                 std::string(ode::to_string(static_cast<ode::Status>(i)));
   }
   std::printf("%s: %s\n", trajectories_text(total).c_str(), statuses.c_str());
-  for (const auto& [status, advice] : kAdvice) {
+  for (const ode::Status status : kEndedEarly) {
     if (summary.count_of[static_cast<std::size_t>(status)] == 0) continue;
-    std::string said = advice;
-    if (status == ode::Status::too_many_steps) {
-      if (options.control == ode::StepControl::fixed) said = "raise method.max_steps, or take larger steps";
-      if (!out_of_steps.empty()) said = out_of_steps;
-    }
-    if (status == ode::Status::not_finite && options.control == ode::StepControl::fixed) {
-      said += "; steps of " + number_text(options.dt) + " may be too long for " + options.method +
-              " to be stable: try --dt " + number_text(options.dt / 2) + ", or tolerances in place of dt";
-    }
-    std::printf("  %s: %s\n", std::string(ode::to_string(status)).c_str(), said.c_str());
+    const bool explained = status == ode::Status::too_many_steps && !out_of_steps.empty();
+    std::printf("  %s: %s\n", std::string(ode::to_string(status)).c_str(),
+                (explained ? out_of_steps : advice_on(status, options)).c_str());
   }
   if (!excursions.empty()) {
     std::printf("  %s: %s\n", std::string(ode::to_string(ode::Status::outside_range)).c_str(), excursions.c_str());

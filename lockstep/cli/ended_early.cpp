@@ -1,0 +1,40 @@
+#include "lockstep/cli/ended_early.h"
+
+#include "lockstep/cli/text.h"
+
+namespace lockstep::cli {
+
+std::string advice_on(ode::Status status, const ode::Options& options) {
+  const bool fixed = options.control == ode::StepControl::fixed;
+  switch (status) {
+    case ode::Status::step_too_small:
+      return "steps fell below the spacing of time itself: the solution may end there";
+    case ode::Status::not_finite:
+      return std::string("the right-hand side or the state became NaN or infinite") +
+             (fixed ? "; steps of " + number_text(options.dt) + " may be too long for " + options.method +
+                          " to be stable: try dt = " + number_text(options.dt / 2) + ", or tolerances in place of dt"
+                    : "");
+    case ode::Status::too_many_steps:
+      return std::string("raise method.max_steps, or ") + (fixed ? "take larger steps" : "loosen the tolerances");
+    default:
+      return {};
+  }
+}
+
+std::string ended_early_text(const ode::Summary& summary, std::size_t trajectories, const ode::Options& options,
+                             std::optional<ode::Status> but) {
+  std::size_t total = 0;
+  std::string each;
+  for (const ode::Status status : kEndedEarly) {
+    const std::size_t count = summary.count_of[static_cast<std::size_t>(status)];
+    if (count == 0 || status == but) continue;
+    total += count;
+    each += (each.empty() ? "" : ", ") + count_text(count) + " " + std::string(ode::to_string(status)) + " (" +
+            advice_on(status, options) + ")";
+  }
+  if (total == 0) return {};
+  return count_text(total) + " of " + counted_text(trajectories, "trajectory") +
+         " ended early, with states of NaN from there: " + each;
+}
+
+}  // namespace lockstep::cli
