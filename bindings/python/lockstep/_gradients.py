@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Optional
+import warnings
+from typing import Any, NamedTuple, Optional, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,7 @@ def vjp(solution: Any, state: Any, end_state: Any, end_time: Any) -> Gradients:
     found, stopped = _lockstep.solution_vjp(solved, *slopes)
     if stopped is not None:
         raise stopped
+    _warn_of_failed(solution, slopes)
     return Gradients(**found)
 
 
@@ -48,6 +50,26 @@ def sensitivities(solution: Any) -> Sensitivities:
     if stopped is not None:
         raise stopped
     return Sensitivities(**found)
+
+
+_FAILED = {2: "step_too_small", 3: "not_finite", 4: "too_many_steps", 6: "cancelled"}
+
+
+def _warn_of_failed(solution: Any, slopes: Sequence[Optional[Array]]) -> None:
+    """Trajectories that failed have zeros, of what they came to before as well."""
+    status = np.asarray(solution.status)
+    asked = np.zeros(len(status), bool)
+    for one in slopes:
+        if one is not None:
+            asked |= one.reshape(len(status), -1).any(axis=1)
+    counts = {name: int(np.count_nonzero(asked & (status == code))) for code, name in _FAILED.items()}
+    failed = sum(counts.values())
+    if failed == 0:
+        return
+    each = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    warnings.warn(f"derivatives are 0 of {failed} of {len(status)} trajectories that the loss asks for, which failed ({each}): of "
+                  "their states before that, too; sensitivities() has those, and solves that end before have both", UserWarning,
+                  stacklevel=4)
 
 
 def _slopes(name: str, given: Any, solution: Any) -> Optional[Array]:

@@ -296,7 +296,8 @@ class Solution:
         Exact for what was computed, with the accepted steps as constants (docs/adjoint.md), in the solve's precision;
         ``precision="f64"`` for optimisers that want more digits. Resets move in time with what they depend on: behind
         one the derivatives are those of the solution, to the solve's tolerance. Solves once more, forwards and
-        backwards. Solutions in memory alone have it. Trajectories that failed get zeros.
+        backwards. Solutions in memory alone have it. Trajectories that failed get zeros, of states before that,
+        too; a UserWarning says so where the loss asks for them.
 
         Parameters
         ----------

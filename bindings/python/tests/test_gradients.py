@@ -1,5 +1,7 @@
 """Derivatives of solutions: the limit of differences, each other's transposes, closed forms at events, refusals."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -132,3 +134,19 @@ def test_least_squares_of_the_page_find_what_made_the_data():
         jacobian = np.concatenate([s.state_by_u0[0, :, 0], s.state_by_parameter[0, :, 0]], axis=1)
         guess = guess - np.linalg.lstsq(jacobian, solution["x"][0] - measured, rcond=None)[0]
     np.testing.assert_allclose(guess, theta, atol=1e-7)
+
+
+def test_zeros_of_trajectories_that_failed_are_told():
+    blowing_up = lockstep.equations({"x": "k * x^2"}, parameters={"k": 1.0})
+    with pytest.warns(UserWarning, match="1 of 2 trajectories ended early, with states of NaN from there: 1 step_too_small"):
+        solution = lockstep.solve(blowing_up, [[0.5], [0.1]], (0, 2.5), 6, precision="f64")
+    slopes = np.zeros((2, 6, 1))
+    slopes[1, 1] = 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert solution.vjp(slopes).u0[1, 0] > 1
+    slopes[0, 1] = 1
+    with pytest.warns(UserWarning, match=r"derivatives are 0 of 1 of 2 trajectories that the loss asks for, which failed "
+                                         r"\(1 step_too_small\): of their states before that, too; sensitivities"):
+        assert solution.vjp(slopes).u0[0, 0] == 0
+    assert np.isclose(solution.sensitivities().state_by_u0[0, 1, 0, 0], 1 / (1 - 0.25)**2, rtol=1e-5)
