@@ -102,6 +102,7 @@ std::string remedy_for_arguments(std::string remedy, const std::string& field, c
   if (remedy == "add parameters to [ensemble]" && found.starts_with(kNoValue)) {
     return "give parameters={\"" + found.substr(kNoValue.size()) + "\": 1}";
   }
+  replace_all(remedy, "with_time = true; else add parameters to [ensemble]", "with_time=True; else give parameters");
   replace_all(remedy, kSections);
   remedy = values_as_python(remedy);
   if (field != "u0" && field != "parameters") return remedy;

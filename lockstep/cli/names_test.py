@@ -116,6 +116,38 @@ file = "decay.h5"
         self.succeed("plot", "a.h5", "--against", "b.h5")
         self.assertIn("same bits: all 7,800 numbers", self.succeed("validate", "a.h5", "b.h5"))
 
+    def test_a_net_that_names_components_in_another_order_is_refused(self):
+        def net(inputs, outputs=""):
+            metadata = {"inputs": inputs, "activations": "linear", **({"outputs": outputs} if outputs else {})}
+            n = len(inputs.split(","))
+            self.write("net.safetensors", safetensors({"0.weight": np.zeros((3, n)), "0.bias": np.zeros(3)}, metadata))
+
+        both = LORENZ.replace('system = "lorenz"', 'system = "lorenz"\nmodel = "net.safetensors"').replace("= 100", "= 2")
+        alone = both.replace('system = "lorenz"\n', "")
+        self.write("both.toml", both)
+        self.write("alone.toml", alone)
+        remedy = ", as which it takes them; call the net in equations, where each input and output has its place by name; or where"
+        net("z, x, y")
+        self.fail_with("both.toml:4: rhs.model: found the inputs z, x, y of net.safetensors, expected the order of the components, "
+                       "x, y, z" + remedy, "solve", "both.toml")
+        self.succeed("solve", "alone.toml", "--quiet")
+        for outputs in ("y, x, z", "dy, dx, dz", "dy_dt, dx_dt, dz_dt"):
+            net("x, y, z", outputs)
+            for file in ("both.toml", "alone.toml"):
+                self.fail_with(f"{file}:{4 - (file == 'alone.toml')}: rhs.model: found the outputs {outputs} of net.safetensors, "
+                               "expected the order of the components, x, y, z" + remedy, "solve", file, "--overwrite")
+        for inputs, outputs in (("x, y, z", "dx, dy, dz"), ("a, b, c", "c, a, b"), ("z, x, w", ""), ("x, y, z", "y, z, a")):
+            net(inputs, outputs)
+            self.succeed("solve", "both.toml", "--quiet", "--overwrite")
+
+    def test_an_input_called_t_may_be_the_time(self):
+        self.write("net.safetensors", safetensors({"0.weight": np.ones((1, 2)), "0.bias": [0]},
+                                                  {"inputs": "x, t", "activations": "linear"}))
+        self.write("net.toml", '[rhs]\nmodel = "net.safetensors"\n[ensemble]\ninitial_state = [1]\n[time]\nspan = [0, 1]\n'
+                               '[output]\nfile = "net.h5"\n')
+        self.fail_with("net.toml: ensemble.parameters: found no value for t, expected a number for each parameter; where t is the "
+                       "time, set with_time = true; else add parameters to [ensemble]", "solve", "net.toml")
+
 
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], *sys.argv[2:]])

@@ -98,8 +98,11 @@ void draw_parameters(const ProblemFile& file, const Sources& sources, const Name
   }
   for (std::size_t i = 0; i < rhs.parameter_names.size(); ++i) {
     if (!rhs.default_parameters[i]) {
-      refuse(file.path.string() + ": ensemble.parameters", "no value for " + rhs.parameter_names[i],
-             "a number for each parameter", "add parameters to [ensemble]");
+      const std::string& name = rhs.parameter_names[i];
+      const bool may_be_time = (name == "t" || name == "time") && file.rhs.model && !file.rhs.with_time;
+      refuse(file.path.string() + ": ensemble.parameters", "no value for " + name, "a number for each parameter",
+             may_be_time ? "where " + name + " is the time, set with_time = true; else add parameters to [ensemble]"
+                         : "add parameters to [ensemble]");
     }
     problem.parameters.push_back(*rhs.default_parameters[i]);
   }

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "lockstep/cli/component_order.h"
 #include "lockstep/cli/model_text.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
@@ -215,7 +216,8 @@ std::string title_of(const nn::Model& model, const std::string& name, const std:
   return (name == "equations" ? "Equations of " : name + ", equations of ") + list_text(names);
 }
 
-NamedRhs load_net(const ProblemFile& file) {
+// `physics`: the components of what it is added to.
+NamedRhs load_net(const ProblemFile& file, const std::vector<std::string>* physics = nullptr) {
   const auto& activations = file.rhs.activations;
   std::optional<nn::Model> read;
   if (!file.rhs.loaded) {
@@ -244,6 +246,8 @@ NamedRhs load_net(const ProblemFile& file) {
   check_names(file, "rhs.components", file.rhs.components, own(0, components), components);
   check_names(file, "rhs.parameters", file.rhs.parameters, own(components, parameters), parameters);
   rhs.component_names = feature_names(features, 0, components, file.rhs.components, "u");
+  require_component_order(physics ? *physics : rhs.component_names, own(0, components), model.outputs[0].features,
+                          file.rhs.model->where, file.rhs.model->value);
   rhs.title = title_of(model, name, rhs.component_names);
   for (std::size_t i = 0; i < std::min(components, features.size()); ++i) {
     if (!features[i].unit.empty()) rhs.component_units.push_back(features[i].unit);
@@ -317,7 +321,7 @@ NamedRhs load_any(const ProblemFile& file) {
   if (!file.rhs.model) return load_system(file);
   if (!file.rhs.system) return load_net(file);
   NamedRhs physics = load_system(file);
-  NamedRhs closure = load_net(file);
+  NamedRhs closure = load_net(file, &physics.component_names);
   if (physics.component_names.size() != closure.component_names.size()) {
     throw Error(ErrorKind::invalid_argument,
                 {file.rhs.model->where, "a net of " + std::to_string(closure.component_names.size()) + " components",

@@ -236,3 +236,15 @@ def test_trajectories_that_end_early_are_told_once_with_their_numbers():
     with pytest.warns(UserWarning, match="parameter k = 1e[+]39 is infinite in float32, whose numbers go up to 3.4e38: take precision "
                                          "f64, or other units"):
         lockstep.solve(root, [3.0], (0, 1), parameters={"k": 1e39})
+
+
+def test_a_net_of_another_order_or_of_time_is_told_apart():
+    net = lockstep.mlp([np.zeros((3, 3))], [np.zeros(3)], ["linear"]).with_names(inputs=["z", "x", "y"])
+    assert message(lambda: lockstep.solve(("lorenz", net), [1, 1, 20.0], (0, 1))).startswith(
+        "model: found the inputs z, x, y of net, expected the order of the components, x, y, z, as which it takes them; call "
+        "the net in equations, where each input and output has its place by name; or ")
+    timed = lockstep.mlp([np.ones((1, 2))], [np.zeros(1)], ["linear"]).with_names(inputs=["x", "t"])
+    assert message(lambda: lockstep.solve(timed, [0.0], (0, 1))) == (
+        "parameters: found no value for t, expected a number for each parameter; where t is the time, set with_time=True; "
+        "else give parameters")
+    assert lockstep.solve(timed, [0.0], (0, 1), with_time=True).status.tolist() == [0]
