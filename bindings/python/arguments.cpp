@@ -116,6 +116,7 @@ void take_model(const Net* model, cli::ProblemFile& file) {
   if (!model) return;
   file.rhs.loaded = model->shared();
   file.rhs.kept = model->kept();
+  file.rhs.written = model->written();
 }
 
 cli::ProblemSetup set_up_arguments(cli::ProblemFile& file, Arguments arguments) {

@@ -33,7 +33,23 @@ Net equations(const Texts& texts, const std::vector<std::pair<std::string, std::
   for (const auto& [key, net] : models) system.nets.push_back({key, net->model()});
   nn::Model model = nn::equations(system);
   model.name = name;
-  return Net(std::move(model));
+  return {std::move(model), std::move(system)};
+}
+
+// What equations() takes to make the same again, of a net that it made; else None.
+nb::object equations_of(const Net& net) {
+  if (!net.written()) return nb::none();
+  const nn::Equations& written = *net.written();
+  const auto texts = [](const std::vector<nn::Equation>& of) {
+    Texts made;
+    for (const nn::Equation& each : of) made.emplace_back(each.name, each.text);
+    return made;
+  };
+  std::vector<std::pair<std::string, std::optional<double>>> parameters;
+  for (const auto& [name, value] : written.parameters) parameters.emplace_back(name, value);
+  std::vector<std::pair<std::string, Net>> models;
+  for (const auto& called : written.nets) models.emplace_back(called.name, Net(called.model));
+  return nb::make_tuple(texts(written.equations), parameters, texts(written.definitions), models, net.model().name);
 }
 
 // values: [knot][column], as _function_table.py has made them.
@@ -53,6 +69,7 @@ Net table(std::vector<double> knots, std::vector<double> values, const std::vect
 
 void bind_equations(nb::module_& module) {
   module.def("equations", &equations);
+  module.def("equations_of", &equations_of);
   module.def("table", &table);
 }
 

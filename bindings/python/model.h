@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/cli/right_hand_side.h"
+#include "lockstep/nn/equations.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/nn/net_derivatives.h"
 #include "lockstep/nn/net_plan.h"
@@ -20,9 +21,14 @@ namespace lockstep::python {
 class Net {
  public:
   explicit Net(nn::Model model) : model_(std::make_shared<const nn::Model>(std::move(model))) {}
+  // Of equations, which their events and resets may name things of.
+  Net(nn::Model model, nn::Equations written)
+      : model_(std::make_shared<const nn::Model>(std::move(model))),
+        written_(std::make_shared<const nn::Equations>(std::move(written))) {}
 
   const nn::Model& model() const { return *model_; }
   std::shared_ptr<const nn::Model> shared() const { return model_; }
+  std::shared_ptr<const nn::Equations> written() const { return written_; }  // or none
   // As a right-hand side, for cli::ProblemFile.
   std::shared_ptr<cli::KeptNet> kept() const { return kept_; }
 
@@ -44,6 +50,7 @@ class Net {
   nanobind::object call_ports(nanobind::handle x, nanobind::handle out, int threads);
 
   std::shared_ptr<const nn::Model> model_;
+  std::shared_ptr<const nn::Equations> written_;
   std::shared_ptr<cli::KeptNet> kept_ = std::make_shared<cli::KeptNet>();
   std::optional<nn::NetPlan<float>> plan_f32_;
   std::optional<nn::NetPlan<double>> plan_f64_;

@@ -39,6 +39,8 @@ struct KeptNet;  // right_hand_side.h
 struct RightHandSide {
   std::optional<Given<std::filesystem::path>> model;
   std::shared_ptr<const nn::Model> loaded;  // what `model` names, where a caller has it in memory; else it is read
+  // Where a caller made `loaded` of equations: what their expressions may name beside components and parameters.
+  std::shared_ptr<const nn::Equations> written;
   std::shared_ptr<KeptNet> kept;            // of `loaded` alone, what earlier problems made of it; or none
   std::optional<Given<std::string>> system;
   std::optional<EquationsSection> equations;  // then neither of these two

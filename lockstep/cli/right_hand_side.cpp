@@ -274,6 +274,13 @@ std::vector<std::string> names_of(const std::vector<nn::Feature>& features) {
   return names;
 }
 
+// In the nets themselves; a table keeps its ends anyway.
+void clamp_nets(std::vector<nn::Equations::Net>& nets) {
+  for (nn::Equations::Net& net : nets) {
+    if (!nn::is_table(net.model)) net.model = nn::with_clamped_inputs(net.model);
+  }
+}
+
 // Clamps in the calls themselves, where that was asked for. Refuses a guard that no net has a range for.
 void guard_nets(const ProblemFile& file, std::vector<nn::Equations::Net>& nets) {
   const auto& asked = file.rhs.guard;
@@ -284,10 +291,7 @@ void guard_nets(const ProblemFile& file, std::vector<nn::Equations::Net>& nets) 
         {asked->where, std::string(to_string(asked->value)) + " with nets that have no training range",
          "minimum and maximum of their inputs", std::string("remove the guard, or store them: ") + kStoreRanges});
   }
-  if (asked->value != ode::GuardAction::clamp) return;
-  for (nn::Equations::Net& net : nets) {
-    if (!nn::is_table(net.model)) net.model = nn::with_clamped_inputs(net.model);  // a table keeps its ends anyway
-  }
+  if (asked->value == ode::GuardAction::clamp) clamp_nets(nets);
 }
 
 NamedRhs load_written(const ProblemFile& file) {
@@ -369,6 +373,11 @@ NamedRhs load_rhs(const ProblemFile& file) {
   if (!names.equations.empty()) return rhs;
   for (const std::string& name : rhs.component_names) names.equations.push_back({name, "", ""});
   for (const std::string& name : rhs.parameter_names) names.parameters.push_back({name, {}});
+  if (file.rhs.written && (file.event || !file.resets.empty())) {
+    names.definitions = file.rhs.written->definitions;
+    names.nets = file.rhs.written->nets;
+    if (asks(file, ode::GuardAction::clamp)) clamp_nets(names.nets);
+  }
   return rhs;
 }
 

@@ -167,7 +167,13 @@ def _unpacked(content: bytes) -> _lockstep.Model:
         return load(path)
 
 
-def _packed(net: _lockstep.Model) -> tuple[Any, tuple[bytes]]:
+def _written(*equations: Any) -> _lockstep.Model:
+    return _lockstep.equations(*equations)
+
+
+def _packed(net: _lockstep.Model) -> tuple[Any, tuple[Any, ...]]:
+    if (written := _lockstep.equations_of(net)) is not None:
+        return _written, written
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "net.h5"
         net.save(path)

@@ -101,11 +101,12 @@ def solve(
         A file to stream the solution into, for more than memory holds; see docs/files.md.
     event : dict or str
         Where to stop: ``{"component": "x", "value": 0, "direction": "falling"}``, or an expression whose sign
-        changes, ``"x^2 + y^2 - 1"``; with a direction ``{"function": "x^2 + y^2 - 1", "direction": "rising"}``.
+        changes, ``"x^2 + y^2 - 1"``, as in ``resets``; with a direction ``{"function": "x^2 + y^2 - 1", "direction": "rising"}``.
     resets : dict or list of them
         States that change where an event happens, and go on:
         ``{"component": "x", "direction": "falling", "to": {"x": 0, "v": "-0.9 * v"}}``. ``to`` has components by name,
-        and what they become: numbers, or expressions of the state before, parameters and ``t``; the others keep theirs.
+        and what they become: numbers, or expressions of the state before, parameters, ``t`` and what a model of
+        ``equations()`` defines and calls; the others keep theirs.
         In place of ``component`` and ``value`` (0) a ``function``, as of an event. Save points at that time hold the
         state before it. With each trajectory's own adaptive steps, on the CPU.
     keep_events : bool

@@ -185,3 +185,48 @@ def test_training_refuses_resets_by_name():
     with pytest.raises(lockstep.InvalidArgument, match="a net in a reset that is trained"):
         resets = {"component": "x", "to": {"v": "-net(v)"}}
         lockstep.train(t=t, u=u, hidden=[3], **{**FALLING, "equations": {"x": "v", "v": "-net(v)"}, "resets": resets})
+
+
+def test_resets_and_events_name_what_the_equations_define_and_call(tmp_path):
+    fading = lockstep.table([0, 10], [0.9, 0.4])
+    model = lockstep.equations({"x": "v", "v": "-weight"}, parameters={"g": 4.905}, definitions={"weight": "2 * g"},
+                               models={"rest": fading})
+    ground = {"component": "x", "direction": "falling", "to": {"x": 0, "v": "-rest(t) * v + 0 * weight"}}
+    (tmp_path / "ball.toml").write_text('''
+[rhs]
+parameters = { g = 4.905 }
+tables = { rest = { at = [0, 10], values = [0.9, 0.4] } }
+definitions = { weight = "2 * g" }
+[rhs.equations]
+x = "v"
+v = "-weight"
+[ensemble]
+initial_state = [1, 0]
+[time]
+span = [0, 3]
+save = 31
+[[resets]]
+component = "x"
+direction = "falling"
+to = { x = 0, v = "-rest(t) * v + 0 * weight" }
+[method]
+precision = "f64"
+''')
+    expected = lockstep.solve(tmp_path / "ball.toml").state
+    for one in (model, pickle.loads(pickle.dumps(model))):
+        solution = lockstep.solve(one, [1, 0], (0, 3), 31, resets=ground, precision="f64")
+        assert (solution.state == expected).all() and (solution.state[0, :, 0] > -1e-9).all()
+    stopped = lockstep.solve(model, [1, 0], (0, 3), event="v + rest(t) * weight / 8", **TIGHT)
+    assert stopped.status.tolist() == [1]
+    t = stopped.end_time[0]
+    assert abs(9.81 * t - (0.9 - 0.05 * t) * 9.81 / 8) < 1e-9
+    solver = lockstep.Solver(model, [1, 0], (0, 3), 31, resets=ground, precision="f64")
+    assert (pickle.loads(pickle.dumps(solver))([1, 0]).state == expected).all()
+    loaded = lockstep.load(saved(model, tmp_path / "ball.h5"))
+    with pytest.raises(lockstep.InvalidArgument, match="rest"):
+        lockstep.solve(loaded, [1, 0], (0, 3), resets=ground)
+
+
+def saved(model, path):
+    model.save(path)
+    return path
