@@ -83,8 +83,13 @@ class InputSizes {
     }
     return is_far_from_one(of);
   }
-  std::string text(const std::vector<std::string>& large) const {
-    return "nets learn from inputs of size 1: " + named(large) + " are not; " +
+  // Of targets nothing is known where the net to start from gives what it was trained to; layers that bend nothing
+  // learn any.
+  bool knows_targets(const NetSection& net) const { return is_known_ && !is_started_ && !net.hidden.empty(); }
+  std::string text(std::vector<std::string> inputs, const std::vector<std::string>& targets = {}) const {
+    const std::string what = targets.empty() ? "from inputs" : inputs.empty() ? "targets" : "from inputs and targets";
+    inputs.insert(inputs.end(), targets.begin(), targets.end());
+    return "nets learn " + what + " of size 1: " + named(inputs) + " are not; " +
            (is_started_ ? "the model to start from was normalised for others, or not at all: train one from the "
                           "beginning, without start and with normalise = \"standard\" in [data]"
                         : "add normalise = \"standard\" to [data]");
@@ -116,6 +121,15 @@ void compare_spreads(const std::vector<Column>& columns, std::vector<std::string
                   " counts them alike");
 }
 
+// Of a net that is called with these over the data.
+void add_large_inputs(const nn::Model& net, std::vector<std::string>& large) {
+  for (const nn::Feature& input : net.inputs.at(0).features) {
+    const Column column{input.name, {.minimum = input.minimum, .maximum = input.maximum}};
+    const bool is_known = nn::is_bounded(input) && input.minimum < input.maximum;
+    if (is_known && is_far_from_one(column.of)) large.push_back(sized(column));
+  }
+}
+
 // Whether some trajectory meets one of its impulses; one at its end comes too late.
 bool meets_impulses(const TrajectoryTable& table) {
   for (std::size_t i = 0, row = 0; i < table.impulses.size(); row += table.lengths[i++]) {
@@ -131,7 +145,7 @@ bool meets_impulses(const TrajectoryTable& table) {
 
 std::vector<std::string> advice(const TrainingFile& file, const RegressionTable& table,
                                 const std::vector<nn::Model>& nets) {
-  std::vector<std::string> lines, constant, large, skewed;
+  std::vector<std::string> lines, constant, large, large_targets, skewed;
   const InputSizes sizes(file, nets);
   const std::vector<Column> columns = columns_of(table.input_names, table.inputs);
   const std::vector<Column> targets = columns_of(table.target_names, table.targets);
@@ -146,9 +160,15 @@ std::vector<std::string> advice(const TrainingFile& file, const RegressionTable&
       skewed.push_back(column.name);
     }
   }
+  for (const Column& target : targets) {
+    const bool varies = target.of.minimum < target.of.maximum;
+    if (varies && sizes.knows_targets(file.nets.at(0)) && is_far_from_one(target.of)) {
+      large_targets.push_back(sized(target));
+    }
+  }
   find_rounded(file, {&columns, &targets}, lines);
   if (!constant.empty()) lines.push_back("nothing can be learned from inputs that do not vary: " + named(constant));
-  if (!large.empty()) lines.push_back(sizes.text(large));
+  if (!large.empty() || !large_targets.empty()) lines.push_back(sizes.text(large, large_targets));
   if (!skewed.empty()) {
     lines.push_back("inputs of which few values lie far above all others are better given as logarithms: " +
                     named(skewed));
@@ -174,11 +194,16 @@ std::vector<std::string> advice(const TrainingFile& file, const TrajectoryTable&
 
 std::string normalise_advice(const TrainingFile& file, const TrajectoryTable& table,
                              const std::vector<nn::Model>& nets) {
-  // What the nets in equations are called with is not the states as they are.
-  const bool reads_states = !file.nets.empty() && file.ode && !file.ode->equations;
-  if (!reads_states) return {};
+  if (file.nets.empty() || !file.ode) return {};
   const InputSizes sizes(file, nets);
   std::vector<std::string> large;
+  if (file.ode->equations) {  // what its nets are called with over the data is the range of their inputs
+    if (file.data.normalisation != Normalisation::none) return {};
+    for (std::size_t net = 0; net < std::min(nets.size(), file.nets.size()); ++net) {
+      if (!file.nets[net].start) add_large_inputs(nets[net], large);
+    }
+    return large.empty() ? "" : sizes.text(large);
+  }
   const std::vector<Column> columns = columns_of(table.component_names, table.states);
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const train::ColumnStatistics& of = columns[i].of;

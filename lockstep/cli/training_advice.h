@@ -16,8 +16,8 @@ std::vector<std::string> advice(const TrainingFile& file, const RegressionTable&
                                 const std::vector<nn::Model>& nets);
 std::vector<std::string> advice(const TrainingFile& file, const TrajectoryTable& table,
                                 const std::vector<nn::Model>& nets);
-// Of the above, what to say against states of a size that a neural ODE's net does not learn from; empty where there are
-// none, or where they are normalised.
+// Of the above, what to say against states, or inputs of nets in equations, of a size that nets do not learn from;
+// empty where there are none, or where they are normalised.
 std::string normalise_advice(const TrainingFile& file, const TrajectoryTable& table,
                              const std::vector<nn::Model>& nets);
 

@@ -57,7 +57,7 @@ class Training:
     report : str
         All this as tables to print, the trajectories that are met worst, and the ``advice``.
     advice : list of str
-        Which of the data will not be learned as they stand, and what to do about it: inputs far from size 1, an output
+        Which of the data will not be learned as they stand, and what to do about it: inputs or targets far from size 1, an output
         that has nearly all of the loss.
     """
 

@@ -30,7 +30,7 @@ def test_a_fit_that_explains_nothing_has_no_errors():
 def test_a_net_that_explains_nothing_is_said_to():
     x = np.linspace(-1, 1, 50)
     training = lockstep.train(x=x, y=100 + x, hidden=[4], optimiser="adam", rate=1e-3, iterations=3)
-    assert training.notes == [training.report.splitlines()[-1]]
+    assert training.notes == [training.report.splitlines()[-2]]
     assert training.notes[0].startswith("the fit explains little of the data, or nothing: RMS of y0 ")
 
 
@@ -43,6 +43,32 @@ def test_states_far_from_size_one_are_named():
     known = lockstep.train(t=T, u=u, equations={"x": "v", "v": "-k*x"}, parameters={"k": {"start": 1.0}}, iterations=2,
                            optimiser="lbfgs")
     assert known.advice == []
+
+
+def test_targets_far_from_size_one_are_named():
+    x = np.linspace(-1, 1, 50)
+    arguments = dict(optimiser="lbfgs", iterations=2, targets=["y"])
+
+    def advice(y, **others):
+        return lockstep.train(x=x, y=y, **{"hidden": [4], **arguments, **others}).advice
+
+    assert advice(900 * x**2) == ['nets learn targets of size 1: y (9e+02) are not; add normalise="standard"']
+    assert advice(1e-3 * x**2) == ['nets learn targets of size 1: y (0.001) are not; add normalise="standard"']
+    both = lockstep.train(x=1e4 * x, y=900 * x**2, hidden=[4], inputs=["x"], **arguments).advice
+    assert both == ['nets learn from inputs and targets of size 1: x (1e+04), y (9e+02) are not; add normalise="standard"']
+    assert advice(9 * x**2) == advice(900 * x**2, normalise="standard") == advice(900 * x, hidden=[]) == []
+    start = lockstep.train(x=x, y=900 * x**2, hidden=[4], normalise="standard", **arguments).model
+    assert lockstep.train(x=x, y=900 * x**2, start=start, **arguments).advice == []
+
+
+def test_inputs_of_nets_in_equations_are_named_where_they_are_far_from_size_one():
+    t, warm = np.linspace(0, 2, 9), np.array([300.0, 320.0, 340.0])
+    u = np.stack([np.stack([np.exp(-t * (w - 280) / 50), np.full(9, w)], 1) for w in warm])
+    given = dict(t=t, u=u, equations={"A": "-net(T) * A", "T": "0"}, hidden=[3], optimiser="lbfgs", iterations=2)
+    assert lockstep.train(**given).advice == ['nets learn from inputs of size 1: T (3.4e+02) are not; add normalise="standard"']
+    assert lockstep.train(**given, normalise="standard").advice == []
+    given["equations"] = {"A": "-net(T / 300) * A", "T": "0"}
+    assert lockstep.train(**given).advice == []
 
 
 def test_a_training_that_fails_on_such_states_says_so():
