@@ -41,8 +41,9 @@ void replace_all(std::string& text, const std::array<Word, n>& words) {
 constexpr std::array<Word, 2> kFlags{{{"--device cpu", "device=\"cpu\""}, {"with --overwrite", "with overwrite=True"}}};
 
 // Of files whose sections the arguments are; longer ones first.
-constexpr std::array<Word, 20> kSections{
+constexpr std::array<Word, 21> kSections{
     {{"add [time] with span = [0, 1]", "give t_span=(0, 1)"},
+     {"add trajectories = 11 to [ensemble]", "give trajectories=11"},
      {"add initial_state = [1, 0, 0] to [ensemble]", "give u0, [component] or [trajectory, component]"},
      {"sort the rows, or name the column that tells trajectories apart",
       "sort the rows, or say which trajectory each row is of, trajectory=labels; or give lists with an array for each "

@@ -16,12 +16,6 @@ namespace {
 
 using Values = EnsembleValues;
 
-bool is_distribution(std::string_view name) {
-  constexpr std::array<std::string_view, 8> kOthers{"beta",       "exponential",      "gamma",     "poisson",
-                                                    "triangular", "truncated_normal", "truncnorm", "weibull"};
-  return std::ranges::find(kOthers, name) != kOthers.end();
-}
-
 // Element `column` of a vector with a number for each column or one for all.
 double of_column(const std::vector<double>& values, std::size_t column) {
   return values[values.size() == 1 ? 0 : column];
@@ -188,15 +182,11 @@ class Drawing {
     for (const auto& [name, values] : source.columns) {
       const auto found = std::ranges::find(known, name);
       if (found == known.end()) {
-        throw Error(
-            ErrorKind::invalid_argument,
-            {where + "." + name, "an unknown " + columns_.what,
-             known.empty() ? "none: there are no " + columns_.what + "s" : "one of " + list_text(known),
-             name == "uniform"                       ? "write box for uniform numbers: { box = { low = 0, high = 1 } }"
-             : name == "gaussian" || name == "gauss" ? "write normal = { mean = 0, std = 1 }"
-             : is_distribution(name) ? "of distributions there are normal, lognormal and box (uniform): draw others "
-                                       "elsewhere, and give them as a file"
-                                     : did_you_mean(name, known)});
+        const std::string advice = advice_on_source(name);
+        throw Error(ErrorKind::invalid_argument,
+                    {where + "." + name, "an unknown " + columns_.what,
+                     known.empty() ? "none: there are no " + columns_.what + "s" : "one of " + list_text(known),
+                     advice.empty() ? did_you_mean(name, known) : advice});
       }
       const auto column = static_cast<std::size_t>(found - known.begin());
       const ColumnNames single{columns_.what, {name}, {}};
@@ -289,6 +279,16 @@ std::optional<std::size_t> listed_rows(const EnsembleValues& values) {
     }
   }
   return listed;
+}
+
+std::string where_spread(const EnsembleValues& values) {
+  if (std::holds_alternative<Values::Linspace>(values.source)) return values.where;
+  if (const auto* named = std::get_if<Values::Named>(&values.source)) {
+    for (const auto& [name, column] : named->columns) {
+      if (std::string where = where_spread(column); !where.empty()) return where;
+    }
+  }
+  return {};
 }
 
 EnsembleMatrix draw(const EnsembleValues& values, std::size_t trajectories, const ColumnNames& columns,

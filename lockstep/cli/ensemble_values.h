@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -77,6 +78,10 @@ EnsembleValues parse_column_values(const TomlValue& value, const std::filesystem
 std::variant<EnsembleValues::Dataset, EnsembleValues::Table> parse_file(const TomlValue& table,
                                                                         const std::filesystem::path& folder);
 
+// What to write in place of a distribution or spread that goes by another name elsewhere, or is none of ours; empty for
+// other words.
+std::string advice_on_source(std::string_view name);
+
 // What the columns are called and hold where the file is silent.
 struct ColumnNames {
   std::string what;                             // "component" or "parameter"
@@ -97,6 +102,9 @@ std::vector<std::filesystem::path> files_of(const EnsembleValues& values);
 // How many trajectories the values list, if they do; ensemble_files.h reads what lies in files first. Throws Error
 // (invalid_argument) where columns list different numbers.
 std::optional<std::size_t> listed_rows(const EnsembleValues& values);
+
+// Where values are spread evenly over all trajectories, whose number they do not say; empty: nowhere.
+std::string where_spread(const EnsembleValues& values);
 
 // Random numbers depend on (seed, stream, trajectory, column) alone: trajectory i is the same in an ensemble of any
 // size. Where rows are listed, the first `trajectories` are taken. Throws Error (invalid_argument) where sizes or names

@@ -125,6 +125,21 @@ TEST(EnsembleValues, a_wrong_width_names_the_columns) {
   EXPECT_THAT(message("{gamma={shape=2}}"), HasSubstr("; of distributions there are normal, lognormal and box"));
 }
 
+TEST(EnsembleValues, other_words_for_sweeps_are_answered_with_ours) {
+  const ColumnNames rho{"parameter", {"rho"}, {}};
+  EXPECT_THAT(message("{rho={logspace=[20, 30]}}", 5, rho),
+              AllOf(HasSubstr("f.toml:1: v.rho.logspace: found an unknown way to give numbers, expected one of normal, "
+                              "lognormal, box, linspace, file, dataset, columns; "),
+                    HasSubstr("list numbers that are evenly spaced in them, [0.1, 1, 10]")));
+  EXPECT_THAT(message("{rho={uniform=[20, 30]}}", 5, rho), HasSubstr("; write box for uniform numbers"));
+  EXPECT_THAT(message("{rho={linspac=[20, 30]}}", 5, rho), HasSubstr("; did you mean \"linspace\"?"));
+  EXPECT_THAT(message("{rho={x={box=[20, 30]}}}", 5, rho), HasSubstr("v.rho.x: found an unknown way to give numbers"));
+  EXPECT_THAT(message("{geomspace=[20, 30]}", 5, rho), HasSubstr("v.geomspace: found an unknown parameter"));
+  EXPECT_EQ(where_spread(parse("{rho={linspace=[20, 30]}, sigma=10}")), "f.toml:1: v.rho.linspace");
+  EXPECT_EQ(where_spread(parse("{linspace={low=[20, 1], high=30}}")), "f.toml:1: v.linspace");
+  EXPECT_EQ(where_spread(parse("{rho={box=[20, 30]}, sigma=[10, 11]}")), "");
+}
+
 TEST(EnsembleValues, datasets_are_rows_or_one_row) {
   const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "ensemble_values_test.h5";
   {

@@ -14,6 +14,12 @@ using Values = EnsembleValues;
 constexpr std::array<std::string_view, 7> kSources{"normal", "lognormal", "box",    "linspace",
                                                    "file",   "dataset",   "columns"};
 
+bool is_distribution(std::string_view name) {
+  constexpr std::array<std::string_view, 8> kOthers{"beta",       "exponential",      "gamma",     "poisson",
+                                                    "triangular", "truncated_normal", "truncnorm", "weibull"};
+  return std::ranges::find(kOthers, name) != kOthers.end();
+}
+
 std::vector<double> number_or_numbers(const TomlValue& value) {
   if (value.is_number()) return {value.number()};
   if (value.is_array()) return value.numbers();
@@ -54,6 +60,19 @@ decltype(Values::source) parse_array(const TomlValue& value) {
     rows.values.insert(rows.values.end(), row.begin(), row.end());
   }
   return rows;
+}
+
+// A column has no columns of its own: another name in its table is meant for one of the sources.
+void refuse_other_sources(const TomlValue& column) {
+  const bool is_source = std::ranges::any_of(kSources, [&](auto key) { return column.find(key) != nullptr; });
+  if (is_source || column.table().empty()) return;
+  const auto& [name, value] = *column.table().begin();
+  const std::string where = column.where();
+  std::string advice = advice_on_source(name);
+  if (advice.empty())
+    advice = advice_on_source(where.substr(where.find_last_of(". ") + 1));  // { uniform = { low = 0 } }
+  throw value.error("an unknown way to give numbers", "one of " + list_text(kSources),
+                    advice.empty() ? did_you_mean(name, kSources) : advice);
 }
 
 EnsembleValues parse_table(const TomlValue& value, const std::filesystem::path& folder) {
@@ -141,7 +160,22 @@ EnsembleValues parse_ensemble_values(const TomlValue& value, const std::filesyst
   return {Values::Shared{{value.number()}}, value.where()};
 }
 
+std::string advice_on_source(std::string_view name) {
+  if (name == "uniform") return "write box for uniform numbers: { box = { low = 0, high = 1 } }";
+  if (name == "gaussian" || name == "gauss") return "write normal = { mean = 0, std = 1 }";
+  if (name == "logspace" || name == "geomspace" || name == "loguniform") {
+    return "of logarithms there is lognormal = { median = 0.2, sigma = 0.5 }: list numbers that are evenly spaced in "
+           "them, "
+           "[0.1, 1, 10], or give a file";
+  }
+  if (name == "arange" || name == "range") return "write linspace = [low, high], evenly spaced over the trajectories";
+  if (!is_distribution(name)) return {};
+  return "of distributions there are normal, lognormal and box (uniform): draw others elsewhere, and give them as a "
+         "file";
+}
+
 EnsembleValues parse_column_values(const TomlValue& value, const std::filesystem::path& folder) {
+  if (value.is_table()) refuse_other_sources(value);
   EnsembleValues values = parse_ensemble_values(value, folder);
   if (auto* list = std::get_if<Values::Shared>(&values.source); list != nullptr && value.is_array()) {
     const std::size_t rows = list->row.size();

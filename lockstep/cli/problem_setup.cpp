@@ -53,7 +53,15 @@ std::size_t count_trajectories(const ProblemFile& file, const Sources& sources) 
     listed = *rows;
     listed_where = (*source)->where;
   }
-  return std::max<std::size_t>(listed, 1);
+  if (listed > 0) return listed;
+  for (const auto* source : {&sources.initial_state, &sources.parameters, &sources.span}) {
+    const std::string where = *source ? where_spread(**source) : std::string();
+    if (!where.empty()) {
+      refuse(where, "a range to spread over trajectories, whose number nothing says", "how many",
+             "add trajectories = 11 to [ensemble]");
+    }
+  }
+  return 1;
 }
 
 // Counts that no memory holds are said to be so before they are tried.

@@ -248,3 +248,15 @@ def test_a_net_of_another_order_or_of_time_is_told_apart():
         "parameters: found no value for t, expected a number for each parameter; where t is the time, set with_time=True; "
         "else give parameters")
     assert lockstep.solve(timed, [0.0], (0, 1), with_time=True).status.tolist() == [0]
+
+
+def test_a_sweep_needs_a_number_of_trajectories(oscillator):
+    sweep = {"k": {"linspace": [1, 2]}}
+    assert message(lambda: lockstep.solve(oscillator, [1, 0], (0, 1), parameters=sweep)) == (
+        "parameters.k.linspace: found a range to spread over trajectories, whose number nothing says, expected how many; give "
+        "trajectories=11")
+    for given in (dict(trajectories=3), dict(u0=np.ones((3, 2)))):
+        solution = lockstep.solve(oscillator, **{"u0": [1, 0], "t_span": (0, 1), "parameters": sweep, **given})
+        assert solution.parameters[:, 0].tolist() == [1, 1.5, 2]
+    assert "; write box for uniform numbers" in message(
+        lambda: lockstep.solve(oscillator, [1, 0], (0, 1), parameters={"k": {"uniform": [1, 2]}}))
