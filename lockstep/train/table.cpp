@@ -85,6 +85,7 @@ class Reader {
  public:
   Reader(std::string_view text, const std::string& source, MissingNumbers missing) : text_(text), missing_(missing) {
     if (text_.starts_with(kByteOrderMark)) text_.remove_prefix(kByteOrderMark.size());
+    if (text_.find('\n') == std::string_view::npos) end_of_line_ = '\r';
     table_.source = source;
   }
 
@@ -112,7 +113,7 @@ class Reader {
   // The next line with content.
   bool next(std::string_view& line) {
     while (!text_.empty()) {
-      const std::size_t end = text_.find('\n');
+      const std::size_t end = text_.find(end_of_line_);
       line = trimmed(text_.substr(0, end));
       text_.remove_prefix(end == std::string_view::npos ? text_.size() : end + 1);
       ++line_;
@@ -191,6 +192,7 @@ class Reader {
   MissingNumbers missing_;
   std::size_t line_ = 0;
   char separator_ = ',';
+  char end_of_line_ = '\n';
   std::vector<std::map<std::string, std::uint32_t>> texts_;  // [column], and what each is numbered
   Table table_;
 };

@@ -47,7 +47,7 @@ struct Table {
 // The first line that is neither empty nor begins with '#' names the columns; every later one holds a field for each,
 // in columns that are used a finite number, written as C++ writes them ("1.5", "-2e-3"). The separator is the first of
 // tab, ';' and ',' that the line of names has, and has no meaning within quotes. Spaces and quotes around fields are
-// dropped; a byte order mark and CR before LF as well.
+// dropped; a byte order mark and CR before LF as well; CR alone ends the lines of a file without LF.
 // Throws Error: (file) when the file cannot be read, (invalid_argument) naming file, line and column otherwise.
 // as_nan: an empty field, "nan", "NA", "N/A" or "null" is a NaN.
 enum class MissingNumbers { refuse, as_nan };

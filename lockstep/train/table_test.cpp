@@ -35,6 +35,11 @@ TEST(Csv, files_from_windows_and_with_other_separators_are_read) {
   EXPECT_THAT(table.columns, ElementsAre("x", "y"));
   EXPECT_THAT(table.values, ElementsAre(1, 2));
   EXPECT_THAT(parse_csv("x\ty\n1\t2", "t.csv").values, ElementsAre(1, 2));
+  const Table old_mac = parse_csv("# hours\rx,y\r1,2\r\r3,4\r", "t.csv");
+  EXPECT_THAT(old_mac.columns, ElementsAre("x", "y"));
+  EXPECT_THAT(old_mac.values, ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(old_mac.lines, ElementsAre(3u, 5u));
+  EXPECT_THAT(message_of("x,y\r1,2\r3,z\r"), HasSubstr("t.csv:3, column y: found \"z\""));
 }
 
 TEST(Csv, every_fault_names_line_and_column) {
