@@ -237,7 +237,8 @@ class GraphNet : public StateFunction {
       const bool again = source != nullptr && std::any_of(pieces_.begin(), pieces_.end(),
                                                           [&](const GraphPiece& p) { return p.source == *source; });
       if (source == nullptr || again) {
-        refuse_net(options_.name, "an input port \"" + port.name + '"', "one each of state, parameters, time",
+        refuse_net(options_.name, "an input port \"" + port.name + '"',
+                   "one each of state, parameters and time, called u or state, p or parameters, t or time",
                    "rename the ports, or give the net one input port");
       }
       const std::size_t expected = *source == Source::state ? components_ : *source == Source::time ? 1 : port.width;

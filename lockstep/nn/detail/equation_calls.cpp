@@ -1,5 +1,6 @@
 // What an expression calls: functions, nets and tables, and nets that are yet to come.
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <iterator>
 #include <utility>
@@ -40,6 +41,24 @@ std::string arguments_text(std::size_t count) {
   return std::to_string(count) + (count == 1 ? " argument" : " arguments");
 }
 
+bool is_a_name(std::string_view text) {
+  const auto is_of_one = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+  return !text.empty() && std::ranges::all_of(text, is_of_one) &&
+         std::isdigit(static_cast<unsigned char>(text[0])) == 0;
+}
+
+// Of an output that `net` has not: one whose name begins so, as that of a column with a unit, goes by its place.
+std::string remedy_for_output(std::string_view net, std::string_view asked,
+                              const std::vector<std::string_view>& names) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (is_a_name(names[i]) || !names[i].starts_with(asked)) continue;
+    return "write " + std::string(net) + "(...)[" + std::to_string(i) + "] for \"" + std::string(names[i]) + "\"";
+  }
+  std::vector<std::string_view> known;
+  std::ranges::copy_if(names, std::back_inserter(known), is_a_name);
+  return remedy_for(asked, known);
+}
+
 }  // namespace
 
 Value EquationReader::called(Tokens& tokens, const Token& name) {
@@ -56,7 +75,9 @@ Value EquationReader::called(Tokens& tokens, const Token& name) {
     for (const auto& one : system_.nets) known.push_back(one.name);
     for (const OpenNet& one : open_) known.push_back(one.name);
     for (const NamedFunction& one : kNamedFunctions) known.push_back(one.name);
-    tokens.refuse(name, name.quoted(), "one of " + listed(known), remedy_for(name.text, known));
+    std::string advice = remedy_for(name.text, known);
+    if (advice.empty()) advice = "name a net that it calls in models, a table there or in tables";
+    tokens.refuse(name, name.quoted(), "one of " + listed(known), std::move(advice));
   }
   const auto open_at = static_cast<std::size_t>(open - open_.begin());
   tokens.expect("(", "\"(\"");
@@ -183,7 +204,7 @@ Value EquationReader::net_output(Tokens& tokens, const Token& name, const Equati
     tokens.refuse(
         output, output.quoted(),
         known.empty() ? "an index, [0] to [" + last + "]: the outputs have no names" : "one of " + listed(known),
-        remedy_for(output.text, known));
+        remedy_for_output(name.text, output.text, names));
   }
   if (outputs.size() != 1) {
     tokens.refuse(name, std::string(name.text) + "(...), which has " + std::to_string(outputs.size()) + " outputs",
