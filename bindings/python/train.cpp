@@ -41,16 +41,28 @@ using Numbers = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
 
 std::vector<double> values_of(const Numbers& numbers) { return {numbers.data(), numbers.data() + numbers.size()}; }
 
+// "x[37]" of a single column, "x[37], column 2", "u, trajectory 0, point 37, component 1".
+std::string place_of(const char* name, const Numbers& numbers, std::size_t at) {
+  std::vector<std::string> places;
+  for (std::size_t d = numbers.ndim(); d-- > 0; at /= numbers.shape(d)) {
+    places.insert(places.begin(), std::to_string(at % numbers.shape(d)));
+  }
+  if (places.size() == 3) {
+    return std::string(name) + ", trajectory " + places[0] + ", point " + places[1] + ", component " + places[2];
+  }
+  const bool one_column = places.size() < 2 || numbers.shape(1) == 1;
+  return std::string(name) + "[" + places[0] + "]" + (one_column ? "" : ", column " + places[1]);
+}
+
 enum class MayMiss { no, yes };
 void require_finite(const char* name, const Numbers& numbers, MayMiss may_miss = MayMiss::no,
                     const char* remedy = "repair the row or leave it out") {
-  const std::size_t row = numbers.size() / std::max<std::size_t>(numbers.shape(0), 1);
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     if (std::isfinite(numbers.data()[i])) continue;
     if (may_miss == MayMiss::yes && std::isnan(numbers.data()[i])) continue;
-    throw Error(ErrorKind::invalid_argument,
-                {std::string(name) + "[" + std::to_string(i / row) + "]",
-                 std::isnan(numbers.data()[i]) ? "NaN" : "infinity", "finite numbers", remedy});
+    throw Error(
+        ErrorKind::invalid_argument,
+        {place_of(name, numbers, i), std::isnan(numbers.data()[i]) ? "NaN" : "infinity", "finite numbers", remedy});
   }
 }
 

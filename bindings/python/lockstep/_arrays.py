@@ -30,6 +30,9 @@ def real_numbers(name: str, value: Any) -> Array:
     try:
         array = plain(value)
     except Exception as error:  # PyTorch and others raise their own for devices and gradients
+        if type(error).__name__.startswith("Tracer"):  # JAX's, of what stands for numbers under jit, grad and vmap
+            raise refused(name, "an array that JAX traces, which has no numbers yet", "an array of numbers",
+                          "call it by jax.pure_callback, as docs/python.md does", kind="type") from error
         raise of_kind("type", f"{name}: {error}", name, type(value).__name__, "an array of numbers", "") from error
     if array.dtype.kind not in "iuf":
         remedy = (f"divide by a unit: ({name} - {name}[0]) / numpy.timedelta64(1, \"h\")" if array.dtype.kind == "M" else

@@ -260,3 +260,37 @@ def test_a_sweep_needs_a_number_of_trajectories(oscillator):
         assert solution.parameters[:, 0].tolist() == [1, 1.5, 2]
     assert "; write box for uniform numbers" in message(
         lambda: lockstep.solve(oscillator, [1, 0], (0, 1), parameters={"k": {"uniform": [1, 2]}}))
+
+
+def test_a_number_of_the_data_that_is_infinite_is_found_where_it_stands():
+    u = U.copy()
+    u[7, 1] = np.inf
+    given = dict(equations=EQUATIONS, parameters={"k": {"start": 1}})
+    assert message(lambda: lockstep.train(t=TIMES, u=u, **given)).startswith(
+        "u, trajectory 0, point 7, component 1: found infinity, expected finite numbers; ")
+    assert message(lambda: lockstep.train(t=TIMES, u=np.stack([U, u]), **given)).startswith("u, trajectory 1, point 7, component 1: ")
+    assert message(lambda: lockstep.train(x=u, y=TIMES, hidden=[2])).startswith("x[7], column 1: found infinity")
+    assert message(lambda: lockstep.train(x=TIMES, y=u[:, 1], hidden=[2])).startswith("y[7]: found infinity")
+
+
+def test_what_equations_call_and_do_not_know_may_be_a_model():
+    said = message(lambda: lockstep.equations({"s": "rain(t)"}))
+    assert said.startswith('equations.s, column 1: found "rain", expected one of abs, ')
+    assert said.endswith("; name a net that it calls in models, a table there or in tables")
+    rain = lockstep.table([0, 1], {"Rain (mm/h)": [0, 1], "wind": [1, 2]})
+    said = message(lambda: lockstep.equations({"s": "rain(t).Rain"}, models={"rain": rain}))
+    assert said.endswith('expected one of Rain (mm/h), wind; write rain(...)[0] for "Rain (mm/h)"')
+    assert message(lambda: lockstep.equations({"s": "rain(t).wint"}, models={"rain": rain})).endswith('did you mean "wind"?')
+
+
+def test_what_jax_traces_is_pointed_to_a_callback(oscillator):
+    class TracerArrayConversionError(TypeError):
+        pass
+
+    class Tracer:
+        def __array__(self, *_, **__):
+            raise TracerArrayConversionError("traced")
+
+    assert message(lambda: lockstep.solve(oscillator, Tracer(), (0, 1)), lockstep.Error) == (
+        "u0: found an array that JAX traces, which has no numbers yet, expected an array of numbers; call it by jax.pure_callback, "
+        "as docs/python.md does")
