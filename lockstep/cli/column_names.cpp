@@ -38,6 +38,8 @@ std::vector<std::string> column_names(const hdf5::File& file, const std::string&
   return any_empty ? std::vector<std::string>{} : names;
 }
 
+bool is_by_matlab(const hdf5::Dataset& dataset) { return dataset.has_attribute("MATLAB_class"); }
+
 bool go_by_position(const std::vector<std::string>& wanted, const std::vector<std::string>& found) {
   const auto is_found = [&](const std::string& name) { return std::ranges::find(found, name) != found.end(); };
   if (wanted.size() != found.size() || std::ranges::any_of(wanted, is_found)) return false;

@@ -13,6 +13,11 @@ namespace lockstep::cli {
 // `path` is what the file calls the dataset: "x", "run/x".
 std::vector<std::string> column_names(const hdf5::File& file, const std::string& path, const std::string& coordinate);
 
+// MATLAB's -v7.3 files have dimensions in reverse, and an attribute by which they are known.
+bool is_by_matlab(const hdf5::Dataset& dataset);
+inline constexpr const char* kTransposeInMatlab =
+    "MATLAB writes dimensions in reverse: transpose it there, x = x.', and save it";
+
 // Whether columns are taken in their order although the file names them: as many as are wanted, none of these names
 // among them, and one side's names made up by Lockstep for what had none, as u0, u1, ...
 bool go_by_position(const std::vector<std::string>& wanted, const std::vector<std::string>& found);

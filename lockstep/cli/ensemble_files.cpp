@@ -68,7 +68,8 @@ Values load_dataset(const Values::Dataset& source, const std::string& where, con
     }
   }
   if (shape.size() == 1 && filled == Filled::columns) return {Values::Shared{std::move(numbers)}, where};
-  return {Values::Rows{std::move(numbers), shape[0], shape.size() == 1 ? 1 : shape[1]}, where};
+  return {Values::Rows{std::move(numbers), shape[0], shape.size() == 1 ? 1 : shape[1], is_by_matlab(meant.dataset())},
+          where};
 }
 
 }  // namespace

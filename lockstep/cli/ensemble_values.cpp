@@ -68,9 +68,10 @@ class Drawing {
 
   EnsembleMatrix draw(const Values::Rows& source, const std::string& where, std::size_t) const {
     if (source.columns != width_) {
-      wrong_width(
-          where, source.columns, columns_,
-          source.rows == width_ ? "give a row for each trajectory" : parameters_apart(source.columns, columns_));
+      wrong_width(where, source.columns, columns_,
+                  source.by_matlab        ? kTransposeInMatlab
+                  : source.rows == width_ ? "give a row for each trajectory"
+                                          : parameters_apart(source.columns, columns_));
     }
     if (source.rows < trajectories_) {
       // Two numbers of one column: more likely the ends of a range.

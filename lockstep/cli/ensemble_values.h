@@ -30,6 +30,7 @@ struct EnsembleValues {
     std::vector<double> values;  // [row][column]
     std::size_t rows = 0;
     std::size_t columns = 0;
+    bool by_matlab = false;
   };
   // Vectors hold a number a column, or one for all columns.
   struct Normal {

@@ -73,7 +73,9 @@ class Hdf5Samples : public SampleSource<T> {
                counted_text(shape.size() == 2 ? shape[1] : shape.size(), shape.size() == 2 ? "column" : "dimension"),
                "[sample, feature] with " + std::to_string(features) + " columns, " +
                    (several ? "port " + port.name : "the inputs") + " of " + model_path.string(),
-               shape.size() == 2 && shape[0] == features ? "transpose it" : "");
+               is_by_matlab(dataset)                       ? kTransposeInMatlab
+               : shape.size() == 2 && shape[0] == features ? "transpose it"
+                                                           : "");
       }
       if (!ports_.empty() && shape[0] != samples()) {
         refuse(dataset.name(), std::to_string(shape[0]) + " samples",

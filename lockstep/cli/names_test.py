@@ -148,6 +148,19 @@ file = "decay.h5"
         self.fail_with("net.toml: ensemble.parameters: found no value for t, expected a number for each parameter; where t is the "
                        "time, set with_time = true; else add parameters to [ensemble]", "solve", "net.toml")
 
+    def test_files_of_matlab_are_known_by_their_attribute_where_dimensions_are_in_reverse(self):
+        with h5py.File(self.path("first.h5"), "w") as file:
+            file["end_state"] = np.ones((3, 5))  # 5 by 3 in MATLAB
+            file["end_state"].attrs["MATLAB_class"] = np.bytes_("double")
+            file["input"] = np.ones((2, 5))
+            file["input"].attrs["MATLAB_class"] = np.bytes_("double")
+        self.write("second.toml", CONTINUED)
+        advice = "; MATLAB writes dimensions in reverse: transpose it there, x = x.', and save it"
+        self.fail_with("second.toml:7: ensemble.initial_state: found 5 numbers, expected 3 numbers, one for each component (x, y, z)" +
+                       advice, "solve", "second.toml")
+        self.write("net.safetensors", safetensors({"0.weight": [[1, 10]], "0.bias": [0]}, {"activations": "linear"}))
+        self.fail_with(advice, "evaluate", "net.safetensors", "-i", "first.h5", "-o", "out.csv")
+
 
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
