@@ -1,7 +1,6 @@
 #include "lockstep/cli/ensemble_values.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string_view>
 

@@ -1,6 +1,5 @@
 // `lockstep solve`: a problem file in, a result file out.
 #include <CLI/CLI.hpp>
-#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
