@@ -189,5 +189,37 @@ TEST(GeneratedPlan, says_for_how_many_steps_code_was_generated) {
   EXPECT_EQ(compiled<float>(b.graph, best_cpu_target(), false).description().find("machine code"), std::string::npos);
 }
 
+// `values` products of neighbours on a ring, all made before the first of the differences between them, which go from
+// the last to the first: where `apart`, one product waits for each of them.
+Graph ring(std::size_t values, bool apart) {
+  Builder b;
+  const std::size_t u = b.input(values);
+  std::vector<std::size_t> features, products, differences;
+  for (std::size_t i = 0; i < values; ++i) features.push_back(b.add(Columns{{i}}, {u}));
+  const auto product = [&](std::size_t i) {
+    return b.add(Binary{BinaryKind::multiply}, {features[i], features[(i + 1) % values]});
+  };
+  for (std::size_t i = 0; i < values && apart; ++i) products.push_back(product(i));
+  for (std::size_t i = values; i-- > 0;) {
+    differences.push_back(b.add(Binary{BinaryKind::subtract}, {features[i], apart ? products[i] : product(i)}));
+  }
+  b.output(b.add(Concatenate{}, differences));
+  return b.graph;
+}
+
+TEST(GeneratedPlan, as_many_equations_as_one_likes_become_code) {
+  constexpr std::size_t kEquations = 1500;  // three times the places that the stack has for registers of AVX-512
+  for (const CpuTarget target : available_cpu_targets()) {
+    if (!LaneCode::available(target)) continue;
+    for (const bool apart : {false, true}) {
+      const Graph graph = ring(kEquations, apart);
+      const std::string said = compiled<double>(graph, target, true).description();
+      EXPECT_NE(said.find("machine code generated for 3000 of 3000 steps"), std::string::npos) << apart << said;
+      std::mt19937 random(3);
+      expect_the_interpreters_bits<double>(graph, target, random);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::graph

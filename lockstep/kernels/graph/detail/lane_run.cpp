@@ -4,7 +4,6 @@
 #include <cmath>
 #include <iterator>
 #include <map>
-#include <set>
 #include <utility>
 
 namespace lockstep::graph {
@@ -22,10 +21,10 @@ struct RowAt {
 template <class T>
 class LaneRun {
  public:
-  void add(const ScheduledStep& step);
+  // `stored_by`: the number of the step that stores a row, of those that something after the run reads.
+  explicit LaneRun(const std::map<RowAt, std::size_t>& stored_by) : stored_by_(stored_by) {}
 
-  // Rows are stored only where this or store_as() says so: those of the caller's output, and those in `wanted`.
-  void store(const std::set<RowAt>& wanted);
+  void add(const ScheduledStep& step, std::size_t number);
   void store_as(RowAt row, RowAt place) { program_.store(value_at(row), place_of(place)); }
 
   LaneProgram take() { return std::move(program_); }
@@ -36,7 +35,15 @@ class LaneRun {
   static LanePlace place_of(RowAt row) { return {row.base, 0, static_cast<std::uint32_t>(row.row)}; }
   Value value_at(RowAt row);
   Value number(double value, const std::string& field);
+  // At once, and not at the run's end, until when it would take a place on the stack.
+  void make(RowAt row, Value value) {
+    made_[row] = value;
+    const auto found = stored_by_.find(row);
+    if (found != stored_by_.end() && found->second == now_) program_.store(value, place_of(row));
+  }
 
+  const std::map<RowAt, std::size_t>& stored_by_;
+  std::size_t now_ = 0;
   LaneProgram program_;
   std::map<RowAt, Value> made_;
 };
@@ -143,7 +150,7 @@ struct LaneRun<T>::Elements {
   }
   template <class F>
   void each(const F& f) const {
-    for (std::size_t i = 0; i < step.width; ++i) run.made_[{step.out_base, step.out + i}] = f(i);
+    for (std::size_t i = 0; i < step.width; ++i) run.make({step.out_base, step.out + i}, f(i));
   }
 
   void operator()(const Standardise& s) const {
@@ -225,7 +232,7 @@ struct LaneRun<T>::Elements {
     if (reduce.kind == ReduceKind::mean) {
       sum = program.divide(sum, program.constant(static_cast<double>(static_cast<T>(step.width))));
     }
-    run.made_[{step.out_base, step.out}] = sum;
+    run.make({step.out_base, step.out}, sum);
   }
   void operator()(const Chain& chain) const {
     each([&](std::size_t i) {
@@ -247,17 +254,11 @@ struct LaneRun<T>::Elements {
 };
 
 template <class T>
-void LaneRun<T>::add(const ScheduledStep& step) {
+void LaneRun<T>::add(const ScheduledStep& step, std::size_t number) {
+  now_ = number;
   const Elements elements{*this, program_, step};
   if (step.copies) return elements.each([&](std::size_t i) { return elements.a(i); });
   std::visit(elements, step.node->operation);
-}
-
-template <class T>
-void LaneRun<T>::store(const std::set<RowAt>& wanted) {
-  for (const auto& [row, value] : made_) {
-    if (row.base == kOutputBase || wanted.contains(row)) program_.store(value, place_of(row));
-  }
 }
 
 template <class T>
@@ -282,44 +283,63 @@ std::size_t run_end(const std::vector<ScheduledStep>& steps, std::size_t first) 
   return end;
 }
 
-void note_rows_read(const ScheduledStep& step, const std::vector<std::size_t>& widths, std::set<RowAt>& rows) {
-  const auto note = [&](const ScheduledOperand& operand, std::size_t width) {
-    if (operand.constants != nullptr) return;
-    for (std::size_t i = 0; i < width; ++i) rows.insert({operand.base, operand.row + i});
+// Rows of the tile that steps and stores from number `first` on read.
+std::vector<bool> rows_read_from(const Graph& graph, const Schedule& schedule, std::size_t first) {
+  std::vector<bool> rows(schedule.rows);
+  const auto note = [&](std::uint8_t base, std::size_t row, std::size_t width) {
+    for (std::size_t i = 0; i < width && base == kTileBase; ++i) rows[row + i] = true;
   };
-  if (step.copies) return note(step.a, step.width);
-  const std::vector<std::size_t>& read = step.node->inputs;
-  const ScheduledOperand* const operands[] = {&step.a, &step.b, &step.c};
-  for (std::size_t i = 0; i < std::min(read.size(), std::size(operands)); ++i) note(*operands[i], widths[read[i]]);
+  const std::vector<std::size_t> widths = graph.widths();
+  for (std::size_t at = first; at < schedule.steps.size(); ++at) {
+    const ScheduledStep& step = schedule.steps[at];
+    const ScheduledOperand* const operands[] = {&step.a, &step.b, &step.c};
+    const std::vector<std::size_t>& read = step.node->inputs;
+    const std::size_t count = step.copies ? 1 : std::min(read.size(), std::size(operands));
+    for (std::size_t i = 0; i < count; ++i) {
+      if (operands[i]->constants != nullptr) continue;
+      note(operands[i]->base, operands[i]->row, step.copies ? step.width : widths[read[i]]);
+    }
+  }
+  for (const auto& [port, row, base] : schedule.stores) note(base, row, graph.outputs[port].width);
+  return rows;
+}
+
+// The steps from `first` to before `end`.
+template <class T>
+GeneratedSteps generate_run(const Graph& graph, const Schedule& schedule, std::size_t first, std::size_t end,
+                            CpuTarget target) {
+  const std::vector<ScheduledStep>& steps = schedule.steps;
+  const bool all = first == 0 && end == steps.size();
+  const std::vector<bool> read = all ? std::vector<bool>(schedule.rows) : rows_read_from(graph, schedule, end);
+  std::map<RowAt, std::size_t> stored_by;
+  for (std::size_t i = first; i < end; ++i) {
+    const std::size_t made = std::holds_alternative<Reduce>(steps[i].node->operation) ? 1 : steps[i].width;
+    for (std::size_t row = steps[i].out; row < steps[i].out + made; ++row) {
+      if (steps[i].out_base == kOutputBase || read[row]) stored_by[{steps[i].out_base, row}] = i;
+    }
+  }
+  LaneRun<T> run(stored_by);
+  for (std::size_t i = first; i < end; ++i) run.add(steps[i], i);
+  for (const auto& [port, row, base] : schedule.stores) {
+    for (std::size_t c = 0; c < graph.outputs[port].width && all; ++c) run.store_as({base, row + c}, {kOutputBase, c});
+  }
+  auto program = std::make_shared<const LaneProgram>(run.take());
+  auto code = LaneCode::compile(*program, kPrecisionOf<T>, target);
+  if (code == nullptr) return {};
+  return {end - first, std::move(code), all ? std::move(program) : nullptr};
 }
 
 }  // namespace
 
 template <class T>
 GeneratedSteps generate_steps(const Graph& graph, const Schedule& schedule, std::size_t first, CpuTarget target) {
-  const std::vector<ScheduledStep>& steps = schedule.steps;
-  const std::size_t end = LaneCode::available(target) ? run_end(steps, first) : first;
-  if (end == first) return {};
-  const bool all = first == 0 && end == steps.size();
-  LaneRun<T> run;
-  for (std::size_t i = first; i < end; ++i) run.add(steps[i]);
-  std::set<RowAt> wanted;
-  const std::vector<std::size_t> widths = graph.widths();
-  for (std::size_t i = end; i < steps.size(); ++i) note_rows_read(steps[i], widths, wanted);
-  for (const auto& [port, row, base] : schedule.stores) {
-    for (std::size_t c = 0; c < graph.outputs[port].width; ++c) {
-      if (all) {
-        run.store_as({base, row + c}, {kOutputBase, c});
-      } else {
-        wanted.insert({base, row + c});
-      }
-    }
+  if (!LaneCode::available(target)) return {schedule.steps.size() - first};
+  const std::size_t most = run_end(schedule.steps, first);
+  // Where more values wait than the stack has room for, half as many steps leave fewer waiting.
+  for (std::size_t end = most; end > first; end = first + (end - first) / 2) {
+    if (GeneratedSteps made = generate_run<T>(graph, schedule, first, end, target); made.code != nullptr) return made;
   }
-  run.store(wanted);
-  auto program = std::make_shared<const LaneProgram>(run.take());
-  auto code = LaneCode::compile(*program, kPrecisionOf<T>, target);
-  if (code == nullptr) return {};
-  return {end - first, std::move(code), all ? std::move(program) : nullptr};
+  return {std::max(most - first, std::size_t{1})};
 }
 
 template GeneratedSteps generate_steps<float>(const Graph&, const Schedule&, std::size_t, CpuTarget);

@@ -35,30 +35,19 @@ class Lowering {
     constexpr std::size_t kMostBytes = 16384;
     program_.whole_tiles = lie_ == PortRowsLie::with_the_caller && program_.rows * kTileLanes * sizeof(T) <= kMostBytes;
     const std::vector<ScheduledStep>& steps = schedule.steps;
-    std::size_t generated = 0;
+    std::size_t generated = 0, without_code = generate_ == nullptr ? steps.size() : 0;  // up to which step
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      if (const std::size_t count = generate_ == nullptr ? 0 : add_code(schedule, i); count > 0) {
-        generated += count;
-        i += count - 1;
-        continue;
+      if (i >= without_code) {
+        const GeneratedSteps made = generate_(graph_, schedule, i, program_.target);
+        if (made.code != nullptr) {
+          add_code(made);
+          generated += made.count;
+          i += made.count - 1;
+          continue;
+        }
+        without_code = i + made.count;
       }
-      const ScheduledStep& scheduled = steps[i];
-      Step<T> step;
-      step.width = scheduled.width;
-      step.out = scheduled.out;
-      step.out_base = scheduled.out_base;
-      step.a = operand(scheduled.a);
-      step.b = operand(scheduled.b);
-      step.c = operand(scheduled.c);
-      if (scheduled.copies) {
-        step.run = kernels_.copy;
-        step.by_sample = kernels_.by_sample.copy;
-      } else {
-        std::visit([&](const auto& operation) { bind(step, scheduled, operation); }, scheduled.node->operation);
-      }
-      if (program_.whole_tiles) take_whole_rows(step, scheduled);
-      program_.steps.push_back(step);
-      program_.step_nodes.push_back(number_of(scheduled.node));
+      add_step(steps[i]);
     }
     if (generated > 0) {
       program_.summary += "; machine code generated for " + std::to_string(generated) + " of " +
@@ -72,10 +61,26 @@ class Lowering {
   }
 
  private:
-  // The steps from number `first` on as machine code; how many.
-  std::size_t add_code(const Schedule& schedule, std::size_t first) {
-    const GeneratedSteps generated = generate_(graph_, schedule, first, program_.target);
-    if (generated.count == 0) return 0;
+  void add_step(const ScheduledStep& scheduled) {
+    Step<T> step;
+    step.width = scheduled.width;
+    step.out = scheduled.out;
+    step.out_base = scheduled.out_base;
+    step.a = operand(scheduled.a);
+    step.b = operand(scheduled.b);
+    step.c = operand(scheduled.c);
+    if (scheduled.copies) {
+      step.run = kernels_.copy;
+      step.by_sample = kernels_.by_sample.copy;
+    } else {
+      std::visit([&](const auto& operation) { bind(step, scheduled, operation); }, scheduled.node->operation);
+    }
+    if (program_.whole_tiles) take_whole_rows(step, scheduled);
+    program_.steps.push_back(step);
+    program_.step_nodes.push_back(number_of(scheduled.node));
+  }
+
+  void add_code(const GeneratedSteps& generated) {
     program_.codes.push_back(generated.code);
     if (generated.all != nullptr) program_.stores.clear();
     program_.arithmetic = generated.all;
@@ -84,7 +89,6 @@ class Lowering {
     step.code = generated.code.get();
     program_.steps.push_back(step);
     before_ = nullptr;
-    return generated.count;
   }
 
   // The rows' own kernel, where there is one for them; and one for this step and the one before it together, where

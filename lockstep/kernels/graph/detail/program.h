@@ -161,11 +161,12 @@ std::string description_of(const Program<T>& program);
 template <class T>
 void choose_rests(const Schedule& schedule, mlp::WidePipes pipes, Program<T>& program);
 
-// Steps of a schedule from one on that became machine code; none where that was not to be had.
+// Steps of a schedule from one on, at least one, that became machine code, or of which none is to be had.
 struct GeneratedSteps {
   std::size_t count = 0;
-  std::shared_ptr<const LaneCode> code;
-  std::shared_ptr<const LaneProgram> all;  // where they are all the steps: the program, which stores the output port
+  std::shared_ptr<const LaneCode> code = {};  // null: no code
+  std::shared_ptr<const LaneProgram> all =
+      {};  // where they are all the steps: the program, which stores the output port
 };
 using GenerateSteps = GeneratedSteps (*)(const Graph& graph, const Schedule& schedule, std::size_t first,
                                          CpuTarget target);

@@ -21,7 +21,7 @@ struct ScheduledOperand {
   std::string name;                     // of the constants' node
   std::size_t row = 0;
   std::size_t step = 1;   // 0 where one feature meets every one of the other operand
-  std::uint8_t base = 0;  // of the row: 0 the tile's own rows, kOutputBase, kInputBase and on
+  std::uint8_t base = 0;  // of the row: kTileBase, kOutputBase, kInputBase and on
 };
 
 struct ScheduledStep {
@@ -54,7 +54,7 @@ struct Schedule {
 // Where ports' rows lie: in the tile, into which they are loaded and from which they are stored; or with the caller,
 // who hands over [feature][lane] rows of the tile's stride, an array for each base. Then there is one output port.
 enum class PortRowsLie { in_the_tile, with_the_caller };
-inline constexpr std::uint8_t kOutputBase = 1, kInputBase = 2;
+inline constexpr std::uint8_t kTileBase = 0, kOutputBase = 1, kInputBase = 2;
 
 // Drops what no output needs, fuses activations into the layers before them, merges layers that read one value, lets
 // columns and concatenations be places instead of copies. Points into `graph`. Throws Error (model) when that is
