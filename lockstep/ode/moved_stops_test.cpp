@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -191,6 +192,54 @@ TEST(MovedStops, derivatives_pass_jumps) {
     EXPECT_EQ(forward.states[i * (last + 1) + last], solution.state(i, last, 0)) << i;
     EXPECT_EQ(back.records[i].evaluations, solution.record(i).evaluations) << i;
   }
+}
+
+// u' = s(t - p), s made of lines between knots: du(T)/dp = s(t0 - p) - s(T - p), to rounding where steps end at the
+// knots, and each takes the slope of its own side.
+TEST(MovedStops, fixed_steps_that_end_at_bends_see_both_sides) {
+  graph::Graph g;
+  g.inputs = {{"u", 0, 1}, {"p", 1, 1}, {"t", 2, 1}};
+  g.nodes = {{"since", graph::Binary{graph::BinaryKind::subtract}, {2, 1}},
+             {"s.table", table(kKnots, kValues, false), {3}}};
+  g.outputs = {{"du", 4, 1}};
+  const auto level = [](double t) {
+    std::size_t i = 0;
+    while (i + 2 < kKnots.size() && t > kKnots[i + 1]) ++i;
+    const double within = std::clamp(t, kKnots.front(), kKnots.back()) - kKnots[i];
+    return kValues[i] + within * (kValues[i + 1] - kValues[i]) / (kKnots[i + 1] - kKnots[i]);
+  };
+  Problem problem;
+  problem.rhs = net(std::move(g));
+  problem.initial_states.assign(6, 0);
+  problem.parameters = {0.2, 0.5, 1.4, 0.2, 0.5, 1.4};  // delays
+  problem.start_times = {0, 0, 0, 4, 4, 4};
+  problem.end_times = problem.save_times = {4, 4, 4, 0, 0, 0};
+  problem.save_times_per_trajectory = true;
+  const TrajectoryLoss end_state = [](std::size_t, std::span<const double> states, std::span<double> bar) {
+    bar.back() = 1;
+    return states.back();
+  };
+  for (const std::string_view name : method_names()) {
+    Options options;
+    options.method = name;
+    options.control = StepControl::fixed;
+    options.dt = 0.05;
+    options.precision = Precision::f64;
+    EXPECT_FALSE(passed_jump(problem, options, 6));
+    expect_same(solve(problem, options), solve_reference(problem, options), std::string(name));
+    const Sensitivities forward = solve_with_sensitivities(problem, options);
+    const Gradients back = solve_with_gradients(problem, options, end_state);
+    for (std::size_t i = 0; i < 6; ++i) {
+      const double delay = problem.parameters[i];
+      const double expected = level(problem.start_times[i] - delay) - level(problem.end_times[i] - delay);
+      EXPECT_NEAR(back.parameters[i], expected, 1e-11) << name << ", " << i;
+      EXPECT_NEAR(forward.by_parameter[i], expected, 1e-11) << name << ", " << i;
+    }
+  }
+  Options passing;
+  passing.control = StepControl::fixed;
+  passing.dt = 0.07;
+  EXPECT_FALSE(passed_jump(problem, passing, 6));  // bends are none
 }
 
 TEST(MovedStops, a_parameter_that_is_trained_moves_none) {

@@ -19,8 +19,8 @@ LOCKSTEP_HOST_DEVICE T changed(T u, const StateChange& change) {
   return ScalarLane<T>::fma(static_cast<T>(change.factor), u, static_cast<T>(change.change));
 }
 
-// Ascending. Where the right-hand side jumps, low < time < high: on either side of it and of what roundings in the
-// state's precision make of it; elsewhere all three are equal.
+// Ascending. Where the right-hand side jumps, or its derivative by a parameter that moves a bend, low < time < high: on
+// either side of it and of what roundings in the state's precision make of it; elsewhere all three are equal.
 struct StopTimes {
   const double* time = nullptr;
   const double* low = nullptr;

@@ -96,14 +96,15 @@ std::size_t Stops::most_changes(std::size_t trajectories) const {
   return std::min(changes_.size(), trajectories * static_cast<std::size_t>(each));
 }
 
-void Stops::add_time(double time, double side) {
+void Stops::add_time(double time, double side, bool jumps) {
   time_.push_back(time);
+  jumps_.push_back(jumps);
   low_.push_back(time - side);
   high_.push_back(time + side);
   first_change_.push_back(static_cast<std::int64_t>(changes_.size()));
 }
 
-void Stops::add_beyond_reach() { add_time(std::numeric_limits<double>::infinity(), 0); }
+void Stops::add_beyond_reach() { add_time(std::numeric_limits<double>::infinity(), 0, false); }
 
 void Stops::end_changes() {
   if (!changes_.empty()) first_change_.push_back(static_cast<std::int64_t>(changes_.size()));
@@ -118,8 +119,8 @@ void Stops::add(const Problem& problem, const Options& options, const std::vecto
   std::vector<Stop> stops;
   stops.reserve(knots.size() + options.stops.size() + impulses.size());
   for (const TimeKnot& knot : knots) {
-    // Where the function only bends a fixed step has nothing to choose.
-    if (!fixed_ || knot.jumps) stops.push_back({knot});
+    // Where the function only bends, and no derivative jumps, a fixed step has nothing to choose.
+    if (!fixed_ || knot.jumps || moves) stops.push_back({knot});
   }
   // What a given stop is for is not known: that the function jumps is the worst.
   for (const double stop : options.stops) stops.push_back({{stop, true, 0}});
@@ -139,8 +140,9 @@ void Stops::add(const Problem& problem, const Options& options, const std::vecto
     if (time_.size() > first && knot.time - time_.back() <= sides) {
       if (two_sides) high_.back() = knot.time + side;
       if (two_sides && low_.back() == time_.back()) low_.back() = time_.back() - side;
+      jumps_.back() = jumps_.back() || knot.jumps;
     } else {
-      add_time(knot.time, side);
+      add_time(knot.time, side, knot.jumps);
     }
     if (impulse != nullptr)
       changes_.push_back({impulse->factor, impulse->change, static_cast<std::int32_t>(impulse->component)});
@@ -179,6 +181,7 @@ std::optional<PassedJump> passed_jump(const Problem& problem, const Options& opt
     if (start == end) continue;
     const auto steps = detail::fixed_steps(start, end, options.dt);
     for (std::int32_t k = 0; k < times.count; ++k) {
+      if (!stops.jumps(i, k)) continue;
       const double time = times.time[k];
       const double ratio = (time - start) / steps.dt;
       if (!(ratio > 0) || (end - time) * steps.dt <= 0) continue;

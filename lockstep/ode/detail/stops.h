@@ -39,17 +39,22 @@ class Stops {
     }
     return times;
   }
+  // Whether the function jumps at a trajectory's stop, or may, and not only bends.
+  bool jumps(std::size_t trajectory, std::int32_t stop) const {
+    return jumps_[(differ() ? first_[trajectory] : 0) + static_cast<std::size_t>(stop)];
+  }
 
  private:
   // Those of a trajectory, or of all. `moves`: whether parameters move some of the knots.
   void add(const Problem& problem, const Options& options, const std::vector<TimeKnot>& knots, bool moves,
            std::span<const Impulse> impulses);
-  void add_time(double time, double side);
+  void add_time(double time, double side, bool jumps);
   // For a trajectory that has none where others have: with and without them it makes the same steps.
   void add_beyond_reach();
   void end_changes();  // once all are added
 
   std::vector<double> time_, low_, high_;
+  std::vector<bool> jumps_;
   std::vector<std::size_t> first_;          // [trajectory + 1] where they differ
   std::vector<std::int64_t> first_change_;  // [time + 1] where there are changes
   std::vector<StateChange> changes_;        // by time
