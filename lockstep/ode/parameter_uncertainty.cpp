@@ -16,6 +16,7 @@
 #include "lockstep/ode/detail/data_rows.h"
 #include "lockstep/ode/detail/fit_data.h"
 #include "lockstep/ode/detail/knots_of_inner.h"
+#include "lockstep/ode/detail/known_states.h"
 #include "lockstep/ode/detail/least_squares.h"
 #include "lockstep/ode/detail/opened_parameters.h"
 #include "lockstep/ode/detail/start_solver.h"
@@ -144,21 +145,16 @@ class Reduction {
     const std::size_t n = components_, m = rhs_->parameters();
     // By parameters, of the start of component c.
     const auto by_parameters = [&](std::size_t c) { return by_parameter_of_starts_.data() + (of_all * n + c) * m; };
-    detail::Rows own{free_ + trained_.size() + 1};
-    std::vector<double> row(own.columns);
-    const auto push = [&](double root, double residual) {
-      row.back() = residual;
-      result_.loss += root * root * residual * residual;
-      ++result_.numbers;
-      for (const double number : row) own.numbers.push_back(root * number);
-      for (std::size_t j = 0; j < trained_.size(); ++j) {
-        const double effect = root * row[free_ + j];
-        result_.squares[j] += effect * effect;
-      }
-    };
+    detail::MeasuredRows measured{{free_ + trained_.size() + 1}, free_, {}};
+    std::vector<double> row(measured.rows.columns);
     const double* const states = data.states.data() + rows.first(trajectory) * n;
-    const auto root = [&](std::size_t at) {
-      return std::sqrt(detail::measurement_weight(data, weights_, rows.first(trajectory) * n + at, at % n));
+    const auto push = [&](std::size_t at, double state) {
+      row.back() = states[at] - state;
+      const double root =
+          std::sqrt(detail::measurement_weight(data, weights_, rows.first(trajectory) * n + at, at % n));
+      for (const double number : row) measured.rows.numbers.push_back(root * number);
+      measured.components.push_back(at % n);
+      measured.roundings.push_back(root * smallest_effect(options_) * std::fabs(state));
     };
     for (std::size_t c = 0; c < n; ++c) {
       if (std::isnan(states[c]) || (free_ == 0 && !is_given(c))) continue;
@@ -167,7 +163,7 @@ class Reduction {
       for (std::size_t j = 0; j < trained_.size() && is_given(c); ++j) {
         row[free_ + j] = by_parameters(c)[trained_[j].parameter];
       }
-      push(root(c), states[c] - problem.initial_states[trajectory * n + c]);
+      push(c, problem.initial_states[trajectory * n + c]);
     }
     for (std::size_t point = 1; point < rows.points(trajectory); ++point) {
       for (std::size_t c = 0; c < n; ++c) {
@@ -183,9 +179,23 @@ class Reduction {
             row[free_ + j] += found.by_initial_state[at * n + start] * by_parameters(start)[trained_[j].parameter];
           }
         }
-        push(root(point * n + c), states[point * n + c] - found.states[at]);
+        push(point * n + c, found.states[at]);
       }
     }
+    detail::take_out_known_states(measured);
+    add(std::move(measured.rows));
+  }
+
+  void add(detail::Rows own) {
+    for (std::size_t i = 0; i < own.count(); ++i) {
+      const double residual = own.at(i, own.columns - 1);
+      result_.loss += residual * residual;
+      for (std::size_t j = 0; j < trained_.size(); ++j) {
+        const double effect = own.at(i, free_ + j);
+        result_.squares[j] += effect * effect;
+      }
+    }
+    result_.numbers += own.count();
     result_.starts += detail::eliminate(own, free_, smallest_effect(options_));
     detail::reduce(own);
     result_.rows.numbers.insert(result_.rows.numbers.end(), own.numbers.begin(), own.numbers.end());

@@ -33,8 +33,9 @@ struct UncertaintyOptions {
 // Of least squares linearised about the fit (Gauss-Newton), measurement errors being independent and of one size, or of
 // sizes in the ratios that the data's sigma and component_weights = 1 / sigma^2 state. With J the derivatives of all
 // compared numbers, in units of their sigma, by the unknowns and s^2 = loss / (numbers - unknowns), the reduced
-// chi-square, the covariance is s^2 (J^T J)^-1, or (J^T J)^-1 of errors as stated. Weights of nets are no unknowns
-// here: what is said holds given the net as it was trained.
+// chi-square, the covariance is s^2 (J^T J)^-1, or (J^T J)^-1 of errors as stated. States that nothing trained moves
+// and that are met exactly are no measurements: detail/known_states.h. Weights of nets are no unknowns here: what is
+// said holds given the net as it was trained.
 struct ParameterUncertainty {
   std::vector<double> values;           // [trained parameter]
   std::vector<double> standard_errors;  // these four are NaN where the data do not determine the parameters
