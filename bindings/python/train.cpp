@@ -183,7 +183,7 @@ cli::RegressionTable regression_table(const cli::TrainingFile& file, const std::
 using Impulses = std::optional<std::pair<Numbers, std::vector<std::string>>>;
 
 cli::TrajectoryTable trajectory_table(const cli::TrainingFile& file, const std::vector<Numbers>& data,
-                                      const Impulses& impulses) {
+                                      const Impulses& impulses, const std::optional<Numbers>& known) {
   const Numbers &t = data[0], &u = data[1];
   require_finite("t", t, MayMiss::yes);
   require_finite("u", u, missing(file.data, train::MissingNumbers::as_nan));
@@ -191,6 +191,7 @@ cli::TrajectoryTable trajectory_table(const cli::TrainingFile& file, const std::
       cli::trajectory_table({"t", "u", u.shape(0), u.shape(1), values_of(t), values_of(u), "sigma",
                              data.size() > 2 ? values_of(data[2]) : std::vector<double>()},
                             file.data.states, cli::first_numbers(file));
+  if (known) table.known = values_of(*known);
   if (!impulses) return table;
   const auto& [rows, names] = *impulses;
   const ode::Impulses given =
@@ -204,7 +205,7 @@ cli::TrajectoryTable trajectory_table(const cli::TrainingFile& file, const std::
 
 template <class T>
 Trained train_with(const cli::TrainingFile& file, const std::vector<Numbers>& data, const Impulses& impulses,
-                   const RunControl& control) {
+                   const std::optional<Numbers>& known, const RunControl& control) {
   std::unique_ptr<cli::TrainingTask<T>> task;
   if (data.empty()) {
     task = file.ode ? cli::make_ode_task<T>(file) : cli::make_regression_task<T>(file);
@@ -213,7 +214,7 @@ Trained train_with(const cli::TrainingFile& file, const std::vector<Numbers>& da
                 {"sigma", "the name of a column beside arrays", "numbers by name, or an array",
                  "give an array of the shape of the data"});
   } else if (file.ode) {
-    task = cli::make_ode_task<T>(file, cli::split(file, trajectory_table(file, data, impulses)));
+    task = cli::make_ode_task<T>(file, cli::split(file, trajectory_table(file, data, impulses, known)));
   } else {
     task = cli::make_regression_task<T>(file, cli::split(file, regression_table(file, data)));
   }
@@ -352,12 +353,13 @@ void put_in_memory(cli::TrainingFile& file, const Nets& starts, const Nets& mode
 
 // `data`: x and y [sample][feature], or t [time] or [trajectory][time] and u [trajectory][time][component], filled up
 // with NaN behind shorter trajectories; then perhaps the standard deviations of y or u, of their shape; none where the
-// file names them. `impulses` as read_impulses() takes them. Returns (nets by name, values by name, equations or None,
-// history, loss, validation loss or None, what the loss is, errors, these as a table for people, uncertainty of the
-// values, advice about the data, what a picture of the fit shows, what is to be warned of, what stopped it or None).
+// file names them. `impulses` as read_impulses() takes them. `known` [trajectory][parameter]: those that the text's
+// [data] names. Returns (nets by name, values by name, equations or None, history, loss, validation loss or None, what
+// the loss is, errors, these as a table for people, uncertainty of the values, advice about the data, what a picture of
+// the fit shows, what is to be warned of, what stopped it or None).
 nb::tuple run(const std::string& text, const std::optional<std::filesystem::path>& path,
-              const std::vector<Numbers>& data, const Impulses& impulses, const Nets& starts, const Nets& models,
-              nb::handle progress) {
+              const std::vector<Numbers>& data, const Impulses& impulses, const std::optional<Numbers>& known,
+              const Nets& starts, const Nets& models, nb::handle progress) {
   const Source source = path ? Source::file : Source::arguments;
   return tell_in_users_words(
       [&] {
@@ -365,8 +367,8 @@ nb::tuple run(const std::string& text, const std::optional<std::filesystem::path
         put_in_memory(file, starts, models);
         Trained trained;
         const nb::object stopped = run_watched(progress, [&](const RunControl& control) {
-          trained = file.options.precision == Precision::f32 ? train_with<float>(file, data, impulses, control)
-                                                             : train_with<double>(file, data, impulses, control);
+          trained = file.options.precision == Precision::f32 ? train_with<float>(file, data, impulses, known, control)
+                                                             : train_with<double>(file, data, impulses, known, control);
           if (!path && !file.output.stem.empty()) write_models(file, trained);
         });
         nb::dict nets, values;
@@ -402,7 +404,7 @@ void bind_train(nb::module_& module) {
     return keys;
   });
   module.def("train", &run, nb::arg("text"), nb::arg("path").none(), nb::arg("data"), nb::arg("impulses").none(),
-             nb::arg("starts"), nb::arg("models"), nb::arg("progress").none());
+             nb::arg("known").none(), nb::arg("starts"), nb::arg("models"), nb::arg("progress").none());
 }
 
 }  // namespace lockstep::python

@@ -31,16 +31,36 @@ void check_components(const EquationsSection& section, const DataSection& where,
   }
 }
 
-std::vector<double> values_of(const EquationsSection& section) {
+// 0 of those that are each trajectory's own, and have no value else.
+std::vector<double> values_of(const EquationsSection& section, const KnownParameters& known) {
   std::vector<double> values;
   for (const auto& parameter : section.system.parameters) {
-    if (!parameter.value) refuse(section.where, "no value for " + parameter.name, "a number for each parameter");
-    values.push_back(*parameter.value);
+    if (!parameter.value && !known.has(parameter.name)) {
+      refuse(section.where, "no value for " + parameter.name, "a number for each parameter");
+    }
+    values.push_back(parameter.value.value_or(0));
   }
   return values;
 }
 
-// What a net's calls read at each point of the data: [point][call][input].
+// [point][parameter]
+std::vector<double> values_over(const EquationsSection& section, const TrajectoryTable& data,
+                                const std::vector<double>& shared) {
+  std::vector<std::string> names;
+  for (const auto& parameter : section.system.parameters) names.push_back(parameter.name);
+  const std::vector<double> each = with_known(shared, names, data.known_names, data.known);
+  std::vector<double> values;
+  for (std::size_t i = 0; i < data.trajectories(); ++i) {
+    for (std::size_t point = 0; point < data.lengths[i]; ++point) {
+      const auto own = each.begin() + static_cast<std::ptrdiff_t>(i * shared.size());
+      values.insert(values.end(), own, own + static_cast<std::ptrdiff_t>(shared.size()));
+    }
+  }
+  return values;
+}
+
+// What a net's calls read at each point of the data: [point][call][input]. Parameters are those of all points, or of
+// each.
 std::vector<double> inputs_over(const nn::NetCalls& calls, const TrajectoryTable& data,
                                 const std::vector<double>& parameters) {
   if (calls.calls == 0) return {};
@@ -53,7 +73,8 @@ std::vector<double> inputs_over(const nn::NetCalls& calls, const TrajectoryTable
     } else if (port.name == "t") {
       in.push_back(MatrixView<const double>::row_major(data.times.data(), points, width));
     } else {
-      in.push_back({parameters.data(), points, width, 0, 1});  // the same numbers in every row
+      const bool differ = parameters.size() != width;
+      in.push_back({parameters.data(), points, width, differ ? static_cast<std::ptrdiff_t>(width) : 0, 1});
     }
   }
   std::vector<double> inputs(points * wide);
@@ -133,12 +154,13 @@ EquationsToTrain equations_to_train(const TrainingFile& file, const TrajectoryTa
   EquationsToTrain made;
   made.system = load_nets(section);
   made.trained = section.trained;
-  const std::vector<double> parameters = values_of(section);
+  const std::vector<double> parameters = values_of(section, file.data.parameters);
+  const std::vector<double> over = data.known.empty() ? parameters : values_over(section, data, parameters);
   std::vector<std::string> names;
   for (const NetSection& net : file.nets) names.push_back(net.called);
   const std::vector<nn::NetCalls> calls = nn::net_calls(made.system, names);
   for (std::size_t i = 0; i < names.size(); ++i) {
-    made.nets.push_back(net_to_train(file, file.nets[i], calls[i], data, parameters));
+    made.nets.push_back(net_to_train(file, file.nets[i], calls[i], data, over));
     made.system.nets.push_back({names[i], made.nets.back()});
   }
   for (std::size_t i = 0; i < parameters.size(); ++i) {

@@ -25,9 +25,13 @@ void take_impulses(const TrajectoryTable& table, ode::TrajectoryData& data) {
 
 }  // namespace
 
-ode::TrajectoryData library_data(const TrajectoryTable& table, const std::vector<double>& parameters) {
+ode::TrajectoryData library_data(const TrajectoryTable& table, const std::vector<double>& parameters,
+                                 const std::vector<std::string>& names) {
   ode::TrajectoryData data{table.trajectories(), table.times, table.states, parameters, table.numbers, {}, table.sigma};
   data.names = table.names;
+  if (!names.empty() && !table.known.empty()) {
+    data.parameters = with_known(parameters, names, table.known_names, table.known);
+  }
   take_impulses(table, data);
   if (!table.have_one_length()) {
     data.lengths = table.lengths;

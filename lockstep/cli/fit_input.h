@@ -13,7 +13,8 @@
 namespace lockstep::cli {
 
 // As ode::fit takes them. `parameters` are the right-hand side's.
-ode::TrajectoryData library_data(const TrajectoryTable& table, const std::vector<double>& parameters);
+ode::TrajectoryData library_data(const TrajectoryTable& table, const std::vector<double>& parameters,
+                                 const std::vector<std::string>& names = {});
 
 // The right-hand side and the times that the data's trajectories reach from and to.
 ode::Problem spans_of(const TrajectoryTable& table, ode::Rhs rhs);

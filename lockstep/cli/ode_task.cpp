@@ -97,9 +97,9 @@ class OdeTask : public TrainingTask<T> {
   Judgement judge(std::span<const T> parameters) override {
     const std::vector<double> weights(parameters.begin(),
                                       parameters.begin() + static_cast<std::ptrdiff_t>(this->weights()));
-    JudgedTrajectories training{data_.training, library_data(data_.training, parameters_), {}};
+    JudgedTrajectories training{data_.training, given_data(data_.training), {}};
     JudgedTrajectories validation{data_.validation, {}, {}};
-    if (has_validation()) validation.data = library_data(data_.validation, parameters_);
+    if (has_validation()) validation.data = given_data(data_.validation);
     training.starts = trained_starts(parameters);
     if (given_.trained && has_validation()) {
       validation.starts = ode::start_states(*given_.trained, weights, validation.data);
@@ -134,7 +134,7 @@ class OdeTask : public TrainingTask<T> {
     const std::vector<double> weights(parameters.begin(), parameters.begin() + count);
     try {
       report.found = ode::parameter_uncertainty(untrained_, trained_, weights,
-                                                library_data(data_.training, parameters_), file_.options,
+                                                given_data(data_.training), file_.options,
                                                 {.initial_states = starts,
                                                  .component_weights = component_weights_,
                                                  .error_size = file_.data.sigma.error_size(),
@@ -249,7 +249,7 @@ class OdeTask : public TrainingTask<T> {
     if (!phases_.back().continuity) {
       const std::vector<double> weights(parameters.begin(),
                                         parameters.begin() + static_cast<std::ptrdiff_t>(this->weights()));
-      return ode::start_states(*given_.trained, weights, library_data(data_.training, parameters_));
+      return ode::start_states(*given_.trained, weights, given_data(data_.training));
     }
     const std::vector<double> states = loss_.states(parameters);
     const std::size_t n = data_.training.component_names.size();
@@ -260,6 +260,9 @@ class OdeTask : public TrainingTask<T> {
       row += length;
     }
     return starts;
+  }
+  ode::TrajectoryData given_data(const TrajectoryTable& table) const {
+    return library_data(table, parameters_, given_names_);
   }
   bool has_validation() const { return !data_.validation.times.empty(); }
 
@@ -378,11 +381,15 @@ class OdeTask : public TrainingTask<T> {
     rhs = ode::train_parameters(std::move(rhs), trained_);
     rhs_ = rhs;
     parameters_ = parameters;
+    for (std::size_t i = 0; i < parameter_names_.size(); ++i) {
+      const bool is_trained = std::ranges::find(trained_, i, &ode::TrainedParameter::parameter) != trained_.end();
+      if (!is_trained) given_names_.push_back(parameter_names_[i]);
+    }
     component_weights_ = component_weights(file.data, data_);
     ode::FitOptions options;
     options.component_weights = component_weights_;
     if (component_weights_.empty()) {
-      loss_unit_ = ode::loss_unit(library_data(data_.training, parameters), rhs_->components());
+      loss_unit_ = ode::loss_unit(given_data(data_.training), rhs_->components());
     }
     options.loss_unit = loss_unit_;
     given_ = starts_to_train(file.data.starts, data_.training.component_names, parameter_names_, trained_);
@@ -395,9 +402,9 @@ class OdeTask : public TrainingTask<T> {
     options.failed = file.failed;
     options.seed = file.seed;
     epoch_ = options.iterations_per_epoch(data_.training.trajectories());
-    if (has_validation()) options.validation = library_data(data_.validation, parameters);
+    if (has_validation()) options.validation = given_data(data_.validation);
     return with_named_starts(
-        [&] { return ode::FitLoss<T>(std::move(rhs), library_data(data_.training, parameters), std::move(options)); });
+        [&] { return ode::FitLoss<T>(std::move(rhs), given_data(data_.training), std::move(options)); });
   }
 
   TrainingFile file_;
@@ -411,6 +418,7 @@ class OdeTask : public TrainingTask<T> {
   StartsToTrain given_;                         // likewise
   ResetsToTrain resets_;                        // likewise
   std::vector<double> parameters_;              // of the right-hand side, that are not trained; likewise
+  std::vector<std::string> given_names_;        // of these, where they have names; likewise
   double loss_unit_ = 1;                        // likewise
   std::int64_t epoch_ = 1;                      // iterations in it; before loss_, which sets it
   ode::FitLoss<T> loss_;

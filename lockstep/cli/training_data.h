@@ -35,6 +35,8 @@ struct TrajectoryTable {
   std::vector<std::string> component_units;  // [component], or empty; each empty where it is not known
   std::string time_name = "t", time_unit;
   std::string resets;                               // of a solve whose result these are, for people; "" without
+  std::vector<std::string> known_names;             // of parameters that are known, each trajectory's own
+  std::vector<double> known;                        // [trajectory][known parameter]
   std::vector<std::vector<ode::Impulse>> impulses;  // [trajectory], as ode::TrajectoryData has them; or empty
   std::size_t trajectories() const { return lengths.size(); }
   bool have_one_length() const;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lockstep/cli/file_keys.h"
+#include "lockstep/cli/refuse.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/cli/toml_value.h"
 #include "lockstep/cli/training_phases.h"
@@ -190,6 +191,12 @@ void read_data(const TomlValue& file, TrainingFile& training) {
   }
   if (data.states.size() > 1) data.starts.require_among(data.states);  // one name may be that of a dataset of all
   for (const nn::Equation& each : data.starts.of) data.sigma.may_lack.push_back(each.name);
+  data.parameters = read_known_parameters(table);
+  if (regression && !data.parameters.empty()) {
+    refuse(data.parameters.where, "parameters of trajectories in a regression", "a neural ODE",
+           "make them columns of inputs");
+  }
+  if (!regression) declare(data.parameters, *training.ode);
   if (const TomlValue* missing = table.find("missing")) {
     static constexpr std::array<std::string_view, 2> kMissing{"refuse", "skip"};
     data.missing = missing->one_of(kMissing) == "skip" ? train::MissingNumbers::as_nan : train::MissingNumbers::refuse;

@@ -13,6 +13,7 @@
 
 #include "lockstep/cli/given_starts.h"
 #include "lockstep/cli/impulses_section.h"
+#include "lockstep/cli/known_parameters.h"
 #include "lockstep/cli/measurement_sigma.h"
 #include "lockstep/cli/problem_file.h"
 #include "lockstep/cli/resets_section.h"
@@ -60,6 +61,7 @@ struct DataSection {
   std::optional<train::MissingNumbers>
       missing;           // of those: as_nan of trajectories, refuse of a regression if not given
   StartsSection starts;  // of a neural ODE's states, those that start neither at the data nor free
+  KnownParameters parameters;  // of a neural ODE, each trajectory's own
 };
 
 // Net and, where named, built-in system: du/dt = system(u) + net(u). Or equations that call nets by name.

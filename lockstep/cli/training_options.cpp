@@ -118,6 +118,7 @@ void add_ode(const TrainingFile& file, OptionList& to) {
     to.text("sigma", "sigma").text("sigma", each.name).number("sigma of " + each.name, each.size);
   }
   for (const ResetSection& each : file.resets) add_reset(each, to);
+  for (const KnownParameters::Of& each : file.data.parameters.of) to.text("parameters of trajectories", each.name);
   add_trained(file.ode->trained, to);
   if (const auto& equations = file.ode->equations) {
     for (const auto* texts : {&equations->system.equations, &equations->system.definitions}) {

@@ -175,11 +175,13 @@ TrajectoryData split(const TrainingFile& file, const TrajectoryTable& all) {
   if (!all.have_one_length()) hash.add(std::span<const double>(lengths));
   if (!all.sigma.empty()) hash.add(std::span<const double>(all.sigma));
   if (!all.impulses.empty()) hash.add(std::span<const double>(impulse_numbers(all)));
+  if (!all.known.empty()) hash.add(std::span<const double>(all.known));
   data.digest = hash.hex();
   for (TrajectoryTable* table : {&data.training, &data.validation}) {
     table->component_names = all.component_names;
     table->component_units = all.component_units;
     table->time_name = all.time_name;
+    for (const KnownParameters::Of& each : file.data.parameters.of) table->known_names.push_back(each.name);
     std::vector<std::string> time{all.time_unit};
     give_units(file.data, {{table->component_names, &table->component_units}, {{table->time_name}, &time}});
     table->time_unit = time.front();
@@ -188,6 +190,7 @@ TrajectoryData split(const TrainingFile& file, const TrajectoryTable& all) {
   for (std::size_t i = 0; file.data.validation > 0 && i < held.size(); ++i) {
     (held[i] ? data.validation : data.training).numbers.push_back(i);
   }
+  deal(all.known, file.data.parameters.of.size(), held, data.training.known, data.validation.known);
   std::size_t row = 0;
   for (std::size_t i = 0; i < held.size(); ++i) {
     TrajectoryTable& to = held[i] ? data.validation : data.training;

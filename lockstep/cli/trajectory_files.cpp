@@ -79,6 +79,7 @@ TrajectoryTable read_trajectories_csv(const DataSection& data, const FirstNumber
   require_order(table, first, csv.source, csv.source, csv.lines);
   leave_out_known_starts(table, first);
   if (data.sigma.one_by_one()) table.sigma = sigma_of_csv(csv, data.sigma, data.states);
+  table.known = known_of_csv(csv, data.parameters, table.lengths);
   require_sigma(table.states, table.sigma, [&](std::size_t at) {
     return line(at / data.states.size()) + ", of " + data.states[at % data.states.size()];
   });
@@ -193,6 +194,7 @@ TrajectoryTable read_trajectories_hdf5(const DataSection& data, const FirstNumbe
                                             std::move(states.values), where_sigma, std::move(sigma)},
                                            std::move(component_names), first);
   table.time_name = data.time.empty() ? "time" : data.time;
+  table.known = known_of_hdf5(file, data.parameters, trajectories);
   if (ode::ResultFile::recognises(data.file.value) && data.states.size() < 2) {
     const ode::ResultFile result(data.file.value);
     table.component_units = component_units(result);

@@ -15,7 +15,7 @@ from ._model import require_models
 from ._progress import shown
 from ._solution import PathLike
 from ._solve import _is_file, _listed, _listed_resets, _precision, _wrong_type
-from ._train_data import places_of, samples, trajectories
+from ._train_data import apart, known_parameters, places_of, samples, trajectories
 from .errors import Interrupted, of_kind, refused
 
 
@@ -135,7 +135,7 @@ def train(
     system: Optional[str] = None,
     equations: Optional[Mapping[str, str]] = None,
     definitions: Optional[Mapping[str, str]] = None,
-    parameters: Union[None, Sequence[float], Mapping[str, Union[float, Mapping[str, Any]]]] = None,
+    parameters: Union[None, Sequence[float], Mapping[str, Any]] = None,
     models: Optional[Mapping[str, Union[_lockstep.Model, PathLike]]] = None,
     nets: Optional[Mapping[str, Mapping[str, Any]]] = None,
     with_time: Optional[bool] = None,
@@ -196,7 +196,8 @@ def train(
         Of a neural ODE: the right-hand side as text, which calls the net, ``{"x": "v", "v": "-sin(x) + net(v)"}``.
         ``parameters`` is a dict then, in which ``{"start": 1}`` is to be found by the training (between bounds with
         ``"min"`` and ``"max"``, above 0 with ``"positive": True``; ``"unit"`` is for reports), and needs no net. So
-        it is beside ``system``, the name of a built-in one.
+        it is beside ``system``, the name of a built-in one. An array, ``{"T": [300, 310, 320]}``, is known: a number of
+        each trajectory, or beside ``trajectory`` of each row.
     models : dict of Model
         Nets and tables (``lockstep.table``) that equations call and that are kept as they are. Adaptive steps end where
         a table of the time bends or jumps, and at ``stops`` (docs/problem_file.md, "Steps and knots").
@@ -272,7 +273,7 @@ def train(
         if beside:
             raise of_kind("invalid_argument", f"{beside[0]}: found a value beside a training file, which has its own; "
                           "edit the file", beside[0], "a value beside a training file", "none", "edit the file")
-        return _run("", os.fspath(file), [], None, [], [], progress)
+        return _run("", os.fspath(file), [], None, None, [], [], progress)
 
     regression = x is not None or y is not None
     if regression == (t is not None or u is not None) or (x is None) != (y is None) or (t is None) != (u is None):
@@ -289,6 +290,7 @@ def train(
                             "absolute_sigma": absolute_sigma, "missing": missing,
                             "starts": None if starts is None else dict(starts)}
     errors_of_each = sigma if one_by_one else None
+    known_numbers = None
     if regression:
         for key, value in {"trajectory": trajectory, "resets": resets, "impulses": impulses}.items():
             if value is not None:
@@ -299,7 +301,10 @@ def train(
         known = (states if states is not None else list(equations) if equations is not None
                  else _lockstep.systems().get(system, {}).get("components") if isinstance(system, str) else None)
         arrays, states = trajectories(t, u, errors_of_each, trajectory, known, states, start, starts or ())
-        data.update(time="t", states=states)
+        parameters, of_each = apart(parameters)
+        data.update(time="t", states=states, parameters=list(of_each) or None)
+        if of_each:
+            known_numbers = known_parameters(of_each, trajectory, len(arrays[1]))
         if phases is None and optimiser is None:
             phases = "recommended"
             of_a_phase = {key: value for key, value in others.items() if key in _KEYS_OF_A_PHASE}
@@ -368,13 +373,13 @@ def train(
         sections["output"] = {"file": os.fspath(output), "overwrite": overwrite}
     kept = [(key, value) for key, value in (models or {}).items() if not _is_path(value)]
     rows = _impulses.impulses(impulses, places_of(trajectory))
-    return _run(_toml.write(sections), None, arrays, rows, loaded, kept, progress)
+    return _run(_toml.write(sections), None, arrays, rows, known_numbers, loaded, kept, progress)
 
 
-def _run(text: str, path: Optional[str], arrays: list[Array], impulses: Optional[Named], starts: list[Any],
-         models: list[Any], progress: Any) -> Training:
+def _run(text: str, path: Optional[str], arrays: list[Array], impulses: Optional[Named], known: Optional[Array],
+         starts: list[Any], models: list[Any], progress: Any) -> Training:
     with shown(progress, "training", "iterations") as function:
-        *parts, harms, stopped = _lockstep.train(text, path, arrays, impulses, starts, models, function)
+        *parts, harms, stopped = _lockstep.train(text, path, arrays, impulses, known, starts, models, function)
     training = Training(*parts)
     for harm in harms:
         warnings.warn(harm, UserWarning, stacklevel=3)

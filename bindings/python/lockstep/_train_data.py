@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Container, Optional, Sequence
+from typing import Any, Container, Mapping, Optional, Sequence
 
 import numpy as np
 
@@ -102,6 +102,39 @@ def places_of(trajectory: Any) -> Optional[dict[Any, int]]:
     if trajectory is None:
         return None
     return {label: place for place, label in enumerate(dict.fromkeys(np.asarray(trajectory).reshape(-1).tolist()))}
+
+
+def apart(parameters: Any) -> tuple[Any, dict[str, Any]]:
+    """Parameters that all trajectories share or that are to be found, and known ones of each trajectory, arrays."""
+    if not isinstance(parameters, Mapping):
+        return parameters, {}
+    of_each = {name: value for name, value in parameters.items()
+               if not isinstance(value, (str, bytes, Mapping)) and np.ndim(value) == 1}
+    return {name: value for name, value in parameters.items() if name not in of_each}, of_each
+
+
+def known_parameters(of_each: Mapping[str, Any], trajectory: Any, trajectories: int) -> Array:
+    """[trajectory, parameter] of arrays [trajectory], or [row] beside labels of rows."""
+    labels = None if trajectory is None else np.asarray(trajectory).reshape(-1).tolist()
+    places = places_of(trajectory)
+    columns = []
+    for name, value in of_each.items():
+        field = f"parameters[{name!r}]"
+        numbers = real_numbers(field, value)
+        if labels is not None and places is not None and len(numbers) == len(labels):
+            first = np.array([numbers[labels.index(label)] for label in places])
+            differs = np.flatnonzero(numbers != first[[places[label] for label in labels]])
+            if len(differs):
+                row = int(differs[0])
+                raise refused(f"{field}[{row}]", f"{numbers[row]}", f"{first[places[labels[row]]]} as in the first row of "
+                              f"trajectory {labels[row]}", "what changes with the time is a lockstep.table")
+            numbers = first
+        if len(numbers) != trajectories:
+            raise refused(field, f"{len(numbers)} numbers", f"{trajectories}, one for each trajectory")
+        if not np.isfinite(numbers).all():
+            raise refused(f"{field}[{int(np.flatnonzero(~np.isfinite(numbers))[0])}]", "no finite number", "a finite number")
+        columns.append(numbers)
+    return np.stack(columns, axis=1)
 
 
 def _apart(trajectory: Any, t: Any, u: Any, sigma: Any) -> tuple[list[Array], list[Array], Optional[list[Array]]]:
