@@ -82,8 +82,8 @@ nb::tuple solution_vjp(const std::shared_ptr<Solved>& solved, const MaybeNumbers
   const ode::Problem& problem = solved->problem();
   ode::Gradients gradients;
   const auto work = [&](const RunControl& control) {
-    gradients =
-        ode::solve_with_gradients(problem, solved->options(), linear_loss(state, end_state, end_time), {}, control);
+    gradients = ode::solve_with_gradients(problem, solved->options(), linear_loss(state, end_state, end_time),
+                                          {.failed = ode::FailedTrajectories::count_until_then}, control);
   };
   constexpr double kTimes = 6;  // of a solve, the way there and the way back; with a record of every stage
   const nb::object stopped =

@@ -23,6 +23,8 @@ using detail::refuse;
 void FitOptions::validate() const {
   solve.validate();
   if (phases.empty()) refuse("options.phases", "none", "at least one phase");
+  if (failed == FailedTrajectories::count_until_then)
+    refuse("options.failed", "count_until_then, by which failing early costs least", "stop or leave_out");
   for (const FitPhase& phase : phases) {
     phase.training.validate();
     if (phase.solve) phase.solve->validate();

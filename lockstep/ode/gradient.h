@@ -25,8 +25,8 @@ struct SquaredError {
 };
 
 // L = sum of what this returns for each trajectory, given its states[time][component]; sets gradient[time][component]
-// to its derivative. Called from several threads at once, never for a trajectory that failed. Where an event ended the
-// trajectory, later states are NaN and their gradient is ignored; SquaredError counts the states before it.
+// to its derivative. Called from several threads at once, never for a trajectory that failed and is left out. Where an
+// event ended the trajectory, later states are NaN and their gradient is ignored; SquaredError counts those before it.
 using TrajectoryLoss =
     std::function<double(std::size_t trajectory, std::span<const double> states, std::span<double> gradient)>;
 
@@ -52,10 +52,12 @@ using EndLoss = std::function<double(std::size_t trajectory, std::span<const dou
 
 using Loss = std::variant<SquaredError, TrajectoryLoss, EnsembleLoss, EndLoss>;
 
-enum class FailedTrajectories { leave_out, stop };
+// Of those that end before their time without an event: no part of the loss; Error naming the first; or the states that
+// they saved before count, as of those that an event ends, and their ends do not.
+enum class FailedTrajectories { leave_out, stop, count_until_then };
 
 struct GradientOptions {
-  FailedTrajectories failed = FailedTrajectories::leave_out;  // stop: throws Error naming the first that failed
+  FailedTrajectories failed = FailedTrajectories::leave_out;
   // For the records of all threads together. Where they would need more, states are kept at checkpoints only and the
   // steps between them computed again; the gradient keeps its bits. A few steps are kept whatever the budget. Below
   // 32 MiB a net's few trajectories are taken as a tile, not one by one, whose sums run in another order.
@@ -70,12 +72,12 @@ struct AcceptedStep {
 };
 
 struct Gradients {
-  double loss = 0;                        // of the trajectories that did not fail
+  double loss = 0;                        // of the trajectories that did not fail, or until they did
   std::vector<double> weights;            // [weight]: dL/dw in the order of StateFunction::weights()
   std::vector<double> initial_states;     // [trajectory][component]; zero for those left out
   std::vector<double> parameters;         // as Problem::parameters: [trajectory][parameter], or [parameter] summed
   std::vector<TrajectoryRecord> records;  // [trajectory]
-  std::size_t left_out = 0;               // trajectories that failed
+  std::size_t left_out = 0;               // trajectories that failed, whether or not a part of them counts
   std::vector<std::vector<AcceptedStep>> steps;  // [trajectory], where asked for
 };
 

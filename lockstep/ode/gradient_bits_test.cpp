@@ -4,10 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <mutex>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/testing/sanitized.h"
+#include "lockstep/ode/rhs.h"
+#include "lockstep/ode/sensitivity.h"
 #include "lockstep/ode/solve.h"
 #include "lockstep/ode/testing/gradient_cases.h"
 
@@ -235,6 +238,55 @@ TEST(GradientBits, failed_trajectories_are_left_out_or_stop_the_run) {
   } catch (const Error& error) {
     EXPECT_EQ(error.field(), "trajectory 1");
     EXPECT_THAT(error.what(), ::testing::HasSubstr("at t = "));
+  }
+}
+
+// x(t) = x0 / (1 - x0 t): the one from 5 saves two points, at 0 and 0.1, and reaches neither 0.5 nor the end.
+TEST(GradientBits, failed_trajectories_count_until_then_where_asked) {
+  const Problem problem{
+      .rhs = blow_up(), .initial_states = {0.5, 5, 0.25}, .end_times = {1}, .save_times = {0, 0.1, 0.5, 1}};
+  for (const StepControl control : {StepControl::per_trajectory, StepControl::common, StepControl::fixed}) {
+    Options options = f64(control == StepControl::fixed ? "rk4" : "tsit5", control);
+    if (control == StepControl::fixed) options.dt = 0.01;
+    const GradientOptions until{.failed = FailedTrajectories::count_until_then};
+    const Gradients found = solve_with_gradients(problem, options, TrajectoryLoss(linear_loss), until);
+    const Gradients without = solve_with_gradients(problem, options, TrajectoryLoss(linear_loss));
+    EXPECT_EQ(found.left_out, 1u);
+    EXPECT_EQ(found.initial_states[0], without.initial_states[0]);
+    EXPECT_EQ(found.initial_states[2], without.initial_states[2]);
+    const Sensitivities forward = solve_with_sensitivities(problem, options);
+    std::vector<double> states(4, 0.0), weights(4);
+    linear_loss(1, states, weights);
+    const double expected = weights[0] * forward.by_initial_state[4] + weights[1] * forward.by_initial_state[5];
+    EXPECT_NEAR(found.initial_states[1], expected, 1e-12 * std::fabs(expected));
+    EXPECT_NEAR(found.initial_states[1], weights[0] + 4 * weights[1], 1e-3);  // dx/dx0 = 1 / (1 - x0 t)^2
+    for (const auto failed : {FailedTrajectories::count_until_then, FailedTrajectories::leave_out}) {
+      EXPECT_EQ(
+          solve_with_gradients(problem, options, TrajectoryLoss(linear_loss), {.failed = failed, .memory_bytes = 1})
+              .initial_states,
+          (failed == FailedTrajectories::leave_out ? without : found).initial_states);
+    }
+  }
+}
+
+// u' = 10 u overflows float32 at t = 8.87. Nets' few trajectories are taken one by one, or as a tile.
+TEST(GradientBits, nets_that_overflow_count_until_then_where_asked) {
+  Mlp growing;
+  growing.layers = {{.inputs = 1, .outputs = 1, .weights = {10}, .bias = {0}}};
+  Problem problem{.rhs = net(growing), .initial_states = {1}, .end_times = {20}, .save_times = {0.5, 1, 20}};
+  Options options;
+  options.max_step = 0.01;
+  for (const std::size_t bytes : {std::size_t{1} << 30, std::size_t{1} << 20}) {
+    const Gradients found =
+        solve_with_gradients(problem, options, TrajectoryLoss(linear_loss),
+                             {.failed = FailedTrajectories::count_until_then, .memory_bytes = bytes});
+    EXPECT_EQ(found.records[0].status, Status::not_finite);
+    std::vector<double> states(3, 0.0), weights(3);
+    linear_loss(0, states, weights);
+    const double by_state = weights[0] * std::exp(5) + weights[1] * std::exp(10);
+    const double by_weight = 0.5 * weights[0] * std::exp(5) + weights[1] * std::exp(10);
+    EXPECT_NEAR(found.initial_states[0], by_state, 1e-4 * by_state);
+    EXPECT_NEAR(found.weights[0], by_weight, 1e-4 * by_weight);
   }
 }
 

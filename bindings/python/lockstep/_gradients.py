@@ -56,10 +56,13 @@ _FAILED = {2: "step_too_small", 3: "not_finite", 4: "too_many_steps", 6: "cancel
 
 
 def _warn_of_failed(solution: Any, slopes: Sequence[Optional[Array]]) -> None:
-    """Trajectories that failed have zeros, of what they came to before as well."""
+    """States that trajectories which failed never came to, and their ends, count nothing."""
     status = np.asarray(solution.status)
     asked = np.zeros(len(status), bool)
-    for one in slopes:
+    of_states, *of_ends = slopes
+    if of_states is not None:
+        asked |= (np.isnan(solution.state) & (of_states != 0)).reshape(len(status), -1).any(axis=1)
+    for one in of_ends:
         if one is not None:
             asked |= one.reshape(len(status), -1).any(axis=1)
     counts = {name: int(np.count_nonzero(asked & (status == code))) for code, name in _FAILED.items()}
@@ -67,9 +70,8 @@ def _warn_of_failed(solution: Any, slopes: Sequence[Optional[Array]]) -> None:
     if failed == 0:
         return
     each = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-    warnings.warn(f"derivatives are 0 of {failed} of {len(status)} trajectories that the loss asks for, which failed ({each}): of "
-                  "their states before that, too; sensitivities() has those, and solves that end before have both", UserWarning,
-                  stacklevel=4)
+    warnings.warn(f"the loss asks for what {failed} of {len(status)} trajectories, which failed ({each}), never came to: that "
+                  "counts 0; their states before have derivatives", UserWarning, stacklevel=4)
 
 
 def _slopes(name: str, given: Any, solution: Any) -> Optional[Array]:

@@ -296,15 +296,15 @@ class Solution:
         Exact for what was computed, with the accepted steps as constants (docs/adjoint.md), in the solve's precision;
         ``precision="f64"`` for optimisers that want more digits. Resets move in time with what they depend on: behind
         one the derivatives are those of the solution, to the solve's tolerance. Solves once more, forwards and
-        backwards. Solutions in memory alone have it. Trajectories that failed get zeros, of states before that,
-        too; a UserWarning says so where the loss asks for them.
+        backwards. Solutions in memory alone have it. Of a trajectory that failed the states saved before count, its end
+        does not; a UserWarning says so where the loss asks for it.
 
         Parameters
         ----------
         state : array
             dL/d``state``, [trajectory, time, component]. Ignored where the trajectory never arrived.
         end_state : array
-            dL/d``end_state``, [trajectory, component].
+            dL/d``end_state``, [trajectory, component]. Ignored where the trajectory failed.
         end_time : array
             dL/d``end_time``, [trajectory]: counts where an event ended the trajectory.
 

@@ -329,16 +329,20 @@ void AdjointTile<T>::keep_step(StageRecord<T>& record, LaneMask accepted, bool i
   step.renewed = step.reset = 0;
   step.accepted = accepted;
   step.interpolated = interpolated;
-  record.usable = !record.recorded.empty();
-  if (accepted != ~LaneMask{0}) {
-    // What other lanes tried and gave up must not reach the way back, where even zero times infinity counts.
-    const std::size_t evaluated = recorder_->stages() * context_.components();
-    adjoint_.merge(record.arguments.data(), evaluated, tile_.y.data(), context_.components(), accepted);
-    for (LaneMask bits = ~accepted; bits != 0; bits &= bits - 1) {
-      if (!(tile_.error_squared[__builtin_ctz(bits)] <= std::numeric_limits<double>::max())) record.usable = false;
-    }
-  }
+  keep_accepted(record, accepted);
   ++segment_count_;
+}
+
+// What other lanes tried and gave up must not reach the way back, where even zero times infinity counts.
+template <class T>
+void AdjointTile<T>::keep_accepted(StageRecord<T>& record, LaneMask accepted) {
+  record.usable = !record.recorded.empty();
+  if (accepted == ~LaneMask{0}) return;
+  const std::size_t evaluated = recorder_->stages() * context_.components();
+  adjoint_.merge(record.arguments.data(), evaluated, tile_.y.data(), context_.components(), accepted);
+  for (LaneMask bits = ~accepted; bits != 0; bits &= bits - 1) {
+    if (!(tile_.error_squared[__builtin_ctz(bits)] <= std::numeric_limits<double>::max())) record.usable = false;
+  }
 }
 
 template <class T>
@@ -377,7 +381,7 @@ void AdjointTile<T>::replay(std::size_t index, StageRecord<T>* record) {
   context_.step.kernels.attempt(tile_, context_.step.settings);
   if (record != nullptr) {
     if (step.interpolated) context_.step.kernels.complete_interpolant(tile_, context_.step.settings);
-    record->usable = !record->recorded.empty();
+    keep_accepted(*record, step.accepted);
   }
   recorder_->point_at(nullptr);
   context_.step.kernels.advance(tile_, context_.step.settings, step.accepted);

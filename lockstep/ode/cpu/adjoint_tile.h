@@ -67,6 +67,7 @@ class AdjointTile {
 
   void load(std::size_t first, int lanes);
   void begin_lanes();
+  void keep_accepted(StageRecord<T>& record, LaneMask accepted);
   void end_lane(int lane, Status status);
   void run_own_steps();
   void run_common_steps(std::span<const AcceptedStep> steps, std::span<const TrajectoryRecord> ends);

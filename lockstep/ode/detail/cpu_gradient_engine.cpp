@@ -151,6 +151,9 @@ class Engine final : public GradientEngine {
   };
 
   static bool counts(Status status) { return status == Status::success || status == Status::terminated; }
+  bool is_differentiated(Status status) const {
+    return counts(status) || gradient_options_.failed == FailedTrajectories::count_until_then;
+  }
   std::size_t row() const { return problem_.save_points() * problem_.rhs->components(); }
   bool shares_parameters() const {
     return problem_.trajectories() > 1 && problem_.parameters.size() == problem_.rhs->parameters();
@@ -249,8 +252,8 @@ class Engine final : public GradientEngine {
     gradients_.records[trajectory] = record;
     const std::size_t n = problem_.rhs->components();
     const std::size_t reached = (tile_lane ? worker.tile.saved(*tile_lane) : worker.sample->saved()) * n;
-    if (!counts(record.status)) {
-      ++worker.sum->left_out;
+    if (!counts(record.status)) ++worker.sum->left_out;
+    if (!is_differentiated(record.status)) {
       std::fill_n(out, row(), T(0));
     } else if (const auto* squares = std::get_if<SquaredError>(&loss_)) {
       worker.sum->loss += adjoint_.squared_error(states, squares->targets.data() + trajectory * row(),
@@ -300,7 +303,7 @@ class Engine final : public GradientEngine {
       differentiate_loss(worker, trajectory, worker.sample->states().data(), worker.sample->record(), bar);
       if (derivatives_ == Derivatives::none) continue;
       if (!gradients_.steps.empty()) gradients_.steps[trajectory] = worker.sample->steps();
-      const bool good = worker.sample->record().status == Status::success;
+      const bool good = is_differentiated(worker.sample->record().status);
       if (good) worker.sample->backward(bar, worker.gradient.data());
       keep_inputs(
           worker, trajectory, [&](std::size_t c) { return good ? worker.sample->initial_state_bar(c) : T(0); },
