@@ -100,7 +100,7 @@ class Judge {
     const double *const times = of.table.times.data() + first, *const states = of.table.states.data() + first * n;
     const std::size_t pieces = std::clamp<std::size_t>(kCurvePoints / points, 1, kMostInInterval);
     ode::TrajectoryData one{.times = {}, .states = {}, .parameters = of.data.parameters};
-    if (const std::size_t each = rhs_->parameters(); one.parameters.size() != each) {
+    if (const std::size_t each = of_.rhs->parameters(); one.parameters.size() != each) {
       const auto own = of.data.parameters.begin() + static_cast<std::ptrdiff_t>(trajectory * each);
       one.parameters.assign(own, own + static_cast<std::ptrdiff_t>(each));
     }
