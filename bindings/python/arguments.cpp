@@ -27,7 +27,8 @@ cli::EnsembleValues named_values(const Given& given, const char* name) {
     if (given.dimensions == 2) {
       numbers.source = Values::Rows{std::move(std::get<Values::Shared>(numbers.source).row), given.rows, 1};
     }
-    named.columns.emplace_back(given.names[column], std::move(numbers));
+    named.names.push_back(given.names[column]);
+    named.columns.push_back(std::move(numbers));
   }
   return {std::move(named), name};
 }

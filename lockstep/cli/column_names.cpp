@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "lockstep/cli/data_numbers.h"
-
 namespace lockstep::cli {
 namespace {
 
@@ -23,6 +21,12 @@ bool are_made_up(const std::vector<std::string>& names) {
 }
 
 }  // namespace
+
+std::vector<std::string> numbered(const std::string& prefix, std::size_t n) {
+  std::vector<std::string> names(n);
+  for (std::size_t i = 0; i < n; ++i) names[i] = prefix + std::to_string(i);
+  return names;
+}
 
 std::vector<std::string> column_names(const hdf5::File& file, const std::string& path, const std::string& coordinate) {
   const hdf5::Dataset dataset = file.dataset(path);

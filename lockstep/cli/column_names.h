@@ -1,6 +1,7 @@
 // The names that an HDF5 file gives to the columns of a dataset, as result files and netCDF-4 have them.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -21,5 +22,8 @@ inline constexpr const char* kTransposeInMatlab =
 // Whether columns are taken in their order although the file names them: as many as are wanted, none of these names
 // among them, and one side's names made up by Lockstep for what had none, as u0, u1, ...
 bool go_by_position(const std::vector<std::string>& wanted, const std::vector<std::string>& found);
+
+// "x0", "x1", ...
+std::vector<std::string> numbered(const std::string& prefix, std::size_t n);
 
 }  // namespace lockstep::cli

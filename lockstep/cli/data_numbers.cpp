@@ -48,12 +48,6 @@ Numbers read_numbers(const hdf5::File& file, const std::string& name, const std:
   return numbers;
 }
 
-std::vector<std::string> numbered(const std::string& prefix, std::size_t n) {
-  std::vector<std::string> names(n);
-  for (std::size_t i = 0; i < n; ++i) names[i] = prefix + std::to_string(i);
-  return names;
-}
-
 std::vector<double> side_by_side(const std::vector<Numbers>& parts, std::size_t rows) {
   if (parts.size() == 1) return parts.front().values;
   std::vector<double> values;

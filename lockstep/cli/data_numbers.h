@@ -25,8 +25,6 @@ Numbers read_numbers(const hdf5::File& file, const std::string& name, const std:
 std::string place_text(const hdf5::Shape& shape, std::size_t at);
 std::string shape_text(const hdf5::Shape& shape);  // "[3, 100]"
 
-// "x0", "x1", ...
-std::vector<std::string> numbered(const std::string& prefix, std::size_t n);
 // The columns of all parts, [row][column], row by row.
 std::vector<double> side_by_side(const std::vector<Numbers>& parts, std::size_t rows);
 

@@ -76,7 +76,7 @@ Values load_dataset(const Values::Dataset& source, const std::string& where, con
 
 EnsembleValues load_files(EnsembleValues values, const std::string& coordinate, Filled filled) {
   if (auto* named = std::get_if<Values::Named>(&values.source)) {
-    for (auto& [name, column] : named->columns) {
+    for (EnsembleValues& column : named->columns) {
       column = load_files(std::move(column), coordinate, Filled::single_column);
     }
   } else if (auto* table = std::get_if<Values::Table>(&values.source)) {

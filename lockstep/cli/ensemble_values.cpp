@@ -179,7 +179,8 @@ class Drawing {
   EnsembleMatrix draw(const Values::Named& source, const std::string& where, std::size_t) const {
     std::vector<std::string_view> known(columns_.names.begin(), columns_.names.end());
     std::vector<EnsembleMatrix> drawn(width_);
-    for (const auto& [name, values] : source.columns) {
+    for (std::size_t i = 0; i < source.columns.size(); ++i) {
+      const std::string& name = source.names[i];
       const auto found = std::ranges::find(known, name);
       if (found == known.end()) {
         const std::string advice = advice_on_source(name);
@@ -190,7 +191,7 @@ class Drawing {
       }
       const auto column = static_cast<std::size_t>(found - known.begin());
       const ColumnNames single{columns_.what, {name}, {}};
-      drawn[column] = Drawing(trajectories_, single, random_).draw(values, column);
+      drawn[column] = Drawing(trajectories_, single, random_).draw(source.columns[i], column);
     }
     std::size_t rows = 1;
     for (std::size_t column = 0; column < width_; ++column) {
@@ -250,7 +251,7 @@ std::vector<std::filesystem::path> files_of(const EnsembleValues& values) {
   if (const auto* table = std::get_if<Values::Table>(&values.source)) return {table->file};
   std::vector<std::filesystem::path> files;
   if (const auto* named = std::get_if<Values::Named>(&values.source)) {
-    for (const auto& [name, column] : named->columns) {
+    for (const EnsembleValues& column : named->columns) {
       for (auto& file : files_of(column)) files.push_back(std::move(file));
     }
   }
@@ -266,7 +267,7 @@ std::optional<std::size_t> listed_rows(const EnsembleValues& values) {
   std::optional<std::size_t> listed;
   if (const auto* named = std::get_if<Values::Named>(&values.source)) {
     std::string listed_where;
-    for (const auto& [name, column] : named->columns) {
+    for (const EnsembleValues& column : named->columns) {
       const auto rows = listed_rows(column);
       if (!rows) continue;
       if (listed && *rows != *listed) {
@@ -284,7 +285,7 @@ std::optional<std::size_t> listed_rows(const EnsembleValues& values) {
 std::string where_spread(const EnsembleValues& values) {
   if (std::holds_alternative<Values::Linspace>(values.source)) return values.where;
   if (const auto* named = std::get_if<Values::Named>(&values.source)) {
-    for (const auto& [name, column] : named->columns) {
+    for (const EnsembleValues& column : named->columns) {
       if (std::string where = where_spread(column); !where.empty()) return where;
     }
   }

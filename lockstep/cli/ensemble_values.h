@@ -62,7 +62,8 @@ struct EnsembleValues {
     Rows rows = Rows::of_csv;
   };
   struct Named {
-    std::vector<std::pair<std::string, EnsembleValues>> columns;
+    std::vector<std::string> names;
+    std::vector<EnsembleValues> columns;  // one for each name
   };
 
   std::variant<Shared, Rows, Normal, LogNormal, Box, Linspace, Dataset, Table, Named> source;

@@ -81,7 +81,8 @@ EnsembleValues parse_table(const TomlValue& value, const std::filesystem::path& 
   if (!is_source) {
     Values::Named named;
     for (const auto& [name, column] : value.table()) {
-      named.columns.emplace_back(name, parse_column_values(column, folder));
+      named.names.push_back(name);
+      named.columns.push_back(parse_column_values(column, folder));
     }
     if (named.columns.empty())
       throw value.error("an empty table", "names with values, or one of " + list_text(kSources));

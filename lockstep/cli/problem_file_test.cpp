@@ -70,7 +70,7 @@ TEST(ProblemFile, every_section_is_read) {
   EXPECT_THAT(normal.deviation, ElementsAre(0.1));
   const auto& named = std::get<EnsembleValues::Named>(file.ensemble.parameters->source);
   ASSERT_EQ(named.columns.size(), 2u);
-  EXPECT_EQ(named.columns[0].first, "rho");
+  EXPECT_EQ(named.names[0], "rho");
   EXPECT_THAT(std::get<EnsembleValues::Shared>(file.time.span->source).row, ElementsAre(0, 2));
   EXPECT_EQ(std::get<Every>(file.time.save->value).interval, 0.01);
   EXPECT_EQ(file.options.method, "dopri5");
