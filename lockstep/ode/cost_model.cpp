@@ -129,10 +129,15 @@ Work estimate_work(const Problem& problem, const Options& options, double steps)
   }
   work.steps = steps;
   const EvaluationCost rhs = detail::cost_of(*problem.rhs);
-  work.net_operations = (stages - 1) * rhs.nets;
-  work.operations = work.net_operations + (stages - 1) * rhs.rest + n * stages * (stages + 1) / 2 + kStepControl;
+  // A Jacobian counts as an evaluation for each component, each with its derivative.
+  const bool implicit = tableau.is_linearly_implicit();
+  const double evaluations = tableau.evaluations() + (implicit ? 2 * n : 0);
+  const double linear = implicit ? n * n * n / 3 + (stages - 2) * n * n : 0;
+  work.net_operations = evaluations * rhs.nets;
+  work.operations =
+      work.net_operations + evaluations * rhs.rest + n * stages * (stages + 1) / 2 + linear + kStepControl;
   work.cuda_kernel = kernel_of(problem);
-  work.evaluations = stages - 1;
+  work.evaluations = tableau.evaluations();
   work.components = n;
   work.layers = rhs.layers;
   work.neurons = rhs.neurons;
