@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/ode/function.h"
+#include "lockstep/ode/differentiable_function.h"
 #include "lockstep/ode/methods.h"
 #include "lockstep/ode/rhs.h"
 #include "lockstep/ode/solve.h"
@@ -16,7 +16,7 @@ namespace {
 
 // x' = -2 t y (x^2 + y^2), y' = 2 t x (x^2 + y^2) from (1, 0): nonlinear, not autonomous, and known exactly:
 // (cos t^2, sin t^2) where it starts on that circle.
-const ode::Rhs circle = ode::function<2>("circle", [](auto t, const auto& u, const auto&, auto& du) {
+const ode::Rhs circle = ode::differentiable_function<2>("circle", [](auto t, const auto& u, const auto&, auto& du) {
   const auto speed = 2 * t * (u[0] * u[0] + u[1] * u[1]);
   du[0] = -speed * u[1];
   du[1] = speed * u[0];

@@ -259,7 +259,7 @@ int main(int count, char** arguments) {
   std::printf(
       "k beta1, k beta2: evaluations at equal error (mean over problems, worst), at equal tolerance; attempts\n"
       "rejected; error at the end / tolerance. Ratios to the first row of each method.\n");
-  for (const auto name : ode::method_names()) {
+  for (const auto name : ode::explicit_method_names()) {
     const std::string method(name);
     const ode::Tableau& tableau = ode::method(name);
     if (tableau.error_order == 0) continue;

@@ -88,7 +88,7 @@ int main(int count, char** arguments) {
             : std::vector<std::string>{"kepler", "lotka_volterra", "van_der_pol", "pleiades", "arenstorf", "lorenz"};
   for (const std::string& name : problems) {
     const auto& problem = validation::published_problem(name);
-    for (const auto method : ode::method_names()) {
+    for (const auto method : ode::explicit_method_names()) {
       for (const Precision precision : {Precision::f64, Precision::f32}) {
         if (quick && (precision == Precision::f32 || method != "dop853")) continue;
         validation::print_method(problem, std::string(method), precision, quick ? 9 : 2);
