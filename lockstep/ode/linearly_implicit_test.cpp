@@ -290,6 +290,16 @@ Problem oscillators(std::size_t count) {
   return problem;
 }
 
+// Robertson's.
+Problem reaction_to(double end) {
+  Problem problem;
+  problem.rhs = system("robertson");
+  problem.parameters = {0.04, 3e7, 1e4};
+  problem.initial_states = {1, 0, 0};
+  problem.end_times = {end};
+  return problem;
+}
+
 // u_c' is large in the component after it: every elimination exchanges rows, other ones in other lanes.
 Rhs turning() {
   return differentiable_function<5, 1>("turning", [](auto, const auto& u, const auto& p, auto& du) {
@@ -374,11 +384,7 @@ TEST(LinearlyImplicit, a_part_has_the_bits_of_the_whole) {
 
 // The end values: Hairer & Wanner II, section IV.10, as on their page of test problems ("Problem ROBER", "VDPOL").
 TEST(LinearlyImplicit, published_stiff_problems_end_where_they_should) {
-  Problem problem;
-  problem.rhs = system("robertson");
-  problem.parameters = {0.04, 3e7, 1e4};
-  problem.initial_states = {1, 0, 0};
-  problem.end_times = {1e11};
+  Problem problem = reaction_to(1e11);
   Options options = options_for(Precision::f64);
   options.rtol = 1e-9;
   options.component_atol = {1e-17, 1e-22, 1e-12};
@@ -406,11 +412,7 @@ TEST(LinearlyImplicit, published_stiff_problems_end_where_they_should) {
 
 // Against float64 at 1e-9; the tolerance is 1e-4.
 TEST(LinearlyImplicit, float32_serves_stiff_problems) {
-  Problem problem;
-  problem.rhs = system("robertson");
-  problem.parameters = {0.04, 3e7, 1e4};
-  problem.initial_states = {1, 0, 0};
-  problem.end_times = {40};
+  const Problem problem = reaction_to(40);
   Options options = options_for(Precision::f64);
   options.rtol = 1e-9;
   options.atol = 1e-13;

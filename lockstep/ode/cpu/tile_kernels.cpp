@@ -1,6 +1,7 @@
 #include "lockstep/ode/cpu/tile_kernels.h"
 
 #include <algorithm>
+#include <optional>
 #include <type_traits>
 
 #include "lockstep/kernels/lane/targets.h"
@@ -184,7 +185,8 @@ HWY_INLINE void finite_checks(TileState<T>& s, T* HWY_RESTRICT out) {
 
 // The factors of every lane's 1/gamma - h J at (t, y), and f_t there.
 template <class T>
-void linearise(TileState<T>& s, const StepSettings<T>& settings, const T* HWY_RESTRICT h, const LinearTile<T>& linear) {
+LinearTile<T> linearise(TileState<T>& s, const StepSettings<T>& settings, const T* HWY_RESTRICT h) {
+  const LinearTile<T> linear(s.components, s.workspace + settings.linear_tile_at);
   for (int lane = 0; lane < s.lanes; ++lane) {
     s.t_stage[lane] =
         settings.has_stops ? ode::detail::step_end(s.stops[lane], s.t[lane], s.h_try[lane] < 0).behind : s.t[lane];
@@ -197,6 +199,7 @@ void linearise(TileState<T>& s, const StepSettings<T>& settings, const T* HWY_RE
     lanes.shift(settings.tableau->inverse_gamma, hn::Load(d, h + v));
     lanes.factor();
   }
+  return linear;
 }
 
 // k_i from the right-hand side at the stage.
@@ -227,13 +230,12 @@ void attempt(TileState<T>& s, const StepSettings<T>& settings) {
   alignas(64) T h_memory[kTileLanes];
   const T* h = narrow(s.h_try, h_memory, s.lanes);
   const auto stages = static_cast<std::size_t>(tableau.stages);
-  const bool implicit = settings.jacobian != nullptr;
-  const LinearTile<T> linear(s.components, s.workspace + settings.linear_tile_at);
+  std::optional<LinearTile<T>> linear;
   std::size_t first = 1;
-  if (implicit) {
-    linearise(s, settings, h, linear);
+  if (settings.jacobian != nullptr) {
+    linear = linearise(s, settings, h);
     std::copy_n(s.stage(0), s.components * kTileLanes, s.stage(1));
-    solve_stage(s, settings, h, linear, first++);
+    solve_stage(s, settings, h, *linear, first++);
   }
   for (std::size_t i = first; i < stages; ++i) {
     T* argument = i + 1 == stages ? s.y1.data() : s.scratch.data();
@@ -244,7 +246,7 @@ void attempt(TileState<T>& s, const StepSettings<T>& settings) {
       t = s.t_stage;
     }
     evaluate_stage(s, settings, t, argument, i);
-    if (implicit && i + 1 < stages) solve_stage(s, settings, h, linear, i);
+    if (linear && i + 1 < stages) solve_stage(s, settings, h, *linear, i);
   }
 
   alignas(64) T sums[kTileLanes] = {}, sums3[kTileLanes] = {}, checks[kTileLanes];

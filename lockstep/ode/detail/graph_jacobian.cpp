@@ -58,6 +58,22 @@ std::vector<std::vector<std::size_t>> grouped(const Columns& columns, std::size_
   return groups;
 }
 
+// Along which a group's columns move.
+graph::Direction direction_of(const std::vector<std::size_t>& group, const GraphPieces& pieces,
+                              std::size_t components) {
+  graph::Direction direction(pieces.size());
+  for (std::size_t port = 0; port < pieces.size(); ++port) {
+    const GraphPiece& piece = pieces[port];
+    for (const std::size_t column : group) {
+      const GraphSource source = column == components ? GraphSource::time : GraphSource::state;
+      if (piece.source != source) continue;
+      direction[port].resize(piece.count);
+      direction[port][source == GraphSource::time ? 0 : column - piece.first] = 1;
+    }
+  }
+  return direction;
+}
+
 template <class T>
 class GraphJacobian final : public JacobianTile<T> {
  public:
@@ -68,21 +84,11 @@ class GraphJacobian final : public JacobianTile<T> {
     if (!columns[components].empty() || groups.empty()) groups.push_back({components});
     std::vector<graph::Direction> directions;
     for (const std::vector<std::size_t>& group : groups) {
-      graph::Direction& direction = directions.emplace_back(pieces.size());
-      for (std::size_t port = 0; port < pieces.size(); ++port) {
-        const GraphPiece& piece = pieces[port];
-        if (piece.source == GraphSource::parameters) continue;
-        std::vector<double> along(piece.count);
-        for (const std::size_t column : group) {
-          if ((column == components) != (piece.source == GraphSource::time)) continue;
-          along[column == components ? 0 : column - piece.first] = 1;
-        }
-        if (std::ranges::any_of(along, [](double x) { return x != 0; })) direction[port] = std::move(along);
-      }
       for (const std::size_t column : group) {
         for (const std::size_t row : columns[column])
-          entries_.push_back({(directions.size() - 1) * components + row, row, column});
+          entries_.push_back({directions.size() * components + row, row, column});
       }
+      directions.push_back(direction_of(group, pieces, components));
     }
     rows_ = directions.size() * components;
     plan_ = GraphTilePlan<T>::compile(graph::jvp_graph(graph, directions), target);

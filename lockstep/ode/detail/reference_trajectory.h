@@ -33,9 +33,6 @@ class ReferenceTrajectory {
         has_stops_(!stops.empty()),
         tableau_(method(options.method)),
         rhs_(*problem.rhs, problem.parameters_of(index)),
-        jacobian_(tableau_.is_linearly_implicit()
-                      ? std::optional<ReferenceJacobian<T>>(std::in_place, *problem.rhs, problem.parameters_of(index))
-                      : std::nullopt),
         t_(problem.start_time(index)),
         t_start_(t_),
         t_end_(problem.end_time(index)),
@@ -47,6 +44,7 @@ class ReferenceTrajectory {
         events_(block.events) {
     const std::size_t n = problem.rhs->components();
     for (std::size_t c = 0; c < n; ++c) y_.push_back(static_cast<T>(problem.initial_states[index * n + c]));
+    if (tableau_.is_linearly_implicit()) jacobian_.emplace(*problem.rhs, problem.parameters_of(index));
     if (problem.event) event_.emplace(*problem.event->function, problem.parameters_of(index));
     for (const Reset& reset : problem.resets) {
       resets_.push_back({.function = {*reset.function, problem.parameters_of(index)},

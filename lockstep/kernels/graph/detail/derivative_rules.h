@@ -59,20 +59,11 @@ class DerivativeBuilder {
   }
 
   const Node& node(std::size_t value) const { return graph_.nodes[value - graph_.inputs.size()]; }
-  const std::vector<double>* constants(std::size_t value) const {
-    if (value < graph_.inputs.size()) return nullptr;
-    const auto* constant = std::get_if<Constant>(&node(value).operation);
-    return constant ? &constant->values : nullptr;
-  }
+  const std::vector<double>* constants(std::size_t value) const { return constants_in(graph_, value); }
 
   // ---- nodes made; all numbers below are of the new graph
 
-  const std::vector<double>* made_constants(std::size_t made) const {
-    if (made < made_.inputs.size()) return nullptr;
-    const auto* constant = std::get_if<Constant>(&made_.nodes[made - made_.inputs.size()].operation);
-    return constant ? &constant->values : nullptr;
-  }
-
+  const std::vector<double>* made_constants(std::size_t made) const { return constants_in(made_, made); }
   std::size_t add(Operation operation, std::vector<std::size_t> inputs) {
     std::vector<std::size_t> read;
     for (const std::size_t input : inputs) read.push_back(made_widths_[input]);
@@ -246,6 +237,13 @@ class DerivativeBuilder {
     const std::size_t a = number_[node(value).inputs[0]];
     const std::size_t zero = constant(0);
     return where(binary(BinaryKind::equal, a, zero), zero, product(number_[value], unary(UnaryKind::log, a)));
+  }
+
+  // The numbers that a value is, whatever the sample; null where it is none such.
+  static const std::vector<double>* constants_in(const Graph& graph, std::size_t value) {
+    if (value < graph.inputs.size()) return nullptr;
+    const auto* constant = std::get_if<Constant>(&graph.nodes[value - graph.inputs.size()].operation);
+    return constant ? &constant->values : nullptr;
   }
 
   const Graph& graph_;

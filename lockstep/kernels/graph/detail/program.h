@@ -165,8 +165,8 @@ void choose_rests(const Schedule& schedule, mlp::WidePipes pipes, Program<T>& pr
 struct GeneratedSteps {
   std::size_t count = 0;
   std::shared_ptr<const LaneCode> code = {};  // null: no code
-  std::shared_ptr<const LaneProgram> all =
-      {};  // where they are all the steps: the program, which stores the output port
+  // Where they are all the steps: the program, which stores the output port.
+  std::shared_ptr<const LaneProgram> all = {};
 };
 using GenerateSteps = GeneratedSteps (*)(const Graph& graph, const Schedule& schedule, std::size_t first,
                                          CpuTarget target);
