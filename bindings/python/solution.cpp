@@ -127,12 +127,7 @@ nb::dict read_events(const std::filesystem::path& path, const Indices& trajector
   const auto [first, count, stride] = std::tuple(trajectories[0], trajectories[1], trajectories[2]);
   ode::EventLog log;
   if (stride == 1) log = file.events(first, count);
-  for (std::size_t i = 0; stride != 1 && i < count; ++i) {
-    const ode::EventLog one = file.events(first + i * stride, 1);
-    log.times.insert(log.times.end(), one.times.begin(), one.times.end());
-    log.resets.insert(log.resets.end(), one.resets.begin(), one.resets.end());
-    log.first.push_back(log.times.size());
-  }
+  for (std::size_t i = 0; stride != 1 && i < count; ++i) log.append(file.events(first + i * stride, 1));
   nb::dict arrays;
   for (const char* name : {"event_time", "event_reset", "event_first"}) arrays[name] = event_array(name, log);
   return arrays;
@@ -167,12 +162,6 @@ nb::object array_of(nb::handle self, std::string_view name) {
   return to_numpy(problem.parameters, each ? Shape{n, parameters} : Shape{parameters});
 }
 
-std::vector<std::string> reset_texts(const ode::ResultFile& file) {
-  if (!file.keeps_events()) return {};
-  const hdf5::Dataset resets = file.hdf5().dataset(ode::result_names::kEventReset);
-  return resets.has_attribute("resets") ? resets.string_list_attribute("resets") : std::vector<std::string>{};
-}
-
 // What a file is, without its arrays.
 nb::dict describe_file(const std::filesystem::path& path) {
   const ode::ResultFile file(path);
@@ -184,7 +173,7 @@ nb::dict describe_file(const std::filesystem::path& path) {
   about["parameter_names"] = file.parameter_names();
   about["parameters_per_trajectory"] = file.parameters_per_trajectory();
   about["keeps_events"] = file.keeps_events();
-  about["reset_texts"] = reset_texts(file);
+  about["reset_texts"] = file.reset_texts();
   about["component_units"] = cli::component_units(file);
   about["time_unit"] = cli::time_unit(file);
   nb::dict attributes;

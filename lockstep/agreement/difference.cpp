@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "lockstep/agreement/detail/histogram.h"
+#include "lockstep/agreement/detail/same_number.h"
 #include "lockstep/agreement/detail/suspects.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/read_ahead.h"
@@ -19,12 +20,6 @@ namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
 constexpr std::size_t kDepartures = 3;
-
-template <class T>
-bool same_bits(T a, T b) {
-  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-  return std::bit_cast<Bits>(a) == std::bit_cast<Bits>(b) || (std::isnan(a) && std::isnan(b));
-}
 
 bool fits_float32(std::span<const float>) { return true; }
 bool fits_float32(std::span<const double> row) {
@@ -96,7 +91,7 @@ class Measurement {
     bool different = time > roundings * std::max(std::abs(record_a.end_time), std::abs(record_b.end_time));
     double distance = 0;
     for (std::size_t c = 0; c < components_; ++c) {
-      if (same_bits(a[c], b[c])) continue;
+      if (same_number(a[c], b[c])) continue;
       const double apart = std::abs(b[c] - a[c]);
       if (!(apart * inverse_size_[c] <= distance)) distance = apart * inverse_size_[c];
       different = different || !(apart <= roundings * std::max(std::abs(a[c]), 1 / inverse_size_[c]));
@@ -172,7 +167,7 @@ class Measurement {
       for (std::size_t j = k * components_; j < (k + 1) * components_; ++j) {
         finite_a = finite_a && std::isfinite(a[j]);
         finite_b = finite_b && std::isfinite(b[j]);
-        if (same_bits(a[j], b[j])) continue;
+        if (same_number(a[j], b[j])) continue;
         ++different;
         distance = std::max(distance, distances_[j]);
       }

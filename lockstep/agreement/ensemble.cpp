@@ -1,10 +1,9 @@
 #include "lockstep/agreement/ensemble.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstdint>
 
+#include "lockstep/agreement/detail/same_number.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/hdf5_text.h"
 
@@ -186,9 +185,6 @@ ode::Impulses HeldEnsemble::impulses(std::size_t first, std::size_t count) const
 }
 
 std::optional<std::size_t> first_of_other_bits(const Ensemble& ensemble, const Certificate& again) {
-  const auto same = [&](double x, double y) {
-    return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y) || (std::isnan(x) && std::isnan(y));
-  };
   for (std::size_t s = 0; s < again.samples(); ++s) {
     const std::size_t i = again.trajectories[s];
     const ode::Status status = ensemble.records(i, 1)[0].status;
@@ -197,7 +193,7 @@ std::optional<std::size_t> first_of_other_bits(const Ensemble& ensemble, const C
     for (std::size_t j = 0; j < held.size(); ++j) {
       // One that starts outside is solved and then not stored.
       if (status == ode::Status::outside_range && std::isnan(held[j])) continue;
-      if (!same(held[j], again.states_of(0, s)[j])) return i;
+      if (!same_number(held[j], again.states_of(0, s)[j])) return i;
     }
   }
   return std::nullopt;

@@ -1,12 +1,12 @@
 #include "lockstep/agreement/event_difference.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "lockstep/agreement/detail/same_number.h"
 #include "lockstep/agreement/detail/text.h"
 #include "lockstep/agreement/verdict.h"
 #include "lockstep/core/error.h"
@@ -16,20 +16,15 @@ namespace {
 
 constexpr std::size_t kPieceRows = std::size_t{1} << 14;
 
-// NaN is NaN, whatever its payload.
-constexpr auto kSameNumber = [](double x, double y) {
-  return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y) || (std::isnan(x) && std::isnan(y));
-};
-
 // States, and the end where both tell of it.
 bool same_but_for_events(const Ensemble& a, const Ensemble& b, std::size_t trajectory) {
   if (a.precision() != b.precision()) return false;
   const auto record_a = a.records(trajectory, 1)[0], record_b = b.records(trajectory, 1)[0];
   const std::vector<double> states_a = a.states(trajectory, 1), states_b = b.states(trajectory, 1);
-  if (record_a.status != record_b.status || !std::ranges::equal(states_a, states_b, kSameNumber)) return false;
+  if (record_a.status != record_b.status || !std::ranges::equal(states_a, states_b, same_number<double>)) return false;
   const std::vector<double> end_a = a.end_states(trajectory, 1), end_b = b.end_states(trajectory, 1);
   if (end_a.empty() || end_b.empty()) return a.save_points() > 0;
-  return kSameNumber(record_a.end_time, record_b.end_time) && std::ranges::equal(end_a, end_b, kSameNumber);
+  return same_number(record_a.end_time, record_b.end_time) && std::ranges::equal(end_a, end_b, same_number<double>);
 }
 
 // Events of one trajectory in both.
@@ -38,7 +33,7 @@ struct Pair {
   std::span<const std::int32_t> resets_a, resets_b;
 
   bool same() const {
-    return std::ranges::equal(resets_a, resets_b) && std::ranges::equal(times_a, times_b, kSameNumber);
+    return std::ranges::equal(resets_a, resets_b) && std::ranges::equal(times_a, times_b, same_number<double>);
   }
   EventDifference::Place first(std::size_t trajectory) const {
     const auto at = [](std::size_t i, const auto& times, const auto& resets) {
@@ -46,7 +41,7 @@ struct Pair {
     };
     for (std::size_t i = 0;; ++i) {
       const auto in_a = at(i, times_a, resets_a), in_b = at(i, times_b, resets_b);
-      if (!in_a || !in_b || in_a->reset != in_b->reset || !kSameNumber(in_a->time, in_b->time))
+      if (!in_a || !in_b || in_a->reset != in_b->reset || !same_number(in_a->time, in_b->time))
         return {trajectory, i, in_a, in_b};
     }
   }

@@ -257,7 +257,7 @@ Comparison compare(const ode::ResultFile& a, const ode::ResultFile& b, const Run
   } else {
     compare_numbers<double>(a, b, control, extent, comparison);  // float32 becomes float64 exactly
   }
-  if (extent == Extent::whole || comparison.same_bits()) {
+  if (a.keeps_events() && b.keeps_events() && (extent == Extent::whole || comparison.same_bits())) {
     const agreement::StoredEnsemble first(a.path()), second(b.path());
     comparison.events = agreement::compare_events(first, second, control);
   }

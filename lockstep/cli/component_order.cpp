@@ -30,8 +30,7 @@ void require_order(const char* what, const std::vector<std::string>& components,
   refuse(where, std::string("the ") + what + "s " + list_text(names) + " of " + net.string(),
          "the order of the components, " + list_text(wanted) + ", as which it takes them",
          "call the net in equations, where each input and output has its place by name; or where its names are wrong, "
-         "give "
-         "it others: lockstep import --inputs or --outputs, in Python net.with_names()");
+         "give it others: lockstep import --inputs or --outputs, in Python net.with_names()");
 }
 
 }  // namespace

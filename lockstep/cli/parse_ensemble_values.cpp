@@ -166,8 +166,7 @@ std::string advice_on_source(std::string_view name) {
   if (name == "gaussian" || name == "gauss") return "write normal = { mean = 0, std = 1 }";
   if (name == "logspace" || name == "geomspace" || name == "loguniform") {
     return "of logarithms there is lognormal = { median = 0.2, sigma = 0.5 }: list numbers that are evenly spaced in "
-           "them, "
-           "[0.1, 1, 10], or give a file";
+           "them, [0.1, 1, 10], or give a file";
   }
   if (name == "arange" || name == "range") return "write linspace = [low, high], evenly spaced over the trajectories";
   if (!is_distribution(name)) return {};

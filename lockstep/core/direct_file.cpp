@@ -10,6 +10,7 @@
 #include <string>
 #include <system_error>
 
+#include "lockstep/core/detail/write_at.h"
 #include "lockstep/core/error.h"
 
 namespace lockstep {
@@ -92,13 +93,8 @@ bool DirectFile::write_pages(std::span<const std::byte> bytes, std::uint64_t off
 }
 
 void DirectFile::write_cached(std::span<const std::byte> bytes, std::uint64_t offset) {
-  for (std::size_t done = 0; done < bytes.size();) {
-    const ssize_t written =
-        ::pwrite(cached_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) fail(path_, written < 0 ? errno : EIO, "to write " + std::to_string(bytes.size()) + " bytes");
-    done += static_cast<std::size_t>(written);
-  }
+  if (!detail::write_at(cached_, bytes, offset))
+    fail(path_, errno, "to write " + std::to_string(bytes.size()) + " bytes");
   // The disk begins now, so that the next fdatasync finds little left to do.
   if (bytes.size() >= kLeastDirect) {
     ::sync_file_range(cached_, static_cast<off_t>(offset), static_cast<off_t>(bytes.size()), SYNC_FILE_RANGE_WRITE);

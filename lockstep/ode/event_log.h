@@ -40,6 +40,12 @@ struct EventLog {
     }
     first.push_back(times.size());
   }
+  // Those of the next trajectories.
+  void append(const EventLog& more) {
+    for (std::size_t i = 0; i < more.trajectories(); ++i) first.push_back(times.size() + more.first[i + 1]);
+    times.insert(times.end(), more.times.begin(), more.times.end());
+    resets.insert(resets.end(), more.resets.begin(), more.resets.end());
+  }
   bool operator==(const EventLog&) const = default;
 };
 

@@ -281,6 +281,12 @@ EventLog ResultFile::events(std::size_t first, std::size_t count) const {
   return log;
 }
 
+std::vector<std::string> ResultFile::reset_texts() const {
+  if (!keeps_events_) return {};
+  const hdf5::Dataset resets = file_.dataset(names::kEventReset);
+  return resets.has_attribute("resets") ? resets.string_list_attribute("resets") : std::vector<std::string>{};
+}
+
 std::optional<hdf5::AttributeValue> ResultFile::attribute(const std::string& name) const {
   return file_.has_attribute(name) ? file_.attribute(name) : std::nullopt;
 }

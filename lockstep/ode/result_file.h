@@ -100,6 +100,7 @@ class ResultFile {
   // Whether it holds the events of its trajectories; those of rows [first, first + count), of none where it does not.
   bool keeps_events() const { return keeps_events_; }
   EventLog events(std::size_t first, std::size_t count) const;
+  std::vector<std::string> reset_texts() const;  // what each reset is, where that is known; for people
 
   std::optional<hdf5::AttributeValue> attribute(const std::string& name) const;
   std::string text_attribute(const std::string& name) const;  // "" when there is none

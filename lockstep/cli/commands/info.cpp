@@ -149,9 +149,7 @@ void print_events(const ode::ResultFile& file) {
   const std::string each = fewest == most ? count_text(most) : count_text(fewest) + " to " + count_text(most);
   line("events", count_text(all) + (all == 0 ? "" : ", " + each + " in a trajectory"));
   if (of_reset.size() < 2) return;
-  const hdf5::Dataset resets = file.hdf5().dataset(ode::result_names::kEventReset);
-  const auto texts =
-      resets.has_attribute("resets") ? resets.string_list_attribute("resets") : std::vector<std::string>{};
+  const std::vector<std::string> texts = file.reset_texts();
   for (const auto& [reset, count] : of_reset) {
     const auto i = static_cast<std::size_t>(reset);
     line("  reset " + std::to_string(reset), count_text(count) + (i < texts.size() ? ": " + texts[i] : ""));

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "lockstep/core/detail/write_at.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/hash.h"
 
@@ -42,18 +43,6 @@ bool read_at(int file, void* to, std::size_t bytes, std::uint64_t offset) {
     at += got;
     bytes -= static_cast<std::size_t>(got);
     offset += static_cast<std::uint64_t>(got);
-  }
-  return true;
-}
-
-bool write_at(int file, const void* from, std::size_t bytes, std::uint64_t offset) {
-  for (const char* at = static_cast<const char*>(from); bytes > 0;) {
-    const ssize_t put = ::pwrite(file, at, bytes, static_cast<off_t>(offset));
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return false;
-    at += put;
-    bytes -= static_cast<std::size_t>(put);
-    offset += static_cast<std::uint64_t>(put);
   }
   return true;
 }
@@ -123,7 +112,9 @@ void EventJournal::append(std::size_t first, std::span<const TrajectoryEvents> r
 void EventJournal::write_record() {
   const RecordHead head = head_of(words_);
   const std::size_t bytes = words_.size() * sizeof(std::uint64_t);
-  if (!write_at(file_, &head, sizeof head, size_) || !write_at(file_, words_.data(), bytes, size_ + sizeof head))
+  using lockstep::detail::write_at;
+  if (!write_at(file_, std::as_bytes(std::span(&head, 1)), size_) ||
+      !write_at(file_, std::as_bytes(std::span(words_)), size_ + sizeof head))
     fail(path_, "to write " + std::to_string(bytes) + " more bytes");
   note(words_, size_ + sizeof head);
   size_ += sizeof head + bytes;
