@@ -184,6 +184,7 @@ Explanation explain(const Problem& problem, const Options& options) {
   result.steps_per_trajectory = steps / static_cast<double>(pilot_size);
   result.predicted_seconds = seconds / static_cast<double>(pilot_size) * static_cast<double>(count) / plan.threads;
   const int evaluations = method(options.method).evaluations();
+  const bool implicit = method(options.method).is_linearly_implicit();
   result.reasons.push_back("a pilot of " + std::to_string(pilot_size) + " trajectories took " +
                            rounded_text(result.steps_per_trajectory, 4) + " steps each, " +
                            std::to_string(evaluations) + " evaluations a step, " +
@@ -197,7 +198,8 @@ Explanation explain(const Problem& problem, const Options& options) {
   }
   const double share = result.evaluation_seconds * evaluations * steps / seconds;
   result.reasons.push_back("the right-hand side is about " + fixed_text(100 * std::min(1.0, share), 0) +
-                           " % of that; the rest is step control, saving and lanes that wait");
+                           " % of that; the rest is " + (implicit ? "Jacobians, linear equations, " : "") +
+                           "step control, saving and lanes that wait");
   choose_engine(problem, options, result);
   return result;
 }
