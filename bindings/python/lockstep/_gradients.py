@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from . import _lockstep
 from ._arrays import Array, real_numbers
+from ._solution import STATUS_NAMES
 from .errors import refused
 
 
@@ -52,7 +53,7 @@ def sensitivities(solution: Any) -> Sensitivities:
     return Sensitivities(**found)
 
 
-_FAILED = {2: "step_too_small", 3: "not_finite", 4: "too_many_steps", 6: "cancelled"}
+_FAILED = ("step_too_small", "not_finite", "too_many_steps", "cancelled")
 
 
 def _warn_of_failed(solution: Any, slopes: Sequence[Optional[Array]]) -> None:
@@ -65,7 +66,7 @@ def _warn_of_failed(solution: Any, slopes: Sequence[Optional[Array]]) -> None:
     for one in of_ends:
         if one is not None:
             asked |= one.reshape(len(status), -1).any(axis=1)
-    counts = {name: int(np.count_nonzero(asked & (status == code))) for code, name in _FAILED.items()}
+    counts = {name: int(np.count_nonzero(asked & (status == STATUS_NAMES.index(name)))) for name in _FAILED}
     failed = sum(counts.values())
     if failed == 0:
         return

@@ -115,18 +115,20 @@ def apart(parameters: Any) -> tuple[Any, dict[str, Any]]:
 
 def known_parameters(of_each: Mapping[str, Any], trajectory: Any, trajectories: int) -> Array:
     """[trajectory, parameter] of arrays [trajectory], or [row] beside labels of rows."""
-    labels = None if trajectory is None else np.asarray(trajectory).reshape(-1).tolist()
-    places = places_of(trajectory)
+    labels = [] if trajectory is None else np.asarray(trajectory).reshape(-1).tolist()
+    places = places_of(trajectory) or {}
+    of_row = np.array([places[label] for label in labels], np.int64)
+    first_rows = np.unique(of_row, return_index=True)[1]
     columns = []
     for name, value in of_each.items():
         field = f"parameters[{name!r}]"
         numbers = real_numbers(field, value)
-        if labels is not None and places is not None and len(numbers) == len(labels):
-            first = np.array([numbers[labels.index(label)] for label in places])
-            differs = np.flatnonzero(numbers != first[[places[label] for label in labels]])
+        if trajectory is not None and len(numbers) == len(labels):
+            first = numbers[first_rows]
+            differs = np.flatnonzero(numbers != first[of_row])
             if len(differs):
                 row = int(differs[0])
-                raise refused(f"{field}[{row}]", f"{numbers[row]}", f"{first[places[labels[row]]]} as in the first row of "
+                raise refused(f"{field}[{row}]", f"{numbers[row]}", f"{first[of_row[row]]} as in the first row of "
                               f"trajectory {labels[row]}", "what changes with the time is a lockstep.table")
             numbers = first
         if len(numbers) != trajectories:
