@@ -166,6 +166,14 @@ LOCKSTEP_LANE_FN typename LD::V first_step_size(typename LD::V h0, typename LD::
 // An event is bisected on the interpolant to 2^-52 of the step: the resolution of theta near 1.
 inline constexpr int kEventBisections = 52;
 
+// The state at the middle of a step, without stages of an interpolant's own: of the cubic through states and
+// derivatives at the step's ends (Hairer, Norsett & Wanner I, II.6, eq. 6.7). `eighth` is h / 8.
+template <class L>
+LOCKSTEP_LANE_FN typename L::V middle_state(typename L::V y0, typename L::V y1, typename L::V k0, typename L::V k1,
+                                            typename L::V eighth) {
+  return L::fma(eighth, L::sub(k0, k1), L::mul(L::set(0.5), L::add(y0, y1)));
+}
+
 // Where save time lies within a step: 1 exactly at its end, so that the saved state is then y1 itself.
 template <class LD>
 LOCKSTEP_LANE_FN typename LD::V step_fraction(typename LD::V save_time, typename LD::V t, typename LD::V t_new,

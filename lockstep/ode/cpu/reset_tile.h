@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "lockstep/ode/cpu/solve_context.h"
+#include "lockstep/ode/cpu/turning_lanes.h"
 #include "lockstep/ode/detail/reset_side.h"
+#include "lockstep/ode/detail/turn_search.h"
 
 namespace lockstep::ode::cpu {
 
@@ -65,18 +67,32 @@ class ResetTile {
     for (std::size_t i = 0; i < count(); ++i) sides_[at(i, to)] = sides_[at(i, from)];
   }
 
-  // Evaluates at the end of the accepted steps. Returns the lanes for which the interpolant is needed to know more.
+  // Evaluates at the end of the accepted steps and, where the tile's scratch estimates the states, in the middle.
+  // Returns the lanes for which the interpolant is needed to know more.
   LaneMask look_at_end() {
     LaneMask inside = 0;
+    StepValues<T> values;
     for (std::size_t i = 0; i < count(); ++i) {
+      evaluate(i, tile_.t_stage, tile_.scratch.data(), tile_);
+      std::copy_n(values_.data(), kTileLanes, values.middle);
       evaluate(i, tile_.t_new, tile_.y1.data(), tile_);
+      LaneMask off = 0;
       for_lanes(tile_.accepted, [&](int lane) {
         Side& side = sides_[at(i, lane)];
         Way& way = ways_[at(i, lane)];
-        side.see_end(value(lane));
-        way = {.at_end = value(lane), .crosses = detail::crosses(direction(i), side.before, value(lane))};
-        if (way.crosses) way.search = {0, side.before, 1, way.at_end};
-        if (way.crosses || side.on_threshold()) inside |= LaneMask{1} << lane;
+        values.before[lane] = way.before = side.before;
+        values.after[lane] = way.at_end = value(lane);
+        side.see_end(way.at_end);
+        way.turns = false;
+        way.crosses = detail::crosses(direction(i), way.before, way.at_end);
+        if (way.crosses) way.search = {0, way.before, 1, way.at_end};
+        if (side.on_threshold()) way.look = {};
+        (way.crosses || side.on_threshold() ? inside : off) |= LaneMask{1} << lane;
+      });
+      inside |= lanes_where(turning_lanes(off, values), [&](int lane) {
+        Way& way = ways_[at(i, lane)];
+        way.turn = {way.before, values.middle[lane], way.at_end, strikes(i)};
+        return way.turns = way.turn.open();
       });
     }
     return inside;
@@ -89,6 +105,7 @@ class ResetTile {
     resting_ = 0;
     for (std::size_t i = 0; i < count(); ++i) {
       look_at_threshold(code, i, inside);
+      look_for_turns(code, i, inside);
       const LaneMask crossing = lanes_where(inside, [&](int lane) { return ways_[at(i, lane)].crosses; });
       search(code, i, crossing);
       for_lanes(crossing, [&](int lane) {
@@ -122,12 +139,17 @@ class ResetTile {
     }
   }
 
-  // Of lanes that resets cut short: where they are left between.
-  void keep_cuts(LaneMask lanes) {
+  // Of lanes that resets cut short: where they are left between, and from where those struck.
+  void keep_cuts(LaneMask lanes, const Striking& striking) {
     for (std::size_t i = 0; i < count(); ++i) {
       for_lanes(lanes, [&](int lane) {
         Side& side = sides_[at(i, lane)];
-        if (side.on_threshold()) side = ways_[at(i, lane)].look.side_where_cut(side);
+        const Way& way = ways_[at(i, lane)];
+        if (side.on_threshold()) {
+          side = way.look.side_where_cut(side);
+        } else if (striking[static_cast<std::size_t>(lane)] == static_cast<int>(i)) {
+          side.before = way.before;
+        }
       });
     }
   }
@@ -168,9 +190,11 @@ class ResetTile {
   using Look = detail::ThresholdLook<T>;
   struct Way {  // of one reset through a step
     T at_end = 0;
-    bool crosses = false;
+    T before = 0;  // where the search for its crossing begins
+    bool crosses = false, turns = false;
     Look look = {};                         // where it begins on the threshold
     detail::UnresolvedTime<T> behind = {};  // likewise
+    detail::TurnSearch<T> turn = {};        // where it does not, and ends on the side on which it began
     detail::CrossingSearch<T> search = {};  // where it crosses
   };
 
@@ -186,6 +210,9 @@ class ResetTile {
     for (; lanes != 0; lanes &= lanes - 1) body(std::countr_zero(lanes));
   }
   TerminalEvent::Direction direction(std::size_t i) const { return context_.problem->resets[i].direction; }
+  auto strikes(std::size_t i) const {
+    return [direction = direction(i)](T before, T after) { return detail::crosses(direction, before, after); };
+  }
   void evaluate(std::size_t i, const double* t, const T* states, const TileState<T>& tile) {
     context_.resets[i].function->evaluate({t, states, tile.parameters.data(), values_.data(), tile.lanes},
                                           tile.workspace);
@@ -240,7 +267,24 @@ class ResetTile {
       way.crosses = way.look.found();
       if (way.look.rests()) resting_ |= LaneMask{1} << lane;
       if (way.crosses) way.search = way.look.search();
+      if (way.crosses) way.before = way.look.side();
     });
+  }
+
+  void look_for_turns(const StepCode<T>& code, std::size_t i, LaneMask inside) {
+    const auto open = [&](int lane) { return ways_[at(i, lane)].turns && ways_[at(i, lane)].turn.open(); };
+    for (LaneMask looking = lanes_where(inside, open); looking != 0; looking = lanes_where(looking, open)) {
+      for_lanes(looking, [&](int lane) { tile_.theta[lane] = ways_[at(i, lane)].turn.theta(); });
+      evaluate_within(code, i);
+      for_lanes(looking, [&](int lane) {
+        Way& way = ways_[at(i, lane)];
+        way.turn.see(value(lane), strikes(i));
+        if (!way.turn.found()) return;
+        way.crosses = true;
+        way.before = way.turn.at_low();
+        way.search = {way.turn.low(), way.turn.at_low(), way.turn.high(), way.turn.at_high()};
+      });
+    }
   }
 
   void search(const StepCode<T>& code, std::size_t i, LaneMask crossing) {
@@ -250,9 +294,7 @@ class ResetTile {
       evaluate_within(code, i);
       for_lanes(searching, [&](int lane) {
         Way& way = ways_[at(i, lane)];
-        const Side& side = sides_[at(i, lane)];
-        const T before = side.on_threshold() ? way.look.side() : side.before;
-        way.search.see(value(lane), detail::crosses(direction(i), before, value(lane)));
+        way.search.see(value(lane), detail::crosses(direction(i), way.before, value(lane)));
       });
     }
   }

@@ -7,6 +7,7 @@
 
 #include "lockstep/ode/cpu/reset_tile.h"
 #include "lockstep/ode/cpu/solve_context.h"
+#include "lockstep/ode/cpu/turning_lanes.h"
 #include "lockstep/ode/numerics.h"
 
 namespace lockstep::ode::cpu {
@@ -44,6 +45,7 @@ class StepSaver {
         records_(records),
         event_values_(context.event ? kTileLanes : 0),
         event_states_(context.event ? context.components() * kTileLanes : 0),
+        turns_(context.event ? kTileLanes : 0),
         resets_(context, tile, records) {}
 
   // Values of event and resets at the start of staged trajectories, or of those of the tile itself.
@@ -66,8 +68,10 @@ class StepSaver {
     interpolant_ready_ = context_.interpolant_stages() == 0;
     counted_ = cut_ = piled_up_ = 0;
     LaneMask stopped = 0;
+    if (context_.event || resets_.count() != 0) code_.kernels.estimate_middle(tile_, code_.settings);
+    const LaneMask inside = resets_.look_at_end();
     if (context_.event) stopped = locate_events();
-    if (resets_.count() != 0) stopped = locate_resets(stopped);
+    if (resets_.count() != 0) stopped = locate_resets(inside, stopped);
     const LaneMask terminated = stopped & ~cut_;
     if (context_.event) {
       for (LaneMask bits = tile_.accepted & ~stopped; bits != 0; bits &= bits - 1)
@@ -196,30 +200,21 @@ class StepSaver {
 
   bool crosses(T before, T after) const { return detail::crosses(context_.problem->event->direction, before, after); }
 
-  // Bisection on the interpolant, all crossing lanes at once; each ends on the far side of its crossing.
+  // Bisection on the interpolant, all crossing lanes at once; each ends on the far side of its crossing. `scratch` has
+  // the states' estimates in the middle of the step.
   LaneMask locate_events() {
-    evaluate_event(tile_.t_new, tile_.y1.data(), tile_);
-    LaneMask crossing = 0;
-    for (LaneMask bits = tile_.accepted; bits != 0; bits &= bits - 1) {
-      const int lane = __builtin_ctz(bits);
-      const T after = event_values_[static_cast<std::size_t>(lane)];
-      event_after_[lane] = after;
-      if (crosses(records_[lane].event_value, after)) crossing |= LaneMask{1} << lane;
-    }
-    if (crossing == 0) return 0;
-    make_interpolant_ready(crossing);
     double low[kTileLanes] = {}, high[kTileLanes];
     std::fill(std::begin(high), std::end(high), 1.0);
+    T before[kTileLanes];
+    const LaneMask crossing = find_crossings(low, before, high);
+    if (crossing == 0) return 0;
+    make_interpolant_ready(crossing);
     for (int i = 0; i < scalar::kEventBisections; ++i) {
-      for (int lane = 0; lane < tile_.lanes; ++lane) {
-        tile_.theta[lane] = 0.5 * (low[lane] + high[lane]);
-        tile_.t_stage[lane] = std::fma(tile_.theta[lane], tile_.h_try[lane], tile_.t[lane]);
-      }
-      code_.kernels.interpolate(tile_, code_.settings);
-      evaluate_event(tile_.t_stage, tile_.scratch.data(), tile_);
+      for (int lane = 0; lane < tile_.lanes; ++lane) tile_.theta[lane] = 0.5 * (low[lane] + high[lane]);
+      evaluate_event_within();
       for (LaneMask bits = crossing; bits != 0; bits &= bits - 1) {
         const int lane = __builtin_ctz(bits);
-        const bool past = crosses(records_[lane].event_value, event_values_[static_cast<std::size_t>(lane)]);
+        const bool past = crosses(before[lane], event_values_[static_cast<std::size_t>(lane)]);
         (past ? high : low)[lane] = tile_.theta[lane];
       }
     }
@@ -237,6 +232,55 @@ class StepSaver {
     return crossing;
   }
 
+  // The lanes that cross: between which places, of which the first has that value.
+  LaneMask find_crossings(double* low, T* before, double* high) {
+    const auto strikes = [this](T from, T to) { return crosses(from, to); };
+    StepValues<T> values;
+    evaluate_event(tile_.t_stage, tile_.scratch.data(), tile_);
+    std::copy_n(event_values_.data(), kTileLanes, values.middle);
+    evaluate_event(tile_.t_new, tile_.y1.data(), tile_);
+    std::copy_n(event_values_.data(), kTileLanes, values.after);
+    LaneMask crossing = 0;
+    for (int lane = 0; lane < kTileLanes; ++lane) {
+      before[lane] = values.before[lane] = records_[lane].event_value;
+      event_after_[lane] = values.after[lane];
+      crossing |= LaneMask{strikes(values.before[lane], values.after[lane])} << lane;
+    }
+    crossing &= tile_.accepted;
+    LaneMask looking = turning_lanes(tile_.accepted & ~crossing, values);
+    for (LaneMask bits = looking; bits != 0; bits &= bits - 1) {
+      const int lane = __builtin_ctz(bits);
+      detail::TurnSearch<T>& turn = turns_[static_cast<std::size_t>(lane)];
+      turn = {values.before[lane], values.middle[lane], values.after[lane], strikes};
+      if (!turn.open()) looking &= ~(LaneMask{1} << lane);
+    }
+    if (looking != 0) make_interpolant_ready(looking);
+    while (looking != 0) {
+      for (LaneMask bits = looking; bits != 0; bits &= bits - 1)
+        tile_.theta[__builtin_ctz(bits)] = turns_[static_cast<std::size_t>(__builtin_ctz(bits))].theta();
+      evaluate_event_within();
+      for (LaneMask bits = looking; bits != 0; bits &= bits - 1) {
+        const int lane = __builtin_ctz(bits);
+        detail::TurnSearch<T>& turn = turns_[static_cast<std::size_t>(lane)];
+        turn.see(event_values_[static_cast<std::size_t>(lane)], strikes);
+        if (!turn.open()) looking &= ~(LaneMask{1} << lane);
+        if (!turn.found()) continue;
+        crossing |= LaneMask{1} << lane;
+        low[lane] = turn.low();
+        before[lane] = turn.at_low();
+        high[lane] = turn.high();
+      }
+    }
+    return crossing;
+  }
+  // At theta of each lane's step.
+  void evaluate_event_within() {
+    for (int lane = 0; lane < tile_.lanes; ++lane)
+      tile_.t_stage[lane] = std::fma(tile_.theta[lane], tile_.h_try[lane], tile_.t[lane]);
+    code_.kernels.interpolate(tile_, code_.settings);
+    evaluate_event(tile_.t_stage, tile_.scratch.data(), tile_);
+  }
+
   double time_within(int lane, double theta) const {
     return theta == 1 ? tile_.t_new[lane] : std::fma(theta, tile_.h_try[lane], tile_.t[lane]);
   }
@@ -248,9 +292,8 @@ class StepSaver {
                scalar::smallest_step<ScalarLane<double>>(tile_.t[lane], records_[lane].t_end);
   }
   // Where resets come first; the event's lanes are `stopped`. Returns the lanes that either stops.
-  LaneMask locate_resets(LaneMask stopped) {
+  LaneMask locate_resets(LaneMask inside, LaneMask stopped) {
     constexpr double kNowhere = 2;
-    const LaneMask inside = resets_.look_at_end();
     if (inside != 0) {
       make_interpolant_ready(inside);
       double theta[kTileLanes];
@@ -277,7 +320,7 @@ class StepSaver {
     }
     stopped |= cut_;
     resets_.keep_ends(tile_.accepted & ~stopped);
-    resets_.keep_cuts(cut_ & ~piled_up_);
+    resets_.keep_cuts(cut_ & ~piled_up_, striking_);
     if (cut_ == 0) return stopped;
     std::copy(std::begin(event_thetas_), std::end(event_thetas_), tile_.theta);
     code_.kernels.interpolate(tile_, code_.settings);
@@ -291,6 +334,7 @@ class StepSaver {
   LaneRecord<T>* records_;
   AlignedBuffer<T> event_values_;  // [lane]
   AlignedBuffer<T> event_states_;  // [component][lane], where events stopped trajectories
+  std::vector<detail::TurnSearch<T>> turns_;  // [lane], of the event
   double event_times_[kTileLanes] = {}, event_thetas_[kTileLanes] = {};
   T event_after_[kTileLanes] = {};  // the event's value at the end of the accepted step
   ResetTile<T> resets_;

@@ -354,6 +354,24 @@ void interpolate(TileState<T>& s, const StepSettings<T>& settings) {
 }
 
 template <class T>
+void estimate_middle(TileState<T>& s, const StepSettings<T>& settings) {
+  using G = LaneGroup<hn::ScalableTag<T>, 1>;
+  stage_times(s.t, s.h_try, 0.5, s.t_stage, s.lanes);
+  alignas(64) T h_memory[kTileLanes];
+  const T* h = narrow(s.h_try, h_memory, s.lanes);
+  const T* k0 = s.stage(0);
+  const T* k1 = s.stage(static_cast<std::size_t>(settings.tableau->source->stages) - 1);
+  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(hn::ScalableTag<T>()))) {
+    const auto eighth = G::mul(G::set(T(0.125)), G::load(h + v));
+    for (std::size_t at = static_cast<std::size_t>(v); at < s.components * kTileLanes; at += kTileLanes) {
+      const auto middle = middle_state<G>(G::load(s.y.data() + at), G::load(s.y1.data() + at), G::load(k0 + at),
+                                          G::load(k1 + at), eighth);
+      G::store(middle, s.scratch.data() + at);
+    }
+  }
+}
+
+template <class T>
 void advance(TileState<T>& s, const StepSettings<T>& settings, LaneMask moved) {
   const hn::ScalableTag<T> d;
   const std::size_t rows = s.components;
@@ -379,7 +397,8 @@ void advance(TileState<T>& s, const StepSettings<T>& settings, LaneMask moved) {
 template <class T>
 const ode::cpu::TileKernels<T>* table() {
   static constexpr ode::cpu::TileKernels<T> kTable = {
-      start<T>, propose<T>, attempt<T>, decide<T>, complete_interpolant<T>, interpolate<T>, advance<T>, renew<T>};
+      start<T>,       propose<T>,         attempt<T>, decide<T>, complete_interpolant<T>,
+      interpolate<T>, estimate_middle<T>, advance<T>, renew<T>};
   return &kTable;
 }
 

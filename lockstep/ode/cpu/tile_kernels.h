@@ -24,6 +24,8 @@ struct TileKernels {
   void (*complete_interpolant)(State&, const Settings&);
   // scratch = the state at theta[lane] of the step; y1 itself where theta is 1.
   void (*interpolate)(State&, const Settings&);
+  // scratch = about the state at the middle of the step, t_stage; from its ends alone.
+  void (*estimate_middle)(State&, const Settings&);
   // Lanes of `moved` go to t_new: y = y1, k_1 = k_s.
   void (*advance)(State&, const Settings&, LaneMask moved);
   // k_1 = f(t_stage, y) in the lanes of `renewed`.

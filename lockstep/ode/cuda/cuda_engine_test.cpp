@@ -296,6 +296,24 @@ TEST(DeviceKernels, stop_at_events_where_the_cpu_engine_does) {
   }
 }
 
+// Thresholds close to an oscillator's largest values, passed and come back over within a step.
+TEST(DeviceKernels, find_turns_within_steps_as_the_cpu_engine_does) {
+  for (const double level : {0.98, 0.7}) {
+    for (const auto direction : {TerminalEvent::Direction::rising, TerminalEvent::Direction::falling}) {
+      for (const std::string_view name : {"tsit5", "vern7", "rk4", "rkc8"}) {
+        Problem problem = uneven(system("harmonic_oscillator"), {0.1, 1}, {1}, 33, 12);
+        problem.event = {threshold(2, 1, 0, level), direction};
+        for (const Precision precision : {Precision::f64, Precision::f32}) {
+          Options options = set_for(name, precision);
+          if (!method(name).error.empty()) options.rtol = options.atol = 1e-3;
+          expect_same_on_both(problem, options);
+          expect_same_on_both(problem, fixed(options, 0.7));
+        }
+      }
+    }
+  }
+}
+
 TEST(TilesOnTheDevice, stop_at_events_where_the_cpu_engine_does) {
   std::size_t turn = 0;
   for (const std::string_view name : {"tsit5", "dop853", "bs3"}) {
@@ -303,6 +321,11 @@ TEST(TilesOnTheDevice, stop_at_events_where_the_cpu_engine_does) {
     problem.event = {threshold(3, 0, 0, 0.45), TerminalEvent::Direction::either};
     for (const Precision precision : {Precision::f64, Precision::f32}) {
       if (is_tried(turn++, 5)) expect_same_on_both(problem, set_for(name, precision));
+      // Values that the component comes to between the ends of one long step.
+      for (const double level : {0.49, 0.505, 0.51, 0.52}) {
+        problem.event = {threshold(3, 0, 0, level), TerminalEvent::Direction::falling};
+        if (is_tried(turn++, 5)) expect_same_on_both(problem, fixed(set_for(name, precision), 1));
+      }
     }
   }
 }

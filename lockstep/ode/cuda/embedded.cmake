@@ -13,7 +13,7 @@ set(embedded
   ode/cuda/gemm/round.cuh ode/cuda/gemm/round_launch.h
   ode/cuda/advance.cuh ode/cuda/derivative.h ode/cuda/device_standard-inl.h ode/cuda/ensemble.h ode/cuda/kernel_body.h
   ode/cuda/launch.h ode/cuda/scheme.h ode/cuda/trajectory.h ode/detail/fixed_steps.h
-  ode/detail/stop_times.h
+  ode/detail/stop_times.h ode/detail/turn_search.h
   ode/methods/bs3.h ode/methods/coefficients.h ode/methods/dop853.h ode/methods/dopri5.h ode/methods/euler.h
   ode/methods/heun.h ode/methods/midpoint.h ode/methods/rk4.h ode/methods/rkc8.h
   ode/methods/rkc20.h ode/methods/tsit5.h ode/methods/vern7.h ode/methods/vern9.h

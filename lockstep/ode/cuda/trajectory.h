@@ -4,6 +4,7 @@
 
 #include "lockstep/ode/cuda/ensemble.h"
 #include "lockstep/ode/detail/fixed_steps.h"
+#include "lockstep/ode/detail/turn_search.h"
 #include "lockstep/ode/numerics.h"
 
 namespace lockstep::ode::cuda {
@@ -307,7 +308,11 @@ class Trajectory : private Memory, private Progress<T> {
   // Whether an accepted step has something to interpolate and the interpolant wants stages of its own.
   LOCKSTEP_HOST_DEVICE bool needs_interpolant() const {
     if (interpolant_ready_) return false;
-    if (has_event() && crosses(event_value_, event_function(proposed_.t_new, y1_))) return true;
+    if (has_event()) {
+      const T value = event_function(proposed_.t_new, y1_);
+      typename Memory::Scratch scratch(*this);
+      if (crosses(event_value_, value) || turn(value, scratch.row()).open()) return true;
+    }
     return saved_ < ensemble_.save_points && (proposed_.t_new - next_save_) * proposed_.h >= 0 &&
            scalar::step_fraction<D>(next_save_, t_, proposed_.t_new, proposed_.h) != 1;
   }
@@ -453,17 +458,12 @@ class Trajectory : private Memory, private Progress<T> {
     const auto between = scratch.row();
     if (has_event()) {
       const T value = event_function(t_new, y1_);
-      crossed = crosses(event_value_, value);
+      double low = 0;
+      crossed = find_crossing(h, value, between, low, theta);
       if (crossed) {
-        double low = 0;
         for (int i = 0; i < scalar::kEventBisections; ++i) {
           const double middle = 0.5 * (low + theta);
-          interpolate(h, middle, between);
-          if (crosses(event_value_, event_function(D::fma(middle, h, t_), between))) {
-            theta = middle;
-          } else {
-            low = middle;
-          }
+          (crosses(event_value_, event_within(h, middle, between)) ? theta : low) = middle;
         }
         if (theta != 1) t_stop = D::fma(theta, h, t_);
       }
@@ -482,6 +482,36 @@ class Trajectory : private Memory, private Progress<T> {
     t_ = t_stop;
     for (int c = 0; c < n; ++c) k_[0][c] = k_[scheme_.stages() - 1][c];
     return crossed;
+  }
+
+  template <class Row>
+  LOCKSTEP_HOST_DEVICE T event_within(double h, double theta, const Row& between) {
+    interpolate(h, theta, between);
+    return event_function(D::fma(theta, h, t_), between);
+  }
+  // The event's turn in the step proposed, where it has `value` at the end.
+  template <class Row>
+  LOCKSTEP_HOST_DEVICE detail::TurnSearch<T> turn(T value, const Row& between) const {
+    const T eighth = L::mul(T(0.125), static_cast<T>(proposed_.h));
+    for (int c = 0; c < derivative_.components(); ++c)
+      between[c] = scalar::middle_state<L>(y_[c], y1_[c], k_[0][c], k_[scheme_.stages() - 1][c], eighth);
+    const T middle = event_function(D::fma(0.5, proposed_.h, t_), between);
+    return {event_value_, middle, value, [this](T from, T to) { return crosses(from, to); }};
+  }
+  // Whether the event is met in the step, where it has `value` at the end: between `low`, to which event_value_ then
+  // belongs, and `high`.
+  template <class Row>
+  LOCKSTEP_HOST_DEVICE bool find_crossing(double h, T value, const Row& between, double& low, double& high) {
+    if (crosses(event_value_, value)) return true;
+    detail::TurnSearch<T> search = turn(value, between);
+    while (search.open()) {
+      search.see(event_within(h, search.theta(), between), [this](T from, T to) { return crosses(from, to); });
+    }
+    if (!search.found()) return false;
+    low = search.low();
+    event_value_ = search.at_low();
+    high = search.high();
+    return true;
   }
 
   LOCKSTEP_HOST_DEVICE bool has_event() const {

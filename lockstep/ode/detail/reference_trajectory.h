@@ -13,6 +13,7 @@
 #include "lockstep/ode/detail/reference_function.h"
 #include "lockstep/ode/detail/reset_side.h"
 #include "lockstep/ode/detail/stops.h"
+#include "lockstep/ode/detail/turn_search.h"
 #include "lockstep/ode/methods.h"
 #include "lockstep/ode/numerics.h"
 #include "lockstep/ode/options.h"
@@ -96,7 +97,7 @@ class ReferenceTrajectory {
     TerminalEvent::Direction direction;
     ResetSide<T> side{};
     bool rests = false;
-    ResetSide<T> cut{};  // where it begins on the threshold: of a step that is cut short
+    ResetSide<T> cut{};  // of a step that is cut short: where it begins on the threshold, or this strikes
     T untold = 0;        // by the search that found it last
     double struck_at = std::numeric_limits<double>::quiet_NaN();
   };
@@ -268,8 +269,13 @@ class ReferenceTrajectory {
     T g1 = 0;
     if (event_) {
       g1 = (*event_)(t_new, y1_)[0];
-      ends = crosses(problem_.event->direction, g_, g1);
-      if (ends) theta = bisect(h);
+      if (crosses(problem_.event->direction, g_, g1)) {
+        ends = true;
+        theta = bisect(h, 0, g_, 1);
+      } else if (const auto turn = find_turn(*event_, problem_.event->direction, h, g_, g1); turn.found()) {
+        ends = true;
+        theta = bisect(h, turn.low(), turn.at_low(), turn.high());
+      }
     }
     std::size_t first = resets_.size();  // which strikes
     std::vector<ResetSide<T>> at_end;
@@ -290,7 +296,7 @@ class ReferenceTrajectory {
     if (changes && piles_up(resets_[first], t_stop)) return Passed::piled_up;
     if (changes) {
       for (ResettingFunction& reset : resets_)
-        if (reset.side.on_threshold()) reset.side = reset.cut;
+        if (reset.side.on_threshold() || &reset == &resets_[first]) reset.side = reset.cut;
     } else {
       if (event_) g_ = g1;
       for (std::size_t i = 0; i < resets_.size(); ++i) resets_[i].side = at_end[i];
@@ -306,27 +312,43 @@ class ReferenceTrajectory {
 
   double time_within(double theta, double h, double t_new) const { return theta == 1 ? t_new : std::fma(theta, h, t_); }
 
-  // Where in the step the event has crossed: 52 bits of it, on the far side.
-  double bisect(double h) {
-    double low = 0, high = 1;
+  // Where in the step the event has crossed: 52 bits of what lies between the places, on the far side.
+  double bisect(double h, double low, T at_low, double high) {
     for (int i = 0; i < scalar::kEventBisections; ++i) {
       const double middle = 0.5 * (low + high);
-      const T value = (*event_)(std::fma(middle, h, t_), interpolate(h, middle))[0];
-      (crosses(problem_.event->direction, g_, value) ? high : low) = middle;
+      (crosses(problem_.event->direction, at_low, within(*event_, h, middle)) ? high : low) = middle;
     }
     return high;
+  }
+  T within(ReferenceFunction<T>& function, double h, double theta) {
+    return function(std::fma(theta, h, t_), interpolate(h, theta))[0];
+  }
+
+  // Whether a function strikes between a step's ends, from the first to the second of which it does not.
+  TurnSearch<T> find_turn(ReferenceFunction<T>& function, TerminalEvent::Direction direction, double h, T before,
+                          T after) {
+    const auto& k1 = k_[static_cast<std::size_t>(tableau_.stages) - 1];
+    std::vector<T> middle = y_;
+    for (std::size_t c = 0; c < y_.size(); ++c) {
+      middle[c] = scalar::middle_state<ScalarLane<T>>(y_[c], y1_[c], k_[0][c], k1[c], T(0.125) * static_cast<T>(h));
+    }
+    const auto strikes = [&](T from, T to) { return crosses(direction, from, to); };
+    TurnSearch<T> turn(before, function(std::fma(0.5, h, t_), middle)[0], after, strikes);
+    while (turn.open()) turn.see(within(function, h, turn.theta()), strikes);
+    return turn;
   }
 
   // Where it strikes in the step, beyond 1 where it does not; adds its side at the step's end.
   double find_reset(ResettingFunction& reset, double h, double t_new, std::vector<ResetSide<T>>& at_end) {
     constexpr double kNowhere = 2;
-    const auto within = [&](double theta) { return reset.function(std::fma(theta, h, t_), interpolate(h, theta))[0]; };
     const T after = reset.function(t_new, y1_)[0];
     reset.side.see_end(after);
     T before = reset.side.before;
     bool found = crosses(reset.direction, before, after);
-    ThresholdLook<T> look;
+    CrossingSearch<T> search;
+    if (found) search = {0, before, 1, after};
     if (reset.side.on_threshold()) {
+      ThresholdLook<T> look;
       UnresolvedTime<T> behind(t_, h);
       behind.see(reset.function(t_, y_)[0], reset.function(behind.end(), y_)[0]);
       while (look.next() < look.kLooks) {
@@ -338,14 +360,23 @@ class ReferenceTrajectory {
       reset.rests = look.rests();
       found = look.found();
       before = look.side();
+      if (found) search = look.search();
       at_end.push_back(look.side_at_end(reset.side, after));
     } else {
+      reset.cut = reset.side;
+      if (!found) {
+        const auto turn = find_turn(reset.function, reset.direction, h, before, after);
+        found = turn.found();
+        if (found) {
+          before = reset.cut.before = turn.at_low();
+          search = {turn.low(), before, turn.high(), turn.at_high()};
+        }
+      }
       at_end.push_back(reset.side.off(after));
     }
     if (!found) return kNowhere;
-    auto search = reset.side.on_threshold() ? look.search() : CrossingSearch<T>(0, before, 1, after);
     while (!search.done()) {
-      const T value = within(search.theta());
+      const T value = within(reset.function, h, search.theta());
       search.see(value, crosses(reset.direction, before, value));
     }
     reset.untold = search.untold();
