@@ -182,6 +182,10 @@ void Team::join() {
 }
 
 void Team::call(const Call& call) {
+  if (call.count == 1) {
+    const StandardArithmetic arithmetic;
+    return call.body(call.object, 0);
+  }
   begin(call);
   state_->exception.run([&call](int thread) { call.body(call.object, thread); }, 0);
   join();

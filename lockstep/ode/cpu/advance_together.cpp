@@ -2,6 +2,7 @@
 // tile stays in memory; threads meet twice a step. The maximum is free of order, so the bits do not depend on threads.
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -43,7 +44,7 @@ class Lockstep {
  public:
   Lockstep(const SolveContext<T>& context, int threads, SolutionSink& sink, const RunControl& control,
            std::vector<AcceptedStep>* accepted)
-      : context_(context), code_(context.step), threads_(threads), sink_(sink), control_(control), accepted_(accepted) {
+      : context_(context), code_(context.step), team_(threads), sink_(sink), control_(control), accepted_(accepted) {
     const std::size_t count = context.problem->trajectories();
     for (std::size_t first = 0; first < count; first += kTileLanes) {
       tiles_.push_back(std::make_unique<ResidentTile<T>>(
@@ -81,14 +82,20 @@ class Lockstep {
   }
 
  private:
-  void for_each_tile(const std::function<void(ResidentTile<T>&)>& body) {
+  // Returns the time that all threads together spent on it.
+  std::chrono::nanoseconds for_each_tile(const std::function<void(ResidentTile<T>&)>& body) {
+    using Clock = std::chrono::steady_clock;
     std::atomic<std::size_t> next{0};
-    run_on_threads(threads_, [&](int thread) {
+    std::atomic<Clock::rep> spent{0};
+    team_.run(threads_, [&](int thread) {
+      const auto begin = Clock::now();
       for (std::size_t i = next++; i < tiles_.size(); i = next++) {
         tiles_[i]->tile.workspace = workspaces_[static_cast<std::size_t>(thread)].data();
         body(*tiles_[i]);
       }
+      spent += (Clock::now() - begin).count();
     });
+    return Clock::duration(spent.load());
   }
 
   void start(ResidentTile<T>& resident) {
@@ -174,8 +181,10 @@ class Lockstep {
   static constexpr int kMostFailures = 10;
 
   double attempt(double h, double t_new, double t_last) {
+    constexpr std::chrono::microseconds kWorthwhile{50};  // two meetings take some, and hundreds on a busy machine
+    constexpr std::int64_t kTrials = 8;                   // the first has memory that is new
     std::atomic<double> largest{0};
-    for_each_tile([&](ResidentTile<T>& resident) {
+    const auto spent = for_each_tile([&](ResidentTile<T>& resident) {
       TileState<T>& tile = resident.tile;
       if (resident.open == 0) return;
       for (int lane = 0; lane < kTileLanes; ++lane) {
@@ -193,6 +202,7 @@ class Lockstep {
       while (most > seen && !largest.compare_exchange_weak(seen, most)) {
       }
     });
+    if (attempts_ < kTrials && spent < kWorthwhile) threads_ = 1;
     return largest.load();
   }
 
@@ -282,7 +292,8 @@ class Lockstep {
   const SolveContext<T>& context_;
   StepCode<T> code_;
   std::int64_t take_code_at_ = context_.take_code_after();  // attempts_ when better code is worth its time
-  int threads_;
+  Team team_;
+  int threads_ = team_.threads();  // at work
   SolutionSink& sink_;
   const RunControl& control_;
   std::vector<AcceptedStep>* accepted_;  // null, or where accepted steps are noted
