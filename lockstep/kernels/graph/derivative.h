@@ -23,6 +23,20 @@ Graph jvp_graph(const Graph& graph);
 using Direction = std::vector<std::vector<double>>;  // [input port][feature], empty where all are 0
 Graph jvp_graph(const Graph& graph, const std::vector<Direction>& directions);
 
+// The derivative of a graph's one output port along a direction, made of operations that have derivatives themselves.
+// Input ports: those of `graph`, then for each one that is moved its direction, "NAME_along", of the same width. Output
+// port: J times the directions, "NAME_along". Throws Error as jvp_graph.
+struct Tangent {
+  struct Layer {
+    std::size_t of;     // a dense node of the given graph, whose weights it has
+    bool of_direction;  // without its bias
+  };
+  Graph graph;
+  std::size_t given_ports;    // of the input ports; directions follow
+  std::vector<Layer> layers;  // [dense node of `graph`]
+};
+Tangent tangent_graph(const Graph& graph, const std::vector<bool>& moved);  // [input port]
+
 // For each feature of the one output port the features of the input ports, numbered one port after another, that it
 // depends on or may, ascending. Comparisons count.
 std::vector<std::vector<std::size_t>> dependencies(const Graph& graph);

@@ -106,6 +106,29 @@ void expect_derivatives(const Graph& graph, const Vectors& x, std::mt19937& rand
   expect_directions(graph, x, v, expected[0], kTolerance * largest);
 }
 
+// The tangent along the first port, of which J v is known, must itself have the derivatives of complex steps.
+void expect_second_derivatives(const Graph& graph, const Vectors& x, std::mt19937& random) {
+  const Vectors along = random_vectors({graph.inputs[0]}, random);
+  Vectors v = along;
+  for (std::size_t port = 1; port < x.size(); ++port) v.emplace_back(x[port].size());
+  std::vector<bool> moved(x.size());
+  moved[0] = true;
+  for (const Port& port : graph.outputs) {
+    Graph one = graph;
+    one.outputs = {port};
+    const Tangent tangent = tangent_graph(one, moved);
+    ASSERT_EQ(tangent.graph.inputs.size(), x.size() + 1);
+    const std::vector<double> found = testing::reference<double>(tangent.graph, joined(x, along))[0];
+    const std::vector<double> expected = testing::complex_step(one, x, v)[0];
+    double largest = 1;
+    for (const double number : expected) largest = std::max(largest, std::abs(number));
+    for (std::size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], 1e-12 * largest) << port.name;
+    SCOPED_TRACE(port.name);
+    expect_derivatives(tangent.graph, joined(x, along), random);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
 TEST(DerivativeGraph, every_function_of_one_element) {
   Builder b;
   const std::size_t x = b.input(9), positive = b.input(4);
@@ -126,6 +149,7 @@ TEST(DerivativeGraph, every_function_of_one_element) {
     Vectors at = random_vectors(b.graph.inputs, random, -4, 4);
     for (double& value : at[1]) value = 0.1 + std::abs(value);
     expect_derivatives(b.graph, at, random);
+    if (repeat < 4) expect_second_derivatives(b.graph, at, random);
     if (HasFatalFailure()) return;
   }
 }
@@ -251,6 +275,39 @@ TEST(DerivativeGraph, random_graphs_of_all_operations) {
   EXPECT_GT(tried, 250u);
 }
 
+TEST(DerivativeGraph, a_tangent_has_derivatives_of_its_own) {
+  Builder b;
+  const std::size_t x = b.input(4), p = b.input(4);
+  const std::size_t hidden = b.add(Activate{{ActivationKind::gelu}}, {b.add(b.dense(4, 6), {x})});
+  const std::size_t normal = b.add(LayerNormalise{b.numbers(6), b.numbers(6), 1e-2}, {hidden});
+  const std::size_t share = b.add(Softmax{}, {b.add(b.dense(6, 4), {normal})});
+  for (const BinaryKind kind : {BinaryKind::multiply, BinaryKind::divide, BinaryKind::maximum})
+    b.output(b.add(Binary{kind}, {share, b.add(Binary{BinaryKind::add}, {x, p})}));
+  b.output(b.add(Binary{BinaryKind::power}, {share, p}));
+  b.output(b.add(Reduce{ReduceKind::sum}, {b.add(Binary{BinaryKind::multiply}, {share, share})}));
+  std::mt19937 random(7);
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    expect_second_derivatives(b.graph, random_vectors(b.graph.inputs, random, 0.2, 2), random);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(DerivativeGraph, a_tangent_tells_whose_weights_its_layers_have) {
+  Builder b;
+  const std::size_t x = b.input(2), still = b.input(2);
+  const std::size_t moving = b.add(b.dense(2, 3), {x}), constant = b.add(b.dense(2, 3), {still});
+  b.output(b.add(b.dense(3, 2), {b.add(Binary{BinaryKind::multiply}, {moving, constant})}));
+  const Tangent tangent = tangent_graph(b.graph, {true, false});
+  ASSERT_EQ(tangent.layers.size(), 5u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(tangent.layers[i].of, i);
+    EXPECT_FALSE(tangent.layers[i].of_direction);
+  }
+  EXPECT_EQ(tangent.layers[3].of, 0u);
+  EXPECT_EQ(tangent.layers[4].of, 2u);
+  EXPECT_TRUE(tangent.layers[3].of_direction && tangent.layers[4].of_direction);
+}
+
 // A layer's weight and bias gradients against complex steps along the weights: nudging W by h d is the same as adding
 // h d x to what the layer makes, a direction that a constant input port can carry.
 TEST(DerivativeGraph, layers_show_what_their_weight_gradients_are_made_of) {
@@ -308,7 +365,7 @@ TEST(DerivativeGraph, what_no_output_depends_on_is_zero_and_second_derivatives_a
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
-    EXPECT_THAT(error.what(), HasSubstr("second derivatives"));
+    EXPECT_THAT(error.what(), HasSubstr("second derivatives are those of tangent_graph()"));
   }
 }
 

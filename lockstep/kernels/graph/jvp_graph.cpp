@@ -1,6 +1,7 @@
 // Forward: each node's direction from those of what it reads.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <type_traits>
 #include <variant>
 
@@ -12,7 +13,11 @@ namespace {
 
 class Forward : DerivativeBuilder {
  public:
+  using DerivativeBuilder::Chains;
+
   Forward(const Graph& graph, const std::vector<Port>& directions) : DerivativeBuilder(graph, directions, "_dot") {}
+  Forward(const Graph& graph, const std::vector<Port>& directions, Chains chains)
+      : DerivativeBuilder(graph, directions, "_along", false, chains) {}
 
   Graph run() {
     const std::size_t ports = graph_.inputs.size();
@@ -30,6 +35,26 @@ class Forward : DerivativeBuilder {
       made_.outputs.push_back(std::move(port));
     }
     return std::move(made_);
+  }
+
+  Tangent run(const std::vector<bool>& moved) {
+    dot_.assign(widths_.size(), kNone);
+    std::size_t next = graph_.inputs.size();
+    for (std::size_t port = 0; port < moved.size(); ++port) {
+      if (moved[port]) dot_[port] = next++;
+    }
+    go_through_nodes();
+    Port port = graph_.outputs[0];
+    name_ = port.name;
+    made_.outputs = {{port.name + "_along", dot_or_zero(port.value), port.width}};
+    Tangent tangent{std::move(made_), graph_.inputs.size(), {}};
+    for (std::size_t node = 0, of = 0; node < tangent.graph.nodes.size(); ++node) {
+      if (!std::holds_alternative<Dense>(tangent.graph.nodes[node].operation)) continue;
+      const auto moving = layers_.find(node);
+      tangent.layers.push_back(moving == layers_.end() ? Tangent::Layer{of++, false}
+                                                       : Tangent::Layer{moving->second, true});
+    }
+    return tangent;
   }
 
   Graph run(const std::vector<Direction>& directions) {
@@ -73,7 +98,11 @@ class Forward : DerivativeBuilder {
     return std::visit([&](const auto& operation) { return of(value, read, operation); }, node(value).operation);
   }
 
-  std::size_t of(std::size_t, const Inputs& read, const Dense& dense) {
+  std::size_t of(std::size_t value, const Inputs& read, const Dense& dense) {
+    const auto first = graph_.nodes.begin(), here = first + static_cast<std::ptrdiff_t>(value - graph_.inputs.size());
+    const auto before =
+        std::count_if(first, here, [](const Node& node) { return std::holds_alternative<Dense>(node.operation); });
+    layers_[made_.nodes.size()] = static_cast<std::size_t>(before);
     return add(Dense{dense.inputs, dense.outputs, dense.weights, std::vector<double>(dense.outputs)}, {dot_[read[0]]});
   }
   std::size_t of(std::size_t, const Inputs& read, const Concatenate&) {
@@ -159,7 +188,8 @@ class Forward : DerivativeBuilder {
     return zeros(widths_[value]);
   }
 
-  std::vector<std::size_t> dot_;  // of each value, kNone where it is zero
+  std::vector<std::size_t> dot_;               // of each value, kNone where it is zero
+  std::map<std::size_t, std::size_t> layers_;  // of each node made that moves a dense node: which dense node
 };
 
 }  // namespace
@@ -167,6 +197,13 @@ class Forward : DerivativeBuilder {
 Graph jvp_graph(const Graph& graph) { return Forward(graph, graph.inputs).run(); }
 Graph jvp_graph(const Graph& graph, const std::vector<Direction>& directions) {
   return Forward(graph, {}).run(directions);
+}
+Tangent tangent_graph(const Graph& graph, const std::vector<bool>& moved) {
+  std::vector<Port> directions;
+  for (std::size_t port = 0; port < graph.inputs.size(); ++port) {
+    if (moved[port]) directions.push_back(graph.inputs[port]);
+  }
+  return Forward(graph, directions, Forward::Chains::operations).run(moved);
 }
 
 }  // namespace lockstep::graph

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "lockstep/core/aligned_buffer.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/kernels/graph/derivative.h"
@@ -36,6 +37,7 @@ struct Layer {
   std::size_t bar_numbers() const { return plan.outputs() * kTileLanes; }
 
   TrainablePlan<T> plan;
+  bool has_bias;
   std::size_t place;     // of its weights among those that are trained
   std::size_t first;     // of its numbers among a tile's cotangents: what it reads, then its cotangents
   std::size_t read = 0;  // of what it reads among a tile's values
@@ -48,11 +50,12 @@ struct Source {
   std::size_t place;    // among those that are trained; kKept
   std::vector<T> kept;  // weights, then bias, of one that is not
   std::size_t inputs, outputs;
+  std::vector<T> no_bias;  // zeros, of one that has none among the numbers; else empty
 
   mlp::LayerPart<T> part(std::span<const T> weights, bool transposed) const {
     const T* const first = place == graph::kKept ? kept.data() : weights.data() + place;
     if (transposed) return {first, nullptr, inputs};
-    return {first, first + inputs * outputs, outputs};
+    return {first, no_bias.empty() ? first + inputs * outputs : no_bias.data(), outputs};
   }
 };
 
@@ -84,14 +87,18 @@ void load_ports(const Program<T>& program, std::size_t ports, const T* from, T* 
 
 template <class T>
 struct TrainableGraphPlan<T>::State {
-  State(const graph::Graph& graph, graph::WeightPlaces places, CpuTarget target, Gradients gradients)
+  // without_bias: [dense node]; empty: none. `wanted`: of the input ports, the first so many have cotangents made.
+  State(const graph::Graph& graph, graph::WeightPlaces places, CpuTarget target, std::size_t wanted,
+        const std::vector<bool>& without_bias = {})
       : ports(graph.inputs.size()), inputs(graph::widths_of(graph.inputs)), outputs(graph.outputs[0].width) {
     std::size_t next = 0;
     for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
       const auto* dense = std::get_if<graph::Dense>(&graph.nodes[node].operation);
       if (!dense) continue;
+      const bool has_bias = without_bias.empty() || !without_bias[next];
       const std::size_t place = places[next++];
-      Source<T>& source = sources.emplace_back(Source<T>{place, {}, dense->inputs, dense->outputs});
+      std::vector<T> no_bias(has_bias ? 0 : dense->outputs);
+      Source<T>& source = sources.emplace_back(Source<T>{place, {}, dense->inputs, dense->outputs, std::move(no_bias)});
       source_of.resize(graph.nodes.size(), 0);
       source_of[node] = sources.size() - 1;
       if (place == graph::kKept) {
@@ -101,6 +108,7 @@ struct TrainableGraphPlan<T>::State {
       }
       Layer<T>& layer = layers.emplace_back(*dense, target);
       layer.place = place;
+      layer.has_bias = has_bias;
       layer.first = cotangents;
       cotangents += layer.read_numbers() + layer.bar_numbers();
       weights = std::max(weights, place + layer.plan.parameter_count());
@@ -112,16 +120,13 @@ struct TrainableGraphPlan<T>::State {
     for (std::size_t i = 0; i < vjp.transposes.size(); ++i) {
       if (vjp.transposes[i] != graph::LayerVjp::kNone) source_of[vjp.transposes[i]] = i;
     }
-    lower_reverse(std::move(vjp.graph), places, target, gradients);
+    lower_reverse(std::move(vjp.graph), places, target, wanted);
   }
 
-  void lower_reverse(graph::Graph vjp, const graph::WeightPlaces& places, CpuTarget target, Gradients gradients) {
+  void lower_reverse(graph::Graph vjp, const graph::WeightPlaces& places, CpuTarget target, std::size_t wanted) {
     // Ports of layers that are not trained show what nobody reads, as those of the inputs' cotangents may.
     const std::size_t first = 1 + ports;
-    std::vector<graph::Port> shown(vjp.outputs.begin(), vjp.outputs.begin() + 1);
-    if (gradients == Gradients::of_weights_and_inputs) {
-      shown.insert(shown.end(), vjp.outputs.begin() + 1, vjp.outputs.begin() + static_cast<std::ptrdiff_t>(first));
-    }
+    std::vector<graph::Port> shown(vjp.outputs.begin(), vjp.outputs.begin() + static_cast<std::ptrdiff_t>(1 + wanted));
     const std::size_t first_layer = shown.size();
     for (std::size_t layer = 0; layer < places.size(); ++layer) {
       if (places[layer] == graph::kKept) continue;
@@ -209,9 +214,17 @@ struct TrainableGraphPlan<T>::State {
       const std::size_t count = std::min(kAtOnce, tiles - first);
       for (const Layer<T>& layer : layers) {
         for (std::size_t i = 0; i < count; ++i) recorded[i] = find(layer, first + i);
-        layer.plan.accumulate_tiles({recorded, count}, gradient + layer.place);
+        add_layer(layer, {recorded, count}, gradient + layer.place);
       }
     }
+  }
+  void add_layer(const Layer<T>& layer, std::span<const RecordedTile<T>> tiles, T* gradient) const {
+    if (layer.has_bias) return layer.plan.accumulate_tiles(tiles, gradient);
+    const std::size_t count = layer.plan.parameter_count();
+    AlignedBuffer<T> sum(count);
+    std::copy_n(gradient, count, sum.data());
+    layer.plan.accumulate_tiles(tiles, sum.data());
+    std::copy_n(sum.data(), layer.plan.inputs() * layer.plan.outputs(), gradient);
   }
 
   std::size_t ports, inputs, outputs, weights = 0;
@@ -245,7 +258,22 @@ template <class T>
 TrainableGraphPlan<T> TrainableGraphPlan<T>::compile(graph::Graph graph, graph::WeightPlaces places, CpuTarget target,
                                                      Gradients gradients) {
   const StandardArithmetic arithmetic;
-  return TrainableGraphPlan(std::make_unique<State>(graph, std::move(places), target, gradients));
+  const std::size_t wanted = gradients == Gradients::of_weights ? 0 : graph.inputs.size();
+  return TrainableGraphPlan(std::make_unique<State>(graph, std::move(places), target, wanted));
+}
+
+template <class T>
+TrainableGraphPlan<T> TrainableGraphPlan<T>::compile_tangent(const graph::Tangent& tangent,
+                                                             const graph::WeightPlaces& places, CpuTarget target) {
+  const StandardArithmetic arithmetic;
+  graph::WeightPlaces of_layers;
+  std::vector<bool> without_bias;
+  for (const auto& [of, of_direction] : tangent.layers) {
+    of_layers.push_back(places[of]);
+    without_bias.push_back(of_direction);
+  }
+  return TrainableGraphPlan(
+      std::make_unique<State>(tangent.graph, std::move(of_layers), target, tangent.given_ports, without_bias));
 }
 
 template <class T>

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "lockstep/kernels/cpu_target.h"
+#include "lockstep/kernels/graph/derivative.h"
 #include "lockstep/kernels/graph/graph.h"
 #include "lockstep/kernels/graph/weights.h"
 #include "lockstep/kernels/tile.h"
@@ -33,6 +34,10 @@ class TrainableGraphPlan {
   static TrainableGraphPlan compile(graph::Graph graph, graph::WeightPlaces places,
                                     CpuTarget target = best_cpu_target(),
                                     Gradients gradients = Gradients::of_weights_and_inputs);
+  // Of a graph's tangent, whose layers have that graph's weights, which are those at its `places`. What is made on the
+  // way back is of the ports given, not of directions.
+  static TrainableGraphPlan compile_tangent(const graph::Tangent& tangent, const graph::WeightPlaces& places,
+                                            CpuTarget target = best_cpu_target());
   TrainableGraphPlan(TrainableGraphPlan&&) noexcept;
   TrainableGraphPlan& operator=(TrainableGraphPlan&&) noexcept;
   ~TrainableGraphPlan();

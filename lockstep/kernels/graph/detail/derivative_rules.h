@@ -20,11 +20,14 @@ class DerivativeBuilder {
  protected:
   static constexpr std::size_t kNone = ~std::size_t(0);
 
+  // What derivatives of activations are made of: one node each, or operations that have derivatives themselves.
+  enum class Chains { one_node, operations };
+
   // `extra`: the ports of directions or cotangents, which follow the graph's own.
   // With `of_layers` what a dense node makes counts as depending on the inputs always: its weights may change it.
   DerivativeBuilder(const Graph& graph, const std::vector<Port>& extra, const std::string& ending,
-                    bool of_layers = false)
-      : graph_(graph), widths_(graph.widths()) {
+                    bool of_layers = false, Chains chains = Chains::one_node)
+      : graph_(graph), chains_(chains), widths_(graph.widths()) {
     made_.inputs = graph.inputs;
     for (Port port : extra) {
       port.name += ending;
@@ -41,7 +44,7 @@ class DerivativeBuilder {
       Node node = this->node(value);
       if (std::holds_alternative<Chain>(node.operation)) {
         throw Error(ErrorKind::unsupported, {node.name, "a node that is a derivative already", "a net's own operations",
-                                             "second derivatives are not available"});
+                                             "second derivatives are those of tangent_graph()"});
       }
       const auto* binary = std::get_if<Binary>(&node.operation);
       const auto* unary = std::get_if<Unary>(&node.operation);
@@ -105,6 +108,7 @@ class DerivativeBuilder {
     if (const auto* activate = std::get_if<Activate>(&node.operation)) {
       const ActivationKind kind = activate->activation.kind;
       if (kind == ActivationKind::identity) return t;
+      if (chains_ == Chains::operations) return through_activation(activate->activation, x, y, t);
       return add(Chain{activate->activation}, {t, chain_reads_value(kind) ? y : x});
     }
     if (const auto* standardise = std::get_if<Standardise>(&node.operation)) {
@@ -169,6 +173,77 @@ class DerivativeBuilder {
         break;
     }
     return unary(UnaryKind::negate, product(t, add(Activate{{ActivationKind::sin, 0}}, {x})));
+  }
+
+  std::size_t activated(ActivationKind kind, std::size_t x) { return add(Activate{{kind, 0}}, {x}); }
+  std::size_t one_less(std::size_t a) { return difference(constant(1), a); }
+
+  // t f'(x) for y = f(x), with the derivatives at kinks that Chain has.
+  std::size_t through_activation(const Activation& activation, std::size_t x, std::size_t y, std::size_t t) {
+    const auto below = [&](double bound) { return binary(BinaryKind::less, x, constant(bound)); };
+    const auto times = [&](std::size_t a, double factor) { return product(a, constant(factor)); };
+    switch (activation.kind) {
+      case ActivationKind::relu:
+        return where(binary(BinaryKind::less, constant(0), x), t, constant(0));
+      case ActivationKind::leaky_relu:
+        return where(below(0), times(t, activation.alpha), t);
+      case ActivationKind::elu:  // alpha e^x = y + alpha
+        return where(below(0), product(t, sum(y, constant(activation.alpha))), t);
+      case ActivationKind::selu: {  // of scale * elu, Klambauer et al. 2017
+        constexpr double kScale = 1.0507009873554805, kAlpha = 1.6732632423543772;
+        return where(below(0), product(t, sum(y, constant(kScale * kAlpha))), times(t, kScale));
+      }
+      case ActivationKind::celu:  // e^(x/alpha) = y/alpha + 1
+        return where(below(0), product(t, sum(quotient(y, constant(activation.alpha)), constant(1))), t);
+      case ActivationKind::gelu: {  // Phi(x) + x phi(x)
+        const std::size_t erf = unary(UnaryKind::erf, times(x, 0.70710678118654752));
+        const std::size_t bell = unary(UnaryKind::exp, times(product(x, x), -0.5));
+        return product(t, sum(times(sum(erf, constant(1)), 0.5), times(product(x, bell), 0.39894228040143268)));
+      }
+      case ActivationKind::gelu_tanh: {  // of x (1 + tanh(a(x))) / 2, a(x) = sqrt(2/pi) (x + 0.044715 x^3)
+        constexpr double kRoot = 0.79788456080286536, kCubic = 0.044715;
+        const std::size_t square = product(x, x);
+        const std::size_t argument = times(product(x, sum(times(square, kCubic), constant(1))), kRoot);
+        const std::size_t tanh = activated(ActivationKind::tanh, argument);
+        const std::size_t inner = times(sum(times(square, 3 * kCubic), constant(1)), kRoot);
+        const std::size_t slope = product(product(x, inner), one_less(product(tanh, tanh)));
+        return times(product(t, sum(sum(tanh, constant(1)), slope)), 0.5);
+      }
+      case ActivationKind::silu: {
+        const std::size_t s = activated(ActivationKind::sigmoid, x);
+        return product(t, sum(s, product(y, one_less(s))));
+      }
+      case ActivationKind::mish: {
+        const std::size_t w = activated(ActivationKind::tanh, activated(ActivationKind::softplus, x));
+        const std::size_t s = activated(ActivationKind::sigmoid, x);
+        return product(t, sum(w, product(product(x, s), one_less(product(w, w)))));
+      }
+      case ActivationKind::softplus:
+        return product(t, activated(ActivationKind::sigmoid, x));
+      case ActivationKind::softsign: {
+        const std::size_t r = unary(UnaryKind::reciprocal, sum(unary(UnaryKind::absolute, x), constant(1)));
+        return product(t, product(r, r));
+      }
+      case ActivationKind::sigmoid:
+        return product(t, product(y, one_less(y)));
+      case ActivationKind::hard_sigmoid:
+        return where(binary(BinaryKind::less, unary(UnaryKind::absolute, x), constant(3)), times(t, 1.0 / 6),
+                     constant(0));
+      case ActivationKind::hard_swish: {  // between -3 and 3 of x (x + 3) / 6
+        const std::size_t middle = times(product(t, sum(sum(x, x), constant(3))), 1.0 / 6);
+        const std::size_t low = binary(BinaryKind::less_or_equal, x, constant(-3));
+        return where(low, constant(0), where(below(3), middle, t));
+      }
+      case ActivationKind::tanh:
+        return product(t, one_less(product(y, y)));
+      case ActivationKind::sin:
+        return product(t, unary(UnaryKind::cosine, x));
+      case ActivationKind::square:
+        return product(t, sum(x, x));
+      case ActivationKind::identity:
+        break;
+    }
+    return t;
   }
 
   // The derivative of each feature that a table makes by the number it is read at: 0 before the first knot, as behind
@@ -247,6 +322,7 @@ class DerivativeBuilder {
   }
 
   const Graph& graph_;
+  Chains chains_;
   std::vector<std::size_t> widths_;  // of the graph's values
   std::vector<bool> depends_;        // on an input port, as far as derivatives go
   std::vector<std::size_t> number_;  // in the new graph, of each value of the old
