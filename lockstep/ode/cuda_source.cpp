@@ -43,6 +43,12 @@ class SourceFunction : public StateFunction {
   std::shared_ptr<DifferentiableTile<double>> differentiable_f64(CpuTarget target) const override {
     return here().differentiable_f64(target);
   }
+  std::shared_ptr<DifferentiableTile<float>> directional_f32(CpuTarget target) const override {
+    return here().directional_f32(target);
+  }
+  std::shared_ptr<DifferentiableTile<double>> directional_f64(CpuTarget target) const override {
+    return here().directional_f64(target);
+  }
   std::string inlined_name() const override { return function_ ? function_->inlined_name() : ""; }
   std::vector<FunctionPart> parts() const override {
     return {{SourcePart{name_, &text_, components_, parameters_, kind_ == Kind::event}, parameters_}};

@@ -22,7 +22,8 @@ namespace lockstep::ode {
 //     du[1] = -p[0] * sin(u[0]);
 //   });
 //
-// The derivative by time is not taken: step sizes and times are constants of the record.
+// The derivative by time is not taken: step sizes and times are constants of the record. Nor are second derivatives,
+// which derivatives of solves by linearly implicit methods would need.
 template <std::size_t components, std::size_t parameters = 0, class F>
 Rhs differentiable_function(std::string name, F f, std::string version = {}) {
   using Body = detail::Derivative<components, parameters, F>;

@@ -92,7 +92,14 @@ class DifferentiableTile : public TileFunction<T> {
 template <class T>
 std::shared_ptr<DifferentiableTile<T>> lower_differentiable(const StateFunction& function, CpuTarget target);
 
+// Its derivative along a direction, StateFunction::directional_f64(). Throws Error (unsupported) where that cannot be
+// differentiated again.
+template <class T>
+std::shared_ptr<DifferentiableTile<T>> lower_directional(const StateFunction& function, CpuTarget target);
+
 extern template std::shared_ptr<DifferentiableTile<float>> lower_differentiable(const StateFunction&, CpuTarget);
 extern template std::shared_ptr<DifferentiableTile<double>> lower_differentiable(const StateFunction&, CpuTarget);
+extern template std::shared_ptr<DifferentiableTile<float>> lower_directional(const StateFunction&, CpuTarget);
+extern template std::shared_ptr<DifferentiableTile<double>> lower_directional(const StateFunction&, CpuTarget);
 
 }  // namespace lockstep::ode

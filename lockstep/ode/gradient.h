@@ -94,7 +94,8 @@ struct Gradients {
 class GradientSolver {
  public:
   // Throws Error (invalid_argument, unsupported): as solve(), for functions without a derivative, those of events and
-  // resets among them (differentiable_event.h), and for targets that do not fit.
+  // resets among them (differentiable_event.h), with a linearly implicit method for right-hand sides without second
+  // ones (StateFunction::directional_f64()), and for targets that do not fit.
   GradientSolver(Problem problem, Options options, Loss loss, GradientOptions gradient_options = {});
   ~GradientSolver();
   GradientSolver(GradientSolver&&) noexcept;

@@ -37,7 +37,7 @@ TEST(GradientBits, states_have_the_bits_of_solve) {
   for (const Case& c : all_cases()) {
     for (const Mode& mode : all_modes()) {
       for (const Precision precision : {Precision::f32, Precision::f64}) {
-        if (!is_tried(turn++, 11)) continue;
+        if (!is_tried(turn++, 11) || !has_derivatives(c, mode.method)) continue;
         const Problem problem = ensemble(c, 35);
         Options options = f64(mode.method, mode.control);
         options.precision = precision;
@@ -68,11 +68,14 @@ TEST(GradientBits, has_the_same_bits_on_any_threads_targets_and_memory) {
   std::size_t turn = 0;
   for (const Case& c : all_cases()) {
     for (const StepControl control : {StepControl::per_trajectory, StepControl::common, StepControl::fixed}) {
-      for (const Precision precision : {Precision::f32, Precision::f64}) {
-        if (!is_tried(turn++, 13)) continue;
+      for (const auto& [precision, method_name] : {std::pair{Precision::f32, "dop853"},
+                                                   {Precision::f64, "dop853"},
+                                                   {Precision::f32, "rodas5p"},
+                                                   {Precision::f64, "rodas5p"}}) {
+        if (!is_tried(turn++, 13) || !has_derivatives(c, method_name)) continue;
         Problem problem = ensemble(c, 101);
         problem.parameters = c.parameters;  // shared: summed over trajectories
-        Options options = f64("dop853", control);
+        Options options = f64(method_name, control);
         options.precision = precision;
         options.threads = 1;
         const Gradients one = solve_with_gradients(problem, options, TrajectoryLoss(linear_loss));

@@ -33,13 +33,17 @@ std::vector<T> rounded(const std::vector<double>& values) {
   return {values.begin(), values.end()};
 }
 
+// What a net reads behind its state: nothing, or a direction of state and time.
+enum class Behind { nothing, direction };
+
 template <class T>
 class ClampedTile final : public TileFunction<T> {
  public:
   ClampedTile(std::shared_ptr<const TileFunction<T>> net, std::size_t components, std::size_t parameters,
-              const Range& range)
+              const Range& range, Behind behind = Behind::nothing)
       : net_(std::move(net)),
         components_(components),
+        rows_(behind == Behind::direction ? 2 * components + 1 : components),
         parameters_(parameters),
         minimum_(rounded<T>(range.minimum)),
         maximum_(rounded<T>(range.maximum)) {}
@@ -53,14 +57,23 @@ class ClampedTile final : public TileFunction<T> {
   // The tile with its inputs brought into the range, which lie in own_bytes() of the workspace.
   TileView<T> clamped(const TileView<T>& tile, std::byte* workspace) const {
     T* const in = reinterpret_cast<T*>(workspace);
-    T* const parameters = in + components_ * kTileLanes;
+    T* const parameters = in + rows_ * kTileLanes;
     for (std::size_t i = 0; i < components_; ++i) clamp(tile.in + i * kTileLanes, in + i * kTileLanes, i);
+    if (rows_ > components_) {
+      const std::size_t size = components_ * kTileLanes;
+      std::fill_n(in + size, size, T(0));
+      for (std::size_t i = 0; i < components_; ++i) {
+        const T* const row = tile.in + i * kTileLanes;
+        add_unclamped(row, i, row + size, in + size + i * kTileLanes);
+      }
+      std::copy_n(tile.in + 2 * size, kTileLanes, in + 2 * size);
+    }
     for (std::size_t i = 0; i < parameters_; ++i) {
       clamp(tile.parameters + i * kTileLanes, parameters + i * kTileLanes, components_ + i);
     }
     return {tile.t, in, parameters_ == 0 ? nullptr : parameters, tile.out, tile.lanes};
   }
-  std::size_t own_bytes() const { return (components_ + parameters_) * kTileLanes * sizeof(T); }
+  std::size_t own_bytes() const { return (rows_ + parameters_) * kTileLanes * sizeof(T); }
   // bar += the net's own, where input i of the range is not clamped: elsewhere nothing depends on it.
   void add_unclamped(const T* in, std::size_t i, const T* own, T* bar) const {
     for (int lane = 0; lane < kTileLanes; ++lane) {
@@ -80,7 +93,7 @@ class ClampedTile final : public TileFunction<T> {
   }
 
   std::shared_ptr<const TileFunction<T>> net_;
-  std::size_t components_, parameters_;
+  std::size_t components_, rows_, parameters_;  // rows_: of `in`
   std::vector<T> minimum_, maximum_;
 };
 
@@ -89,8 +102,11 @@ template <class T>
 class ReverseClamped final : public DifferentiableTile<T> {
  public:
   ReverseClamped(std::shared_ptr<DifferentiableTile<T>> net, std::size_t components, std::size_t parameters,
-                 const Range& range)
-      : net_(net), clamped_(net, components, parameters, range), components_(components), parameters_(parameters) {}
+                 const Range& range, Behind behind)
+      : net_(net),
+        clamped_(net, components, parameters, range, behind),
+        components_(components),
+        parameters_(parameters) {}
 
   void evaluate(const TileView<T>& tile, std::byte* workspace) const override { clamped_.evaluate(tile, workspace); }
   std::size_t workspace_bytes() const override { return clamped_.workspace_bytes(); }
@@ -158,10 +174,16 @@ class Clamped final : public detail::KnotsOfInner {
   std::optional<EvaluationCost> evaluation_cost() const override { return detail::cost_of(*inner_); }
   std::vector<double> weights() const override { return inner_->weights(); }
   std::shared_ptr<DifferentiableTile<float>> differentiable_f32(CpuTarget target) const override {
-    return differentiable(inner_->differentiable_f32(target));
+    return differentiable(inner_->differentiable_f32(target), Behind::nothing);
   }
   std::shared_ptr<DifferentiableTile<double>> differentiable_f64(CpuTarget target) const override {
-    return differentiable(inner_->differentiable_f64(target));
+    return differentiable(inner_->differentiable_f64(target), Behind::nothing);
+  }
+  std::shared_ptr<DifferentiableTile<float>> directional_f32(CpuTarget target) const override {
+    return differentiable(inner_->directional_f32(target), Behind::direction);
+  }
+  std::shared_ptr<DifferentiableTile<double>> directional_f64(CpuTarget target) const override {
+    return differentiable(inner_->directional_f64(target), Behind::direction);
   }
   std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const override { return make<float>(target); }
   std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const override {
@@ -170,9 +192,10 @@ class Clamped final : public detail::KnotsOfInner {
 
  private:
   template <class T>
-  std::shared_ptr<DifferentiableTile<T>> differentiable(std::shared_ptr<DifferentiableTile<T>> net) const {
+  std::shared_ptr<DifferentiableTile<T>> differentiable(std::shared_ptr<DifferentiableTile<T>> net,
+                                                        Behind behind) const {
     if (!net) return nullptr;
-    return std::make_shared<ReverseClamped<T>>(std::move(net), components(), parameters(), range_);
+    return std::make_shared<ReverseClamped<T>>(std::move(net), components(), parameters(), range_, behind);
   }
   template <class T>
   std::shared_ptr<const TileFunction<T>> make(CpuTarget target) const {

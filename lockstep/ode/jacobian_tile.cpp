@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "lockstep/ode/differentiable_tile.h"
 
@@ -14,10 +15,8 @@ namespace {
 template <class T>
 class RowByRow final : public JacobianTile<T> {
  public:
-  RowByRow(const StateFunction& function, CpuTarget target)
-      : function_(lower_differentiable<T>(function, target)),
-        components_(function.components()),
-        parameters_(function.parameters()) {}
+  RowByRow(const StateFunction& function, std::shared_ptr<const DifferentiableTile<T>> lowered)
+      : function_(std::move(lowered)), components_(function.components()), parameters_(function.parameters()) {}
 
   void evaluate(const TileView<T>& tile, T* by_state, T* by_time, std::byte* workspace) const override;
   std::size_t workspace_bytes() const override;
@@ -129,17 +128,22 @@ void RowByRow<T>::difference_by_time(const TileView<T>& tile, const Workspace& m
 }  // namespace
 
 template <class T>
-std::shared_ptr<const JacobianTile<T>> lower_jacobian(const StateFunction& function, CpuTarget target) {
+std::shared_ptr<const JacobianTile<T>> lower_jacobian(const StateFunction& function, CpuTarget target,
+                                                      std::shared_ptr<const DifferentiableTile<T>> lowered) {
   std::shared_ptr<const JacobianTile<T>> own;
   if constexpr (std::is_same_v<T, float>) {
     own = function.jacobian_f32(target);
   } else {
     own = function.jacobian_f64(target);
   }
-  return own ? own : std::make_shared<RowByRow<T>>(function, target);
+  if (own) return own;
+  if (!lowered) lowered = lower_differentiable<T>(function, target);
+  return std::make_shared<RowByRow<T>>(function, std::move(lowered));
 }
 
-template std::shared_ptr<const JacobianTile<float>> lower_jacobian(const StateFunction&, CpuTarget);
-template std::shared_ptr<const JacobianTile<double>> lower_jacobian(const StateFunction&, CpuTarget);
+template std::shared_ptr<const JacobianTile<float>> lower_jacobian(const StateFunction&, CpuTarget,
+                                                                   std::shared_ptr<const DifferentiableTile<float>>);
+template std::shared_ptr<const JacobianTile<double>> lower_jacobian(const StateFunction&, CpuTarget,
+                                                                    std::shared_ptr<const DifferentiableTile<double>>);
 
 }  // namespace lockstep::ode

@@ -23,11 +23,15 @@ class JacobianTile {
 
 // The function's own, or one made of its transposed derivative: a row a component, and by the time a difference
 // quotient where that is handed to somebody's code. Throws Error (unsupported) for a function that cannot be
-// differentiated.
+// differentiated. `lowered` is the function's derivative, whose weights may change between evaluations; null: a new
+// one.
 template <class T>
-std::shared_ptr<const JacobianTile<T>> lower_jacobian(const StateFunction& function, CpuTarget target);
+std::shared_ptr<const JacobianTile<T>> lower_jacobian(const StateFunction& function, CpuTarget target,
+                                                      std::shared_ptr<const DifferentiableTile<T>> lowered = nullptr);
 
-extern template std::shared_ptr<const JacobianTile<float>> lower_jacobian(const StateFunction&, CpuTarget);
-extern template std::shared_ptr<const JacobianTile<double>> lower_jacobian(const StateFunction&, CpuTarget);
+extern template std::shared_ptr<const JacobianTile<float>> lower_jacobian(
+    const StateFunction&, CpuTarget, std::shared_ptr<const DifferentiableTile<float>>);
+extern template std::shared_ptr<const JacobianTile<double>> lower_jacobian(
+    const StateFunction&, CpuTarget, std::shared_ptr<const DifferentiableTile<double>>);
 
 }  // namespace lockstep::ode

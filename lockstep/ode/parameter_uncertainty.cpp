@@ -56,6 +56,12 @@ class AtWeights final : public detail::KnotsOfInner {
   std::shared_ptr<DifferentiableTile<double>> differentiable_f64(CpuTarget target) const override {
     return with_weights(inner_->differentiable_f64(target));
   }
+  std::shared_ptr<DifferentiableTile<float>> directional_f32(CpuTarget target) const override {
+    return with_weights(inner_->directional_f32(target));
+  }
+  std::shared_ptr<DifferentiableTile<double>> directional_f64(CpuTarget target) const override {
+    return with_weights(inner_->directional_f64(target));
+  }
 
  private:
   template <class T>

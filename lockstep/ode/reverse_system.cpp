@@ -1,5 +1,5 @@
 // The built-in systems' transposed derivatives, column by column: one pass of dual lanes for each component and
-// parameter.
+// parameter; of their derivatives along a direction, one of dual lanes of dual lanes.
 #include "lockstep/ode/detail/reverse_system.h"
 
 #include "lockstep/kernels/lane/targets.h"
@@ -53,6 +53,58 @@ void reverse_system(const ReverseTileView<T>& tile) {
   }
 }
 
+// State, direction and time of registers from `lane` on, as lanes whose slope is along the direction: see
+// StateFunction::directional_f64(). seed(index) is a register's own slope, of component or parameter `index`.
+template <class Along, class System, class T, class Value>
+HWY_INLINE void derivative_along(const double* t, const T* in, const T* parameters, int lane, const Value& value,
+                                 typename Along::V* du) {
+  constexpr int n = System::kComponents, m = System::kParameters;
+  typename Along::V u[n], p[m > 0 ? m : 1];
+  for (int c = 0; c < n; ++c)
+    u[c] = {value(in + c * kTileLanes + lane, c), value(in + (n + c) * kTileLanes + lane, -1)};
+  for (int q = 0; q < m; ++q) p[q] = {value(parameters + q * kTileLanes + lane, n + q), Along::L::zero()};
+  alignas(64) T time[kTileLanes];
+  for (int i = 0; i < kTileLanes; ++i) time[i] = static_cast<T>(t[i]);
+  const typename Along::V t_along = {value(time + lane, -1), value(in + 2 * n * kTileLanes + lane, -1)};
+  systems::evaluate_at<System, Along>(t_along, u, p, du);
+}
+
+template <class System, class T>
+void evaluate_along(const TileView<T>& tile) {
+  const hn::ScalableTag<T> d;
+  using L = HwyLane<decltype(d)>;
+  for (int lane = 0; lane < tile.lanes; lane += static_cast<int>(hn::Lanes(d))) {
+    typename DualLane<L>::V du[System::kComponents];
+    const auto value = [&](const T* row, int) { return hn::Load(d, row); };
+    derivative_along<DualLane<L>, System>(tile.t, tile.in, tile.parameters, lane, value, du);
+    for (int c = 0; c < System::kComponents; ++c) hn::Store(du[c].slope, d, tile.out + c * kTileLanes + lane);
+  }
+}
+
+template <class System, class T>
+void reverse_along(const ReverseTileView<T>& tile) {
+  const hn::ScalableTag<T> d;
+  using L = HwyLane<decltype(d)>;
+  constexpr int n = System::kComponents, m = System::kParameters;
+  for (int lane = 0; lane < kTileLanes; lane += static_cast<int>(hn::Lanes(d))) {
+    for (int direction = 0; direction < n + m; ++direction) {
+      typename DualLane<DualLane<L>>::V du[n];
+      const auto value = [&](const T* row, int index) {
+        return typename DualLane<L>::V(hn::Load(d, row), L::set(index == direction ? T(1) : T(0)));
+      };
+      derivative_along<DualLane<DualLane<L>>, System>(tile.t, tile.in, tile.parameters, lane, value, du);
+      T* const bar = lane + (direction < n ? tile.in_bar + direction * kTileLanes
+                                           : tile.parameter_bar + (direction - n) * kTileLanes);
+      auto sum = hn::Load(d, bar);
+      for (int c = 0; c < n; ++c)
+        sum = L::fma(hn::Load(d, tile.out_bar + c * kTileLanes + lane), du[c].slope.slope, sum);
+      hn::Store(sum, d, bar);
+    }
+  }
+}
+
+template <class T>
+using Evaluation = void (*)(const TileView<T>&);
 template <class T>
 using Reverse = void (*)(const ReverseTileView<T>&);
 
@@ -62,11 +114,29 @@ Reverse<T> reverse_function(systems::SystemList<System...>, std::size_t index) {
   constexpr Reverse<T> functions[] = {reverse_system<System, T>...};
   return functions[index];
 }
+template <class T, class... System>
+Reverse<T> reverse_along_function(systems::SystemList<System...>, std::size_t index) {
+  constexpr Reverse<T> functions[] = {reverse_along<System, T>...};
+  return functions[index];
+}
+template <class T, class... System>
+Evaluation<T> along_function(systems::SystemList<System...>, std::size_t index) {
+  constexpr Evaluation<T> functions[] = {evaluate_along<System, T>...};
+  return functions[index];
+}
 
 }  // namespace
 
 Reverse<float> reverse_f32(std::size_t index) { return reverse_function<float>(systems::AllSystems(), index); }
 Reverse<double> reverse_f64(std::size_t index) { return reverse_function<double>(systems::AllSystems(), index); }
+Reverse<float> reverse_along_f32(std::size_t index) {
+  return reverse_along_function<float>(systems::AllSystems(), index);
+}
+Reverse<double> reverse_along_f64(std::size_t index) {
+  return reverse_along_function<double>(systems::AllSystems(), index);
+}
+Evaluation<float> along_f32(std::size_t index) { return along_function<float>(systems::AllSystems(), index); }
+Evaluation<double> along_f64(std::size_t index) { return along_function<double>(systems::AllSystems(), index); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace lockstep
@@ -85,6 +155,28 @@ auto choose_reverse(CpuTarget target, std::size_t index) {
     return LOCKSTEP_CHOOSE(target, reverse_f64)(index);
   }
 }
+
+template <class T>
+class DirectionalSystem final : public ode::DifferentiableTile<T> {
+ public:
+  DirectionalSystem(std::size_t index, CpuTarget target) {
+    require_cpu_target(target);
+    if constexpr (sizeof(T) == 4) {
+      evaluate_ = LOCKSTEP_CHOOSE(target, along_f32)(index);
+      reverse_ = LOCKSTEP_CHOOSE(target, reverse_along_f32)(index);
+    } else {
+      evaluate_ = LOCKSTEP_CHOOSE(target, along_f64)(index);
+      reverse_ = LOCKSTEP_CHOOSE(target, reverse_along_f64)(index);
+    }
+  }
+
+  void evaluate(const TileView<T>& tile, std::byte*) const override { evaluate_(tile); }
+  void reverse(const ode::ReverseTileView<T>& tile, std::byte*) const override { reverse_(tile); }
+
+ private:
+  void (*evaluate_)(const TileView<T>&);
+  void (*reverse_)(const ode::ReverseTileView<T>&);
+};
 
 template <class T>
 class ReverseSystem final : public ode::DifferentiableTile<T> {
@@ -116,6 +208,13 @@ template std::shared_ptr<DifferentiableTile<float>> reverse_system(std::size_t, 
                                                                    std::shared_ptr<const TileFunction<float>>);
 template std::shared_ptr<DifferentiableTile<double>> reverse_system(std::size_t, CpuTarget,
                                                                     std::shared_ptr<const TileFunction<double>>);
+
+template <class T>
+std::shared_ptr<DifferentiableTile<T>> directional_system(std::size_t index, CpuTarget target) {
+  return std::make_shared<DirectionalSystem<T>>(index, target);
+}
+template std::shared_ptr<DifferentiableTile<float>> directional_system(std::size_t, CpuTarget);
+template std::shared_ptr<DifferentiableTile<double>> directional_system(std::size_t, CpuTarget);
 
 }  // namespace ode::detail
 }  // namespace lockstep

@@ -197,6 +197,12 @@ class GraphNet : public StateFunction {
   std::shared_ptr<DifferentiableTile<double>> differentiable_f64(CpuTarget target) const override {
     return detail::reverse_graph<double>(graph_, pieces_, options_.weight_places, target);
   }
+  std::shared_ptr<DifferentiableTile<float>> directional_f32(CpuTarget target) const override {
+    return detail::directional_graph<float>(graph_, pieces_, components_, options_.weight_places, target);
+  }
+  std::shared_ptr<DifferentiableTile<double>> directional_f64(CpuTarget target) const override {
+    return detail::directional_graph<double>(graph_, pieces_, components_, options_.weight_places, target);
+  }
   std::shared_ptr<const JacobianTile<float>> jacobian_f32(CpuTarget target) const override {
     return jacobian<float>(target);
   }

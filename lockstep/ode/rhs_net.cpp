@@ -4,6 +4,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/hash.h"
@@ -11,6 +12,7 @@
 #include "lockstep/kernels/mlp/plan.h"
 #include "lockstep/ode/detail/function_with_net.h"
 #include "lockstep/ode/detail/kept_lowering.h"
+#include "lockstep/ode/detail/reverse_graph.h"
 #include "lockstep/ode/detail/reverse_net.h"
 #include "lockstep/ode/rhs.h"
 
@@ -52,6 +54,32 @@ class NetTile final : public TileFunction<T> {
   std::size_t parameters_;
   bool with_time_;
 };
+
+// The same as a graph of one input port.
+graph::Graph graph_of(const Mlp& mlp) {
+  graph::Graph made{{{"in", 0, mlp.inputs()}}, {}, {}};
+  std::size_t value = 0;
+  const auto add = [&](graph::Operation operation) {
+    made.nodes.push_back({"node" + std::to_string(made.nodes.size()), std::move(operation), {value}});
+    value = made.nodes.size();
+  };
+  const auto or_all = [](std::vector<double> numbers, std::size_t count, double number) {
+    if (numbers.empty()) numbers.assign(count, number);
+    return numbers;
+  };
+  const auto& [shift, scale] = mlp.input_scaling;
+  if (!shift.empty() || !scale.empty())
+    add(graph::Standardise{or_all(shift, mlp.inputs(), 0), or_all(scale, mlp.inputs(), 1)});
+  for (const DenseLayer& layer : mlp.layers) {
+    add(graph::Dense{layer.inputs, layer.outputs, layer.weights, layer.bias});
+    if (layer.activation.kind != ActivationKind::identity) add(graph::Activate{layer.activation});
+  }
+  const OutputScaling& out = mlp.output_scaling;
+  if (!out.scale.empty() || !out.shift.empty())
+    add(graph::Rescale{or_all(out.scale, mlp.outputs(), 1), or_all(out.shift, mlp.outputs(), 0)});
+  made.outputs = {{"out", value, mlp.outputs()}};
+  return made;
+}
 
 class Net final : public StateFunction {
  public:
@@ -96,6 +124,12 @@ class Net final : public StateFunction {
   std::shared_ptr<DifferentiableTile<double>> differentiable_f64(CpuTarget target) const override {
     return detail::reverse_net<double>(mlp_, components(), parameters(), options_.with_time, target);
   }
+  std::shared_ptr<DifferentiableTile<float>> directional_f32(CpuTarget target) const override {
+    return directional<float>(target);
+  }
+  std::shared_ptr<DifferentiableTile<double>> directional_f64(CpuTarget target) const override {
+    return directional<double>(target);
+  }
 
  private:
   template <class T>
@@ -104,6 +138,15 @@ class Net final : public StateFunction {
       return std::make_shared<const NetTile<T>>(Plan<T>::compile(mlp_, target), components(), parameters(),
                                                 options_.with_time);
     });
+  }
+
+  template <class T>
+  std::shared_ptr<DifferentiableTile<T>> directional(CpuTarget target) const {
+    const graph::Graph graph = graph_of(mlp_);
+    detail::GraphPieces pieces{{detail::GraphSource::state, 0, components()}};
+    if (parameters() > 0) pieces.push_back({detail::GraphSource::parameters, 0, parameters()});
+    if (options_.with_time) pieces.push_back({detail::GraphSource::time, 0, 1});
+    return detail::directional_graph<T>(graph, pieces, components(), graph::own_places(graph), target);
   }
 
   Mlp mlp_;

@@ -171,6 +171,12 @@ class Sum final : public StateFunction {
   std::shared_ptr<DifferentiableTile<double>> differentiable_f64(CpuTarget target) const override {
     return differentiable<double>(first_->differentiable_f64(target), second_->differentiable_f64(target));
   }
+  std::shared_ptr<DifferentiableTile<float>> directional_f32(CpuTarget target) const override {
+    return differentiable<float>(first_->directional_f32(target), second_->directional_f32(target));
+  }
+  std::shared_ptr<DifferentiableTile<double>> directional_f64(CpuTarget target) const override {
+    return differentiable<double>(first_->directional_f64(target), second_->directional_f64(target));
+  }
 
  private:
   template <class T>

@@ -137,6 +137,12 @@ class System final : public StateFunction {
   std::shared_ptr<DifferentiableTile<double>> differentiable_f64(CpuTarget target) const override {
     return detail::reverse_system<double>(index_, target, lower_f64(target));
   }
+  std::shared_ptr<DifferentiableTile<float>> directional_f32(CpuTarget target) const override {
+    return detail::directional_system<float>(index_, target);
+  }
+  std::shared_ptr<DifferentiableTile<double>> directional_f64(CpuTarget target) const override {
+    return detail::directional_system<double>(index_, target);
+  }
 
  private:
   const SystemInfo& info() const { return all_systems()[index_]; }

@@ -10,6 +10,7 @@
 #include "lockstep/ode/cpu/adjoint_tile.h"
 #include "lockstep/ode/cpu/engine.h"
 #include "lockstep/ode/detail/gradient_engine.h"
+#include "lockstep/ode/methods.h"
 
 namespace lockstep::ode {
 namespace {
@@ -18,7 +19,7 @@ template <class T>
 Sensitivities solve_as(const Problem& problem, const Options& options, const RunControl& control) {
   constexpr std::size_t kMemoryBytes = std::size_t{1} << 28;  // for the records of all threads
   const cpu::EnginePlan plan = cpu::plan(problem, options);
-  const auto rhs = lower_differentiable<T>(*problem.rhs, plan.target);
+  const cpu::DifferentiableRhs<T> rhs(*problem.rhs, method(options.method), plan.target);
   const detail::CommonSteps common = detail::find_common_steps<T>(problem, options, plan, rhs, control);
   const std::size_t count = problem.trajectories(), n = problem.rhs->components(), m = problem.rhs->parameters();
   const std::size_t row = problem.save_points() * n;
@@ -33,8 +34,7 @@ Sensitivities solve_as(const Problem& problem, const Options& options, const Run
                        .records = std::vector<TrajectoryRecord>(count)};
   std::atomic<std::size_t> next{0};
   run_on_threads(plan.threads, [&](int) {
-    cpu::AdjointTile<T> tile(problem, options, *rhs, plan.target,
-                             kMemoryBytes / static_cast<std::size_t>(plan.threads));
+    cpu::AdjointTile<T> tile(problem, options, rhs, plan.target, kMemoryBytes / static_cast<std::size_t>(plan.threads));
     std::vector<T> derivatives(kTileLanes * row * (n + m));
     std::vector<double> ends(kTileLanes * (1 + n) * (n + m));
     for (std::size_t first = kTileLanes * next++; first < count; first = kTileLanes * next++) {

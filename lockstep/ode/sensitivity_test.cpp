@@ -24,7 +24,9 @@ using namespace testing;
 TEST(Sensitivity, agrees_with_dual_numbers_column_by_column) {
   for (const Case& c : all_cases()) {
     for (const Mode& mode : {Mode{"tsit5", StepControl::per_trajectory}, Mode{"dop853", StepControl::common},
-                             Mode{"rk4", StepControl::fixed}}) {
+                             Mode{"rk4", StepControl::fixed}, Mode{"rodas5p", StepControl::per_trajectory},
+                             Mode{"rodas5p", StepControl::common}, Mode{"rodas5p", StepControl::fixed}}) {
+      if (!has_derivatives(c, mode.method)) continue;
       const Problem problem = ensemble(c, 34);
       const Options options = f64(mode.method, mode.control);
       const Sensitivities ours = solve_with_sensitivities(problem, options);
@@ -40,8 +42,10 @@ TEST(Sensitivity, agrees_with_dual_numbers_column_by_column) {
           for (std::size_t i = 0; i < m; ++i) p.emplace_back(problem.parameters[trajectory * m + i], n + i == column);
           const auto states = replay<Dual<double>>(
               method(mode.method),
-              [&](double t, const auto& y, const auto& q) { return plain_rhs<Dual<double>>(c, t, y, q, w); }, u, p,
-              steps.steps[trajectory], problem.save_times);
+              [&]<class M>(const auto& t, const std::vector<M>& y, const std::vector<M>& q) {
+                return plain_rhs<M>(c, t, y, q, std::vector<M>(w.begin(), w.end()));
+              },
+              u, p, steps.steps[trajectory], problem.save_times);
           double largest = 0;
           for (const auto& state : states) largest = std::max(largest, std::fabs(state.slope));
           for (std::size_t i = 0; i < row; ++i) {

@@ -59,7 +59,13 @@ class StateFunction {
   virtual std::shared_ptr<DifferentiableTile<float>> differentiable_f32(CpuTarget) const { return nullptr; }
   virtual std::shared_ptr<DifferentiableTile<double>> differentiable_f64(CpuTarget) const { return nullptr; }
 
-  // Its Jacobian where that is to be had for less than by the transpose; null: not.
+  // Its derivative along a direction of state and time, f_u v + f_t s, as a function that can be differentiated again:
+  // of the state and, behind it, v and s, [2 components + 1]; time, parameters and weights as its own. Its reverse()
+  // is of the state alone, in_bar [component], and needs no record. Null where there is none.
+  virtual std::shared_ptr<DifferentiableTile<float>> directional_f32(CpuTarget) const { return nullptr; }
+  virtual std::shared_ptr<DifferentiableTile<double>> directional_f64(CpuTarget) const { return nullptr; }
+
+  // Its Jacobian where that is to be had for less than by the transpose, of a function without weights; null: not.
   virtual std::shared_ptr<const JacobianTile<float>> jacobian_f32(CpuTarget) const { return nullptr; }
   virtual std::shared_ptr<const JacobianTile<double>> jacobian_f64(CpuTarget) const { return nullptr; }
 

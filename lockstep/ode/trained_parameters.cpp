@@ -211,6 +211,12 @@ class Trained final : public detail::KnotsOfInner, public detail::WithTrained {
   std::shared_ptr<DifferentiableTile<double>> differentiable_f64(CpuTarget target) const override {
     return differentiable(inner_->differentiable_f64(target));
   }
+  std::shared_ptr<DifferentiableTile<float>> directional_f32(CpuTarget target) const override {
+    return differentiable(inner_->directional_f32(target));
+  }
+  std::shared_ptr<DifferentiableTile<double>> directional_f64(CpuTarget target) const override {
+    return differentiable(inner_->directional_f64(target));
+  }
 
  private:
   template <class T>

@@ -116,25 +116,31 @@ TEST(TrainedRhs, gradients_agree_with_dual_numbers_for_every_method_and_control)
 TEST(TrainedRhs, gradients_are_those_of_differences_of_the_loss) {
   const Case c = trained_case();
   const Problem problem = ensemble(c, 2);
-  GradientSolver solver(problem, f64("tsit5", StepControl::fixed), TrajectoryLoss(linear_loss));
-  std::vector<double> weights = c.rhs->weights();
-  const std::vector<double> gradient = solver.evaluate(weights).weights;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    const double at = weights[i], step = 1e-5;
-    weights[i] = at + step;
-    const double above = solver.evaluate(weights).loss;
-    weights[i] = at - step;
-    const double below = solver.evaluate(weights).loss;
-    weights[i] = at;
-    EXPECT_NEAR(gradient[i], (above - below) / (2 * step), 1e-8) << i;
+  for (const char* const method : {"tsit5", "rodas5p"}) {
+    GradientSolver solver(problem, f64(method, StepControl::fixed), TrajectoryLoss(linear_loss));
+    std::vector<double> weights = c.rhs->weights();
+    const std::vector<double> gradient = solver.evaluate(weights).weights;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const double at = weights[i], step = 1e-5;
+      weights[i] = at + step;
+      const double above = solver.evaluate(weights).loss;
+      weights[i] = at - step;
+      const double below = solver.evaluate(weights).loss;
+      weights[i] = at;
+      EXPECT_NEAR(gradient[i], (above - below) / (2 * step), 1e-8) << method << i;
+    }
   }
 }
 
 TEST(TrainedRhs, gradients_have_the_same_bits_for_any_threads_memory_and_instruction_set) {
   const Problem problem = ensemble(trained_case(), 67);
-  for (const Precision precision : {Precision::f32, Precision::f64}) {
-    const auto gradients = [&](int threads, std::size_t memory, std::optional<CpuTarget> target) {
-      Options options = f64("tsit5", StepControl::per_trajectory);
+  for (const auto& [precision, method] : {std::pair{Precision::f32, "tsit5"},
+                                          {Precision::f64, "tsit5"},
+                                          {Precision::f32, "rodas5p"},
+                                          {Precision::f64, "rodas5p"}}) {
+    const auto gradients = [&, precision = precision, method = method](int threads, std::size_t memory,
+                                                                       std::optional<CpuTarget> target) {
+      Options options = f64(method, StepControl::per_trajectory);
       options.precision = precision;
       options.threads = threads;
       options.cpu_target = target;

@@ -7,6 +7,7 @@
 #define HWY_TARGET_INCLUDE "lockstep/ode/cpu/adjoint_kernels.cpp"
 #include <hwy/foreach_target.h>
 
+#include "lockstep/ode/cpu/linear_tile-inl.h"
 #include "lockstep/ode/cpu/tile_lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -123,6 +124,46 @@ void merge(T* in_out, std::size_t rows, const T* other, std::size_t components, 
   });
 }
 
+template <class T, class Body>
+HWY_INLINE void each_system(const LinearTile<T>& linear, const Body& body) {
+  for (int v = 0; v < kTileLanes; v += static_cast<int>(hn::Lanes(Tag<T>()))) body(LinearLanes<T>(linear, v), v);
+}
+template <class T>
+void factor(const LinearTile<T>& linear, T inverse_gamma, const T* h) {
+  each_system(linear, [&](const LinearLanes<T>& lanes, int v) {
+    lanes.shift(inverse_gamma, hn::Load(Tag<T>(), h + v));
+    lanes.factor();
+  });
+}
+template <class T>
+void solve(const LinearTile<T>& linear, T* rows) {
+  each_system(linear, [&](const LinearLanes<T>& lanes, int) { lanes.solve(rows); });
+}
+template <class T>
+void solve_transposed(const LinearTile<T>& linear, T* rows) {
+  each_system(linear, [&](const LinearLanes<T>& lanes, int) { lanes.solve_transposed(rows); });
+}
+
+template <class T>
+void spread(TileCotangents<T>& bar, std::size_t components, const StageSum<T>& row, const T* from) {
+  using L = Lane<T>;
+  const Tag<T> d;
+  const std::size_t size = components * kTileLanes;
+  each_register<T>(components, [&](int, std::size_t at) {
+    for (const auto& term : row.terms) {
+      T* const k = bar.k.data() + term.stage * size + at;
+      hn::Store(L::fma(L::set(term.weight), hn::Load(d, from + at), hn::Load(d, k)), d, k);
+    }
+  });
+}
+template <class T>
+void scale(const T* h, std::size_t rows, const T* in, T* out) {
+  const Tag<T> d;
+  each_register<T>(rows, [&](int v, std::size_t at) {
+    hn::Store(Lane<T>::mul(hn::Load(d, h + v), hn::Load(d, in + at)), d, out + at);
+  });
+}
+
 template <class T>
 HWY_INLINE void squared_error_eight(const T* states, const double* targets, const double* weights, T* bar,
                                     double* sums) {
@@ -170,8 +211,9 @@ double squared_error(const T* states, const double* targets, const double* weigh
 
 template <class T>
 const ode::cpu::AdjointKernels<T>* table() {
-  static constexpr ode::cpu::AdjointKernels<T> kTable = {begin<T>, interpolate<T>, stage<T>,        stage_times,
-                                                         end<T>,   merge<T>,       squared_error<T>};
+  static constexpr ode::cpu::AdjointKernels<T> kTable = {
+      begin<T>, interpolate<T>,      stage<T>,  stage_times, end<T>,          merge<T>, factor<T>,
+      solve<T>, solve_transposed<T>, spread<T>, scale<T>,    squared_error<T>};
   return &kTable;
 }
 

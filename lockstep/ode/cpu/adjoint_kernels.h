@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lockstep/kernels/cpu_target.h"
+#include "lockstep/ode/cpu/linear_tile.h"
 #include "lockstep/ode/cpu/tile_state.h"
 
 namespace lockstep::ode::cpu {
@@ -42,6 +43,15 @@ struct AdjointKernels {
   void (*end)(TileCotangents<T>&, std::size_t components, LaneMask accepted);
   // out = in in the lanes of `kept`, row by row, else the row of `other` [components] that comes round.
   void (*merge)(T* in_out, std::size_t rows, const T* other, std::size_t components, LaneMask kept);
+  // Of a linearly implicit method: J in linear.matrix becomes the factors of W = 1/gamma - h J.
+  void (*factor)(const LinearTile<T>& linear, T inverse_gamma, const T* h);
+  // rows [component][lane] become W^-1 or W^-T times them.
+  void (*solve)(const LinearTile<T>& linear, T* rows);
+  void (*solve_transposed)(const LinearTile<T>& linear, T* rows);
+  // k_j += w_j from, for the terms of `row`.
+  void (*spread)(TileCotangents<T>&, std::size_t components, const StageSum<T>& row, const T* from);
+  // out = h in, of a number h for each lane.
+  void (*scale)(const T* h, std::size_t rows, const T* in, T* out);
   // sum_i weights[i] (states[i] - targets[i])^2 in float64, eight sums side by side that are then added in halves;
   // bar[i] is its derivative by states[i]. A target that is NaN adds nothing.
   double (*squared_error)(const T* states, const double* targets, const double* weights, std::size_t count, T* bar);

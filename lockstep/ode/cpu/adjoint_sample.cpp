@@ -71,8 +71,8 @@ bool SampleWork<T>::make_room() {
 template <class T>
 bool AdjointSample<T>::suits(const Problem& problem, const Options& options, const DifferentiableTile<T>& rhs,
                              bool has_stops) {
-  return rhs.sample() != nullptr && problem.trajectories() <= kMostTrajectories &&
-         options.control != StepControl::common && !has_stops;
+  return rhs.sample() != nullptr && !method(options.method).is_linearly_implicit() &&
+         problem.trajectories() <= kMostTrajectories && options.control != StepControl::common && !has_stops;
 }
 
 template <class T>

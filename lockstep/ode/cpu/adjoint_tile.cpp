@@ -28,15 +28,16 @@ AlignedBuffer<Element> copy_of(const Element* from, std::size_t count) {
 }  // namespace
 
 template <class T>
-AdjointTile<T>::AdjointTile(const Problem& problem, const Options& options, const DifferentiableTile<T>& rhs,
+AdjointTile<T>::AdjointTile(const Problem& problem, const Options& options, const DifferentiableRhs<T>& rhs,
                             CpuTarget target, std::size_t memory_bytes)
     : context_(problem, options, target),
-      rhs_(rhs),
-      recorder_(std::make_shared<Recorder<T>>(rhs, context_.components())),
+      rhs_(*rhs.function),
+      directional_(rhs.directional.get()),
+      recorder_(std::make_shared<Recorder<T>>(rhs_, context_.components())),
       adjoint_(adjoint_kernels<T>(target)),
-      plan_(plan_records<T>(memory_bytes, context_.components(), total_stages() - 1, rhs.record_bytes(),
+      plan_(plan_records<T>(memory_bytes, context_.components(), kept_stages(), total_stages() - 1, rhs_.record_bytes(),
                             expected_steps(problem, options))),
-      workspace_(std::max({rhs.workspace_bytes(), rhs.reverse_workspace_bytes(), context_.workspace_bytes()})),
+      workspace_(workspace_bytes(rhs, target)),
       tile_(context_.components(), context_.parameters(), static_cast<int>(total_stages()), workspace_.data()),
       saver_(context_, context_.step, tile_, lanes_),
       initial_(context_.components() * kTileLanes),
@@ -46,11 +47,22 @@ AdjointTile<T>::AdjointTile(const Problem& problem, const Options& options, cons
       parameter_bar_(context_.parameters() * kTileLanes),
       end_state_(context_.components() * kTileLanes),
       end_bar_(context_.components() * kTileLanes),
-      scratch_record_(kSumSteps * (total_stages() + 1) * rhs.record_bytes()),
-      cotangents_(kSumSteps * (total_stages() + 1) * rhs.cotangent_bytes()) {
-  context_.use(recorder_, target);
+      scratch_record_(kSumSteps * (total_stages() + 1) * rhs_.record_bytes()),
+      cotangents_(kSumSteps * (total_stages() + 1) * rhs_.cotangent_bytes()),
+      linear_memory_(directional_ ? LinearTile<T>::bytes(context_.components()) : 0),
+      direction_(directional_ ? direction_numbers() : 0),
+      directional_cotangents_(directional_ ? kSumSteps * solved_stages() * directional_->cotangent_bytes() : 0) {
+  if (directional_) linear_.emplace(context_.components(), linear_memory_.data());
   if (!problem.resets.empty()) saver_.keep_changes(&changes_);
   if (problem.event) event_ = dynamic_cast<const DifferentiableEvent*>(problem.event->function.get());
+}
+
+// From here on the context advances with the recorder.
+template <class T>
+std::size_t AdjointTile<T>::workspace_bytes(const DifferentiableRhs<T>& rhs, CpuTarget target) {
+  context_.use(recorder_, rhs.jacobian, target);
+  return std::max({context_.workspace_bytes(), rhs_.reverse_workspace_bytes(),
+                   directional_ ? directional_->reverse_workspace_bytes() : std::size_t{0}});
 }
 
 template <class T>
@@ -145,7 +157,7 @@ void AdjointTile<T>::end_lane(int lane, Status status) {
   for (std::size_t i = record.saved * n; i < context_.save_points() * n; ++i) {
     record.state[i] = std::numeric_limits<T>::quiet_NaN();
   }
-  const std::int64_t evaluations = context_.start_evaluations + attempts_ * (context_.stages() - 1);
+  const std::int64_t evaluations = context_.start_evaluations + attempts_ * context_.evaluations();
   outcome_[lane] = {status, static_cast<std::int32_t>(attempts_ - record.rejected), record.rejected,
                     static_cast<std::int32_t>(evaluations + record.extra_evaluations), tile_.t[lane]};
   for (std::size_t c = 0; c < n; ++c)
@@ -189,7 +201,7 @@ void AdjointTile<T>::run_own_steps() {
   const bool fixed = context_.step.settings.fixed;
   while (open_ != 0) {
     StageRecord<T>& record = next_record();
-    recorder_->point_at(&record);
+    record_into(&record);
     kernels.propose(tile_, context_.step.settings);
     kernels.attempt(tile_, context_.step.settings);
     kernels.decide(tile_, context_.step.settings);
@@ -259,7 +271,7 @@ void AdjointTile<T>::run_common_steps(std::span<const AcceptedStep> steps, std::
     }
     if (open_ == 0) break;
     StageRecord<T>& record = next_record();
-    recorder_->point_at(&record);
+    record_into(&record);
     tile_.save_due = 0;
     for (int lane = 0; lane < kTileLanes; ++lane) {
       const bool moves = (open_ >> lane) & 1;
@@ -300,10 +312,19 @@ StageRecord<T>& AdjointTile<T>::next_record() {
   if (segment_count_ == 0 && (checkpoints_.empty() || checkpoints_.back().step != steps_.size())) add_checkpoint();
   if (segment_count_ == segment_.size()) {
     const std::size_t stages = total_stages() - 1;
-    segment_.push_back({AlignedBuffer<T>(stages * context_.components() * kTileLanes),
+    const std::size_t size = context_.components() * kTileLanes;
+    segment_.push_back({AlignedBuffer<T>(solved_stages() * size), AlignedBuffer<T>(stages * size),
                         AlignedBuffer<std::byte>(plan_.keep_recorded ? stages * rhs_.record_bytes() : 0)});
   }
   return segment_[segment_count_];
+}
+
+// The stages of the attempt to come; of a linearly implicit method the second one's argument is the state itself, whose
+// derivative is known.
+template <class T>
+void AdjointTile<T>::record_into(StageRecord<T>* record) {
+  recorder_->point_at(record, directional_ ? 1 : 0);
+  if (directional_ && record != nullptr) std::copy_n(tile_.y.data(), tile_.y.size(), record->arguments.data());
 }
 
 template <class T>
@@ -336,10 +357,12 @@ void AdjointTile<T>::keep_step(StageRecord<T>& record, LaneMask accepted, bool i
 // What other lanes tried and gave up must not reach the way back, where even zero times infinity counts.
 template <class T>
 void AdjointTile<T>::keep_accepted(StageRecord<T>& record, LaneMask accepted) {
+  const std::size_t n = context_.components();
   record.usable = !record.recorded.empty();
+  if (directional_) std::copy_n(tile_.stage(1), record.slopes.size(), record.slopes.data());
   if (accepted == ~LaneMask{0}) return;
-  const std::size_t evaluated = recorder_->stages() * context_.components();
-  adjoint_.merge(record.arguments.data(), evaluated, tile_.y.data(), context_.components(), accepted);
+  adjoint_.merge(record.arguments.data(), recorder_->stages() * n, tile_.y.data(), n, accepted);
+  adjoint_.merge(record.slopes.data(), solved_stages() * n, tile_.y.data(), n, accepted);
   for (LaneMask bits = ~accepted; bits != 0; bits &= bits - 1) {
     if (!(tile_.error_squared[__builtin_ctz(bits)] <= std::numeric_limits<double>::max())) record.usable = false;
   }
@@ -377,7 +400,7 @@ void AdjointTile<T>::replay(std::size_t index, StageRecord<T>* record) {
   std::copy_n(step.t_new, kTileLanes, tile_.t_new);
   std::copy_n(step.h, kTileLanes, tile_.h_try);
   std::copy_n(step.t_last, kTileLanes, tile_.t_last);
-  recorder_->point_at(record);
+  record_into(record);
   context_.step.kernels.attempt(tile_, context_.step.settings);
   if (record != nullptr) {
     if (step.interpolated) context_.step.kernels.complete_interpolant(tile_, context_.step.settings);

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "lockstep/ode/cpu/adjoint_kernels.h"
+#include "lockstep/ode/cpu/differentiable_rhs.h"
 #include "lockstep/ode/cpu/step_record.h"
 #include "lockstep/ode/cpu/step_saver.h"
 #include "lockstep/ode/differentiable_event.h"
@@ -19,7 +21,7 @@ template <class T>
 class AdjointTile {
  public:
   // problem, options and rhs are kept by reference. `memory_bytes` bounds the records.
-  AdjointTile(const Problem& problem, const Options& options, const DifferentiableTile<T>& rhs, CpuTarget target,
+  AdjointTile(const Problem& problem, const Options& options, const DifferentiableRhs<T>& rhs, CpuTarget target,
               std::size_t memory_bytes);
 
   // The problem has other trajectories.
@@ -54,7 +56,8 @@ class AdjointTile {
   T parameter_bar(int lane, std::size_t parameter) const { return at(parameter_bar_.data(), lane, parameter); }
 
   const RecordPlan& plan() const { return plan_; }
-  std::size_t kept_stages() const { return total_stages() - 1; }
+  // Rows of kTileLanes numbers that a step keeps for each component.
+  std::size_t kept_stages() const { return total_stages() - 1 + solved_stages(); }
 
  private:
   static T at(const T* rows, int lane, std::size_t row) {
@@ -63,8 +66,12 @@ class AdjointTile {
   std::size_t total_stages() const {
     return static_cast<std::size_t>(context_.stages() + context_.interpolant_stages());
   }
+  // Stages whose k is the solution of linear equations: 2 .. s - 1 of a linearly implicit method.
+  std::size_t solved_stages() const { return directional_ ? static_cast<std::size_t>(context_.stages()) - 2 : 0; }
+  bool is_solved(std::size_t stage) const { return stage >= 1 && stage <= solved_stages(); }
   std::size_t segment_end() const { return segment_first_ + segment_count_; }
 
+  std::size_t workspace_bytes(const DifferentiableRhs<T>& rhs, CpuTarget target);
   void load(std::size_t first, int lanes);
   void begin_lanes();
   void keep_accepted(StageRecord<T>& record, LaneMask accepted);
@@ -73,12 +80,18 @@ class AdjointTile {
   void run_common_steps(std::span<const AcceptedStep> steps, std::span<const TrajectoryRecord> ends);
   Landing pass(LaneMask advanced, LaneMask reset = 0);
   StageRecord<T>& next_record();
+  void record_into(StageRecord<T>* record);
   void keep_step(StageRecord<T>& record, LaneMask accepted, bool interpolated);
   void add_checkpoint();
   void restore(std::size_t end);
   void replay(std::size_t step, StageRecord<T>* record);
   void reverse_step(const TileStep& step, StageRecord<T>& record, const StageRecord<T>* before,
                     std::span<const T> states_bar);
+  // In implicit_reverse.cpp: of stages that are solved for.
+  void linearise(const TileStep& step, const StageRecord<T>& record);
+  std::size_t direction_numbers() const { return (2 * context_.components() + 1) * kTileLanes; }
+  const T* direction_of(std::size_t stage, const StageRecord<T>& record);
+  void reverse_solution(std::size_t stage, const StageRecord<T>& record);
   void keep_event_end(int lane);
   // du/dt [component] within the step just made, from its stages.
   std::vector<double> rate_within(int lane, double theta) const;
@@ -125,6 +138,7 @@ class AdjointTile {
 
   SolveContext<T> context_;
   const DifferentiableTile<T>& rhs_;
+  const DifferentiableTile<T>* directional_;  // null with an explicit method
   std::shared_ptr<Recorder<T>> recorder_;
   const AdjointKernels<T>& adjoint_;
   RecordPlan plan_;
@@ -166,6 +180,14 @@ class AdjointTile {
   AlignedBuffer<std::byte> scratch_record_;  // [pending][record_bytes()]
   AlignedBuffer<std::byte> cotangents_;      // [pending][cotangent_bytes()]
   std::vector<RecordedEvaluation> pending_;
+
+  // Of the step on its way back, with a linearly implicit method.
+  AlignedBuffer<std::byte> linear_memory_;
+  std::optional<LinearTile<T>> linear_;           // the factors of W
+  alignas(64) double t_linear_[kTileLanes] = {};  // the time of the Jacobian
+  AlignedBuffer<T> direction_;                    // [2 components + 1][lane], as the directional derivative reads it
+  AlignedBuffer<std::byte> directional_cotangents_;
+  std::vector<RecordedEvaluation> pending_directional_;
 };
 
 extern template class AdjointTile<float>;

@@ -310,7 +310,7 @@ class Lockstep {
 template <class T>
 Summary advance_together(const Problem& problem, const Options& options, const EnginePlan& plan, SolutionSink& sink,
                          const RunControl& control, std::vector<AcceptedStep>* accepted,
-                         std::shared_ptr<const TileFunction<T>> rhs) {
+                         std::shared_ptr<const TileFunction<T>> rhs, std::shared_ptr<const JacobianTile<T>> jacobian) {
   if (problem.trajectories() == 0) return {};
   for (std::size_t i = 0; i < problem.trajectories(); ++i) {
     if (problem.start_time(i) != problem.start_time(0) || problem.end_time(i) != problem.end_time(0)) {
@@ -323,7 +323,7 @@ Summary advance_together(const Problem& problem, const Options& options, const E
   }
   SolveContext<T> context(problem, options, plan.target);
   if (rhs != nullptr) {
-    context.use(std::move(rhs), plan.target);
+    context.use(std::move(rhs), std::move(jacobian), plan.target);
   } else {
     context.generate_code(plan.target);
   }
@@ -339,9 +339,11 @@ Summary advance_together(const Problem& problem, const Options& options, const E
 
 template Summary advance_together<float>(const Problem&, const Options&, const EnginePlan&, SolutionSink&,
                                          const RunControl&, std::vector<AcceptedStep>*,
-                                         std::shared_ptr<const TileFunction<float>>);
+                                         std::shared_ptr<const TileFunction<float>>,
+                                         std::shared_ptr<const JacobianTile<float>>);
 template Summary advance_together<double>(const Problem&, const Options&, const EnginePlan&, SolutionSink&,
                                           const RunControl&, std::vector<AcceptedStep>*,
-                                          std::shared_ptr<const TileFunction<double>>);
+                                          std::shared_ptr<const TileFunction<double>>,
+                                          std::shared_ptr<const JacobianTile<double>>);
 
 }  // namespace lockstep::ode::cpu

@@ -26,10 +26,12 @@ Summary advance_each(const Problem& problem, const Options& options, const Engin
                      const RunControl& control);
 
 // The same with one step size for all trajectories: the largest error decides. All spans are equal. Where `accepted` is
-// not null it is given the steps. `rhs` stands in for the problem's own when it is not null.
+// not null it is given the steps. `rhs` stands in for the problem's own when it is not null, with its Jacobian where
+// the method needs one.
 template <class T>
 Summary advance_together(const Problem& problem, const Options& options, const EnginePlan& plan, SolutionSink& sink,
                          const RunControl& control, std::vector<AcceptedStep>* accepted = nullptr,
-                         std::shared_ptr<const TileFunction<T>> rhs = nullptr);
+                         std::shared_ptr<const TileFunction<T>> rhs = nullptr,
+                         std::shared_ptr<const JacobianTile<T>> jacobian = nullptr);
 
 }  // namespace lockstep::ode::cpu

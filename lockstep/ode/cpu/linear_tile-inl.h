@@ -66,6 +66,23 @@ class LinearLanes {
     }
   }
 
+  // The same of the transpose: P W = L U, hence W^T x = b for x = P^T z, L^T z = y, U^T y = b.
+  HWY_INLINE void solve_transposed(T* rows) const {
+    T* const b = rows + v_;
+    for (std::size_t i = 0; i < n_; ++i) {
+      reduce_transposed(b, i, 0, i);
+      T* const at = b + i * kTileLanes;
+      hn::Store(hn::Mul(hn::Load(d_, at), hn::Load(d_, entry(i, i))), d_, at);
+    }
+    for (std::size_t i = n_; i-- > 0;) reduce_transposed(b, i, i + 1, n_);
+    for (std::size_t k = n_; k-- > 0;) {
+      const V pivot = hn::Load(d_, tile_.pivots + k * kTileLanes + v_);
+      for_exchanges(k, pivot, [&](std::size_t i, hn::Mask<D> exchanged) {
+        exchange(b + k * kTileLanes, b + i * kTileLanes, exchanged);
+      });
+    }
+  }
+
  private:
   HWY_INLINE T* entry(std::size_t i, std::size_t j) const { return tile_.matrix + (i * n_ + j) * kTileLanes + v_; }
 
@@ -118,6 +135,14 @@ class LinearLanes {
     V sum = hn::Load(d_, b + i * kTileLanes);
     for (std::size_t j = first; j < end; ++j)
       sum = L::fma(hn::Neg(hn::Load(d_, entry(i, j))), hn::Load(d_, b + j * kTileLanes), sum);
+    hn::Store(sum, d_, b + i * kTileLanes);
+  }
+
+  // b_i less the sum of w_ji b_j over rows from `first` to `end`.
+  HWY_INLINE void reduce_transposed(T* b, std::size_t i, std::size_t first, std::size_t end) const {
+    V sum = hn::Load(d_, b + i * kTileLanes);
+    for (std::size_t j = first; j < end; ++j)
+      sum = L::fma(hn::Neg(hn::Load(d_, entry(j, i))), hn::Load(d_, b + j * kTileLanes), sum);
     hn::Store(sum, d_, b + i * kTileLanes);
   }
 

@@ -33,6 +33,7 @@ void AdjointTile<T>::backward(std::span<const T> states_bar, T* gradient) {
   std::fill_n(bar_.k_first.data(), size, T(0));
   for (int lane = 0; lane < kTileLanes; ++lane) saved_[lane] = lanes_[lane].saved;
   pending_.clear();
+  pending_directional_.clear();
   for (std::size_t step = steps_.size(); step-- > 0;) {
     if (step < segment_first_) restore(step + 1);
     const std::size_t at = step - segment_first_;
@@ -81,6 +82,7 @@ void AdjointTile<T>::reverse_step(const TileStep& step, StageRecord<T>& record, 
   if (event_ != nullptr) reverse_events(index);
   if (step.reset != 0) reverse_resets(index);
   reverse_saves(step, states_bar);
+  if (directional_) linearise(step, record);
   const auto last = static_cast<std::size_t>(tableau.stages) - 1;
   alignas(64) double t_stage[kTileLanes];
   for (std::size_t i = step.interpolated ? total_stages() - 1 : last; i > 0; --i) {
@@ -93,6 +95,8 @@ void AdjointTile<T>::reverse_step(const TileStep& step, StageRecord<T>& record, 
     }
     const T* k_bar = bar_.k.data() + i * size;
     if (any_nonzero(k_bar, size)) {
+      if (is_solved(i)) reverse_solution(i, record);
+      if (directional_ && i == 1) continue;  // its right-hand side is k_1
       const std::byte* recorded = record.usable ? record.recorded.data() + (i - 1) * rhs_.record_bytes() : nullptr;
       const std::byte* next = nullptr;
       if (i > 1 && recorded != nullptr) next = recorded - rhs_.record_bytes();
@@ -270,8 +274,10 @@ void AdjointTile<T>::flush(T* gradient, std::size_t first) {
       }
     }
     rhs_.accumulate(pending_, gradient);
+    if (directional_) directional_->accumulate(pending_directional_, gradient);
   }
   pending_.clear();
+  pending_directional_.clear();
 }
 
 template void AdjointTile<float>::backward(std::span<const float>, float*);

@@ -28,6 +28,7 @@ void AdjointTile<T>::sensitivities(std::span<T> out, std::span<double> ends) {
   const Tableau& tableau = *context_.tableau.source;
   const auto last = static_cast<std::size_t>(tableau.stages) - 1;
   AlignedBuffer<T> y(size), y1(size), argument(size), k(total_stages() * size);
+  alignas(64) T scale[kTileLanes];
   AlignedBuffer<T> unit(n * kTileLanes), row_bar(n * kTileLanes);
   AlignedBuffer<std::byte> recording(rhs_.record_bytes());
   std::fill(out.begin(), out.end(), std::numeric_limits<T>::quiet_NaN());
@@ -77,30 +78,57 @@ void AdjointTile<T>::sensitivities(std::span<T> out, std::span<double> ends) {
     }
   };
 
-  // k' = J_u argument' + J_p, a row of J from the transpose of each unit vector.
-  const auto stage = [&](const double* t, const T* at, T* k_dot) {
-    const T* const parameters = m == 0 ? nullptr : tile_.parameters.data();
-    rhs_.evaluate_recording({t, at, parameters, tile_.scratch.data(), kTileLanes}, recording.data(), workspace_.data());
+  // out += J_u of + J_p, a row of J from the transpose of each unit vector.
+  const T* const parameters = m == 0 ? nullptr : tile_.parameters.data();
+  const auto add_derivative = [&](const DifferentiableTile<T>& function, ReverseTileView<T> tile, const T* of, T* out) {
+    tile.parameters = parameters;
+    tile.out_bar = unit.data();
+    tile.in_bar = row_bar.data();
+    tile.parameter_bar = m == 0 ? nullptr : parameter_bar_.data();
     for (std::size_t o = 0; o < n; ++o) {
       std::fill_n(unit.data(), n * kTileLanes, T(0));
       std::fill_n(unit.data() + o * kTileLanes, kTileLanes, T(1));
       std::fill_n(row_bar.data(), n * kTileLanes, T(0));
       std::fill_n(parameter_bar_.data(), m * kTileLanes, T(0));
-      rhs_.reverse({t, at, parameters, unit.data(), row_bar.data(), m == 0 ? nullptr : parameter_bar_.data(),
-                    recording.data(), cotangents_.data()},
-                   workspace_.data());
-      T* const to = k_dot + o * columns * kTileLanes;
-      std::fill_n(to, n * kTileLanes, T(0));
-      if (m != 0) std::copy_n(parameter_bar_.data(), m * kTileLanes, to + n * kTileLanes);
+      function.reverse(tile, workspace_.data());
+      T* const to = out + o * columns * kTileLanes;
+      for (std::size_t at = 0; at < m * kTileLanes; ++at) to[n * kTileLanes + at] += parameter_bar_[at];
       for (std::size_t c = 0; c < n; ++c) {
         const T* const jacobian = row_bar.data() + c * kTileLanes;
-        const T* const from = argument.data() + c * columns * kTileLanes;
+        const T* const from = of + c * columns * kTileLanes;
         for (std::size_t d = 0; d < columns; ++d) {
           for (std::size_t lane = 0; lane < kTileLanes; ++lane) {
             to[d * kTileLanes + lane] += jacobian[lane] * from[d * kTileLanes + lane];
           }
         }
       }
+    }
+  };
+  // k' = J_u argument' + J_p.
+  const auto stage = [&](const double* t, const T* at, T* k_dot) {
+    rhs_.evaluate_recording({t, at, parameters, tile_.scratch.data(), kTileLanes}, recording.data(), workspace_.data());
+    std::fill_n(k_dot, size, T(0));
+    add_derivative(rhs_, {.t = t, .in = at, .record = recording.data(), .cotangents = cotangents_.data()},
+                   argument.data(), k_dot);
+  };
+  // Of stages that are solved for, W k_i' = f_i' + sum_j g_ij k_j' + h (J k_i + d_i f_t)', the last at fixed k_i. k_dot
+  // holds f_i', then k_i'.
+  AlignedBuffer<T> along(directional_ ? size : 0), column(directional_ ? n * kTileLanes : 0);
+  const auto solve = [&](std::size_t i, const StageRecord<T>& record, T* k_dot) {
+    std::fill_n(along.data(), size, T(0));
+    add_derivative(*directional_,
+                   {.t = t_linear_, .in = direction_of(i, record), .cotangents = directional_cotangents_.data()},
+                   y.data(), along.data());
+    add_scaled(rows, bar_.h, along.data(), k_dot);
+    for (const auto& term : context_.tableau.couplings[i].terms) {
+      std::fill_n(scale, kTileLanes, term.weight);
+      add_scaled(rows, scale, k.data() + term.stage * size, k_dot);
+    }
+    for (std::size_t d = 0; d < columns; ++d) {
+      const auto place = [&](std::size_t c) { return k_dot + (c * columns + d) * kTileLanes; };
+      for (std::size_t c = 0; c < n; ++c) std::copy_n(place(c), kTileLanes, column.data() + c * kTileLanes);
+      adjoint_.solve(*linear_, column.data());
+      for (std::size_t c = 0; c < n; ++c) std::copy_n(column.data() + c * kTileLanes, kTileLanes, place(c));
     }
   };
 
@@ -141,11 +169,14 @@ void AdjointTile<T>::sensitivities(std::span<T> out, std::span<double> ends) {
 
   std::vector<T> renewed, behind;  // k' and y' behind jumps
   alignas(64) double t_stage[kTileLanes];
-  alignas(64) T scale[kTileLanes];
   for (std::size_t index = 0; index < steps_.size(); ++index) {
     if (index < segment_first_ || index >= segment_end()) restore(std::min(steps_.size(), index + plan_.segment_steps));
     const TileStep& step = steps_[index];
     const StageRecord<T>& stages = segment_[index - segment_first_];
+    if (directional_) {
+      for (std::size_t lane = 0; lane < kTileLanes; ++lane) bar_.h[lane] = static_cast<T>(step.h[lane]);
+      linearise(step, stages);
+    }
     for (std::size_t i = 1; i < (step.interpolated ? total_stages() : last + 1); ++i) {
       std::copy_n(y.data(), size, argument.data());
       for (const auto& term : context_.tableau.rows[i].terms) {
@@ -155,7 +186,13 @@ void AdjointTile<T>::sensitivities(std::span<T> out, std::span<double> ends) {
       if (i == last) std::copy_n(argument.data(), size, y1.data());
       for (int lane = 0; lane < kTileLanes; ++lane) t_stage[lane] = std::fma(tableau.c[i], step.h[lane], step.t[lane]);
       const bool at_end = i == last || (has_stops() && tableau.c[i] == 1);
-      stage(at_end ? step.t_last : t_stage, stages.arguments.data() + (i - 1) * n * kTileLanes, k.data() + i * size);
+      T* const k_dot = k.data() + i * size;
+      if (directional_ && i == 1) {
+        std::copy_n(k.data(), size, k_dot);
+      } else {
+        stage(at_end ? step.t_last : t_stage, stages.arguments.data() + (i - 1) * n * kTileLanes, k_dot);
+      }
+      if (is_solved(i)) solve(i, stages, k_dot);
     }
     if (step.renewed != 0) {
       std::copy_n(y1.data(), size, argument.data());

@@ -139,11 +139,15 @@ struct SolveContext {
     if (take_code_after_ != kNever) note_kept_steps(step.settings, components_, steps);
   }
 
-  // Advances with another right-hand side over the same state, with the general kernels: those compiled in one piece
-  // with a system have the same bits, but know the system alone.
-  void use(std::shared_ptr<const TileFunction<T>> function, CpuTarget target) {
+  // Advances with another right-hand side over the same state, and its Jacobian where the method needs one, with the
+  // general kernels: those compiled in one piece with a system have the same bits, but know the system alone.
+  void use(std::shared_ptr<const TileFunction<T>> function, std::shared_ptr<const JacobianTile<T>> of_function,
+           CpuTarget target) {
     rhs = std::move(function);
+    jacobian = std::move(of_function);
     step.settings.rhs = rhs.get();
+    step.settings.jacobian = jacobian.get();
+    step.settings.linear_tile_at = function_bytes();
     step.kernels = tile_kernels<T>(target);
     step.inlined = nullptr;
     step.whole_step = nullptr;

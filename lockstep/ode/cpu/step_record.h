@@ -44,6 +44,7 @@ struct ResetRecord {
 // A step's stage arguments Y_i, i = 2 .. all stages, and what the right-hand side recorded there.
 template <class T>
 struct StageRecord {
+  AlignedBuffer<T> slopes;            // [stage - 1][component][lane], k_i that were solved for; else empty
   AlignedBuffer<T> arguments;         // [stage - 1][component][lane]
   AlignedBuffer<std::byte> recorded;  // [stage - 1][record_bytes()], empty when not kept
   bool usable = false;                // `recorded` belongs to `arguments`
@@ -61,13 +62,14 @@ class Recorder final : public TileFunction<T> {
  public:
   Recorder(const DifferentiableTile<T>& rhs, std::size_t components) : rhs_(&rhs), size_(components * kTileLanes) {}
 
-  // The next evaluations are stages 2, 3, ... of a step; null: not recorded.
-  void point_at(StageRecord<T>* record) {
+  // The next evaluations are stages 2 + `known`, ... of a step; null: not recorded.
+  void point_at(StageRecord<T>* record, std::size_t known = 0) {
     record_ = record;
-    stage_ = 0;
+    stage_ = known;
   }
-  // Evaluations since then.
+  // Stages since the second.
   std::size_t stages() const { return stage_; }
+  std::size_t workspace_bytes() const override { return rhs_->workspace_bytes(); }
   void evaluate(const TileView<T>& tile, std::byte* workspace) const override {
     if (record_ == nullptr) return rhs_->evaluate(tile, workspace);
     std::copy_n(tile.in, size_, record_->arguments.data() + stage_ * size_);
@@ -96,13 +98,13 @@ struct RecordPlan {
   bool keep_recorded = false;        // the right-hand side's own records too
 };
 
-// `bytes` for one tile; `stages` counts those whose arguments are kept.
+// `bytes` for one tile; `stages` counts what is kept of [component][lane], `recorded` the stages with a record too.
 template <class T>
-RecordPlan plan_records(std::size_t bytes, std::size_t components, std::size_t stages, std::size_t record_bytes,
-                        double expected_steps) {
+RecordPlan plan_records(std::size_t bytes, std::size_t components, std::size_t stages, std::size_t recorded,
+                        std::size_t record_bytes, double expected_steps) {
   RecordPlan plan;
   const double stage_bytes = static_cast<double>(stages * components * kTileLanes * sizeof(T));
-  const double with_records = stage_bytes + static_cast<double>(stages * record_bytes);
+  const double with_records = stage_bytes + static_cast<double>(recorded * record_bytes);
   const double budget = 0.75 * static_cast<double>(bytes);
   plan.keep_recorded = record_bytes != 0 && expected_steps * with_records <= budget;
   const double steps = budget / (plan.keep_recorded ? with_records : stage_bytes) / static_cast<double>(kSumSteps);

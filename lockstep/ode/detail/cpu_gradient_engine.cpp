@@ -14,6 +14,7 @@
 #include "lockstep/ode/cpu/adjoint_tile.h"
 #include "lockstep/ode/cpu/engine.h"
 #include "lockstep/ode/detail/gradient_engine.h"
+#include "lockstep/ode/methods.h"
 
 namespace lockstep::ode::detail {
 namespace {
@@ -43,11 +44,11 @@ class Engine final : public GradientEngine {
   Engine(Problem problem, Options options, Loss loss, GradientOptions gradient_options)
       : GradientEngine(std::move(problem), std::move(options), std::move(loss), std::move(gradient_options)),
         plan_(cpu::plan(problem_, options_)),
-        rhs_(lower_differentiable<T>(*problem_.rhs, plan_.target)),
+        rhs_(*problem_.rhs, method(options_.method), plan_.target),
         tiles_((problem_.trajectories() + kTileLanes - 1) / kTileLanes),
         tiles_per_group_((tiles_ + kMostGroups - 1) / kMostGroups),
         groups_(tiles_ == 0 ? 0 : (tiles_ + tiles_per_group_ - 1) / tiles_per_group_),
-        weights_(rhs_->weights()) {
+        weights_(rhs_.function->weights()) {
     plan_.threads = std::max(1, std::min(plan_.threads, static_cast<int>(groups_)));
     workers_.resize(static_cast<std::size_t>(plan_.threads));
     for (std::size_t group = 0; group < groups_; ++group) {
@@ -68,7 +69,7 @@ class Engine final : public GradientEngine {
   std::size_t weights() const override { return weights_.size(); }
   void set_weights(std::span<const double> weights) override {
     std::transform(weights.begin(), weights.end(), weights_.begin(), [](double w) { return static_cast<T>(w); });
-    rhs_->set_weights(weights_);
+    rhs_.set_weights(weights_);
   }
 
   const Gradients& evaluate(const RunControl& control, Derivatives derivatives) override {
@@ -109,7 +110,7 @@ class Engine final : public GradientEngine {
     const cpu::RecordPlan& plan = workers_[0]->tile.plan();
     const std::size_t stages = workers_[0]->stages;
     const double step_bytes = static_cast<double>(stages * problem_.rhs->components() * kTileLanes * sizeof(T)) +
-                              (plan.keep_recorded ? static_cast<double>(stages * rhs_->record_bytes()) : 0.0);
+                              (plan.keep_recorded ? static_cast<double>(stages * rhs_.function->record_bytes()) : 0.0);
     std::vector<std::string> sentences;
     if (workers_[0]->sample) {
       sentences.push_back(
@@ -123,7 +124,7 @@ class Engine final : public GradientEngine {
                         " bytes a step" + (plan.keep_recorded ? ", hidden activations included" : ""));
     sentences.push_back("longer solves keep up to " + std::to_string(plan.most_checkpoints) +
                         " checkpoints and compute the steps between them again");
-    if (!plan.keep_recorded && rhs_->record_bytes() != 0) {
+    if (!plan.keep_recorded && rhs_.function->record_bytes() != 0) {
       sentences.push_back("hidden activations are computed again on the way back");
     }
     return sentences;
@@ -132,14 +133,14 @@ class Engine final : public GradientEngine {
  private:
   // A thread's own.
   struct Worker {
-    Worker(const Problem& problem, const Options& options, const DifferentiableTile<T>& rhs, CpuTarget target,
+    Worker(const Problem& problem, const Options& options, const cpu::DifferentiableRhs<T>& rhs, CpuTarget target,
            std::size_t bytes, std::size_t row)
         : tile(problem, options, rhs, target, bytes),
           stages(tile.kept_stages()),
           states(row),
           bar(row),
           states_bar(kTileLanes * row + kSlack),
-          gradient(rhs.weights()) {}
+          gradient(rhs.function->weights()) {}
     static constexpr std::size_t kSlack = 1024;  // numbers past the end that may be read
     cpu::AdjointTile<T> tile;
     std::optional<cpu::AdjointSample<T>> sample;  // where trajectories are taken one by one
@@ -162,7 +163,7 @@ class Engine final : public GradientEngine {
   Worker& worker(int thread) {
     auto& slot = workers_[static_cast<std::size_t>(thread)];
     if (!slot) {
-      slot = std::make_unique<Worker>(problem_, options_, *rhs_, plan_.target, bytes_of_thread(), row());
+      slot = std::make_unique<Worker>(problem_, options_, rhs_, plan_.target, bytes_of_thread(), row());
       choose_sample(*slot);
     }
     return *slot;
@@ -174,11 +175,11 @@ class Engine final : public GradientEngine {
     const bool has_ends = problem_.event || !problem_.resets.empty() || std::holds_alternative<EndLoss>(loss_);
     // Taken one by one they may need all that a sample's records may take.
     const bool suits = !has_ends && bytes_of_thread() >= cpu::SampleWork<T>::kMostBytes &&
-                       cpu::AdjointSample<T>::suits(problem_, options_, *rhs_, worker.tile.has_stops());
+                       cpu::AdjointSample<T>::suits(problem_, options_, *rhs_.function, worker.tile.has_stops());
     if (!suits) {
       worker.sample.reset();
     } else if (!worker.sample) {
-      worker.sample.emplace(problem_, options_, *rhs_->sample(), plan_.target);
+      worker.sample.emplace(problem_, options_, *rhs_.function->sample(), plan_.target);
     }
   }
 
@@ -362,7 +363,7 @@ class Engine final : public GradientEngine {
 
   cpu::EnginePlan plan_;
   const cpu::AdjointKernels<T>& adjoint_ = cpu::adjoint_kernels<T>(plan_.target);
-  std::shared_ptr<DifferentiableTile<T>> rhs_;
+  cpu::DifferentiableRhs<T> rhs_;
   std::size_t tiles_, tiles_per_group_, groups_;
   std::vector<T> weights_;
   std::vector<std::unique_ptr<Worker>> workers_;  // [thread], made when first needed

@@ -8,7 +8,6 @@
 #include "lockstep/core/error.h"
 #include "lockstep/ode/cpu/engine.h"
 #include "lockstep/ode/differentiable_event.h"
-#include "lockstep/ode/methods.h"
 
 namespace lockstep::ode::detail {
 namespace {
@@ -85,12 +84,6 @@ bool has_weight_of_each_target(const SquaredError& loss, std::size_t components)
 
 void require_differentiable(const Problem& problem, const Options& options, SaveRows rows) {
   validate(problem, options, rows);
-  if (method(options.method).is_linearly_implicit()) {
-    throw Error(ErrorKind::unsupported, {.field = "options.method",
-                                         .found = options.method + ", which is linearly implicit",
-                                         .expected = "an explicit method for derivatives of a solve",
-                                         .remedy = "take tsit5, or rkc20 where the problem is stiff"});
-  }
   for (std::size_t i = 0; i < problem.resets.size(); ++i) {
     const auto require = [i](const Rhs& function, bool differentiable, const char* member, const char* remedy) {
       if (differentiable) return;
@@ -114,19 +107,19 @@ void require_differentiable(const Problem& problem, const Options& options, Save
 
 template <class T>
 CommonSteps find_common_steps(const Problem& problem, const Options& options, const cpu::EnginePlan& plan,
-                              std::shared_ptr<const TileFunction<T>> rhs, const RunControl& control) {
+                              const cpu::DifferentiableRhs<T>& rhs, const RunControl& control) {
   CommonSteps common;
   if (options.control != StepControl::common) return common;
   Solution solution(options.precision, problem.trajectories(), problem.rhs->components(), problem.save_times,
                     problem.save_times_per_trajectory);
   DiscardingSink sink(solution);
-  cpu::advance_together<T>(problem, options, plan, sink, control, &common.steps, std::move(rhs));
+  cpu::advance_together<T>(problem, options, plan, sink, control, &common.steps, rhs.function, rhs.jacobian);
   common.ends.assign(solution.records().begin(), solution.records().end());
   return common;
 }
 template CommonSteps find_common_steps(const Problem&, const Options&, const cpu::EnginePlan&,
-                                       std::shared_ptr<const TileFunction<float>>, const RunControl&);
+                                       const cpu::DifferentiableRhs<float>&, const RunControl&);
 template CommonSteps find_common_steps(const Problem&, const Options&, const cpu::EnginePlan&,
-                                       std::shared_ptr<const TileFunction<double>>, const RunControl&);
+                                       const cpu::DifferentiableRhs<double>&, const RunControl&);
 
 }  // namespace lockstep::ode::detail

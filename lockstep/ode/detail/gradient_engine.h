@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/ode/cpu/differentiable_rhs.h"
 #include "lockstep/ode/cpu/engine.h"
 #include "lockstep/ode/detail/save_rows.h"
 #include "lockstep/ode/gradient.h"
@@ -69,7 +70,7 @@ struct CommonSteps {
 };
 template <class T>
 CommonSteps find_common_steps(const Problem& problem, const Options& options, const cpu::EnginePlan& plan,
-                              std::shared_ptr<const TileFunction<T>> rhs, const RunControl& control);
+                              const cpu::DifferentiableRhs<T>& rhs, const RunControl& control);
 
 // Of a validated problem, for the options' precision.
 std::unique_ptr<GradientEngine> make_gradient_engine(Problem problem, Options options, Loss loss,

@@ -15,12 +15,16 @@ namespace {
 template <class T>
 class ReverseGraph final : public DifferentiableTile<T> {
  public:
-  ReverseGraph(const graph::Graph& graph, GraphPieces pieces, const graph::WeightPlaces& places, CpuTarget target)
-      : pieces_(std::move(pieces)), plan_(TrainableGraphPlan<T>::compile(graph, places, target)) {}
+  // `directions`: the pieces of those ports whose directions the plan reads too; they lie behind the state.
+  ReverseGraph(TrainableGraphPlan<T> plan, GraphPieces pieces, GraphPieces directions, std::size_t components)
+      : pieces_(std::move(pieces)),
+        directions_(std::move(directions)),
+        components_(components),
+        plan_(std::move(plan)) {}
 
   void evaluate(const TileView<T>& tile, std::byte* workspace) const override {
     T* const inputs = reinterpret_cast<T*>(workspace);
-    gather_inputs(pieces_, tile.t, tile.in, tile.parameters, inputs);
+    gather(tile.t, tile.in, tile.parameters, inputs);
     plan_.evaluate_tile({tile.t, inputs, nullptr, tile.out, tile.lanes}, workspace + row_bytes(plan_.inputs()));
   }
   std::size_t workspace_bytes() const override { return row_bytes(plan_.inputs()) + plan_.workspace_bytes(); }
@@ -31,7 +35,7 @@ class ReverseGraph final : public DifferentiableTile<T> {
 
   void reverse(const ReverseTileView<T>& tile, std::byte* workspace) const override {
     T* const read = reinterpret_cast<T*>(workspace);
-    T* const out_bar = gather_inputs(pieces_, tile.t, tile.in, tile.parameters, read);
+    T* const out_bar = gather(tile.t, tile.in, tile.parameters, read);
     std::copy_n(tile.out_bar, plan_.outputs() * kTileLanes, out_bar);
     const T* row = plan_.reverse_tile(read, reinterpret_cast<T*>(tile.cotangents),
                                       workspace + row_bytes(plan_.inputs() + plan_.outputs()));
@@ -64,8 +68,23 @@ class ReverseGraph final : public DifferentiableTile<T> {
 
  private:
   static std::size_t row_bytes(std::size_t rows) { return rows * kTileLanes * sizeof(T); }
+  // What the plan's input ports take; returns where it ends.
+  T* gather(const double* t, const T* in, const T* parameters, T* row) const {
+    row = gather_inputs(pieces_, t, in, parameters, row);
+    for (const GraphPiece& piece : directions_) {
+      const std::size_t numbers = piece.count * kTileLanes;
+      if (piece.source == GraphSource::parameters) {
+        row = std::fill_n(row, numbers, T(0));
+      } else {
+        const std::size_t first = piece.source == GraphSource::time ? 2 * components_ : components_ + piece.first;
+        row = std::copy_n(in + first * kTileLanes, numbers, row);
+      }
+    }
+    return row;
+  }
 
-  GraphPieces pieces_;
+  GraphPieces pieces_, directions_;
+  std::size_t components_;
   TrainableGraphPlan<T> plan_;
 };
 
@@ -74,11 +93,37 @@ class ReverseGraph final : public DifferentiableTile<T> {
 template <class T>
 std::shared_ptr<DifferentiableTile<T>> reverse_graph(const graph::Graph& graph, const GraphPieces& pieces,
                                                      const graph::WeightPlaces& places, CpuTarget target) {
-  return std::make_shared<ReverseGraph<T>>(graph, pieces, places, target);
+  return std::make_shared<ReverseGraph<T>>(TrainableGraphPlan<T>::compile(graph, places, target), pieces, GraphPieces(),
+                                           graph.outputs[0].width);
 }
 template std::shared_ptr<DifferentiableTile<float>> reverse_graph(const graph::Graph&, const GraphPieces&,
                                                                   const graph::WeightPlaces&, CpuTarget);
 template std::shared_ptr<DifferentiableTile<double>> reverse_graph(const graph::Graph&, const GraphPieces&,
                                                                    const graph::WeightPlaces&, CpuTarget);
+
+// Pieces fill the ports one after another, none lies in two of them.
+template <class T>
+std::shared_ptr<DifferentiableTile<T>> directional_graph(const graph::Graph& graph, const GraphPieces& pieces,
+                                                         std::size_t components, const graph::WeightPlaces& places,
+                                                         CpuTarget target) {
+  std::vector<bool> moved;
+  GraphPieces directions;
+  auto piece = pieces.begin();
+  for (const graph::Port& port : graph.inputs) {
+    const auto first = piece;
+    for (std::size_t width = 0; width < port.width && piece != pieces.end(); ++piece) width += piece->count;
+    moved.push_back(
+        std::any_of(first, piece, [](const GraphPiece& of_port) { return of_port.source != GraphSource::parameters; }));
+    if (moved.back()) directions.insert(directions.end(), first, piece);
+  }
+  auto plan = TrainableGraphPlan<T>::compile_tangent(graph::tangent_graph(graph, moved), places, target);
+  return std::make_shared<ReverseGraph<T>>(std::move(plan), pieces, std::move(directions), components);
+}
+template std::shared_ptr<DifferentiableTile<float>> directional_graph(const graph::Graph&, const GraphPieces&,
+                                                                      std::size_t, const graph::WeightPlaces&,
+                                                                      CpuTarget);
+template std::shared_ptr<DifferentiableTile<double>> directional_graph(const graph::Graph&, const GraphPieces&,
+                                                                       std::size_t, const graph::WeightPlaces&,
+                                                                       CpuTarget);
 
 }  // namespace lockstep::ode::detail

@@ -1,4 +1,4 @@
-// A built-in system with its transposed derivative.
+// A built-in system with its transposed derivative, and with that of its derivative along a direction.
 #pragma once
 
 #include <cstddef>
@@ -12,5 +12,8 @@ namespace lockstep::ode::detail {
 template <class T>
 std::shared_ptr<DifferentiableTile<T>> reverse_system(std::size_t index, CpuTarget target,
                                                       std::shared_ptr<const TileFunction<T>> forward);
+// StateFunction::directional_f64().
+template <class T>
+std::shared_ptr<DifferentiableTile<T>> directional_system(std::size_t index, CpuTarget target);
 
 }  // namespace lockstep::ode::detail

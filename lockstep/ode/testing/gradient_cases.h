@@ -134,8 +134,8 @@ std::vector<N> plain_trained(const std::vector<N>& u, const std::vector<N>& p, c
   return {u[1] + plain_net<N>({u[0]}, kept.data(), 1)[0], p[0] * pair - k * u[0] - m * u[1]};
 }
 
-template <class N>
-std::vector<N> plain_rhs(const Case& c, double t, const std::vector<N>& u, const std::vector<N>& p,
+template <class N, class Time>
+std::vector<N> plain_rhs(const Case& c, const Time& t, const std::vector<N>& u, const std::vector<N>& p,
                          const std::vector<N>& w) {
   using std::cos;
   using std::sin;
@@ -144,10 +144,10 @@ std::vector<N> plain_rhs(const Case& c, double t, const std::vector<N>& u, const
   if (name == "trained") return plain_trained(u, p, w);
   if (name == "net") return plain_net<N>({u[0], u[1], u[2], p[0], N(t)}, w.data(), 3);
   if (name == "closure") {
-    const N net = plain_net<N>({u[0] * u[1], p[0] + N(0.5 * t)}, w.data(), 1)[0];
+    const N net = plain_net<N>({u[0] * u[1], p[0] + N(0.5) * N(t)}, w.data(), 1)[0];
     return {u[1] + net * u[0], net - p[0] * u[0]};
   }
-  if (name == "pendulum") return {u[1], N(0.25 * t) - p[0] * sin(u[0])};
+  if (name == "pendulum") return {u[1], N(0.25) * N(t) - p[0] * sin(u[0])};
   if (name == "driven pendulum") return {u[1], p[1] * cos(p[2] * N(t)) - u[1] / p[0] - sin(u[0])};
   auto du = plain_lorenz(u, p);
   const auto more = plain_net<N>(u, w.data(), 3);
@@ -240,8 +240,8 @@ N plain_loss(const Case& c, const Problem& problem, const std::string& method_na
     for (std::size_t i = 0; i < m; ++i) {
       p.push_back(shifted(problem.parameters[trajectory * m + i], direction.p[trajectory * m + i]));
     }
-    const auto f = [&](double t, const std::vector<N>& y, const std::vector<N>& q) {
-      return plain_rhs<N>(c, t, y, q, w);
+    const auto f = [&]<class M>(const auto& t, const std::vector<M>& y, const std::vector<M>& q) {
+      return plain_rhs<M>(c, t, y, q, std::vector<M>(w.begin(), w.end()));
     };
     const auto states = replay<N>(method(method_name), f, u, p, gradients.steps[trajectory],
                                   {problem.save_times_of(trajectory), problem.save_points()});
@@ -254,9 +254,13 @@ struct Mode {
   std::string method;
   StepControl control;
 };
+// Linearly implicit methods ask for second derivatives.
+inline bool has_derivatives(const Case& c, const std::string& method_name) {
+  return !method(method_name).is_linearly_implicit() || c.rhs->directional_f64(best_cpu_target()) != nullptr;
+}
 inline std::vector<Mode> all_modes() {
   std::vector<Mode> modes;
-  for (const auto name : explicit_method_names()) {
+  for (const auto name : method_names()) {
     modes.push_back({std::string(name), StepControl::fixed});
     if (method(name).error_order == 0) continue;
     modes.push_back({std::string(name), StepControl::per_trajectory});

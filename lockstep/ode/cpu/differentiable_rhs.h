@@ -1,0 +1,34 @@
+// What the adjoint of a solve asks of its right-hand side, at weights that change from one solve to the next.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "lockstep/ode/differentiable_tile.h"
+#include "lockstep/ode/jacobian_tile.h"
+#include "lockstep/ode/tableau.h"
+
+namespace lockstep::ode::cpu {
+
+template <class T>
+struct DifferentiableRhs {
+  // Throws Error (unsupported) for a function that has not the derivatives that the method needs.
+  DifferentiableRhs(const StateFunction& rhs, const Tableau& method, CpuTarget target)
+      : function(lower_differentiable<T>(rhs, target)) {
+    if (!method.is_linearly_implicit()) return;
+    directional = lower_directional<T>(rhs, target);
+    jacobian = lower_jacobian<T>(rhs, target, function);
+  }
+
+  void set_weights(std::span<const T> weights) const {
+    function->set_weights(weights);
+    if (directional) directional->set_weights(weights);
+  }
+
+  std::shared_ptr<DifferentiableTile<T>> function;
+  // With an explicit method null.
+  std::shared_ptr<DifferentiableTile<T>> directional;
+  std::shared_ptr<const JacobianTile<T>> jacobian;
+};
+
+}  // namespace lockstep::ode::cpu

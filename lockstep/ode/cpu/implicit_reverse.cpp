@@ -1,0 +1,63 @@
+// The way back through stages that a linearly implicit method solves for, as docs/adjoint.md derives it.
+#include <algorithm>
+
+#include "lockstep/ode/cpu/adjoint_tile.h"
+
+namespace lockstep::ode::cpu {
+
+// The factors that the step's stages were solved with.
+template <class T>
+void AdjointTile<T>::linearise(const TileStep& step, const StageRecord<T>& record) {
+  for (int lane = 0; lane < kTileLanes; ++lane) {
+    const double t = step.t[lane];
+    t_linear_[lane] = has_stops() ? detail::step_end(tile_.stops[lane], t, step.h[lane] < 0).behind : t;
+  }
+  context_.jacobian->evaluate({t_linear_, record.arguments.data(), tile_.parameters.data(), nullptr, kTileLanes},
+                              linear_->matrix, linear_->by_time, workspace_.data());
+  adjoint_.factor(*linear_, context_.tableau.inverse_gamma, bar_.h);
+}
+
+// What the stage's equations are derived along: the state y0, then k_i and d_i.
+template <class T>
+const T* AdjointTile<T>::direction_of(std::size_t stage, const StageRecord<T>& record) {
+  const std::size_t size = context_.components() * kTileLanes;
+  T* to = std::copy_n(record.arguments.data(), size, direction_.data());
+  to = std::copy_n(record.slopes.data() + (stage - 1) * size, size, to);
+  std::fill_n(to, kTileLanes, context_.tableau.time_weights[stage]);
+  return direction_.data();
+}
+
+// W k_i = f_i + sum_j g_ij k_j + d_i h f_t, W = 1/gamma - h J. With v = W^-T k_i_bar, which takes the place of k_i_bar:
+//   f_i_bar = v,   k_j_bar += g_ij v,   J_bar = h v k_i^T,   f_t_bar = h d_i v,
+// the last two being those of h v^T (J k_i + d_i f_t), the derivative along (k_i, d_i) at y0.
+template <class T>
+void AdjointTile<T>::reverse_solution(std::size_t stage, const StageRecord<T>& record) {
+  const std::size_t n = context_.components();
+  T* const v = bar_.k.data() + stage * n * kTileLanes;
+  adjoint_.solve_transposed(*linear_, v);
+  adjoint_.spread(bar_, n, context_.tableau.couplings[stage], v);
+  if (stage == 1) adjoint_.spread(bar_, n, StageSum<T>{{{0, T(1)}}}, v);
+  adjoint_.scale(bar_.h, n, v, bar_.saved.data());
+  const bool has_parameters = context_.parameters() != 0;
+  std::byte* const cotangents =
+      directional_cotangents_.data() + pending_directional_.size() * directional_->cotangent_bytes();
+  directional_->reverse({.t = t_linear_,
+                         .in = direction_of(stage, record),
+                         .parameters = has_parameters ? tile_.parameters.data() : nullptr,
+                         .out_bar = bar_.saved.data(),
+                         .in_bar = bar_.y.data(),
+                         .parameter_bar = has_parameters ? parameter_bar_.data() : nullptr,
+                         .record = nullptr,
+                         .cotangents = cotangents},
+                        workspace_.data());
+  pending_directional_.push_back({nullptr, cotangents});
+}
+
+template void AdjointTile<float>::linearise(const TileStep&, const StageRecord<float>&);
+template const float* AdjointTile<float>::direction_of(std::size_t, const StageRecord<float>&);
+template void AdjointTile<float>::reverse_solution(std::size_t, const StageRecord<float>&);
+template void AdjointTile<double>::linearise(const TileStep&, const StageRecord<double>&);
+template const double* AdjointTile<double>::direction_of(std::size_t, const StageRecord<double>&);
+template void AdjointTile<double>::reverse_solution(std::size_t, const StageRecord<double>&);
+
+}  // namespace lockstep::ode::cpu
