@@ -157,3 +157,33 @@ def test_what_failed_trajectories_never_came_to_is_told():
     with pytest.warns(UserWarning, match=r"the loss asks for what 1 of 2 trajectories, which failed \(1 step_too_small\), never "
                                          r"came to"):
         assert np.isclose(solution.vjp(slopes).u0[0, 0], 1 / (1 - 0.25)**2, rtol=1e-5)
+
+
+STIFF = {"a": "k3 * b * c - k1 * a", "b": "k1 * a - k3 * b * c - k2 * b^2", "c": "k2 * b^2"}
+
+
+# Of Robertson's reaction: both are sums of the same rounded derivatives, and that of a + b + c, which stays 1, is 0.
+def test_stiff_solves_have_derivatives():
+    rates = {"k1": [0.04, 0.05], "k2": 3e7, "k3": 1e4}
+    solution = lockstep.solve(lockstep.equations(STIFF, parameters=list(rates)), [1, 0, 0], (0, 40), [1, 10, 40], parameters=rates,
+                              method="rodas5p", precision="f64", rtol=1e-6, atol=1e-10)
+    w = random(2, 3, 3, seed=9)
+    gradients, jacobians = solution.vjp(w), solution.sensitivities()
+    expected = np.einsum("ntc,ntcp->np", w, jacobians.state_by_parameter)
+    np.testing.assert_allclose(gradients.parameters, expected, rtol=1e-7)
+    assert np.all(np.abs(gradients.parameters[:, 0]) > 0.1)
+    by_k1 = jacobians.state_by_parameter[..., 0]
+    np.testing.assert_allclose(by_k1.sum(axis=-1), 0, atol=1e-9 * np.abs(by_k1).max())
+
+
+def test_rates_of_a_stiff_reaction_are_found():
+    times = [0, 1e-4, 3e-4, 1e-3, 0.01, 0.1, 1, 3, 10, 20, 40]
+    true, sigma = {"k1": 0.04, "k2": 3e7, "k3": 1e4}, {"a": 1e-3, "b": 1e-7, "c": 1e-3}
+    stiff = dict(method="rodas5p", precision="f64", rtol=1e-6, atol=[1e-8, 1e-11, 1e-8])
+    u = lockstep.solve(lockstep.equations(STIFF, parameters=true), [1, 0, 0], (0, 40), times, **stiff).state[0]
+    u[1:] += random(10, 3, seed=10) * list(sigma.values())
+    starts = {name: {"start": 2 * value, "positive": True} for name, value in true.items()}
+    training = lockstep.train(t=times, u=u, equations=STIFF, parameters=starts, sigma=sigma,
+                              phases=[{"optimiser": "lbfgs", "iterations": 100}], **stiff)
+    for name, value in true.items():
+        assert abs(training.parameters[name] - value) < 3 * training.standard_errors[name] < 0.05 * value
