@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <random>
 
 #include "lockstep/core/error.h"
@@ -306,6 +307,55 @@ TEST(DerivativeGraph, a_tangent_tells_whose_weights_its_layers_have) {
   EXPECT_EQ(tangent.layers[3].of, 0u);
   EXPECT_EQ(tangent.layers[4].of, 2u);
   EXPECT_TRUE(tangent.layers[3].of_direction && tangent.layers[4].of_direction);
+}
+
+// The first feature is read whole, among others, by itself, several times by one node, and all that in between.
+TEST(DerivativeGraph, features_that_several_nodes_read) {
+  Builder b;
+  const std::size_t x = b.input(5);
+  const std::size_t whole = b.add(Activate{{ActivationKind::tanh}}, {x});
+  const std::size_t twice = b.add(Unary{UnaryKind::exp}, {b.add(Columns{{2, 2, 0}}, {x})});
+  const std::size_t again = b.add(Activate{{ActivationKind::sigmoid}}, {x});
+  const std::size_t alone = b.add(Unary{UnaryKind::cosine}, {b.add(Columns{{0}}, {x})});
+  const std::size_t pair = b.add(Activate{{ActivationKind::sin}}, {b.add(Columns{{0, 4}}, {x})});
+  b.output(b.add(Concatenate{}, {whole, twice, again, alone, pair}));
+  std::mt19937 random(7);
+  for (int i = 0; i < 10; ++i) expect_derivatives(b.graph, random_vectors(b.graph.inputs, random), random);
+}
+
+// Numbers that all values together hold: what an evaluation costs.
+std::size_t numbers_of(const Graph& graph) {
+  const std::vector<std::size_t> widths = graph.widths();
+  return std::accumulate(widths.begin(), widths.end(), std::size_t{0});
+}
+
+// An equation for each cell of a ring: u_i (u_i+1 - u_0) p.
+Graph ring(std::size_t cells) {
+  Builder b;
+  const std::size_t u = b.input(cells), p = b.input(2);
+  std::vector<std::size_t> rates;
+  for (std::size_t i = 0; i < cells; ++i) {
+    const std::size_t here = b.add(Columns{{i}}, {u}), right = b.add(Columns{{(i + 1) % cells}}, {u});
+    const std::size_t first = b.add(Columns{{0}}, {u}), factor = b.add(Columns{{i % 2}}, {p});
+    const std::size_t change = b.add(Binary{BinaryKind::subtract}, {right, first});
+    rates.push_back(b.add(Binary{BinaryKind::multiply}, {factor, b.add(Binary{BinaryKind::multiply}, {here, change})}));
+  }
+  b.output(b.add(Concatenate{}, rates));
+  return b.graph;
+}
+
+// Twice as many cells add twice as much: nothing grows by the square of their number.
+TEST(DerivativeGraph, derivatives_of_many_equations_grow_as_their_number) {
+  std::mt19937 random(11);
+  const Graph small = ring(5);
+  expect_derivatives(small, random_vectors(small.inputs, random), random);
+  const auto growth = [](const auto& derivative, std::size_t from, std::size_t to) {
+    return numbers_of(derivative(ring(to))) - numbers_of(derivative(ring(from)));
+  };
+  for (const auto& derivative :
+       {+[](const Graph& graph) { return vjp_graph(graph); }, +[](const Graph& graph) { return jvp_graph(graph); }}) {
+    EXPECT_EQ(growth(derivative, 200, 400), 2 * growth(derivative, 100, 200));
+  }
 }
 
 // A layer's weight and bias gradients against complex steps along the weights: nudging W by h d is the same as adding

@@ -1,7 +1,9 @@
 // Reverse: the cotangents of what a node reads from its own, the last node first.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
+#include <utility>
 #include <variant>
 
 #include "lockstep/kernels/graph/derivative.h"
@@ -22,11 +24,12 @@ class Reverse : DerivativeBuilder {
     const std::size_t ports = graph_.inputs.size();
     transposes_.assign(widths_.size(), kNone);
     bar_.assign(widths_.size(), kNone);
+    selected_.assign(widths_.size(), {});
     for (std::size_t i = 0; i < graph_.outputs.size(); ++i) receive(graph_.outputs[i].value, ports + i);
     for (std::size_t value = widths_.size(); value-- > ports;) {
-      if (bar_[value] == kNone || !depends_[value]) continue;
+      if (!depends_[value]) continue;
       name_ = node(value).name;
-      hand_on(value);
+      if (has_bar(value)) hand_on(value);
     }
     for (Port port : graph_.outputs) {
       port.value = number_[port.value];
@@ -34,7 +37,7 @@ class Reverse : DerivativeBuilder {
     }
     for (Port port : graph_.inputs) {
       name_ = port.name;
-      if (bar_[port.value] == kNone) bar_[port.value] = zeros(port.width);
+      if (!has_bar(port.value)) bar_[port.value] = zeros(port.width);
       port.value = bar_[port.value];
       port.name += "_bar";
       made_.outputs.push_back(std::move(port));
@@ -50,7 +53,7 @@ class Reverse : DerivativeBuilder {
     name_ = node(value).name;
     const std::size_t read = node(value).inputs[0];
     made_.outputs.push_back({name_ + "_read", number_[read], widths_[read]});
-    if (bar_[value] == kNone) bar_[value] = zeros(widths_[value]);
+    if (!has_bar(value)) bar_[value] = zeros(widths_[value]);
     made_.outputs.push_back({name_ + "_bar", bar_[value], widths_[value]});
   }
 
@@ -62,7 +65,80 @@ class Reverse : DerivativeBuilder {
   void receive(std::size_t value, std::size_t term) {
     if (!wants(value)) return;
     if (width(term) != widths_[value]) term = reduce(ReduceKind::sum, term);
-    bar_[value] = bar_[value] == kNone ? term : sum(bar_[value], term);
+    bar_[value] = has_bar(value) ? sum(bar_[value], term) : term;
+  }
+
+  // Whether anything asked for a value's cotangent, which bar_ then holds.
+  bool has_bar(std::size_t value) {
+    if (!selected_[value].empty()) bar_[value] = gathered(value, std::exchange(selected_[value], {}));
+    return bar_[value] != kNone;
+  }
+
+  // The cotangents of features that were selected, node by node, back at their places. All at once: what each node adds
+  // to a vector of its own would take the square of the features where each is read by itself. A feature's sum goes
+  // through the nodes in their order, after what the value has received as a whole.
+  struct Selected {
+    const Inputs* indices;
+    std::size_t bar;
+  };
+  std::size_t gathered(std::size_t value, const std::vector<Selected>& selected) {
+    const std::size_t wide = widths_[value];
+    Inputs parts;
+    std::vector<Inputs> terms(wide);  // of each feature: where among the parts
+    std::size_t width = 0;
+    if (bar_[value] != kNone) {
+      parts.push_back(bar_[value]);
+      for (; width < wide; ++width) terms[width].push_back(width);
+    }
+    for (const auto& [indices, bar] : selected) {
+      parts.push_back(bar);
+      for (const std::size_t feature : *indices) terms[feature].push_back(width++);
+    }
+    parts.push_back(constant(0));
+    return sums_of(add(Concatenate{}, std::move(parts)), terms, width);
+  }
+
+  // [feature], the sum of these features of `all`, of which number `zero` is 0. Features of the most terms come first
+  // on the way, so that each round of sums is over those that have another term.
+  std::size_t sums_of(std::size_t all, const std::vector<Inputs>& terms, std::size_t zero) {
+    Inputs order(terms.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, std::greater(), [&](std::size_t feature) { return terms[feature].size(); });
+    const std::size_t rounds = terms[order[0]].size();
+    if (rounds == 1) {
+      Inputs only;
+      for (const Inputs& of : terms) only.push_back(of.empty() ? zero : of[0]);
+      return add(Columns{std::move(only)}, {all});
+    }
+    const auto round = [&](std::size_t number) {
+      Inputs indices;
+      for (const std::size_t feature : order) {
+        if (terms[feature].size() > number) indices.push_back(terms[feature][number]);
+      }
+      return add(Columns{std::move(indices)}, {all});
+    };
+    std::size_t sums = round(0);
+    Inputs finished{constant(0)};  // the last ones first
+    for (std::size_t number = 1; number < rounds; ++number) {
+      const std::size_t more = round(number), going_on = width(more), before = width(sums);
+      if (going_on < before) {
+        finished.push_back(range_of(sums, going_on, before));
+        sums = range_of(sums, 0, going_on);
+      }
+      sums = sum(sums, more);
+    }
+    finished.push_back(sums);
+    std::ranges::reverse(finished);
+    Inputs places(terms.size());
+    std::size_t summed = 0;
+    for (const std::size_t feature : order) summed += !terms[feature].empty();
+    for (std::size_t i = 0; i < order.size(); ++i) places[order[i]] = std::min(i, summed);
+    return add(Columns{std::move(places)}, {add(Concatenate{}, std::move(finished))});
+  }
+  std::size_t range_of(std::size_t of, std::size_t begin, std::size_t end) {
+    Inputs indices(end - begin);
+    std::iota(indices.begin(), indices.end(), begin);
+    return add(Columns{std::move(indices)}, {of});
   }
 
   void hand_on(std::size_t value) {
@@ -87,25 +163,15 @@ class Reverse : DerivativeBuilder {
   void of(std::size_t, std::size_t bar, const Inputs& read, const Concatenate&) {
     std::size_t offset = 0;
     for (const std::size_t part : read) {
-      Inputs indices(widths_[part]);
-      std::iota(indices.begin(), indices.end(), offset);
-      offset += indices.size();
-      if (wants(part)) receive(part, add(Columns{indices}, {bar}));
+      if (wants(part)) receive(part, range_of(bar, offset, offset + widths_[part]));
+      offset += widths_[part];
     }
   }
-  // Each feature that was selected gets its cotangents back; those selected more than once in several rounds.
   void of(std::size_t, std::size_t bar, const Inputs& read, const Columns& columns) {
-    const std::size_t wide = widths_[read[0]], none = columns.indices.size();
-    if (wide == 1) return receive(read[0], none == 1 ? bar : reduce(ReduceKind::sum, bar));
-    std::vector<Inputs> rounds;
-    std::vector<std::size_t> met(wide, 0);
-    for (std::size_t i = 0; i < columns.indices.size(); ++i) {
-      const std::size_t feature = columns.indices[i];
-      if (met[feature] == rounds.size()) rounds.emplace_back(wide, none);
-      rounds[met[feature]++][feature] = i;
+    if (widths_[read[0]] == 1) {
+      return receive(read[0], columns.indices.size() == 1 ? bar : reduce(ReduceKind::sum, bar));
     }
-    const std::size_t with_zero = add(Concatenate{}, {bar, constant(0)});
-    for (const Inputs& round : rounds) receive(read[0], add(Columns{round}, {with_zero}));
+    if (wants(read[0])) selected_[read[0]].push_back({&columns.indices, bar});
   }
   void of(std::size_t, std::size_t bar, const Inputs& read, const Choose& choose) {
     const std::size_t zero = zeros(width(bar));
@@ -190,6 +256,7 @@ class Reverse : DerivativeBuilder {
 
   bool of_layers_;
   std::vector<std::size_t> bar_;         // of each value, kNone where nothing asked for it
+  std::vector<std::vector<Selected>> selected_;  // of each value, not in bar_ yet
   std::vector<std::size_t> transposes_;  // of each value
 };
 

@@ -1,9 +1,75 @@
 #include "lockstep/kernels/graph/detail/layout.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <queue>
+#include <set>
 #include <utility>
 
 namespace lockstep::graph {
+namespace {
+
+// Rows that nothing lies in. Each taker gets the first ones that follow each other in sufficient number.
+class FreeRows {
+ public:
+  std::size_t take(std::size_t rows) {
+    const auto [last, last_count] = gaps_.empty() ? Gap(most_, 0) : Gap(*gaps_.rbegin());
+    std::size_t row = last + last_count == most_ ? last : most_;
+    for (auto alike = by_count_.lower_bound(rows); alike != by_count_.end(); ++alike) {
+      row = std::min(row, *alike->second.begin());
+    }
+    const auto found = gaps_.find(row);
+    const std::size_t count = found != gaps_.end() ? found->second : 0;
+    if (found != gaps_.end()) remove(row, count);
+    if (count > rows) add(row + rows, count - rows);
+    most_ = std::max(most_, row + rows);
+    return row;
+  }
+
+  void give_back(std::size_t row, std::size_t count) {
+    auto after = gaps_.lower_bound(row);
+    if (after != gaps_.end() && after->first == row + count) {
+      const std::size_t more = after->second;
+      remove(row + count, more);
+      count += more;
+    }
+    after = gaps_.lower_bound(row);
+    if (after != gaps_.begin()) {
+      const auto [before, more] = *std::prev(after);
+      if (before + more == row) {
+        remove(before, more);
+        row = before;
+        count += more;
+      }
+    }
+    add(row, count);
+  }
+
+  // As many rows as were ever taken at one time, gaps between them included.
+  std::size_t most() const { return most_; }
+
+ private:
+  using Gap = std::pair<std::size_t, std::size_t>;  // first row, how many
+
+  void add(std::size_t row, std::size_t count) {
+    gaps_[row] = count;
+    by_count_[count].insert(row);
+  }
+  void remove(std::size_t row, std::size_t count) {
+    gaps_.erase(row);
+    const auto alike = by_count_.find(count);
+    alike->second.erase(row);
+    if (alike->second.empty()) by_count_.erase(alike);
+  }
+
+  std::map<std::size_t, std::size_t> gaps_;                // by first row: how many
+  std::map<std::size_t, std::set<std::size_t>> by_count_;  // their first rows
+  std::size_t most_ = 0;
+};
+
+}  // namespace
 
 std::size_t Layout::add(std::size_t rows, std::size_t time) {
   areas_.push_back({rows, time, time, areas_.size()});
@@ -40,24 +106,19 @@ std::size_t Layout::allocate() {
   }
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return areas_[a].first < areas_[b].first; });
-  std::size_t total = 0;
-  std::vector<std::size_t> placed;
+  FreeRows free;
+  using Ending = std::pair<std::size_t, std::size_t>;  // the last time of an area, the area
+  std::priority_queue<Ending, std::vector<Ending>, std::greater<>> placed;
   for (const std::size_t area : order) {
     Area& mine = areas_[area];
-    std::vector<std::pair<std::size_t, std::size_t>> taken;  // rows of those that live at the same time
-    std::erase_if(placed, [&](std::size_t other) { return areas_[other].last < mine.first; });
-    for (const std::size_t other : placed) taken.emplace_back(areas_[other].row, areas_[other].rows);
-    std::sort(taken.begin(), taken.end());
-    std::size_t row = 0;
-    for (const auto& [first, count] : taken) {
-      if (row + mine.rows <= first) break;
-      row = std::max(row, first + count);
+    for (; !placed.empty() && placed.top().first < mine.first; placed.pop()) {
+      const Area& ended = areas_[placed.top().second];
+      free.give_back(ended.row, ended.rows);
     }
-    mine.row = row;
-    total = std::max(total, row + mine.rows);
-    placed.push_back(area);
+    mine.row = free.take(mine.rows);
+    placed.emplace(mine.last, area);
   }
-  return total;
+  return free.most();
 }
 
 std::size_t Layout::row(Place place) const {
