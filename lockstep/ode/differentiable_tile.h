@@ -28,6 +28,19 @@ struct ReverseTileView {
   T* time_bar = nullptr;                   // [lane], null where nobody asks; of tiles with knows_time() alone
 };
 
+// One application of the derivative itself, along a change of state and parameters at a fixed time:
+//   out_dot = J_u in_dot + J_p parameter_dot.
+// All memory is 64-byte aligned; nothing overlaps.
+template <class T>
+struct ForwardTileView {
+  const double* t;         // [lane]
+  const T* in;             // [component][lane]
+  const T* parameters;     // [parameter][lane], null when there are none
+  const T* in_dot;         // [component][lane]
+  const T* parameter_dot;  // [parameter][lane], null when there are none
+  T* out_dot;              // [output][lane]
+};
+
 // What one evaluation and its reverse() left behind.
 struct RecordedEvaluation {
   const std::byte* record;
@@ -76,6 +89,13 @@ class DifferentiableTile : public TileFunction<T> {
   virtual std::size_t reverse_workspace_bytes() const { return this->workspace_bytes(); }
   // Whether reverse() adds to time_bar: not where the time is handed to somebody's code.
   virtual bool knows_time() const { return false; }
+
+  // Makes forward() ready at the present weights; where there is no such thing it stays so, and pushes_forward() false.
+  // Needs the tile to itself. The workspace of forward() holds forward_workspace_bytes().
+  virtual void prepare_forward() {}
+  virtual bool pushes_forward() const { return false; }
+  virtual void forward(const ForwardTileView<T>& /*tile*/, std::byte* /*workspace*/) const {}
+  virtual std::size_t forward_workspace_bytes() const { return 0; }
 
   // Trainable numbers, in StateFunction::weights()' order.
   virtual std::size_t weights() const { return 0; }

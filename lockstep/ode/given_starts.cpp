@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string>
+#include <vector>
 
 #include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/ode/detail/data_rows.h"
@@ -163,7 +165,9 @@ std::span<const double> StartSolver::slopes(std::span<const double> weights, std
 }
 
 std::vector<double> starts_by_parameter(const GivenStarts& starts, const TrajectoryData& data) {
-  return solve_with_sensitivities(start_problem(starts, data, data.trajectories), one_step()).by_parameter;
+  Directions by_parameter{std::vector<std::size_t>(starts.values->parameters()), {}};
+  std::iota(by_parameter.parameters.begin(), by_parameter.parameters.end(), std::size_t{0});
+  return solve_along(start_problem(starts, data, data.trajectories), by_parameter, one_step()).by_direction;
 }
 
 }  // namespace detail

@@ -108,8 +108,7 @@ class Reduction {
 
   // Some tiles of equally long trajectories at a time, whose derivatives take at most 256 MB where one tile's do.
   Reduced all() {
-    const std::size_t tile =
-        32 * sizeof(double) * data_.points(components_) * components_ * (components_ + rhs_->parameters());
+    const std::size_t tile = 32 * sizeof(double) * data_.points(components_) * components_ * (free_ + trained_.size());
     const std::size_t together = 32 * std::clamp<std::size_t>((std::size_t{1} << 28) / tile, 1, 32);
     std::vector<std::uint32_t> some;
     for (std::size_t i = 0; i < data_.trajectories; ++i) {
@@ -136,7 +135,7 @@ class Reduction {
       const auto first = begins.subspan(some.front() * components_, some.size() * components_);
       problem.initial_states.assign(first.begin(), first.end());
     }
-    const Sensitivities found = solve_with_sensitivities(problem, options_);
+    const DirectionalDerivatives found = solve_along(problem, directions(some), options_);
     const detail::DataRows rows(data, components_);
     for (std::size_t i = 0; i < some.size(); ++i) {
       if (found.records[i].status == Status::success) add(data, rows, problem, found, i, some.front() + i);
@@ -144,10 +143,34 @@ class Reduction {
     reduce(result_.rows);
   }
 
+  // Of starts that are free, then of trained parameters, which move given starts too.
+  Directions directions(const std::vector<std::uint32_t>& some) const {
+    Directions of;
+    of.parameters.assign(free_, Directions::kNoParameter);
+    for (const TrainedParameter& each : trained_) of.parameters.push_back(each.parameter);
+    if (free_ == 0 && !given_) return of;
+    const std::size_t n = components_, m = rhs_->parameters(), count = of.count();
+    of.initial_states.assign(some.size() * n * count, 0.0);
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      for (std::size_t c = 0; c < n; ++c) {
+        double* const changes = of.initial_states.data() + (i * n + c) * count;
+        const std::size_t start = (some[i] * n + c) * m;
+        if (!is_given(c)) {
+          if (free_ != 0) changes[c] = 1;
+          continue;
+        }
+        for (std::size_t j = 0; j < trained_.size(); ++j) {
+          changes[free_ + j] = by_parameter_of_starts_[start + trained_[j].parameter];
+        }
+      }
+    }
+    return of;
+  }
+
   // A trajectory's rows [by start..., by trained parameter..., residual]. Those that its start is found from are
   // taken out: what remains below them says all about the parameters.
-  void add(const TrajectoryData& data, const detail::DataRows& rows, const Problem& problem, const Sensitivities& found,
-           std::size_t trajectory, std::size_t of_all) {
+  void add(const TrajectoryData& data, const detail::DataRows& rows, const Problem& problem,
+           const DirectionalDerivatives& found, std::size_t trajectory, std::size_t of_all) {
     const std::size_t n = components_, m = rhs_->parameters();
     // By parameters, of the start of component c.
     const auto by_parameters = [&](std::size_t c) { return by_parameter_of_starts_.data() + (of_all * n + c) * m; };
@@ -175,16 +198,8 @@ class Reduction {
       for (std::size_t c = 0; c < n; ++c) {
         const std::size_t at = (trajectory * (rows.points(trajectory) - 1) + point - 1) * n + c;
         if (std::isnan(states[point * n + c])) continue;
-        std::copy_n(found.by_initial_state.begin() + static_cast<std::ptrdiff_t>(at * n), free_, row.begin());
-        for (std::size_t j = 0; j < trained_.size(); ++j)
-          row[free_ + j] = found.by_parameter[at * m + trained_[j].parameter];
-        for (std::size_t start = 0; start < n && given_; ++start) {
-          if (!is_given(start)) continue;
-          if (free_ != 0) row[start] = 0;
-          for (std::size_t j = 0; j < trained_.size(); ++j) {
-            row[free_ + j] += found.by_initial_state[at * n + start] * by_parameters(start)[trained_[j].parameter];
-          }
-        }
+        const std::size_t count = free_ + trained_.size();
+        std::copy_n(found.by_direction.begin() + static_cast<std::ptrdiff_t>(at * count), count, row.begin());
         push(point * n + c, found.states[at]);
       }
     }
@@ -240,7 +255,8 @@ void check(const Rhs& rhs, std::span<const TrainedParameter> trained, std::span<
     require_count("component_weights", uncertainty.component_weights.size(), n);
   }
   // Derivatives of a tile and their copy, of 32 trajectories each.
-  const double bytes = 2.0 * 32 * 8 * static_cast<double>(data.points(n) * n * (n + rhs->parameters()));
+  const std::size_t directions = trained.size() + (uncertainty.initial_states.empty() ? 0 : n);
+  const double bytes = 2.0 * 32 * 8 * static_cast<double>(data.points(n) * n * directions);
   if (bytes > 4e9) {
     refuse_uncertainty(ErrorKind::unsupported, "data", std::to_string(data.points(n)) + " points in a trajectory",
                        "fewer: derivatives of these would need " + rounded_text(bytes / 1e9, 3) + " GB",

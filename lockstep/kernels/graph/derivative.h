@@ -16,6 +16,9 @@ namespace lockstep::graph {
 //
 // Throws Error (model) when the graph is invalid, (unsupported) naming the node when it holds derivatives already.
 Graph jvp_graph(const Graph& graph);
+// Along changes of some of the input ports, `moved`, ascending: these alone have directions. The output ports are
+// "NAME_dot" alone.
+Graph jvp_graph(const Graph& graph, const std::vector<std::size_t>& moved);
 
 // Input ports: those of `graph`, whose one output port has n features. Output port: J times each of the directions, one
 // after another, [direction][n]. What a direction does not move is left out, so that a sparse Jacobian in few

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <type_traits>
 #include <variant>
 
@@ -19,12 +20,14 @@ class Forward : DerivativeBuilder {
   Forward(const Graph& graph, const std::vector<Port>& directions, Chains chains)
       : DerivativeBuilder(graph, directions, "_along", false, chains) {}
 
-  Graph run() {
+  enum class Shown { values_and_directions, directions };
+  Graph run(const std::vector<std::size_t>& moved, Shown shown) {
     const std::size_t ports = graph_.inputs.size();
     dot_.assign(widths_.size(), kNone);
-    for (std::size_t port = 0; port < ports; ++port) dot_[port] = ports + port;
+    for (std::size_t i = 0; i < moved.size(); ++i) dot_[moved[i]] = ports + i;
     go_through_nodes();
     for (Port port : graph_.outputs) {
+      if (shown == Shown::directions) break;
       port.value = number_[port.value];
       made_.outputs.push_back(std::move(port));
     }
@@ -194,7 +197,16 @@ class Forward : DerivativeBuilder {
 
 }  // namespace
 
-Graph jvp_graph(const Graph& graph) { return Forward(graph, graph.inputs).run(); }
+Graph jvp_graph(const Graph& graph) {
+  std::vector<std::size_t> all(graph.inputs.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return Forward(graph, graph.inputs).run(all, Forward::Shown::values_and_directions);
+}
+Graph jvp_graph(const Graph& graph, const std::vector<std::size_t>& moved) {
+  std::vector<Port> ports;
+  for (const std::size_t port : moved) ports.push_back(graph.inputs[port]);
+  return Forward(graph, ports).run(moved, Forward::Shown::directions);
+}
 Graph jvp_graph(const Graph& graph, const std::vector<Direction>& directions) {
   return Forward(graph, {}).run(directions);
 }

@@ -13,6 +13,7 @@
 #include "lockstep/ode/cpu/step_saver.h"
 #include "lockstep/ode/differentiable_event.h"
 #include "lockstep/ode/gradient.h"
+#include "lockstep/ode/sensitivity.h"
 
 namespace lockstep::ode::cpu {
 
@@ -48,10 +49,11 @@ class AdjointTile {
   // The transpose, once after each forward(). states_bar [lane][time][component]; zeros for lanes to be left out.
   // gradient[weight] += (null when there are no weights); the rest is read from below.
   void backward(std::span<const T> states_bar, T* gradient);
-  // Instead of backward(): out [lane][time][component][components, then parameters], the derivatives of the saved
-  // states by initial state and parameters; NaN at save points that were not reached. ends [lane][end time, then
-  // components of the end state][columns as in out]; NaN of lanes that failed. Defined in sensitivity_tile.cpp.
-  void sensitivities(std::span<T> out, std::span<double> ends);
+  // Instead of backward(): out [lane][time][component][direction], the derivatives of the saved states along these
+  // directions, of which the tile's begin at trajectory `first`; NaN at save points that were not reached. ends
+  // [lane][end time, then components of the end state][direction]; NaN of lanes that failed. Defined in
+  // sensitivity_tile.cpp.
+  void sensitivities(const Directions& directions, std::size_t first, std::span<T> out, std::span<double> ends);
   T initial_state_bar(int lane, std::size_t component) const { return at(bar_.y.data(), lane, component); }
   T parameter_bar(int lane, std::size_t parameter) const { return at(parameter_bar_.data(), lane, parameter); }
 
@@ -107,9 +109,10 @@ class AdjointTile {
     const ResetRecord<T>* const crossing = crossing_of(step, lane);
     return crossing == nullptr ? step.t_new[lane] : crossing->t;
   }
-  // Columns of derivatives [component][column], by initial state and parameters, across what resets changed; adds them
-  // to `by_time` [column], of the time at which it was.
-  void push_forward(const ResetRecord<T>& record, std::span<double> columns, std::span<double> by_time) const;
+  // Derivatives [component][direction] across what resets changed; adds them to `by_time` [direction], of the time at
+  // which it was.
+  void push_forward(const ResetRecord<T>& record, const Directions& directions, std::span<double> columns,
+                    std::span<double> by_time) const;
   // The transpose: bar [component] of the state behind becomes that of the one before, time_bar is of the time.
   void pull_back(const ResetRecord<T>& record, std::span<double> bar, double time_bar);
   void put_behind(std::size_t step, T* rows) const;  // the states with which lanes go on that were reset in it

@@ -109,9 +109,9 @@ void AdjointTile<T>::put_behind(std::size_t step, T* rows) const {
 }
 
 template <class T>
-void AdjointTile<T>::push_forward(const ResetRecord<T>& record, std::span<double> columns,
+void AdjointTile<T>::push_forward(const ResetRecord<T>& record, const Directions& directions, std::span<double> columns,
                                   std::span<double> by_time) const {
-  const std::size_t n = context_.components(), m = context_.parameters(), count = n + m;
+  const std::size_t n = context_.components(), m = context_.parameters(), count = directions.count();
   std::vector<double> parameters(m);
   for (std::size_t i = 0; i < m; ++i)
     parameters[i] = static_cast<double>(at(tile_.parameters.data(), record.lane(), i));
@@ -120,7 +120,7 @@ void AdjointTile<T>::push_forward(const ResetRecord<T>& record, std::span<double
     const CrossingSlopes slopes =
         crossing_slopes(context_.problem->resets[first.reset], record.t, first.before, parameters, record.rate);
     for (std::size_t d = 0; d < count; ++d) {
-      double change = d < n ? 0.0 : slopes.by_parameter[d - n];
+      double change = directions.along(d, slopes.by_parameter);
       for (std::size_t c = 0; c < n; ++c) change += slopes.by_state[c] * columns[c * count + d];
       by_time[d] = -change / slopes.rate;
       for (std::size_t c = 0; c < n; ++c) columns[c * count + d] += record.rate[c] * by_time[d];
@@ -134,7 +134,7 @@ void AdjointTile<T>::push_forward(const ResetRecord<T>& record, std::span<double
       const double along = new_state(context_.problem->resets[change.reset])
                                .transpose(record.t, change.before, parameters, unit, by_state, by_parameter);
       for (std::size_t d = 0; d < count; ++d) {
-        double sum = along * by_time[d] + (d < n ? 0.0 : by_parameter[d - n]);
+        double sum = along * by_time[d] + directions.along(d, by_parameter);
         for (std::size_t c = 0; c < n; ++c) sum += by_state[c] * columns[c * count + d];
         behind[o * count + d] = sum;
       }
@@ -220,16 +220,17 @@ void AdjointTile<T>::reverse_resets(std::size_t step) {
   adjoint_.interpolate(bar_, n, context_.tableau);
 }
 
-#define LOCKSTEP_INSTANTIATE(T)                                                                                  \
-  template LaneMask AdjointTile<T>::reset_lanes();                                                               \
-  template void AdjointTile<T>::keep_resets(bool);                                                               \
-  template void AdjointTile<T>::know_behind(LaneMask);                                                           \
-  template std::span<const ResetRecord<T>> AdjointTile<T>::resets_of(std::size_t) const;                         \
-  template void AdjointTile<T>::put_behind(std::size_t, T*) const;                                               \
-  template void AdjointTile<T>::push_forward(const ResetRecord<T>&, std::span<double>, std::span<double>) const; \
-  template void AdjointTile<T>::pull_back(const ResetRecord<T>&, std::span<double>, double);                     \
-  template const ResetRecord<T>* AdjointTile<T>::crossing_of(const TileStep&, int) const;                        \
-  template bool AdjointTile<T>::reverse_reset_lane(std::size_t, int);                                            \
+#define LOCKSTEP_INSTANTIATE(T)                                                                           \
+  template LaneMask AdjointTile<T>::reset_lanes();                                                        \
+  template void AdjointTile<T>::keep_resets(bool);                                                        \
+  template void AdjointTile<T>::know_behind(LaneMask);                                                    \
+  template std::span<const ResetRecord<T>> AdjointTile<T>::resets_of(std::size_t) const;                  \
+  template void AdjointTile<T>::put_behind(std::size_t, T*) const;                                        \
+  template void AdjointTile<T>::push_forward(const ResetRecord<T>&, const Directions&, std::span<double>, \
+                                             std::span<double>) const;                                    \
+  template void AdjointTile<T>::pull_back(const ResetRecord<T>&, std::span<double>, double);              \
+  template const ResetRecord<T>* AdjointTile<T>::crossing_of(const TileStep&, int) const;                 \
+  template bool AdjointTile<T>::reverse_reset_lane(std::size_t, int);                                     \
   template void AdjointTile<T>::reverse_resets(std::size_t);
 LOCKSTEP_INSTANTIATE(float)
 LOCKSTEP_INSTANTIATE(double)

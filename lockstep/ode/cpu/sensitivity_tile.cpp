@@ -1,4 +1,5 @@
-// Derivatives of a tile's states by initial states and parameters, carried forward through the recorded steps.
+// Derivatives of a tile's states along changes of initial states and parameters, carried forward through the recorded
+// steps.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -20,10 +21,12 @@ void add_scaled(std::size_t rows, const T* scale, const T* k, T* out) {
 
 }  // namespace
 
-// With y' the derivative of y by every column of (u0, p): Y_i' = y' + h sum_j a_ij k_j', k_i' = J_u(Y_i) Y_i' + J_p.
+// With y' the derivative of y along each direction of (u0, p): Y_i' = y' + h sum_j a_ij k_j', k_i' = J_u(Y_i) Y_i' +
+// J_p p'.
 template <class T>
-void AdjointTile<T>::sensitivities(std::span<T> out, std::span<double> ends) {
-  const std::size_t n = context_.components(), m = context_.parameters(), columns = n + m;
+void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t first, std::span<T> out,
+                                   std::span<double> ends) {
+  const std::size_t n = context_.components(), m = context_.parameters(), columns = directions.count();
   const std::size_t rows = n * columns, size = rows * kTileLanes;
   const Tableau& tableau = *context_.tableau.source;
   const auto last = static_cast<std::size_t>(tableau.stages) - 1;
@@ -68,7 +71,7 @@ void AdjointTile<T>::sensitivities(std::span<T> out, std::span<double> ends) {
     const EventSlopes slopes = event_slopes(static_cast<int>(lane));
     double* const to = ends.data() + lane * (1 + n) * columns;
     for (std::size_t d = 0; d < columns; ++d) {
-      double change = d < n ? 0.0 : slopes.by_parameter[d - n];
+      double change = directions.along(d, slopes.by_parameter);
       for (std::size_t c = 0; c < n; ++c) {
         to[(1 + c) * columns + d] = static_cast<double>(value((c * columns + d) * kTileLanes + lane));
         change += slopes.by_state[c] * to[(1 + c) * columns + d];
@@ -78,8 +81,27 @@ void AdjointTile<T>::sensitivities(std::span<T> out, std::span<double> ends) {
     }
   };
 
-  // out += J_u of + J_p, a row of J from the transpose of each unit vector.
   const T* const parameters = m == 0 ? nullptr : tile_.parameters.data();
+  // k' = J_u argument' + J_p p', direction by direction.
+  AlignedBuffer<std::byte> forward_workspace(rhs_.forward_workspace_bytes());
+  AlignedBuffer<T> parameter_dot(rhs_.pushes_forward() ? m * kTileLanes : 0);
+  const auto push_stage = [&](const double* t, const T* at, T* k_dot) {
+    for (std::size_t d = 0; d < columns; ++d) {
+      std::fill_n(parameter_dot.data(), parameter_dot.size(), T(0));
+      if (const std::size_t moved = directions.parameters[d]; moved != Directions::kNoParameter) {
+        std::fill_n(parameter_dot.data() + moved * kTileLanes, kTileLanes, T(1));
+      }
+      for (std::size_t c = 0; c < n; ++c) {
+        std::copy_n(argument.data() + (c * columns + d) * kTileLanes, kTileLanes, unit.data() + c * kTileLanes);
+      }
+      rhs_.forward({t, at, parameters, unit.data(), m == 0 ? nullptr : parameter_dot.data(), row_bar.data()},
+                   forward_workspace.data());
+      for (std::size_t c = 0; c < n; ++c) {
+        std::copy_n(row_bar.data() + c * kTileLanes, kTileLanes, k_dot + (c * columns + d) * kTileLanes);
+      }
+    }
+  };
+  // out += J_u of + J_p p', a row of J from the transpose of each unit vector.
   const auto add_derivative = [&](const DifferentiableTile<T>& function, ReverseTileView<T> tile, const T* of, T* out) {
     tile.parameters = parameters;
     tile.out_bar = unit.data();
@@ -92,7 +114,12 @@ void AdjointTile<T>::sensitivities(std::span<T> out, std::span<double> ends) {
       std::fill_n(parameter_bar_.data(), m * kTileLanes, T(0));
       function.reverse(tile, workspace_.data());
       T* const to = out + o * columns * kTileLanes;
-      for (std::size_t at = 0; at < m * kTileLanes; ++at) to[n * kTileLanes + at] += parameter_bar_[at];
+      for (std::size_t d = 0; d < columns; ++d) {
+        const std::size_t moved = directions.parameters[d];
+        if (moved == Directions::kNoParameter) continue;
+        for (std::size_t lane = 0; lane < kTileLanes; ++lane)
+          to[d * kTileLanes + lane] += parameter_bar_[moved * kTileLanes + lane];
+      }
       for (std::size_t c = 0; c < n; ++c) {
         const T* const jacobian = row_bar.data() + c * kTileLanes;
         const T* const from = of + c * columns * kTileLanes;
@@ -104,8 +131,8 @@ void AdjointTile<T>::sensitivities(std::span<T> out, std::span<double> ends) {
       }
     }
   };
-  // k' = J_u argument' + J_p.
   const auto stage = [&](const double* t, const T* at, T* k_dot) {
+    if (rhs_.pushes_forward()) return push_stage(t, at, k_dot);
     rhs_.evaluate_recording({t, at, parameters, tile_.scratch.data(), kTileLanes}, recording.data(), workspace_.data());
     std::fill_n(k_dot, size, T(0));
     add_derivative(rhs_, {.t = t, .in = at, .record = recording.data(), .cotangents = cotangents_.data()},
@@ -132,7 +159,13 @@ void AdjointTile<T>::sensitivities(std::span<T> out, std::span<double> ends) {
     }
   };
 
-  for (std::size_t c = 0; c < n; ++c) std::fill_n(y.data() + (c * columns + c) * kTileLanes, kTileLanes, T(1));
+  const bool shares_starts = directions.initial_states.size() == rows;
+  for (std::size_t lane = 0; lane < kTileLanes && !directions.initial_states.empty(); ++lane) {
+    const std::size_t begin = shares_starts ? 0 : (first + lane) * rows;
+    for (std::size_t row = 0; row < rows && begin < directions.initial_states.size(); ++row) {
+      y[row * kTileLanes + lane] = static_cast<T>(directions.initial_states[begin + row]);
+    }
+  }
   for (std::size_t lane = 0; lane < kTileLanes; ++lane) {
     const LaneRecord<T>& record_of = lanes_[lane];
     saved_[lane] = 0;
@@ -153,7 +186,7 @@ void AdjointTile<T>::sensitivities(std::span<T> out, std::span<double> ends) {
     std::ranges::fill(by_time, 0.0);
     const auto pass = [&](const ResetRecord<T>& record, const auto& before) {
       for (std::size_t row = 0; row < rows; ++row) carried[row] = static_cast<double>(before(row * kTileLanes + lane));
-      push_forward(record, carried, by_time);
+      push_forward(record, directions, carried, by_time);
       for (std::size_t row = 0; row < rows; ++row) of[row * kTileLanes + lane] = static_cast<T>(carried[row]);
     };
     if (const ResetRecord<T>* const crossing = crossing_of(step, static_cast<int>(lane))) {
@@ -240,7 +273,7 @@ void AdjointTile<T>::sensitivities(std::span<T> out, std::span<double> ends) {
   }
 }
 
-template void AdjointTile<float>::sensitivities(std::span<float>, std::span<double>);
-template void AdjointTile<double>::sensitivities(std::span<double>, std::span<double>);
+template void AdjointTile<float>::sensitivities(const Directions&, std::size_t, std::span<float>, std::span<double>);
+template void AdjointTile<double>::sensitivities(const Directions&, std::size_t, std::span<double>, std::span<double>);
 
 }  // namespace lockstep::ode::cpu

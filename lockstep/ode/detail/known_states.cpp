@@ -1,8 +1,10 @@
 #include "lockstep/ode/detail/known_states.h"
 
-#include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 #include <utility>
+#include <vector>
 
 namespace lockstep::ode::detail {
 namespace {
@@ -16,12 +18,12 @@ bool stands_alone(const MeasuredRows& measured, std::size_t row, std::size_t com
   return true;
 }
 
-bool is_known(const MeasuredRows& measured, std::size_t component) {
+// `own`: its rows.
+bool is_known(const MeasuredRows& measured, std::size_t component, const std::vector<std::size_t>& own) {
   const Rows& rows = measured.rows;
   double square = 0, product = 0;  // of derivatives by its start, and of these with residuals
   std::size_t count = 0;
-  for (std::size_t row = 0; row < rows.count(); ++row) {
-    if (measured.components[row] != component) continue;
+  for (const std::size_t row : own) {
     if (!stands_alone(measured, row, component)) return false;
     const double by_start = measured.starts == 0 ? 0 : rows.at(row, component);
     square += by_start * by_start;
@@ -30,8 +32,7 @@ bool is_known(const MeasuredRows& measured, std::size_t component) {
   }
   if (count < (square > 0 ? 2u : 1u)) return false;
   const double start = square > 0 ? product / square : 0;  // by how much it differs from the one that was found
-  for (std::size_t row = 0; row < rows.count(); ++row) {
-    if (measured.components[row] != component) continue;
+  for (const std::size_t row : own) {
     const double by_start = measured.starts == 0 ? 0 : rows.at(row, component);
     if (!(std::fabs(rows.at(row, rows.columns - 1) - by_start * start) <= measured.roundings[row])) return false;
   }
@@ -41,16 +42,18 @@ bool is_known(const MeasuredRows& measured, std::size_t component) {
 }  // namespace
 
 void take_out_known_states(MeasuredRows& measured) {
-  std::vector<std::size_t> known = measured.components;
-  std::ranges::sort(known);
-  known.erase(std::ranges::unique(known).begin(), known.end());
-  std::erase_if(known, [&](std::size_t component) { return !is_known(measured, component); });
+  std::map<std::size_t, std::vector<std::size_t>> rows_of;  // of each component
+  for (std::size_t row = 0; row < measured.rows.count(); ++row) rows_of[measured.components[row]].push_back(row);
+  std::set<std::size_t> known;
+  for (const auto& [component, own] : rows_of) {
+    if (is_known(measured, component, own)) known.insert(component);
+  }
   if (known.empty()) return;
   MeasuredRows rest{{measured.rows.columns}, measured.starts, {}, {}};
   for (std::size_t row = 0; row < measured.rows.count(); ++row) {
-    if (std::ranges::find(known, measured.components[row]) != known.end()) continue;
+    if (known.contains(measured.components[row])) continue;
     for (std::size_t column = 0; column < measured.rows.columns; ++column) {
-      const bool known_start = column < measured.starts && std::ranges::find(known, column) != known.end();
+      const bool known_start = column < measured.starts && known.contains(column);
       rest.rows.numbers.push_back(known_start ? 0 : measured.rows.at(row, column));
     }
     rest.components.push_back(measured.components[row]);
