@@ -177,9 +177,8 @@ struct TrainableGraphPlan<T>::State {
   // The cotangents follow where no layer's gradient depends on them.
   std::size_t value_numbers() const { return std::max(reverse.rows * kTileLanes, out_bar + outputs * kTileLanes); }
 
-  // Lanes whose cotangents are all zero. To be asked before the way back, whose steps may write over cotangents.
-  std::uint32_t unused_lanes(const T* values) const {
-    const T* const bars = values + out_bar;
+  // Lanes whose cotangents, [output][lane], are all zero.
+  std::uint32_t unused_lanes(const T* bars) const {
     std::uint32_t unused = 0;
     for (int lane = 0; lane < kTileLanes; ++lane) {
       bool used = false;
@@ -187,6 +186,17 @@ struct TrainableGraphPlan<T>::State {
       if (!used) unused |= std::uint32_t{1} << lane;
     }
     return unused;
+  }
+
+  // The net's own steps, then those of the way back, over the first `lanes`.
+  void run_forth(int lanes, const T* read, T* values, std::byte* scratch) const {
+    load_ports(reverse, ports, read, values);
+    run_lanes(reverse, 0, forward_steps, lanes, values, scratch);
+  }
+  void run_back(int lanes, T* values, std::byte* scratch) const {
+    const std::uint32_t unused = unused_lanes(values + out_bar);  // before steps write over cotangents
+    run_lanes(reverse, forward_steps, reverse.steps.size(), lanes, values, scratch);
+    silence(unused, values);
   }
 
   // Lanes that do not count have zeros for cotangents, and inputs at which a derivative may be infinite: their products
@@ -325,9 +335,12 @@ const T* TrainableGraphPlan<T>::reverse_tile(const T* read, T* cotangents, std::
   T* const input_bars = reinterpret_cast<T*>(workspace);
   T* const values = input_bars + state.inputs * kTileLanes;
   std::byte* const scratch = reinterpret_cast<std::byte*>(values + state.value_numbers());
-  forward(read, values, scratch);
-  std::copy_n(read + state.inputs * kTileLanes, state.outputs * kTileLanes, out_bar(values));
-  back(values, scratch);
+  const T* const bars = read + state.inputs * kTileLanes;
+  // Of those behind the last lane that counts nothing is looked at.
+  const int lanes = kTileLanes - std::countl_one(state.unused_lanes(bars));
+  state.run_forth(lanes, read, values, scratch);
+  std::copy_n(bars, state.outputs * kTileLanes, out_bar(values));
+  state.run_back(lanes, values, scratch);
   T* to = input_bars;
   for (const auto& [first, count] : state.input_bars) to = std::copy_n(values + first, count, to);
   for (const Layer<T>& layer : state.layers) {
@@ -364,10 +377,8 @@ std::size_t TrainableGraphPlan<T>::scratch_bytes() const {
 
 template <class T>
 const T* TrainableGraphPlan<T>::forward(const T* inputs, T* values, std::byte* scratch) const {
-  const State& state = *state_;
-  load_ports(state.reverse, state.ports, inputs, values);
-  run_lanes(state.reverse, 0, state.forward_steps, kTileLanes, values, scratch);
-  return values + state.out;
+  state_->run_forth(kTileLanes, inputs, values, scratch);
+  return values + state_->out;
 }
 template <class T>
 T* TrainableGraphPlan<T>::out_bar(T* values) const {
@@ -375,10 +386,7 @@ T* TrainableGraphPlan<T>::out_bar(T* values) const {
 }
 template <class T>
 void TrainableGraphPlan<T>::back(T* values, std::byte* scratch) const {
-  const State& state = *state_;
-  const std::uint32_t unused = state.unused_lanes(values);
-  run_lanes(state.reverse, state.forward_steps, state.reverse.steps.size(), kTileLanes, values, scratch);
-  state.silence(unused, values);
+  state_->run_back(kTileLanes, values, scratch);
 }
 
 template <class T>

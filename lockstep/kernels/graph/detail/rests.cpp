@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 #include <variant>
+#include <vector>
 
 #include "lockstep/kernels/graph/detail/dense_step.h"
 #include "lockstep/kernels/graph/detail/program.h"
@@ -51,11 +52,20 @@ Costs costs_of(const Operation& operation) {
       operation);
 }
 
+// Of each step that is no layer; of layers and copies those of a simple one.
+std::vector<Costs> costs_of(const Schedule& schedule) {
+  std::vector<Costs> costs;
+  for (const ScheduledStep& step : schedule.steps) {
+    costs.push_back(step.copies ? Costs{} : costs_of(step.node->operation));
+  }
+  return costs;
+}
+
 std::size_t divided_up(std::size_t count, std::size_t by) { return (count + by - 1) / by; }
 
 template <class T>
-std::size_t tile_cost(const Schedule& schedule, const Program<T>& program, std::size_t registers, std::size_t samples,
-                      mlp::WidePipes pipes) {
+std::size_t tile_cost(const std::vector<Costs>& of_steps, const Program<T>& program, std::size_t registers,
+                      std::size_t samples, mlp::WidePipes pipes) {
   const std::size_t moved = widths_of(program.inputs) + widths_of(program.outputs);
   // Lanes that are not full are filled and emptied number by number.
   const bool full = samples == registers * program.kernels->lanes;
@@ -66,14 +76,14 @@ std::size_t tile_cost(const Schedule& schedule, const Program<T>& program, std::
       cost += mlp::layer_tile_cost(step.layer->layers.front(), registers, pipes);
       continue;
     }
-    const Costs costs = schedule.steps[i].copies ? Costs{} : costs_of(schedule.steps[i].node->operation);
+    const Costs& costs = of_steps[i];
     cost += kStep + step.width * registers * (costs.each + kSum * costs.sums);
   }
   return cost;
 }
 
 template <class T>
-std::size_t sample_cost(const Schedule& schedule, const Program<T>& program, std::size_t samples,
+std::size_t sample_cost(const std::vector<Costs>& of_steps, const Program<T>& program, std::size_t samples,
                         mlp::WidePipes pipes) {
   if (samples == 0) return 0;
   const std::size_t lanes = program.kernels->lanes;
@@ -90,7 +100,7 @@ std::size_t sample_cost(const Schedule& schedule, const Program<T>& program, std
       cost += samples * (kSample + kSimple * divided_up(layer.outputs, lanes));
       continue;
     }
-    const Costs costs = schedule.steps[i].copies ? Costs{} : costs_of(schedule.steps[i].node->operation);
+    const Costs& costs = of_steps[i];
     cost += kStep + samples * (kSample + divided_up(step.width, lanes) * costs.each);
     cost += costs.sums * step.width * kSum * divided_up(samples, kSideBySide);
   }
@@ -102,6 +112,7 @@ std::size_t sample_cost(const Schedule& schedule, const Program<T>& program, std
 template <class T>
 void choose_rests(const Schedule& schedule, mlp::WidePipes pipes, Program<T>& program) {
   const std::size_t lanes = program.kernels->lanes;
+  const std::vector<Costs> costs = costs_of(schedule);
   bool by_sample = lanes > 1;
   for (const Step<T>& step : program.steps) by_sample = by_sample && step.by_sample != nullptr;
   for (std::size_t samples = 1; samples < program.kernels->strip(); ++samples) {
@@ -109,8 +120,8 @@ void choose_rests(const Schedule& schedule, mlp::WidePipes pipes, Program<T>& pr
     for (std::size_t registers = 0; registers <= 2; ++registers) {
       const std::size_t in_lanes = std::min(samples, registers * lanes), rest = samples - in_lanes;
       if (rest > 0 && !by_sample) continue;
-      const std::size_t cost = (registers == 0 ? 0 : tile_cost(schedule, program, registers, in_lanes, pipes)) +
-                               sample_cost(schedule, program, rest, pipes);
+      const std::size_t cost = (registers == 0 ? 0 : tile_cost(costs, program, registers, in_lanes, pipes)) +
+                               sample_cost(costs, program, rest, pipes);
       if (cost >= best) continue;
       best = cost;
       program.rest[samples] = {static_cast<std::uint8_t>(registers), static_cast<std::uint8_t>(rest)};
